@@ -1,4 +1,4 @@
-"""Configurations among which a method chooses, and which of them are new."""
+"""Candidate configurations, and the record of those already tried."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -18,30 +18,30 @@ CANDIDATES = 1000  # suggestions get no better with more
 NEAR = 200
 """Candidates near the best configuration."""
 LOG_STEPS = (math.log(0.03), math.log(0.5))
-"""Logs of their steps in the unit cube: standard deviations between these, log-uniform."""
+"""Logs of the range of the standard deviations of their steps in the unit cube."""
 FEW_MOVED = 1.0 / 3.0
-"""Share of the hyperparameters that half of them move; the others move all."""
+"""Share of the hyperparameters changed in half of them; the other half changes all."""
 REDRAWN = 0.2
 """Probability that a step draws a categorical anew."""
 CLEARLY = math.log(4.0)
-"""Log of how many times the expected improvement of the best random candidate one near the best
-configuration must have to be chosen: see `near`."""
+"""Log of the factor by which the expected improvement of a candidate near the best configuration
+must exceed that of the best random candidate to be chosen: see `near`."""
 MANY = 100  # configurations from which on they are coded by compiled functions
 RANDOM_BLOCKS = 10  # drawn before a region is suspected to be exhausted
 GRID_LIMIT = 2**20  # configurations; larger regions are not searched one by one for an untried one
 
 
 class Region:
-    """The part of a search space that is searched: all of it.
+    """The part of a search space that is searched; in this class the whole space.
 
     Attributes:
         space: The search space.
         size: Number of distinct configurations, an upper bound under conditions; inf if continuous.
-        free: Which hyperparameters take more than one value, shape (d,).
-        is_categorical: Which are categorical, shape (d,).
-        middle: Unit vector of the middle of the region, (d,): the value of those that are not free.
-        lowest: Least unit value of those that are not categorical, shape (d,).
-        highest: Their largest unit value, shape (d,).
+        free: Whether each hyperparameter has more than one value, shape (d,).
+        is_categorical: Whether each is categorical, shape (d,).
+        middle: Unit vector of the middle of the region, (d,): the value of fixed hyperparameters.
+        lowest: Smallest unit values of numbers, shape (d,).
+        highest: Their largest unit values, shape (d,).
     """
 
     def __init__(self, space: SearchSpace) -> None:
@@ -68,7 +68,7 @@ class Region:
         return self._coder.canonical(unit)
 
     def draw(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Draw n unit vectors uniformly, (n, d), before inactive hyperparameters are NaN."""
+        """Draw n unit vectors uniformly, (n, d), with values of inactive hyperparameters, too."""
         return rng.random((n, self.space.dimension))
 
     def choices_within(self, unit: FloatArray) -> FloatArray:
@@ -80,18 +80,18 @@ class Region:
         return self._coder.features(np.ascontiguousarray(unit))
 
     def levels(self) -> Sequence[FloatArray]:
-        """Coded values of each hyperparameter in the region, where all of them are discrete."""
+        """Coded values of each hyperparameter in the region, which must be finite."""
         return [np.arange(p.lower, p.upper + 1) for p in self.space.parameters]
 
 
 def candidate_blocks(
     region: Region, rng: np.random.Generator, *, size: int = CANDIDATES
 ) -> Iterator[FloatArray]:
-    """Yield blocks of candidates, to be taken until one holds an untried configuration.
+    """Yield blocks of candidates, until the caller finds an untried configuration.
 
-    Regions of at most `size` configurations come whole. Others come as `RANDOM_BLOCKS` random
-    blocks and then, if they are not continuous and have at most `GRID_LIMIT` configurations,
-    completely, one block after the other.
+    A region of at most `size` configurations is one block. Otherwise there are `RANDOM_BLOCKS`
+    random blocks and then, if the region is finite with at most `GRID_LIMIT` configurations, all of
+    them, block by block.
 
     Yields:
         Canonical unit vectors, shape (m, d) with m <= `size`.
@@ -116,24 +116,24 @@ def near(
     *,
     count: int = NEAR,
 ) -> FloatArray:
-    """Candidates near good configurations: on smooth objectives random ones soon come no closer.
+    """Candidates near good configurations, as random ones soon get no closer on smooth objectives.
 
-    A model of a rough objective is wrong about what is near, and steps land on plateaus. Two signs
-    tell the two apart, so that such candidates cost nothing there. Where the model knows a smooth
+    On rough objectives the model is wrong about the neighbourhood of a configuration, and such
+    candidates land on plateaus. Two rules avoid losses there. First, if the model knows a smooth
     slope to the optimum, their expected improvement is many times that of the best random
-    candidate; elsewhere it is about the same, and less than `CLEARLY` more does not count. And a
-    loss that equals an earlier one after such a step is taken for a plateau: there are no more of
-    these candidates on this task.
+    candidate; elsewhere it is about the same. They are therefore chosen only if the log expected
+    improvement is larger by `CLEARLY`. Second, if a loss after such a step equals an earlier one,
+    this counts as a plateau, and no more such candidates are drawn on this task.
 
     Args:
-        region: What is searched.
-        centres: The configurations, taken in turns, canonical unit vectors, shape (k, d).
+        region: Region that is searched.
+        centres: The good configurations, used in turn, canonical unit vectors, shape (k, d).
         rng: Draws the steps.
-        count: How many candidates.
+        count: Number of candidates.
 
     Returns:
-        Canonical unit vectors, shape (count, d). What is inactive in the configuration, and a
-        categorical that a step changes, is drawn uniformly.
+        Canonical unit vectors, shape (count, d). Hyperparameters that are inactive in the centre,
+        and categoricals changed by a step, are drawn uniformly.
     """
     from hpobench_ordered.methods._coding import moved
 
@@ -148,14 +148,14 @@ def near(
 
 
 class Tried:
-    """The configurations suggested or evaluated so far, known by their exact coded values."""
+    """The configurations suggested or evaluated so far, compared by their exact coded values."""
 
     def __init__(self, space: SearchSpace) -> None:
         self._space = space
         self._keys: set[bytes] = set()
 
     def add(self, values: FloatArray) -> bytes:
-        """Remember coded values, shape (d,), and give their `key`."""
+        """Add coded values, shape (d,), and return their `key`."""
         self._keys.add(added := key(values))
         return added
 
@@ -167,7 +167,7 @@ class Tried:
 
         Args:
             unit: Candidates, canonical unit vectors, shape (m, d).
-            scores: Their scores, shape (m,); among equals the first counts.
+            scores: Their scores, shape (m,); the first of equally good ones is chosen.
         """
         best = int(np.argmax(scores))
         values: FloatArray = self._space.decode(unit[best : best + 1])[0]
@@ -179,16 +179,16 @@ class Tried:
         return None if row is None else (int(order[row]), ordered[row])
 
     def first_untried(self, values: FloatArray) -> int | None:
-        """Row of the first of coded values (m, d) that is untried; None if there is none."""
+        """Row of the first untried configuration in coded values (m, d); None if there is none."""
         untried = (i for i, row in enumerate(_same(values)) if row.tobytes() not in self._keys)
         return next(untried, None)
 
 
 def key(values: FloatArray) -> bytes:
-    """Bytes that are equal where coded values (d,) are: one zero, one NaN."""
+    """Bytes that are equal for equal coded values (d,), including signed zeros and NaN."""
     return _same(values).tobytes()
 
 
 def _same(values: FloatArray) -> FloatArray:
-    """Coded values with one zero and one NaN."""
+    """Coded values with a unique representation of zero and NaN."""
     return np.where(np.isnan(values), np.nan, values + 0.0)

@@ -1,6 +1,6 @@
-"""Configurations of another search space, carried over to the one at hand.
+"""Conversion of configurations from another search space to the current one.
 
-Stoll et al. (2020): the strategy best-first begins with the best configurations, carried over.
+Stoll et al. (2020): the strategy best-first begins with the best old configurations.
 """
 
 from collections.abc import Sequence
@@ -17,20 +17,19 @@ from hpobench_ordered.space.differences import recoded
 def carried_over(
     history: Sequence[Evaluations], space: SearchSpace, rng: np.random.Generator
 ) -> list[Evaluations]:
-    """Code every task's evaluations by the search space at hand.
+    """Code every task's evaluations by the current search space.
 
-    Hyperparameters that both spaces tune keep their values, numbers the nearest one that is still
-    allowed; all others, and what was a choice that is gone, are drawn uniformly from the new space.
-    A hyperparameter that was a constant before is new. The losses are those measured on the old
-    space.
+    Hyperparameters that both spaces tune keep their values, or get the nearest allowed number. All
+    others, and removed choices, are drawn uniformly from the new space. A hyperparameter that was a
+    constant before counts as new. The losses remain those measured on the old space.
 
     Args:
         history: Evaluations, oldest task first.
-        space: The search space at hand.
-        rng: Draws what is new; not used for evaluations that are on this space already.
+        space: The current search space.
+        rng: Draws new values; not used for evaluations that are on this space already.
 
     Returns:
-        As many evaluations of as many tasks, in the same order.
+        The same evaluations in the same order, on the current search space.
     """
     return [
         task
@@ -43,7 +42,7 @@ def carried_over(
 def _carried(
     values: FloatArray, old: SearchSpace, new: SearchSpace, rng: np.random.Generator
 ) -> FloatArray:
-    """Code the values (n, d_old) of the old space by the new one, shape (n, d)."""
+    """Convert values (n, d_old) of the old space to values of the new one, (n, d)."""
     drawn = rng.random((len(values), new.dimension))
     carried = np.empty_like(drawn)
     for j, parameter in enumerate(new.parameters):

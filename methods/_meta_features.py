@@ -5,13 +5,13 @@ symbol  shape     meaning
 ======  ========  =====================================================================
 n, p    scalars   points, features
 X       (n, p)    features; standardised, each by itself, if there are labels
-Z       (n, p)    standardised features in any case; those that are constant are 0
+Z       (n, p)    standardised features in any case; constant ones are 0
 C       (p, p)    covariance of X
 y       (n,)      labels: classes, or numbers scaled to [0, 1]
 ======  ========  =====================================================================
 
-The sample size is not among them: methods know it separately. What is not defined, such as the
-correlation of a single feature or the skewness of a constant, is 0.
+The sample size is not included: methods get it separately. Undefined meta-features, such as the
+correlation of a single feature or the skewness of a constant, are 0.
 """
 
 import hashlib
@@ -29,27 +29,27 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MOST_POINTS = 5000
-"""Of larger data sets, so many random points are looked at."""
+"""Largest number of points used; larger data sets are subsampled."""
 
 LEAST_POINTS = 5
-"""Landmarkers need as many: two of them to test on."""
+"""Smallest number of points for landmarkers: two of them are for testing."""
 
 EXPLAINED = 0.95
 """Share of the variance that the intrinsic dimension explains."""
 
 KNOWN = 1000
-"""Vectors that are remembered."""
+"""Number of cached results."""
 
 _known: dict[str, FloatArray] = {}
 
 
 def meta_features(data: TaskData, *, classes: int | None = None) -> FloatArray:
-    """Describe a data set by numbers; the same data are not looked at twice.
+    """Compute the meta-features of a data set; results are cached.
 
     Args:
         data: The data.
-        classes: Number of classes, for a vector as long as those of other tasks; default: as many
-            as occur in these data. Ignored where there are no classes.
+        classes: Number of classes, so that vectors of several tasks have the same length; default:
+            as in these data. Ignored if there are no classes.
 
     Returns:
         Finite numbers: 19 of the features; with classes, the share of each, their entropy and 4
@@ -58,7 +58,7 @@ def meta_features(data: TaskData, *, classes: int | None = None) -> FloatArray:
         that they were not trained on.
 
     Raises:
-        EvaluationsError: A label is none of so many classes.
+        EvaluationsError: A label is not below `classes`.
         MissingExtraError: There are labels, and scikit-learn is not installed.
     """
     key = _digest(data, classes)
@@ -97,7 +97,7 @@ def _computed(data: TaskData, classes: int | None) -> FloatArray:
         assert data.labels is not None
         found = int(data.labels.max()) + 1
         if classes is not None and found > classes:
-            raise EvaluationsError(f"label {found - 1} is none of {classes} classes, 0 on")
+            raise EvaluationsError(f"labels must be below {classes}, but got {found - 1}")
         own = _of_classes(Z, y.astype(np.int64), found if classes is None else classes)
     else:
         own = _of_numbers(Z, normalised(y[:, None])[:, 0])
@@ -107,7 +107,7 @@ def _computed(data: TaskData, classes: int | None) -> FloatArray:
 def _general(X: FloatArray, Z: FloatArray) -> FloatArray:
     """Meta-features that need no labels, shape (19,).
 
-    Which way a principal component points is arbitrary, so its skewness is taken without the sign.
+    The sign of a principal component is arbitrary, so the absolute value of its skewness is used.
     """
     centred = X - X.mean(axis=0)
     C = (centred.T @ centred) * (1.0 / len(X))
@@ -160,7 +160,7 @@ def _of_numbers(Z: FloatArray, y: FloatArray) -> FloatArray:
 def _landmarkers(
     models: "Sequence[Any]", Z: FloatArray, y: FloatArray | IntArray
 ) -> "Sequence[float]":
-    """Score each model on a quarter of the points that it was not fitted to; 0 if it cannot be."""
+    """Score each model on a held-out quarter of the points; 0 if that is impossible."""
     order = np.random.default_rng(0).permutation(len(Z))
     test, train = np.split(order, [-(-len(Z) // 4)])
     varies: BoolArray = np.ptp(Z[train], axis=0) > 0 if len(train) else np.zeros(0, dtype=bool)
@@ -181,21 +181,21 @@ def _score(model: Any, *parts: FloatArray | IntArray) -> float:
 
 
 def _standardised(X: FloatArray) -> FloatArray:
-    """Features with mean 0 and variance 1; those that are constant become 0."""
+    """Features with mean 0 and variance 1; constant ones become 0."""
     varies = np.ptp(X, axis=0) > 0
     Z = X - X.mean(axis=0)
-    Z /= np.where(varies, np.abs(Z).max(axis=0), 1.0)  # or small numbers' squares are 0
+    Z /= np.where(varies, np.abs(Z).max(axis=0), 1.0)  # so that squares do not underflow
     return np.asarray(np.where(varies, Z / np.where(varies, Z.std(axis=0), 1.0), 0.0))
 
 
 def _moments(Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Skewness and excess kurtosis of standardised features, shape (p,) each; 0 of constants."""
+    """Skewness and excess kurtosis of standardised features, shape (p,) each; 0 for constants."""
     kurtosis = np.where(Z.any(axis=0), (Z**4).mean(axis=0) - 3.0, 0.0)
     return (Z**3).mean(axis=0), kurtosis
 
 
 def _summary(values: FloatArray) -> FloatArray:
-    """Minimum, maximum, mean and standard deviation, shape (4,); zeros of no values."""
+    """Minimum, maximum, mean and standard deviation, shape (4,); zeros if there are no values."""
     if not values.size:
         return np.zeros(4)
     return np.array([values.min(), values.max(), values.mean(), values.std()])

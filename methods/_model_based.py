@@ -1,4 +1,4 @@
-"""What methods share that score random candidates: initial trials, what was tried, what is new."""
+"""Base of the methods that score random candidates: initial trials, and untried configurations."""
 
 import math
 from abc import abstractmethod
@@ -24,7 +24,7 @@ from hpobench_ordered.methods.base import Method
 if TYPE_CHECKING:
     from hpobench_ordered.core.history import Evaluations
 
-RANDOM_DRAWS = 100  # of single configurations, before untried ones are looked for systematically
+RANDOM_DRAWS = 100  # of single configurations, before a systematic search for untried ones
 
 Scorer = Callable[[FloatArray], FloatArray]
 """Scores (m,), higher is better, of candidates, canonical unit vectors (m, d)."""
@@ -37,19 +37,19 @@ class ModelError(HPOBenchOrderedError):
 class ModelBased(Method):
     """Initial trials, then the candidate that scores best among about 1000 random ones.
 
-    No configuration is suggested twice before every other one has been tried, as far as that can
-    be told (`candidate_blocks`); then the one with the highest score is repeated. Initial
-    configurations are suggested in their order, repeated ones once.
+    No configuration is suggested twice before all others have been tried, as far as
+    `candidate_blocks` can find them; after that, the one with the highest score is repeated.
+    Initial configurations are suggested in order, without repetitions.
 
-    Several configurations may be asked for before the first is told. A loss that is not finite
-    means a failed evaluation: it counts as the largest finite loss so far.
+    Several configurations may be asked for before the first loss is told. A loss that is not finite
+    means a failed evaluation and counts as the largest finite loss so far.
 
     `fallbacks` counts suggestions made at random because the model could not be fitted.
 
     Attributes:
-        random_trials: After the initial ones, configurations are random while there are fewer
-            results than this; each is drawn exactly as random search does.
-        random_fraction: Share of the later suggestions that are random as well.
+        random_trials: Number of results up to which configurations after the initial ones are
+            random, drawn exactly as by random search.
+        random_fraction: Share of the later suggestions that are random, too.
         looks_near: Whether there are also candidates near the best configuration of this task
             (`near`); for methods whose score is a log expected improvement.
         region: The part of the space that is searched; initial configurations may lie elsewhere.
@@ -67,9 +67,9 @@ class ModelBased(Method):
         self._pending: dict[bytes, FloatArray] = {}
         self._told: list[FloatArray] = []
         self._losses: list[float] = []
-        # Of a small region all configurations are candidates anyway.
+        # In a small region all configurations are candidates anyway.
         self._looks_near = self.looks_near and self.region.size > CANDIDATES
-        # A stream of its own, so that random candidates stay the same without the others.
+        # A separate generator, so that random candidates are the same with and without these.
         self._near_rng = self.rng.spawn(1)[0] if self._looks_near else self.rng
         self._steps: set[bytes] = set()  # suggestions near the best one, not told yet
         self._on_plateau = False
@@ -92,10 +92,10 @@ class ModelBased(Method):
         return self.space.configs(values[None])[0]
 
     def tell(self, config: Config, loss: float) -> None:
-        """Add an evaluation, of a configuration asked for or of any other.
+        """Add an evaluation; the configuration need not be one that was asked for.
 
         Raises:
-            InvalidConfigError: The configuration does not fit the search space.
+            InvalidConfigError: The configuration is not valid in the search space.
         """
         values = self.space.row(config)
         added = self._tried.add(values)
@@ -111,28 +111,28 @@ class ModelBased(Method):
         return len(self._losses)
 
     def told(self) -> FloatArray:
-        """What was evaluated on this task, canonical unit vectors, shape (n, d)."""
+        """Configurations evaluated on this task, canonical unit vectors, shape (n, d)."""
         return np.array(self._told).reshape(self.results, self.space.dimension)
 
     def pending(self) -> FloatArray:
-        """What was asked for and not told yet, canonical unit vectors, shape (k, d)."""
+        """Configurations asked for and not told yet, canonical unit vectors, shape (k, d)."""
         values = np.array(list(self._pending.values())).reshape(-1, self.space.dimension)
         return self.space.encode(values)
 
     def losses(self) -> FloatArray:
-        """Their losses, shape (n,): where not finite the largest finite one, or 0."""
+        """Losses told so far, shape (n,), made finite as by `finite_losses`."""
         return finite_losses(np.array(self._losses, dtype=np.float64))
 
     @abstractmethod
     def scorer(self) -> Scorer:
-        """Prepare to score candidates, such as by fitting a model.
+        """Make a function that scores candidates, for instance by fitting a model.
 
         Raises:
-            ModelError: That is impossible; the suggestion is made at random.
+            ModelError: Fitting failed; the suggestion is then made at random.
         """
 
     def candidates(self) -> Iterator[FloatArray]:
-        """Blocks of candidates, canonical unit vectors (m, d), until one holds what is untried."""
+        """Blocks of candidates, canonical unit vectors (m, d), see `candidate_blocks`."""
         return candidate_blocks(self.region, self.rng)
 
     def _code(self, values: FloatArray) -> FloatArray:
@@ -149,23 +149,23 @@ class ModelBased(Method):
         return None
 
     def _random(self) -> FloatArray:
-        """Coded values (d,) of a random configuration, untried if there still is one."""
+        """Coded values (d,) of a random configuration, untried if possible."""
         for count in (1, RANDOM_DRAWS - 1):
             before = self.rng.bit_generator.state
             values = self.space.decode(self.region.sample_unit(self.rng, count))
             if (row := self._tried.first_untried(values)) is not None:
                 self.rng.bit_generator.state = before
-                self.region.draw(self.rng, row + 1)  # as many as if they came one by one
+                self.region.draw(self.rng, row + 1)  # as many draws as one by one
                 found: FloatArray = values[row]
                 return found
         return self._best_untried(lambda unit: self.rng.random(len(unit)))
 
     def _before_model(self) -> FloatArray:
-        """Coded values (d,) of what is suggested before there is a model."""
+        """Coded values (d,) of a suggestion before there is a model."""
         return self._random()
 
     def _suggest(self) -> FloatArray:
-        """Coded values (d,) of the candidate that scores best."""
+        """Coded values (d,) of the candidate with the highest score."""
         if self.random_fraction and self.rng.random() < self.random_fraction:
             return self._random()
         try:
@@ -185,7 +185,7 @@ class ModelBased(Method):
     def _best_untried(self, scorer: Scorer, near: Sequence[FloatArray] = ()) -> FloatArray:
         """Coded values (d,) of the best untried candidate in the first block that has one.
 
-        The first block is joined by what `_near` gives. If everything has been tried, the best
+        The candidates of `_near` are added to the first block. If all have been tried, the best
         candidate of all blocks is repeated.
         """
         best, exhausted = -math.inf, np.empty(0)
@@ -207,7 +207,7 @@ class ModelBased(Method):
 
 
 class DesignOnly(ModelBased):
-    """Initial trials alone; when they are over, random untried configurations."""
+    """Initial trials, then random untried configurations."""
 
     random_trials = 0
 
@@ -225,7 +225,7 @@ def finite_losses(losses: FloatArray) -> FloatArray:
 
 
 def finite_history(history: "Sequence[Evaluations]") -> "list[Evaluations]":
-    """Remove evaluations whose loss is not finite, and tasks that have no others."""
+    """Remove evaluations whose loss is not finite, and tasks without finite losses."""
     from dataclasses import replace
 
     cleaned = []

@@ -1,4 +1,4 @@
-"""What methods share whose model sees several tasks, with what is known of each as inputs."""
+"""Base of the methods with a model of several tasks, whose contexts are inputs."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -13,16 +13,16 @@ from hpobench_ordered.methods._model_based import ModelBased, finite_history
 from hpobench_ordered.methods.bo import BayesianOptimisation
 
 MAX_PREDICTED = 200
-"""Configurations of previous tasks among which the model looks for a first incumbent."""
+"""Number of configurations of previous tasks used to predict a first incumbent."""
 SPAN = 4.0
-"""Standard deviations of a context that are as wide as the range of a hyperparameter."""
+"""Number of standard deviations of a context that equal the range of a hyperparameter."""
 
 
 class MultiTask(ModelBased):
-    """Model-based optimisation whose model also sees the previous tasks' evaluations.
+    """Model-based optimisation whose model is also fitted to the previous tasks' evaluations.
 
     The inputs of the model are the features of the configuration and those of its task. There are
-    no random initial trials where there is a history.
+    no random initial trials if there is a history.
     """
 
     def prepare(self) -> None:
@@ -46,7 +46,7 @@ class MultiTask(ModelBased):
     def source_evaluations(
         self, tasks: Sequence[Evaluations], inputs: FloatArray
     ) -> Sequence[Evaluations]:
-        """Evaluations of each previous task that the model may see. Default: all.
+        """Evaluations of each previous task that the model may use. Default: all.
 
         Args:
             tasks: Finite evaluations of the previous tasks.
@@ -63,7 +63,7 @@ class MultiTask(ModelBased):
         return np.concatenate([self.region.features(unit), inputs], axis=1)
 
     def predicted_incumbent(self, predict: Callable[[FloatArray], FloatArray]) -> float:
-        """Lowest mean that is predicted here for the previous tasks' configurations.
+        """Lowest mean predicted on this task for configurations of the previous tasks.
 
         Args:
             predict: Posterior mean (m,) at features (m, p).
@@ -74,10 +74,7 @@ class MultiTask(ModelBased):
 def context_table(
     history: Sequence[Mapping[str, float]], current: Mapping[str, float]
 ) -> FloatArray:
-    """What is known of every task, the current one last, shape (tasks, q).
-
-    A column is a quantity that is known of all of them.
-    """
+    """Context quantities that all tasks have, the current task last, shape (tasks, q)."""
     tasks = [*history, current]
     names = [name for name in current if all(name in task for task in tasks)]
     return np.array([[task[name] for name in names] for task in tasks]).reshape(len(tasks), -1)
@@ -86,10 +83,9 @@ def context_table(
 class TaskByTask(MultiTask):
     """Several tasks whose losses are standardised task by task, with their contexts as inputs.
 
-    Contexts are standardised over all tasks, the current one included, and then scaled by `SPAN` to
-    about the range of [0, 1], which the priors of models are for. Where there is no quantity that
-    is known of all tasks, a task's place in the sequence stands for one: the current task comes
-    last, and the one before is closest to it.
+    Contexts are standardised over all tasks, including the current one, and then scaled by `SPAN`
+    to about the range of [0, 1], which the models' priors assume. If there is no quantity that all
+    tasks have, a task's index is used: the current task comes last, and the one before is closest.
     """
 
     def task_inputs(self, history: Sequence[Mapping[str, float]]) -> FloatArray:
@@ -102,12 +98,12 @@ class TaskByTask(MultiTask):
         return np.stack([standardise(column.copy()) for column in table.T], axis=1) / SPAN + 0.5
 
     def with_sources(self, X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Put the previous tasks' before features (n, p) and standardised losses (n,)."""
+        """Prepend the previous tasks' data to features (n, p) and standardised losses (n,)."""
         sources = self.features_of(self._sources, self._source_inputs)
         return np.concatenate([sources, X]), np.concatenate([self._source_losses, y])
 
     def best_of_task(self, y: FloatArray, predict: Callable[[FloatArray], FloatArray]) -> float:
-        """Lowest standardised loss on this task; without any, the lowest that is predicted.
+        """Lowest standardised loss on this task, or the lowest predicted one if there is none.
 
         Args:
             y: Losses from `with_sources`.
@@ -119,7 +115,7 @@ class TaskByTask(MultiTask):
 
 
 class MultiTaskGP(MultiTask, BayesianOptimisation):
-    """`bo` over several tasks: one kernel, with a length scale of its own for each context."""
+    """`bo` over several tasks: one kernel, with a separate length scale for each context."""
 
     def feature_groups(self) -> IntArray:
         """Length scale of each feature column, (p,); those of the task come last."""
@@ -130,11 +126,11 @@ class MultiTaskGP(MultiTask, BayesianOptimisation):
 def standardised_part(
     tasks: Sequence[Evaluations], counts: Sequence[int], rng: np.random.Generator
 ) -> list[Evaluations]:
-    """Random evaluations of each task, in their order, standardised over all of the task's.
+    """Random evaluations of each task, in order; losses are standardised over the whole task.
 
     Args:
         tasks: Finite evaluations of the tasks.
-        counts: How many of each.
+        counts: Number of evaluations to draw of each task.
         rng: Draws them.
     """
     from hpobench_ordered.methods._gp.model import standardise
@@ -151,7 +147,7 @@ def standardised_part(
 def subsample_counts(
     tasks: Sequence[Evaluations], each: int, total: int, rng: np.random.Generator
 ) -> list[int]:
-    """How many evaluations of each task to take: `each`, or a random `total` of these if less."""
+    """Number of evaluations to take of each task: `each`, or a random share if `total` is less."""
     of_task = np.repeat(np.arange(len(tasks)), [min(len(task), each) for task in tasks])
     chosen = rng.permutation(of_task)[:total]
     counts: list[int] = np.bincount(chosen, minlength=len(tasks)).tolist()

@@ -1,7 +1,7 @@
-"""Matrix products and functions of arrays, whose sums have one order on every processor.
+"""Matrix products and elementwise functions with the same bits on every processor.
 
-Those of BLAS have not: of another last bit the fit of a network makes another network. Here sums
-are taken one after the other along the inner dimension, whatever the shapes.
+The order of summation in BLAS depends on the processor, and fitting a network amplifies differences
+in the last bit. Here sums are sequential along the inner dimension, for all shapes.
 """
 
 import math
@@ -13,7 +13,7 @@ from hpobench_ordered.methods._gp.compiled import exp_in_place
 from hpobench_ordered.runtime.compiling import compiled
 
 ROWS, CHUNK = 64, 512
-"""Rows of a matrix and numbers that are computed together."""
+"""Number of matrix rows, and of array elements, that are computed together."""
 
 
 @compiled
@@ -49,7 +49,7 @@ def transposed_product(A: FloatArray, B: FloatArray) -> FloatArray:
 
 
 def gram(A: FloatArray) -> FloatArray:
-    """A^T A (m, m) of A (k, m), of which the upper triangle counts."""
+    """A^T A (m, m) of A (k, m); only the upper triangle is valid."""
     result = np.zeros((A.shape[1], A.shape[1]))
     add_transposed_product(result, A, A, upper=True)
     return result
@@ -59,9 +59,9 @@ def gram(A: FloatArray) -> FloatArray:
 def add_transposed_product(
     result: FloatArray, A: FloatArray, B: FloatArray, upper: bool = False
 ) -> None:
-    """Add A^T B, or its upper triangle and something below, to a result (m, d).
+    """Add A^T B to a result (m, d); if `upper`, only its upper triangle is valid.
 
-    Sums go on in their order if earlier k are multiples of 4.
+    The order of summation is that of one product of all rows if earlier k are multiples of 4.
     """
     (k, m), d = A.shape, B.shape[1]
     even, whole = m - m % 2, k - k % 4
@@ -138,7 +138,7 @@ def tanh_in_place(values: FloatArray) -> None:
 
 @compiled
 def through_tanh(slopes: FloatArray, outputs: FloatArray) -> FloatArray:
-    """Derivatives (m, d) by what tanh was taken of, from those by its outputs (m, d)."""
+    """Derivatives (m, d) with respect to tanh's inputs from those with respect to its outputs."""
     result = np.empty(outputs.shape)
     for i in range(len(outputs)):
         for j in range(outputs.shape[1]):

@@ -1,4 +1,4 @@
-"""What methods share that have a Gaussian process of every earlier task, fitted once."""
+"""Base of the methods that fit a Gaussian process to every earlier task once."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
     from hpobench_ordered.methods._gp.model import GaussianProcess, Kernel
 
 EACH = 100
-"""Random evaluations of an earlier task that are learned from at most."""
+"""Largest number of evaluations used of an earlier task, drawn at random."""
 
 Predict = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 """Mean (m,) and standard deviation (m,) of the loss at features (m, p)."""
 
 
 class FromSources(BayesianOptimisation):
-    """`bo` with what was learned from each earlier task by itself.
+    """`bo` with models that were fitted to each earlier task separately.
 
     Losses are standardised task by task. There are no random initial trials: the first suggestion
-    is the candidate of lowest mean. Configurations of another search space are carried over.
-    Without a finite evaluation of an earlier task it is `bo`.
+    is the candidate of lowest mean. Configurations of another search space are converted to the
+    current one. Without a finite evaluation of an earlier task it is `bo`.
 
     Attributes:
-        each: Random evaluations of an earlier task that are learned from at most.
+        each: Largest number of evaluations used of an earlier task, drawn at random.
     """
 
     each = EACH
 
     def prepare(self) -> None:
-        """Choose what is learned from."""
+        """Choose the evaluations of earlier tasks to use."""
         tasks = finite_history(carried_over(self.history, self.space, self.rng))
         self._tasks = standardised_part(tasks, [self.each] * len(tasks), self.rng)
         super().prepare()
@@ -67,7 +67,7 @@ class FromSources(BayesianOptimisation):
         return GaussianProcess.fitted(X, y, kernel=self.kernel, starts=[start], priors=Priors())
 
     def of_target(self, X: FloatArray, y: FloatArray) -> "GaussianProcess":
-        """Fit the process of this task, without evaluations the prior."""
+        """Fit the process of this task; the prior if there are no evaluations."""
         if not len(y):
             return self.of_source(X, y)
         target = self._fit(X, y)
@@ -75,7 +75,7 @@ class FromSources(BayesianOptimisation):
         return target
 
     def scorer(self) -> Scorer:
-        """Fit this task's part; the score is log expected improvement, at first minus the mean."""
+        """Fit this task's part; score by log expected improvement, at first by minus the mean."""
         if not self._tasks:
             return super().scorer()
         X, y = self.observations()
@@ -89,33 +89,30 @@ class FromSources(BayesianOptimisation):
         return self.acquisition(predict, float(seen.min()))
 
     def acquisition(self, predict: Predict, best: float) -> Scorer:
-        """Score by what is predicted and the lowest loss so far."""
+        """Score by the predictions and the lowest loss so far."""
         from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
 
         return lambda unit: log_expected_improvement(*predict(self.features(unit)), best)
 
     @abstractmethod
     def posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
-        """Fit what depends on this task.
+        """Fit the part of the model that depends on this task.
 
         Args:
             X: Features of its evaluations, shape (n, p).
             y: Their standardised losses, shape (n,).
 
         Returns:
-            What is predicted, and the losses (n,) in the units of that.
+            The prediction function, and the losses (n,) in the predictions' units.
         """
 
     @abstractmethod
     def fantasised(self, pending: FloatArray) -> Predict:
-        """What `posterior` gave last, if pending evaluations (k, p) give the posterior mean."""
+        """Last prediction function, if pending evaluations (k, p) give the posterior mean."""
 
 
 class Ensemble(FromSources):
-    """A weighted mean of the processes of the earlier tasks and of this one.
-
-    Processes that have no weight are not asked.
-    """
+    """A weighted mean of the processes of the earlier tasks and of this one."""
 
     @cached_property
     def processes(self) -> "list[GaussianProcess]":
@@ -137,12 +134,12 @@ class Ensemble(FromSources):
         """Standard deviation (m,) of the ensemble.
 
         Args:
-            weights: Weights of the processes that have one, this task's last, shape (k,).
+            weights: Weights of the processes with a positive one, this task's last, shape (k,).
             sds: Standard deviations of these processes, shape (k, m).
         """
 
     def posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
-        """Fit this task's process and weigh all."""
+        """Fit this task's process and compute all weights."""
         target = self.of_target(X, y)
         weights = self.weights(X, y, target)
         used = np.flatnonzero(weights)
@@ -151,7 +148,7 @@ class Ensemble(FromSources):
         return self._predict, y
 
     def fantasised(self, pending: FloatArray) -> Predict:
-        """Every process takes its own mean for the loss."""
+        """Condition every process on its own mean as the loss of pending evaluations."""
         self.used = [process.fantasised(pending)[0] for process in self.used]
         return self._predict
 
@@ -161,19 +158,19 @@ class Ensemble(FromSources):
 
 
 def ordered_pairs(y: FloatArray) -> tuple[IntArray, IntArray]:
-    """Pairs (j, k) of losses (n,) with y_j < y_k; equal losses say nothing of the ranking."""
+    """Pairs (j, k) of losses (n,) with y_j < y_k; equal losses are not ranked."""
     lower, higher = np.nonzero(y[:, None] < y)
     return lower, higher
 
 
 def in_units_of(mean: FloatArray, covariance: FloatArray, y: FloatArray) -> FloatArray:
-    """Shift and scale standardised losses (n,) to the mean and the variance expected of them.
+    """Shift and scale standardised losses (n,) to their expected mean and variance.
 
-    What a standardised loss means depends on which configurations were evaluated.
+    The meaning of a standardised loss depends on which configurations were evaluated.
 
     Args:
-        mean: What is predicted for each, shape (n,).
-        covariance: Covariance of these predictions, with the noise, shape (n, n).
+        mean: Predicted mean of each loss, shape (n,).
+        covariance: Covariance of these predictions, including noise, shape (n, n).
         y: The losses, of mean 0 and variance 1, shape (n,).
     """
     if not len(y):

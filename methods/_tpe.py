@@ -7,7 +7,7 @@ n        scalar   configurations of a density
 m        scalar   configurations to score
 d        scalar   hyperparameters
 x        (m, d)   configurations, unit vectors; inactive hyperparameters NaN
-x_i      (n, d)   those that the density is made of
+x_i      (n, d)   configurations that the density is fitted to
 c        (d,)     number of choices; 0 for numbers and ordinals
 h        (d,)     bandwidths
 =======  =======  =============================================================================
@@ -18,9 +18,9 @@ The density at x is the mean over i of the product over the hyperparameters that
     1 - h if x = x_i, else h / (c - 1)                    a choice (Aitchison and Aitken 1976)
     1, or 1 / c of a choice                               if it is inactive in x_i: the prior
 
-with h = 1.06 s n^(-1 / (4 + d)), the rule of the normal distribution, s being the standard
-deviation of the x_i, of choices that of their indices; h is at least `MIN_BANDWIDTH`, of choices at
-most (c - 1) / c, where all are equally likely.
+with h = 1.06 s n^(-1 / (4 + d)), the normal reference rule, where s is the standard deviation of
+the x_i, for choices that of their indices. h is at least `MIN_BANDWIDTH`, and for choices at most
+(c - 1) / c, where all are equally likely.
 
 Bergstra et al. (2011), section 4; settings of Falkner et al. (2018) and Stoll et al. (2020).
 """
@@ -40,9 +40,9 @@ GOOD = 0.15
 """Share of the configurations that are good."""
 MIN_BANDWIDTH = 1e-3
 WIDER = 3.0
-"""Candidates are drawn with bandwidths so many times as wide."""
+"""Factor of the bandwidths with which candidates are drawn."""
 LOWEST = 1e-32
-"""Densities below are taken for this."""
+"""Lower bound of densities."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -61,7 +61,7 @@ class Density:
 
     @classmethod
     def of(cls, data: FloatArray, choices: IntArray) -> Self:
-        """Density of configurations, with bandwidths by the rule."""
+        """Density of configurations, with bandwidths by the normal reference rule."""
         return cls(data, choices, bandwidths(data, choices))
 
     def log(self, unit: FloatArray) -> FloatArray:
@@ -69,11 +69,11 @@ class Density:
         return log_density(unit, self.data, self.choices, self.bandwidths)
 
     def sample(self, rng: np.random.Generator, m: int, *, wider: float = WIDER) -> FloatArray:
-        """Draw around configurations picked at random, shape (m, d).
+        """Draw around randomly chosen configurations, shape (m, d).
 
-        Numbers come from a normal distribution truncated to [0, 1], `wider` than the kernel; a
-        choice stays with probability 1 - h, else any is as likely. What is inactive in the
-        configuration picked comes from the prior.
+        Numbers are drawn from a normal distribution truncated to [0, 1], `wider` times as wide as
+        the kernel. A choice is kept with probability 1 - h, and otherwise drawn uniformly.
+        Hyperparameters that are inactive in the chosen configuration are drawn from the prior.
         """
         (n, d), h = self.data.shape, self.bandwidths
         centres = self.data[rng.integers(n, size=m)]
@@ -99,7 +99,8 @@ class ParzenModel:
     def fitted(cls, unit: FloatArray, losses: FloatArray, choices: IntArray) -> Self:
         """Split evaluations and fit both densities.
 
-        Good are the `GOOD` best, at least d + 1, at most half; of equal losses the first.
+        The share `GOOD` with the lowest losses is good, at least d + 1 and at most half of the
+        evaluations; of equal losses the first.
 
         Args:
             unit: At least two configurations, unit vectors, shape (n, d).
@@ -117,7 +118,7 @@ class ParzenModel:
 
 
 def needed(dimension: int) -> int:
-    """Evaluations that are needed before there is a model of so many hyperparameters."""
+    """Number of evaluations needed for a model of `dimension` hyperparameters."""
     return 2 * (dimension + 1)
 
 
@@ -128,13 +129,13 @@ def choice_counts(parameters: tuple[Parameter, ...]) -> IntArray:
 
 
 def bandwidths(data: FloatArray, choices: IntArray) -> FloatArray:
-    """H (d,), by the rule, of configurations (n, d)."""
+    """Bandwidths h (d,) of configurations (n, d) by the normal reference rule."""
     n, d = data.shape
     active = ~np.isnan(data)
     count = np.maximum(active.sum(axis=0), 1)
     mean = np.where(active, data, 0.0).sum(axis=0) / count
     squares = np.where(active, (data - mean) ** 2, 0.0).sum(axis=0) / count
-    indices = np.where(choices > 0, choices, 1)  # a choice is this many times 1 / c from another
+    indices = np.where(choices > 0, choices, 1)  # choices are multiples of 1 / c apart
     h = 1.06 * np.sqrt(squares) * indices * n ** (-1.0 / (4.0 + d))
     highest = np.where(choices > 0, (indices - 1.0) / indices, np.inf)
     bounded: FloatArray = np.minimum(np.maximum(h, MIN_BANDWIDTH), highest)

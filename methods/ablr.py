@@ -17,29 +17,29 @@ if TYPE_CHECKING:
     from hpobench_ordered.methods._blr.heads import Head
 
 HIDDEN = (50, 50, 50)
-"""Tanh units of each layer; the last one's are the features. The supplement names no network."""
+"""Tanh units of each layer; the last one gives the features. The supplement names no network."""
 EMBEDDING = 4
 """Size of a learned embedding."""
 EMBEDDING_SD = 0.1
 """Standard deviation of embeddings before they are learned."""
 BEFOREHAND = (200, 60)
-"""Evaluations of the joint likelihood in the fit to the previous tasks: most, and least where there
-are very many evaluations of configurations, with whose number the time of each grows."""
+"""Number of evaluations of the joint likelihood in the fit to the previous tasks: largest, and
+smallest (with very many evaluations of configurations, as the time of each grows with them)."""
 ONLINE = (6, 3)
-"""The same whenever the current task's evaluations have become `GROWTH` times as many."""
+"""The same for each refit, when the current task has `GROWTH` times as many evaluations."""
 GROWTH = 1.3
-"""With a fit after every evaluation a run takes 1.6 times as long and finds nothing better."""
+"""Refitting after every evaluation takes 1.6 times as long and finds nothing better."""
 ALONE = (10, 3)
-"""The same without previous tasks, where every fit starts anew."""
+"""The same without previous tasks, where every fit starts from scratch."""
 LARGE = 10_000
-"""Evaluations of configurations from which fewer evaluations of the likelihood are made."""
+"""Number of evaluations of configurations above which the likelihood is evaluated less often."""
 
 
 class ABLR(LinearHead):
     """A network and a head, fitted to the current task's evaluations alone.
 
-    Every fit starts with the network as it was drawn at random and is short: few evaluations do not
-    determine a network, and one that is fitted to them in full is sure of what it cannot know.
+    Every fit starts from the random initial network and is short: few evaluations do not determine
+    a network, and one that is fully fitted to them is overconfident.
 
     Attributes:
         embedding: Size of the vector learned for each task, an input of the network.
@@ -71,10 +71,7 @@ class ABLR(LinearHead):
         return super().features(np.hstack([np.broadcast_to(own, (len(X), len(own))), X]))
 
     def fitted_head(self, X: FloatArray, y: FloatArray) -> "Head":
-        """Fit the head and, from time to time, all to all evaluations.
-
-        X (n, p) and y (n,) are the current task's.
-        """
+        """Fit the head to X (n, p), y (n,) and, from time to time, all parameters to all tasks."""
         from hpobench_ordered.methods._blr.heads import Head
 
         sources = len(self._sources[0])
@@ -91,7 +88,7 @@ class ABLR(LinearHead):
         return head
 
     def _fit(self, X: FloatArray, y: FloatArray, evaluations: tuple[int, int]) -> None:
-        """Continue the descent with so many evaluations of the joint likelihood."""
+        """Continue the descent with a limited number of evaluations of the joint likelihood."""
         from hpobench_ordered.methods._blr.joint import descend
 
         inputs, losses = [*self._sources[0], X], [*self._sources[1], y]
@@ -114,25 +111,25 @@ class ABLR(LinearHead):
 class ABLRTransfer(ABLR):
     """ABLR on a network that all tasks share.
 
-    Every fit continues where the last one ended; the current task's head is fitted for itself, from
-    the medians of the previous tasks' precisions. Without previous tasks it is `ABLR`.
+    Every fit continues from the last one. The current task's head is fitted separately, starting
+    from the medians of the previous tasks' precisions. Without previous tasks it is `ABLR`.
     """
 
     uses_history = True
 
 
 class ABLRContext(ABLRTransfer):
-    """ABLR on a shared network that is told what is known of the tasks.
+    """ABLR on a shared network with the tasks' contexts as inputs.
 
-    Fixed embeddings of tasks, such as those learned by `ABLREmbeddings` on another benchmark, are
-    a context too.
+    Fixed embeddings of tasks, such as those learned by `ABLREmbeddings` on another benchmark, can
+    be used as contexts, too.
     """
 
     uses_context = True
 
 
 class ABLREmbeddings(ABLRTransfer):
-    """ABLR on a shared network with an embedding of each task, which is learned."""
+    """ABLR on a shared network with a learned embedding of each task."""
 
     embedding = EMBEDDING
 
@@ -162,7 +159,7 @@ SPECS = (
     MethodSpec(
         name="ablr-ctx",
         method=ABLRContext,
-        summary="ablr-transfer whose network is told what is known of the tasks.",
+        summary="ablr-transfer with the context of the tasks as inputs of the network.",
         source=f"{PAPER}, supplement, section B.4: network of configuration and context",
         min_history=1,
         extras=(NEURAL,),

@@ -1,4 +1,4 @@
-"""ABRAC and its variants: a network trained beforehand, and a head for the current task alone."""
+"""ABRAC and its variants: a pre-trained network, and a head fitted to the current task alone."""
 
 import math
 from typing import TYPE_CHECKING
@@ -19,25 +19,25 @@ HIDDEN = (50, 50)
 OUTPUTS = 20
 """Linear outputs of the network, which are the features."""
 EVALUATIONS = 200
-"""Of the joint marginal likelihood, where the network is fitted by it."""
+"""Evaluations of the joint marginal likelihood when the network is fitted by it."""
 KITCHEN_SINKS = 100
 """Number of random features."""
 SPREAD = 1.0
-"""Standard deviation of log alpha around the mean of all weights', in `abrac-prior`."""
+"""Standard deviation of log alpha around the mean over all weights, in `abrac-prior`."""
 LENGTH_SCALE_EVALUATIONS = 50
-"""Of the joint marginal likelihood, where the length scale of random features is fitted by it."""
+"""Evaluations of the joint marginal likelihood when it fits random features' length scale."""
 
 
 class FixedNetwork(LinearHead):
-    """Trains a network on the previous tasks; then fits a head after every evaluation.
+    """Trains a network on the previous tasks, then fits a head after every evaluation.
 
-    Without previous tasks the network stays as it was drawn at random.
+    Without previous tasks the network keeps its random initial weights.
 
     Attributes:
-        nested: Whether the network is trained with nested dropout, which puts features in an order.
-        ard: Whether each weight of the head has a precision of its own, so that features can be
-            switched off.
-        spread: Standard deviation of the prior of these precisions' logarithms.
+        nested: Whether the network is trained with nested dropout, which orders the features.
+        ard: Whether each weight of the head has its own precision, so that features can be switched
+            off.
+        spread: Standard deviation of the prior on the logarithms of these precisions.
     """
 
     nested = False
@@ -59,7 +59,7 @@ class FixedNetwork(LinearHead):
             self._z = self.trained(self._z, inputs, losses)
 
     def feature_map(self, inputs: int) -> "FeatureMap":
-        """The feature map, of so many inputs."""
+        """Make the feature map for a number of inputs."""
         from hpobench_ordered.methods._networks.features import Network, padded_inputs
 
         return Network(padded_inputs(inputs), HIDDEN, OUTPUTS)
@@ -91,14 +91,14 @@ class FixedNetwork(LinearHead):
 
 
 class ABRAC(FixedNetwork):
-    """An ordered set of features, of which a task uses as many as its evaluations support."""
+    """Ordered features, of which a task uses as many as its evaluations support."""
 
     nested = True
     ard = True
 
 
 class ABRACPrior(ABRAC):
-    """ABRAC whose precisions have a common prior, so that few evaluations do not overfit them."""
+    """ABRAC with a common prior on the precisions, so that few evaluations do not overfit them."""
 
     spread = SPREAD
 
@@ -110,7 +110,7 @@ class ABRACFixed(FixedNetwork):
 
 
 class ABLRAdaptive(FixedNetwork):
-    """ABRAC without an order of the features."""
+    """ABRAC without ordering the features."""
 
     ard = True
 
@@ -121,7 +121,7 @@ class ABLRLikelihood(FixedNetwork):
     Every fit of the current task's head starts from the medians of the previous tasks' precisions.
 
     Attributes:
-        evaluations: Of the sum of the marginal likelihoods.
+        evaluations: Largest number of evaluations of the sum of the marginal likelihoods.
     """
 
     evaluations = EVALUATIONS
@@ -129,7 +129,7 @@ class ABLRLikelihood(FixedNetwork):
     def trained(
         self, z: FloatArray, inputs: list[FloatArray], losses: list[FloatArray]
     ) -> FloatArray:
-        """Fit the network, together with a head a task, by L-BFGS."""
+        """Fit the network and a head for each task by L-BFGS."""
         from hpobench_ordered.methods._blr.joint import Parameters, descend
 
         start = Parameters.initial(z, np.zeros((len(inputs), 0)))
@@ -144,7 +144,7 @@ class ABLRKitchenSinks(ABLRLikelihood):
     evaluations = LENGTH_SCALE_EVALUATIONS
 
     def feature_map(self, inputs: int) -> "FeatureMap":
-        """The random features, of so many inputs."""
+        """Make the random features for a number of inputs."""
         from hpobench_ordered.methods._networks.features import RandomKitchenSinks, padded_inputs
 
         return RandomKitchenSinks(padded_inputs(inputs), KITCHEN_SINKS)
@@ -157,7 +157,7 @@ SPECS = (
     MethodSpec(
         name="abrac",
         method=ABRAC,
-        summary="Ordered features of a network trained beforehand; the evidence says how many.",
+        summary="Ordered features of a pre-trained network; the evidence decides how many.",
         source=f"{PAPER}, section 4: {NETWORK}, nested dropout, automatic relevance determination",
         min_history=1,
         extras=(NEURAL,),
@@ -166,7 +166,7 @@ SPECS = (
     MethodSpec(
         name="abrac-prior",
         method=ABRACPrior,
-        summary="abrac with a prior that keeps the precisions of features near each other.",
+        summary="abrac with a common prior on the precisions of the features.",
         source=f"{PAPER}, section 4, and log alpha ~ N(their mean, {SPREAD:g}), which is ours",
         min_history=1,
         extras=(NEURAL,),
@@ -183,7 +183,7 @@ SPECS = (
     MethodSpec(
         name="ablr-sgd-adapt",
         method=ABLRAdaptive,
-        summary="abrac without an order of the features.",
+        summary="abrac without ordering the features.",
         source=f"{PAPER}, section 5, ABLR SGD adapt: no nested dropout",
         min_history=1,
         extras=(NEURAL,),
@@ -192,7 +192,7 @@ SPECS = (
     MethodSpec(
         name="ablr-sgd-fixed",
         method=FixedNetwork,
-        summary="Bayesian linear regression on a network trained beforehand.",
+        summary="Bayesian linear regression on a pre-trained network.",
         source=f"{PAPER}, section 5, ABLR SGD fixed: squared error, no nested dropout",
         min_history=1,
         extras=(NEURAL,),
@@ -201,7 +201,7 @@ SPECS = (
     MethodSpec(
         name="ablr-lbfgs-fixed",
         method=ABLRLikelihood,
-        summary="Bayesian linear regression on a network fitted beforehand by marginal likelihood.",
+        summary="Bayesian linear regression on a network pre-trained by marginal likelihood.",
         source=f"{PAPER}, section 5, ABLR L-BFGS fixed",
         min_history=1,
         extras=(NEURAL,),
@@ -210,7 +210,7 @@ SPECS = (
     MethodSpec(
         name="ablr-rks",
         method=ABLRKitchenSinks,
-        summary="Bayesian linear regression on random features of a kernel fitted beforehand.",
+        summary="Bayesian linear regression on random features of a pre-trained kernel.",
         source=(
             f"{PAPER}, section 5, ABLR RKS: random kitchen sinks (Rahimi and Recht 2007), here "
             f"{KITCHEN_SINKS} of a Gaussian kernel"

@@ -1,4 +1,4 @@
-"""What every method is: an optimiser of one task that is asked and told."""
+"""Interface of the methods: optimisers of one task, used by ask and tell."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 class Method(ABC):
     """An optimiser of one task.
 
-    A new object is made for every task of a run; what it has to set up goes into `prepare`. Losses
-    are minimised; the protocol flips objectives that are maximised. All randomness comes from
-    `rng`.
+    A new object is made for every task of a run; override `prepare` for its setup. Losses are
+    minimised: the protocol changes the sign of objectives that are maximised. All random numbers
+    must come from `rng`.
 
     Attributes:
         space: The search space.
         rng: Source of all randomness.
-        history: Evaluations of the earlier tasks the protocol lets the method see, oldest first.
+        history: Evaluations of earlier tasks as the protocol provides them, oldest first.
         context: What is known of the task beforehand.
         budget: Number of trials.
-        data: Training data of each task of the history, None where it has none, and last of the
-            current task; empty for a method that does not ask for them (`MethodSpec.uses_data`).
+        data: Training data of each task of the history and, last, of the current task, None for
+            tasks without; empty if the method does not ask for them (`MethodSpec.uses_data`).
         fallbacks: Number of suggestions made at random because a model failed.
 
     Examples:
@@ -65,7 +65,7 @@ class Method(ABC):
         self.prepare()
 
     def prepare(self) -> None:  # noqa: B027  methods need not
-        """Set up what the first suggestion needs; called once. Default: nothing."""
+        """Set up the method before the first suggestion; called once. Default: nothing."""
 
     @abstractmethod
     def ask(self) -> Config:
@@ -77,7 +77,7 @@ class Method(ABC):
 
 
 class MethodFactory(Protocol):
-    """Makes a method anew for every task: a subclass of `Method`, or what wraps something else."""
+    """Callable that makes a method for each task: a subclass of `Method`, or a wrapper."""
 
     def __call__(
         self,
@@ -88,35 +88,35 @@ class MethodFactory(Protocol):
         context: Mapping[str, float],
         budget: int,
     ) -> Method:
-        """Make it; the arguments are attributes of `Method`.
+        """Make the method; the arguments are attributes of `Method`.
 
-        `data` comes as well, where the spec says that the method looks at them.
+        `data` is passed only if the spec has `uses_data`.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class MethodSpec:
-    """What the registry knows of a method.
+    """Description of a method for the registry.
 
     Attributes:
         name: Name in the registry.
-        method: The class, or what else makes the method anew for every task.
+        method: The class, or another callable that makes the method for each task.
         summary: One line.
         source: Paper, section and settings.
-        min_history: Earlier tasks it needs; on tasks with fewer the ordered protocol runs `bo`
-            instead, and other protocols refuse it.
-        uses_history: Whether it looks at the history; if not, whoever gives it one is warned.
-        changed_spaces: Whether it copes with a history on another search space than the task's
-            (`Evaluations.space`), if only by ignoring it.
-        extras: What must be installed first.
-        uses_data: Whether it is made with the training data of the tasks, as `data`.
-        version: Version of what the method suggests, part of what identifies a run: raised when
-            the method's golden trajectory changes.
+        min_history: Number of earlier tasks that the method needs; on tasks with fewer, the ordered
+            protocol runs `bo` instead, and other protocols refuse it.
+        uses_history: Whether it uses the history; if not, giving it one causes a warning.
+        changed_spaces: Whether it accepts a history on another search space than the task's
+            (`Evaluations.space`), even if it ignores it.
+        extras: Extras that must be installed.
+        uses_data: Whether it gets the training data of the tasks, as `data`.
+        version: Version of the method's suggestions, part of a run's identity: raised when its
+            golden trajectory changes.
 
     Raises:
         ValueError: The version is below 1.
-        InvalidNameError: The name cannot be printed, or not be part of a file's name.
+        InvalidNameError: The name is not printable, or cannot be part of a file name.
 
     Examples:
         >>> import hpobench_ordered as hbo
@@ -140,14 +140,14 @@ class MethodSpec:
         check_name("method", self.name)
         if isinstance(self.version, bool) or not isinstance(self.version, int) or self.version < 1:
             raise ValueError(
-                f"version of method {self.name!r} is {self.version!r}, not an integer from 1 on"
+                f"version of {self.name!r} must be an integer from 1, but got {self.version!r}"
             )
 
     def check_installed(self) -> None:
-        """Check that all that it needs is installed.
+        """Check that the extras are installed.
 
         Raises:
-            MissingExtraError: Something is not.
+            MissingExtraError: One of them is not.
         """
         for extra in self.extras:
             extra.check(f"method {self.name!r}")

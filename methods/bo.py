@@ -14,35 +14,35 @@ if TYPE_CHECKING:
     from hpobench_ordered.methods._gp.model import GaussianProcess, Kernel
 
 FEW = 8
-"""Evaluations up to which every fit of the model has two starts."""
+"""Number of evaluations up to which every fit of the model has two starting points."""
 
 EVERY = 5
-"""Suggestions from one fit with a second start to the next; with many evaluations, of any fit."""
+"""Suggestions between fits with a second start; with many evaluations, between any fits."""
 
 MAX_CONDITIONED = 300
-"""Evaluations that the model is conditioned on at most; the time of a suggestion grows with n^2."""
+"""Largest number of evaluations the model is conditioned on; a suggestion takes O(n^2) time."""
 
 BEST_CONDITIONED = MAX_CONDITIONED // 4
-"""How many of these are the best ones; the others are drawn at random (as in Syne Tune)."""
+"""How many of them are the best ones; the others are drawn at random (as in Syne Tune)."""
 
 
 class BayesianOptimisation(ModelBased):
     """A few initial trials, then the candidate of highest expected improvement.
 
-    The model is a Gaussian process on `SearchSpace.features` with one Matern-5/2 length scale a
-    hyperparameter. Suggested is the one with the highest log expected improvement of about 1000
-    fresh random candidates, or one near the best configuration if it is clearly better. Pending
-    evaluations are taken to give the posterior mean.
+    The model is a Gaussian process on `SearchSpace.features` with a Matern-5/2 kernel and one
+    length scale for each hyperparameter. The suggestion has the highest log expected improvement of
+    about 1000 new random candidates, or is near the best configuration if that is clearly better.
+    Pending evaluations are assumed to give the posterior mean.
 
-    With more than `MAX_CONDITIONED` evaluations every suggestion uses so many of them: the best,
-    which say where the optimum may be, and a random choice of the rest, drawn anew each time, so
-    that no region that was searched in vain is forgotten for long.
+    With more than `MAX_CONDITIONED` evaluations, every suggestion uses that many: the best, which
+    indicate where the optimum may be, and a random subset of the rest. The subset is redrawn each
+    time, so that no unsuccessful region is forgotten for long.
     """
 
     looks_near = True
 
     def prepare(self) -> None:
-        """Start with no model fitted."""
+        """Start without a model."""
         super().prepare()
         self._kernel: Kernel | None = None
         self._theta: FloatArray | None = None
@@ -64,7 +64,7 @@ class BayesianOptimisation(ModelBased):
         return lambda unit: log_expected_improvement(*model.predict(self.features(unit)), best)
 
     def observations(self) -> tuple[FloatArray, FloatArray]:
-        """What the model is fitted to: features (n, p) and standardised losses (n,)."""
+        """Features (n, p) and standardised losses (n,) that the model is fitted to."""
         from hpobench_ordered.methods._gp.model import standardise
 
         unit, y = self.told(), standardise(self.losses())
@@ -74,7 +74,7 @@ class BayesianOptimisation(ModelBased):
         return self.features(unit), y
 
     def incumbent(self, model: "GaussianProcess", y: FloatArray) -> float:
-        """Standardised loss that is to be improved on.
+        """Standardised loss to improve on.
 
         Args:
             model: The model.
@@ -94,9 +94,9 @@ class BayesianOptimisation(ModelBased):
         """Condition the model on features (n, p) and standardised losses (n,).
 
         Its hyperparameters are fitted, starting from the last ones. Their posterior often has
-        several modes; so that a run does not stay in the wrong one, the prior's mean is a second
-        start, always with few evaluations and now and then with more. With many a fit costs much
-        and changes little: it is done now and then, with the last hyperparameters in between.
+        several modes. To leave a wrong one, the prior's mean is a second start, always with few
+        evaluations and now and then with more. With many evaluations a fit is expensive and changes
+        little, so it is done only now and then, and the last hyperparameters are used in between.
         """
         from hpobench_ordered.methods._gp.model import (
             COMPILED_LIMIT,
@@ -120,7 +120,7 @@ class BayesianOptimisation(ModelBased):
 
 
 def best_and_random(losses: FloatArray, rng: np.random.Generator) -> IntArray:
-    """Choose `MAX_CONDITIONED` of more losses (n,): indices of the best and of random others."""
+    """Choose `MAX_CONDITIONED` of the losses (n,): indices of the best and of random others."""
     order = np.argsort(losses, kind="stable")
     others = rng.permutation(order[BEST_CONDITIONED:])
     return np.sort(np.concatenate([order[:BEST_CONDITIONED], others])[:MAX_CONDITIONED])

@@ -1,6 +1,6 @@
 """BOHAMIANN: Bayesian optimisation with a neural network sampled by Hamiltonian Monte Carlo.
 
-A suggestion takes 0.08 s, the first one of a task 0.25 s (one core), fifty times as long as one of
+A suggestion takes 0.08 s, the first one of a task 0.25 s (one core), fifty times as long as with
 `bo`.
 """
 
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     from hpobench_ordered.methods._networks.bayesian import BayesianNetwork
 
 MAX_SOURCES = 3000
-"""Evaluations of other tasks that the network is fitted to at most; the papers' 29 tasks have 100
-each on `quadratic`."""
+"""Largest number of evaluations of other tasks that the network is fitted to; in the papers, the 29
+tasks of `quadratic` have 100 each."""
 MAX_OWN = 1000
-"""Evaluations of the current task that it is fitted to at most, the last ones."""
+"""Largest number of evaluations of the current task that it is fitted to, the latest ones."""
 
 
 class Bohamiann(ModelBased):
     """A few initial trials, then the candidate of highest expected improvement.
 
     The model is a network of three layers of 50 tanh units with learned noise. Its posterior is
-    sampled by stochastic-gradient Hamiltonian Monte Carlo, in one chain that goes on from one
-    suggestion to the next. Candidates are those of `bo`. Pending evaluations are taken to give the
-    mean loss (the constant liar of Ginsbourger, Le Riche and Carraro 2010).
+    sampled by stochastic-gradient Hamiltonian Monte Carlo, in one chain that continues from one
+    suggestion to the next. Candidates are those of `bo`. Pending evaluations are assumed to give
+    the mean loss (the constant liar of Ginsbourger, Le Riche and Carraro 2010).
     """
 
     looks_near = True
 
     def prepare(self) -> None:
-        """Start with no network."""
+        """Start without a network."""
         super().prepare()
         self._network: BayesianNetwork | None = None
 
@@ -58,14 +58,14 @@ class Bohamiann(ModelBased):
         return lambda unit: log_expected_improvement(*network.predict(self.features(unit)), best)
 
     def observations(self) -> tuple[FloatArray, FloatArray]:
-        """What the model is fitted to: features (n, p) and standardised losses (n,)."""
+        """Features (n, p) and standardised losses (n,) that the model is fitted to."""
         from hpobench_ordered.methods._gp.model import standardise
 
         y = standardise(self.losses())
         return self.features(self.told()[-MAX_OWN:]), y[-MAX_OWN:]
 
     def incumbent(self, network: "BayesianNetwork", y: FloatArray) -> float:
-        """Standardised loss that is to be improved on.
+        """Standardised loss to improve on.
 
         Args:
             network: The model.
@@ -81,15 +81,15 @@ class Bohamiann(ModelBased):
 class ContextBohamiann(TaskByTask, Bohamiann):
     """`Bohamiann` over all tasks, with the context as an input.
 
-    Losses are standardised task by task, contexts over all tasks; the first trial follows the other
-    tasks already. Of a history of more than `MAX_SOURCES` evaluations a random part is used, drawn
-    once. Without a common context, the input is the task's place in the history.
+    Losses are standardised task by task, contexts over all tasks. The first trial is already based
+    on the other tasks. Of more than `MAX_SOURCES` evaluations in the history a random subset is
+    used, drawn once. Without a common context, the input is the task's index in the history.
     """
 
     def source_evaluations(
         self, tasks: Sequence[Evaluations], inputs: FloatArray
     ) -> Sequence[Evaluations]:
-        """All of each task, or a random part."""
+        """All evaluations of each task, or a random subset."""
         counts = subsample_counts(tasks, MAX_SOURCES, MAX_SOURCES, self.rng)
         return standardised_part(tasks, counts, self.rng)
 
@@ -98,7 +98,7 @@ class ContextBohamiann(TaskByTask, Bohamiann):
         return self.with_sources(*super().observations())
 
     def incumbent(self, network: "BayesianNetwork", y: FloatArray) -> float:
-        """Lowest loss on this task; without any, the lowest that the model predicts."""
+        """Lowest loss on this task, or the lowest predicted one if there is none."""
         return self.best_of_task(y, lambda X: network.predict(X)[0])
 
 
@@ -118,7 +118,7 @@ SPECS = (
     MethodSpec(
         name="bohamiann-ctx",
         method=ContextBohamiann,
-        summary="bohamiann over previous and current tasks, the context being an input.",
+        summary="bohamiann over previous and current tasks, with the context as an input.",
         source="Perrone et al. (2018), supplement B.3: BOHAMIANN transfer (ctx)",
         min_history=1,
         version=2,

@@ -18,15 +18,16 @@ from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind, Parameter
 
 WITHIN = 1e-9
-"""Share of a side by which numbers moved into the box stay clear of its ends: decoding rounds, and
-those of an integer are the ends of bins."""
+"""Margin, as a share of a side, of numbers moved into the box: decoding rounds, and the bounds of
+an integer are the edges of bins."""
 
 
 class Box(Region):
     """The smallest box around some configurations.
 
-    Numbers and ordinals lie between the smallest and the largest value that occurs; categoricals
-    take the values that occur. What is active in none of the configurations is not restricted.
+    Numbers and ordinals lie between the smallest and the largest value that occurs, categoricals
+    take the values that occur. Hyperparameters that are active in no configuration are not
+    restricted.
 
     Args:
         space: The search space.
@@ -71,7 +72,7 @@ class Box(Region):
         return super().features(scaled)
 
     def levels(self) -> Sequence[FloatArray]:
-        """Coded values of each hyperparameter in the box, where there are finitely many."""
+        """Coded values of each hyperparameter in the box, which must be finite."""
         return [side.values for side in self._sides]
 
 
@@ -80,11 +81,11 @@ class _Side:
     """One hyperparameter's range in a box.
 
     Attributes:
-        lower: Lower end in the unit interval; 0 for a categorical.
+        lower: Lower bound in the unit interval; 0 for a categorical.
         width: Width in the unit interval; 1 for a categorical.
         choices: Unit values of a categorical's choices; None for other kinds.
-        values: Coded values that it takes; the ends alone if it is continuous.
-        size: Their number; inf if it is continuous.
+        values: Coded values in the range; only the bounds if it is continuous.
+        size: Number of values; inf if it is continuous.
     """
 
     lower: float
@@ -95,7 +96,7 @@ class _Side:
 
     @property
     def middle(self) -> float:
-        """Its middle; of choices the first."""
+        """The middle of the range, or the first choice."""
         return self.lower + 0.5 * self.width if self.choices is None else float(self.choices[0])
 
     @classmethod
@@ -122,9 +123,8 @@ class _Side:
 class BoundingBox(BayesianOptimisation):
     """Bayesian optimisation in the box around the best configuration of every previous task.
 
-    While all previous tasks have the same best configuration, the box would be that configuration
-    alone; the whole space is searched instead, as the protocol does while there are fewer than two
-    previous tasks (appendix C).
+    If all previous tasks have the same best configuration, the box would be a single point. The
+    whole space is searched instead, as with fewer than two previous tasks (appendix C).
     """
 
     def search_region(self) -> Region:

@@ -19,26 +19,26 @@ if TYPE_CHECKING:
     from hpobench_ordered.methods._boosting.model import BoostedTrees
 
 CANDIDATES = 2000
-"""Random configurations among which all suggestions of a task are chosen."""
+"""Number of random configurations that all suggestions of a task are chosen from."""
 HELD_OUT = 0.1
-"""Share of the evaluations the standard deviation is estimated on."""
+"""Share of the evaluations that the standard deviation is estimated on."""
 MAX_EVALUATIONS = 20_000
-"""A random choice of so many is fitted where the history holds more: it takes seconds."""
+"""Largest number of evaluations to fit, a random subset of the history: that takes seconds."""
 
 
 def normal_scores(losses: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Map the losses of one task to z = Phi^-1(F(loss)) (Salinas et al. 2020).
 
-    F is the empirical distribution function, winsorised: not below delta nor above 1 - delta with
-    delta = 1 / (4 n^(1/4) sqrt(pi log n)). As in the authors' implementation F is the share of the
-    losses that come before, equal ones coming before each other by chance.
+    F is the empirical distribution function, winsorised to [delta, 1 - delta] with
+    delta = 1 / (4 n^(1/4) sqrt(pi log n)). As in the authors' implementation, F is the share of the
+    losses that rank lower, where ties are ordered at random.
 
     Args:
         losses: Finite losses, shape (n,) with n >= 1.
-        rng: Decides among equal losses.
+        rng: Breaks ties.
 
     Returns:
-        z, shape (n,); 0, the median, where n = 1.
+        z, shape (n,); 0, the median, if n = 1.
     """
     from scipy.special import ndtri
 
@@ -54,16 +54,16 @@ def normal_scores(losses: FloatArray, rng: np.random.Generator) -> FloatArray:
 
 
 class CopulaThompsonSampling(ModelBased):
-    """Thompson sampling from a model of what is good on all previous tasks together.
+    """Thompson sampling from one model of the normal scores on all previous tasks.
 
     z of `normal_scores` is modelled as normal at each configuration: its mean by boosted trees
-    fitted to 90 % of the evaluations, its standard deviation, the same everywhere, as that of the
+    fitted to 90 % of the evaluations, its standard deviation, which is constant, by that of the
     residuals on the other 10 %. Every suggestion draws z independently for each of about 2000
-    random configurations, the same ones throughout, and takes the smallest. Evaluations of the
-    current task are not used.
+    random configurations, which stay the same, and takes the smallest. Evaluations of the current
+    task are not used.
 
-    This is the authors' implementation, in Syne Tune, which Hellan et al. (2023) ran; the paper
-    itself learns mean and standard deviation by a neural network.
+    This is the authors' implementation in Syne Tune, which Hellan et al. (2023) ran; in the paper,
+    a neural network predicts mean and standard deviation.
     """
 
     random_trials = 0
@@ -79,7 +79,7 @@ class CopulaThompsonSampling(ModelBased):
         self._block_mean = self._mean(self._block)
 
     def candidates(self) -> Iterator[FloatArray]:
-        """The configurations drawn at the start; when all have been tried, others."""
+        """The configurations drawn at the start, then others when all of them have been tried."""
         yield self._block
         yield from super().candidates()
 

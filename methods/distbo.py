@@ -1,16 +1,16 @@
-"""Transfer by what the tasks' training data look like, and what it was compared with.
+"""Transfer by similarity of the tasks' training data, and the paper's baselines.
 
 Law et al. (2019), Hyperparameter learning via distributional transfer.
 
-One model of all tasks, a Gaussian process or Bayesian linear regression, that is told something of
-each task: an embedding of its training data, learned with the model (`dist-`), handcrafted
-meta-features of them (`manual-`), or which task it is (`multi-`). The others have a model of the
-current task alone, started at random (`none-`) or with the best configurations of the tasks with
-the closest meta-features (`init-`).
+Some methods have one model of all tasks, a Gaussian process or Bayesian linear regression, with a
+description of each task as input: an embedding of its training data, learned with the model
+(`dist-`), handcrafted meta-features (`manual-`), or the identity of the task (`multi-`). The others
+have a model of the current task alone, started at random (`none-`) or with the best configurations
+of the tasks with the closest meta-features (`init-`).
 
-Losses are standardised over all tasks together: they are taken to be on one scale, as accuracies
-are. Unlike in the paper, outliers among the bad ones are cut off first: an R2 of -30 tells no more
-than one of -2, and one Gaussian process for both is sure of neither.
+Losses are standardised over all tasks together, assuming that they are on one scale, as accuracies
+are. Unlike in the paper, outliers among the bad ones are clipped first: an R2 of -30 is no more
+informative than one of -2, and a Gaussian process fits both badly.
 """
 
 import math
@@ -44,42 +44,43 @@ if TYPE_CHECKING:
     from hpobench_ordered.methods._distribution.product_gp import Observations
 
 XI = 0.01
-"""Improvement, in standard deviations of all losses, below which none counts. In appendix A.3 it is
-in accuracy; losses here may have any unit."""
+"""Smallest improvement that counts, in standard deviations of all losses. In appendix A.3 it is in
+accuracy; losses here may have any unit."""
 KAPPA = 2.58
 """Standard deviations of the confidence bounds (appendix A.3)."""
 VANISHED = -20.0
-"""Log expected improvement below which the paper's program finds 0."""
+"""Log expected improvement below which the paper's program computes 0."""
 MOST_OF_PROCESS, MOST_OF_LINEAR = 500, 1500
-"""Evaluations of earlier tasks that a model sees: as many as in the paper's experiments. The time
-of a process's step grows with their cube."""
+"""Number of evaluations of earlier tasks that a model uses, as in the paper's experiments. The time
+of a step of a Gaussian process grows with their cube."""
 WARM_TASKS, WARM_EACH = 3, 3
-"""Closest tasks, and best configurations of each, that `init-` starts with (section 5)."""
+"""Number of closest tasks, and of best configurations of each, that `init-` starts with (section
+5)."""
 BEST, AROUND = 10, 20
-"""Best candidates that are refined, and how many configurations are drawn around each."""
+"""Number of best candidates that are refined, and of configurations drawn around each."""
 RADII = (0.1, 0.03, 0.01)
-"""Standard deviations of these in the unit cube, one round each."""
+"""Standard deviations of these in the unit cube, one for each round."""
 SPREAD = math.sqrt(12.0)
-"""One over the standard deviation of a hyperparameter that is uniform in [0, 1]."""
+"""One over the standard deviation of the uniform distribution on [0, 1]."""
 
 CHOICE = 0.25
-"""Width of a choice's one-hot column, in a network, as part of a number's range. With 1 a change of
-choice would be 1.4 times as far as that whole range."""
+"""Scale of one-hot columns in a network, relative to a number's range. With 1, two choices would
+be 1.4 times as far apart as the ends of that range."""
 
 
 class OneModel(ModelBased):
     """Bayesian optimisation with one model of the current and the earlier tasks.
 
-    The first configuration minimises an upper confidence bound of the loss, the others maximise
-    expected improvement or, where that vanishes, minimise a lower confidence bound. Candidates are
-    about 1000 random ones and, in three rounds, random ones ever closer around the best.
+    The first configuration minimises an upper confidence bound of the loss. The others maximise
+    expected improvement or, if that vanishes, minimise a lower confidence bound. Candidates are
+    about 1000 random ones and, in three rounds, others drawn closer and closer to the best.
     """
 
     random_trials = 0
     is_linear = False
 
     def prepare(self) -> None:
-        """Set up the model; it is fitted when the first configuration is asked for."""
+        """Set up the model, which is fitted when the first configuration is asked for."""
         self._earlier, self._data = self._usable()
         super().prepare()
         tasks = self._earlier
@@ -103,7 +104,7 @@ class OneModel(ModelBased):
 
     @abstractmethod
     def model(self) -> "JointModel":
-        """Make the model of the earlier tasks and, last, the current one, before it is fitted."""
+        """Make the unfitted model of the earlier tasks and, last, the current one."""
 
     def scorer(self) -> Scorer:
         """Fit the model; the score is the acquisition function."""
@@ -141,12 +142,12 @@ class OneModel(ModelBased):
         return self._score
 
     def _score(self, unit: FloatArray) -> FloatArray:
-        """Acquisition function of candidates, whose moments are not computed again if refined."""
+        """Acquisition function of candidates, reusing moments computed by `_refined`."""
         block, moments = self._refined_block
         return self._acquisition(moments if unit is block else self._moments(unit))
 
     def _fitted(self, data: "Observations") -> "Posterior":
-        """Fit the model, going on from the last fit; anew if that is poor, as after a surprise."""
+        """Fit the model from the last fit, or from scratch if the result is poor."""
         last, self._model = self._model, None
         if last is not None:
             with suppress(ModelError):
@@ -159,7 +160,7 @@ class OneModel(ModelBased):
         return posterior
 
     def candidates(self) -> Iterator[FloatArray]:
-        """Candidates around the best ones; a linear model's first are earlier tasks' best."""
+        """Refined blocks of candidates; the first of a linear model are earlier tasks' best."""
         if self.is_linear and not self.results and len(self._bests):
             yield self._bests
         if self.region.size > CANDIDATES:
@@ -171,12 +172,12 @@ class OneModel(ModelBased):
         return SPREAD * (self.region.features(unit) - 0.5)
 
     def _refined(self, block: FloatArray) -> FloatArray:
-        """Candidates and what is around the best of them, (m, d)."""
+        """Candidates and, around the best of them, further ones, (m, d)."""
         moments = self._moments(block)
         scores = self._acquisition(moments)
         for radius in RADII:
             top = np.repeat(block[np.argsort(-scores, kind="stable")[:BEST]], AROUND, axis=0)
-            inactive = np.isnan(top)  # until another choice makes it active
+            inactive = np.isnan(top)  # may become active with another choice
             top[inactive] = self.rng.random(np.count_nonzero(inactive))
             moved = np.clip(top + radius * self.rng.standard_normal(top.shape), 0.0, 1.0)
             around = self.space.canonical(moved)
@@ -187,12 +188,12 @@ class OneModel(ModelBased):
         return block
 
     def _usable(self) -> tuple[list[Evaluations], list[TaskData | None]]:
-        """Earlier tasks with finite losses that can be used, and the data of these and this one."""
+        """Usable earlier tasks with finite losses, and training data of them and of this task."""
         given: Sequence[TaskData | None] = self.data or [None] * (len(self.history) + 1)
         if len(given) != len(self.history) + 1:
             raise ExperimentError(
-                f"there are training data of {len(given)} tasks, for {len(self.history)} earlier "
-                "ones and the current one"
+                f"training data must be given for {len(self.history)} earlier tasks and the "
+                f"current one, but got data of {len(given)} tasks"
             )
         tasks, data = list[Evaluations](), list[TaskData | None]()
         for task, own in zip(self.history, given, strict=False):
@@ -207,19 +208,19 @@ class OneModel(ModelBased):
 
 
 class LooksAtData(OneModel):
-    """What needs training data: earlier tasks without any, or of another kind, are left out."""
+    """Needs training data; earlier tasks without any, or with another kind, are left out."""
 
     def prepare(self) -> None:
-        """Check that there are the current task's training data."""
+        """Check that the current task has training data."""
         if not self.data or self.data[-1] is None:
             raise ExperimentError(
-                "the method looks at the training data of the task, and there are none: every "
-                "task that is optimised needs some"
+                "the method uses the training data of the task, but the task has none: every "
+                "optimised task needs some"
             )
         super().prepare()
 
     def with_data(self, task: TaskData | None) -> bool:
-        """Whether there are data, of the kind of the current task's."""
+        """Whether the data have the same kind as the current task's."""
         here = self.data[-1]
         return task is not None and here is not None and task.kind is here.kind
 
@@ -230,10 +231,10 @@ class LooksAtData(OneModel):
 
 
 class Embeds(LooksAtData):
-    """What looks at the features themselves: tasks with more or fewer are left out, too."""
+    """Embeds the features; tasks with another number of features are left out, too."""
 
     def with_data(self, task: TaskData | None) -> bool:
-        """Whether there are data, of the kind of the current task's and as many features."""
+        """Whether the data have the same kind and number of features as the current task's."""
         here = self.data[-1]
         if task is None or here is None or task.features.shape[1] != here.features.shape[1]:
             return False
@@ -254,10 +255,7 @@ class Process(OneModel):
         """Covariance of the earlier tasks and, last, the current one."""
 
     def similarities(self) -> FloatArray:
-        """Correlation of every earlier task with the current one, as fitted last; (tasks,).
-
-        NaN before the first fit.
-        """
+        """Last fitted correlation of every earlier task with the current one, (tasks,), or NaN."""
         from hpobench_ordered.methods._distribution.models import ProcessModel
 
         if not isinstance(self._model, ProcessModel):
@@ -271,7 +269,7 @@ class Linear(OneModel):
     is_linear = True
 
     def features(self, unit: FloatArray) -> FloatArray:
-        """As of other models; columns of choices are narrower."""
+        """Features as in other models, with narrower columns of choices."""
         features = super().features(unit)
         groups = feature_groups(self.space)
         is_choice = np.bincount(groups)[groups] > 1
@@ -286,11 +284,11 @@ class Linear(OneModel):
 
     @abstractmethod
     def descriptions(self) -> "Descriptions":
-        """What describes the earlier tasks and, last, the current one."""
+        """Descriptions of the earlier tasks and, last, the current one."""
 
 
 class DistGP(Embeds, Process):
-    """distGP: a Gaussian process told an embedding of the tasks' training data.
+    """distGP: a Gaussian process with embeddings of the tasks' training data.
 
     Attributes:
         joint: Whether the joint distribution is embedded, else marginal and conditional.
@@ -313,7 +311,7 @@ class DistGPJoint(DistGP):
 
 
 class DistBLR(Embeds, Linear):
-    """distBLR: Bayesian linear regression told an embedding of the tasks' training data.
+    """distBLR: Bayesian linear regression with embeddings of the tasks' training data.
 
     Attributes:
         joint: Whether the joint distribution is embedded, else marginal and conditional.
@@ -335,7 +333,7 @@ class DistBLRJoint(DistBLR):
 
 
 class ManualGP(LooksAtData, Process):
-    """manualGP: a Gaussian process told handcrafted meta-features of the tasks' training data."""
+    """manualGP: a Gaussian process with handcrafted meta-features of the tasks' training data."""
 
     def tasks(self) -> "TaskKernel":
         """Covariance of the meta-features and sizes."""
@@ -346,7 +344,7 @@ class ManualGP(LooksAtData, Process):
 
 
 class ManualBLR(LooksAtData, Linear):
-    """manualBLR: Bayesian linear regression told handcrafted meta-features."""
+    """manualBLR: Bayesian linear regression with handcrafted meta-features."""
 
     def descriptions(self) -> "Descriptions":
         """Meta-features and sizes."""
@@ -361,19 +359,19 @@ class MultiGP(Process):
     random_trials = 1
 
     def tasks(self) -> "TaskKernel":
-        """Any covariance with a factor of positive entries."""
+        """A free covariance L L^T, where the entries of L are positive."""
         from hpobench_ordered.methods._distribution.models import FreeTasks
 
         return FreeTasks(len(self._earlier) + 1)
 
 
 class MultiBLR(Linear):
-    """multiBLR: Bayesian linear regression told which task it is; one random trial."""
+    """multiBLR: Bayesian linear regression with the one-hot task as input; one random trial."""
 
     random_trials = 1
 
     def descriptions(self) -> "Descriptions":
-        """One number a task, one-hot."""
+        """One-hot coding of the tasks."""
         from hpobench_ordered.methods._distribution.descriptions import Given
 
         return Given(np.eye(len(self._earlier) + 1))
@@ -389,7 +387,7 @@ class NoneGP(Process):
         return False
 
     def tasks(self) -> "TaskKernel":
-        """One task, of which there is nothing to tell."""
+        """The trivial covariance of one task."""
         from hpobench_ordered.methods._distribution.descriptions import Given
         from hpobench_ordered.methods._distribution.models import DescribedTasks
 
@@ -413,7 +411,7 @@ class NoneBLR(Linear):
 
 
 class WarmStarted(LooksAtData):
-    """A model of the current task alone, started where tasks of the closest meta-features ended."""
+    """A model of the current task alone, started with the best configurations of similar tasks."""
 
     def initial_configurations(self) -> Sequence[Config]:
         """The best configurations of the closest tasks, closest first."""
@@ -423,24 +421,24 @@ class WarmStarted(LooksAtData):
         distances = np.square(table[:-1] - table[-1]).sum(axis=1)
         closest = [self._earlier[t] for t in np.argsort(distances, kind="stable")[:WARM_TASKS]]
         best = [t.values[np.argsort(t.losses, kind="stable")[:WARM_EACH]] for t in closest]
-        self._earlier, self._data = [], self._data[-1:]  # the model does not see them
+        self._earlier, self._data = [], self._data[-1:]  # the model does not use them
         return self.space.configs(np.concatenate(best))
 
 
 class InitGP(WarmStarted, NoneGP):
-    """initGP: noneGP started with the best of the closest tasks, by meta-features."""
+    """initGP: noneGP started with the best configurations of the closest tasks by meta-features."""
 
     random_trials = 0
 
 
 class InitBLR(WarmStarted, NoneBLR):
-    """initBLR: noneBLR started with the best of the closest tasks, by meta-features."""
+    """initBLR: noneBLR started with the best configurations of the closest tasks."""
 
     random_trials = 0
 
 
 def described(data: Sequence[TaskData]) -> FloatArray:
-    """Meta-features of tasks' training data, each in [0, 1] over the tasks, and sizes; (T, q)."""
+    """Meta-features of training data, scaled to [0, 1] over the tasks, and sizes; (T, q)."""
     from hpobench_ordered.methods._distribution.descriptions import relative_sizes
     from hpobench_ordered.methods._meta_features import meta_features, normalised
 
@@ -451,9 +449,9 @@ def described(data: Sequence[TaskData]) -> FloatArray:
 
 
 def without_outliers(losses: FloatArray) -> FloatArray:
-    """Cut off losses (n,) twice as far above their upper quartile as the best is below it.
+    """Clip losses (n,) at their upper quartile plus twice its distance from the best.
 
-    Not above the median: of a history of good optimisation most losses are near the best.
+    The median is not used, because most losses of a good optimiser are near the best.
     """
     quartile = float(np.sort(losses)[3 * (len(losses) - 1) // 4])
     below = quartile - float(losses.min())
@@ -498,7 +496,7 @@ SPECS = (
     _spec(
         "dist-gp",
         DistGP,
-        "Gaussian process told an embedding of the training data.",
+        "Gaussian process with an embedding of each task's training data.",
         EMBEDDED,
         NEURAL,
     ),
@@ -526,7 +524,7 @@ SPECS = (
     _spec(
         "manual-gp",
         ManualGP,
-        "Gaussian process told meta-features of the training data.",
+        "Gaussian process with meta-features of each task's training data.",
         f"{PAPER}, appendix B.1",
         SKLEARN,
     ),
@@ -547,21 +545,21 @@ SPECS = (
     _spec(
         "multi-blr",
         MultiBLR,
-        "Bayesian linear regression on a network told which task it is.",
+        "Bayesian linear regression on a network with the task as an input.",
         f"{PAPER}, appendix B.2, after Perrone et al. (2018)",
         NEURAL,
     ),
     _spec(
         "init-gp",
         InitGP,
-        "none-gp started with the best of the tasks of the closest meta-features.",
+        "none-gp started with the best of the tasks with the closest meta-features.",
         f"{PAPER}, appendix B.3, after Feurer et al. (2015)",
         SKLEARN,
     ),
     _spec(
         "init-blr",
         InitBLR,
-        "none-blr started with the best of the tasks of the closest meta-features.",
+        "none-blr started with the best of the tasks with the closest meta-features.",
         f"{PAPER}, appendix B.3, after Feurer et al. (2015)",
         NEURAL,
         SKLEARN,

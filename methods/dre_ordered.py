@@ -1,4 +1,4 @@
-"""DREOrdered: SimpleOrdered with density-ratio estimation in the place of the Gaussian process.
+"""DREOrdered: SimpleOrdered with density-ratio estimation instead of the Gaussian process.
 
 Hellan et al. (2023), appendix G.7; Tiao et al. (2021), BORE: Bayesian optimization by
 density-ratio estimation.
@@ -17,16 +17,16 @@ from hpobench_ordered.methods.simple_ordered import TRANSFERRED, ordered_configu
 GAMMA = 0.25
 """Share of the evaluations that count as good, gamma."""
 DRAWN = 500
-"""Random configurations among which a suggestion is chosen."""
+"""Number of random configurations that a suggestion is chosen from."""
 FIRST_RESULTS = 6
-"""Evaluations from which on a classifier is fitted."""
+"""Smallest number of evaluations to fit a classifier to."""
 
 
 def good_ones(losses: FloatArray) -> BoolArray:
-    """Which losses (n,) are below their gamma-quantile, as `numpy.quantile` interpolates it.
+    """Whether each loss (n,) is below the gamma-quantile, as interpolated by `numpy.quantile`.
 
-    Whatever lies between two neighbouring losses divides them in the same way; the upper one is
-    taken, so that nothing overflows.
+    Any threshold between two neighbouring losses gives the same split; the upper loss is used to
+    avoid overflow.
     """
     return losses < np.quantile(losses, GAMMA, method="higher")
 
@@ -35,26 +35,26 @@ class DREOrdered(ModelBased):
     """Density-ratio estimation that starts with the best configurations of the previous tasks.
 
     A classifier, boosted trees, learns which evaluations of this task are below the gamma-quantile
-    of the losses. Suggested is the one of 500 random configurations not tried yet that is most
-    probably so. Trees cannot tell many of them apart; the first one drawn is as good as any. With
-    XGBoost's defaults no tree is split before about ten results: until then suggestions are random.
-    Pending evaluations are not tried again and otherwise ignored.
+    of the losses. The suggestion is the untried one of 500 random configurations with the highest
+    predicted probability. Trees give many of them the same probability; the first one drawn is
+    chosen. With XGBoost's defaults no tree is split before about ten results: until then
+    suggestions are random. Pending evaluations are not repeated and otherwise ignored.
     """
 
     random_trials = FIRST_RESULTS
 
     def initial_configurations(self) -> Sequence[Config]:
-        """Those that simple-ordered starts with."""
+        """The initial configurations of simple-ordered."""
         sources = carried_over(self.history, self.space, self.rng)
         return self.space.configs(ordered_configurations(sources, count=TRANSFERRED))
 
     def candidates(self) -> Iterator[FloatArray]:
-        """Random configurations; when all of them have been tried, others."""
+        """Random configurations, then others when all of them have been tried."""
         yield self.region.sample_unit(self.rng, DRAWN)
         yield from super().candidates()
 
     def scorer(self) -> Scorer:
-        """Fit the classifier; the score is the log odds of being good."""
+        """Fit the classifier; the score is the log odds of being below the quantile."""
         from hpobench_ordered.methods._boosting.model import BoostedTrees, Loss
 
         good = good_ones(self.losses())

@@ -35,21 +35,21 @@ if TYPE_CHECKING:
     from hpobench_ordered.methods._networks.features import Network
 
 HIDDEN = (32, 32)
-"""Tanh units of each layer; the last one's are the features."""
+"""Tanh units of each layer; the last one gives the features."""
 BATCH = 50
-"""Evaluations of one task in a step at most."""
+"""Largest number of evaluations in a batch, all of one task."""
 STEPS, FINE_STEPS = 1000, 100
-"""Steps on the earlier tasks, and on the current one before each suggestion."""
+"""Number of steps on the earlier tasks, and on the current one before each suggestion."""
 RATE, FINE_RATE = 0.01, 0.001
-"""Rate of the steps at the start; it falls to 0 as a cosine does."""
+"""Initial learning rate, with cosine decay to 0."""
 START = 5
 """Trials of the initial design."""
 CANDIDATES = 500
-"""Random configurations that the initial design is chosen from, besides the earlier tasks' best."""
+"""Random configurations that the initial design is chosen from, and the earlier tasks' best."""
 SCALED = math.log(2.0)
-"""Losses of a batch are multiplied by a random factor, at most so far from 1 in its logarithm."""
+"""Largest absolute logarithm of the random factor that the losses of a batch are multiplied by."""
 FAST, SLOW, SMALLEST = 0.9, 0.999, 1e-8
-"""Decay of the running means of gradients and of their squares, and what is added to a root."""
+"""Adam: decay of the running means of gradients and of their squares, and epsilon."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -61,7 +61,7 @@ class DeepKernel:
 
     @classmethod
     def initial(cls, inputs: int, rng: np.random.Generator) -> "DeepKernel":
-        """Draw the network, for so many inputs."""
+        """Draw a network with a number of inputs."""
         from hpobench_ordered.methods._networks.features import Network, padded_inputs
 
         phi = Network(padded_inputs(inputs), HIDDEN)
@@ -92,11 +92,11 @@ class DeepKernel:
         """Continue with steps of Adam, each on a random part of a random task.
 
         Args:
-            tasks: Features (n, p) and standardised losses (n,) of each.
+            tasks: Features (n, p) and standardised losses (n,) of each task.
             rng: Draws the batches.
             steps: Number of steps.
-            rate: Their rate at the start.
-            scaled: Losses are multiplied by a factor whose logarithm is at most this.
+            rate: Initial learning rate.
+            scaled: Largest absolute logarithm of the random factor of the losses.
         """
         from hpobench_ordered.methods._gp.model import Priors, prior_arrays
 
@@ -128,7 +128,7 @@ def kernel() -> "Kernel":
 def negative_log_likelihood(
     phi: "Network", x: FloatArray, X: FloatArray, y: FloatArray
 ) -> tuple[float, FloatArray]:
-    """Minus log marginal likelihood of losses, and its gradient, shaped as x."""
+    """Minus log marginal likelihood of losses, and its gradient, of the shape of x."""
     from hpobench_ordered.methods._gp import compiled
     from hpobench_ordered.methods._networks.features import linearised
     from hpobench_ordered.methods._products import product
@@ -154,8 +154,8 @@ class FSBO(FromSources):
     """Few-shot Bayesian optimisation: a deep kernel, trained on the earlier tasks.
 
     Network and kernel are trained once on batches of the earlier tasks and then, before every
-    suggestion, a little on the current one. The first trials are configurations that complement
-    each other on the earlier tasks, as the processes of these predict.
+    suggestion, for a few steps on the current one. The first trials are configurations that
+    complement each other on the earlier tasks, according to their Gaussian processes.
     """
 
     @cached_property
@@ -165,7 +165,7 @@ class FSBO(FromSources):
         return untrained.trained(self.sources, self.rng, steps=STEPS, rate=RATE, scaled=SCALED)
 
     def initial_configurations(self) -> Sequence[Config]:
-        """Chosen one by one to lower the mean over the earlier tasks of the lowest prediction."""
+        """Choose configurations greedily to minimise the mean of each task's lowest prediction."""
         if not self._tasks:
             return ()
         best = np.stack([task.values[task.losses.argmin()] for task in self._tasks])
@@ -198,7 +198,7 @@ SPECS = (
     MethodSpec(
         name="fsbo",
         method=FSBO,
-        summary="Deep kernel trained on all earlier tasks, then a little on this one.",
+        summary="Deep kernel trained on all earlier tasks, then fine-tuned on this one.",
         source=(
             "Wistuba and Grabocka (2021), sections 3 and 4: batches of 50, scaled losses, initial "
             f"design of {START}; its network of {HIDDEN} tanh units is ours"

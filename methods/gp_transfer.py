@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from hpobench_ordered.methods._gp.model import GaussianProcess
 
 MAX_SOURCES = 300
-"""Evaluations of other tasks that the model sees at most (supplement B.3)."""
+"""Largest number of evaluations of other tasks that the model uses (supplement B.3)."""
 EACH = 10
-"""Evaluations of each other task in `gp-transfer-subsample` (supplement B.3)."""
+"""Number of evaluations of each other task in `gp-transfer-subsample` (supplement B.3)."""
 
 
 class GPTransfer(TaskByTask, MultiTaskGP):
     """`bo` started with evaluations of other tasks, with the context as an input of the model.
 
-    Losses are standardised task by task, the current task's by those observed so far. Which
-    evaluations of other tasks the model sees is drawn once, so that it sees at most `MAX_SOURCES`
-    of them and as many of the current task as `bo` does.
+    Losses are standardised task by task, those of the current task by the ones observed so far. At
+    most `MAX_SOURCES` evaluations of other tasks are drawn once for the model; of the current task
+    it uses as many as `bo`.
     """
 
     def observations(self) -> tuple[FloatArray, FloatArray]:
@@ -37,22 +37,22 @@ class GPTransfer(TaskByTask, MultiTaskGP):
         return self.with_sources(*super().observations())
 
     def incumbent(self, model: "GaussianProcess", y: FloatArray) -> float:
-        """Lowest loss on this task; without any, the lowest that the model predicts."""
+        """Lowest loss on this task, or the lowest predicted one if there is none."""
         return self.best_of_task(y, lambda X: model.predict(X)[0])
 
 
 class GPTransferClosest(GPTransfer):
     """`bo` started with at most `MAX_SOURCES` random evaluations of the closest task.
 
-    That is the one whose context has the smallest L1 distance, of several the last. Contexts are
-    standardised over all tasks; tasks without a common context are compared by their place in
-    the history, of which the last is closest.
+    The closest task has the smallest L1 distance of contexts; of several, it is the last. Contexts
+    are standardised over all tasks. Without a common context, the last task of the history is the
+    closest.
     """
 
     def source_evaluations(
         self, tasks: Sequence[Evaluations], inputs: FloatArray
     ) -> Sequence[Evaluations]:
-        """Those of the closest task."""
+        """Random evaluations of the closest task."""
         counts = [0] * len(tasks)
         if tasks:
             distances = np.abs(inputs[:-1] - inputs[-1]).sum(axis=1).round(9)
@@ -63,14 +63,14 @@ class GPTransferClosest(GPTransfer):
 class GPTransferSubsample(GPTransfer):
     """`bo` started with `EACH` random evaluations of every other task.
 
-    Of many tasks it is a random `MAX_SOURCES` of these evaluations. Without a common context, the
-    model's input is the task's place in the history.
+    With many tasks, a random `MAX_SOURCES` of these evaluations are used. Without a common context,
+    the model's input is the task's index in the history.
     """
 
     def source_evaluations(
         self, tasks: Sequence[Evaluations], inputs: FloatArray
     ) -> Sequence[Evaluations]:
-        """Some of each task."""
+        """Random evaluations of each task."""
         counts = subsample_counts(tasks, EACH, MAX_SOURCES, self.rng)
         return standardised_part(tasks, counts, self.rng)
 
@@ -79,7 +79,7 @@ SPECS = (
     MethodSpec(
         name="gp-transfer-closest",
         method=GPTransferClosest,
-        summary=f"bo started with {MAX_SOURCES} evaluations of the task of the closest context.",
+        summary=f"bo started with {MAX_SOURCES} evaluations of the task with the closest context.",
         source="Perrone et al. (2018), supplement B.3: GP transfer (ctx, L1)",
         min_history=1,
         version=2,

@@ -1,8 +1,8 @@
 """Strategies after a search space was changed: Stoll et al. (2020), with TPE or `bo`.
 
-The old step is the last task of the history: after an adjustment the same task on the search space
-before it, under other protocols the previous task, whose search space is the same. `SpaceChange`
-says what of it is shared with the space at hand and what is new.
+The old step is the last task of the history: after an adjustment, the same task on the old search
+space; under other protocols, the previous task, whose search space is the same. `SpaceChange`
+determines which hyperparameters are shared and which are new.
 """
 
 import warnings
@@ -23,18 +23,18 @@ from hpobench_ordered.methods.tpe import TPE
 from hpobench_ordered.space import SpaceChange
 
 ROUNDING = 1e-9
-"""Difference of importances, fractions of a variance, that counts for none."""
+"""Tolerance when importances, which are fractions of a variance, are compared."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class OldStep:
-    """What is known from before the search space was changed.
+    """Evaluations from before the search space was changed.
 
     Attributes:
         evaluations: All evaluations, on the old space.
-        change: How the space changed; something is shared.
-        ranking: The configurations that lie in the shared space, coded by it, best first; of equal
-            losses the first, failed ones last. Shape (n, k).
+        change: How the space changed; at least one hyperparameter is shared.
+        ranking: Values of the configurations in the shared space, best first, failed ones last;
+            equal losses in order of evaluation, shape (n, k).
     """
 
     evaluations: Evaluations
@@ -43,25 +43,25 @@ class OldStep:
 
 
 class AfterChange(ModelBased):
-    """What the strategies share: the old step, and how configurations are completed.
+    """Base of the strategies: the old step, and the completion of configurations.
 
-    Without a history, or if the spaces share nothing or no old configuration lies in the new
-    space, there is no old step and the method is TPE, or `bo`.
+    Without a history, or if the spaces share no hyperparameter or no old configuration lies in the
+    new space, there is no old step and the method is TPE or `bo`.
     """
 
     def prepare(self) -> None:
-        """Take from the history what is still of use."""
+        """Extract the usable part of the history."""
         self.old = self._old_step()
         super().prepare()
 
     def old_best(self) -> FloatArray:
-        """Best old configuration of the shared space, by the new one, NaN where new, (d,)."""
+        """Best old configuration of the shared space as new values (d,), NaN where only new."""
         assert self.old is not None
         best: FloatArray = self.old.change.to_new(self.old.ranking[:1])[0]
         return best
 
     def completed(self, values: FloatArray) -> FloatArray:
-        """Draw what is missing (NaN) of coded values (d,) from the prior, where it is active."""
+        """Draw missing (NaN), active entries of coded values (d,) from the prior."""
         drawn = self.rng.random(self.space.dimension)
         prior = [p.decode(u) for p, u in zip(self.space.parameters, drawn, strict=True)]
         whole: FloatArray = np.where(np.isnan(values), prior, values)
@@ -87,7 +87,7 @@ class AfterChange(ModelBased):
 
 
 class BestFirst(AfterChange):
-    """The best old configuration first; what is new in it is drawn from the prior."""
+    """The best old configuration first; new hyperparameters are drawn from the prior."""
 
     def initial_configurations(self) -> Sequence[Config]:
         """The best old configuration, completed."""
@@ -97,9 +97,9 @@ class BestFirst(AfterChange):
 
 
 class Transfer(AfterChange):
-    """Until there is a model of the new space, follow one of the ranking on the shared space.
+    """Use a model of the old ranking on the shared space until there is one of the new space.
 
-    Algorithm 1 of the paper. A model of the ranking takes two configurations.
+    Algorithm 1 of the paper. A model of the ranking needs two configurations.
     """
 
     plain: type[ModelBased]
@@ -131,7 +131,7 @@ class Transfer(AfterChange):
         return self._random()
 
     def _combined(self, values: FloatArray) -> FloatArray:
-        """Add what is new to a configuration of the shared space (1, k), shape (d,)."""
+        """Add new hyperparameters to a configuration of the shared space (1, k), shape (d,)."""
         assert self.old is not None
         change = self.old.change
         combined: FloatArray = change.to_new(values)[0]
@@ -142,7 +142,7 @@ class Transfer(AfterChange):
 
 
 class PartlyFixed(AfterChange):
-    """Some shared hyperparameters stay at the best old configuration; the others are searched."""
+    """Fixes some shared hyperparameters at the best old configuration and searches the others."""
 
     def search_region(self) -> Region:
         """The part of the space that is searched."""
@@ -152,7 +152,7 @@ class PartlyFixed(AfterChange):
         return Box(self.space, fixed[None])
 
     def ask(self) -> Config:
-        """Suggest the best old configuration if nothing else is left to suggest."""
+        """Suggest the best old configuration if there is nothing to search."""
         if self.region.free.any():
             return super().ask()
         return self.space.configs(self.old_best()[None])[0]
@@ -163,14 +163,14 @@ class PartlyFixed(AfterChange):
 
 
 class OnlyOptimizeNew(PartlyFixed):
-    """All shared hyperparameters stay at the best old configuration.
+    """Fixes all shared hyperparameters at the best old configuration.
 
-    Where nothing is new, that configuration is repeated.
+    If no hyperparameter is new, that configuration is repeated.
     """
 
 
 class DropUnimportant(PartlyFixed):
-    """Shared hyperparameters that were less important than the mean stay as in the best old one.
+    """Fixes shared hyperparameters of below-average importance at the best old configuration.
 
     Importance is the total effect in a functional analysis of variance of a forest that is fitted
     to the finite evaluations of the old step. With fewer than two of them nothing is fixed.
@@ -215,11 +215,11 @@ class TransferTPEBestFirst(BestFirst, TransferTPE):
 
 
 class OnlyOptimizeNewTPE(OnlyOptimizeNew, TPE):
-    """TPE on what is new."""
+    """TPE on the new hyperparameters."""
 
 
 class DropUnimportantTPE(DropUnimportant, TPE):
-    """TPE on what is new or important."""
+    """TPE on the new and the important hyperparameters."""
 
 
 class TransferGP(Transfer, BayesianOptimisation):
@@ -237,11 +237,11 @@ class TransferGPBestFirst(BestFirst, TransferGP):
 
 
 class OnlyOptimizeNewGP(OnlyOptimizeNew, BayesianOptimisation):
-    """`bo` on what is new."""
+    """`bo` on the new hyperparameters."""
 
 
 class DropUnimportantGP(DropUnimportant, BayesianOptimisation):
-    """`bo` on what is new or important."""
+    """`bo` on the new and the important hyperparameters."""
 
 
 PAPER = "Stoll et al. (2020)"

@@ -1,4 +1,4 @@
-"""HyperBO: a Gaussian process whose prior was fitted to the earlier tasks beforehand.
+"""HyperBO: a Gaussian process with a prior that is pre-trained on the earlier tasks.
 
 =========  ===========  ===========================================================================
 symbol     shape        meaning
@@ -6,13 +6,13 @@ symbol     shape        meaning
 n, p, q    scalars      evaluations of a task, features, basis functions of the mean
 X, y       (n, p) (n,)  features and standardised losses of a task
 Phi        (n, q)       basis functions: 1, u and u^2, with features u in [-1, 1]
-b          (q,)         weights of these, of a standard normal prior: the mean is Phi b
+b          (q,)         their weights, with a standard normal prior: the mean is Phi b
 theta      (g + 2,)     log length scales, log signal variance, log noise variance
 K          (n, n)       covariance of y, with the noise
 =========  ===========  ===========================================================================
 
-Minimised over theta is the sum over tasks of minus the log marginal likelihood of y - Phi b, with
-the best b for each theta. By the envelope theorem, the gradient is that for a fixed b.
+Over theta, the sum over tasks of minus the log marginal likelihood of y - Phi b is minimised, with
+the best b for each theta. By the envelope theorem, its gradient is that for a fixed b.
 
 Wang et al. (2024), section 4: pre-training by the likelihood of all tasks.
 """
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from hpobench_ordered.methods._gp.model import Kernel
 
 BATCH = 50
-"""Random evaluations of an earlier task that the prior is fitted to at most."""
+"""Largest number of evaluations of an earlier task that the prior is fitted to, at random."""
 TASKS = 40
-"""Random earlier tasks that it is fitted to at most."""
+"""Largest number of earlier tasks that it is fitted to, at random."""
 STEPS = 50
-"""Steps of the fit at most."""
+"""Largest number of steps of the fit."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -91,7 +91,7 @@ def negative_log_likelihood(
 
     Args:
         data: Squared differences (g, n, n), and Phi and y in columns (n, q + 1), of each task.
-        theta: Where, shape (g + 2,).
+        theta: The hyperparameters, shape (g + 2,).
     """
     from scipy.linalg.lapack import dpotri, dpotrs  # made by f2py
 
@@ -120,9 +120,9 @@ def negative_log_likelihood(
 class HyperBO(FromSources):
     """Bayesian optimisation with a Gaussian process that was pre-trained on the earlier tasks.
 
-    Mean, kernel and noise are those under which the losses of all earlier tasks are likeliest;
-    on the current task nothing is fitted any more. Its losses are given the mean and the variance
-    that this prior expects of the configurations evaluated.
+    Mean, kernel and noise maximise the likelihood of the losses of all earlier tasks; they are not
+    refitted on the current task. Its losses are shifted and scaled to the mean and variance that
+    this prior expects for the evaluated configurations.
     """
 
     each = BATCH
@@ -158,7 +158,7 @@ SPECS = (
     MethodSpec(
         name="hyperbo",
         method=HyperBO,
-        summary="bo with a prior mean and kernel that were fitted to all earlier tasks.",
+        summary="bo with a prior mean and kernel fitted to all earlier tasks.",
         source=(
             "Wang et al. (2024), section 4: pre-training by likelihood; its mean is here quadratic "
             "in each hyperparameter, its kernel Matern-5/2"

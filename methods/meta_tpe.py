@@ -1,14 +1,14 @@
-"""meta-tpe: TPE whose densities are mixtures over tasks, weighted by how alike tasks are.
+"""meta-tpe: TPE whose densities are mixtures over tasks, weighted by similarity.
 
 =========  ======  =================================================================================
 symbol     shape   meaning
 =========  ======  =================================================================================
 T          scalar  tasks, the current one last
 l_i, g_i           densities of the good and of the bad configurations of task i
-N_i        (2,)    how many of each there are
-d_i        scalar  total variation distance of l_i from that of the current task
-S_i        scalar  similarity, (1 - d_i) / (1 + d_i): the part of both that they have in common
-k_i        scalar  weight: S_i / T, of the current task what these leave of 1
+N_i        (2,)    numbers of these configurations
+d_i        scalar  total variation distance of l_i from the current task's
+S_i        scalar  similarity, (1 - d_i) / (1 + d_i): their overlap divided by their union
+k_i        scalar  weight: S_i / T, for the current task 1 minus the sum of the others
 =========  ======  =================================================================================
 
 Watanabe, Awad, Onishi and Hutter (2023), section 3.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from hpobench_ordered.methods._tpe import Density
 
 EACH = 100
-"""Random evaluations of an earlier task that are learned from at most."""
+"""Largest number of evaluations used of an earlier task, drawn at random."""
 GOOD = 0.1
 """Share of a task's configurations that are good, gamma."""
 EPSILON = 0.15
@@ -41,20 +41,21 @@ EPSILON = 0.15
 DRAWN = 100
 """Candidates."""
 BASE = 2.5
-"""Hyperparameters in which tasks are compared: the logarithm to this base of the evaluations."""
+"""Base of the logarithm of the number of evaluations that gives the number of hyperparameters in
+which tasks are compared."""
 POINTS = 1000
-"""Random configurations on which densities are compared."""
+"""Number of random configurations on which densities are compared."""
 LEAST = 0.1
-"""Least bandwidth; for choices it is the least probability of another choice."""
+"""Smallest bandwidth; for choices, the smallest probability of another choice."""
 
 
 class MetaTPE(TPE):
     """TPE with the densities of the current task and of the earlier ones.
 
-    An earlier task counts the more the better its good configurations lie where those of the
-    current task do, compared in the most important hyperparameters. Until the current task has two
-    evaluations all tasks are taken to be alike. Configurations of another search space are carried
-    over. Without two finite evaluations of an earlier task it is `tpe`.
+    An earlier task has the more weight, the more the distribution of its good configurations
+    overlaps with the current task's in the most important hyperparameters. Until the current task
+    has two evaluations, all similarities are 1. Configurations of another search space are
+    converted to the current one. Without two finite evaluations of an earlier task it is `tpe`.
     """
 
     def prepare(self) -> None:
@@ -71,7 +72,7 @@ class MetaTPE(TPE):
             self._points = self.region.sample_unit(self.rng, POINTS)[:, self._free]
 
     def scorer(self) -> Scorer:
-        """Weigh the tasks; the score is the logarithm of the ratio of the mixtures."""
+        """Compute the tasks' weights; the score is the log ratio of the mixtures."""
         if not self._sources:
             return super().scorer()
         tasks = list(self._sources)
@@ -87,7 +88,7 @@ class MetaTPE(TPE):
         return lambda unit: good.log(unit[:, free]) - bad.log(unit[:, free])
 
     def candidates(self) -> Iterator[FloatArray]:
-        """Draw from the mixture of the good; if all of these were tried, at random."""
+        """Draw from the mixture of good configurations; if all were tried, at random."""
         if self._sources:
             unit = np.tile(self.region.middle, (DRAWN, 1))
             unit[:, self._free] = self._good.sample(self.rng, DRAWN)
@@ -95,7 +96,7 @@ class MetaTPE(TPE):
         yield from super().candidates()
 
     def similarities(self, tasks: "Sequence[tuple[FloatArray, FloatArray]]") -> FloatArray:
-        """S (T - 1,) of the earlier tasks: 1 where the current one is not yet among the tasks."""
+        """S (T - 1,) of the earlier tasks; 1 if the current task has no densities yet."""
         if len(tasks) == len(self._sources):
             return np.ones(len(tasks))
         dims = np.sort(self.importance[: max(1, math.floor(math.log(self.results, BASE)))])
@@ -104,7 +105,7 @@ class MetaTPE(TPE):
         return np.array([similarity(p, here) for p in earlier])
 
     def _split(self, unit: FloatArray, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Good and bad ones of unit vectors (n, d), in the hyperparameters that are searched."""
+        """Split unit vectors (n, d) into good and bad, with searched hyperparameters only."""
         order = np.argsort(losses, kind="stable")
         free = np.ascontiguousarray(unit[order][:, self._free])
         count = math.ceil(GOOD * len(free))
@@ -112,7 +113,7 @@ class MetaTPE(TPE):
 
     @cached_property
     def importance(self) -> IntArray:
-        """The hyperparameters, those first in which the good ones of earlier tasks concentrate."""
+        """Hyperparameters, by how concentrated good configurations of earlier tasks are in them."""
         total = np.zeros(len(self._choices))
         for j in range(len(total)):
             column = self._points[:, j : j + 1]
@@ -128,8 +129,8 @@ class Mixture:
     """A mixture of the tasks' densities.
 
     Attributes:
-        densities: Those of the tasks.
-        weights: Weights of the tasks, shape (T,); each counts by its number of configurations too.
+        densities: Densities of the tasks.
+        weights: Weights of the tasks, shape (T,), multiplied by their numbers of configurations.
     """
 
     densities: "Sequence[Density]"
@@ -160,7 +161,7 @@ class Mixture:
 
 
 def density(data: FloatArray, choices: IntArray) -> "Density":
-    """Kernel density of configurations (n, d) with so many choices (d,) of each hyperparameter."""
+    """Kernel density of configurations (n, d), given the numbers of choices (d,)."""
     from hpobench_ordered.methods._tpe import Density, bandwidths
 
     data = np.ascontiguousarray(data)
@@ -168,17 +169,17 @@ def density(data: FloatArray, choices: IntArray) -> "Density":
 
 
 def similarity(p: FloatArray, q: FloatArray) -> float:
-    """S of two densities (m,), known up to a factor at points drawn uniformly."""
+    """S of two unnormalised densities (m,) at points drawn uniformly."""
     distance = 0.5 * float(np.abs(p / p.sum() - q / q.sum()).sum())
     return max(0.0, 1.0 - distance) / (1.0 + distance)
 
 
 def task_weights(similarities: FloatArray, tasks: int) -> FloatArray:
-    """Weights k (T,), the current task's last, if it is among so many tasks.
+    """Weights k of the tasks, shape (tasks,), the current task's last if it is included.
 
     Args:
-        similarities: Those of the earlier tasks, shape (T - 1,).
-        tasks: T, or T - 1 without the current one.
+        similarities: Similarities of the earlier tasks, shape (T - 1,).
+        tasks: T, or T - 1 without the current task.
     """
     weights = similarities / (len(similarities) + 1)
     return np.append(weights, 1.0 - weights.sum())[:tasks]
@@ -188,7 +189,7 @@ SPECS = (
     MethodSpec(
         name="meta-tpe",
         method=MetaTPE,
-        summary="TPE with the densities of all tasks, weighted by how alike the good ones lie.",
+        summary="TPE with the densities of all tasks, weighted by similarity.",
         source=(
             "Watanabe, Awad, Onishi and Hutter (2023), section 3: similarity by total variation, "
             f"{GOOD:.0%} are good, {EPSILON:.0%} of the suggestions random"

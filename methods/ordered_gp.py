@@ -4,7 +4,7 @@ Notation:
     T   tasks of the model, the current one last
     d   hyperparameters
     p   features of a configuration
-    n   evaluations of the earlier tasks that the model sees
+    n   evaluations of the earlier tasks that the model uses
 """
 
 import math
@@ -28,38 +28,38 @@ if TYPE_CHECKING:
     from hpobench_ordered.methods._gp.tasks import Fit, Observed, TaskProcess
 
 MAX_SOURCES = 200
-"""Evaluations of earlier tasks that the model sees at most, evenly many of each."""
+"""Largest number of evaluations of earlier tasks that the model uses, divided evenly."""
 FIT_SOURCES = 100
-"""How many of these its hyperparameters are fitted to."""
+"""Number of them that its hyperparameters are fitted to."""
 MAX_HERE = 200
-"""Evaluations of the current task that it sees at most."""
+"""Largest number of evaluations of the current task that it uses."""
 GOOD = 0.25
-"""Share of the best ones where evaluations are left out; the others are drawn at random."""
+"""Share of the best ones when evaluations are subsampled; the others are drawn at random."""
 EVERY = 3
-"""Suggestions from one fit of the hyperparameters to the next."""
+"""Number of suggestions between fits of the hyperparameters."""
 FIRST_STEPS, LATER_STEPS = 30, 4
-"""Steps of the first fit, and of each later one, which goes on from the last."""
+"""Number of steps of the first fit, and of each later one, which continues from the last."""
 CANDIDATES, NEAR = 500, 250
-"""Random candidates, and candidates near good configurations."""
+"""Number of random candidates, and of candidates near good configurations."""
 LARGEST = 1e6
-"""Distance from the median, in units, beyond which losses are not told apart."""
+"""Distance from the median, in units, at which losses are clipped."""
 CENTRES = 3
-"""Best configurations of the current task that there are candidates near."""
+"""Number of best configurations of the current task that candidates are drawn near."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Sources:
-    """What the model sees of earlier tasks, the nearest one last.
+    """Evaluations of earlier tasks that the model uses, those of the nearest task last.
 
     Attributes:
-        unit: Configurations, canonical unit vectors, shape (n, d), those of a task together.
-        losses: Their losses, as `standardised` gives them, shape (n,).
-        counts: How many there are of each task, shape (T - 1,).
-        fitted: Which of them the hyperparameters are fitted to, indices, in order.
-        fitted_counts: How many of each task these are, shape (T - 1,).
+        unit: Configurations, canonical unit vectors, shape (n, d), grouped by task.
+        losses: Their losses as returned by `standardised`, shape (n,).
+        counts: Number of evaluations of each task, shape (T - 1,).
+        fitted: Indices of those that the hyperparameters are fitted to, in order.
+        fitted_counts: Number of these for each task, shape (T - 1,).
         bests: The best configuration of each task, the nearest task's first, shape (T - 1, d).
         best_values: The same as coded values, shape (T - 1, d).
-        scale: Unit of the nearest task's losses, which the current task's are measured by.
+        scale: Unit of the nearest task's losses, also used for the current task's.
     """
 
     unit: FloatArray
@@ -73,7 +73,7 @@ class Sources:
 
     @classmethod
     def of(cls, tasks: Sequence[Evaluations], rng: np.random.Generator) -> "Sources":
-        """Choose from the finite evaluations of at least one task on the space at hand."""
+        """Choose from the finite evaluations of at least one task on the current search space."""
         space = tasks[0].space
         rows = [good_and_random(task.losses, MAX_SOURCES // len(tasks), rng) for task in tasks]
         units = units_of([task.losses for task in tasks])
@@ -102,27 +102,26 @@ class Sources:
 class OrderedGP(BayesianOptimisation):
     """Bayesian optimisation with one Gaussian process over the last tasks and the current one.
 
-    Every task has a level and a scale of its own; what the tasks share is kept apart from what
-    drifts from task to task (`_gp.tasks`). The first suggestion is the configuration of lowest
-    posterior mean among the best of each earlier task, the next `EARLY` - 1 those of them with the
-    highest expected improvement; then follow the candidates of highest expected improvement
-    anywhere, random ones or, where they are clearly better, ones near good configurations of this
-    task and of earlier ones.
+    Every task has its own level and scale, and the correlation of tasks decays with their distance
+    (`_gp.tasks`). The first suggestion is the configuration of lowest posterior mean among the best
+    of each earlier task; the next `EARLY` - 1 are those of them with the highest expected
+    improvement. All others maximise expected improvement over random candidates and, if they are
+    clearly better, candidates near good configurations of this task and earlier ones.
 
-    Tasks are as far apart as their contexts, compared by rank; where they have no quantity in
-    common, as their places in the history. Without a finite evaluation of an earlier task it is
-    `bo`.
+    The distance of two tasks is the difference of their contexts, compared by rank; without a
+    common context quantity, the difference of their indices in the history. Without a finite
+    evaluation of an earlier task it is `bo`.
 
     Attributes:
-        nearest: Number of earlier tasks that the model sees, K: the nearest.
-        early: Trials at the start that choose among the best configurations of these.
+        nearest: Number of nearest earlier tasks that the model uses, K.
+        early: Number of trials at the start that choose among the best configurations of these.
     """
 
     nearest = 8
     early = 5
 
     def prepare(self) -> None:
-        """Choose what the model sees of the earlier tasks."""
+        """Choose the evaluations of earlier tasks that the model uses."""
         history = finite_history(carried_over(self.history, self.space, self.rng))
         distances = task_distances([task.context for task in history], self.context)
         order = np.argsort(-distances[-1, :-1], kind="stable")[-self.nearest :]
@@ -144,7 +143,7 @@ class OrderedGP(BayesianOptimisation):
         return TaskPriors()
 
     def scorer(self) -> Scorer:
-        """Condition the model; the score is log expected improvement, at first minus the mean."""
+        """Condition the model; score by log expected improvement, at first by minus the mean."""
         if self.sources is None:
             return super().scorer()
         from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
@@ -162,20 +161,20 @@ class OrderedGP(BayesianOptimisation):
         return lambda unit: log_expected_improvement(*process.predict(self.features(unit)), best)
 
     def transformed(self, y: FloatArray) -> FloatArray:
-        """What the model sees of losses (n,) minus the median: above it log(1 + y).
+        """Transform losses y (n,), relative to the median, to log(1 + y) above it.
 
-        How bad a bad configuration is tells little of where the good ones are.
+        How bad a bad configuration is says little about where the good ones are.
         """
         return np.where(y > 0.0, np.log1p(np.maximum(y, 0.0)), y)
 
     def candidates(self) -> Iterator[FloatArray]:
-        """Blocks of candidates, canonical unit vectors (m, d), until one holds what is untried."""
+        """Blocks of candidates, canonical unit vectors (m, d), see `candidate_blocks`."""
         if self.sources is None:
             return super().candidates()
         return candidate_blocks(self.region, self.rng, size=CANDIDATES)
 
     def _best_untried(self, scorer: Scorer, near: Sequence[FloatArray] = ()) -> FloatArray:
-        """Coded values (d,) of the best candidate, at first among the bests of earlier tasks."""
+        """Coded values (d,) of the best candidate, at first among earlier tasks' best."""
         if self.sources and self.results + len(self._pending) < self.early:
             for row in np.argsort(-scorer(self.sources.bests), kind="stable"):
                 values: FloatArray = self.sources.best_values[row]
@@ -184,7 +183,7 @@ class OrderedGP(BayesianOptimisation):
         return super()._best_untried(scorer, near)
 
     def _near(self) -> Sequence[FloatArray]:
-        """Candidates near the bests of this task and of earlier ones, one array (m, d), or none."""
+        """Candidates near the best of this task and earlier ones, one array (m, d), or none."""
         if self.sources is None:
             return super()._near()
         if not self._looks_near or self._on_plateau:
@@ -194,7 +193,7 @@ class OrderedGP(BayesianOptimisation):
         return (near(self.region, centres, self._near_rng, count=NEAR),)
 
     def _conditioned(self, sources: Sources) -> "TaskProcess":
-        """The model, conditioned on all that is to be seen; fitted now and then."""
+        """Condition the model on the chosen evaluations, refitting it now and then."""
         from hpobench_ordered.methods._gp.tasks import TaskProcess, fitted
 
         losses = self.losses()
@@ -216,11 +215,11 @@ class OrderedGP(BayesianOptimisation):
         return self._process
 
     def _observed(self, sources: Sources, losses: FloatArray) -> "Observed":
-        """What the model is conditioned on; all losses together have a standard deviation of 1.
+        """Observations of the model; all losses together have a standard deviation of 1.
 
         Args:
-            sources: What it sees of earlier tasks.
-            losses: Losses of the current task, shape (results,), of which it sees `_rows`.
+            sources: Evaluations of earlier tasks.
+            losses: Losses of the current task, shape (results,), of which it uses `_rows`.
         """
         from hpobench_ordered.methods._gp.model import Kernel
         from hpobench_ordered.methods._gp.tasks import Observed
@@ -252,13 +251,13 @@ def task_distances(
 ) -> FloatArray:
     """Distances of tasks, those of the history and the current one, shape (T, T).
 
-    A quantity that is known of all tasks ranks them; the distance is the mean difference of ranks.
-    For tasks whose one quantity grows from task to task that is how many tasks lie between them,
-    plus 1, and so it is without any quantity.
+    Tasks are ranked by each context quantity that all of them have; the distance is the mean
+    difference of ranks. Without such a quantity, or with a single one that grows from task to task,
+    it is the difference of the tasks' indices.
 
     Args:
         history: Contexts of the earlier tasks, oldest first.
-        context: The current task's.
+        context: Context of the current task.
     """
     table = context_table(history, context)
     if not table.shape[1]:
@@ -271,7 +270,7 @@ def task_distances(
 def units_of(losses: Sequence[FloatArray]) -> list[float]:
     """Half the distance of each task's best finite loss from its median.
 
-    Where that is nothing, the root mean square of half the distances; where all losses of a task
+    If that is 0, the unit is the root mean square of half the distances; if all losses of a task
     are equal, the geometric mean of the other tasks' units, or 1.
     """
     units = []
@@ -287,7 +286,7 @@ def units_of(losses: Sequence[FloatArray]) -> list[float]:
 
 
 def standardised(losses: FloatArray, unit: float) -> FloatArray:
-    """Losses (n,) of a task minus their median, by twice the unit, at most `LARGEST` from 0."""
+    """Losses (n,) of a task minus their median, divided by twice the unit, within +- `LARGEST`."""
     if not len(losses):
         return losses
     with np.errstate(over="ignore"):
@@ -296,12 +295,12 @@ def standardised(losses: FloatArray, unit: float) -> FloatArray:
 
 
 def good_and_random(losses: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
-    """Indices of at most `count` losses, but of one at least, in order: the best and random others.
+    """Sorted indices of 1 to `count` losses: the best and random others.
 
     Args:
         losses: The losses, shape (n,).
-        count: How many.
-        rng: Draws the others; not used where all are taken.
+        count: Number of losses to choose.
+        rng: Draws the others; not used if all losses are chosen.
     """
     count = max(1, count)
     if len(losses) <= count:

@@ -3,7 +3,7 @@
 from hpobench_ordered._typing import Config
 from hpobench_ordered.methods.base import Method, MethodSpec
 
-BLOCK = 25  # drawn together, which takes much less time than one by one
+BLOCK = 25  # configurations drawn together, which is much faster than one by one
 
 
 class RandomSearch(Method):

@@ -1,4 +1,4 @@
-"""RGPE: an ensemble of the tasks' Gaussian processes, weighted by how well they rank.
+"""RGPE: a ranking-weighted ensemble of the tasks' Gaussian processes.
 
 =======  ============  ============================================================================
 symbol   shape         meaning
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 SAMPLES = 256
 """Samples of the ranking losses, S."""
 FIRST = 3
-"""Evaluations of the current task from which on weights are learned; before, all are equal."""
+"""Smallest number of evaluations of the current task to learn weights; before, they are equal."""
 RANKED = 50
-"""Evaluations whose ranking counts at most; of more, random ones."""
+"""Largest number of evaluations whose ranking is used; more are subsampled."""
 DILUTING = 0.95
 """A process is left out if its median loss is above this quantile of the current task's losses."""
 
@@ -40,9 +40,9 @@ class RGPE(Ensemble):
     """Bayesian optimisation with a ranking-weighted ensemble of Gaussian processes.
 
     A task's weight is the probability that its process ranks the evaluations of the current task
-    best, under samples of all processes; that of the current task has to predict each evaluation
-    from the others. Processes that rank worse than the current task's surely are left out, so that
-    many poor ones do not add up.
+    best, under samples of all processes; that of the current task predicts each evaluation from the
+    others. Processes that clearly rank worse than the current task's are left out, so that many
+    poor ones do not dilute the weights.
     """
 
     def weights(self, X: FloatArray, y: FloatArray, target: "GaussianProcess") -> FloatArray:
@@ -60,25 +60,25 @@ class RGPE(Ensemble):
         return ranking_weights(np.array(losses))
 
     def acquisition(self, predict: Predict, best: float) -> Scorer:
-        """Score by what is predicted, for what was tried too: the ensemble has its own scale."""
+        """Score against the lowest prediction for tried configurations, on the ensemble's scale."""
         tried = self.features(np.concatenate([self.told(), self.pending()]))
         return super().acquisition(predict, float(predict(tried)[0].min()))
 
     def spread(self, weights: FloatArray, sds: FloatArray) -> FloatArray:
-        """That of a weighted sum of independent processes."""
+        """Standard deviation (m,) of a weighted sum of independent processes."""
         spread: FloatArray = np.sqrt(weights**2 @ sds**2)
         return spread
 
 
 def ranking_losses(f: FloatArray, y: FloatArray) -> FloatArray:
-    """Ordered pairs of losses y (n,) that samples f (S, n) rank otherwise, shape (S,)."""
+    """Number of pairs of losses y (n,) that samples f (S, n) misrank, shape (S,)."""
     lower, higher = ordered_pairs(y)
     losses: FloatArray = 2.0 * (f[:, lower] >= f[:, higher]).sum(axis=1)
     return losses
 
 
 def left_out_losses(f: FloatArray, y: FloatArray) -> FloatArray:
-    """The same where a sample f (S, n) is compared with the losses of the others, as observed."""
+    """The same, but each sample f (S, n) is compared with the other observed losses."""
     lower, higher = ordered_pairs(y)
     wrong = (f[:, lower] >= y[higher]).sum(axis=1) + (f[:, higher] <= y[lower]).sum(axis=1)
     losses: FloatArray = wrong.astype(np.float64)
@@ -86,7 +86,7 @@ def left_out_losses(f: FloatArray, y: FloatArray) -> FloatArray:
 
 
 def ranking_weights(losses: FloatArray) -> FloatArray:
-    """Share of the samples in which a process ranks best, (T,); of several each has its part.
+    """Share of the samples in which a process ranks best, (T,), divided evenly in ties.
 
     Args:
         losses: Ranking losses of the processes, the current task's last, shape (T, S).
@@ -103,7 +103,7 @@ SPECS = (
     MethodSpec(
         name="rgpe",
         method=RGPE,
-        summary="Ensemble of one Gaussian process a task, weighted by how well each ranks.",
+        summary="Ranking-weighted ensemble of Gaussian processes, one for each task.",
         source=(
             f"Feurer, Letham and Bakshy (2018), section 3: {SAMPLES} samples, leave-one-out, guard "
             "against weight dilution"

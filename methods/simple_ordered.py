@@ -1,7 +1,7 @@
 """SimpleOrdered and its relatives: start from the best configurations of previous tasks.
 
 Hellan et al. (2023), section 5.2 and appendix D. After an adjustment of the search space, the
-configurations are carried over to the new one.
+configurations are converted to the new one.
 """
 
 import math
@@ -24,9 +24,9 @@ TRANSFERRED = 5
 def ordered_configurations(history: Sequence[Evaluations], *, count: int) -> FloatArray:
     """Choose the configurations to start with (appendix D).
 
-    First the best configuration of every previous task, the most recent task first; then, in turns
-    again, what is equally good on its task; then the second-best of every task, and so on. What
-    was chosen before is skipped, and so are evaluations that are not finite.
+    First the best configuration of every previous task, the most recent task first; then, in the
+    same order of tasks, equally good ones; then the second-best of every task, and so on. Repeated
+    configurations and evaluations that are not finite are skipped.
 
     Args:
         history: Evaluations of the previous tasks, oldest first.
@@ -74,7 +74,7 @@ class SimplePrevious(SimpleOrdered):
 
 
 class SimplePreviousNoBO(DesignOnly):
-    """All configurations of the last task, the best first; then random ones."""
+    """All configurations of the last task, best first; then random ones."""
 
     def initial_configurations(self) -> Sequence[Config]:
         """The configurations of the last task, as many as there are trials."""
@@ -129,7 +129,7 @@ def _candidates(history: Sequence[Evaluations], count: int) -> Iterator[FloatArr
     """
     ranked = [_ranks(evaluations, count) for evaluations in reversed(history)]
     for rank in range(max(map(len, ranked), default=0)):
-        # One of each task; what is equally good waits at the back of the list for its next turn.
+        # One of each task; equally good ones go to the end of the list.
         turns = zip_longest(*(task[rank] for task in ranked if rank < len(task)))
         yield from (row for turn in turns for row in turn if row is not None)
 
@@ -137,8 +137,8 @@ def _candidates(history: Sequence[Evaluations], count: int) -> Iterator[FloatArr
 def _ranks(evaluations: Evaluations, count: int) -> list[list[FloatArray]]:
     """Distinct configurations by rank of their loss, equally good ones in order of evaluation.
 
-    The first ranks that together hold at least `count` distinct configurations; all ranks if the
-    task holds fewer.
+    Only the first ranks with, in total, at least `count` distinct configurations, if there are as
+    many.
     """
     ranks: list[dict[bytes, FloatArray]] = []
     distinct: set[bytes] = set()

@@ -1,4 +1,4 @@
-"""stacked-gp: Gaussian processes of residuals, one on the other, task after task.
+"""stacked-gp: a stack of Gaussian processes, each on the residuals of the tasks before.
 
 =========  ======  ==================================================================
 symbol     shape   meaning
@@ -27,25 +27,25 @@ if TYPE_CHECKING:
     from hpobench_ordered.methods._gp.model import GaussianProcess
 
 ALPHA = 1.0
-"""Importance of a level relative to the one below, beside their numbers of evaluations."""
+"""Importance of a level relative to the one below, in addition to their sample sizes."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Level:
-    """A level of the stack: a process of residuals, and its part of the standard deviation."""
+    """A level of the stack: a process of residuals, and its share in the standard deviation."""
 
     process: "GaussianProcess"
     beta: float
 
     @classmethod
     def over(cls, below: int, process: "GaussianProcess", n: int) -> "Level":
-        """The level of n evaluations over one of so many; over none it is alone."""
+        """The level of n evaluations over one of `below` evaluations, which may be 0."""
         beta = ALPHA * n / (ALPHA * n + below) if below else 1.0
         return cls(process, beta)
 
 
 def stacked(levels: Sequence[Level], X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mean (m,) and standard deviation (m,) at features (m, p): sum, and geometric means."""
+    """Sum of means (m,), geometric mean of standard deviations (m,), at features (m, p)."""
     mean, sd = np.zeros(len(X)), np.ones(len(X))
     for level in levels:
         own_mean, own_sd = level.process.predict(X)
@@ -56,9 +56,9 @@ def stacked(levels: Sequence[Level], X: FloatArray) -> tuple[FloatArray, FloatAr
 class StackedGP(FromSources):
     """Bayesian optimisation with a stack of Gaussian processes of residuals.
 
-    The process of the oldest task is that of its losses; each later task's is that of what the
-    stack below does not predict. Standard deviations are weighted geometric means, in which each
-    level counts by its share of the evaluations of its task and of the task below.
+    The process of the oldest task models its losses; that of each later task models the residuals
+    of the stack below. Standard deviations are weighted geometric means: the weight of a level is
+    its share of the evaluations of its task and of the task below.
     """
 
     @cached_property
@@ -80,7 +80,7 @@ class StackedGP(FromSources):
         return self._predict, y
 
     def fantasised(self, pending: FloatArray) -> Predict:
-        """Every level takes its own mean for the residual."""
+        """Condition every level on its own mean as the residual of pending evaluations."""
         self._stack = [
             Level(level.process.fantasised(pending)[0], level.beta) for level in self._stack
         ]
@@ -94,7 +94,7 @@ SPECS = (
     MethodSpec(
         name="stacked-gp",
         method=StackedGP,
-        summary="Stack of Gaussian processes, each of the residuals of the one below, by task.",
+        summary="Stack of Gaussian processes, each on the residuals of the tasks before.",
         source="Golovin et al. (2017), section 3.3 and algorithm 2: residuals, alpha = 1",
         min_history=1,
         changed_spaces=True,

@@ -20,14 +20,15 @@ RANDOM_FRACTION = 1.0 / 3.0
 class TPE(ModelBased):
     """The candidate with the highest ratio of the densities of good and of bad configurations.
 
-    There is a model from 2 (d + 1) evaluations on, of d hyperparameters; before, and in a third of
-    the cases, suggestions are random. Pending evaluations are only not suggested again.
+    A model is fitted from 2 (d + 1) evaluations on, for d hyperparameters. Before, and in a third
+    of the cases, suggestions are random. Pending evaluations are not suggested again and otherwise
+    ignored.
     """
 
     random_fraction = RANDOM_FRACTION
 
     def prepare(self) -> None:
-        """Find out which hyperparameters are searched."""
+        """Determine which hyperparameters are searched."""
         from hpobench_ordered.methods._tpe import choice_counts, needed
 
         super().prepare()
@@ -46,7 +47,7 @@ class TPE(ModelBased):
         return lambda unit: model.score(np.ascontiguousarray(unit[:, free]))
 
     def candidates(self) -> Iterator[FloatArray]:
-        """Draw from around good configurations; if all of these were tried, at random."""
+        """Draw around good configurations; if all of these were tried, at random."""
         if self._model is not None:
             unit = np.tile(self.region.middle, (CANDIDATES, 1))
             unit[:, self._free] = self._model.good.sample(self.rng, CANDIDATES)

@@ -13,34 +13,33 @@ if TYPE_CHECKING:
     from hpobench_ordered.methods._gp.model import GaussianProcess
 
 MAX_OBSERVATIONS = 200
-"""Observations the model is fitted to at most (appendix E)."""
+"""Largest number of observations that the model is fitted to (appendix E)."""
 LARGEST_HISTORY = 675
-"""Evaluations of the largest history in the paper: 25 of each of 27 tasks."""
+"""Number of evaluations in the paper's largest history: 25 of each of 27 tasks."""
 
 
 class TransferBO(MultiTaskGP):
-    """Bayesian optimisation whose model also sees the previous tasks' evaluations.
+    """Bayesian optimisation whose model is also fitted to the previous tasks' evaluations.
 
-    What is known of the tasks (`context`) becomes features of the model, beside those of the
-    configuration and under the same kernel, with separate length scales. The losses of all
-    tasks are standardised together: the method is for tasks whose losses are on one scale, and
-    whose context tells them apart. With more than
+    The tasks' contexts are features of the model as well as the configurations, under the same
+    kernel with separate length scales. The losses of all tasks are standardised together: the
+    method is for tasks whose losses are on one scale, and whose contexts differ. With more than
     `MAX_OBSERVATIONS` previous and current evaluations, every suggestion uses a random
     `MAX_OBSERVATIONS` of them. There are no random initial trials.
 
-    Of a history larger than any in the paper that choice would hold hardly any evaluation of the
-    current task, from which the method would then learn nothing. A random part of such a history
-    is used instead, the same throughout, that leaves room for the current task's evaluations.
+    With a larger history than any in the paper, that sample would contain hardly any evaluation of
+    the current task. A fixed random subset of such a history is used instead, which leaves room for
+    the current task's evaluations.
     """
 
     def prepare(self) -> None:
-        """Code the previous tasks' evaluations, of a large history a part."""
+        """Code the previous tasks' evaluations, or a subset of a large history."""
         super().prepare()
         if len(self._source_losses) > LARGEST_HISTORY:
             self._subsample(max(MAX_OBSERVATIONS - self.budget, MAX_OBSERVATIONS // 2))
 
     def task_inputs(self, history: Sequence[Mapping[str, float]]) -> FloatArray:
-        """What is known of the tasks: a quantity's values spread evenly over [0, 1] in order."""
+        """Contexts of the tasks: the ranks of each quantity's values, scaled to [0, 1]."""
         columns = []
         for values in context_table(history, self.context).T:
             distinct = np.unique(values)
@@ -59,16 +58,13 @@ class TransferBO(MultiTaskGP):
         return self.features_of(unit, inputs), y[chosen]
 
     def incumbent(self, model: "GaussianProcess", y: FloatArray) -> float:
-        """Lowest loss on this task: the losses of other tasks are no measure of an improvement.
-
-        Without any, the lowest that the model predicts for the previous tasks' configurations.
-        """
+        """Lowest loss on this task, or the lowest predicted one if there is none."""
         if self.results:
             return float(self._all_losses()[-self.results :].min())
         return self.predicted_incumbent(lambda X: model.predict(X)[0])
 
     def _subsample(self, count: int) -> None:
-        """Reduce the previous tasks' evaluations to a random choice, in their order."""
+        """Reduce the previous tasks' evaluations to a random subset, in order."""
         chosen = np.sort(self.rng.permutation(len(self._source_losses))[:count])
         self._sources, self._source_inputs = self._sources[chosen], self._source_inputs[chosen]
         self._source_losses = self._source_losses[chosen]
@@ -84,7 +80,7 @@ SPECS = (
     MethodSpec(
         name="transfer-bo",
         method=TransferBO,
-        summary="bo with one model over previous and current tasks, the task being an input.",
+        summary="bo with one model of previous and current tasks, with the context as an input.",
         source=(
             "Hellan et al. (2023), section 5.2 and appendix E: Matern-5/2 kernel, expected "
             f"improvement, at most {MAX_OBSERVATIONS} observations"

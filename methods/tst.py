@@ -1,11 +1,11 @@
-"""TST-R and TAF-R: processes of earlier tasks, weighted by how alike they rank configurations.
+"""TST-R and TAF-R: processes of earlier tasks, weighted by similarity of their rankings.
 
 =======  ============  ============================================================================
 symbol   shape         meaning
 =======  ============  ============================================================================
 T        scalar        tasks, the current one last
 n        scalar        evaluations of the current task
-mu_i     (n,)          what the process of task i predicts for them
+mu_i     (n,)          mean predicted by the process of task i for them
 d_i      scalar        distance of task i: share of the pairs of evaluations that mu_i misranks
 rho      scalar        bandwidth
 w_i      scalar        weight, 3/4 (1 - (d_i / rho)^2) up to d_i = rho, then 0
@@ -27,14 +27,15 @@ if TYPE_CHECKING:
     from hpobench_ordered.methods._gp.model import GaussianProcess
 
 BANDWIDTH = 0.1
-"""Share of misranked pairs from which on a task has no weight, rho."""
+"""Share of misranked pairs above which a task has weight 0, rho."""
 
 
 class TSTR(Ensemble):
     """Bayesian optimisation with a two-stage transfer surrogate with rankings.
 
-    The mean is that of the processes of all tasks, weighted by how alike they rank the evaluations
-    of the current task; the standard deviation is that of its own process.
+    The mean is a weighted mean over the processes of all tasks, where the weight depends on how
+    well a process ranks the evaluations of the current task. The standard deviation is that of the
+    current task's process.
     """
 
     def weights(self, X: FloatArray, y: FloatArray, target: "GaussianProcess") -> FloatArray:
@@ -44,7 +45,7 @@ class TSTR(Ensemble):
         return epanechnikov(np.array([*distances, 0.0]) / BANDWIDTH)
 
     def spread(self, weights: FloatArray, sds: FloatArray) -> FloatArray:
-        """That of this task's process."""
+        """Standard deviation (m,) of this task's process."""
         of_target: FloatArray = sds[-1]
         return of_target
 
@@ -52,9 +53,9 @@ class TSTR(Ensemble):
 class TAFR(TSTR):
     """Bayesian optimisation with the transfer acquisition function with rankings.
 
-    The score is the mean of this task's expected improvement and of the improvements that the
-    processes of the earlier tasks predict, over what they predict for the configurations that were
-    evaluated here; weights are those of `TSTR`.
+    The score is the weighted mean of this task's expected improvement and of the improvements
+    predicted by the processes of the earlier tasks, over their best prediction for the
+    configurations evaluated on this task; weights are those of `TSTR`.
     """
 
     def acquisition(self, predict: Predict, best: float) -> Scorer:
@@ -79,13 +80,13 @@ class TAFR(TSTR):
 
 
 def discordance(mean: FloatArray, y: FloatArray) -> float:
-    """Share of the ordered pairs of losses y (n,) that means (n,) rank otherwise; 0 of no pairs."""
+    """Share of the pairs of different losses y (n,) that means (n,) misrank; 0 without pairs."""
     lower, higher = ordered_pairs(y)
     return float((mean[lower] >= mean[higher]).mean()) if len(lower) else 0.0
 
 
 def epanechnikov(distances: FloatArray) -> FloatArray:
-    """The Epanechnikov kernel of distances in bandwidths, of their shape."""
+    """The Epanechnikov kernel of distances in units of the bandwidth, elementwise."""
     weights: FloatArray = 0.75 * np.maximum(1.0 - distances**2, 0.0)
     return weights
 
@@ -96,7 +97,7 @@ SPECS = (
     MethodSpec(
         name="tst-r",
         method=TSTR,
-        summary="Gaussian processes of all tasks, weighted by how alike they rank.",
+        summary="Gaussian processes of all tasks, weighted by similarity of their rankings.",
         source=f"{PAPER} (2016), section 4: rankings as meta-features, bandwidth {BANDWIDTH}",
         min_history=1,
         changed_spaces=True,
@@ -104,7 +105,7 @@ SPECS = (
     MethodSpec(
         name="taf-r",
         method=TAFR,
-        summary="bo with improvements that models of earlier tasks predict, weighted as tst-r.",
+        summary="bo with improvements predicted by models of earlier tasks, weighted as in tst-r.",
         source=f"{PAPER} (2018), section 5: rankings as meta-features, bandwidth {BANDWIDTH}",
         min_history=1,
         changed_spaces=True,

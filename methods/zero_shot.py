@@ -6,7 +6,7 @@ Wistuba, Schilling and Schmidt-Thieme (2015b), Sequential model-free hyperparame
 symbol      shape           meaning
 ==========  ==============  =======================================================================
 t, m        scalars         previous tasks, candidates
-L           (t, m)          losses, each task's on a scale of its own
+L           (t, m)          losses, standardised task by task
 R           (t, m)          ranks within each task, 1 for the best
 ==========  ==============  =======================================================================
 """
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
     from hpobench_ordered.core.history import Evaluations
 
 CANDIDATES = 2000
-"""Configurations the portfolio is chosen from."""
+"""Number of configurations that the portfolio is chosen from."""
 MAX_EVALUATIONS = 20_000
-"""Evaluations all trees together are fitted to; each task's share is drawn where it has more."""
+"""Largest total number of evaluations that trees are fitted to; tasks with more are subsampled."""
 
 
 class ZeroShot(DesignOnly):
-    """Suggests a portfolio in the order in which it was put together.
+    """Suggests a portfolio in the order of its construction.
 
-    Candidates are the configurations of the previous tasks and random ones, about 2000 in all;
-    where the previous tasks hold more, the best of each. Each is ranked on every previous task, by
-    the mean of what was measured there, or, where nothing was, by the prediction of boosted trees
-    fitted to that task. `portfolio` chooses among them. With a single previous task what was
-    measured comes first, sorted: there is nothing to complete.
+    Candidates are the configurations of the previous tasks and random ones, about 2000 in all; if
+    the previous tasks have more, the best of each. Each is ranked on every previous task by its
+    mean loss or, if it was not evaluated there, by the prediction of boosted trees fitted to that
+    task. `portfolio` chooses among them. With a single previous task, its evaluated configurations
+    come first, sorted by loss.
 
-    Hellan et al. (2023) ran Syne Tune's implementation, which draws other random configurations for
-    every task and yet averages their ranks; here all tasks rank the same ones, as in the paper.
+    Hellan et al. (2023) ran Syne Tune's implementation, which draws different random configurations
+    for every task but averages their ranks; here all tasks rank the same ones, as in the paper.
     """
 
     def initial_configurations(self) -> Sequence[Config]:
@@ -54,12 +54,12 @@ class ZeroShot(DesignOnly):
 
 
 def portfolio(R: FloatArray, *, count: int) -> list[int]:
-    """Choose candidates one by one, each so that the portfolio's ranks become lowest.
+    """Choose candidates greedily to minimise the portfolio's mean rank.
 
-    A portfolio has on every task the rank of its best member. The next member is what makes the
-    mean of these over the tasks lowest; among equally good ones the one whose mean rank is lowest,
-    and then the first. Where nothing makes it lower, another portfolio is begun with what
-    is left, as in Syne Tune's implementation.
+    The rank of a portfolio on a task is that of its best member. The next member minimises the mean
+    of these ranks over the tasks; ties are broken by lower mean rank, then by order. If no
+    candidate lowers the mean, another portfolio is started from the remaining ones, as in Syne
+    Tune's implementation.
 
     Args:
         R: Ranks, shape (t, m).
@@ -86,7 +86,7 @@ def portfolio(R: FloatArray, *, count: int) -> list[int]:
 
 
 def ranks(L: FloatArray) -> FloatArray:
-    """Ranks of the losses (t, m) within each row; equal ones share the mean of their places."""
+    """Ranks of the losses (t, m) within each row; ties get their mean rank."""
     rows = []
     for losses in L:
         _, place, repeats = np.unique(losses, return_inverse=True, return_counts=True)
@@ -124,7 +124,7 @@ def _losses(
     space: SearchSpace,
     rng: np.random.Generator,
 ) -> tuple[FloatArray, BoolArray]:
-    """L (t, m), standardised, of candidates (m, d), and where it was measured (t, m)."""
+    """Standardised L (t, m) of candidates (m, d), and whether each was measured, (t, m)."""
     from hpobench_ordered.methods._boosting.model import BoostedTrees
     from hpobench_ordered.methods._gp.model import standardise
 

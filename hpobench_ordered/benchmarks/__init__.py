@@ -1,6 +1,6 @@
-"""Benchmarks, one module per family; each exports its `SPECS`, and `FAMILIES` where there are more.
+"""Benchmarks, one module per family; each exports `SPECS`, and `FAMILIES` for patterns of names.
 
-A module here says what a benchmark is called and where its surrogates come from. Where these are
-fitted, the search space, tasks and values are in its artifact, which the module of the same name in
-`hpobench_ordered.generation` makes.
+A module defines the names of benchmarks and where their surrogates come from. If surrogates are
+fitted, the search space, tasks and values are in the benchmark's artifact, which the module of the
+same name in `hpobench_ordered.generation` makes.
 """

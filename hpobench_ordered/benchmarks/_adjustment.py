@@ -1,10 +1,9 @@
 """Benchmarks whose search space was adjusted between two optimisations (Stoll et al. 2020).
 
-An adjustment is written down as in the paper's appendix C: a row says in which steps a
-hyperparameter has which range or value. Step 1 is the search space before the adjustment, step 2
-that after it. Values come from a surrogate of a benchmark on a larger search space, in which both
-are embedded; ordered numbers of that benchmark are coded by whole numbers from 0, as in the paper's
-table 2.
+An adjustment is defined by a table as in the paper's appendix C: a row gives a hyperparameter's
+range or value and the steps that have it. Step 1 is the search space before the adjustment, step 2
+the one after it. Values come from a surrogate of a benchmark on a larger search space, in which
+both are embedded; its ordered numbers are coded by whole numbers from 0, as in the paper's table 2.
 """
 
 from collections.abc import Sequence
@@ -33,7 +32,7 @@ PAPER = "Stoll et al. (2020), appendix C, table {table}"
 
 
 class Steps(Flag):
-    """Steps of the development in which a row of a table holds."""
+    """Steps of the development that a row of a table applies to."""
 
     STEP_1 = auto()
     STEP_2 = auto()
@@ -76,18 +75,17 @@ class SpaceAdjustment:
     """An adjustment of a search space, as in a table of the paper.
 
     Attributes:
-        name: Name of the benchmark after the adjustment, which goes by this name; the one before
-            it is called `name`-old.
+        name: Name of the benchmark after the adjustment; the one before it is called `name`-old.
         table: Number of the table.
         summary: One line.
         base: The benchmark whose surrogates are evaluated.
         rows: The table.
         tasks: Names of the base benchmark's tasks that are used; default: all.
         surrogates: Names of its surrogates that are used; default: all.
-        unlisted: Values of hyperparameters in steps that do not list them; they are no part of
+        unlisted: Values of hyperparameters in steps that do not list them; they are not part of
             that step's configurations.
-        artifact: Best known values, where they are searched beforehand; if None, the search
-            spaces are finite and the optima are looked up.
+        artifact: Contains the best known values if they were searched beforehand; if None, the
+            search spaces are finite and the optima are looked up.
     """
 
     name: str
@@ -132,7 +130,7 @@ class SpaceAdjustment:
         )
 
     def embed(self, step: Steps, surrogate: Surrogate) -> EmbeddedSurrogate:
-        """A surrogate of the base benchmark as one of the search space in a step."""
+        """Embed the search space of a step in a surrogate of the base benchmark."""
         base, part = self.base.define(), self.space(step)
         listed = {*part.names, *part.constants}
         return EmbeddedSurrogate(
@@ -184,8 +182,8 @@ class SpaceAdjustment:
             raise ArtifactError(f"{BENCHMARK} of {artifact} is malformed: {error!r}") from None
         if searched_on != surrogate_hash(self.base, surrogate):
             raise ArtifactError(
-                f"best values in {artifact} are of another surrogate {surrogate!r} than that of "
-                f"{self.base.id}; generate {self.name} again"
+                f"best values in {artifact} were found on another surrogate {surrogate!r} than "
+                f"that of {self.base.id}: generate {self.name} again"
             )
         return values
 
@@ -200,7 +198,7 @@ def surrogate_hash(base: BenchmarkSpec, surrogate: str) -> str:
 
 
 def integer_coded(space: SearchSpace) -> SearchSpace:
-    """The same space, with the index of each ordered choice in its place; codes are the same."""
+    """The same space, with ordered choices replaced by their indices; codes stay the same."""
     parameters = [
         integers(p.name, 0, len(p.choices) - 1) if p.kind is Kind.ORDINAL else p
         for p in space.parameters

@@ -1,4 +1,4 @@
-"""Data of the distBO benchmarks: drawn by seed, or read from the published files.
+"""Data of the distBO benchmarks: drawn with a seed, or read from the published files.
 
 Notation:
     n, p        points, features
@@ -6,11 +6,11 @@ Notation:
     i           a source task, from 1
     sigma       bandwidths of a task, (p,)
     D           random frequencies
-    U, b        frequencies (D, p) and phases (D,), the same of all tasks
+    U, b        frequencies (D, p) and phases (D,), shared by all tasks
     beta        weights (D,) of a task's own function
 
-Law et al. (2019) contradict themselves in places; section 5 decides here. The spread of a toy
-task's mean is 1, though figure 8 says of all far tasks that their mean is about 4; the authors'
+Where Law et al. (2019) contradict themselves, section 5 is followed. The standard deviation of a
+toy task's mean is 1, although figure 8 gives a mean of about 4 for all far tasks; the authors'
 program has 0.5.
 """
 
@@ -28,17 +28,17 @@ from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.files.remote import RemoteFile
 
 TOY_STREAM, COUNTEREXAMPLE_STREAM, CLASSIFICATION_STREAM, SPLIT_STREAM = range(4)
-"""First number of every seed: it separates the random numbers of the families."""
+"""First number of every seed, so that the families have different random numbers."""
 
 TOY_POINTS = 500
 TOY_CENTRES = (0.0,) * 3 + (4.0,) * 12 + (0.0,)
 """gamma of every toy task (section 5.1); the target is the last one."""
 
 POINTS = 5000
-"""Points of a generated task to train on, and as many to test on."""
+"""Number of training points of a generated task, and of its test points."""
 FEATURES = 6
 COUNTEREXAMPLE_PROCESSES = (1, 2, 3, 4, 2)
-"""The process i of every task (section 5.2); the target's is that of the second source task."""
+"""The process i of every task (section 5.2); the target has that of the second source task."""
 
 CLASSIFICATION_SOURCES = 10
 BANDWIDTHS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
@@ -49,7 +49,7 @@ FREQUENCIES = 200
 LARGEST_LOGIT = 6.0
 
 TRAINING_SHARE = 0.6
-"""Share of a real data set that is trained on; the rest measures the model."""
+"""Share of a real data set used for training; the rest is for testing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +75,10 @@ def toy_mean(seed: int, task: int) -> float:
 
 
 def counterexample_points(seed: int, task: int) -> tuple[FloatArray, FloatArray]:
-    """Points as the process gives them (section 5.2), to train and to test on: x (2n, 6), y (2n,).
+    """Training and test points before scaling (section 5.2), x (2n, 6) and y (2n,).
 
-    Task i depends on the features 1, 2 and i + 2, whose product is made positive by the sign of the
-    third one; every feature remains Normal(0, 2^2), and any two remain independent.
+    Task i depends on features 1, 2 and i + 2; the sign of the third is set so that their product is
+    positive. Every feature remains Normal(0, 2^2), and any two remain independent.
     """
     rng = np.random.default_rng([COUNTEREXAMPLE_STREAM, seed, task])
     third = COUNTEREXAMPLE_PROCESSES[task] + 1
@@ -95,9 +95,9 @@ def counterexample_data(seed: int, task: int) -> Split:
 
 
 def classification_bandwidths(seed: int, experiment: str) -> FloatArray:
-    """True bandwidths of every task, (11, 6): those of the sources, and of the target of A or B.
+    """True bandwidths of the source tasks and of the target of experiment A or B, (11, 6).
 
-    A's target has the bandwidths of a source task, B's has bandwidths of its own (appendix C.4).
+    The target of A has the bandwidths of a source task, that of B different ones (appendix C.4).
     """
     rng = np.random.default_rng([CLASSIFICATION_STREAM, seed])
     sources = rng.choice(BANDWIDTHS, size=(CLASSIFICATION_SOURCES, FEATURES))
@@ -116,8 +116,8 @@ def classification_data(seed: int, experiment: str, task: int) -> Split:
 def _classification_data(seed: int, experiment: str, task: int) -> Split:
     """Labels follow a kernel logistic regression with random Fourier features (appendix C.4).
 
-    g = sqrt(2 / D) cos(U x / sigma + b) beta is put into [-6, 6] as a whole, and P(y = 1) is its
-    logistic function. U and b have no index of the task there, unlike sigma and beta.
+    g = sqrt(2 / D) cos(U x / sigma + b) beta is scaled to [-6, 6], and P(y = 1) is its logistic
+    function. U and b have no task index in the paper, unlike sigma and beta.
     """
     sigma = classification_bandwidths(seed, experiment)[task]
     frequencies, phases = _random_features(seed)
@@ -139,10 +139,7 @@ def _random_features(seed: int) -> tuple[FloatArray, FloatArray]:
 
 
 def _prepared(x: FloatArray, y: FloatArray, kind: DataKind, train: int) -> Split:
-    """Standardise features, and put labels of a regression into [0, 1], by the training points.
-
-    The first `train` points are trained on.
-    """
+    """Standardise features and scale regression labels to [0, 1] by the first `train` points."""
     scale = x[:train].std(axis=0)
     x = (x - x[:train].mean(axis=0)) / np.where(scale > 0.0, scale, 1.0)
     if kind is DataKind.REGRESSION:
@@ -160,7 +157,7 @@ PROTEINS = {
     "gr": (1271, "3252c6b4f3337536169ba0e9ef679725d2d7d813380de6b2a3d9afc393a8e5bc"),
     "vegfr2": (4434, "f2129a6339438e32776329ccfab4822aefd38069b84c6b76037c7f12cdc1fb03"),
 }
-"""Molecules of every protein, and SHA-256 of their rows as bytes, one a number."""
+"""Number of molecules of each protein, and SHA-256 of the rows with one byte per number."""
 PROTEIN_COLUMNS = 168
 """An unused column, 166 MACCS keys, and the label: whether the molecule binds."""
 
@@ -177,7 +174,8 @@ def _protein_rows(data: bytes, name: str) -> FloatArray:
     rows = np.loadtxt(io.BytesIO(data), delimiter=",", dtype=np.float64, ndmin=2)
     if rows.shape != (molecules, PROTEIN_COLUMNS) or not np.isin(rows, (0.0, 1.0)).all():
         raise ValueError(
-            f"{name} has {molecules} rows of {PROTEIN_COLUMNS} zeros and ones, got {rows.shape}"
+            f"{name} must be {molecules} rows of {PROTEIN_COLUMNS} zeros and ones, but got "
+            f"shape {rows.shape}"
         )
     if hashlib.sha256(rows.astype(np.uint8).tobytes()).hexdigest() != expected:
         raise ValueError(f"the zeros and ones are not those of {name}")
@@ -188,12 +186,12 @@ def _parkinsons_rows(data: bytes) -> FloatArray:
     """Rows of the file of recordings, (5875, 22)."""
     header = tuple(data.partition(b"\n")[0].decode("ascii", "replace").strip().split(","))
     if header[: len(_HEADER)] != _HEADER:
-        raise ValueError(f"the columns are not {', '.join(_HEADER)}, ...: {header[:7]}")
+        raise ValueError(f"the columns must be {', '.join(_HEADER)}, ..., but got {header[:7]}")
     rows = np.loadtxt(io.BytesIO(data), delimiter=",", skiprows=1, dtype=np.float64, ndmin=2)
     if rows.shape != (RECORDINGS, _PARKINSONS_COLUMNS) or not np.isfinite(rows).all():
-        raise ValueError(f"there are {RECORDINGS} recordings of 22 numbers, got {rows.shape}")
+        raise ValueError(f"recordings must have shape ({RECORDINGS}, 22), but got {rows.shape}")
     if not np.array_equal(np.unique(rows[:, 0]), np.arange(1, PATIENTS + 1)):
-        raise ValueError(f"the recordings are not those of patients 1 to {PATIENTS}")
+        raise ValueError(f"the patients of the recordings must be 1 to {PATIENTS}")
     return rows
 
 
@@ -226,7 +224,7 @@ PARKINSONS_FILE = RemoteFile(
 
 @lru_cache(maxsize=len(PROTEINS))
 def protein_data(task: int) -> Split:
-    """Data of a protein, 60-40; the share of each class is the same in both parts."""
+    """Data of a protein, split 60-40, stratified by class."""
     read = partial(_protein_rows, name=list(PROTEINS)[task])
     rows = _read(PROTEIN_FILES[task], read, "distbo-protein-svm")
     x, y = rows[:, 1:-1], rows[:, -1]
@@ -244,10 +242,10 @@ def protein_data(task: int) -> Split:
 
 @lru_cache(maxsize=PATIENTS)
 def parkinsons_data(task: int) -> Split:
-    """Data of a patient, 60-40, standardised, labels (total UPDRS) in [0, 1].
+    """Data of a patient, split 60-40, standardised, labels (total UPDRS) in [0, 1].
 
-    The features are the time of the recording and 16 measurements of the voice; age and sex are the
-    same in all recordings of a patient.
+    The features are the time of the recording and 16 voice measurements; age and sex are left out,
+    because they are constant for a patient.
     """
     rows = _recordings()
     rows = rows[rows[:, 0] == task + 1]
@@ -263,8 +261,8 @@ def _recordings() -> FloatArray:
 
 
 def _read(file: RemoteFile, rows: Callable[[bytes], FloatArray], benchmark: str) -> FloatArray:
-    """Rows of a file that is fetched with a benchmark."""
+    """Rows of a file that was downloaded for a benchmark."""
     try:
         return rows(file.open_path(benchmark).read_bytes())
     except ValueError as error:
-        raise ArtifactError(f"{file.path} is not what was published: {error}") from None
+        raise ArtifactError(f"{file.path} differs from the published file: {error}") from None

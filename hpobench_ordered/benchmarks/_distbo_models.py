@@ -1,4 +1,4 @@
-"""Models of the distBO benchmarks, trained live: how a configuration becomes a value.
+"""Models of the distBO benchmarks, trained at every evaluation.
 
 Notation:
     n, p        points, features
@@ -6,16 +6,16 @@ Notation:
     x, x'       points, (p,)
     sigma       bandwidths, (p,)
     k           kernel, exp(-1/2 sum_j (x_j - x'_j)^2 / sigma_j^2)
-    K_m, K_n    kernel of the inducing points among themselves (m, m), and with others (m, n)
+    K_m, K_n    kernel matrix of the inducing points (m, m), and of these with others (m, n)
     L           Cholesky factor of K_m + JITTER I, (m, m)
-    Phi         Nystroem features, L^-1 K_n, (m, n): Phi' Phi is nearly the kernel matrix
+    Phi         Nystroem features, L^-1 K_n, (m, n): Phi' Phi approximates the kernel matrix
     w           weights of the features, (m,)
-    alpha, C    regularisation: of ridge regression, w'w / (2 C) of logistic regression
+    alpha, C    regularisation: alpha of ridge regression; w'w / (2 C) of logistic regression
 
 The generated tasks have 5000 training points, on which an exact model takes seconds. Ridge
-regression is exact, on the first of them: on Nystroem features of all it could not fit noise as the
-exact model does with a small alpha or small bandwidths. Logistic regression is on Nystroem features
-of all points. All other models are exact.
+regression is exact but uses only the first of them: with Nystroem features of all points it could
+not overfit as the exact model does with a small alpha or small bandwidths. Logistic regression uses
+Nystroem features of all points. All other models are exact.
 """
 
 import math
@@ -43,25 +43,25 @@ if TYPE_CHECKING:
     from sklearn.svm import SVC
 
 RIDGE_POINTS = 1000
-"""Training points of the counterexample that its models are trained on, of 5000."""
+"""Number of training points, of 5000, that models of the counterexample are trained on."""
 LOGISTIC_INDUCING = 250
 JITTER = 1e-8
 """Added to the diagonal of K_m, which is nearly singular where all bandwidths are large."""
 NEWTON_STEPS = 30
 DECREMENT = 1e-6
-"""Newton's method stops where a step would gain less than half of this in log likelihood."""
+"""Newton's method stops when a step would gain less than half of this in log likelihood."""
 DECIMALS = 6
-"""Values are rounded: their last digits depend on the library of linear algebra."""
+"""Values are rounded, because their last digits depend on the linear algebra library."""
 SKLEARN_SEED = 0
-"""Without one, scikit-learn draws from the global generator."""
+"""Without a seed, scikit-learn uses the global random generator."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """Trains a model for every value; see `Surrogate`.
+    """Trains a model at every evaluation; see `Surrogate`.
 
     Attributes:
-        evaluate: Trains on a task; a function of the task's index and the configuration, (d,).
+        evaluate: Trains on a task, given its index and the configuration, (d,).
         dimension: Number of hyperparameters, d.
         n_tasks: Number of tasks.
     """
@@ -104,7 +104,7 @@ def ridge_value(data: Split, row: FloatArray, *, points: int | None = None) -> f
     Args:
         data: Data of the task.
         row: alpha and the bandwidths, (1 + p,).
-        points: Number of training points that are used, the first ones. Default: all.
+        points: Number of training points to use, from the first. Default: all.
     """
     from scipy.linalg import cho_factor, cho_solve
 
@@ -165,9 +165,9 @@ def _logistic_weights(features: FloatArray, labels: FloatArray, C: float) -> Flo
 def _nystroem(
     x: FloatArray, sigma: FloatArray, inducing: int
 ) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
-    """Nystroem features of points, (n, p) to (m, n).
+    """Nystroem features (m, n) of points (n, p), and a function from weights to coefficients.
 
-    Also a function that turns their weights into coefficients of the kernel at the inducing points.
+    The coefficients are those of the kernel at the inducing points.
     """
     from scipy.linalg import cholesky, solve_triangular
 
@@ -184,7 +184,7 @@ def _nystroem(
 
 
 def ard_kernel(left: FloatArray, right: FloatArray, sigma: FloatArray) -> FloatArray:
-    """Kernel of points (a, p) with points (b, p): shape (a, b)."""
+    """Kernel matrix (a, b) of points (a, p) and points (b, p)."""
     left, right = left / sigma, right / sigma
     exponent = left @ right.T
     exponent -= 0.5 * np.sum(right * right, axis=1)
@@ -257,17 +257,14 @@ def _protein_kernels(task: int) -> tuple[FloatArray, FloatArray]:
 
 
 def jaccard_similarity(left: FloatArray, right: FloatArray) -> FloatArray:
-    """Share of the features that both points have in those that one has, (a, p), (b, p) to (a, b).
-
-    Two points without any feature are equal: 1.
-    """
+    """Jaccard similarity of points (a, p) and (b, p), (a, b); 1 for two points without features."""
     both = left @ right.T
     either = left.sum(axis=1)[:, None] + right.sum(axis=1) - both
     return np.where(either > 0.0, both / np.maximum(either, 1.0), 1.0)
 
 
 def accuracy(labels: FloatArray, predicted: FloatArray) -> float:
-    """Share of the points whose class is predicted."""
+    """Share of the points whose class is predicted correctly."""
     return float(np.mean(labels == predicted))
 
 

@@ -1,8 +1,8 @@
-"""Classification data sets of OpenML tasks as numbers, and those that the flows come with.
+"""Classification data sets of OpenML tasks as numeric arrays.
 
-A nominal column is one-hot coded, a two-valued one as a single column of 0 and 1; choices and
-classes are in ascending order. A missing number is replaced by its column's median, a missing
-choice is a choice of its own. The Monk's problems are made from their rules.
+Nominal columns are one-hot coded, binary ones as a single column of 0 and 1; choices and classes
+are in ascending order. A missing number is replaced by its column's median; a missing choice counts
+as a separate choice. The Monk's problems are made from their rules.
 """
 
 import hashlib
@@ -28,11 +28,11 @@ MONKS_VALUES = (3, 3, 2, 3, 4, 2)
 MONKS_TRAINING = (124, 169, 122)
 """Number of training examples of each Monk's problem."""
 MONKS_NOISE = 0.05
-"""Part of the third problem's training examples with the wrong class."""
+"""Share of the third problem's training examples with the wrong class."""
 MONKS_TASKS = ("3492", "3493", "3494")
 
 FOLDER = "openml"
-"""Folder of the published data sets in the cache."""
+"""Cache folder of the published data sets."""
 
 _MISSING_CHOICE = "missing value"
 
@@ -84,17 +84,17 @@ class Published:
         found = (*data.x.shape, int(np.bincount(data.y).max()))
         if found != (expected := (self.examples, self.columns, self.largest)):
             raise ArtifactError(
-                f"{self.name} has (examples, columns when coded, examples of the largest class) "
-                f"{expected}, these data {found}"
+                f"{self.name} must have (examples, columns when coded, examples of the largest "
+                f"class) = {expected}, but got {found}"
             )
         return data
 
     def check(self, content: bytes) -> None:
-        """Raise `ArtifactError` or `ValueError` if this is not the published file."""
+        """Raise `ArtifactError` or `ValueError` if the content is not the published file."""
         self.read(content)
 
     def file(self, task: str) -> RemoteFile:
-        """Where it is published, a parquet file whose last column is the class."""
+        """The published parquet file, whose last column is the class."""
         folder = f"{self.number // 10_000:04d}/{self.number:04d}"
         return RemoteFile(
             name=f"{FOLDER}/{task}_{self.name}.pq",
@@ -117,13 +117,13 @@ PUBLISHED = {
     "10093": Published("banknote-authentication", 1_462, 1_372, 4, 762),
     "10101": Published("blood-transfusion-service-center", 1_464, 748, 4, 570),
 }
-"""Data sets by OpenML task, those of the bundled flows that are not made here."""
+"""Data sets of the bundled flows by OpenML task, except the Monk's problems."""
 FILES = {task: published.file(task) for task, published in PUBLISHED.items()}
 
 
 @lru_cache(maxsize=len(PUBLISHED) + len(MONKS_TASKS))
 def task_data(task: str) -> TaskData | None:
-    """All examples of an OpenML task, as a flow is cross-validated on; None for tasks not known."""
+    """All examples of an OpenML task, as used in cross-validation; None if the task is unknown."""
     if task in MONKS_TASKS:
         data = monks(MONKS_TASKS.index(task) + 1)
     elif task in PUBLISHED:
@@ -136,14 +136,14 @@ def task_data(task: str) -> TaskData | None:
 def monks(problem: int) -> ClassificationData:
     """Monk's problem 1, 2 or 3, made from its rule (Thrun et al. 1991, section 1.1).
 
-    As OpenML's version it holds every combination of the attributes once, free of noise, followed
-    by as many training examples as the original. The rule does not determine these examples: they
-    are drawn here, so this part differs from OpenML's.
+    As in OpenML's version, every combination of the attributes occurs once, without noise, followed
+    by as many training examples as in the original. The rule does not determine these examples:
+    they are drawn here, so this part differs from OpenML's.
     """
     import pandas as pd
 
     if problem not in {1, 2, 3}:
-        raise ValueError(f"the Monk's problems are 1, 2 and 3, got {problem}")
+        raise ValueError(f"the Monk's problem must be 1, 2 or 3, but got {problem}")
     attributes = np.array(list(itertools.product(*(range(1, k + 1) for k in MONKS_VALUES))))
     positive = _monks_rule(problem, attributes)
     rng = np.random.default_rng([MONKS_SEED, problem])
@@ -180,7 +180,7 @@ def _monks_rule(problem: int, attributes: IntArray) -> BoolArray:
 def coded_data(
     name: str, inputs: "pd.DataFrame", classes: "pd.Series[Any]", source: str
 ) -> ClassificationData:
-    """Code inputs and classes as numbers; the description also gives the sizes."""
+    """Code inputs and classes as numbers, and add the sizes to the description."""
     import pandas as pd
 
     if classes.isna().any():
@@ -188,8 +188,8 @@ def coded_data(
     codes, kinds = pd.factorize(classes, sort=True)
     if len(kinds) < 2 or not inputs.shape[1]:
         raise ArtifactError(
-            f"{name} ({source}) has {len(kinds)} classes and {inputs.shape[1]} inputs; needed are "
-            "two classes and one input"
+            f"{name} ({source}) must have at least two classes and one input, but got "
+            f"{len(kinds)} classes and {inputs.shape[1]} inputs"
         )
     x = np.concatenate([_coded(inputs.iloc[:, j]) for j in range(inputs.shape[1])], axis=1)
     if not np.isfinite(x).all():
@@ -202,7 +202,7 @@ def coded_data(
 
 
 def _coded(column: "pd.Series[Any]") -> FloatArray:
-    """Columns of numbers that stand for one column of the data, shape (n, 1 or more)."""
+    """Code one column of the data as numeric columns, shape (n, 1 or more)."""
     import pandas as pd
 
     if pd.api.types.is_numeric_dtype(column):

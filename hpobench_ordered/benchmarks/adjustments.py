@@ -5,19 +5,19 @@ Each benchmark has the search space after the adjustment and, as `previous`, the
 `nas201`; `svm-a` and `svm-b` on the forests of `openml-svm`, `xgb-a` and `xgb-b` on those of
 `openml-xgboost`.
 
-Tables 3 to 10 are followed as printed:
+Tables 3 to 10 are followed as printed, which differs from other sources in places:
     fcn-b: the paper also trains for 50 epochs before the adjustment and for 100 after it. The
-        results at hand are those after 100 epochs; these are the values in both steps.
-    nas-a, nas-b: table 1 and the paper's released code have these names the other way round. What
-        the code leaves out of the old space of table 6 is the 1x1 convolution, not average pooling.
-    svm-a: in the released code, degree and gamma have each other's place: gamma is tuned before the
-        adjustment and degree after it. Where a step of table 7 lists one of them only, the other
-        has the code's value: gamma 1, degree 3. A radial kernel has no degree, so that tuning it,
-        as step 1 does, has no effect; nor have, in xgb-b, hyperparameters of trees under the linear
-        booster.
-    svm-a to xgb-b: some ranges go a little beyond those of the evaluations that the forests were
-        fitted to, down to subsample 0. Trees are constant there, in what they split on: that may be
-        a ratio of two hyperparameters.
+        tables contain results after 100 epochs only, which are used in both steps.
+    nas-a, nas-b: in table 1 and the paper's released code the two names are swapped. The operation
+        that the code removes from the old space of table 6 is the 1x1 convolution, not average
+        pooling.
+    svm-a: in the released code degree and gamma are swapped: gamma is tuned before the adjustment
+        and degree after it. If a step of table 7 lists only one of them, the other has the code's
+        value: gamma 1, degree 3. A radial kernel has no degree, so tuning it in step 1 has no
+        effect; neither have, in xgb-b, hyperparameters of trees with the linear booster.
+    svm-a to xgb-b: some ranges extend a little beyond the evaluations that the forests were fitted
+        to, down to subsample 0. There, trees are constant in the feature that they split on, which
+        may be a ratio of two hyperparameters.
 """
 
 from hpobench_ordered.benchmarks import openml_flows
@@ -43,7 +43,7 @@ OPENML_TASKS = ("3", "31", "37", "49", "3913", "3917", "3918", "9952", "10093", 
 """OpenML tasks, ten as in the paper. Its code has fourteen to choose from; the Monk's problems and
 Breast Cancer Wisconsin are left out."""
 SURROGATE = "forest"
-"""The flows' surrogate that best values are searched on."""
+"""Surrogate of the flows that best values are searched on."""
 _FLOWS = {spec.name: spec for spec in openml_flows.SPECS}
 
 FCN_A = SpaceAdjustment(

@@ -1,8 +1,9 @@
-"""The benchmarks of distBO (Law et al. 2019): tasks whose training data methods may look at.
+"""The benchmarks of distBO (Law et al. 2019): tasks whose training data methods may use.
 
-Those of sections 5.1, 5.2 and appendix C.4 are drawn by a seed, and every evaluation trains a
-model. Those of section 5.3 and appendix C.5 are real: the surrogate `forest` is fitted to own
-trainings, and `trained` trains on the published data, which have to be fetched.
+The data of sections 5.1, 5.2 and appendix C.4 are drawn with a seed, and every evaluation trains a
+model. The data of section 5.3 and appendix C.5 are real: the surrogate `forest` is fitted to
+evaluations made for this package, and `trained` trains on the published data, which must be fetched
+first.
 
 In the paper all tasks but the target are sources, and every real task is the target in turn.
 """
@@ -32,21 +33,22 @@ from hpobench_ordered.surrogates.base import Surrogate
 PAPER = "Law et al. (2019)"
 LIVE, FOREST, TRAINED = "live", "forest", "trained"
 SEEDS = "distbo-runs"
-"""Folder, in that of the user's own benchmarks, of the source runs of further seeds."""
+"""Subfolder of the user's own benchmarks with the source runs of seeds that are not packaged."""
 
-# The ranges are those of appendix C. That of Parkinson's calls a bandwidth what section C.5 and its
-# first sentence call gamma; gamma it is. The counterexample's N_i = 125 are 50 + 75 iterations.
+# The ranges are those of appendix C. For Parkinson's it calls a bandwidth what section C.5 and its
+# own first sentence call gamma, which is used. N_i = 125 of the counterexample are 50 + 75
+# iterations.
 _SIGMAS = range(1, data.FEATURES + 1)
 _C = Parameter.number("C", 2.0**-7, 2.0**10, log=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """How the paper made the evaluations of a source task, N_i of them (appendix C).
+    """How the paper made the N_i evaluations of a source task (appendix C).
 
     Attributes:
-        random: Random iterations.
-        guided: Iterations of Bayesian optimisation after them.
+        random: Number of random iterations.
+        guided: Number of iterations of Bayesian optimisation after them.
     """
 
     random: int
@@ -67,7 +69,7 @@ class Kind:
         about: One line.
         section: Section of the paper.
         parameters: The hyperparameters.
-        objective: What is measured.
+        objective: The objective.
         source: How the paper made the evaluations of a source task.
         version: Its version.
     """
@@ -88,14 +90,14 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """A benchmark whose data are drawn by a seed.
+    """A benchmark whose data are drawn with a seed.
 
     Attributes:
         kind: The benchmark without its seed.
-        sizes: Training points of every task; the last one is the target.
-        evaluate: Evaluates a configuration, (d,), on a task of a seed.
-        train: Training data of a task of a seed.
-        highest: Best value of every task, where that is known exactly.
+        sizes: Number of training points of every task, the target last.
+        evaluate: Evaluates a configuration (d,), given seed and task.
+        train: Training data, given seed and task.
+        highest: Best value of every task if known exactly, else None.
     """
 
     kind: Kind
@@ -123,7 +125,7 @@ class Generated:
             surrogates=(
                 SurrogateOption(
                     LIVE,
-                    "A model trained for every value." if self.highest is None else "The formula.",
+                    "A model trained each time." if self.highest is None else "The formula.",
                     partial(self.load, seed, artifact if is_there else None),
                     trains=self.highest is None,
                 ),
@@ -174,11 +176,11 @@ class Real:
     Attributes:
         kind: The benchmark.
         tasks: Names of the tasks.
-        evaluate: Trains on a task with a configuration, (d,).
-        split: Data of a task.
-        files: Where they are published.
-        provenance: Where they come from.
-        extra: The extra that training needs.
+        evaluate: Trains on a task with a configuration (d,).
+        split: Training and test data of a task.
+        files: The published data files.
+        provenance: Source of the data.
+        extra: Extra that must be installed for training.
     """
 
     kind: Kind
@@ -200,7 +202,7 @@ class Real:
             more=(
                 SurrogateOption(
                     TRAINED,
-                    "The model itself, trained for every value.",
+                    "The model itself, trained at every evaluation.",
                     self.load,
                     self.files,
                     self.extra,
@@ -267,7 +269,7 @@ def _classification(experiment: str, target: str) -> Generated:
             (_C, *_bandwidths(2.0**-3)),
             Objective("auc", "on 5000 test points", Direction.MAXIMIZE),
             Source(75, 75),
-            version=2,  # the random frequencies and phases are the same of all tasks
+            version=2,  # since then all tasks share the random frequencies and phases
         ),
         (data.POINTS,) * (data.CLASSIFICATION_SOURCES + 1),
         partial(_classification_value, experiment),
@@ -379,7 +381,7 @@ REAL = {
 
 @dataclass(frozen=True, slots=True)
 class DistboFamily:
-    """All seeds of the generated benchmarks; without a seed, 0."""
+    """All seeds of the generated benchmarks; seed 0 if the name has none."""
 
     pattern: str
 
@@ -389,7 +391,7 @@ class DistboFamily:
         return None if found is None else found[0].spec(found[1])
 
     def files(self) -> tuple[RemoteFile, ...]:
-        """Nothing is fetched."""
+        """No files need to be fetched."""
         return ()
 
 
@@ -400,7 +402,7 @@ def seeded(name: str) -> tuple[Generated, int] | None:
 
 
 def runs_home() -> Path:
-    """Folder of the artifacts of further seeds."""
+    """Folder of the artifacts of seeds that are not packaged."""
     return local_folder() / SEEDS
 
 

@@ -1,10 +1,10 @@
 """OpenML flows: one learner tuned on many data sets (Perrone et al. 2018, supplement B).
 
-A task is an OpenML task: a data set, by the task's id. The objective is the area under the ROC
-curve, cross-validated. Bounds are those that the paper states.
+A task is an OpenML task, that is a data set, and is named by its id. The objective is the
+cross-validated area under the ROC curve. Bounds are those stated in the paper.
 
-`openml-svm` and `openml-xgboost` come with the package, fitted to own trainings. `openml-ranger`
-does not: its evaluations are OpenML's public records, which every user downloads.
+`openml-svm` and `openml-xgboost` come with the package, fitted to evaluations made for it.
+`openml-ranger` does not: its evaluations are OpenML's public records, which users download.
 """
 
 from collections.abc import Callable, Iterable
@@ -28,8 +28,8 @@ CONTEXT = ("n_rows", "n_features", "majority_share")
 """What is known of a task beforehand (Horvath et al. 2021, section 5): rows and features of the
 data set, and the share of its largest class in them."""
 LANDMARK = "naive_bayes_auc"
-"""Known as well where the package's own trainings had the data: a landmarker (Feurer et al. 2015).
-Perrone et al. (2018) have four meta-features of OpenML, which the supplement does not name."""
+"""Additional context of flows that were evaluated for this package: a landmarker (Feurer et al.
+2015). Perrone et al. (2018) use four OpenML meta-features, which the supplement does not name."""
 
 SVM_TASKS = (
     (10101, 145878, 146064, 14951, 34536, 34537, 3485, 3492, 3493, 3494)
@@ -48,8 +48,8 @@ XGBOOST_TASKS = (
 def svm_space() -> SearchSpace:
     """The search space of flow 5891, supplement B.1.
 
-    The paper leaves the conditions to e1071's documentation: gamma is a factor in every kernel but
-    the linear one, degree is the polynomial's.
+    The paper does not state the conditions. From e1071's documentation: gamma is a parameter of all
+    kernels but the linear one, degree of the polynomial kernel.
     """
     kernels = ("linear", "polynomial", "radial", "sigmoid")
     linear, polynomial = (float(kernels.index(kernel)) for kernel in kernels[:2])
@@ -70,8 +70,8 @@ def svm_space() -> SearchSpace:
 def xgboost_space() -> SearchSpace:
     """The search space of flow 6767, supplement B.2.
 
-    The paper leaves the conditions to XGBoost's documentation: what shapes trees is active for
-    the booster that grows them. subsample is, too: the linear booster uses all rows.
+    The paper does not state the conditions. From XGBoost's documentation: hyperparameters of trees
+    are active for the tree booster, and so is subsample, as the linear booster uses all rows.
     """
     always = [
         Parameter.choice("booster", ("gbtree", "gblinear")),
@@ -92,12 +92,12 @@ def xgboost_space() -> SearchSpace:
 
 
 def ranger_space() -> SearchSpace:
-    """The search space of flow 6794, a random forest; the paper states none.
+    """The search space of flow 6794, a random forest; the paper does not state one.
 
-    It is that of the random bot whose runs fill the flow: Kuehn, Probst, Thomas and Bischl (2018),
-    "Automatic Exploration of Machine Learning Experiments on OpenML", table 1, and its code,
-    github.com/ja-thomas/OMLbots. As there, `mtry` is x in ceil(x * p), of p features, and
-    `min.node.size` is x in round(n ** x), of n rows; OpenML records the results.
+    It is that of the random bot that made most runs of the flow: Kuehn, Probst, Thomas and Bischl
+    (2018), "Automatic Exploration of Machine Learning Experiments on OpenML", table 1, and its
+    code, github.com/ja-thomas/OMLbots. As there, `mtry` is x in ceil(x * p) with p features, and
+    `min.node.size` is x in round(n ** x) with n rows; OpenML records the results.
     """
     return SearchSpace(
         [
@@ -113,12 +113,12 @@ def ranger_space() -> SearchSpace:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """A learner on OpenML, and the data sets it is tuned on.
+    """A learner on OpenML, and the data sets that it is tuned on.
 
     Attributes:
         name: Name of the benchmark.
         flow_id: OpenML's number of the flow.
-        learner: What is tuned, for people.
+        learner: Name of the learner in texts.
         space: Its search space.
         tasks: OpenML tasks of the paper, by their ids.
     """
@@ -170,8 +170,8 @@ class Flow:
 SVM = Flow("openml-svm", 5891, "Support vector machine", svm_space, SVM_TASKS)
 XGBOOST = Flow("openml-xgboost", 6767, "Gradient boosting (XGBoost)", xgboost_space, XGBOOST_TASKS)
 RANGER = Flow("openml-ranger", 6794, "Random forest (ranger)", ranger_space, XGBOOST_TASKS)
-"""The paper does not list the data sets of this flow; those of XGBoost have most in common with
-them, see supplement B.4."""
+"""The paper does not list the data sets of this flow; they have most in common with those of
+XGBoost, see supplement B.4."""
 
 SURROGATES = {
     "forest": "Random forests, one fitted to the evaluations of each task.",

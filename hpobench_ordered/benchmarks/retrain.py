@@ -1,8 +1,7 @@
-"""Models trained again every period of a real stream.
+"""Models retrained in every period of a real data stream.
 
-A task is a period: a model is trained on the periods before it and measured on the period itself,
-as when a model is trained anew every month. Benchmarks are called
-retrain-STREAM-LEARNER.
+A task is a period: a model is trained on the periods before it and tested on the period itself, as
+in a monthly retraining. Benchmarks are named retrain-STREAM-LEARNER.
 """
 
 from dataclasses import dataclass
@@ -19,11 +18,11 @@ class StreamOfRows:
     """A public stream.
 
     Attributes:
-        name: Name of its file, without the ending.
-        summary: What is predicted, and of what a period is.
-        source: Where it is from.
-        is_regression: Whether a number is predicted, or one of two classes.
-        longest: Periods that a model is trained on at most, where that is tuned.
+        name: Name of its file, without the suffix.
+        summary: What is predicted, and the length of a period.
+        source: Where the data come from.
+        is_regression: Whether the target is a number, else one of two classes.
+        longest: Largest number of periods to train on, if that is tuned.
     """
 
     name: str
@@ -34,7 +33,7 @@ class StreamOfRows:
 
     @property
     def objective(self) -> Objective:
-        """What is measured on the period."""
+        """The objective, measured on the period."""
         if self.is_regression:
             return Objective("mean_absolute_error", "on the period", Direction.MINIMIZE)
         return Objective("roc_auc", "on the period", Direction.MAXIMIZE)
@@ -93,8 +92,8 @@ class Retraining:
 
     Attributes:
         stream: The stream.
-        learner: Name of what is trained.
-        window: Periods that a model is trained on; None if that is a hyperparameter.
+        learner: Name of the learner.
+        window: Number of periods to train on; None if it is a hyperparameter.
     """
 
     stream: StreamOfRows
@@ -129,8 +128,8 @@ RETRAINING = (
     Retraining(STREAMS["weather"], "mlp", window=4),
     Retraining(STREAMS["bike_sharing"], "mlp", window=2),
 )
-"""Thirteen benchmarks. Those of one stream are a family: how far the last task's best gets, and
-which methods do well, depends on the stream and hardly on the learner."""
+"""Thirteen benchmarks. Those of one stream are a family: how well the last task's best
+configuration does, and which methods do well, depends on the stream and hardly on the learner."""
 
 SPECS = tuple(
     bundled_spec(

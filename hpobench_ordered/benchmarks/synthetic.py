@@ -1,20 +1,20 @@
-"""Synthetic functions (Horvath et al. 2021, section 5), and versions whose tasks have an order.
+"""Synthetic functions (Horvath et al. 2021, section 5), and versions whose tasks are ordered.
 
-Every seed gives other tasks, and any number of them, of which fewer are the first.
+Every seed gives a different, unlimited sequence of tasks; a benchmark has the first T of them.
 
 Notation:
     T           number of tasks
     e[t]        independent standard normal numbers, (3,)
     z[t]        normal scores of the coefficients of task t, (3,)
-    r           correlation of neighbouring tasks' scores
+    r           correlation of consecutive tasks' scores
     Phi         distribution function of the standard normal distribution
     a, b, c     coefficients: the marginal distribution's quantile at Phi(z[t])
 
     z[0] = e[0],  z[t] = r z[t - 1] + sqrt(1 - r^2) e[t]
 
 This process is stationary: every score is standard normal, scores k tasks apart have correlation
-r^k, and every task's coefficients follow the paper's distributions whatever r is. The paper's
-tasks are independent, r = 0.
+r^k, and every task's coefficients follow the paper's distributions for any r. The paper's tasks are
+independent, r = 0.
 """
 
 import math
@@ -37,7 +37,7 @@ from hpobench_ordered.surrogates.base import Surrogate
 
 VERSION = 1
 CORRELATION = 0.95
-"""r of ordered tasks: 0.63 is left after 9 tasks and 0.23 after 29."""
+"""r of ordered tasks: the correlation is 0.63 after 9 tasks and 0.23 after 29."""
 COEFFICIENTS = ("a", "b", "c")
 
 
@@ -47,13 +47,13 @@ class Function:
 
     Attributes:
         name: Its name.
-        formula: The function.
-        papers: Where it comes from.
+        formula: The formula.
+        papers: The papers that it comes from.
         parameters: The hyperparameters.
         tasks: Number of tasks in the paper, T.
-        history_size: Evaluations of a source task in the paper.
-        stream: Separates its random numbers from those of the other family.
-        coefficients: Turns normal scores z into coefficients, (T, 3) to (T, 3).
+        history_size: Number of evaluations of a source task in the paper.
+        stream: Part of the seed, so that the families have different random numbers.
+        coefficients: Maps normal scores z to coefficients, (T, 3) to (T, 3).
         surrogate: Computes the values.
     """
 
@@ -71,7 +71,7 @@ class Function:
 def _forrester_coefficients(scores: FloatArray) -> FloatArray:
     """Coefficients a ~ Normal(6, 1), b ~ Normal(12, 4), c ~ Uniform(0, 10).
 
-    The second number of Normal is taken for the variance, as is usual: b has standard deviation 2.
+    The second parameter of Normal is the variance: b has standard deviation 2.
     """
     columns = (6.0 + scores[:, 0], 12.0 + 2.0 * scores[:, 1], 10.0 * _shares(scores[:, 2]))
     return np.stack(columns, axis=1)
@@ -83,7 +83,7 @@ def _quadratic_coefficients(scores: FloatArray) -> FloatArray:
 
 
 def _shares(scores: FloatArray) -> FloatArray:
-    """Distribution function of the standard normal distribution, shape as given."""
+    """Distribution function of the standard normal distribution, elementwise."""
     shares = [0.5 * math.erfc(-z / math.sqrt(2.0)) for z in scores.ravel().tolist()]
     return np.array(shares).reshape(scores.shape)
 
@@ -119,8 +119,8 @@ class Synthetic:
 
     Attributes:
         function: Its family of functions.
-        ordered: Whether the coefficients drift from task to task; else tasks are independent.
-        seed: Seed of the coefficients, 0 or larger.
+        ordered: Whether the coefficients drift from task to task; otherwise tasks are independent.
+        seed: Seed of the coefficients, at least 0.
         tasks: Number of tasks.
 
     Raises:
@@ -135,8 +135,8 @@ class Synthetic:
     def __post_init__(self) -> None:
         if self.seed < 0 or self.tasks < 1:
             raise ExperimentError(
-                f"{self.function.name} needs a seed of at least 0 and at least 1 task, got seed "
-                f"{self.seed} and {self.tasks} tasks"
+                f"the seed of {self.function.name} must be at least 0 and the number of tasks at "
+                f"least 1, but got seed {self.seed} and {self.tasks} tasks"
             )
 
     @property
@@ -154,7 +154,7 @@ class Synthetic:
         return f"{self.function.formula} with {coefficients}, exact values."
 
     def coefficients(self) -> FloatArray:
-        """Coefficients a, b, c of every task, (T, 3); those of more tasks begin with these."""
+        """Coefficients a, b, c of every task, (T, 3); they do not depend on T."""
         rng = np.random.default_rng([self.function.stream, int(self.ordered), self.seed])
         scores = rng.standard_normal((self.tasks, len(COEFFICIENTS)))
         r = CORRELATION if self.ordered else 0.0
@@ -229,7 +229,7 @@ def quadratic(*, seed: int = 0, tasks: int = QUADRATIC.tasks, ordered: bool = Fa
 
 @dataclass(frozen=True, slots=True)
 class SyntheticFamily:
-    """All seeds and numbers of tasks; without a seed, 0."""
+    """All seeds and numbers of tasks; seed 0 if the name has none."""
 
     pattern: str
 
@@ -247,7 +247,7 @@ class SyntheticFamily:
         return Synthetic(function, match[2] is not None, int(match[3]), tasks).spec()
 
     def files(self) -> tuple[RemoteFile, ...]:
-        """Nothing is fetched."""
+        """No files need to be fetched."""
         return ()
 
 

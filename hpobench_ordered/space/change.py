@@ -4,12 +4,13 @@ Notation, with the names of algorithm 1 in appendix A:
     n                       number of configurations
     d                       number of hyperparameters of the new space
     k                       number of shared hyperparameters
-    shared                  X_both: tuned in both spaces, with ranges or choices that meet
+    shared                  X_both: tuned in both spaces, with overlapping ranges or choices
     only_new                X_only-new: all others that the new space tunes
-    range that is only new  X_both,range-only-new: where a shared hyperparameter could not be before
+    range that is only new  X_both,range-only-new: values of a shared hyperparameter that the old
+                            space did not allow
 
-The share of a range (line 11) is that of the prior: on a log scale that of the logarithms, of
-integers and choices the number of values (under a log scale, the part that they have of it).
+The share of a range (line 11) is its probability under the prior, which is uniform: on the range of
+a number, or of its logarithm on a log scale, and on the choices.
 """
 
 import math
@@ -36,10 +37,11 @@ if TYPE_CHECKING:
 class SpaceChange:
     """How the hyperparameters of a search space changed.
 
-    A hyperparameter is shared if both spaces tune it and its ranges, or its choices, meet; floats
-    have to meet in more than a point. It is new if it was a constant, or is a number now and was a
-    choice, or the other way round, or is an integer now and was a float, whose values are hardly
-    ever whole. An integer that became a float is shared, and so are choices that got an order.
+    A hyperparameter is shared if both spaces tune it and its ranges, or its choices, overlap; float
+    ranges must overlap in more than a point. It counts as new if it was a constant, changed from a
+    number to choices or from choices to a number, or changed from a float to an integer, because
+    old values are hardly ever whole numbers. An integer that became a float is shared, and so are
+    unordered choices that became ordered.
 
     Attributes:
         old: The search space before.
@@ -60,7 +62,7 @@ class SpaceChange:
 
     @classmethod
     def between(cls, old: "SpaceLike", new: "SpaceLike") -> "SpaceChange":
-        """Compare a search space with its successor, however they are described."""
+        """Compare a search space with its successor, in any form that `search_space` accepts."""
         return cls(search_space(old), search_space(new))
 
     @cached_property
@@ -75,16 +77,13 @@ class SpaceChange:
 
     @cached_property
     def changes(self) -> Mapping[str, tuple[Change, ...]]:
-        """How every hyperparameter and constant changed, by name; empty if it did not.
-
-        Those of the new space come first.
-        """
+        """Changes of every hyperparameter and constant by name, those of the new space first."""
         old, new = self.old, self.new
         names = dict.fromkeys((*new.names, *new.constants, *old.names, *old.constants))
         return {name: tuple(changes(old, new, name)) for name in names}
 
     def describe(self) -> list[str]:
-        """Say what changed, a hyperparameter at a time; "nothing changed" if nothing did."""
+        """Describe each change in words; "nothing changed" if there is none."""
         said = []
         for name, became in self.changes.items():
             replaced = name in self.only_new and name in self.old.names
@@ -95,9 +94,9 @@ class SpaceChange:
     def shared_space(self) -> SearchSpace:
         """The shared hyperparameters on the intersections of their ranges or choices, X_both.
 
-        Order of the hyperparameters and of choices, scale, type and conditions are those of the new
-        space. A condition is left out, and its hyperparameter always active, if it looks at what is
-        not shared or compares with nothing that is in the intersection. There are no constants.
+        The order of hyperparameters and choices, scales, types and conditions are those of the new
+        space. A condition is left out, and its hyperparameter always active, if its parent is not
+        shared or the values it compares with are not in the intersection. There are no constants.
 
         Raises:
             InvalidSpaceError: Nothing is shared.
@@ -117,15 +116,10 @@ class SpaceChange:
         return SearchSpace(parameters, conditions=conditions)
 
     def to_new(self, values: FloatArray) -> FloatArray:
-        """Code configurations of the shared space by the new one.
+        """Convert values (n, k) coded by the shared space to the coding of the new space, (n, d).
 
-        Conditions of the new space are not applied here: they may be on what is only new.
-
-        Args:
-            values: Configurations, coded by the shared space, (n, k).
-
-        Returns:
-            The same, coded by the new space, NaN for what is only new or inactive, (n, d).
+        Hyperparameters that are only new or inactive are NaN. Conditions of the new space are not
+        applied: their parents may be only new.
         """
         coded = np.full((len(values), self.new.dimension), np.nan)
         for column, (name, both) in zip(values.T, self._both.items(), strict=True):
@@ -133,10 +127,10 @@ class SpaceChange:
         return coded
 
     def new_share(self, name: str) -> float:
-        """Share of a shared hyperparameter's range that is only new, p in line 11; 0 if nothing is.
+        """Share of a shared hyperparameter's range that is only new, p in line 11 (may be 0).
 
         Raises:
-            UnknownNameError: It is not shared.
+            UnknownNameError: The hyperparameter is not shared.
         """
         both, new = self._shared(name), self.new[name]
         if new.choices:
@@ -151,12 +145,12 @@ class SpaceChange:
             The value, coded by the new space.
 
         Raises:
-            UnknownNameError: It is not shared.
-            InvalidSpaceError: Nothing of its range is new.
+            UnknownNameError: The hyperparameter is not shared.
+            InvalidSpaceError: No part of its range is new.
         """
         both, new, share = self._shared(name), self.new[name], self.new_share(name)
         if share == 0:
-            raise InvalidSpaceError(f"nothing of the range of {name!r} is new: {new.describe()}")
+            raise InvalidSpaceError(f"no part of the range of {name!r} is new: {new.describe()}")
         if new.choices:
             is_new = np.isnan(recoded(np.arange(new.size), new, both))
             return float(rng.choice(np.flatnonzero(is_new)))
@@ -164,7 +158,7 @@ class SpaceChange:
         is_below = rng.random() < below / share
         unit = rng.uniform(0, below) if is_below else rng.uniform(above, 1)
         coded = float(new.decode(np.array(unit)))
-        # Rounding may give the end of the shared range: take the next value beyond it.
+        # Rounding may give an end of the shared range: take the next value outside it.
         if is_below:
             end = both.lower - 1 if new.is_discrete else math.nextafter(both.lower, -math.inf)
             return min(coded, end)
@@ -184,7 +178,7 @@ class SpaceChange:
 
 
 def _intersection(old: Parameter, new: Parameter) -> Parameter | None:
-    """What both allow, coded as the new one; None if it is not shared."""
+    """The values that both allow, coded as by `new`; None if the hyperparameter is not shared."""
     if bool(old.choices) != bool(new.choices):
         return None
     if new.choices:
@@ -202,7 +196,7 @@ def _intersection(old: Parameter, new: Parameter) -> Parameter | None:
 def _within(
     condition: Condition, new: SearchSpace, shared: Sequence[Parameter]
 ) -> Condition | None:
-    """A condition of the new space in terms of the shared hyperparameters; None if it has none."""
+    """A condition of the new space on shared hyperparameters; None if it cannot be expressed."""
     if isinstance(condition, Joined):
         parts = [_within(part, new, shared) for part in condition.parts]
         known = tuple(part for part in parts if part is not None)
@@ -218,7 +212,7 @@ def _within(
 
 
 def _ends(both: Parameter, new: Parameter) -> tuple[float, float]:
-    """Ends of a number's shared range in the unit interval of the new space."""
+    """Bounds of a number's shared range in the unit interval of the new space."""
     margin = 0.5 if new.is_discrete else 0.0
     below, above = new.encode(np.array([both.lower - margin, both.upper + margin])).tolist()
     return below, above

@@ -1,4 +1,4 @@
-"""Configurations as arrays: checks, and the order of deciding conditions.
+"""Configurations as arrays: validation, and the order in which conditions are evaluated.
 
 Notation:
     n   number of configurations
@@ -25,7 +25,7 @@ def activation_order(
     """Indices of the hyperparameters, every parent before its children."""
     for child in conditions.keys() - set(names):
         what = "constant" if child in constants else "unknown hyperparameter"
-        raise InvalidSpaceError(f"unsupported condition of {what} {child!r}")
+        raise InvalidSpaceError(f"a condition of {what} {child!r} is not supported")
     order: list[int] = []
     remaining = list(range(len(names)))
     while remaining:
@@ -46,11 +46,11 @@ def check_coded(values: FloatArray, parameters: Sequence[Parameter]) -> None:
     """Check that an array has the shape and type of coded configurations, (n, d)."""
     if values.ndim != 2 or values.shape[1] != len(parameters):
         raise InvalidConfigError(
-            f"an array of configurations has shape (n, {len(parameters)}), one column for each "
-            f"of {[p.name for p in parameters]}; got {values.shape}"
+            f"an array of configurations must have shape (n, {len(parameters)}), one column for "
+            f"each of {[p.name for p in parameters]}, but got {values.shape}"
         )
     if values.dtype.kind not in "fiu":
-        raise InvalidConfigError(f"an array of configurations is numeric, got {values.dtype}")
+        raise InvalidConfigError(f"configurations must be numeric arrays, but got {values.dtype}")
 
 
 def check_allowed(
@@ -66,7 +66,7 @@ def check_allowed(
             i = int(np.argmax(bad))
             raise InvalidConfigError(
                 f"configuration {i}: {parameter.name} must be {parameter.describe_coded()}, "
-                f"got {column[i]!r}"
+                f"but got {column[i]!r}"
             )
 
 

@@ -14,7 +14,7 @@ from hpobench_ordered.space.parameters import Parameter
 
 
 class Comparison(Enum):
-    """How a parent's value is compared, by the names in ConfigSpace's JSON."""
+    """Comparison of a parent's value; member values are the names in ConfigSpace's JSON."""
 
     EQUAL = "EQ"
     NOT_EQUAL = "NEQ"
@@ -32,7 +32,7 @@ _OPERATORS: Mapping[Comparison, Callable[[Any, Any], Any]] = {
 
 
 class Connective(Enum):
-    """How several conditions are joined, by the names in ConfigSpace's JSON."""
+    """Logical connective of conditions; member values are the names in ConfigSpace's JSON."""
 
     AND = "AND"
     OR = "OR"
@@ -40,14 +40,14 @@ class Connective(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """The parent is active and its coded value compares as stated.
+    """Condition that the parent is active and the comparison of its coded value holds.
 
-    As in ConfigSpace, NOT_EQUAL alone holds where the parent is inactive.
+    As in ConfigSpace, only NOT_EQUAL holds where the parent is inactive.
 
     Attributes:
         parent: Column of the parent in coded values.
         comparison: The comparison.
-        coded: Coded values compared with: one, or several for IN.
+        coded: Coded values to compare with: one, or several for IN.
     """
 
     parent: int
@@ -97,7 +97,7 @@ Condition = Compare | Joined
 
 
 def parents(condition: Condition) -> set[int]:
-    """Columns of all hyperparameters a condition looks at."""
+    """Columns of all hyperparameters that a condition depends on."""
     if isinstance(condition, Compare):
         return {condition.parent}
     return set().union(*(parents(part) for part in condition.parts))
@@ -113,7 +113,7 @@ _SYMBOLS: Mapping[Comparison, str] = {
 
 
 def describe(condition: Condition, parameters: Sequence[Parameter]) -> str:
-    """Say when a condition holds, such as "kernel = radial"."""
+    """Describe a condition in words, such as "kernel = radial"."""
     if isinstance(condition, Joined):
         parts = [describe(part, parameters) for part in condition.parts]
         return f" {condition.connective.value.lower()} ".join(parts)
@@ -131,11 +131,11 @@ def condition_from_json(
         parts = tuple(condition_from_json(part, by_name, constants) for part in item["conditions"])
         return Joined(Connective(kind), parts)
     if kind not in {c.value for c in Comparison}:
-        raise InvalidSpaceError(f"unsupported condition {kind!r} on {item['child']!r}")
+        raise InvalidSpaceError(f"condition {kind!r} on {item['child']!r} is not supported")
     if item["parent"] not in by_name:
         what = "constant" if item["parent"] in constants else "unknown hyperparameter"
         raise InvalidSpaceError(
-            f"unsupported condition of {item['child']!r} on {what} {item['parent']!r}"
+            f"a condition of {item['child']!r} on {what} {item['parent']!r} is not supported"
         )
     parent = by_name[item["parent"]]
     native = item["values"] if kind == Comparison.IN.value else [item["value"]]

@@ -1,4 +1,4 @@
-"""Search spaces in ConfigSpace's JSON."""
+"""Search spaces in ConfigSpace's JSON format."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from hpobench_ordered.space.parameters import Parameter, parameter_from_json
 def space_from_json(
     description: Mapping[str, Any],
 ) -> tuple[list[Parameter], dict[str, Condition], Config]:
-    """Hyperparameters, conditions by name, and constants of ConfigSpace's JSON (since 0.4)."""
+    """Read hyperparameters, conditions by name, and constants from ConfigSpace's JSON (0.4 on)."""
     if description.get("forbiddens"):
         raise InvalidSpaceError("forbidden clauses are not supported; use conditions")
     constants: Config = {}
@@ -26,7 +26,7 @@ def space_from_json(
     conditions: dict[str, Condition] = {}
     for item in description.get("conditions", ()):
         if item["child"] in conditions:
-            raise InvalidSpaceError(f"two conditions on {item['child']!r}; join them by AND")
+            raise InvalidSpaceError(f"two conditions on {item['child']!r}: join them by AND")
         conditions[item["child"]] = condition_from_json(item, by_name, constants)
     return parameters, conditions, constants
 

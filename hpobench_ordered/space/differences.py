@@ -28,7 +28,7 @@ class Change(Enum):
     GREW = "range grew at one end or both"
     SHRANK = "range shrank at one end or both"
     MOVED = "range grew at one end and shrank at the other"
-    SCALE = "a log scale before and not now, or the other way round"
+    SCALE = "changed from a log scale to a linear one, or from a linear one to a log scale"
     CHOICES_ADDED = "choices added"
     CHOICES_REMOVED = "choices removed"
     REORDERED = "ordered choices in another order"
@@ -36,18 +36,18 @@ class Change(Enum):
 
 
 def recoded(coded: FloatArray, old: Parameter, new: Parameter) -> FloatArray:
-    """Codes of the same native values by another hyperparameter, (n,) to (n,)."""
+    """Convert codes (n,) of native values by `old` to codes (n,) of the same values by `new`."""
     codes = [math.nan if math.isnan(x) else _code(old.value(x), new) for x in coded.tolist()]
     return np.array(codes, dtype=np.float64)
 
 
 def allows(parameter: Parameter, value: Value) -> bool:
-    """Whether a hyperparameter can have a native value."""
+    """Whether a hyperparameter allows a native value."""
     return not math.isnan(_code(value, parameter))
 
 
 def changes(old: SearchSpace, new: SearchSpace, name: str) -> Iterator[Change]:
-    """How a hyperparameter or constant of either space changed; empty if it did not."""
+    """Changes of a hyperparameter or constant of either space; none if it is the same."""
     before, now = _item(old, name), _item(new, name)
     if before is None or now is None:
         yield Change.ADDED if before is None else Change.REMOVED
@@ -91,7 +91,7 @@ def _changes_of_numbers(old: Parameter, new: Parameter) -> Iterator[Change]:
 def in_words(
     old: SearchSpace, new: SearchSpace, name: str, became: Sequence[Change]
 ) -> Iterator[str]:
-    """Say how a hyperparameter or constant changed."""
+    """Describe in words how a hyperparameter or constant changed."""
     before, now = _item(old, name), _item(new, name)
     if not became:
         return
@@ -149,7 +149,7 @@ def _item(space: SearchSpace, name: str) -> _Item:
 
 
 def _condition(space: SearchSpace, name: str) -> object:
-    """A condition in terms of names and native values; None if there is none."""
+    """A condition expressed by names and native values; None if there is none."""
     condition = space.conditions.get(name)
     by_name = {p.name: p for p in space.parameters}
     return None if condition is None else condition_to_json(condition, name, by_name)

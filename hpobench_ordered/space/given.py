@@ -1,4 +1,4 @@
-"""Search spaces as a user gives them: ours, ConfigSpace's, or a dict of ranges and choices."""
+"""Conversion of a user's search space: `SearchSpace`, ConfigSpace, or a dict of ranges."""
 
 from collections.abc import Mapping
 from numbers import Integral, Real
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     SpaceLike: TypeAlias = SearchSpace | ConfigurationSpace | Mapping[str, object]
 
 LOG = "log"
-"""What follows the bounds of a range on a log scale."""
+"""Third element of a tuple that describes a range on a log scale."""
 
 
 def search_space(space: "SpaceLike") -> SearchSpace:
     """Convert a description of a search space to a `SearchSpace`.
 
     Args:
-        space: Ours, ConfigSpace's, or a dict by the names of the hyperparameters: a tuple of two
-            bounds, both of them integers for an integer, with "log" after them for a log scale; a
-            list of choices; or the one value of a constant.
+        space: A `SearchSpace`, a ConfigSpace `ConfigurationSpace`, or a dict from names to
+            descriptions: (low, high) or (low, high, "log") for a range, an integer range if both
+            bounds are integers; a list for choices; a single value for a constant.
 
     Raises:
-        EvaluationsError: It is of another type.
-        InvalidSpaceError: The dict describes no search space, or ConfigSpace's uses what is not
-            supported.
+        EvaluationsError: The space has another type.
+        InvalidSpaceError: The dict does not describe a search space, or the ConfigSpace space uses
+            an unsupported feature.
     """
     if isinstance(space, SearchSpace):
         return space
@@ -38,8 +38,8 @@ def search_space(space: "SpaceLike") -> SearchSpace:
     if isinstance(space, Mapping):
         return _of_dict(space)
     raise EvaluationsError(
-        "the search space is a SearchSpace, ConfigSpace's ConfigurationSpace or a dict such as "
-        f"{{'rate': (1e-4, 1.0, 'log')}}, got {type(space).__name__}"
+        "the search space must be a SearchSpace, ConfigSpace's ConfigurationSpace or a dict such "
+        f"as {{'rate': (1e-4, 1.0, 'log')}}, but got {type(space).__name__}"
     )
 
 
@@ -64,8 +64,8 @@ def _parameter(name: object, what: object) -> Parameter:
             is_integer = all(isinstance(bound, Integral) for bound in bounds)
             return Parameter.number(name, *bounds, log=what[2:] == (LOG,), integer=is_integer)
     raise InvalidSpaceError(
-        f"hyperparameter {name!r} is a text, and a tuple (low, high) or (low, high, {LOG!r}), a "
-        f"list of choices or a constant; got {what!r}"
+        f"hyperparameter {name!r}: the name must be a string and the value a tuple (low, high) or "
+        f"(low, high, {LOG!r}), a list of choices or a constant, but got {what!r}"
     )
 
 

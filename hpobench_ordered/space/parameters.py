@@ -1,4 +1,4 @@
-"""One hyperparameter: its range, its codings and its validation."""
+"""A hyperparameter: its range, coding and validation."""
 
 import math
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ _NUMBERS = (np.integer, np.floating)
 
 
 class Kind(Enum):
-    """Kinds of hyperparameters, by their names in ConfigSpace's JSON."""
+    """Kinds of hyperparameters; member values are the names in ConfigSpace's JSON."""
 
     FLOAT = "uniform_float"
     INTEGER = "uniform_int"
@@ -34,11 +34,11 @@ class Parameter:
         kind: Float, integer, categorical or ordinal.
         lower: Smallest value of a number; 0 for choices.
         upper: Largest value of a number, inclusive; number of choices - 1 for choices.
-        log: Whether a number lives on a log scale.
+        log: Whether a number is on a log scale.
         choices: Values of a categorical or ordinal, in order; empty for numbers.
         default: Default value; if omitted, the first choice or the middle of the (log) range.
-        span: What 0 and 1 in the unit cube are on the (log) scale: half a step beyond the smallest
-            and largest discrete value.
+        span: Values on the (log) scale that are mapped to 0 and 1 in the unit cube; for discrete
+            values, half a step below the smallest and above the largest.
 
     Raises:
         InvalidSpaceError: Empty or infinite range, non-positive bounds on a log scale, repeated
@@ -94,7 +94,7 @@ class Parameter:
         ordered: bool = False,
         default: Value | None = None,
     ) -> "Parameter":
-        """Make a categorical hyperparameter, or an ordinal one where the order has a meaning."""
+        """Make a categorical hyperparameter, or an ordinal one if the choices are ordered."""
         if not choices:
             raise InvalidSpaceError(f"{name}: no choices")
         kind = Kind.ORDINAL if ordered else Kind.CATEGORICAL
@@ -111,7 +111,7 @@ class Parameter:
         return math.inf if self.kind is Kind.FLOAT else self.upper - self.lower + 1
 
     def describe(self) -> str:
-        """Say what is allowed, as part of a sentence."""
+        """Describe the allowed values, as part of a sentence."""
         if self.choices:
             return "one of " + ", ".join(map(repr, self.choices))
         noun = "an integer" if self.kind is Kind.INTEGER else "a number"
@@ -119,7 +119,7 @@ class Parameter:
         return f"{noun} in [{lower!r}, {upper!r}]" + (" (log scale)" if self.log else "")
 
     def describe_coded(self) -> str:
-        """Say what is allowed in an array of coded values."""
+        """Describe the allowed coded values, as part of a sentence."""
         if self.choices:
             return f"the index of a choice, 0 to {len(self.choices) - 1}"
         return self.describe()
@@ -147,17 +147,17 @@ class Parameter:
         kind = type(value)
         if kind is not float and kind is not int and not isinstance(value, _NUMBERS):
             raise InvalidConfigError(
-                f"{self.name} must be {self.describe()}, got {value!r} ({kind.__name__})"
+                f"{self.name} must be {self.describe()}, but got {value!r} ({kind.__name__})"
             )
         try:
             number = float(value)
         except OverflowError:
             raise InvalidConfigError(
-                f"{self.name} must be {self.describe()}, got an integer too large for a float"
+                f"{self.name} must be {self.describe()}, but got an integer too large for a float"
             ) from None
         whole = self.kind is Kind.FLOAT or number.is_integer()
         if not (whole and self.lower <= number <= self.upper):
-            raise InvalidConfigError(f"{self.name} must be {self.describe()}, got {value!r}")
+            raise InvalidConfigError(f"{self.name} must be {self.describe()}, but got {value!r}")
         return number
 
     def _code_choice(self, value: Value) -> float:
@@ -167,13 +167,13 @@ class Parameter:
             hint = suggestion(value, map(str, self.choices)) if isinstance(value, str) else ""
             near = hint if "did you mean" in hint else ""
             raise InvalidConfigError(
-                f"{self.name} must be {self.describe()}, got {value!r}{near}"
+                f"{self.name} must be {self.describe()}, but got {value!r}{near}"
             ) from None
 
     def code_column(self, column: NDArray[Any], active: BoolArray) -> FloatArray:
-        """Code a column of native values where active; elsewhere, and for None and NaN, NaN.
+        """Code a column of native values (n,); inactive and missing values become NaN.
 
-        Bounds of columns that hold nothing but numbers are not checked here.
+        Bounds of purely numeric columns are not checked here.
 
         Args:
             column: Native values, shape (n,).
@@ -196,32 +196,32 @@ class Parameter:
         return coded
 
     def value(self, coded: float) -> Value:
-        """Turn one coded value into the native one."""
+        """Convert one coded value to the native one."""
         if self.choices:
             return self.choices[int(coded)]
         return int(coded) if self.kind is Kind.INTEGER else coded
 
     def codes_as(self, other: "Parameter") -> bool:
-        """Whether the other has the same values, coded the same; defaults may differ."""
+        """Whether the other has the same values with the same codes; defaults may differ."""
         return self is other or (
             (self.name, self.kind, self.lower, self.upper, self.log, self._codes)
             == (other.name, other.kind, other.lower, other.upper, other.log, other._codes)
         )
 
     def allows(self, coded: FloatArray) -> BoolArray:
-        """Tell which coded values are in range and, for discrete ones, whole; shape as given."""
+        """Whether each coded value is in range and, if discrete, whole; same shape as the input."""
         allowed = (coded >= self.lower) & (coded <= self.upper)
         if self.is_discrete:
             allowed &= coded == np.floor(coded)
         return allowed
 
     def encode(self, coded: FloatArray) -> FloatArray:
-        """Map coded values to [0, 1], shape as given; NaN stays NaN."""
+        """Map coded values to [0, 1], same shape as the input; NaN stays NaN."""
         low, high = self.span
         return ((log(coded) if self.log else coded) - low) / (high - low)
 
     def decode(self, unit: FloatArray) -> FloatArray:
-        """Map [0, 1] to coded values, shape as given; NaN stays NaN."""
+        """Map [0, 1] to coded values, same shape as the input; NaN stays NaN."""
         low, high = self.span
         scaled = low + unit * (high - low)
         if self.is_discrete:
@@ -234,7 +234,7 @@ class Parameter:
         return self.choices[0] if self.choices else self.value(float(self.decode(np.array(0.5))))
 
     def _unit_interval(self) -> tuple[float, float]:
-        """What `span` is."""
+        """Compute `span`."""
         margin = 0.5 if self.is_discrete else 0.0
         low, high = self.lower - margin, self.upper + margin
         if not self.log:
@@ -244,16 +244,16 @@ class Parameter:
 
 
 def exp(x: FloatArray) -> FloatArray:
-    """The exponential, shape as x, with the same bits on every processor.
+    """The exponential of x, elementwise, with the same bits on every processor.
 
-    In double precision the last bit depends on the instructions a processor has; rounded from
-    extended precision it does not, and is almost always that of the exact value.
+    In double precision the last bit depends on the processor's instructions. A result rounded from
+    extended precision does not depend on them, and is almost always correctly rounded.
     """
     return np.exp(x, dtype=np.longdouble).astype(np.float64)
 
 
 def log(x: FloatArray) -> FloatArray:
-    """The logarithm, shape as x, with the same bits on every processor, as `exp`."""
+    """The logarithm of x, elementwise, with the same bits on every processor, as in `exp`."""
     return np.log(x, dtype=np.longdouble).astype(np.float64)
 
 

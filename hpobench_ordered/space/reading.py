@@ -1,4 +1,4 @@
-"""Checks of JSON files of unknown origin, before anything relies on their content.
+"""Validation of JSON files of unknown origin, before their content is used.
 
 Notation:
     d   number of hyperparameters
@@ -16,7 +16,7 @@ from hpobench_ordered.errors import InvalidSpaceError
 from hpobench_ordered.space.space import SearchSpace
 
 MAX_HYPERPARAMETERS = 500
-"""Most hyperparameters of a stored search space: the time to order them grows with the cube."""
+"""Largest number of hyperparameters in a stored search space: sorting them takes O(d^3) time."""
 
 _NAMED = ("name", "type")
 _NUMBERS = ("lower", "upper")
@@ -41,21 +41,21 @@ def read_space(description: Mapping[str, Any]) -> SearchSpace:
         _check_drawing(space)
     except MALFORMED as error:
         why = str(error) if isinstance(error, InvalidSpaceError) else repr(error)
-        raise InvalidSpaceError(f"the search space is described wrongly: {why}") from None
+        raise InvalidSpaceError(f"invalid description of a search space: {why}") from None
     return space
 
 
 def text_of(content: Mapping[str, Any], name: str) -> str:
-    """The text under a name."""
+    """The string under a name."""
     if not isinstance(content[name], str):
-        raise TypeError(f"{name} must be a text, not {reprlib.repr(content[name])}")
+        raise TypeError(f"{name} must be a string, but got {reprlib.repr(content[name])}")
     return str(content[name])
 
 
 def whole_number_of(content: Mapping[str, Any], name: str) -> int:
-    """The whole number under a name, from 0 on."""
+    """The non-negative integer under a name."""
     if type(content[name]) is not int or not 0 <= content[name] < 2**31:
-        raise TypeError(f"{name} must be a whole number, not {reprlib.repr(content[name])}")
+        raise TypeError(f"{name} must be a whole number, but got {reprlib.repr(content[name])}")
     return int(content[name])
 
 
@@ -63,7 +63,7 @@ def numbers(content: Mapping[Any, Any]) -> dict[Any, float]:
     """Check that all values are finite numbers."""
     for name, value in content.items():
         if not is_number(value):
-            raise TypeError(f"{name} must be a finite number, not {reprlib.repr(value)}")
+            raise TypeError(f"{name} must be a finite number, but got {reprlib.repr(value)}")
     return dict(content)
 
 
@@ -89,14 +89,14 @@ def _check_item(item: Mapping[str, Any]) -> None:
         text_of(item, name)
     for name in _NUMBERS:
         if name in item and not is_number(item[name]):
-            raise TypeError(f"{name} must be a finite number, not {reprlib.repr(item[name])}")
+            raise TypeError(f"{name} must be a finite number, but got {reprlib.repr(item[name])}")
     if not isinstance(item.get("log", False), bool):
-        raise TypeError(f"log must be true or false, not {reprlib.repr(item['log'])}")
+        raise TypeError(f"log must be true or false, but got {reprlib.repr(item['log'])}")
     choices = item.get("choices", item.get("sequence", []))
     if not isinstance(choices, list) or not all(_is_value(c) for c in choices):
-        raise TypeError(f"choices must be a list of values, not {reprlib.repr(choices)}")
+        raise TypeError(f"choices must be a list of values, but got {reprlib.repr(choices)}")
     if item["type"] == "constant" and not _is_value(item["value"]):
-        raise TypeError(f"a constant must be a value, not {reprlib.repr(item['value'])}")
+        raise TypeError(f"a constant must be a value, but got {reprlib.repr(item['value'])}")
 
 
 def _is_value(value: object) -> bool:

@@ -1,11 +1,11 @@
 """Search spaces: codings, sampling and validation.
 
-A `SearchSpace` is described by ConfigSpace, read and written in ConfigSpace's own JSON, and holds
-what the inner loops need as plain tuples and arrays.
+A `SearchSpace` is read and written in ConfigSpace's JSON format, and holds its content as plain
+tuples and arrays for fast access.
 
 Notation:
     n   number of configurations
-    d   number of tunable hyperparameters (constants are apart)
+    d   number of tunable hyperparameters (without constants)
     p   number of model features
 
 Codings of a configuration:
@@ -52,14 +52,13 @@ class SearchSpace:
     """Hyperparameters, their ranges and the conditions under which they are active.
 
     Args:
-        parameters: Tunable hyperparameters; their order is the order of columns everywhere.
-        conditions: At most one per hyperparameter, keyed by its name: it is active only where its
-            condition holds.
+        parameters: Tunable hyperparameters, in the order of all arrays' columns.
+        conditions: Condition under which a hyperparameter is active, by its name; at most one each.
         constants: Hyperparameters with one fixed value; part of every configuration.
 
     Raises:
-        InvalidSpaceError: Duplicate names, conditions of what is unknown or a constant, or
-            conditions in a circle.
+        InvalidSpaceError: Duplicate names, a condition on an unknown hyperparameter or a constant,
+            or cyclic conditions.
 
     Examples:
         >>> import numpy as np
@@ -121,7 +120,7 @@ class SearchSpace:
         return {j: self._conditions.get(self.names[j]) for j in self._order}
 
     def describe_condition(self, name: str) -> str:
-        """Say when a hyperparameter is active, such as "kernel = radial"; "" if it always is."""
+        """Describe when a hyperparameter is active, such as "kernel = radial"; "" if always."""
         condition = self._conditions.get(name)
         return "" if condition is None else describe(condition, self.parameters)
 
@@ -171,7 +170,7 @@ class SearchSpace:
         """Read ConfigSpace's JSON (any format since 0.4).
 
         Raises:
-            InvalidSpaceError: The space uses what is not supported, such as forbidden clauses,
+            InvalidSpaceError: The space uses an unsupported feature, such as forbidden clauses,
                 weights of choices or conditions on constants.
         """
         parameters, conditions, constants = space_from_json(description)
@@ -183,7 +182,7 @@ class SearchSpace:
 
     @classmethod
     def from_configspace(cls, space: "ConfigurationSpace") -> Self:
-        """Take over a ConfigSpace space."""
+        """Convert a ConfigSpace space."""
         return cls.from_json(space.to_serialized_dict())
 
     def to_configspace(self) -> "ConfigurationSpace":
@@ -193,7 +192,7 @@ class SearchSpace:
         return ConfigurationSpace.from_serialized_dict(self.to_json())
 
     def sample_unit(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Draw n configurations uniformly from the unit cube, canonical, shape (n, d)."""
+        """Draw n canonical unit vectors uniformly from the unit cube, shape (n, d)."""
         return self.canonical(rng.random((n, self.dimension)))
 
     def sample(self, rng: np.random.Generator) -> Config:
@@ -201,7 +200,7 @@ class SearchSpace:
         return self.configs(self.decode(self.sample_unit(rng, 1)))[0]
 
     def codes_as(self, other: "SearchSpace") -> bool:
-        """Whether the other space has the same configurations, coded the same: any defaults."""
+        """Whether both spaces have the same configurations and codes; defaults may differ."""
         if self is other:
             return True
         return (
@@ -212,7 +211,7 @@ class SearchSpace:
         )
 
     def allows(self, values: FloatArray) -> BoolArray:
-        """Tell which values are as this space codes them, inactive ones NaN, shape (n, d)."""
+        """Whether each value is valid in this space (NaN where inactive), shape (n, d)."""
         cube = self._cube
         allowed = (values >= cube.lower) & (values <= cube.upper)
         allowed &= ~cube.is_discrete | (values == np.floor(values))
@@ -221,26 +220,26 @@ class SearchSpace:
         return allowed
 
     def describe_invalid(self, values: FloatArray) -> str:
-        """Say which values (n, d) are not allowed, by row and hyperparameter."""
+        """Describe which values (n, d) are not allowed, by row and hyperparameter."""
         is_bad, active = ~self.allows(values), self.active(values)
         said = []
         for i, j in np.argwhere(is_bad)[:MAX_LISTED]:
             p = self.parameters[j]
             must = p.describe_coded() if active[i, j] else "NaN, as it is inactive"
-            said.append(f"row {i}: {p.name} must be {must}, got {float(values[i, j])!r}")
+            said.append(f"row {i}: {p.name} must be {must}, but got {float(values[i, j])!r}")
         more = int(is_bad.sum()) - len(said)
         return "; ".join(said) + (f"; and {more} more" if more else "")
 
     def canonical(self, unit: FloatArray) -> FloatArray:
         """Snap discrete hyperparameters to the middle of their bins, set inactive ones to NaN.
 
-        What is NaN stays NaN: after a change of unit vectors that may make hyperparameters active,
-        call `completed`.
+        NaN stays NaN: after a change of unit vectors that may activate hyperparameters, call
+        `completed`.
         """
         return self._cube.canonical(unit)
 
     def completed(self, unit: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Canonical unit vectors, shape (n, d), where NaN that is active is drawn uniformly."""
+        """Canonical unit vectors (n, d), with missing values of active hyperparameters drawn."""
         unit = np.array(unit, dtype=np.float64)
         missing = np.isnan(unit)
         unit[missing] = rng.random(int(missing.sum()))
@@ -255,34 +254,33 @@ class SearchSpace:
         return self._cube.decode(np.asarray(unit, dtype=np.float64))
 
     def active(self, values: FloatArray) -> BoolArray:
-        """Tell which hyperparameters of each configuration are active, shape (n, d)."""
+        """Whether each hyperparameter of each configuration is active, shape (n, d)."""
         return self._cube.active(values)
 
     def features(self, unit: FloatArray) -> FloatArray:
         """Features of canonical unit vectors for a model, shape (n, d) to (n, p).
 
-        Numbers in [0, 1], one column of 0 and 1 a categorical choice. An inactive number is put in
-        the middle of its range, an inactive categorical has zeros only; the parent's own features
-        tell that it is inactive.
+        Numbers are in [0, 1]; categoricals are one-hot coded. Inactive numbers get the middle of
+        their range, inactive categoricals zeros; the parent's features show that they are inactive.
         """
         return self._cube.features(unit)
 
     def validate(self, config: ConfigLike) -> None:
-        """Raise `InvalidConfigError` unless the configuration fits this space."""
+        """Raise `InvalidConfigError` unless the configuration is valid in this space."""
         self.row(config)
 
     def row(self, config: ConfigLike) -> FloatArray:
         """Code one configuration as values, shape (d,).
 
-        Inactive hyperparameters and constants may be given or left out; what is given for an
-        inactive hyperparameter is ignored.
+        Inactive hyperparameters and constants may be given or left out; values of inactive
+        hyperparameters are ignored.
 
         Raises:
             InvalidConfigError: Unknown or missing hyperparameter, wrong type, out of bounds, or a
                 constant with another value.
         """
         if type(config) is not dict and not isinstance(config, Mapping):  # the former is faster
-            raise InvalidConfigError(f"a configuration is a dict, got {config!r}")
+            raise InvalidConfigError(f"a configuration must be a dict, but got {config!r}")
         coded = [math.nan] * len(self.parameters)
         given = 0
         for j, condition in self.ordered_conditions.items():
@@ -307,16 +305,16 @@ class SearchSpace:
         """Validate configurations and code them as values, shape (n, d).
 
         Args:
-            configs: Configurations as dicts; or a DataFrame with a column per hyperparameter,
-                anything where inactive; or an array already coded as values.
+            configs: Configurations as dicts; or a DataFrame with a column per hyperparameter, any
+                values where inactive; or an array already coded as values.
 
         Raises:
-            InvalidConfigError: As `row`; the message names the offending row. Or these are no
-                configurations, such as a single dict.
+            InvalidConfigError: A configuration is invalid as in `row` (the message names it), or
+                the argument is not a list of configurations, such as a single dict.
         """
         if isinstance(configs, np.ndarray):
             return self._checked(configs)
-        if hasattr(configs, "columns"):  # a DataFrame, told apart without importing pandas
+        if hasattr(configs, "columns"):  # a DataFrame, recognised without importing pandas
             frame = cast("DataFrame", configs)
             for name in frame.columns:
                 self._check_name(name)
@@ -326,7 +324,7 @@ class SearchSpace:
         given = list(cast("Iterable[ConfigLike]", configs))
         if isinstance(configs, Mapping) or not all(isinstance(c, Mapping) for c in given):
             raise InvalidConfigError(
-                f"a list of configurations is expected, each a dict; got {reprlib.repr(configs)}"
+                f"configurations must be a list of dicts, but got {reprlib.repr(configs)}"
             )
         rows = []
         for i, config in enumerate(given):
@@ -337,13 +335,13 @@ class SearchSpace:
         return np.array(rows).reshape(len(rows), self.dimension)
 
     def configs(self, values: FloatArray) -> list[Config]:
-        """Turn coded values into configurations: active hyperparameters, then constants."""
+        """Convert coded values to configurations: active hyperparameters, then constants."""
         configs = []
         for row in values.tolist():
             config = {
                 p.name: p.value(coded)
                 for p, coded in zip(self.parameters, row, strict=True)
-                if coded == coded  # noqa: PLR0124  NaN marks what is inactive
+                if coded == coded  # noqa: PLR0124  NaN where inactive
             }
             configs.append(config | self.constants)
         return configs
@@ -359,12 +357,12 @@ class SearchSpace:
             raise InvalidConfigError(f"unknown hyperparameter {name!r}{hint}")
 
     def _check_others(self, config: ConfigLike) -> None:
-        """Check what a configuration holds beside tunable hyperparameters."""
+        """Check for unknown names and wrong values of constants."""
         for name, value in config.items():
             self._check_name(name)
             if name in self.constants and value != self.constants[name]:
                 raise InvalidConfigError(
-                    f"hyperparameter {name!r} is always {self.constants[name]!r}, got {value!r}"
+                    f"hyperparameter {name!r} is always {self.constants[name]!r}, but got {value!r}"
                 )
 
     def _checked(self, values: FloatArray) -> FloatArray:

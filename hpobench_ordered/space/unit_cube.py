@@ -1,7 +1,7 @@
-"""The unit cube of a search space: whole arrays of configurations on their way to it and back.
+"""Conversion of arrays of configurations to the unit cube and back.
 
-What is computed is what `Parameter.encode` and `Parameter.decode` say of one hyperparameter, for
-all of them at once. Where arrays are long, they are turned so that a hyperparameter is a row.
+Equivalent to `Parameter.encode` and `Parameter.decode` of each hyperparameter, but for all at once.
+Arrays are transposed where that is faster, so that each hyperparameter is a contiguous row.
 
 Notation:
     n   number of configurations
@@ -22,15 +22,11 @@ INACTIVE_FEATURE = 0.5
 """Model feature of an inactive numeric hyperparameter: the middle of its range."""
 
 MOST_LISTED = 4096
-"""Values that an integer on a log scale has at most for its unit values to be listed."""
+"""Largest number of values of an integer on a log scale whose unit values are tabulated."""
 
 
 class UnitCube:
-    """Codes values as unit vectors and back.
-
-    Args:
-        parameters: The hyperparameters.
-        conditions: Those of the conditional ones, by column, parents before their children.
+    """Codes values as unit vectors and back; conditions are by column, parents before children.
 
     Attributes:
         lower: Smallest value of each hyperparameter, shape (d,).
@@ -82,9 +78,9 @@ class UnitCube:
         return values
 
     def canonical(self, unit: FloatArray) -> FloatArray:
-        """Snap discrete ones to the middle of their bins, set inactive ones to NaN, (n, d)."""
+        """Unit vectors (n, d) as `SearchSpace.canonical` describes."""
         rows = np.array(unit.T, dtype=np.float64, order="C")
-        values = np.empty_like(rows)  # of discrete ones, and of parents
+        values = np.empty_like(rows)  # filled for discrete hyperparameters and parents only
         low, width, lower, upper = self._bounds
         bins = np.rint(low + rows[self._bins] * width)
         values[self._bins] = bins = np.minimum(np.maximum(bins, lower), upper)
@@ -98,14 +94,14 @@ class UnitCube:
         return rows.T.copy()
 
     def active(self, values: FloatArray) -> BoolArray:
-        """Tell which hyperparameters of each configuration are active, shape (n, d)."""
+        """Whether each hyperparameter of each configuration is active, shape (n, d)."""
         active = np.ones_like(values, dtype=np.bool_)
         for j, condition in self._conditions.items():
             active[:, j] = condition.holds(values, active)
         return active
 
     def features(self, unit: FloatArray) -> FloatArray:
-        """Features of canonical unit vectors as `SearchSpace.features` says, (n, d) to (n, p)."""
+        """Features of canonical unit vectors, (n, d) to (n, p), see `SearchSpace.features`."""
         if not len(self._one_hot) and not self._conditions:
             return unit
         rows = unit.T[self._columns]
@@ -118,13 +114,13 @@ class UnitCube:
 
     @cached_property
     def _middles(self) -> Mapping[int, FloatArray]:
-        """Unit values of all values of integers on log scales, unless there are many; NaN last."""
+        """Tables of unit values of integers on log scales with few values; NaN comes last."""
         listed = [j for j in self._log_integers if self._parameters[j].size <= MOST_LISTED]
         values = {j: np.arange(self.lower[j], self.upper[j] + 1) for j in listed}
         return {j: np.append(self._parameters[j].encode(x), np.nan) for j, x in values.items()}
 
     def _middle(self, j: int, values: FloatArray) -> FloatArray:
-        """Unit values of values (n,) of an integer on a log scale."""
+        """Unit values (n,) of values (n,) of an integer on a log scale."""
         if j not in self._middles:
             return self._parameters[j].encode(values)
         place = values - self.lower[j]
@@ -136,6 +132,6 @@ class UnitCube:
 def _replace(
     array: FloatArray, columns: IntArray | list[int], function: Callable[[FloatArray], FloatArray]
 ) -> None:
-    """Replace columns of an array (n, d) by a function of them."""
+    """Apply a function to some columns of an array (n, d), in place."""
     if len(columns):
         array[:, columns] = function(array[:, columns])

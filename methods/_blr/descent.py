@@ -1,7 +1,7 @@
-"""L-BFGS in a box, whose sums have one order on every processor.
+"""L-BFGS in a box, with the same bits on every processor.
 
-scipy's leaves them to BLAS. A fit that is stopped after a few evaluations of thousands of
-parameters magnifies their last bits, so that another processor would get another network.
+scipy's version uses BLAS, whose order of summation depends on the processor. A fit of thousands of
+parameters that is stopped early amplifies differences in the last bit, so networks would differ.
 """
 
 import math
@@ -14,11 +14,11 @@ from hpobench_ordered._typing import BoolArray, FloatArray
 from hpobench_ordered.methods._products import inner
 
 MEMORY = 20
-"""Steps that the curvature is learned from."""
+"""Number of last steps that the curvature is estimated from."""
 ARMIJO = 1e-4
-"""Share of the gain that the slope promises, which a step must bring."""
+"""Smallest gain of a step, as a share of the gain expected from the slope (Armijo's rule)."""
 SHORTEST = 1e-8
-"""Step at which the line search gives up, as part of the first one tried."""
+"""Step size at which the line search stops, relative to the first one."""
 
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
 Step = tuple[FloatArray, FloatArray, float]
@@ -36,15 +36,15 @@ def minimise(
     """Descend from x by projected L-BFGS (Nocedal and Wright 2006, algorithm 7.4).
 
     Args:
-        objective: Value and gradient (k,) at a point (k,); the value is infinite where there is
-            none, from which the line search steps back.
-        x: Where to start, shape (k,).
+        objective: Value and gradient (k,) at a point (k,); the line search steps back from points
+            where the value is infinite.
+        x: Starting point, shape (k,).
         bounds: Lowest and highest values, shape (k,).
-        evaluations: Of the objective, at most.
-        tolerance: Gain of an iteration at which it stops.
+        evaluations: Largest number of evaluations of the objective.
+        tolerance: Smallest gain of an iteration to continue.
 
     Returns:
-        The lowest value and where it is: at the start if none lower is found.
+        The lowest value and its location, which may be the starting point.
     """
     x = np.clip(x, *bounds)
     value, gradient = objective(x)
@@ -75,14 +75,14 @@ def minimise(
 
 
 def _free(x: FloatArray, gradient: FloatArray, bounds: tuple[FloatArray, FloatArray]) -> BoolArray:
-    """Whether going downhill along a coordinate stays in the box, shape (k,)."""
+    """Whether a descent along each coordinate stays in the box, shape (k,)."""
     lower, upper = bounds
     free: BoolArray = ((x > lower) | (gradient < 0.0)) & ((x < upper) | (gradient > 0.0))
     return free
 
 
 def _direction(gradient: FloatArray, free: BoolArray, steps: Sequence[Step]) -> FloatArray:
-    """Minus the inverse Hessian, as learned from the last steps, times the gradient (k,)."""
+    """Minus the inverse Hessian, estimated from the last steps, times the gradient (k,)."""
     q = np.where(free, gradient, 0.0)
     if not steps:
         return -q / max(1.0, math.sqrt(inner(q, q)))
@@ -99,7 +99,7 @@ def _direction(gradient: FloatArray, free: BoolArray, steps: Sequence[Step]) -> 
 
 
 def _shortening(gain: float, promised: float) -> float:
-    """Factor of a step: to the minimum of the parabola through what is known, within reason."""
+    """Factor that shortens a step to the minimum of the interpolating parabola, within bounds."""
     if not math.isfinite(gain) or gain >= promised:
         return 0.1
     return min(max(0.5 * promised / (promised - gain), 0.1), 0.5)

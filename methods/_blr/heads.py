@@ -18,7 +18,7 @@ With n <= d, E = R^T R:     w = beta V^T R^-T y,          C = I - beta V^T V,
                             mean = phi~*^T w,             variance = |phi~*|^2 - beta |V phi~*|^2.
 The last formula follows from Woodbury's identity: K^-1 = (I + beta Phi~^T Phi~)^-1
 = I - beta Phi~^T (I + beta Phi~ Phi~^T)^-1 Phi~ = I - beta V^T V, and phi~*^T K^-1 phi~* is what is
-stated. The supplement prints |y|^2 in the place of |phi~*|^2: a variance that does not depend on
+stated. The supplement prints |y|^2 instead of |phi~*|^2: a variance that does not depend on
 the losses cannot contain them.
 """
 
@@ -35,22 +35,22 @@ from hpobench_ordered.methods._blr.likelihood import factor, likelihood
 from hpobench_ordered.methods._products import exponentials
 
 LOG_ALPHA = (-12.0, 8.0)
-"""Bounds of log alpha; a feature at the upper one has no weight worth mentioning."""
+"""Bounds of log alpha; at the upper one, the weight of a feature is negligible."""
 LOG_BETA = (0.0, 10.0)
 """Bounds of log beta, for losses of variance 1: noise between that and 0.7% of their sd."""
 START = (0.0, 4.0)
-"""log alpha and log beta from which a fit starts where nothing is known."""
+"""log alpha and log beta that a fit starts from by default."""
 ADAPTIVE_START = (4.0, 0.0)
-"""The same of one log alpha a weight: all features are off and all is noise, so that few are used.
-From `START`, where all are on, five evaluations of a Forrester function leave a mean error of 0.76
-of its standard deviation, from here 0.71."""
+"""The same with one log alpha for each weight: all features are off and all is noise, so that few
+are used. From `START`, where all are on, five evaluations of a Forrester function leave a mean
+error of 0.76 of its standard deviation, from here 0.71."""
 MAX_EVALUATIONS = 60
 TOLERANCE = 1e-2  # nats, as of the Gaussian process
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Precisions:
-    """What a head is fitted by.
+    """Fitted parameters of a head.
 
     Attributes:
         log_alpha: Logarithm of the weights' precision, one for all (1,) or one for each (d,).
@@ -62,10 +62,10 @@ class Precisions:
 
     @classmethod
     def initial(cls, count: int, *, spread: float = math.inf) -> Self:
-        """Precisions from which a fit of so many of weights starts where nothing is known.
+        """Precisions that a fit of `count` precisions of weights starts from by default.
 
-        Under a prior (`Head.fitted`) all features are on: from where all are off, the descent ends
-        at once in a minimum that is local, with a larger error.
+        With a prior (`Head.fitted`) all features are on: from where all are off, the descent ends
+        in a local minimum with a larger error.
         """
         has_prior = math.isfinite(spread)
         log_alpha, log_beta = START if count == 1 or has_prior else ADAPTIVE_START
@@ -106,25 +106,25 @@ class Head:
     ) -> Self:
         """Fit the precisions by L-BFGS on the marginal likelihood, and condition on evaluations.
 
-        Every weight keeps a standard deviation of 1 / n: a few evaluations do not show that a
-        feature is of no use, and a model without it would be sure of what it cannot know.
+        Every weight keeps a standard deviation of at least 1 / n: a few evaluations do not show
+        that a feature is useless, and a model without it would be overconfident.
 
         Args:
             Phi: Features, shape (n, d).
             y: Standardised losses, shape (n,).
-            start: Where to start: as many precisions of weights are fitted as it has.
-            spread: Standard deviation of a normal prior of each log alpha, whose mean is the mean
+            start: Starting point, with the number of precisions of weights to fit.
+            spread: Standard deviation of a normal prior on each log alpha, whose mean is the mean
                 of all log alpha.
 
         Raises:
-            ModelError: The fit leads nowhere.
+            ModelError: The fit does not reach a finite value.
         """
 
         def objective(x: FloatArray) -> tuple[float, FloatArray]:
             of = likelihood(Phi, y, x[:-1], float(x[-1]))
             by_alpha = of.by_alpha if len(x) > 2 else of.by_alpha.sum(keepdims=True)
             apart = (x[:-1] - x[:-1].mean()) / spread
-            # The mean's own derivative is the sum of all `apart`, 0.
+            # The derivative with respect to the mean is the sum of all `apart`, 0.
             return (
                 of.rho + 0.5 * float(np.sum(apart**2)),
                 np.append(by_alpha + apart / spread, of.by_beta),

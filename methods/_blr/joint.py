@@ -1,4 +1,4 @@
-"""Fit of a feature map and a head a task to the evaluations of all tasks.
+"""Fit of a feature map, and of one head for each task, to the evaluations of all tasks.
 
 ========  ===============  ========================================================================
 symbol    shape            meaning
@@ -11,8 +11,8 @@ embedded  (T, k)           a learned embedding of each task, k may be 0
 x                          z, embedded, log alpha (T,), log beta (T,), one after the other
 ========  ===============  ========================================================================
 
-Of each task, `likelihood` gives rho and its derivatives by the task's features, which are
-taken back through the feature map. Time and memory grow in proportion to N.
+For each task, `likelihood` gives rho and its derivatives with respect to the task's features, which
+are propagated back through the feature map. Time and memory are proportional to N.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ from hpobench_ordered.methods._networks.features import FeatureMap, linearised
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Parameters:
-    """All that is fitted: the feature map's parameters and what is each task's own.
+    """All fitted parameters: those of the feature map and of each task.
 
     Attributes:
         z: Parameters of the feature map, shape (size,).
@@ -61,7 +61,7 @@ class Parameters:
         return Precisions(self.log_alpha[t : t + 1 or None], float(self.log_beta[t]))
 
     def typical(self, tasks: int) -> Precisions:
-        """Medians over the first so many tasks: where to start for another one."""
+        """Medians over the first tasks, to start the fit of another one."""
         log_alpha, log_beta = self.log_alpha[:tasks], self.log_beta[:tasks]
         return Precisions(np.array([np.median(log_alpha)]), float(np.median(log_beta)))
 
@@ -84,13 +84,13 @@ def descend(
 
     Args:
         phi: The feature map.
-        inputs: Inputs of each task's evaluations but for embeddings, shape (n, at most p - k).
+        inputs: Inputs of each task's evaluations without embeddings, shape (n, at most p - k).
         losses: Their standardised losses, shape (n,).
-        start: Where to start.
-        evaluations: Of the sum and its gradient, at most.
+        start: Starting point.
+        evaluations: Largest number of evaluations of the sum and its gradient.
 
     Returns:
-        The best parameters found: those at the start if there are no better ones.
+        The best parameters found, which may be those at the start.
     """
 
     def objective(x: FloatArray) -> tuple[float, FloatArray]:
@@ -147,7 +147,7 @@ def _joined(parameters: Parameters) -> FloatArray:
 
 
 def _split(x: FloatArray, like: Parameters) -> Parameters:
-    """Take x apart again."""
+    """Split x into parameters."""
     T, size = len(like.log_beta), len(like.z)
     embedded = x[size : -2 * T].reshape(like.embedded.shape)
     return Parameters(x[:size], embedded, x[-2 * T : -T], x[-T:])

@@ -1,4 +1,4 @@
-"""Marginal likelihood of Bayesian linear regression and its gradient, by the features too.
+"""Marginal likelihood of Bayesian linear regression, and its gradient, also for the features.
 
 ========  ===============  ========================================================================
 symbol    shape            meaning
@@ -139,7 +139,7 @@ def factor(scaled: FloatArray, beta: float) -> FloatArray:
         beta: Precision of the noise.
 
     Raises:
-        ModelError: There is none.
+        ModelError: The matrix has no Cholesky factor.
     """
     n, d = scaled.shape
     K = gram(scaled if n > d else scaled.T.copy())

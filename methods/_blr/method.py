@@ -1,4 +1,4 @@
-"""What the methods share that put a Bayesian linear regression on features of a network."""
+"""Base of the methods with Bayesian linear regression on features of a network."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -18,26 +18,25 @@ if TYPE_CHECKING:
 
 
 CHOICE = 0.25
-"""A choice's own column is this, the others minus this, and numbers lie in [-1, 1]: two choices are
-0.71 apart, as two random values of a number are on average (2/3). With 1 they would be 1.4 times as
-far apart as the ends of its range, and hardly tell anything of each other."""
+"""One-hot columns are this and minus this, while numbers are in [-1, 1]: two choices are 0.71
+apart, like two random values of a number on average (2/3). With 1 they would be 1.4 times as far
+apart as the ends of its range, and hardly informative about each other."""
 CONTEXT = 0.25
-"""Factor of standardised contexts, so that tasks are nearer to each other than configurations."""
+"""Factor of standardised contexts, so that tasks are closer to each other than configurations."""
 MAX_SOURCES = 20_000
-"""Evaluations of previous tasks that are learned from at most; the time of every fit grows with
-their number."""
+"""Largest number of evaluations of previous tasks to use; the time of every fit grows with it."""
 
 
 class LinearHead(ModelBased):
     """A few initial trials, then the candidate of highest expected improvement.
 
-    The model is Bayesian linear regression, a head of the current task's own, on a feature map that
+    The model is Bayesian linear regression, the head of the current task, on a feature map that
     may be shared with the previous tasks. Losses are standardised task by task, so that tasks may
-    be on different scales. Pending evaluations are taken to give the posterior mean.
+    be on different scales. Pending evaluations are assumed to give the posterior mean.
 
     Attributes:
-        uses_history: Whether anything is learned from the previous tasks.
-        uses_context: Whether what is known of the tasks becomes inputs of the feature map.
+        uses_history: Whether the previous tasks are used.
+        uses_context: Whether the tasks' contexts are inputs of the feature map.
         phi: The feature map.
     """
 
@@ -54,14 +53,14 @@ class LinearHead(ModelBased):
 
     @abstractmethod
     def fitted_head(self, X: FloatArray, y: FloatArray) -> "Head":
-        """Fit the head, and whatever else is fitted to each new evaluation.
+        """Fit the head, and other parameters that are refitted after each evaluation.
 
         Args:
             X: Inputs of the current task's evaluations, shape (n, p).
             y: Their standardised losses, shape (n,).
 
         Raises:
-            ModelError: That is impossible.
+            ModelError: The fit fails.
         """
 
     def scorer(self) -> Scorer:
@@ -84,8 +83,8 @@ class LinearHead(ModelBased):
     def sources(self) -> tuple[list[FloatArray], list[FloatArray]]:
         """Inputs (n, p) and standardised losses (n,) of every previous task with finite losses.
 
-        Of more than `MAX_SOURCES` evaluations it is a random part. Sets what is known of the
-        current task.
+        More than `MAX_SOURCES` evaluations are subsampled. Also sets the context of the current
+        task.
         """
         from hpobench_ordered.methods._gp.model import standardise
 
@@ -117,12 +116,12 @@ class LinearHead(ModelBased):
         columns = np.broadcast_to(CONTEXT * known, (len(unit), len(known)))
         is_choice = [p.kind is Kind.CATEGORICAL for p in self.space.parameters]
         scales = np.where(is_choice, CHOICE, 1.0)[feature_groups(self.space)]
-        centred = 2.0 * self.region.features(unit) - 1.0  # networks learn faster so
+        centred = 2.0 * self.region.features(unit) - 1.0  # networks learn faster with this
         return np.concatenate([scales * centred, columns], axis=1)
 
 
 def standardised_contexts(contexts: Sequence[Mapping[str, float]]) -> FloatArray:
-    """What is known of all tasks alike, of mean 0 and variance 1 over them, shape (tasks, q)."""
+    """Common context quantities, standardised over all tasks, shape (tasks, q)."""
     from hpobench_ordered.methods._gp.model import standardise
 
     names = [name for name in contexts[-1] if all(name in context for context in contexts)]

@@ -1,8 +1,7 @@
 """Compiled kernels of the boosted trees: fit, prediction.
 
-Everything that is compiled and called by compiled code lives in this one file: numba's cache looks
-only at the file of the outermost function. Sums run one by one, so results depend on nothing but
-the input.
+All compiled code called by compiled code is in this file, as numba's cache checks only the file of
+the outermost function. Sums are sequential, so results depend only on the input.
 
 ==========  ==============  =======================================================================
 symbol      shape           meaning
@@ -37,9 +36,9 @@ from hpobench_ordered._typing import BoolArray, FloatArray, IntArray
 from hpobench_ordered.runtime.compiling import compiled
 
 MIN_GAIN = 1e-6
-"""By which a split must raise the sum of G^2 / (H + l2) over nodes, as in XGBoost."""
+"""Smallest increase of the sum of G^2 / (H + l2) over nodes for a split, as in XGBoost."""
 TIE = 1e-10
-"""Relative difference below which two splits are equally good: more than rounding makes."""
+"""Relative difference below which two splits are equally good; larger than rounding errors."""
 MIN_CURVATURE = 1e-16
 BLOCK = 64  # observations predicted together: they stay in the first-level cache
 
@@ -231,9 +230,9 @@ def _best_split(
     H: float,
     settings: Settings,
 ) -> tuple[int, int]:
-    """Column and place in its rows where dividing rows[:, begin:end] helps most; -1 if nowhere.
+    """Column and position of the best split of rows[:, begin:end]; -1 if there is none.
 
-    Among equally good splits the lowest column's and there the highest counts, as in XGBoost.
+    Of equally good splits, that of the first column at the highest position is used, as in XGBoost.
     """
     best, column, at = G * G / (H + settings.l2) + MIN_GAIN, -1, begin
     least = settings.min_weight
@@ -261,7 +260,7 @@ def _best_split(
 
 @compiled
 def _between(below: float, above: float) -> float:
-    """The middle of two values; the upper one where rounding leaves nothing between them."""
+    """The middle of two values, or the upper one if they are neighbouring floats."""
     middle = 0.5 * (below + above)
     return middle if middle > below else above
 
@@ -286,7 +285,7 @@ def _divide(
         left, moved = begin, 0
         for s in range(begin, end):
             i = ordered[s]
-            # Both are written, so that there is no branch; the next one overwrites one of them.
+            # Both are written to avoid a branch; the next step overwrites one of them.
             ordered[left] = i
             right[moved] = i
             moved += goes_right[i]

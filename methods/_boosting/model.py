@@ -1,7 +1,7 @@
 """Gradient boosted trees behind one interface: Newton boosting with exact greedy splits.
 
-They are what XGBoost fits with `tree_method="exact"`, at the size of an optimiser's history: there
-a fit takes a millisecond, and no other library is needed. Notation as in `compiled`.
+Equivalent to XGBoost with `tree_method="exact"`. For the size of an optimiser's history a fit takes
+a millisecond, and no other library is needed. Notation as in `compiled`.
 """
 
 import math
@@ -17,11 +17,11 @@ from hpobench_ordered.methods._boosting.compiled import Settings
 
 XGBOOST = Settings()
 """XGBoost's defaults."""
-MARGIN = 1e-6  # keeps the share of positive targets off 0 and 1, where the log odds are infinite
+MARGIN = 1e-6  # distance of the share of positive targets from 0 and 1, so that log odds are finite
 
 
 class Loss(Enum):
-    """What the trees minimise."""
+    """Loss function of the trees."""
 
     SQUARED_ERROR = "squared error"
     LOGISTIC = "logistic"

@@ -1,1 +1,1 @@
-"""Models of several tasks at once, told what is known of each: of its training data above all."""
+"""Models of several tasks with descriptions of the tasks, mainly of their training data."""

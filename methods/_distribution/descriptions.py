@@ -1,7 +1,7 @@
-"""What a model is told of each task: numbers that are given, or learned from its training data.
+"""Descriptions of tasks for a model: given numbers, or embeddings learned from training data.
 
 Notation: T tasks, the current one last; q numbers that describe a task; Psi (T, q) all of them;
-z (size,) the parameters of what is learned.
+z (size,) the parameters of the embedding.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from hpobench_ordered.methods._distribution.embedding import Points
 
 Linearised = tuple[FloatArray, Callable[[FloatArray], FloatArray]]
-"""Embeddings (T, q), and from derivatives by them to those by z, (size,)."""
+"""Embeddings (T, q), and a function from derivatives by them to derivatives by z, (size,)."""
 
 MOST = 5000
-"""Points of each data set that a model looks at."""
+"""Largest number of points of each data set that a model uses."""
 
 
 class Descriptions(Protocol):
@@ -43,7 +43,7 @@ class Descriptions(Protocol):
 
 
 class Given:
-    """Numbers that are known beforehand.
+    """Given descriptions.
 
     Args:
         table: Psi, shape (T, q).
@@ -67,12 +67,12 @@ class Given:
 
 
 class Learned:
-    """Embeddings of the tasks' training data, and the sizes of these.
+    """Embeddings of the tasks' training data, with the sizes of the data sets.
 
     Args:
         data: Training data of each task, all with the same features.
-        joint: Whether the joint distribution of a regression's features and labels is embedded, or
-            the marginal and the conditional one side by side.
+        joint: Whether the joint distribution of a regression's features and labels is embedded;
+            otherwise the marginal and the conditional one are concatenated.
     """
 
     def __init__(self, data: Sequence[TaskData], *, joint: bool) -> None:
@@ -128,9 +128,9 @@ class Learned:
 
 
 def standardised_features(data: TaskData) -> FloatArray:
-    """Features of mean 0 and variance 1 (n, p); without labels as they are.
+    """Features with mean 0 and variance 1, (n, p); unchanged if there are no labels.
 
-    Law et al. (2019), section 5: where there are no labels the scale may be what matters.
+    Law et al. (2019), section 5: without labels, the scale may be important.
     """
     if data.kind is DataKind.UNSUPERVISED:
         return data.features

@@ -1,9 +1,9 @@
-"""Embeddings of data sets: a feature map of distributions, which is learned.
+"""Learned embeddings of data sets.
 
 ========  ===============  ========================================================================
 symbol    shape            meaning
 ========  ===============  ========================================================================
-T, b      scalar           tasks, points of all of them that are looked at
+T, b      scalar           tasks, points of all of them that are used
 X, Y      (b, p or c)      features of the points; their labels, or of classes one-hot
 w         scalar           weight of a task's points, 1 over their number
 phi_x     (b, a)           network of 20 and 10 units on the features
@@ -20,10 +20,10 @@ of the joint one C_YX = sum_l w phi_y(y_l) phi_x(x_l)^T, and of the conditional 
 
     C_Y|X = Phi_y^T (Phi_x Phi_x^T + s lambda I)^-1 Phi_x = C_YX A^-1,     A = C_XX + lambda I
 
-(the paper's lambda is s lambda here, of s points, so that it does not depend on how many are looked
-at). Of classes it is C_YX, one mean a class times the class's share, and the shares.
+(the paper's lambda is s lambda here, with s points, so that its effect does not depend on s). For
+classes it is C_YX, the mean of each class times the class's share, and the shares.
 
-Of a function of the embeddings with derivatives G by C_Y|X, those by C_YX are G A^-1 and those by
+If a function of the embeddings has derivatives G by C_Y|X, those by C_YX are G A^-1 and those by
 C_XX and lambda I are -C_Y|X^T G A^-1.
 """
 
@@ -42,11 +42,11 @@ from hpobench_ordered.methods._products import mirror, product, transposed_produ
 HIDDEN, OUTPUTS = 20, 10
 """Units of the networks on features and labels."""
 LOG_LAMBDA = -4.0
-"""Where log lambda starts."""
+"""Initial value of log lambda."""
 
 
 class Embedded(Enum):
-    """What of a distribution is embedded."""
+    """Part of a distribution that is embedded."""
 
     MARGINAL = "features alone"
     CONCATENATED = "features, and labels given the features"

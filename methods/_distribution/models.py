@@ -1,8 +1,8 @@
 """The two models of all tasks: a Gaussian process, and Bayesian linear regression on a network.
 
-Each is fitted to the marginal likelihood, together with what describes the tasks, and goes on from
-there when there are more evaluations. Law et al. (2019), sections 4.2 and 5; ADAM, which they fit
-by, takes five to ten times as long as L-BFGS to the same likelihood.
+Each is fitted by the marginal likelihood, together with the descriptions of the tasks; fits to more
+evaluations continue from the last one. Law et al. (2019), sections 4.2 and 5; ADAM, which they use,
+takes five to ten times as long as L-BFGS to the same likelihood.
 
 ========  ===============  ========================================================================
 symbol    shape            meaning
@@ -10,7 +10,7 @@ symbol    shape            meaning
 T         scalar           tasks, the current one last
 N, p      scalar           evaluations of all tasks, features of a configuration
 q         scalar           numbers that describe a task
-Psi       (T, q)           what describes the tasks
+Psi       (T, q)           descriptions of the tasks
 P         (T, T)           covariance of the tasks: Matern-3/2 of Psi, or L L^T
 x                          all parameters, one after the other
 ========  ===============  ========================================================================
@@ -41,19 +41,19 @@ from hpobench_ordered.methods._model_based import ModelError
 from hpobench_ordered.methods._products import exponentials, product
 
 FIRST, AGAIN = 100, 10
-"""Likelihoods computed at most in the first fit, and in each one after another evaluation."""
+"""Largest number of likelihoods in the first fit, and in each fit after a new evaluation."""
 GAIN = 1e-3
-"""Nats per evaluation that a step of the fit must gain, or else it is the last."""
+"""Smallest gain of a step of the fit to continue, in nats per evaluation."""
 POOR = 1.0
-"""Nats per evaluation above which a fit is poor: where all is noise there are 0.5."""
+"""Nats per evaluation above which a fit is poor; for pure noise they are 0.5."""
 LOG_LENGTH = (-6.0, 8.0)
 LOG_SIGNAL = (-6.0, 6.0)
 LOG_NOISE = (-12.0, 0.0)
 LOG_BETA = (-LOG_NOISE[1], -LOG_NOISE[0])
-"""Of the precision of the noise in Bayesian linear regression."""
+"""Bounds of the log precision of the noise in Bayesian linear regression."""
 NOISE_START = -3.0
-"""log s2 before the fit. From the 1e-5 of the authors, whose losses are not standardised, a
-regression begins with a million nats, which a fit does not come back from."""
+"""log s2 before the fit. With the authors' 1e-5, whose losses are not standardised, a regression
+starts at a million nats, from which a fit does not recover."""
 HIDDEN = (50, 50, 50)
 """Tanh units of the network of Bayesian linear regression (section 5)."""
 
@@ -88,7 +88,7 @@ class JointModel(ABC):
             data: The evaluations.
 
         Raises:
-            ModelError: That is impossible, or the fit is poor.
+            ModelError: The fit fails or is poor.
         """
 
         def objective(x: FloatArray) -> tuple[float, FloatArray]:
@@ -136,14 +136,14 @@ class TaskKernel(Protocol):
 
 
 class DescribedTasks:
-    """Matern-3/2 of what describes the tasks, with a length scale for each number."""
+    """Matern-3/2 kernel of the tasks' descriptions, with a length scale for each number."""
 
     def __init__(self, descriptions: Descriptions) -> None:
         self._of = descriptions
         self._last: tuple[FloatArray, FloatArray] | None = None
 
     def initial(self, rng: np.random.Generator) -> FloatArray:
-        """Draw the descriptions' parameters; the length scales are such that tasks differ."""
+        """Draw the descriptions' parameters, with length scales for which tasks differ."""
         z = self._of.initial(rng)
         table = self._of.table(z)
         typical = np.sqrt(np.square(table - table.mean(axis=0)).sum(axis=1).mean())
@@ -170,9 +170,9 @@ class DescribedTasks:
 
 
 class FreeTasks:
-    """L L^T with a lower triangle of positive entries, which are learned: appendix B.2.
+    """L L^T with a learned lower triangle L of positive entries (appendix B.2).
 
-    At first every two tasks are correlated by a half.
+    Initially any two tasks have a correlation of a half.
     """
 
     def __init__(self, tasks: int) -> None:

@@ -1,9 +1,9 @@
 """Compiled kernels of the Gaussian process: covariance, Cholesky, log posterior, fit, prediction.
 
-Everything that is compiled and called by compiled code lives in this one file: numba's cache looks
-only at the file of the outermost function, so a kernel elsewhere could change without its callers
-being compiled again. Loops run along contiguous rows as ``a += scalar * b``, which the compiler
-vectorises without reordering sums; results therefore depend on nothing but the input.
+All compiled code called by compiled code is in this file: numba's cache checks only the file of the
+outermost function, so a kernel elsewhere could change without its callers being recompiled. Loops
+run along contiguous rows as ``a += scalar * b``, which the compiler vectorises without reordering
+sums; results therefore depend only on the input.
 
 ==========  ==============  =======================================================================
 symbol      shape           meaning
@@ -51,9 +51,9 @@ E2, E3, E4, E5, E6, E7, E8, E9, E10, E11, E12, E13 = (1 / math.factorial(k) for 
 def exp_in_place(x: FloatArray, scratch: FloatArray) -> None:
     """Replace x (m,), values of at most 0, by exp(x), to within two units in the last place.
 
-    exp(x) = 2^k exp(r) with |r| <= ln(2) / 2 and Taylor's series for exp(r): without a branch, so
-    that the compiler vectorises it, it takes a third of the time of the library's. Below -700 it
-    is exp(-700).
+    exp(x) = 2^k exp(r) with |r| <= ln(2) / 2 and Taylor's series for exp(r). There is no branch, so
+    that the compiler vectorises it: it takes a third of the time of the library's exp. Below -700
+    it is exp(-700).
     """
     bits, power = x.view(np.int64), scratch.view(np.int64)
     for j in range(x.shape[0]):
@@ -96,8 +96,8 @@ def _slope(row: FloatArray, decay: FloatArray, slopes: FloatArray) -> None:
 def standardise(losses: FloatArray) -> FloatArray:
     """Shift and scale finite losses (n,) to mean 0 and variance 1; zeros if they are all equal.
 
-    The smallest loss is subtracted first and the range divided out, so that large offsets lose no
-    more digits than they must; halves, so that the range of any finite losses is finite.
+    The smallest loss is subtracted first and the result divided by the range, so that large offsets
+    lose few digits; halved losses are used, so that the range does not overflow.
     """
     n = losses.shape[0]
     if n == 0:
@@ -315,7 +315,7 @@ def _descent_direction(
 
 @compiled
 def _blocked(x: float, slope: float, lower: float, upper: float) -> bool:
-    """Whether going downhill along this coordinate would leave the box."""
+    """Whether a descent along this coordinate would leave the box."""
     return (x <= lower and slope > 0.0) or (x >= upper and slope < 0.0)
 
 

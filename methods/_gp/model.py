@@ -23,13 +23,13 @@ from hpobench_ordered.methods._model_based import ModelError
 COMPILED_LIMIT = 64
 MAX_ITERATIONS = 50
 SAMPLED_NOISE = 1e-6
-"""Share of the signal variance that is added to what is sampled, so that rounding does no harm."""
+"""Jitter of sampled covariances, as a share of the signal variance, against rounding errors."""
 TOLERANCE = 1e-2  # nats of log posterior; suggestions do not get better with a smaller one
 
 
 @dataclass(frozen=True, slots=True)
 class LogPrior:
-    """Normal prior on the logarithm of a hyperparameter, cut off at bounds.
+    """Truncated normal prior on the logarithm of a hyperparameter.
 
     Attributes:
         mean: Mean of the logarithm.
@@ -46,7 +46,7 @@ class LogPrior:
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """A Matern-5/2 kernel with one length scale a hyperparameter.
+    """A Matern-5/2 kernel with one length scale for each hyperparameter.
 
     Attributes:
         groups: Length scale that each feature column belongs to, shape (p,), values 0 to g - 1.
@@ -162,7 +162,7 @@ class GaussianProcess:
             X: Features of the observations, shape (n, p), C-contiguous.
             y: Their losses, standardised, shape (n,).
             kernel: The kernel.
-            starts: Values of theta to climb from; the best end counts, the first among equals.
+            starts: Starting points of theta; the best result is used, and the first of equal ones.
             priors: Priors and bounds.
 
         Raises:
@@ -205,7 +205,7 @@ class GaussianProcess:
             X: Features, shape (m, p), C-contiguous.
 
         Returns:
-            Mean (m,) and standard deviation (m,); 0 where the variance is lost in rounding.
+            Mean (m,) and standard deviation (m,); 0 if the variance is below rounding errors.
         """
         mean, variance = _route(len(self._y)).predict(
             self._X,
@@ -240,7 +240,7 @@ class GaussianProcess:
         return sampled
 
     def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
-        """What is predicted at each observation by all others, with the same hyperparameters.
+        """Leave-one-out predictions of all observations, with the same hyperparameters.
 
         Rasmussen and Williams (2006), equation 5.12.
 

@@ -44,11 +44,11 @@ from hpobench_ordered.methods._gp.model import Kernel, PriorArrays, TaskPriors
 from hpobench_ordered.methods._model_based import ModelError
 
 TOLERANCE = 3e-2
-"""Nats of log posterior that a step of the fit must gain for there to be another."""
+"""Smallest gain of a step of the fit to continue, in nats of log posterior."""
 DESCENDING = 1e-4
-"""Share of the gain expected by the slope that a step must bring (Armijo's rule)."""
+"""Smallest gain of a step, as a share of the gain expected from the slope (Armijo's rule)."""
 SHORTEST = 1e-3
-"""Fraction of a step that is not worth trying."""
+"""Fraction of a step at which the line search stops."""
 
 
 @cache
@@ -96,11 +96,11 @@ class Observed:
         return z
 
     def spread(self, of_tasks: FloatArray) -> FloatArray:
-        """What is known of pairs of tasks (T, T), for pairs of observations, (n, n)."""
+        """Expand a matrix of pairs of tasks (T, T) to pairs of observations, (n, n)."""
         return of_tasks.repeat(self.counts, axis=0).repeat(self.counts, axis=1)
 
     def by_tasks(self, of_pairs: FloatArray) -> FloatArray:
-        """Sums over pairs of observations (n, n), for pairs of tasks, (T, T)."""
+        """Sum a matrix of pairs of observations (n, n) over pairs of tasks, (T, T)."""
         some = np.flatnonzero(self.counts)
         starts = (np.cumsum(self.counts) - self.counts)[some]
         sums = np.zeros((len(self.counts), len(self.counts)))
@@ -120,7 +120,7 @@ def negative_log_posterior(
 ) -> tuple[float, FloatArray]:
     """Minus log posterior of x, up to a constant, and its gradient, shaped as x.
 
-    The likelihood is that of y, not of z, which scales could make as likely as they please.
+    The likelihood is that of y and not of z, which scales could make arbitrarily likely.
 
     Args:
         observed: The observations.
@@ -162,7 +162,7 @@ def negative_log_posterior(
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Fit:
-    """Where a fit of the hyperparameters ended, from where a later one can go on.
+    """Result of a fit of the hyperparameters, from which a later fit can continue.
 
     Attributes:
         x: The hyperparameters.
@@ -324,11 +324,11 @@ class TaskProcess:
     def extended(self, X: FloatArray, y: FloatArray) -> "TaskProcess":
         """Condition also on further observations of the current task.
 
-        The Cholesky factor gets rows, which takes a time of n^2 in place of n^3.
+        Rows are appended to the Cholesky factor, which takes O(n^2) instead of O(n^3) time.
 
         Args:
             X: Their features, shape (k, p), C-contiguous.
-            y: Losses of all observations, shape (n + k,); those from before may be others now.
+            y: Losses of all observations, shape (n + k,); earlier ones may have changed.
 
         Raises:
             ModelError: The covariance matrix has no Cholesky factor.

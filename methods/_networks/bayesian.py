@@ -43,7 +43,7 @@ FIRST, INNER, LAST = 0.5, 5.0, 1.0
 NOISE_MEAN, NOISE_SD = -6.0, 1.0
 """Mean and standard deviation of nu: losses of variance 1 have hardly any noise."""
 SAMPLING = Sampling(step_size=0.03, friction=0.05, batch=32, samples=20, thinning=20)
-"""With the step size of the paper's code, 0.01, so few steps hardly leave where they start."""
+"""With the step size of the paper's code, 0.01, so few steps would hardly leave the start."""
 FIRST_BURN_IN, BURN_IN = 6, 1
 """Rounds of 400 steps before samples are taken, of the first fit and of later ones."""
 INPUT_MULTIPLE = 8
@@ -123,7 +123,7 @@ def _layers(z: FloatArray, widths: IntArray, X: FloatArray) -> list[FloatArray]:
 
 @compiled
 def _outputs(z: FloatArray, widths: IntArray, X: FloatArray) -> FloatArray:
-    """Compute f (m,) at scaled inputs (m, p); so many at once that they stay in the cache."""
+    """Compute f (m,) at scaled inputs (m, p), in blocks that stay in the cache."""
     f = np.empty(len(X))
     for begin in range(0, len(X), BLOCK):
         rows = X[begin : begin + BLOCK]

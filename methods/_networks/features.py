@@ -11,7 +11,7 @@ Phi     (m, d)     features, one row phi(x) a configuration
 z       (size,)    all parameters of the map, one after the other
 ======  =========  ================================================================
 
-A map is a small frozen object: it is part of the key of a compiled program.
+A map is a small immutable object, because it is part of the key of a compiled program.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -36,12 +36,11 @@ INPUT_MULTIPLE = 8
 BLOCKS = (64, 256, 1024)
 """Configurations whose features are computed together."""
 CACHED = 12_800
-"""Numbers of a layer that are computed together: they stay in the cache, and in memory that is
-used again and need not be asked for."""
+"""Numbers of a layer that are computed together: they stay in the cache, and memory is reused."""
 
 
 class FeatureMap(Hashable, Protocol):
-    """What a feature map is: hashable, so that programs can be compiled for it."""
+    """Interface of feature maps, which are hashable, so that programs can be compiled for them."""
 
     @property
     def inputs(self) -> int:
@@ -54,7 +53,7 @@ class FeatureMap(Hashable, Protocol):
         ...
 
     def initial(self, rng: np.random.Generator, inputs: int) -> FloatArray:
-        """Draw parameters (size,) for so many inputs that are not padding."""
+        """Draw parameters (size,), given the number of inputs without padding."""
         ...
 
     def __call__(self, z: Any, X: Any) -> Any:
@@ -89,8 +88,8 @@ class Network:
     def initial(self, rng: np.random.Generator, inputs: int) -> FloatArray:
         """Draw weights of variance 1 / in, 2 / in of the first layer, and biases of 1, (size,).
 
-        With inputs in [-1, 1] the units differ in where they bend, and their sums in how quickly
-        they vary, as much as losses do. With biases 0 all features would be odd functions.
+        With inputs in [-1, 1], units then bend at different inputs, and their sums vary about as
+        quickly as losses do. With biases 0 all features would be odd functions.
 
         Args:
             rng: Source of randomness.
@@ -118,7 +117,7 @@ class Network:
         return pairwise((self.inputs, *self.hidden, *last))
 
     def linearised(self, z: FloatArray, X: FloatArray, first: int) -> tuple[FloatArray, "PullBack"]:
-        """As the function `linearised`; so many rows at once that they stay in the cache."""
+        """As the function `linearised`, in blocks of rows that stay in the cache."""
         if X.shape[1] < self.inputs:
             X = _padded(X, len(X), self.inputs)
         rows = max(4, CACHED // max(self.hidden) // 4 * 4)
@@ -242,16 +241,13 @@ summed over all rows, and by the first inputs, (m, first)."""
 def linearised(
     phi: FeatureMap, z: FloatArray, X: FloatArray, *, first: int = 0
 ) -> tuple[FloatArray, PullBack]:
-    """Features and how derivatives by them become derivatives by what they depend on.
+    """Features (m, d), and a function that propagates derivatives back to parameters and inputs.
 
     Args:
         phi: The feature map.
         z: Its parameters, shape (size,).
         X: Inputs, shape (m, at most p).
-        first: By how many inputs, the first ones, there are derivatives.
-
-    Returns:
-        The features, (m, d), and a function.
+        first: Number of inputs, from the first, to propagate to.
     """
     if isinstance(phi, Network):
         return phi.linearised(z, X, first)

@@ -1,9 +1,8 @@
 """JAX as the methods use it: double precision, one thread, nothing compiled twice.
 
-None of JAX's settings outlasts a call: a program that uses JAX itself keeps its own. The one
-exception is the number of threads, which JAX takes once in a process, when its CPU is first used:
-whoever uses it first decides. With several threads sums are split in other ways, so that the last
-digits of results differ.
+JAX's settings are changed only during a call, so that other users of JAX keep their own. The only
+exception is the number of threads, which JAX reads once per process, when its CPU is first used.
+With several threads, sums are split differently, so that the last digits of results differ.
 """
 
 import os
@@ -34,7 +33,7 @@ __all__ = ["call", "compilations", "jax", "place"]
 THREADS = "NPROC"
 """Environment variable from which XLA takes the number of its threads."""
 ASYNCHRONOUS = "jax_cpu_enable_async_dispatch"
-"""JAX's setting whether programs run in a thread of their own, besides the caller's."""
+"""JAX's setting whether programs run in a separate thread."""
 FOLDER = "jax"
 """Compiled programs, in the package's cache folder."""
 
@@ -46,8 +45,8 @@ def call(function: Callable[..., Any], *arrays: Any, static: tuple[Hashable, ...
 
     Args:
         function: A function that JAX can trace, defined at the top of a module.
-        arrays: Its arrays; those that stay the same from call to call are best placed once.
-        static: What comes before them and is part of the program.
+        arrays: Its arrays; use `place` for arrays that stay the same from call to call.
+        static: Leading arguments that are compiled into the program.
 
     Returns:
         What the function returns, with JAX's arrays.
@@ -62,7 +61,7 @@ def call(function: Callable[..., Any], *arrays: Any, static: tuple[Hashable, ...
 
 
 def place(array: np.ndarray[Any, Any]) -> Any:
-    """Put an array where the programs run, for several calls."""
+    """Move an array to JAX's device, for several calls."""
     with jax.enable_x64(True):
         return jax.device_put(array, _cpu())
 
@@ -80,7 +79,7 @@ def _compiled(function: Callable[..., Any], arrays: Any, static: tuple[Hashable,
 
 @cache
 def _cpu() -> Any:
-    """The CPU, with one thread, that of the caller, unless JAX was used before."""
+    """The CPU with only the caller's thread, unless JAX was used before."""
     threads, asynchronous = os.environ.get(THREADS), jax.config.values[ASYNCHRONOUS]
     os.environ[THREADS] = "1"
     jax.config.update(ASYNCHRONOUS, False)
@@ -95,7 +94,7 @@ def _cpu() -> Any:
 
 @contextmanager
 def _cache_on_disk() -> Iterator[None]:
-    """Keep what is compiled for later processes, unless the user has a cache of his own."""
+    """Cache compiled programs for later processes, unless the user has configured a cache."""
     folder = cache_folder() / FOLDER
     ours = {
         "jax_compilation_cache_dir": str(folder),

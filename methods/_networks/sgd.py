@@ -1,4 +1,4 @@
-"""Training of a feature map on the squared error, with nested dropout if asked for.
+"""Training of a feature map on the squared error, optionally with nested dropout.
 
 ======  ===============  ========================================================================
 symbol  shape            meaning
@@ -39,9 +39,9 @@ RATE = 0.1
 EPOCHS = 350
 MIN_STEPS, MAX_STEPS = 4000, 16_000
 CHUNK = 500
-"""Steps of one call of a program."""
+"""Number of steps in one call of a compiled program."""
 MAX_NORM = 1.0
-"""Longer gradients are shortened to this, so that no start diverges."""
+"""Gradients are clipped to this norm, so that training does not diverge."""
 
 
 def train(

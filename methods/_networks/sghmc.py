@@ -27,16 +27,16 @@ A step, the friction C of the paper being such that eps M C = a:
     v <- v - eps^2 M G - a v + sqrt(max(0, 2 a eps^2 M - eps^4)) xi,
     z <- z + v.
 
-The first line is for the burn-in alone: S stays as it is while samples are taken. eps^4 is for the
-noise of the gradient, whose variance is taken to be S; where mini-batches have all evaluations
+The first line is used only in the burn-in: S is fixed while samples are taken. eps^4 accounts for
+the noise of the gradient, whose variance is assumed to be S; if mini-batches have all evaluations
 there is no noise, and nothing is subtracted.
 
-The elements of xi are 1 or -1: with the mean and variance of normal numbers they make steps of the
+The elements of xi are 1 or -1: with the mean and variance of normal numbers they give steps of the
 same weak order (Kloeden and Platen 1992, section 14.1), from one random bit each.
 
-Chains are chaotic: after a thousand steps, differences in the last bit have grown to differences in
-the first, and processors and compilers differ in last bits. The momentum is therefore rounded, far
-below its noise, so that hardly any such difference survives a step: chains are the same everywhere.
+Chains are chaotic: differences in the last bit, which depends on processor and compiler, grow to
+differences in the first after a thousand steps. The momentum is therefore rounded, far below its
+noise, which removes almost all such differences in each step: chains are the same everywhere.
 """
 
 import math
@@ -50,7 +50,7 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.runtime.compiling import compiled
 
 GRID = 2.0**-20
-"""What the momentum is rounded to multiples of."""
+"""Grid that the momentum is rounded to."""
 WORD = 32
 """Random bits in an unsigned integer."""
 
@@ -82,7 +82,7 @@ class Sampling:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Chain:
-    """Where a chain is.
+    """State of a chain.
 
     Attributes:
         state: z, v, tau, g and S, each (D,).
@@ -112,15 +112,15 @@ def sample(
 
     Args:
         gradient: Gradient of the energy.
-        chain: Where it starts.
-        data: What the energy is of.
-        n: How many evaluations there are.
+        chain: Initial state.
+        data: Data of the energy, passed to the gradient.
+        n: Number of evaluations.
         rng: Source of all randomness.
         sampling: Settings.
         burn_in: Number of rounds of adaptation, each as long as taking the samples.
 
     Returns:
-        Where the chain is then, and samples of z, shape (samples, D).
+        Final state of the chain, and samples of z, shape (samples, D).
     """
     z, v, tau, g, S = state = tuple(part.copy() for part in chain.state)
     samples = np.empty((sampling.samples, len(z)))

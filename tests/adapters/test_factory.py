@@ -120,7 +120,7 @@ def test_numpy_values_are_configurations():
 def test_what_is_no_configuration_is_left_to_the_runner(suggested):
     task = toy_benchmark(numeric_space(), tasks=1).tasks[0]
     spec = as_method_spec(lambda: (lambda: suggested, lambda config, loss: None), name="wrong")
-    with pytest.raises(AssertionError, match="a configuration is a dict"):
+    with pytest.raises(AssertionError, match="a configuration must be a dict"):
         play(spec, task, (), np.random.default_rng(0))
 
 

@@ -134,7 +134,7 @@ def test_failures_are_told_and_never_best(value):
         ({"x": 1.0, "y": 2.0}, "y must be a number in .* got 2.0"),
         ({"x": 1.0, "y": "0.5"}, "y must be a number"),
         ({"x": 1.0, "y": math.nan}, "got nan"),
-        ([1.0, 0.5], "a configuration is a dict"),
+        ([1.0, 0.5], "a configuration must be a dict"),
     ],
 )
 def test_what_is_no_configuration_is_not_told(config, words):

@@ -505,7 +505,7 @@ def test_spaces_are_compared_however_they_are_described():
     change = hbo.SpaceChange.between({"rate": (1e-4, 1.0, "log")}, SPACE.to_configspace())
     assert change.shared == ("rate",)
     for odd in (None, "space.json", 3):
-        with pytest.raises(EvaluationsError, match="the search space is a SearchSpace"):
+        with pytest.raises(EvaluationsError, match="the search space must be a SearchSpace"):
             hbo.SpaceChange.between(SPACE, odd)
 
 

@@ -184,7 +184,7 @@ def test_training_data_are_those_that_were_trained_on(shared, fetched):
 def test_other_data_are_refused(fetched):
     path = fetched / "37_diabetes.pq"
     pd.read_parquet(path).iloc[1:].to_parquet(path)
-    with pytest.raises(DownloadError, match=r"\(768, 8, 500\), these data \(767, 8"):
+    with pytest.raises(DownloadError, match=r"\(768, 8, 500\), but got \(767, 8"):
         FILES["37"].store(path)
     path.write_text("no table")
     with pytest.raises(DownloadError, match="not the published"):

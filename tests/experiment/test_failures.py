@@ -42,7 +42,7 @@ def undisturbed(tmp_path_factory):
         (bad.NoSuper, Reason.RAISED, r"__init__ must call super().__init__(...)"),
         (bad.WrongFallbacks, Reason.RAISED, "`fallbacks` must be a count, but got 'many'"),
         (bad.TooManyFallbacks, Reason.RAISED, "`fallbacks` must be a count"),
-        (bad.Nonsense, Reason.INVALID, "a configuration is a dict, got 'a configuration'"),
+        (bad.Nonsense, Reason.INVALID, "a configuration must be a dict, but got 'a configuration'"),
         (bad.OutOfBounds, Reason.INVALID, "price_0 must be an integer in"),
         (bad.Interrupts, Reason.RAISED, "trial 1: KeyboardInterrupt"),
         (bad.SaysInterrupt, Reason.RAISED, "trial 1: Interrupted"),

@@ -278,7 +278,7 @@ def too_wide(content: Any) -> Any:
 @pytest.mark.parametrize("change", [many_hyperparameters, joined_of_nothing, too_wide])
 def test_hostile_spaces(damaged, change):
     edit_json(damaged, BENCHMARK, change)
-    assert "the search space is described wrongly" in use(damaged)
+    assert "invalid description of a search space" in use(damaged)
 
 
 # -- arrays ----------------------------------------------------------------------------------------

@@ -89,7 +89,7 @@ def test_class_ratios_and_their_entropy():
     assert_allclose(meta_features(data)[GENERAL : GENERAL + 4], expected)
     padded = meta_features(data, classes=5)
     assert_allclose(padded[GENERAL : GENERAL + 6], [*ratios, 0, 0, stats.entropy(ratios)])
-    with pytest.raises(EvaluationsError, match="label 2 is none of 2 classes"):
+    with pytest.raises(EvaluationsError, match="labels must be below 2, but got 2"):
         meta_features(data, classes=2)
 
 

@@ -278,7 +278,7 @@ def test_equal_spaces_share_everything():
     np.testing.assert_array_equal(left.values, values)
     np.testing.assert_array_equal(left.losses, losses)
     assert left.space == SearchSpace(space.parameters)  # without constants
-    with pytest.raises(InvalidSpaceError, match="nothing of the range of 'cost' is new"):
+    with pytest.raises(InvalidSpaceError, match="no part of the range of 'cost' is new"):
         change.draw_only_new("cost", np.random.default_rng(0))
 
 

@@ -144,7 +144,7 @@ class TestValidation:
 
     @pytest.mark.parametrize("config", [None, 3, [0.1, 5], "kernel"])
     def test_what_is_no_dict(self, space, config):
-        with pytest.raises(InvalidConfigError, match="a configuration is a dict, got"):
+        with pytest.raises(InvalidConfigError, match="a configuration must be a dict, but got"):
             space.validate(config)
 
     def test_missing(self, space):
@@ -195,7 +195,7 @@ class TestValidation:
 
     def test_what_is_no_list_of_configurations(self, space):
         for wrong in (self.config, {}, pd.Series(self.config), [1, 2], [[0.0] * 8], "abc"):
-            with pytest.raises(InvalidConfigError, match="a list of configurations is expected"):
+            with pytest.raises(InvalidConfigError, match="configurations must be a list of dicts"):
                 space.values(wrong)
 
     def test_iterators_and_configspace_configurations(self, space):
