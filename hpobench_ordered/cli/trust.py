@@ -45,8 +45,8 @@ def fetch(name: str, surrogate: str | None, source: Path | None) -> None:
     """Download the published files of a benchmark: for further surrogates, and the tasks' data.
 
     Files are checked against their SHA-256 and stored in the cache folder, which the environment
-    variable HPOBENCH_ORDERED_CACHE may name. Interrupted downloads are resumed. With
-    HPOBENCH_ORDERED_OFFLINE=1 nothing is downloaded.
+    variable HPOBENCH_ORDERED_CACHE may name. With HPOBENCH_ORDERED_OFFLINE=1 nothing is
+    downloaded.
     """
     spec = benchmark_spec(name)
     options = spec.surrogates if surrogate is None else (spec.option(surrogate),)
@@ -210,21 +210,5 @@ def _local_copy(source: Path, file: RemoteFile) -> Path:
 
 
 def _download(file: RemoteFile) -> None:
-    class Bar:
-        """Moves the progress bar as the file arrives."""
-
-        total = 0
-        done = 0
-
-        def update(self, size: int) -> None:
-            self.done += size
-            move(file.name, self.done, self.total)
-
-        def reset(self) -> None:
-            self.done = 0
-
-        def close(self) -> None:
-            pass
-
     with progress_bar() as move:
-        file.download(progress=Bar())
+        file.download(progress=lambda done, total: move(file.name, done, total))

@@ -7,14 +7,12 @@ import gzip
 import hashlib
 import os
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
 
 from hpobench_ordered.errors import ArtifactError, DownloadError, NotFetchedError
-from hpobench_ordered.files.download import ProgressBar, check_online, download, locked_part
+from hpobench_ordered.files.download import Progress, check_online, download
 from hpobench_ordered.files.writing import file_sha256, write_atomically
 
 CACHE_VARIABLE = "HPOBENCH_ORDERED_CACHE"
@@ -78,11 +76,23 @@ class RemoteFile:
 
     def store(self, source: Path) -> None:
         """Copy a local file, gzipped or not, into the cache if it is the published one."""
-        data = _read(source, self.max_size)
-        digest = self._accepted(data, str(source))
-        with _writing():
-            self._record(digest)
+        self._keep(_read(source, self.max_size), str(source))
+
+    def download(self, *, progress: Progress | None = None) -> None:
+        """Download the file into the cache."""
+        check_online(self.name)
+        self._keep(download(self.url, limit=self.max_size, progress=progress), self.url)
+
+    def _keep(self, data: bytes, origin: str) -> None:
+        """Write the published file into the cache."""
+        digest = self._accepted(data, origin)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if self.sha256 is None:
+                write_atomically(self._hash_path, digest.encode())
             write_atomically(self.path, data)
+        except OSError as error:
+            raise ArtifactError(f"cannot write to the cache folder: {error}") from None
 
     def _accepted(self, data: bytes, origin: str) -> str:
         """Check that bytes are the published file; return their SHA-256."""
@@ -101,11 +111,6 @@ class RemoteFile:
             raise DownloadError(f"{origin} is not the published {self.name}: {error}") from None
         return digest
 
-    def _record(self, digest: str) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        if self.sha256 is None:
-            write_atomically(self._hash_path, digest.encode())
-
     @property
     def _hash_path(self) -> Path:
         return self.path.with_name(self.path.name + ".sha256")
@@ -118,47 +123,6 @@ class RemoteFile:
             return None
         except OSError as error:
             raise ArtifactError(f"cannot read {self._hash_path}: {error}") from None
-
-    @property
-    def part_path(self) -> Path:
-        """Where an incomplete download is kept."""
-        return self.path.with_name(self.path.name + ".part")
-
-    def download(self, *, progress: "ProgressBar | None" = None) -> None:
-        """Download the file into the cache, or resume an earlier download."""
-        check_online(self.name)
-        part = self.part_path
-        with _writing():
-            part.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                with locked_part(part) as file:
-                    if not self.is_fetched:  # by another process in the meantime
-                        self._complete(file, progress)
-            finally:
-                if part.exists() and (self.is_fetched or not part.stat().st_size):
-                    part.unlink(missing_ok=True)
-
-    def _complete(self, file: IO[bytes], progress: "ProgressBar | None") -> None:
-        # Without a known hash, a mixture of two contents would not be noticed: do not resume.
-        resume = (self.sha256 or self._recorded_hash()) is not None
-        download(self.url, file, limit=self.max_size, resume=resume, progress=progress)
-        file.seek(0)
-        data = file.read()
-        try:
-            digest = self._accepted(data, self.url)
-        except DownloadError:
-            file.truncate(0)
-            raise
-        self._record(digest)
-        write_atomically(self.path, data)
-
-
-@contextmanager
-def _writing() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise ArtifactError(f"cannot write to the cache folder: {error}") from None
 
 
 def _read(source: Path, limit: int) -> bytes:

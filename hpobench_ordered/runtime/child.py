@@ -90,49 +90,35 @@ class Child:
 
 
 class Children:
-    """A pool of processes, started on demand and reused; thread-safe.
+    """One process for each thread that calls, started on demand and reused.
 
     Functions of different groups never run in the same process.
     """
 
     def __init__(self) -> None:
-        self._idle: list[Child] = []
+        self._own = threading.local()
         self._all: list[Child] = []
-
-    def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a function in an idle process."""
-        return self.call_apart("", function, *args, **kwargs)
 
     def call_apart(
         self, group: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Call a function in an idle process of its group; kill that if the function raises."""
-        child = self._take(group)
+        """Call a function in a process of its group; kill that if the function raises."""
+        child: Child | None = getattr(self._own, "child", None)
+        if child is None or child.group != group or not child.is_alive():
+            if child is not None:
+                child.close()
+            child = self._own.child = Child(group)
+            self._all.append(child)
         try:
-            result = child.call(function, *args, **kwargs)
+            return child.call(function, *args, **kwargs)
         except BaseException:
             child.close()
             raise
-        self._idle.append(child)
-        return result
 
     def close(self) -> None:
         """Kill all processes."""
         for child in self._all:
             child.close()
-
-    def _take(self, group: str) -> Child:
-        while self._idle:
-            with suppress(IndexError):  # another thread was faster
-                child = self._idle.pop()
-                if child.is_alive() and child.group == group:
-                    return child
-                child.close()
-        for ended in [known for known in self._all if not known.is_alive()]:
-            ended.close()
-        child = Child(group)
-        self._all = [known for known in self._all if known.is_alive()] + [child]
-        return child
 
 
 CHILDREN = Children()

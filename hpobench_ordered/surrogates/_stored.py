@@ -1,10 +1,9 @@
 """Surrogates from stored arrays of unknown origin, checked before compiled kernels see them.
 
-Kernels do not check bounds, and huge arrays may take hours to build a surrogate of: types,
-dimensions and sizes are therefore checked first.
+Kernels do not check bounds: types and dimensions are therefore checked first.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,13 +13,6 @@ from hpobench_ordered.surrogates.base import StoredArray, StoredSurrogate, Surro
 
 if TYPE_CHECKING:
     from hpobench_ordered.space import SearchSpace
-
-MAX_NODES = 2**22
-"""Most nodes of all forests in a file; the largest in the package has 700 000."""
-MAX_TREE = 2**17
-"""Most nodes of a tree, and hence its depth."""
-MAX_POINTS = 2**22
-"""Most configurations of all nearest-neighbour surrogates in a file."""
 
 
 def load_stored(
@@ -34,7 +26,6 @@ def load_stored(
             raise ValueError("a task's surrogate must not be of kind PER_TASK")
         expected |= inner.surrogate_class.ARRAYS
     check_arrays(arrays, expected)
-    _check_sizes(arrays)
     model = kind.from_arrays(arrays)
     model.check_covers(space)
     if model.n_tasks != n_tasks or model.dimension != space.dimension:
@@ -60,14 +51,3 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]], expected: Mapping[str, Stor
             )
         if array.dtype.kind == "f" and not (allowed.may_be_nan or np.isfinite(array).all()):
             raise ValueError(f"array {name!r} must be finite")
-
-
-def _check_sizes(arrays: Mapping[str, NDArray[Any]]) -> None:
-    def named(name: str) -> Iterable[NDArray[Any]]:
-        return (array for key, array in arrays.items() if key.rpartition("/")[2] == name)
-
-    is_large = any(array.max(initial=0) > MAX_TREE for array in named("nodes"))
-    if is_large or sum(map(len, named("feature"))) > MAX_NODES:
-        raise ValueError(f"a forest has at most {MAX_NODES} nodes, each of its trees {MAX_TREE}")
-    if sum(map(len, named("points"))) > MAX_POINTS:
-        raise ValueError(f"there are more than {MAX_POINTS} points")

@@ -62,7 +62,7 @@ def elsewhere(
     if executor is not None:
         return executor.submit(function, *args, **kwargs).result()
     try:
-        return CHILDREN.call(function, *args, **kwargs)
+        return CHILDREN.call_apart("", function, *args, **kwargs)
     except ExperimentError as error:
         raise ConformanceError(f"it cannot be checked in another process: {error}") from error
     except ChildDiedError as died:

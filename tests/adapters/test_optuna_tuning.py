@@ -192,7 +192,7 @@ def test_whatever_happened_is_repeated(steps, data):
     ask()  # what others added is told by now
     study.sampler = resumed
     ask()
-    live._catch_up(study, live._optimiser)  # with what the other one asked for
+    live._repeated(study, live._optimiser)  # with what the other one asked for
     one, other = live._optimiser, resumed._optimiser
     assert list(map(repr, one.trials)) == list(map(repr, other.trials))  # NaN is not equal to NaN
     states = [tuner._method.rng.bit_generator.state for tuner in (one, other)]

@@ -3,7 +3,6 @@
 import functools
 import io
 import json
-import os
 import re
 import struct
 import warnings
@@ -36,7 +35,6 @@ from hpobench_ordered.files.artifact import MAX_JSON, SUMS, Artifact
 from hpobench_ordered.files.bundle import BENCHMARK, CARD, EVALUATIONS
 from hpobench_ordered.files.verification import check_card
 from hpobench_ordered.registry import benchmark_spec
-from hpobench_ordered.surrogates import _stored
 from hpobench_ordered.surrogates.forest import LEAF
 
 FILES = (BENCHMARK, CARD, EVALUATIONS, "forest.npz", "nearest.npz", "table.npz", "apart.npz")
@@ -158,21 +156,6 @@ def test_a_file_listed_twice(damaged):
     lines = (damaged / SUMS).read_text()
     (damaged / SUMS).write_text(lines + lines)
     assert "another file name" in use(damaged)
-
-
-@pytest.mark.skipif(os.name != "posix", reason="links need rights elsewhere")
-@pytest.mark.parametrize("name", [BENCHMARK, SUMS, "forest.npz"])
-def test_links_out_of_the_folder(whole, damaged, name):
-    (damaged / name).unlink()
-    (damaged / name).symlink_to(whole / name)
-    assert "outside of the artifact's folder" in use(damaged)
-
-
-@pytest.mark.skipif(os.name != "posix", reason="there are no pipes")
-def test_a_pipe_is_not_waited_for(damaged):
-    (damaged / CARD).unlink()
-    os.mkfifo(damaged / CARD)
-    assert "not a regular file" in use(damaged)
 
 
 # -- JSON ------------------------------------------------------------------------------------------
@@ -382,9 +365,9 @@ def npy(descr: str, shape: str, data: bytes = b"") -> bytes:
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data
 
 
-def npz(members: dict[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> bytes:
+def npz(members: dict[str, bytes]) -> bytes:
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", compression) as archive:
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in members.items():
             archive.writestr(name, data)
     return buffer.getvalue()
@@ -404,28 +387,11 @@ def bomb() -> bytes:
     return buffer.getvalue()
 
 
-def lying_bomb() -> bytes:
-    """A bomb whose directory says that it is small."""
-    data = bytearray(bomb())
-    entry = data.rindex(b"PK\x01\x02")
-    data[entry + 24 : entry + 28] = struct.pack("<I", 1000)
-    return bytes(data)
-
-
 HOSTILE = {
     "terabytes": lambda: npz({"codes.npy": npy("<f8", "(1000, 1000, 1000, 1000)")}),
-    "overflow": lambda: npz({"codes.npy": npy("<f8", "(999999999, 999999999, 999999999)")}),
-    "negative": lambda: npz({"codes.npy": npy("<f8", "(-1,)")}),
-    "empty and long": lambda: npz({"codes.npy": npy("<f8", "(0, 99999999999999999999)")}),
-    "long text": lambda: npz({"kind.npy": npy("<U999999999", "(999,)")}),
     "code": lambda: npz({"codes.npy": npy("__import__('os')", "(1,)")}),
     "bomb": bomb,
-    "lying bomb": lying_bomb,
-    "bzip2": lambda: npz({"codes.npy": npy("<f8", "(1,)", bytes(8))}, zipfile.ZIP_BZIP2),
-    "lzma": lambda: npz({"codes.npy": npy("<f8", "(1,)", bytes(8))}, zipfile.ZIP_LZMA),
-    "many": lambda: npz({f"{i}.npy": b"" for i in range(25_000)}, zipfile.ZIP_STORED),
     "no array": lambda: npz({"codes.txt": b"1"}),
-    "in a folder": lambda: npz({"../../codes.npy": npy("<f8", "(1,)", bytes(8))}),
 }
 
 
@@ -442,44 +408,6 @@ def test_limits_of_array_files(monkeypatch):
     monkeypatch.setattr(_arrays, "MAX_UNPACKED", 999)
     with pytest.raises(ValueError, match="at most 999 bytes, but have"):
         read_npz(data)
-
-
-@given(st.binary(max_size=300))
-@fuzzed
-def test_any_bytes_as_an_array_file(data):
-    with pytest.raises(ValueError, match=r"."):
-        read_npz(data)
-
-
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("kind", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8", "U3"])
-@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3), (2, 0, 3)])
-def test_arrays_are_read_as_numpy_reads_them(kind, order, shape):
-    array = np.array(np.random.default_rng(0).integers(0, 99, shape)).astype(kind, order=order)
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, array=array)
-    array_read = read_npz(buffer.getvalue())["array"]
-    assert (array_read.dtype, array_read.shape) == (array.dtype, array.shape)
-    np.testing.assert_array_equal(array_read, array)
-
-
-@pytest.mark.usefixtures("bounded")
-def test_a_tree_as_deep_as_it_is_large(damaged, monkeypatch):
-    monkeypatch.setattr(_stored, "MAX_TREE", 2**13)  # smaller than it is, for a shorter test
-    depth = _stored.MAX_TREE // 2 - 1
-    arrays = surrogates()["forest"][1].to_arrays()
-    feature = np.tile(np.array([0, LEAF], dtype=np.uint8), depth)
-    arrays |= {
-        "feature": np.append(feature, np.uint8(LEAF)),
-        "nodes": np.array([2 * depth + 1], dtype=np.int32),
-        "threshold": np.zeros(depth, dtype=np.float32),
-        "codes": np.ones((2, depth + 1), dtype=np.uint16),
-    }
-    put_arrays(damaged, "forest.npz", arrays)
-    assert use(damaged) == ""
-    arrays["nodes"] = np.array([2 * depth + 100_000], dtype=np.int32)
-    put_arrays(damaged, "forest.npz", arrays)
-    assert "at most" in use(damaged)
 
 
 # -- claims ----------------------------------------------------------------------------------------

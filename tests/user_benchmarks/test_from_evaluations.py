@@ -24,10 +24,11 @@ from hpobench_ordered.errors import (
     InvalidNameError,
     PoorSurrogateWarning,
 )
+from hpobench_ordered.files import arrays as _arrays
 from hpobench_ordered.files.bundle import read_card
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.space.parameters import Parameter
-from hpobench_ordered.surrogates import SurrogateType, _stored
+from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.forest import ForestSurrogate
 from hpobench_ordered.surrogates.nearest import NearestSurrogate
 from hpobench_ordered.surrogates.per_task import PerTaskSurrogate
@@ -455,9 +456,9 @@ def test_what_is_saved_is_not_replaced_by_other_content(tmp_path):
 
 
 def test_what_could_not_be_loaded_is_not_saved(tmp_path, monkeypatch):
-    monkeypatch.setattr(_stored, "MAX_POINTS", 80)
+    monkeypatch.setattr(_arrays, "MAX_UNPACKED", 80)
     made = make(evaluations(numeric_space()), numeric_space())
-    with pytest.raises(ArtifactError, match=r"not written, .* more than 80 points"):
+    with pytest.raises(ArtifactError, match=r"not written, .* at most 80 bytes"):
         save(made, tmp_path / "mine")
     assert not (tmp_path / "mine").exists()
 

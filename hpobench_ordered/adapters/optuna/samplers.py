@@ -1,20 +1,13 @@
 """Methods as Optuna's samplers.
 
-What a sampler asked of its method, and told it, is recorded in the trials, so that another sampler
-with the same arguments can repeat it, in the same order, in another process. Records are lists:
-
-    ASKED   identity: hash of the method's arguments; event: position in the sequence of events;
-            numbers of the trials made elsewhere, which the method was told just before; event of
-            the ask, an earlier one if the trial replaces an interrupted one
-    TOLD    identity, event, numbers: the same for telling
-
-If the objective asks for a hyperparameter or range that the space does not have, the trial is
-recorded as ASKED with an empty identity.
+A trial for which the method was asked records what another sampler with the same arguments needs to
+repeat that, in another process: [hash of the arguments, number of earlier records, numbers of the
+trials that the method was told since the last record, number of the record whose configuration this
+is: its own, or an earlier one if the trial replaces an interrupted one].
 """
 
 import hashlib
 import json
-import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -46,9 +39,9 @@ from hpobench_ordered.space.given import search_space
 if TYPE_CHECKING:
     from hpobench_ordered.space.given import SpaceLike
 
-ASKED, TOLD = "hpobench_ordered:asked", "hpobench_ordered:told"
-NOT_EVALUATED = [""]
-FINISHED = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
+RECORD = "hpobench_ordered:asked"
+NOT_EVALUATED = "hpobench_ordered:not evaluated"
+"""Marks trials whose objective suggests what the space does not have."""
 
 
 class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow Optuna
@@ -107,14 +100,14 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         self._lock = Lock()  # Optuna calls from several threads
         self._optimiser: Optimiser | None = None
         self._study_name = self._identity = ""
-        self._next = 0  # number of the next event
-        self._configs: dict[int, Config] = {}  # by event of the ask
-        self._asked: dict[int, int] = {}  # event of the ask, by number of the trial
+        self._next = 0  # number of the next record
+        self._configs: dict[int, Config] = {}  # by number of the record
+        self._asked: dict[int, int] = {}  # number of the configuration's record, by trial
         self._told: set[int] = set()  # numbers of trials
+        self._unrecorded: list[int] = []  # those told since the last record
+        self._interrupted: list[int] = []  # configurations to suggest again, by record
         self._is_of_studies = False  # whether the space is that of the earlier studies
-        self._compared: set[str] = set()  # hyperparameters whose ranges were compared
-        self._to_note: list[int] = []  # trials told and not recorded yet
-        self._interrupted: dict[int, Config] = {}  # by event of the ask
+        self._compared: set[str] = set()  # hyperparameters that were warned of or compared
 
     @classmethod
     def from_studies(
@@ -259,11 +252,9 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         if not is_same(self._space, name, suggested):
             constants = self._space.constants
             searched = constants[name] if name in constants else distribution(self._space[name])
-            warnings.warn(
+            _warn(
                 f"the objective suggests {name!r} from {suggested}, but the search space is that "
-                f"of the earlier studies, {searched}; give the current one as `space=`",
-                HistoryWarning,
-                stacklevel=2,
+                f"of the earlier studies, {searched}; give the current one as `space=`"
             )
 
     def _warn_of_what_is_gone(self, trial: FrozenTrial, space: SearchSpace) -> None:
@@ -272,11 +263,9 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         gone = config.keys() & set(space.names) - trial.params.keys() - self._compared
         if gone:
             self._compared |= gone
-            warnings.warn(
+            _warn(
                 f"the objective does not suggest {enumerated(map(repr, sorted(gone)))}, which is "
-                "tuned nevertheless; give the current search space as `space=`",
-                HistoryWarning,
-                stacklevel=2,
+                "tuned nevertheless; give the current search space as `space=`"
             )
 
     def after_trial(
@@ -290,7 +279,6 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         with self._lock:
             self._begin(study)
             if self._optimiser is not None and trial.number not in self._told:
-                self._note(study, trial, TOLD)
                 self._tell(self._optimiser, trial, values)
                 if state is TrialState.COMPLETE and self._is_whole:
                     self._warn_of_what_is_gone(trial, self._optimiser.space)
@@ -322,88 +310,73 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         described = json.dumps(made.settings, sort_keys=True)
         self._identity = hashlib.sha256(described.encode()).hexdigest()[:16]
         self._study_name = study.study_name
-        self._catch_up(study, made)
-        if not self._shared:
-            done = {self._asked.get(number) for number in self._told}
-            self._interrupted = {e: c for e, c in self._configs.items() if e not in done}
+        trials = self._repeated(study, made)
+        kept = {self._asked.get(t.number) for t in trials if self._shared or t.state.is_finished()}
+        self._interrupted = [number for number in self._configs if number not in kept]
         self._optimiser = made
 
-    def _catch_up(self, study: Study, made: Optimiser) -> None:
-        """Ask and tell what other samplers and processes did in the study."""
-        trials: list[FrozenTrial] = study.get_trials(
-            deepcopy=False, states=(*FINISHED, TrialState.RUNNING)
-        )
-        asks, tells = self._noted(trials, ASKED), self._noted(trials, TOLD)
-        notes = [*asks.values(), *tells.values()]
-        told_with = {number: event - 0.5 for event, numbers, *_ in notes for number in numbers}
-        when = told_with | {number: event for number, (event, _) in tells.items()}
-        finished = [t for t in trials if t.state is not TrialState.RUNNING]
-        new = [
-            t
-            for t in finished
-            if t.number not in self._told and t.system_attrs.get(ASKED) != NOT_EVALUATED
-        ]
-        steps = [(when.get(t.number, math.inf), t.number, t) for t in new]
-        steps += [(asks[n][0], n, None) for n in asks if n not in self._asked]
-        for _, number, trial in sorted(steps, key=lambda step: step[:2]):
-            if trial is not None:
-                self._tell(made, trial, trial.values)
-                continue
-            self._asked[number] = ask = asks[number][2]
-            if ask not in self._configs:
-                self._configs[ask] = made.ask()
-        self._next = max([self._next, *(event + 1 for event, *_ in notes)])
-        self._to_note += [t.number for t in new if t.number not in when]
-
-    def _noted(self, trials: Iterable[FrozenTrial], what: str) -> dict[int, list[Any]]:
-        """Records of samplers with the same arguments, by the number of the trial."""
-        notes = ((t.number, t.system_attrs.get(what, [""])) for t in trials)
-        return {number: note for number, (by, *note) in notes if by == self._identity}
-
-    def _note(self, study: Study, trial: FrozenTrial, what: str, *details: Any) -> None:
-        """Record an event in a trial."""
-        note = [self._identity, self._next, self._to_note, *details]
-        study._storage.set_trial_system_attr(trial._trial_id, what, note)
-        self._next, self._to_note = self._next + 1, []
+    def _repeated(self, study: Study, made: Optimiser) -> list[FrozenTrial]:
+        """Repeat what samplers recorded since the last time; return the trials that count."""
+        trials: list[FrozenTrial] = study.get_trials(deepcopy=False)
+        new = [t for t in trials if t.number not in self._asked]
+        records = [(*t.system_attrs.get(RECORD, [""]), t.number) for t in new]
+        for _, place, told, source, number in sorted(r for r in records if r[0] == self._identity):
+            for earlier in told:
+                self._tell(made, trials[earlier], trials[earlier].values)
+            self._unrecorded = [n for n in self._unrecorded if n not in told]
+            if source not in self._configs:
+                self._configs[source] = made.ask()
+            self._asked[number] = source
+            self._next = max(self._next, place + 1)
+        return [t for t in trials if NOT_EVALUATED not in t.system_attrs]
 
     def _suggestion(self, study: Study, trial: FrozenTrial) -> Config:
         """The configuration of a trial, asked for if it has none yet."""
         assert self._optimiser is not None
         if trial.number not in self._asked:
-            self._catch_up(study, self._optimiser)
-            ask = next(iter(self._interrupted), self._next)
-            if ask in self._interrupted:
-                self._interrupted.pop(ask)
+            trials = self._repeated(study, self._optimiser)
+            new = [t for t in trials if t.state.is_finished() and t.number not in self._told]
+            for one in new:
+                self._tell(self._optimiser, one, one.values)
+            if self._interrupted:
+                source = self._interrupted.pop(0)
             else:
-                self._configs[ask] = self._optimiser.ask()
-            self._asked[trial.number] = ask
-            self._note(study, trial, ASKED, ask)
+                source = self._next
+                self._configs[source] = self._optimiser.ask()
+            self._asked[trial.number] = source
+            record = [self._identity, self._next, self._unrecorded, source]
+            study._storage.set_trial_system_attr(trial._trial_id, RECORD, record)
+            self._next, self._unrecorded = self._next + 1, []
         return self._configs[self._asked[trial.number]]
 
     def _take_back(self, study: Study, trial: FrozenTrial) -> None:
         """Let the configuration of a trial be suggested again, as it was not evaluated."""
-        study._storage.set_trial_system_attr(trial._trial_id, ASKED, NOT_EVALUATED)
+        study._storage.set_trial_system_attr(trial._trial_id, NOT_EVALUATED, True)
         self._told.add(trial.number)
-        ask = self._asked.pop(trial.number, None)
-        if ask is not None:
-            self._interrupted[ask] = self._configs[ask]
+        if trial.number in self._asked:
+            self._interrupted.append(self._asked[trial.number])
 
     def _tell(self, made: Optimiser, trial: FrozenTrial, values: Sequence[float] | None) -> None:
         """Tell the value of a trial; a failed trial counts only with a complete configuration."""
+        if trial.number in self._told:
+            return
         self._told.add(trial.number)
-        event = self._asked.get(trial.number, -1)
-        self._interrupted.pop(event, None)
+        self._unrecorded.append(trial.number)
+        source = self._asked.get(trial.number, -1)
+        self._interrupted = [number for number in self._interrupted if number != source]
         taken = {name: x for name, x in trial.params.items() if name in made.space.names}
-        config = self._configs.get(event, {}) | taken
+        config = self._configs.get(source, {}) | taken
         if values is not None:
             config = {p.name: p.default for p in made.space.parameters} | config
         try:
             made.tell(config, None if values is None else values[0])
         except InvalidConfigError as error:
             if values is not None:
-                warnings.warn(
-                    f"trial {trial.number} is left out: {error}", HistoryWarning, stacklevel=2
-                )
+                _warn(f"trial {trial.number} is left out: {error}")
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, HistoryWarning, stacklevel=3)
 
 
 def _described(
