@@ -70,13 +70,6 @@ class Dimension:
         half = 0.5 if p.is_discrete and not p.log and not p.choices else 0.0
         return cls(p.name, p.lower - half, p.upper + half, p.log, tuple(p.choices))
 
-    def coded(self, column: "pd.Series") -> FloatArray:
-        """Values as numbers on the axis, shape (n,); NaN where it is inactive."""
-        if not self.choices:
-            return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
-        codes = {str(choice): float(index) for index, choice in enumerate(self.choices)}
-        return np.array([codes.get(str(value), np.nan) for value in column])
-
     def from_unit(self, unit: FloatArray) -> FloatArray:
         """Coded values of places from 0 to 1; the ends are half a step beyond choices."""
         half = 0.5 if self.choices else 0.0

@@ -23,6 +23,7 @@ from hpobench_ordered.plotting.theme import styles
 from hpobench_ordered.reproduction.comparison import Comparison
 from hpobench_ordered.reproduction.evidence import Evidence, Landscape, Measure
 from hpobench_ordered.reproduction.paper import Drawing
+from hpobench_ordered.space.coded import stored_values
 
 if TYPE_CHECKING:
     import altair as alt
@@ -308,7 +309,9 @@ def locations(
     frames = []
     for method in methods:
         tried = evidence.configurations(item.benchmark, method)
-        tried = tried.assign(method=method, x=x.coded(tried[x.name]), y=y.coded(tried[y.name]))
+        space = landscape.benchmark.space
+        coded = stored_values(tried, [space[item.x], space[item.y]])
+        tried = tried.assign(method=method, x=coded[:, 0], y=coded[:, 1])
         rows.append([])
         for task, trials in views:
             seen = tried[(tried["task"] == task) & (tried["trial"] <= trials)]
