@@ -129,7 +129,7 @@ def _landscapes(
         caption=caption,
         says=says,
         needs=tuple(Comparison(name) for name in dict.fromkeys(item.benchmark for item in slices)),
-        draw=partial(landscapes, slices=slices, common_scale=common_scale),
+        make=partial(landscapes, slices=slices, common_scale=common_scale),
         claims=claims,
     )
 
@@ -150,7 +150,7 @@ def _bars(
         "range, grey arrow: the error is.",
         says=says,
         needs=needs,
-        draw=partial(bars, trial=trial, tops=TOPS[trial], tasks=SHOWN),
+        make=partial(bars, trial=trial, tops=TOPS[trial], tasks=SHOWN),
         claims=claims,
     )
 
@@ -172,7 +172,7 @@ def _points(
         + ("." if "dre-ordered" in methods else ", dre-ordered apart."),
         says=says,
         needs=needs,
-        draw=partial(points, trials=trials, methods=methods, columns=4 if needs is YAHPO else 3),
+        make=partial(points, trials=trials, methods=methods, columns=4 if needs is YAHPO else 3),
         claims=claims,
     )
 
@@ -360,7 +360,7 @@ FIGURES = (
         says="simple-ordered and simple-previous do very well at the beginning and are then "
         "overtaken by transfer-bo or cts.",
         needs=MAIN,
-        draw=partial(rank_curves, methods=("cts", "transfer-bo", *BEST_TWO)),
+        make=partial(rank_curves, methods=("cts", "transfer-bo", *BEST_TWO)),
         claims=(
             Claim(
                 "G.2",
@@ -396,7 +396,7 @@ FIGURES = (
         "figure 5; scores above 400 are not shown.",
         says="simple-ordered starts well and does not improve much with more trials.",
         needs=MAIN,
-        draw=partial(curves, tasks=SHOWN, top=400),
+        make=partial(curves, tasks=SHOWN, top=400),
     ),
     Figure(
         17,
@@ -405,7 +405,7 @@ FIGURES = (
         says="The first evaluations of simple-ordered and simple-previous are much more "
         "concentrated than the others'; after the first five they explore widely.",
         needs=(Comparison(SVM, ("cts", "transfer-bo", *BEST_TWO)),),
-        draw=partial(
+        make=partial(
             locations,
             item=Slice(SVM, *AXES["yahpo-svm"], tasks=(4, 19)),
             methods=("cts", "transfer-bo", *BEST_TWO),
@@ -465,7 +465,7 @@ TABLES = (
         says="simple-ordered improves the mean on all three benchmarks, and its standard error is "
         "smaller.",
         needs=DOWNSTREAM,
-        compute=DOWNSTREAM_ENTRIES,
+        make=DOWNSTREAM_ENTRIES,
         claims=(
             Claim(
                 "5.6",
