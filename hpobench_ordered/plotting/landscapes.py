@@ -47,21 +47,13 @@ INACTIVE = "#C9C9CA"
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """A hyperparameter as an axis.
-
-    Attributes:
-        name: Its name.
-        low: Lower end, as coded: of a choice, its index.
-        high: Upper end.
-        log: On a logarithmic scale.
-        choices: Its values in order; empty for a number.
-    """
+    """A hyperparameter as an axis."""
 
     name: str
-    low: float
-    high: float
-    log: bool = False
-    choices: tuple[Value, ...] = ()
+    low: float  # lower end, as coded: of a choice, its index
+    high: float  # upper end
+    log: bool = False  # on a logarithmic scale
+    choices: tuple[Value, ...] = ()  # its values in order; empty for a number
 
     @classmethod
     def of_parameter(cls, parameter: Parameter) -> "Dimension":
@@ -101,30 +93,21 @@ class Dimension:
 class Panel:
     """One landscape.
 
-    Attributes:
-        title: Its title, such as the task.
-        x: Hyperparameter of the horizontal axis.
-        y: That of the vertical axis.
-        values: Columns x, y (coded) and value, the best last; cells have x2 and y2 as well.
-            Default: only crosses and points.
-        value: What the values are called.
-        domain: Values at the ends of the colour scale; values beyond get the colours of the ends.
-        maximised: High values are good; good is bright.
-        crosses: The best configurations: columns x and y.
-        points: What a method evaluated: columns x, y and trial.
-        colour: Colour of the points; default: from light to dark over the trials.
+    `values` have columns x, y (coded) and value, the best last; cells have x2 and y2 as well.
+    Without them only crosses and points are drawn. Values beyond the `domain` get the colours of
+    its ends.
     """
 
-    title: str
+    title: str  # such as the task
     x: Dimension
     y: Dimension
     values: "pd.DataFrame | None" = None
-    value: str = "loss"
-    domain: tuple[float, float] = (0.0, 1.0)
-    maximised: bool = False
-    crosses: "pd.DataFrame | None" = None
-    points: "pd.DataFrame | None" = None
-    colour: str | None = None
+    value: str = "loss"  # what the values are called
+    domain: tuple[float, float] = (0.0, 1.0)  # values at the ends of the colour scale
+    maximised: bool = False  # high values are good; good is bright
+    crosses: "pd.DataFrame | None" = None  # the best configurations: columns x and y
+    points: "pd.DataFrame | None" = None  # what a method evaluated: columns x, y and trial
+    colour: str | None = None  # of the points; default: from light to dark over the trials
 
 
 def landscape(

@@ -187,9 +187,10 @@ def overtaken(leaders: Sequence[str], followers: Sequence[str]) -> Check:
     """A leader ranks best after the first trial, and a follower after the last."""
 
     def check(evidence: Evidence, comparison: Comparison) -> Finding:
-        ranks = evidence.ranks(comparison)
+        found = evidence.ranks(comparison)
+        ranks = dict(zip(found.methods, found.mean[:, 0], strict=True))
         lead, chase = (
-            np.min([ranks.of(m) for m in several], axis=0) for several in (leaders, followers)
+            np.min([ranks[m] for m in several], axis=0) for several in (leaders, followers)
         )
         behind = np.flatnonzero(lead >= chase)
         when = f"first overtaken after trial {behind[0] + 1}" if len(behind) else "never"

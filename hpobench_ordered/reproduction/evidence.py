@@ -13,11 +13,10 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.samples import incumbents, trial_arrays
 from hpobench_ordered.analysis.scores import (
-    Ranks,
     Scores,
-    mean_ranks,
     normalised_scores,
     ranks_by_seed,
+    ranks_of_means,
 )
 from hpobench_ordered.analysis.scoring import fallback_counts
 from hpobench_ordered.core.benchmark import Benchmark
@@ -160,9 +159,9 @@ class Evidence:
             for task in self.benchmark(comparison.benchmark).tasks[: scores.values.shape[2]]
         }
 
-    def ranks(self, comparison: Comparison) -> Ranks:
-        """Ranks among the methods of a comparison, averaged over the tasks that count."""
-        return mean_ranks(self._counted(self.losses(comparison)), comparison.methods)
+    def ranks(self, comparison: Comparison) -> Scores:
+        """Ranks of mean losses; the tasks that count stand for seeds."""
+        return ranks_of_means(self._counted(self.losses(comparison)), comparison.methods)
 
     def configurations(self, benchmark: str, method: str) -> "pd.DataFrame":
         """The configurations a method tried: seed, task, trial, and a column per hyperparameter."""
