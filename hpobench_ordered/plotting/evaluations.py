@@ -92,13 +92,8 @@ def telling_axes(
 def plane(task: Task, others: FloatArray, names: Sequence[str]) -> FloatArray:
     """Mean objective over the values of two hyperparameters, shape (gy, gx).
 
-    Args:
-        task: The task.
-        others: Configurations with all other hyperparameters, unit vectors, shape (n, d).
-        names: The two hyperparameters.
-
-    Returns:
-        The means over the n configurations; NaN where one of the two is never active.
+    All others are those of some configurations, unit vectors (n, d), which means are over; NaN
+    where one of the two is never active.
     """
     space = task.space
     places = [space.names.index(name) for name in names]

@@ -300,25 +300,17 @@ FIGURES = (
         "Every panel has its own colours.",
         says="The best configurations of the first and the last task lie apart.",
     ),
-    _landscapes(
-        9,
-        [_yahpo(name) for name in ("yahpo-svm-458", "yahpo-aknn-4538", "yahpo-aknn-41138")],
-        caption=f"SVM and AKNN at 5, 25, 50, 75 and 100 % of the data. {LANDSCAPE}.",
-        says="Further landscapes that move with the order of tasks.",
-    ),
-    _landscapes(
-        10,
-        [
-            _yahpo(name)
-            for name in (
-                "yahpo-ranger-4154",
-                "yahpo-ranger-40978",
-                "yahpo-glmnet-375",
-                "yahpo-glmnet-40981",
-            )
-        ],
-        caption=f"ranger and glmnet at 5, 25, 50, 75 and 100 % of the data. {LANDSCAPE}.",
-        says="Further landscapes that move with the order of tasks.",
+    *(
+        _landscapes(
+            number,
+            [_yahpo(name) for name in names],
+            caption=f"{kinds} at 5, 25, 50, 75 and 100 % of the data. {LANDSCAPE}.",
+            says="Further landscapes that move with the order of tasks.",
+        )
+        for number, kinds, names in (
+            (9, "SVM and AKNN", ("yahpo-svm-458", "yahpo-aknn-4538", "yahpo-aknn-41138")),
+            (10, "ranger and glmnet", (OTHERS[1], OTHERS[5], OTHERS[2], OTHERS[6])),
+        )
     ),
     _points(
         11,
