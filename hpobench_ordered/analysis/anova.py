@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from hpobench_ordered._typing import BoolArray, FloatArray, IntArray
-from hpobench_ordered.errors import ExperimentError, needed
+from hpobench_ordered.errors import needed
 
 TREES = 64
 """Trees of a forest. With the 16 of `fanova`, total effects vary 1.7 times as much between seeds:
@@ -76,7 +76,7 @@ def importance(
     several columns is a categorical, one-hot coded with equally probable choices; rows of zeros,
     where it is inactive, are only used in the fit.
     """
-    groups = _checked_groups(features, losses, groups)
+    groups = np.arange(features.shape[1]) if groups is None else groups
     ensemble = needed(
         "sklearn.ensemble", package="scikit-learn", extra="generate", purpose="importance"
     )
@@ -146,27 +146,3 @@ def _products_of_others(factors: FloatArray) -> FloatArray:
     before = np.cumprod(np.concatenate((one, factors[:-1])), axis=0)
     after = np.cumprod(np.concatenate((one, factors[:0:-1])), axis=0)[::-1]
     return np.asarray(before * after)
-
-
-def _checked_groups(features: FloatArray, losses: FloatArray, groups: IntArray | None) -> IntArray:
-    if features.ndim != 2 or not features.size or losses.shape != (len(features),):
-        raise ExperimentError(
-            "features must have shape (n, p) and losses (n,), n and p above 0, but got "
-            f"{features.shape} and {losses.shape}"
-        )
-    if not ((features >= 0) & (features <= 1)).all():
-        raise ExperimentError("features must be between 0 and 1, without NaN")
-    if not np.isfinite(losses).all():
-        raise ExperimentError("losses must be finite; pass their ranks instead")
-    p = features.shape[1]
-    groups = np.arange(p, dtype=np.int64) if groups is None else groups
-    counts = np.bincount(groups) if groups.shape == (p,) and groups.min() >= 0 else np.zeros(1)
-    if not counts.all():
-        raise ExperimentError(
-            f"groups must number the hyperparameter of each of {p} columns, from 0 without gaps, "
-            f"but got {groups.tolist()}"
-        )
-    choices = features[:, counts[groups] > 1]
-    if not np.isin(choices, (0.0, 1.0)).all():
-        raise ExperimentError("columns that share a hyperparameter must hold 0 and 1 only")
-    return groups

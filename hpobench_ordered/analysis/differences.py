@@ -68,13 +68,10 @@ class Difference:
         return int((np.abs(self.by_task) <= allowed).sum())
 
 
-def difference(
-    scores: Scores, first: str, second: str, *, trial: int, first_task: int = 1
-) -> Difference:
+def difference(scores: Scores, first: str, second: str, *, trial: int) -> Difference:
     """Compare two methods after a trial."""
-    chosen = scores.values[:, :, first_task:, trial - 1]
-    values = chosen[scores.methods.index(first)] - chosen[scores.methods.index(second)]
-    return Difference(values[:, ~np.isnan(values).any(axis=0)])
+    one, other = (scores.values[scores.methods.index(m), :, :, trial - 1] for m in (first, second))
+    return Difference((one - other)[:, ~np.isnan(one - other).any(axis=0)])
 
 
 def pooled(differences: Sequence[Difference]) -> Difference:

@@ -166,24 +166,10 @@ def normalised_regrets(losses: FloatArray, best: FloatArray, worst: FloatArray) 
     return np.asarray((incumbents(losses) - best[:, None]) / span[:, None])
 
 
-@dataclass(frozen=True, slots=True)
-class Ranks:
-    """Mean ranks over tasks after each trial; 1 is best."""
-
-    methods: tuple[str, ...]
-    mean: FloatArray  # (A, M)
-    two_standard_errors: FloatArray  # over tasks, (A, M); NaN with one task
-
-    def of(self, method: str) -> FloatArray:
-        """Mean rank of a method after each trial, shape (M,)."""
-        return np.asarray(self.mean[self.methods.index(method)])
-
-
-def mean_ranks(losses: FloatArray, methods: Sequence[str], *, first_task: int = 0) -> Ranks:
-    """Mean over tasks of R (from mean losses or, equally, scores), of losses (A, S, T, M)."""
-    means = incumbents(losses)[:, :, first_task:].mean(axis=1)
-    ranks = rank_over_methods(means)
-    return Ranks(tuple(methods), ranks.mean(axis=1), two_standard_errors(ranks))
+def ranks_of_means(losses: FloatArray, methods: Sequence[str]) -> Scores:
+    """Ranks R, from mean losses or, equally, scores (A, S, T, M); tasks stand for seeds."""
+    ranks = rank_over_methods(incumbents(losses).mean(axis=1))
+    return Scores(tuple(methods), ranks[:, :, None], possible=(1, len(methods)))
 
 
 def ranks_by_seed(losses: FloatArray, methods: Sequence[str]) -> Scores:

@@ -18,6 +18,7 @@ from hpobench_ordered.experiment.overview import State
 from hpobench_ordered.experiment.plan import source_of
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.coded import stored_values
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -154,13 +155,8 @@ def _definition(
 
 
 def _coded(trials: "DataFrame", space: SearchSpace) -> FloatArray:
-    """Coded values (n, d) of a store's configurations, in which choices are text."""
-    values = np.full((len(trials), space.dimension), np.nan)
-    for j, parameter in enumerate(space.parameters):
-        if parameter.name not in trials:
-            raise StoreError(f"the results have no hyperparameter {parameter.name!r}")
-        column = trials[parameter.name]
-        if parameter.choices:
-            column = column.map({str(c): float(k) for k, c in enumerate(parameter.choices)})
-        values[:, j] = column.to_numpy(dtype=np.float64, na_value=np.nan)
-    return values
+    """Coded values (n, d) of a store's configurations."""
+    for name in space.names:
+        if name not in trials:
+            raise StoreError(f"the results have no hyperparameter {name!r}")
+    return stored_values(trials, space.parameters)

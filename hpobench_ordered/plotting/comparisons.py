@@ -188,15 +188,9 @@ def by_task(
 ) -> alt.TopLevelMixin:
     """Draw the mean score of every method on every task with its error, as bars or points.
 
-    A dark arrow says that a mean is above the plotted range, a pale one that its error is.
-
-    Args:
-        frame: One row per panel, task and method, with mean, low and high, and top, the upper end
-            of its panel's plotted range; panels and tasks in order.
-        bars: Draw bars; otherwise points.
-        columns: Panels in a row.
-        size: Width and height of a panel, in pixels.
-        title: Title of the chart.
+    A dark arrow says that a mean is above the plotted range, a pale one that its error is. The
+    frame has columns panel, task and method, in order, mean, low and high, and top, the upper end
+    of its panel's plotted range; panels have a `size` in pixels and are `columns` in a row.
     """
     panels, methods = list(dict.fromkeys(frame["panel"])), list(frame["method"].unique())
     looks = by_method(methods)
@@ -248,15 +242,9 @@ def strips(
 ) -> alt.TopLevelMixin:
     """Draw every value as a point and the mean as a line, of methods beside each other.
 
-    Args:
-        frame: One row per panel, group, method and what the values are of (`benchmark`, and `task`
-            if there is one), with its value and the mean of its method there; panels and groups in
-            order.
-        x: Title of the groups.
-        y: Title of the values, and of the chart.
-        log: Whether values are ratios, on a logarithmic axis with a line at 1; otherwise shares.
-        columns: Panels in a row.
-        size: Width and height of a panel, in pixels.
+    The frame has columns panel and group, in order, method, what the values are of (benchmark, and
+    task if there is one), value, and the mean of its method there; `x` and `y` are titles. Values
+    are ratios with a line at 1 if `log`, otherwise shares.
     """
     panels, methods = list(dict.fromkeys(frame["panel"])), list(frame["method"].unique())
     labels = ["benchmark", *(["task"] if "task" in frame else [])]

@@ -16,6 +16,7 @@ from hpobench_ordered.core.specs import CONTENT_MARK
 from hpobench_ordered.errors import HPOBenchOrderedError, UnknownNameError
 from hpobench_ordered.plotting.landscapes import Dimension, Panel, cells
 from hpobench_ordered.registry import benchmark_spec
+from hpobench_ordered.space.coded import stored_values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,7 +77,7 @@ def telling_axes(
     for name in (x, y):
         if name is not None and name not in space.names:
             raise UnknownNameError("hyperparameter", name, space.names)
-    places = [space.encode(space.values(tried.reindex(columns=space.names))) for tried in by_task]
+    places = [space.encode(stored_values(tried, space.parameters)) for tried in by_task]
     shares = [
         explained_shares(unit, tried["loss"].to_numpy(dtype=np.float64))
         for unit, tried in zip(places, by_task, strict=True)
@@ -91,13 +92,8 @@ def telling_axes(
 def plane(task: Task, others: FloatArray, names: Sequence[str]) -> FloatArray:
     """Mean objective over the values of two hyperparameters, shape (gy, gx).
 
-    Args:
-        task: The task.
-        others: Configurations with all other hyperparameters, unit vectors, shape (n, d).
-        names: The two hyperparameters.
-
-    Returns:
-        The means over the n configurations; NaN where one of the two is never active.
+    All others are those of some configurations, unit vectors (n, d), which means are over; NaN
+    where one of the two is never active.
     """
     space = task.space
     places = [space.names.index(name) for name in names]
@@ -121,7 +117,7 @@ def evaluated(
 ) -> Panel:
     """The objective around the best of all evaluations of a task, crossed, and those of one run."""
     space, objective = task.space, task.objective
-    coded = space.values(tried.reindex(columns=space.names))
+    coded = stored_values(tried, space.parameters)
     best = int(tried["loss"].to_numpy().argmin())
     others = space.encode(coded[[best]])
     means = plane(task, np.where(np.isnan(others), 0.5, others), names)

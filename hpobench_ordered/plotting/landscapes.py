@@ -47,21 +47,13 @@ INACTIVE = "#C9C9CA"
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """A hyperparameter as an axis.
-
-    Attributes:
-        name: Its name.
-        low: Lower end, as coded: of a choice, its index.
-        high: Upper end.
-        log: On a logarithmic scale.
-        choices: Its values in order; empty for a number.
-    """
+    """A hyperparameter as an axis."""
 
     name: str
-    low: float
-    high: float
-    log: bool = False
-    choices: tuple[Value, ...] = ()
+    low: float  # lower end, as coded: of a choice, its index
+    high: float  # upper end
+    log: bool = False  # on a logarithmic scale
+    choices: tuple[Value, ...] = ()  # its values in order; empty for a number
 
     @classmethod
     def of_parameter(cls, parameter: Parameter) -> "Dimension":
@@ -69,13 +61,6 @@ class Dimension:
         p = parameter
         half = 0.5 if p.is_discrete and not p.log and not p.choices else 0.0
         return cls(p.name, p.lower - half, p.upper + half, p.log, tuple(p.choices))
-
-    def coded(self, column: "pd.Series") -> FloatArray:
-        """Values as numbers on the axis, shape (n,); NaN where it is inactive."""
-        if not self.choices:
-            return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
-        codes = {str(choice): float(index) for index, choice in enumerate(self.choices)}
-        return np.array([codes.get(str(value), np.nan) for value in column])
 
     def from_unit(self, unit: FloatArray) -> FloatArray:
         """Coded values of places from 0 to 1; the ends are half a step beyond choices."""
@@ -108,30 +93,21 @@ class Dimension:
 class Panel:
     """One landscape.
 
-    Attributes:
-        title: Its title, such as the task.
-        x: Hyperparameter of the horizontal axis.
-        y: That of the vertical axis.
-        values: Columns x, y (coded) and value, the best last; cells have x2 and y2 as well.
-            Default: only crosses and points.
-        value: What the values are called.
-        domain: Values at the ends of the colour scale; values beyond get the colours of the ends.
-        maximised: High values are good; good is bright.
-        crosses: The best configurations: columns x and y.
-        points: What a method evaluated: columns x, y and trial.
-        colour: Colour of the points; default: from light to dark over the trials.
+    `values` have columns x, y (coded) and value, the best last; cells have x2 and y2 as well.
+    Without them only crosses and points are drawn. Values beyond the `domain` get the colours of
+    its ends.
     """
 
-    title: str
+    title: str  # such as the task
     x: Dimension
     y: Dimension
     values: "pd.DataFrame | None" = None
-    value: str = "loss"
-    domain: tuple[float, float] = (0.0, 1.0)
-    maximised: bool = False
-    crosses: "pd.DataFrame | None" = None
-    points: "pd.DataFrame | None" = None
-    colour: str | None = None
+    value: str = "loss"  # what the values are called
+    domain: tuple[float, float] = (0.0, 1.0)  # values at the ends of the colour scale
+    maximised: bool = False  # high values are good; good is bright
+    crosses: "pd.DataFrame | None" = None  # the best configurations: columns x and y
+    points: "pd.DataFrame | None" = None  # what a method evaluated: columns x, y and trial
+    colour: str | None = None  # of the points; default: from light to dark over the trials
 
 
 def landscape(

@@ -28,13 +28,9 @@ TRUTH, BELIEF, EVALUATED = (PALETTE[place].colour for place in (6, 1, 5))
 def beside(
     charts: Iterable[Any], *, columns: int, title: str, shared: bool = True
 ) -> alt.TopLevelMixin:
-    """Put finished charts beside and below each other.
+    """Put finished charts beside each other, `columns` in a row.
 
-    Args:
-        charts: The charts, row by row.
-        columns: Charts in a row.
-        title: Title of the whole.
-        shared: Whether the methods are the same in all, and one legend is for all.
+    If the methods are the same in all, `shared`, one legend is for all.
     """
     panels = [chart.copy() for chart in charts]
     for panel in panels:
@@ -49,13 +45,7 @@ def beside(
 
 
 def times(frame: "pd.DataFrame", *, methods: Sequence[str] = (), title: str) -> alt.TopLevelMixin:
-    """Draw the time that methods take, on a logarithmic axis.
-
-    Args:
-        frame: One row per method, with columns method and milliseconds.
-        methods: As in `curves`.
-        title: Title of the chart.
-    """
+    """Draw the time that methods take, on a logarithmic axis: columns method and milliseconds."""
     order = list(frame["method"])
     looks = by_method(order, methods)
     chart = alt.Chart(frame).mark_point(filled=True, size=70, opacity=1)
@@ -74,14 +64,7 @@ def times(frame: "pd.DataFrame", *, methods: Sequence[str] = (), title: str) -> 
 
 
 def functions(frame: "pd.DataFrame", *, x: str, title: str) -> alt.TopLevelMixin:
-    """Draw functions of one variable.
-
-    Args:
-        frame: One row per function and point, with columns method (the function's name), x and
-            value.
-        x: Name of the variable.
-        title: Title of the chart.
-    """
+    """Draw functions of a variable `x`: columns method (the function's name), x and value."""
     looks = by_method(frame["method"])
     chart = alt.Chart(frame).mark_line(strokeWidth=1.6)
     chart = chart.encode(
@@ -99,12 +82,8 @@ def posterior(
 ) -> alt.HConcatChart:
     """Draw a model of a function: on the left its posterior, on the right its basis functions.
 
-    Args:
-        belief: One row per point, with columns x, truth, mean, low and high.
-        evaluations: The evaluations that the model was fitted to, columns x and y.
-        bases: One row per basis function and point, with columns basis, x, value and weight, its
-            share of the largest one, between 0 and 1.
-        title: Name of the model.
+    The belief has columns x, truth, mean, low and high; the evaluations that it was fitted to, x
+    and y; the bases, basis, x, value and weight, a share of the largest one, between 0 and 1.
     """
     ends = [float(belief["truth"].min()), float(belief["truth"].max())]
     room = 0.4 * (ends[1] - ends[0])

@@ -107,12 +107,9 @@ def styles(methods: Iterable[str]) -> dict[str, Style]:
 
 
 def by_method(shown: Iterable[str], methods: Iterable[str] = ()) -> dict[str, Any]:
-    """Channels by method, with one legend below the chart: color, strokeDash and shape.
+    """Channels color, strokeDash and shape of the methods shown, with one legend below the chart.
 
-    Args:
-        shown: Methods of the chart.
-        methods: All methods of the experiment in the order that gives them their colours; default:
-            those shown.
+    All `methods` of the experiment, in their order, decide the colours; default: those shown.
     """
     given = list(dict.fromkeys(shown))
     every = styles([*methods, *given])

@@ -38,7 +38,7 @@ def ahead(
         last = max(firsts, key=means.__getitem__)
         rival = min(rivals, key=means.__getitem__)
         holds = means[last] < means[rival]
-        gap = difference(scores, last, rival, trial=trial, first_task=0)
+        gap = difference(scores, last, rival, trial=trial)
         sign, digits = "<" if holds else "≥", DIGITS[measure]
         measured = f"{_scored(means, [last], digits)} {sign} {_scored(means, [rival], digits)}"
         return Finding(benchmark, f"{measured} ({_describe(gap, digits)})", holds)
@@ -50,7 +50,7 @@ def not_behind(first: str, second: str, *, trial: int, measure: Measure) -> Chec
     """One method is no worse than another, or by less than two standard errors."""
 
     def check(benchmark: str, scores: Scores) -> Finding:
-        gap = difference(scores, first, second, trial=trial, first_task=0)
+        gap = difference(scores, first, second, trial=trial)
         holds = gap.mean <= np.nan_to_num(gap.two_standard_errors)
         means, digits = _means(scores, trial), DIGITS[measure]
         measured = f"{_scored(means, [first, second], digits)} ({_describe(gap, digits)})"
@@ -102,9 +102,7 @@ def stays_ahead(first: str, second: str, *, since: int) -> Check:
 
     def check(benchmark: str, scores: Scores) -> Finding:
         trials = range(since, scores.values.shape[-1] + 1)
-        gaps = {
-            trial: difference(scores, first, second, trial=trial, first_task=0) for trial in trials
-        }
+        gaps = {n: difference(scores, first, second, trial=n) for n in trials}
         worst = max(gaps, key=lambda trial: gaps[trial].mean)
         measured = f"least ahead after trial {worst} ({_describe(gaps[worst])})"
         return Finding(benchmark, measured, gaps[worst].mean < 0)
@@ -149,8 +147,8 @@ def early_and_late(early: str, late: str, *, trial: int) -> Check:
 
     def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
         gaps = [_difference(evidence, item, early, late, trial) for item in comparisons]
-        halves = [np.array_split(gap.values, 2, axis=1) for gap in gaps]
-        first, second = (pooled([Difference(half[i]) for half in halves]) for i in (0, 1))
+        halves = zip(*(np.array_split(gap.values, 2, axis=1) for gap in gaps), strict=True)
+        first, second = (Difference(np.concatenate(half, axis=1)) for half in halves)
         measured = f"early tasks: {_describe(first)}; later tasks: {_describe(second)}"
         return [Finding(_together(comparisons), measured, first.mean < 0 < second.mean)]
 
@@ -174,14 +172,13 @@ def lead_shrinks(firsts: Sequence[str], rivals: Sequence[str], *, trials: Sequen
     """The lead of the best of some methods over the best of others is largest at first."""
 
     def check(benchmark: str, scores: Scores) -> Finding:
-        leads = []
+        leads = {}
         for trial in trials:
             means = _means(scores, trial)
-            leads.append(min(means[m] for m in rivals) - min(means[m] for m in firsts))
-        numbers = ", ".join(
-            f"{lead:+.1f} after {trial}" for lead, trial in zip(leads, trials, strict=True)
-        )
-        return Finding(benchmark, f"lead {numbers}", max(leads[1:]) < leads[0])
+            leads[trial] = min(means[m] for m in rivals) - min(means[m] for m in firsts)
+        numbers = ", ".join(f"{leads[trial]:+.1f} after {trial}" for trial in trials)
+        first, *later = leads.values()
+        return Finding(benchmark, f"lead {numbers}", max(later) < first)
 
     return _by_benchmark(check)
 
@@ -190,9 +187,10 @@ def overtaken(leaders: Sequence[str], followers: Sequence[str]) -> Check:
     """A leader ranks best after the first trial, and a follower after the last."""
 
     def check(evidence: Evidence, comparison: Comparison) -> Finding:
-        ranks = evidence.ranks(comparison)
+        found = evidence.ranks(comparison)
+        ranks = dict(zip(found.methods, found.mean[:, 0], strict=True))
         lead, chase = (
-            np.min([ranks.of(m) for m in several], axis=0) for several in (leaders, followers)
+            np.min([ranks[m] for m in several], axis=0) for several in (leaders, followers)
         )
         behind = np.flatnonzero(lead >= chase)
         when = f"first overtaken after trial {behind[0] + 1}" if len(behind) else "never"
@@ -212,15 +210,10 @@ def positive(
     """The entries of a table's row are positive."""
 
     def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
+        found = {e.column: e.measured for e in compute(evidence, comparisons) if e.row == row}
         return [
-            Finding(
-                entry.column,
-                f"{entry.measured.value:.1f} % ({entry.measured.lower:.1f} to "
-                f"{entry.measured.upper:.1f})",
-                entry.measured.value > 0,
-            )
-            for entry in compute(evidence, comparisons)
-            if entry.row == row
+            Finding(name, f"{one.value:.1f} % ({one.lower:.1f} to {one.upper:.1f})", one.value > 0)
+            for name, one in found.items()
         ]
 
     return check
@@ -230,9 +223,8 @@ def grows(benchmark: str, hyperparameter: str, *, count: int, at_least: float) -
     """The values of a hyperparameter in the best configurations grow from task to task."""
 
     def check(evidence: Evidence, _: Sequence[Comparison]) -> list[Finding]:
-        landscape = evidence.landscape(benchmark)
-        column = landscape.benchmark.space.names.index(hyperparameter)
-        unit = landscape.benchmark.space.encode(landscape.values)[:, column]
+        landscape, space = evidence.landscape(benchmark), evidence.benchmark(benchmark).space
+        unit = space.encode(landscape.values)[:, space.names.index(hyperparameter)]
         correlation = drift(unit, landscape.losses, count=count)
         measured = f"rank correlation with the task {correlation:.2f} (asked: {at_least})"
         return [Finding(f"{hyperparameter} of {benchmark}", measured, correlation >= at_least)]
@@ -250,10 +242,9 @@ def _by_benchmark(
     def checked(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
         findings = []
         for item in comparisons:
-            scores = evidence.measured(item, measure)
-            parts = {item.benchmark: scores}
+            parts = {item.benchmark: evidence.measured(item, measure)}
             if by_task:
-                parts = evidence.split(item.benchmark, scores)
+                parts = evidence.by_task(item, measure)
             findings += [check(subject, part) for subject, part in parts.items()]
         return findings
 
@@ -294,7 +285,7 @@ def _difference(
     evidence: Evidence, comparison: Comparison, first: str, second: str, trial: int
 ) -> Difference:
     scores = evidence.measured(comparison, Measure.SCORE)
-    return difference(scores, first, second, trial=trial, first_task=0)
+    return difference(scores, first, second, trial=trial)
 
 
 def _together(comparisons: Sequence[Comparison]) -> str:

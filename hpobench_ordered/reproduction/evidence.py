@@ -13,11 +13,10 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.samples import incumbents, trial_arrays
 from hpobench_ordered.analysis.scores import (
-    Ranks,
     Scores,
-    mean_ranks,
     normalised_scores,
     ranks_by_seed,
+    ranks_of_means,
 )
 from hpobench_ordered.analysis.scoring import fallback_counts
 from hpobench_ordered.core.benchmark import Benchmark
@@ -152,24 +151,17 @@ class Evidence:
             values = incumbents(self._stacked(comparison, "regret"))
         return Scores(comparison.methods, self._counted(values))
 
-    def split(self, benchmark: str, scores: Scores) -> dict[str, Scores]:
-        """A measure by name of the task."""
-        tasks = self.benchmark(benchmark).tasks
-        indices = np.arange(len(tasks), dtype=np.float64)[None, None, :, None]
-        counted = self._counted(indices).ravel()[: scores.values.shape[2]]
+    def by_task(self, comparison: Comparison, measure: Measure) -> dict[str, Scores]:
+        """A measure by name of the task, where all tasks count."""
+        scores = self.measured(comparison, measure)
         return {
-            tasks[int(index)].name: Scores(scores.methods, scores.values[:, :, [place]])
-            for place, index in enumerate(counted)
+            task.name: Scores(scores.methods, scores.values[:, :, [task.index]])
+            for task in self.benchmark(comparison.benchmark).tasks[: scores.values.shape[2]]
         }
 
-    def ranks(self, comparison: Comparison) -> Ranks:
-        """Ranks among the methods of a comparison, averaged over the tasks that count."""
-        return mean_ranks(self._counted(self.losses(comparison)), comparison.methods)
-
-    def best_values(self, benchmark: str, method: str) -> FloatArray:
-        """Best objective value so far on the tasks that count, in its own units, (S, T, M)."""
-        measured = self.measured(Comparison(benchmark, (method,)), Measure.VALUE)
-        return np.asarray(measured.values[0])
+    def ranks(self, comparison: Comparison) -> Scores:
+        """Ranks of mean losses; the tasks that count stand for seeds."""
+        return ranks_of_means(self._counted(self.losses(comparison)), comparison.methods)
 
     def configurations(self, benchmark: str, method: str) -> "pd.DataFrame":
         """The configurations a method tried: seed, task, trial, and a column per hyperparameter."""

@@ -23,6 +23,7 @@ from hpobench_ordered.plotting.theme import styles
 from hpobench_ordered.reproduction.comparison import Comparison
 from hpobench_ordered.reproduction.evidence import Evidence, Landscape, Measure
 from hpobench_ordered.reproduction.paper import Drawing
+from hpobench_ordered.space.coded import stored_values
 
 if TYPE_CHECKING:
     import altair as alt
@@ -171,24 +172,24 @@ def progress(
     rows: dict[str, list[alt.TopLevelMixin]] = {}
     frames, names = [], _names(comparisons)
     for comparison, measure in itertools.product(comparisons, measures):
-        scores = evidence.measured(comparison, measure)
-        parts = evidence.split(comparison.benchmark, scores) if by_task else {"mean": scores}
+        parts = {"mean": evidence.measured(comparison, measure)}
+        if by_task:
+            parts = evidence.by_task(comparison, measure)
         for part, chosen in parts.items():
             name = f"{names[comparison]}, {part}"
             deviations = over_runs and measure is Measure.RANK
             panel = mean_curves(chosen, measure, name=name, deviations=deviations)
             rows.setdefault(name, []).append(panel.figure)
             frames.append(panel.data)
-    if times:
-        for comparison in comparisons:
-            frame = _times(evidence, comparison)
-            name = f"{names[comparison]}, mean"
-            rows[name].append(plotting.times(frame, methods=comparison.methods, title="time"))
-            frames.append(frame.assign(benchmark=name, measure="time"))
+    for comparison in comparisons if times else ():
+        methods, name = comparison.methods, f"{names[comparison]}, mean"
+        taken = [evidence.milliseconds(comparison.benchmark, method) for method in methods]
+        frame = pd.DataFrame({"method": methods, "milliseconds": taken})
+        rows[name].append(plotting.times(frame, methods=methods, title="time"))
+        frames.append(frame.assign(benchmark=name, measure="time"))
     title = f"after every trial, mean over {'runs' if over_runs else 'seeds'}"
-    data = pd.concat(frames, ignore_index=True).astype(
-        {"trial": "Int64"}
-    )  # rows of times have no trial
+    data = pd.concat(frames, ignore_index=True)
+    data = data.astype({"trial": "Int64"})  # rows of times have no trial
     panels = [*itertools.chain(*rows.values())]
     shared = len({item.methods for item in comparisons}) == 1
     chart = plotting.beside(panels, columns=len(measures) + times, title=title, shared=shared)
@@ -202,9 +203,9 @@ def mean_curves(
     frame = _over_trials(scores, deviations=deviations)
     frame = frame.assign(benchmark=name, measure=measure.value)
     label = f"mean {measure.value}"
-    labelled = frame.assign(measure=label)
+    labelled, methods = frame.assign(measure=label), scores.methods
     chart = plotting.curves(
-        labelled, measure=label, methods=scores.methods, ends=False, size=PANEL, title=name
+        labelled, measure=label, methods=methods, ends=False, size=PANEL, title=name
     )
     return Drawing(chart, frame)
 
@@ -218,14 +219,6 @@ def _names(comparisons: Sequence[Comparison]) -> dict[Comparison, str]:
         else f"{item.benchmark}: {item.methods[0]} and others"
         for item in comparisons
     }
-
-
-def _times(evidence: Evidence, comparison: Comparison) -> "pd.DataFrame":
-    import pandas as pd
-
-    name, methods = comparison.benchmark, comparison.methods
-    taken = [evidence.milliseconds(name, method) for method in methods]
-    return pd.DataFrame({"method": methods, "milliseconds": taken})
 
 
 def _over_trials(scores: Scores, *, deviations: bool = False) -> "pd.DataFrame":
@@ -308,7 +301,9 @@ def locations(
     frames = []
     for method in methods:
         tried = evidence.configurations(item.benchmark, method)
-        tried = tried.assign(method=method, x=x.coded(tried[x.name]), y=y.coded(tried[y.name]))
+        space = landscape.benchmark.space
+        coded = stored_values(tried, [space[item.x], space[item.y]])
+        tried = tried.assign(method=method, x=coded[:, 0], y=coded[:, 1])
         rows.append([])
         for task, trials in views:
             seen = tried[(tried["task"] == task) & (tried["trial"] <= trials)]

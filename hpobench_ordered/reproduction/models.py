@@ -15,7 +15,7 @@ s       (d,)     relative weights |w_i| sd(Phi_i) / max_j |w_j| sd(Phi_j): how m
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from hpobench_ordered.methods._blr.method import LinearHead
 
 GRID = 201
+DIGITS = {"error": ".2f", "used": ".1f"}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -134,35 +135,26 @@ def posteriors(
     return Drawing(chart, pd.concat(frames, ignore_index=True))
 
 
-def nearest_to_truth(first: str, rivals: Sequence[str], *, fixed: int, own: int) -> Check:
-    """One method's posterior mean is nearest to the function, on average over all tasks."""
+def lowest(
+    quantity: str, said: str, first: str, rivals: Sequence[str], *, fixed: int, own: int
+) -> Check:
+    """One method has the lowest of a property of `Belief`, on average over all tasks."""
 
     def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
-        found = _over_tasks(evidence, comparisons[0], (first, *rivals), fixed, own)
-        errors = {m: float(np.mean([one.error for one in found[m]])) for m in found}
-        measured = ", ".join(f"{method} {error:.2f}" for method, error in errors.items())
-        holds = all(errors[first] < errors[rival] for rival in rivals)
-        return [Finding(comparisons[0].benchmark, f"mean error {measured}", holds)]
+        name = comparisons[0].benchmark
+        tasks = range(len(evidence.benchmark(name).tasks))
+        means = {}
+        for method in (first, *rivals):
+            found = [belief(name, task, method, fixed=fixed, own=own) for task in tasks]
+            means[method] = float(np.mean([getattr(one, quantity) for one in found]))
+        measured = ", ".join(
+            f"{method} {mean:{DIGITS[quantity]}}" for method, mean in means.items()
+        )
+        holds = all(means[first] < means[rival] for rival in rivals)
+        return [Finding(name, f"{said} {measured}", holds)]
 
     return check
 
 
-def fewest_used(first: str, rivals: Sequence[str], *, fixed: int, own: int) -> Check:
-    """One method's posterior mean uses the fewest basis functions, on average over tasks."""
-
-    def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
-        found = _over_tasks(evidence, comparisons[0], (first, *rivals), fixed, own)
-        used = {m: float(np.mean([one.used for one in found[m]])) for m in found}
-        measured = ", ".join(f"{method} {count:.1f}" for method, count in used.items())
-        holds = all(used[first] < used[rival] for rival in rivals)
-        return [Finding(comparisons[0].benchmark, f"basis functions {measured}", holds)]
-
-    return check
-
-
-def _over_tasks(
-    evidence: Evidence, comparison: Comparison, methods: Sequence[str], fixed: int, own: int
-) -> dict[str, list[Belief]]:
-    name = comparison.benchmark
-    tasks = range(len(evidence.benchmark(name).tasks))
-    return {m: [belief(name, t, m, fixed=fixed, own=own) for t in tasks] for m in methods}
+nearest_to_truth = partial(lowest, "error", "mean error")
+fewest_used = partial(lowest, "used", "basis functions")

@@ -6,7 +6,7 @@ A figure or table lists the comparisons that it is drawn from; only these are ru
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.differences import Estimate
@@ -62,11 +62,19 @@ class Drawing:
     data: "pd.DataFrame"
 
 
-class _Numbered:
-    """A figure or table, named by class and number."""
+@dataclass(frozen=True, slots=True)
+class Exhibit:
+    """A figure or table of a paper; `claims` are checked on the comparisons that it `needs`.
 
-    __slots__ = ()
+    `caption` describes ours, `says` what the paper says of its own; both are in our own words.
+    """
+
     number: int
+    caption: str
+    says: str
+    needs: tuple[Comparison, ...]
+    make: Callable[[Evidence, Sequence[Comparison]], Any]
+    claims: tuple[Claim, ...] = ()
 
     @property
     def name(self) -> str:
@@ -80,18 +88,10 @@ class _Numbered:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure(_Numbered):
-    """A figure of a paper; `claims` are checked on the comparisons that it `needs`.
+class Figure(Exhibit):
+    """A figure, which is drawn."""
 
-    `caption` describes ours, `says` what the paper says of its own; both are in our own words.
-    """
-
-    number: int
-    caption: str
-    says: str
-    needs: tuple[Comparison, ...]
-    draw: Callable[[Evidence, Sequence[Comparison]], Drawing]
-    claims: tuple[Claim, ...] = ()
+    make: Callable[[Evidence, Sequence[Comparison]], Drawing]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,18 +115,10 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Table(_Numbered):
-    """A table of a paper, like `Figure`."""
+class Table(Exhibit):
+    """A table, whose entries are computed."""
 
-    number: int
-    caption: str
-    says: str
-    needs: tuple[Comparison, ...]
-    compute: Callable[[Evidence, Sequence[Comparison]], Sequence[Entry]]
-    claims: tuple[Claim, ...] = ()
-
-
-Exhibit = Figure | Table
+    make: Callable[[Evidence, Sequence[Comparison]], Sequence[Entry]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,25 +161,22 @@ class Paper:
         """How methods are run on a benchmark."""
         return self.exceptions.get(benchmark, self.setting)
 
-    @property
-    def figures(self) -> tuple[Figure, ...]:
-        """Its figures."""
-        return tuple(item for item in self.exhibits if isinstance(item, Figure))
-
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """Its tables."""
-        return tuple(item for item in self.exhibits if isinstance(item, Table))
-
     def select(
         self, *, figures: Iterable[int] = (), tables: Iterable[int] = ()
     ) -> tuple[Exhibit, ...]:
         """Find figures and tables by their numbers; default: all of them."""
-        requested = [
-            *(_find("figure", number, self.figures) for number in figures),
-            *(_find("table", number, self.tables) for number in tables),
-        ]
-        return tuple(item for item in self.exhibits if not requested or item in requested)
+        wanted = {*((Figure, n) for n in figures), *((Table, n) for n in tables)}
+        numbers = [(type(item), item.number) for item in self.exhibits]
+        for kind, number in sorted(wanted - {*numbers}, key=str):
+            given = ", ".join(str(n) for its, n in numbers if its is kind) or "none"
+            raise ExperimentError(
+                f"there is no {kind.__name__.lower()} {number} to reproduce, only {given}"
+            )
+        return tuple(
+            item
+            for item, place in zip(self.exhibits, numbers, strict=True)
+            if not wanted or place in wanted
+        )
 
 
 def experiments(exhibits: Iterable[Exhibit]) -> dict[str, tuple[str, ...]]:
@@ -206,11 +195,3 @@ def combined(exhibits: Iterable[Exhibit]) -> tuple[Comparison, ...]:
             names = methods.setdefault((item.benchmark, item.protocol), {})
             names.update(dict.fromkeys(item.methods))
     return tuple(Comparison(name, tuple(several), p) for (name, p), several in methods.items())
-
-
-def _find(kind: str, number: int, exhibits: Sequence[Exhibit]) -> Exhibit:
-    for exhibit in exhibits:
-        if exhibit.number == number:
-            return exhibit
-    numbers = ", ".join(str(exhibit.number) for exhibit in exhibits) or "none"
-    raise ExperimentError(f"there is no {kind} {number} to reproduce, only {numbers}")

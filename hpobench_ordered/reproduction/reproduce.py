@@ -17,7 +17,6 @@ from hpobench_ordered.reproduction.evidence import Evidence
 from hpobench_ordered.reproduction.paper import (
     Entry,
     Exhibit,
-    Figure,
     Paper,
     Setting,
     Table,
@@ -32,7 +31,7 @@ from hpobench_ordered.reproduction.result import (
     Reproduction,
     Setup,
 )
-from hpobench_ordered.reproduction.summary import claims_csv, entries_csv, gallery, summary
+from hpobench_ordered.reproduction.summary import claims_csv, csv_of, entries_csv, gallery, summary
 
 Progress = Callable[[str, int, int], None]
 
@@ -130,9 +129,7 @@ def _plan(setup: Setup) -> dict[str, list[Cell]]:
     """The runs by benchmark, none for figures that only show a benchmark."""
     cells: dict[str, list[Cell]] = {}
     for item in combined(setup.exhibits):
-        if not item.methods:
-            continue
-        for name, seeds in setup.runs_on(item.benchmark).items():
+        for name, seeds in setup.runs_on(item.benchmark).items() if item.methods else ():
             cells.setdefault(item.benchmark, []).extend(
                 plan(
                     benchmarks=[name],
@@ -158,12 +155,14 @@ def _make(setup: Setup, cells: Mapping[str, Sequence[Cell]], report: Progress) -
     entries: dict[str, tuple[Entry, ...]] = {}
     for done, exhibit in enumerate(setup.exhibits):
         report("figures and tables", done, len(setup.exhibits))
+        made = exhibit.make(evidence, exhibit.needs)
         if isinstance(exhibit, Table):
-            entries[exhibit.name] = tuple(exhibit.compute(evidence, exhibit.needs))
-            files = {f"{exhibit.name}.csv": entries_csv(entries[exhibit.name])}
+            entries[exhibit.name] = tuple(made)
+            files = {"csv": entries_csv(made)}
         else:
-            files = _draw(exhibit, evidence)
-        _write(setup.folder, files)
+            svg = svg_of(made.figure)
+            files = {"png": png_of(svg), "svg": svg.encode(), "csv": csv_of(made.data)}
+        _write(setup.folder, {f"{exhibit.name}.{end}": data for end, data in files.items()})
         claims += [
             CheckedClaim(exhibit, claim, tuple(claim.check(evidence, exhibit.needs)))
             for claim in exhibit.claims
@@ -171,14 +170,6 @@ def _make(setup: Setup, cells: Mapping[str, Sequence[Cell]], report: Progress) -
     report("figures and tables", len(setup.exhibits), len(setup.exhibits))
     runs = tuple(cell for several in cells.values() for cell in several)
     return Reproduction(setup, runs, evidence.fallbacks(), tuple(claims), entries)
-
-
-def _draw(figure: Figure, evidence: Evidence) -> dict[str, bytes]:
-    drawing = figure.draw(evidence, figure.needs)
-    table = drawing.data.to_csv(index=False).encode()
-    svg = svg_of(drawing.figure)
-    files = {"png": png_of(svg), "svg": svg.encode(), "csv": table}
-    return {f"{figure.name}.{ending}": content for ending, content in files.items()}
 
 
 def _write(folder: Path, files: Mapping[str, bytes]) -> None:

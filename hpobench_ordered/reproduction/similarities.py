@@ -17,12 +17,12 @@ k       (M, n)  similarity to the target of the last fit before every trial;
 from collections.abc import Iterable, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any
 
 import numpy as np
 
 from hpobench_ordered import plotting
-from hpobench_ordered._typing import Config, FloatArray
+from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.curves import product
 from hpobench_ordered.analysis.samples import two_standard_errors
 from hpobench_ordered.experiment.plan import Cell
@@ -36,31 +36,18 @@ from hpobench_ordered.reproduction.paper import Check, Drawing, Finding
 from hpobench_ordered.runtime.threads import one_thread
 
 
-class Comparing(Protocol):
-    """A method that estimates similarities of tasks."""
-
-    def ask(self) -> Config:
-        """As `Method.ask`."""
-        ...
-
-    def tell(self, config: Config, loss: float) -> None:
-        """As `Method.tell`."""
-        ...
-
-    def similarities(self) -> FloatArray:
-        """Similarity of each source task in the last fit, shape (n,)."""
-        ...
-
-
 @one_thread()
 def similarities(cell: Cell, trials: int) -> FloatArray:
-    """Repeat the first trials of a run on its first target; gives k, shape (trials, n)."""
+    """Repeat the first trials of a run on its first target; gives k, shape (trials, n).
+
+    Its method has `similarities()`, those of the last fit, shape (n,).
+    """
     source = load(str(cell.source), surrogate=cell.surrogate)
     work = cell.protocol.assignment(
         source, cell.method, position=0, evaluated=(), rng=cell.protocol_rng(0)
     )
     setting = setting_of(work, training_data(source, work))
-    method = cast(Comparing, cell.method.method(rng=cell.rng(0), **setting))
+    method: Any = cell.method.method(rng=cell.rng(0), **setting)
     found = []
     for _ in range(trials):
         config = method.ask()

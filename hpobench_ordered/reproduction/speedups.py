@@ -118,10 +118,9 @@ def average_speedup(method: str, holds: Callable[[Estimate], bool], *, reference
     """A method's mean speed-up over benchmarks ± two standard errors satisfies a condition."""
 
     def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
-        table = _with_subjects(evidence, comparisons, reference)
-        means = mean_over(table[table["method"] == method], SPEEDUP, ["benchmark", SUBJECT])
+        means = _by_benchmark(evidence, comparisons, SPEEDUP, reference)
         findings = []
-        for subject, group in means.groupby(SUBJECT, sort=False):
+        for subject, group in means[means["method"] == method].groupby(SUBJECT, sort=False):
             logs = over_tasks(np.log(group[SPEEDUP].to_numpy()))
             found = Estimate(*np.exp([logs.value, logs.lower, logs.upper]).tolist())
             measured = f"{found.value:.2f}"
@@ -177,23 +176,22 @@ def _averages(
     evidence: Evidence, comparisons: Sequence[Comparison], measure: str, reference: str
 ) -> dict[str, dict[str, float]]:
     """Means over benchmarks of their means over tasks, by method, for each subject."""
-    table = _with_subjects(evidence, comparisons, reference)
-    means = mean_over(table, measure, ["benchmark", "method", SUBJECT])
+    means = _by_benchmark(evidence, comparisons, measure, reference)
     found: dict[str, dict[str, float]] = {}
     for row in mean_over(means, measure, ["method", SUBJECT]).to_dict("records"):
         found.setdefault(row[SUBJECT], {})[row["method"]] = row[measure]
     return found
 
 
-def _with_subjects(
-    evidence: Evidence, comparisons: Sequence[Comparison], reference: str
+def _by_benchmark(
+    evidence: Evidence, comparisons: Sequence[Comparison], measure: str, reference: str
 ) -> "pd.DataFrame":
-    """The table of speed-ups with a column of subjects, which name the budgets."""
+    """Means over tasks by benchmark, method and subject, which names the budgets."""
     table = speedup_table(evidence, comparisons, reference=reference)
     subjects = f"{reference} with " + table["reference_budget"].astype(str)
     if table["old_budget"].nunique() > 1:
         subjects = table["old_budget"].astype(str) + " trials before, " + subjects
-    return table.assign(**{SUBJECT: subjects})
+    return mean_over(table.assign(**{SUBJECT: subjects}), measure, ["benchmark", "method", SUBJECT])
 
 
 def _with_means(shown: "pd.DataFrame", measure: str) -> "pd.DataFrame":

@@ -3,10 +3,12 @@
 import math
 import platform
 from collections.abc import Iterable, Sequence
+from dataclasses import astuple
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from hpobench_ordered.analysis.differences import Estimate
+from hpobench_ordered.analysis.labels import ranges
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.reproduction.paper import Entry, Table, combined
 from hpobench_ordered.reproduction.result import CheckedClaim, Reproduction, Setup
@@ -33,8 +35,7 @@ def summary(result: Reproduction) -> bytes:
             f"{_held(result.claims)} {setup.paper.notes} A claim holds on the means; ± is two "
             "standard errors of the difference, seed by seed.",
             "",
-            *_table(CLAIM_HEADER, (_claim_row(claim, "<br>") for claim in result.claims)),
-            "",
+            *_claims(result.claims),
         ]
     for exhibit in setup.exhibits:
         if isinstance(exhibit, Table):
@@ -62,8 +63,7 @@ def gallery(result: Reproduction) -> bytes:
             "",
         ]
         claims = [claim for claim in result.claims if claim.exhibit is exhibit]
-        if claims:
-            lines += [*_table(CLAIM_HEADER, (_claim_row(claim, "<br>") for claim in claims)), ""]
+        lines += _claims(claims)
     return "\n".join(lines).encode()
 
 
@@ -72,40 +72,29 @@ def claims_csv(result: Reproduction) -> bytes:
     import pandas as pd
 
     rows = [
-        (
-            item.exhibit.title,
-            item.claim.section,
-            item.claim.text,
-            f.subject,
-            f.holds,
-            f.measured,
-        )
+        (item.exhibit.title, item.claim.section, item.claim.text, f.subject, f.holds, f.measured)
         for item in result.claims
         for f in item.findings
     ]
     columns = ["shown_in", "section", "claim", "where", "holds", "measured"]
-    return _csv(pd.DataFrame(rows, columns=columns))
+    return csv_of(pd.DataFrame(rows, columns=columns))
 
 
 def entries_csv(entries: Sequence[Entry]) -> bytes:
     """The entries of a table, one per row."""
     import pandas as pd
 
+    ends = [f"{which}{end}" for which in ("paper", "here") for end in ("", "_lower", "_upper")]
     rows = [
-        {
-            "number": entry.row,
-            "benchmark": entry.column,
-            "paper": entry.published.value,
-            "paper_lower": entry.published.lower,
-            "paper_upper": entry.published.upper,
-            "here": entry.measured.value,
-            "here_lower": entry.measured.lower,
-            "here_upper": entry.measured.upper,
-            "inside": entry.is_inside,
-        }
-        for entry in entries
+        (e.row, e.column, *astuple(e.published), *astuple(e.measured), e.is_inside) for e in entries
     ]
-    return _csv(pd.DataFrame(rows))
+    return csv_of(pd.DataFrame(rows, columns=["number", "benchmark", *ends, "inside"]))
+
+
+def csv_of(frame: "pd.DataFrame") -> bytes:
+    """A table as CSV."""
+    text: str = frame.to_csv(index=False)
+    return text.encode()
 
 
 def claim_rows(result: Reproduction) -> Rows:
@@ -165,7 +154,7 @@ def _settings(setup: Setup) -> list[str]:
         protocol = item.protocol or setting.protocol
         given = [f"{what} {x}" for what, x in protocol.settings().items() if x is not None]
         how = f"protocol {protocol.name}: {', '.join(given).replace('_', ' ')}"
-        text = f"seeds {_ranges(setting.seeds)}; {how}."
+        text = f"seeds {ranges(setting.seeds)}; {how}."
         benchmarks.setdefault(text, []).append(name)
     return [f"- {', '.join(names)}: {text}" for text, names in benchmarks.items()]
 
@@ -217,18 +206,11 @@ def _interval(estimate: Estimate) -> str:
     return f"{estimate.value:.1f} ({estimate.lower:.1f} to {estimate.upper:.1f})"
 
 
+def _claims(claims: Sequence[CheckedClaim]) -> list[str]:
+    rows = [_claim_row(claim, "<br>") for claim in claims]
+    return [*_table(CLAIM_HEADER, rows), ""] if rows else []
+
+
 def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
     lines = (header, ("---",) * len(header), *rows)
     return [f"| {' | '.join(cells)} |" for cells in lines]
-
-
-def _csv(frame: "pd.DataFrame") -> bytes:
-    text: str = frame.to_csv(index=False)
-    return text.encode()
-
-
-def _ranges(seeds: Sequence[int]) -> str:
-    """Format seeds, "0 to 49" if consecutive."""
-    if len(seeds) > 1 and list(seeds) == list(range(seeds[0], seeds[-1] + 1)):
-        return f"{seeds[0]} to {seeds[-1]}"
-    return ", ".join(map(str, seeds))

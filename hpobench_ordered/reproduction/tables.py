@@ -1,6 +1,7 @@
 """Tables of papers, computed and compared with the published numbers."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from hpobench_ordered.analysis.differences import (
     Estimate,
@@ -9,7 +10,7 @@ from hpobench_ordered.analysis.differences import (
     reduction_in_standard_error,
 )
 from hpobench_ordered.reproduction.comparison import Comparison
-from hpobench_ordered.reproduction.evidence import Evidence
+from hpobench_ordered.reproduction.evidence import Evidence, Measure
 from hpobench_ordered.reproduction.paper import Entry
 
 REDUCTION = "reduction in standard error (%)"
@@ -29,9 +30,8 @@ def downstream(
     entries = []
     for comparison in comparisons:
         name = comparison.benchmark
-        tested, reference = (
-            evidence.best_values(name, which)[:, :, trial - 1] for which in (method, baseline)
-        )
+        both = replace(comparison, methods=(method, baseline))
+        tested, reference = evidence.measured(both, Measure.VALUE).values[..., trial - 1]
         direction = evidence.benchmark(name).objective.direction
         measured = {
             REDUCTION: reduction_in_standard_error(tested, reference),

@@ -87,3 +87,16 @@ def frame_values(
                 f"column {parameter.name!r} is missing: {parameter.describe()}"
             )
     return coded
+
+
+def stored_values(frame: "DataFrame", parameters: Sequence[Parameter]) -> FloatArray:
+    """Code configurations of a store, in which choices are text: (n, d), NaN where inactive."""
+    coded = np.full((len(frame), len(parameters)), np.nan)
+    for j, parameter in enumerate(parameters):
+        if parameter.name in frame:
+            column = frame[parameter.name]
+            if parameter.choices:
+                codes = {str(choice): float(k) for k, choice in enumerate(parameter.choices)}
+                column = column.astype(str).map(codes)
+            coded[:, j] = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    return coded

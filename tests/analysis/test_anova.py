@@ -11,7 +11,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.anova import Leaves, forest_effects, importance, leaves_of
-from hpobench_ordered.errors import ExperimentError, MissingExtraError
+from hpobench_ordered.errors import MissingExtraError
 
 INF = np.inf
 MIXED = np.array([0, 1, 2, 2, 2])  # two numbers, and a categorical of three choices
@@ -228,25 +228,6 @@ def test_effects_are_fractions(seed, n, different):
     assert effects.total.max() <= 1 + slack
     assert effects.main.sum() <= 1 + slack
     assert effects.total.sum() >= 1 - slack or not effects.total.any()
-
-
-@pytest.mark.parametrize(
-    ("features", "losses", "groups", "message"),
-    [
-        (np.zeros((0, 2)), np.zeros(0), None, r"above 0, but got \(0, 2\) and \(0,\)"),
-        (np.zeros((3, 2)), np.zeros(2), None, r"got \(3, 2\) and \(2,\)"),
-        (np.full((3, 2), 1.5), np.zeros(3), None, "between 0 and 1"),
-        (np.full((3, 2), np.nan), np.zeros(3), None, "without NaN"),
-        (np.zeros((2, 2)), np.array([0.0, np.inf]), None, "losses must be finite"),
-        (np.zeros((3, 2)), np.zeros(3), np.array([0]), r"each of 2 columns.* got \[0\]"),
-        (np.zeros((3, 2)), np.zeros(3), np.array([0, 2]), r"without gaps, but got \[0, 2\]"),
-        (np.zeros((3, 2)), np.zeros(3), np.array([0, -1]), r"got \[0, -1\]"),
-        (np.full((3, 2), 0.5), np.zeros(3), np.array([0, 0]), "0 and 1 only"),
-    ],
-)
-def test_what_cannot_be_analysed_is_said(features, losses, groups, message):
-    with pytest.raises(ExperimentError, match=message):
-        importance(features, losses, rng=rng(), groups=groups)
 
 
 def test_without_scikit_learn_the_extra_is_named(monkeypatch):

@@ -15,9 +15,9 @@ def scores() -> Scores:
 def test_differences_are_paired_by_seed_and_leave_out_undefined_tasks():
     gap = difference(scores(), "c", "a", trial=2)
     values = scores().values
-    expected = (values[2] - values[0])[:, [1, 2, 4], 1]
+    expected = (values[2] - values[0])[:, [0, 1, 2, 4], 1]
     np.testing.assert_array_equal(gap.values, expected)
-    assert gap.tasks == 3
+    assert gap.tasks == 4
     assert gap.mean == pytest.approx(expected.mean())
     errors = 2 * expected.mean(axis=1).std(ddof=1) / 2
     assert gap.two_standard_errors == pytest.approx(errors)

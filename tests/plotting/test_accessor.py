@@ -36,6 +36,18 @@ def test_every_chart_of_results_is_made(result):
         assert specification(chart)["description"].endswith(".")
 
 
+@pytest.mark.slow
+def test_a_landscape_of_choices_that_are_numbers():
+    result = hbo.run(
+        benchmarks=["fcnet"],
+        methods=["random-search"],
+        seeds=[0],
+        protocol=hbo.LeaveOneOut(trials=4, tasks=1),
+    )
+    chart = result.plot.landscape(x="batch_size", y="n_units_1")
+    assert "batch_size and n_units_1" in specification(chart)["description"]
+
+
 def test_wrong_names_are_refused_with_the_nearest(result):
     plot = result.plot
     with pytest.raises(UnknownNameError, match="did you mean 'newsvendor@1'"):

@@ -19,7 +19,7 @@ from hpobench_ordered.registry import benchmark_spec, method_spec
 from hpobench_ordered.reproduction import Paper, checks, paper, reproduce
 from hpobench_ordered.reproduction.evidence import Evidence, Measure
 from hpobench_ordered.reproduction.figures import illustration, progress
-from hpobench_ordered.reproduction.paper import Claim, Comparison, Figure, Setting
+from hpobench_ordered.reproduction.paper import Claim, Comparison, Exhibit, Figure, Setting
 from hpobench_ordered.reproduction.papers.distbo import drawn_by_seed, pooled
 from hpobench_ordered.reproduction.similarities import (
     only_one_finds,
@@ -69,7 +69,7 @@ def test_errors_are_between_runs_and_not_between_seeds():
 def regrets_of_paper(order: tuple[str, ...]) -> dict[tuple[str, str], FloatArray | float]:
     """Of all methods of the paper, ten times larger from one kind to the next; joint is worse."""
     found: dict[tuple[str, str], FloatArray | float] = {}
-    for figure in paper("distbo").figures:
+    for figure in paper("distbo").exhibits:
         for item in figure.needs:
             for method in item.methods:
                 place = order.index(method.partition("-")[0])
@@ -80,9 +80,9 @@ def regrets_of_paper(order: tuple[str, ...]) -> dict[tuple[str, str], FloatArray
     return found
 
 
-def claims() -> Iterator[tuple[Figure, Claim]]:
+def claims() -> Iterator[tuple[Exhibit, Claim]]:
     """The claims that are about results."""
-    for figure in paper("distbo").figures:
+    for figure in paper("distbo").exhibits:
         yield from ((figure, one) for one in figure.claims if "most similar" not in one.sentence)
 
 
@@ -100,7 +100,7 @@ def test_claims_hold_where_they_are_true_and_only_there(order, holds):
 
 def test_methods_see_the_data_that_they_ask_for():
     chosen = paper("distbo")
-    for figure in chosen.figures:
+    for figure in chosen.exhibits:
         for item in figure.needs:
             protocol = chosen.setting_of(item.benchmark).protocol
             for name in item.methods:

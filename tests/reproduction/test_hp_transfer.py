@@ -39,7 +39,7 @@ def small(*figures: int) -> Paper:
 
 
 def test_every_figure_is_there():
-    assert [figure.number for figure in HP_TRANSFER.figures] == [*range(2, 9)]
+    assert [one.title for one in HP_TRANSFER.exhibits] == [f"Figure {n}" for n in range(2, 9)]
     everything = combined(HP_TRANSFER.exhibits)
     assert {item.benchmark for item in everything} == set(experiments(HP_TRANSFER.exhibits))
     assert len({item.benchmark for item in everything}) == 8
@@ -50,7 +50,7 @@ def test_every_figure_is_there():
             item.protocol.check(benchmark_spec(item.benchmark), spec)
     # Without transfer once, with transfer after 10, 20 and 40 trials.
     assert sum(len(item.methods) for item in everything) == 8 * (3 + 5 * 3)
-    for figure in HP_TRANSFER.figures:
+    for figure in HP_TRANSFER.exhibits:
         assert figure.caption.endswith(".") and figure.says.endswith(".")
 
 

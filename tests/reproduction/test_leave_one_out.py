@@ -26,7 +26,7 @@ NEEDS = (Comparison(BENCHMARK, METHODS),)
 )
 def test_every_figure_is_there(name, figures):
     chosen = paper(name)
-    assert [figure.number for figure in chosen.figures] == list(figures)
+    assert [one.title for one in chosen.exhibits] == [f"Figure {n}" for n in figures]
     for benchmark, methods in experiments(chosen.exhibits).items():
         setting, spec = chosen.setting_of(benchmark), benchmark_spec(benchmark)
         assert isinstance(setting.protocol, LeaveOneOut)
@@ -38,7 +38,7 @@ def small(*claims: Claim, seeds: int = 2) -> Paper:
     figure = Figure(
         1, "caption.", "says.", NEEDS, partial(progress, by_task=True, times=False), claims
     )
-    whole = replace(figure, number=2, draw=partial(progress, times=True), claims=())
+    whole = replace(figure, number=2, make=partial(progress, times=True), claims=())
     return Paper(
         name="small",
         citation="Someone (2020), Something",

@@ -15,8 +15,8 @@ OTHPO = paper("othpo")
 
 
 def test_every_figure_and_table_with_results_is_there():
-    assert [figure.number for figure in OTHPO.figures] == [1, *range(4, 20)]
-    assert [table.number for table in OTHPO.tables] == [4]
+    names = [*(f"figure-{number}" for number in (1, *range(4, 20))), "table-4"]
+    assert [exhibit.name for exhibit in OTHPO.exhibits] == names
     assert OTHPO.setting == Setting(Ordered(trials=25), seeds=tuple(range(50)))
     for exhibit in OTHPO.exhibits:
         assert exhibit.caption.endswith(".") and exhibit.says.endswith(".")

@@ -88,7 +88,7 @@ def _figure(
         caption=f"{captions[measure]}, mean over tasks and seeds ± two standard errors over seeds.",
         says=says,
         needs=needs,
-        draw=partial(progress, measures=(measure,)),
+        make=partial(progress, measures=(measure,)),
         claims=claims,
     )
 

@@ -113,7 +113,7 @@ def _posteriors(
         "Claims are on all tasks.",
         says=says,
         needs=(Comparison(FORRESTER),),
-        draw=partial(posteriors, methods=methods, task=0, fixed=fixed, own=own),
+        make=partial(posteriors, methods=methods, task=0, fixed=fixed, own=own),
         claims=(
             Claim(
                 "5",
@@ -144,7 +144,7 @@ FIGURES = (
         says="Nested dropout and adaptive heads each improve on ABLR with a network trained by "
         "SGD; both together are best.",
         needs=(Comparison(FORRESTER, COMPONENTS),),
-        draw=progress,
+        make=progress,
         claims=tuple(claim for trial in (*AFTERWARDS, TRIALS) for claim in _components(trial)),
     ),
     Figure(
@@ -153,7 +153,7 @@ FIGURES = (
         says="ABRAC adapts quickly: after five evaluations its regret is acceptable, while "
         f"MT-GP-BO and ABLR need more. {SAYS_WORSE}",
         needs=SYNTHETIC,
-        draw=progress,
+        make=progress,
         claims=(
             *_best_in_rank((*RIVALS, BOHAMIANN)),
             Claim(
@@ -183,7 +183,7 @@ FIGURES = (
         says="ABRAC outperforms all others; only ABLR SGD fixed reaches it after 45 trials. It is "
         "more than 100 times faster than ABLR and GPs.",
         needs=QUADRATICS,
-        draw=partial(progress, times=True),
+        make=partial(progress, times=True),
         claims=(
             *_best_in_rank((*RIVALS, "ablr-rks")),
             Claim(
@@ -203,7 +203,7 @@ FIGURES = (
         caption="Mean ranks over the four data sets ± two standard errors over seeds.",
         says="ABRAC outperforms all others, which hardly improve on random search.",
         needs=NETWORKS,
-        draw=partial(progress, measures=(Measure.RANK,)),
+        make=partial(progress, measures=(Measure.RANK,)),
         claims=_best_in_rank((RANDOM, "bo", ABLR, *FIXED)),
     ),
     Figure(
@@ -212,7 +212,7 @@ FIGURES = (
         says="ABRAC ranks best on every data set; its regret is lowest but on naval propulsion, "
         "where no method improves much on random search.",
         needs=NETWORKS,
-        draw=partial(progress, by_task=True),
+        make=partial(progress, by_task=True),
         claims=(
             Claim(
                 "5",
@@ -232,7 +232,7 @@ FIGURES = (
         caption=f"{MEANS}; regret is the distance of the AUC from the best one known.",
         says="ABRAC outperforms all others in rank; only ABLR reaches a comparable AUC.",
         needs=MACHINES,
-        draw=progress,
+        make=progress,
         claims=(
             *_best_in_rank(RIVALS),
             Claim(

@@ -153,7 +153,7 @@ def _compared(
         caption=f"{VALUES}{f'; {RANKS}' if ranks else ''}.",
         says=says,
         needs=needs,
-        draw=_drawn if ranks else _drawn_values,
+        make=_drawn if ranks else _drawn_values,
         claims=tuple(claims),
     )
 
@@ -173,7 +173,7 @@ def _similarities(
         caption=f"Left: {VALUES.lower()}. Right: {drawn.lower()}." if values else f"{drawn}.",
         says=says,
         needs=(comparison,),
-        draw=partial(
+        make=partial(
             similarity_curves,
             methods=GPS[:1] if values else GPS,
             trials=trials,
@@ -302,7 +302,7 @@ FIGURES = (
         caption="The objective of every task, with the data of seed 0.",
         says="An illustration of the toy example.",
         needs=(Comparison(TOY),),
-        draw=illustration,
+        make=illustration,
     ),
     _compared(
         7,

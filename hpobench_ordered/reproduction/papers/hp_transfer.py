@@ -92,7 +92,7 @@ def _speedups(number: int, old_budget: int) -> Figure:
         says="Transfer TPE and best-first need fewer trials than TPE on average, and fewest "
         "together.",
         needs=_needs(*methods, old_budgets=(old_budget,)),
-        draw=partial(speedups_by_benchmark, reference=REFERENCE, methods=methods),
+        make=partial(speedups_by_benchmark, reference=REFERENCE, methods=methods),
         claims=(
             _average("D", f"Transfer TPE is faster than TPE {before}", TRANSFER, _is_faster),
             _average("D", f"Best-first is faster than TPE {before}", BEST_FIRST, _is_faster),
@@ -115,7 +115,7 @@ def _failures(
         f"the mean over its tasks, and a line their mean.{caption}",
         says=says,
         needs=_needs(*(method for method in methods if method != REFERENCE)),
-        draw=partial(
+        make=partial(
             by_reference_budget, reference=REFERENCE, methods=methods, measure=FAILURE_RATE
         ),
         claims=claims,
@@ -130,7 +130,7 @@ def _control(number: int, method: str, *, says: str, claim: Claim) -> Figure:
         "is one panel.",
         says=says,
         needs=_without_transfer(REFERENCE, method),
-        draw=partial(by_reference_budget, reference=REFERENCE, methods=(method,), measure=SPEEDUP),
+        make=partial(by_reference_budget, reference=REFERENCE, methods=(method,), measure=SPEEDUP),
         claims=(claim,),
     )
 

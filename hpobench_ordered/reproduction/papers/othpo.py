@@ -129,7 +129,7 @@ def _landscapes(
         caption=caption,
         says=says,
         needs=tuple(Comparison(name) for name in dict.fromkeys(item.benchmark for item in slices)),
-        draw=partial(landscapes, slices=slices, common_scale=common_scale),
+        make=partial(landscapes, slices=slices, common_scale=common_scale),
         claims=claims,
     )
 
@@ -150,7 +150,7 @@ def _bars(
         "range, grey arrow: the error is.",
         says=says,
         needs=needs,
-        draw=partial(bars, trial=trial, tops=TOPS[trial], tasks=SHOWN),
+        make=partial(bars, trial=trial, tops=TOPS[trial], tasks=SHOWN),
         claims=claims,
     )
 
@@ -172,7 +172,7 @@ def _points(
         + ("." if "dre-ordered" in methods else ", dre-ordered apart."),
         says=says,
         needs=needs,
-        draw=partial(points, trials=trials, methods=methods, columns=4 if needs is YAHPO else 3),
+        make=partial(points, trials=trials, methods=methods, columns=4 if needs is YAHPO else 3),
         claims=claims,
     )
 
@@ -300,25 +300,17 @@ FIGURES = (
         "Every panel has its own colours.",
         says="The best configurations of the first and the last task lie apart.",
     ),
-    _landscapes(
-        9,
-        [_yahpo(name) for name in ("yahpo-svm-458", "yahpo-aknn-4538", "yahpo-aknn-41138")],
-        caption=f"SVM and AKNN at 5, 25, 50, 75 and 100 % of the data. {LANDSCAPE}.",
-        says="Further landscapes that move with the order of tasks.",
-    ),
-    _landscapes(
-        10,
-        [
-            _yahpo(name)
-            for name in (
-                "yahpo-ranger-4154",
-                "yahpo-ranger-40978",
-                "yahpo-glmnet-375",
-                "yahpo-glmnet-40981",
-            )
-        ],
-        caption=f"ranger and glmnet at 5, 25, 50, 75 and 100 % of the data. {LANDSCAPE}.",
-        says="Further landscapes that move with the order of tasks.",
+    *(
+        _landscapes(
+            number,
+            [_yahpo(name) for name in names],
+            caption=f"{kinds} at 5, 25, 50, 75 and 100 % of the data. {LANDSCAPE}.",
+            says="Further landscapes that move with the order of tasks.",
+        )
+        for number, kinds, names in (
+            (9, "SVM and AKNN", ("yahpo-svm-458", "yahpo-aknn-4538", "yahpo-aknn-41138")),
+            (10, "ranger and glmnet", (OTHERS[1], OTHERS[5], OTHERS[2], OTHERS[6])),
+        )
     ),
     _points(
         11,
@@ -360,7 +352,7 @@ FIGURES = (
         says="simple-ordered and simple-previous do very well at the beginning and are then "
         "overtaken by transfer-bo or cts.",
         needs=MAIN,
-        draw=partial(rank_curves, methods=("cts", "transfer-bo", *BEST_TWO)),
+        make=partial(rank_curves, methods=("cts", "transfer-bo", *BEST_TWO)),
         claims=(
             Claim(
                 "G.2",
@@ -396,7 +388,7 @@ FIGURES = (
         "figure 5; scores above 400 are not shown.",
         says="simple-ordered starts well and does not improve much with more trials.",
         needs=MAIN,
-        draw=partial(curves, tasks=SHOWN, top=400),
+        make=partial(curves, tasks=SHOWN, top=400),
     ),
     Figure(
         17,
@@ -405,7 +397,7 @@ FIGURES = (
         says="The first evaluations of simple-ordered and simple-previous are much more "
         "concentrated than the others'; after the first five they explore widely.",
         needs=(Comparison(SVM, ("cts", "transfer-bo", *BEST_TWO)),),
-        draw=partial(
+        make=partial(
             locations,
             item=Slice(SVM, *AXES["yahpo-svm"], tasks=(4, 19)),
             methods=("cts", "transfer-bo", *BEST_TWO),
@@ -465,7 +457,7 @@ TABLES = (
         says="simple-ordered improves the mean on all three benchmarks, and its standard error is "
         "smaller.",
         needs=DOWNSTREAM,
-        compute=DOWNSTREAM_ENTRIES,
+        make=DOWNSTREAM_ENTRIES,
         claims=(
             Claim(
                 "5.6",
