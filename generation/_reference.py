@@ -91,8 +91,10 @@ class Part:
     protocol: Protocol = field(default_factory=Ordered)
 
     def benchmarks(self) -> list[str]:
-        """The benchmarks that are ready, without fetching or installing anything."""
-        return [name for name in suite(self.suite) if benchmark_spec(name).option().is_ready]
+        """The benchmarks that are ready; without an order if the protocol makes no use of it."""
+        ready = [name for name in suite(self.suite) if benchmark_spec(name).option().is_ready]
+        unordered = isinstance(self.protocol, LeaveOneOut)
+        return [name for name in ready if not (unordered and name.endswith("-ordered"))]
 
     def cells(self) -> list[Cell]:
         """Its runs."""
