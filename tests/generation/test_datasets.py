@@ -133,7 +133,7 @@ class TestMade:
         assert rules[2] == [True, False, False]
 
     def test_another_problem_is_refused(self):
-        with pytest.raises(ValueError, match="1, 2 and 3"):
+        with pytest.raises(ValueError, match="must be 1, 2 or 3, but got 4"):
             _openml_data.monks(4)
 
 
