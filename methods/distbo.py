@@ -147,7 +147,7 @@ class OneModel(ModelBased):
         return self._acquisition(moments if unit is block else self._moments(unit))
 
     def _fitted(self, data: "Observations") -> "Posterior":
-        """Fit the model from the last fit, or from scratch if the result is poor."""
+        """Fit from the parameters of the last fit; anew if there is none or it fails or is poor."""
         last, self._model = self._model, None
         if last is not None:
             with suppress(ModelError):

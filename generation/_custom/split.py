@@ -54,11 +54,11 @@ class Split:
     def check_sizes(self, sizes: Sequence[int]) -> None:
         """Check that every training set is possible and holds all classes."""
         if not sizes or sizes[0] < 1:
-            raise ExperimentError(f"training-set sizes must be from 1 on, but got {list(sizes)}")
+            raise ExperimentError(f"needs training-set sizes of at least 1, but got {list(sizes)}")
         if sizes[-1] > len(self.pool):
             raise ExperimentError(
-                f"a training set of {sizes[-1]} rows needs more than the {len(self.pool)} of the "
-                f"pool; {len(self.validation)} others are held out to validate"
+                f"a training set of {sizes[-1]} rows is too large: {len(self.pool)} rows are for "
+                f"training, the other {len(self.validation)} for validation"
             )
         lacking = set(range(len(self.classes))) - set(self.pool_target[: sizes[0]].tolist())
         if lacking:

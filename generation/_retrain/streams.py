@@ -112,12 +112,12 @@ def _readings(
         except (ValueError, TypeError) as error:
             failure = error
     if not readings:
-        raise ArtifactError(f"{path}: column {column.name!r} holds no dates: {failure}")
+        raise ArtifactError(f"{path}: column {column.name!r} cannot be read as dates: {failure}")
     return readings
 
 
 def _every_rows(times: "pd.Series[Any]", rows: int) -> list[str]:
-    """Periods of `count` rows; rows of equal time belong to the period of the first."""
+    """Periods of `rows` rows; rows of equal time belong to the period of the first."""
     first = np.maximum.accumulate(np.where(times.ne(times.shift()), np.arange(len(times)), 0))
     numbers = np.unique(first // rows, return_inverse=True)[1]
     width = len(str(numbers[-1]))

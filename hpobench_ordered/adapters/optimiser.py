@@ -51,7 +51,7 @@ class Trial:
 
     Attributes:
         config: The configuration.
-        value: Its objective value in its own units; NaN if it failed, None until it is told.
+        value: Value in the objective's units; NaN if the evaluation failed, None until told.
     """
 
     config: Config

@@ -206,7 +206,7 @@ def check_samples(samples: FloatArray, methods: Sequence[str]) -> None:
     if not len(samples):
         raise ExperimentError("there are no samples to test: no task on which the value is defined")
     if not np.isfinite(samples).all():
-        raise ExperimentError("samples that are NaN or infinite cannot be tested: leave them out")
+        raise ExperimentError("NaN or infinite values cannot be tested: leave their rows out")
 
 
 def usual_test(methods: int, samples: int) -> PostHoc:

@@ -402,7 +402,7 @@ def seeded(name: str) -> tuple[Generated, int] | None:
 
 
 def runs_home() -> Path:
-    """Folder of the artifacts of seeds that are not packaged."""
+    """Folder of generated artifacts, for seeds that do not come with the package."""
     return local_folder() / SEEDS
 
 

@@ -103,7 +103,7 @@ def critical_differences(
 
 
 def _lines(ranking: CriticalDifference, reach: float) -> "pd.DataFrame":
-    """Where the line of every method goes: from the axis down to y, and out to an end."""
+    """Each method's line: down from the axis to `y`, then sideways to its name at `end`."""
     import pandas as pd
 
     count = len(ranking.methods)

@@ -27,7 +27,7 @@ def search_space(space: "SpaceLike") -> SearchSpace:
             bounds are integers; a list for choices; a single value for a constant.
 
     Raises:
-        EvaluationsError: The space has another type.
+        EvaluationsError: The space is of none of these types.
         InvalidSpaceError: The dict does not describe a search space, or the ConfigSpace space uses
             an unsupported feature.
     """

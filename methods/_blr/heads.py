@@ -146,7 +146,7 @@ class Head:
         """Posterior mean (m,) and standard deviation (m,) of the noise-free losses.
 
         Args:
-            Phi: Features phi*, shape (m, d).
+            Phi: Features phi* of the configurations to predict, shape (m, d).
         """
         scaled = Phi * self._scales
         if self._is_many:

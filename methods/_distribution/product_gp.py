@@ -124,13 +124,13 @@ def likelihood(data: Observations, theta: Hyperparameters, P: FloatArray) -> Lik
 
 
 class ProductGP:
-    """A process that is conditioned on evaluations.
+    """A multi-task Gaussian process with given hyperparameters, conditioned on evaluations.
 
     Args:
         data: The evaluations.
         theta: Hyperparameters.
         P: Covariance of the tasks, shape (T, T).
-        target: The task that is predicted.
+        target: Index of the task to predict.
 
     Raises:
         ModelError: K has no Cholesky factor.

@@ -279,7 +279,7 @@ class TestSplit:
         parts.check_sizes([smallest, len(parts.pool)])
         with pytest.raises(ExperimentError, match="lacks"):
             parts.check_sizes([smallest - 1])
-        with pytest.raises(ExperimentError, match=f"more than the {len(parts.pool)} of the pool"):
+        with pytest.raises(ExperimentError, match=f"{len(parts.pool)} rows are for training"):
             parts.check_sizes([smallest, len(parts.pool) + 1])
 
     @pytest.mark.parametrize(
@@ -569,9 +569,9 @@ class TestGeneration:
         ("changes", "error", "message"),
         [
             ({"sizes": []}, ExperimentError, "sizes"),
-            ({"sizes": [0, 60]}, ExperimentError, "from 1 on"),
+            ({"sizes": [0, 60]}, ExperimentError, "at least 1, but got"),
             ({"sizes": [1, 60]}, ExperimentError, "smallest size that holds all classes"),
-            ({"sizes": [60, 1000]}, ExperimentError, "more than the 134"),
+            ({"sizes": [60, 1000]}, ExperimentError, "134 rows are for training"),
             ({"configurations": 9}, ExperimentError, "at least 10"),
             ({"metric": "acuracy"}, UnknownNameError, "did you mean 'accuracy'"),
             ({"model": "sklearn.naive_bayes:GaussianNB"}, ExperimentError, "--space FILE"),

@@ -108,7 +108,7 @@ def test_a_period_may_be_a_number_of_rows(prices):
     [
         ({"every": "months"}, UnknownNameError, "did you mean 'month'"),
         ({"time": "dates"}, UnknownNameError, "did you mean 'date'"),
-        ({"time": "kind"}, ArtifactError, "holds no dates"),
+        ({"time": "kind"}, ArtifactError, "cannot be read as dates"),
         ({"every": "year"}, ExperimentError, r"all rows of .* are of one year"),
     ],
 )

@@ -188,5 +188,5 @@ def test_whether_day_or_month_comes_first_is_never_guessed(tmp_path):
         assert _own(tmp_path, [*clear], every="month").names == ("2024-02", "2024-04")
     for year_first in (["2024-01-02", "2024-03-04"], ["2024/01/02 10:00", "2024/03/04 11:00"]):
         assert _own(tmp_path, [*year_first], every="month").names == ("2024-01", "2024-03")
-    with pytest.raises(ArtifactError, match="holds no dates"):
+    with pytest.raises(ArtifactError, match="cannot be read as dates"):
         _own(tmp_path, unclear, every="month", time_format="%Y")
