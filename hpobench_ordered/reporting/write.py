@@ -157,7 +157,6 @@ def _files(
     parts = {title: [one.sentence for one in found] for title, found in leaders.items()}
     sections = list(_sections(content, runs, scored, board))
     scope = [MEASURED_ONLY] if content.measured_only else []
-    reasons = {item.label: item.left_out for item in scored if item.left_out}
     failures = () if content.overview is None else content.overview.failures
     files = _tables(scored, means, board, boards) if scored else {}
     if failures:
@@ -168,7 +167,7 @@ def _files(
         | {
             "unscored": unscored,
             "scope": scope,
-            "left_out": reasons,
+            "left_out": {item.label: item.left_out for item in scored if item.left_out},
             "leaders": {title: leaders_table(found) for title, found in leaders.items()},
             "board": boards[0] if boards else None,
             "columns": COLUMNS,

@@ -28,7 +28,6 @@ from hpobench_ordered.analysis.bootstrap import mean_intervals
 SIZES = (3, 4, 5, 10, 20, 50)
 CONFIDENCE = 0.95
 BATCH = 500  # simulations that share their resamples
-PRINTED = (100, 100, 100, 1, 1, 100)  # shares in percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,28 +71,46 @@ def mean_rank(tasks: int) -> Distribution:
 
 NORMAL = Distribution("normal", 0.0, 0.0, lambda rng, shape: rng.standard_normal(shape))
 UNIFORM = Distribution("uniform", 0.5, 0.0, lambda rng, shape: rng.random(shape))
-DISTRIBUTIONS = (NORMAL, UNIFORM, lognormal(0.25), gamma(4), gamma(2), lognormal(0.5), gamma(1))
-DISTRIBUTIONS += (lognormal(1.0), mean_rank(1), mean_rank(3), mean_rank(20))
+DISTRIBUTIONS = (
+    NORMAL,
+    UNIFORM,
+    lognormal(0.25),
+    gamma(4),
+    gamma(2),
+    lognormal(0.5),
+    gamma(1),
+    lognormal(1.0),
+    mean_rank(1),
+    mean_rank(3),
+    mean_rank(20),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Shares of intervals that contain the true mean; what else is printed."""
+
+    studentised: float
+    student: float
+    percentile: float
+    width: float
+    deviations: float
+    alike: float
 
 
 def measure(
     distribution: Distribution, count: int, *, simulations: int, rng: np.random.Generator
-) -> FloatArray:
-    """Simulate experiments of some number of samples each.
-
-    Returns the shares of intervals that contain the true mean, of `mean_intervals`, Student's and
-    the percentile bootstrap's; the relative width, that in standard deviations, and the share
-    without a width, shape (6,).
-    """
+) -> Coverage:
+    """Simulate experiments of some number of samples each."""
     batches = [min(BATCH, simulations - start) for start in range(0, simulations, BATCH)]
     rows = np.concatenate([_batch(distribution, count, size, rng) for size in batches], axis=1)
-    return np.nanmean(rows, axis=1)
+    return Coverage(*np.nanmean(rows, axis=1))
 
 
 def _batch(
     distribution: Distribution, count: int, size: int, rng: np.random.Generator
 ) -> FloatArray:
-    """What `measure` has the means of, shape (6, K)."""
+    """What `Coverage` has the means of, shape (6, K)."""
     samples = distribution.draw(rng, (count, size))
     measured = mean_intervals(samples, rng=rng)
     error = samples.std(axis=0, ddof=1) / np.sqrt(count)
@@ -126,12 +143,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rng = np.random.default_rng(options.seed)
     for distribution in DISTRIBUTIONS:
         for count in SIZES:
-            found = measure(distribution, count, simulations=options.simulations, rng=rng)
-            studentised, t, percentile, width, deviations, alike = found * PRINTED
+            measured = measure(distribution, count, simulations=options.simulations, rng=rng)
             print(
                 f"{distribution.name:14} {distribution.skewness:8.2f} {count:3} "
-                f"{studentised:12.1f} {t:8.1f} {percentile:11.1f} {width:6.2f} {deviations:4.2f} "
-                f"{alike:6.1f}"
+                f"{100 * measured.studentised:12.1f} {100 * measured.student:8.1f} "
+                f"{100 * measured.percentile:11.1f} {measured.width:6.2f} "
+                f"{measured.deviations:4.2f} {100 * measured.alike:6.1f}"
             )
 
 
