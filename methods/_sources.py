@@ -161,20 +161,3 @@ def ordered_pairs(y: FloatArray) -> tuple[IntArray, IntArray]:
     """Pairs (j, k) of losses (n,) with y_j < y_k; equal losses are not ranked."""
     lower, higher = np.nonzero(y[:, None] < y)
     return lower, higher
-
-
-def in_units_of(mean: FloatArray, covariance: FloatArray, y: FloatArray) -> FloatArray:
-    """Shift and scale standardised losses (n,) to their expected mean and variance.
-
-    The meaning of a standardised loss depends on which configurations were evaluated.
-
-    Args:
-        mean: Predicted mean of each loss, shape (n,).
-        covariance: Covariance of these predictions, including noise, shape (n, n).
-        y: The losses, of mean 0 and variance 1, shape (n,).
-    """
-    if not len(y):
-        return y
-    variance = mean.var() + covariance.trace() / len(y) - covariance.mean()
-    units: FloatArray = mean.mean() + np.sqrt(max(variance, 0.0)) * y
-    return units

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.methods._sources import FromSources, Predict, in_units_of
+from hpobench_ordered.methods._sources import FromSources, Predict
 from hpobench_ordered.methods.base import MethodSpec
 
 if TYPE_CHECKING:
@@ -152,6 +152,23 @@ class HyperBO(FromSources):
     def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         mean, sd = self._process.predict(X)
         return mean + self.prior.mean(X), sd
+
+
+def in_units_of(mean: FloatArray, covariance: FloatArray, y: FloatArray) -> FloatArray:
+    """Shift and scale standardised losses (n,) to their expected mean and variance.
+
+    The meaning of a standardised loss depends on which configurations were evaluated.
+
+    Args:
+        mean: Predicted mean of each loss, shape (n,).
+        covariance: Covariance of these predictions, including noise, shape (n, n).
+        y: The losses, of mean 0 and variance 1, shape (n,).
+    """
+    if not len(y):
+        return y
+    variance = mean.var() + covariance.trace() / len(y) - covariance.mean()
+    units: FloatArray = mean.mean() + np.sqrt(max(variance, 0.0)) * y
+    return units
 
 
 SPECS = (

@@ -8,9 +8,9 @@ from bowls import bowl, played, source
 from by_hand import SQUARE, make
 from histories import minimised
 
-from hpobench_ordered.methods._sources import EACH, FromSources, in_units_of, ordered_pairs
+from hpobench_ordered.methods._sources import EACH, FromSources, ordered_pairs
 from hpobench_ordered.methods.bo import BayesianOptimisation
-from hpobench_ordered.methods.hyperbo import HyperBO
+from hpobench_ordered.methods.hyperbo import HyperBO, in_units_of
 from hpobench_ordered.methods.rgpe import RGPE
 from hpobench_ordered.methods.stacked_gp import StackedGP
 from hpobench_ordered.methods.tst import TAFR, TSTR
