@@ -1,4 +1,4 @@
-"""How near the posterior means of ABRAC's heads are to Forrester functions, after few evaluations.
+"""Error of the posterior means of ABRAC's heads on Forrester functions, after few evaluations.
 
 Each task of `forrester` in turn is the target. A network is trained on 20 evaluations of each of
 the others, with and without nested dropout, and heads of every kind are fitted to the first 5 and

@@ -1,4 +1,4 @@
-"""Whether advice holds: what the first half of a stream says, against its second half.
+"""Test of `hbo.advise`: advice from the first half of a stream, against results on the second half.
 
 Of each task in the first half of a benchmark's tasks some recorded evaluations are drawn, as if
 they were all that is known of them, and `hbo.advise` recommends a method. All methods then run on

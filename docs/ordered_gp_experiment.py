@@ -1,4 +1,4 @@
-"""What each part of `ordered-gp` is for: variants without it, or with another in its place.
+"""Ablation of `ordered-gp`: variants with one part left out or replaced.
 
 All variants run in the ordered protocol and are ranked among each other, on each task and seed. The
 parts were chosen on every second benchmark of a suite in alphabetical order; ranks are given for
@@ -10,7 +10,7 @@ Runs are in OUTPUT, and are continued. A seed of all variants takes about twenty
 core, with `--tasks 10` seven; of one seed there are no intervals.
 """
 
-# ruff: noqa: D102  (what overrides a method says in its class what for)
+# ruff: noqa: D102  (overriding methods are explained by the docstring of their class)
 
 import argparse
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What earlier studies gain: a model that is really trained, and tuned again every month.
+"""Gain from earlier studies: a model that is trained, and tuned again every month.
 
 Gradient boosting is trained on the electricity stream, month by month. Six months are tuned with
 Optuna's TPE, 25 trials each, and the studies kept; the month after them is tuned with 15 trials, by

@@ -1,4 +1,4 @@
-"""Pages of the registered benchmarks: what registry, artifacts and cards say of them."""
+"""Pages of the registered benchmarks, made from the registry, the artifacts and their cards."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -108,7 +108,7 @@ def overview() -> str:
 
 
 def _names(spec: BenchmarkSpec) -> str:
-    """Names of surrogates, repetitions of a table counted."""
+    """Names of surrogates; repetitions of a table are only counted."""
     names = [option.name for option in spec.surrogates]
     shown = [code(name) for name in names if not name.startswith("repeat-")]
     repeats = len(names) - len(shown)
@@ -149,7 +149,7 @@ def _aim(definition: Definition) -> str:
 
 
 def _needs(option: SurrogateOption, name: str) -> str:
-    """What a fresh installation has to do first, whatever is here; "" if nothing."""
+    """The command that a fresh installation needs first; "" if none."""
     if option.extra is not None:
         return code(f"pip install '.[{option.extra.name}]'")
     if option.generated is not None:

@@ -8,9 +8,9 @@ PROGRAM = "hpobench-ordered"
 WIDTH = 80
 INTRODUCTION = """# Command line
 
-Results go to standard output, progress and messages to standard error. Exit codes: 0 all is well,
-1 something failed, 2 the command was misused, 130 interrupted. A command that was stopped is taken
-up again by the same command.
+Results go to standard output, progress and messages to standard error. Exit codes: 0 success,
+1 something failed, 2 the command was misused, 130 interrupted. A command that was stopped continues
+when it is given again.
 """
 
 
@@ -27,7 +27,7 @@ def text() -> str:
 def _sections(command: click.Command, context: click.Context) -> list[str]:
     """The section of a command, and those of its commands."""
     level = "#" * (1 + len(context.command_path.split()))
-    # A default may be the machine's: the number of its processors is described, not counted.
+    # Defaults that depend on the machine, as its number of processors, are described in words.
     sections = [f"{level} {context.command_path}\n\n```text\n{command.get_help(context)}\n```\n"]
     if isinstance(command, click.Group):
         for name in command.list_commands(context):

@@ -1,4 +1,4 @@
-"""The landscape of a benchmark: what its hyperparameters do, on the first, middle and last task.
+"""The landscape of a benchmark: its objective by hyperparameters, on the first, middle and last task.
 
 Notation:
     n       number of random configurations
@@ -38,7 +38,7 @@ CROSSES = 10
 
 @dataclass(frozen=True)
 class Landscape:
-    """Random configurations of a benchmark, always the same.
+    """A fixed random sample of a benchmark's configurations, with their losses.
 
     Attributes:
         benchmark: The benchmark.
@@ -87,7 +87,7 @@ class Landscape:
         return plane(task, others, names)
 
     def svg(self, names: Sequence[str]) -> str:
-        """Draw it by one or two hyperparameters; the same benchmark gives the same text."""
+        """Draw the landscape over one or two hyperparameters; deterministic."""
         if len(names) == 1:
             return svg_of(self._profiles())
         return svg_of(plotting.landscape([[self._map(n, names) for n in range(len(self.tasks))]]))

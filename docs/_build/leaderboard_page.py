@@ -24,7 +24,7 @@ FOLDER = "leaderboard"
 
 
 def filled(text: str) -> str:
-    """Put the tables of all suites in their place, and the methods without results."""
+    """Replace the markers by the tables of all suites and by the methods without results."""
     return text.replace(MARKER, "\n\n".join(_sections())).replace(MISSING, _missing())
 
 
@@ -39,13 +39,13 @@ def _results() -> Mapping[str, hbo.Results]:
     """The reference results by suite, that of the fewest benchmarks first."""
     found = {}
     for name in sorted(suites(), key=lambda one: len(suites()[one])):
-        with suppress(ExperimentError):  # there are none of this suite
+        with suppress(ExperimentError):  # this suite has no reference results
             found[name] = hbo.reference(name)
     return found
 
 
 def _missing() -> str:
-    """Methods without reference results, by what keeps them from it."""
+    """Methods without reference results, by the reason."""
     there = {name for one in _results().values() for name in one.overview().runs["method"]}
     specs = [method_spec(name) for name in hbo.list_methods() if name not in there]
     data = [spec.name for spec in specs if spec.uses_data]
@@ -68,7 +68,7 @@ def _sections() -> Iterator[str]:
 
 
 def _said(name: str, protocol: str, items: list[BenchmarkScores]) -> str:
-    """What a table is of."""
+    """The sentence above a table: protocol, benchmarks and seeds."""
     together = Together.of(items)
     there, every = {item.benchmark.partition("@")[0] for item in items}, suites()[name]
     said = f"{protocol_label(protocol).capitalize()}; mean over {together.scope}, "

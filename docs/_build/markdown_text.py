@@ -29,6 +29,6 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> str:
-    """Names and what belongs to them, side by side; what is empty is left out."""
+    """A definition list; names without a value are left out."""
     listed = "\n\n".join(f"{name}\n:   {value}" for name, value in pairs if value)
     return f'<div class="facts" markdown>\n\n{listed}\n\n</div>'

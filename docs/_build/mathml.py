@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers set themselves: nothing is loaded when a page is read."""
+"""Formulas as MathML, which browsers render without a script."""
 
 import html
 import re

@@ -1,4 +1,4 @@
-"""Pages of the registered methods: the hand-written text and the facts that go with it."""
+"""Pages of the registered methods: hand-written text and generated facts."""
 
 import ast
 import inspect
@@ -63,7 +63,7 @@ def filled(text: str, spec: MethodSpec) -> str:
 
 
 def described(spec: MethodSpec) -> str:
-    """What the registry and the module say of a method."""
+    """The facts about a method, from the registry and its module."""
     listed = facts(
         [
             ("Name", code(spec.name)),

@@ -1,4 +1,4 @@
-"""What a module exports and a page does not describe by hand."""
+"""References to the exports of a module that a page does not describe by hand."""
 
 import re
 from importlib import import_module
@@ -8,7 +8,7 @@ DESCRIBED = re.compile(r"^::: ([\w.]+)$", re.MULTILINE)
 
 
 def filled(text: str) -> str:
-    """Put in the place of every marker what its module exports and the page does not describe."""
+    """Replace every marker by references to the exports that the page does not describe."""
     described = set(DESCRIBED.findall(text))
     return MARKER.sub(lambda match: "\n\n".join(_missing(match[1], described)), text)
 
