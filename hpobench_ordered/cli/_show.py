@@ -64,6 +64,13 @@ def print_table(headers: Iterable[str], rows: Iterable[Iterable[str]], *, title:
     console().print(table)
 
 
+def fits(headers: Iterable[str], rows: Iterable[Iterable[str]]) -> bool:
+    """Whether `print_table` needs no line breaks inside the rows."""
+    titles = [max(header.split(), key=len) for header in headers]
+    widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
+    return sum(widths) + 2 * (len(widths) - 1) <= console().width
+
+
 def print_text(text: str) -> None:
     """Print sentences wrapped to the width of the terminal, without breaking names."""
     width = shutil.get_terminal_size((PIPE_WIDTH, 24)).columns

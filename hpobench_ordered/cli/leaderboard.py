@@ -12,7 +12,7 @@ from hpobench_ordered.analysis.scoring import BenchmarkScores
 from hpobench_ordered.analysis.verdict import surrogate_agreement, verdicts
 from hpobench_ordered.cli._against import chosen_results, results_arguments
 from hpobench_ordered.cli._options import json_option, measured_only_option
-from hpobench_ordered.cli._show import print_json, print_table, print_text, say
+from hpobench_ordered.cli._show import fits, print_json, print_table, print_text, say
 from hpobench_ordered.reporting.tables import leaderboard_tables
 
 if TYPE_CHECKING:
@@ -144,7 +144,10 @@ def _places(table: "pd.DataFrame", own: Collection[str]) -> Iterator[str]:
 
 def _print(table: "pd.DataFrame", *, most: int | None = None, own: Collection[str] = ()) -> None:
     """Print a leaderboard, a table for each benchmark; of at most so many methods, and these."""
-    for shown in leaderboard_tables(table):
+    tables = list(leaderboard_tables(table))
+    if not all(fits(shown.header, shown.rows) for shown in tables):
+        tables = list(leaderboard_tables(table, narrow=True))
+    for shown in tables:
         rows = [row for n, row in enumerate(shown.rows) if n < (most or n + 1) or row[0] in own]
         left_out = len(shown.rows) - len(rows)
         print_table(shown.header, rows, title=shown.caption)

@@ -61,31 +61,38 @@ def _some(names: Sequence[str], methods: int) -> str:
     return f"all {methods - 1} others" if len(names) == methods - 1 > 1 else listed(names)
 
 
-def leaderboard_tables(board: "pd.DataFrame") -> Iterator[Table]:
-    """A table of each protocol's overall rows, and one of each benchmark."""
+def leaderboard_tables(board: "pd.DataFrame", *, narrow: bool = False) -> Iterator[Table]:
+    """A table of each protocol's overall rows, and one of each benchmark.
+
+    Narrow ones are without intervals and counts of wins.
+    """
     for labels, rows in board.groupby(["protocol", "benchmark", "surrogate"], sort=False):
         protocol, benchmark, surrogate = map(str, labels)
         counts = int(rows["benchmarks"].max()), int(rows["families"].max())
         seeds = int(rows["seeds"].max())
-        intervals = "; in brackets 95 % intervals over seeds" if seeds >= FEWEST else ""
+        note = "; in brackets 95 % intervals over seeds" if seeds >= FEWEST else ""
+        contests = () if narrow else ("won/tied/lost",)
+        if narrow:
+            note = "; a wider terminal shows intervals and wins"
         what = f"{benchmark} ({surrogate})" if surrogate else f"All {scope(*counts)}"
         yield Table(
             f"{what}, {protocol_label(protocol)}, after trial {rows['trial'].iloc[0]}, "
-            f"{counted(seeds, 'seed')}{intervals}.",
-            ("method", *DECIMALS, "won/tied/lost", "failed", "ms per suggestion"),
-            [leaderboard_row(row) for row in rows.to_dict("records")],
+            f"{counted(seeds, 'seed')}{note}.",
+            ("method", *DECIMALS, *contests, "failed", "ms per suggestion"),
+            [leaderboard_row(row, narrow=narrow) for row in rows.to_dict("records")],
         )
 
 
-def leaderboard_row(row: Mapping[Any, Any]) -> list[str]:
+def leaderboard_row(row: Mapping[Any, Any], *, narrow: bool = False) -> list[str]:
     """A row of the leaderboard as texts."""
     cells = []
     for measure, decimals in DECIMALS.items():
         mean, *ends = (number(row[measure + end], decimals) for end in ("", "_low", "_high"))
-        cells.append(mean if NOTHING in ends else f"{mean} ({' to '.join(ends)})")
-    contests = [row[name] for name in CONTESTS]
-    known = all(isinstance(count, int) for count in contests)
-    cells += ["/".join(map(str, contests)) if known else NOTHING]
+        cells.append(mean if narrow or NOTHING in ends else f"{mean} ({' to '.join(ends)})")
+    if not narrow:
+        contests = [row[name] for name in CONTESTS]
+        known = all(isinstance(count, int) for count in contests)
+        cells += ["/".join(map(str, contests)) if known else NOTHING]
     milliseconds = number(1000 * row["seconds"], 2)
     return [row["method"], *cells, f"{row['failed']} of {row['runs']}", milliseconds]
 

@@ -1,6 +1,7 @@
 """The commands on benchmarks, runs and files."""
 
 import json
+import re
 import shutil
 import subprocess
 from functools import partial
@@ -397,6 +398,12 @@ def test_sentences_are_as_wide_as_the_terminal(cli, width):
     shown = cli("leaderboard", "--reference", "--suite", "adjustments", COLUMNS=str(width)).stdout
     assert max(map(len, shown.splitlines())) <= width
     assert "best-first" in shown
+
+
+def test_a_narrow_terminal_has_a_line_for_each_method(cli):
+    shown = cli("leaderboard", "--reference", "--suite", "retrain", COLUMNS="80").stdout
+    board = shown.partition("\nmethod")[2].partition("\n\n")[0].splitlines()[1:]
+    assert all(re.match(r"[a-z-]+ +\d+\.\d\d ", line) for line in board) and len(board) > 30
 
 
 def test_results_elsewhere(cli, tmp_path):
