@@ -181,6 +181,8 @@ def test_all_that_is_wrong_is_told_at_once(read):
     assert "'rate' must be a number in [0.0001, 0.5] (log scale): row 3 (7.0)" in str(error.value)
     (depth,) = [line for line in str(error.value).splitlines() if "'depth'" in line]
     assert "row 3" in depth and "row 15" in depth
+    with pytest.raises(EvaluationsError, match="'depth' must be an integer"):
+        read(renamed(rate="depth", depth="rate")(table()))
 
 
 @given(

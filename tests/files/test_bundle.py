@@ -86,15 +86,12 @@ def test_a_path_is_never_taken_for_a_packaged_benchmark(folder, monkeypatch, pat
         benchmark_spec(f"{spec.name}@2")
 
 
-def test_a_slash_makes_a_path_on_every_system(folder, monkeypatch):
+def test_slashes_make_paths_and_names_may_end_like_versions(folder, monkeypatch):
     monkeypatch.chdir(folder.parent)
-    monkeypatch.setattr(os, "sep", "\\")
-    assert benchmark_spec("./newsvendor").artifact is not None
-
-
-def test_a_folder_whose_name_ends_like_a_version(folder):
-    other = folder.rename(folder.with_name("mine@3"))
-    spec = benchmark_spec(other)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "sep", "\\")
+        assert benchmark_spec("./newsvendor").artifact is not None
+    spec = benchmark_spec(folder.rename(folder.with_name("mine@3")))
     assert spec.id.endswith("/mine@3@1")
     assert benchmark_spec(spec.id).id == spec.id
 
@@ -104,17 +101,19 @@ def test_content_tells_artifacts_of_one_name_apart(folder):
     assert ours.content == PACKAGED.digest != theirs.content
     family = benchmark_spec("yahpo-rpart-1220")
     assert (family.artifact, family.content) == (None, "")
+    assert hbo.load(folder).recorded is hbo.load("newsvendor").recorded is None
+    with pytest.raises(ArtifactError, match=EVALUATIONS_FILE):
+        read_evaluations(PACKAGED)
 
 
 TABLE = ("surrogates", "table")
-LOST = object()
 
 
 @pytest.mark.parametrize(
     ("place", "value"),
     [
         ((*TABLE, "best_values"), [0.0] * 8),
-        ((*TABLE, "best_values"), LOST),
+        ((*TABLE, "best_values"), "LOST"),
         ((*TABLE, "best_values"), "ninevalue"),
         ((*TABLE, "type"), "CRYSTAL"),
         ((*TABLE, "file"), None),
@@ -122,7 +121,7 @@ LOST = object()
         (("surrogates",), {}),
         (("version",), "one"),
         (("space",), []),
-        (("space", "hyperparameters", 2), LOST),
+        (("space", "hyperparameters", 2), "LOST"),
         (("tasks", 0), "first"),
         (("objective", "direction"), "up"),
     ],
@@ -131,7 +130,7 @@ def test_malformed_content_is_refused(folder, place, value):
     def change(content):
         for key in place[:-1]:
             content = content[key]
-        if value is LOST:
+        if value == "LOST":
             del content[place[-1]]
         else:
             content[place[-1]] = value
@@ -148,37 +147,26 @@ def test_what_is_no_description_is_refused(folder, text):
         hbo.load(folder)
 
 
-def test_a_packaged_artifact_of_another_version():
-    spec = bundled_spec("newsvendor", version=2, summary="", surrogates={"table": ""})
-    with pytest.raises(ArtifactError, match="newsvendor@1 instead of newsvendor@2"):
-        spec.load()
-
-
-def test_a_packaged_artifact_of_another_name(folder, monkeypatch):
-    monkeypatch.setattr(Artifact, "packaged", lambda _: Artifact(folder))
-    spec = bundled_spec("paperboy", version=1, summary="", surrogates={"table": ""})
-    with pytest.raises(ArtifactError, match="newsvendor@1 instead of paperboy@1"):
-        spec.load()
-
-
-def test_an_artifact_replaced_by_another_version_is_noticed(folder):
-    spec = folder_spec(folder)
+def test_an_artifact_of_another_version_or_name_is_noticed(folder, monkeypatch):
+    spec, made = folder_spec(folder), generated(folder)
     edit(folder, lambda content: content.update(version=2))
-    with pytest.raises(ArtifactError, match="newsvendor@2 instead of newsvendor@1"):
-        spec.load()
+    for changed in (spec, made):
+        with pytest.raises(ArtifactError, match="newsvendor@2 instead of newsvendor@1"):
+            changed.load()
+    monkeypatch.setattr(Artifact, "packaged", lambda _: PACKAGED)
+    for name, version in (("newsvendor", 2), ("paperboy", 1)):
+        spec = bundled_spec(name, version=version, summary="", surrogates={"table": ""})
+        with pytest.raises(ArtifactError, match=f"newsvendor@1 instead of {name}@{version}"):
+            spec.load()
 
 
 @pytest.mark.parametrize("name", BUNDLED)
 def test_specs_say_what_their_artifacts_say(name):
     spec = benchmark_spec(name)
-    assert spec.artifact is not None
     content = spec.artifact.read_json(BENCHMARK)
     assert spec.summary == content["summary"]
     for option, listed in content["surrogates"].items():
         assert spec.option(option).summary == listed["summary"]
-
-
-# -- raw evaluations -------------------------------------------------------------------------------
 
 
 def raw_evaluations(n: int = 5) -> list[RawEvaluations]:
@@ -219,9 +207,10 @@ def test_raw_evaluations_are_read_as_they_were_written(recorded):
 
 def test_recorded_evaluations_are_history(recorded):
     benchmark = hbo.load(recorded)
-    assert benchmark.recorded is not None
     history = benchmark.recorded()
     assert benchmark.recorded() is history  # read once
+    again = pickle.loads(pickle.dumps(benchmark)).recorded()
+    assert [e.values.tolist() for e in again] == [e.values.tolist() for e in history]
     for task, raw, evaluations in zip(benchmark.tasks, raw_evaluations(), history, strict=True):
         assert (evaluations.task, evaluations.context) == (task.name, task.context)
         np.testing.assert_array_equal(evaluations.values, raw.values)
@@ -231,28 +220,10 @@ def test_recorded_evaluations_are_history(recorded):
     assert len(benchmark.evaluations(2, rng=rng, n=3)) == 3
 
 
-def test_recorded_evaluations_survive_pickling(recorded):
-    benchmark: hbo.Benchmark = pickle.loads(pickle.dumps(hbo.load(recorded)))
-    assert benchmark.recorded is not None
-    np.testing.assert_array_equal(benchmark.recorded()[3].values, raw_evaluations()[3].values)
-
-
-def test_nothing_is_recorded_where_there_are_no_raw_evaluations(folder):
-    assert hbo.load(folder).recorded is None
-    assert hbo.load("newsvendor").recorded is None
-    with pytest.raises(ArtifactError, match=EVALUATIONS_FILE):
-        read_evaluations(PACKAGED)
-
-
 def test_raw_evaluations_of_other_tasks_are_refused(tmp_path):
+    definition, card = read_definition(PACKAGED), read_card(PACKAGED)
     with pytest.raises(ValueError, match="of 9 tasks, but got 2"):
-        write_bundle(
-            tmp_path / "x",
-            read_definition(PACKAGED),
-            [],
-            read_card(PACKAGED),
-            evaluations=raw_evaluations()[:2],
-        )
+        write_bundle(tmp_path / "x", definition, [], card, evaluations=raw_evaluations()[:2])
     assert not list(tmp_path.iterdir())
 
 
@@ -283,24 +254,14 @@ def test_damaged_raw_evaluations_are_refused(recorded, change):
         writer.write_arrays(EVALUATIONS, present)
     rewrite(recorded, EVALUATIONS, (recorded.with_name("arrays") / EVALUATIONS).read_bytes())
     recordings = hbo.load(recorded).recorded
-    assert recordings is not None
     with pytest.raises(ArtifactError, match=EVALUATIONS_FILE):
         recordings()
 
 
-# -- generated artifacts ---------------------------------------------------------------------------
-
-
 def generated(folder: Path) -> BenchmarkSpec:
     planned = replace(read_definition(PACKAGED), summary="planned")
-    return generated_spec(
-        "newsvendor",
-        folder,
-        version=1,
-        summary="",
-        planned=lambda: planned,
-        surrogates={"table": ""},
-    )
+    settings = {"version": 1, "summary": "", "surrogates": {"table": ""}}
+    return generated_spec("newsvendor", folder, planned=lambda: planned, **settings)
 
 
 def test_a_benchmark_to_be_generated_says_so(tmp_path):
@@ -319,9 +280,3 @@ def test_a_generated_benchmark_is_loaded_by_name(recorded):
     benchmark = spec.load()
     assert benchmark.recorded is not None and len(benchmark.recorded()) == 9
     assert benchmark.id == "newsvendor@1"
-
-
-def test_a_generated_artifact_of_another_version_is_refused(recorded):
-    edit(recorded, lambda content: content.update(version=2))
-    with pytest.raises(ArtifactError, match="newsvendor@2 instead of newsvendor@1"):
-        generated(recorded).load()
