@@ -21,6 +21,7 @@ from tuning_support import METHODS, made, options_of, setting, tune
 import hpobench_ordered as hbo
 from hpobench_ordered.adapters import OptunaSampler
 from hpobench_ordered.adapters._optuna_space import suggest_config
+from hpobench_ordered.adapters.optimiser import METHOD
 from hpobench_ordered.errors import (
     EvaluationsError,
     ExperimentError,
@@ -74,6 +75,17 @@ def test_a_study_has_the_suggestions_of_the_optimiser(method, direction):
     tuner, _ = made(method, direction=direction, seed=5)
     assert configs(study) == without_constants(tune(tuner, task), task)
     assert study.best_value == tuner.best.value
+
+
+def test_without_a_name_the_method_is_the_one_for_histories():
+    tuner, task = made(METHOD)
+    history = setting()[1]
+    settings = {"space": task.space, "history": history, "context": task.context, "budget": 12}
+    asked = tune(hbo.optimiser(direction="minimize", **settings), task, trials=3)
+    assert asked == tune(tuner, task, trials=3)
+    study = optuna.create_study(sampler=OptunaSampler(**settings))
+    study.optimize(objective(task), n_trials=3)
+    assert configs(study) == without_constants(asked, task)
 
 
 def test_several_in_flight_are_those_of_the_optimiser():
