@@ -488,11 +488,14 @@ def test_a_space_may_be_a_dict():
 @pytest.mark.parametrize(
     "lr",
     [(1,), ("a", "b"), (2, 1), (-1, 1, "log"), [], None, {"low": 1}, [[1], [2]], (True, False)]
-    + [(0, math.inf), (1, 2, "lg")],
+    + [(0, math.inf)],
 )
 def test_a_dict_that_describes_no_space_is_refused(lr):
-    with pytest.raises(InvalidSpaceError, match="'?lr'?.*'log'" if "lg" in (lr or ()) else "lr"):
-        hbo.optimiser("bo", space={"lr": lr}, direction="minimize")
-    for described, said in (({3: (1, 2)}, "3"), ({}, "at least one tunable")):
+    others = [
+        ({3: (1, 2)}, "3"),
+        ({}, "at least one tunable"),
+        ({"lr": (1, 2, "lg")}, "'lr'.*'log'"),
+    ]
+    for described, said in (({"lr": lr}, "lr"), *others):
         with pytest.raises(InvalidSpaceError, match=said):
             hbo.optimiser("bo", space=described, direction="minimize")

@@ -17,6 +17,7 @@ from hpobench_ordered.generation._openml.client import Connection, connected
 
 CONTENT = b"published " * 20_000
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
+NOWHERE = "http://127.0.0.1:9/file"
 
 
 requested: list[str] = []
@@ -36,7 +37,11 @@ class Handler(BaseHTTPRequestHandler):
         elif kind in ("good", "cut-once", "busy"):
             self.answer(CONTENT)
         elif kind == "endless":
-            self.endless()
+            self.send_response(200)
+            self.end_headers()
+            with contextlib.suppress(ConnectionError):
+                for _ in range(10_000):
+                    self.wfile.write(bytes(2**16))
         elif kind == "to-http":
             self.redirect("http://192.0.2.1/file")
         elif kind in ("to-good", "in-a-circle"):
@@ -56,13 +61,6 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(302)
         self.send_header("Location", where)
         self.end_headers()
-
-    def endless(self) -> None:
-        self.send_response(200)
-        self.end_headers()
-        with contextlib.suppress(ConnectionError):
-            for _ in range(10_000):
-                self.wfile.write(bytes(2**16))
 
     def log_message(self, format: str, *args: object) -> None:
         pass
@@ -154,46 +152,42 @@ def test_offline(server, cache, monkeypatch):
     with pytest.raises(DownloadError, match=r"OFFLINE is set.*fetch NAME --from"):
         RemoteFile("file", f"{server}/good", DIGEST).download()
     assert (in_cache(cache), requested) == ([], [])
-    monkeypatch.setenv(OFFLINE_VARIABLE, "0")
-    RemoteFile("file", f"{server}/good", DIGEST).download()
-
-
-def test_openml_is_not_asked_offline(monkeypatch):
-    monkeypatch.setenv(OFFLINE_VARIABLE, "1")
-    connection = connected(Connection("http://127.0.0.1:9"))
+    connection = connected(Connection("http://127.0.0.1:9"))  # to OpenML
     with pytest.raises(DownloadError, match="OFFLINE is set"), connection:
         pytest.fail("there is no connection")
-
-
-def test_a_large_copy_is_refused_before_it_is_unpacked(tmp_path):
-    (tmp_path / "copy.gz").write_bytes(gzip.compress(bytes(10**7)))
-    with pytest.raises(DownloadError, match="more than the 1000 bytes allowed"):
-        RemoteFile("file", "https://127.0.0.1:9/file", DIGEST, max_size=1000).store(
-            tmp_path / "copy.gz"
-        )
+    monkeypatch.setenv(OFFLINE_VARIABLE, "0")
+    RemoteFile("file", f"{server}/good", DIGEST).download()
 
 
 @pytest.mark.parametrize("compressed", [False, True])
 def test_local_copy(tmp_path, compressed):
     copy = tmp_path / ("copy.gz" if compressed else "copy")
     copy.write_bytes(gzip.compress(CONTENT) if compressed else CONTENT)
-    file = RemoteFile("file", "http://127.0.0.1:9/file", DIGEST)
+    file = RemoteFile("file", NOWHERE, DIGEST)
     file.store(copy)
     assert file.open_path().read_bytes() == CONTENT
 
 
-@pytest.mark.parametrize("name", ["copy", "copy.gz"])
-def test_another_file_is_no_local_copy(tmp_path, cache, name):
-    (tmp_path / name).write_bytes(b"something else")
-    with pytest.raises(DownloadError):
-        RemoteFile("file", "http://127.0.0.1:9/file", DIGEST).store(tmp_path / name)
+def test_what_is_no_local_copy(tmp_path, cache, monkeypatch):
+    other, packed = tmp_path / "other", tmp_path / "packed.gz"
+    for path in (other, packed):
+        path.write_bytes(b"something else")
+        with pytest.raises(DownloadError):
+            RemoteFile("file", NOWHERE, DIGEST).store(path)
+    packed.write_bytes(gzip.compress(bytes(10**7)))
+    with pytest.raises(DownloadError, match="more than the 1000 bytes allowed"):
+        RemoteFile("file", NOWHERE, DIGEST, max_size=1000).store(packed)
     assert not cache.exists()
+    monkeypatch.setenv(CACHE_VARIABLE, str(other))
+    other.write_bytes(CONTENT)
+    with pytest.raises(ArtifactError, match="cannot write to the cache"):
+        RemoteFile("file", NOWHERE, DIGEST).store(other)
 
 
 def test_damage_in_the_cache_is_noticed(tmp_path):
     (tmp_path / "copy").write_bytes(CONTENT)
     for digest in (DIGEST, None):
-        file = RemoteFile("file", "http://127.0.0.1:9/file", digest)
+        file = RemoteFile("file", NOWHERE, digest)
         file.store(tmp_path / "copy")
         assert file.open_path().read_bytes() == CONTENT
         file.path.write_bytes(CONTENT[:-1])
@@ -205,7 +199,7 @@ def test_only_the_first_content_of_an_unpinned_file_is_accepted(tmp_path, cache)
     first, other = tmp_path / "first", tmp_path / "other"
     first.write_bytes(CONTENT)
     other.write_bytes(b"other")
-    file = RemoteFile("file", "http://127.0.0.1:9/file", None)
+    file = RemoteFile("file", NOWHERE, None)
     file.store(first)
     file.path.unlink()
     with pytest.raises(DownloadError, match=r"first fetched .* delete .*file\.sha256"):
@@ -228,15 +222,7 @@ def test_content_is_checked_before_it_is_stored(tmp_path, cache, digest, error):
         raise error("not such a file")
 
     (tmp_path / "copy").write_bytes(CONTENT)
-    file = RemoteFile("file", "http://127.0.0.1:9/file", digest, refuse)
+    file = RemoteFile("file", NOWHERE, digest, refuse)
     with pytest.raises(DownloadError, match="not the published file: not such a file"):
         file.store(tmp_path / "copy")
     assert not cache.exists()
-
-
-def test_unwritable_cache(tmp_path, monkeypatch):
-    (tmp_path / "copy").write_bytes(CONTENT)
-    (tmp_path / "file").write_bytes(b"in the way")
-    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "file"))
-    with pytest.raises(ArtifactError, match="cannot write to the cache"):
-        RemoteFile("file", "http://127.0.0.1:9/file", DIGEST).store(tmp_path / "copy")

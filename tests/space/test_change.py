@@ -1,4 +1,5 @@
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -219,7 +220,9 @@ def test_errors_name_what_was_given():
         change.new_share("kost")
     with pytest.raises(UnknownNameError, match="unknown shared hyperparameter 'gamma'"):
         change.draw_only_new("gamma", np.random.default_rng(0))
-    same = SpaceChange.between(change.new, change.new)
+    same = pickle.loads(pickle.dumps(SpaceChange.between(change.new, change.new)))
+    assert same.describe() == ["nothing changed"]
+    assert (same.shared, same.only_new) == (change.new.names, ())
     with pytest.raises(InvalidSpaceError, match="no part of the range of 'cost' is new"):
         same.draw_only_new("cost", np.random.default_rng(0))
     other = SearchSpace([Parameter.number("cost", 1, 2)])
