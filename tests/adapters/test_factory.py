@@ -1,19 +1,18 @@
 """Classes, functions and objects of other people as methods."""
 
 import functools
-import pickle
 import random
 
 import numpy as np
 import pytest
+from bad_methods import Good
 from optimisers import Sampling, pair
 
-from hpobench_ordered import Ordered, load, run
-from hpobench_ordered._typing import Config
-from hpobench_ordered.adapters import FromFactory, as_method_spec
+from hpobench_ordered import Ordered, run
+from hpobench_ordered.adapters import as_method_spec
 from hpobench_ordered.adapters.factory import SETTING
 from hpobench_ordered.errors import ExperimentError, MethodError
-from hpobench_ordered.methods.base import Method, MethodSpec
+from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.testing import check_method
 from hpobench_ordered.testing.toy import (
     conditional_space,
@@ -64,25 +63,21 @@ def test_a_factory_gets_those_of_the_settings_that_it_names():
     assert seen == {"context": {"t": 1.0}, "budget": 9, "seed": expected_seed, "unused": 3}
     as_method_spec(everything).method(**arguments)
     assert seen == arguments
+    with pytest.raises(MethodError, match="but returned 3"):
+        as_method_spec(lambda: 3, name="three").method(**arguments)
 
 
 def test_a_subclass_of_method_is_taken_as_it_is():
-    class Mine(Method):
-        def ask(self) -> Config:
-            return self.space.sample(self.rng)
-
-        def tell(self, config: Config, loss: float) -> None: ...
-
-    assert as_method_spec(Mine, name="mine").method is Mine
-    _, arguments = setting()
+    assert as_method_spec(Good, name="mine").method is Good
 
     def make(**keywords):
-        return Mine(**keywords)
+        return Good(**keywords)
 
-    made = as_method_spec(make).method(**arguments)
-    assert type(made) is Mine
-    spec = MethodSpec("mine", Mine, "", "")
+    assert type(as_method_spec(make).method(**setting()[1])) is Good
+    spec = MethodSpec("mine", Good, "", "")
     assert as_method_spec(spec) is spec
+    names_the_history = as_method_spec(lambda space, rng, history: None, name="mine")
+    assert names_the_history.uses_history
 
 
 def test_mappings_are_taken_and_their_own_objects_are_told():
@@ -139,17 +134,6 @@ def test_what_is_no_configuration_is_left_to_the_runner(suggested):
 def test_what_cannot_be_wrapped_is_refused(optimiser, message):
     with pytest.raises(ExperimentError, match=message):
         as_method_spec(optimiser)
-
-
-def test_a_factory_that_makes_no_optimiser_is_refused_when_it_is_called():
-    _, arguments = setting()
-    with pytest.raises(MethodError, match="but returned 3"):
-        as_method_spec(lambda: 3, name="three").method(**arguments)
-
-
-def test_what_wraps_an_importable_class_can_be_pickled():
-    factory = FromFactory(load, ("space",))
-    assert pickle.loads(pickle.dumps(factory)) == factory
 
 
 def test_an_experiment_runs_wrapped_optimisers():

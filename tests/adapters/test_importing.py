@@ -67,10 +67,9 @@ def test_a_class_is_found_by_its_module_and_by_its_file(folder, text):
 @pytest.mark.parametrize("text", ["optimiser_of_mine:Mine", "optimiser_of_mine.py:Mine"])
 def test_other_processes_need_not_find_the_module(folder, text):
     spec = as_method_spec(text)
-    options = {"benchmarks": ["newsvendor"], "methods": [spec], "seeds": [0, 1]}
     protocol = Ordered(trials=3, tasks=1)
-    two = run(**options, protocol=protocol, workers=2).frame()
-    one = run(**options, protocol=protocol).frame()
+    options = {"methods": [spec], "seeds": [0, 1], "protocol": protocol}
+    one, two = (run(benchmarks=["newsvendor"], **options, workers=n).frame() for n in (1, 2))
     assert len(two) == 6
     np.testing.assert_array_equal(one["loss"], two["loss"])
 
@@ -83,24 +82,19 @@ def test_a_file_never_takes_the_place_of_another_module(folder):
 
 
 def test_a_missing_module_file_or_name_is_named_with_the_nearest(folder):
-    with pytest.raises(UnknownNameError, match="did you mean 'Mine'"):
-        import_object("optimiser_of_mine:Mime")
-    with pytest.raises(UnknownNameError, match="did you mean 'optimiser_of_mine'"):
-        import_object("optimizer_of_mine:Mine")
-    with pytest.raises(UnknownNameError, match=r"did you mean 'package_of_mine.inside'"):
-        import_object("package_of_mine.insides:Mine")
-    with pytest.raises(UnknownNameError, match=r"did you mean 'optimiser_of_mine.py'"):
-        import_object("optimizer_of_mine.py:Mine")
-    with pytest.raises(UnknownNameError, match="unknown file"):
-        import_object("nowhere/at_all.py:Mine")
-    with pytest.raises(UnknownNameError, match="unknown module"):
-        import_object("helper_of_mine.draw:x")
-
-
-@pytest.mark.parametrize("text", ["optimiser_of_mine", ":Mine", "optimiser_of_mine:", ":"])
-def test_another_form_of_text_is_refused(text):
-    with pytest.raises(ExperimentError, match=r"package.module:name"):
-        import_object(text)
+    for text, said in {
+        "optimiser_of_mine:Mime": "did you mean 'Mine'",
+        "optimizer_of_mine:Mine": "did you mean 'optimiser_of_mine'",
+        "package_of_mine.insides:Mine": "did you mean 'package_of_mine.inside'",
+        "optimizer_of_mine.py:Mine": "did you mean 'optimiser_of_mine.py'",
+        "nowhere/at_all.py:Mine": "unknown file",
+        "helper_of_mine.draw:x": "unknown module",
+    }.items():
+        with pytest.raises(UnknownNameError, match=said):
+            import_object(text)
+    for text in ("optimiser_of_mine", ":Mine", "optimiser_of_mine:", ":"):
+        with pytest.raises(ExperimentError, match=r"package.module:name"):
+            import_object(text)
 
 
 @pytest.mark.parametrize("text", ["broken_of_mine:x", "broken_of_mine.py:x", "random.py:x"])

@@ -8,20 +8,18 @@ from dataclasses import replace
 import numpy as np
 import optuna
 import pytest
-from histories import minimised
 from optimisers import tpe_at_once
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.samplers import GridSampler, RandomSampler, TPESampler
-from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
-from hpobench_ordered import MethodSpec, SearchSpace, load
+from hpobench_ordered import SearchSpace, load
 from hpobench_ordered._typing import Config
 from hpobench_ordered.adapters import OptunaSampler, as_method_spec, optuna_method, optuna_objective
 from hpobench_ordered.adapters._optuna_space import space_of
 from hpobench_ordered.adapters.identity import method_version
 from hpobench_ordered.adapters.optuna import OptunaMethod
-from hpobench_ordered.errors import ExperimentError, HistoryWarning, InvalidSpaceError, MethodError
+from hpobench_ordered.errors import ExperimentError, InvalidSpaceError, MethodError
 from hpobench_ordered.methods.base import Method
 from hpobench_ordered.testing import check_method
 from hpobench_ordered.testing.toy import (
@@ -32,18 +30,7 @@ from hpobench_ordered.testing.toy import (
     toy_benchmark,
 )
 
-
-@pytest.fixture(autouse=True)
-def quiet_studies():
-    """Studies of the tests themselves report nothing."""
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    yield
-    optuna.logging.set_verbosity(before)
-
-
-def no_sampler(seed: int) -> int:
-    return 3
+optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
 def made(space: SearchSpace, *, sampler=RandomSampler, history=(), replay=False):
@@ -71,9 +58,6 @@ class Told(Method):
 def told():
     Told.log.clear()
     return Told.log
-
-
-# -- samplers as methods ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -172,14 +156,19 @@ def test_names_and_identity():
 
 
 def test_what_is_no_sampler_is_refused():
-    with pytest.raises(ExperimentError, match="one sampler that all runs would share"):
-        as_method_spec(TPESampler(seed=0))
-    with pytest.raises(ExperimentError, match="one sampler that all runs would share"):
-        optuna_method(TPESampler(seed=0))
-    with pytest.raises(ExperimentError, match="Unseeded takes no seed"):
-        as_method_spec(type("Unseeded", (GridSampler,), {"__init__": lambda self: None}))
-    with pytest.raises(ExperimentError, match="got 3"):
-        optuna_method(3)
+    unseeded = type("Unseeded", (GridSampler,), {"__init__": lambda self: None})
+    for make, given, said in (
+        (as_method_spec, TPESampler(seed=0), "one sampler that all runs would share"),
+        (optuna_method, TPESampler(seed=0), "one sampler that all runs would share"),
+        (as_method_spec, unseeded, "Unseeded takes no seed"),
+        (optuna_method, 3, "got 3"),
+    ):
+        with pytest.raises(ExperimentError, match=said):
+            make(given)
+
+    def no_sampler(seed: int) -> int:
+        return 3
+
     with pytest.raises(MethodError, match="but returned 3"):
         made(numeric_space(), sampler=no_sampler)
 
@@ -195,19 +184,8 @@ def test_optuna_reports_nothing_and_keeps_its_verbosity(caplog):
         assert optuna.logging.get_verbosity() == optuna.logging.DEBUG
     finally:
         optuna.logging.disable_propagation()
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
     assert caplog.records == []
-
-
-# -- methods as samplers ---------------------------------------------------------------------------
-
-
-def test_bo_drives_a_study():
-    task = toy_benchmark(numeric_space(), tasks=1).tasks[0]
-    study = optuna.create_study(sampler=OptunaSampler("bo", space=task.space, budget=25))
-    study.optimize(optuna_objective(task), n_trials=25)
-    values = [trial.value for trial in study.trials]
-    assert study.best_value < 0.2 * min(values[:5])
-    assert study.best_value == pytest.approx(task.evaluate(study.best_params))
 
 
 @pytest.mark.parametrize("form", ["ours", "configspace", "distributions"])
@@ -222,28 +200,14 @@ def test_a_space_is_given_in_any_form(form, told):
 
 @pytest.mark.parametrize("name", ["toy", pytest.param("yahpo-svm-1220", marks=pytest.mark.slow)])
 def test_conditional_spaces_go_out_and_come_back(name, told):
-    if name == "toy":
-        task = toy_benchmark(conditional_space(), tasks=1).tasks[0]
-    else:
-        task = load(name).tasks[3]
+    bench = toy_benchmark(conditional_space(), tasks=1) if name == "toy" else load(name)
+    task = bench.tasks[-1]
     study = optuna.create_study(sampler=OptunaSampler(Told, space=task.space))
     study.optimize(optuna_objective(task), n_trials=20)
     assert len({frozenset(t.params) for t in study.trials}) > 1  # conditions came into play
     for trial, (config, loss) in zip(study.trials, told, strict=True):
         assert config == trial.params | task.space.constants
         assert loss == trial.value == task.objective.loss(task.evaluate(trial.params))
-
-
-def test_a_maximised_study_is_told_as_losses(told):
-    task = toy_benchmark(numeric_space(), tasks=1).tasks[0]
-    minimised, maximised = (
-        optuna.create_study(direction=direction, sampler=OptunaSampler("bo", space=task.space))
-        for direction in (StudyDirection.MINIMIZE, StudyDirection.MAXIMIZE)
-    )
-    objective = optuna_objective(task)
-    minimised.optimize(objective, n_trials=8)
-    maximised.optimize(lambda trial: -objective(trial), n_trials=8)
-    assert [t.params for t in minimised.trials] == [t.params for t in maximised.trials]
 
 
 def test_without_a_space_it_is_that_of_the_first_complete_trial(told):
@@ -262,28 +226,6 @@ def test_without_a_space_it_is_that_of_the_first_complete_trial(told):
     np.testing.assert_array_equal([loss for _, loss in told], losses)
 
 
-def test_what_was_evaluated_is_told_not_what_was_asked(told):
-    task = toy_benchmark(numeric_space(), tasks=1).tasks[0]
-    study = optuna.create_study(sampler=OptunaSampler(Told, space=task.space))
-    study.enqueue_trial({"x": 1.0})
-    study.enqueue_trial({"x": 2.0, "y": 0.5})
-    study.optimize(optuna_objective(task), n_trials=2)
-    study.enqueue_trial({"x": 9.0, "y": 0.5})  # beyond the space, but not to the objective
-    with pytest.warns(HistoryWarning, match="trial 2 is left out: x must be .* got 9.0"):
-        study.optimize(lambda trial: trial.suggest_float("x", 8, 10), n_trials=1)
-    assert [config["x"] for config, _ in told] == [1.0, 2.0]
-    assert told[1] == ({"x": 2.0, "y": 0.5}, task.evaluate({"x": 2.0, "y": 0.5}))
-
-
-def test_earlier_trials_of_a_study_are_told_first(told):
-    task = toy_benchmark(numeric_space(), tasks=1).tasks[0]
-    study = optuna.create_study(sampler=RandomSampler(seed=0))
-    study.optimize(optuna_objective(task), n_trials=3)
-    study.sampler = OptunaSampler(Told, space=task.space)
-    study.optimize(optuna_objective(task), n_trials=2)
-    assert told == [(t.params, t.value) for t in study.trials]
-
-
 def test_failed_and_pruned_trials_are_told(told):
     def objective(trial: optuna.Trial) -> float:
         trial.suggest_float("x", 0, 1)
@@ -297,24 +239,6 @@ def test_failed_and_pruned_trials_are_told(told):
     )
     study.optimize(objective, n_trials=3)
     np.testing.assert_array_equal([loss for _, loss in told], [math.nan, -5.0, -1.0])
-
-
-def test_a_method_gets_history_context_and_budget():
-    seen = {}
-
-    class Looking(Told):
-        def prepare(self) -> None:
-            seen.update(history=self.history, context=self.context, budget=self.budget)
-
-    space = numeric_space()
-    history = [minimised("before", {"t": 0.0}, np.array([[1.0, 0.1]]), np.array([0.0]), space)]
-    spec = MethodSpec("looking", Looking, "", "", min_history=1)
-    with pytest.raises(ExperimentError, match="a history of 1 earlier task, got 0"):
-        OptunaSampler(spec, space=space)
-    sampler = OptunaSampler(spec, space=space, history=history, context={"t": 2.0}, budget=7)
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(optuna_objective(toy_benchmark(space, tasks=1).tasks[0]), n_trials=1)
-    assert seen == {"history": tuple(history), "context": {"t": 2.0}, "budget": 7}
 
 
 def test_a_sampler_refuses_what_it_cannot_do():

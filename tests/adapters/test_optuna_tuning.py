@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
 
 import optuna
@@ -20,6 +21,7 @@ from tuning_support import METHODS, made, options_of, setting, tune
 import hpobench_ordered as hbo
 from hpobench_ordered.adapters import OptunaSampler
 from hpobench_ordered.adapters._optuna_space import suggest_config
+from hpobench_ordered.adapters.optimiser import METHOD
 from hpobench_ordered.errors import (
     EvaluationsError,
     ExperimentError,
@@ -39,14 +41,8 @@ def sampler(method="bo", *, space=None, direction=hbo.Direction.MINIMIZE, **opti
 
 def study_of(method="bo", *, storage=None, direction=hbo.Direction.MINIMIZE, **options):
     made_sampler, task = sampler(method, direction=direction, **options)
-    study = optuna.create_study(
-        storage=storage,
-        study_name="tuning",
-        direction=direction.value,
-        load_if_exists=True,
-        sampler=made_sampler,
-    )
-    return study, task
+    settings = {"storage": storage, "direction": direction.value, "load_if_exists": True}
+    return optuna.create_study(study_name="tuning", sampler=made_sampler, **settings), task
 
 
 def objective(task):
@@ -57,11 +53,15 @@ def configs(study):
     return [t.params for t in study.trials]
 
 
+def repeated(study, objective, sampler, n=1):
+    """Go on with another sampler, which is told what happened."""
+    study.sampler = sampler
+    study.optimize(objective, n_trials=n)
+    return sampler._optimiser.trials
+
+
 def without_constants(found, task):
     return [{k: v for k, v in c.items() if k not in task.space.constants} for c in found]
-
-
-# -- as the optimiser ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -75,6 +75,17 @@ def test_a_study_has_the_suggestions_of_the_optimiser(method, direction):
     tuner, _ = made(method, direction=direction, seed=5)
     assert configs(study) == without_constants(tune(tuner, task), task)
     assert study.best_value == tuner.best.value
+
+
+def test_without_a_name_the_method_is_the_one_for_histories():
+    tuner, task = made(METHOD)
+    history = setting()[1]
+    settings = {"space": task.space, "history": history, "context": task.context, "budget": 12}
+    asked = tune(hbo.optimiser(direction="minimize", **settings), task, trials=3)
+    assert asked == tune(tuner, task, trials=3)
+    study = optuna.create_study(sampler=OptunaSampler(**settings))
+    study.optimize(objective(task), n_trials=3)
+    assert configs(study) == without_constants(asked, task)
 
 
 def test_several_in_flight_are_those_of_the_optimiser():
@@ -127,17 +138,13 @@ def following(study, task, chosen, n=3):
     return [suggest_config(copy.ask(), task.space) for _ in range(n)]
 
 
-# -- stopped and taken up again --------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_a_new_sampler_goes_on_as_if_never_stopped(method):
     undisturbed, task = study_of(method)
     undisturbed.optimize(objective(task), n_trials=9)
     study, _ = study_of(method)
     for trials in (1, 4, 2, 2):
-        study.sampler = sampler(method)[0]
-        study.optimize(objective(task), n_trials=trials)
+        repeated(study, objective(task), sampler(method)[0], trials)
     assert configs(study) == configs(undisturbed)
 
 
@@ -271,16 +278,12 @@ def test_conditional_trials_are_all_told_when_a_study_goes_on():
     study = optuna.create_study(sampler=OptunaSampler("bo", space=space))
     study.optimize(conditional, n_trials=12)
     assert len({len(t.params) for t in study.trials}) == 2
-    live, resumed = study.sampler, OptunaSampler("bo", space=space)
-    study.sampler = resumed
-    study.optimize(conditional, n_trials=1)
-    assert resumed._optimiser.trials[:12] == live._optimiser.trials
+    live = study.sampler._optimiser.trials
+    assert repeated(study, conditional, OptunaSampler("bo", space=space))[:12] == live
     # The trials of another sampler: what it did not need is told with its default.
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     study.optimize(conditional, n_trials=12)
-    study.sampler = OptunaSampler("bo", space=space)
-    study.optimize(conditional, n_trials=1)
-    told = study.sampler._optimiser.trials[:12]
+    told = repeated(study, conditional, OptunaSampler("bo", space=space))[:12]
     assert [t.value for t in told] == [t.value for t in study.trials[:12]]
     assert [t.config for t in told] == [{"x": 0.5} | t.params for t in study.trials[:12]]
 
@@ -288,8 +291,7 @@ def test_conditional_trials_are_all_told_when_a_study_goes_on():
 def test_trials_of_other_samplers_cost_no_suggestion():
     study, task = study_of("bo", seed=1)
     study.optimize(objective(task), n_trials=4)
-    study.sampler = sampler("bo", seed=2)[0]
-    study.optimize(objective(task), n_trials=2)
+    repeated(study, objective(task), sampler("bo", seed=2)[0], 2)
     tuner, _ = made("bo", seed=2)
     for trial in study.trials[:4]:
         tuner.tell(trial.params, trial.value)
@@ -309,9 +311,6 @@ def test_random_parameters_are_the_same_again():
     assert configs(whole) == configs(parts)
 
 
-# -- from earlier studies -------------------------------------------------------------------------
-
-
 def monthly(month: int):
     """An objective whose best rate and depth move from month to month."""
 
@@ -325,14 +324,11 @@ def monthly(month: int):
     return loss
 
 
-def studies(months=range(3), **options):
+def studies():
     done = []
-    for month in months:
-        study = optuna.create_study(
-            study_name=f"month {month}",
-            sampler=optuna.samplers.RandomSampler(seed=month),
-            **options,
-        )
+    for month in range(3):
+        random = optuna.samplers.RandomSampler(seed=month)
+        study = optuna.create_study(study_name=f"month {month}", sampler=random)
         study.optimize(monthly(month), n_trials=15)
         done.append(study)
     return done
@@ -342,14 +338,12 @@ def studies(months=range(3), **options):
 def test_a_sampler_from_studies_is_the_optimiser_with_their_history(method):
     before = studies()
     history = hbo.history_from_studies(before)
-    settings = {"space": history[-1].space, "direction": "minimize", "history": history}
-    if hbo.adapters.as_method_spec(method).uses_history:
+    looks = hbo.adapters.as_method_spec(method).uses_history
+    warned = pytest.warns(HistoryWarning, match="does not use the history")
+    with nullcontext() if looks else warned:
         sampler = OptunaSampler.from_studies(method, before, seed=2)
-        tuner = hbo.optimiser(method, **settings, seed=2)
-    else:
-        with pytest.warns(HistoryWarning, match="does not use the history"):
-            sampler = OptunaSampler.from_studies(method, before, seed=2)
-        tuner = hbo.optimiser(method, **settings | {"history": ()}, seed=2)
+    settings = {"space": history[-1].space, "direction": "minimize", "seed": 2}
+    tuner = hbo.optimiser(method, **settings, history=history if looks else ())
     study = optuna.create_study(sampler=sampler)
     study.optimize(monthly(3), n_trials=8)
     for trial in study.trials:
@@ -357,34 +351,16 @@ def test_a_sampler_from_studies_is_the_optimiser_with_their_history(method):
         tuner.tell(trial.params, trial.value)
 
 
-def test_last_months_best_comes_first():
-    before = studies()
-    sampler = OptunaSampler.from_studies("transfer-tpe-best-first", before)
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(monthly(3), n_trials=1)
-    assert study.trials[0].params == before[-1].best_params
-
-
-def test_what_earlier_studies_tuned_is_what_may_be_tuned():
-    study = optuna.create_study(sampler=OptunaSampler.from_studies("simple-ordered", studies()))
-    with pytest.raises(UnknownNameError, match="'dept'; did you mean 'depth'"):
-        study.optimize(lambda trial: trial.suggest_int("dept", 1, 9, step=2), n_trials=1)
-
-
 def test_settings_of_a_sampler_from_studies_reach_it():
     before = studies()
-    wide = hbo.SearchSpace(
-        [hbo.Parameter.number("rate", 1e-6, 1, log=True), hbo.Parameter.number("more", 0, 1)]
-    )
+    options = {
+        "space": {"rate": (1e-6, 1, "log"), "more": (0.0, 1)},
+        "context": {"size": 3.0},
+        "contexts": {f"month {m}": {"size": float(m)} for m in range(3)},
+        "budget": 7,
+    }
     with pytest.warns(HistoryWarning, match="another search space"):
-        sampler = OptunaSampler.from_studies(
-            "simple-ordered",
-            before,
-            space=wide,
-            context={"size": 3.0},
-            contexts={f"month {m}": {"size": float(m)} for m in range(3)},
-            budget=7,
-        )
+        sampler = OptunaSampler.from_studies("simple-ordered", before, **options)
     study = optuna.create_study(sampler=sampler)
     study.optimize(lambda t: t.suggest_float("rate", 1e-6, 1) + t.suggest_float("more", 0, 1), 1)
     settings = sampler._optimiser.settings
@@ -399,7 +375,6 @@ def test_settings_of_a_sampler_from_studies_reach_it():
         OptunaSampler("simple-ordered")
 
 
-@pytest.mark.filterwarnings("always")
 def test_another_range_than_in_the_earlier_studies_is_warned_of_once():
     def wider(trial: optuna.Trial) -> float:
         return monthly(3)(trial) + 0.0 * trial.suggest_float("rate", 1e-4, 1, log=True)
@@ -408,30 +383,16 @@ def test_another_range_than_in_the_earlier_studies_is_warned_of_once():
         trial.suggest_int("depth", 1, 99, step=2)
         return monthly(3)(trial)
 
-    study = optuna.create_study(sampler=OptunaSampler.from_studies("simple-ordered", studies()))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        study.optimize(wider, n_trials=2)
-    assert not [w for w in caught if w.category is HistoryWarning]
-    study = optuna.create_study(sampler=OptunaSampler.from_studies("simple-ordered", studies()))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        study.optimize(other, n_trials=2)
-    (warning,) = [str(w.message) for w in caught if w.category is HistoryWarning]
-    assert "'depth'" in warning
-    assert "high=99" in warning
-    assert "space=" in warning
+    def warned(objective) -> list[str]:
+        study = optuna.create_study(sampler=OptunaSampler.from_studies("simple-ordered", studies()))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            study.optimize(objective, n_trials=2)
+        return [str(w.message) for w in caught if w.category is HistoryWarning]
 
-
-# -- what does not fit -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("space", [numeric_space(), numeric_space().to_configspace()])
-def test_a_misspelt_parameter_is_an_error(space):
-    space = hbo.SearchSpace([hbo.Parameter.number("learning_rate", 1e-4, 1, log=True)])
-    study = optuna.create_study(sampler=OptunaSampler("bo", space=space))
-    with pytest.raises(UnknownNameError, match="'learning_rte'; did you mean 'learning_rate'"):
-        study.optimize(lambda t: t.suggest_float("learning_rte", 1e-4, 1, log=True), n_trials=1)
+    assert warned(wider) == []
+    (warning,) = warned(other)
+    assert all(words in warning for words in ("'depth'", "high=99", "space="))
 
 
 @pytest.mark.parametrize("is_new", [False, True])
@@ -463,13 +424,23 @@ def test_what_was_suggested_to_a_misspelt_objective_has_not_failed(is_new):
     assert following(study, task, live) == following(study, task, resumed)
 
 
-def test_another_range_is_an_error():
-    space = {"x": FloatDistribution(0, 1), "n": IntDistribution(1, 9)}
+def test_other_names_ranges_values_and_directions_are_errors():
+    space = {"rate": FloatDistribution(0, 1), "n": IntDistribution(1, 9)}
     study = optuna.create_study(sampler=OptunaSampler("random-search", space=space))
-    with pytest.raises(ExperimentError, match=r"suggests 'x' from FloatDistribution\(high=3.0, lo"):
-        study.optimize(lambda trial: trial.suggest_float("x", 2, 3), n_trials=1)
-    with pytest.raises(ExperimentError, match="suggests 'n' from Categorical"):
-        study.optimize(lambda trial: trial.suggest_categorical("n", ["a", "b"]), n_trials=1)
+    for suggest, error, said in (
+        (lambda t: t.suggest_float("rat", 0, 1), UnknownNameError, "'rat'; did you mean 'rate'"),
+        (lambda t: t.suggest_float("rate", 2, 3), ExperimentError, r"from Float.*high=3.0, lo"),
+        (lambda t: t.suggest_categorical("n", "ab"), ExperimentError, "suggests 'n' from Categ"),
+    ):
+        with pytest.raises(error, match=said):
+            study.optimize(suggest, n_trials=1)
+    chosen, task = sampler("simple-ordered")
+    study = optuna.create_study(direction="maximize", sampler=chosen)
+    with pytest.raises(EvaluationsError, match="objective is to minimize"):
+        study.optimize(objective(task), n_trials=1)
+    study, _ = study_of(space=numeric_space())
+    study.optimize(lambda t: suggest_config(t, numeric_space()) and math.inf, n_trials=1)
+    assert math.isnan(study.sampler._optimiser.trials[0].value)
 
 
 def test_what_is_inactive_or_constant_may_be_suggested():
@@ -502,15 +473,12 @@ def test_steps_and_types_are_the_objectives():
         "rate": FloatDistribution(1e-3, 1.0, log=True),
     }
     study = optuna.create_study(sampler=OptunaSampler("random-search", space=space))
-    for _ in range(20):
-        trial = study.ask(space)
-        assert isinstance(trial.params["even"], int)
-        study.tell(trial, sum(trial.params.values()))
-    assert len(study.sampler._optimiser.trials) == 20
     other = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    for _ in range(20):
-        trial = other.ask(space)
-        other.tell(trial, sum(trial.params.values()))
+    for one in [study] * 20 + [other] * 20:
+        trial = one.ask(space)
+        assert isinstance(trial.params["even"], int)
+        one.tell(trial, sum(trial.params.values()))
+    assert len(study.sampler._optimiser.trials) == 20
     other.sampler = OptunaSampler("random-search", space=space)
     other.ask(space)
     assert len(other.sampler._optimiser.trials) == 21
@@ -525,16 +493,3 @@ def test_what_does_not_fit_the_space_is_left_out_with_a_warning():
     with pytest.warns(HistoryWarning, match="trial 0 is left out: x must be .* got 9.0"):
         study.optimize(objective(task), n_trials=1)
     assert [t.config["x"] for t in study.sampler._optimiser.trials[:-1]] == [1.0]
-
-
-def test_a_history_of_the_other_direction_is_refused():
-    chosen, task = sampler("simple-ordered")
-    study = optuna.create_study(direction="maximize", sampler=chosen)
-    with pytest.raises(EvaluationsError, match="objective is to minimize"):
-        study.optimize(objective(task), n_trials=1)
-
-
-def test_infinite_values_count_as_failed():
-    study, _ = study_of(space=numeric_space())
-    study.optimize(lambda t: suggest_config(t, numeric_space()) and math.inf, n_trials=1)
-    assert math.isnan(study.sampler._optimiser.trials[0].value)

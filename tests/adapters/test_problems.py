@@ -47,6 +47,12 @@ def test_an_optuna_objective_suggests_what_is_active(direction):
         assert ("x" in trial.params) == (trial.params["kind"] != "c")
         seen.add(trial.params["level"])
     assert seen == {1, 10, 100}
+    assert OptunaHubProblem(task).search_space == {
+        "kind": CategoricalDistribution(("a", "b", "c")),
+        "level": CategoricalDistribution((1, 10, 100)),
+        "n": IntDistribution(1, 50, log=True),
+        "x": FloatDistribution(0, 1),
+    }
 
 
 def test_the_problem_has_the_attributes_of_optunahub(task):
@@ -69,15 +75,6 @@ def test_the_problem_has_the_attributes_of_optunahub(task):
     assert problem.evaluate(every) == task.evaluate(active)
     with pytest.raises(InvalidConfigError):
         problem.evaluate({})
-
-
-def test_distributions_keep_ranges_scales_and_choices():
-    assert OptunaHubProblem(toy_task()).search_space == {
-        "kind": CategoricalDistribution(("a", "b", "c")),
-        "level": CategoricalDistribution((1, 10, 100)),
-        "n": IntDistribution(1, 50, log=True),
-        "x": FloatDistribution(0, 1),
-    }
 
 
 def test_a_configspace_problem_evaluates_its_own_configurations(task):

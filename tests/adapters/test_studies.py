@@ -48,9 +48,7 @@ CONDITIONAL = SearchSpace(
 )
 
 
-@pytest.fixture(autouse=True)
-def _quiet():
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
+optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
 def tuned(
@@ -117,9 +115,6 @@ def agrees(evaluations: Evaluations, trials: Sequence[optuna.trial.FrozenTrial])
     np.testing.assert_array_equal(evaluations.losses, evaluations.direction.sign * np.array(values))
 
 
-# -- what is read ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])
 def test_trials_are_evaluations_in_the_units_and_direction_of_the_study(read, direction):
     studies = [tuned(simple, name, direction=direction) for name in ("May", "June")]
@@ -157,14 +152,10 @@ def test_conditional_parameters_are_nan_where_they_were_not_suggested(read):
         for e, study in zip(history, studies, strict=True):
             assert e.space.conditions.keys() == CONDITIONAL.conditions.keys()
             agrees(e, study.trials)
-            by_name = dict(zip(e.names, np.isnan(e.values).T, strict=True))
-            for name, inactive in by_name.items():
+            for name, inactive in zip(e.names, np.isnan(e.values).T, strict=True):
                 expected = [name not in trial.params for trial in study.trials]
                 assert inactive.tolist() == expected
-
-
-def test_the_conditions_of_a_study_are_found(read):
-    (may,) = read(tuned(conditional, trials=60))
+    may = history[0]  # whose conditions were found
     assert may.space.constants == {"trees": 100}
     assert {n: may.space.describe_condition(n) for n in may.names} == {
         n: CONDITIONAL.describe_condition(n) for n in CONDITIONAL.names
@@ -204,14 +195,10 @@ def test_a_range_that_changed_within_a_study_holds_all_of_it(read):
     (may,) = read(study)
     assert may.space.parameters == (Parameter.number("x", 0, 5),)
     agrees(may, study.trials)
-    fixed = FloatDistribution(1, 9)
-    for other in (
-        FloatDistribution(1, 9, log=True),
-        IntDistribution(1, 9),
-        FloatDistribution(1, 9, step=2),
-    ):
+    logarithmic, stepped = FloatDistribution(1, 9, log=True), FloatDistribution(1, 9, step=2)
+    for other in (logarithmic, stepped, IntDistribution(1, 9)):
         with pytest.raises(InvalidSpaceError, match="'x' was suggested from FloatDistribution"):
-            joined("x", fixed, other)
+            joined("x", FloatDistribution(1, 9), other)
 
 
 def test_what_has_no_complete_trial_is_left_out_and_named(read):
@@ -225,32 +212,6 @@ def test_what_has_no_complete_trial_is_left_out_and_named(read):
     assert (may.task, may.context) == ("May", {"size": 3.0})
     with pytest.raises(EvaluationsError, match="no usable evaluation with a value in the studies"):
         hbo.history_from_studies([failed])
-
-
-# -- what is refused -------------------------------------------------------------------------------
-
-
-def test_studies_of_two_directions_are_refused(read):
-    both = tuned(simple), tuned(simple, "June", direction="maximize")
-    with pytest.raises(EvaluationsError, match="'May' to minimize, 'June' to maximize"):
-        read(*both)
-
-
-def test_a_study_that_comes_twice_is_refused(read):
-    study = tuned(simple)
-    with pytest.raises(EvaluationsError, match="have the same name: 'May'"):
-        hbo.history_from_studies([study, study])
-    copy = optuna.create_study(study_name="copy")
-    copy.add_trials(study.trials)
-    with pytest.raises(EvaluationsError, match="identical evaluations"):
-        read(study, copy)
-
-
-def test_several_objectives_are_refused(read):
-    study = optuna.create_study(study_name="two", directions=["minimize", "maximize"])
-    study.optimize(lambda trial: (simple(trial), 0.0), n_trials=2)
-    with pytest.raises(EvaluationsError, match="study 'two' must have one objective, not 2"):
-        read(study)
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf])
@@ -279,35 +240,28 @@ def test_enqueued_values_out_of_range_are_refused_dropped_or_moved():
     assert may.values[0].tolist() == [0.5, 2.0]
 
 
-OTHER: dict[str, tuple[Callable[[optuna.Trial], float], str]] = {
-    "renamed": (
-        lambda t: t.suggest_float("rates", 1e-4, 0.5, log=True) + t.suggest_int("depth", 1, 9),
-        r"is 'rates' now called 'rate'\?",
-    ),
-    "renamed altogether": (
-        lambda t: t.suggest_float("eta", 1e-4, 0.5, log=True) + t.suggest_int("depth", 1, 9),
-        r"is 'eta' now called 'rate'\?",
-    ),
-    "missing": (lambda t: t.suggest_int("depth", 1, 9), r"rate: new \(from 0.0001 to 0.5\)"),
-    "extra": (lambda t: simple(t) + t.suggest_float("x", 0, 1), r"x: removed \(was from 0 to 1\)"),
-    "swapped": (
-        lambda t: t.suggest_float("depth", 1e-4, 0.5, log=True) + t.suggest_int("rate", 1, 9),
-        "rate: from 1 to 9 on a linear scale .*, now from 0.0001 to 0.5",
-    ),
-    "another range": (
-        lambda t: t.suggest_float("rate", 1e-4, 3, log=True) + t.suggest_int("depth", 1, 9),
-        "rate: from 0.0001 to 3, now from 0.0001 to 0.5",
-    ),
-    "another scale": (
-        lambda t: t.suggest_float("rate", -4, -0.4) + t.suggest_int("depth", 1, 9),
-        "rate: from -4 to -0.4 on a linear scale, now from 0.0001 to 0.5 on a log scale",
-    ),
-}
+def rate_from(low: float, high: float, log: bool = True, name: str = "rate"):
+    """Objective of another rate, and of the depth."""
+    return lambda t: t.suggest_float(name, low, high, log=log) + t.suggest_int("depth", 1, 9)
 
 
-@pytest.mark.parametrize("what", OTHER)
-def test_another_space_is_told_kept_and_refused_by_methods_that_do_not_cope(read, what):
-    objective, said = OTHER[what]
+def swapped(trial: optuna.Trial) -> float:
+    return trial.suggest_float("depth", 1e-4, 0.5, log=True) + trial.suggest_int("rate", 1, 9)
+
+
+@pytest.mark.parametrize(
+    ("objective", "said"),
+    [
+        (rate_from(1e-4, 0.5, name="rates"), r"is 'rates' now called 'rate'\?"),
+        (rate_from(1e-4, 0.5, name="eta"), r"is 'eta' now called 'rate'\?"),
+        (lambda t: t.suggest_int("depth", 1, 9), r"rate: new \(from 0.0001 to 0.5\)"),
+        (lambda t: simple(t) + t.suggest_float("x", 0, 1), r"x: removed \(was from 0 to 1\)"),
+        (swapped, "rate: from 1 to 9 on a linear scale .*, now from 0.0001 to 0.5"),
+        (rate_from(1e-4, 3), "rate: from 0.0001 to 3, now from 0.0001 to 0.5"),
+        (rate_from(-4, -0.4, log=False), "rate: from -4 to -0.4 on a linear .* 0.5 on a log scale"),
+    ],
+)
+def test_another_space_is_told_kept_and_refused_by_methods_that_do_not_cope(read, objective, said):
     here, elsewhere = tuned(simple), tuned(objective, "other")
     history = read(here, elsewhere, space=SPACE)
     with pytest.warns(HistoryWarning, match=f"'other': .*{said}"):
@@ -323,19 +277,27 @@ def test_another_space_is_told_kept_and_refused_by_methods_that_do_not_cope(read
     assert not separately[1].is_on(separately[0].space)
 
 
-def test_other_things_than_studies_are_refused():
-    study = tuned(simple)
-    for given_, said in [
+def test_what_is_no_history_is_refused(read):
+    study, copy = tuned(simple), optuna.create_study(study_name="copy")
+    copy.add_trials(study.trials)
+    two = optuna.create_study(study_name="two", directions=["minimize", "maximize"])
+    two.optimize(lambda trial: (simple(trial), 0.0), n_trials=2)
+    for studies, said in [
+        ([study, tuned(simple, "June", direction="maximize")], "'May' to minimize, 'June' to max"),
+        ([study, copy], "identical evaluations"),
+        ([two], "study 'two' must have one objective, not 2"),
+    ]:
+        with pytest.raises(EvaluationsError, match=said):
+            read(*studies)
+    for other, said in [
+        ([study, study], "have the same name: 'May'"),
         (study, "got Study"),
         ([], "at least one study, but got list"),
         ([study, "May"], "got a list of other objects"),
         ("sqlite:///tuning.db", "got a str of other objects"),
     ]:
         with pytest.raises(EvaluationsError, match=said):
-            hbo.history_from_studies(given_)  # type: ignore[arg-type]
-
-
-# -- storages --------------------------------------------------------------------------------------
+            hbo.history_from_studies(other)
 
 
 def test_studies_are_chosen_by_name_and_come_in_the_order_of_their_dates(tmp_path):
@@ -355,9 +317,6 @@ def test_studies_are_chosen_by_name_and_come_in_the_order_of_their_dates(tmp_pat
     assert [e.task for e in hbo.history_from_storage(storage, "fraud")] == ["fraud"]
     with pytest.raises(UnknownNameError, match=r"'Churn-a'; did you mean 'churn-a'\?"):
         hbo.history_from_storage(url, "Churn-a")
-
-
-# -- in a study of one's own -----------------------------------------------------------------------
 
 
 def test_the_order_of_parameters_and_choices_does_not_matter():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from histories import minimised
 
-from hpobench_ordered import Direction, load
+from hpobench_ordered import load
 from hpobench_ordered.adapters import TransferLearningTaskEvaluations, transfer_learning_evaluations
 from hpobench_ordered.errors import EvaluationsError
 from hpobench_ordered.testing.toy import (
@@ -21,13 +21,8 @@ TASKS, N = 3, 8
 
 
 def test_the_layout_is_that_of_syne_tune():
-    names = [field.name for field in fields(TransferLearningTaskEvaluations)]
-    assert names == [
-        "configuration_space",
-        "hyperparameters",
-        "objectives_names",
-        "objectives_evaluations",
-    ]
+    names = " ".join(field.name for field in fields(TransferLearningTaskEvaluations))
+    assert names == "configuration_space hyperparameters objectives_names objectives_evaluations"
     benchmark = toy_benchmark(conditional_space(), tasks=TASKS)
     laid_out = transfer_learning_evaluations(benchmark, rng=np.random.default_rng(0), n=N)
     assert list(laid_out) == ["0", "1", "2"]
@@ -82,15 +77,14 @@ def test_recorded_evaluations_and_losses_of_a_maximised_objective():
 def test_what_does_not_belong_together_is_refused():
     benchmark = toy_benchmark(numeric_space(), tasks=1)
     history = random_history(benchmark.tasks, seed=0)
-    with pytest.raises(EvaluationsError, match="`rng`"):
-        transfer_learning_evaluations(benchmark)
-    with pytest.raises(EvaluationsError, match="`space`"):
-        transfer_learning_evaluations(history)
-    with pytest.raises(EvaluationsError, match="more than one history"):
-        transfer_learning_evaluations([*history, *history], space=numeric_space())
     elsewhere = minimised("t", {}, np.zeros((1, 2)), np.zeros(1), numeric_space_before())
-    with pytest.raises(EvaluationsError, match="another search space"):
-        transfer_learning_evaluations([elsewhere], space=numeric_space())
-    other = replace(history[0], task="other", direction=Direction.MAXIMIZE)
-    with pytest.raises(EvaluationsError, match="its objective is to maximize"):
-        transfer_learning_evaluations([*history, other], space=numeric_space())
+    other, on = replace(history[0], task="other", direction="maximize"), {"space": numeric_space()}
+    for source, options, said in (
+        (benchmark, {}, "`rng`"),
+        (history, {}, "`space`"),
+        ([*history, *history], on, "more than one history"),
+        ([elsewhere], on, "another search space"),
+        ([*history, other], on, "its objective is to maximize"),
+    ):
+        with pytest.raises(EvaluationsError, match=said):
+            transfer_learning_evaluations(source, **options)

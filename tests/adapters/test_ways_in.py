@@ -9,9 +9,8 @@ import math
 import os
 import sqlite3
 import threading
-import warnings
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import closing, nullcontext
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -41,32 +40,27 @@ from hpobench_ordered.testing.toy import numeric_space, toy_benchmark
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
-SPACE = SearchSpace(
-    [Parameter.number("rate", 1e-4, 1, log=True), Parameter.number("depth", 1, 9, integer=True)]
-)
-NARROWER = SearchSpace(
-    [Parameter.number("rate", 1e-4, 0.1, log=True), Parameter.number("depth", 1, 9, integer=True)]
-)
-RENAMED = SearchSpace([Parameter.number("lr", 1e-4, 1, log=True), SPACE["depth"]])
+
+def rates(name: str = "rate", upper: float = 1) -> SearchSpace:
+    rate = Parameter.number(name, 1e-4, upper, log=True)
+    return SearchSpace([rate, Parameter.number("depth", 1, 9, integer=True)])
+
+
+SPACE, NARROWER, RENAMED = rates(), rates(upper=0.1), rates("lr")
 ROWS = [(0.5, 4, 0.9), (0.01, 2, 0.8), (0.002, 9, 0.7)]
 """Rate, depth and accuracy; the best rate is out of the narrower range."""
 MONTHS = ("m1", "m2", "m3")
-NEITHER: AbstractContextManager[Any] = nullcontext()
+DISTRIBUTIONS = {"rate": FloatDistribution(1e-4, 1, log=True), "depth": IntDistribution(1, 9)}
 
 
 def studies(names: Sequence[str] = MONTHS, **options: Any) -> list[optuna.Study]:
-    distributions = {"rate": FloatDistribution(1e-4, 1, log=True), "depth": IntDistribution(1, 9)}
     made = []
     for k, name in enumerate(names):
         study = optuna.create_study(study_name=name, direction="maximize", **options)
         for rate, depth, accuracy in ROWS:
-            study.add_trial(
-                optuna.trial.create_trial(
-                    params={"rate": rate, "depth": depth},
-                    distributions=distributions,
-                    value=accuracy - k / 100,
-                )
-            )
+            settings = {"distributions": DISTRIBUTIONS, "value": accuracy - k / 100}
+            params = {"rate": rate, "depth": depth}
+            study.add_trial(optuna.trial.create_trial(params=params, **settings))
         made.append(study)
     return made
 
@@ -86,13 +80,6 @@ def stored(folder: Path, names: Sequence[str] = MONTHS) -> str:
     return f"sqlite:///{file}"
 
 
-def configured(trial: optuna.Trial) -> dict[str, float]:
-    return {
-        "rate": trial.suggest_float("rate", 1e-4, 1, log=True),
-        "depth": trial.suggest_int("depth", 1, 9),
-    }
-
-
 def table(names: Sequence[str] = MONTHS) -> pd.DataFrame:
     rows = [(name, r, d, a - k / 100) for k, name in enumerate(names) for r, d, a in ROWS]
     return pd.DataFrame(rows, columns=["month", "rate", "depth", "accuracy"])
@@ -107,21 +94,19 @@ def from_storage(names: Sequence[str], folder: Path, **options: Any) -> tuple[Ev
     return hbo.history_from_storage(stored(folder, names), "*", **options)
 
 
-def from_frame(
-    names: Sequence[str], folder: Path, *, space: SearchSpace = SPACE, **options: Any
-) -> tuple[Evaluations, ...]:
+def from_table(frame: pd.DataFrame, space: SearchSpace = SPACE, **options: Any) -> Any:
     settings = {"objective": "accuracy", "direction": "maximize", "task": "month"}
-    return hbo.history_from_frame(table(names), space, **settings, **options)
+    return hbo.history_from_frame(frame, space, **settings | options)
+
+
+def from_frame(names: Sequence[str], folder: Path, **options: Any) -> tuple[Evaluations, ...]:
+    return from_table(table(names), **options)
 
 
 def from_results(names: Sequence[str], folder: Path) -> tuple[Evaluations, ...]:
     bench = toy_benchmark(numeric_space(), tasks=3, direction=hbo.Direction.MAXIMIZE)
     found = hbo.run(
-        benchmarks=[bench],
-        methods=["random-search"],
-        seeds=[0],
-        protocol=hbo.Ordered(trials=3),
-        progress=False,
+        benchmarks=[bench], methods=["random-search"], seeds=[0], protocol=hbo.Ordered(trials=3)
     )
     return hbo.history_from_results(found, method="random-search", seed=0)
 
@@ -158,9 +143,6 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-# -- a history that is not used --------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("reader", "method"),
     [(reader, "bo") for reader in [*READERS.values(), from_results]]
@@ -182,20 +164,21 @@ def test_studies_that_the_method_does_not_look_at_are_warned_of_once():
     with pytest.warns(HistoryWarning, match="bo does not use the history") as caught:
         sampler = OptunaSampler.from_studies("bo", studies())
         study = optuna.create_study(direction="maximize", sampler=sampler)
-        study.optimize(lambda t: sum(configured(t).values()), 2)
+        assert study.ask(DISTRIBUTIONS).params != study.ask(DISTRIBUTIONS).params
     assert len(caught) == 1
 
 
 @pytest.mark.parametrize("way", [TABLE, STORAGE])
-def test_the_command_warns_of_it_too(folder, way):
-    said = suggest(folder, way, "bo").stderr
-    assert said.count("bo does not use the history") == 1
+def test_the_command_warns_and_renames_too(folder, way):
+    assert suggest(folder, way, "bo").stderr.count("bo does not use the history") == 1
     assert not suggest(folder, way, "simple-ordered").stderr
-
-
-def test_a_function_that_names_the_history_looks_at_it():
-    spec = hbo.adapters.as_method_spec(lambda space, rng, history: None, name="mine")
-    assert spec.uses_history
+    result = suggest(folder, way, "simple-ordered", "--rename", "rate=lr", space=RENAMED)
+    assert (result.stdout, result.stderr) == ("lr,depth\n0.5,4\n", "")
+    result = suggest(folder, way, "simple-ordered", space=RENAMED)
+    assert "'lr'" in result.stderr + str(result.exception)
+    stored(folder, ("m2", "m4", "m1"))
+    said = suggest(folder, way, "simple-ordered", names=("m2", "m4", "m1")).stderr
+    assert "in the order m2, m4, m1" in said
 
 
 @pytest.mark.parametrize(
@@ -213,26 +196,26 @@ def test_methods_that_say_so_suggest_the_same_without_a_history(name):
     assert suggested[:8] == suggested[8:]
 
 
-# -- the space is another one ----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("reader", [from_studies, from_storage, from_results])
 def test_a_history_on_another_space_is_warned_of_by_every_way(reader, folder):
     history = reader(MONTHS, folder)
     changed = SearchSpace([history[0].space.parameters[0], Parameter.number("new", 0, 1)])
-    settings = {"space": changed, "history": history}
-    with pytest.warns(HistoryWarning, match=r"another search space than this one:(.|\n)*new: new"):
-        hbo.optimiser("simple-ordered", direction="maximize", **settings)
-    with pytest.warns(HistoryWarning, match=r"another search space than this one:(.|\n)*new: new"):
-        OptunaSampler("simple-ordered", **settings)
+    for make in (partial(hbo.optimiser, direction="maximize"), OptunaSampler):
+        with pytest.warns(
+            HistoryWarning, match=r"another search space than this one:(.|\n)*new: n"
+        ):
+            make("simple-ordered", space=changed, history=history)
 
 
-def test_the_best_of_a_narrower_range_is_moved_to_its_bound():
+def test_a_sampler_begins_with_the_best_moved_to_a_narrower_bound_or_renamed():
     with pytest.warns(HistoryWarning, match="another search space"):
         sampler = OptunaSampler.from_studies("simple-ordered", studies(), space=NARROWER)
     trial = optuna.create_study(direction="maximize", sampler=sampler).ask()
     found = trial.suggest_float("rate", 1e-4, 0.1, log=True), trial.suggest_int("depth", 1, 9)
     assert found == (0.1, 4)
+    sampler = OptunaSampler.from_studies("simple-ordered", studies(), rename={"rate": "lr"})
+    trial = optuna.create_study(direction="maximize", sampler=sampler).ask()
+    assert trial.suggest_float("lr", 1e-4, 1, log=True) == 0.5
 
 
 def test_a_hyperparameter_that_is_not_suggested_any_more_is_warned_of_once():
@@ -263,37 +246,24 @@ def test_what_is_called_otherwise_now_is_renamed(reader, folder):
     np.testing.assert_array_equal(history[0].values, [row[:2] for row in ROWS])
 
 
-def test_a_sampler_begins_with_what_was_renamed():
-    sampler = OptunaSampler.from_studies("simple-ordered", studies(), rename={"rate": "lr"})
-    trial = optuna.create_study(direction="maximize", sampler=sampler).ask()
-    assert trial.suggest_float("lr", 1e-4, 1, log=True) == 0.5
-
-
-def test_the_only_column_that_can_have_been_renamed_is_guessed():
-    with pytest.raises(EvaluationsError, match=r"now called 'lr'\? \(rename={'rate': 'lr'}\)"):
-        from_frame(MONTHS, Path(), space=RENAMED)
+CONTEXTS = "contexts must be a dict of numbers for each"
 
 
 @pytest.mark.parametrize("reader", READERS.values())
 @pytest.mark.parametrize(
-    ("rename", "said"),
-    [({"rat": "lr"}, "'rat'.* 'rate'"), ({"rate": "depth"}, "'depth'"), ("rate", "mapping")],
+    ("options", "said"),
+    [
+        ({"rename": {"rat": "lr"}}, "'rat'.* 'rate'"),
+        ({"rename": {"rate": "depth"}}, "'depth'"),
+        ({"rename": "rate"}, "mapping"),
+        ({"contexts": [1]}, CONTEXTS),
+        ({"contexts": 3}, CONTEXTS),
+        ({"contexts": dict.fromkeys(MONTHS, 3)}, CONTEXTS),
+    ],
 )
-def test_a_renaming_that_cannot_be_is_refused(reader, folder, rename, said):
+def test_a_renaming_or_contexts_that_cannot_be_are_refused(reader, folder, options, said):
     with pytest.raises(EvaluationsError, match=said):
-        reader(MONTHS, folder, rename=rename)
-
-
-@pytest.mark.parametrize("way", [TABLE, STORAGE])
-def test_the_command_renames(folder, way):
-    result = suggest(folder, way, "simple-ordered", "--rename", "rate=lr", space=RENAMED)
-    assert result.stdout == "lr,depth\n0.5,4\n"
-    assert not result.stderr
-    result = suggest(folder, way, "simple-ordered", space=RENAMED)
-    assert "'lr'" in result.stderr + str(result.exception)
-
-
-# -- the order of the tasks ------------------------------------------------------------------------
+        reader(MONTHS, folder, **options)
 
 
 ORDERS = [
@@ -319,34 +289,20 @@ ORDERS = [
 )
 def test_numbers_in_names_that_go_another_way_are_warned_of(reader, folder, names, is_in_order):
     said = pytest.warns(HistoryWarning, match=f"order {names[0]}, {names[1]}, {names[2]}")
-    with NEITHER if is_in_order else said:
+    with nullcontext() if is_in_order else said:
         assert [e.task for e in reader(names, folder)] == list(names)
 
 
 def test_times_that_go_another_way_are_warned_of():
-    times = pd.to_datetime(["2026-02-01", "2026-03-01", "2026-01-01"])
-    frame = table().assign(month=np.repeat(times, 3))
+    times = np.repeat(pd.to_datetime(["2026-02-01", "2026-03-01", "2026-01-01"]), 3)
     with pytest.warns(HistoryWarning, match="in the order 2026-02-01 00:00:00, 2026-03"):
-        hbo.history_from_frame(
-            frame, SPACE, objective="accuracy", direction="maximize", task="month"
-        )
-
-
-@pytest.mark.parametrize("way", [TABLE, STORAGE])
-def test_the_command_warns_of_the_order(folder, way):
-    said = suggest(folder, way, "simple-ordered", names=("m2", "m4", "m1")).stderr
-    assert "in the order m2, m4, m1" in said
-
-
-# -- files that are something else -----------------------------------------------------------------
+        from_table(table().assign(month=times))
 
 
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
         ("--history t.db --task month --objective accuracy", 1, "use --storage sqlite:///t.db"),
-        ("--history nope.csv --task month --objective accuracy", 2, "unknown file 'nope.csv'"),
-        ("--history old.csv", 2, "needs --task COLUMN and --objective COLUMN"),
         ("--storage old.csv", 1, "the storage 'old.csv' cannot be read: (sqlite3.DatabaseError)"),
         ("--storage sqlite:///tt.db", 2, "unknown file 'tt.db'; did you mean 't.db'?"),
         ("--storage nonsense://x", 1, "the storage 'nonsense://x' cannot be read"),
@@ -359,12 +315,14 @@ def test_the_command_warns_of_the_order(folder, way):
         ("--storage t.db --rename raet=lr", 1, "'raet' cannot be renamed; did you mean 'rate'?"),
         ("--storage t.db --output nowhere/next.csv", 1, "nowhere/next.csv"),
         ("--context size=nan", 2, "'size' is 'nan'"),
+        ("--space deep.json", 1, "no search space in deep.json"),
     ],
 )
 def test_the_command_says_what_is_wrong(options, code, said, capsys):
     table().to_csv("old.csv", index=False)
     stored(Path())
     Path("space.json").write_text(json.dumps(SPACE.to_json()))
+    Path("deep.json").write_text("[" * 100_000)
     words = f"suggest --space space.json --direction maximize --method simple-ordered {options}"
     with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as caught:
         patch.setattr("sys.argv", ["hpobench-ordered", *words.split()])
@@ -375,7 +333,9 @@ def test_the_command_says_what_is_wrong(options, code, said, capsys):
     assert said in written.err
 
 
-@pytest.mark.parametrize("storage", ["t.db", "sqlite:///t.db", "sqlite:///t.db?timeout=9"])
+@pytest.mark.parametrize(
+    "storage", ["t.db", Path("t.db"), "sqlite:///t.db", "sqlite:///t.db?timeout=9"]
+)
 def test_a_storage_may_be_a_file(storage):
     stored(Path())
     assert [e.task for e in hbo.history_from_storage(storage, "m[12]")] == ["m1", "m2"]
@@ -389,24 +349,11 @@ def test_advice_reads_a_storage(folder):
     assert "at least 3 tasks, but got 2: 'm1', 'm2'" in str(result.exception)
 
 
-# -- what is damaged, or of another type -----------------------------------------------------------
-
-
-@pytest.mark.parametrize("reader", READERS.values())
-@pytest.mark.parametrize("contexts", [[1], 3, {"m1": 3, "m2": 3, "m3": 3}])
-def test_contexts_of_another_type_are_refused(reader, folder, contexts):
-    with pytest.raises(EvaluationsError, match="contexts must be a dict of numbers for each"):
-        reader(MONTHS, folder, contexts=contexts)
-
-
 @pytest.mark.parametrize("column", [["month"], None, 3])
-def test_a_column_is_named_by_a_text(column):
-    for named in (
-        {"task": column, "objective": "accuracy"},
-        {"task": "month", "objective": column},
-    ):
-        with pytest.raises(EvaluationsError, match="column names must be text"):
-            hbo.history_from_frame(table(), SPACE, direction="maximize", **named)
+@pytest.mark.parametrize("named", ["task", "objective"])
+def test_a_column_is_named_by_a_text(column, named):
+    with pytest.raises(EvaluationsError, match="column names must be text"):
+        from_table(table(), **{named: column})
 
 
 @pytest.mark.parametrize("text", ["1_000", "٣", "0x3", "3,5", "1e999", "10%"])
@@ -414,9 +361,7 @@ def test_a_file_and_a_table_take_the_same_for_numbers(folder, text):
     frame = table().astype(object)
     frame.loc[4, "accuracy"] = text
     with pytest.raises(EvaluationsError, match="row 4"):
-        hbo.history_from_frame(
-            frame, SPACE, objective="accuracy", direction="maximize", task="month"
-        )
+        from_table(frame)
     frame.to_csv("odd.csv", index=False)
     said = suggest(folder, TABLE.replace("old", "odd"), "simple-ordered").exception
     assert isinstance(said, EvaluationsError)
@@ -443,20 +388,16 @@ def test_a_file_may_be_a_pipe(folder):
     assert result.stdout == "rate,depth\n0.5,4\n"
 
 
-def test_a_space_that_is_nested_without_end_is_refused(folder):
-    (folder / "deep.json").write_text("[" * 100_000)
-    words = ["suggest", "--space", "deep.json", "--direction", "maximize", "--method", "bo"]
-    assert isinstance(CliRunner().invoke(app, words).exception, InvalidSpaceError)
-
-
 def test_a_damaged_storage_is_refused(folder):
     studies(storage="sqlite:///t.db")
     content = Path("t.db").read_bytes()
-    damaged = {"json": (b'"low": 1', b'"low" 1'), "range": (b'"high": 9', b'"high": 0')}
-    damaged["enum"] = (b"FINITE", b"FIN!TE")
     year = str(datetime.now().year).encode()
-    damaged["times"] = (year + b"-", year + b"!")
-    for old, new in damaged.values():
+    for old, new in [
+        (b'"low": 1', b'"low" 1'),
+        (b'"high": 9', b'"high": 0'),
+        (b"FINITE", b"FIN!TE"),
+        (year + b"-", year + b"!"),
+    ]:
         assert old in content
         Path("bad.db").write_bytes(content.replace(old, new))
         with pytest.raises(EvaluationsError, match=r"the storage 'bad.db' cannot be read"):
@@ -473,11 +414,6 @@ def test_reading_a_storage_writes_nothing(folder):
         with pytest.raises(EvaluationsError, match="no studies of Optuna"):
             hbo.history_from_storage(name, "*")
         assert Path(name).read_bytes() == before
-
-
-def test_a_storage_may_be_a_path(folder):
-    assert len(from_storage(MONTHS, folder)) == 3
-    assert len(hbo.history_from_storage(folder / "t.db", "*")) == 3
     for odd in (3, None):
         with pytest.raises(EvaluationsError, match="storage must be"):
             hbo.history_from_storage(odd, "*")
@@ -486,19 +422,14 @@ def test_a_storage_may_be_a_path(folder):
 def test_values_whose_squares_are_beyond_all_floats_are_refused():
     rng = np.random.default_rng(0)
     for surrogate in ("forest", "nearest"):
-        history = [
-            Evaluations(
-                str(k),
-                {},
-                SPACE.decode(SPACE.sample_unit(rng, 12)),
-                np.where(np.arange(12) % 2, 1e308, -1e308) * rng.random(12),
-                space=SPACE,
-                direction="maximize",
-            )
-            for k in range(3)
-        ]
+        settings = {"space": SPACE, "direction": "maximize"}
+        history = []
+        for k in range(3):
+            values = SPACE.decode(SPACE.sample_unit(rng, 12))
+            extreme = np.where(np.arange(12) % 2, 1e308, -1e308) * rng.random(12)
+            history.append(Evaluations(str(k), {}, values, extreme, **settings))
         with pytest.raises(EvaluationsError, match="overflow"):
-            hbo.advise(history, space=SPACE, direction="maximize", surrogate=surrogate)
+            hbo.advise(history, **settings, surrogate=surrogate)
 
 
 def test_spaces_are_compared_however_they_are_described():
@@ -509,55 +440,34 @@ def test_spaces_are_compared_however_they_are_described():
             hbo.SpaceChange.between(SPACE, odd)
 
 
-# -- what is known beforehand, and seeds ----------------------------------------------------------
-
-
 @pytest.mark.parametrize("value", [math.nan, math.inf, "big", None, True, 10**400])
-@pytest.mark.parametrize("make", [hbo.optimiser, OptunaSampler])
+@pytest.mark.parametrize("make", [partial(hbo.optimiser, direction="minimize"), OptunaSampler])
 def test_a_context_is_of_numbers(make, value):
-    settings: dict[str, Any] = {"space": SPACE, "context": {"size": value}}
     with pytest.raises(EvaluationsError, match=r"context 'size' of task .* finite number"):
-        if make is OptunaSampler:
-            optuna.create_study(sampler=OptunaSampler("bo", **settings)).ask()
-        else:
-            make("bo", direction="minimize", **settings)
+        optuna.create_study(sampler=make("bo", space=SPACE, context={"size": value})).ask()
 
 
-def test_a_context_that_is_not_known_of_the_earlier_tasks_is_warned_of(folder):
+def test_contexts_fit_the_earlier_tasks_and_seeds_are_whole_numbers(folder):
     settings = {"space": SPACE, "direction": "maximize", "history": from_frame(MONTHS, folder)}
     with pytest.warns(HistoryWarning, match=r"has \['size'\], which differs from that of 'm1'"):
         hbo.optimiser("simple-ordered", **settings, context={"size": 3})
     with pytest.raises(EvaluationsError, match="a mapping of numbers"):
         hbo.optimiser("simple-ordered", **settings, context=["size"])
-
-
-@pytest.mark.parametrize("seed", [-1, 1.5, "0", None])
-def test_a_seed_is_a_whole_number(seed):
-    with pytest.raises(ExperimentError, match="a seed must be a whole number from 0"):
-        hbo.optimiser("bo", space=SPACE, direction="maximize", seed=seed)
-
-
-def test_a_range_that_floats_cannot_divide_is_refused():
-    with pytest.raises(InvalidSpaceError, match="too narrow for floats"):
-        Parameter.number("n", 2**60, 2**60, integer=True)
-
-
-# -- spaces without ConfigSpace --------------------------------------------------------------------
+    for seed in (-1, 1.5, "0", None):
+        with pytest.raises(ExperimentError, match="a seed must be a whole number from 0"):
+            hbo.optimiser("simple-ordered", **settings, seed=seed)
 
 
 def test_a_space_may_be_a_dict():
-    tuner = hbo.optimiser(
-        "bo",
-        space={
-            "lr": (1e-4, 1, "log"),
-            "momentum": (0.0, 1),
-            "depth": (1, 9),
-            "units": (8, 512, "log"),
-            "kind": ["tree", "line"],
-            "trees": 100,
-        },
-        direction="minimize",
-    )
+    described = {
+        "lr": (1e-4, 1, "log"),
+        "momentum": (0.0, 1),
+        "depth": (1, 9),
+        "units": (8, 512, "log"),
+        "kind": ["tree", "line"],
+        "trees": 100,
+    }
+    tuner = hbo.optimiser("bo", space=described, direction="minimize")
     expected = SearchSpace(
         [
             Parameter.number("lr", 1e-4, 1, log=True),
@@ -569,36 +479,23 @@ def test_a_space_may_be_a_dict():
         constants={"trees": 100},
     )
     assert tuner.space == expected
-    assert tuner.ask().keys() == {*expected.names, "trees"}
+    assert tuner.ask().keys() == described.keys()
+    sampler = OptunaSampler("random-search", space={"x": (0.0, 1.0)})
+    optuna.create_study(sampler=sampler).optimize(lambda t: t.suggest_float("x", 0, 1), n_trials=2)
+    assert len(sampler._optimiser.trials) == 2
 
 
 @pytest.mark.parametrize(
-    ("described", "said"),
-    [
-        ({"lr": (1, 2, "lg")}, "'lr'.*'log'"),
-        ({"lr": (1,)}, "'lr'"),
-        ({"lr": ("a", "b")}, "'lr'"),
-        ({"lr": (2, 1)}, "lr"),
-        ({"lr": (-1, 1, "log")}, "lr"),
-        ({"lr": []}, "lr"),
-        ({"lr": None}, "lr"),
-        ({"lr": {"low": 1}}, "lr"),
-        ({"lr": [[1], [2]]}, "lr"),
-        ({3: (1, 2)}, "3"),
-        ({"lr": (0, float("inf"))}, "lr"),
-        ({"lr": (True, False)}, "lr"),
-        ({}, "at least one tunable"),
-    ],
+    "lr",
+    [(1,), ("a", "b"), (2, 1), (-1, 1, "log"), [], None, {"low": 1}, [[1], [2]], (True, False)]
+    + [(0, math.inf)],
 )
-def test_a_dict_that_describes_no_space_is_refused(described, said):
-    with pytest.raises(InvalidSpaceError, match=said):
-        hbo.optimiser("bo", space=described, direction="minimize")
-
-
-@pytest.mark.filterwarnings("error")
-def test_a_sampler_takes_such_a_dict_too():
-    sampler = OptunaSampler("random-search", space={"x": (0.0, 1.0)})
-    study = optuna.create_study(sampler=sampler)
-    with warnings.catch_warnings():
-        study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
-    assert len(sampler._optimiser.trials) == 2
+def test_a_dict_that_describes_no_space_is_refused(lr):
+    others = [
+        ({3: (1, 2)}, "3"),
+        ({}, "at least one tunable"),
+        ({"lr": (1, 2, "lg")}, "'lr'.*'log'"),
+    ]
+    for described, said in (({"lr": lr}, "lr"), *others):
+        with pytest.raises(InvalidSpaceError, match=said):
+            hbo.optimiser("bo", space=described, direction="minimize")

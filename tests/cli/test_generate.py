@@ -90,10 +90,11 @@ def test_what_cannot_be_is_said_in_one_message(cli, words, code, message, tmp_pa
 
 def test_help_tells_the_two_ways_apart(cli):
     both = " ".join(cli("generate", "--help").stdout.split())
-    assert (
-        "Usage: hpobench-ordered generate NAME [OPTIONS] hpobench-ordered generate custom" in both
-    )
+    usage = "Usage: hpobench-ordered generate NAME [OPTIONS] hpobench-ordered generate custom"
+    assert usage in both and "newsvendor --source simulation Simulates all" in both
     assert "custom --help Make a benchmark of your own" in both
+    sources = [f"xgboost-mnist --source {source}" for source in ("published", "train")]
+    assert both.index(sources[0]) < both.index(sources[1])  # the default one first
     for name in generators():  # data sets of one scenario are on one line
         stem, _, number = name.rpartition("-")
         assert f"{name} --source" in both or (f"{stem}-ID --source" in both and number in both)

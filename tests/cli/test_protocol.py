@@ -1,8 +1,5 @@
 from dataclasses import fields
 
-import click
-import pytest
-
 from hpobench_ordered.cli._protocol import PROTOCOLS, make_protocol
 from hpobench_ordered.cli.experiments import run
 from hpobench_ordered.protocols import Adjustment, LeaveOneOut, Ordered
@@ -22,8 +19,3 @@ def test_settings_that_are_not_given_stay_as_they_are():
     assert make_protocol("leave-one-out", {**nothing, "history": 7}) == LeaveOneOut(history=7)
     options = {**nothing, "first_trials": 10, "trials": 30}
     assert make_protocol("adjustment", options) == Adjustment(first_trials=10, trials=30)
-
-
-def test_a_setting_of_another_protocol_is_refused():
-    with pytest.raises(click.UsageError, match="ordered does not take --first-trials; it takes -"):
-        make_protocol("ordered", {"trials": None, "first_trials": 3})

@@ -3,7 +3,6 @@
 import re
 import shutil
 import sys
-from pathlib import Path
 
 import own_method
 import pandas as pd
@@ -22,13 +21,12 @@ from hpobench_ordered.registry import benchmark_spec
 FEW = ("--benchmark", "newsvendor", "--tasks", "2", "--workers", "1", "--no-check", "--no-report")
 
 
-def test_a_method_s_place_among_those_of_the_reference(cli, folder: Path) -> None:  # type: ignore[no-untyped-def]
+def test_a_method_s_place_among_those_of_the_reference(cli, folder):
     shutil.copy(own_method.__file__, folder / "mine.py")
     result = cli("run", *FEW, "--method", "mine.py:Mine", "--against", "reference")
     assert result.returncode == 0, result.stderr
-    place, methods = re.search(
-        r"mine.Mine is number (\d+) of (\d+) methods", result.stdout
-    ).groups()
+    said = re.search(r"mine.Mine is number (\d+) of (\d+) methods", result.stdout)
+    place, methods = said.groups()
     assert "mine.Mine" in result.stdout.split("and ")[0]  # its row, however low
     assert 1 <= int(place) <= int(methods)
     assert "random-search runs too" not in result.stderr
@@ -37,7 +35,7 @@ def test_a_method_s_place_among_those_of_the_reference(cli, folder: Path) -> Non
 
 
 @pytest.mark.slow
-def test_the_comparison_runs_on_its_small_part(cli, folder: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_the_comparison_runs_on_its_small_part(cli, folder, monkeypatch):
     monkeypatch.setattr(sys.modules["hpobench_ordered.cli.compare"], "SMALL", ("newsvendor",))
     shutil.copy(own_method.__file__, folder / "mine.py")
     result = cli("compare", "mine.py:Mine", "--workers", "1")
@@ -54,7 +52,7 @@ def test_the_comparison_runs_on_its_small_part(cli, folder: Path, monkeypatch) -
     assert len(runs.timings()) == SEEDS
 
 
-def test_what_cannot_be_compared_is_said(cli) -> None:  # type: ignore[no-untyped-def]
+def test_what_cannot_be_compared_is_said(cli):
     for words, message in {
         ("run", "--against", "reference"): "--against needs a --method",
         ("leaderboard",): "give a folder of RESULTS, or --reference",
@@ -66,14 +64,16 @@ def test_what_cannot_be_compared_is_said(cli) -> None:  # type: ignore[no-untype
         assert result.returncode != 0 and message in result.stderr, result.stderr
 
 
-def test_exported_trials_give_the_same_scores(cli, folder: Path) -> None:  # type: ignore[no-untyped-def]
-    result = hbo.run(
-        benchmarks=["newsvendor", "forrester"],
-        methods=["random-search", "cts"],
-        seeds=range(2),
-        protocol=hbo.Ordered(trials=4, tasks=2),
-        folder=folder / "results",
-    )
+def ran(folder, *benchmarks):
+    """Results of two methods."""
+    protocol = hbo.Ordered(trials=4, tasks=2)
+    methods = ["random-search", "cts"]
+    settings = {"seeds": range(2), "protocol": protocol, "folder": folder / "results"}
+    return hbo.run(benchmarks=benchmarks, methods=methods, **settings)
+
+
+def test_exported_trials_give_the_same_scores(cli, folder):
+    result = ran(folder, "newsvendor", "forrester")
     assert cli("export", "results", "--output", "trials.parquet").returncode == 0
     assert cli("export", "results", "--output", "trials.csv").returncode == 0
     assert cli("export", "results", "--output", "best.csv", "--what", "incumbents").returncode == 0
@@ -93,14 +93,8 @@ def test_exported_trials_give_the_same_scores(cli, folder: Path) -> None:  # typ
     assert best.groupby(["key", "task"])["loss"].diff().dropna().lt(0).all()
 
 
-def test_tables_and_figures_for_a_paper(cli, folder: Path) -> None:  # type: ignore[no-untyped-def]
-    hbo.run(
-        benchmarks=["newsvendor"],
-        methods=["random-search", "cts"],
-        seeds=range(2),
-        protocol=hbo.Ordered(trials=4, tasks=2),
-        folder=folder / "results",
-    )
+def test_tables_and_figures_for_a_paper(cli, folder):
+    ran(folder, "newsvendor")
     assert cli("export", "results", "--output", "table.tex").returncode == 0
     text = (folder / "table.tex").read_text()
     assert "\\toprule" in text and "random-search" in text
@@ -116,7 +110,7 @@ def test_tables_and_figures_for_a_paper(cli, folder: Path) -> None:  # type: ign
 
 
 @pytest.mark.slow
-def test_the_small_part_ranks_methods_as_the_whole_does() -> None:
+def test_the_small_part_ranks_methods_as_the_whole_does():
     """Also after leaving any method out, and where the whole has other seeds."""
     protocol = hbo.Ordered(tasks=TASKS)
     part = ranks(hbo.Results(reference_store(SMALL, protocol=protocol), ()), range(SEEDS))

@@ -9,7 +9,6 @@ import pytest
 from tuning_support import METHODS, made, setting, tune
 
 import hpobench_ordered as hbo
-from hpobench_ordered.cli.tuning import suggestions
 from hpobench_ordered.testing.toy import conditional_space, numeric_space
 
 SPACE = json.dumps(conditional_space().to_json())
@@ -23,12 +22,9 @@ def rows_of(text: str) -> list[dict[str, str]]:
 def files(folder):
     """The files of the toy task: what is tuned, and what was evaluated on earlier tasks."""
     (folder / "space.json").write_text(SPACE)
-    _, history = setting()
-    frames = [e.frame(task="month", objective="loss").assign(size=e.context) for e in history]
-    for frame, e in zip(frames, history, strict=True):
-        frame["size"] = e.context["index"]
+    frames = [e.frame(task="month", objective="loss").assign(**e.context) for e in setting()[1]]
     lines = [frame.to_csv(index=False, header=not i) for i, frame in enumerate(frames)]
-    (folder / "old.csv").write_text("".join(lines).replace("size", "index"))
+    (folder / "old.csv").write_text("".join(lines))
     return folder
 
 
@@ -132,17 +128,6 @@ def test_configurations_of_ones_own_are_taken_too(cli, files, method):
     assert len(found) == 3
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_what_was_suggested_before_ones_own_is_asked_for(method):
-    tuner, task = made(method, space=numeric_space())
-    suggested = tune(tuner, task, trials=4)
-    own = {"x": 1.0, "y": 0.5}
-    tuner.tell(own, 0.25)
-    results = [(c, task.evaluate(c)) for c in suggested] + [(own, 0.25)]
-    found = suggestions(lambda: made(method, space=numeric_space())[0], results, 1)
-    assert found == [tuner.ask()]
-
-
 def test_a_space_that_is_used_up_repeats(cli, files):
     space = hbo.SearchSpace([hbo.Parameter.choice("kind", ("a", "b"))])
     (files / "space.json").write_text(json.dumps(space.to_json()))
@@ -175,23 +160,13 @@ def test_without_a_history(cli, files):
 def test_choices_that_look_like_something_else_are_read_as_they_are(cli, folder):
     """Texts of numbers, "None" and "NA", and truth values."""
     choices = {"text": ["1", "2"], "empty": ["None", "NA"], "truth": [True, False], "n": [1, 2.5]}
-    hyperparameters = [
-        {"type": "categorical", "name": name, "choices": values} for name, values in choices.items()
-    ]
-    (folder / "space.json").write_text(json.dumps({"hyperparameters": hyperparameters}))
-    rows = [
-        {"month": m, **dict(zip(choices, v, strict=True))}
-        for m, v in enumerate(
-            [("1", "NA", "True", "2.5"), ("2", "None", "False", "1"), ("1", "None", "False", "2.5")]
-        )
-    ]
-    append(folder / "old.csv", rows, [1.0, 2.0, 3.0])
+    space = hbo.SearchSpace([hbo.Parameter.choice(n, tuple(v)) for n, v in choices.items()])
+    (folder / "space.json").write_text(json.dumps(space.to_json()))
+    best = [("1", "NA", True, 2.5), ("2", "None", False, 1), ("1", "None", False, 2.5)]
+    rows = [dict(zip(choices, values, strict=True)) for values in best]
+    append(folder / "old.csv", [{"month": m, **row} for m, row in enumerate(rows)], [1.0, 2.0, 3.0])
     result = cli(*words("simple-ordered", context=None, trials=3, format="json"))
-    assert json.loads(result.stdout) == [
-        {"text": "1", "empty": "None", "truth": False, "n": 2.5},
-        {"text": "2", "empty": "None", "truth": False, "n": 1},
-        {"text": "1", "empty": "NA", "truth": True, "n": 2.5},
-    ]
+    assert json.loads(result.stdout) == rows[::-1]
 
 
 SIZES = "month,x,y,loss,size\nMay,1,0.5,3,3\nMay,2,0.1,,4\n"
@@ -202,45 +177,22 @@ OLD = "month,x,y,loss\nMay,1,0.5,3\nMay,2,0.1,\nJune,3,0.2,1\n"
     ("options", "old", "this", "code", "said"),
     [
         ({"objective": None}, OLD, None, 2, "needs --task COLUMN and --objective"),
-        ({"task": None}, OLD, None, 2, "needs --task COLUMN"),
         ({"direction": "maximise"}, OLD, None, 2, "maximise"),
         ({"method": "simple-orderd"}, OLD, None, 2, "did you mean 'simple-ordered'"),
         ({"context": "size"}, OLD, None, 2, "NAME=NUMBER"),
         ({"context": "size=2"}, OLD, None, 1, "old.csv cannot be read:\n- no column 'size'"),
-        (
-            {"context": "size=2"},
-            SIZES,
-            None,
-            1,
-            "number for each task, but task 'May' has '4' in l",
-        ),
+        ({"context": "size=2"}, SIZES, None, 1, "each task, but task 'May' has '4' in l"),
         ({"space": "other.json"}, OLD, None, 2, "unknown file 'other.json'"),
         ({"space": "old.csv"}, OLD, None, 1, "no search space in old.csv"),
-        (
-            {"history": "older.csv"},
-            OLD,
-            None,
-            2,
-            "unknown file 'older.csv'; did you mean 'old.csv'?",
-        ),
+        ({"history": "older.csv"}, OLD, None, 2, "file 'older.csv'; did you mean 'old.csv'?"),
         ({}, OLD.replace(",y,", ",z,"), None, 1, "'y'"),
         ({}, OLD.replace("0.2", "20"), None, 1, "'y' must be a number in"),
-        ({}, OLD.replace("0.2", "a"), None, 1, "'y' must be a number in"),
-        ({}, OLD.replace(",1\n", ",one\n"), None, 1, "must be a finite number"),
-        (
-            {},
-            OLD.replace("0.2,", ""),
-            None,
-            1,
-            "line 4 of old.csv has 3 values, but its header has 4",
-        ),
+        ({}, OLD.replace("0.2,", ""), None, 1, "line 4 of old.csv has 3 values, but its header"),
         ({}, OLD.replace(",y,", ",x,"), None, 1, "old.csv cannot be read:\n- two columns 'x'"),
         ({}, OLD.replace(",", ";"), None, 1, "separated by commas, not ';'"),
         ({}, "", None, 1, "old.csv is empty"),
         ({}, OLD, "x,loss\n1,2\n", 1, "--results cannot be read:\n- no column 'y'"),
-        ({}, OLD, "x,y,loss\n1,,2\n", 1, "but is empty: line 2"),
         ({}, OLD, "x,y,los\n1,0.5,2\n", 1, "'loss' for the objective; did you mean 'los'"),
-        ({}, OLD, "x,Y,loss\n1,0.5,2\n", 1, "no column 'y' for a hyperparameter; did you mean 'Y'"),
         ({}, OLD, "x,y,loss\n1,0.5,2\n\n1,5,2\n", 1, "(log scale): line 4 ('5')"),
         ({}, OLD, "x,y,loss\n1,0.5,low\n", 1, "the evaluation failed: line 2 ('low')"),
         ({}, OLD, "month,x,y,loss\nMay,1,0.5,2\nJune,1,0.5,3\n", 1, "results must be of one task"),

@@ -30,19 +30,15 @@ def test_random_evaluations_are_losses_of_valid_configurations(plain):
     assert (len(evaluations), evaluations.task) == (HISTORY_SIZE, "4")
     # The objective is maximised, losses are not.
     assert np.array_equal(-evaluations.losses, plain.tasks[4].evaluate_many(evaluations.values))
+    few = replace(plain, history_size=7)
+    assert len(few.evaluations(0, rng=np.random.default_rng(0))) == 7
     again = plain.evaluations(4, rng=np.random.default_rng(1))
     assert np.array_equal(evaluations.values, again.values)
     other = plain.evaluations(4, rng=np.random.default_rng(2))
     assert not np.array_equal(evaluations.values, other.values)
 
 
-def test_the_usual_number_is_the_benchmarks_own(plain):
-    few = replace(plain, history_size=7)
-    assert len(few.evaluations(0, rng=np.random.default_rng(0))) == 7
-
-
 def test_recorded_evaluations_come_whole_and_in_order(recorded):
-    assert recorded.recorded is not None
     whole = recorded.recorded()[2]
     for n in (None, 30, 1000):
         assert recorded.evaluations(2, rng=np.random.default_rng(0), n=n) is whole
@@ -50,7 +46,6 @@ def test_recorded_evaluations_come_whole_and_in_order(recorded):
 
 @given(n=st.integers(0, 29), seed=st.integers(0, 99))
 def test_a_part_of_the_recorded_ones_is_chosen_by_seed(recorded, n, seed):
-    assert recorded.recorded is not None
     whole: Evaluations = recorded.recorded()[1]
     part = recorded.evaluations(1, rng=np.random.default_rng(seed), n=n)
     again = recorded.evaluations(1, rng=np.random.default_rng(seed), n=n)

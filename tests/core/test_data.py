@@ -1,6 +1,5 @@
 """Training data of tasks: checked, read-only, and loaded only for methods that ask."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -16,7 +15,7 @@ from hpobench_ordered.methods.random_search import RandomSearch
 from hpobench_ordered.testing import check_benchmark
 from hpobench_ordered.testing.toy import numeric_space, toy_benchmark, toy_data
 
-REGRESSION = hbo.DataKind.REGRESSION
+SPACE = hbo.SearchSpace([hbo.Parameter.number("x", 0, 1)])
 
 
 class Looking(RandomSearch):
@@ -33,9 +32,7 @@ def spec_of(uses_data: bool) -> MethodSpec:
     return MethodSpec("looking", Looking, "Looks.", "tests", uses_data=uses_data)
 
 
-def runs(
-    uses_data: bool, data: Callable[[int], hbo.TaskData] = toy_data, tasks: int = 3
-) -> tuple[list[int], list[tuple[hbo.TaskData | None, ...]]]:
+def runs(uses_data, data=toy_data, tasks=3):
     """Indices of the tasks whose data were read, and what the method was given."""
     reads: list[int] = []
 
@@ -58,14 +55,12 @@ def test_data_are_read_for_methods_that_ask_alone():
     for position, data in enumerate(given):
         assert len(data) == position + 1
         for index, one in enumerate(data):
-            assert one is not None
             np.testing.assert_array_equal(one.features, toy_data(index).features)
 
 
 def test_what_a_method_does_to_its_data_reaches_no_other_run():
     shared = toy_data(0)
     _, ((given,),) = runs(True, lambda _: shared, tasks=1)
-    assert given is not None
     assert not np.shares_memory(given.features, shared.features)
     with pytest.raises(ValueError, match="read-only"):
         given.features[0, 0] = 1.0
@@ -102,18 +97,11 @@ def own_data(task: str) -> hbo.TaskData:
 
 
 def own_benchmark(**changes: Any) -> hbo.Benchmark:
-    frame = pd.DataFrame(
-        {
-            "task": np.repeat(["a", "bb", "ccc"], 10),
-            "x": np.tile(np.linspace(0, 1, 10), 3),
-            "error": np.random.default_rng(0).random(30),
-        }
-    )
-    space = hbo.SearchSpace([hbo.Parameter.number("x", 0, 1)])
-    setting = {"data": {task: own_data(task) for task in ("a", "bb")}} | changes
-    return hbo.from_evaluations(
-        frame, space, name="mine", objective="error", direction="minimize", **setting
-    )
+    frame = pd.DataFrame({"task": np.repeat(["a", "bb", "ccc"], 10)})
+    frame = frame.assign(x=np.tile(np.linspace(0, 1, 10), 3))
+    frame["error"] = np.random.default_rng(0).random(30)
+    setting = {"data": {task: own_data(task) for task in ("a", "bb")}, "name": "mine"} | changes
+    return hbo.from_evaluations(frame, SPACE, objective="error", direction="minimize", **setting)
 
 
 def test_a_benchmark_of_ones_own_may_carry_data(tmp_path):
@@ -121,7 +109,6 @@ def test_a_benchmark_of_ones_own_may_carry_data(tmp_path):
     check_benchmark(bench)
     assert bench.task("ccc").data is None
     given = bench.task("bb").data
-    assert given is not None
     np.testing.assert_array_equal(given.features, own_data("bb").features)
     protocol = hbo.LeaveOneOut(trials=2, tasks=["bb"])
     setting = {"methods": [spec_of(True)], "seeds": [0], "protocol": protocol}
@@ -148,13 +135,8 @@ def test_data_of_other_forms_are_refused(data, message):
 
 
 def test_an_optimiser_takes_data():
-    history = own_benchmark().recorded
-    assert history is not None
-    setting = {
-        "space": hbo.SearchSpace([hbo.Parameter.number("x", 0, 1)]),
-        "direction": "minimize",
-        "history": history()[:1],
-    }
+    history = own_benchmark().recorded()[:1]
+    setting = {"space": SPACE, "direction": "minimize", "history": history}
     data = [own_data("a"), own_data("bb")]
     tuner = hbo.optimiser("manual-gp", data=data, **setting)
     asked = tuner.ask()

@@ -7,7 +7,7 @@ import pytest
 
 import hpobench_ordered as hbo
 from hpobench_ordered.adapters import import_object
-from hpobench_ordered.core.extras import NEURAL, OPTUNA, SKLEARN, Extra
+from hpobench_ordered.core.extras import NEURAL, SKLEARN
 from hpobench_ordered.errors import MissingExtraError
 from hpobench_ordered.registry import list_methods, method_spec
 
@@ -68,12 +68,8 @@ def absent(monkeypatch):
 @pytest.mark.usefixtures("absent")
 def test_an_experiment_is_refused_before_its_first_run(tmp_path):
     with pytest.raises(MissingExtraError, match="method 'ablr-transfer' needs the package 'jax'"):
-        hbo.run(
-            benchmarks=["newsvendor"],
-            methods=["random-search", "ablr-transfer"],
-            seeds=[0],
-            folder=tmp_path / "store",
-        )
+        methods = ["random-search", "ablr-transfer"]
+        hbo.run(benchmarks=["newsvendor"], methods=methods, seeds=[0], folder=tmp_path / "store")
     assert not (tmp_path / "store").exists()
     with pytest.raises(MissingExtraError, match="'jax'"):
         hbo.optimiser("ablr", space=hbo.load("newsvendor").space, direction="minimize")
@@ -83,16 +79,8 @@ def test_an_experiment_is_refused_before_its_first_run(tmp_path):
 def test_a_sampler_of_optuna_needs_optuna():
     with pytest.raises(MissingExtraError) as caught:
         import_object("optuna.samplers:TPESampler")
-    assert (
-        "pip install optuna (or, in a checkout of hpobench-ordered, pip install '.[optuna]')"
-        in (str(caught.value))
-    )
-
-
-def test_what_is_installed_is_told_by_its_module():
-    OPTUNA.check("a sampler")
-    with pytest.raises(MissingExtraError, match="tables needs the package 'no-such-package'"):
-        Extra("tables", "no-such-package", "no_such_module").check("tables")
+    said = "pip install optuna (or, in a checkout of hpobench-ordered, pip install '.[optuna]')"
+    assert said in str(caught.value)
 
 
 @pytest.mark.slow

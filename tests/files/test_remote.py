@@ -12,11 +12,12 @@ import pytest
 from hpobench_ordered.errors import ArtifactError, DownloadError, NotFetchedError
 from hpobench_ordered.files import download as _download
 from hpobench_ordered.files.download import OFFLINE_VARIABLE
-from hpobench_ordered.files.remote import CACHE_VARIABLE, RemoteFile, cache_folder
+from hpobench_ordered.files.remote import CACHE_VARIABLE, RemoteFile
 from hpobench_ordered.generation._openml.client import Connection, connected
 
 CONTENT = b"published " * 20_000
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
+NOWHERE = "http://127.0.0.1:9/file"
 
 
 requested: list[str] = []
@@ -36,7 +37,11 @@ class Handler(BaseHTTPRequestHandler):
         elif kind in ("good", "cut-once", "busy"):
             self.answer(CONTENT)
         elif kind == "endless":
-            self.endless()
+            self.send_response(200)
+            self.end_headers()
+            with contextlib.suppress(ConnectionError):
+                for _ in range(10_000):
+                    self.wfile.write(bytes(2**16))
         elif kind == "to-http":
             self.redirect("http://192.0.2.1/file")
         elif kind in ("to-good", "in-a-circle"):
@@ -56,13 +61,6 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(302)
         self.send_header("Location", where)
         self.end_headers()
-
-    def endless(self) -> None:
-        self.send_response(200)
-        self.end_headers()
-        with contextlib.suppress(ConnectionError):
-            for _ in range(10_000):
-                self.wfile.write(bytes(2**16))
 
     def log_message(self, format: str, *args: object) -> None:
         pass
@@ -92,19 +90,14 @@ def in_cache(cache: Path) -> list[str]:
     return sorted(str(p.relative_to(cache)) for p in cache.rglob("*") if p.is_file())
 
 
-def test_download(server, cache):
-    file = RemoteFile("folder/file", f"{server}/good", DIGEST)
+@pytest.mark.parametrize("kind", ["good", "to-good"])
+def test_download(server, cache, kind):
+    file, seen = RemoteFile("folder/file", f"{server}/{kind}", DIGEST), []
     with pytest.raises(NotFetchedError, match="folder/file"):
         file.open_path()
-    file.download()
+    file.download(progress=lambda done, total: seen.append((done, total)))
     assert file.open_path().read_bytes() == CONTENT
     assert in_cache(cache) == ["folder/file"]
-
-
-def test_progress(server):
-    seen = []
-    file = RemoteFile("file", f"{server}/good", DIGEST)
-    file.download(progress=lambda done, total: seen.append((done, total)))
     assert seen == sorted(seen)
     assert seen[-1] == (len(CONTENT), len(CONTENT))
 
@@ -112,33 +105,36 @@ def test_progress(server):
 @pytest.mark.parametrize(
     ("path", "digest", "message"),
     [
-        ("/good", "0" * 64, "is not the published"),
+        ("/good", "0" * 64, r"^http://127.*/good is not the published file"),
         ("/missing", DIGEST, "HTTP 404"),
         ("/terabytes", DIGEST, "announces 1099511627776 bytes, more than the 268435456 allowed"),
         ("/to-http", DIGEST, r"only https is trusted, not http://192\.0\.2\.1/file"),
         ("/in-a-circle", DIGEST, "HTTP 302"),
         ("/always-busy", DIGEST, r"HTTP 503, in 4 attempts.*--from"),
         ("/cut", None, "the connection broke, in 4 attempts"),
+        ("/endless", None, "sends more than the 1000000 bytes"),
     ],
 )
 def test_nothing_is_kept_of_a_failed_download(server, cache, path, digest, message):
-    file = RemoteFile("file", server + path, digest)
+    size = {"max_size": 10**6} if path == "/endless" else {}
     with pytest.raises(DownloadError, match=message):
-        file.download()
+        RemoteFile("file", server + path, digest, **size).download()
     assert in_cache(cache) == []
-
-
-def test_a_redirect_on_the_same_terms_is_followed(server):
-    file = RemoteFile("file", f"{server}/to-good", DIGEST)
-    file.download()
-    assert file.open_path().read_bytes() == CONTENT
+    assert path != "/missing" or len(requested) == 1  # what is refused is not asked again
 
 
 @pytest.mark.parametrize(
-    "url", ["http://example.org/file", "ftp://127.0.0.1/file", "file:///etc/hosts", "http://[/x"]
+    ("url", "message"),
+    [
+        ("http://example.org/file", "only https is trusted"),
+        ("ftp://127.0.0.1/file", "only https is trusted"),
+        ("file:///etc/hosts", "only https is trusted"),
+        ("http://[/x", "cannot download"),
+        ("http://127.0.0.1:9/file", "no connection.*--from"),
+    ],
 )
-def test_only_https_is_asked(url, cache):
-    with pytest.raises(DownloadError, match=r"only https is trusted|cannot download"):
+def test_what_cannot_be_asked(url, message, cache):
+    with pytest.raises(DownloadError, match=message):
         RemoteFile("file", url, DIGEST).download()
     assert in_cache(cache) == []
 
@@ -151,69 +147,47 @@ def test_what_may_pass_is_tried_again(server, cache, kind, times):
     assert (len(requested), in_cache(cache)) == (times, ["file"])
 
 
-def test_what_is_refused_is_not_asked_again(server):
-    with pytest.raises(DownloadError, match="HTTP 404"):
-        RemoteFile("file", f"{server}/missing", DIGEST).download()
-    assert len(requested) == 1
-
-
-def test_an_endless_file_fills_no_disk(server, cache):
-    file = RemoteFile("file", f"{server}/endless", DIGEST, max_size=10**6)
-    with pytest.raises(DownloadError, match="sends more than the 1000000 bytes"):
-        file.download()
-    assert in_cache(cache) == []
-
-
 def test_offline(server, cache, monkeypatch):
     monkeypatch.setenv(OFFLINE_VARIABLE, "1")
     with pytest.raises(DownloadError, match=r"OFFLINE is set.*fetch NAME --from"):
         RemoteFile("file", f"{server}/good", DIGEST).download()
     assert (in_cache(cache), requested) == ([], [])
-    monkeypatch.setenv(OFFLINE_VARIABLE, "0")
-    RemoteFile("file", f"{server}/good", DIGEST).download()
-
-
-def test_openml_is_not_asked_offline(monkeypatch):
-    monkeypatch.setenv(OFFLINE_VARIABLE, "1")
-    connection = connected(Connection("http://127.0.0.1:9"))
+    connection = connected(Connection("http://127.0.0.1:9"))  # to OpenML
     with pytest.raises(DownloadError, match="OFFLINE is set"), connection:
         pytest.fail("there is no connection")
-
-
-def test_a_large_copy_is_refused_before_it_is_unpacked(tmp_path):
-    (tmp_path / "copy.gz").write_bytes(gzip.compress(bytes(10**7)))
-    with pytest.raises(DownloadError, match="more than the 1000 bytes allowed"):
-        RemoteFile("file", "https://127.0.0.1:9/file", DIGEST, max_size=1000).store(
-            tmp_path / "copy.gz"
-        )
-
-
-def test_no_network():
-    with pytest.raises(DownloadError, match=r"no connection.*--from"):
-        RemoteFile("file", "http://127.0.0.1:9/file", DIGEST).download()
+    monkeypatch.setenv(OFFLINE_VARIABLE, "0")
+    RemoteFile("file", f"{server}/good", DIGEST).download()
 
 
 @pytest.mark.parametrize("compressed", [False, True])
 def test_local_copy(tmp_path, compressed):
     copy = tmp_path / ("copy.gz" if compressed else "copy")
     copy.write_bytes(gzip.compress(CONTENT) if compressed else CONTENT)
-    file = RemoteFile("file", "http://127.0.0.1:9/file", DIGEST)
+    file = RemoteFile("file", NOWHERE, DIGEST)
     file.store(copy)
     assert file.open_path().read_bytes() == CONTENT
 
 
-@pytest.mark.parametrize("name", ["copy", "copy.gz"])
-def test_another_file_is_no_local_copy(tmp_path, cache, name):
-    (tmp_path / name).write_bytes(b"something else")
-    with pytest.raises(DownloadError):
-        RemoteFile("file", "http://127.0.0.1:9/file", DIGEST).store(tmp_path / name)
+def test_what_is_no_local_copy(tmp_path, cache, monkeypatch):
+    other, packed = tmp_path / "other", tmp_path / "packed.gz"
+    for path in (other, packed):
+        path.write_bytes(b"something else")
+        with pytest.raises(DownloadError):
+            RemoteFile("file", NOWHERE, DIGEST).store(path)
+    packed.write_bytes(gzip.compress(bytes(10**7)))
+    with pytest.raises(DownloadError, match="more than the 1000 bytes allowed"):
+        RemoteFile("file", NOWHERE, DIGEST, max_size=1000).store(packed)
     assert not cache.exists()
+    monkeypatch.setenv(CACHE_VARIABLE, str(other))
+    other.write_bytes(CONTENT)
+    with pytest.raises(ArtifactError, match="cannot write to the cache"):
+        RemoteFile("file", NOWHERE, DIGEST).store(other)
 
 
 def test_damage_in_the_cache_is_noticed(tmp_path):
     (tmp_path / "copy").write_bytes(CONTENT)
     for digest in (DIGEST, None):
-        file = RemoteFile("file", "http://127.0.0.1:9/file", digest)
+        file = RemoteFile("file", NOWHERE, digest)
         file.store(tmp_path / "copy")
         assert file.open_path().read_bytes() == CONTENT
         file.path.write_bytes(CONTENT[:-1])
@@ -225,7 +199,7 @@ def test_only_the_first_content_of_an_unpinned_file_is_accepted(tmp_path, cache)
     first, other = tmp_path / "first", tmp_path / "other"
     first.write_bytes(CONTENT)
     other.write_bytes(b"other")
-    file = RemoteFile("file", "http://127.0.0.1:9/file", None)
+    file = RemoteFile("file", NOWHERE, None)
     file.store(first)
     file.path.unlink()
     with pytest.raises(DownloadError, match=r"first fetched .* delete .*file\.sha256"):
@@ -248,25 +222,7 @@ def test_content_is_checked_before_it_is_stored(tmp_path, cache, digest, error):
         raise error("not such a file")
 
     (tmp_path / "copy").write_bytes(CONTENT)
-    file = RemoteFile("file", "http://127.0.0.1:9/file", digest, refuse)
+    file = RemoteFile("file", NOWHERE, digest, refuse)
     with pytest.raises(DownloadError, match="not the published file: not such a file"):
         file.store(tmp_path / "copy")
     assert not cache.exists()
-
-
-def test_a_wrong_download_is_named_by_its_address(server):
-    with pytest.raises(DownloadError, match=f"^{server}/good is not the published file"):
-        RemoteFile("file", f"{server}/good", "0" * 64).download()
-
-
-def test_unwritable_cache(tmp_path, monkeypatch):
-    (tmp_path / "copy").write_bytes(CONTENT)
-    (tmp_path / "file").write_bytes(b"in the way")
-    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "file"))
-    with pytest.raises(ArtifactError, match="cannot write to the cache"):
-        RemoteFile("file", "http://127.0.0.1:9/file", DIGEST).store(tmp_path / "copy")
-
-
-def test_default_cache_folder(monkeypatch):
-    monkeypatch.delenv(CACHE_VARIABLE)
-    assert cache_folder().name == "hpobench_ordered"

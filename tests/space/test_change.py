@@ -27,111 +27,64 @@ def number(lower: float, upper: float, *, log: bool = False, integer: bool = Fal
     return Parameter.number("x", lower, upper, log=log, integer=integer)
 
 
-def choices(*values: bool | int | float | str, ordered: bool = False) -> Parameter:
-    return Parameter.choice("x", values, ordered=ordered)
-
-
-def between(old: Parameter, new: Parameter) -> SpaceChange:
-    return SpaceChange.between(SearchSpace([old]), SearchSpace([new]))
+def log(lower: float, upper: float) -> Parameter:
+    return number(lower, upper, log=True)
 
 
 def ints(lower: int, upper: int, *, log: bool = False) -> Parameter:
     return number(lower, upper, log=log, integer=True)
 
 
-def ordered(*values):
+def choices(*values: bool | int | float | str, ordered: bool = False) -> Parameter:
+    return Parameter.choice("x", values, ordered=ordered)
+
+
+def ordered(*values: bool | int | float | str) -> Parameter:
     return choices(*values, ordered=True)
+
+
+def between(old: Parameter, new: Parameter) -> SpaceChange:
+    return SpaceChange.between(SearchSpace([old]), SearchSpace([new]))
 
 
 GREW, SHRANK, MOVED, SCALE = Change.GREW, Change.SHRANK, Change.MOVED, Change.SCALE
 REPLACED, TYPE = [Change.CHOICES_ADDED, Change.CHOICES_REMOVED], Change.TYPE
-# Both, the intersection (None: not shared), the share that is new, changes, and the sentence.
+LINEAR, LOG = "on a linear scale", "on a log scale"
+GREW_ON_LOG = math.log(8.5 / 4.5) / math.log(8.5 / 0.5)
 # Both, the intersection (None: not shared), the share that is new, changes, and what is said.
+# fmt: off
 PAIRS = [
     (number(0, 1), number(0, 1), number(0, 1), 0, [], None),
     (number(0, 1), number(-1, 3), number(0, 1), 3 / 4, [GREW], "from 0 to 1, now from -1 to 3"),
     (number(0, 4), number(1, 3), number(1, 3), 0, [SHRANK], "from 0 to 4, now from 1 to 3"),
     (number(0, 4), number(3, 5), number(3, 4), 1 / 2, [MOVED], "from 0 to 4, now from 3 to 5"),
     (number(0, 1), number(1, 2), None, None, [MOVED], "from 0 to 1, now from 1 to 2"),
-    (
-        number(0, 1),
-        number(0.01, 100, log=True),
-        number(0.01, 1, log=True),
-        1 / 2,
-        [MOVED, SCALE],
-        "from 0 to 1 on a linear scale, now from 0.01 to 100 on a log scale",
-    ),
-    (
-        number(0.5, 1, log=True),
-        number(0, 2),
-        number(0.5, 1),
-        3 / 4,
-        [GREW, SCALE],
-        "from 0.5 to 1 on a log scale, now from 0 to 2 on a linear scale",
-    ),
+    (number(0, 1), log(0.01, 100), log(0.01, 1), 1 / 2, [MOVED, SCALE],
+     f"from 0 to 1 {LINEAR}, now from 0.01 to 100 {LOG}"),
+    (log(0.5, 1), number(0, 2), number(0.5, 1), 3 / 4, [GREW, SCALE],
+     f"from 0.5 to 1 {LOG}, now from 0 to 2 {LINEAR}"),
     (ints(1, 3), ints(3, 6), ints(3, 3), 3 / 4, [MOVED], "from 1 to 3, now from 3 to 6"),
     (ints(1, 3), ints(4, 6), None, None, [MOVED], "from 1 to 3, now from 4 to 6"),
-    (
-        ints(1, 4, log=True),
-        ints(1, 8, log=True),
-        ints(1, 4, log=True),
-        math.log(8.5 / 4.5) / math.log(8.5 / 0.5),
-        [GREW],
-        "from 1 to 4, now from 1 to 8",
-    ),
-    (
-        ints(1, 4),
-        number(0, 8),
-        number(1, 4),
-        5 / 8,
-        [TYPE, GREW],
-        "from 1 to 4 (an integer), now from 0 to 8 (a number)",
-    ),
-    (
-        number(0, 8),
-        ints(1, 8),
-        None,
-        None,
-        [TYPE, SHRANK],
-        "from 0 to 8 (a number), now from 1 to 8 (an integer)",
-    ),
-    (
-        ints(1, 2),
-        choices(1, 2),
-        None,
-        None,
-        [TYPE],
-        "from 1 to 2 (an integer), now 1 or 2 (without an order)",
-    ),
+    (ints(1, 4, log=True), ints(1, 8, log=True), ints(1, 4, log=True), GREW_ON_LOG, [GREW],
+     "from 1 to 4, now from 1 to 8"),
+    (ints(1, 4), number(0, 8), number(1, 4), 5 / 8, [TYPE, GREW],
+     "from 1 to 4 (an integer), now from 0 to 8 (a number)"),
+    (number(0, 8), ints(1, 8), None, None, [TYPE, SHRANK],
+     "from 0 to 8 (a number), now from 1 to 8 (an integer)"),
+    (ints(1, 2), choices(1, 2), None, None, [TYPE],
+     "from 1 to 2 (an integer), now 1 or 2 (without an order)"),
     (choices(*"abc"), choices(*"dca"), choices(*"ca"), 1 / 3, REPLACED, "now also d, no longer b"),
     (choices(*"ab"), choices(*"ba"), choices(*"ba"), 0, [], None),
     (choices(*"ab"), choices(*"cd"), None, None, REPLACED, "a or b, now c or d"),
     (choices(1, 2), choices(True, 2), choices(2), 1 / 2, REPLACED, "now also True, no longer 1"),
-    (
-        ordered(1, 10, 100),
-        ordered(0, 1, 100, 1000),
-        ordered(1, 100),
-        1 / 2,
-        REPLACED,
-        "now also 0 and 1000, no longer 10",
-    ),
-    (
-        ordered(*"lh"),
-        ordered(*"hl"),
-        ordered(*"hl"),
-        0,
-        [Change.REORDERED],
-        "l or h (in this order), now h or l (in this order)",
-    ),
-    (
-        choices(*"lh"),
-        ordered(*"lh"),
-        ordered(*"lh"),
-        0,
-        [TYPE],
-        "l or h (without an order), now l or h (in this order)",
-    ),
+    (ordered(1, 10, 100), ordered(0, 1, 100, 1000), ordered(1, 100), 1 / 2, REPLACED,
+     "now also 0 and 1000, no longer 10"),
+    (ordered(*"lh"), ordered(*"hl"), ordered(*"hl"), 0, [Change.REORDERED],
+     "l or h (in this order), now h or l (in this order)"),
+    (choices(*"lh"), ordered(*"lh"), ordered(*"lh"), 0, [TYPE],
+     "l or h (without an order), now l or h (in this order)"),
 ]
+# fmt: on
 
 
 @pytest.mark.parametrize(("old", "new", "both", "share", "became", "said"), PAIRS)
@@ -221,12 +174,6 @@ class TestConditions:
         np.testing.assert_array_equal(coded, [[np.nan, 2, np.nan], [np.nan, 0, 0.25]])
 
     def test_condition_on_what_is_not_shared_is_left_out(self):
-        before = SearchSpace([GAMMA], constants={"kernel": "radial"})
-        change = SpaceChange.between(before, conditional(kernels("linear", "radial"), "radial"))
-        assert change.shared_space() == SearchSpace([Parameter.number("gamma", 0, 1)])
-        assert change.only_new == ("kernel",)
-
-    def test_condition_on_choices_that_are_only_new_is_left_out(self):
         old = conditional(kernels("linear", "radial"))
         change = SpaceChange.between(old, conditional(kernels("linear", "radial", "poly"), "poly"))
         assert change.shared_space() == conditional(kernels("linear", "radial"))
@@ -234,24 +181,24 @@ class TestConditions:
             "kernel: now also poly",
             "gamma: was always active, now active if kernel in poly",
         ]
+        before = SearchSpace([GAMMA], constants={"kernel": "radial"})
+        change = SpaceChange.between(before, conditional(kernels("linear", "radial"), "radial"))
+        assert change.shared_space() == SearchSpace([Parameter.number("gamma", 0, 1)])
+        assert change.only_new == ("kernel",)
 
     @pytest.mark.parametrize("connective", Connective)
     def test_joined_conditions_are_kept_whole_or_not_at_all(self, connective):
-        radial = Compare(1, Comparison.EQUAL, (1.0,))
-        steep = Compare(0, Comparison.GREATER, (3.0,))
-        flat = Compare(0, Comparison.LESS, (3.0,))
+        def joined(comparison: Comparison) -> SearchSpace:
+            parts = Compare(1, Comparison.EQUAL, (1.0,)), Compare(0, comparison, (3.0,))
+            conditions = {"gamma": Joined(connective, parts)}
+            return SearchSpace([DEGREE, kernel, GAMMA], conditions=conditions)
+
         kernel = kernels("linear", "radial")
-        new = SearchSpace(
-            [DEGREE, kernel, GAMMA], conditions={"gamma": Joined(connective, (radial, steep))}
-        )
+        new, other = joined(Comparison.GREATER), joined(Comparison.LESS)
         same = SearchSpace([GAMMA, kernel, DEGREE])  # both parts are on what is shared
-        shared = SpaceChange.between(same, new).shared_space()
-        assert shared.conditions == {"gamma": Joined(connective, (radial, steep))}
+        assert SpaceChange.between(same, new).shared_space().conditions == new.conditions
         lacks = SearchSpace([kernel, GAMMA])  # degree is new
         assert SpaceChange.between(lacks, new).shared_space().conditions == {}
-        other = SearchSpace(
-            [DEGREE, kernel, GAMMA], conditions={"gamma": Joined(connective, (radial, flat))}
-        )
         assert SpaceChange.between(other, new).changes["gamma"] == (Change.CONDITION,)
 
     def test_same_condition_with_other_columns_is_no_change(self):
@@ -267,27 +214,17 @@ class TestConditions:
         assert evaluations.in_shared(change).losses.tolist() == [1]
 
 
-def test_equal_spaces_share_everything():
-    space = adjusted("svm-b").new
-    change = SpaceChange.between(space, space)
-    assert change.describe() == ["nothing changed"]
-    assert (change.shared, change.only_new) == (space.names, ())
-    values = space.decode(space.sample_unit(np.random.default_rng(0), 20))
-    losses = np.arange(20.0)
-    left = minimised("t", {}, values, losses, space).in_shared(change)
-    np.testing.assert_array_equal(left.values, values)
-    np.testing.assert_array_equal(left.losses, losses)
-    assert left.space == SearchSpace(space.parameters)  # without constants
-    with pytest.raises(InvalidSpaceError, match="no part of the range of 'cost' is new"):
-        change.draw_only_new("cost", np.random.default_rng(0))
-
-
 def test_errors_name_what_was_given():
     change = adjusted("svm-b")
     with pytest.raises(UnknownNameError, match=r"'kost'.*did you mean 'cost'"):
         change.new_share("kost")
     with pytest.raises(UnknownNameError, match="unknown shared hyperparameter 'gamma'"):
         change.draw_only_new("gamma", np.random.default_rng(0))
+    same = pickle.loads(pickle.dumps(SpaceChange.between(change.new, change.new)))
+    assert same.describe() == ["nothing changed"]
+    assert (same.shared, same.only_new) == (change.new.names, ())
+    with pytest.raises(InvalidSpaceError, match="no part of the range of 'cost' is new"):
+        same.draw_only_new("cost", np.random.default_rng(0))
     other = SearchSpace([Parameter.number("cost", 1, 2)])
     with pytest.raises(InvalidSpaceError, match="task 't' are neither on the old search space"):
         minimised("t", {}, np.ones((1, 1)), np.zeros(1), other).in_shared(change)
@@ -302,17 +239,10 @@ def test_evaluations_without_any_left_have_the_right_shape():
     assert empty.in_shared(change).values.shape == (0, 1)
 
 
-def test_change_survives_pickling():
-    change = adjusted("nas-b")
-    again = pickle.loads(pickle.dumps(change))
-    assert again == change
-    assert again.describe() == change.describe()
-
-
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        (number(2**-5, 2**5, log=True), number(2**-10, 2**12, log=True)),
+        (log(2**-5, 2**5), log(2**-10, 2**12)),
         (number(0.2, 0.3), number(0, 1)),
         (number(-1, 0.7), number(0, 1)),
         (number(0.3, 2), number(0, 1)),
@@ -354,9 +284,6 @@ def test_a_new_range_of_one_float_is_drawn_although_rounding_leads_to_the_old_on
     change = between(number(lower, upper), number(0.1, 1))
     rng = np.random.default_rng(0)
     assert {change.draw_only_new("x", rng) for _ in range(100)} == {only}
-
-
-# -- properties on any two spaces without conditions -----------------------------------------------
 
 
 def allowed(value: bool | int | float | str, parameter: Parameter) -> bool:
