@@ -42,11 +42,13 @@ def test_good_is_what_lies_below_the_interpolated_quantile(losses):
     assert_array_equal(good_ones(array), array < np.quantile(array, 0.25))
 
 
-@pytest.mark.parametrize("sizes", [[20] * 7, [2], []])
-def test_first_the_ordered_configurations_then_random_ones(sizes):
-    history = [finished(n, seed=s) for s, n in enumerate(sizes)]
-    history.append(minimised("", {}, np.ones((1, 2)), np.array([math.nan]), SQUARE))
-    ordered = SQUARE.configs(ordered_configurations(history, count=5)) if sizes else []
+FAILED = minimised("", {}, np.ones((1, 2)), np.array([math.nan]), SQUARE)
+SEVEN = [finished(20, seed=s) for s in range(7)]
+
+
+@pytest.mark.parametrize("history", [SEVEN, [finished(2, seed=1)], [], [FAILED]])
+def test_first_the_ordered_configurations_then_random_ones(history):
+    ordered = SQUARE.configs(ordered_configurations(history, count=5))
     rng = np.random.default_rng(0)
     drawn = [SQUARE.sample(rng) for _ in range(6 - len(ordered))]
     assert optimise(make(history), trials=6) == ordered + drawn
