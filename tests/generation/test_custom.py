@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hpobench_ordered as hbo
-from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import (
     ArtifactError,
     DuplicateNameError,
@@ -392,9 +391,9 @@ class TestTraining:
         accuracy = tree.score(digits.validation, digits.validation_target)
         loss = log_loss(digits.validation_target, tree.predict_proba(digits.validation))
         for scorer, expected, direction in (
-            (None, 1 - accuracy, Direction.MINIMIZE),
-            ("accuracy", accuracy, Direction.MAXIMIZE),
-            ("neg_log_loss", loss, Direction.MINIMIZE),
+            (None, 1 - accuracy, hbo.Direction.MINIMIZE),
+            ("accuracy", accuracy, hbo.Direction.MAXIMIZE),
+            ("neg_log_loss", loss, hbo.Direction.MINIMIZE),
         ):
             trainer = trainer_of(digits, scorer=scorer, min_samples_leaf=9)
             assert trainer({}, "300")["value"] == pytest.approx(expected)
@@ -465,7 +464,7 @@ class TestGeneration:
         assert "training" in steps
         assert "wine-tree" in hbo.list_benchmarks()
         bench = hbo.load("wine-tree")
-        assert bench.objective.direction is Direction.MINIMIZE
+        assert bench.objective.direction is hbo.Direction.MINIMIZE
         check_benchmark(bench)
         table = local / "wine-tree-evaluations.parquet"
         raw = read_raw(table, benchmark="wine-tree", space=bench.space)
@@ -533,7 +532,7 @@ class TestGeneration:
         changes = {"metric": "accuracy", "model": "sklearn.neighbors:KNeighborsClassifier"}
         generate_custom(replace(CUSTOM, **changes))
         bench = hbo.load("wine-tree")
-        assert bench.objective.direction is Direction.MAXIMIZE
+        assert bench.objective.direction is hbo.Direction.MAXIMIZE
         assert bench.space["n_neighbors"].upper == 20
         for task in bench.tasks:
             assert task.best_value is not None and 0.5 < task.best_value <= 1
@@ -566,7 +565,7 @@ class TestModelsOfOnesOwn:
         generate_custom(line(2.0))
         bench = hbo.load("line")
         assert bench.objective.name == "squared_error"
-        assert bench.objective.direction is Direction.MINIMIZE
+        assert bench.objective.direction is hbo.Direction.MINIMIZE
         assert bench.space.constants == {"c": 3}
         command = Artifact(local / "line").read_json("card.json")["command"]
         assert str(tmp_path) not in command

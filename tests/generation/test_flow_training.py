@@ -12,14 +12,13 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
+import hpobench_ordered as hbo
 from hpobench_ordered._typing import Config
 from hpobench_ordered.benchmarks._openml_data import ClassificationData, monks
 from hpobench_ordered.benchmarks.openml_flows import svm_space, xgboost_space
 from hpobench_ordered.errors import MissingExtraError
 from hpobench_ordered.generation._flows import training as flow
 from hpobench_ordered.generation._flows.datasets import folds
-from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.parameters import Parameter
 
 KERNELS: list[Config] = [
     {"kernel": "linear", "cost": 0.5},
@@ -227,13 +226,13 @@ def svm_frame(folder: Path, **options: Any) -> pd.DataFrame:
     return flow.train_flow(flow.Learner.SVM, DATA, folder=folder, space=svm_space(), **settings)
 
 
-def boosting_space(most: int) -> SearchSpace:
+def boosting_space(most: int) -> hbo.SearchSpace:
     """The space of XGBoost, with at most so many rounds."""
     parameters = [
-        Parameter.number("nrounds", 3, most, integer=True) if p.name == "nrounds" else p
+        hbo.Parameter.number("nrounds", 3, most, integer=True) if p.name == "nrounds" else p
         for p in xgboost_space().parameters
     ]
-    return SearchSpace(parameters, conditions=xgboost_space().conditions)
+    return hbo.SearchSpace(parameters, conditions=xgboost_space().conditions)
 
 
 class TestFlow:

@@ -33,8 +33,6 @@ from hpobench_ordered.generation._retrain.streams import Stream, read_stream
 from hpobench_ordered.generation._retrain.training import RetrainTrainer
 from hpobench_ordered.generation.base import Request
 from hpobench_ordered.generation.retrain import Retrain, generate_retrain
-from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.testing import check_benchmark
 
@@ -167,7 +165,7 @@ def _command(prices: Path, *options: str) -> Result:
 def test_a_stream_of_ones_own_becomes_a_benchmark_in_one_command(prices, mine):
     """Trained, killed half way and continued, or all at once: the same artifact."""
     space = mine / "space.json"
-    own = SearchSpace([Parameter.number("alpha", 1e-3, 1e3, log=True)])
+    own = hbo.SearchSpace([hbo.Parameter.number("alpha", 1e-3, 1e3, log=True)])
     space.write_text(json.dumps(own.to_json()))
     words = ["--window", "1-3", "--space", str(space), "--configs", "12", "--workers", "1"]
     words += ["--metric", "neg_mean_absolute_error", "--time-format", "%Y-%m-%d %H:%M"]
@@ -247,7 +245,7 @@ def test_what_lies_within_the_noise_of_the_best_is_counted():
 def test_a_value_may_be_the_mean_over_seeds(prices, tmp_path):
     trees = "sklearn.ensemble:ExtraTreesRegressor"
     trainer = _trainer(_stream(prices), path=trees, seed=4, n_estimators=2)
-    space = SearchSpace([Parameter.number("max_depth", 1, 9, integer=True)])
+    space = hbo.SearchSpace([hbo.Parameter.number("max_depth", 1, 9, integer=True)])
     plan = RetrainPlan.drawn(trainer, space, configurations=12, seed=4, averaged=3)
     objective = STREAMS["bike_sharing"].objective
     defined = definition_of(

@@ -16,11 +16,9 @@ from hpobench_ordered.methods._candidates import CANDIDATES, NEAR, Region, key, 
 from hpobench_ordered.methods.bo import BayesianOptimisation
 from hpobench_ordered.methods.bounding_box import Box
 from hpobench_ordered.registry import method_spec
-from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.parameters import Parameter
 
-NINE = SearchSpace([Parameter.number(f"x{j}", 0, 1) for j in range(9)])
-FOUR = SearchSpace([Parameter.number(f"x{j}", 0, 1) for j in range(4)])
+NINE = hbo.SearchSpace([hbo.Parameter.number(f"x{j}", 0, 1) for j in range(9)])
+FOUR = hbo.SearchSpace([hbo.Parameter.number(f"x{j}", 0, 1) for j in range(4)])
 MIXED = kernels(9)
 
 
@@ -139,7 +137,7 @@ def test_a_loss_seen_before_ends_them_if_it_comes_after_a_step():
         method._steps.add(key(FOUR.row(config)))
         method.tell(config, loss)
         assert len(method._near()) == (loss == 7.0)
-    small = make(SearchSpace([Parameter.number("k", 1, CANDIDATES, integer=True)]))
+    small = make(hbo.SearchSpace([hbo.Parameter.number("k", 1, CANDIDATES, integer=True)]))
     optimise(small, lambda c: float(c["k"]), trials=4)
     assert len(small._near()) == 0  # where all configurations are candidates
 

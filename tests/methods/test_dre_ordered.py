@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy.stats import kstest
 
-from hpobench_ordered import Evaluations
+import hpobench_ordered as hbo
 from hpobench_ordered._typing import Config
 from hpobench_ordered.methods.dre_ordered import DREOrdered, good_ones
 from hpobench_ordered.methods.simple_ordered import ordered_configurations
-from hpobench_ordered.space import SearchSpace
 
 
-def finished(n: int, *, seed: int = 0, space: SearchSpace = SQUARE) -> Evaluations:
+def finished(n: int, *, seed: int = 0, space: hbo.SearchSpace = SQUARE) -> hbo.Evaluations:
     rng = np.random.default_rng(seed)
     return minimised(f"{seed}", {}, space.decode(space.sample_unit(rng, n)), rng.random(n), space)
 

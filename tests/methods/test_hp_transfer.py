@@ -13,7 +13,6 @@ from scipy.stats import kstest
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._tpe import needed
-from hpobench_ordered.methods.base import Method
 from hpobench_ordered.methods.tpe import TPE
 from hpobench_ordered.registry import method_spec
 
@@ -51,16 +50,16 @@ def best_inside(past: hbo.Evaluations) -> FloatArray:
 
 def made(
     name: str, past: hbo.Evaluations, *, seed: int = 0, space: hbo.SearchSpace = NEW
-) -> Method:
+) -> hbo.Method:
     return make(method_spec(name).method, [past], space=space, seed=seed, budget=100)
 
 
-def asked(method: Method, count: int) -> FloatArray:
+def asked(method: hbo.Method, count: int) -> FloatArray:
     """Suggestions without any result, coded as values."""
     return NEW.values([method.ask() for _ in range(count)])
 
 
-def always(name: str, past: hbo.Evaluations, *, seed: int = 0) -> Method:
+def always(name: str, past: hbo.Evaluations, *, seed: int = 0) -> hbo.Method:
     """A method without its random fraction."""
     method = made(name, past, seed=seed)
     method.random_fraction = 0.0

@@ -25,14 +25,12 @@ from hpobench_ordered.methods._tpe import (
     needed,
 )
 from hpobench_ordered.methods.tpe import TPE
-from hpobench_ordered.space.conditions import Compare, Comparison
-from hpobench_ordered.space.parameters import Parameter
 
 SPACE = hbo.SearchSpace(
     [
-        Parameter.number("x", -5, 5),
-        Parameter.choice("kind", ("a", "b", "c")),
-        Parameter.number("rate", 1e-4, 1, log=True),
+        hbo.Parameter.number("x", -5, 5),
+        hbo.Parameter.choice("kind", ("a", "b", "c")),
+        hbo.Parameter.number("rate", 1e-4, 1, log=True),
     ]
 )
 
@@ -91,8 +89,8 @@ def test_few_evaluations_are_halved_and_many_split_by_share():
 
 
 def test_the_density_of_conditional_configurations_integrates_to_one():
-    kind, x, y = (*SPACE.parameters[1:2], *(Parameter.number(name, 0, 1) for name in "xy"))
-    only_a = Compare(0, Comparison.EQUAL, (0.0,))
+    kind, x, y = (*SPACE.parameters[1:2], *(hbo.Parameter.number(name, 0, 1) for name in "xy"))
+    only_a = hbo.Compare(0, hbo.Comparison.EQUAL, (0.0,))
     space = hbo.SearchSpace([kind, x, y], conditions={"x": only_a})
     rng = np.random.default_rng(0)
     middle = 0.35 + 0.3 * rng.random((15, 3))

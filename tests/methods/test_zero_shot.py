@@ -14,30 +14,28 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_array_equal
 from scipy.stats import rankdata
 
-from hpobench_ordered import Evaluations
+import hpobench_ordered as hbo
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods.zero_shot import ZeroShot, portfolio, ranks
-from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.parameters import Parameter
 
-GRID = SearchSpace([Parameter.number("k", 0, 5, integer=True)])
+GRID = hbo.SearchSpace([hbo.Parameter.number("k", 0, 5, integer=True)])
 
 
 def finished(
-    n: int, *, seed: int = 0, optimum: float = 0.2, space: SearchSpace = SQUARE
-) -> Evaluations:
+    n: int, *, seed: int = 0, optimum: float = 0.2, space: hbo.SearchSpace = SQUARE
+) -> hbo.Evaluations:
     unit = space.sample_unit(np.random.default_rng(seed), n)
     return minimised(f"{seed}", {}, space.decode(unit), ((unit - optimum) ** 2).sum(axis=1), space)
 
 
-def on_grid(*losses: float, values: tuple[int, ...] = (0, 1, 2, 3, 4, 5)) -> Evaluations:
+def on_grid(*losses: float, values: tuple[int, ...] = (0, 1, 2, 3, 4, 5)) -> hbo.Evaluations:
     return minimised("", {}, np.array(values, dtype=float)[:, None], np.array(losses), GRID)
 
 
 make = partial(by_hand.make, ZeroShot)
 
 
-def suggested(history: list[Evaluations], count: int, *, seed: int = 0) -> list[int]:
+def suggested(history: list[hbo.Evaluations], count: int, *, seed: int = 0) -> list[int]:
     """First suggestions on the grid."""
     method = make(history, seed=seed, space=GRID, budget=count)
     return [int(method.ask()["k"]) for _ in range(count)]
