@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from hpobench_ordered.benchmarks.adjustments import SEARCHED
 from hpobench_ordered.benchmarks.openml_flows import SVM, XGBOOST, svm_space, xgboost_space
 from hpobench_ordered.core.objective import Direction, Objective
 from hpobench_ordered.core.specs import BenchmarkSpec
-from hpobench_ordered.errors import ArtifactError, ExperimentError
+from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.files.artifact import Artifact, ArtifactWriter
 from hpobench_ordered.files.bundle import (
     BENCHMARK,
@@ -25,7 +26,7 @@ from hpobench_ordered.files.bundle import (
     write_bundle,
 )
 from hpobench_ordered.generation import adjustments
-from hpobench_ordered.generation.adjustments import GENERATORS, generate
+from hpobench_ordered.generation.adjustments import generate
 from hpobench_ordered.generation.base import Request
 from hpobench_ordered.surrogates.best import best_known
 from hpobench_ordered.surrogates.coding import space_coding
@@ -60,18 +61,10 @@ def write_flow(folder: Path, adjustment: SpaceAdjustment, *, shift: float = 0.0)
 @pytest.fixture(params=SEARCHED, ids=lambda adjustment: adjustment.name)
 def adjustment(request, tmp_path, monkeypatch):
     """An adjustment on a made-up forest, with a short search for its best values."""
-    monkeypatch.setattr(adjustments, "best_known", short_search)
+    monkeypatch.setattr(adjustments, "best_known", partial(best_known, draws=3000))
     base = write_flow(tmp_path / "base", request.param)
     artifact = Artifact(tmp_path / request.param.name)
     return replace(request.param, base=base, artifact=artifact, tasks=USED)
-
-
-def short_search(*args, **options):
-    return best_known(*args, **options, draws=3000)
-
-
-def test_every_searched_adjustment_has_a_generator():
-    assert [g.name for g in GENERATORS] == ["svm-a", "svm-b", "xgb-a", "xgb-b"]
 
 
 @pytest.mark.slow
@@ -104,40 +97,29 @@ def test_values_are_those_of_the_forest(adjustment, tmp_path):
                 assert task.evaluate(config) == base.task(task.name).evaluate(within)
 
 
-def test_the_same_seed_gives_the_same_bytes(adjustment, tmp_path):
-    digests = [
-        Artifact(generate(adjustment, Request(tmp_path / str(turn), seed=seed))).digest
+def test_the_same_seed_gives_the_same_bytes_and_the_card_of_the_forest(adjustment, tmp_path):
+    folders = [
+        generate(adjustment, Request(tmp_path / str(turn), seed=seed))
         for turn, seed in enumerate((0, 0, 1))
     ]
+    digests = [Artifact(folder).digest for folder in folders]
     assert digests[0] == digests[1] != digests[2]
-
-
-def test_the_card_is_that_of_the_forest(adjustment, tmp_path):
-    card = read_card(Artifact(generate(adjustment, Request(tmp_path / "out", seed=7))))
-    assert card.benchmark == adjustment.name
+    card = read_card(Artifact(folders[2]))
+    assert (card.benchmark, card.size) == (adjustment.name, 0)
     assert [f.name for f in card.figures] == list(USED)
-    assert card.command == f"hpobench-ordered generate {adjustment.name} --seed 7"
+    assert card.command == f"hpobench-ordered generate {adjustment.name} --seed 1"
     assert "Nothing was trained." in card.limits
-    assert card.size == 0
 
 
-def test_best_values_of_another_forest_are_refused(adjustment, tmp_path):
-    generate(adjustment, Request(tmp_path / adjustment.name))
+def test_best_values_of_another_forest_and_malformed_ones_are_refused(adjustment, tmp_path):
+    folder = generate(adjustment, Request(tmp_path / adjustment.name))
     write_flow(tmp_path / "base", adjustment, shift=0.2)
     with pytest.raises(ArtifactError, match=f"generate {adjustment.name} again"):
         adjustment.spec().load()
-
-
-def test_a_malformed_artifact_is_refused(adjustment, tmp_path):
-    folder = generate(adjustment, Request(tmp_path / adjustment.name))
+    write_flow(tmp_path / "base", adjustment)
     content = json.loads((folder / BENCHMARK).read_text())
     del content["best_values"]["forest"]["STEP_1"]
     with ArtifactWriter(folder) as writer:
         writer.write_json(BENCHMARK, content)
     with pytest.raises(ArtifactError, match=r"malformed.*STEP_1"):
         adjustment.spec().load()
-
-
-def test_only_a_seed_is_taken(tmp_path):
-    with pytest.raises(ExperimentError, match="--configs"):
-        GENERATORS[0].generate(tmp_path / "svm-a", configurations=10)

@@ -2,6 +2,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -17,44 +18,48 @@ from hpobench_ordered.benchmarks import _openml_data
 from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError, MissingExtraError
 from hpobench_ordered.generation._flows import datasets
 
-MONKS_SIZES = (556, 601, 554)
-
 
 def written(folder: Path, text: str, name: str = "37_toy.csv") -> datasets.ClassificationData:
     (folder / name).write_text(text, "latin-1")
     return datasets.read_csv(folder / name, "toy")
 
 
-class TestCoding:
-    def test_numbers_nominal_columns_and_classes(self, tmp_path):
-        data = written(tmp_path, "a,b,c,class\n1,red,no,y\n2.5,blue,yes,n\n-1,green,no,y\n")
-        assert data.x.tolist() == [[1.0, 0, 0, 1, 0], [2.5, 1, 0, 0, 1], [-1.0, 0, 1, 0, 0]]
-        assert data.y.tolist() == [1, 0, 1]
-        assert data.x.dtype == np.float64
-        assert data.y.dtype == np.int64
+@pytest.mark.parametrize(
+    ("text", "x", "y"),
+    [
+        # numbers, nominal columns and classes
+        (
+            "a,b,c,class\n1,red,no,y\n2.5,blue,yes,n\n-1,green,no,y\n",
+            [[1.0, 0, 0, 1, 0], [2.5, 1, 0, 0, 1], [-1.0, 0, 1, 0, 0]],
+            [1, 0, 1],
+        ),
+        # missing values
+        (
+            "a,b,class\n1,u,0\n?,,1\n5,v,0\n,v,1\n2,u,1\n",
+            [[1, 0, 1, 0], [2, 1, 0, 0], [5, 0, 0, 1], [2, 0, 0, 1], [2, 0, 1, 0]],
+            [0, 1, 0, 1, 1],
+        ),
+        # words that only look missing are choices; truth values are numbers
+        ("a,class\nnone,0\nNA,1\nNA,1\n", [[1], [0], [0]], [0, 1, 1]),
+        ("a,class\ntrue,false\nfalse,true\n", [[1], [0]], [0, 1]),
+    ],
+)
+def test_coding(tmp_path, text, x, y):
+    data = written(tmp_path, text)
+    assert (data.x.tolist(), data.y.tolist()) == (x, y)
+    assert (data.x.dtype, data.y.dtype) == (np.float64, np.int64)
 
-    def test_missing_values(self, tmp_path):
-        data = written(tmp_path, "a,b,class\n1,u,0\n?,,1\n5,v,0\n,v,1\n2,u,1\n")
-        assert data.x[:, 0].tolist() == [1, 2, 5, 2, 2]
-        assert data.x[:, 1:].tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 1], [0, 0, 1], [0, 1, 0]]
 
-    def test_words_that_only_look_missing_are_choices(self, tmp_path):
-        data = written(tmp_path, "a,class\nnone,0\nNA,1\nNA,1\n")
-        assert data.x.ravel().tolist() == [1, 0, 0]
+def test_constant_columns_stay_constant(tmp_path):
+    data = written(tmp_path, "a,b,c,class\n3,u,,0\n3,u,,1\n")
+    assert np.ptp(data.x, axis=0).tolist() == [0, 0, 0]
 
-    def test_constant_columns_stay_constant(self, tmp_path):
-        data = written(tmp_path, "a,b,c,class\n3,u,,0\n3,u,,1\n")
-        assert np.ptp(data.x, axis=0).tolist() == [0, 0, 0]
 
-    def test_truth_values_are_numbers(self, tmp_path):
-        data = written(tmp_path, "a,class\ntrue,false\nfalse,true\n")
-        assert (data.x.ravel().tolist(), data.y.tolist()) == ([1, 0], [0, 1])
-
-    def test_digest_is_of_the_numbers(self, tmp_path):
-        first = written(tmp_path, "a,class\n1,0\n2,1\n")
-        assert first.digest == written(tmp_path, "b,class\n1.0,no\n2.0,yes\n").digest
-        assert first.digest != written(tmp_path, "a,class\n1,1\n2,0\n").digest
-        assert first.digest != written(tmp_path, "a,class\n1,0\n3,1\n").digest
+def test_digest_is_of_the_numbers(tmp_path):
+    first = written(tmp_path, "a,class\n1,0\n2,1\n")
+    assert first.digest == written(tmp_path, "b,class\n1.0,no\n2.0,yes\n").digest
+    assert first.digest != written(tmp_path, "a,class\n1,1\n2,0\n").digest
+    assert first.digest != written(tmp_path, "a,class\n1,0\n3,1\n").digest
 
 
 @pytest.mark.parametrize(
@@ -107,17 +112,16 @@ class TestFolder:
 
 
 class TestMade:
-    @pytest.mark.parametrize(("problem", "positives"), [(1, 216), (2, 142), (3, 228)])
-    def test_monks_classes_are_as_frequent_as_published(self, problem, positives):
+    @pytest.mark.parametrize(
+        ("problem", "size", "positives", "noise"),
+        [(1, 556, 216, 0), (2, 601, 142, 0), (3, 554, 228, 6)],
+    )
+    def test_monks_are_as_published(self, problem, size, positives, noise):
         data = _openml_data.monks(problem)
-        assert data.x.shape == (MONKS_SIZES[problem - 1], 15)
+        assert data.x.shape == (size, 15)
         assert data.y[:432].sum() == positives
-        assert len(np.unique(data.x[:432], axis=0)) == 432
-
-    @pytest.mark.parametrize(("problem", "noise"), [(1, 0), (2, 0), (3, 6)])
-    def test_monks_training_examples_are_drawn_without_replacement(self, problem, noise):
-        data = _openml_data.monks(problem)
         rule = {tuple(x): y for x, y in zip(data.x[:432], data.y[:432], strict=True)}
+        assert len(rule) == 432
         drawn = [tuple(x) for x in data.x[432:]]
         assert len(set(drawn)) == len(drawn)
         wrong = sum(rule[x] != y for x, y in zip(drawn, data.y[432:], strict=True))
@@ -144,15 +148,14 @@ class FakeError(Exception):
 @pytest.fixture
 def openml(monkeypatch):
     """Stands for the package: one task, with a nominal, a missing and a plain column."""
-    inputs = pd.DataFrame(
-        {"a": pd.Categorical(["2", "1", None]), "b": [1.0, np.nan, 3.0], "c": [1, 2, 4]}
-    )
+    nominal = pd.Categorical(["2", "1", None])
+    inputs = pd.DataFrame({"a": nominal, "b": [1.0, np.nan, 3.0], "c": [1, 2, 4]})
     classes = pd.Series(pd.Categorical(["p", "n", "p"]), name="label")
     dataset = SimpleNamespace(name="toy", dataset_id=5)
     dataset.get_data = lambda *, target: (inputs, classes, [True, False, False], [target])
     task = SimpleNamespace(target_name="label", get_dataset=lambda: dataset)
     fake = SimpleNamespace(
-        tasks=SimpleNamespace(get_task=lambda number: {37: task}[number]),
+        tasks=SimpleNamespace(get_task={37: task}.__getitem__),
         exceptions=SimpleNamespace(PyOpenMLError=FakeError),
     )
     monkeypatch.setitem(sys.modules, "openml", fake)
@@ -169,10 +172,7 @@ class TestOpenML:
 
     @pytest.mark.parametrize("error", [FakeError("no such task"), ConnectionError("offline")])
     def test_no_data_set_names_the_task(self, openml, error):
-        def fail(number: int) -> None:
-            raise error
-
-        openml.tasks.get_task = fail
+        openml.tasks.get_task = Mock(side_effect=error)
         with pytest.raises(DownloadError, match="task 37"):
             datasets.openml_dataset("37")
 
@@ -200,13 +200,11 @@ class TestFolds:
         assert scaled.x[:, 1].tolist() == [7, 7, 7]
         assert scaled.x_test.tolist() == [[0.0, 8.0]]
 
-    def test_too_few_examples_are_refused(self):
+    def test_a_rare_class_is_refused_unless_it_is_a_third_one(self):
         data = replace(_openml_data.monks(1), y=np.array([1] * 4 + [0] * 552))
         with pytest.raises(ExperimentError, match=r"monks-problems-1 .*\[552, 4\]"):
             list(datasets.folds(data))
-
-    def test_a_rare_third_class_is_fine(self):
-        data = replace(_openml_data.monks(1), y=np.array([2] * 2 + [1] * 54 + [0] * 500))
+        data = replace(data, y=np.array([2] * 2 + [1] * 54 + [0] * 500))
         assert [fold.classes for fold in datasets.folds(data)] == [3] * 5
 
 

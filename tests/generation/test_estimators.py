@@ -65,17 +65,11 @@ def test_every_space_is_one_of_configspace(key):
     assert set(space.names) == {parameter.name for parameter in SPACES[key]}
 
 
-def test_there_are_no_more_neighbours_than_rows():
+def test_what_depends_on_the_rows_and_on_what_is_fixed():
     for smallest, most in ((1, 1), (15, 15), (100, 100), (5000, 100)):
         space = built_in_space("sklearn.KNeighborsRegressor", smallest=smallest)
         assert space[NEIGHBOURS].upper == most
-
-
-def test_xgboost_has_the_space_of_xgboost_mnist():
     assert built_in_space("xgboost.XGBClassifier", smallest=56) == xgboost_space()
-
-
-def test_what_is_fixed_is_left_out():
     assert built_in_space("sklearn.SVC", smallest=10, leave_out=["C"]).names == ("gamma",)
     with pytest.raises(InvalidSpaceError, match="at least one"):
         built_in_space("sklearn.SVC", smallest=10, leave_out=["C", "gamma"])

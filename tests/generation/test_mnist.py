@@ -1,6 +1,5 @@
 import sys
 from types import SimpleNamespace
-from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
@@ -40,38 +39,23 @@ class TestLoading:
         with pytest.raises(ArtifactError, match=message):
             mnist.load_mnist(file)
 
-    def test_names_the_extra_without_openml(self, monkeypatch):
+    def test_asks_openml(self, monkeypatch):
+        frame = pd.DataFrame({"pixel1": [0, 255], "pixel2": [3, 4]})
+        found = (frame, pd.Series(["7", "1"], dtype="category"), [False] * 2, list(frame))
+        dataset = SimpleNamespace(default_target_attribute="class", get_data=lambda target: found)
+        openml = SimpleNamespace(
+            datasets=SimpleNamespace(get_dataset={554: dataset}.__getitem__),
+            exceptions=SimpleNamespace(PyOpenMLError=type("PyOpenMLError", (Exception,), {})),
+        )
+        monkeypatch.setitem(sys.modules, "openml", openml)
+        data, target = mnist.load_mnist()
+        assert (data.tolist(), target.tolist()) == ([[0, 3], [255, 4]], [7, 1])
+        openml.datasets.get_dataset = Mock(side_effect=ConnectionError("no network"))
+        with pytest.raises(DownloadError, match=r"no network.*local npz"):
+            mnist.load_mnist()
         monkeypatch.setitem(sys.modules, "openml", None)
         with pytest.raises(MissingExtraError, match=r"\[train\]"):
             mnist.load_mnist()
-
-    def test_asks_openml(self, monkeypatch):
-        def get_dataset(number: int) -> Any:
-            assert number == 554
-            frame = pd.DataFrame({"pixel1": [0, 255], "pixel2": [3, 4]})
-            labels = pd.Series(["7", "1"], dtype="category")
-            return SimpleNamespace(
-                default_target_attribute="class",
-                get_data=lambda target: (frame, labels, [False] * 2, list(frame)),
-            )
-
-        fake_openml(monkeypatch, get_dataset)
-        data, target = mnist.load_mnist()
-        assert data.tolist() == [[0, 3], [255, 4]]
-        assert target.tolist() == [7, 1]
-
-    def test_says_when_openml_cannot_be_reached(self, monkeypatch):
-        fake_openml(monkeypatch, Mock(side_effect=ConnectionError("no network")))
-        with pytest.raises(DownloadError, match=r"no network.*local npz"):
-            mnist.load_mnist()
-
-
-def fake_openml(monkeypatch: pytest.MonkeyPatch, get_dataset: Any) -> None:
-    openml = SimpleNamespace(
-        datasets=SimpleNamespace(get_dataset=get_dataset),
-        exceptions=SimpleNamespace(PyOpenMLError=type("PyOpenMLError", (Exception,), {})),
-    )
-    monkeypatch.setitem(sys.modules, "openml", openml)
 
 
 class TestSplit:

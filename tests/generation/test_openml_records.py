@@ -1,7 +1,7 @@
 """Downloading OpenML's records, against a server on the loopback interface through its client."""
 
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,17 +33,16 @@ TASKS = (37, 3485, 10101, 9946)
 RUNS = dict(zip(TASKS, (10, 8, 0, 3), strict=True))  # several pages, full pages, none, one page
 
 
-def as_r(value: Any) -> str:
-    """As R's as.character writes a value: 15 significant digits."""
-    if isinstance(value, bool):
-        return str(value).upper()
-    return f"{value:.15g}" if isinstance(value, float) else str(value)
-
-
 def as_mlr(config: dict[str, Any], flow: int) -> dict[str, str]:
     """As mlr's interface states a configuration: without what equals the learner's default."""
+
+    def as_r(value: Any) -> str:  # R's as.character: 15 significant digits
+        if isinstance(value, bool):
+            return str(value).upper()
+        return f"{value:.15g}" if isinstance(value, float) else str(value)
+
     defaults = MLR_DEFAULTS[flow]
-    return {name: as_r(value) for name, value in config.items() if value != defaults.get(name)}
+    return {k: as_r(value) for k, value in config.items() if value != defaults.get(k)}
 
 
 def configurations(space: SearchSpace, n: int, seed: int = 0) -> list[dict[str, Any]]:
@@ -54,18 +53,14 @@ def configurations(space: SearchSpace, n: int, seed: int = 0) -> list[dict[str, 
 def content():
     """Evaluations of random configurations of the SVM; setup k belongs to configuration k."""
     rng = np.random.default_rng(1)
-    total = sum(RUNS.values())
-    evaluations, run = {}, 0
-    for task, count in RUNS.items():
-        evaluations[task] = []
-        for _ in range(count):
-            folds = tuple(rng.random(10).tolist()) if run % 3 else ()
-            value = float(rng.random())
-            evaluations[task].append(fake.Evaluation(9000 + run, 500 + run, value, folds))
-            run += 1
+    evaluations: dict[int, list[fake.Evaluation]] = {task: [] for task in TASKS}
+    for run, task in enumerate(t for t in TASKS for _ in range(RUNS[t])):
+        folds = tuple(rng.random(10).tolist()) if run % 3 else ()
+        value = float(rng.random())
+        evaluations[task].append(fake.Evaluation(9000 + run, 500 + run, value, folds))
     setups = {
         500 + k: as_mlr(config, FLOW) | {"openml.seed": "1", "scale": "NA"}
-        for k, config in enumerate(configurations(svm_space(), total))
+        for k, config in enumerate(configurations(svm_space(), sum(RUNS.values())))
     }
     defaults = {"kernel": None, "cost": None, "gamma": "", "degree": "NA", "scale": "TRUE"}
     return fake.Content(FLOW, defaults, evaluations, setups)
@@ -102,19 +97,14 @@ def fetch(server, tmp_path):
     return partial(download, server, tmp_path / "raw")
 
 
+@dataclass
 class Clock:
     """Time that passes by sleeping alone."""
 
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.slept: list[float] = []
+    slept: list[float] = field(default_factory=list)
 
     def time(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.now += seconds
+        return sum(self.slept)
 
 
 def download(
@@ -128,23 +118,17 @@ def download(
     **options: Any,
 ) -> Records:
     """Download with a clock that does not wait, all tasks unless told otherwise."""
-    clock = clock or Clock()
+    clock, space = clock or Clock(), svm_space()
     connection = Connection(
         server=server.address,
         attempts=attempts,
         timeout=timeout,
         requests_per_second=requests_per_second,
         clock=clock.time,
-        sleep=clock.sleep,
+        sleep=clock.slept.append,
     )
-    space = svm_space()
-    settings = {
-        "flow_id": FLOW,
-        "tasks": TASKS,
-        "page_size": PAGE_SIZE,
-        "space": space,
-        "setups": MlrSetups(space, MLR_DEFAULTS[FLOW]),
-    }
+    settings = {"flow_id": FLOW, "tasks": TASKS, "page_size": PAGE_SIZE, "space": space}
+    settings |= {"setups": MlrSetups(space, MLR_DEFAULTS[FLOW])}
     return download_records(folder=folder, connection=connection, **(settings | options))
 
 
@@ -155,20 +139,16 @@ class TestDownload:
         frame, dropped = fetch(progress=lambda *progress: told.append(progress))
         assert list(frame["task"]) == [str(task) for task in TASKS for _ in range(RUNS[task])]
         listed = [e for task in TASKS for e in content.evaluations[task]]
-        assert list(frame["run"]) == [e.run for e in listed]
-        assert list(frame["training"]) == [e.setup for e in listed]
-        assert list(frame["value"]) == [e.value for e in listed]
+        recorded = [(e.run, e.setup, e.value) for e in listed]
+        assert list(zip(frame["run"], frame["training"], frame["value"], strict=True)) == recorded
         spreads = [np.std(e.folds, ddof=1) if e.folds else np.nan for e in listed]
         np.testing.assert_allclose(frame["spread"], spreads, rtol=1e-12)
         configs = frame.filter(like="config.").rename(columns=lambda c: c.removeprefix("config."))
         expected = space.values(configurations(space, len(listed)))
         np.testing.assert_allclose(space.values(configs), expected, rtol=1e-13)
-        assert configs["gamma"].isna().equals(configs["kernel"] == "linear")
-        assert configs["degree"].isna().equals(configs["kernel"] != "polynomial")
         assert dropped == dict.fromkeys(Dropped, 0)
-        assert told[: len(TASKS) + 1] == [
-            ("evaluations", k, len(TASKS)) for k in range(len(TASKS) + 1)
-        ]
+        parts = [("evaluations", k, len(TASKS)) for k in range(len(TASKS) + 1)]
+        assert told[: len(TASKS) + 1] == parts
         assert told[-1] == ("setups", len(listed), len(listed))
 
     def test_another_task_may_be_added(self, server, fetch, undisturbed):
@@ -217,18 +197,15 @@ class TestResume:
             pd.testing.assert_frame_equal(fetch().frame, undisturbed.frame)
             assert len(server.requests) in {1, 4}  # with evaluations: users, folds, users
 
-    def test_a_page_of_another_request_is_refused(self, fetch, tmp_path):
-        fetch()
-        path = tmp_path / "raw" / "evaluations-37" / "00000004.json"
-        path.with_name("00000000.json").write_bytes(path.read_bytes())
-        with pytest.raises(StoreError, match=r"00000000\.json is damaged"):
-            fetch()
-
     def test_another_download_is_refused(self, fetch, tmp_path):
         fetch()
         message = r"page_size.: 4}, not .*page_size.: 5}; choose another"
         with pytest.raises(StoreError, match=message):
             fetch(page_size=5)
+        path = tmp_path / "raw" / "evaluations-37" / "00000004.json"
+        path.with_name("00000000.json").write_bytes(path.read_bytes())
+        with pytest.raises(StoreError, match=r"00000000\.json is damaged"):
+            fetch()
         (tmp_path / "raw" / "manifest.json").write_text("{")
         with pytest.raises(StoreError, match=r"manifest\.json is damaged"):
             fetch()
@@ -251,13 +228,12 @@ class TestFaults:
     def test_passing_faults(self, server, fetch, undisturbed, part):
         fault = fake.Fault
         faults = [fault.UNAVAILABLE, fault.RESET, fault.PROXY, fault.CUT, fault.BUSY]
-        server.faults = {part: list(faults)}
+        server.faults = {part: faults}
         clock = Clock()
         frame = fetch(clock, tasks=(9946,), attempts=6, requests_per_second=1e9).frame
-        whole = undisturbed.frame
-        expected = whole[whole["task"] == "9946"].reset_index(drop=True)
+        expected = undisturbed.frame.query("task == '9946'").reset_index(drop=True)
         pd.testing.assert_frame_equal(frame, expected)
-        assert server.faults[part] == []
+        assert not faults
         assert [s for s in clock.slept if s > 1e-3] == pytest.approx([2, 4, 8, 16, 32])
 
     @pytest.mark.parametrize(
@@ -290,17 +266,21 @@ class TestFaults:
         fetch(clock, requests_per_second=0.5)
         pages = len(server.pages) - len(TASKS)
         listed = 2 * len(server.pages) + 2 * pages  # empty ones count as if they had uploaders
-        assert clock.now == pytest.approx(2 * (listed + 1))  # and the flow; nothing follows setups
+        assert clock.time() == pytest.approx(
+            2 * (listed + 1)
+        )  # and the flow; nothing follows setups
 
-    def test_errors_of_openml_end_the_download(self, server, fetch):
+    def test_refusals_end_the_download(self, server, fetch, content, tmp_path):
         with pytest.raises(DownloadError, match=r"refuses to give flow 1: .*Function not valid"):
-            fetch(flow_id=1)
+            download(server, tmp_path / "flow", flow_id=1)
         assert len(server.requests) == 1
-
-    def test_evaluations_of_another_task(self, server, fetch, content):
+        setups = dict.fromkeys(content.setups, "<oml:parameter>text</oml:parameter>")
+        server.content = replace(content, setups=setups)
+        with pytest.raises(DownloadError, match="cannot read any of 21 setups"):
+            fetch()
         server.content = replace(content, ignores_task=True)
         with pytest.raises(DownloadError, match=r"task 3485, OpenML answered with others"):
-            fetch(tasks=(3485,))
+            download(server, tmp_path / "other", tasks=(3485,))
 
     def test_a_listing_without_entries_ends_a_task(self, server, fetch, undisturbed):
         server.faults = {"offset/12/task/37": [fake.Fault.EMPTY]}
@@ -312,13 +292,14 @@ class TestFaults:
         expected = undisturbed.frame.assign(spread=np.nan)
         pd.testing.assert_frame_equal(fetch().frame, expected)
 
-    def test_the_clients_configuration_is_put_back(self, server, fetch, tmp_path):
+    def test_the_clients_configuration_is_put_back(self, server, fetch, tmp_path, monkeypatch):
         import openml
 
         config, cache = openml.config, tmp_path / "cache"
-        settings = config.get_config_as_dict()
+        monkeypatch.setattr(config, "apikey", "secret")
+        monkeypatch.setattr(config, "connection_n_retries", 7)
+        usual = config.get_config_as_dict()["cachedir"]
         try:
-            config.apikey, config.connection_n_retries = "secret", 7
             config.set_root_cache_directory(cache)
             before = config.get_config_as_dict()
             fetch()
@@ -328,9 +309,7 @@ class TestFaults:
                 download(server, tmp_path / "other")
             assert config.get_config_as_dict() == before
         finally:
-            config.apikey = settings["apikey"]
-            config.connection_n_retries = settings["connection_n_retries"]
-            config.set_root_cache_directory(settings["cachedir"])
+            config.set_root_cache_directory(usual)
         assert not any("secret" in path for path in server.requests)
         assert not cache.exists()
 
@@ -339,48 +318,40 @@ class TestRecords:
     """What becomes of records that are no use."""
 
     @pytest.mark.parametrize(
-        ("evaluations", "setups", "dropped"),
+        ("evaluations", "dropped"),
         [
             (
                 [(0, 500), (1, 501, "nan"), (2, 502, "inf"), (3, 503, "?"), (4, 999), (5, 505)],
-                {},
                 {Dropped.NOT_FINITE: 2, Dropped.UNPARSABLE: 1, Dropped.MISSING_SETUP: 1},
             ),
             # a page of malformed evaluations ends nothing
             (
                 [*((k, 500, "?") for k in range(PAGE_SIZE)), (100, 501)],
-                {},
                 {Dropped.UNPARSABLE: PAGE_SIZE},
             ),
             # a run listed twice
-            ([(k, 500 + k) for k in (0, 1, 2, 3, 3, 4)], {}, {Dropped.DUPLICATE: 1}),
+            ([(k, 500 + k) for k in (0, 1, 2, 3, 3, 4)], {Dropped.DUPLICATE: 1}),
             # a server that ignores the offset: one more page, not five
-            (
-                [(k % PAGE_SIZE, 500) for k in range(5 * PAGE_SIZE)],
-                {},
-                {Dropped.DUPLICATE: PAGE_SIZE},
-            ),
+            ([(k % PAGE_SIZE, 500) for k in range(5 * PAGE_SIZE)], {Dropped.DUPLICATE: PAGE_SIZE}),
             (
                 [(k, 600 + k) for k in range(8)],
-                {
-                    600: {"kernel": "linear"},
-                    601: {"cost": "2"},  # the radial kernel's gamma has no default
-                    602: {"gamma": "0.5", "cost": "many"},
-                    603: {"kernel": "linear", "cost": "1000"},
-                    604: {"kernel": "laplace"},
-                    605: "<oml:parameter><oml:id>?</oml:id></oml:parameter>",
-                    606: "<oml:parameter>text</oml:parameter>",
-                    607: "",  # a setup without parameters: all defaults, but gamma
-                },
                 {Dropped.MISSING_PARAMETER: 2, Dropped.UNPARSABLE: 3, Dropped.OUT_OF_BOUNDS: 2},
             ),
         ],
     )
-    def test_are_dropped_and_counted(self, server, content, fetch, evaluations, setups, dropped):
-        listed = [
-            fake.Evaluation(run, s, 0.5, raw=next(iter(r), None)) for run, s, *r in evaluations
-        ]
-        setups = dict(content.setups) | setups
+    def test_are_dropped_and_counted(self, server, content, fetch, evaluations, dropped):
+        setups: dict[int, Any] = {
+            600: {"kernel": "linear"},
+            601: {"cost": "2"},  # the radial kernel's gamma has no default
+            602: {"gamma": "0.5", "cost": "many"},
+            603: linear("1000"),
+            604: {"kernel": "laplace"},
+            605: "<oml:parameter><oml:id>?</oml:id></oml:parameter>",
+            606: "<oml:parameter>text</oml:parameter>",
+            607: "",  # a setup without parameters: all defaults, but gamma
+        }
+        listed = [fake.Evaluation(run, s, 0.5, raw=(*r, None)[0]) for run, s, *r in evaluations]
+        setups |= content.setups
         server.content = replace(content, evaluations={37: tuple(listed)}, setups=setups)
         counts = fetch(tasks=(37,)).dropped
         assert {reason: count for reason, count in counts.items() if count} == dropped
@@ -395,15 +366,13 @@ class TestRecords:
         row = fetch(tasks=(37,)).frame.filter(like="config.").iloc[0]
         assert row.tolist() == ["polynomial", 1.0, 0.25, 3]
 
-    def test_answers_that_the_client_cannot_read_at_all(self, server, content, fetch):
-        setups = dict.fromkeys(content.setups, "<oml:parameter>text</oml:parameter>")
-        server.content = replace(content, setups=setups)
-        with pytest.raises(DownloadError, match="cannot read any of 21 setups"):
-            fetch()
 
-
-POLYNOMIAL = {"kernel": "polynomial", "cost": "1", "gamma": "1"}
 READ = {"kernel": "polynomial", "cost": 1.0, "gamma": 1.0}
+POLYNOMIAL = READ | {"cost": "1", "gamma": "1"}
+
+
+def linear(cost: Any) -> dict[str, Any]:
+    return {"kernel": "linear", "cost": cost}
 
 
 class TestSetups:
@@ -423,32 +392,26 @@ class TestSetups:
         ("stated", "expected"),
         [
             *(
-                (
-                    {"kernel": text, "cost": "1", "gamma": "1"},
-                    {"kernel": "radial", "cost": 1.0, "gamma": 1.0},
-                )
+                (POLYNOMIAL | {"kernel": text}, READ | {"kernel": "radial"})
                 for text in ("radial", " radial", '"radial"', "'radial'", '["radial"]', "Radial")
             ),
             *(
-                ({"kernel": "linear", "cost": text}, Dropped.UNPARSABLE)
+                (linear(text), Dropped.UNPARSABLE)
                 for text in ("TRUE", "1L", "", "[1, 2]", "NaN", "-Inf", "{}", "[", "1e999")
             ),
             # bounds are printed rounded
-            ({"kernel": "linear", "cost": "0.000986"}, {"kernel": "linear", "cost": 0.000986}),
-            ({"kernel": "linear", "cost": "0.0009856"}, {"kernel": "linear", "cost": 0.000986}),
-            ({"kernel": "linear", "cost": "0.0009854"}, Dropped.OUT_OF_BOUNDS),
-            ({"kernel": "linear", "cost": "998.4924374"}, {"kernel": "linear", "cost": 998.492437}),
-            ({"kernel": "linear", "cost": "998.4924376"}, Dropped.OUT_OF_BOUNDS),
-            ({"kernel": "linear", "cost": "-1"}, Dropped.OUT_OF_BOUNDS),
+            (linear("0.000986"), linear(0.000986)),
+            (linear("0.0009856"), linear(0.000986)),
+            (linear("0.0009854"), Dropped.OUT_OF_BOUNDS),
+            (linear("998.4924374"), linear(998.492437)),
+            (linear("998.4924376"), Dropped.OUT_OF_BOUNDS),
+            (linear("-1"), Dropped.OUT_OF_BOUNDS),
             (POLYNOMIAL | {"degree": "2"}, READ | {"degree": 2}),
             (POLYNOMIAL | {"degree": "5.0"}, READ | {"degree": 5}),
             (POLYNOMIAL | {"degree": "6"}, Dropped.OUT_OF_BOUNDS),
             (POLYNOMIAL | {"degree": "2.5"}, Dropped.UNPARSABLE),
             # nonsense of an inactive hyperparameter is ignored
-            (
-                {"kernel": "linear", "cost": "1", "gamma": "?", "degree": "900"},
-                {"kernel": "linear", "cost": 1.0},
-            ),
+            (linear("1") | {"gamma": "?", "degree": "900"}, linear(1.0)),
         ],
     )
     def test_ways_to_write_values(self, stated, expected):
@@ -464,17 +427,13 @@ class TestSetups:
 
     def test_defaults_by_data_and_other_units(self):
         columns = {37: 8, 3: 36}
-        setups = MlrSetups(
-            svm_space(),
-            MLR_DEFAULTS[5891],
-            {
-                "gamma": lambda gamma, task: 1 / columns[task] if gamma is None else gamma,
-                "cost": lambda cost, task: None if cost is None else cost / columns[task],
-            },
-        )
-        assert setups({"cost": "16"}, 37) == {"kernel": "radial", "cost": 2.0, "gamma": 1 / 8}
-        read = setups({"cost": "36", "gamma": "2"}, 3)
-        assert read == {"kernel": "radial", "cost": 1.0, "gamma": 2.0}
+        convert = {
+            "gamma": lambda gamma, task: 1 / columns[task] if gamma is None else gamma,
+            "cost": lambda cost, task: None if cost is None else cost / columns[task],
+        }
+        setups, radial = MlrSetups(svm_space(), MLR_DEFAULTS[5891], convert), {"kernel": "radial"}
+        assert setups({"cost": "16"}, 37) == radial | {"cost": 2.0, "gamma": 1 / 8}
+        assert setups({"cost": "36", "gamma": "2"}, 3) == radial | {"cost": 1.0, "gamma": 2.0}
 
     def test_what_is_not_stated(self):
         flow = {"kernel": "linear", "cost": "NA", "degree": None, "gamma": "1"}

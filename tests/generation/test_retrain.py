@@ -33,8 +33,6 @@ from hpobench_ordered.generation._retrain.streams import Stream, read_stream
 from hpobench_ordered.generation._retrain.training import RetrainTrainer
 from hpobench_ordered.generation.base import Request
 from hpobench_ordered.generation.retrain import Retrain, generate_retrain
-from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.testing import check_benchmark
 
@@ -49,25 +47,13 @@ def prices(tmp_path_factory):
     dates = pd.date_range("2024-01-01", "2024-06-30", freq="12h")
     x = rng.normal(size=(len(dates), 2))
     slope = dates.month.to_numpy() / 3
-    frame = pd.DataFrame(
-        {
-            "date": dates.strftime("%Y-%m-%d %H:%M"),
-            "x": x[:, 0],
-            "z": np.where(rng.random(len(dates)) < 0.02, np.nan, x[:, 1]),
-            "kind": np.where(x[:, 1] > 0, "up", "down"),
-            "price": 100 + 10 * (slope * x[:, 0] + rng.normal(size=len(dates))),
-        }
-    )
+    frame = pd.DataFrame({"date": dates.strftime("%Y-%m-%d %H:%M"), "x": x[:, 0]})
+    frame["z"] = np.where(rng.random(len(dates)) < 0.02, np.nan, x[:, 1])
+    frame["kind"] = np.where(x[:, 1] > 0, "up", "down")
+    frame["price"] = 100 + 10 * (slope * x[:, 0] + rng.normal(size=len(dates)))
     path = tmp_path_factory.mktemp("stream") / "prices.csv"
     frame.sample(frac=1, random_state=0).to_csv(path, index=False)
     return path
-
-
-@pytest.fixture
-def mine(tmp_path, monkeypatch):
-    """The folder of the user's own benchmarks."""
-    monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
-    return tmp_path
 
 
 def _stream(path: Path, every: str = "month") -> Stream:
@@ -95,9 +81,6 @@ def test_rows_are_sorted_and_cut_by_the_calendar(prices):
     table = pd.read_csv(prices).sort_values("date")
     assert stream.data.target.tolist() == table["price"].tolist()
     assert stream.data.numbers.shape[1] == 2  # the times are no feature
-
-
-def test_a_period_may_be_a_number_of_rows(prices):
     stream = _stream(prices, "100")
     assert np.diff(stream.starts).tolist() == [100, 100, 100, 63]
     assert stream.names == ("0", "1", "2", "3")
@@ -110,16 +93,14 @@ def test_a_period_may_be_a_number_of_rows(prices):
         ({"time": "dates"}, UnknownNameError, "did you mean 'date'"),
         ({"time": "kind"}, ArtifactError, "cannot be read as dates"),
         ({"every": "year"}, ExperimentError, r"all rows of .* are of one year"),
+        ({"longest": 5}, ExperimentError, r"6 periods; .* on 1 to 4 of them, but got 5"),
     ],
 )
 def test_what_is_no_stream_is_refused(prices, options, error, message):
+    longest = options.pop("longest", 1)
+    options = {"target": "price", "time": "date", "every": "month"} | options
     with pytest.raises(error, match=message):
-        read_stream(prices, **({"target": "price", "time": "date", "every": "month"} | options))
-
-
-def test_windows_longer_than_the_stream_are_refused(prices):
-    with pytest.raises(ExperimentError, match=r"6 periods; .* on 1 to 4 of them, but got 5"):
-        _trainer(_stream(prices), longest=5)
+        _trainer(read_stream(prices, **options), longest=longest)
 
 
 @pytest.mark.parametrize("half_life", [None, 0.7])
@@ -167,6 +148,13 @@ def test_failures_stop_everything_or_count_as_worst(prices):
     assert "alpha" in outcome["failure"]
 
 
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """The folder of the user's own benchmarks."""
+    monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
+    return tmp_path
+
+
 def _command(prices: Path, *options: str) -> Result:
     words = ["generate", "retrain", "--model", RIDGE, "--data", str(prices), "--time", "date"]
     words += ["--every", "month", "--name", "prices", *options]
@@ -177,7 +165,7 @@ def _command(prices: Path, *options: str) -> Result:
 def test_a_stream_of_ones_own_becomes_a_benchmark_in_one_command(prices, mine):
     """Trained, killed half way and continued, or all at once: the same artifact."""
     space = mine / "space.json"
-    own = SearchSpace([Parameter.number("alpha", 1e-3, 1e3, log=True)])
+    own = hbo.SearchSpace([hbo.Parameter.number("alpha", 1e-3, 1e3, log=True)])
     space.write_text(json.dumps(own.to_json()))
     words = ["--window", "1-3", "--space", str(space), "--configs", "12", "--workers", "1"]
     words += ["--metric", "neg_mean_absolute_error", "--time-format", "%Y-%m-%d %H:%M"]
@@ -204,21 +192,16 @@ def test_a_stream_of_ones_own_becomes_a_benchmark_in_one_command(prices, mine):
     assert [len(raw) for raw in table.tasks.values()] == [12, 12, 12]
 
 
-def test_bad_windows_are_refused(prices, mine):
+def test_impossible_requests_are_refused(prices, mine):
     ran = _command(prices, "--window", "3-1")
     assert ran.exit_code == 2
     assert "number or range such as 3 or 1-6, but got '3-1'" in ran.output
-    asked = Retrain(
-        name="p", model=RIDGE, data=str(prices), time="date", every="month", window=(1, 9)
-    )
+    options = {"name": "p", "model": RIDGE, "data": str(prices), "time": "date", "every": "month"}
     with pytest.raises(ExperimentError, match="got 9"):
-        generate_retrain(asked)
-
-
-def test_a_stream_has_to_be_named(tmp_path):
+        generate_retrain(Retrain(window=(1, 9), **options))
     generator = retrain.GENERATORS[0]
     with pytest.raises(ExperimentError, match=r"needs a folder with electricity\.parquet"):
-        generator.generate(tmp_path / generator.name)
+        generator.generate(mine / generator.name)
 
 
 @given(seed=st.integers(0, 99))
@@ -262,7 +245,7 @@ def test_what_lies_within_the_noise_of_the_best_is_counted():
 def test_a_value_may_be_the_mean_over_seeds(prices, tmp_path):
     trees = "sklearn.ensemble:ExtraTreesRegressor"
     trainer = _trainer(_stream(prices), path=trees, seed=4, n_estimators=2)
-    space = SearchSpace([Parameter.number("max_depth", 1, 9, integer=True)])
+    space = hbo.SearchSpace([hbo.Parameter.number("max_depth", 1, 9, integer=True)])
     plan = RetrainPlan.drawn(trainer, space, configurations=12, seed=4, averaged=3)
     objective = STREAMS["bike_sharing"].objective
     defined = definition_of(

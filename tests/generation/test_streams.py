@@ -20,15 +20,11 @@ from hpobench_ordered.generation._retrain.streams import (
     read_stream,
 )
 
-NAMES = sorted(PUBLIC)
 A_DAY = {"electricity": 48, "weather": 1, "bike_sharing": 24, "metro_traffic": 24, "flights": 300}
+SLOW = [pytest.param(n, marks=pytest.mark.slow) for n in sorted(PUBLIC) if n != "bike_sharing"]
 
 
-@pytest.fixture(
-    scope="module",
-    params=["bike_sharing"]
-    + [pytest.param(n, marks=pytest.mark.slow) for n in NAMES if n != "bike_sharing"],
-)
+@pytest.fixture(scope="module", params=["bike_sharing", *SLOW])
 def stream(request, shared):
     return public_stream(request.param, shared / "data" / "streams")
 
@@ -37,7 +33,10 @@ def _raw(name: str, shared: Path) -> pd.DataFrame:
     return pd.read_parquet(shared / "data" / "streams" / f"{name}.parquet")
 
 
-def test_hardly_a_row_repeats_the_one_before(stream):
+def test_periods_are_consecutive_and_whole_and_hardly_a_row_repeats_the_one_before(stream):
+    assert list(stream.names) == sorted(stream.names)
+    in_period = np.diff(stream.starts)
+    assert in_period.min() > 0.5 * np.median(in_period)
     columns = [stream.data.numbers, stream.data.categories, stream.data.target[:, None]]
     rows = np.hstack(columns).astype(float)
     assert (rows[1:] == rows[:-1]).all(axis=1).mean() < 0.03
@@ -107,28 +106,19 @@ def test_lags_of_traffic_are_hours(shared):
     assert max(range(156, 181), key=correlation) in (167, 168)
 
 
-@pytest.mark.parametrize("name", ["electricity", "bike_sharing", "flights"])
+@pytest.mark.parametrize("name", ["electricity", "weather", "bike_sharing", "flights"])
 def test_rows_are_in_the_order_of_time(name, shared):
     raw = _raw(name, shared)
     if name == "electricity":  # half-hours of the week, from a Tuesday on
         found = (raw["day"] - 1) * 24 + raw["period"] * 23.5
         np.testing.assert_allclose(found, (24 + np.arange(len(raw)) / 2) % (7 * 24), atol=0.01)
-        return
-    columns = {"bike_sharing": ["yr", "mth"], "flights": ["month", "day", "sched_dep_time"]}
-    assert pd.MultiIndex.from_frame(raw[columns[name]]).is_monotonic_increasing
-
-
-def test_the_days_of_weather_are_in_the_order_of_the_seasons(shared):
-    """The file has no times; the temperature of a day is that of a year before, roughly."""
-    temperature = _raw("weather", shared)["feat_1"].to_numpy()
-    assert np.corrcoef(temperature[365:], temperature[:-365])[0, 1] > 0.8
-    assert np.corrcoef(temperature[182:], temperature[:-182])[0, 1] < -0.7
-
-
-def test_periods_are_consecutive_and_whole(stream):
-    assert list(stream.names) == sorted(stream.names)
-    rows = np.diff(stream.starts)
-    assert rows.min() > 0.5 * np.median(rows)
+    elif name == "weather":  # no times; a day is as warm as that of a year before, roughly
+        temperature = raw["feat_1"].to_numpy()
+        assert np.corrcoef(temperature[365:], temperature[:-365])[0, 1] > 0.8
+        assert np.corrcoef(temperature[182:], temperature[:-182])[0, 1] < -0.7
+    else:
+        columns = {"bike_sharing": ["yr", "mth"], "flights": ["month", "day", "sched_dep_time"]}
+        assert pd.MultiIndex.from_frame(raw[columns[name]]).is_monotonic_increasing
 
 
 def _own(
@@ -143,24 +133,20 @@ def _own(
 def test_rows_are_sorted_by_the_calendar_whatever_a_period_is(tmp_path):
     """As text, 10/20/2023 is before 9/15/2023."""
     times: list[object] = ["1/20/2024", "10/20/2023", "9/15/2023", "12/31/2023"]
-    assert _own(tmp_path, times, every="2").data.target.tolist() == [2, 1, 3, 0]
-    assert _own(tmp_path, times, every="year").data.target.tolist() == [2, 1, 3, 0]
+    for every in ("2", "year"):
+        assert _own(tmp_path, times, every=every).data.target.tolist() == [2, 1, 3, 0]
+        with pytest.raises(ArtifactError, match="1 rows have no 'time'"):
+            _own(tmp_path, [*times, None], every=every)
 
 
 def test_numbers_are_times_where_a_period_is_a_number_of_rows(tmp_path):
     assert _own(tmp_path, [10, 9, 100], every="1").data.target.tolist() == [1, 0, 2]
+    with pytest.raises(ArtifactError, match="1 rows have no 'time'"):
+        _own(tmp_path, [1, None, 2], every="1")
     with pytest.raises(ExperimentError, match=r"'time' holds numbers.* give their format"):
         _own(tmp_path, [20231231, 20240101], every="year")
     dated = _own(tmp_path, [20240101, 20231231], every="year", time_format="%Y%m%d")
     assert dated.names == ("2023", "2024")
-
-
-@pytest.mark.parametrize("every", ["1", "month"])
-def test_rows_without_a_time_are_refused(tmp_path, every):
-    cases: list[list[object]] = [["2024-01-01", None, "2024-02-01"], [1, None, 2]]
-    for times in cases:
-        with pytest.raises(ArtifactError, match="1 rows have no 'time'"):
-            _own(tmp_path, times, every=every)
 
 
 @pytest.mark.parametrize(

@@ -81,15 +81,13 @@ def test_a_shared_network_learns_on():
 
 
 def test_alone_every_fit_starts_anew():
-    method, other = make(ABLR, history()), make(ABLR, [])
-    np.testing.assert_array_equal(play(method, 5), play(other, 5))  # history has no influence
+    method, other, shared = make(ABLR, history()), make(ABLR, []), make(ABLRTransfer, [])
+    played = play(method, 5)
+    np.testing.assert_array_equal(played, play(other, 5))  # history has no influence
+    np.testing.assert_array_equal(played, play(shared, 5))  # nor is there one to share
     X, y = method.inputs(method.told()), np.linspace(-1, 1, 5)
     first = method.fitted_head(X, y).weights
     np.testing.assert_array_equal(method.fitted_head(X, y).weights, first)
-
-
-def test_without_previous_tasks_a_shared_network_is_that_of_the_task_alone():
-    np.testing.assert_array_equal(play(make(ABLRTransfer, []), 5), play(make(ABLR, []), 5))
 
 
 def test_context_is_an_input_of_variance_one_over_the_tasks():

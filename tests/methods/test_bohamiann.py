@@ -9,6 +9,8 @@ from histories import minimised
 from hpobench_ordered import Evaluations
 from hpobench_ordered.methods.bohamiann import MAX_OWN, MAX_SOURCES, Bohamiann, ContextBohamiann
 
+pytestmark = pytest.mark.slow
+
 
 def loss(values: np.ndarray, place: float) -> np.ndarray:
     return 50 * place + (values[:, 0] - place) ** 2 + 0.3 * values[:, 1]
@@ -28,7 +30,6 @@ def play(method, trials):
     return by_hand.play(method, lambda values: loss(values, 0.6), trials)
 
 
-@pytest.mark.slow
 def test_the_network_is_fitted_to_all_tasks_standardised_one_by_one():
     history = (task(0.2), task(0.9, 10))
     method = make(ContextBohamiann, history)
@@ -43,7 +44,6 @@ def test_the_network_is_fitted_to_all_tasks_standardised_one_by_one():
     np.testing.assert_allclose(X[[0, 30, 40], 3], expected)
 
 
-@pytest.mark.slow
 def test_a_random_part_of_a_history_too_large():
     history = tuple(task(p, MAX_SOURCES) for p in (0.1, 0.5))
     one, other = (make(ContextBohamiann, history, seed=s).observations()[0] for s in (0, 1))
@@ -52,7 +52,6 @@ def test_a_random_part_of_a_history_too_large():
     assert 0.45 < np.mean(one[:, 3] == one[0, 3]) < 0.55
 
 
-@pytest.mark.slow
 def test_no_more_than_so_many_of_its_own():
     method = make()
     for x in np.linspace(0, 1, MAX_OWN + 5):
@@ -62,7 +61,6 @@ def test_no_more_than_so_many_of_its_own():
     assert X[-1, 0] == 1.0
 
 
-@pytest.mark.slow
 def test_the_first_suggestion_follows_other_tasks():
     method = make(ContextBohamiann, (task(0.5), task(0.55), task(0.65), task(0.7)))
     ((x, c),) = play(method, 1)
@@ -70,7 +68,6 @@ def test_the_first_suggestion_follows_other_tasks():
     assert c == 0
 
 
-@pytest.mark.slow
 def test_pending_evaluations_are_taken_to_give_the_mean_loss():
     method = make()
     play(method, 5)

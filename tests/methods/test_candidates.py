@@ -16,13 +16,10 @@ from hpobench_ordered.methods._candidates import CANDIDATES, NEAR, Region, key, 
 from hpobench_ordered.methods.bo import BayesianOptimisation
 from hpobench_ordered.methods.bounding_box import Box
 from hpobench_ordered.registry import method_spec
-from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.parameters import Parameter
 
-NINE = SearchSpace([Parameter.number(f"x{j}", 0, 1) for j in range(9)])
-FOUR = SearchSpace([Parameter.number(f"x{j}", 0, 1) for j in range(4)])
+NINE = hbo.SearchSpace([hbo.Parameter.number(f"x{j}", 0, 1) for j in range(9)])
+FOUR = hbo.SearchSpace([hbo.Parameter.number(f"x{j}", 0, 1) for j in range(4)])
 MIXED = kernels(9)
-SMALL = SearchSpace([Parameter.number("k", 1, CANDIDATES, integer=True)])
 
 
 def make(space, *, seed=0, looks_near=True):
@@ -33,6 +30,10 @@ def make(space, *, seed=0, looks_near=True):
 def optimise(method, loss, *, trials):
     configs = by_hand.optimise(method, loss, trials)
     return configs, [loss(config) for config in configs]
+
+
+LINEAR: Config = {"kernel": "linear", "cost": 1.0}
+MIDDLE: Config = {f"x{j}": 0.5 for j in range(9)}
 
 
 def many_near(region: Region, config: Config) -> FloatArray:
@@ -60,42 +61,30 @@ def test_they_are_canonical_configurations_of_the_space(config):
     assert MIXED.allows(MIXED.decode(unit)).all()
 
 
-def test_what_another_choice_makes_active_is_drawn_from_its_range():
-    unit = many_near(Region(MIXED), {"kernel": "linear", "cost": 1.0})
+def test_another_choice_has_probability_a_fifth_and_what_it_makes_active_is_drawn_anew():
+    unit = many_near(Region(MIXED), LINEAR)
     values = MIXED.decode(unit)
+    np.testing.assert_allclose(np.mean(values[:, 0] == 0), 0.8 + 0.2 / 3, atol=0.02)
     gamma, degree = unit[values[:, 0] == 1, 2], values[values[:, 0] == 2, 3]
     np.testing.assert_allclose(np.histogram(gamma, 4, (0, 1))[0] / len(gamma), 0.25, atol=0.06)
     assert set(degree) == set(range(2, 10))
 
 
-def test_a_choice_is_drawn_anew_with_probability_a_fifth():
-    values = MIXED.decode(many_near(Region(MIXED), {"kernel": "linear", "cost": 1.0}))
-    np.testing.assert_allclose(np.mean(values[:, 0] == 0), 0.8 + 0.2 / 3, atol=0.02)
-
-
 def test_integers_move_by_whole_steps():
-    values = MIXED.decode(
-        many_near(Region(MIXED), {"kernel": "polynomial", "cost": 1, "degree": 5})
-    )
+    config = {"kernel": "polynomial", "cost": 1, "degree": 5}
+    values = MIXED.decode(many_near(Region(MIXED), config))
     degree = values[values[:, 0] == 2, 3]
     assert (degree == np.rint(degree)).all()
     assert np.mean(np.abs(degree - 5) <= 1) > 0.5
     assert {2, 9} <= set(degree)
 
 
-def test_half_of_them_move_all_numbers_and_half_a_third_of_them():
-    centre = np.full((1, 9), 0.5)
-    unit = np.concatenate([near(Region(NINE), centre, np.random.default_rng(s)) for s in range(20)])
-    moved = np.sum(unit != centre, axis=1)
-    np.testing.assert_allclose(np.mean(moved == 9), 0.5, atol=0.02)
-    np.testing.assert_allclose(moved[moved < 9].mean(), 3.0, atol=0.1)
-
-
-def test_the_scale_of_the_steps_is_log_uniform():
-    unit = np.concatenate(
-        [near(Region(NINE), np.full((1, 9), 0.5), np.random.default_rng(s)) for s in range(20)]
-    )
-    sd = np.std(unit[(unit != 0.5).all(axis=1)] - 0.5, axis=1)
+def test_half_of_them_move_all_numbers_and_half_a_third_of_them_by_log_uniform_scales():
+    moved = many_near(Region(NINE), MIDDLE) - 0.5
+    count = np.sum(moved != 0.0, axis=1)
+    np.testing.assert_allclose(np.mean(count == 9), 0.5, atol=0.02)
+    np.testing.assert_allclose(count[count < 9].mean(), 3.0, atol=0.1)
+    sd = np.std(moved[count == 9], axis=1)
     np.testing.assert_allclose(np.median(sd), np.sqrt(0.03 * 0.5), rtol=0.15)
     assert 0.01 < sd.min() < 0.03
 
@@ -148,12 +137,9 @@ def test_a_loss_seen_before_ends_them_if_it_comes_after_a_step():
         method._steps.add(key(FOUR.row(config)))
         method.tell(config, loss)
         assert len(method._near()) == (loss == 7.0)
-
-
-def test_where_all_configurations_are_candidates_there_are_no_others():
-    method = make(SMALL)
-    optimise(method, lambda c: float(c["k"]), trials=4)
-    assert len(method._near()) == 0
+    small = make(hbo.SearchSpace([hbo.Parameter.number("k", 1, CANDIDATES, integer=True)]))
+    optimise(small, lambda c: float(c["k"]), trials=4)
+    assert len(small._near()) == 0  # where all configurations are candidates
 
 
 def regret_on_quadratic(name: str, *, looks_near: bool) -> float:

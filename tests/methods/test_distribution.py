@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import check_grad
 from scipy.stats import multivariate_normal
 
 import hpobench_ordered as hbo
@@ -98,18 +97,20 @@ def test_pending_evaluations_leave_the_mean_and_shrink_the_deviation():
     assert (after.predict(new)[1] <= model.predict(new)[1] + 1e-9).all()
 
 
+KINDS = [(UNSUPERVISED, False), (CLASSIFICATION, False), (REGRESSION, False), (REGRESSION, True)]
+
+
 def task_kernels(rng: np.random.Generator) -> list[TaskKernel]:
-    learned = [
-        Learned(datasets(kind, rng), joint=joint)
-        for kind, joint in (
-            (UNSUPERVISED, False),
-            (CLASSIFICATION, False),
-            (REGRESSION, False),
-            (REGRESSION, True),
-        )
-    ]
+    learned = [Learned(datasets(kind, rng), joint=joint) for kind, joint in KINDS]
     described = [DescribedTasks(one) for one in (Given(rng.standard_normal((T, 3))), *learned)]
     return [*described, FreeTasks(T)]
+
+
+def assert_gradient(model: JointModel, data: Observations, x: FloatArray, way: FloatArray) -> None:
+    """Along one direction, beside the central difference."""
+    above, below = (model.value_and_gradient(data, x + s * way)[0] for s in (1e-6, -1e-6))
+    slope = float(model.value_and_gradient(data, x)[1] @ way)
+    assert slope == pytest.approx((above - below) / 2e-6, rel=1e-4, abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -120,18 +121,7 @@ def test_gradients_of_the_process_are_finite_differences(which):
     model = ProcessModel(task_kernels(rng)[which], 2, rng)
     data = observations(rng)
     x = model.x + 0.1 * rng.standard_normal(len(model.x))
-    direction = rng.standard_normal(len(x))
-
-    def value(t: FloatArray) -> float:
-        return model.value_and_gradient(data, x + t[0] * direction)[0]
-
-    def slope(t: FloatArray) -> FloatArray:
-        _, gradient = model.value_and_gradient(data, x + t[0] * direction)
-        return np.array([gradient @ direction])
-
-    assert check_grad(value, slope, np.zeros(1), epsilon=1e-6) < 1e-4 * max(
-        1.0, abs(slope(np.zeros(1))[0])
-    )
+    assert_gradient(model, data, x, rng.standard_normal(len(x)))
 
 
 @pytest.mark.parametrize("which", range(3))
@@ -139,13 +129,8 @@ def test_gradients_of_the_regression_are_finite_differences(which):
     rng = np.random.default_rng(which)
     of = [Given(np.eye(T)), *(Learned(datasets(k, rng), joint=False) for k in (REGRESSION,) * 2)]
     model = LinearModel(of[which], 3, rng)
-    data = observations(rng, 80)
-    x = model.x.copy()
-    direction = rng.standard_normal(len(x)) / np.sqrt(len(x))
-    h = 1e-6
-    above, below = (model.value_and_gradient(data, x + s * h * direction)[0] for s in (1, -1))
-    _, gradient = model.value_and_gradient(data, x)
-    assert gradient @ direction == pytest.approx((above - below) / (2 * h), rel=1e-4, abs=1e-4)
+    way = rng.standard_normal(len(model.x)) / np.sqrt(len(model.x))
+    assert_gradient(model, observations(rng, 80), model.x.copy(), way)
 
 
 def embedded(data: list[hbo.TaskData], seed: int = 0, *, joint: bool = False) -> FloatArray:
@@ -155,14 +140,9 @@ def embedded(data: list[hbo.TaskData], seed: int = 0, *, joint: bool = False) ->
 
 def network(z: FloatArray, X: FloatArray, inputs: int) -> tuple[FloatArray, FloatArray]:
     """Outputs of a network of 20 and 10 units, by numpy; and the parameters after its own."""
-    shapes = ((inputs, 20), (20,), (20, 10), (10,))
-    parts, begin = [], 0
-    for shape in shapes:
-        size = int(np.prod(shape))
-        parts.append(z[begin : begin + size].reshape(shape))
-        begin += size
-    A, a, B, b = parts
-    return np.tanh(X @ A[: X.shape[1]] + a) @ B + b, z[begin:]
+    A, a, B, b, rest = np.split(z, np.cumsum([20 * inputs, 20, 200, 10]))
+    hidden = np.tanh(X @ A.reshape(inputs, 20)[: X.shape[1]] + a)
+    return hidden @ B.reshape(20, 10) + b, rest
 
 
 def test_conditional_embedding_is_the_direct_formula():
@@ -191,8 +171,8 @@ def test_conditional_embedding_is_the_direct_formula():
 def test_samples_of_one_distribution_are_closer_than_those_of_two():
     rng = np.random.default_rng(0)
 
-    def sample(shift: float, slope: float) -> hbo.TaskData:
-        X = rng.standard_normal((800, 2)) + shift
+    def sample(slope: float) -> hbo.TaskData:
+        X = rng.standard_normal((800, 2))
         return hbo.TaskData(X, slope * X[:, 0] + 0.1 * rng.standard_normal(800), REGRESSION)
 
     def classes(share: float) -> hbo.TaskData:
@@ -203,12 +183,8 @@ def test_samples_of_one_distribution_are_closer_than_those_of_two():
         return hbo.TaskData(rng.normal(mean, 1.0, (800, 1)), None, UNSUPERVISED)
 
     for seed in range(5):
-        for sets in (
-            [sample(0, 1), sample(0, 1), sample(0, -1)],
-            [classes(0.5), classes(0.5), classes(0.1)],
-            [points(0), points(0), points(2)],
-        ):
-            a, b, other = embedded(sets, seed)
+        for draw, one, two in ((sample, 1.0, -1.0), (classes, 0.5, 0.1), (points, 0.0, 2.0)):
+            a, b, other = embedded([draw(one), draw(one), draw(two)], seed)
             assert 2 * np.linalg.norm(a - b) < np.linalg.norm(a - other)
 
 

@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy.stats import kstest
 
-from hpobench_ordered import Evaluations
+import hpobench_ordered as hbo
 from hpobench_ordered._typing import Config
 from hpobench_ordered.methods.dre_ordered import DREOrdered, good_ones
 from hpobench_ordered.methods.simple_ordered import ordered_configurations
-from hpobench_ordered.space import SearchSpace
 
 
-def finished(n: int, *, seed: int = 0, space: SearchSpace = SQUARE) -> Evaluations:
+def finished(n: int, *, seed: int = 0, space: hbo.SearchSpace = SQUARE) -> hbo.Evaluations:
     rng = np.random.default_rng(seed)
     return minimised(f"{seed}", {}, space.decode(space.sample_unit(rng, n)), rng.random(n), space)
 
@@ -42,17 +41,16 @@ def test_good_is_what_lies_below_the_interpolated_quantile(losses):
     assert_array_equal(good_ones(array), array < np.quantile(array, 0.25))
 
 
-def test_first_the_ordered_configurations_then_one_at_random():
-    history = [finished(20, seed=s) for s in range(7)]
-    configs = optimise(make(history), trials=6)
-    assert configs[:5] == SQUARE.configs(ordered_configurations(history, count=5))
-    assert configs[5] == SQUARE.sample(np.random.default_rng(0))
+FAILED = minimised("", {}, np.ones((1, 2)), np.array([math.nan]), SQUARE)
+SEVEN = [finished(20, seed=s) for s in range(7)]
 
 
-def test_fewer_transferred_configurations_mean_more_random_ones():
-    configs = optimise(make([finished(2, seed=1)]), trials=6)
+@pytest.mark.parametrize("history", [SEVEN, [finished(2, seed=1)], [], [FAILED]])
+def test_first_the_ordered_configurations_then_random_ones(history):
+    ordered = SQUARE.configs(ordered_configurations(history, count=5))
     rng = np.random.default_rng(0)
-    assert configs[2:] == [SQUARE.sample(rng) for _ in range(4)]
+    drawn = [SQUARE.sample(rng) for _ in range(6 - len(ordered))]
+    assert optimise(make(history), trials=6) == ordered + drawn
 
 
 def test_six_results_are_too_few_to_tell_candidates_apart():
@@ -66,12 +64,3 @@ def test_six_results_are_too_few_to_tell_candidates_apart():
 def test_among_equally_probable_ones_it_chooses_at_random():
     chosen = optimise(make([finished(5)]), loss=lambda _: 1.0, trials=300)[6:]
     assert kstest([c["x"] for c in chosen], "uniform").pvalue > 1e-3
-
-
-@pytest.mark.parametrize(
-    "history", [[], [minimised("", {}, np.ones((1, 2)), np.array([math.nan]), SQUARE)]]
-)
-def test_without_a_finite_loss_it_starts_at_random(history):
-    configs = optimise(make(history), trials=6)
-    rng = np.random.default_rng(0)
-    assert configs == [SQUARE.sample(rng) for _ in range(6)]

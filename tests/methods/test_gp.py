@@ -1,6 +1,7 @@
 """The Gaussian process against finite differences, scikit-learn and high precision."""
 
 import math
+from collections.abc import Sequence
 from decimal import Decimal, getcontext
 
 import numpy as np
@@ -25,9 +26,7 @@ from hpobench_ordered.methods._gp.model import (
 from hpobench_ordered.methods._model_based import ModelError
 
 ROUTES = (compiled, lapack)
-thetas = st.tuples(
-    st.floats(-2.0, 2.0), st.floats(-2.0, 2.0), st.floats(-2.0, 2.0), st.floats(-9.0, 0.0)
-)
+thetas = st.tuples(*[st.floats(-2.0, 2.0)] * 3, st.floats(-9.0, 0.0)).map(np.array)
 
 
 def observations(n: int, p: int, *, seed: int = 0) -> tuple[FloatArray, FloatArray]:
@@ -44,9 +43,17 @@ def peer(X: FloatArray, y: FloatArray, theta: FloatArray) -> GaussianProcessRegr
     return GaussianProcessRegressor(kernel, alpha=noise, optimizer=None).fit(X, y)
 
 
-def kernel_of(p: int) -> Kernel:
-    """One length scale a column."""
-    return Kernel(np.arange(p))
+def process(
+    X: FloatArray, y: FloatArray, theta: Sequence[float] = (-0.5, 0.1, 0.2, -5.0)
+) -> GaussianProcess:
+    """Ours, with a length scale a column."""
+    return GaussianProcess(X, y, kernel=Kernel(np.arange(X.shape[1])), theta=np.array(theta))
+
+
+def fitted(X: FloatArray, y: FloatArray) -> GaussianProcess:
+    priors, kernel = Priors(), Kernel(np.arange(2))
+    start = prior_arrays(priors, 2).mean
+    return GaussianProcess.fitted(X, y, kernel=kernel, starts=[start], priors=priors)
 
 
 def posterior(route, X, y, groups, theta, mu, w):
@@ -71,18 +78,13 @@ def test_exp_in_place_equals_the_library(x):
 @given(n=st.integers(1, 40), theta=thetas, seed=st.integers(0, 99), weight=st.sampled_from([0, 1]))
 def test_gradient_equals_finite_differences(route, n, theta, seed, weight):
     X, y = observations(n, 3, seed=seed)
-    groups, point = np.array([0, 1, 1]), np.array(theta)
-    mu, w = np.full(len(point), 0.3), np.full(len(point), float(weight))
+    mu, w = np.full(4, 0.3), np.full(4, float(weight))
 
     def at(theta: FloatArray) -> tuple[float, FloatArray]:
-        return posterior(route, X, y, groups, theta, mu, w)
+        return posterior(route, X, y, np.array([0, 1, 1]), theta, mu, w)
 
-    step = 1e-5
-    numeric = [
-        (at(point + step * unit)[0] - at(point - step * unit)[0]) / (2 * step)
-        for unit in np.eye(len(point))
-    ]
-    value, gradient = at(point)
+    value, gradient = at(theta)
+    numeric = [(at(theta + step)[0] - at(theta - step)[0]) / 2e-5 for step in 1e-5 * np.eye(4)]
     assert_allclose(gradient, numeric, rtol=1e-5, atol=1e-4 * max(1.0, abs(value) / 100))
 
 
@@ -90,18 +92,16 @@ def test_gradient_equals_finite_differences(route, n, theta, seed, weight):
 def test_fantasies_keep_the_mean_and_equal_conditioning_on_it(n):
     X, y = observations(n, 2)
     theta = np.array([-0.5, 0.1, 0.2, -5.0])
-    model = GaussianProcess(X, y, kernel=kernel_of(2), theta=theta)
-    rng = np.random.default_rng(1)
+    model, rng = process(X, y, theta), np.random.default_rng(1)
     pending, candidates = rng.random((3, 2)), rng.random((40, 2))
     fantasised, fantasies = model.fantasised(pending)
     assert_array_equal(fantasies, model.predict(pending)[0])
     mean, sd = model.predict(candidates)
-    their_mean, their_sd = peer(
-        np.concatenate([X, pending]), np.concatenate([y, fantasies]), theta
-    ).predict(candidates, return_std=True)
+    theirs = peer(np.concatenate([X, pending]), np.concatenate([y, fantasies]), theta)
     assert_allclose(fantasised.predict(candidates)[0], mean, atol=1e-3)
     assert (fantasised.predict(candidates)[1] <= sd + 1e-12).all()
-    assert_allclose(fantasised.predict(candidates), (their_mean, their_sd), atol=1e-7)
+    expected = theirs.predict(candidates, return_std=True)
+    assert_allclose(fantasised.predict(candidates), expected, atol=1e-7)
 
 
 @pytest.mark.parametrize("n", [1, 7, 25, COMPILED_LIMIT, COMPILED_LIMIT + 1, 120])
@@ -109,27 +109,23 @@ def test_fantasies_keep_the_mean_and_equal_conditioning_on_it(n):
 def test_posterior_and_likelihood_equal_scikit_learn(n, p):
     X, y = observations(n, p)
     theta = np.array([*np.linspace(-1.0, 0.5, p), 0.4, -5.0])
-    ours = GaussianProcess(X, y, kernel=kernel_of(p), theta=theta)
-    theirs = peer(X, y, theta)
+    ours, theirs = process(X, y, theta), peer(X, y, theta)
     candidates = np.random.default_rng(1).random((150, p))
-    mean, sd = ours.predict(candidates)
-    their_mean, their_sd = theirs.predict(candidates, return_std=True)
-    assert_allclose(mean, their_mean, atol=1e-8)
-    assert_allclose(sd, their_sd, atol=1e-8)
     assert_allclose(
-        ours.log_marginal_likelihood(), theirs.log_marginal_likelihood_value_, rtol=1e-9, atol=1e-8
+        ours.predict(candidates), theirs.predict(candidates, return_std=True), atol=1e-8
     )
+    expected = theirs.log_marginal_likelihood_value_
+    assert_allclose(ours.log_marginal_likelihood(), expected, rtol=1e-9, atol=1e-8)
 
 
 @given(n=st.integers(1, 80), theta=thetas, seed=st.integers(0, 99))
 def test_routes_agree(n, theta, seed):
     X, y = observations(n, 3, seed=seed)
-    groups, point, zeros = np.array([0, 1, 1]), np.array(theta), np.zeros(4)
-    S = compiled.squared_differences(X, groups, 2)
-    ours, theirs = (posterior(r, X, y, groups, point, zeros, zeros) for r in ROUTES)
+    groups, zeros = np.array([0, 1, 1]), np.zeros(4)
+    ours, theirs = (posterior(r, X, y, groups, theta, zeros, zeros) for r in ROUTES)
     assert_allclose(ours[0], theirs[0], rtol=1e-9, atol=1e-8)
     assert_allclose(ours[1], theirs[1], rtol=1e-6, atol=1e-5 * (1 + np.abs(ours[1]).max()))
-    K, _ = compiled.covariance(S, point)
+    K, _ = compiled.covariance(compiled.squared_differences(X, groups, 2), theta)
     candidates = np.random.default_rng(seed).random((130, 3))
     predictions = []
     for route in ROUTES:
@@ -137,7 +133,7 @@ def test_routes_agree(n, theta, seed):
         assert positive
         assert_allclose(np.triu(R.T @ R), K, rtol=1e-12, atol=1e-12)
         alpha = compiled.solve(R, y)
-        predictions.append(route.predict(X, R, alpha, candidates, groups, point, 2))
+        predictions.append(route.predict(X, R, alpha, candidates, groups, theta, 2))
     assert_allclose(*predictions, rtol=1e-7, atol=1e-8)
 
 
@@ -167,44 +163,33 @@ def test_fit_stays_inside_the_bounds_and_stops_at_them():
 def test_fit_improves_on_every_start():
     X, y = observations(25, 3)
     prior = prior_arrays(Priors(), 3)
-    mean, precision, groups = prior.mean, prior.precision, np.arange(3)
-    rng = np.random.default_rng(0)
+    mean, precision, rng = prior.mean, prior.precision, np.random.default_rng(0)
     for _ in range(20):
         start = mean + rng.standard_normal(5)
-        before, _ = posterior(compiled, X, y, groups, start, mean, precision)
-        bounds = (prior.lower, prior.upper)
-        theta, after = fit(compiled, X, y, start, *bounds, mean, precision, 50, 1e-3)
-        again, gradient = posterior(compiled, X, y, groups, theta, mean, precision)
-        assert after == again
-        assert after < before
+        before, _ = posterior(compiled, X, y, np.arange(3), start, mean, precision)
+        theta, after = fit(
+            compiled, X, y, start, prior.lower, prior.upper, mean, precision, 50, 1e-3
+        )
+        again, gradient = posterior(compiled, X, y, np.arange(3), theta, mean, precision)
+        assert after == again < before
         assert np.abs(gradient).max() < 0.5
 
 
 @pytest.mark.parametrize("n", [10, 100])
 def test_prediction_of_a_candidate_does_not_depend_on_the_others(n):
-    X, y = observations(n, 2)
-    model = GaussianProcess(X, y, kernel=kernel_of(2), theta=np.array([-1.0, 0.0, 0.0, -6.0]))
+    model = process(*observations(n, 2), (-1.0, 0.0, 0.0, -6.0))
     candidates = np.random.default_rng(3).random((300, 2))
-    mean, sd = model.predict(candidates)
-    few_mean, few_sd = model.predict(candidates[37:41])
-    assert_allclose(mean[37:41], few_mean, rtol=1e-12, atol=1e-13)
-    assert_allclose(sd[37:41], few_sd, rtol=1e-10, atol=1e-12)
+    together, few = np.array(model.predict(candidates))[:, 37:41], model.predict(candidates[37:41])
+    assert_allclose(together, few, rtol=1e-10, atol=1e-12)
     if n <= COMPILED_LIMIT:
-        assert_array_equal(mean[37:41], few_mean)
-        assert_array_equal(sd[37:41], few_sd)
+        assert_array_equal(together, few)
 
 
 @pytest.mark.parametrize("n", [30, 100])
 def test_observations_at_one_point_and_constant_losses_can_be_fitted(n):
-    priors = Priors()
-    starts = [prior_arrays(priors, 2).mean]
-    for X, y in (
-        (np.full((n, 2), 0.5), observations(n, 2)[1]),
-        (observations(n, 2)[0], np.zeros(n)),
-        (np.full((n, 2), 0.5), np.zeros(n)),
-    ):
-        model = GaussianProcess.fitted(X, y, kernel=kernel_of(2), starts=starts, priors=priors)
-        mean, sd = model.predict(np.random.default_rng(0).random((50, 2)))
+    (X, y), one_point, constant = observations(n, 2), np.full((n, 2), 0.5), np.zeros(n)
+    for data in ((one_point, y), (X, constant), (one_point, constant)):
+        mean, sd = fitted(*data).predict(np.random.default_rng(0).random((50, 2)))
         assert np.isfinite(mean).all()
         assert (sd >= 0.0).all()
 
@@ -213,12 +198,11 @@ def test_observations_at_one_point_and_constant_losses_can_be_fitted(n):
 def test_what_is_not_finite_is_a_model_error(n):
     X, y = observations(n, 2)
     y[0] = math.nan
-    priors, start = Priors(), prior_arrays(Priors(), 2).mean
     with pytest.raises(ModelError):
-        GaussianProcess.fitted(X, y, kernel=kernel_of(2), starts=[start], priors=priors)
+        fitted(X, y)
     X[0] = math.nan
     with pytest.raises(ModelError):
-        GaussianProcess(X, y, kernel=kernel_of(2), theta=start)
+        process(X, y)
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=30))
@@ -279,24 +263,21 @@ def test_ei_of_a_known_value_is_minus_infinity():
 
 
 def test_left_out_predictions_are_those_of_a_process_without_the_observation():
-    (X, y), theta = observations(12, 3), np.array([-0.5, 0.2, 0.1, 0.0, -3.0])
-    kernel = kernel_of(3)
-    mean, sd = GaussianProcess(X, y, kernel=kernel, theta=theta).leave_one_out()
+    (X, y), theta = observations(12, 3), (-0.5, 0.2, 0.1, 0.0, -3.0)
+    mean, sd = process(X, y, theta).leave_one_out()
     for i in range(12):
-        others = np.arange(12) != i
-        without = GaussianProcess(X[others], y[others], kernel=kernel, theta=theta)
+        without = process(np.delete(X, i, axis=0), np.delete(y, i), theta)
         assert_allclose(np.ravel(without.predict(X[i : i + 1])), [mean[i], sd[i]], rtol=1e-9)
 
 
 def test_joint_samples_have_the_posterior_mean_and_covariance():
-    (X, y), theta = observations(12, 3), np.array([-0.5, 0.2, 0.1, 0.0, -3.0])
-    process = GaussianProcess(X, y, kernel=kernel_of(3), theta=theta)
-    points, m = np.random.default_rng(1).random((4, 3)), 4
-    mean, sd = process.predict(points)
-    unit = process.samples(points, np.concatenate([np.zeros((1, m)), np.eye(m)]))
+    model = process(*observations(12, 3), (-0.5, 0.2, 0.1, 0.0, -3.0))
+    points = np.random.default_rng(1).random((4, 3))
+    mean, sd = model.predict(points)
+    unit = model.samples(points, np.concatenate([np.zeros((1, 4)), np.eye(4)]))
     assert_allclose(unit[0], mean, rtol=1e-12)
     covariance = (unit[1:] - mean).T @ (unit[1:] - mean)
     assert_allclose(np.sqrt(np.diag(covariance)), sd, rtol=1e-4)
-    both, _ = process.fantasised(points[:1])  # noise of a pending evaluation: exp(-3)
+    both, _ = model.fantasised(points[:1])  # noise of a pending evaluation: exp(-3)
     shrunk = sd[1] ** 2 - covariance[0, 1] ** 2 / (covariance[0, 0] + np.exp(-3.0))
     assert_allclose(both.predict(points[1:2])[1] ** 2, shrunk, rtol=1e-4)

@@ -50,20 +50,15 @@ def expected_general(X: FloatArray) -> list[float]:
     ]
 
 
-def test_general_ones_agree_with_scipy_and_scikit_learn():
+def test_those_of_regression_agree_with_scipy_and_scikit_learn():
     data = regression(np.random.default_rng(0))
-    expected = expected_general(StandardScaler().fit_transform(data.features))
-    assert len(expected) == GENERAL
-    assert_allclose(meta_features(data)[:GENERAL], expected, rtol=1e-8)
-
-
-def test_labels_of_regression_agree_with_scipy():
-    data = regression(np.random.default_rng(1))
     y = data.labels
     assert y is not None
     y = (y - y.min()) / (y.max() - y.min())
-    expected = [y.mean(), y.std(), stats.skew(y), stats.kurtosis(y)]
-    assert_allclose(meta_features(data)[GENERAL : GENERAL + 4], expected, rtol=1e-8)
+    expected = expected_general(StandardScaler().fit_transform(data.features))
+    assert len(expected) == GENERAL
+    expected += [y.mean(), y.std(), stats.skew(y), stats.kurtosis(y)]
+    assert_allclose(meta_features(data)[: GENERAL + 4], expected, rtol=1e-8)
 
 
 def test_without_labels_features_keep_their_scale_and_their_means_are_encoded():
@@ -95,18 +90,17 @@ def test_class_ratios_and_their_entropy():
 
 def test_landmarkers_tell_what_is_linear_from_what_is_not():
     X = np.random.default_rng(5).uniform(-1, 1, size=(2000, 2))
-    apart, checkers = X[:, 0] > X[:, 1], X[:, 0] * X[:, 1] > 0
-    nn, lda, bayes, tree = meta_features(hbo.TaskData(X, apart, CLASSIFICATION))[-4:]
-    assert min(nn, lda, bayes, tree) > 0.93
-    nn, lda, bayes, tree = meta_features(hbo.TaskData(X, checkers, CLASSIFICATION))[-4:]
-    assert max(lda, bayes) < 0.7
-    assert min(nn, tree) > 0.9
-    nn, linear, tree = meta_features(hbo.TaskData(X, X @ [1.0, 2.0], REGRESSION))[-3:]
-    assert linear == pytest.approx(1)
-    assert min(nn, tree) > 0.9
-    nn, linear, tree = meta_features(hbo.TaskData(X, X[:, 0] ** 2, REGRESSION))[-3:]
-    assert linear < 0.1
-    assert min(nn, tree) > 0.9
+
+    def landmarkers(labels: FloatArray, kind: hbo.DataKind) -> FloatArray:
+        return meta_features(hbo.TaskData(X, labels, kind))[-4:]
+
+    assert min(landmarkers(X[:, 0] > X[:, 1], CLASSIFICATION)) > 0.93
+    nn, lda, bayes, tree = landmarkers(X[:, 0] * X[:, 1] > 0, CLASSIFICATION)
+    assert max(lda, bayes) < 0.7 and min(nn, tree) > 0.9
+    _, nn, linear, tree = landmarkers(X @ [1.0, 2.0], REGRESSION)
+    assert linear == pytest.approx(1) and min(nn, tree) > 0.9
+    _, nn, linear, tree = landmarkers(X[:, 0] ** 2, REGRESSION)
+    assert linear < 0.1 and min(nn, tree) > 0.9
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(hbo.DataKind))

@@ -60,18 +60,14 @@ def test_without_a_finite_history_it_is_bo(history):
     np.testing.assert_array_equal(played(make(history), 0.3, 8), played(bo, 0.3, 8))
 
 
-def test_levels_of_tasks_change_nothing():
-    plain = played(make([task(p) for p in PLACES]), 0.6, 12)
+def test_levels_of_tasks_and_scales_of_earlier_ones_change_nothing():
+    history = [task(p) for p in PLACES]
+    plain = played(make(history), 0.6, 12)
     raised = [task(p, offset=100.0 * p) for p in PLACES]
     np.testing.assert_allclose(played(make(raised), 0.6, 12, offset=64.0), plain, atol=1e-6)
-
-
-def test_scales_of_earlier_tasks_change_nothing():
-    history = [task(p) for p in PLACES]
     scaled = [task(p, factor=2.0**k) for k, p in zip((7, -3, 2), PLACES[:3], strict=True)]
-    np.testing.assert_allclose(
-        played(make([*scaled, history[-1]]), 0.6, 12), played(make(history), 0.6, 12), atol=1e-6
-    )
+    scaled.append(history[-1])
+    np.testing.assert_allclose(played(make(scaled), 0.6, 12), plain, atol=1e-6)
 
 
 def test_the_model_sees_the_nearest_tasks_and_a_part_of_many_evaluations():
@@ -109,15 +105,14 @@ def test_a_model_that_grew_is_one_that_was_made_anew():
 
 def test_distances_are_those_of_contexts_by_rank():
     contexts = [{"size": s, "rare": 1.0} for s in (10.0, 1000.0, 20.0)]
-    found = task_distances(contexts, {"size": 30.0})
-    np.testing.assert_array_equal(found[-1], [2, 1, 1, 0])
-    several = task_distances([{"a": 0.0, "b": 5.0}, {"a": 1.0, "b": 5.0}], {"a": 0.0, "b": 7.0})
-    np.testing.assert_array_equal(several[-1], [0.5, 1.0, 0.0])
-
-
-def test_without_contexts_they_are_those_of_places():
-    np.testing.assert_array_equal(task_distances([{}, {}], {})[-1], [2, 1, 0])
-    np.testing.assert_array_equal(task_distances([{"a": 1.0}, {}], {"a": 2.0})[-1], [2, 1, 0])
+    several = [{"a": 0.0, "b": 5.0}, {"a": 1.0, "b": 5.0}]
+    for known, here, expected in (
+        (contexts, {"size": 30.0}, [2, 1, 1, 0]),
+        (several, {"a": 0.0, "b": 7.0}, [0.5, 1.0, 0.0]),
+        ([{}, {}], {}, [2, 1, 0]),  # without contexts those of places
+        ([{"a": 1.0}, {}], {"a": 2.0}, [2, 1, 0]),
+    ):
+        np.testing.assert_array_equal(task_distances(known, here)[-1], expected)
 
 
 def test_the_nearest_tasks_by_context_are_seen():

@@ -7,8 +7,7 @@ from histories import minimised
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpobench_ordered import Evaluations, SearchSpace
-from hpobench_ordered.methods.base import Method
+import hpobench_ordered as hbo
 from hpobench_ordered.methods.simple_ordered import (
     SimpleOrdered,
     SimpleOrderedShuffled,
@@ -16,24 +15,22 @@ from hpobench_ordered.methods.simple_ordered import (
     SimplePreviousNoBO,
     ordered_configurations,
 )
-from hpobench_ordered.space.conditions import Compare, Comparison
-from hpobench_ordered.space.parameters import Parameter
 
-SPACE = SearchSpace([Parameter.number("k", 0, 99, integer=True)])
-CONDITIONAL = SearchSpace(
-    [Parameter.number("k", 0, 9, integer=True), Parameter.number("x", 0, 1)],
-    conditions={"x": Compare(0, Comparison.GREATER, (5.0,))},
+SPACE = hbo.SearchSpace([hbo.Parameter.number("k", 0, 99, integer=True)])
+CONDITIONAL = hbo.SearchSpace(
+    [hbo.Parameter.number("k", 0, 9, integer=True), hbo.Parameter.number("x", 0, 1)],
+    conditions={"x": hbo.Compare(0, hbo.Comparison.GREATER, (5.0,))},
 )
 
 
-def task(losses_by_configuration: list[tuple[int, float]]) -> Evaluations:
+def task(losses_by_configuration: list[tuple[int, float]]) -> hbo.Evaluations:
     """A finished task; configurations are single numbers, in the order of evaluation."""
     configurations, losses = zip(*losses_by_configuration, strict=True)
     values = np.array(configurations, dtype=float)[:, None]
     return minimised("", {}, values, np.array(losses, dtype=float), SPACE)
 
 
-def chosen(history: list[Evaluations], count: int = 5) -> list[int]:
+def chosen(history: list[hbo.Evaluations], count: int = 5) -> list[int]:
     found = ordered_configurations(history, count=count)
     return found[:, 0].astype(int).tolist() if len(found) else []
 
@@ -63,7 +60,7 @@ def test_the_order_of_configurations(tasks, expected):
     assert chosen([task(evaluations) for evaluations in tasks]) == expected
 
 
-def in_full(history: list[Evaluations], count: int) -> list[int]:
+def in_full(history: list[hbo.Evaluations], count: int) -> list[int]:
     """The same rules written down without a thought of speed, on whole tasks."""
     queues = []
     for finished in reversed(history):
@@ -98,7 +95,7 @@ def test_inactive_hyperparameters_compare_equal():
 TASKS = [task([(10 * t + i, float(i)) for i in range(10)]) for t in range(8)]
 
 
-def suggestions(kind: type[Method], trials: int, *, seed: int = 0) -> list[int]:
+def suggestions(kind: type[hbo.Method], trials: int, *, seed: int = 0) -> list[int]:
     method = make(kind, TASKS, space=SPACE, seed=seed)
     return [int(c["k"]) for c in optimise(method, lambda c: abs(c["k"] - 33.0), trials)]
 

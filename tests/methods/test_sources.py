@@ -4,12 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from bowls import bowl, played, source
+from bowls import beside_bo, bowl, played, source
 from by_hand import SQUARE, make
 from histories import minimised
 
 from hpobench_ordered.methods._sources import EACH, FromSources, ordered_pairs
 from hpobench_ordered.methods.bo import BayesianOptimisation
+from hpobench_ordered.methods.fsbo import FSBO
 from hpobench_ordered.methods.hyperbo import HyperBO, in_units_of
 from hpobench_ordered.methods.rgpe import RGPE
 from hpobench_ordered.methods.stacked_gp import StackedGP
@@ -50,6 +51,15 @@ def test_no_more_than_so_many_evaluations_of_a_task_are_learned_from(kind):
 @EVERY
 def test_a_smooth_optimum_is_found(kind):
     assert bowl(played(make(kind, [source(p) for p in PLACES]), 0.5, 15), 0.5).min() < 2e-3
+
+
+@pytest.mark.parametrize(
+    ("kind", "count"), [(StackedGP, 1), (StackedGP, 5), (HyperBO, 5), (FSBO, 3)]
+)
+def test_what_misleads_is_unlearned(kind, count):
+    history = [source(0.4 + 0.001 * k, factor=-1.0) for k in range(count)]
+    _, ours, of_bo = beside_bo(kind, history, trials=20)
+    assert ours < max(20 * of_bo, 2e-3)
 
 
 def test_what_was_fitted_to_earlier_tasks_is_fitted_once():

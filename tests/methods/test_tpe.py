@@ -4,7 +4,8 @@ import math
 import warnings
 
 import numpy as np
-from by_hand import make
+import pytest
+from by_hand import make, optimise
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -24,14 +25,12 @@ from hpobench_ordered.methods._tpe import (
     needed,
 )
 from hpobench_ordered.methods.tpe import TPE
-from hpobench_ordered.space.conditions import Compare, Comparison
-from hpobench_ordered.space.parameters import Parameter
 
 SPACE = hbo.SearchSpace(
     [
-        Parameter.number("x", -5, 5),
-        Parameter.choice("kind", ("a", "b", "c")),
-        Parameter.number("rate", 1e-4, 1, log=True),
+        hbo.Parameter.number("x", -5, 5),
+        hbo.Parameter.choice("kind", ("a", "b", "c")),
+        hbo.Parameter.number("rate", 1e-4, 1, log=True),
     ]
 )
 
@@ -90,8 +89,8 @@ def test_few_evaluations_are_halved_and_many_split_by_share():
 
 
 def test_the_density_of_conditional_configurations_integrates_to_one():
-    kind, x, y = (*SPACE.parameters[1:2], *(Parameter.number(name, 0, 1) for name in "xy"))
-    only_a = Compare(0, Comparison.EQUAL, (0.0,))
+    kind, x, y = (*SPACE.parameters[1:2], *(hbo.Parameter.number(name, 0, 1) for name in "xy"))
+    only_a = hbo.Compare(0, hbo.Comparison.EQUAL, (0.0,))
     space = hbo.SearchSpace([kind, x, y], conditions={"x": only_a})
     rng = np.random.default_rng(0)
     middle = 0.35 + 0.3 * rng.random((15, 3))
@@ -123,23 +122,21 @@ def made(space: hbo.SearchSpace, *, fraction: float = 1 / 3, seed: int = 0) -> T
     return method
 
 
-def test_there_is_a_model_from_two_more_than_twice_the_hyperparameters_on(monkeypatch):
-    fits = []
-    original = ParzenModel.fitted
-    monkeypatch.setattr(ParzenModel, "fitted", lambda *a: fits.append(len(a[1])) or original(*a))
-    method = made(SPACE, fraction=0.0)
-    for i in range(12):
-        method.tell(method.ask(), float(i))
+@pytest.fixture
+def fits(monkeypatch):
+    """Numbers of evaluations that models are fitted to."""
+    seen, original = [], ParzenModel.fitted
+    monkeypatch.setattr(ParzenModel, "fitted", lambda *a: seen.append(len(a[1])) or original(*a))
+    return seen
+
+
+def test_there_is_a_model_from_two_more_than_twice_the_hyperparameters_on(fits):
+    optimise(made(SPACE, fraction=0.0), lambda config: config["x"], 12)
     assert needed(3) == 8 and fits == [8, 9, 10, 11]
 
 
-def test_a_third_of_the_suggestions_is_random(monkeypatch):
-    fits = []
-    original = ParzenModel.fitted
-    monkeypatch.setattr(ParzenModel, "fitted", lambda *a: fits.append(0) or original(*a))
-    method = made(SPACE)
-    for i in range(308):
-        method.tell(method.ask(), float(i % 7))
+def test_a_third_of_the_suggestions_is_random(fits):
+    optimise(made(SPACE), lambda config: config["x"], 308)
     assert 170 <= len(fits) <= 230
 
 

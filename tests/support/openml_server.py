@@ -11,10 +11,7 @@ from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from xml.sax.saxutils import escape
 
-NAMESPACE = 'xmlns:oml="http://openml.org/openml"'
-UPLOADER = 2702
 API = "/api/v1/xml/"
-NO_EVALUATIONS, NO_SETUPS, BUSY, TOO_MANY_FOLDS = 542, 674, 107, 548
 
 
 class Fault(Enum):
@@ -42,16 +39,7 @@ class Evaluation:
 
 @dataclass
 class Content:
-    """What the server holds.
-
-    Attributes:
-        flow: Id of the flow.
-        defaults: Default values that the flow states, None for an empty one.
-        evaluations: Evaluations by task.
-        setups: Values by parameter, by setup; or the text of its parameters in XML.
-        refuses_folds: Whether values on the folds are refused.
-        ignores_task: Whether evaluations of all tasks are listed, whatever is asked for.
-    """
+    """What the server holds: a flow, its evaluations by task, and setups as values or as XML."""
 
     flow: int
     defaults: Mapping[str, str | None]
@@ -63,19 +51,15 @@ class Content:
 
 @dataclass
 class OpenMLServer:
-    """Serves a content, counts what is asked for, and fails as told.
-
-    Attributes:
-        content: What it holds.
-        faults: What goes wrong next, by a part of the address.
-        requests: Paths that were asked for, below `API`.
-        before_page: Called with the number of the page of evaluations, from 0, before it is sent.
-    """
+    """Serves a content, counts what is asked for, and fails as told."""
 
     content: Content
     faults: dict[str, list[Fault]] = field(default_factory=dict)
+    """What goes wrong next, by a part of the address."""
     requests: list[str] = field(default_factory=list)
+    """Paths that were asked for, below `API`."""
     before_page: Callable[[int], None] = lambda page: None
+    """Called with the number of the page of evaluations, from 0, before it is sent."""
     _port: int = 0
 
     def start(self) -> None:
@@ -112,83 +96,69 @@ class OpenMLServer:
     @property
     def pages(self) -> list[str]:
         """Pages of evaluations that were asked for."""
-        return [path for path in self.requests if is_page(path)]
+        return [p for p in self.requests if p.startswith("evaluation/list") and "per_fold" not in p]
 
     def count(self, part: str) -> int:
         """Number of requests with a part in their address."""
         return sum(part in path for path in self.requests)
 
     def _handle(self, handler: BaseHTTPRequestHandler) -> None:
-        path = handler.path.removeprefix(API)
+        path, before = handler.path.removeprefix(API), len(self.pages)
         self.requests.append(path)
-        if is_page(path):
-            self.before_page(len(self.pages) - 1)
-        fault = self._next_fault(path)
-        if self._stopping.is_set() or fault is Fault.RESET:
-            _reset(handler)
-        elif fault is Fault.HANG:
+        if len(self.pages) > before:
+            self.before_page(before)
+        fault = next((f.pop(0) for part, f in self.faults.items() if part in path and f), None)
+        if fault is Fault.HANG:
             self._stopping.wait()
+        if self._stopping.is_set() or fault is Fault.RESET:
             _reset(handler)
         elif fault is Fault.UNAVAILABLE:
             _send(handler, 503, "<html><p>Service unavailable<br></html>")
         elif fault is Fault.PROXY:
             _send(handler, 503, "<html><p>Service unavailable</p></html>")
         elif fault is Fault.BUSY:
-            _send(handler, 412, _error(BUSY, "Database connection error"))
+            _send(handler, *_error(107, "Database connection error"))
         elif fault is Fault.EMPTY:
-            _send(handler, 200, f"<oml:evaluations {NAMESPACE}></oml:evaluations>")
+            _send(handler, 200, _document("evaluations", ""))
         else:
             _send(handler, *self._answer(path), cut=fault is Fault.CUT)
-
-    def _next_fault(self, path: str) -> Fault | None:
-        for part, faults in self.faults.items():
-            if part in path and faults:
-                return faults.pop(0)
-        return None
 
     def _answer(self, path: str) -> tuple[int, str]:
         match path.split("/"):
             case ["evaluation", "list", *filters]:
-                return self._evaluations(_filters(filters))
+                return self._evaluations(dict(zip(filters[::2], filters[1::2], strict=True)))
             case ["user", "list", "user_id", ids]:
-                return 200, _users(ids)
+                bots = ({"id": number, "username": "OpenML_Bot"} for number in ids.split(","))
+                return 200, _document("users", *(_tags(user=_tags(**bot)) for bot in bots))
             case ["setup", "list", *filters]:
-                return self._setups(_filters(filters))
+                return self._setups(dict(zip(filters[::2], filters[1::2], strict=True)))
             case ["flow", number] if int(number) == self.content.flow:
-                return 200, _flow(self.content)
-        return 412, _error(100, "Function not valid")
+                head = _tags(id=number, name="mlr.classif.svm", version=7)
+                return 200, _document("flow", head, *map(_default, self.content.defaults.items()))
+        return _error(100, "Function not valid")
 
     def _evaluations(self, filters: Mapping[str, str]) -> tuple[int, str]:
-        offset, limit = int(filters["offset"]), int(filters["limit"])
-        per_fold = filters.get("per_fold") == "true"
-        if per_fold and self.content.refuses_folds:
-            return 412, _error(TOO_MANY_FOLDS, "Per fold queries are experimental")
-        runs = set(map(int, filters["run"].split(","))) if "run" in filters else None
-        if filters["function"] != "area_under_roc_curve":
-            return 412, _error(NO_EVALUATIONS, "No results")
+        content, per_fold = self.content, filters.get("per_fold") == "true"
+        if per_fold and content.refuses_folds:
+            return _error(548, "Per fold queries are experimental")
+        runs = filters["run"].split(",") if "run" in filters else None
         entries = [
-            _evaluation(self.content.flow, task, evaluation, per_fold)
-            for task, evaluations in self.content.evaluations.items()
+            _evaluation(content.flow, task, evaluation, per_fold)
+            for task, evaluations in content.evaluations.items()
             for evaluation in evaluations
-            if (self.content.ignores_task or filters.get("task") in (None, str(task)))
-            and filters.get("flow") in (None, str(self.content.flow))
-            and (runs is None or evaluation.run in runs)
+            if (content.ignores_task or filters.get("task") in (None, str(task)))
+            and filters.get("flow") in (None, str(content.flow))
+            and filters["function"] == "area_under_roc_curve"
+            and (runs is None or str(evaluation.run) in runs)
             and (evaluation.folds or not per_fold)
-        ][offset : offset + limit]
-        if not entries:
-            return 412, _error(NO_EVALUATIONS, "No results")
-        return 200, f"<oml:evaluations {NAMESPACE}>{''.join(entries)}</oml:evaluations>"
+        ]
+        return _listing("evaluations", entries, filters, none=542)
 
     def _setups(self, filters: Mapping[str, str]) -> tuple[int, str]:
-        ids = [int(i) for i in filters["setup"].split(",") if int(i) in self.content.setups]
-        offset, limit = int(filters["offset"]), int(filters["limit"])
-        entries = [
-            _setup(self.content.flow, number, self.content.setups[number])
-            for number in ids[offset : offset + limit]
-        ]
-        if not entries:
-            return 412, _error(NO_SETUPS, "No results")
-        return 200, f"<oml:setups {NAMESPACE}>{''.join(entries)}</oml:setups>"
+        flow, setups = self.content.flow, self.content.setups
+        ids = (int(number) for number in filters["setup"].split(","))
+        entries = [_setup(flow, number, setups[number]) for number in ids if number in setups]
+        return _listing("setups", entries, filters, none=674)
 
 
 @contextmanager
@@ -200,15 +170,6 @@ def serving(content: Content) -> Iterator[OpenMLServer]:
         yield server
     finally:
         server.stop()
-
-
-def is_page(path: str) -> bool:
-    """Whether a path asks for a page of evaluations."""
-    return path.startswith("evaluation/list") and "per_fold" not in path
-
-
-def _filters(parts: Sequence[str]) -> dict[str, str]:
-    return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
 def _send(handler: BaseHTTPRequestHandler, status: int, text: str, *, cut: bool = False) -> None:
@@ -229,74 +190,62 @@ def _reset(handler: BaseHTTPRequestHandler) -> None:
     handler.connection.close()
 
 
-def _error(code: int, message: str) -> str:
-    return (
-        f"<oml:error {NAMESPACE}><oml:code>{code}</oml:code>"
-        f"<oml:message>{message}</oml:message></oml:error>"
-    )
+class _Xml(str):
+    """Text that needs no escapes any more."""
 
 
-def _tags(**values: object) -> str:
-    return "".join(
-        f"<oml:{name}>{escape(str(value))}</oml:{name}>" for name, value in values.items()
-    )
+def _tags(**values: object) -> _Xml:
+    texts = {k: v if isinstance(v, _Xml) else escape(str(v)) for k, v in values.items()}
+    return _Xml("".join(f"<oml:{name}>{text}</oml:{name}>" for name, text in texts.items()))
+
+
+def _document(kind: str, *parts: str) -> str:
+    return f'<oml:{kind} xmlns:oml="http://openml.org/openml">{"".join(parts)}</oml:{kind}>'
+
+
+def _error(code: int, message: str) -> tuple[int, str]:
+    return 412, _document("error", _tags(code=code, message=message))
+
+
+def _listing(
+    kind: str, entries: Sequence[str], filters: Mapping[str, str], *, none: int
+) -> tuple[int, str]:
+    """The page that is asked for; if it has no entries, the error of that number."""
+    page = entries[int(filters["offset"]) :][: int(filters["limit"])]
+    return (200, _document(kind, *page)) if page else _error(none, "No results")
 
 
 def _evaluation(flow: int, task: int, evaluation: Evaluation, per_fold: bool) -> str:
-    text = evaluation.raw if evaluation.raw is not None else repr(evaluation.value)
-    values = ",".join(map(repr, evaluation.folds))
-    return "<oml:evaluation>{}</oml:evaluation>".format(
-        _tags(
-            run_id=evaluation.run,
-            task_id=task,
-            setup_id=evaluation.setup,
-            flow_id=flow,
-            flow_name="mlr.classif.svm(7)",
-            data_id=1,
-            data_name="data",
-            function="area_under_roc_curve",
-            upload_time="2017-07-16 13:36:20",
-            uploader=UPLOADER,
-            **({"values": f"[{values}]"} if per_fold else {"value": text}),
-        )
+    value = evaluation.raw if evaluation.raw is not None else repr(evaluation.value)
+    found = (
+        {"values": f"[{','.join(map(repr, evaluation.folds))}]"} if per_fold else {"value": value}
     )
-
-
-def _users(ids: str) -> str:
-    users = "".join(
-        f"<oml:user>{_tags(id=number, username='OpenML_Bot')}</oml:user>"
-        for number in ids.split(",")
-    )
-    return f"<oml:users {NAMESPACE}>{users}</oml:users>"
+    ids = {"run_id": evaluation.run, "task_id": task, "setup_id": evaluation.setup, "flow_id": flow}
+    names = {"flow_name": "mlr.classif.svm(7)", "data_id": 1, "data_name": "data"}
+    made = {"function": "area_under_roc_curve", "upload_time": "2017-07-16 13:36:20"}
+    return _tags(evaluation=_tags(**ids, **names, **made, uploader=2702, **found))
 
 
 def _setup(flow: int, number: int, parameters: Mapping[str, str] | str) -> str:
-    text = parameters
-    if not isinstance(text, str):
-        text = "".join(
-            "<oml:parameter>{}</oml:parameter>".format(
-                _tags(
-                    id=number * 100 + k,
-                    flow_id=flow,
-                    flow_name="mlr.classif.svm",
-                    full_name=f"mlr.classif.svm(7)_{name}",
-                    parameter_name=name,
-                    data_type="discrete",
-                    default_value="",
-                    value=value,
-                )
-            )
-            for k, (name, value) in enumerate(parameters.items())
+    head = _tags(setup_id=number, flow_id=flow)
+    if isinstance(parameters, str):
+        return _tags(setup=_Xml(head + parameters))
+    of_flow = {"flow_id": flow, "flow_name": "mlr.classif.svm", "data_type": "discrete"}
+    listed = [
+        _tags(
+            id=number * 100 + k,
+            full_name=f"mlr.classif.svm(7)_{name}",
+            parameter_name=name,
+            default_value="",
+            value=value,
+            **of_flow,
         )
-    return f"<oml:setup>{_tags(setup_id=number, flow_id=flow)}{text}</oml:setup>"
+        for k, (name, value) in enumerate(parameters.items())
+    ]
+    return _tags(setup=_Xml(head + "".join(_tags(parameter=part) for part in listed)))
 
 
-def _flow(content: Content) -> str:
-    parameters = "".join(
-        "<oml:parameter>{}</oml:parameter>".format(
-            _tags(name=name, data_type="discrete", default_value=value or "", description="")
-        )
-        for name, value in content.defaults.items()
-    )
-    head = _tags(id=content.flow, name="mlr.classif.svm", version=7)
-    return f"<oml:flow {NAMESPACE}>{head}{parameters}</oml:flow>"
+def _default(item: tuple[str, str | None]) -> str:
+    name, value = item
+    tags = _tags(name=name, data_type="discrete", default_value=value or "", description="")
+    return _tags(parameter=tags)
