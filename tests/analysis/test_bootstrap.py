@@ -24,8 +24,7 @@ def _rng() -> np.random.Generator:
 def _coverage_script() -> ModuleType:
     path = Path(__file__).parents[1] / "performance" / "interval_coverage.py"
     spec = importlib.util.spec_from_file_location("interval_coverage", path)
-    assert spec is not None
-    assert spec.loader is not None
+    assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -40,16 +39,13 @@ def _covered(samples: np.ndarray, truth: float) -> float:
 
 
 # 5000 simulations: the standard error of a coverage is 0.31 %.
-@pytest.mark.parametrize("count", [10, 20])
-def test_intervals_of_normal_samples_cover_what_they_say(count):
-    samples = np.random.default_rng(count).normal(5, 2, (count, 5000))
-    assert 93 < _covered(samples, 5) < 97
 
 
 @pytest.mark.parametrize("count", [10, 20])
-def test_intervals_of_skewed_samples_cover_what_they_say(count):
-    samples = np.random.default_rng(count).gamma(2, size=(count, 5000))
-    assert 93 < _covered(samples, 2) < 97
+@pytest.mark.parametrize("law", [stats.norm(5, 2), stats.gamma(2), stats.expon()])
+def test_intervals_cover_what_they_say(law, count):
+    samples = law.rvs((count, 5000), random_state=np.random.default_rng(count))
+    assert 93 < _covered(samples, law.mean()) < 97
 
 
 def test_five_is_the_least_number_of_samples_whose_intervals_cover_ranks_on_a_task(monkeypatch):
@@ -59,13 +55,6 @@ def test_five_is_the_least_number_of_samples_whose_intervals_cover_ranks_on_a_ta
     covered = {n: _covered(samples, ranks.mean) for n, samples in drawn.items()}
     assert covered[3] < 78 and covered[4] < 88
     assert covered[5] > 89 and covered[20] > 94
-
-
-def test_skewed_samples_are_why_it_is_not_students_interval():
-    samples = np.random.default_rng(0).exponential(size=(10, 5000))
-    error = stats.sem(samples, axis=0) * stats.t.isf(0.025, 9)
-    assert 100 * np.mean(np.abs(samples.mean(axis=0) - 1) <= error) < 91.5
-    assert _covered(samples, 1) > 93
 
 
 def test_the_interval_agrees_with_the_definition_of_bootstrap_t():
@@ -90,21 +79,11 @@ def test_students_interval_where_resampling_gains_nothing(count):
     assert computed.samples == count
 
 
-def test_the_change_to_students_interval_is_no_jump():
-    samples = np.random.default_rng(0).gamma(2, size=(501, 30))
-    resampled, plain = (mean_intervals(part, rng=_rng()) for part in (samples[1:], samples))
-    for end in ("lower", "upper"):
-        error = stats.sem(samples, axis=0)
-        change = np.abs(getattr(resampled, end) - getattr(plain, end)) / error
-        assert change.mean() < 0.2
-
-
 @given(TIED)
 def test_intervals_hold_their_mean_and_are_at_most_twice_students(samples):
     computed = mean_intervals(samples, rng=_rng())
     np.testing.assert_allclose(computed.mean, samples.mean(axis=0))
-    assert (computed.lower <= computed.mean).all()
-    assert (computed.mean <= computed.upper).all()
+    assert ((computed.lower <= computed.mean) & (computed.mean <= computed.upper)).all()
     student = stats.t.isf(0.025, len(samples) - 1) * samples.std(axis=0, ddof=1)
     student /= np.sqrt(len(samples))
     assert (computed.upper - computed.lower <= 4 * student + 1e-12).all()
@@ -133,11 +112,6 @@ def test_a_mean_has_the_same_interval_by_itself(monkeypatch):
     assert alone.lower.shape == ()
     np.testing.assert_allclose(together.lower[4, 1], alone.lower)
     np.testing.assert_allclose(together.upper, in_chunks.upper)
-
-
-def test_intervals_of_skewed_samples_reach_further_up():
-    wide = mean_intervals(_rng().exponential(size=(20, 30)), rng=_rng())
-    assert (wide.upper - wide.mean).mean() > 1.2 * (wide.mean - wide.lower).mean()
 
 
 def test_what_does_not_vary_has_no_width_and_what_is_undefined_no_interval():
@@ -185,16 +159,6 @@ def test_seeds_and_tasks_are_different_samples():
     computed = mean_intervals(tasks, rng=_rng())
     assert computed.samples == 5
     np.testing.assert_allclose(computed.mean, values.mean(axis=(1, 2)))
-
-
-def test_tasks_that_differ_widen_only_the_interval_over_tasks():
-    rng = np.random.default_rng(0)
-    values = 10 * np.arange(8.0)[:, None] + rng.normal(size=(1, 12, 8, 1))
-    over_seeds, over_tasks = (
-        mean_intervals(samples_of(values, kind), rng=_rng()) for kind in Resampling
-    )
-    assert over_seeds.upper[0, 0] - over_seeds.lower[0, 0] < 1
-    assert over_tasks.upper[0, 0] - over_tasks.lower[0, 0] > 20
 
 
 def test_undefined_tasks_are_left_out_of_all_means():

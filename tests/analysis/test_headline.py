@@ -111,9 +111,7 @@ def test_the_score_is_what_is_left_from_the_median_to_the_best():
     losses[0, :, 0] = [[1, 5, 3], [9, 2, 6]]
     losses[1, :, 0, -1] = [0, 3]
     scores = board(losses).set_index(["benchmark", "method"])["score"]["b0@1"]
-    assert scores.to_dict() == {
-        "random-search": (25 + 50) / 2, "bo": (0 + 75) / 2, "cts": 100,
-    }  # fmt: skip
+    assert scores.to_dict() == {"random-search": (25 + 50) / 2, "bo": (0 + 75) / 2, "cts": 100}
 
 
 def test_nothing_is_better_than_the_best():

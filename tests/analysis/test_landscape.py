@@ -4,7 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
-from hpobench_ordered.analysis.landscape import colour_ends, explained_shares
+from hpobench_ordered.analysis.landscape import (
+    best_indices,
+    colour_ends,
+    drift,
+    explained_shares,
+    visible_indices,
+)
 
 
 def test_a_hyperparameter_that_says_all_explains_all():
@@ -50,3 +56,21 @@ def test_colours_end_at_the_best_and_leave_few_of_the_worst_alike(maximised):
     best, beyond = (high, values < low) if maximised else (low, values > high)
     assert best == (np.nanmax(values) if maximised else np.nanmin(values))
     assert 0.19 < beyond.sum() / 1000 <= 0.2
+
+
+def test_best_are_first_and_equals_in_order():
+    np.testing.assert_array_equal(best_indices(np.array([3.0, 1, 2, 1]), 3), [1, 3, 2])
+
+
+def test_drift_is_1_if_the_optimum_grows():
+    x = np.linspace(0, 1, 101)
+    losses = np.abs(x - np.linspace(0.2, 0.8, 7)[:, None])
+    assert drift(x, losses, count=5) == pytest.approx(1)
+    assert drift(x, losses[::-1], count=5) == pytest.approx(-1)
+
+
+def test_the_best_of_each_place_is_seen_and_the_best_of_all_last():
+    x = np.array([0.0, 0, 1, 1, 2])
+    y = np.array([5.0, 5, 5, 6, 5])
+    losses = np.array([3.0, 1, 2, 0, 4])
+    np.testing.assert_array_equal(visible_indices(x, y, losses), [4, 2, 1, 3])

@@ -4,9 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy.stats import rankdata
 
 from hpobench_ordered.analysis.samples import incumbents, of_incumbents, trial_arrays
-from hpobench_ordered.analysis.scores import normalised_scores
+from hpobench_ordered.analysis.scores import (
+    best_known,
+    normalised_regrets,
+    normalised_scores,
+    rank_over_methods,
+    ranks_by_seed,
+    ranks_of_means,
+    worst_met,
+)
 from hpobench_ordered.errors import ExperimentError
 
 METHODS = ["random-search", "a", "b"]
@@ -35,20 +44,18 @@ def test_mean_over_tasks_leaves_out_the_first_and_the_undefined():
     losses[0, :, 1] -= 10  # random search is the best of all on task 1
     scores = normalised_scores(losses, METHODS)
     assert np.isnan(scores.mean[:, 1]).all()
+    assert np.isnan(normalised_scores(losses[:, :1], METHODS).two_standard_errors).all()
     summary = scores.over_tasks(trial=5, first_task=1)
     np.testing.assert_allclose(summary.mean, scores.mean[:, 2, 4])
     assert (summary.defined, summary.tasks) == (1, 2)
 
 
-def test_one_seed_has_no_error():
-    scores = normalised_scores(np.random.default_rng(0).random((3, 1, 2, 5)), METHODS)
-    assert np.isnan(scores.two_standard_errors).all()
-    assert not np.isnan(scores.mean).any()
-
-
 @given(hnp.arrays(int, (3, 2, 2, 4), elements=st.integers(-10_000, 10_000)).map(lambda x: x / 100))
 def test_reference_ends_at_100_and_the_best_at_0(losses):
-    final = normalised_scores(losses, METHODS).mean[:, :, -1]
+    scores = normalised_scores(losses, METHODS)
+    moved = normalised_scores(7 * losses - 3, METHODS)
+    np.testing.assert_allclose(moved.values, scores.values, rtol=1e-6, atol=1e-6)
+    final = scores.mean[:, :, -1]
     defined = ~np.isnan(final[0])
     np.testing.assert_allclose(final[0, defined], 100)
     np.testing.assert_allclose(final[:, defined].min(axis=0), 0, atol=1e-9)
@@ -78,20 +85,11 @@ def test_quantities_of_incumbents(losses):
     np.testing.assert_array_equal(of_incumbents(losses, losses), incumbents(losses))
 
 
-def test_scores_do_not_depend_on_the_scale_of_losses():
-    losses = np.random.default_rng(1).random((3, 4, 3, 5))
-    np.testing.assert_allclose(
-        normalised_scores(losses, METHODS).values, normalised_scores(7 * losses - 3, METHODS).values
-    )
-
-
 def test_array_from_shuffled_rows():
     losses = np.random.default_rng(0).random((3, 4, 2, 5))
     frame = as_frame(losses).sample(frac=1, random_state=0)
-    np.testing.assert_array_equal(trial_arrays(frame, METHODS, ["loss"])["loss"], losses)
     arrays = trial_arrays(frame.assign(value=-frame["loss"]), METHODS, ["value", "loss"])
-    np.testing.assert_array_equal(arrays["value"], -losses)
-    np.testing.assert_array_equal(arrays["loss"], losses)
+    np.testing.assert_array_equal([arrays["value"], arrays["loss"]], [-losses, losses])
 
 
 def test_incomplete_results_are_refused():
@@ -105,3 +103,74 @@ def test_incomplete_results_are_refused():
 def test_reference_must_be_there():
     with pytest.raises(ExperimentError, match="random-search"):
         normalised_scores(np.zeros((1, 1, 1, 1)), ["bo"])
+
+
+LOSSES = st.integers(0, 2**32).map(
+    lambda seed: np.random.default_rng(seed).integers(-5, 6, (2, 3, 2, 4)).astype(float)
+)
+
+
+@given(LOSSES)
+def test_regret_of_the_incumbent_is_its_distance_from_the_best(losses):
+    best = np.array([-6.0, -5.0])
+    regrets = losses - best[:, None]
+    computed = of_incumbents(regrets, losses)
+    np.testing.assert_array_equal(computed, incumbents(losses) - best[:, None])
+    assert (computed >= 0).all()
+    assert (np.diff(computed, axis=-1) <= 0).all()
+    np.testing.assert_array_equal(best_known(losses, regrets), best)
+    unknown = best_known(losses, regrets - np.array([0.0, np.nan])[:, None])
+    np.testing.assert_array_equal(unknown, [-6, np.nan])
+
+
+@given(LOSSES, st.floats(0.1, 10), st.floats(-10, 10))
+def test_normalised_regret_has_no_scale(losses, scale, shift):
+    best = losses.min(axis=(0, 1, 3))
+    plain = normalised_regrets(losses, best, worst_met(losses))
+    scaled = scale * losses + shift
+    computed = normalised_regrets(scaled, scale * best + shift, worst_met(scaled))
+    np.testing.assert_allclose(computed, plain, atol=1e-9)
+    defined = plain[~np.isnan(plain)]
+    assert ((defined >= 0) & (defined <= 1)).all()
+
+
+def test_normalised_regret_by_hand():
+    losses = np.array([[[[5.0, 3, 4, 1], [5, 3, 4, 1], [5, 3, 4, 1], [5, 3, 4, 1]]]])
+    best, worst = np.array([1.0, 2, np.nan, 3]), np.array([5.0, 4, 5, 3])
+    np.testing.assert_array_equal(
+        normalised_regrets(losses, best, worst)[0, 0],
+        [[1, 0.5, 0.5, 0], [1.5, 0.5, 0.5, -0.5], [np.nan] * 4, [np.nan] * 4],
+    )
+
+
+def test_the_worst_loss_met_leaves_out_failures():
+    losses = np.array([[[[np.inf, 2, np.nan], [np.inf] * 3]], [[[5, 4, 3], [np.nan] * 3]]])
+    np.testing.assert_array_equal(worst_met(losses), [5, np.nan])
+
+
+@given(hnp.arrays(float, (5, 3, 4), elements=st.integers(0, 3).map(float)))
+def test_ranks_agree_with_scipy_ties_included(losses):
+    np.testing.assert_array_equal(rank_over_methods(losses), rankdata(losses, axis=0))
+
+
+def test_mean_ranks_are_of_mean_incumbents_over_tasks():
+    losses = np.random.default_rng(0).random((4, 6, 5, 7))  # (A, S, T, M)
+    ranks = ranks_of_means(losses, "abcd")
+    means = np.minimum.accumulate(losses, axis=-1).mean(axis=1)
+    expected = rankdata(means, axis=0)
+    np.testing.assert_allclose(ranks.mean[:, 0], expected.mean(axis=1))
+    errors = 2 * expected.std(axis=1, ddof=1) / np.sqrt(5)
+    np.testing.assert_allclose(ranks.two_standard_errors[:, 0], errors)
+    np.testing.assert_allclose(ranks.mean.sum(axis=0), 1 + 2 + 3 + 4)
+
+
+def test_ranks_by_seed_are_of_incumbents():
+    losses = np.random.default_rng(0).random((4, 6, 5, 7))  # (A, S, T, M)
+    ranks = ranks_by_seed(losses, "abcd")
+    np.testing.assert_array_equal(
+        ranks.values, rankdata(np.minimum.accumulate(losses, axis=-1), axis=0)
+    )
+    mean = ranks.over_tasks(trial=7)
+    np.testing.assert_allclose(mean.mean, ranks.values[..., -1].mean(axis=(1, 2)))
+    errors = 2 * ranks.values[..., -1].mean(axis=2).std(axis=1, ddof=1) / np.sqrt(6)
+    np.testing.assert_allclose(mean.two_standard_errors, errors)

@@ -3,30 +3,17 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 import pytest
+from reporting_support import made_up_trials
 
 from hpobench_ordered.analysis.scoring import BenchmarkScores, runs_of, score_benchmarks
 
-METHODS = ("simple-ordered", "bo", "random-search")
+METHODS = ("bo", "random-search", "simple-ordered")
 
 
 def results(seeds: int = 3, **changes: object) -> pd.DataFrame:
     """Random losses of three methods, as a store gives them."""
-    rng = np.random.default_rng(0)
-    index = pd.MultiIndex.from_product(
-        [METHODS, range(seeds), range(4), range(1, 13)], names=["method", "seed", "task", "trial"]
-    )
-    frame = pd.DataFrame(index=index).reset_index()
-    offset = frame["method"].map({"simple-ordered": 0.0, "bo": 0.1, "random-search": 0.3})
-    frame = frame.assign(
-        benchmark="x@1",
-        surrogate="forest",
-        protocol="ordered(trials=12, tasks=None)",
-        task_name=frame["task"].map("task {}".format),
-        loss=rng.random(len(frame)) + offset,
-        fallbacks=0,
-    )
-    frame = frame.assign(value=frame["loss"], regret=frame["loss"] + 0.5)
-    return frame.assign(**changes)
+    options = {"protocol": "ordered(trials=12, tasks=None)", "trials": 12, "tasks": 4}
+    return made_up_trials("x@1", methods=METHODS, seeds=seeds, **options).assign(**changes)
 
 
 def scored(frame: pd.DataFrame, planned: pd.DataFrame | None = None) -> BenchmarkScores:
@@ -48,11 +35,8 @@ def test_benchmarks_and_protocols_are_scored_apart():
     frame = results()
     scaled = results(benchmark="y@1", loss=5 * frame["loss"], regret=5 * frame["regret"])
     items, _ = score_benchmarks(pd.concat([frame, scaled, results(protocol="other()")]))
-    assert [(item.label, item.protocol.partition("(")[0]) for item in items] == [
-        ("x@1 (forest)", "ordered"),
-        ("x@1 (forest)", "other"),
-        ("y@1 (forest)", "ordered"),
-    ]
+    found = [f"{item.label}, {item.protocol.partition('(')[0]}" for item in items]
+    assert found == ["x@1 (forest), ordered", "x@1 (forest), other", "y@1 (forest), ordered"]
     one, other = (items[place].measures["score"].values for place in (0, 2))
     np.testing.assert_allclose(one, other)
 

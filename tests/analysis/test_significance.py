@@ -16,8 +16,6 @@ from hpobench_ordered.errors import ExperimentError
 P_VALUES = hnp.arrays(float, st.integers(1, 12), elements=st.floats(0, 1))
 TIED = hnp.arrays(float, st.tuples(st.integers(1, 8), st.just(4)), elements=st.integers(0, 3))
 
-# Demsar (2006), table 6: areas under the ROC curve of four variants of C4.5 on 14 data sets.
-
 
 def test_holm_by_hand():
     np.testing.assert_allclose(holm(np.array([0.01, 0.04, 0.03, 0.005])), [0.03, 0.06, 0.06, 0.02])
@@ -35,12 +33,6 @@ def test_holm_rejects_what_stepping_down_rejects(p, alpha):
     assert set(np.flatnonzero(holm(p) <= alpha).tolist()) == rejected
 
 
-@given(P_VALUES, st.integers(0, 99))
-def test_holm_does_not_depend_on_the_order(p, seed):
-    order = np.random.default_rng(seed).permutation(len(p))
-    np.testing.assert_array_equal(holm(p[order]), holm(p)[order])
-
-
 def test_pairwise_tests_are_scipys_and_symmetric():
     samples = np.random.default_rng(0).normal(size=(15, 4)) + [0, 0.2, 1, 2]
     computed = pairwise_wilcoxon(samples, "abcd")
@@ -54,11 +46,6 @@ def test_pairwise_tests_are_scipys_and_symmetric():
     np.testing.assert_array_equal(computed.adjusted, computed.adjusted.T)
     assert computed.p_values[0, 1] < 0.05 < computed.adjusted[1, 2]
     assert computed.adjusted[0, 3] < 0.01
-
-
-def test_exact_p_values_by_counting_signs():
-    samples = np.stack([np.arange(1.0, 7), np.zeros(6)], axis=1)  # all of one sign: 2 of 2^6
-    assert pairwise_wilcoxon(samples, "ab").p_values[0, 1] == pytest.approx(2 / 64)
 
 
 def test_differences_of_zero_count_half_for_either_side():

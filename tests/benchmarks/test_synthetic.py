@@ -194,12 +194,8 @@ def test_scores_are_correlated_as_documented(function, ordered):
 
 
 def test_benchmarks_of_a_seed_are_unrelated():
-    found = [
-        value
-        for name in NAMES
-        for task in hbo.load(f"{name}-seed-5").tasks
-        for value in task.context.values()
-    ]
+    tasks = [task for name in NAMES for task in hbo.load(f"{name}-seed-5").tasks]
+    found = [value for task in tasks for value in task.context.values()]
     assert len(set(found)) == len(found)
 
 
@@ -217,16 +213,21 @@ def test_every_benchmark_is_found_by_its_name(seed, tasks, function, ordered):
     made = make(seed=seed, tasks=tasks, ordered=ordered)
     loaded = hbo.load(made.id)
     assert (loaded.name, len(loaded.tasks)) == (made.name, tasks)
-    assert [t.context for t in loaded.tasks] == [t.context for t in made.tasks]
-    assert [t.best_value for t in loaded.tasks] == [t.best_value for t in made.tasks]
+    for ours, found in zip(made.tasks, loaded.tasks, strict=True):
+        assert (found.context, found.best_value) == (ours.context, ours.best_value)
 
 
 def test_one_benchmark_has_one_name():
-    assert benchmark_spec("forrester-seed-0").id == "forrester@1"
-    assert benchmark_spec("quadratic-ordered-seed-0-tasks-30").id == "quadratic-ordered@1"
-    assert benchmark_spec("quadratic-seed-4-tasks-30").id == "quadratic-seed-4@1"
-    assert forrester().name == "forrester"
-    assert quadratic(seed=2, tasks=7, ordered=True).name == "quadratic-ordered-seed-2-tasks-7"
+    for name, one in (
+        ("forrester-seed-0", "forrester@1"),
+        ("quadratic-ordered-seed-0-tasks-30", "quadratic-ordered@1"),
+        ("quadratic-seed-4-tasks-30", "quadratic-seed-4@1"),
+        (quadratic(seed=2, tasks=7, ordered=True).id, "quadratic-ordered-seed-2-tasks-7@1"),
+    ):
+        assert benchmark_spec(name).id == one
+    for seed, tasks in ((-1, 3), (0, 0), (0, -2)):
+        with pytest.raises(ExperimentError, match=f"seed {seed} and {tasks} tasks"):
+            forrester(seed=seed, tasks=tasks)
 
 
 @pytest.mark.parametrize(
@@ -240,12 +241,6 @@ def test_other_names_are_unknown(name):
     assert FAMILIES[0].spec(name) is None
     with pytest.raises(UnknownNameError, match="FUNCTION-seed-SEED"):
         hbo.load(name)
-
-
-@pytest.mark.parametrize(("seed", "tasks"), [(-1, 3), (0, 0), (0, -2)])
-def test_impossible_requests_are_refused(seed, tasks):
-    with pytest.raises(ExperimentError, match=f"seed {seed} and {tasks} tasks"):
-        forrester(seed=seed, tasks=tasks)
 
 
 # -- the surrogates as such ------------------------------------------------------------------------

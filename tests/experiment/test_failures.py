@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import hpobench_ordered as hbo
-from hpobench_ordered.errors import FailedRunsWarning
+from hpobench_ordered.errors import ArtifactError, FailedRunsWarning
 from hpobench_ordered.experiment.records import Reason
 from hpobench_ordered.experiment.store import Store
 
@@ -84,24 +84,44 @@ def test_a_method_that_changes_what_all_share_fails_alone(tmp_path, undisturbed,
 @pytest.mark.slow
 def test_in_other_processes_too_they_fail_alone(tmp_path, undisturbed):
     methods = [method for method, _ in SHARED]
-    methods += [bad.Interrupts, bad.SaysInterrupt, bad.ShowsInterrupt]
-    with pytest.warns(FailedRunsWarning, match=r"14 of 18 runs failed"):
+    methods += [bad.Interrupts, bad.SaysInterrupt, bad.ShowsInterrupt, bad.Crashes]
+    with pytest.warns(FailedRunsWarning, match=r"16 of 20 runs failed"):
         result = hbo.run(
             methods=[*methods, "random-search", bad.Good], folder=tmp_path, workers=2, **SMALL
         )
     assert {f.method for f in result.failures()} == {f"bad_methods.{m.__name__}" for m in methods}
+    died = [failure for failure in result.failures() if failure.reason is Reason.DIED]
+    assert {failure.method for failure in died} == {"bad_methods.Crashes"}
+    for failure in died:
+        assert "Segmentation fault" in failure.traceback and "bad_methods.py" in failure.traceback
     assert result.store.digest() == undisturbed
+    assert not any((tmp_path / "running").iterdir())
+
+
+def slow_runs(folder: Path, workers: int) -> subprocess.Popen[bytes]:
+    """A process with some ten seconds of runs."""
+    # A shell that started the tests in the background made them, and so this, ignore interrupts.
+    script = (
+        "import signal, bad_methods as bad, hpobench_ordered as hbo\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "if __name__ == '__main__':\n"
+        "    hbo.run(benchmarks=['newsvendor'], methods=['random-search', bad.Slow],"
+        f" protocol=hbo.Ordered(trials=10, tasks=2), folder='results', workers={workers})\n"
+    )
+    (folder / "slow.py").write_text(script)
+    paths = os.pathsep.join([str(Path(bad.__file__).parent), os.environ.get("PYTHONPATH", "")])
+    return subprocess.Popen(
+        [sys.executable, "slow.py"],
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": paths},
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="there are no such signals")
 def test_the_users_interrupt_ends_the_experiment(tmp_path):
-    # A shell that started the tests in the background made them, and so this, ignore interrupts.
-    heeds = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    (tmp_path / "slow.py").write_text(heeds + SLOW.replace("workers=2", "workers=1"))
-    runner = subprocess.Popen(
-        [sys.executable, "slow.py", "results"], cwd=tmp_path, stderr=subprocess.PIPE
-    )
+    runner = slow_runs(tmp_path, workers=1)
     deadline = time.monotonic() + 60
     while not any((tmp_path / "results").glob("runs/*")) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -111,7 +131,7 @@ def test_the_users_interrupt_ends_the_experiment(tmp_path):
     assert not any((tmp_path / "results" / "failures").iterdir())
 
 
-@pytest.mark.parametrize("value", [ValueError("surrogate broke"), KeyError("x"), None])
+@pytest.mark.parametrize("value", [ValueError("surrogate broke"), ArtifactError("x"), None])
 def test_a_bad_benchmark_fails_alone(tmp_path, undisturbed, monkeypatch, value):
     evaluate, calls = hbo.Task.evaluate_row, itertools.count()
 
@@ -132,18 +152,6 @@ def test_a_bad_benchmark_fails_alone(tmp_path, undisturbed, monkeypatch, value):
         assert failure.reason is Reason.BENCHMARK
         assert said in failure.message
     assert result.store.digest() == undisturbed
-
-
-@pytest.mark.slow
-def test_a_process_that_dies_takes_its_run_alone(tmp_path, undisturbed):
-    methods = ["random-search", bad.Crashes, bad.Good]
-    with pytest.warns(FailedRunsWarning, match=r"2 of 6 runs failed"):
-        result = hbo.run(methods=methods, folder=tmp_path, workers=2, **SMALL)
-    assert {f.reason for f in result.failures()} == {Reason.DIED}
-    assert all("Segmentation fault" in f.traceback for f in result.failures())
-    assert all("bad_methods.py" in f.traceback for f in result.failures())
-    assert result.store.digest() == undisturbed
-    assert not any((tmp_path / "running").iterdir())
 
 
 @pytest.mark.slow
@@ -226,45 +234,17 @@ def test_failed_runs_are_not_repeated_unless_asked_for(tmp_path):
     assert result.frame().empty
 
 
-SLOW = """
-import sys, time
-import hpobench_ordered as hbo
-
-
-class Slow(hbo.Method):
-    def ask(self):
-        time.sleep(0.05)
-        return self.space.sample(self.rng)
-
-    def tell(self, config, loss): ...
-
-
-if __name__ == "__main__":
-    hbo.run(
-        benchmarks=["newsvendor"],
-        methods=["random-search", Slow],
-        seeds=range(50),
-        folder=sys.argv[1],
-        workers=2,
-    )
-"""
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="processes have no parents there")
 def test_processes_end_with_the_one_that_started_them(tmp_path):
-    (tmp_path / "slow.py").write_text(SLOW)
     running = tmp_path / "results" / "running"
-    runner = subprocess.Popen(
-        [sys.executable, "slow.py", "results"], cwd=tmp_path, stderr=subprocess.DEVNULL
-    )
     workers: set[int] = set()
     deadline = time.monotonic() + 60
-    while len(workers) < 2 and time.monotonic() < deadline:
-        workers |= {pid for pid in map(_pid, running.glob("*.json")) if pid}
-        time.sleep(0.02)
-    runner.kill()
-    runner.wait()
+    with slow_runs(tmp_path, workers=2) as runner:
+        while len(workers) < 2 and time.monotonic() < deadline:
+            workers |= set(map(_pid, running.glob("*.json"))) - {0}
+            time.sleep(0.02)
+        runner.kill()
     while any(map(_is_alive, workers)) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert len(workers) == 2

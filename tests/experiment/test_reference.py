@@ -52,11 +52,8 @@ def bundle(full, tmp_path, monkeypatch) -> Path:
     return folder
 
 
-def files(folder: Path) -> list[ReferenceFile]:
-    return [
-        ReferenceFile.from_bytes(path.read_bytes(), name=path.name)
-        for path in sorted(folder.glob("*.npz"))
-    ]
+def file_of(path: Path) -> ReferenceFile:
+    return ReferenceFile.from_bytes(path.read_bytes(), name=path.name)
 
 
 def test_scores_ranks_and_times_are_those_of_all_trials(full, bundle):
@@ -69,11 +66,8 @@ def test_scores_ranks_and_times_are_those_of_all_trials(full, bundle):
             check_exact=True,
         )
     for mine, its in zip(kept.scored()[0], whole.scored()[0], strict=True):
-        assert (mine.runs, mine.fallbacks, mine.task_names) == (
-            its.runs,
-            its.fallbacks,
-            its.task_names,
-        )
+        for name in ("runs", "fallbacks", "task_names"):
+            assert getattr(mine, name) == getattr(its, name)
         for measure, scores in its.measures.items():
             np.testing.assert_array_equal(mine.measures[measure].values, scores.values)
 
@@ -106,17 +100,14 @@ def test_a_method_compared_with_the_reference_ranks_as_if_all_had_been_run(full,
     )
     assert {cell.seed for cell in compared.cells} == {0, 1, 2}  # the reference's
     assert set(compared.frame()["method"]) == {as_method_spec(Mine).name}
-    for board in (compared, hbo.run(**again(tmp_path / "mine", full.store.folder))):
+    # Against a folder, the protocol and the seeds are taken from there.
+    settings = {"benchmarks": BENCHMARKS, "methods": [Mine], "folder": tmp_path / "mine"}
+    for board in (compared, hbo.run(**settings, against=full.store.folder)):
         pd.testing.assert_frame_equal(
             board.leaderboard(full=True).drop(columns="seconds"),
             full.leaderboard(full=True).drop(columns="seconds"),
             check_exact=True,
         )
-
-
-def again(folder: Path, against: Path) -> dict[str, object]:
-    """What is run against a folder: its protocol and seeds are taken from there."""
-    return {"benchmarks": BENCHMARKS, "methods": [Mine], "folder": folder, "against": against}
 
 
 def test_what_is_run_takes_the_place_of_the_reference_s_own(bundle, tmp_path):
@@ -134,7 +125,7 @@ def test_fewer_tasks_are_the_first_ones(full, bundle, tmp_path):
     fewer = hbo.Ordered(trials=6, tasks=2)
     reference_of_all = hbo.Ordered(trials=6)
     for path in bundle.glob("*.npz"):  # as if all tasks had been run
-        file = ReferenceFile.from_bytes(path.read_bytes(), name=path.name)
+        file = file_of(path)
         spec = benchmark_spec(file.cell["benchmark"])
         cell = file.cell | {"protocol": protocol_text(reference_of_all)}
         path.write_bytes(replace(file, cell=cell).to_bytes(spec))
@@ -150,7 +141,7 @@ def test_fewer_tasks_are_the_first_ones(full, bundle, tmp_path):
 def test_what_other_versions_made_is_left_out_by_name(bundle):
     newsvendor = bundle / "newsvendor@1-table-ordered.npz"
     spec = benchmark_spec("newsvendor")
-    file = ReferenceFile.from_bytes(newsvendor.read_bytes(), name="it")
+    file = file_of(newsvendor)
     versions = file.runs["method_version"].where(file.runs["method"] != "cts", "0")
     newsvendor.write_bytes(
         replace(file, runs=file.runs.assign(method_version=versions)).to_bytes(spec)
@@ -201,7 +192,7 @@ def test_protocols_are_read_from_what_identifies_them(protocol):
 def test_runs_made_again_are_those_of_the_reference():
     """A random draw of what comes with the package."""
     rng = np.random.default_rng(0)
-    bundled = files(Path(str(reference.FOLDER)))
+    bundled = [file_of(path) for path in sorted(Path(str(reference.FOLDER)).glob("*.npz"))]
     sizes = np.array([len(file.runs) for file in bundled])
     for number in rng.choice(sizes.sum(), DRAW, replace=False):
         place = int(np.searchsorted(np.cumsum(sizes), number, side="right"))

@@ -33,13 +33,6 @@ def write():
     return module
 
 
-def assert_same_config(config: dict[str, object], golden: dict[str, object], rel: float) -> None:
-    assert config.keys() == golden.keys()
-    for name, value in config.items():
-        close = pytest.approx(golden[name], rel=rel) if type(value) is float else golden[name]
-        assert value == close, name
-
-
 def test_nothing_is_without_golden_values():
     names = hbo.list_benchmarks(ready=True)
     assert set(BENCHMARKS) == {benchmark_spec(name).id for name in names}
@@ -50,15 +43,13 @@ def test_nothing_is_without_golden_values():
     assert set(METHODS) == set(hbo.list_methods())
 
 
-def values_cases() -> list[object]:
-    """All benchmarks; those whose models are trained for every value are slow."""
-    return [
-        pytest.param(name, marks=pytest.mark.slow if benchmark_spec(name).option().trains else ())
-        for name in BENCHMARKS
-    ]
+def slow_if(is_slow, names):
+    return [pytest.param(n, marks=pytest.mark.slow if is_slow(n) else ()) for n in names]
 
 
-@pytest.mark.parametrize("identity", values_cases())
+@pytest.mark.parametrize(
+    "identity", slow_if(lambda name: benchmark_spec(name).option().trains, BENCHMARKS)
+)
 def test_values(identity):
     values = BENCHMARKS[identity]["values"]
     compared = check_golden(benchmark_spec(identity), BENCHMARKS)
@@ -71,7 +62,8 @@ def test_sampling(identity):
     space = hbo.load(identity).space
     configs = space.configs(space.decode(space.sample_unit(np.random.default_rng(2023), 6)))
     for config, golden in zip(configs, BENCHMARKS[identity]["configs"], strict=True):
-        assert_same_config(config, golden, 1e-12)
+        close = {n: pytest.approx(v, rel=1e-12) for n, v in golden.items() if type(v) is float}
+        assert config == golden | close
 
 
 def test_another_value_is_noticed():
@@ -89,17 +81,16 @@ QUICK = {"ablr", "none-gp"}
 """Of the methods with networks: what they share is compiled for seconds."""
 
 
-def suggestions_cases() -> list[object]:
-    of_networks = [n for n in METHODS if method_spec(n).method.__module__ in LINEAR | SAMPLED]
-    slow = set(of_networks) - QUICK
-    return [pytest.param(n, marks=pytest.mark.slow if n in slow else ()) for n in METHODS]
+def has_networks(method):
+    return method_spec(method).method.__module__ in LINEAR | SAMPLED
 
 
-@pytest.mark.parametrize("method", suggestions_cases())
+@pytest.mark.parametrize(
+    "method", slow_if(lambda name: has_networks(name) and name not in QUICK, METHODS)
+)
 def test_suggestions(method, write):
     golden = METHODS[method]
-    of_networks = method_spec(method).method.__module__ in LINEAR | SAMPLED
-    if of_networks and tuple(map(int, metadata.version("jax").split(".")[:2])) < (0, 10):
+    if has_networks(method) and [*map(int, metadata.version("jax").split(".")[:2])] < [0, 10]:
         pytest.skip("the last bits of networks were others before JAX 0.10, and so suggestions")
     assert method_spec(method).version == golden["version"], REMEDY
     runs = write.trajectories(method)

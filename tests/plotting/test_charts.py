@@ -19,32 +19,18 @@ from hpobench_ordered.plotting.landscapes import cells
 from hpobench_ordered.plotting.saving import POLICY, javascript, save, specification, svg_of
 
 METHODS = ("random-search", "bo", "simple-ordered", "mine.Mine")
-STATISTICS = {
-    "aggregate",
-    "bin",
-    "density",
-    "impute",
-    "joinaggregate",
-    "loess",
-    "quantile",
-    "regression",
-    "stack",
-    "window",
-}
+STATISTICS = {"aggregate", "bin", "density", "impute", "joinaggregate", "loess", "quantile"}
+STATISTICS |= {"regression", "stack", "window"}
 MEASURES = ("score", "regret", "rank", "value")
 
 
 def curve_frame(methods: tuple[str, ...] = METHODS) -> pd.DataFrame:
-    rows = []
-    for benchmark in ("all", "newsvendor@1", "forrester@1"):
-        for a, method in enumerate(methods):
-            for measure in MEASURES:
-                for trial in range(1, 6):
-                    mean = (a + 1) * 10.0 / trial
-                    row = (benchmark, "", method, measure, trial, mean, 0.9 * mean, 1.1 * mean)
-                    rows.append(row)
-    names = ["benchmark", "task", "method", "measure", "trial", "mean", "low", "high"]
-    return pd.DataFrame(rows, columns=names)
+    benchmarks = ("all", "newsvendor@1", "forrester@1")
+    names = ["benchmark", "task", "method", "measure", "trial"]
+    rows = itertools.product(benchmarks, [""], methods, MEASURES, range(1, 6))
+    frame = pd.DataFrame(rows, columns=names)
+    mean = 10.0 * (frame["method"].map(methods.index) + 1) / frame["trial"]
+    return frame.assign(mean=mean, low=0.9 * mean, high=1.1 * mean)
 
 
 def charts() -> Mapping[str, alt.TopLevelMixin]:
@@ -95,26 +81,15 @@ def values_of(spec: Any, key: str) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", CHARTS)
-def test_every_chart_renders_without_complaint(name, capfd):
+def test_every_chart_renders_describes_itself_and_computes_no_statistic(name, capfd):
     image = svg_of(CHARTS[name])
     assert image.startswith("<svg") and "NaN" not in image and "undefined" not in image
     assert not capfd.readouterr().err
-
-
-@pytest.mark.parametrize("name", CHARTS)
-def test_no_chart_computes_a_statistic(name):
     spec = specification(CHARTS[name])
-    for transforms in values_of(spec, "transform"):
-        for transform in transforms:
-            assert not STATISTICS & transform.keys()
+    assert spec["description"].endswith(".") and spec["title"]
+    computed = {kind for steps in values_of(spec, "transform") for step in steps for kind in step}
+    assert not computed & STATISTICS
     assert not list(values_of(spec, "aggregate")) and not list(values_of(spec, "bin"))
-
-
-@pytest.mark.parametrize("name", CHARTS)
-def test_every_chart_describes_itself(name):
-    spec = specification(CHARTS[name])
-    assert spec["description"].endswith(".")
-    assert spec["title"]
 
 
 def test_marks_show_the_numbers_of_the_frame():

@@ -3,7 +3,7 @@ import pickle
 import numpy as np
 import pytest
 
-from hpobench_ordered import MethodSpec, Ordered, load
+from hpobench_ordered import Adjustment, LeaveOneOut, MethodSpec, Ordered, load
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods.random_search import RandomSearch
@@ -11,19 +11,35 @@ from hpobench_ordered.methods.random_search import RandomSearch
 TRANSFER = MethodSpec("transfer", RandomSearch, "", "", min_history=2)
 
 
-@pytest.mark.parametrize("settings", [{"trials": 0}, {"tasks": 0}, {"workers_simulated": 0}])
-def test_protocol_needs_something_to_do(settings):
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        *((Ordered, {name: 0}) for name in ("trials", "tasks", "workers_simulated")),
+        *((LeaveOneOut, {name: 0}) for name in ("trials", "tasks", "history")),
+        *((LeaveOneOut, {"tasks": tasks}) for tasks in ((), -1)),
+        *((Adjustment, {name: 0}) for name in ("trials", "tasks", "first_trials")),
+    ],
+)
+def test_protocols_need_something_to_do(kind, settings):
     with pytest.raises(ExperimentError, match="at least 1 "):
-        Ordered(**settings)
+        kind(**settings)
 
 
-def test_settings_tell_protocols_apart():
-    settings = Ordered(trials=3, workers_simulated=4).settings()
-    assert settings == {"trials": 3, "tasks": None, "workers_simulated": 4}
-    assert pickle.loads(pickle.dumps(Ordered(tasks=2))) == Ordered(tasks=2)
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        (Ordered, {"trials": 3, "tasks": None, "workers_simulated": 4}),
+        (LeaveOneOut, {"trials": 3, "history": 5, "tasks": ("a", 1)}),
+        (Adjustment, {"first_trials": 9, "trials": 3, "first_method": "cts", "tasks": 2}),
+    ],
+)
+def test_settings_tell_protocols_apart(kind, settings):
+    protocol = kind(**settings)
+    assert protocol.settings() == settings
+    assert pickle.loads(pickle.dumps(protocol)) == protocol
 
 
-def test_assignments():
+def test_ordered_assignments():
     benchmark, protocol = load("newsvendor"), Ordered(trials=3, workers_simulated=2)
     evaluated: list[Evaluations] = []
     for position, optimiser in enumerate(["bo", "bo", "transfer", "transfer"]):
@@ -33,15 +49,8 @@ def test_assignments():
         )
         assert assignment.method.name == optimiser
         assert assignment.task is benchmark.tasks[position]
-        assert (assignment.history, assignment.budget, assignment.workers_simulated) == (
-            tuple(evaluated),
-            3,
-            2,
-        )
+        assert (assignment.budget, assignment.workers_simulated) == (3, 2)
+        assert assignment.history == tuple(evaluated)
         values = benchmark.space.values([{"price_0": 1, "price_1": 2, "price_2": position}])
         evaluated.append(assignment.task.evaluated(values, values[:, 0]))
-
-
-@pytest.mark.parametrize(("tasks", "length"), [(None, 9), (4, 4), (50, 9)])
-def test_length(tasks, length):
-    assert Ordered(tasks=tasks).length(load("newsvendor")) == length
+    assert [Ordered(tasks=tasks).length(benchmark) for tasks in (None, 4, 50)] == [9, 4, 9]

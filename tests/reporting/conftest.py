@@ -14,22 +14,24 @@ from hpobench_ordered.reporting import ReportInput, write_report
 @pytest.fixture(scope="session")
 def page_input():
     """Three benchmarks and two protocols; a method failed once, another everywhere on one."""
-    trials = pd.concat(
-        [
-            made_up_trials("newsvendor@1", entropy=1),
-            made_up_trials("xgboost-mnist@1", entropy=2),
-            made_up_trials("own@1", entropy=3),
-            made_up_trials("newsvendor@1", protocol=OTHER, trials=4, entropy=4, seeds=4),
-        ],
-        ignore_index=True,
-    )
+    names = ("newsvendor@1", "xgboost-mnist@1", "own@1")
+    parts = [made_up_trials(name, entropy=number) for number, name in enumerate(names, 1)]
+    parts.append(made_up_trials("newsvendor@1", protocol=OTHER, trials=4, entropy=4, seeds=4))
+    trials = pd.concat(parts, ignore_index=True)
     runs = known_runs(trials)
     failed = (runs["method"] == HOSTILE) & (runs["seed"] == 1) & (runs["benchmark"] == "own@1")
     missing = (runs["method"] == "cts") & (runs["seed"] > 0) & (runs["benchmark"] == "own@1")
     runs.loc[failed, "state"] = "failed"
     runs.loc[missing, "state"] = "missing"
     done = runs[runs["state"] == "done"]
-    bad = runs[failed].iloc[0].to_dict()
+    what: dict[str, Any] = {
+        "reason": Reason.RAISED,
+        "message": "<b onclick=alert(2)>bad</b>",
+        "task": "<u>1</u>",
+        "when": "trial 3",
+        "traceback": "Traceback\n</pre><script>alert(3)</script>",
+    }
+    bad = {f.name: runs[failed].iloc[0].get(f.name, "") for f in fields(Failure)} | what
     session = {
         "started": "2026-01-02T03:04:05+00:00",
         "experiment": "0123456789abcdef0123",
@@ -45,22 +47,10 @@ def page_input():
     }
     return ReportInput(
         trials.merge(done[GROUP]),
-        Overview(runs, 2, (_failure(bad),), (session,)),
+        Overview(runs, 2, (Failure(**bad),), (session,)),
         done.assign(suggestions=18, seconds=1.0, method_seconds=0.5),
         limits={"own@1 (forest)": ["<em>rough</em> near the edge"]},
     )
-
-
-def _failure(run: dict[str, Any]) -> Failure:
-    what: dict[str, Any] = {
-        "reason": Reason.RAISED,
-        "message": "<b onclick=alert(2)>bad</b>",
-        "task": "<u>1</u>",
-        "when": "trial 3",
-        "traceback": "Traceback\n</pre><script>alert(3)</script>",
-    }
-    names = [field.name for field in fields(Failure) if field.name not in what]
-    return Failure(**{name: run.get(name, "") for name in names}, **what)
 
 
 @pytest.fixture(scope="session")

@@ -19,9 +19,8 @@ from selenium.webdriver.chrome.service import Service
 from hpobench_ordered.analysis.leaderboard import leaderboard
 from hpobench_ordered.reporting import ReportInput, write_report
 
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
 DRIVER = shutil.which("chromedriver")
 AXE = find_spec("axe_playwright_python")
 """A package with a copy of axe-core, which nothing else is used of."""
@@ -33,15 +32,8 @@ pytestmark = [
     ),
 ]
 
-OPTIONS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
+OPTIONS = "headless no-sandbox disable-gpu no-first-run disable-background-networking "
+OPTIONS += "disable-component-update disable-sync"
 READY = "return document.documentElement.dataset.ready === 'true'"
 MOST_SECONDS, MOST_BYTES, MOST_PAGES = 2.0, 5_000_000, 15
 
@@ -59,6 +51,11 @@ class Browser:
         self.driver.get("about:blank")
         self.driver.get(self.address)
         self.wait(READY)
+
+    def prefer(self, scheme: str) -> None:
+        """Say what the system prefers, "light" or "dark"; "" for nothing."""
+        features = [{"name": "prefers-color-scheme", "value": scheme}] * bool(scheme)
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
     def wait(self, condition: str, *arguments: object) -> None:
         end = time.monotonic() + 20
@@ -105,8 +102,8 @@ class Browser:
 def driver(tmp_path_factory):
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
-    for option in (*OPTIONS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(option)
+    for option in (*OPTIONS.split(), f"user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(f"--{option}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     started = webdriver.Chrome(options=options, service=Service(DRIVER))
     yield started
@@ -211,9 +208,8 @@ def test_the_pointer_shows_values_and_a_click_highlights(browser):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_theme_is_that_of_the_system_until_one_is_chosen(driver, browser, scheme):
-    feature = {"name": "prefers-color-scheme", "value": scheme}
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+def test_the_theme_is_that_of_the_system_until_one_is_chosen(browser, scheme):
+    browser.prefer(scheme)
     browser.open()
     lightness = (
         "const rgb = getComputedStyle(document.documentElement).backgroundColor.match(/[0-9]+/g);"
@@ -223,22 +219,21 @@ def test_the_theme_is_that_of_the_system_until_one_is_chosen(driver, browser, sc
     browser.press("#theme")
     is_dark.append(browser.run(lightness) < 128)
     assert is_dark == [scheme == "dark", scheme == "light"]
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    browser.prefer("")
 
 
 @pytest.mark.skipif(AXE is None, reason="axe-playwright-python, with axe-core, is not installed")
 @pytest.mark.parametrize("width", [1400, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(driver, browser, scheme, width):
-    feature = {"name": "prefers-color-scheme", "value": scheme}
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    browser.prefer(scheme)
     browser.open(width=width)
     browser.run("for (const node of document.querySelectorAll('details')) node.open = true")
     assert AXE is not None and AXE.origin is not None
     program = Path(AXE.origin).with_name("axe.min.js").read_text(encoding="utf-8")
     driver.execute_cdp_cmd("Runtime.evaluate", {"expression": program})
     found = driver.execute_async_script("axe.run().then(arguments[0], arguments[0])")
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    browser.prefer("")
     assert len(found["passes"]) > 30
     assert [(one["id"], one["nodes"][0]["html"]) for one in found["violations"]] == []
 
@@ -257,8 +252,14 @@ def large(tmp_path_factory):
 
 def test_the_reference_is_in_sight_and_curves_are_named(driver, large):
     browser = Browser(driver, large.page.as_uri())
+    says_what_scrolls = (
+        "return [...document.querySelectorAll('.scroll')].every((box) =>"
+        " getComputedStyle(box, '::before').content.includes('Scroll')"
+        " === box.scrollWidth > box.clientWidth)"
+    )
     for width in (1400, 390):
         browser.open(width=width)
+        browser.wait(says_what_scrolls)
         assert browser.column(0)[0] != "random-search"
         in_sight = (
             "const box = document.querySelector('.board').getBoundingClientRect();"
@@ -279,6 +280,7 @@ def test_the_reference_is_in_sight_and_curves_are_named(driver, large):
         # Text in the colours of the curves would be too pale.
         fill = "return getComputedStyle(document.querySelector('#chart .layer_5_marks text')).fill"
         assert browser.run(fill) == "rgb(26, 26, 27)"
+    assert browser.run("return document.querySelector('.board').classList.contains('wide')")
 
 
 def test_colours_follow_the_table_until_methods_are_chosen(driver, large):
@@ -297,19 +299,6 @@ def test_colours_follow_the_table_until_methods_are_chosen(driver, large):
     chosen = set(browser.run(pressed))
     browser.press("#lb button[data-key='rank']")
     assert set(browser.run(pressed)) == chosen == {first[0], *first[2:], "random-search"}
-
-
-def test_what_scrolls_says_so(driver, large):
-    browser = Browser(driver, large.page.as_uri())
-    says = (
-        "return [...document.querySelectorAll('.scroll')].every((box) =>"
-        " getComputedStyle(box, '::before').content.includes('Scroll')"
-        " === box.scrollWidth > box.clientWidth)"
-    )
-    for width in (1400, 390):
-        browser.open(width=width)
-        browser.wait(says)
-    assert browser.run("return document.querySelector('.board').classList.contains('wide')")
 
 
 def test_forty_methods_fit(driver, large):

@@ -4,7 +4,7 @@ import io
 import pandas as pd
 import pytest
 
-from hpobench_ordered.reporting.formats import csv_bytes, markdown_text
+from hpobench_ordered.reporting.formats import Table, csv_bytes, latex, markdown, markdown_text
 
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", '=HYPERLINK("http://x")', "\t=1", "\r=1"]
 
@@ -18,6 +18,9 @@ def test_texts_are_no_formulas_of_a_spreadsheet(dtype):
     assert {float(row["loss"]) for row in rows} == {-1.5}  # a number stays one
 
 
-def test_markdown_has_no_html():
+def test_markdown_has_no_html_and_tables_hold_any_text():
     text = markdown_text('<img src=x onerror="f()"> & [a](b) `c` |')
     assert text == '\\<img src=x onerror="f()"\\> \\& \\[a\\](b) \\`c\\` \\|'
+    table = Table("a & b", ("m|n", "p"), [("50 % <i>_", "\u22121 to 2")])
+    assert r"| 50 % \<i\>\_ |" in markdown(table)
+    assert r"50 \% <i>\_ & $-$1 to 2 \\" in latex(table)

@@ -17,13 +17,12 @@ import hpobench_ordered as hbo
 from hpobench_ordered.analysis.curves import curves
 from hpobench_ordered.analysis.labels import listed
 from hpobench_ordered.analysis.leaderboard import leaderboard
-from hpobench_ordered.analysis.scoring import by_protocol, score_benchmarks
+from hpobench_ordered.analysis.scoring import by_protocol
 from hpobench_ordered.analysis.together import Together, significance_of
 from hpobench_ordered.analysis.verdict import verdicts
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.experiment.overview import Overview
 from hpobench_ordered.reporting import Report, ReportInput, write_report
-from hpobench_ordered.reporting.formats import Table, latex, markdown
 
 
 def page_of(report: Report) -> str:
@@ -65,12 +64,8 @@ def test_the_page_shows_what_analysis_computes(page_report):
         assert f"{verdict.mean_rank:.2f} among {verdict.methods} methods" in summary
     data = unpacked(page, "data")
     (protocol, other) = data["protocols"]
-    assert [entry["label"] for entry in protocol["entries"]] == [
-        "all 3 benchmarks",
-        "newsvendor@1 (forest)",
-        "own@1 (forest)",
-        "xgboost-mnist@1 (forest)",
-    ]
+    labels = [f"{name}@1 (forest)" for name in ("newsvendor", "own", "xgboost-mnist")]
+    assert [entry["label"] for entry in protocol["entries"]] == ["all 3 benchmarks", *labels]
     assert [entry["trials"] for entry in other["entries"]] == [4]
     for trial in (1, 6):
         board = leaderboard(page_report.benchmarks, trial=trial)
@@ -109,42 +104,31 @@ def test_few_seeds_have_no_interval(page_report):
 
 def test_curves_of_tasks(page_report):
     tasks = unpacked(page_of(page_report), "tasks")[0][1]
-    (item,) = (
-        one
-        for one in page_report.benchmarks
-        if one.benchmark == "newsvendor@1" and one.protocol == ORDERED
-    )
+    found = {(item.benchmark, item.protocol): item for item in page_report.benchmarks}
+    item = found["newsvendor@1", ORDERED]
     assert len(tasks) == 3
     methods = unpacked(page_of(page_report), "data")["protocols"][0]["methods"]
     place = methods.index(item.methods[0])
     for measure in ("regret", "rank", "value"):
         for t, task in enumerate(tasks):
-            found = np.array(task[measure][0][place])
             expected = item.measures[measure].mean[0, t]
-            np.testing.assert_allclose(found, expected, rtol=1e-3)
+            np.testing.assert_allclose(task[measure][0][place], expected, rtol=1e-3)
 
 
-def test_text_from_results_stays_text(page_report):
+def test_text_from_results_stays_text_and_failures_and_provenance_are_told(page_report):
     page = page_of(page_report)
+    assert "Not finished, of 76 runs: 1 failed, 4 missing." in page
+    assert "2 runs of other versions of a method are there and count nowhere." in page
+    assert html.escape("<b onclick=alert(2)>bad</b>") in page and "Linux-6.18.44" in page
+    assert "&lt;em&gt;rough&lt;/em&gt; near the edge" in page
     for mark in ("<img", "<b ", "<u>", "<s>", "<em>", "<i>", "</pre><script", "\u2028<"):
         assert mark not in page.partition("<body>")[2].partition('id="data"')[0]
     assert page.count("</script>") == 4
     assert HOSTILE in unpacked(page, "data")["protocols"][0]["methods"]
-    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
-    assert policy is not None
-    assert "unsafe-eval" not in policy.group(1)
-    assert "http" not in policy.group(1)
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', page)
+    assert "unsafe-eval" not in policy and "http" not in policy
     summary = (page_report.page.parent / "summary.md").read_text(encoding="utf-8")
     assert re.search(r"(?<!\\)<", summary) is None
-
-
-def test_failures_and_provenance_are_told(page_report):
-    page = page_of(page_report)
-    assert "Not finished, of 76 runs: 1 failed, 4 missing." in page
-    assert "2 runs of other versions of a method are there and count nowhere." in page
-    assert html.escape("<b onclick=alert(2)>bad</b>") in page
-    assert "Linux-6.18.44" in page
-    assert "&lt;em&gt;rough&lt;/em&gt; near the edge" in page
 
 
 def test_means_and_pairs_as_csv(page_report):
@@ -169,12 +153,22 @@ def test_the_same_results_give_the_same_files(page_input, tmp_path):
 
 
 @pytest.mark.slow
-def test_several_surrogates_are_compared(tmp_path):
+def test_several_surrogates_one_method_and_no_random_search(tmp_path):
     trials = made_up_trials("newsvendor@1", trials=3, tasks=2)
+    is_random, is_bo = trials["method"] == "random-search", trials["method"] == "bo"
     both = pd.concat([trials, trials.assign(surrogate="nearest")])
-    page = page_of(write_report(ReportInput(both), tmp_path))
-    assert "Methods by mean rank on every surrogate" in page
-    assert "newsvendor@1 (nearest)" in page
+    page, alone, without = (
+        page_of(write_report(ReportInput(part), tmp_path / str(number)))
+        for number, part in enumerate((both, trials[is_bo], trials[~is_random]))
+    )
+    assert "Methods by mean rank on every surrogate" in page and "newsvendor@1 (nearest)" in page
+    assert "There is nothing to compare." in alone
+    entry = unpacked(without, "data")["protocols"][0]["entries"][0]
+    assert set(entry["measures"]) == {"regret", "rank", "value"}
+    assert any("The score is not available" in note for note in entry["notes"])
+    with pytest.raises(ExperimentError, match="no runs"):
+        write_report(ReportInput(trials[:0]), tmp_path / "report")
+    assert not (tmp_path / "report").exists()
 
 
 @pytest.mark.slow
@@ -193,34 +187,3 @@ def test_landscapes_of_runs_with_configurations(tmp_path):
     assert 'id="landscapes"' in page
     (svg,) = (tmp_path / "figures").glob("landscapes-*.svg")
     assert len({*re.findall("price_[0-9]", svg.read_text(encoding="utf-8"))}) == 2
-
-
-@pytest.mark.slow
-def test_one_method_alone(tmp_path):
-    trials = made_up_trials("newsvendor@1", trials=3, tasks=2)
-    report = write_report(ReportInput(trials[trials["method"] == "bo"]), tmp_path)
-    assert "There is nothing to compare." in page_of(report)
-
-
-def test_nothing_to_score_and_nothing_at_all(tmp_path):
-    trials = made_up_trials("newsvendor@1", trials=3, tasks=2)
-    with pytest.raises(ExperimentError, match="no runs"):
-        write_report(ReportInput(trials[:0]), tmp_path / "report")
-    assert not (tmp_path / "report").exists()
-
-
-@pytest.mark.slow
-def test_without_random_search_there_are_no_scores_but_all_else(tmp_path):
-    trials = made_up_trials("newsvendor@1", trials=3, tasks=2)
-    trials = trials[trials["method"] != "random-search"]
-    data = unpacked(page_of(write_report(ReportInput(trials), tmp_path)), "data")
-    entry = data["protocols"][0]["entries"][0]
-    assert set(entry["measures"]) == {"regret", "rank", "value"}
-    assert any("The score is not available" in note for note in entry["notes"])
-    assert len(score_benchmarks(trials)[0][0].seed_numbers) == 5
-
-
-def test_tables_hold_any_text():
-    table = Table("a & b", ("m|n", "p"), [("50 % <i>_", "\u22121 to 2")])
-    assert r"| 50 % \<i\>\_ |" in markdown(table)
-    assert r"50 \% <i>\_ & $-$1 to 2 \\" in latex(table)

@@ -46,10 +46,3 @@ def test_bad_requests(tmp_path, monkeypatch):
     result = call("othpo", "--seeds", "many")
     assert result.exit_code == 2 and "--seeds" in result.output
     assert not list(tmp_path.iterdir())
-
-
-def test_help_teaches():
-    text = call("--help").output
-    for example in ("reproduce othpo --workers 2", "--figure 5", "--table 4 --surrogate nearest"):
-        assert f"  hpobench-ordered {example}" in text or example in text
-    assert "runs only what is missing" in " ".join(text.split())

@@ -64,13 +64,8 @@ def test_tasks_and_axes_exist():
     for name in suite("othpo"):
         if name.startswith("yahpo"):
             assert set(othpo.AXES[name.rpartition("-")[0]]) <= set(load(name).space.names)
-            assert [load(name).tasks[t].name for t in othpo.QUARTERS] == [
-                "5%",
-                "25%",
-                "50%",
-                "75%",
-                "100%",
-            ]
+            quarters = [load(name).tasks[t].name for t in othpo.QUARTERS]
+            assert quarters == ["5%", "25%", "50%", "75%", "100%"]
 
 
 def test_landscapes_are_whole_where_that_is_possible():

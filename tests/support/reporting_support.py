@@ -22,7 +22,7 @@ def made_up_trials(
     *,
     protocol: str = ORDERED,
     trials: int = 6,
-    entropy: int = 0,
+    entropy: int | Sequence[int] = 0,
     methods: Sequence[str] = METHODS,
     tasks: int = 3,
     seeds: int = 5,

@@ -118,6 +118,8 @@ def test_what_the_whole_space_makes_inactive_has_no_effect(forest):
     )
 
 
+NUMBER = Parameter.number("kernel", 0, 1)
+OTHER = Parameter.choice("kernel", ("linear", "laplacian"))
 LINEAR = part(WHOLE["cost"], kernel="linear")
 CONDITIONAL = SearchSpace(
     [Parameter.choice("kernel", ("linear", "polynomial")), WHOLE["cost"]],
@@ -131,22 +133,12 @@ CONDITIONAL = SearchSpace(
         (LINEAR, {"coef0": 0.5, "degree": 3}, InvalidSpaceError, "see .'units'"),
         (LINEAR, {**REST, "cost": 1.0}, InvalidSpaceError, "see .'cost'"),
         (part(WHOLE["cost"], kernel="linear", gamma=1), REST, InvalidSpaceError, "see .'gamma'"),
-        (
-            part(WHOLE["cost"], Parameter.number("kernel", 0, 1)),
-            REST,
-            InvalidSpaceError,
-            "a number",
-        ),
+        (part(WHOLE["cost"], NUMBER), REST, InvalidSpaceError, "a number"),
         (CONDITIONAL, REST, InvalidSpaceError, "must not have conditions"),
         (part(WHOLE["cost"], kernel="laplacian"), REST, InvalidConfigError, "laplacian"),
         (LINEAR, {**REST, "degree": "3"}, InvalidConfigError, "degree"),
         (LINEAR, {**REST, "units": 1}, InvalidConfigError, "units"),
-        (
-            part(WHOLE["cost"], Parameter.choice("kernel", ("linear", "laplacian"))),
-            REST,
-            InvalidConfigError,
-            "laplacian",
-        ),
+        (part(WHOLE["cost"], OTHER), REST, InvalidConfigError, "laplacian"),
     ],
 )
 def test_spaces_that_do_not_fit_are_refused(space, fixed, error, message):

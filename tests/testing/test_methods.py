@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bad_methods import Good, SharesState
+from bad_methods import GlobalRandom, Good, OutOfBounds, SharesState
 from by_speed import METHODS, by_speed
 
 import hpobench_ordered as hbo
@@ -88,17 +88,6 @@ class IgnoresSpawned(Good):
         return self.space.sample(np.random.default_rng(0))
 
 
-class UsesGlobalGenerator(Good):
-    def ask(self):
-        return self.space.sample(np.random.default_rng(np.random.randint(1000)))  # noqa: NPY002
-
-
-class LeavesBounds(Good):
-    def ask(self):
-        config = super().ask()
-        return {name: 1e9 if type(v) is float else v for name, v in config.items()}
-
-
 class ChangesHistory(Good):
     def ask(self):
         for evaluations in self.history:
@@ -161,9 +150,9 @@ def test_a_method_that_does_not_cope_with_changed_spaces_is_found(executor):
     [
         (IgnoresSeed, "ignores what it draws"),
         (IgnoresSpawned, "ignores what it draws"),
-        (UsesGlobalGenerator, "global random state"),
+        (GlobalRandom, "global random state"),
         pytest.param(SharesState, "keeps state from one run to the next", marks=pytest.mark.slow),
-        (LeavesBounds, "must be a number in"),
+        (OutOfBounds, "must be a number in"),
         (ChangesHistory, "changes the history"),
         (FailsWithHistory, "'x' is missing"),
         (AwaitsResults, "trial 2: RuntimeError: no result yet"),
