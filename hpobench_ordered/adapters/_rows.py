@@ -20,12 +20,7 @@ from numpy.typing import NDArray
 from hpobench_ordered._typing import BoolArray, FloatArray, Value
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction
-from hpobench_ordered.errors import (
-    EvaluationsError,
-    HistoryWarning,
-    InvalidConfigError,
-    enumerated,
-)
+from hpobench_ordered.errors import EvaluationsError, HistoryWarning, InvalidConfigError, enumerated
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind, Parameter
 

@@ -6,12 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hpobench_ordered.adapters._rows import (
-    Reader,
-    Rows,
-    is_missing,
-    number_of,
-)
+from hpobench_ordered.adapters._rows import Reader, Rows, is_missing, number_of
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import EvaluationsError, enumerated, suggestion

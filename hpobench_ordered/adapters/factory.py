@@ -14,8 +14,8 @@ from hpobench_ordered.adapters._naming import (
     first_line_of,
     is_sampler_class,
     name_of,
+    taken,
 )
-from hpobench_ordered.adapters._pending import Pending
 from hpobench_ordered.adapters.importing import import_object
 from hpobench_ordered.errors import ExperimentError, MethodError, suggestion
 from hpobench_ordered.methods.base import Method, MethodSpec
@@ -124,19 +124,17 @@ class FromFactory:
         Raises:
             MethodError: What was made has no ask() and tell().
         """
-        setting = dict(zip(SETTING, (space, rng, history, context, budget), strict=True))
-        if SEED in self.keywords:
-            setting[SEED] = draw_seed(rng)
-        made = self.make(**{name: setting[name] for name in self.keywords})
+        values = (space, rng, history, context, budget)
+        setting: dict[str, Any] = dict(zip(SETTING, values, strict=True))
+        seed = {SEED: draw_seed(rng)} if SEED in self.keywords else {}
+        made = self.make(**{name: (setting | seed)[name] for name in self.keywords})
         if isinstance(made, Method):
             return made
         if is_sampler_class(type(made)):
             from hpobench_ordered.adapters.optuna.methods import OptunaMethod
 
-            return OptunaMethod(
-                sampler=made, space=space, rng=rng, history=history, context=context, budget=budget
-            )
-        method = AskTell(space=space, rng=rng, history=history, context=context, budget=budget)
+            return OptunaMethod(**setting).on_study(made)
+        method = AskTell(**setting)
         method.partners = _ask_and_tell(made)
         return method
 
@@ -151,7 +149,7 @@ class AskTell(Method):
 
     def prepare(self) -> None:
         """Begin without configurations in flight."""
-        self._pending: Pending[object] = Pending()
+        self._pending: list[tuple[Config, object]] = []
 
     def ask(self) -> Config:
         """Ask for a configuration; the runner refuses what is not a mapping."""
@@ -159,12 +157,12 @@ class AskTell(Method):
         if isinstance(asked, dict) or not isinstance(asked, Mapping):
             return cast("Config", asked)
         config = dict(asked)
-        self._pending.add(config, asked)
+        self._pending.append((config, asked))
         return config
 
     def tell(self, config: Config, loss: float) -> None:
         """Tell the loss of a configuration."""
-        asked = self._pending.take(config)
+        asked = taken(self._pending, config)
         self.partners[1](config if asked is None else asked, loss)
 
 

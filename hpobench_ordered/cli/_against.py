@@ -1,38 +1,36 @@
 """The results that a command reads: a folder, the reference results, or both."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from hpobench_ordered.cli._completion import complete_suite
+from hpobench_ordered.cli._options import RESULTS, Command, with_options
 
 if TYPE_CHECKING:
     from hpobench_ordered.experiment.api import Results
 
-FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+_ARGUMENTS = (
+    click.argument("results", required=False, type=RESULTS),
+    click.option(
+        "--reference",
+        "with_reference",
+        is_flag=True,
+        help="The reference results of the package's methods, together with RESULTS if given.",
+    ),
+    click.option(
+        "--suite",
+        "suite_name",
+        shell_complete=complete_suite,
+        help="Only the reference results on this suite.  [default: all]",
+    ),
+)
 
 
-def results_arguments(command: Callable[..., Any]) -> Callable[..., Any]:
+def results_arguments(command: Command) -> Command:
     """Add RESULTS, `--reference` and `--suite`, the arguments of `chosen_results`."""
-    for add in (
-        click.option(
-            "--suite",
-            "suite_name",
-            shell_complete=complete_suite,
-            help="Only the reference results on this suite.  [default: all]",
-        ),
-        click.option(
-            "--reference",
-            "with_reference",
-            is_flag=True,
-            help="The reference results of the package's methods, together with RESULTS if given.",
-        ),
-        click.argument("results", required=False, type=FOLDER),
-    ):
-        command = add(command)
-    return command
+    return with_options(command, _ARGUMENTS)
 
 
 def chosen_results(

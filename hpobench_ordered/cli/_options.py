@@ -1,7 +1,9 @@
 """Options shared by several commands."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 import click
 
@@ -12,6 +14,12 @@ CHECK_LIMIT = 30.0
 """Default time limit, in seconds, of a call while a method is checked."""
 
 MOST_SEEDS = 1_000_000
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+FOLDER = click.Path(file_okay=False, path_type=Path)
+RESULTS = click.Path(exists=True, file_okay=False, path_type=Path)
+
+Command = Callable[..., Any]
 
 time_limit_option = click.option(
     "--time-limit",
@@ -34,7 +42,18 @@ measured_only_option = click.option(
     help="Leave out interpolated tasks, and surrogates that stand in for others.",
 )
 
+dask_option = click.option(
+    "--dask", metavar="ADDRESS", help="Run on the workers of this Dask scheduler."
+)
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+
+
+def with_options(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
+    """Add options to a command, in the order of its help."""
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def seeds_of(context: click.Context, option: click.Parameter, text: str | None) -> list[int] | None:

@@ -4,14 +4,12 @@ from pathlib import Path
 
 import click
 
-from hpobench_ordered.cli._options import workers_option
+from hpobench_ordered.cli._options import FOLDER, dask_option, workers_option
 from hpobench_ordered.cli._show import say
-
-RESULTS = click.Path(file_okay=False, path_type=Path)
 
 
 @click.command("reference", epilog="Example:  hpobench-ordered generate reference results")
-@click.argument("results", type=RESULTS)
+@click.argument("results", type=FOLDER)
 @click.option(
     "--run/--no-run",
     "with_runs",
@@ -20,10 +18,10 @@ RESULTS = click.Path(file_okay=False, path_type=Path)
     help="Run first what RESULTS lacks; after a stop, the same command continues.",
 )
 @workers_option
-@click.option("--dask", metavar="ADDRESS", help="Run on the workers of this Dask scheduler.")
+@dask_option
 @click.option(
     "--output",
-    type=RESULTS,
+    type=FOLDER,
     default=Path("artifacts/reference"),
     show_default=True,
     help="Folder of the files, of which those that are there are replaced.",

@@ -17,7 +17,7 @@ from hpobench_ordered.cli._completion import (
 )
 from hpobench_ordered.cli._options import json_option
 from hpobench_ordered.cli._show import print_json, print_table, say
-from hpobench_ordered.core.benchmark import Benchmark, Definition, Task
+from hpobench_ordered.core.benchmark import Definition
 from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.core.suites import suite
 from hpobench_ordered.errors import ArtifactError, InvalidConfigError, UnknownNameError
@@ -109,7 +109,7 @@ def info(name: str, as_json: bool) -> None:
     click.echo(f"data:      {_data(spec)}")
     click.echo(f"family:    {spec.family or 'itself'}")
     click.echo(f"marks:     {_marks(spec)}\n")
-    print_table(("hyperparameter", "range", "active"), space_rows(definition.space))
+    print_table(("hyperparameter", "range", "active"), definition.space.described())
     click.echo()
     if spec.previous is not None:
         click.echo(f"What changed in the search space since {spec.previous.name}:")
@@ -142,7 +142,8 @@ def evaluate(name: str, settings: tuple[str, ...], task: str, surrogate: str | N
     """Evaluate one configuration; prints the objective's value."""
     benchmark = load(name, surrogate=surrogate)
     config = parse_config(settings, benchmark.space)
-    click.echo(repr(_task(benchmark, task).evaluate(config)))
+    by_name = any(task == one.name for one in benchmark.tasks) or not task.isdecimal()
+    click.echo(repr(benchmark.task(task if by_name else int(task)).evaluate(config)))
 
 
 def parse_config(settings: Sequence[str], space: SearchSpace) -> Config:
@@ -304,17 +305,6 @@ def _match(text: str, values: Iterable[Value]) -> Value:
     return next((value for value in values if str(value) == text), text)
 
 
-def _task(benchmark: Benchmark, text: str) -> Task:
-    """Find a task by its name, or else by its index."""
-    names = [task.name for task in benchmark.tasks]
-    if text not in names and text.isdecimal() and int(text) < len(names):
-        return benchmark.tasks[int(text)]
-    if text not in names:
-        hint = f" (or an index, 0 to {len(names) - 1})"
-        raise UnknownNameError("task", text, names, hint=hint)
-    return benchmark.task(text)
-
-
 def task_rows(
     definition: Definition, best: Sequence[float | None], figures: Mapping[str, Figures]
 ) -> tuple[Sequence[str], list[tuple[str, ...]]]:
@@ -325,12 +315,6 @@ def task_rows(
     ]
     headers = ("index", "task", "context", "best known", "R2", "Spearman", "top decile")
     return headers[: None if figures else 4], rows
-
-
-def space_rows(space: SearchSpace) -> list[tuple[str, str, str]]:
-    """A row per hyperparameter: name, values, and condition."""
-    rows = [(p.name, p.describe(), space.describe_condition(p.name)) for p in space.parameters]
-    return rows + [(name, f"always {value!r}", "") for name, value in space.constants.items()]
 
 
 def best_values(spec: BenchmarkSpec) -> list[float | None]:

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +18,8 @@ from hpobench_ordered.cli._completion import (
     complete_surrogate,
 )
 from hpobench_ordered.cli._options import (
+    FOLDER,
+    dask_option,
     measured_only_option,
     seeds_of,
     shard_of,
@@ -31,7 +33,6 @@ from hpobench_ordered.core.suites import suite
 from hpobench_ordered.errors import FailedRunsWarning
 from hpobench_ordered.experiment.overview import overview
 from hpobench_ordered.experiment.parallel import TIME_LIMIT
-from hpobench_ordered.protocols import Protocol
 from hpobench_ordered.registry import suites
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ Examples:
 )
 @workers_option
 @time_limit_option
-@click.option("--dask", metavar="ADDRESS", help="Run on the workers of this Dask scheduler.")
+@dask_option
 @click.option(
     "--shard",
     metavar="I/N",
@@ -136,21 +137,16 @@ Examples:
     help="Folder of the results; running again with the same folder continues.",
 )
 def run(
-    protocol: Protocol | None,
     suite_name: str | None,
     benchmarks: tuple[str, ...],
     methods: tuple[str, ...],
     against: str | None,
-    seeds: list[int] | None,
     surrogates: tuple[str, ...],
-    workers: int,
     time_limit: float | None,
-    dask: str | None,
-    shard: tuple[int, int] | None,
-    retry_failed: bool,
     check: bool,
     with_report: bool,
     output: Path,
+    **settings: Any,
 ) -> None:
     """Run methods on benchmarks, then show scores and write a report.
 
@@ -167,20 +163,15 @@ def run(
         results = api.run(
             benchmarks=chosen,
             methods=given,
-            seeds=seeds,
-            protocol=protocol,
             surrogates=_surrogates(surrogates, chosen),
             folder=output,
             against=against,
-            workers=workers,
             time_limit=TIME_LIMIT if time_limit is None else time_limit or None,
-            dask=dask,
-            shard=shard,
-            retry_failed=retry_failed,
             progress=lambda done, total: move("runs", done, total),
+            **settings,
         )
     shown = results if against else replace(results, cells=())  # with those of earlier commands
-    if shard is not None:
+    if settings["shard"] is not None:
         say("this part is done; join it with the others by hpobench-ordered merge")
     elif with_report:
         _report(shown, output / "report", folder=output)
@@ -195,9 +186,7 @@ def run(
 @click.command(epilog="Example:  hpobench-ordered report results --output report")
 @results_arguments
 @click.option(
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder of the report.  [default: report in RESULTS, or here]",
+    "--output", type=FOLDER, help="Folder of the report.  [default: report in RESULTS, or here]"
 )
 @measured_only_option
 def report(

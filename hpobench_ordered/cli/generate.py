@@ -7,7 +7,7 @@ import click
 
 from hpobench_ordered.cli._completion import complete_suite
 from hpobench_ordered.cli._marks import marks
-from hpobench_ordered.cli._options import sizes_of
+from hpobench_ordered.cli._options import FOLDER, sizes_of
 from hpobench_ordered.cli._own_trainings import COMMANDS
 from hpobench_ordered.cli._reference import reference
 from hpobench_ordered.cli._show import progress_bar, say
@@ -121,7 +121,7 @@ def generate() -> None:
 )
 @click.option(
     "--output",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     help="Folder that gets the artifact, in a folder of the benchmark's name.  [default: "
     "artifacts; for what does not come with the package, where it is found by its name]",
 )
@@ -137,11 +137,7 @@ def generate() -> None:
 )
 @click.option("--tasks", help="Names of tasks, such as 37,49.  [default: all]")
 def named(
-    name: str | None,
-    suite_name: str | None,
-    output: Path | None,
-    tasks: str | None,
-    **options: Any,
+    name: str | None, suite_name: str | None, output: Path | None, tasks: str | None, **options: Any
 ) -> None:
     """Regenerate a benchmark's artifact: surrogate, best known values and quality card.
 

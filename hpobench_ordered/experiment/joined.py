@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from hpobench_ordered.analysis.labels import listed, protocol_label
 from hpobench_ordered.core.specs import CONTENT_MARK
-from hpobench_ordered.errors import ExperimentError, StoreError
+from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.experiment.overview import Overview, State, overview
 from hpobench_ordered.experiment.plan import Cell, protocol_of, protocol_text
-from hpobench_ordered.experiment.records import Records
 from hpobench_ordered.experiment.reference import reference_store
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.protocols import Protocol
@@ -28,8 +27,7 @@ class JoinedStore(Store):
     """A read-only store of the runs of two stores."""
 
     def __init__(self, own: Store, other: Store) -> None:
-        self.folder, self._both = own.folder, (own, other)
-        self.records = _Times(own, other)
+        self.folder, self.records, self._both = own.folder, own.records, (own, other)
         self.has_all_trials = own.has_all_trials and other.has_all_trials
 
     def read(self, keys: Iterable[str] | None = None) -> "pd.DataFrame":
@@ -40,26 +38,18 @@ class JoinedStore(Store):
         """Read configurations of runs on one benchmark, see `Store.configurations`."""
         return _concatenated(store.configurations(part) for store, part in self._parts(keys))
 
+    def timings(self, keys: Collection[str] | None = None) -> "pd.DataFrame":
+        """Timings of runs, see `Store.timings`."""
+        own, other = self._both
+        others = other.timings(keys)
+        return _concatenated([own.timings(keys), others[~others["key"].isin(own.keys())]])
+
     def _parts(self, keys: Iterable[str] | None) -> list[tuple[Store, list[str]]]:
         own, other = self._both
         held, others = own.keys(), other.cells().keys()
         chosen = held | others if keys is None else set(keys)
         parts = [(own, sorted(chosen & held)), (other, sorted(chosen - held & others))]
         return [(store, part) for store, part in parts if part] or parts[:1]
-
-
-class _Times(Records):
-    """Timings of the runs of two stores."""
-
-    def __init__(self, own: Store, other: Store) -> None:
-        super().__init__(own.folder)
-        self._both = (own, other)
-
-    def timings(self, keys: Collection[str] | None = None) -> "pd.DataFrame":
-        own, other = self._both
-        mine = own.records.timings(keys)
-        others = other.records.timings(keys)
-        return _concatenated([mine, others[~others["key"].isin(own.keys())]])
 
 
 def _concatenated(frames: Iterable["pd.DataFrame"]) -> "pd.DataFrame":
@@ -90,10 +80,7 @@ def store_to_compare(
     """
     if against == REFERENCE:
         return _reference_on([cell.benchmark for cell in cells], protocol)
-    store = Store(Path(against))
-    if not store.is_prepared:
-        raise StoreError(f"{against} is not a result store; {REFERENCE!r} means the bundled one")
-    return store
+    return Store.there(against, hint=f"; {REFERENCE!r} means the bundled one")
 
 
 def with_reference_results(store: Store) -> Store:

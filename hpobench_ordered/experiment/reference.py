@@ -47,7 +47,7 @@ class ReferenceStore(Store):
 
     def __init__(self, files: Sequence[ReferenceFile]) -> None:
         self.folder = Path("reference")
-        self.records = _Times(files)
+        self.records = Records(self.folder)
         self._files = files
 
     def keys(self) -> frozenset[str]:
@@ -65,23 +65,16 @@ class ReferenceStore(Store):
         trials = pd.concat([file.trials() for file in self._files], ignore_index=True)
         return trials if keys is None else trials[trials["key"].isin(list(keys))]
 
-    def configurations(self, keys: Iterable[str]) -> Never:
-        """Raise an `ExperimentError`: configurations are not kept."""
-        raise ExperimentError(BEST_ONLY)
-
-
-class _Times(Records):
-    """Timings of the runs of reference results, without other records."""
-
-    def __init__(self, files: Sequence[ReferenceFile]) -> None:
-        super().__init__(Path("reference"))
-        self._files = files
-
     def timings(self, keys: Collection[str] | None = None) -> "pd.DataFrame":
+        """Timings of runs, see `Store.timings`."""
         import pandas as pd
 
         timings = pd.concat([file.timings() for file in self._files], ignore_index=True)
         return timings if keys is None else timings[timings["key"].isin(list(keys))]
+
+    def configurations(self, keys: Iterable[str]) -> Never:
+        """Raise an `ExperimentError`: configurations are not kept."""
+        raise ExperimentError(BEST_ONLY)
 
 
 def reference_store(

@@ -25,7 +25,7 @@ def scored(
     `measured_only` leaves out interpolated tasks and stand-in surrogates, see `SurrogateOption`.
     """
     done, runs = found.keys(State.DONE), found.runs
-    trials, timings = store.read(done), store.records.timings(done)
+    trials, timings = store.read(done), store.timings(done)
     if measured_only:
         trials, runs = measured(trials), measured(runs)
     return score_benchmarks(trials, runs, timings, left_out(runs), families(runs))

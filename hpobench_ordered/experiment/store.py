@@ -21,7 +21,7 @@ import json
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from itertools import chain
 from operator import itemgetter
@@ -111,6 +111,14 @@ class Store:
                 f"{folder} is not a result store: it holds other files; choose another folder"
             )
 
+    @classmethod
+    def there(cls, folder: str | Path, hint: str = "") -> "Store":
+        """The store in a folder; a `StoreError` if there is none."""
+        store = cls(Path(folder))
+        if not store.is_prepared:
+            raise StoreError(f"{folder} is not a result store{hint}")
+        return store
+
     @property
     def is_prepared(self) -> bool:
         """Whether it is a store, by its marker or, if that was lost, by its files."""
@@ -160,6 +168,10 @@ class Store:
         names = [name for name in frame if name.startswith(CONFIG_PREFIX)]
         chosen = frame[[KEY, "task", "trial", "value", "loss", *names]].astype({KEY: str})
         return chosen.rename(columns=lambda name: name.removeprefix(CONFIG_PREFIX))
+
+    def timings(self, keys: Collection[str] | None = None) -> "pd.DataFrame":
+        """Timings of runs, see `Records.timings`."""
+        return self.records.timings(keys)
 
     def cells(self, known: Cells | None = None) -> Cells:
         """What identifies each finished run, by key.

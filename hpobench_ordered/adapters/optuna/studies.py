@@ -36,11 +36,7 @@ from hpobench_ordered.adapters._tables import check_renaming, contexts_of
 from hpobench_ordered.adapters.optuna.methods import quiet
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction
-from hpobench_ordered.errors import (
-    EvaluationsError,
-    InvalidSpaceError,
-    UnknownNameError,
-)
+from hpobench_ordered.errors import EvaluationsError, InvalidSpaceError, UnknownNameError
 from hpobench_ordered.files.writing import check_file
 from hpobench_ordered.space import Compare, Comparison, Condition, Kind, Parameter, SearchSpace
 from hpobench_ordered.space.change import SpaceChange
