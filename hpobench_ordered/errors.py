@@ -179,13 +179,15 @@ def enumerated(words: Iterable[str]) -> str:
     return ", ".join(given[:MAX_LISTED]) + more
 
 
+def near(given: str, allowed: Iterable[str]) -> str:
+    """Suggest the nearest allowed name ("; did you mean 'x'?"), "" if none is near."""
+    folded = {name.casefold(): name for name in sorted(allowed, reverse=True)}
+    found = difflib.get_close_matches(given.casefold(), folded, n=1)
+    return f"; did you mean {folded[found[0]]!r}?" if found else ""
+
+
 def suggestion(given: str, allowed: Iterable[str]) -> str:
-    """Suggest the nearest allowed name ("; did you mean 'x'?"), else list the allowed names."""
+    """Suggest the nearest allowed name, else list the allowed names."""
     names = sorted(allowed)
-    near = difflib.get_close_matches(given.casefold(), [n.casefold() for n in names], n=1)
-    if near:
-        match = next(n for n in names if n.casefold() == near[0])
-        return f"; did you mean {match!r}?"
-    if not names:
-        return "; there are none"
-    return f"; choose from {enumerated(map(repr, names))}"
+    listed = f"; choose from {enumerated(map(repr, names))}" if names else "; there are none"
+    return near(given, names) or listed

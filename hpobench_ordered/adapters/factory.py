@@ -17,7 +17,7 @@ from hpobench_ordered.adapters._naming import (
     taken,
 )
 from hpobench_ordered.adapters.importing import import_object
-from hpobench_ordered.errors import ExperimentError, MethodError, suggestion
+from hpobench_ordered.errors import ExperimentError, MethodError, near
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.registry import list_methods, method_spec
 from hpobench_ordered.space import SearchSpace
@@ -239,13 +239,7 @@ def _keywords(method: object) -> tuple[str, ...]:
         elif is_needed and parameter.kind is not parameter.VAR_POSITIONAL:
             raise ExperimentError(
                 f"{called} needs {parameter.name!r}, but only {', '.join(known)} are passed, "
-                f"by keyword{_near(parameter.name)}"
+                f"by keyword{near(parameter.name, known)}"
                 f"{FOR_DATA if parameter.name == 'data' else ''}"
             )
     return tuple(dict.fromkeys([*SETTING, *named])) if takes_all else tuple(named)
-
-
-def _near(name: str) -> str:
-    """Hint at the most similar argument name, "" if none is similar."""
-    hint = suggestion(name, (*SETTING, SEED))
-    return hint if "did you mean" in hint else ""

@@ -16,7 +16,6 @@ from hpobench_ordered.errors import (
     ArtifactError,
     DownloadError,
     HPOBenchOrderedError,
-    MissingExtraError,
     UnknownNameError,
 )
 from hpobench_ordered.files.bundle import find_card
@@ -53,9 +52,8 @@ def fetch(name: str, surrogate: str | None, source: Path | None) -> None:
     options = spec.surrogates if surrogate is None else (spec.option(surrogate),)
     files = spec.files if surrogate is None else options[0].files
     for option in options:
-        if option.files and option.extra is not None and not option.extra.is_installed:
-            purpose = f"surrogate {option.name!r} of {spec.name}"
-            raise MissingExtraError(option.extra.package, extra=option.extra.name, purpose=purpose)
+        if option.files and option.extra is not None:
+            option.extra.check(f"surrogate {option.name!r} of {spec.name}")
     if not files:
         say(f"{spec.id}: nothing to fetch, it comes with the package")
     for file in files:

@@ -108,7 +108,8 @@ def terms(
     runs = runs[runs["state"] == State.DONE.value]
     asked = pd.DataFrame([cell.describe() for cell in cells])[WHERE].drop_duplicates()
     runs = runs.merge(asked)
-    text = protocol_text(protocol) if protocol else str(_most(runs["protocol"]))
+    most = next(iter(runs["protocol"].value_counts().index), "")
+    text = protocol_text(protocol) if protocol else str(most)
     runs = runs[runs["protocol"] == text]
     seeds = {name: set(part["seed"]) for name, part in runs.groupby("benchmark")}
     if lacking := [name for name in asked["benchmark"] if name not in seeds]:
@@ -117,8 +118,3 @@ def terms(
             f"nothing to compare with on {listed(lacking)}{under}: no such runs in {store.folder}"
         )
     return protocol or protocol_of(text), sorted(map(int, set.intersection(*seeds.values())))
-
-
-def _most(protocols: "pd.Series[str]") -> str:
-    """The most frequent protocol; "" if there are none."""
-    return str(protocols.value_counts().index[0]) if len(protocols) else ""

@@ -7,14 +7,13 @@ from hpobench_ordered.testing.toy import (
     START,
     conditional_space,
     conditional_space_before,
-    five_values_space,
     four_choices_space,
+    integer_space,
     numeric_space,
     numeric_space_before,
     random_history,
     toy_benchmark,
     toy_spec,
-    two_values_space,
 )
 
 
@@ -73,7 +72,7 @@ def test_tasks_before_an_adjustment(before, after):
 
 @pytest.mark.parametrize(
     ("space", "size"),
-    [(five_values_space(), 5), (two_values_space(), 2), (four_choices_space(), 4)],
+    [(integer_space(5), 5), (integer_space(2), 2), (four_choices_space(), 4)],
 )
 def test_sizes_of_small_spaces(space, size):
     assert space.size == size
