@@ -318,10 +318,7 @@ def _finite(evaluations: Evaluations) -> Evaluations:
 def compared(
     left: FloatArray, methods: Sequence[str], *, first_task: int = 1
 ) -> "tuple[pd.DataFrame, float]":
-    """The table `Advice.methods` without `needs_history`, and the margin.
-
-    `left` are the shares left, (A, S, T, M); tasks count from `first_task` on.
-    """
+    """`Advice.methods` without `needs_history`, and the margin, from shares left (A, S, T, M)."""
     import pandas as pd
 
     samples = samples_of(left, Resampling.TASKS, first_task=first_task)  # (tasks, A, M)

@@ -57,11 +57,7 @@ def suggest_config(trial: "Trial", space: SearchSpace) -> Config:
 
 
 def space_of(distributions: "Mapping[str, BaseDistribution]") -> SearchSpace:
-    """Convert Optuna's distributions to a search space.
-
-    Numbers with a step become ordinals, distributions of a single value constants; at least one
-    must have several values.
-    """
+    """Convert Optuna's distributions: with a step to ordinals, of a single value to constants."""
     parameters = [parameter_of(name, dist) for name, dist in distributions.items()]
     return SearchSpace(
         [p for p in parameters if p.size > 1],

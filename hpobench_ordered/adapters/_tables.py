@@ -98,10 +98,7 @@ def contexts_of(
     *,
     others: Sequence[str] = (),
 ) -> Mapping[str, Mapping[str, float]]:
-    """Check contexts by task and return them; without any, every task has an empty one.
-
-    Every task needs one, with finite numbers under the same names; `others` may have one.
-    """
+    """Check that contexts have finite numbers of the same names; without any, each is empty."""
     if contexts is None:
         return {task: {} for task in tasks}
     if not isinstance(contexts, Mapping) or not all(

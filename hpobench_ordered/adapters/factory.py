@@ -140,10 +140,7 @@ class FromFactory:
 
 
 class AskTell(Method):
-    """Wraps an optimiser given as `partners`, its functions ask() and tell(config, loss).
-
-    It may suggest any mapping, such as ConfigSpace's `Configuration`, and is told the same object.
-    """
+    """Wraps functions ask() and tell(config, loss), the latter told the very object suggested."""
 
     partners: tuple[Callable[[], object], Callable[[Any, float], object]]
 

@@ -162,15 +162,11 @@ def parse_config(settings: Sequence[str], space: SearchSpace) -> Config:
     return config
 
 
-def aligned(values: Sequence[float | None], *, digits: int = 6) -> list[str]:
-    """Format the numbers of a column with the same number of decimals, "-" for unknown ones.
-
-    The largest has `digits` significant digits; trailing decimals that are 0 everywhere are
-    dropped.
-    """
+def aligned(values: Sequence[float | None]) -> list[str]:
+    """Format a column with the decimals that the largest of six digits needs, "-" for None."""
     known = [value for value in values if value is not None and math.isfinite(value)]
     largest = max(map(abs, known), default=0.0)
-    shown = digits - 1 - math.floor(math.log10(largest)) if largest else 0
+    shown = 5 - math.floor(math.log10(largest)) if largest else 0
     texts = ["-" if value is None else f"{value:.{max(shown, 0)}f}" for value in values]
     while any("." in text for text in texts) and all(text[-1] in "0-." for text in texts):
         texts = [text[:-1] if "." in text else text for text in texts]
@@ -188,10 +184,7 @@ def _entry(spec: BenchmarkSpec) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "name": spec.name,
         "version": spec.version,
-        "tasks": None,
-        "dimension": None,
-        "direction": None,
-        "objective": None,
+        **dict.fromkeys(("tasks", "dimension", "direction", "objective")),
         "source": spec.summary,
         "family": spec.family,
         "marks": None,

@@ -273,7 +273,7 @@ class Benchmark:
         for task in self.tasks:
             if name in (task.name, task.index):
                 return task
-        hint = f" (or an index, 0 to {len(self.tasks) - 1})"
+        hint = f" (or an index: there are tasks 0 to {len(self.tasks) - 1})"
         raise UnknownNameError("task", name, [t.name for t in self.tasks], hint=hint)
 
     def evaluations(

@@ -74,10 +74,7 @@ def joined(own: Overview, other: Overview) -> Overview:
 def store_to_compare(
     against: str | Path, cells: Sequence[Cell], protocol: Protocol | None = None
 ) -> Store:
-    """The store in a folder, or the reference results on the benchmarks of a plan.
-
-    Raises an `ExperimentError` without such reference results, a `StoreError` if it is no store.
-    """
+    """The store in a folder, or the reference results on the benchmarks of a plan."""
     if against == REFERENCE:
         return _reference_on([cell.benchmark for cell in cells], protocol)
     return Store.there(against, hint=f"; {REFERENCE!r} means the bundled one")
@@ -98,10 +95,7 @@ def _reference_on(benchmarks: Iterable[str], protocol: Protocol | None) -> Store
 def terms(
     store: Store, cells: Sequence[Cell], protocol: Protocol | None
 ) -> tuple[Protocol, list[int]]:
-    """Protocol and seeds with which the plan's runs can be compared on all benchmarks.
-
-    Raises an `ExperimentError` if the store has no runs on one of them.
-    """
+    """Protocol and seeds with which the plan's runs can be compared on all benchmarks."""
     import pandas as pd
 
     runs = overview(store).runs

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from importlib import resources
-from importlib.resources.abc import Traversable
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Never
 
@@ -82,9 +82,8 @@ def reference_store(
     *,
     methods: Iterable[str] | None = None,
     protocol: Protocol | None = None,
-    folder: Traversable | Path | None = None,
 ) -> ReferenceStore:
-    """Read reference results, by default all, from `folder`, by default the package's.
+    """Read reference results, by default all.
 
     `names` are suites and benchmarks. An ordered protocol of fewer tasks gets their first tasks.
     Raises an `UnknownNameError` for unknown names, an `ExperimentError` if nothing is left, and an
@@ -96,8 +95,8 @@ def reference_store(
     chosen = (one for name in names for one in (suite(name) if name in suites() else [name]))
     benchmarks = {benchmark_spec(one).name for one in chosen}
     files, outdated = list[ReferenceFile](), list[str]()
-    for path in _paths(folder or FOLDER):
-        if not names or path.name.partition("@")[0] in benchmarks:
+    for path in sorted(FOLDER.iterdir() if FOLDER.is_dir() else (), key=attrgetter("name")):
+        if path.name.endswith(END) and (not names or path.name.partition("@")[0] in benchmarks):
             file = ReferenceFile.from_bytes(path.read_bytes(), name=path.name)
             found = _cut(_current(file, outdated), protocol)
             if found is not None and wanted is not None:
@@ -116,12 +115,6 @@ def reference_store(
         under = "" if protocol is None else f" under {protocol_text(protocol)}"
         raise ExperimentError(f"there are no reference results{of}{under}")
     return ReferenceStore(files)
-
-
-def _paths(folder: Traversable | Path) -> list[Traversable | Path]:
-    """Files in a folder, sorted by name; none without a folder."""
-    paths = folder.iterdir() if folder.is_dir() else ()
-    return sorted((path for path in paths if path.name.endswith(END)), key=lambda path: path.name)
 
 
 def _current(file: ReferenceFile, outdated: list[str]) -> ReferenceFile | None:

@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 def scored(
     store: Store, found: Overview, *, measured_only: bool = False
 ) -> tuple[list[BenchmarkScores], list[str]]:
-    """Scores by benchmark, surrogate and protocol, and why others could not be scored.
-
-    `measured_only` leaves out interpolated tasks and stand-in surrogates, see `SurrogateOption`.
-    """
+    """Scores by benchmark, surrogate and protocol, and why others could not be scored."""
     done, runs = found.keys(State.DONE), found.runs
     trials, timings = store.read(done), store.timings(done)
     if measured_only:

@@ -86,11 +86,7 @@ Cells = Mapping[str, Mapping[str, Any]]
 
 
 class Store:
-    """A folder of runs, created when something is first written.
-
-    `records` are everything except results; `has_all_trials` says whether every trial is there,
-    with its configuration.
-    """
+    """A folder of runs, created when something is first written; `records` are all the rest."""
 
     has_all_trials = True
 
@@ -151,19 +147,11 @@ class Store:
         self.records.forget_failures([key])
 
     def read(self, keys: Iterable[str] | None = None) -> "pd.DataFrame":
-        """Read runs, by default all, one row per trial, sorted by key.
-
-        The columns are key, `CELL_COLUMNS` and `TRIAL_COLUMNS`; text is categorical, regret is NaN
-        where no best value is known.
-        """
+        """Runs, by default all, a row per trial, by key; regret is NaN where no best is known."""
         return self._table([KEY, *CELL_COLUMNS, *TRIAL_COLUMNS], keys).to_pandas()
 
     def configurations(self, keys: Iterable[str]) -> "pd.DataFrame":
-        """Read the configurations of runs on one benchmark, one row per trial.
-
-        The columns are key, task, trial, value, loss and one per hyperparameter, empty where
-        inactive.
-        """
+        """Configurations of runs on one benchmark, by trial, empty where inactive."""
         frame = self._table(None, keys).to_pandas()
         names = [name for name in frame if name.startswith(CONFIG_PREFIX)]
         chosen = frame[[KEY, "task", "trial", "value", "loss", *names]].astype({KEY: str})
@@ -174,10 +162,7 @@ class Store:
         return self.records.timings(keys)
 
     def cells(self, known: Cells | None = None) -> Cells:
-        """What identifies each finished run, by key.
-
-        Files are not opened for `known` runs, by default those that were planned.
-        """
+        """What identifies each finished run; files of `known` (planned) runs stay closed."""
         if known is None:
             known = {k: c for run in self.records.experiments().values() for k, c in run.items()}
         finished = self.keys()

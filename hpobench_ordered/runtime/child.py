@@ -90,10 +90,7 @@ class Child:
 
 
 class Children:
-    """One process for each thread that calls, started on demand and reused.
-
-    Functions of different groups never run in the same process.
-    """
+    """One process for each calling thread and group, started on demand and reused."""
 
     def __init__(self) -> None:
         self._own = threading.local()

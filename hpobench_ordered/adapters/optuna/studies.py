@@ -199,10 +199,7 @@ def _stored(storage: "str | os.PathLike[str] | BaseStorage", pattern: str) -> li
 
 
 def _opened(storage: "str | os.PathLike[str] | BaseStorage") -> "str | BaseStorage":
-    """A storage, or its URL; a file must have studies already.
-
-    Optuna would create its tables in a file that has none.
-    """
+    """A storage, or its URL; in a file without studies, Optuna would create its tables."""
     if isinstance(storage, optuna.storages.BaseStorage):
         return storage
     if not isinstance(storage, str | os.PathLike):
