@@ -1,5 +1,6 @@
 """Errors: one root; messages name what was given, what is allowed and the nearest match."""
 
+import copyreg
 import difflib
 import random
 from collections.abc import Iterable
@@ -25,7 +26,7 @@ class HPOBenchOrderedError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         # By default an exception is unpickled by calling its class with the final message, which
         # fails if __init__ takes other arguments, and would break a process pool.
-        return _unpickled, (type(self), self.args), self.__dict__
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 class UnknownNameError(HPOBenchOrderedError, LookupError):
@@ -166,10 +167,6 @@ class FailedRunsWarning(UserWarning):
 
 class OutdatedReferenceWarning(UserWarning):
     """Reference results of other versions of benchmarks or methods are left out."""
-
-
-def _unpickled(kind: type[HPOBenchOrderedError], args: tuple[Any, ...]) -> HPOBenchOrderedError:
-    return kind.__new__(kind, *args)
 
 
 def enumerated(words: Iterable[str]) -> str:

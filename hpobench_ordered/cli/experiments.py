@@ -1,4 +1,4 @@
-"""Commands on experiments: run and report."""
+"""Commands on experiments: run, report and check."""
 
 import warnings
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,6 @@ import click
 
 from hpobench_ordered.adapters import as_method_spec
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
-from hpobench_ordered.cli._against import chosen_results, results_arguments
 from hpobench_ordered.cli._completion import (
     complete_benchmark,
     complete_method,
@@ -19,8 +18,10 @@ from hpobench_ordered.cli._completion import (
 )
 from hpobench_ordered.cli._options import (
     FOLDER,
+    chosen_results,
     dask_option,
     measured_only_option,
+    results_arguments,
     seeds_of,
     shard_of,
     time_limit_option,
@@ -200,6 +201,22 @@ def report(
     chosen = chosen_results(results, with_reference=with_reference, suite_name=suite_name)
     target = output or (results or Path()) / "report"
     _report(chosen, target, folder=results or Path("--reference"), measured_only=measured_only)
+
+
+@click.command(epilog="Example:  hpobench-ordered check mine.py:Mine")
+@click.argument("method", shell_complete=complete_method)
+@click.option("--learns", is_flag=True, help="Require also that it beats random search.")
+@time_limit_option
+def check(method: str, learns: bool, time_limit: float | None) -> None:
+    """Check a METHOD before anything long starts: a name, package.module:Class or file.py:Class.
+
+    On small problems, with and without conditions, it must suggest valid configurations, as many
+    as asked for and in time; be deterministic given the seed; and share nothing between runs or
+    with the global random state. It is checked in a separate process; the verdict comes last.
+    """
+    from hpobench_ordered.cli._checking import verdict
+
+    verdict(method, time_limit=time_limit, learns=learns)
 
 
 def _specs(names: Iterable[str], *, check: bool, time_limit: float | None) -> list["MethodSpec"]:

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpobench_ordered.cli._against import chosen_results, results_arguments
-from hpobench_ordered.cli._options import FILE
+from hpobench_ordered.cli._options import FILE, chosen_results, results_arguments
 from hpobench_ordered.errors import UnknownNameError
 
 if TYPE_CHECKING:

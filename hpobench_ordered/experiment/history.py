@@ -62,14 +62,10 @@ def history_from_results(
         [('0', 5, 'maximize'), ('1', 5, 'maximize')]
     """
     if not isinstance(results, Results):
-        store = results if isinstance(results, Store) else Store(Path(results))
-        results = Results(store, ())
-    chosen: dict[str, object] = {"method": method, "seed": seed}
-    if benchmark is not None:
-        chosen["benchmark"] = source_of(benchmark, {})[2]
-    if protocol is not None:
-        chosen["protocol"] = protocol
-    run = _run(results, chosen)
+        results = Results(results if isinstance(results, Store) else Store(Path(results)), ())
+    identity = None if benchmark is None else source_of(benchmark, {})[2]
+    named = {"method": method, "seed": seed, "benchmark": identity, "protocol": protocol}
+    run = _run(results, {column: value for column, value in named.items() if value is not None})
     defined = _definition(results, run, benchmark)
     trials = results.store.configurations([str(run["key"])])
     for name in defined.space.names:

@@ -191,11 +191,6 @@ def _said(error: BaseException) -> str:
         return type(error).__name__
 
 
-def _require_depth(left: int, before: int) -> None:
-    if left < before:
-        raise MethodError(f"it lowered Python's recursion limit to {left}")
-
-
 def _shown(thing: object) -> str:
     """What was suggested; its repr() may raise."""
     try:
@@ -229,7 +224,8 @@ class _Calls:
                 left = sys.getrecursionlimit()
                 sys.setrecursionlimit(max(depth, left))
                 self._watchdog.end()
-            _require_depth(left, depth)
+            if left < depth:
+                raise MethodError(f"it lowered Python's recursion limit to {left}")  # noqa: TRY301
         except Overdue as error:
             message = f"{who}: took longer than {self._watchdog.limit:g} s"
             raise SuggestionTimeoutError(message, **where) from error
