@@ -19,7 +19,8 @@ import numpy as np
 from rich.progress import track
 
 import hpobench_ordered as hbo
-from hpobench_ordered.advice import METHODS, TRIALS, compared, scale
+from hpobench_ordered.advice import METHODS, SAMPLE, TRIALS, compared
+from hpobench_ordered.analysis.copying import scale
 from hpobench_ordered.analysis.scores import best_met, normalised_regrets
 from hpobench_ordered.errors import PoorSurrogateWarning
 from hpobench_ordered.experiment.scored import scored
@@ -72,7 +73,7 @@ def row(name: str, asked: argparse.Namespace) -> tuple[list[str], bool, float]:
         **options,
     )
     (scores,), _ = scored(results.store, results.overview())
-    best, losses = scale(bench)
+    best, losses = scale(bench, SAMPLE)
     best = np.fmin(best, best_met(scores.losses))
     left = normalised_regrets(scores.losses, best, np.median(losses, axis=0))
     table = compared(left, scores.methods, first_task=half)[0].set_index("method")

@@ -20,8 +20,7 @@ from hpobench_ordered.benchmarks._adjustment import (
 from hpobench_ordered.benchmarks.adjustments import SEARCHED, SURROGATE
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.files.artifact import ArtifactWriter
-from hpobench_ordered.files.bundle import BENCHMARK, CARD, read_card
-from hpobench_ordered.files.definitions import definition_to_json
+from hpobench_ordered.files.bundle import BENCHMARK, CARD, definition_to_json, read_card
 from hpobench_ordered.generation.base import Generator, Option, Request, Source
 from hpobench_ordered.surrogates.base import Surrogate
 from hpobench_ordered.surrogates.best import DRAWS, NOT_OPTIMAL, best_known

@@ -26,7 +26,7 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.adapters import as_method_spec
 from hpobench_ordered.analysis.bootstrap import mean_intervals
-from hpobench_ordered.analysis.copying import copying
+from hpobench_ordered.analysis.copying import copying, scale
 from hpobench_ordered.analysis.labels import counted, listed
 from hpobench_ordered.analysis.samples import Resampling, samples_of
 from hpobench_ordered.analysis.scores import best_met, normalised_regrets
@@ -253,7 +253,7 @@ def advise(
     specs = [as_method_spec(method) for method in several_of(methods, "method")]
     protocol = Ordered(trials=trials)
     benchmark = replayed(history, search_space(space), direction, surrogate=surrogate)
-    best, losses = scale(benchmark)
+    best, losses = scale(benchmark, SAMPLE)
     copied = copying(losses, best=best)
     if np.isnan(copied).all():
         raise EvaluationsError("no configuration is better than another on any task but the first")
@@ -315,22 +315,10 @@ def _finite(evaluations: Evaluations) -> Evaluations:
     return replace(evaluations, values=evaluations.values[ok], objective=evaluations.objective[ok])
 
 
-def scale(benchmark: Benchmark) -> tuple[FloatArray, FloatArray]:
-    """Best losses b, (T,), and losses of the random configurations, (n, T), which scale shares."""
-    objective, space = benchmark.objective, benchmark.space
-    sampled = space.decode(space.sample_unit(np.random.default_rng(0), SAMPLE))
-    losses = np.stack([objective.losses(t.evaluate_many(sampled)) for t in benchmark.tasks], axis=1)
-    known = [np.nan if t.best_value is None else t.best_value for t in benchmark.tasks]
-    return np.fmin(objective.losses(np.array(known)), losses.min(axis=0)), losses
-
-
 def compared(
     left: FloatArray, methods: Sequence[str], *, first_task: int = 1
 ) -> "tuple[pd.DataFrame, float]":
-    """The table `Advice.methods` without `needs_history`, and the margin.
-
-    `left` are the shares left, (A, S, T, M); tasks count from `first_task` on.
-    """
+    """`Advice.methods` without `needs_history`, and the margin, from shares left (A, S, T, M)."""
     import pandas as pd
 
     samples = samples_of(left, Resampling.TASKS, first_task=first_task)  # (tasks, A, M)

@@ -1,5 +1,6 @@
 """Errors: one root; messages name what was given, what is allowed and the nearest match."""
 
+import copyreg
 import difflib
 import random
 from collections.abc import Iterable
@@ -25,7 +26,7 @@ class HPOBenchOrderedError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         # By default an exception is unpickled by calling its class with the final message, which
         # fails if __init__ takes other arguments, and would break a process pool.
-        return _unpickled, (type(self), self.args), self.__dict__
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 class UnknownNameError(HPOBenchOrderedError, LookupError):
@@ -168,10 +169,6 @@ class OutdatedReferenceWarning(UserWarning):
     """Reference results of other versions of benchmarks or methods are left out."""
 
 
-def _unpickled(kind: type[HPOBenchOrderedError], args: tuple[Any, ...]) -> HPOBenchOrderedError:
-    return kind.__new__(kind, *args)
-
-
 def enumerated(words: Iterable[str]) -> str:
     """Join words by commas; of more than `MAX_LISTED`, the first and the number of others."""
     given = list(words)
@@ -179,13 +176,15 @@ def enumerated(words: Iterable[str]) -> str:
     return ", ".join(given[:MAX_LISTED]) + more
 
 
+def near(given: str, allowed: Iterable[str]) -> str:
+    """Suggest the nearest allowed name ("; did you mean 'x'?"), "" if none is near."""
+    folded = {name.casefold(): name for name in sorted(allowed, reverse=True)}
+    found = difflib.get_close_matches(given.casefold(), folded, n=1)
+    return f"; did you mean {folded[found[0]]!r}?" if found else ""
+
+
 def suggestion(given: str, allowed: Iterable[str]) -> str:
-    """Suggest the nearest allowed name ("; did you mean 'x'?"), else list the allowed names."""
+    """Suggest the nearest allowed name, else list the allowed names."""
     names = sorted(allowed)
-    near = difflib.get_close_matches(given.casefold(), [n.casefold() for n in names], n=1)
-    if near:
-        match = next(n for n in names if n.casefold() == near[0])
-        return f"; did you mean {match!r}?"
-    if not names:
-        return "; there are none"
-    return f"; choose from {enumerated(map(repr, names))}"
+    listed = f"; choose from {enumerated(map(repr, names))}" if names else "; there are none"
+    return near(given, names) or listed

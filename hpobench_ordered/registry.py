@@ -102,11 +102,7 @@ def benchmark_families() -> tuple[BenchmarkFamily, ...]:
 
 
 def benchmark_spec(name: str | os.PathLike[str]) -> BenchmarkSpec:
-    """Find a benchmark's spec by its name or an artifact's path, as `load` takes them.
-
-    A string may end in "@" and a version, for paths too; a `Path` is taken literally. Raises an
-    `UnknownNameError`, or an `ArtifactError` if the artifact is missing or damaged.
-    """
+    """The spec of a benchmark by name or path as `load` takes them; a `Path` is taken literally."""
     if isinstance(name, os.PathLike):
         return _folder_spec(name)
     if not isinstance(name, str):
@@ -189,11 +185,7 @@ def _local_names() -> frozenset[str]:
 
 
 def _exported(package: str, attribute: str, kind: type[Any]) -> Iterator[tuple[Any, str]]:
-    """What modules export in tuples of this name, each with the registering package.
-
-    The modules of this package come first, with "". Unusable entries of other packages are left
-    out, with a `BrokenPluginWarning`.
-    """
+    """What modules export in tuples of this name, this package's first, each with its package."""
     for info in pkgutil.iter_modules(import_module(package).__path__):
         if not info.name.startswith("_"):
             module = import_module(f"{package}.{info.name}")
@@ -220,10 +212,7 @@ def _warn_of_plugin(problem: str) -> None:
 
 
 def specs_by_name(package: str, attribute: str, kind: type[Any]) -> Mapping[str, Any]:
-    """All specs of a kind by name; `DuplicateNameError` if two modules of this package share one.
-
-    A name that another package registers again is left out, with a `BrokenPluginWarning`.
-    """
+    """All specs of a kind by name; two of one name are an error, or left out if from elsewhere."""
     specs: dict[str, Any] = {}
     for spec, owner in _exported(package, attribute, kind):
         if specs.setdefault(spec.name, spec) is spec:

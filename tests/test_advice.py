@@ -160,8 +160,8 @@ def test_the_margin_is_said(of_settled):
 def test_no_share_is_below_that_of_the_best(monkeypatch):
     """A method may find better than the best known: then that is the best."""
 
-    def poor_scale(benchmark: hbo.Benchmark) -> tuple[np.ndarray, np.ndarray]:
-        u = SPACE.sample_unit(np.random.default_rng(0), SAMPLE)
+    def poor_scale(benchmark: hbo.Benchmark, count: int) -> tuple[np.ndarray, np.ndarray]:
+        u = SPACE.sample_unit(np.random.default_rng(0), count)
         losses = np.stack([t.evaluate_many(SPACE.decode(u)) for t in benchmark.tasks], axis=1)
         return np.median(losses, axis=0) - 1e-3, losses
 

@@ -13,7 +13,7 @@ from markdown_text import code, facts, plain, table
 import hpobench_ordered as hbo
 from hpobench_ordered.core.benchmark import Definition
 from hpobench_ordered.files.bundle import find_card
-from hpobench_ordered.cli.benchmarks import best_values, space_rows, task_rows
+from hpobench_ordered.cli.benchmarks import best_values, task_rows
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.registry import benchmark_families, benchmark_spec, suites
 from hpobench_ordered.space import SearchSpace, SpaceChange
@@ -131,7 +131,7 @@ def _space(space: SearchSpace, shares: Mapping[str, float]) -> str:
     rows = [
         (code(name), plain(values), code(active), defaults.get(name, ""))
         + ((f"{100 * shares[name]:.0f} %",) if name in shares else ())
-        for name, values, active in space_rows(space)
+        for name, values, active in space.described()
     ]
     header = ["hyperparameter", "values", "active if", "default"] + [">effect"] * bool(shares)
     return table(header, rows)

@@ -24,10 +24,7 @@ def loaded_modules() -> defaultdict[str, list[ModuleType]]:
 
 
 def refuse_edited(module: ModuleType, path: Path, content: bytes) -> None:
-    """Raise an ExperimentError if functions or literal constants differ from those loaded.
-
-    Modules with another loader, such as pytest's assertion rewriter, are skipped.
-    """
+    """Raise an ExperimentError if functions or literal constants differ from those loaded."""
     is_as_written = type(module.__loader__) is SourceFileLoader
     if is_as_written and (edited := next(_edited(module, path, content), "")):
         raise ExperimentError(

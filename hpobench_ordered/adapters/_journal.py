@@ -25,11 +25,7 @@ CHECK_LENGTH = len(CHECK % bytes(16))
 
 
 class Journal:
-    """A file that grows by one line per event, each synced to disk before the optimiser continues.
-
-    `lines` is what the file held when it was opened, the header first. A last line that the process
-    was killed in the middle of is cut off; a file that is no journal raises a StoreError.
-    """
+    """A file of one synced line per event; `lines` is what it held, less one cut off by a kill."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)

@@ -1,8 +1,13 @@
-"""Names, seeds and kinds of optimisers from outside this package."""
+"""What adapters of optimisers share: names, seeds, kinds, and configurations in flight."""
+
+from typing import TypeVar
 
 import numpy as np
 
+from hpobench_ordered._typing import Config
 from hpobench_ordered.errors import ExperimentError
+
+T = TypeVar("T")
 
 SEED = "seed"
 """Parameter of a factory that gets a seed drawn from `rng`."""
@@ -39,3 +44,11 @@ def is_sampler_class(kind: type) -> bool:
         base.__name__ == "BaseSampler" and base.__module__.startswith("optuna.samplers")
         for base in kind.__mro__
     )
+
+
+def taken(pending: list[tuple[Config, T]], config: Config) -> T | None:
+    """Remove the item of a configuration in flight: of the identical object before an equal one."""
+    same = (i for i, (known, _) in enumerate(pending) if known is config)
+    equal = (i for i, (known, _) in enumerate(pending) if known == config)
+    index = next(same, next(equal, None))
+    return None if index is None else pending.pop(index)[1]

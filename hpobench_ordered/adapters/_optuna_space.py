@@ -1,10 +1,10 @@
 """Conversion between search spaces and Optuna's distributions."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, cast
 
 from hpobench_ordered._typing import Config, Value
-from hpobench_ordered.adapters._define_by_run import define_by_run
 from hpobench_ordered.errors import InvalidSpaceError
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind, Parameter
@@ -16,11 +16,7 @@ if TYPE_CHECKING:
 
 def distribution(parameter: Parameter) -> "BaseDistribution":
     """Optuna's distribution of a hyperparameter; that of an ordinal is categorical."""
-    from optuna.distributions import (
-        CategoricalDistribution,
-        FloatDistribution,
-        IntDistribution,
-    )
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
     if parameter.choices:
         return CategoricalDistribution(parameter.choices)
@@ -42,17 +38,26 @@ def suggest(trial: "Trial", parameter: Parameter) -> Value:
     return number
 
 
+def define_by_run(space: SearchSpace, choose: Callable[[Parameter], Value]) -> Config:
+    """Build a configuration: `choose` gives the active hyperparameters, parents before children."""
+    coded = [math.nan] * space.dimension
+    chosen: Config = {}
+    for j, condition in space.ordered_conditions.items():
+        parameter = space.parameters[j]
+        if condition is None or condition.holds_for(coded):
+            value = choose(parameter)
+            coded[j] = parameter.code(value)
+            chosen[parameter.name] = value
+    return {name: chosen[name] for name in space.names if name in chosen} | space.constants
+
+
 def suggest_config(trial: "Trial", space: SearchSpace) -> Config:
     """Let a trial suggest a configuration, only its active hyperparameters."""
     return define_by_run(space, lambda parameter: suggest(trial, parameter))
 
 
 def space_of(distributions: "Mapping[str, BaseDistribution]") -> SearchSpace:
-    """Convert Optuna's distributions to a search space.
-
-    Numbers with a step become ordinals, distributions of a single value constants; at least one
-    must have several values.
-    """
+    """Convert Optuna's distributions: with a step to ordinals, of a single value to constants."""
     parameters = [parameter_of(name, dist) for name, dist in distributions.items()]
     return SearchSpace(
         [p for p in parameters if p.size > 1],

@@ -20,12 +20,7 @@ from numpy.typing import NDArray
 from hpobench_ordered._typing import BoolArray, FloatArray, Value
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction
-from hpobench_ordered.errors import (
-    EvaluationsError,
-    HistoryWarning,
-    InvalidConfigError,
-    enumerated,
-)
+from hpobench_ordered.errors import EvaluationsError, HistoryWarning, InvalidConfigError, enumerated
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind, Parameter
 
@@ -137,10 +132,7 @@ class Reader:
         return "".join(f"\n- {what}: {enumerated(where)}" for what, where in self.wrong.items())
 
     def finish(self, history: Iterable[Evaluations | None]) -> tuple[Evaluations, ...]:
-        """The history, after all tasks were read, with the warnings of `usable` and its own.
-
-        Raises an EvaluationsError as `usable`, and for two tasks with the same evaluations.
-        """
+        """The history with the warnings and errors of `usable`, and those of its tasks."""
         read = self.usable(history)
         _check_different(read)
         _check_order([e.task for e in read])
@@ -154,10 +146,7 @@ class Reader:
             warn(f"columns that are not hyperparameters of the search space are ignored: {names}")
 
     def usable(self, history: Iterable[Evaluations | None]) -> tuple[Evaluations, ...]:
-        """The usable evaluations by task; warns of rows left out and numbers moved.
-
-        Raises an EvaluationsError for problems unless `drop_invalid`, and if nothing is usable.
-        """
+        """The usable evaluations by task; warns of, or refuses, what is left out or moved."""
         if not self.drop_invalid:
             self.refuse("\ndrop_invalid=True leaves these evaluations out")
         problems = self._problems()
@@ -207,10 +196,7 @@ class Reader:
         return coded
 
     def _code(self, parameter: Parameter, value: object, scale: str) -> tuple[float, str]:
-        """Code one value; NaN and a message if it is invalid.
-
-        If the column seems to be on another scale, numbers are not clipped.
-        """
+        """Code one value, out of range clipped unless on another scale; or NaN and a message."""
         try:
             return parameter.code(cast("Value", value)), ""
         except InvalidConfigError:
@@ -271,10 +257,7 @@ def is_missing(value: object) -> bool:
 
 
 def number_of(value: object) -> float:
-    """Convert a cell to a number, NaN if that is impossible.
-
-    Numbers may be text: in a column with any text pandas reads all cells as text.
-    """
+    """Convert a cell, which may be text, to a number, NaN if that is impossible."""
     if isinstance(value, str) and NUMBER.fullmatch(value.strip()):
         return float(value)
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
@@ -347,10 +330,7 @@ def _check_different(history: Sequence[Evaluations]) -> None:
 
 
 def _check_order(tasks: Sequence[str]) -> None:
-    """Warn if names that differ only in their numbers are not in the order of these numbers.
-
-    Dates that end with the year are compared from the right.
-    """
+    """Warn if names that differ only in numbers, or dates, are not in the order of these."""
     texts = [[text.lstrip("0") for text in DIGITS.findall(task)] for task in tasks]
     numbers = [[(len(text), text) for text in each] for each in texts]
     if all(each and each[-1][0] == YEAR > each[0][0] for each in numbers):

@@ -6,12 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hpobench_ordered.adapters._rows import (
-    Reader,
-    Rows,
-    is_missing,
-    number_of,
-)
+from hpobench_ordered.adapters._rows import Reader, Rows, is_missing, number_of
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import EvaluationsError, enumerated, suggestion
@@ -103,10 +98,7 @@ def contexts_of(
     *,
     others: Sequence[str] = (),
 ) -> Mapping[str, Mapping[str, float]]:
-    """Check contexts by task and return them; without any, every task has an empty one.
-
-    Every task needs one, with finite numbers under the same names; `others` may have one.
-    """
+    """Check that contexts have finite numbers of the same names; without any, each is empty."""
     if contexts is None:
         return {task: {} for task in tasks}
     if not isinstance(contexts, Mapping) or not all(

@@ -14,10 +14,10 @@ from hpobench_ordered.adapters._naming import (
     first_line_of,
     is_sampler_class,
     name_of,
+    taken,
 )
-from hpobench_ordered.adapters._pending import Pending
 from hpobench_ordered.adapters.importing import import_object
-from hpobench_ordered.errors import ExperimentError, MethodError, suggestion
+from hpobench_ordered.errors import ExperimentError, MethodError, near
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.registry import list_methods, method_spec
 from hpobench_ordered.space import SearchSpace
@@ -124,34 +124,29 @@ class FromFactory:
         Raises:
             MethodError: What was made has no ask() and tell().
         """
-        setting = dict(zip(SETTING, (space, rng, history, context, budget), strict=True))
-        if SEED in self.keywords:
-            setting[SEED] = draw_seed(rng)
-        made = self.make(**{name: setting[name] for name in self.keywords})
+        values = (space, rng, history, context, budget)
+        setting: dict[str, Any] = dict(zip(SETTING, values, strict=True))
+        seed = {SEED: draw_seed(rng)} if SEED in self.keywords else {}
+        made = self.make(**{name: (setting | seed)[name] for name in self.keywords})
         if isinstance(made, Method):
             return made
         if is_sampler_class(type(made)):
             from hpobench_ordered.adapters.optuna.methods import OptunaMethod
 
-            return OptunaMethod(
-                sampler=made, space=space, rng=rng, history=history, context=context, budget=budget
-            )
-        method = AskTell(space=space, rng=rng, history=history, context=context, budget=budget)
+            return OptunaMethod(**setting).on_study(made)
+        method = AskTell(**setting)
         method.partners = _ask_and_tell(made)
         return method
 
 
 class AskTell(Method):
-    """Wraps an optimiser given as `partners`, its functions ask() and tell(config, loss).
-
-    It may suggest any mapping, such as ConfigSpace's `Configuration`, and is told the same object.
-    """
+    """Wraps functions ask() and tell(config, loss), the latter told the very object suggested."""
 
     partners: tuple[Callable[[], object], Callable[[Any, float], object]]
 
     def prepare(self) -> None:
         """Begin without configurations in flight."""
-        self._pending: Pending[object] = Pending()
+        self._pending: list[tuple[Config, object]] = []
 
     def ask(self) -> Config:
         """Ask for a configuration; the runner refuses what is not a mapping."""
@@ -159,12 +154,12 @@ class AskTell(Method):
         if isinstance(asked, dict) or not isinstance(asked, Mapping):
             return cast("Config", asked)
         config = dict(asked)
-        self._pending.add(config, asked)
+        self._pending.append((config, asked))
         return config
 
     def tell(self, config: Config, loss: float) -> None:
         """Tell the loss of a configuration."""
-        asked = self._pending.take(config)
+        asked = taken(self._pending, config)
         self.partners[1](config if asked is None else asked, loss)
 
 
@@ -241,13 +236,7 @@ def _keywords(method: object) -> tuple[str, ...]:
         elif is_needed and parameter.kind is not parameter.VAR_POSITIONAL:
             raise ExperimentError(
                 f"{called} needs {parameter.name!r}, but only {', '.join(known)} are passed, "
-                f"by keyword{_near(parameter.name)}"
+                f"by keyword{near(parameter.name, known)}"
                 f"{FOR_DATA if parameter.name == 'data' else ''}"
             )
     return tuple(dict.fromkeys([*SETTING, *named])) if takes_all else tuple(named)
-
-
-def _near(name: str) -> str:
-    """Hint at the most similar argument name, "" if none is similar."""
-    hint = suggestion(name, (*SETTING, SEED))
-    return hint if "did you mean" in hint else ""

@@ -46,11 +46,7 @@ class _UnknownError(Exception):
 
 
 def method_version(spec: MethodSpec) -> str:
-    """Version of a method: the registered one, or a hash of its sources and arguments.
-
-    Where its identity cannot be determined, it is a random token that begins with `ONCE`; a source
-    file that was edited after it was loaded raises an ExperimentError.
-    """
+    """Version of a method: its own, a hash of its sources and arguments, or `ONCE` and a token."""
     if spec.name in list_methods() and is_ours(spec):
         return str(spec.version)
     try:

@@ -106,10 +106,7 @@ def _search_first(folder: Path) -> None:
 
 
 def _send_with_their_code(names: Iterable[str], folder: Path) -> None:
-    """Let joblib send objects of modules in the folder by value.
-
-    Worker processes that run already do not search the folder, so could not import them.
-    """
+    """Let joblib send objects of modules in the folder, which workers do not search, by value."""
     for name in names:
         module = sys.modules[name]
         file = Path(getattr(module, "__file__", None) or "")

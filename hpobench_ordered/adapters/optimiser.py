@@ -343,11 +343,7 @@ class Optimiser:
 
 
 def check_use(spec: MethodSpec, history: Sequence[Evaluations], space: SearchSpace | None) -> None:
-    """Check that a method is installed and its history long enough.
-
-    Warns if it ignores the history, or if that is on another search space; None: the space is
-    unknown.
-    """
+    """Check that a method is installed and its history long enough; warn of one of no use to it."""
     spec.check_installed()
     if len(history) < spec.min_history:
         raise ExperimentError(

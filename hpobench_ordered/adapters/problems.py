@@ -26,16 +26,14 @@ def objective_function(task: Task) -> Callable[[ConfigLike], float]:
     return partial(_loss, task)
 
 
-def configspace_problem(
-    task: Task,
-) -> "tuple[ConfigurationSpace, Callable[..., float]]":
+def configspace_problem(task: Task) -> "tuple[ConfigurationSpace, Callable[..., float]]":
     """Make the problem of a task for optimisers on ConfigSpace, such as SMAC.
 
     Returns:
         The search space, and a target function of a configuration (ConfigSpace's or a mapping) and
         a seed, which has no effect, that returns the loss.
     """
-    return task.space.to_configspace(), partial(_target, task)
+    return task.space.to_configspace(), partial(_loss, task)
 
 
 def optuna_objective(task: Task) -> "Callable[[Trial], float]":
@@ -89,13 +87,9 @@ class OptunaHubProblem:
         return self.evaluate(suggest_config(trial, self.task.space))
 
 
-def _loss(task: Task, config: ConfigLike) -> float:
+def _loss(task: Task, config: ConfigLike, seed: int = 0) -> float:
     return task.objective.loss(task.evaluate(config))
 
 
 def _trial_loss(task: Task, trial: "Trial") -> float:
     return _loss(task, suggest_config(trial, task.space))
-
-
-def _target(task: Task, config: ConfigLike, seed: int = 0) -> float:
-    return _loss(task, config)

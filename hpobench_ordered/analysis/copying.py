@@ -5,12 +5,26 @@ Notation:
     T   tasks, in the order of time
 """
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 
+if TYPE_CHECKING:
+    from hpobench_ordered.core.benchmark import Benchmark
+
 NEAR = 0.05
 """Share of the distance from the median to the best that counts as near."""
+
+
+def scale(benchmark: "Benchmark", count: int) -> tuple[FloatArray, FloatArray]:
+    """Best losses known or drawn, (T,), and losses of random configurations, (count, T)."""
+    objective, space = benchmark.objective, benchmark.space
+    values = space.decode(space.sample_unit(np.random.default_rng(0), count))
+    losses = np.stack([objective.losses(t.evaluate_many(values)) for t in benchmark.tasks], axis=1)
+    known = [np.nan if t.best_value is None else t.best_value for t in benchmark.tasks]
+    return np.fmin(objective.losses(np.array(known)), losses.min(axis=0)), losses
 
 
 def copying(losses: FloatArray, *, best: FloatArray | None = None) -> FloatArray:

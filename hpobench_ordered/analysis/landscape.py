@@ -65,11 +65,7 @@ def best_indices(losses: FloatArray, count: int) -> NDArray[np.intp]:
 
 
 def drift(coordinate: FloatArray, losses: FloatArray, *, count: int) -> float:
-    """Rank correlation of task order with the mean coordinate of each task's `count` best.
-
-    `coordinate` is one hyperparameter of every configuration, (n,); `losses` are in task order, (T,
-    n).
-    """
+    """Rank correlation of task order with the mean coordinate (n,) of each task's `count` best."""
     from scipy.stats import spearmanr
 
     centres = [coordinate[best_indices(row, count)].mean() for row in losses]

@@ -61,6 +61,9 @@ RESAMPLES = 999
 COUNTS = ("wins", "ties", "losses", "benchmarks", "families", "seeds", "runs", "failed")
 """Columns of whole numbers."""
 
+NAMES = ("protocol", "benchmark", "surrogate", "method", "trial")
+"""Columns that say what a row is of."""
+
 Row = dict[str, Any]
 
 
@@ -149,7 +152,7 @@ def _rng() -> np.random.Generator:
 def _columns() -> list[str]:
     suffixes = ("", "_low", "_high", "_low_tasks", "_high_tasks")
     measures = [measure + suffix for measure in MEASURES for suffix in suffixes]
-    return ["protocol", "benchmark", "surrogate", "method", "trial", *measures, *COUNTS, "seconds"]
+    return [*NAMES, *measures, *COUNTS, "seconds"]
 
 
 def _sorted(rows: Iterator[Row]) -> list[Row]:
@@ -176,14 +179,8 @@ def _benchmark_rows(item: BenchmarkScores, trial: int) -> Iterator[Row]:
     intervals = benchmark_intervals(item, trials=slice(trial - 1, trial))
     contests = _contests(item, trial)
     for method, runs in item.runs.items():
-        row = {
-            "protocol": item.protocol,
-            "benchmark": item.benchmark,
-            "surrogate": item.surrogate,
-            "method": method,
-            "trial": trial,
-            **_run_columns([runs]),
-        }
+        names = (item.protocol, item.benchmark, item.surrogate, method, trial)
+        row = _run_columns(names, [runs])
         if method in item.methods:
             row |= _measured(intervals, item.place(method)) | contests[method]
         yield row
@@ -202,13 +199,7 @@ def _overall_rows(together: Together, trial: int) -> Iterator[Row]:
     for method in names:
         runs = [item.runs[method] for item in together.items if method in item.runs]
         compared = [item for item in together.items if method in item.methods]
-        row = {
-            "protocol": together.protocol,
-            "benchmark": ALL,
-            "surrogate": "",
-            "method": method,
-            "trial": trial,
-            **_run_columns(runs),
+        row = _run_columns((together.protocol, ALL, "", method, trial), runs) | {
             "benchmarks": len({item.benchmark for item in compared}),
             "families": len({item.family or item.benchmark for item in compared}),
         }
@@ -227,9 +218,9 @@ def _contests(item: BenchmarkScores, trial: int) -> dict[str, Row]:
     }
 
 
-def _run_columns(runs: Sequence[MethodRuns]) -> Row:
+def _run_columns(names: Sequence[object], runs: Sequence[MethodRuns]) -> Row:
     suggestions = sum(one.suggestions for one in runs)
-    return {
+    return dict(zip(NAMES, names, strict=True)) | {
         "benchmarks": 1,
         "families": 1,
         "seeds": len({seed for one in runs for seed in one.seeds}),

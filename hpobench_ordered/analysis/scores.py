@@ -104,11 +104,9 @@ class TaskMean:
     tasks: int  # number of all tasks
 
 
-def normalised_scores(
-    losses: FloatArray, methods: Sequence[str], *, reference: str = RANDOM_SEARCH
-) -> Scores:
-    """Normalised score of losses (A, S, T, M), in which `reference` scores 100 after all trials."""
-    place, best = _place(reference, methods), incumbents(losses)
+def normalised_scores(losses: FloatArray, methods: Sequence[str]) -> Scores:
+    """Normalised score of losses (A, S, T, M): random search scores 100 after all trials."""
+    place, best = _random_search(methods), incumbents(losses)
     final = mean_over_seeds(best[..., -1])
     lowest = final.min(axis=0)
     span = final[place] - lowest
@@ -120,23 +118,21 @@ def normalised_scores(
     return Scores(methods=tuple(methods), values=values)
 
 
-def robust_scores(
-    losses: FloatArray, methods: Sequence[str], best: FloatArray, *, reference: str = RANDOM_SEARCH
-) -> Scores:
-    """Score of losses (A, S, T, M) for best losses b, (T,); `reference` is random search."""
-    median = np.nanmedian(losses[_place(reference, methods)], axis=(0, 2))
+def robust_scores(losses: FloatArray, methods: Sequence[str], best: FloatArray) -> Scores:
+    """Score of losses (A, S, T, M) for best losses b, (T,)."""
+    median = np.nanmedian(losses[_random_search(methods)], axis=(0, 2))
     median = np.where(np.isfinite(median), median, np.nan)
     with np.errstate(over="ignore"):
         left = normalised_regrets(losses, best, median)
     return Scores(tuple(methods), 100 * np.minimum(left, 1), possible=(0, 100))
 
 
-def _place(reference: str, methods: Sequence[str]) -> int:
-    if reference not in methods:
+def _random_search(methods: Sequence[str]) -> int:
+    if RANDOM_SEARCH not in methods:
         raise ExperimentError(
-            f"scores compare with {reference!r}, which is not among {list(methods)}"
+            f"scores compare with {RANDOM_SEARCH!r}, which is not among {list(methods)}"
         )
-    return list(methods).index(reference)
+    return list(methods).index(RANDOM_SEARCH)
 
 
 def best_known(losses: FloatArray, regrets: FloatArray) -> FloatArray:
@@ -158,10 +154,7 @@ def worst_met(losses: FloatArray) -> FloatArray:
 
 
 def normalised_regrets(losses: FloatArray, best: FloatArray, worst: FloatArray) -> FloatArray:
-    """Normalised regret of the incumbent after every trial, (A, S, T, M), not clipped.
-
-    `best` and `worst` are b and w, (T,). NaN on tasks where either is NaN, or b is not below w.
-    """
+    """Normalised regret, (A, S, T, M), for b and w, (T,); NaN on tasks where b is not below w."""
     span = np.where(worst > best, worst - best, np.nan)
     return np.asarray((incumbents(losses) - best[:, None]) / span[:, None])
 

@@ -275,10 +275,8 @@ def _runs(
     """States of the runs of every planned method, in the order of `BenchmarkScores`."""
     finished = trials[["method", "seed"]].drop_duplicates()
     seeds = finished.groupby("method", observed=True)["seed"].agg(list).to_dict()
-    counts = planned.groupby("method", observed=True)["state"].value_counts()
-    states: dict[str, dict[str, int]] = {}
-    for (method, state), count in counts.items():
-        states.setdefault(str(method), {})[str(state)] = int(count)
+    by_method = planned.groupby("method", observed=True)["state"]
+    states = {str(method): part.value_counts().to_dict() for method, part in by_method}
     spent: dict[str, dict[str, float]] = {}
     if timings is not None:
         sums = timings.groupby("method", observed=True)[["suggestions", "method_seconds"]].sum()

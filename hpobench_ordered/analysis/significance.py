@@ -61,10 +61,7 @@ class PostHoc(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CriticalDifference:
-    """Mean ranks, and which methods do not differ significantly at level `ALPHA`.
-
-    If Friedman's p value is above `ALPHA`, no methods differ significantly, whatever `alike` says.
-    """
+    """Mean ranks, and which do not differ at level `ALPHA`; none do if Friedman's p is above it."""
 
     methods: tuple[str, ...]  # by mean rank, best first
     mean_ranks: FloatArray  # ascending, (A,)
@@ -76,10 +73,7 @@ class CriticalDifference:
 
     @property
     def groups(self) -> tuple[tuple[int, int], ...]:
-        """First and last place in `methods` of every maximal group in which no two differ.
-
-        Each method is in at least one group, possibly alone.
-        """
+        """First and last place in `methods` of every maximal group in which no two differ."""
         count = len(self.methods)
         groups: list[tuple[int, int]] = []
         for first in range(count):

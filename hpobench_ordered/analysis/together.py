@@ -127,10 +127,7 @@ def family_means(parts: Iterable[tuple[BenchmarkScores, FloatArray]]) -> FloatAr
 def significance_of(
     together: Together, *, unit: Unit = Unit.BENCHMARKS, trial: int | None = None
 ) -> PairwiseTests | None:
-    """Wilcoxon's test of every pair of methods, on common seeds, by default after the last trial.
-
-    None with fewer than two methods or no samples.
-    """
+    """Wilcoxon's test of every pair on common seeds; None without two methods and a sample."""
     trial = trial or together.last_trial
     samples = together.samples(unit, trial)
     if len(together.methods) < 2 or not len(samples):
@@ -155,28 +152,18 @@ def differences_of(
     )
 
 
-def wins_of(together: Together, *, trial: int | None = None) -> Wins:
-    """Wins over the runs of all benchmarks, by default after the last trial of each benchmark."""
-    counted = [
-        count_wins(
-            item.losses[together.rows(item)],
-            together.methods,
-            trial=trial or item.last_trial,
-            first_task=item.first_task,
-        )
-        for item in together.items
-    ]
-    wins, ties = (
-        np.sum([getattr(one, name) for one in counted], axis=0) for name in ("wins", "ties")
-    )
+def wins_of(together: Together) -> Wins:
+    """Wins over the runs of all benchmarks, after the last trial of each benchmark."""
+    wins = ties = np.zeros((len(together.methods),) * 2, dtype=np.int64)
+    for item in together.items:
+        losses, first = item.losses[together.rows(item)], item.first_task
+        one = count_wins(losses, together.methods, trial=item.last_trial, first_task=first)
+        wins, ties = wins + one.wins, ties + one.ties
     return Wins(together.methods, wins, ties)
 
 
 def speedups_of(together: Together) -> list[Speedups]:
-    """Speedups on each benchmark over the method that ran before the adjustment.
-
-    Empty for other protocols, without that method, and if runs are unfinished.
-    """
+    """Speedups over the method before the adjustment; none without it or with unfinished runs."""
     name, _, settings = together.protocol.partition("(")
     if name != Adjustment().name:
         return []

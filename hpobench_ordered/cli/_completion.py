@@ -10,35 +10,24 @@ import click
 from hpobench_ordered.errors import HPOBenchOrderedError
 from hpobench_ordered.registry import benchmark_spec, list_benchmarks, list_methods, suites
 
-
-def complete_benchmark(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[str]:
-    """Names of benchmarks."""
-    return _beginning(list_benchmarks, incomplete)
+Completer = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
-def complete_method(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[str]:
-    """Names of methods."""
-    return _beginning(list_methods, incomplete)
+def _completer(names: Callable[[click.Context], Iterable[str]]) -> Completer:
+    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+        try:
+            return sorted(name for name in names(context) if name.startswith(incomplete))
+        except HPOBenchOrderedError:  # the command itself reports it
+            return []
+
+    return complete
 
 
-def complete_suite(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[str]:
-    """Names of suites."""
-    return _beginning(suites, incomplete)
-
-
-def complete_surrogate(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[str]:
+def _surrogates(context: click.Context) -> list[str]:
     """Names of the surrogates of the benchmarks given, or of all benchmarks."""
     name = context.params.get("name")
     named = [name] if name else context.params.get("benchmarks")
-    return _beginning(lambda: surrogate_names(named or list_benchmarks()), incomplete)
+    return surrogate_names(named or list_benchmarks())
 
 
 def surrogate_names(benchmarks: Iterable[str]) -> list[str]:
@@ -46,8 +35,7 @@ def surrogate_names(benchmarks: Iterable[str]) -> list[str]:
     return sorted({o.name for name in benchmarks for o in benchmark_spec(name).surrogates})
 
 
-def _beginning(names: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
-    try:
-        return sorted(name for name in names() if name.startswith(incomplete))
-    except HPOBenchOrderedError:  # the command itself reports it
-        return []
+complete_benchmark = _completer(lambda _: list_benchmarks())
+complete_method = _completer(lambda _: list_methods())
+complete_suite = _completer(lambda _: suites())
+complete_surrogate = _completer(_surrogates)

@@ -5,8 +5,6 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from hpobench_ordered.errors import EvaluationsError, InvalidSpaceError
 from hpobench_ordered.files.writing import check_file
 from hpobench_ordered.space import SearchSpace
@@ -14,9 +12,6 @@ from hpobench_ordered.space.reading import read_space
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-INPUT = click.Path(dir_okay=False, path_type=Path)
-"""Type of an option for an input file."""
 
 
 def space_of(path: Path) -> SearchSpace:

@@ -1,7 +1,7 @@
 """Options of what is tuned, and of its history: a table, or studies in an Optuna storage."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,15 +10,15 @@ import click
 
 from hpobench_ordered.adapters._rows import Reader
 from hpobench_ordered.adapters._tables import Columns, read_table
-from hpobench_ordered.cli._files import INPUT, table_of
-from hpobench_ordered.cli._options import pairs
+from hpobench_ordered.cli._files import table_of
+from hpobench_ordered.cli._options import FILE, Command, pairs, with_options
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.space import SearchSpace
 
 _OPTIONS = (
     click.option(
-        "--space", required=True, type=INPUT, help="File of the search space in ConfigSpace's JSON."
+        "--space", required=True, type=FILE, help="File of the search space in ConfigSpace's JSON."
     ),
     click.option(
         "--direction",
@@ -27,7 +27,7 @@ _OPTIONS = (
         help="Whether to minimise or maximise the objective.",
     ),
     click.option(
-        "--history", type=INPUT, help="CSV of earlier tasks, oldest first, one row per trial."
+        "--history", type=FILE, help="CSV of earlier tasks, oldest first, one row per trial."
     ),
     click.option("--task", metavar="COLUMN", help="Column of --history that names the task."),
     click.option("--objective", metavar="COLUMN", help="Column of the objective in CSV files."),
@@ -111,7 +111,7 @@ class Earlier:
         return reader.finish(read)
 
 
-def earlier_options(command: Callable[..., None]) -> Callable[..., None]:
+def earlier_options(command: Command) -> Command:
     """Add the options of the history to a command, as its argument `earlier`."""
 
     @functools.wraps(command)
@@ -119,6 +119,4 @@ def earlier_options(command: Callable[..., None]) -> Callable[..., None]:
         earlier = Earlier(**{name: given.pop(name) for name in Earlier.__dataclass_fields__})
         command(earlier=earlier, **given)
 
-    for option in reversed(_OPTIONS):
-        called = option(called)
-    return called
+    return with_options(called, _OPTIONS)

@@ -1,17 +1,29 @@
-"""Options shared by several commands."""
+"""Options and arguments shared by several commands."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpobench_ordered.cli._completion import complete_suite
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.experiment.parallel import TIME_LIMIT
+
+if TYPE_CHECKING:
+    from hpobench_ordered.experiment.api import Results
 
 CHECK_LIMIT = 30.0
 """Default time limit, in seconds, of a call while a method is checked."""
 
 MOST_SEEDS = 1_000_000
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+FOLDER = click.Path(file_okay=False, path_type=Path)
+RESULTS = click.Path(exists=True, file_okay=False, path_type=Path)
+
+Command = Callable[..., Any]
 
 time_limit_option = click.option(
     "--time-limit",
@@ -34,7 +46,18 @@ measured_only_option = click.option(
     help="Leave out interpolated tasks, and surrogates that stand in for others.",
 )
 
+dask_option = click.option(
+    "--dask", metavar="ADDRESS", help="Run on the workers of this Dask scheduler."
+)
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+
+
+def with_options(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
+    """Add options to a command, in the order of its help."""
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def seeds_of(context: click.Context, option: click.Parameter, text: str | None) -> list[int] | None:
@@ -93,3 +116,43 @@ def pairs(words: Sequence[str], option: str, form: str) -> dict[str, str]:
             raise ExperimentError(f"{option} must be {form}, each name once, but got {word!r}")
         read[name] = value
     return read
+
+
+_ARGUMENTS = (
+    click.argument("results", required=False, type=RESULTS),
+    click.option(
+        "--reference",
+        "with_reference",
+        is_flag=True,
+        help="The reference results of the package's methods, together with RESULTS if given.",
+    ),
+    click.option(
+        "--suite",
+        "suite_name",
+        shell_complete=complete_suite,
+        help="Only the reference results on this suite.  [default: all]",
+    ),
+)
+
+
+def results_arguments(command: Command) -> Command:
+    """Add RESULTS, `--reference` and `--suite`, the arguments of `chosen_results`."""
+    return with_options(command, _ARGUMENTS)
+
+
+def chosen_results(
+    folder: Path | None, *, with_reference: bool, suite_name: str | None
+) -> "Results":
+    """The results that a command is asked to read, from at least one source."""
+    from hpobench_ordered.experiment.api import Results, reference
+    from hpobench_ordered.experiment.joined import with_reference_results
+    from hpobench_ordered.experiment.store import Store
+
+    if suite_name is not None and (folder is not None or not with_reference):
+        raise click.UsageError("--suite needs --reference, and no RESULTS")
+    if folder is None:
+        if not with_reference:
+            raise click.UsageError("give a folder of RESULTS, or --reference")
+        return reference(*([suite_name] if suite_name else []))
+    store = Store(folder)
+    return Results(store, (), with_reference_results(store) if with_reference else None)

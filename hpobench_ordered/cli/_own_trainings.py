@@ -11,7 +11,15 @@ from typing import Any
 
 import click
 
-from hpobench_ordered.cli._options import pairs, sizes_of, workers_option
+from hpobench_ordered.cli._options import (
+    FILE,
+    FOLDER,
+    Command,
+    pairs,
+    sizes_of,
+    with_options,
+    workers_option,
+)
 from hpobench_ordered.cli._show import progress_bar, say
 from hpobench_ordered.files.local import LOCAL_VARIABLE, local_folder
 from hpobench_ordered.generation import custom as making
@@ -73,7 +81,7 @@ def _settings(
     return settings
 
 
-_COMMON: tuple[Callable[[Callable[..., None]], Callable[..., None]], ...] = (
+_COMMON: tuple[Callable[[Command], Command], ...] = (
     click.option("--name", required=True, help="Name of the benchmark."),
     click.option(
         "--model",
@@ -91,7 +99,7 @@ _COMMON: tuple[Callable[[Callable[..., None]], Callable[..., None]], ...] = (
     ),
     click.option(
         "--space",
-        type=click.Path(dir_okay=False, path_type=Path),
+        type=FILE,
         help="File of the search space in ConfigSpace's JSON; well-known classes have one.",
     ),
     click.option(
@@ -135,7 +143,7 @@ _COMMON: tuple[Callable[[Callable[..., None]], Callable[..., None]], ...] = (
     workers_option,
     click.option(
         "--output",
-        type=click.Path(file_okay=False, path_type=Path),
+        type=FOLDER,
         help="Folder that gets the artifact, in a folder of its name.  [default: the folder "
         f"of your benchmarks, which {LOCAL_VARIABLE} may name]",
     ),
@@ -144,11 +152,8 @@ _COMMON: tuple[Callable[[Callable[..., None]], Callable[..., None]], ...] = (
 """Options shared by `custom` and `retrain`."""
 
 
-def _common(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the common options to a command."""
-    for option in reversed(_COMMON):
-        command = option(command)
-    return command
+def _common(command: Command) -> Command:
+    return with_options(command, _COMMON)
 
 
 @click.command(making.COMMAND, epilog=CUSTOM_EXAMPLES)
@@ -161,10 +166,7 @@ def _common(command: Callable[..., None]) -> Callable[..., None]:
     "diabetes, digits, iris, wine).",
 )
 @click.option(
-    "--sizes",
-    required=True,
-    callback=sizes_of,
-    help="Training-set sizes, such as 60,141,332,782.",
+    "--sizes", required=True, callback=sizes_of, help="Training-set sizes, such as 60,141,332,782."
 )
 @click.option(
     "--validation",

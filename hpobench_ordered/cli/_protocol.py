@@ -1,12 +1,13 @@
 """Options that choose a protocol."""
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
 import click
 
+from hpobench_ordered.cli._options import Command, with_options
 from hpobench_ordered.protocols import Adjustment, LeaveOneOut, Ordered, Protocol
 
 PROTOCOLS = {"ordered": Ordered, "leave-one-out": LeaveOneOut, "adjustment": Adjustment}
@@ -91,7 +92,7 @@ _OPTIONS = (
 )
 
 
-def protocol_options(command: Callable[..., None]) -> Callable[..., None]:
+def protocol_options(command: Command) -> Command:
     """Add the options of protocols to a command, as its argument `protocol`."""
 
     @functools.wraps(command)
@@ -103,9 +104,7 @@ def protocol_options(command: Callable[..., None]) -> Callable[..., None]:
         protocol = None if is_left_open else make_protocol(protocol_name, settings)
         command(protocol=protocol, **given)
 
-    for option in reversed(_OPTIONS):
-        called = option(called)
-    return called
+    return with_options(called, _OPTIONS)
 
 
 def _flag(setting: str) -> str:

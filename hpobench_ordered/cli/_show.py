@@ -1,28 +1,20 @@
 """Output shared by the commands: results on standard output, progress on standard error."""
 
 import json
-import math
 import os
 import shutil
 import textwrap
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import click
-import rich.progress
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 
 from hpobench_ordered.generation.base import Progress
+from hpobench_ordered.runtime.progress import bars
 
 PIPE_WIDTH = 120
 """Width of sentences in pipes, where rows of tables are not wrapped."""
@@ -80,20 +72,14 @@ def print_text(text: str) -> None:
 
 def print_json(content: object) -> None:
     """Print JSON; numbers that are not finite become null."""
-    click.echo(json.dumps(_plain(content), indent=2, ensure_ascii=False, allow_nan=False))
+    plain = json.loads(json.dumps(content, default=dict), parse_constant=lambda _: None)
+    click.echo(json.dumps(plain, indent=2, ensure_ascii=False))
 
 
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
     """Show progress; yields a function of the step, the parts done and all parts."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with rich.progress.Progress(*columns, console=Console(stderr=True)) as bar:
+    with bars() as bar:
         steps = {}
 
         def move(step: str, done: int, total: int) -> None:
@@ -102,13 +88,3 @@ def progress_bar() -> Iterator[Progress]:
             bar.update(steps[step], completed=done, total=total)
 
         yield move
-
-
-def _plain(content: object) -> object:
-    if isinstance(content, Mapping):
-        return {str(name): _plain(value) for name, value in content.items()}
-    if isinstance(content, list | tuple):
-        return [_plain(value) for value in content]
-    if isinstance(content, float) and not math.isfinite(content):
-        return None
-    return content

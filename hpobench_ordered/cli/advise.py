@@ -12,7 +12,7 @@ from hpobench_ordered.analysis.labels import counted
 from hpobench_ordered.cli._completion import complete_method
 from hpobench_ordered.cli._files import space_of
 from hpobench_ordered.cli._history import Earlier, earlier_options
-from hpobench_ordered.cli._options import seeds_of, workers_option
+from hpobench_ordered.cli._options import FOLDER, seeds_of, workers_option
 from hpobench_ordered.cli._show import print_table, progress_bar, say, warnings_said
 from hpobench_ordered.cli.experiments import announce_compiling
 from hpobench_ordered.errors import PoorSurrogateWarning
@@ -54,11 +54,7 @@ Example: old.csv and space.json are those of `hpobench-ordered suggest --help`
     help="Method to compare: a name, package.module:Class or file.py:Class; repeat.",
 )
 @workers_option
-@click.option(
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder to keep the runs in, and a report of them.",
-)
+@click.option("--output", type=FOLDER, help="Folder to keep the runs in, and a report of them.")
 def advise_(
     earlier: Earlier,
     trials: int,

@@ -17,7 +17,7 @@ from hpobench_ordered.cli._completion import (
 )
 from hpobench_ordered.cli._options import json_option
 from hpobench_ordered.cli._show import print_json, print_table, say
-from hpobench_ordered.core.benchmark import Benchmark, Definition, Task
+from hpobench_ordered.core.benchmark import Definition
 from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.core.suites import suite
 from hpobench_ordered.errors import ArtifactError, InvalidConfigError, UnknownNameError
@@ -109,7 +109,7 @@ def info(name: str, as_json: bool) -> None:
     click.echo(f"data:      {_data(spec)}")
     click.echo(f"family:    {spec.family or 'itself'}")
     click.echo(f"marks:     {_marks(spec)}\n")
-    print_table(("hyperparameter", "range", "active"), space_rows(definition.space))
+    print_table(("hyperparameter", "range", "active"), definition.space.described())
     click.echo()
     if spec.previous is not None:
         click.echo(f"What changed in the search space since {spec.previous.name}:")
@@ -142,7 +142,8 @@ def evaluate(name: str, settings: tuple[str, ...], task: str, surrogate: str | N
     """Evaluate one configuration; prints the objective's value."""
     benchmark = load(name, surrogate=surrogate)
     config = parse_config(settings, benchmark.space)
-    click.echo(repr(_task(benchmark, task).evaluate(config)))
+    by_name = any(task == one.name for one in benchmark.tasks) or not task.isdecimal()
+    click.echo(repr(benchmark.task(task if by_name else int(task)).evaluate(config)))
 
 
 def parse_config(settings: Sequence[str], space: SearchSpace) -> Config:
@@ -161,15 +162,11 @@ def parse_config(settings: Sequence[str], space: SearchSpace) -> Config:
     return config
 
 
-def aligned(values: Sequence[float | None], *, digits: int = 6) -> list[str]:
-    """Format the numbers of a column with the same number of decimals, "-" for unknown ones.
-
-    The largest has `digits` significant digits; trailing decimals that are 0 everywhere are
-    dropped.
-    """
+def aligned(values: Sequence[float | None]) -> list[str]:
+    """Format a column with the decimals that the largest of six digits needs, "-" for None."""
     known = [value for value in values if value is not None and math.isfinite(value)]
     largest = max(map(abs, known), default=0.0)
-    shown = digits - 1 - math.floor(math.log10(largest)) if largest else 0
+    shown = 5 - math.floor(math.log10(largest)) if largest else 0
     texts = ["-" if value is None else f"{value:.{max(shown, 0)}f}" for value in values]
     while any("." in text for text in texts) and all(text[-1] in "0-." for text in texts):
         texts = [text[:-1] if "." in text else text for text in texts]
@@ -187,10 +184,7 @@ def _entry(spec: BenchmarkSpec) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "name": spec.name,
         "version": spec.version,
-        "tasks": None,
-        "dimension": None,
-        "direction": None,
-        "objective": None,
+        **dict.fromkeys(("tasks", "dimension", "direction", "objective")),
         "source": spec.summary,
         "family": spec.family,
         "marks": None,
@@ -304,17 +298,6 @@ def _match(text: str, values: Iterable[Value]) -> Value:
     return next((value for value in values if str(value) == text), text)
 
 
-def _task(benchmark: Benchmark, text: str) -> Task:
-    """Find a task by its name, or else by its index."""
-    names = [task.name for task in benchmark.tasks]
-    if text not in names and text.isdecimal() and int(text) < len(names):
-        return benchmark.tasks[int(text)]
-    if text not in names:
-        hint = f" (or an index, 0 to {len(names) - 1})"
-        raise UnknownNameError("task", text, names, hint=hint)
-    return benchmark.task(text)
-
-
 def task_rows(
     definition: Definition, best: Sequence[float | None], figures: Mapping[str, Figures]
 ) -> tuple[Sequence[str], list[tuple[str, ...]]]:
@@ -325,12 +308,6 @@ def task_rows(
     ]
     headers = ("index", "task", "context", "best known", "R2", "Spearman", "top decile")
     return headers[: None if figures else 4], rows
-
-
-def space_rows(space: SearchSpace) -> list[tuple[str, str, str]]:
-    """A row per hyperparameter: name, values, and condition."""
-    rows = [(p.name, p.describe(), space.describe_condition(p.name)) for p in space.parameters]
-    return rows + [(name, f"always {value!r}", "") for name, value in space.constants.items()]
 
 
 def best_values(spec: BenchmarkSpec) -> list[float | None]:

@@ -1,16 +1,15 @@
-"""Commands on experiments: run and report."""
+"""Commands on experiments: run, report and check."""
 
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hpobench_ordered.adapters import as_method_spec
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
-from hpobench_ordered.cli._against import chosen_results, results_arguments
 from hpobench_ordered.cli._completion import (
     complete_benchmark,
     complete_method,
@@ -18,7 +17,11 @@ from hpobench_ordered.cli._completion import (
     complete_surrogate,
 )
 from hpobench_ordered.cli._options import (
+    FOLDER,
+    chosen_results,
+    dask_option,
     measured_only_option,
+    results_arguments,
     seeds_of,
     shard_of,
     time_limit_option,
@@ -31,7 +34,6 @@ from hpobench_ordered.core.suites import suite
 from hpobench_ordered.errors import FailedRunsWarning
 from hpobench_ordered.experiment.overview import overview
 from hpobench_ordered.experiment.parallel import TIME_LIMIT
-from hpobench_ordered.protocols import Protocol
 from hpobench_ordered.registry import suites
 
 if TYPE_CHECKING:
@@ -111,7 +113,7 @@ Examples:
 )
 @workers_option
 @time_limit_option
-@click.option("--dask", metavar="ADDRESS", help="Run on the workers of this Dask scheduler.")
+@dask_option
 @click.option(
     "--shard",
     metavar="I/N",
@@ -136,21 +138,16 @@ Examples:
     help="Folder of the results; running again with the same folder continues.",
 )
 def run(
-    protocol: Protocol | None,
     suite_name: str | None,
     benchmarks: tuple[str, ...],
     methods: tuple[str, ...],
     against: str | None,
-    seeds: list[int] | None,
     surrogates: tuple[str, ...],
-    workers: int,
     time_limit: float | None,
-    dask: str | None,
-    shard: tuple[int, int] | None,
-    retry_failed: bool,
     check: bool,
     with_report: bool,
     output: Path,
+    **settings: Any,
 ) -> None:
     """Run methods on benchmarks, then show scores and write a report.
 
@@ -167,20 +164,15 @@ def run(
         results = api.run(
             benchmarks=chosen,
             methods=given,
-            seeds=seeds,
-            protocol=protocol,
             surrogates=_surrogates(surrogates, chosen),
             folder=output,
             against=against,
-            workers=workers,
             time_limit=TIME_LIMIT if time_limit is None else time_limit or None,
-            dask=dask,
-            shard=shard,
-            retry_failed=retry_failed,
             progress=lambda done, total: move("runs", done, total),
+            **settings,
         )
     shown = results if against else replace(results, cells=())  # with those of earlier commands
-    if shard is not None:
+    if settings["shard"] is not None:
         say("this part is done; join it with the others by hpobench-ordered merge")
     elif with_report:
         _report(shown, output / "report", folder=output)
@@ -195,9 +187,7 @@ def run(
 @click.command(epilog="Example:  hpobench-ordered report results --output report")
 @results_arguments
 @click.option(
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder of the report.  [default: report in RESULTS, or here]",
+    "--output", type=FOLDER, help="Folder of the report.  [default: report in RESULTS, or here]"
 )
 @measured_only_option
 def report(
@@ -211,6 +201,22 @@ def report(
     chosen = chosen_results(results, with_reference=with_reference, suite_name=suite_name)
     target = output or (results or Path()) / "report"
     _report(chosen, target, folder=results or Path("--reference"), measured_only=measured_only)
+
+
+@click.command(epilog="Example:  hpobench-ordered check mine.py:Mine")
+@click.argument("method", shell_complete=complete_method)
+@click.option("--learns", is_flag=True, help="Require also that it beats random search.")
+@time_limit_option
+def check(method: str, learns: bool, time_limit: float | None) -> None:
+    """Check a METHOD before anything long starts: a name, package.module:Class or file.py:Class.
+
+    On small problems, with and without conditions, it must suggest valid configurations, as many
+    as asked for and in time; be deterministic given the seed; and share nothing between runs or
+    with the global random state. It is checked in a separate process; the verdict comes last.
+    """
+    from hpobench_ordered.cli._checking import verdict
+
+    verdict(method, time_limit=time_limit, learns=learns)
 
 
 def _specs(names: Iterable[str], *, check: bool, time_limit: float | None) -> list["MethodSpec"]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpobench_ordered.cli._against import chosen_results, results_arguments
+from hpobench_ordered.cli._options import FILE, chosen_results, results_arguments
 from hpobench_ordered.errors import UnknownNameError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ Examples:
 @results_arguments
 @click.option(
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     required=True,
     help="The file: .csv or .parquet, .tex, or .pdf, .svg or .png.",
 )

@@ -1,22 +1,25 @@
-"""The command that generates artifacts of this package's and the user's benchmarks."""
+"""Commands that generate: artifacts of benchmarks, marks, and reference results."""
 
 from pathlib import Path
 from typing import Any
 
 import click
 
-from hpobench_ordered.cli._completion import complete_suite
-from hpobench_ordered.cli._marks import marks
-from hpobench_ordered.cli._options import sizes_of
+from hpobench_ordered.cli._completion import complete_benchmark, complete_suite
+from hpobench_ordered.cli._options import FILE, FOLDER, dask_option, sizes_of, workers_option
 from hpobench_ordered.cli._own_trainings import COMMANDS
-from hpobench_ordered.cli._reference import reference
 from hpobench_ordered.cli._show import progress_bar, say
+from hpobench_ordered.core.marks import FILE as MARKS
+from hpobench_ordered.core.marks import Marks, write_marks
+from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.errors import UnknownNameError
+from hpobench_ordered.files.local import local_folder
 from hpobench_ordered.registry import (
     benchmark_spec,
     generator,
     generator_families,
     generators,
+    list_benchmarks,
     suites,
 )
 
@@ -121,7 +124,7 @@ def generate() -> None:
 )
 @click.option(
     "--output",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     help="Folder that gets the artifact, in a folder of the benchmark's name.  [default: "
     "artifacts; for what does not come with the package, where it is found by its name]",
 )
@@ -137,11 +140,7 @@ def generate() -> None:
 )
 @click.option("--tasks", help="Names of tasks, such as 37,49.  [default: all]")
 def named(
-    name: str | None,
-    suite_name: str | None,
-    output: Path | None,
-    tasks: str | None,
-    **options: Any,
+    name: str | None, suite_name: str | None, output: Path | None, tasks: str | None, **options: Any
 ) -> None:
     """Regenerate a benchmark's artifact: surrogate, best known values and quality card.
 
@@ -173,6 +172,79 @@ def _to_generate(name: str | None, suite_name: str | None) -> list[str]:
         return lacking
     generator(str(name))
     return [str(name)]
+
+
+@click.command(epilog="Example:  hpobench-ordered generate marks digits-forest")
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_benchmark)
+@click.option(
+    "--output",
+    type=FILE,
+    help="The file.  [default: marks.json in the folder of your own benchmarks]",
+)
+def marks(names: tuple[str, ...], output: Path | None) -> None:
+    """Mark benchmarks that are plateaus, or that copying solves.
+
+    Without NAME: all that come with the package, can be evaluated at once and train no model.
+
+    A plateau: on two thirds of the tasks more than a tenth of random configurations are within 5 %
+    of the distance from the median to the best known value. Copying: on two thirds of the tasks
+    the best configuration of the task before leaves less than 5 % of that distance. `list` and
+    `info` show the marks; after a benchmark changes they show none until this is run again.
+    """
+    specs = [benchmark_spec(name) for name in names] or _packaged()
+    found = []
+    with progress_bar() as move:
+        for done, spec in enumerate(specs):
+            move("marking", done, len(specs))
+            found.append((spec.marked, Marks.of(spec.load())))
+        move("marking", len(specs), len(specs))
+    path = local_folder() / MARKS if output is None else output
+    write_marks(path, found, command=" ".join(["hpobench-ordered generate marks", *names]))
+    for marked, one in found:
+        if one.names:
+            click.echo(f"{marked.id}: {one.describe()}")
+    click.echo(str(path))
+
+
+def _packaged() -> list[BenchmarkSpec]:
+    specs = map(benchmark_spec, list_benchmarks(ready=True))
+    return [spec for spec in specs if not spec.is_local and not spec.option().trains]
+
+
+@click.command("reference", epilog="Example:  hpobench-ordered generate reference results")
+@click.argument("results", type=FOLDER)
+@click.option(
+    "--run/--no-run",
+    "with_runs",
+    default=True,
+    show_default=True,
+    help="Run first what RESULTS lacks; after a stop, the same command continues.",
+)
+@workers_option
+@dask_option
+@click.option(
+    "--output",
+    type=FOLDER,
+    default=Path("artifacts/reference"),
+    show_default=True,
+    help="Folder of the files, of which those that are there are replaced.",
+)
+def reference(results: Path, with_runs: bool, workers: int, dask: str | None, output: Path) -> None:
+    """Make the reference results that come with the package, from the runs in RESULTS.
+
+    Methods, benchmarks and seeds are listed in hpobench_ordered/generation/_reference.py.
+    """
+    from hpobench_ordered.generation._reference import run_missing, write_reference
+
+    if with_runs:
+        run_missing(results, workers=workers, dask=dask)
+    size = missing = 0
+    for path, done, lacking in write_reference(results, output):
+        click.echo(f"{path.name}: {done} runs, {path.stat().st_size:,} bytes")
+        size, missing = size + path.stat().st_size, missing + lacking
+    click.echo(f"{size:,} bytes in {output}")
+    if missing:
+        say(f"{missing} runs are left out, as not all methods finished their seeds")
 
 
 for command in (*COMMANDS, marks, reference):

@@ -10,8 +10,12 @@ from hpobench_ordered.analysis.leaderboard import ALL
 from hpobench_ordered.analysis.leaderboard import leaderboard as make_leaderboard
 from hpobench_ordered.analysis.scoring import BenchmarkScores
 from hpobench_ordered.analysis.verdict import surrogate_agreement, verdicts
-from hpobench_ordered.cli._against import chosen_results, results_arguments
-from hpobench_ordered.cli._options import json_option, measured_only_option
+from hpobench_ordered.cli._options import (
+    chosen_results,
+    json_option,
+    measured_only_option,
+    results_arguments,
+)
 from hpobench_ordered.cli._show import fits, print_json, print_table, print_text, say
 from hpobench_ordered.reporting.tables import leaderboard_tables
 

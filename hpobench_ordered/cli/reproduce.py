@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpobench_ordered.cli._options import seeds_of, workers_option
+from hpobench_ordered.cli._options import FOLDER, seeds_of, workers_option
 from hpobench_ordered.cli._show import print_table, progress_bar
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ Examples:
 )
 @click.option(
     "--output",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     default=Path("reproduction"),
     show_default=True,
     help="Folder of everything; running again with the same folder continues.",

@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from hpobench_ordered.analysis.labels import counted
-from hpobench_ordered.cli._options import json_option
+from hpobench_ordered.cli._options import FOLDER, RESULTS, json_option
 from hpobench_ordered.cli._show import print_json, print_table
-from hpobench_ordered.errors import StoreError
 from hpobench_ordered.reporting.tables import STATES, states_table
 
 if TYPE_CHECKING:
     from hpobench_ordered.experiment.overview import Overview
 
 _method = attrgetter("method")
-RESULTS = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 @click.command(epilog="Example:  hpobench-ordered status results --failures")
@@ -31,9 +29,7 @@ def status(results: Path, failures: bool, digest: bool, as_json: bool) -> None:
     from hpobench_ordered.experiment.overview import overview
     from hpobench_ordered.experiment.store import Store
 
-    store = Store(results)
-    if not store.is_prepared:
-        raise StoreError(f"{results} is not a result store")
+    store = Store.there(results)
     found = overview(store)
     if as_json:
         known = [asdict(failure) | {"reason": failure.reason.value} for failure in found.failures]
@@ -57,7 +53,7 @@ def status(results: Path, failures: bool, digest: bool, as_json: bool) -> None:
 
 
 @click.command(epilog="Example:  hpobench-ordered merge all part-0 part-1")
-@click.argument("into", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("into", type=FOLDER)
 @click.argument("results", nargs=-1, required=True, type=RESULTS)
 def merge(into: Path, results: tuple[Path, ...]) -> None:
     """Join the RESULTS of several machines or parts INTO one folder.
@@ -76,10 +72,7 @@ def compact(results: Path) -> None:
     """Join the files of RESULTS into few, as long experiments do at their end."""
     from hpobench_ordered.experiment.store import Store
 
-    store = Store(results)
-    if not store.is_prepared:
-        raise StoreError(f"{results} is not a result store")
-    click.echo(f"{store.compact()} files of runs were joined")
+    click.echo(f"{Store.there(results).compact()} files of runs were joined")
 
 
 def _print_counts(found: "Overview") -> None:

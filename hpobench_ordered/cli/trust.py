@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from hpobench_ordered.errors import (
     ArtifactError,
     DownloadError,
     HPOBenchOrderedError,
-    MissingExtraError,
     UnknownNameError,
 )
 from hpobench_ordered.files.bundle import find_card
@@ -52,9 +52,8 @@ def fetch(name: str, surrogate: str | None, source: Path | None) -> None:
     options = spec.surrogates if surrogate is None else (spec.option(surrogate),)
     files = spec.files if surrogate is None else options[0].files
     for option in options:
-        if option.files and option.extra is not None and not option.extra.is_installed:
-            purpose = f"surrogate {option.name!r} of {spec.name}"
-            raise MissingExtraError(option.extra.package, extra=option.extra.name, purpose=purpose)
+        if option.files and option.extra is not None:
+            option.extra.check(f"surrogate {option.name!r} of {spec.name}")
     if not files:
         say(f"{spec.id}: nothing to fetch, it comes with the package")
     for file in files:
@@ -88,23 +87,25 @@ def verify(names: tuple[str, ...]) -> None:
     Exits with 1 if anything is wrong, after everything was checked.
     """
     golden = read_golden()
-    checks: dict[str, Callable[[], Outcome]] = {}
+    checks: dict[str, list[Callable[[], str]]] = {}
     for name in names or list_benchmarks():
         try:
             spec = benchmark_spec(name)
         except UnknownNameError:
             raise
-        except HPOBenchOrderedError as error:
-            checks[name] = _failing(str(error))
+        except HPOBenchOrderedError:
+            checks[name] = [partial(_unreadable, name)]
         else:
-            checks[spec.id] = _checking(spec, golden)
+            files = partial(_files, spec, spec.files)
+            rest = [partial(_golden, spec, golden), partial(_card, spec), partial(_marks, spec)]
+            checks[spec.id] = [files, *rest]
     for family in () if names else benchmark_families():
-        checks[family.pattern] = _checking_files(family.files())
+        checks[family.pattern] = [partial(_files, None, family.files())]
     wrong = False
     with progress_bar() if len(checks) > FEW else nullcontext(silent) as move:
-        for done, (label, check) in enumerate(checks.items()):
+        for done, (label, parts) in enumerate(checks.items()):
             move("verifying", done, len(checks))
-            checked, problems = check()
+            checked, problems = _outcome(parts)
             wrong |= bool(problems)
             for line in _lines(label, checked, problems):
                 # A path may not be valid text.
@@ -122,29 +123,8 @@ def _lines(label: str, checked: list[str], problems: list[str]) -> Iterator[str]
         yield (f"ok       {label}: {said}" if said else f"-        {label}: nothing to check")
 
 
-def _failing(problem: str) -> Callable[[], Outcome]:
-    return lambda: ([], [problem])
-
-
-def _checking_files(files: Sequence[RemoteFile]) -> Callable[[], Outcome]:
-    def check() -> Outcome:
-        return _outcome([lambda: _files(None, files)])
-
-    return check
-
-
-def _checking(spec: BenchmarkSpec, golden: Mapping[str, Any]) -> Callable[[], Outcome]:
-    def check() -> Outcome:
-        return _outcome(
-            [
-                lambda: _files(spec, spec.files),
-                lambda: _golden(spec, golden),
-                lambda: _card(spec),
-                lambda: _marks(spec),
-            ]
-        )
-
-    return check
+def _unreadable(name: str) -> str:
+    return benchmark_spec(name).id  # raises what is wrong
 
 
 def _outcome(parts: Sequence[Callable[[], str]]) -> Outcome:

@@ -16,9 +16,9 @@ from hpobench_ordered.adapters._rows import Reader, number_of
 from hpobench_ordered.adapters._tables import Columns, read_table
 from hpobench_ordered.adapters.optimiser import BUDGET, METHOD, Optimiser, optimiser
 from hpobench_ordered.cli._completion import complete_method
-from hpobench_ordered.cli._files import INPUT, space_of, table_of
+from hpobench_ordered.cli._files import space_of, table_of
 from hpobench_ordered.cli._history import Earlier, earlier_options
-from hpobench_ordered.cli._options import pairs
+from hpobench_ordered.cli._options import FILE, pairs
 from hpobench_ordered.cli._show import warnings_said
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import EvaluationsError, ExperimentError
@@ -62,7 +62,7 @@ old.csv holds what was evaluated in earlier months, oldest first:
 )
 @click.option(
     "--results",
-    type=INPUT,
+    type=FILE,
     help="CSV of what was evaluated on this task so far, in that order: the columns that are "
     "printed, and the objective's; an empty objective marks what failed.",
 )
@@ -96,11 +96,7 @@ old.csv holds what was evaluated in earlier months, oldest first:
     show_default=True,
     help="How the configurations are printed.",
 )
-@click.option(
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="File to write instead of printing.",
-)
+@click.option("--output", type=FILE, help="File to write instead of printing.")
 def suggest(
     earlier: Earlier,
     results: Path | None,

@@ -263,10 +263,7 @@ def listed(history: Sequence[Evaluations]) -> tuple[Evaluations, ...]:
 
 
 def aligned(history: Sequence[Evaluations], space: SearchSpace) -> tuple[Evaluations, ...]:
-    """Recode evaluations whose space has another order of hyperparameters or of choices.
-
-    Evaluations on a space that differs in more than that stay as they are.
-    """
+    """Recode evaluations if only the order of hyperparameters or choices of their space differs."""
     return tuple(
         replace(e, values=_recoded(e, space), space=space)
         if not e.is_on(space) and _has_same_configurations(e.space, space)
@@ -289,11 +286,7 @@ def _recoded(evaluations: Evaluations, space: SearchSpace) -> FloatArray:
 
 
 def differences(old: SearchSpace, new: SearchSpace) -> list[str]:
-    """Describe how the space of a history differs from that of the task at hand.
-
-    Renamed hyperparameters are guessed: by a similar name, or by the same range if only one was
-    removed.
-    """
+    """How the space of a history differs from that of a task; guesses what was renamed."""
     change = SpaceChange(old, new)
     if _has_same_configurations(old, new):
         return ["the same hyperparameters, in another order or with their choices in another order"]

@@ -57,16 +57,9 @@ class Marks:
     @classmethod
     def of(cls, benchmark: "Benchmark") -> "Marks":
         """Evaluate random configurations on every task."""
-        from hpobench_ordered.analysis.copying import copying, near_best
+        from hpobench_ordered.analysis.copying import copying, near_best, scale
 
-        objective = benchmark.objective
-        unit = benchmark.space.sample_unit(np.random.default_rng(SEED), DRAWS)
-        values = benchmark.space.decode(unit)
-        losses = np.stack(
-            [objective.losses(task.evaluate_many(values)) for task in benchmark.tasks], axis=1
-        )
-        known = [np.nan if task.best_value is None else task.best_value for task in benchmark.tasks]
-        best = np.fmin(objective.losses(np.array(known)), losses.min(axis=0))
+        best, losses = scale(benchmark, DRAWS)
         shares = copying(losses, best=best)
         shares = shares[~np.isnan(shares)]
         return cls(

@@ -6,7 +6,7 @@ MAX_BYTES = 200
 """Most bytes of a name in UTF-8; file systems allow 255, suffixes included."""
 
 
-def check_name(what: str, name: object, *, file: bool = True) -> None:
+def check_name(what: str, name: object) -> None:
     """Check that a name can be printed on a terminal and be part of a file's name.
 
     Examples:
@@ -22,7 +22,7 @@ def check_name(what: str, name: object, *, file: bool = True) -> None:
         raise InvalidNameError(
             f"the name of a {what} must be one line of printable characters, got {name[:80]!r}"
         )
-    if file and len(name.encode()) > MAX_BYTES:
+    if len(name.encode()) > MAX_BYTES:
         raise InvalidNameError(
             f"the name of a {what} must have at most {MAX_BYTES} bytes, but {name[:40]!r}... has "
             f"{len(name.encode())}"

@@ -28,10 +28,7 @@ NOISY = ("distributed", "tornado", "asyncio")
 def on_workers(
     client: "Client", job: Job, cells: Sequence[Cell]
 ) -> Iterator[tuple[Cell, str | None]]:
-    """Run cells; yield each when it is over, with the crash report if its process died.
-
-    Raises an `ExperimentError` if the scheduler is gone, or a worker cannot run this.
-    """
+    """Run cells; yield each when it is over, with the crash report if its process died."""
     from distributed import KilledWorker, as_completed
 
     waiting, versions = iter(cells), package_versions()
@@ -71,10 +68,7 @@ def on_workers(
 
 @contextmanager
 def connected(dask: "Client | str") -> Iterator[tuple["Client", Mapping[str, Mapping[str, str]]]]:
-    """Connect to a cluster: a client (closed at the end unless it is the user's) and its versions.
-
-    Raises a `MissingExtraError` without Dask, an `ExperimentError` without a usable cluster.
-    """
+    """Connect to a cluster: its client, closed at the end unless the user's, and its versions."""
     distributed = needed("distributed", package="distributed", extra="dask", purpose="Dask")
     with ExitStack() as stack:
         for name in (*NOISY, *logging.root.manager.loggerDict):
@@ -107,11 +101,7 @@ def _close(client: "Client") -> None:
 
 
 def make(payload: bytes, versions: Mapping[str, str]) -> str | None:
-    """Run a cell on a worker, see `Job.made`.
-
-    Raises an `ExperimentError` if its package versions differ, a `StoreError` if it cannot see the
-    store.
-    """
+    """Run a cell on a worker that has the same versions and sees the store, see `Job.made`."""
     here = package_versions()
     different = [name for name in here if versions.get(name, here[name]) != here[name]]
     if different:

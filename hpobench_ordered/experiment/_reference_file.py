@@ -61,11 +61,7 @@ class ReferenceFile:
         timings: "pd.DataFrame",
         spec: BenchmarkSpec,
     ) -> Self:
-        """Select what is kept of finished runs (as `Overview.runs`), trials and timings.
-
-        Raises an `ArtifactError` if a loss is not finite, or the tasks are not the benchmark's
-        first ones.
-        """
+        """Select what is kept of finished runs (as `Overview.runs`), trials and timings."""
         runs = runs.sort_values(["method", "seed"]).merge(
             timings[[KEY, *TIMES]], on=KEY, how="left", validate="one_to_one"
         )

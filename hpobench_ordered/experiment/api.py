@@ -133,7 +133,7 @@ class Results:
 
     def timings(self) -> "pd.DataFrame":
         """One row per run: see `Records.timings`."""
-        return self.joined.records.timings(self.overview().keys(State.DONE))
+        return self.joined.timings(self.overview().keys(State.DONE))
 
     def failures(self) -> tuple[Failure, ...]:
         """The failed runs with their tracebacks."""
@@ -204,12 +204,8 @@ def run(
         >>> result.frame().groupby("method").size().to_dict()
         {'random-search': 30, 'simple-ordered': 30}
     """
-    ask = partial(
-        plan,
-        benchmarks=several_of(benchmarks, "benchmark"),
-        methods=several_of(methods, "method"),
-        surrogates=surrogates,
-    )
+    benchmarks, methods = several_of(benchmarks, "benchmark"), several_of(methods, "method")
+    ask = partial(plan, benchmarks=benchmarks, methods=methods, surrogates=surrogates)
     other: Store | None = None
     if against is not None:
         first = ask(seeds=[0], protocol=protocol or Ordered())
@@ -220,26 +216,14 @@ def run(
     cells = planned if shard is None else part_of(planned, shard)
     store = Store(Path(folder or tempfile.mkdtemp(prefix="hpobench_ordered-")))
     store.prepare()
-    session = {
-        # All shards are recorded, so that the others count as missing until stores are merged.
-        "experiment": store.records.write_experiment(grid(planned)),
-        "shard": shard and "{}/{}".format(*shard),
-        "workers": workers,
-        "backend": "processes" if dask is None else "dask",
-        "time_limit": time_limit,
-    }
+    # All shards are recorded, so that the others count as missing until stores are merged.
+    experiment = store.records.write_experiment(grid(planned))
+    session = {"experiment": experiment, "shard": shard and "{}/{}".format(*shard)}
     if retry_failed:
         store.records.forget_failures(cell.key for cell in cells)
-    with watched(progress, what="runs") as report_progress:
-        run_cells(
-            cells,
-            store,
-            workers=workers,
-            time_limit=time_limit,
-            dask=dask,
-            session=session,
-            progress=report_progress,
-        )
+    make = partial(run_cells, workers=workers, time_limit=time_limit, dask=dask)
+    with watched(progress, what="runs") as move:
+        make(cells, store, session=session, progress=move)
     results = Results(store, tuple(cells), other)
     _warn_of(results.failures(), len(cells))
     return results
@@ -304,20 +288,13 @@ def merge_stores(folder: str | Path, others: Iterable[str | Path]) -> Store:
             of the same run; or the folder cannot be written.
     """
     store = Store(Path(folder))
-    sources = [Store(Path(other)) for other in others]
-    for source in sources:
-        if not source.is_prepared:
-            raise StoreError(f"{source.folder} is not a result store")
-    store.merge(*sources)
+    store.merge(*map(Store.there, others))
     store.compact(at_least=MANY)
     return store
 
 
 def report(
-    results: Results | str | Path,
-    folder: str | Path | None = None,
-    *,
-    measured_only: bool = False,
+    results: Results | str | Path, folder: str | Path | None = None, *, measured_only: bool = False
 ) -> "Report":
     """Write a report of runs: one page, tables and figures, each with its data.
 
@@ -348,7 +325,7 @@ def report(
     page = ReportInput(
         trials=trials,
         overview=seen,
-        timings=store.records.timings(done),
+        timings=store.timings(done),
         configurations=store.configurations if store.has_all_trials else None,
         limits=known_limits(seen.runs),
         left_out=left_out(seen.runs),

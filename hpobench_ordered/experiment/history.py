@@ -3,11 +3,10 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.adapters._tables import contexts_of
 from hpobench_ordered.core.benchmark import Benchmark, Definition
 from hpobench_ordered.core.history import Evaluations
@@ -17,11 +16,7 @@ from hpobench_ordered.experiment.api import Results
 from hpobench_ordered.experiment.overview import State
 from hpobench_ordered.experiment.plan import source_of
 from hpobench_ordered.experiment.store import Store
-from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.coded import stored_values
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 
 def history_from_results(
@@ -67,12 +62,16 @@ def history_from_results(
         [('0', 5, 'maximize'), ('1', 5, 'maximize')]
     """
     if not isinstance(results, Results):
-        store = results if isinstance(results, Store) else Store(Path(results))
-        results = Results(store, ())
-    run = _run(results, method=method, seed=seed, benchmark=benchmark, protocol=protocol)
+        results = Results(results if isinstance(results, Store) else Store(Path(results)), ())
+    identity = None if benchmark is None else source_of(benchmark, {})[2]
+    named = {"method": method, "seed": seed, "benchmark": identity, "protocol": protocol}
+    run = _run(results, {column: value for column, value in named.items() if value is not None})
     defined = _definition(results, run, benchmark)
     trials = results.store.configurations([str(run["key"])])
-    values = _coded(trials, defined.space)
+    for name in defined.space.names:
+        if name not in trials:
+            raise StoreError(f"the results have no hyperparameter {name!r}")
+    values = stored_values(trials, defined.space.parameters)
     objective = trials["value"].to_numpy(dtype=np.float64)
     losses = trials["loss"].to_numpy(dtype=np.float64)
     if not np.array_equal(losses, defined.objective.losses(objective), equal_nan=True):
@@ -97,22 +96,10 @@ def history_from_results(
     )
 
 
-def _run(
-    results: Results,
-    *,
-    method: str,
-    seed: int,
-    benchmark: Benchmark | str | os.PathLike[str] | None,
-    protocol: str | None,
-) -> Mapping[str, Any]:
+def _run(results: Results, chosen: Mapping[str, object]) -> Mapping[str, Any]:
     """The one finished run with these values: its key, benchmark and so on, else a `StoreError`."""
     runs, folder = results.overview().runs, results.store.folder
     runs = runs[runs["state"] == State.DONE.value]
-    chosen: dict[str, object] = {"method": method, "seed": seed}
-    if benchmark is not None:
-        chosen["benchmark"] = source_of(benchmark, {})[2]
-    if protocol is not None:
-        chosen["protocol"] = protocol
     for column, value in chosen.items():
         there = runs[column]
         is_it = there == value
@@ -129,8 +116,8 @@ def _run(
             if runs[name].nunique() > 1
         ]
         raise StoreError(
-            f"there are {len(runs)} runs of {method} with seed {seed} in {folder}; say which: "
-            f"{', '.join(different)}"
+            f"there are {len(runs)} runs of {chosen['method']} with seed {chosen['seed']} in "
+            f"{folder}; say which: {', '.join(different)}"
         )
     return dict(runs.iloc[0])
 
@@ -152,11 +139,3 @@ def _definition(
             "benchmark of the results: benchmark=..."
         )
     return spec.define()
-
-
-def _coded(trials: "DataFrame", space: SearchSpace) -> FloatArray:
-    """Coded values (n, d) of a store's configurations."""
-    for name in space.names:
-        if name not in trials:
-            raise StoreError(f"the results have no hyperparameter {name!r}")
-    return stored_values(trials, space.parameters)

@@ -1,17 +1,27 @@
 """Makes one run, here or in another process, and writes the result."""
 
+import math
+import os
+import random
+import sys
+import time
 import traceback
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 from hpobench_ordered.errors import HPOBenchOrderedError, MethodError
-from hpobench_ordered.experiment._patches import unpatched
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.records import Failure
 from hpobench_ordered.experiment.runner import run_cell
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.runtime.child import ChildDiedError, Children
 from hpobench_ordered.runtime.threads import one_thread
+
+PACKAGES = ("hpobench_ordered", "numpy")
+"""Packages whose loaded modules, with their classes, are protected from being patched."""
+STANDARD = (math, os, random, time)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +60,31 @@ class Job:
                 return str(error)
             return "".join(traceback.format_exception(error))
         return None
+
+
+@contextmanager
+def unpatched(method: str) -> Iterator[None]:
+    """Restore shared functions and classes after a run; raise a `MethodError` if any changed."""
+    before = [(owner, dict(vars(owner))) for owner in _owners()]
+    found = []
+    try:
+        yield
+    finally:
+        for owner, names in before:
+            now = vars(owner)
+            for name, value in names.items():
+                if callable(value) and now.get(name) is not value:
+                    setattr(owner, name, value)
+                    found.append(f"{owner.__name__}.{name}")
+    if found:
+        raise MethodError(f"{method}: it changed {', '.join(found[:5])}, which all methods share")
+
+
+def _owners() -> Iterator[Any]:
+    yield from STANDARD
+    for name, module in [*sys.modules.items()]:
+        if name.partition(".")[0] in PACKAGES:
+            yield module
+            for value in [*vars(module).values()]:
+                if isinstance(value, type) and value.__module__ == name:
+                    yield value

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from hpobench_ordered.analysis.labels import listed, protocol_label
 from hpobench_ordered.core.specs import CONTENT_MARK
-from hpobench_ordered.errors import ExperimentError, StoreError
+from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.experiment.overview import Overview, State, overview
 from hpobench_ordered.experiment.plan import Cell, protocol_of, protocol_text
-from hpobench_ordered.experiment.records import Records
 from hpobench_ordered.experiment.reference import reference_store
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.protocols import Protocol
@@ -28,8 +27,7 @@ class JoinedStore(Store):
     """A read-only store of the runs of two stores."""
 
     def __init__(self, own: Store, other: Store) -> None:
-        self.folder, self._both = own.folder, (own, other)
-        self.records = _Times(own, other)
+        self.folder, self.records, self._both = own.folder, own.records, (own, other)
         self.has_all_trials = own.has_all_trials and other.has_all_trials
 
     def read(self, keys: Iterable[str] | None = None) -> "pd.DataFrame":
@@ -40,26 +38,18 @@ class JoinedStore(Store):
         """Read configurations of runs on one benchmark, see `Store.configurations`."""
         return _concatenated(store.configurations(part) for store, part in self._parts(keys))
 
+    def timings(self, keys: Collection[str] | None = None) -> "pd.DataFrame":
+        """Timings of runs, see `Store.timings`."""
+        own, other = self._both
+        others = other.timings(keys)
+        return _concatenated([own.timings(keys), others[~others["key"].isin(own.keys())]])
+
     def _parts(self, keys: Iterable[str] | None) -> list[tuple[Store, list[str]]]:
         own, other = self._both
         held, others = own.keys(), other.cells().keys()
         chosen = held | others if keys is None else set(keys)
         parts = [(own, sorted(chosen & held)), (other, sorted(chosen - held & others))]
         return [(store, part) for store, part in parts if part] or parts[:1]
-
-
-class _Times(Records):
-    """Timings of the runs of two stores."""
-
-    def __init__(self, own: Store, other: Store) -> None:
-        super().__init__(own.folder)
-        self._both = (own, other)
-
-    def timings(self, keys: Collection[str] | None = None) -> "pd.DataFrame":
-        own, other = self._both
-        mine = own.records.timings(keys)
-        others = other.records.timings(keys)
-        return _concatenated([mine, others[~others["key"].isin(own.keys())]])
 
 
 def _concatenated(frames: Iterable["pd.DataFrame"]) -> "pd.DataFrame":
@@ -84,16 +74,10 @@ def joined(own: Overview, other: Overview) -> Overview:
 def store_to_compare(
     against: str | Path, cells: Sequence[Cell], protocol: Protocol | None = None
 ) -> Store:
-    """The store in a folder, or the reference results on the benchmarks of a plan.
-
-    Raises an `ExperimentError` without such reference results, a `StoreError` if it is no store.
-    """
+    """The store in a folder, or the reference results on the benchmarks of a plan."""
     if against == REFERENCE:
         return _reference_on([cell.benchmark for cell in cells], protocol)
-    store = Store(Path(against))
-    if not store.is_prepared:
-        raise StoreError(f"{against} is not a result store; {REFERENCE!r} means the bundled one")
-    return store
+    return Store.there(against, hint=f"; {REFERENCE!r} means the bundled one")
 
 
 def with_reference_results(store: Store) -> Store:
@@ -111,17 +95,15 @@ def _reference_on(benchmarks: Iterable[str], protocol: Protocol | None) -> Store
 def terms(
     store: Store, cells: Sequence[Cell], protocol: Protocol | None
 ) -> tuple[Protocol, list[int]]:
-    """Protocol and seeds with which the plan's runs can be compared on all benchmarks.
-
-    Raises an `ExperimentError` if the store has no runs on one of them.
-    """
+    """Protocol and seeds with which the plan's runs can be compared on all benchmarks."""
     import pandas as pd
 
     runs = overview(store).runs
     runs = runs[runs["state"] == State.DONE.value]
     asked = pd.DataFrame([cell.describe() for cell in cells])[WHERE].drop_duplicates()
     runs = runs.merge(asked)
-    text = protocol_text(protocol) if protocol else str(_most(runs["protocol"]))
+    most = next(iter(runs["protocol"].value_counts().index), "")
+    text = protocol_text(protocol) if protocol else str(most)
     runs = runs[runs["protocol"] == text]
     seeds = {name: set(part["seed"]) for name, part in runs.groupby("benchmark")}
     if lacking := [name for name in asked["benchmark"] if name not in seeds]:
@@ -130,8 +112,3 @@ def terms(
             f"nothing to compare with on {listed(lacking)}{under}: no such runs in {store.folder}"
         )
     return protocol or protocol_of(text), sorted(map(int, set.intersection(*seeds.values())))
-
-
-def _most(protocols: "pd.Series[str]") -> str:
-    """The most frequent protocol; "" if there are none."""
-    return str(protocols.value_counts().index[0]) if len(protocols) else ""

@@ -71,9 +71,11 @@ def run_cells(
     job = Job(store, time_limit)
     with _pool(job, workers, dask) as (pool, machines):
         if session is not None:
+            backend = "processes" if dask is None else "dask"
+            how = {"workers": workers, "backend": backend, "time_limit": time_limit}
             now = datetime.now(UTC).isoformat(timespec="seconds")
             here = {"started": now, **describe_machine(), **machines}
-            store.records.write_session(session | here)
+            store.records.write_session(session | how | here)
         for done, (cell, crash) in enumerate(pool(left), start=len(cells) - len(left) + 1):
             if crash is not None:
                 died[cell] = crash

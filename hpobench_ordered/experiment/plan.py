@@ -112,10 +112,7 @@ def plan(
     protocol: Protocol,
     surrogates: Mapping[str, str] | None = None,
 ) -> list[Cell]:
-    """List the runs of an experiment: by benchmark, seed and method, in this order.
-
-    Arguments and errors are those of `hpobench_ordered.run`.
-    """
+    """The runs of an experiment by benchmark, seed and method; arguments and errors as of `run`."""
     by_id = {benchmark_spec(name).id: chosen for name, chosen in (surrogates or {}).items()}
     sources = [source_of(benchmark, by_id) for benchmark in several_of(benchmarks, "benchmark")]
     for unused in by_id.keys() - {source[0].id for source in sources}:
@@ -161,10 +158,7 @@ def _check_data(benchmark: BenchmarkSpec, method: MethodSpec) -> None:
 
 
 def part_of(cells: Sequence[Cell], shard: tuple[int, int]) -> list[Cell]:
-    """Part i, from 0, of n equally large parts of a plan, each with a mix of cells.
-
-    Raises an `ExperimentError` without such a part, or if a method's identity would differ by part.
-    """
+    """Part i, from 0, of n equally large parts of a plan, each with a mix of cells."""
     index, count = shard
     if not 0 <= index < count:
         raise ExperimentError(f"shard {index}/{count}: the part must be from 0 to {count - 1}")

@@ -104,10 +104,7 @@ class Failure:
 
 
 class Records:
-    """Failures, runs in progress, planned experiments, sessions and timings of a store.
-
-    Methods raise a `StoreError` if the folder cannot be written or a record is damaged.
-    """
+    """Failures, runs in progress, planned experiments, sessions and timings of a store."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -190,10 +187,7 @@ class Records:
         return frame.sort_values(["key", "seconds"]).drop_duplicates("key", ignore_index=True)
 
     def merge(self, other: "Records") -> None:
-        """Add the records of another store, except runs in progress.
-
-        The order within each store is kept; between stores, times decide.
-        """
+        """Add the records of another store, except runs in progress; times decide the order."""
         known = self.failures()
         for key, failure in other.failures().items():
             both = (failure, known.get(key, failure))

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from importlib import resources
-from importlib.resources.abc import Traversable
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Never
 
@@ -47,7 +47,7 @@ class ReferenceStore(Store):
 
     def __init__(self, files: Sequence[ReferenceFile]) -> None:
         self.folder = Path("reference")
-        self.records = _Times(files)
+        self.records = Records(self.folder)
         self._files = files
 
     def keys(self) -> frozenset[str]:
@@ -65,23 +65,16 @@ class ReferenceStore(Store):
         trials = pd.concat([file.trials() for file in self._files], ignore_index=True)
         return trials if keys is None else trials[trials["key"].isin(list(keys))]
 
-    def configurations(self, keys: Iterable[str]) -> Never:
-        """Raise an `ExperimentError`: configurations are not kept."""
-        raise ExperimentError(BEST_ONLY)
-
-
-class _Times(Records):
-    """Timings of the runs of reference results, without other records."""
-
-    def __init__(self, files: Sequence[ReferenceFile]) -> None:
-        super().__init__(Path("reference"))
-        self._files = files
-
     def timings(self, keys: Collection[str] | None = None) -> "pd.DataFrame":
+        """Timings of runs, see `Store.timings`."""
         import pandas as pd
 
         timings = pd.concat([file.timings() for file in self._files], ignore_index=True)
         return timings if keys is None else timings[timings["key"].isin(list(keys))]
+
+    def configurations(self, keys: Iterable[str]) -> Never:
+        """Raise an `ExperimentError`: configurations are not kept."""
+        raise ExperimentError(BEST_ONLY)
 
 
 def reference_store(
@@ -89,9 +82,8 @@ def reference_store(
     *,
     methods: Iterable[str] | None = None,
     protocol: Protocol | None = None,
-    folder: Traversable | Path | None = None,
 ) -> ReferenceStore:
-    """Read reference results, by default all, from `folder`, by default the package's.
+    """Read reference results, by default all.
 
     `names` are suites and benchmarks. An ordered protocol of fewer tasks gets their first tasks.
     Raises an `UnknownNameError` for unknown names, an `ExperimentError` if nothing is left, and an
@@ -103,8 +95,8 @@ def reference_store(
     chosen = (one for name in names for one in (suite(name) if name in suites() else [name]))
     benchmarks = {benchmark_spec(one).name for one in chosen}
     files, outdated = list[ReferenceFile](), list[str]()
-    for path in _paths(folder or FOLDER):
-        if not names or path.name.partition("@")[0] in benchmarks:
+    for path in sorted(FOLDER.iterdir() if FOLDER.is_dir() else (), key=attrgetter("name")):
+        if path.name.endswith(END) and (not names or path.name.partition("@")[0] in benchmarks):
             file = ReferenceFile.from_bytes(path.read_bytes(), name=path.name)
             found = _cut(_current(file, outdated), protocol)
             if found is not None and wanted is not None:
@@ -123,12 +115,6 @@ def reference_store(
         under = "" if protocol is None else f" under {protocol_text(protocol)}"
         raise ExperimentError(f"there are no reference results{of}{under}")
     return ReferenceStore(files)
-
-
-def _paths(folder: Traversable | Path) -> list[Traversable | Path]:
-    """Files in a folder, sorted by name; none without a folder."""
-    paths = folder.iterdir() if folder.is_dir() else ()
-    return sorted((path for path in paths if path.name.endswith(END)), key=lambda path: path.name)
 
 
 def _current(file: ReferenceFile, outdated: list[str]) -> ReferenceFile | None:

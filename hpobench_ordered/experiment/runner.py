@@ -43,11 +43,7 @@ MAX_FALLBACKS = 2**31 - 1  # counts are stored as 32-bit integers
 
 
 def run_cell(cell: Cell, *, time_limit: float | None = None) -> "tuple[pa.Table, Record]":
-    """Run one cell; return its table, which is the same in every process, and its `TIMING`.
-
-    A call into the method may take `time_limit` seconds. Raises the errors of `optimise`, and a
-    `BenchmarkFailedError` for all others.
-    """
+    """Run one cell; return its table, which is the same in every process, and its `TIMING`."""
     start = perf_counter()
     source = cell.source
     if isinstance(source, str):
@@ -80,10 +76,7 @@ def follow(
     protocol_rng: Callable[[int], np.random.Generator],
     time_limit: float | None = None,
 ) -> Iterator[Outcome]:
-    """Let a method optimise the tasks that a protocol assigns to it, one after the other.
-
-    `rng` and `protocol_rng` make the generators of method and protocol at a position.
-    """
+    """Let a method optimise the tasks of a protocol in order; generators are made by position."""
     done: list[Evaluations] = []
     for position in range(protocol.length(benchmark)):
         assignment = protocol.assignment(
@@ -198,11 +191,6 @@ def _said(error: BaseException) -> str:
         return type(error).__name__
 
 
-def _require_depth(left: int, before: int) -> None:
-    if left < before:
-        raise MethodError(f"it lowered Python's recursion limit to {left}")
-
-
 def _shown(thing: object) -> str:
     """What was suggested; its repr() may raise."""
     try:
@@ -236,7 +224,8 @@ class _Calls:
                 left = sys.getrecursionlimit()
                 sys.setrecursionlimit(max(depth, left))
                 self._watchdog.end()
-            _require_depth(left, depth)
+            if left < depth:
+                raise MethodError(f"it lowered Python's recursion limit to {left}")  # noqa: TRY301
         except Overdue as error:
             message = f"{who}: took longer than {self._watchdog.limit:g} s"
             raise SuggestionTimeoutError(message, **where) from error

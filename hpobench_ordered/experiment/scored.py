@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered.analysis.scoring import BenchmarkScores, score_benchmarks
-from hpobench_ordered.core.specs import CONTENT_MARK, SurrogateOption
+from hpobench_ordered.core.specs import CONTENT_MARK
 from hpobench_ordered.errors import HPOBenchOrderedError
 from hpobench_ordered.experiment.overview import Overview, State
 from hpobench_ordered.experiment.store import Store
@@ -20,12 +20,9 @@ if TYPE_CHECKING:
 def scored(
     store: Store, found: Overview, *, measured_only: bool = False
 ) -> tuple[list[BenchmarkScores], list[str]]:
-    """Scores by benchmark, surrogate and protocol, and why others could not be scored.
-
-    `measured_only` leaves out interpolated tasks and stand-in surrogates, see `SurrogateOption`.
-    """
+    """Scores by benchmark, surrogate and protocol, and why others could not be scored."""
     done, runs = found.keys(State.DONE), found.runs
-    trials, timings = store.read(done), store.records.timings(done)
+    trials, timings = store.read(done), store.timings(done)
     if measured_only:
         trials, runs = measured(trials), measured(runs)
     return score_benchmarks(trials, runs, timings, left_out(runs), families(runs))
@@ -41,8 +38,10 @@ def measured(frame: "pd.DataFrame") -> "pd.DataFrame":
 
 def _is_measured(benchmark: str, surrogate: str, task_name: str = "") -> bool:
     """Whether a task is measured; True for benchmarks that are not registered."""
-    option = _option(benchmark, surrogate)
-    return option is None or not (option.stand_in or task_name in option.interpolated)
+    with suppress(HPOBenchOrderedError):
+        option = benchmark_spec(benchmark).option(surrogate)
+        return not (option.stand_in or task_name in option.interpolated)
+    return True
 
 
 def left_out(runs: "pd.DataFrame") -> dict[tuple[str, str], str]:
@@ -71,13 +70,6 @@ def families(runs: "pd.DataFrame") -> dict[str, str]:
         with suppress(HPOBenchOrderedError):
             found[name] = benchmark_spec(name.partition(CONTENT_MARK)[0]).family
     return found
-
-
-def _option(benchmark: str, surrogate: str) -> SurrogateOption | None:
-    """The surrogate of a benchmark; None if it is not registered."""
-    with suppress(HPOBenchOrderedError):
-        return benchmark_spec(benchmark).option(surrogate)
-    return None
 
 
 def known_limits(runs: "pd.DataFrame") -> dict[str, tuple[str, ...]]:

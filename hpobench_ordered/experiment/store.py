@@ -21,7 +21,7 @@ import json
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from itertools import chain
 from operator import itemgetter
@@ -86,11 +86,7 @@ Cells = Mapping[str, Mapping[str, Any]]
 
 
 class Store:
-    """A folder of runs, created when something is first written.
-
-    `records` are everything except results; `has_all_trials` says whether every trial is there,
-    with its configuration.
-    """
+    """A folder of runs, created when something is first written; `records` are all the rest."""
 
     has_all_trials = True
 
@@ -110,6 +106,14 @@ class Store:
             raise StoreError(
                 f"{folder} is not a result store: it holds other files; choose another folder"
             )
+
+    @classmethod
+    def there(cls, folder: str | Path, hint: str = "") -> "Store":
+        """The store in a folder; a `StoreError` if there is none."""
+        store = cls(Path(folder))
+        if not store.is_prepared:
+            raise StoreError(f"{folder} is not a result store{hint}")
+        return store
 
     @property
     def is_prepared(self) -> bool:
@@ -143,29 +147,22 @@ class Store:
         self.records.forget_failures([key])
 
     def read(self, keys: Iterable[str] | None = None) -> "pd.DataFrame":
-        """Read runs, by default all, one row per trial, sorted by key.
-
-        The columns are key, `CELL_COLUMNS` and `TRIAL_COLUMNS`; text is categorical, regret is NaN
-        where no best value is known.
-        """
+        """Runs, by default all, a row per trial, by key; regret is NaN where no best is known."""
         return self._table([KEY, *CELL_COLUMNS, *TRIAL_COLUMNS], keys).to_pandas()
 
     def configurations(self, keys: Iterable[str]) -> "pd.DataFrame":
-        """Read the configurations of runs on one benchmark, one row per trial.
-
-        The columns are key, task, trial, value, loss and one per hyperparameter, empty where
-        inactive.
-        """
+        """Configurations of runs on one benchmark, by trial, empty where inactive."""
         frame = self._table(None, keys).to_pandas()
         names = [name for name in frame if name.startswith(CONFIG_PREFIX)]
         chosen = frame[[KEY, "task", "trial", "value", "loss", *names]].astype({KEY: str})
         return chosen.rename(columns=lambda name: name.removeprefix(CONFIG_PREFIX))
 
-    def cells(self, known: Cells | None = None) -> Cells:
-        """What identifies each finished run, by key.
+    def timings(self, keys: Collection[str] | None = None) -> "pd.DataFrame":
+        """Timings of runs, see `Records.timings`."""
+        return self.records.timings(keys)
 
-        Files are not opened for `known` runs, by default those that were planned.
-        """
+    def cells(self, known: Cells | None = None) -> Cells:
+        """What identifies each finished run; files of `known` (planned) runs stay closed."""
         if known is None:
             known = {k: c for run in self.records.experiments().values() for k, c in run.items()}
         finished = self.keys()

@@ -33,10 +33,7 @@ def can_interrupt() -> bool:
 
 
 class Watchdog:
-    """Watches calls of one method on one task, each of which may take `limit` seconds.
-
-    `interrupted` says whether the user has pressed Ctrl-C.
-    """
+    """Limits the time of calls of one method on one task, and notes if the user pressed Ctrl-C."""
 
     def __init__(self, limit: float | None) -> None:
         self.limit = limit

@@ -7,7 +7,7 @@ surrogates and no card, only such runs and best known values.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpobench_ordered.core.benchmark import Definition
+from hpobench_ordered.core.benchmark import Definition, Provenance, TaskDefinition
 from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.core.objective import Direction, Objective
 from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.files.artifact import Artifact, ArtifactWriter, is_artifact
-from hpobench_ordered.files.definitions import definition_from_json, definition_to_json
 from hpobench_ordered.files.raw_evaluations import RAW_ARRAYS, STORED_ARRAYS, RawEvaluations
-from hpobench_ordered.space.reading import MALFORMED, numbers, text_of, whole_number_of
+from hpobench_ordered.space.reading import MALFORMED, numbers, read_space, text_of, whole_number_of
 from hpobench_ordered.surrogates._stored import check_arrays, load_stored
 from hpobench_ordered.surrogates.base import StoredSurrogate, Surrogate, SurrogateType
 from hpobench_ordered.surrogates.card import Card
@@ -311,3 +311,39 @@ def _reading(what: str) -> Iterator[None]:
         yield
     except MALFORMED as error:
         raise ArtifactError(f"{what} is malformed: {error!r}") from None
+
+
+def definition_to_json(definition: Definition) -> dict[str, Any]:
+    """Describe a definition as JSON."""
+    objective = definition.objective
+    return {
+        "name": definition.name,
+        "version": definition.version,
+        "summary": definition.summary,
+        "objective": {**asdict(objective), "direction": objective.direction.value},
+        "provenance": asdict(definition.provenance),
+        "tasks": [{"name": t.name, "context": dict(t.context)} for t in definition.tasks],
+        "space": definition.space.to_json(),
+    }
+
+
+def definition_from_json(content: Mapping[str, Any]) -> Definition:
+    """Read a definition from JSON."""
+    objective, provenance = content["objective"], content["provenance"]
+    direction = Direction(objective["direction"])
+    return Definition(
+        name=text_of(content, "name"),
+        version=whole_number_of(content, "version"),
+        summary=text_of(content, "summary"),
+        space=read_space(content["space"]),
+        objective=Objective(text_of(objective, "name"), text_of(objective, "unit"), direction),
+        tasks=_tasks(content["tasks"]),
+        provenance=Provenance(**{name: text_of(provenance, name) for name in provenance}),
+    )
+
+
+def _tasks(content: Sequence[Mapping[str, Any]]) -> tuple[TaskDefinition, ...]:
+    tasks = tuple(TaskDefinition(text_of(t, "name"), numbers(t["context"])) for t in content)
+    if len({task.name for task in tasks}) < len(tasks) or not tasks:
+        raise ValueError("there must be tasks, with different names")
+    return tasks

@@ -15,10 +15,7 @@ from hpobench_ordered.surrogates.base import StoredArray, read_only
 
 @dataclass(frozen=True, eq=False)
 class RawEvaluations:
-    """Raw evaluations of one task, at least one; the arrays are read-only.
-
-    Several evaluations may come from one training, at different numbers of rounds.
-    """
+    """Raw evaluations of one task, read-only; several may come from one training, by rounds."""
 
     values: FloatArray = field(repr=False)  # as in `SearchSpace.values`, (n, d)
     objective: FloatArray = field(repr=False)  # finite, in its own units, (n,)

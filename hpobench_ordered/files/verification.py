@@ -47,7 +47,10 @@ def check_card(spec: BenchmarkSpec, artifact: Artifact) -> None:
             continue
         benchmark, (model, _) = spec.load(option.name), option.load()
         if option is spec.surrogates[0]:
-            _check_kind(card, model)
+            kind = model.kind.name if isinstance(model, DescribedSurrogate) else "without a kind"
+            named = card.surrogate.name
+            message = f"the surrogate must be {named}, as on its card, but is {kind}"
+            _require(kind == named, message)
             if raw is not None:
                 _check_fit(card, benchmark, raw)
         for task in benchmark.tasks:
@@ -91,12 +94,6 @@ def _check_counts(card: Card, raw: tuple[RawEvaluations, ...]) -> None:
         f"the card says {card.evaluations} evaluations of {card.configurations} configurations, "
         f"but {evaluations} of {configurations} are recorded",
     )
-
-
-def _check_kind(card: Card, model: Surrogate) -> None:
-    kind = model.kind.name if isinstance(model, DescribedSurrogate) else "without a kind"
-    stated = card.surrogate.name
-    _require(kind == stated, f"the surrogate must be {stated}, as on its card, but is {kind}")
 
 
 def _check_fit(card: Card, benchmark: Benchmark, raw: tuple[RawEvaluations, ...]) -> None:

@@ -53,10 +53,6 @@ class Child:
                 "a process ended before it was ready: is there enough memory?"
             ) from None
 
-    def is_alive(self) -> bool:
-        """Whether the process is running."""
-        return self._process.poll() is None
-
     def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function there; functions defined in scripts are sent with their code."""
         self._write(pickle.dumps(pickled(function, *args, **kwargs)))
@@ -90,10 +86,7 @@ class Child:
 
 
 class Children:
-    """One process for each thread that calls, started on demand and reused.
-
-    Functions of different groups never run in the same process.
-    """
+    """One process for each calling thread and group, started on demand and reused."""
 
     def __init__(self) -> None:
         self._own = threading.local()
@@ -104,7 +97,7 @@ class Children:
     ) -> T:
         """Call a function in a process of its group; kill that if the function raises."""
         child: Child | None = getattr(self._own, "child", None)
-        if child is None or child.group != group or not child.is_alive():
+        if child is None or child.group != group or child._process.poll() is not None:
             if child is not None:
                 child.close()
             child = self._own.child = Child(group)

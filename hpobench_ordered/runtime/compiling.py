@@ -26,11 +26,7 @@ def seconds_compiling() -> float:
 
 
 def compiled(function: F) -> F:
-    """Compile a function with numba when it is first called.
-
-    The machine code is cached beside the module or in the user's cache folder. If neither is
-    writable, every process compiles again, after a warning.
-    """
+    """Compile with numba at the first call; cached beside the module or in the user's folder."""
     try:
         cached = njit(cache=True, error_model=DIVISION)(function)
     except RuntimeError:  # numba finds no writable folder for its cache

@@ -5,7 +5,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 Watcher = Callable[[int, int], None]
 """Called with the numbers of finished and of all parts."""
@@ -34,8 +37,8 @@ def in_notebook() -> bool:
     return type(shell).__name__ in ("ZMQInteractiveShell", "Shell")  # Jupyter's, Colab's
 
 
-@contextmanager
-def _terminal_bar(what: str) -> Iterator[Watcher]:
+def bars() -> "Progress":
+    """Bars on the terminal's standard error, one for each task that is added."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -46,9 +49,14 @@ def _terminal_bar(what: str) -> Iterator[Watcher]:
         TimeRemainingColumn,
     )
 
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     times = (TimeElapsedColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, *times, console=Console(stderr=True))
+    return Progress(*columns, *times, console=Console(stderr=True))
+
+
+@contextmanager
+def _terminal_bar(what: str) -> Iterator[Watcher]:
+    bar = bars()
     task = bar.add_task(what)
     began = time.monotonic()
 

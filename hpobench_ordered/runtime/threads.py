@@ -23,11 +23,7 @@ class Lock:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Limit linear algebra to one thread.
-
-    Matrices are small: with two threads a suggestion takes several times longer, and the last bits
-    of its numbers may differ.
-    """
+    """Limit linear algebra to one thread: faster for small matrices, and always the same bits."""
     import scipy.linalg  # noqa: F401  only libraries that are loaded can be limited
     from threadpoolctl import threadpool_limits
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import BoolArray, FloatArray, Value
-from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError, suggestion
+from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError, near
 
 _BOOLEANS = (bool, np.bool_)
 _NUMBERS = (np.integer, np.floating)
@@ -164,10 +164,9 @@ class Parameter:
         try:
             return self._codes[isinstance(value, _BOOLEANS), value]
         except (KeyError, TypeError):
-            hint = suggestion(value, map(str, self.choices)) if isinstance(value, str) else ""
-            near = hint if "did you mean" in hint else ""
+            hint = near(value, map(str, self.choices)) if isinstance(value, str) else ""
             raise InvalidConfigError(
-                f"{self.name} must be {self.describe()}, but got {value!r}{near}"
+                f"{self.name} must be {self.describe()}, but got {value!r}{hint}"
             ) from None
 
     def code_column(self, column: NDArray[Any], active: BoolArray) -> FloatArray:

@@ -22,14 +22,7 @@ _NAMED = ("name", "type")
 _NUMBERS = ("lower", "upper")
 
 
-MALFORMED = (
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
+MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """Exceptions that reading a malformed description may raise."""
 
 

@@ -26,18 +26,8 @@ import numpy as np
 
 from hpobench_ordered._html import table
 from hpobench_ordered._typing import BoolArray, Config, ConfigLike, FloatArray
-from hpobench_ordered.errors import (
-    MAX_LISTED,
-    InvalidConfigError,
-    InvalidSpaceError,
-    suggestion,
-)
-from hpobench_ordered.space.coded import (
-    activation_order,
-    check_allowed,
-    check_coded,
-    frame_values,
-)
+from hpobench_ordered.errors import MAX_LISTED, InvalidConfigError, InvalidSpaceError, suggestion
+from hpobench_ordered.space.coded import activation_order, check_allowed, check_coded, frame_values
 from hpobench_ordered.space.conditions import Condition, describe
 from hpobench_ordered.space.configspace_json import space_from_json, space_to_json
 from hpobench_ordered.space.parameters import Parameter
@@ -147,15 +137,15 @@ class SearchSpace:
 
     def __repr__(self) -> str:
         lines = [
-            f"  {n}: {x}" + (f", if {when}" if when else "") for n, x, when in self._described()
+            f"  {n}: {x}" + (f", if {when}" if when else "") for n, x, when in self.described()
         ]
         return "SearchSpace(\n" + "\n".join(lines) + "\n)"
 
     def _repr_html_(self) -> str:
         columns = ("hyperparameter", "values", "active if")
-        return table(f"SearchSpace, {self.dimension} dimensions", columns, self._described())
+        return table(f"SearchSpace, {self.dimension} dimensions", columns, self.described())
 
-    def _described(self) -> list[tuple[str, str, str]]:
+    def described(self) -> list[tuple[str, str, str]]:
         """Name, values and condition of every hyperparameter, constants last."""
         tunable = [(p.name, p.describe(), self.describe_condition(p.name)) for p in self.parameters]
         return tunable + [(name, f"always {x!r}", "") for name, x in self.constants.items()]

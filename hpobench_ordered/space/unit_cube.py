@@ -26,13 +26,7 @@ MOST_LISTED = 4096
 
 
 class UnitCube:
-    """Codes values as unit vectors and back; conditions are by column, parents before children.
-
-    Attributes:
-        lower: Smallest value of each hyperparameter, shape (d,).
-        upper: Largest value, shape (d,).
-        is_discrete: Whether it has finitely many values, shape (d,).
-    """
+    """Codes values as unit vectors and back; conditions are by column, parents before children."""
 
     def __init__(
         self, parameters: Sequence[Parameter], conditions: Mapping[int, Condition]

@@ -89,7 +89,9 @@ class BenchmarkConformance(Conformance):
     def test_inactive_hyperparameters_have_no_influence(self) -> None:
         """Inactive hyperparameters may be given any value."""
         for task in self._tasks():
-            with_inactive = [_with_inactive(c, task.space) for c in self._configs]
+            parameters, unit = task.space.parameters, np.array(0.9)
+            all_values = {p.name: p.value(float(p.decode(unit))) for p in parameters}
+            with_inactive = [all_values | config for config in self._configs]
             what = "values with inactive hyperparameters given"
             _same(task.evaluate_many(with_inactive), self._values(task), what)
 
@@ -121,7 +123,7 @@ class BenchmarkConformance(Conformance):
     def test_values_are_the_same_in_another_process(self) -> None:
         """Another process computes the same values, bit by bit."""
         task = self._benchmark.tasks[-1]
-        there = elsewhere(self.executor, _evaluate, task, self._configs)
+        there = elsewhere(self.executor, task.evaluate_many, self._configs)
         _same(there, task.evaluate_many(self._configs), "values in another process")
 
     @property
@@ -198,16 +200,6 @@ def _invalid(space: SearchSpace, configs: Sequence[Config]) -> dict[str, Config]
             wrong[f"{number.name} above its bounds"] = {**active, number.name: above}
             wrong[f"{number.name} below its bounds"] = {**active, number.name: below}
     return wrong
-
-
-def _with_inactive(config: Config, space: SearchSpace) -> Config:
-    """Add a value for every inactive hyperparameter."""
-    middle = {p.name: p.value(float(p.decode(np.array([0.9]))[0])) for p in space.parameters}
-    return {**middle, **config}
-
-
-def _evaluate(task: Task, configs: Sequence[Config]) -> FloatArray:
-    return task.evaluate_many(configs)
 
 
 def _same(values: FloatArray, expected: FloatArray, what: str) -> None:

@@ -18,11 +18,11 @@ from hpobench_ordered.testing.toy import (
     ShiftedQuadratics,
     conditional_space,
     four_choices_space,
+    integer_space,
     numeric_space,
     play,
     random_history,
     toy_benchmark,
-    two_values_space,
 )
 
 EARLIER = 3
@@ -57,7 +57,7 @@ def check_degenerate_input(method: object, *, seed: int = 0) -> None:
         ConformanceError: The method fails; the message names the first case.
     """
     spec = as_method_spec(method)
-    spaces = (numeric_space(), conditional_space(), two_values_space(), four_choices_space())
+    spaces = (numeric_space(), conditional_space(), integer_space(2), four_choices_space())
     for case in (case for space in spaces for case in _cases(space, seed)):
         for workers in WORKERS:
             try:

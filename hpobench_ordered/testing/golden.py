@@ -35,10 +35,7 @@ def golden_options(spec: BenchmarkSpec) -> list[SurrogateOption]:
 
 
 def check_golden(spec: BenchmarkSpec, golden: Mapping[str, Any]) -> int:
-    """Compare a benchmark's values with the golden ones; return the number of compared values.
-
-    Surrogates whose extra is not installed are skipped.
-    """
+    """Compare a benchmark's values with the golden ones; return the number of compared values."""
     recorded = golden.get(spec.id)
     if recorded is None:
         raise ArtifactError(f"there are no golden values of {spec.id}")

@@ -34,7 +34,7 @@ from hpobench_ordered.testing.toy import (
     BUDGET,
     conditional_space,
     conditional_space_before,
-    five_values_space,
+    integer_space,
     made,
     numeric_space,
     numeric_space_before,
@@ -253,26 +253,17 @@ def check_beats_random_search(method: object, *, trials: int = BUDGET, seeds: in
 
 
 def _toy_settings(spec: MethodSpec, seed: int) -> list[Setting]:
-    settings = [
-        _toy_task(space, earlier, seed)
-        for space in (numeric_space(), conditional_space(), five_values_space())
-        for earlier in sorted({spec.min_history, max(spec.min_history, HISTORY)})
-    ]
-    if spec.changed_spaces:
-        settings += [_adjusted_toy_task(before(), after(), seed) for before, after in ADJUSTMENTS]
+    """Toy tasks with random evaluations of earlier ones, or of themselves before an adjustment."""
+    settings = []
+    for space in (numeric_space(), conditional_space(), integer_space(5)):
+        for earlier in sorted({spec.min_history, max(spec.min_history, HISTORY)}):
+            *before, task = toy_benchmark(space, tasks=earlier + 1).tasks
+            settings.append((task, random_history(before, seed=seed)))
+    for old, new in ADJUSTMENTS if spec.changed_spaces else ():
+        (task,) = toy_benchmark(new(), tasks=1).tasks
+        earlier_tasks = toy_benchmark(old(), tasks=1).tasks
+        settings.append((task, random_history(earlier_tasks, seed=seed)))
     return settings
-
-
-def _toy_task(space: SearchSpace, earlier: int, seed: int) -> Setting:
-    """The last toy task, and random evaluations of the `earlier` tasks before it."""
-    *before, task = toy_benchmark(space, tasks=earlier + 1).tasks
-    return task, random_history(before, seed=seed)
-
-
-def _adjusted_toy_task(before: SearchSpace, after: SearchSpace, seed: int) -> Setting:
-    """A task, and random evaluations of it on the search space before an adjustment."""
-    (task,) = toy_benchmark(after, tasks=1).tasks
-    return task, random_history(toy_benchmark(before, tasks=1).tasks, seed=seed)
 
 
 def _played(spec: MethodSpec, task: Task, history: Sequence[Evaluations], seed: int) -> Trials:

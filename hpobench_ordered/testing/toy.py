@@ -162,14 +162,9 @@ def conditional_space_before() -> SearchSpace:
     return SearchSpace.from_json(description)
 
 
-def five_values_space() -> SearchSpace:
-    """Five configurations, fewer than trials."""
-    return SearchSpace([Parameter.number("n", 0, 4, integer=True)])
-
-
-def two_values_space() -> SearchSpace:
-    """Two configurations of one integer."""
-    return SearchSpace([Parameter.number("n", 0, 1, integer=True)])
+def integer_space(values: int) -> SearchSpace:
+    """One integer of so many values."""
+    return SearchSpace([Parameter.number("n", 0, values - 1, integer=True)])
 
 
 def four_choices_space() -> SearchSpace:

@@ -101,9 +101,9 @@ def test_constants_are_read_as_they_are_written():
     ("words", "message"),
     [
         (["newsvendr", "--task", "0", *PRICES], ["did you mean 'newsvendor'"]),
-        (["newsvendor", "--task", "9", *PRICES], ["unknown task", "'0', '1'", "index, 0 to 8"]),
-        (["newsvendor", "--task", "-1", *PRICES], ["unknown task '-1'", "index, 0 to 8"]),
-        (["yahpo-svm-1220", "--task", "96%"], ["did you mean '95%'", "index, 0 to 19"]),
+        (["newsvendor", "--task", "9", *PRICES], ["unknown task", "'0', '1'", "tasks 0 to 8"]),
+        (["newsvendor", "--task", "-1", *PRICES], ["unknown task '-1'", "tasks 0 to 8"]),
+        (["yahpo-svm-1220", "--task", "96%"], ["did you mean '95%'", "tasks 0 to 19"]),
         ([*FIRST, *PRICES[:2]], ["'price_2' is missing", "[0, 20]"]),
         ([*FIRST, *PRICES, "price_3=1"], ["did you mean 'price_"]),
         ([*FIRST, *PRICES[:2], "price_2=21"], ["price_2", "[0, 20]", "21"]),

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import cast
+from typing import Self, cast
 
 import numpy as np
 import optuna
@@ -14,10 +14,8 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
 from hpobench_ordered._typing import Config, Value
-from hpobench_ordered.adapters._define_by_run import define_by_run
-from hpobench_ordered.adapters._naming import SEED, draw_seed, first_line_of, name_of
-from hpobench_ordered.adapters._optuna_space import distribution, suggest
-from hpobench_ordered.adapters._pending import Pending
+from hpobench_ordered.adapters._naming import SEED, draw_seed, first_line_of, name_of, taken
+from hpobench_ordered.adapters._optuna_space import define_by_run, distribution, suggest
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.errors import ExperimentError, MethodError
 from hpobench_ordered.methods.base import Method, MethodSpec
@@ -91,55 +89,39 @@ class FromSampler:
         with quiet():
             make = cast("Callable[..., object]", self.sampler)
             made = make(seed=seed) if isinstance(self.sampler, type) else make(seed)
-        return OptunaMethod(
-            sampler=made,
-            replay=self.history,
-            space=space,
-            rng=rng,
-            history=history,
-            context=context,
-            budget=budget,
-        )
+        method = OptunaMethod(space=space, rng=rng, history=history, context=context, budget=budget)
+        return method.on_study(made, replay=self.history)
 
 
 class OptunaMethod(Method):
-    """Runs a sampler on a study of one task; `replay` adds the history to the study as trials."""
+    """Runs a sampler on a study of one task."""
 
-    def __init__(
-        self,
-        *,
-        sampler: object,
-        replay: bool = False,
-        space: SearchSpace,
-        rng: np.random.Generator,
-        history: Sequence[Evaluations],
-        context: Mapping[str, float],
-        budget: int,
-    ) -> None:
-        super().__init__(space=space, rng=rng, history=history, context=context, budget=budget)
+    def on_study(self, sampler: object, *, replay: bool = False) -> Self:
+        """Start the study; `replay` adds the history to it as trials."""
         if not isinstance(sampler, BaseSampler):
             raise MethodError(
                 f"the function must return an Optuna sampler, but returned {sampler!r}"
             )
-        self._pending: Pending[Trial] = Pending()
+        self._pending: list[tuple[Config, Trial]] = []
         with quiet():
             self._study = optuna.create_study(sampler=sampler)
-            for evaluations in history if replay else ():
-                configs = space.configs(evaluations.values)
+            for evaluations in self.history if replay else ():
+                configs = self.space.configs(evaluations.values)
                 for config, loss in zip(configs, evaluations.losses.tolist(), strict=True):
                     self._study.add_trial(self._finished(config, loss))
+        return self
 
     def ask(self) -> Config:
         """Start a trial."""
         with quiet():
             trial = self._study.ask()
             config = define_by_run(self.space, lambda parameter: _suggest(trial, parameter))
-        self._pending.add(config, trial)
+        self._pending.append((config, trial))
         return config
 
     def tell(self, config: Config, loss: float) -> None:
         """Finish the trial of a configuration; add a trial if it was not asked for."""
-        trial = self._pending.take(config)
+        trial = taken(self._pending, config)
         with quiet():
             if trial is None:
                 self._study.add_trial(self._finished(config, loss))
@@ -150,12 +132,8 @@ class OptunaMethod(Method):
 
     def _finished(self, config: Config, loss: float) -> FrozenTrial:
         """The finished trial of a configuration."""
-        coded = self.space.row(config).tolist()
-        active = [
-            (p, value)
-            for p, value in zip(self.space.parameters, coded, strict=True)
-            if not math.isnan(value)
-        ]
+        coded = zip(self.space.parameters, self.space.row(config).tolist(), strict=True)
+        active = [(p, value) for p, value in coded if not math.isnan(value)]
         finite = math.isfinite(loss)
         return create_trial(
             state=TrialState.COMPLETE if finite else TrialState.FAIL,

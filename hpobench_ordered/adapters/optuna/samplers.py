@@ -269,11 +269,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
             )
 
     def after_trial(
-        self,
-        study: Study,
-        trial: FrozenTrial,
-        state: TrialState,
-        values: Sequence[float] | None,
+        self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
     ) -> None:
         """Tell the method what was evaluated, if it fits its space."""
         with self._lock:
@@ -379,9 +375,7 @@ def _warn(message: str) -> None:
     warnings.warn(message, HistoryWarning, stacklevel=3)
 
 
-def _described(
-    description: "SpaceLike",
-) -> SearchSpace:
+def _described(description: "SpaceLike") -> SearchSpace:
     """A search space from any description, Optuna's distributions included."""
     if isinstance(description, Mapping) and description:
         distributions = dict(description)

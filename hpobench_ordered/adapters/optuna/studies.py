@@ -20,13 +20,14 @@ from contextlib import closing, suppress
 from copy import copy
 from datetime import datetime
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 import optuna
 from optuna.distributions import BaseDistribution
-from optuna.study import Study, StudyDirection
+from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from hpobench_ordered._typing import Value
@@ -36,11 +37,7 @@ from hpobench_ordered.adapters._tables import check_renaming, contexts_of
 from hpobench_ordered.adapters.optuna.methods import quiet
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction
-from hpobench_ordered.errors import (
-    EvaluationsError,
-    InvalidSpaceError,
-    UnknownNameError,
-)
+from hpobench_ordered.errors import EvaluationsError, InvalidSpaceError, UnknownNameError
 from hpobench_ordered.files.writing import check_file
 from hpobench_ordered.space import Compare, Comparison, Condition, Kind, Parameter, SearchSpace
 from hpobench_ordered.space.change import SpaceChange
@@ -107,7 +104,8 @@ def history_from_studies(
     given = _checked(studies)
     direction = _direction(given)
     reader = Reader(drop_invalid, clip, "the studies")
-    trials = {study.study_name: _finished(study) for study in given}
+    states = (TrialState.COMPLETE, TrialState.FAIL)
+    trials = {s.study_name: s.get_trials(deepcopy=False, states=states) for s in given}
     check_renaming(rename, *({n for t in of for n in t.params} for of in trials.values()))
     trials = {name: [_renamed(t, rename) for t in of] for name, of in trials.items()}
     used = {n: t for n, t in trials.items() if any(x.state is TrialState.COMPLETE for x in t)}
@@ -203,10 +201,7 @@ def _stored(storage: "str | os.PathLike[str] | BaseStorage", pattern: str) -> li
 
 
 def _opened(storage: "str | os.PathLike[str] | BaseStorage") -> "str | BaseStorage":
-    """A storage, or its URL; a file must have studies already.
-
-    Optuna would create its tables in a file that has none.
-    """
+    """A storage, or its URL; in a file without studies, Optuna would create its tables."""
     if isinstance(storage, optuna.storages.BaseStorage):
         return storage
     if not isinstance(storage, str | os.PathLike):
@@ -218,10 +213,8 @@ def _opened(storage: "str | os.PathLike[str] | BaseStorage") -> "str | BaseStora
     if url.startswith(SQLITE):
         path = Path(url.removeprefix(SQLITE).partition("?")[0])
         check_file(path)
-        with (
-            suppress(sqlite3.Error),
-            closing(sqlite3.connect(path)) as file,
-        ):  # otherwise Optuna reports it
+        # Optuna reports another error.
+        with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as file:
             if not file.execute("SELECT 1 FROM sqlite_master WHERE name = 'studies'").fetchone():
                 raise EvaluationsError(f"{path} has no studies of Optuna")
     return url
@@ -250,14 +243,7 @@ def _direction(studies: Sequence[Study]) -> Direction:
     if len(set(directions.values())) > 1:
         said = ", ".join(f"{name!r} to {d.name.lower()}" for name, d in directions.items())
         raise EvaluationsError(f"studies must have the same direction, but got {said}")
-    is_maximised = studies[0].direction is StudyDirection.MAXIMIZE
-    return Direction.MAXIMIZE if is_maximised else Direction.MINIMIZE
-
-
-def _finished(study: Study) -> list[FrozenTrial]:
-    """The trials that are complete or failed."""
-    states = (TrialState.COMPLETE, TrialState.FAIL)
-    return cast("list[FrozenTrial]", study.get_trials(deepcopy=False, states=states))
+    return Direction.of(studies[0].direction.name.lower())
 
 
 def _renamed(trial: FrozenTrial, rename: Mapping[str, str]) -> FrozenTrial:
@@ -288,10 +274,7 @@ def _spaces(
     With `any_range` ranges of numbers may differ. If None is wanted, the common space of all
     studies.
     """
-    complete = {
-        name: [trial for trial in of_study if trial.state is TrialState.COMPLETE]
-        for name, of_study in trials.items()
-    }
+    complete = {n: [t for t in of if t.state is TrialState.COMPLETE] for n, of in trials.items()}
     if wanted is None:
         wanted = _common(complete)
         return {n: wanted if wanted is not None else _own(n, t) for n, t in complete.items()}
@@ -322,12 +305,8 @@ def is_same(space: SearchSpace, name: str, distribution: BaseDistribution) -> bo
     p = space[name]
     if p.choices or suggested.choices:
         return set(p.choices) == set(suggested.choices)
-    return (p.kind, p.lower, p.upper, p.log) == (
-        suggested.kind,
-        suggested.lower,
-        suggested.upper,
-        suggested.log,
-    )
+    range_of = attrgetter("kind", "lower", "upper", "log")
+    return bool(range_of(p) == range_of(suggested))
 
 
 def _lacks(params: Mapping[str, object], space: SearchSpace) -> bool:
