@@ -66,10 +66,8 @@ METHODS = (
 """Methods compared by default: fast ones of Hellan et al. (2023), Stoll et al. (2020) and ours."""
 TRIALS = 15
 FEWEST_TASKS = 3
-POOR = 0.5
-"""Mean rank correlation below which a surrogate is called poor."""
-SAMPLE = 2000
-"""Number of random configurations n."""
+POOR = 0.5  # mean rank correlation below which a surrogate is called poor
+SAMPLE = 2000  # number of random configurations n
 
 
 @dataclass(frozen=True, eq=False)

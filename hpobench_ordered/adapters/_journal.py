@@ -15,12 +15,9 @@ from hpobench_ordered.errors import StoreError
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.reading import MALFORMED
 
-FORMAT = 2
-"""Version of the format, in the header."""
-BEGIN = b'{"journal":'
-"""First bytes of every journal."""
-CHECK = b', "checksum": "%s"}'
-"""End of every line."""
+FORMAT = 2  # version of the format, in the header
+BEGIN = b'{"journal":'  # first bytes of every journal
+CHECK = b', "checksum": "%s"}'  # end of every line
 CHECK_LENGTH = len(CHECK % bytes(16))
 
 

@@ -9,10 +9,8 @@ from hpobench_ordered.errors import ExperimentError
 
 T = TypeVar("T")
 
-SEED = "seed"
-"""Parameter of a factory that gets a seed drawn from `rng`."""
-SEEDS = 2**31
-"""Upper bound of seeds, accepted by all common random number generators."""
+SEED = "seed"  # parameter of a factory that gets a seed drawn from `rng`
+SEEDS = 2**31  # upper bound of seeds, accepted by all common random number generators
 
 
 def name_of(method: object) -> str:

@@ -24,8 +24,7 @@ from hpobench_ordered.errors import EvaluationsError, HistoryWarning, InvalidCon
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind, Parameter
 
-ROUNDING = 1e-9
-"""Relative tolerance between a number and a choice, for rounding and printing."""
+ROUNDING = 1e-9  # relative tolerance between a number and a choice, for rounding and printing
 SCALES: Mapping[str, Callable[[FloatArray], FloatArray]] = {
     "10**x": lambda x: np.power(10.0, x),
     "exp(x)": np.exp,
@@ -37,8 +36,7 @@ SCALES: Mapping[str, Callable[[FloatArray], FloatArray]] = {
 """Functions that undo a transformation that a column may have been given in by mistake."""
 NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 DIGITS = re.compile("[0-9]+")
-YEAR = 4
-"""Number of digits of a year."""
+YEAR = 4  # number of digits of a year
 READ_AS_EMPTY = ("None", "NA", "N/A", "NaN", "nan", "NULL", "null", "")
 """Texts in a file that pandas reads as empty cells."""
 

@@ -29,8 +29,7 @@ SETTING = ("space", "rng", "history", "context", "budget")
 """Arguments that every method is created with."""
 FOR_DATA = "; training data go to a subclass of hbo.Method, in a MethodSpec with uses_data"
 """Hint for a factory with a parameter `data`."""
-IMPORT_MARK = ":"
-"""Separates a module from the name to import from it."""
+IMPORT_MARK = ":"  # separates a module from the name to import from it
 
 
 def as_method_spec(

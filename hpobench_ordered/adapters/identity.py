@@ -33,8 +33,7 @@ from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.registry import list_methods, method_spec
 
 METHODS = "hpobench_ordered.methods."
-ONCE = "once-"
-"""Prefix of a version that is never used again."""
+ONCE = "once-"  # prefix of a version that is never used again
 _TEXT = re.compile(r"['\"]([\w-]+)['\"]")
 _INSTALLED = {"site-packages", "dist-packages"}
 _STANDARD = {Path(os.__file__).parent, Path(sysconfig.get_path("platstdlib"))}

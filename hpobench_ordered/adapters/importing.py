@@ -14,8 +14,7 @@ from hpobench_ordered.core.extras import OPTUNA
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.runtime.child import cloudpickle
 
-FILE_PREFIX = "_file_"
-"""Prefix of the name of a module whose file has the name of another module."""
+FILE_PREFIX = "_file_"  # prefix of the name of a module whose file has the name of another module
 
 
 def import_object(text: str) -> object:

@@ -39,10 +39,8 @@ if TYPE_CHECKING:
 
     from hpobench_ordered.space.given import SpaceLike
 
-METHOD = "ordered-gp"
-"""Default method."""
-BUDGET = 100
-"""Default number of trials that a method expects."""
+METHOD = "ordered-gp"  # default method
+BUDGET = 100  # default number of trials that a method expects
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,7 @@ from hpobench_ordered.space.parameters import Kind, Parameter
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-OBJECTIVE = "loss"
-"""Name of the objective of evaluations without a benchmark."""
+OBJECTIVE = "loss"  # name of the objective of evaluations without a benchmark
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ from hpobench_ordered._typing import FloatArray
 if TYPE_CHECKING:
     from hpobench_ordered.core.benchmark import Benchmark
 
-NEAR = 0.05
-"""Share of the distance from the median to the best that counts as near."""
+NEAR = 0.05  # share of the distance from the median to the best that counts as near
 
 
 def scale(benchmark: "Benchmark", count: int) -> tuple[FloatArray, FloatArray]:

@@ -37,8 +37,7 @@ from hpobench_ordered.errors import ExperimentError
 if TYPE_CHECKING:
     import pandas as pd
 
-CURVES = ("score", "regret", "rank", "value")
-"""Default measures of curves."""
+CURVES = ("score", "regret", "rank", "value")  # default measures of curves
 
 QUARTILES = (0.25, 0.5, 0.75)
 

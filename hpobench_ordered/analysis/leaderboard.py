@@ -43,8 +43,7 @@ from hpobench_ordered.errors import ExperimentError
 if TYPE_CHECKING:
     import pandas as pd
 
-ALL = "all"
-"""Benchmark of the rows of all benchmarks together."""
+ALL = "all"  # benchmark of the rows of all benchmarks together
 
 MEASURES = ("score", "regret", "rank", "regret_over_trials")
 """Measures of the leaderboard; lower is better in all of them."""
@@ -52,11 +51,8 @@ MEASURES = ("score", "regret", "rank", "regret_over_trials")
 DECIMALS = {"rank": 2, "score": 1, "regret": 4}
 """Measures that tables show, in their order, with their decimals."""
 
-RESAMPLING_SEED = 0
-"""Seed of the bootstrap, so that the same results give the same intervals."""
-
-RESAMPLES = 999
-"""Resamples of the bootstrap."""
+RESAMPLING_SEED = 0  # seed of the bootstrap, so that the same results give the same intervals
+RESAMPLES = 999  # resamples of the bootstrap
 
 COUNTS = ("wins", "ties", "losses", "benchmarks", "families", "seeds", "runs", "failed")
 """Columns of whole numbers."""

@@ -38,11 +38,8 @@ from hpobench_ordered.protocols import Ordered
 if TYPE_CHECKING:
     import pandas as pd
 
-SHARE_NEEDED = 0.5
-"""Share of the planned seeds that a method must have finished to be compared."""
-
-GROUP = ("benchmark", "surrogate", "protocol")
-"""Columns that identify what is scored separately."""
+SHARE_NEEDED = 0.5  # share of the planned seeds that a method must have finished to be compared
+GROUP = ("benchmark", "surrogate", "protocol")  # columns that identify what is scored separately
 
 NAMES = ("method", "task_name")
 NEEDED = (*NAMES, "seed", "task", "trial", "loss", "value", "regret", "fallbacks")

@@ -43,11 +43,8 @@ from hpobench_ordered._typing import BoolArray, FloatArray
 from hpobench_ordered.analysis.scores import rank_over_methods
 from hpobench_ordered.errors import ExperimentError
 
-ALPHA = 0.05
-"""Level of every test."""
-
-MOST_EXACT = 50
-"""Samples up to which scipy's p values are exact where there are no ties."""
+ALPHA = 0.05  # level of every test
+MOST_EXACT = 50  # samples up to which scipy's p values are exact where there are no ties
 
 
 class PostHoc(Enum):

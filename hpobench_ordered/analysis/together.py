@@ -35,8 +35,7 @@ from hpobench_ordered.analysis.speedup import PAPER_BUDGETS, Speedups, speedups
 from hpobench_ordered.analysis.wins import Wins, count_wins
 from hpobench_ordered.protocols import Adjustment
 
-MEASURE = "regret"
-"""What tests compare: the normalised regret, which is on one scale on all tasks."""
+MEASURE = "regret"  # what tests compare: the normalised regret, which is on one scale on all tasks
 
 
 class Unit(Enum):

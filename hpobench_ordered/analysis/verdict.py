@@ -19,14 +19,9 @@ from hpobench_ordered.analysis.together import Together, differences_of
 if TYPE_CHECKING:
     import pandas as pd
 
-FEWEST = 5
-"""Families of benchmarks needed to test differences."""
-
-TRIALS = (1, 10)
-"""Trials after which a verdict is given, in addition to the last."""
-
-EQUAL = 1e-9
-"""Largest difference of mean ranks that is due to rounding."""
+FEWEST = 5  # families of benchmarks needed to test differences
+TRIALS = (1, 10)  # trials after which a verdict is given, in addition to the last
+EQUAL = 1e-9  # largest difference of mean ranks that is due to rounding
 
 AGREEMENT = ("protocol", "benchmark", "surrogate", "method", "trial", "rank", "place", "is_same")
 """Columns of `surrogate_agreement`."""

@@ -19,8 +19,7 @@ from hpobench_ordered.testing import (
 )
 from hpobench_ordered.testing._require import in_new_process
 
-FRAMES = 4
-"""Number of innermost calls shown of a traceback."""
+FRAMES = 4  # number of innermost calls shown of a traceback
 
 
 def check_own(methods: Sequence[str], *, time_limit: float | None) -> None:

@@ -14,8 +14,7 @@ from hpobench_ordered.experiment.parallel import TIME_LIMIT
 if TYPE_CHECKING:
     from hpobench_ordered.experiment.api import Results
 
-CHECK_LIMIT = 30.0
-"""Default time limit, in seconds, of a call while a method is checked."""
+CHECK_LIMIT = 30.0  # default time limit, in seconds, of a call while a method is checked
 
 MOST_SEEDS = 1_000_000
 

@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from hpobench_ordered.cli._options import Command, with_options
-from hpobench_ordered.protocols import Adjustment, LeaveOneOut, Ordered, Protocol
+from hpobench_ordered.experiment.plan import PROTOCOLS
+from hpobench_ordered.protocols import Adjustment, Ordered, Protocol
 
-PROTOCOLS = {"ordered": Ordered, "leave-one-out": LeaveOneOut, "adjustment": Adjustment}
-
+_TRIALS = ", ".join(f"{name} {protocol().trials}" for name, protocol in PROTOCOLS.items())
 SETTINGS = ("trials", "tasks", "workers_simulated", "history", "first_trials", "first_method")
 FLAGS = {"workers_simulated": "--simulated-workers"}
 """Options whose names differ from that of the setting."""
@@ -33,11 +33,6 @@ def make_protocol(
     return protocol
 
 
-def default_trials() -> str:
-    """Default number of trials of each protocol, for the help."""
-    return ", ".join(f"{name} {protocol().trials}" for name, protocol in PROTOCOLS.items())
-
-
 def tasks_of(
     context: click.Context, option: click.Parameter, text: str | None
 ) -> int | tuple[str, ...] | None:
@@ -56,9 +51,7 @@ _OPTIONS = (
         show_default=True,
         help="Which history methods have, and in which order tasks come.",
     ),
-    click.option(
-        "--trials", type=int, help=f"Evaluations per task.  [default: {default_trials()}]"
-    ),
+    click.option("--trials", type=int, help=f"Evaluations per task.  [default: {_TRIALS}]"),
     click.option(
         "--tasks",
         callback=tasks_of,

@@ -16,8 +16,7 @@ from rich.table import Table
 from hpobench_ordered.generation.base import Progress
 from hpobench_ordered.runtime.progress import bars
 
-PIPE_WIDTH = 120
-"""Width of sentences in pipes, where rows of tables are not wrapped."""
+PIPE_WIDTH = 120  # width of sentences in pipes, where rows of tables are not wrapped
 
 LONGEST_ROW = 10_000
 

@@ -22,8 +22,7 @@ from hpobench_ordered.reporting.tables import leaderboard_tables
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_ROWS = 12
-"""Most methods per benchmark that `run` and `report` print."""
+MOST_ROWS = 12  # most methods per benchmark that `run` and `report` print
 
 LEGEND = (
     "Of the best trial so far; lower is better. rank: among the methods, each seed on each task, 1 "

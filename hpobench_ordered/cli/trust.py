@@ -24,10 +24,8 @@ from hpobench_ordered.generation.base import silent
 from hpobench_ordered.registry import benchmark_families, benchmark_spec, list_benchmarks
 from hpobench_ordered.testing.golden import check_golden, golden_options, read_golden
 
-FEW = 3
-"""With at most this many benchmarks the check takes two seconds, without progress bar."""
-Outcome = tuple[list[str], list[str]]
-"""What was checked, and what is wrong."""
+FEW = 3  # with at most this many benchmarks the check takes two seconds, without progress bar
+Outcome = tuple[list[str], list[str]]  # what was checked, and what is wrong
 
 
 @click.command(

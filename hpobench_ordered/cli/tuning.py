@@ -25,8 +25,7 @@ from hpobench_ordered.errors import EvaluationsError, ExperimentError
 from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.space import SearchSpace
 
-ONE_TASK = "task of --results"
-"""Column of the task where --results has none."""
+ONE_TASK = "task of --results"  # column of the task where --results has none
 EXAMPLES = """\b
 Example: a model that is tuned every month. space.json says what is tuned:
   {"hyperparameters": [

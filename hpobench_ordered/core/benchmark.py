@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-HISTORY_SIZE = 100
-"""Default number of evaluations of a source task in a history."""
+HISTORY_SIZE = 100  # default number of evaluations of a source task in a history
 
 
 @dataclass(frozen=True, slots=True)

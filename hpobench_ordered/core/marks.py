@@ -28,15 +28,11 @@ if TYPE_CHECKING:
     from hpobench_ordered.core.benchmark import Benchmark
 
 FILE = "marks.json"
-DRAWS = 4000
-"""n, the same for all tasks."""
+DRAWS = 4000  # n, the same for all tasks
 SEED = 0
-MOST = Fraction(2, 3)
-"""Share of the tasks on which a mark must hold."""
-PLATEAU = 0.1
-"""A larger `near_best` is a plateau."""
-COPYING = 0.05
-"""Copying suffices with a smaller `copying`."""
+MOST = Fraction(2, 3)  # share of the tasks on which a mark must hold
+PLATEAU = 0.1  # a larger `near_best` is a plateau
+COPYING = 0.05  # copying suffices with a smaller `copying`
 DIGITS = 4
 ROUNDING = 10 * 10.0**-DIGITS
 

@@ -2,8 +2,7 @@
 
 from hpobench_ordered.errors import InvalidNameError
 
-MAX_BYTES = 200
-"""Most bytes of a name in UTF-8; file systems allow 255, suffixes included."""
+MAX_BYTES = 200  # most bytes of a name in UTF-8; file systems allow 255, suffixes included
 
 
 def check_name(what: str, name: object) -> None:

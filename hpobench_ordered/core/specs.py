@@ -17,8 +17,7 @@ from hpobench_ordered.files.artifact import Artifact, is_artifact
 from hpobench_ordered.files.remote import RemoteFile, cache_folder
 from hpobench_ordered.surrogates.base import Surrogate
 
-CONTENT_MARK = "+"
-"""Separates a benchmark's version from the hash of its content."""
+CONTENT_MARK = "+"  # separates a benchmark's version from the hash of its content
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,8 @@ from hpobench_ordered.runtime.machine import package_versions
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-CONNECT_SECONDS = 10
-"""Time limit to connect to a cluster."""
-AHEAD = 2
-"""Cells sent for each thread of the workers, one of them running."""
+CONNECT_SECONDS = 10  # time limit to connect to a cluster
+AHEAD = 2  # cells sent for each thread of the workers, one of them running
 NOISY = ("distributed", "tornado", "asyncio")
 """Loggers that print a traceback for every task when the connection is lost."""
 

@@ -29,8 +29,7 @@ FORMAT = 5
 METADATA = b"hpobench_ordered"
 KEY_LENGTH, HASH_LENGTH, DIGEST_LENGTH = 20, 16, 32
 KEY = "key"
-DIGEST = "digest"
-"""Hash of all values of a run, independent of its file."""
+DIGEST = "digest"  # hash of all values of a run, independent of its file
 TRIAL_COLUMNS = ("task", "task_name", "trial", "value", "loss", "regret", "fallbacks", "optimiser")
 CONFIG_PREFIX = "config."
 

@@ -68,12 +68,10 @@ def history_from_results(
     run = _run(results, {column: value for column, value in named.items() if value is not None})
     defined = _definition(results, run, benchmark)
     trials = results.store.configurations([str(run["key"])])
-    for name in defined.space.names:
-        if name not in trials:
-            raise StoreError(f"the results have no hyperparameter {name!r}")
+    if lacking := [name for name in defined.space.names if name not in trials]:
+        raise StoreError(f"the results have no hyperparameter {lacking[0]!r}")
     values = stored_values(trials, defined.space.parameters)
-    objective = trials["value"].to_numpy(dtype=np.float64)
-    losses = trials["loss"].to_numpy(dtype=np.float64)
+    objective, losses = (trials[n].to_numpy(dtype=np.float64) for n in ("value", "loss"))
     if not np.array_equal(losses, defined.objective.losses(objective), equal_nan=True):
         raise StoreError(
             f"the losses in {results.store.folder} must be of an objective to "
@@ -81,8 +79,8 @@ def history_from_results(
         )
     of_trial = trials["task"].to_numpy()
     tasks = {index: defined.tasks[index] for index in dict.fromkeys(of_trial.tolist())}
-    known = {t.name: t.context for t in tasks.values()} if contexts is None else contexts
-    context = contexts_of(known, [task.name for task in tasks.values()])
+    known = {t.name: t.context for t in tasks.values()}
+    context = contexts_of(known if contexts is None else contexts, list(known))
     return tuple(
         Evaluations(
             task.name,

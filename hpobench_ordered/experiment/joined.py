@@ -17,8 +17,7 @@ from hpobench_ordered.protocols import Protocol
 if TYPE_CHECKING:
     import pandas as pd
 
-REFERENCE = "reference"
-"""Given instead of a folder, means the reference results."""
+REFERENCE = "reference"  # given instead of a folder, means the reference results
 
 WHERE = ["benchmark", "surrogate"]
 

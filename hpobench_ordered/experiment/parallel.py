@@ -28,10 +28,8 @@ from hpobench_ordered.runtime.machine import describe_machine
 if TYPE_CHECKING:
     from distributed import Client
 
-TIME_LIMIT = 300.0
-"""Seconds that one call into a method may take."""
-DEATHS_ALONE = 3
-"""Repetitions of a run whose process died, before it counts as failed."""
+TIME_LIMIT = 300.0  # seconds that one call into a method may take
+DEATHS_ALONE = 3  # repetitions of a run whose process died, before it counts as failed
 
 
 def run_cells(

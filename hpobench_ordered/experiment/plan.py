@@ -26,17 +26,17 @@ from hpobench_ordered.user_benchmarks.in_memory import content_hash, spec_in_mem
 
 T = TypeVar("T")
 
-SEED_LIMIT = 2**63
-"""Seeds are stored as 64-bit integers."""
+SEED_LIMIT = 2**63  # seeds are stored as 64-bit integers
 
 IDENTITY = ("benchmark", "surrogate", "method", "method_version", "seed", "protocol")
 """What identifies a run, see `Cell.describe`."""
 
+PROTOCOLS: Mapping[str, Any] = {kind().name: kind for kind in (Ordered, LeaveOneOut, Adjustment)}
+
 AXES = (("benchmark", "surrogate"), ("method", "method_version"), ("seed",), ("protocol",))
 """Columns of `IDENTITY` that vary together."""
 
-PROTOCOL_STREAM = 1
-"""Stream of the protocol's generators, apart from the method's."""
+PROTOCOL_STREAM = 1  # stream of the protocol's generators, apart from the method's
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,8 @@ def protocol_of(text: str) -> Protocol:
     for setting, value in values.items():
         with suppress(ValueError, SyntaxError):  # a name
             values[setting] = ast.literal_eval(value)
-    kinds: tuple[type[Protocol], ...] = (Ordered, LeaveOneOut, Adjustment)
-    return {kind().name: kind for kind in kinds}[name](**values)
+    protocol: Protocol = PROTOCOLS[name](**values)
+    return protocol
 
 
 def plan(

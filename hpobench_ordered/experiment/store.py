@@ -72,17 +72,12 @@ MARKER, RUNS, PACKED = "store.json", "runs", "packed"
 NAME = re.compile(r"([0-9a-f]{20}-)?[0-9a-f]{16}\.parquet|[0-9a-f]{20}\.json")
 """File names that only a store has."""
 CELL_COLUMNS = ("benchmark", "surrogate", "method", "seed", "protocol")
-NAMED = (KEY, DIGEST, "benchmark", "method", "seed")
-"""Columns that identify results in errors."""
-MANY = 1000
-"""Files of single runs from which on they are packed automatically."""
-PACK = 5000
-"""Most runs in one file."""
+NAMED = (KEY, DIGEST, "benchmark", "method", "seed")  # columns that identify results in errors
+MANY = 1000  # files of single runs from which on they are packed automatically
+PACK = 5000  # most runs in one file
 
-Columns = Sequence[str] | None
-"""Names of columns; None: all."""
-Cells = Mapping[str, Mapping[str, Any]]
-"""What identifies runs, by key."""
+Columns = Sequence[str] | None  # names of columns; None: all
+Cells = Mapping[str, Mapping[str, Any]]  # what identifies runs, by key
 
 
 class Store:

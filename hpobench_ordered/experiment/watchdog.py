@@ -13,14 +13,11 @@ from types import FrameType
 
 from hpobench_ordered.runtime.child import crash_report
 
-FEWEST_SIGNALS = 4
-"""Fewest signals per time limit."""
+FEWEST_SIGNALS = 4  # fewest signals per time limit
 LONGEST_WAIT = 1.0
 """Most seconds between two signals, and by which the end of the process may be late."""
-GRACE = 2.0
-"""Seconds between the first signal and the end of the process."""
-ENDED = "Timeout ("
-"""Beginning of the crash report of a process that was ended."""
+GRACE = 2.0  # seconds between the first signal and the end of the process
+ENDED = "Timeout ("  # beginning of the crash report of a process that was ended
 
 
 class Overdue(BaseException):

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-MAX_UNPACKED = 2**28
-"""Most bytes of all arrays in a file: 256 MiB."""
+MAX_UNPACKED = 2**28  # most bytes of all arrays in a file: 256 MiB
 
 
 def read_npz(data: bytes) -> dict[str, NDArray[Any]]:

@@ -23,8 +23,7 @@ from hpobench_ordered.files.arrays import MAX_UNPACKED, npz_bytes, read_npz
 from hpobench_ordered.files.writing import file_sha256
 
 SUMS = "SHA256SUMS"
-MAX_JSON = 2**23
-"""Most bytes of a JSON file or a list of hashes: 8 MiB."""
+MAX_JSON = 2**23  # most bytes of a JSON file or a list of hashes: 8 MiB
 
 _LINE = re.compile(r"([0-9a-f]{64})  (\w[\w.+-]*)", re.ASCII)
 

@@ -15,18 +15,15 @@ OFFLINE_VARIABLE = "HPOBENCH_ORDERED_OFFLINE"
 FROM_COPY = "A copy obtained elsewhere is accepted with: hpobench-ordered fetch NAME --from PATH"
 
 ATTEMPTS = 4
-FIRST_PAUSE = 0.5
-"""Seconds before the second attempt; each further pause is twice as long."""
-TIMEOUT = 30.0
-"""Seconds without receiving a byte."""
+FIRST_PAUSE = 0.5  # seconds before the second attempt; each further pause is twice as long
+TIMEOUT = 30.0  # seconds without receiving a byte
 
 _CHUNK = 2**16
 _MOST_REDIRECTS = 5
 _PASSING = (429, 500, 502, 503, 504)
 _HERE = [("http", host) for host in ("localhost", "127.0.0.1", "::1")]
 
-Progress = Callable[[int, int], None]
-"""Called with the number of bytes received and of all bytes."""
+Progress = Callable[[int, int], None]  # called with the number of bytes received and of all bytes
 
 
 def check_online(what: str, *, instead: str = FROM_COPY) -> None:

@@ -28,8 +28,7 @@ def cache_folder() -> Path:
     return platformdirs.user_cache_path("hpobench_ordered")
 
 
-MAX_SIZE = 2**28
-"""Default limit of the size of a published file: 256 MiB."""
+MAX_SIZE = 2**28  # default limit of the size of a published file: 256 MiB
 
 
 @dataclass(frozen=True, slots=True)

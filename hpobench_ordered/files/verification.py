@@ -21,8 +21,7 @@ from hpobench_ordered.surrogates.artifacts import comparison_name
 from hpobench_ordered.surrogates.card import Card, r_squared
 from hpobench_ordered.surrogates.pipeline import BenchmarkFit, fit_nearest
 
-DRAWS = 1000
-"""Number of random configurations, none of which may beat a best known value."""
+DRAWS = 1000  # number of random configurations, none of which may beat a best known value
 NEAREST_COMPARISON = comparison_name("nearest")
 _ROUNDING = 1e-9
 

@@ -20,8 +20,7 @@ from hpobench_ordered.errors import ExperimentError
 P = ParamSpec("P")
 T = TypeVar("T")
 
-IDLE_SECONDS = 60.0
-"""Idle time after which a process exits."""
+IDLE_SECONDS = 60.0  # idle time after which a process exits
 _START = (
     "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
     "from hpobench_ordered.runtime import child; child.serve()"
@@ -114,8 +113,7 @@ class Children:
             child.close()
 
 
-CHILDREN = Children()
-"""The shared pool of this process, used by Dask workers."""
+CHILDREN = Children()  # the shared pool of this process, used by Dask workers
 atexit.register(CHILDREN.close)
 
 

@@ -11,8 +11,7 @@ from numba.core import event
 
 F = TypeVar("F", bound=Callable[..., object])
 
-DIVISION = "numpy"
-"""By 0 it is inf or NaN: a loop with a check, as in Python, is not vectorised."""
+DIVISION = "numpy"  # by 0 it is inf or NaN: a loop with a check, as in Python, is not vectorised
 
 _cached_functions: list[Any] = []
 

@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-Watcher = Callable[[int, int], None]
-"""Called with the numbers of finished and of all parts."""
+Watcher = Callable[[int, int], None]  # called with the numbers of finished and of all parts
 
-DELAY = 2.0
-"""Seconds before a bar is shown."""
+DELAY = 2.0  # seconds before a bar is shown
 
 
 @contextmanager

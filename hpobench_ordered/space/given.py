@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
     SpaceLike: TypeAlias = SearchSpace | ConfigurationSpace | Mapping[str, object]
 
-LOG = "log"
-"""Third element of a tuple that describes a range on a log scale."""
+LOG = "log"  # third element of a tuple that describes a range on a log scale
 
 
 def search_space(space: "SpaceLike") -> SearchSpace:

@@ -67,11 +67,14 @@ class Parameter:
             raise InvalidSpaceError(f"{self.name}: a log scale needs a positive lower bound")
         if len(codes) != len(self.choices):
             raise InvalidSpaceError(f"{self.name}: repeated choices {self.choices}")
-        object.__setattr__(self, "span", self._unit_interval())
+        margin = 0.5 if self.is_discrete else 0.0
+        ends = np.array([self.lower - margin, self.upper + margin])
+        object.__setattr__(self, "span", tuple((log(ends) if self.log else ends).tolist()))
         if not self.span[0] < self.span[1]:
             raise InvalidSpaceError(f"{self.name}: {self.describe()} is too narrow for floats")
         if self.default is None:
-            object.__setattr__(self, "default", self._middle())
+            middle = self.lower if self.choices else float(self.decode(np.array(0.5)))
+            object.__setattr__(self, "default", self.value(middle))
         try:
             self.code(cast(Value, self.default))
         except InvalidConfigError as error:
@@ -228,18 +231,6 @@ class Parameter:
         elif self.log:
             scaled = exp(scaled)
         return np.minimum(np.maximum(scaled, self.lower), self.upper)  # faster than clip
-
-    def _middle(self) -> Value:
-        return self.choices[0] if self.choices else self.value(float(self.decode(np.array(0.5))))
-
-    def _unit_interval(self) -> tuple[float, float]:
-        """Compute `span`."""
-        margin = 0.5 if self.is_discrete else 0.0
-        low, high = self.lower - margin, self.upper + margin
-        if not self.log:
-            return low, high
-        log_low, log_high = log(np.array([low, high])).tolist()
-        return log_low, log_high
 
 
 def exp(x: FloatArray) -> FloatArray:

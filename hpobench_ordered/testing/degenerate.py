@@ -25,15 +25,12 @@ from hpobench_ordered.testing.toy import (
     toy_benchmark,
 )
 
-EARLIER = 3
-"""Earlier tasks."""
-COPIES = 5
-"""Copies of every evaluation in a history of duplicates."""
+EARLIER = 3  # earlier tasks
+COPIES = 5  # copies of every evaluation in a history of duplicates
 WORKERS = (1, 4)
 BUDGET = 8
 """More trials than the smallest spaces have configurations, and than initial random trials."""
-ENORMOUS = 1e300
-"""Factor of losses, so that their squares overflow."""
+ENORMOUS = 1e300  # factor of losses, so that their squares overflow
 
 
 def check_degenerate_input(method: object, *, seed: int = 0) -> None:

@@ -15,8 +15,7 @@ from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.errors import ArtifactError
 
 FILE = "golden.json"
-TOLERANCE = 1e-12
-"""Relative tolerance, since the last bits of logarithms differ between processors."""
+TOLERANCE = 1e-12  # relative tolerance, since the last bits of logarithms differ between processors
 
 
 def read_golden() -> Mapping[str, Any]:

@@ -47,24 +47,18 @@ from hpobench_ordered.testing.toy import (
 Trials = list[tuple[Config, float]]
 Setting = tuple[Task, tuple[Evaluations, ...]]
 
-TIME_LIMIT = 30.0
-"""Seconds that one call on a toy problem may take, including compilation."""
-HISTORY = 3
-"""Earlier tasks in a long history."""
-WORKERS = 4
-"""Number of simulated workers in the test of parallel trials."""
-SEEDS = 10
-"""Runs of a method compared with random search."""
+TIME_LIMIT = 30.0  # seconds that one call on a toy problem may take, including compilation
+HISTORY = 3  # earlier tasks in a long history
+WORKERS = 4  # number of simulated workers in the test of parallel trials
+SEEDS = 10  # runs of a method compared with random search
 ADJUSTMENTS = ((numeric_space_before, numeric_space), (conditional_space_before, conditional_space))
 """Search spaces before and after an adjustment."""
-TASKS = 4
-"""Tasks of such a run that count: those with enough history for the method."""
+TASKS = 4  # tasks of such a run that count: those with enough history for the method
 RANDOM_SEARCH_SEEDS = 30
 WORTH = 2
 """A method that learns must beat random search with so many times its trials; random search itself
 does so in less than 1 % of comparisons of 40 tasks."""
-MAXIMISED_SEEDS = 2
-"""Runs that are repeated with the objective maximised."""
+MAXIMISED_SEEDS = 2  # runs that are repeated with the objective maximised
 
 
 @dataclass(frozen=True)

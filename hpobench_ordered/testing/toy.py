@@ -33,13 +33,10 @@ from hpobench_ordered.testing._require import ConformanceError
 
 START = 0.4
 DRIFT = 0.01
-BUDGET = 12
-"""Trials on a toy task."""
-EVALUATIONS = 20
-"""Evaluations of an earlier task in a history made at random."""
+BUDGET = 12  # trials on a toy task
+EVALUATIONS = 20  # evaluations of an earlier task in a history made at random
 HISTORY_STREAM = 1
-POINTS = 40
-"""Points of a task's training data."""
+POINTS = 40  # points of a task's training data
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,7 @@ from hpobench_ordered.core.benchmark import Benchmark, Definition, TaskDefinitio
 from hpobench_ordered.core.data import DataSource
 from hpobench_ordered.core.specs import BenchmarkSpec
 
-CONTENT_SIZE = 256
-"""Number of random configurations whose values enter the content hash."""
+CONTENT_SIZE = 256  # number of random configurations whose values enter the content hash
 
 
 def spec_in_memory(benchmark: Benchmark) -> BenchmarkSpec:

@@ -30,11 +30,9 @@ FEWEST = {SurrogateType.NEAREST: 2, SurrogateType.FOREST: 10}
 """Fewest different configurations per task, by kind of surrogate."""
 FEWEST_TO_JUDGE = 50
 """Fewest different configurations per task for judging the quality of a surrogate."""
-LARGEST = 1e150
-"""Largest objective value: surrogates square it."""
+LARGEST = 1e150  # largest objective value: surrogates square it
 OF_THE_USER = Provenance("not stated", "evaluations of the user", "not stated")
-CHANCE = 0.1
-"""Expected top-decile overlap of a random surrogate."""
+CHANCE = 0.1  # expected top-decile overlap of a random surrogate
 
 
 @dataclass(frozen=True, eq=False)
