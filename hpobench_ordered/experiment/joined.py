@@ -39,9 +39,7 @@ class JoinedStore(Store):
 
     def timings(self, keys: Collection[str] | None = None) -> "pd.DataFrame":
         """Timings of runs, see `Store.timings`."""
-        own, other = self._both
-        others = other.timings(keys)
-        return _concatenated([own.timings(keys), others[~others["key"].isin(own.keys())]])
+        return _concatenated(store.timings(part) for store, part in self._parts(keys))
 
     def _parts(self, keys: Iterable[str] | None) -> list[tuple[Store, list[str]]]:
         own, other = self._both

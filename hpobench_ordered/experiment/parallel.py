@@ -45,13 +45,8 @@ def run_cells(
     """Run all cells that the store has neither finished nor recorded as failed.
 
     Each run is written when it is finished: interrupted at any moment, only unfinished runs are
-    lost, and calling this again continues. A run fails alone if its method raises, takes too long
-    or suggests an invalid configuration, or if its process dies.
-
-    `workers`, `time_limit` and `dask` are as in `hpobench_ordered.run` and do not change results.
-    `session` is recorded, with the versions of Dask's workers; `progress` is called with the number
-    of finished runs and of all runs. Raises a `StoreError` if the store cannot be written, and an
-    `ExperimentError` without workers or time, or if the Dask cluster is unreachable.
+    lost, and calling this again continues. Options and errors are as of `hpobench_ordered.run`;
+    `session` is recorded, with the machine and the versions of Dask's workers.
     """
     check_count("worker", workers)
     if time_limit is not None and not time_limit > 0:

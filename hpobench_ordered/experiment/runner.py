@@ -106,9 +106,7 @@ def optimise(
     """Let a method optimise one task: ask, evaluate, tell.
 
     With k simulated workers the method is told the first result when k configurations have been
-    asked for, and one more after each further one, in the order of asking. Raises a `MethodError`
-    if the method raises, takes too long or suggests an invalid configuration, and a
-    `BenchmarkFailedError` if the first configuration has another value at the end.
+    asked for, and one more after each further one, in the order of asking.
     """
     spec, task, budget = assignment.method, assignment.task, assignment.budget
     ahead = assignment.workers_simulated - 1

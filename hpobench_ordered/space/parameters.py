@@ -129,15 +129,15 @@ class Parameter:
 
     def to_json(self) -> dict[str, Any]:
         """Describe the hyperparameter in ConfigSpace's JSON."""
-        head = {"type": self.kind.value, "name": self.name}
+        body: dict[str, Any] = {"type": self.kind.value, "name": self.name}
         if self.kind is Kind.ORDINAL:
-            body = {"sequence": list(self.choices), "default_value": self.default}
-            return head | body | {"meta": None}
-        if self.kind is Kind.CATEGORICAL:
-            body = {"choices": list(self.choices), "weights": None, "default_value": self.default}
-            return head | body | {"meta": None}
-        bounds = {"lower": self.value(self.lower), "upper": self.value(self.upper)}
-        return head | bounds | {"default_value": self.default, "log": self.log, "meta": None}
+            body |= {"sequence": list(self.choices)}
+        elif self.kind is Kind.CATEGORICAL:
+            body |= {"choices": list(self.choices), "weights": None}
+        else:
+            body |= {"lower": self.value(self.lower), "upper": self.value(self.upper)}
+        scale = {} if self.choices else {"log": self.log}
+        return body | {"default_value": self.default} | scale | {"meta": None}
 
     def code(self, value: Value) -> float:
         """Check one native value and code it as a float.

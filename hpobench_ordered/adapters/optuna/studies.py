@@ -140,22 +140,18 @@ def history_from_storage(
     Args:
         storage: The storage, its URL, such as "sqlite:///tuning.db", or a file of SQLite.
         pattern: As a shell has it, such as "churn-*"; case-sensitive.
-        space: As for `history_from_studies`.
-        drop_invalid: Leave out trials that cannot be used.
-        clip: Move numbers that are out of range to the nearest bound.
-        contexts: Numbers known of each task beforehand, by the name of its study.
-        rename: New names of parameters by their old ones, such as
-            `{"learning_rate": "lr"}`.
+        space: This and the other options, and warnings, are those of `history_from_studies`.
+        drop_invalid: As there.
+        clip: As there.
+        contexts: As there.
+        rename: As there.
 
     Returns:
         The evaluations of each study, oldest first.
 
     Raises:
-        EvaluationsError: As `history_from_studies`; or the storage cannot be read.
+        EvaluationsError: As there; or the storage cannot be read.
         UnknownNameError: There is no such file, or no name matches.
-
-    Warns:
-        HistoryWarning: As `history_from_studies`.
 
     Examples:
         >>> import optuna
