@@ -38,6 +38,7 @@ from hpobench_ordered.errors import EvaluationsError, ExperimentError, PoorSurro
 from hpobench_ordered.experiment.api import Results, run
 from hpobench_ordered.experiment.plan import several_of
 from hpobench_ordered.protocols import Ordered
+from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.given import search_space
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.card import Figures
@@ -46,7 +47,6 @@ from hpobench_ordered.user_benchmarks.making import OF_THE_USER, MadeFrom, built
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpobench_ordered.space import SearchSpace
     from hpobench_ordered.space.given import SpaceLike
 
 METHODS = (
@@ -279,7 +279,7 @@ def advise(
 
 def replayed(
     history: Sequence[Evaluations],
-    space: "SearchSpace",
+    space: SearchSpace,
     direction: Direction | str,
     *,
     surrogate: SurrogateType | str,

@@ -5,19 +5,15 @@ Notation:
     T   tasks, in the order of time
 """
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-
-if TYPE_CHECKING:
-    from hpobench_ordered.core.benchmark import Benchmark
+from hpobench_ordered.core.benchmark import Benchmark
 
 NEAR = 0.05  # share of the distance from the median to the best that counts as near
 
 
-def scale(benchmark: "Benchmark", count: int) -> tuple[FloatArray, FloatArray]:
+def scale(benchmark: Benchmark, count: int) -> tuple[FloatArray, FloatArray]:
     """Best losses known or drawn, (T,), and losses of random configurations, (count, T)."""
     objective, space = benchmark.objective, benchmark.space
     values = space.decode(space.sample_unit(np.random.default_rng(0), count))

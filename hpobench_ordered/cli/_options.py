@@ -3,16 +3,16 @@
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from hpobench_ordered.cli._completion import complete_suite
 from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.experiment.api import Results, reference
+from hpobench_ordered.experiment.joined import with_reference_results
 from hpobench_ordered.experiment.parallel import TIME_LIMIT
-
-if TYPE_CHECKING:
-    from hpobench_ordered.experiment.api import Results
+from hpobench_ordered.experiment.store import Store
 
 CHECK_LIMIT = 30.0  # default time limit, in seconds, of a call while a method is checked
 
@@ -139,14 +139,8 @@ def results_arguments(command: Command) -> Command:
     return with_options(command, _ARGUMENTS)
 
 
-def chosen_results(
-    folder: Path | None, *, with_reference: bool, suite_name: str | None
-) -> "Results":
+def chosen_results(folder: Path | None, *, with_reference: bool, suite_name: str | None) -> Results:
     """The results that a command is asked to read, from at least one source."""
-    from hpobench_ordered.experiment.api import Results, reference
-    from hpobench_ordered.experiment.joined import with_reference_results
-    from hpobench_ordered.experiment.store import Store
-
     if suite_name is not None and (folder is not None or not with_reference):
         raise click.UsageError("--suite needs --reference, and no RESULTS")
     if folder is None:

@@ -3,11 +3,10 @@
 import math
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from hpobench_ordered.advice import METHODS, TRIALS, advise
+from hpobench_ordered.advice import METHODS, TRIALS, Advice, advise
 from hpobench_ordered.analysis.labels import counted
 from hpobench_ordered.cli._completion import complete_method
 from hpobench_ordered.cli._files import space_of
@@ -16,9 +15,7 @@ from hpobench_ordered.cli._options import FOLDER, seeds_of, workers_option
 from hpobench_ordered.cli._show import print_table, progress_bar, say, warnings_said
 from hpobench_ordered.cli.experiments import announce_compiling
 from hpobench_ordered.errors import PoorSurrogateWarning
-
-if TYPE_CHECKING:
-    from hpobench_ordered.advice import Advice
+from hpobench_ordered.experiment.api import report
 
 EPILOG = """\b
 Example: old.csv and space.json are those of `hpobench-ordered suggest --help`
@@ -91,12 +88,10 @@ def advise_(
             )
     _show(advice, {e.task: len(e) for e in history})
     if output is not None:
-        from hpobench_ordered.experiment.api import report
-
         say(f"report: {report(advice.results).page}")
 
 
-def _show(advice: "Advice", evaluations: dict[str, int]) -> None:
+def _show(advice: Advice, evaluations: dict[str, int]) -> None:
     print_table(
         ("task", "evaluations", "R2", "rank correlation"),
         [

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -32,13 +32,11 @@ from hpobench_ordered.cli._show import progress_bar, say
 from hpobench_ordered.cli.leaderboard import show_scores
 from hpobench_ordered.core.suites import suite
 from hpobench_ordered.errors import FailedRunsWarning
+from hpobench_ordered.experiment import api
 from hpobench_ordered.experiment.overview import overview
 from hpobench_ordered.experiment.parallel import TIME_LIMIT
+from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.registry import suites
-
-if TYPE_CHECKING:
-    from hpobench_ordered.experiment.api import Results
-    from hpobench_ordered.methods.base import MethodSpec
 
 METHODS = (RANDOM_SEARCH, "bo", "simple-ordered")
 
@@ -154,8 +152,6 @@ def run(
     Each run is stored when it finishes: after a stop, repeat the command to continue. If a run
     fails, the others go on: `status` says why, and the exit code is 1.
     """
-    from hpobench_ordered.experiment import api
-
     given = _specs(_to_run(methods, against), check=check, time_limit=time_limit)
     listed = () if benchmarks and suite_name is None else _listed(suite_name or "othpo")
     chosen = tuple(dict.fromkeys([*listed, *benchmarks]))
@@ -219,7 +215,7 @@ def check(method: str, learns: bool, time_limit: float | None) -> None:
     verdict(method, time_limit=time_limit, learns=learns)
 
 
-def _specs(names: Iterable[str], *, check: bool, time_limit: float | None) -> list["MethodSpec"]:
+def _specs(names: Iterable[str], *, check: bool, time_limit: float | None) -> list[MethodSpec]:
     """The methods, those of the user checked first if asked, and the numerics compiled."""
     names = list(dict.fromkeys(names))
     given = [as_method_spec(name) for name in names]
@@ -252,10 +248,10 @@ def _surrogates(given: Sequence[str], benchmarks: Sequence[str]) -> dict[str, st
     return chosen
 
 
-def _report(results: "Results", target: Path, *, folder: Path, measured_only: bool = False) -> None:
+def _report(
+    results: api.Results, target: Path, *, folder: Path, measured_only: bool = False
+) -> None:
     """Write a report of results and print the scores."""
-    from hpobench_ordered.experiment import api
-
     written = api.report(results, target, measured_only=measured_only)
     show_scores(written.benchmarks, written.unscored, folder=folder, own=_own(results))
     click.echo(f"{written.page} and {len(written.files) - 1} more files in {target}")
@@ -270,7 +266,7 @@ def announce_compiling() -> None:
         say("compiling the numerics, once: about half a minute")
 
 
-def _own(results: "Results") -> list[str]:
+def _own(results: api.Results) -> list[str]:
     """The methods that are compared with other results."""
     if results.against is None:
         return []

@@ -7,11 +7,11 @@ import click
 
 from hpobench_ordered.cli._options import FILE, chosen_results, results_arguments
 from hpobench_ordered.errors import UnknownNameError
+from hpobench_ordered.experiment.api import Results
+from hpobench_ordered.files.writing import write_atomically
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from hpobench_ordered.experiment.api import Results
 
 DEFAULT = {
     **dict.fromkeys((".csv", ".parquet"), "trials"),
@@ -57,7 +57,6 @@ def export(
     In trials each hyperparameter is a column `config.NAME`, empty where it is inactive or belongs
     to another benchmark. Tables for LaTeX need its package booktabs.
     """
-    from hpobench_ordered.files.writing import write_atomically
     from hpobench_ordered.plotting.saving import save
 
     suffix = output.suffix.lower()
@@ -74,7 +73,7 @@ def export(
     click.echo(str(output))
 
 
-def _table(results: "Results", what: str) -> "pd.DataFrame":
+def _table(results: Results, what: str) -> "pd.DataFrame":
     if what == "leaderboard":
         return results.leaderboard(full=True)
     trials = results.frame(configurations=True)

@@ -4,17 +4,16 @@ from dataclasses import asdict
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from hpobench_ordered.analysis.labels import counted
 from hpobench_ordered.cli._options import FOLDER, RESULTS, json_option
 from hpobench_ordered.cli._show import print_json, print_table
+from hpobench_ordered.experiment.api import merge_stores
+from hpobench_ordered.experiment.overview import Overview, overview
+from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.reporting.tables import STATES, states_table
-
-if TYPE_CHECKING:
-    from hpobench_ordered.experiment.overview import Overview
 
 _method = attrgetter("method")
 
@@ -26,9 +25,6 @@ _method = attrgetter("method")
 @json_option
 def status(results: Path, failures: bool, digest: bool, as_json: bool) -> None:
     """Show how many runs of an experiment are done, running, failed or missing."""
-    from hpobench_ordered.experiment.overview import overview
-    from hpobench_ordered.experiment.store import Store
-
     store = Store.there(results)
     found = overview(store)
     if as_json:
@@ -60,9 +56,6 @@ def merge(into: Path, results: tuple[Path, ...]) -> None:
 
     Runs that several of them hold count once; the RESULTS are not changed.
     """
-    from hpobench_ordered.experiment.api import merge_stores
-    from hpobench_ordered.experiment.overview import overview
-
     _print_counts(overview(merge_stores(into, results)))
 
 
@@ -70,12 +63,10 @@ def merge(into: Path, results: tuple[Path, ...]) -> None:
 @click.argument("results", type=RESULTS)
 def compact(results: Path) -> None:
     """Join the files of RESULTS into few, as long experiments do at their end."""
-    from hpobench_ordered.experiment.store import Store
-
     click.echo(f"{Store.there(results).compact()} files of runs were joined")
 
 
-def _print_counts(found: "Overview") -> None:
+def _print_counts(found: Overview) -> None:
     if shown := states_table(found.runs):
         print_table(shown.header, shown.rows)
     totals = found.runs["state"].value_counts()

@@ -4,15 +4,12 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.errors import EvaluationsError, UnknownNameError
-
-if TYPE_CHECKING:
-    from hpobench_ordered.files.remote import RemoteFile
+from hpobench_ordered.files.remote import RemoteFile
 
 
 class DataKind(Enum):
@@ -124,9 +121,9 @@ class DataSource:
     """
 
     load: Callable[[int], TaskData | None]
-    files: "tuple[RemoteFile, ...]" = ()
+    files: tuple[RemoteFile, ...] = ()
 
     @property
-    def missing(self) -> "tuple[RemoteFile, ...]":
+    def missing(self) -> tuple[RemoteFile, ...]:
         """The files that are still to be fetched."""
         return tuple(file for file in self.files if not file.is_fetched)

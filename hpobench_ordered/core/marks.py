@@ -16,16 +16,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.files.local import local_folder
-
-if TYPE_CHECKING:
-    from hpobench_ordered.core.benchmark import Benchmark
+from hpobench_ordered.files.writing import write_atomically
 
 FILE = "marks.json"
 DRAWS = 4000  # n, the same for all tasks
@@ -51,7 +50,7 @@ class Marks:
     copying: float | None  # None for a single task
 
     @classmethod
-    def of(cls, benchmark: "Benchmark") -> "Marks":
+    def of(cls, benchmark: Benchmark) -> "Marks":
         """Evaluate random configurations on every task."""
         from hpobench_ordered.analysis.copying import copying, near_best, scale
 
@@ -108,7 +107,6 @@ def stored_marks(marked: Marked) -> Marks | None:
 
 def write_marks(path: Path, marks: Sequence[tuple[Marked, Marks]], *, command: str) -> None:
     """Write marks and the command that computed them; others in the file are kept."""
-    from hpobench_ordered.files.writing import write_atomically
     from hpobench_ordered.surrogates.card import versions_of
 
     versions = versions_of("hpobench-ordered", "numpy")

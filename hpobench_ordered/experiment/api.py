@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hpobench_ordered.analysis.leaderboard import leaderboard
+from hpobench_ordered.analysis.scoring import BenchmarkScores
 from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.errors import ExperimentError, FailedRunsWarning, StoreError
 from hpobench_ordered.experiment.joined import JoinedStore, joined, store_to_compare, terms
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from distributed import Client
 
-    from hpobench_ordered.analysis.scoring import BenchmarkScores
     from hpobench_ordered.plotting.accessor import Plots
     from hpobench_ordered.reporting import Report
 
@@ -100,8 +101,6 @@ class Results:
             full: All columns; default: `SHORT`, and `protocol` and `surrogate` of several.
             measured_only: Whether to leave out interpolated tasks and stand-in surrogates.
         """
-        from hpobench_ordered.analysis.leaderboard import leaderboard
-
         scores, _ = self.scored(measured_only=measured_only)
         board = leaderboard(scores, trial=trial)
         several = [
@@ -111,7 +110,7 @@ class Results:
         ]
         return board if full else board[[*several, *SHORT]]
 
-    def scored(self, *, measured_only: bool = False) -> "tuple[list[BenchmarkScores], list[str]]":
+    def scored(self, *, measured_only: bool = False) -> tuple[list[BenchmarkScores], list[str]]:
         """Scores by benchmark, surrogate and protocol, and reasons why others have none."""
         return scored(self.joined, self.overview(), measured_only=measured_only)
 
