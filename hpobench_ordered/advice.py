@@ -39,7 +39,7 @@ from hpobench_ordered.experiment.api import Results, run
 from hpobench_ordered.experiment.plan import several_of
 from hpobench_ordered.protocols import Ordered
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.given import search_space
+from hpobench_ordered.space.given import SpaceLike, search_space
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.card import Figures
 from hpobench_ordered.user_benchmarks.making import OF_THE_USER, MadeFrom, built, surrogate_type
@@ -47,7 +47,6 @@ from hpobench_ordered.user_benchmarks.making import OF_THE_USER, MadeFrom, built
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpobench_ordered.space.given import SpaceLike
 
 METHODS = (
     "random-search",
@@ -188,7 +187,7 @@ class Advice:
 def advise(
     history: Sequence[Evaluations],
     *,
-    space: "SpaceLike",
+    space: SpaceLike,
     direction: Direction | str,
     methods: Iterable[object] = METHODS,
     trials: int = TRIALS,

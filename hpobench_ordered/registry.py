@@ -24,10 +24,10 @@ from hpobench_ordered.core.specs import BenchmarkFamily, BenchmarkSpec
 from hpobench_ordered.errors import BrokenPluginWarning, DuplicateNameError, UnknownNameError
 from hpobench_ordered.files.artifact import is_artifact
 from hpobench_ordered.files.local import local_folder
+from hpobench_ordered.methods.base import MethodSpec
 
 if TYPE_CHECKING:
     from hpobench_ordered.generation.base import Generator, GeneratorFamily
-    from hpobench_ordered.methods.base import MethodSpec
 
 BENCHMARKS = "hpobench_ordered.benchmarks"
 METHODS = "hpobench_ordered.methods"
@@ -144,7 +144,7 @@ def _named_spec(name: str) -> BenchmarkSpec | None:
     return spec
 
 
-def method_spec(name: str) -> "MethodSpec":
+def method_spec(name: str) -> MethodSpec:
     """Find a method's spec by name, else raise an `UnknownNameError`."""
     try:
         return _methods()[name]
@@ -230,7 +230,5 @@ def _benchmarks() -> Mapping[str, BenchmarkSpec]:
 
 
 @cache
-def _methods() -> "Mapping[str, MethodSpec]":
-    from hpobench_ordered.methods.base import MethodSpec
-
+def _methods() -> Mapping[str, MethodSpec]:
     return specs_by_name(METHODS, "SPECS", MethodSpec)

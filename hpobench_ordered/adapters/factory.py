@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -17,13 +17,11 @@ from hpobench_ordered.adapters._naming import (
     taken,
 )
 from hpobench_ordered.adapters.importing import import_object
+from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.errors import ExperimentError, MethodError, near
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.registry import list_methods, method_spec
 from hpobench_ordered.space import SearchSpace
-
-if TYPE_CHECKING:
-    from hpobench_ordered.core.history import Evaluations
 
 SETTING = ("space", "rng", "history", "context", "budget")
 """Arguments that every method is created with."""
@@ -114,7 +112,7 @@ class FromFactory:
         *,
         space: SearchSpace,
         rng: np.random.Generator,
-        history: "Sequence[Evaluations]",
+        history: Sequence[Evaluations],
         context: Mapping[str, float],
         budget: int,
     ) -> Method:

@@ -17,17 +17,15 @@ from hpobench_ordered.adapters._rows import Reader
 from hpobench_ordered.adapters._tables import Columns, read_table
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction
-from hpobench_ordered.space.given import search_space
+from hpobench_ordered.space.given import SpaceLike, search_space
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from hpobench_ordered.space.given import SpaceLike
-
 
 def history_from_frame(
     frame: "DataFrame",
-    space: "SpaceLike",
+    space: SpaceLike,
     *,
     objective: str,
     direction: Direction | str,

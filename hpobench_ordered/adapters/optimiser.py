@@ -32,12 +32,11 @@ from hpobench_ordered.errors import (
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.runtime.threads import Lock, one_thread
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.given import search_space
+from hpobench_ordered.space.given import SpaceLike, search_space
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from hpobench_ordered.space.given import SpaceLike
 
 METHOD = "ordered-gp"  # default method
 BUDGET = 100  # default number of trials that a method expects
@@ -59,7 +58,7 @@ class Trial:
 def optimiser(
     method: object = METHOD,
     *,
-    space: "SpaceLike",
+    space: SpaceLike,
     direction: Direction | str,
     history: Sequence[Evaluations] = (),
     context: Mapping[str, float] | None = None,

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.analysis.copying import copying, near_best, scale
 from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.files.local import local_folder
@@ -52,8 +53,6 @@ class Marks:
     @classmethod
     def of(cls, benchmark: Benchmark) -> "Marks":
         """Evaluate random configurations on every task."""
-        from hpobench_ordered.analysis.copying import copying, near_best, scale
-
         best, losses = scale(benchmark, DRAWS)
         shares = copying(losses, best=best)
         shares = shares[~np.isnan(shares)]

@@ -189,7 +189,7 @@ class BenchmarkSpec:
         return self.surrogates[0].interpolated
 
     @property
-    def files(self) -> "tuple[RemoteFile, ...]":
+    def files(self) -> tuple[RemoteFile, ...]:
         """All published files that its surrogates and training data need."""
         data = () if self.data is None else self.data.files
         return tuple(dict.fromkeys([*(f for one in self.surrogates for f in one.files), *data]))

@@ -17,7 +17,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,12 +24,9 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.errors import InvalidSpaceError, UnknownNameError
 from hpobench_ordered.space.conditions import Condition, Joined
 from hpobench_ordered.space.differences import Change, allows, changes, in_words, recoded
-from hpobench_ordered.space.given import search_space
+from hpobench_ordered.space.given import SpaceLike, search_space
 from hpobench_ordered.space.parameters import Kind, Parameter
 from hpobench_ordered.space.space import SearchSpace
-
-if TYPE_CHECKING:
-    from hpobench_ordered.space.given import SpaceLike
 
 
 @dataclass(frozen=True)
@@ -61,7 +57,7 @@ class SpaceChange:
     new: SearchSpace
 
     @classmethod
-    def between(cls, old: "SpaceLike", new: "SpaceLike") -> "SpaceChange":
+    def between(cls, old: SpaceLike, new: SpaceLike) -> "SpaceChange":
         """Compare a search space with its successor, in any form that `search_space` accepts."""
         return cls(search_space(old), search_space(new))
 

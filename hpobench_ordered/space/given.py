@@ -12,7 +12,7 @@ from hpobench_ordered.space.space import SearchSpace
 if TYPE_CHECKING:
     from ConfigSpace import ConfigurationSpace
 
-    SpaceLike: TypeAlias = SearchSpace | ConfigurationSpace | Mapping[str, object]
+SpaceLike: TypeAlias = "SearchSpace | ConfigurationSpace | Mapping[str, object]"
 
 LOG = "log"  # third element of a tuple that describes a range on a log scale
 

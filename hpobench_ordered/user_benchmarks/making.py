@@ -16,14 +16,13 @@ from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction, Objective
 from hpobench_ordered.errors import EvaluationsError, PoorSurrogateWarning, suggestion
 from hpobench_ordered.files.raw_evaluations import RawEvaluations
-from hpobench_ordered.space.given import search_space
+from hpobench_ordered.space.given import SpaceLike, search_space
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.user_benchmarks.fitting import averaged, fit_benchmark
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from hpobench_ordered.space.given import SpaceLike
     from hpobench_ordered.surrogates.pipeline import BenchmarkFit
 
 FEWEST = {SurrogateType.NEAREST: 2, SurrogateType.FOREST: 10}
@@ -49,7 +48,7 @@ class MadeFrom:
 
 def from_evaluations(
     frame: "DataFrame",
-    space: "SpaceLike",
+    space: SpaceLike,
     *,
     name: str,
     objective: str,

@@ -11,7 +11,7 @@ import json
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, RandomSampler
@@ -34,10 +34,7 @@ from hpobench_ordered.errors import (
 )
 from hpobench_ordered.runtime.threads import Lock
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.given import search_space
-
-if TYPE_CHECKING:
-    from hpobench_ordered.space.given import SpaceLike
+from hpobench_ordered.space.given import SpaceLike, search_space
 
 RECORD = "hpobench_ordered:asked"
 NOT_EVALUATED = "hpobench_ordered:not evaluated"
@@ -375,7 +372,7 @@ def _warn(message: str) -> None:
     warnings.warn(message, HistoryWarning, stacklevel=3)
 
 
-def _described(description: "SpaceLike") -> SearchSpace:
+def _described(description: SpaceLike) -> SearchSpace:
     """A search space from any description, Optuna's distributions included."""
     if isinstance(description, Mapping) and description:
         distributions = dict(description)

@@ -42,12 +42,11 @@ from hpobench_ordered.files.writing import check_file
 from hpobench_ordered.space import Compare, Comparison, Condition, Kind, Parameter, SearchSpace
 from hpobench_ordered.space.change import SpaceChange
 from hpobench_ordered.space.differences import Change, allows
-from hpobench_ordered.space.given import search_space
+from hpobench_ordered.space.given import SpaceLike, search_space
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
 
-    from hpobench_ordered.space.given import SpaceLike
 
 SQLITE = "sqlite:///"
 RANGES = frozenset({Change.GREW, Change.SHRANK, Change.MOVED})
