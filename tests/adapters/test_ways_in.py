@@ -339,12 +339,8 @@ def test_the_command_says_what_is_wrong(options, code, said, capsys):
 def test_a_storage_may_be_a_file(storage):
     stored(Path())
     assert [e.task for e in hbo.history_from_storage(storage, "m[12]")] == ["m1", "m2"]
-
-
-def test_advice_reads_a_storage(folder):
-    (folder / "space.json").write_text(json.dumps(SPACE.to_json()))
-    stored(folder)
-    words = "advise --space space.json --direction maximize --storage t.db --studies m[12]"
+    Path("space.json").write_text(json.dumps(SPACE.to_json()))
+    words = f"advise --space space.json --direction maximize --storage {storage} --studies m[12]"
     result = CliRunner().invoke(app, words.split())
     assert "at least 3 tasks, but got 2: 'm1', 'm2'" in str(result.exception)
 
@@ -432,14 +428,6 @@ def test_values_whose_squares_are_beyond_all_floats_are_refused():
             hbo.advise(history, **settings, surrogate=surrogate)
 
 
-def test_spaces_are_compared_however_they_are_described():
-    change = hbo.SpaceChange.between({"rate": (1e-4, 1.0, "log")}, SPACE.to_configspace())
-    assert change.shared == ("rate",)
-    for odd in (None, "space.json", 3):
-        with pytest.raises(EvaluationsError, match="the search space must be a SearchSpace"):
-            hbo.SpaceChange.between(SPACE, odd)
-
-
 @pytest.mark.parametrize("value", [math.nan, math.inf, "big", None, True, 10**400])
 @pytest.mark.parametrize("make", [partial(hbo.optimiser, direction="minimize"), OptunaSampler])
 def test_a_context_is_of_numbers(make, value):
@@ -483,6 +471,11 @@ def test_a_space_may_be_a_dict():
     sampler = OptunaSampler("random-search", space={"x": (0.0, 1.0)})
     optuna.create_study(sampler=sampler).optimize(lambda t: t.suggest_float("x", 0, 1), n_trials=2)
     assert len(sampler._optimiser.trials) == 2
+    change = hbo.SpaceChange.between({"rate": (1e-4, 1.0, "log")}, SPACE.to_configspace())
+    assert change.shared == ("rate",)
+    for odd in (None, "space.json", 3):
+        with pytest.raises(EvaluationsError, match="the search space must be a SearchSpace"):
+            hbo.SpaceChange.between(SPACE, odd)
 
 
 @pytest.mark.parametrize(

@@ -120,10 +120,13 @@ def test_bad_evaluations(cli, words, message):
     fails(cli("evaluate", *words), 2, *message)
 
 
-def test_what_is_not_fetched_says_how_to_fetch(cli):
+def test_what_is_not_fetched_says_how_to_fetch(cli, tmp_path):
     result = cli("evaluate", "xgboost-mnist", "--surrogate", "nearest", "--task", "56")
     fails(result, 1, "hpobench-ordered fetch xgboost-mnist --surrogate nearest")
     fails(cli("info", "yahpo-rpart-1220"), 1, "hpobench-ordered fetch yahpo-rpart-1220")
+    (tmp_path / "copy.json").write_text("{}")
+    result = cli("fetch", "xgboost-mnist", "--from", "copy.json")
+    fails(result, 1, "copy.json is not the published")
 
 
 def test_networks_need_an_extra(cli, monkeypatch):
@@ -145,12 +148,6 @@ def test_fetch_from_a_local_copy(cli, shared):
     assert "minbucket" in cli("info", "yahpo-rpart-1220").stdout
     fails(cli("info", "yahpo-rpart-1221"), 2, "unknown instance", "did you mean '1220'")
     assert cli("verify").returncode == 0
-
-
-def test_fetch_of_the_wrong_file(cli, tmp_path):
-    (tmp_path / "copy.json").write_text("{}")
-    result = cli("fetch", "xgboost-mnist", "--from", "copy.json")
-    fails(result, 1, "copy.json is not the published")
 
 
 @pytest.mark.slow

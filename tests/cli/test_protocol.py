@@ -1,8 +1,8 @@
 from dataclasses import fields
 
+from hpobench_ordered import Adjustment, LeaveOneOut, Ordered
 from hpobench_ordered.cli._protocol import PROTOCOLS, make_protocol
 from hpobench_ordered.cli.experiments import run
-from hpobench_ordered.protocols import Adjustment, LeaveOneOut, Ordered
 
 
 def test_every_setting_of_every_protocol_is_an_option():

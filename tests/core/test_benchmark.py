@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hpobench_ordered as hbo
+from hpobench_ordered import Evaluations
 from hpobench_ordered.core.benchmark import HISTORY_SIZE
-from hpobench_ordered.core.history import Evaluations
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import hpobench_ordered as hbo
-from hpobench_ordered.core.specs import BenchmarkSpec
+from hpobench_ordered import BenchmarkSpec
 from hpobench_ordered.errors import ArtifactError, NotFetchedError, UnknownNameError
 from hpobench_ordered.files.artifact import Artifact, ArtifactWriter
 from hpobench_ordered.files.bundle import (
