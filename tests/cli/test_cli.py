@@ -150,6 +150,12 @@ def test_fetch_from_a_local_copy(cli, shared):
     assert cli("verify").returncode == 0
 
 
+def test_verify(cli):
+    result = cli("verify", "newsvendor", "svm-a", "forrester", "openml-ranger")
+    assert result.returncode == 0
+    assert [line.split()[0] for line in result.stdout.splitlines()] == ["ok"] * 3 + ["-"]
+
+
 @pytest.mark.slow
 def test_verify_finds_damaged_files_of_families(cli, shared, tmp_path):
     folder = shared / "data" / "yahpo" / "yahpo_data-1.0.2"
