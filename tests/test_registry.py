@@ -48,7 +48,7 @@ def test_the_ten_benchmarks(name, tasks, dimension, surrogate):
     assert all(task.best_value is not None for task in benchmark.tasks)
 
 
-def test_the_suites_are_all_there():
+def test_the_suites_are_all_there_with_contexts_of_the_paper():
     assert set(hbo.suite("othpo")) == {name for name, *_ in TEN} <= set(hbo.list_benchmarks())
     with pytest.raises(UnknownNameError, match="did you mean 'othpo'"):
         hbo.suite("othp")
@@ -68,9 +68,6 @@ def test_the_suites_are_all_there():
     for family in benchmark_families():
         files = [file.name for file in family.files()]
         assert len(set(files)) == len(files)
-
-
-def test_contexts_are_those_of_the_paper():
     sizes = [task.context["train_size"] for task in hbo.load("xgboost-mnist").tasks]
     assert (sizes[0], sizes[-1], len(sizes)) == (56, 56000, 28)
     fractions = [task.context["train_fraction"] for task in hbo.load("yahpo-svm-1220").tasks]

@@ -253,15 +253,12 @@ def test_numbers_out_of_range_are_moved_to_the_nearest_bound(read):
         read(cell(2, "depth", 2.5)(spoiled), clip=True)  # in range, but no integer
 
 
-def test_nothing_that_is_left_is_no_history(read):
+def test_nothing_left_is_no_history_and_what_is_inactive_does_not_count(read):
     with pytest.raises(EvaluationsError, match="no usable evaluation with a value in the table"):
         read(table().assign(kernel="cubic"), drop_invalid=True)
     without_may = table().assign(kernel=lambda f: f.kernel.where(f.month != "May", "cubic"))
     with pytest.warns(HistoryWarning, match="6 of 18 .* are left out; nothing is left of task"):
         assert [e.task for e in read(without_may, drop_invalid=True)] == ["June", "July"]
-
-
-def test_inactive_values_are_ignored_and_constants_checked(read):
     same(read(table().assign(gamma=lambda f: f.gamma.fillna(77.0))), tuning())
     spoiled = cell(7, "trees", 50)(table().assign(trees=100))
     with pytest.raises(EvaluationsError, match=r"'trees' must be 100: row 7 \(50"):

@@ -85,6 +85,10 @@ def test_what_is_told_may_be_of_other_types_or_not_asked_for():
     tuner.tell({"x": 1, "y": 0.5}, 0.25)
     assert tuner.trials == (Trial({"x": 1.0, "y": 0.5}, 0.25),)
     assert tuner.ask() != tuner.best.config == {"x": 1.0, "y": 0.5}
+    tuner = hbo.optimiser("random-search", space={"kind": ["a"]}, direction="minimize")
+    for value, config in enumerate([tuner.ask(), tuner.ask()]):  # twice the same
+        tuner.tell(config, value)
+    assert [t.value for t in tuner.trials] == [0, 1]
     tuner, _ = made("random-search")
     config = tuner.ask()
     other = {k: np.float64(v) if isinstance(v, float) else v for k, v in config.items()}

@@ -189,7 +189,7 @@ def recorded(tmp_path):
     return path
 
 
-def test_raw_evaluations_are_read_as_they_were_written(recorded):
+def test_raw_evaluations_are_read_as_they_were_written_and_are_history(recorded):
     read = read_evaluations(Artifact(recorded))
     for raw, expected in zip(read, raw_evaluations(), strict=True):
         for name in NAMES:
@@ -197,9 +197,6 @@ def test_raw_evaluations_are_read_as_they_were_written(recorded):
             with pytest.raises(ValueError, match="read-only"):
                 getattr(raw, name)[:] = 0
     assert read_card(Artifact(recorded)).size > read_card(PACKAGED).size
-
-
-def test_recorded_evaluations_are_history(recorded):
     benchmark = hbo.load(recorded)
     history = benchmark.recorded()
     assert benchmark.recorded() is history  # read once
