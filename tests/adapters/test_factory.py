@@ -8,11 +8,10 @@ import pytest
 from bad_methods import Good
 from optimisers import Sampling, pair
 
-from hpobench_ordered import Ordered, run
+from hpobench_ordered import MethodSpec, Ordered, run
 from hpobench_ordered.adapters import as_method_spec
 from hpobench_ordered.adapters.factory import SETTING
 from hpobench_ordered.errors import ExperimentError, MethodError
-from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.testing import check_method
 from hpobench_ordered.testing.toy import (
     conditional_space,
@@ -29,11 +28,6 @@ def setting():
     before, task = toy_benchmark(conditional_space(), tasks=2).tasks
     values = (task.space, np.random.default_rng(0), random_history([before], seed=0), {"t": 1.0}, 9)
     return task, dict(zip(SETTING, values, strict=True))
-
-
-@pytest.mark.parametrize("optimiser", [Sampling, pair])
-def test_wrapped_optimisers_hold_to_the_contract(optimiser):
-    check_method(as_method_spec(optimiser))
 
 
 def test_a_class_is_named_and_described_as_a_method_is():
@@ -102,21 +96,18 @@ def test_mappings_are_taken_and_their_own_objects_are_told():
     assert [c for c, _ in trials(task.space, outcome)] == [dict(config) for config in asked]
 
 
-def test_numpy_values_are_configurations():
-    task = toy_benchmark(conditional_space(), tasks=1).tasks[0]
-    config = {"kind": np.str_("a"), "level": np.int64(10), "n": np.int32(3), "x": np.float32(0.5)}
-    spec = as_method_spec(lambda: (lambda: config, lambda config, loss: None), name="numpy")
-    outcome = play(spec, task, (), np.random.default_rng(0), budget=1)
-    ((played, _),) = trials(task.space, outcome)
-    assert played == {"kind": "a", "level": 10, "n": 3, "x": 0.5, "fixed": "always"}
-
-
 @pytest.mark.parametrize("suggested", [None, [1, 2], "x=1"])
-def test_what_is_no_configuration_is_left_to_the_runner(suggested):
-    task = toy_benchmark(numeric_space(), tasks=1).tasks[0]
-    spec = as_method_spec(lambda: (lambda: suggested, lambda config, loss: None), name="wrong")
+def test_numpy_values_are_configurations_and_nonsense_is_left_to_the_runner(suggested):
+    def played(config):
+        spec = as_method_spec(lambda: (lambda: config, lambda config, loss: None), name="constant")
+        return play(spec, task, (), np.random.default_rng(0), budget=1)
+
+    task, _ = setting()
+    config = {"kind": np.str_("a"), "level": np.int64(10), "n": np.int32(3), "x": np.float32(0.5)}
+    ((found, _),) = trials(task.space, played(config))
+    assert found == {"kind": "a", "level": 10, "n": 3, "x": 0.5, "fixed": "always"}
     with pytest.raises(AssertionError, match="a configuration must be a dict"):
-        play(spec, task, (), np.random.default_rng(0))
+        played(suggested)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +127,9 @@ def test_what_cannot_be_wrapped_is_refused(optimiser, message):
         as_method_spec(optimiser)
 
 
-def test_an_experiment_runs_wrapped_optimisers():
+def test_wrapped_optimisers_hold_to_the_contract_and_run():
+    for optimiser in (Sampling, pair):
+        check_method(as_method_spec(optimiser))
     result = run(
         benchmarks=["newsvendor"],
         methods=[as_method_spec(pair, name="pair"), as_method_spec(Sampling, name="sampling")],

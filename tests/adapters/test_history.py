@@ -16,10 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hpobench_ordered as hbo
-from hpobench_ordered import Direction, Evaluations, SearchSpace
+from hpobench_ordered import Compare, Comparison, Direction, Evaluations, Parameter, SearchSpace
 from hpobench_ordered.errors import EvaluationsError, HistoryWarning, StoreError
-from hpobench_ordered.space.conditions import Compare, Comparison
-from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.testing.toy import numeric_space, toy_benchmark
 
 SPACE = SearchSpace(
@@ -138,16 +136,13 @@ def test_wrong_columns_are_refused_whatever_the_options(read, spoil, said, optio
         read(spoil(table()), **options)
 
 
-def test_other_columns_are_ignored_with_a_warning_as_from_evaluations_ignores_them(read):
+def test_other_columns_are_ignored_with_a_warning_but_not_repeated_ones(read):
     with pytest.warns(HistoryWarning, match="hyperparameters .* are ignored: 'run', 'momentum'"):
         same(read(table().assign(run=range(18), momentum=0.9)), tuning())
-
-
-def test_a_column_that_comes_twice_is_refused():
     twice = table().assign(copy=lambda f: f.rate).rename(columns={"copy": "rate"})
-    for read in (hbo.history_from_frame, partial(hbo.from_evaluations, name="mine")):
+    for reader in (hbo.history_from_frame, partial(hbo.from_evaluations, name="mine")):
         with pytest.raises(EvaluationsError, match="two columns 'rate'"):
-            read(twice, SPACE, objective="accuracy", direction="maximize", task="month")
+            reader(twice, SPACE, objective="accuracy", direction="maximize", task="month")
 
 
 WRONG_CELLS = [
@@ -258,28 +253,16 @@ def test_numbers_out_of_range_are_moved_to_the_nearest_bound(read):
         read(cell(2, "depth", 2.5)(spoiled), clip=True)  # in range, but no integer
 
 
-def test_nothing_that_is_left_is_no_history(read):
+def test_nothing_left_is_no_history_and_what_is_inactive_does_not_count(read):
     with pytest.raises(EvaluationsError, match="no usable evaluation with a value in the table"):
         read(table().assign(kernel="cubic"), drop_invalid=True)
     without_may = table().assign(kernel=lambda f: f.kernel.where(f.month != "May", "cubic"))
     with pytest.warns(HistoryWarning, match="6 of 18 .* are left out; nothing is left of task"):
         assert [e.task for e in read(without_may, drop_invalid=True)] == ["June", "July"]
-
-
-def test_inactive_values_are_ignored_and_constants_checked(read):
     same(read(table().assign(gamma=lambda f: f.gamma.fillna(77.0))), tuning())
     spoiled = cell(7, "trees", 50)(table().assign(trees=100))
     with pytest.raises(EvaluationsError, match=r"'trees' must be 100: row 7 \(50"):
         read(spoiled)
-
-
-def test_a_direction_must_be_that_of_the_task(read):
-    with pytest.raises(EvaluationsError, match=r"direction 'maximise'; did you mean 'maximize'\?"):
-        read(table(), direction="maximise")
-    forgotten = read(table().assign(accuracy=lambda f: -f.accuracy), direction="minimize")
-    with pytest.raises(EvaluationsError, match="to minimize, that of the task at hand to maximize"):
-        hbo.check_history(forgotten, SPACE, "maximize")
-    hbo.check_history(read(table()), SPACE, "maximize")
 
 
 def test_contexts_are_those_of_the_tasks(read):
@@ -304,7 +287,7 @@ def test_ordinals_are_told_but_for_rounding(read):
         read(cell(1, "x", 0.31)(frame), space)
 
 
-def test_choices_that_pandas_takes_for_empty_are_explained(tmp_path):
+def test_choices_that_pandas_takes_for_empty_and_numbers_as_names(tmp_path):
     space = SearchSpace([Parameter.choice("penalty", ("l1", "None"))])
     (tmp_path / "t.csv").write_text("month,penalty,error\nMay,l1,1\nMay,None,2\n")
     with pytest.raises(EvaluationsError, match="keep_default_na=False"):
@@ -312,22 +295,25 @@ def test_choices_that_pandas_takes_for_empty_are_explained(tmp_path):
     whole = pd.read_csv(tmp_path / "t.csv", keep_default_na=False)
     (may,) = from_frame(whole, space, objective="error")
     assert may.values[:, 0].tolist() == [0, 1]
+    frame = pd.DataFrame({"month": [202401.0, 202402.0], "x": [3, 4], "accuracy": [1.0, 2.0]})
+    history = from_frame(frame, ConfigurationSpace({"x": (1, 9)}))
+    assert [e.task for e in history] == ["202401", "202402"]
+    assert [e.values.tolist() for e in history] == [[[3.0]], [[4.0]]]
 
 
-def test_other_things_than_tables_and_spaces_are_refused():
+def test_other_tables_spaces_and_directions_are_refused(read):
     with pytest.raises(EvaluationsError, match="must be a DataFrame, but got list"):
         from_frame([])
     with pytest.raises(EvaluationsError, match="the search space must be a SearchSpace, Conf"):
         from_frame(table(), [])
     with pytest.raises(EvaluationsError, match="'month' is the objective; it cannot be the task"):
         from_frame(table(), objective="month")
-
-
-def test_numbers_are_names_of_tasks_and_a_configspace_is_a_space():
-    frame = pd.DataFrame({"month": [202401.0, 202402.0], "x": [3, 4], "accuracy": [1.0, 2.0]})
-    history = from_frame(frame, ConfigurationSpace({"x": (1, 9)}))
-    assert [e.task for e in history] == ["202401", "202402"]
-    assert [e.values.tolist() for e in history] == [[[3.0]], [[4.0]]]
+    with pytest.raises(EvaluationsError, match=r"direction 'maximise'; did you mean 'maximize'\?"):
+        read(table(), direction="maximise")
+    forgotten = read(table().assign(accuracy=lambda f: -f.accuracy), direction="minimize")
+    with pytest.raises(EvaluationsError, match="to minimize, that of the task at hand to maximize"):
+        hbo.check_history(forgotten, SPACE, "maximize")
+    hbo.check_history(read(table()), SPACE, "maximize")
 
 
 GOOD: dict[str, Any] = {
@@ -378,9 +364,6 @@ def test_the_sign_is_that_of_the_direction_and_arrays_cannot_be_written_to():
     for e in (maximised, copy):
         for array in (e.values, e.objective, e.losses):
             assert not array.flags.writeable
-
-
-def test_the_table_has_named_columns_of_native_values():
     frame = Evaluations(**GOOD).frame(objective="accuracy")
     assert list(frame) == ["task", "rate", "depth", "kernel", "gamma", "accuracy"]
     assert frame.kernel.tolist() == ["radial", "linear"]
@@ -480,9 +463,6 @@ def test_results_that_are_not_one_run_on_a_known_benchmark_are_refused(results, 
         hbo.history_from_results(
             results, method="random-search", seed=0, benchmark="newsvendor", contexts={"May": {}}
         )
-
-
-def test_several_settings_of_a_protocol_are_told_apart(tmp_path):
     for trials in (2, 3):
         run(tmp_path, "newsvendor", trials=trials, tasks=1)
     with pytest.raises(StoreError, match=r"say which: protocol 'ordered\(trials=2"):

@@ -61,6 +61,9 @@ def test_a_class_is_found_by_its_module_and_by_its_file(folder, text):
     assert imported.__qualname__ == "Mine"
     assert as_method_spec(text).name == f"{imported.__module__}.Mine"
     assert import_object(f"{text}.Inner") is imported.Inner
+    (folder / "random.py").write_text("class Mine:\n    pass\n")
+    assert import_object("random.py:Mine").__module__ == f"{FILE_PREFIX}random"
+    assert hasattr(sys.modules["random"], "getrandbits")  # a file takes no other module's place
 
 
 @pytest.mark.slow
@@ -72,13 +75,6 @@ def test_other_processes_need_not_find_the_module(folder, text):
     one, two = (run(benchmarks=["newsvendor"], **options, workers=n).frame() for n in (1, 2))
     assert len(two) == 6
     np.testing.assert_array_equal(one["loss"], two["loss"])
-
-
-def test_a_file_never_takes_the_place_of_another_module(folder):
-    (folder / "random.py").write_text("class Mine:\n    pass\n")
-    imported = import_object("random.py:Mine")
-    assert imported.__module__ == f"{FILE_PREFIX}random"
-    assert hasattr(sys.modules["random"], "getrandbits")
 
 
 def test_a_missing_module_file_or_name_is_named_with_the_nearest(folder):

@@ -80,15 +80,15 @@ def test_threads_may_share_it():
     assert tuner.pending == []
 
 
-def test_what_was_not_asked_for_may_be_told():
+def test_what_is_told_may_be_of_other_types_or_not_asked_for():
     tuner, _ = made("bo", space=numeric_space())
     tuner.tell({"x": 1, "y": 0.5}, 0.25)
     assert tuner.trials == (Trial({"x": 1.0, "y": 0.5}, 0.25),)
-    assert tuner.best.config == {"x": 1.0, "y": 0.5}
-    assert tuner.ask() != tuner.best.config
-
-
-def test_equal_numbers_of_another_type_are_the_configuration_asked_for():
+    assert tuner.ask() != tuner.best.config == {"x": 1.0, "y": 0.5}
+    tuner = hbo.optimiser("random-search", space={"kind": ["a"]}, direction="minimize")
+    for value, config in enumerate([tuner.ask(), tuner.ask()]):  # twice the same
+        tuner.tell(config, value)
+    assert [t.value for t in tuner.trials] == [0, 1]
     tuner, _ = made("random-search")
     config = tuner.ask()
     other = {k: np.float64(v) if isinstance(v, float) else v for k, v in config.items()}
@@ -127,15 +127,10 @@ def test_what_is_no_configuration_is_not_told(config, words):
     tuner, _ = made("bo", space=numeric_space())
     with pytest.raises(InvalidConfigError, match=words):
         tuner.tell(config, 1.0)
+    for value in ("0.5", [0.5, 1], {}, object(), 10**400):
+        with pytest.raises(EvaluationsError, match="must be a number, or None for a failure"):
+            tuner.tell({"x": 1.0, "y": 0.5}, value)
     assert tuner.trials == ()
-
-
-@pytest.mark.parametrize("value", ["0.5", [0.5, 1], {}, object(), 10**400])
-def test_a_value_is_a_number(value):
-    tuner, _ = made("bo")
-    with pytest.raises(EvaluationsError, match="must be a number, or None for a failure"):
-        tuner.tell(tuner.ask(), value)
-    assert len(tuner.pending) == 1
 
 
 def test_what_does_not_fit_is_refused():
@@ -302,6 +297,19 @@ def test_a_damaged_journal_is_refused(tmp_path, line):
         made("bo", space=numeric_space(), file=file)
 
 
+def test_what_is_no_journal_or_anothers_is_left_alone(tmp_path):
+    file = tmp_path / "notes.txt"
+    for content in ("my notes\nof today\n", '{"a": 1}\n', "my notes without an end"):
+        file.write_text(content)
+        with pytest.raises(StoreError, match=r"line 1 of .*notes.txt"):
+            made("bo", file=file)
+        assert file.read_text() == content
+    first, second = (made("bo", file=tmp_path / "tuning.jsonl")[0] for _ in range(2))
+    first.ask()
+    with pytest.raises(StoreError, match="another optimiser writes to"):
+        second.ask()
+
+
 def test_changed_bits_of_a_journal_are_noticed(tmp_path):
     file = tmp_path / "tuning.jsonl"
     tuner, task = made("random-search", file=file)
@@ -320,24 +328,6 @@ def test_changed_bits_of_a_journal_are_noticed(tmp_path):
         file.write_bytes(b"".join(other))
         with pytest.raises(StoreError, match="is not one"):
             made("random-search", file=file)
-
-
-def test_a_file_that_is_no_journal_is_left_alone(tmp_path):
-    file = tmp_path / "notes.txt"
-    for content in ("my notes\nof today\n", '{"a": 1}\n', "my notes without an end"):
-        file.write_text(content)
-        with pytest.raises(StoreError, match=r"line 1 of .*notes.txt"):
-            made("bo", file=file)
-        assert file.read_text() == content
-
-
-def test_two_optimisers_do_not_share_a_journal(tmp_path):
-    file = tmp_path / "tuning.jsonl"
-    first, _ = made("bo", file=file)
-    second, _ = made("bo", file=file)
-    first.ask()
-    with pytest.raises(StoreError, match="another optimiser writes to"):
-        second.ask()
 
 
 def test_a_journal_that_cannot_be_written_loses_nothing(tmp_path):

@@ -438,9 +438,19 @@ def test_other_names_ranges_values_and_directions_are_errors():
     study = optuna.create_study(direction="maximize", sampler=chosen)
     with pytest.raises(EvaluationsError, match="objective is to minimize"):
         study.optimize(objective(task), n_trials=1)
-    study, _ = study_of(space=numeric_space())
+
+
+def test_infinite_values_have_failed_and_what_does_not_fit_is_left_out():
+    study, task = study_of(space=numeric_space())
     study.optimize(lambda t: suggest_config(t, numeric_space()) and math.inf, n_trials=1)
     assert math.isnan(study.sampler._optimiser.trials[0].value)
+    narrow = {"x": FloatDistribution(-90, 90), "y": FloatDistribution(1e-4, 1)}
+    for x in (9.0, 1.0):
+        params = {"x": x, "y": 0.5}
+        study.add_trial(optuna.trial.create_trial(params=params, distributions=narrow, value=1.0))
+    with pytest.warns(HistoryWarning, match="trial 1 is left out: x must be .* got 9.0"):
+        study.optimize(objective(task), n_trials=1)
+    assert [t.config["x"] for t in study.sampler._optimiser.trials[1:-1]] == [1.0]
 
 
 def test_what_is_inactive_or_constant_may_be_suggested():
@@ -482,14 +492,3 @@ def test_steps_and_types_are_the_objectives():
     other.sampler = OptunaSampler("random-search", space=space)
     other.ask(space)
     assert len(other.sampler._optimiser.trials) == 21
-
-
-def test_what_does_not_fit_the_space_is_left_out_with_a_warning():
-    study, task = study_of(space=numeric_space())
-    narrow = {"x": FloatDistribution(-90, 90), "y": FloatDistribution(1e-4, 1)}
-    for x in (9.0, 1.0):
-        params = {"x": x, "y": 0.5}
-        study.add_trial(optuna.trial.create_trial(params=params, distributions=narrow, value=1.0))
-    with pytest.warns(HistoryWarning, match="trial 0 is left out: x must be .* got 9.0"):
-        study.optimize(objective(task), n_trials=1)
-    assert [t.config["x"] for t in study.sampler._optimiser.trials[:-1]] == [1.0]

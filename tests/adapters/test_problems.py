@@ -30,11 +30,16 @@ def task(request):
     return toy_task() if request.param == "toy" else load(request.param).tasks[5]
 
 
-def test_a_plain_function_gives_losses(task):
+def test_plain_functions_and_configspace_problems_give_losses(task):
     loss = objective_function(task)
     for config in (task.space.sample(np.random.default_rng(seed)) for seed in range(5)):
         assert loss(config) == task.objective.direction.sign * task.evaluate(config)
     assert pickle.loads(pickle.dumps(loss))(config) == loss(config)
+    space, target = configspace_problem(task)
+    space.seed(0)
+    for config in space.sample_configuration(10):
+        assert target(config) == target(dict(config), seed=3) == objective_function(task)(config)
+    assert list(inspect.signature(target).parameters) == ["config", "seed"]
 
 
 @pytest.mark.parametrize("direction", Direction)
@@ -75,11 +80,3 @@ def test_the_problem_has_the_attributes_of_optunahub(task):
     assert problem.evaluate(every) == task.evaluate(active)
     with pytest.raises(InvalidConfigError):
         problem.evaluate({})
-
-
-def test_a_configspace_problem_evaluates_its_own_configurations(task):
-    space, target = configspace_problem(task)
-    space.seed(0)
-    for config in space.sample_configuration(10):
-        assert target(config) == target(dict(config), seed=3) == objective_function(task)(config)
-    assert list(inspect.signature(target).parameters) == ["config", "seed"]

@@ -14,7 +14,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.trial import TrialState, create_trial
 
 import hpobench_ordered as hbo
-from hpobench_ordered import Evaluations, SearchSpace
+from hpobench_ordered import Compare, Comparison, Evaluations, Kind, Parameter, SearchSpace
 from hpobench_ordered.adapters import OptunaSampler
 from hpobench_ordered.adapters._optuna_space import joined, space_of
 from hpobench_ordered.errors import (
@@ -23,8 +23,6 @@ from hpobench_ordered.errors import (
     InvalidSpaceError,
     UnknownNameError,
 )
-from hpobench_ordered.space.conditions import Compare, Comparison
-from hpobench_ordered.space.parameters import Kind, Parameter
 
 DISTRIBUTIONS = {"rate": FloatDistribution(1e-4, 0.5, log=True), "depth": IntDistribution(1, 9)}
 SPACE = space_of(DISTRIBUTIONS)
@@ -96,11 +94,10 @@ def read(request, tmp_path):
     def by_way(*studies: optuna.Study, **options: Any) -> tuple[Evaluations, ...]:
         if request.param == "studies":
             return hbo.history_from_studies(studies, **options)
-        url = f"sqlite:///{tmp_path / 'tuning.db'}"
+        url = f"sqlite:///{tmp_path}/{len(list(tmp_path.iterdir()))}.db"
         for study in studies:
-            optuna.copy_study(
-                from_study_name=study.study_name, from_storage=study._storage, to_storage=url
-            )
+            source = {"from_study_name": study.study_name, "from_storage": study._storage}
+            optuna.copy_study(**source, to_storage=url)
         return hbo.history_from_storage(url, "*", **options)
 
     return by_way
@@ -161,8 +158,6 @@ def test_conditional_parameters_are_nan_where_they_were_not_suggested(read):
         n: CONDITIONAL.describe_condition(n) for n in CONDITIONAL.names
     } | {"degree": "kernel in poly"}
 
-
-def test_a_condition_that_no_value_tells_needs_the_space(read):
     def objective(trial: optuna.Trial) -> float:
         if trial.number % 2:
             trial.suggest_float("now and then", 0, 1)

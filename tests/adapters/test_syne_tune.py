@@ -20,20 +20,7 @@ from hpobench_ordered.testing.toy import (
 TASKS, N = 3, 8
 
 
-def test_the_layout_is_that_of_syne_tune():
-    names = " ".join(field.name for field in fields(TransferLearningTaskEvaluations))
-    assert names == "configuration_space hyperparameters objectives_names objectives_evaluations"
-    benchmark = toy_benchmark(conditional_space(), tasks=TASKS)
-    laid_out = transfer_learning_evaluations(benchmark, rng=np.random.default_rng(0), n=N)
-    assert list(laid_out) == ["0", "1", "2"]
-    for evaluations in laid_out.values():
-        assert evaluations.objectives_evaluations.shape == (N, 1, 1, 1)
-        assert evaluations.hyperparameters.shape == (N, 4)
-        assert list(evaluations.hyperparameters) == list(evaluations.configuration_space)
-        assert evaluations.objectives_names == ["distance"]
-
-
-def test_domains_are_in_syne_tunes_json():
+def test_layout_and_domains_are_those_of_syne_tune():
     history = random_history(toy_benchmark(conditional_space(), tasks=1).tasks, seed=0)
     laid_out = transfer_learning_evaluations(history, space=conditional_space())
     uniform, log = (
@@ -47,6 +34,16 @@ def test_domains_are_in_syne_tunes_json():
         "n": {"domain_cls": "Integer", "domain_kwargs": {"lower": 1, "upper": 50}} | log,
         "x": {"domain_cls": "Float", "domain_kwargs": {"lower": 0.0, "upper": 1.0}} | uniform,
     }
+    names = " ".join(field.name for field in fields(TransferLearningTaskEvaluations))
+    assert names == "configuration_space hyperparameters objectives_names objectives_evaluations"
+    benchmark = toy_benchmark(conditional_space(), tasks=TASKS)
+    laid_out = transfer_learning_evaluations(benchmark, rng=np.random.default_rng(0), n=N)
+    assert list(laid_out) == ["0", "1", "2"]
+    for evaluations in laid_out.values():
+        assert evaluations.objectives_evaluations.shape == (N, 1, 1, 1)
+        assert evaluations.hyperparameters.shape == (N, 4)
+        assert list(evaluations.hyperparameters) == list(evaluations.configuration_space)
+        assert evaluations.objectives_names == ["distance"]
 
 
 def test_rows_are_the_evaluations_inactive_values_the_default():

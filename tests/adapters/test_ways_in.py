@@ -196,17 +196,6 @@ def test_methods_that_say_so_suggest_the_same_without_a_history(name):
     assert suggested[:8] == suggested[8:]
 
 
-@pytest.mark.parametrize("reader", [from_studies, from_storage, from_results])
-def test_a_history_on_another_space_is_warned_of_by_every_way(reader, folder):
-    history = reader(MONTHS, folder)
-    changed = SearchSpace([history[0].space.parameters[0], Parameter.number("new", 0, 1)])
-    for make in (partial(hbo.optimiser, direction="maximize"), OptunaSampler):
-        with pytest.warns(
-            HistoryWarning, match=r"another search space than this one:(.|\n)*new: n"
-        ):
-            make("simple-ordered", space=changed, history=history)
-
-
 def test_a_sampler_begins_with_the_best_moved_to_a_narrower_bound_or_renamed():
     with pytest.warns(HistoryWarning, match="another search space"):
         sampler = OptunaSampler.from_studies("simple-ordered", studies(), space=NARROWER)
@@ -237,13 +226,6 @@ def test_a_narrower_range_moves_or_leaves_out_where_that_is_asked_for(reader, fo
         left = reader(MONTHS, folder / "again", space=NARROWER, drop_invalid=True)
     assert [len(e) for e in left] == [2, 2, 2]
     assert all(e.is_on(NARROWER) for e in left)
-
-
-@pytest.mark.parametrize("reader", READERS.values())
-def test_what_is_called_otherwise_now_is_renamed(reader, folder):
-    history = reader(MONTHS, folder, space=RENAMED, rename={"rate": "lr"})
-    assert all(e.is_on(RENAMED) for e in history)
-    np.testing.assert_array_equal(history[0].values, [row[:2] for row in ROWS])
 
 
 CONTEXTS = "contexts must be a dict of numbers for each"
@@ -339,12 +321,8 @@ def test_the_command_says_what_is_wrong(options, code, said, capsys):
 def test_a_storage_may_be_a_file(storage):
     stored(Path())
     assert [e.task for e in hbo.history_from_storage(storage, "m[12]")] == ["m1", "m2"]
-
-
-def test_advice_reads_a_storage(folder):
-    (folder / "space.json").write_text(json.dumps(SPACE.to_json()))
-    stored(folder)
-    words = "advise --space space.json --direction maximize --storage t.db --studies m[12]"
+    Path("space.json").write_text(json.dumps(SPACE.to_json()))
+    words = f"advise --space space.json --direction maximize --storage {storage} --studies m[12]"
     result = CliRunner().invoke(app, words.split())
     assert "at least 3 tasks, but got 2: 'm1', 'm2'" in str(result.exception)
 
@@ -432,19 +410,11 @@ def test_values_whose_squares_are_beyond_all_floats_are_refused():
             hbo.advise(history, **settings, surrogate=surrogate)
 
 
-def test_spaces_are_compared_however_they_are_described():
-    change = hbo.SpaceChange.between({"rate": (1e-4, 1.0, "log")}, SPACE.to_configspace())
-    assert change.shared == ("rate",)
-    for odd in (None, "space.json", 3):
-        with pytest.raises(EvaluationsError, match="the search space must be a SearchSpace"):
-            hbo.SpaceChange.between(SPACE, odd)
-
-
 @pytest.mark.parametrize("value", [math.nan, math.inf, "big", None, True, 10**400])
-@pytest.mark.parametrize("make", [partial(hbo.optimiser, direction="minimize"), OptunaSampler])
-def test_a_context_is_of_numbers(make, value):
-    with pytest.raises(EvaluationsError, match=r"context 'size' of task .* finite number"):
-        optuna.create_study(sampler=make("bo", space=SPACE, context={"size": value})).ask()
+def test_a_context_is_of_numbers(value):
+    for make in (partial(hbo.optimiser, direction="minimize"), OptunaSampler):
+        with pytest.raises(EvaluationsError, match=r"context 'size' of task .* finite number"):
+            optuna.create_study(sampler=make("bo", space=SPACE, context={"size": value})).ask()
 
 
 def test_contexts_fit_the_earlier_tasks_and_seeds_are_whole_numbers(folder):
@@ -483,6 +453,11 @@ def test_a_space_may_be_a_dict():
     sampler = OptunaSampler("random-search", space={"x": (0.0, 1.0)})
     optuna.create_study(sampler=sampler).optimize(lambda t: t.suggest_float("x", 0, 1), n_trials=2)
     assert len(sampler._optimiser.trials) == 2
+    change = hbo.SpaceChange.between({"rate": (1e-4, 1.0, "log")}, SPACE.to_configspace())
+    assert change.shared == ("rate",)
+    for odd in (None, "space.json", 3):
+        with pytest.raises(EvaluationsError, match="the search space must be a SearchSpace"):
+            hbo.SpaceChange.between(SPACE, odd)
 
 
 @pytest.mark.parametrize(

@@ -57,10 +57,13 @@ def files(folder):
 
 
 @pytest.mark.slow
-def test_it_says_that_copying_wins(cli, files):
+def test_it_says_that_copying_wins_and_keeps_the_runs(cli, files):
     """With what was found in numbers, and nothing on standard output but that."""
-    result = cli(*words())
+    result = cli(*words(output="out"))
     assert result.returncode == 0, result.stderr
+    assert f"report: {Path('out', 'report', 'report.html')}" in result.stderr
+    assert Path("out", "report", "report.html").exists()
+    assert cli("status", "out").returncode == 0
     quality, methods, text = result.stdout.split("\n\n")
     assert [line.split()[:2] for line in quality.splitlines()[2:]] == [
         [f"m{task}", "40"] for task in range(4)
@@ -76,15 +79,6 @@ def test_it_says_that_copying_wins(cli, files):
     options = {"methods": ["random-search", "simple-previous"], "trials": 4, "seeds": range(2)}
     advice = hbo.advise(earlier, space=SPACE, direction="maximize", **options)
     assert text.splitlines() == list(advice.sentences)
-
-
-@pytest.mark.slow
-def test_it_keeps_the_runs_and_a_report(cli, files):
-    result = cli(*words(output="out"))
-    assert result.returncode == 0, result.stderr
-    assert f"report: {Path('out', 'report', 'report.html')}" in result.stderr
-    assert Path("out", "report", "report.html").exists()
-    assert cli("status", "out").returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -74,13 +74,19 @@ def test_info(cli):
     assert 0 < described["tasks"][0]["quality"]["spearman"] <= 1
 
 
-def test_evaluate(cli):
+def test_evaluate_and_what_to_fetch_before(cli, tmp_path):
     config = {"price_0": 9, "price_1": 9, "price_2": 9}
     expected = load("newsvendor").task("3").evaluate(config)
     result = cli("evaluate", "newsvendor", "--task", "3", *PRICES)
     assert (result.returncode, result.stdout, result.stderr) == (0, f"{expected!r}\n", "")
     config = ["learning_rate=0.1", "max_depth=6", "min_child_weight=1", "n_estimators=1e2"]
     assert float(cli("evaluate", "xgboost-mnist", "--task", "56", *config).stdout) > 0
+    result = cli("evaluate", "xgboost-mnist", "--surrogate", "nearest", "--task", "56")
+    fails(result, 1, "hpobench-ordered fetch xgboost-mnist --surrogate nearest")
+    fails(cli("info", "yahpo-rpart-1220"), 1, "hpobench-ordered fetch yahpo-rpart-1220")
+    (tmp_path / "copy.json").write_text("{}")
+    result = cli("fetch", "xgboost-mnist", "--from", "copy.json")
+    fails(result, 1, "copy.json is not the published")
 
 
 def test_constants_are_read_as_they_are_written():
@@ -120,12 +126,6 @@ def test_bad_evaluations(cli, words, message):
     fails(cli("evaluate", *words), 2, *message)
 
 
-def test_what_is_not_fetched_says_how_to_fetch(cli):
-    result = cli("evaluate", "xgboost-mnist", "--surrogate", "nearest", "--task", "56")
-    fails(result, 1, "hpobench-ordered fetch xgboost-mnist --surrogate nearest")
-    fails(cli("info", "yahpo-rpart-1220"), 1, "hpobench-ordered fetch yahpo-rpart-1220")
-
-
 def test_networks_need_an_extra(cli, monkeypatch):
     monkeypatch.setattr(extras, "find_spec", lambda module: None)
     result = cli("evaluate", "yahpo-svm-1220", "--surrogate", "onnx", "--task", "5%")
@@ -147,10 +147,10 @@ def test_fetch_from_a_local_copy(cli, shared):
     assert cli("verify").returncode == 0
 
 
-def test_fetch_of_the_wrong_file(cli, tmp_path):
-    (tmp_path / "copy.json").write_text("{}")
-    result = cli("fetch", "xgboost-mnist", "--from", "copy.json")
-    fails(result, 1, "copy.json is not the published")
+def test_verify(cli):
+    result = cli("verify", "newsvendor", "svm-a", "forrester", "openml-ranger")
+    assert result.returncode == 0
+    assert [line.split()[0] for line in result.stdout.splitlines()] == ["ok"] * 3 + ["-"]
 
 
 @pytest.mark.slow

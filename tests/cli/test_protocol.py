@@ -1,19 +1,16 @@
 from dataclasses import fields
 
+from hpobench_ordered import Adjustment, LeaveOneOut, Ordered
 from hpobench_ordered.cli._protocol import PROTOCOLS, make_protocol
 from hpobench_ordered.cli.experiments import run
-from hpobench_ordered.protocols import Adjustment, LeaveOneOut, Ordered
 
 
-def test_every_setting_of_every_protocol_is_an_option():
+def test_settings_of_protocols_are_options_that_keep_what_is_not_given():
     options = {parameter.name for parameter in run.params}
     for name, protocol in PROTOCOLS.items():
         assert protocol().name == name
         assert {field.name for field in fields(protocol)} <= options
         assert protocol().name in (run.epilog or "")
-
-
-def test_settings_that_are_not_given_stay_as_they_are():
     nothing = dict.fromkeys(["trials", "tasks", "history", "first_trials"])
     assert make_protocol("ordered", nothing) == Ordered()
     assert make_protocol("leave-one-out", {**nothing, "history": 7}) == LeaveOneOut(history=7)

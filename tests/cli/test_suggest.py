@@ -137,7 +137,7 @@ def test_a_space_that_is_used_up_repeats(cli, files):
     assert [row["kind"] in "ab" for row in rows_of(result.stdout)] == [True] * 3
 
 
-def test_it_writes_files_and_json(cli, files):
+def test_it_writes_files_and_json_and_needs_no_history(cli, files):
     printed = cli(*words(trials=3))
     assert printed.stdout.startswith("kind,level,n,x,fixed\n")
     written = cli(*words(trials=3, output="next.csv"))
@@ -145,14 +145,10 @@ def test_it_writes_files_and_json(cli, files):
     assert (files / "next.csv").read_text() == printed.stdout
     as_json = json.loads(cli(*words(trials=3, format="json")).stdout)
     assert as_json == [native(row, conditional_space()) for row in rows_of(printed.stdout)]
-
-
-def test_without_a_history(cli, files):
     options = {"history": None, "task": None, "objective": None, "context": None}
     result = cli(*words("random-search", **options, trials=2, seed=4))
-    tuner = hbo.optimiser(
-        "random-search", space=conditional_space(), direction="minimize", seed=4, budget=12
-    )
+    settings = {"space": conditional_space(), "direction": "minimize", "seed": 4, "budget": 12}
+    tuner = hbo.optimiser("random-search", **settings)
     found = [native(row, tuner.space) for row in rows_of(result.stdout)]
     assert found == [tuner.ask() for _ in range(2)]
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hpobench_ordered as hbo
+from hpobench_ordered import Evaluations
 from hpobench_ordered.core.benchmark import HISTORY_SIZE
-from hpobench_ordered.core.history import Evaluations
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,10 @@ def recorded(plain):
     return replace(plain, recorded=lambda: whole)
 
 
-def test_random_evaluations_are_losses_of_valid_configurations(plain):
+def test_recorded_evaluations_come_whole_and_random_ones_are_losses(recorded, plain):
+    whole = recorded.recorded()[2]
+    for n in (None, 30, 1000):
+        assert recorded.evaluations(2, rng=np.random.default_rng(0), n=n) is whole
     evaluations = plain.evaluations(4, rng=np.random.default_rng(1))
     assert (len(evaluations), evaluations.task) == (HISTORY_SIZE, "4")
     # The objective is maximised, losses are not.
@@ -36,12 +39,6 @@ def test_random_evaluations_are_losses_of_valid_configurations(plain):
     assert np.array_equal(evaluations.values, again.values)
     other = plain.evaluations(4, rng=np.random.default_rng(2))
     assert not np.array_equal(evaluations.values, other.values)
-
-
-def test_recorded_evaluations_come_whole_and_in_order(recorded):
-    whole = recorded.recorded()[2]
-    for n in (None, 30, 1000):
-        assert recorded.evaluations(2, rng=np.random.default_rng(0), n=n) is whole
 
 
 @given(n=st.integers(0, 29), seed=st.integers(0, 99))

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 import hpobench_ordered as hbo
+from hpobench_ordered import Method, MethodSpec
 from hpobench_ordered.errors import EvaluationsError, ExperimentError
 from hpobench_ordered.experiment.runner import follow
-from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.methods.random_search import RandomSearch
 from hpobench_ordered.testing import check_benchmark
 from hpobench_ordered.testing.toy import numeric_space, toy_benchmark, toy_data

@@ -66,17 +66,13 @@ def absent(monkeypatch):
 
 
 @pytest.mark.usefixtures("absent")
-def test_an_experiment_is_refused_before_its_first_run(tmp_path):
+def test_what_needs_a_package_is_refused_before_its_first_run(tmp_path):
     with pytest.raises(MissingExtraError, match="method 'ablr-transfer' needs the package 'jax'"):
         methods = ["random-search", "ablr-transfer"]
         hbo.run(benchmarks=["newsvendor"], methods=methods, seeds=[0], folder=tmp_path / "store")
     assert not (tmp_path / "store").exists()
     with pytest.raises(MissingExtraError, match="'jax'"):
         hbo.optimiser("ablr", space=hbo.load("newsvendor").space, direction="minimize")
-
-
-@pytest.mark.usefixtures("absent")
-def test_a_sampler_of_optuna_needs_optuna():
     with pytest.raises(MissingExtraError) as caught:
         import_object("optuna.samplers:TPESampler")
     said = "pip install optuna (or, in a checkout of hpobench-ordered, pip install '.[optuna]')"

@@ -9,8 +9,8 @@ import pytest
 from toy_artifacts import definition
 
 import hpobench_ordered as hbo
+from hpobench_ordered import Benchmark
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.core.marks import FILE, Marks, write_marks
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.files.artifact import Artifact
@@ -33,13 +33,6 @@ class Functions:
         return float(self.predict(row[None], task)[0])
 
 
-def benchmark(*functions: Function, best: float | None = 0.0) -> Benchmark:
-    space = hbo.SearchSpace([hbo.Parameter.number("x", 0, 1)])
-    defined = definition(space, {f"t{i}": {"task": float(i)} for i in range(len(functions))})
-    model, values = Functions(functions), [best] * len(functions)
-    return Benchmark.build(defined, surrogate="exact", model=model, best_values=values)
-
-
 def rising(x: FloatArray) -> FloatArray:
     return x
 
@@ -52,7 +45,14 @@ def flat(x: FloatArray) -> FloatArray:
     return np.maximum(x - 0.3, 0)
 
 
-def test_figures_of_functions():
+def benchmark(*functions: Function, best: float | None = 0.0) -> Benchmark:
+    space = hbo.SearchSpace([hbo.Parameter.number("x", 0, 1)])
+    defined = definition(space, {f"t{i}": {"task": float(i)} for i in range(len(functions))})
+    model, values = Functions(functions), [best] * len(functions)
+    return Benchmark.build(defined, surrogate="exact", model=model, best_values=values)
+
+
+def test_figures_of_functions_and_marks_of_two_thirds_of_the_tasks():
     alike = Marks.of(benchmark(rising, rising, rising))
     assert alike.near_best == pytest.approx(0.05 * 0.5, abs=0.01)  # the median is half-way
     assert alike.copying == pytest.approx(0, abs=0.001)
@@ -64,9 +64,6 @@ def test_figures_of_functions():
     assert plateau.near_best == pytest.approx(0.3 + 0.05 * 0.2, abs=0.02)
     assert plateau.names == ("plateau", "copying")
     assert Marks.of(benchmark(rising)).copying is None
-
-
-def test_a_mark_is_true_of_two_thirds_of_the_tasks():
     assert "plateau" in Marks.of(benchmark(flat, flat, rising)).names
     assert "plateau" not in Marks.of(benchmark(flat, rising, rising)).names
     assert "copying" in Marks.of(benchmark(rising, rising, rising, falling)).names
@@ -86,15 +83,11 @@ def test_benchmarks_of_the_package_have_marks():
     }
 
 
-def test_marks_of_the_package_are_computed_again():
+def test_marks_are_computed_again_and_are_of_one_content_alone():
     spec = benchmark_spec("newsvendor")
     spec.marks.check(Marks.of(spec.load()))
     with pytest.raises(ArtifactError, match="recomputed"):
         replace(spec.marks, near_best=0.5).check(spec.marks)
-
-
-def test_marks_are_of_one_content_alone():
-    spec = benchmark_spec("newsvendor")
     assert replace(spec, version=spec.version + 1).marks is None
     assert replace(spec, artifact=Artifact.packaged("xgboost-mnist")).marks is None
     others = (replace(spec.surrogates[0], name="another"), *spec.surrogates)

@@ -79,12 +79,19 @@ def test_what_is_not_json_and_pickled_arrays_are_refused(tmp_path):
         Artifact(tmp_path / "one").read_arrays("evil.npz")
 
 
-def test_an_interrupted_write_leaves_what_was_there(tmp_path):
+def test_an_interrupted_write_or_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch):
     artifact = write(tmp_path / "one")
     before = artifact.sums()
     with pytest.raises(KeyboardInterrupt), ArtifactWriter(tmp_path / "one") as writer:
         writer.write_json("x.json", {"key": "other"})
         raise KeyboardInterrupt
+
+    def full(path: Path, data: bytes) -> int:
+        raise OSError("no space left on device")
+
+    with pytest.raises(ArtifactError, match="no space"), ArtifactWriter(tmp_path / "one") as writer:
+        monkeypatch.setattr(Path, "write_bytes", full)
+        writer.write_json("x.json", {})
     assert artifact.sums() == before
     assert [path.name for path in tmp_path.iterdir()] == ["one"]
 
@@ -116,16 +123,6 @@ def test_a_folder_that_cannot_be_is_refused_before_any_work(tmp_path):
             pytest.fail("nothing can be written here")
     check_writable(tmp_path / "a" / "b")
     assert list((tmp_path / "a").iterdir()) == []
-
-
-def test_a_full_disk_is_reported(tmp_path, monkeypatch):
-    def full(path: Path, data: bytes) -> int:
-        raise OSError("no space left on device")
-
-    with pytest.raises(ArtifactError, match="no space"), ArtifactWriter(tmp_path / "x") as writer:
-        monkeypatch.setattr(Path, "write_bytes", full)
-        writer.write_json("x.json", {})
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("killed_at", range(3))

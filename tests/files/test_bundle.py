@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import hpobench_ordered as hbo
-from hpobench_ordered.core.specs import BenchmarkSpec
+from hpobench_ordered import BenchmarkSpec
 from hpobench_ordered.errors import ArtifactError, NotFetchedError, UnknownNameError
 from hpobench_ordered.files.artifact import Artifact, ArtifactWriter
 from hpobench_ordered.files.bundle import (
@@ -189,7 +189,7 @@ def recorded(tmp_path):
     return path
 
 
-def test_raw_evaluations_are_read_as_they_were_written(recorded):
+def test_raw_evaluations_are_read_as_they_were_written_and_are_history(recorded):
     read = read_evaluations(Artifact(recorded))
     for raw, expected in zip(read, raw_evaluations(), strict=True):
         for name in NAMES:
@@ -197,9 +197,6 @@ def test_raw_evaluations_are_read_as_they_were_written(recorded):
             with pytest.raises(ValueError, match="read-only"):
                 getattr(raw, name)[:] = 0
     assert read_card(Artifact(recorded)).size > read_card(PACKAGED).size
-
-
-def test_recorded_evaluations_are_history(recorded):
     benchmark = hbo.load(recorded)
     history = benchmark.recorded()
     assert benchmark.recorded() is history  # read once

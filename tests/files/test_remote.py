@@ -159,15 +159,6 @@ def test_offline(server, cache, monkeypatch):
     RemoteFile("file", f"{server}/good", DIGEST).download()
 
 
-@pytest.mark.parametrize("compressed", [False, True])
-def test_local_copy(tmp_path, compressed):
-    copy = tmp_path / ("copy.gz" if compressed else "copy")
-    copy.write_bytes(gzip.compress(CONTENT) if compressed else CONTENT)
-    file = RemoteFile("file", NOWHERE, DIGEST)
-    file.store(copy)
-    assert file.open_path().read_bytes() == CONTENT
-
-
 def test_what_is_no_local_copy(tmp_path, cache, monkeypatch):
     other, packed = tmp_path / "other", tmp_path / "packed.gz"
     for path in (other, packed):
@@ -184,11 +175,12 @@ def test_what_is_no_local_copy(tmp_path, cache, monkeypatch):
         RemoteFile("file", NOWHERE, DIGEST).store(other)
 
 
-def test_damage_in_the_cache_is_noticed(tmp_path):
+def test_local_copies_are_taken_and_damage_in_the_cache_is_noticed(tmp_path):
     (tmp_path / "copy").write_bytes(CONTENT)
-    for digest in (DIGEST, None):
+    (tmp_path / "copy.gz").write_bytes(gzip.compress(CONTENT))
+    for digest, copy in ((DIGEST, "copy"), (DIGEST, "copy.gz"), (None, "copy")):
         file = RemoteFile("file", NOWHERE, digest)
-        file.store(tmp_path / "copy")
+        file.store(tmp_path / copy)
         assert file.open_path().read_bytes() == CONTENT
         file.path.write_bytes(CONTENT[:-1])
         with pytest.raises(ArtifactError, match="damaged"):

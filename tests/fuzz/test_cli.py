@@ -75,6 +75,11 @@ def test_any_name(call, command, name):
     call([command, *(["--task", "0"] if command == "evaluate" else []), "--", name])
 
 
+def test_fetching_offline_says_so(call):
+    _, _, message = call(["fetch", "xgboost-mnist"], codes=(1,))
+    assert OFFLINE_VARIABLE in message and "--from" in message
+
+
 @fuzzed
 @given(st.lists(SETTING | ANY_TEXT | st.just("price_1=3"), max_size=4), ANY_TEXT | NUMBER)
 @example(["price_0=1e400", "price_1=-0", "price_2=9" + "9" * 5000], "0")
@@ -116,12 +121,6 @@ def test_any_seeds(call, seeds):
     words = ["run", "--benchmark", "newsvendor", "--trials", "1", "--tasks", "1"]
     call([*words, "--output", "no-results", f"--seeds={seeds}"], codes=(2,))
     assert not Path("no-results").exists()
-
-
-def test_fetching_offline_says_so(call):
-    _, _, message = call(["fetch", "xgboost-mnist"], codes=(1,))
-    assert OFFLINE_VARIABLE in message
-    assert "--from" in message
 
 
 def damaged_copy(folder: Path, *, value: float | None) -> None:

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpobench_ordered import SearchSpace
+from hpobench_ordered import Parameter, SearchSpace
 from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError
-from hpobench_ordered.space.parameters import Parameter
 
 
 def mixed_configspace() -> ConfigSpace.ConfigurationSpace:
