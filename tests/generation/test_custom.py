@@ -343,11 +343,10 @@ class TestModel:
 
 
 class TestTraining:
-    @pytest.mark.parametrize("min_child_weight", [1.0, 32.0])
+    @pytest.mark.parametrize("weight", [1.0, 32.0])
     def test_counts_the_errors_that_the_trainer_of_xgboost_mnist_counts(
-        self, small, min_child_weight
+        self, small, xgboost, weight
     ):
-        pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")
         parts = Split(
             kind=Kind.CLASSIFICATION,
             classes=tuple("0123456789"),
@@ -360,12 +359,11 @@ class TestTraining:
         published = {"tree_method": AS_PUBLISHED.tree_method.value}
         published |= {"base_score": AS_PUBLISHED.base_score}
         trainer = trainer_of(parts, "xgboost:XGBClassifier", **published)
-        authors = XGBoostTrainer(small)
-        config: dict[str, Any] = {"min_child_weight": min_child_weight, "n_estimators": 6}
+        config: dict[str, Any] = {"min_child_weight": weight, "n_estimators": 6}
         for rate, depth, size in itertools.product((0.01, 0.5), (2, 9), ("20", "90", "300")):
             config |= {"learning_rate": rate, "max_depth": depth}
             errors = trainer(config, size)["value"] * len(small.validation)
-            assert errors == pytest.approx(authors(config, size)["error_count"], abs=1e-9)
+            assert errors == pytest.approx(XGBoostTrainer(small)(config, size)["error_count"])
 
     def test_metrics_are_scikit_learns(self, digits):
         from sklearn.metrics import log_loss

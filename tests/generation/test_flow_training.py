@@ -46,11 +46,6 @@ def toy(classes: int = 2, n: int = 90, seed: int = 0) -> ClassificationData:
     return ClassificationData("toy", x, y, f"digest {classes} {n} {seed}", "toy")
 
 
-@pytest.fixture
-def xgboost():
-    return pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")
-
-
 class ScaledAsInR(TransformerMixin, BaseEstimator):
     """What e1071 does: R's `scale`, without the constant columns."""
 

@@ -13,17 +13,12 @@ from hpobench_ordered.methods.simple_ordered import (
     SimplePreviousNoBO,
 )
 from hpobench_ordered.space.parameters import Parameter
-from hpobench_ordered.testing.toy import (
-    conditional_space,
-    conditional_space_before,
-    numeric_space,
-    numeric_space_before,
-)
+from hpobench_ordered.testing import toy
 
 SPACES = [
-    (numeric_space_before(), numeric_space()),
-    (conditional_space_before(), conditional_space()),
-    (conditional_space(), conditional_space_before()),
+    (toy.numeric_space_before(), toy.numeric_space()),
+    (toy.conditional_space_before(), toy.conditional_space()),
+    (toy.conditional_space(), toy.conditional_space_before()),
 ]
 
 
@@ -76,7 +71,7 @@ def test_a_number_that_is_not_allowed_any_more_becomes_the_nearest_that_is():
 
 
 def test_a_history_on_the_same_space_stays_as_it_is_and_nothing_is_drawn():
-    space, rng = numeric_space(), np.random.default_rng(0)
+    space, rng = toy.numeric_space(), np.random.default_rng(0)
     history = [evaluated(space)]
     assert carried_over(history, space, rng) == history
     assert rng.random() == np.random.default_rng(0).random()

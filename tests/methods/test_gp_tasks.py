@@ -10,22 +10,14 @@ from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.methods._gp import compiled
+from hpobench_ordered.methods._gp import compiled, tasks
 from hpobench_ordered.methods._gp.model import GaussianProcess, Kernel, PriorArrays, TaskPriors
-from hpobench_ordered.methods._gp.tasks import (
-    Fit,
-    Observed,
-    TaskProcess,
-    fitted,
-    negative_log_posterior,
-    prior_arrays,
-)
 from hpobench_ordered.methods._model_based import ModelError
 
 KERNEL = Kernel(np.array([0, 1, 1, 2]))
 
 
-def observed(counts: list[int], *, seed: int = 0, level: float = 4.0) -> Observed:
+def observed(counts: list[int], *, seed: int = 0, level: float = 4.0) -> tasks.Observed:
     rng = np.random.default_rng(seed)
     n, T = sum(counts), len(counts)
     places = np.sort(rng.random(T))
@@ -34,30 +26,32 @@ def observed(counts: list[int], *, seed: int = 0, level: float = 4.0) -> Observe
     z = np.sin(5 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(n)
     y = np.exp(rng.standard_normal(T))[task] * z + task
     distances = T * np.abs(places[:, None] - places)
-    return Observed(X, y, np.array(counts), distances, KERNEL, level)
+    return tasks.Observed(X, y, np.array(counts), distances, KERNEL, level)
 
 
-def prior(of: Observed) -> PriorArrays:
-    return prior_arrays(TaskPriors(), of.g, len(of.counts))
+def prior(of: tasks.Observed) -> PriorArrays:
+    return tasks.prior_arrays(TaskPriors(), of.g, len(of.counts))
 
 
-def hyperparameters(of: Observed, *, seed: int = 0) -> FloatArray:
+def hyperparameters(of: tasks.Observed, *, seed: int = 0) -> FloatArray:
     mean = prior(of).mean
     return mean + 0.3 * np.random.default_rng(seed).standard_normal(len(mean))
 
 
-def at(of: Observed, x: FloatArray, under: PriorArrays | None = None) -> tuple[float, FloatArray]:
+def at(
+    of: tasks.Observed, x: FloatArray, under: PriorArrays | None = None
+) -> tuple[float, FloatArray]:
     S = compiled.squared_differences(of.X, of.kernel.groups, of.g)
-    return negative_log_posterior(of, S, x, under or prior(of))
+    return tasks.negative_log_posterior(of, S, x, under or prior(of))
 
 
-def matern(of: Observed, x: FloatArray, A: FloatArray, C: FloatArray) -> FloatArray:
+def matern(of: tasks.Observed, x: FloatArray, A: FloatArray, C: FloatArray) -> FloatArray:
     lengths = np.exp(x[:3])[of.kernel.groups]
     r = np.sqrt((((A[:, None] - C[None]) / lengths) ** 2).sum(axis=2))
     return (1 + np.sqrt(5) * r + 5 / 3 * r**2) * np.exp(-np.sqrt(5) * r)
 
 
-def directly(of: Observed, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def directly(of: tasks.Observed, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Task of each observation, B, and K, written down from their definition."""
     task = np.repeat(np.arange(len(of.counts)), of.counts)
     B = np.exp(x[3]) * np.exp(-of.distances / np.exp(x[4]))
@@ -94,7 +88,7 @@ def test_prediction_equals_the_formula_however_the_observations_came(counts, see
     mean = cross.T @ np.linalg.solve(K, of.scaled(x))
     variance = B[here, here] + of.level - np.sum(cross * np.linalg.solve(K, cross), axis=0)
     first, few = len(of.y) - later, np.array([*counts, 3 - later])
-    process = TaskProcess(replace(of, X=of.X[:first], y=of.y[:first], counts=few), x)
+    process = tasks.TaskProcess(replace(of, X=of.X[:first], y=of.y[:first], counts=few), x)
     if later:
         process = process.extended(of.X[first:], of.y)
     assert_allclose(process.predict(C), (mean, np.sqrt(variance)), rtol=1e-8, atol=1e-8)
@@ -107,7 +101,7 @@ def test_one_task_without_a_level_has_the_posterior_of_bo():
     x = np.array([*theta[:4], 0.0, theta[4], 0.0])
     C = np.random.default_rng(1).random((50, 4))
     theirs = GaussianProcess(of.X, of.y, kernel=KERNEL, theta=theta)
-    assert_allclose(TaskProcess(of, x).predict(C), theirs.predict(C), rtol=1e-8, atol=1e-8)
+    assert_allclose(tasks.TaskProcess(of, x).predict(C), theirs.predict(C), rtol=1e-8, atol=1e-8)
     flat = replace(prior(of), mean=x * 0.0, precision=x * 0.0)
     assert_allclose(-at(of, x, flat)[0], theirs.log_marginal_likelihood(), rtol=1e-10)
 
@@ -115,9 +109,9 @@ def test_one_task_without_a_level_has_the_posterior_of_bo():
 def test_a_fit_climbs_and_goes_on_from_where_it_ended():
     of = observed([12, 9, 12, 5])
     priors = TaskPriors()
-    start = Fit.start(of, prior(of))
-    first = fitted(of, priors, None, steps=5)
-    second = fitted(of, priors, first, steps=100)
+    start = tasks.Fit.start(of, prior(of))
+    first = tasks.fitted(of, priors, None, steps=5)
+    second = tasks.fitted(of, priors, first, steps=100)
     values = [at(of, fit.x)[0] for fit in (start, first, second)]
     assert values == sorted(values, reverse=True)
     assert values[0] > values[2] + 1.0
@@ -131,11 +125,11 @@ def test_scales_of_tasks_are_found():
     f -= f.mean()
     y = np.repeat([1.0, 3.0, 0.4], 20) * f
     of = replace(observed([20] * 3), X=X, y=y, distances=np.zeros((3, 3)))
-    a = fitted(of, TaskPriors(), None, steps=100).x[-3:]
+    a = tasks.fitted(of, TaskPriors(), None, steps=100).x[-3:]
     assert_allclose(np.diff(a), np.diff(np.log([1.0, 3.0, 0.4])), atol=0.3)
 
 
 def test_what_is_no_number_is_a_model_error():
     of = observed([5, 5])
     with pytest.raises(ModelError):
-        fitted(replace(of, y=of.y * np.nan), TaskPriors(), None, steps=5)
+        tasks.fitted(replace(of, y=of.y * np.nan), TaskPriors(), None, steps=5)

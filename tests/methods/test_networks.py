@@ -11,7 +11,6 @@ from scipy.linalg import subspace_angles
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._networks import runtime, sgd
 from hpobench_ordered.methods._networks.features import Network, compute_features
-from hpobench_ordered.runtime.threads import one_thread
 
 pytestmark = pytest.mark.slow
 
@@ -33,12 +32,6 @@ with one_thread():
     fitted = descend(phi, inputs, losses, start, evaluations=20)
 print(hashlib.sha256(z.tobytes() + fitted.z.tobytes() + fitted.log_alpha.tobytes()).hexdigest())
 """
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_blas_thread():
-    with one_thread():
-        yield
 
 
 def linear_features(X: FloatArray, k: int, *, nested: bool) -> FloatArray:

@@ -5,13 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hpobench_ordered.methods._networks.bayesian import (
-    NOISE_MEAN,
-    NOISE_SD,
-    BayesianNetwork,
-    _gradient,
-    _outputs,
-)
+from hpobench_ordered.methods._networks import bayesian
 from hpobench_ordered.methods._networks.sghmc import Chain, Sampling, sample
 
 pytestmark = pytest.mark.slow
@@ -85,7 +79,7 @@ def test_a_network_follows_its_data_and_is_less_sure_elsewhere():
     rng = np.random.default_rng(0)
     X = rng.random((20, 2))
     y = np.sin(6 * X[:, 0]) + 0.5 * X[:, 1]
-    network = BayesianNetwork(2, rng)
+    network = bayesian.BayesianNetwork(2, rng)
     network.fit(X, y)
     mean, sd = network.predict(X)
     assert np.sqrt(np.mean((mean - y) ** 2)) < 0.15 * y.std()
@@ -97,18 +91,18 @@ def test_a_network_follows_its_data_and_is_less_sure_elsewhere():
 
 def test_the_gradient_of_the_energy():
     rng = np.random.default_rng(0)
-    network = BayesianNetwork(3, rng)
+    network = bayesian.BayesianNetwork(3, rng)
     X, y = network._scaled(rng.random((40, 3))), rng.standard_normal(40)
     widths = network._widths
     z, direction = (rng.standard_normal(9 * 50 + 2 * 51 * 50 + 51 + 1) for _ in range(2))
 
     def energy(z: np.ndarray) -> float:
-        nu = NOISE_MEAN + NOISE_SD * z[-1]
-        squares = np.sum((y - _outputs(z, widths, X)) ** 2)
+        nu = bayesian.NOISE_MEAN + bayesian.NOISE_SD * z[-1]
+        squares = np.sum((y - bayesian._outputs(z, widths, X)) ** 2)
         return 0.5 * (squares * np.exp(-nu) + len(y) * nu + z @ z)
 
     change = energy(z + 1e-6 * direction) - energy(z - 1e-6 * direction)
-    gradient = _gradient(z, widths, X, y, np.arange(40))
+    gradient = bayesian._gradient(z, widths, X, y, np.arange(40))
     np.testing.assert_allclose(gradient @ direction, change / 2e-6, rtol=1e-6)
-    batches = [_gradient(z, widths, X, y, np.arange(i, 40, 2)) for i in (0, 1)]
+    batches = [bayesian._gradient(z, widths, X, y, np.arange(i, 40, 2)) for i in (0, 1)]
     np.testing.assert_allclose(np.mean(batches, axis=0), gradient, atol=1e-9)
