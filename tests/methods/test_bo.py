@@ -10,6 +10,7 @@ from by_hand import TWELVE, optimise
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import Config
+from hpobench_ordered.errors import InvalidConfigError
 from hpobench_ordered.methods import bo
 from hpobench_ordered.methods._candidates import CANDIDATES, Region, Tried, candidate_blocks
 from hpobench_ordered.methods._gp.model import standardise
@@ -45,7 +46,7 @@ def test_initial_configurations_come_first_once_and_replace_the_random_ones():
     assert method.ask() not in initial
 
 
-@pytest.mark.parametrize("random_trials", [1, 3, 5])
+@pytest.mark.parametrize("random_trials", [0, 1, 3, 5])
 def test_the_first_trials_are_those_of_random_search(random_trials):
     ours = optimise(make(PLAIN, random_trials=random_trials), bowl, trials=6)
     theirs = optimise(by_hand.make(RandomSearch, space=PLAIN), bowl, trials=6)
@@ -93,6 +94,8 @@ def test_evaluations_nobody_asked_for_are_learnt_from_and_not_suggested():
     for k in range(1, 5):
         method.tell({"k": k, "c": "a"}, float(k))
     assert all(c["c"] != "a" for c in (method.ask() for _ in range(8)))
+    with pytest.raises(InvalidConfigError):
+        method.tell({"k": 5, "c": "a"}, 1.0)
 
 
 def test_pending_configurations_repel_the_next_ones():

@@ -78,8 +78,7 @@ def test_equal_losses_get_ranks_by_chance():
 
 
 def test_suggestions_gather_where_previous_tasks_are_good():
-    history = [finished(50, seed=s) for s in range(5)]
-    near = distances(suggestions(make(history)))
+    near = distances(suggestions(make([finished(50, seed=s) for s in range(5)])))
     far = distances([SQUARE.sample(np.random.default_rng(s)) for s in range(25)])
     assert np.median(near) < 0.5 * np.median(far)
 

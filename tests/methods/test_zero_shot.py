@@ -82,7 +82,7 @@ def test_one_previous_task_is_repeated_in_the_order_of_its_losses_and_its_model_
     (task,) = history = [finished(60, seed=3)]
     found = points(make(history, budget=80), 80)
     assert_array_equal(found[:60], task.values[np.argsort(task.losses)])
-    assert_array_equal(found[:60], points(make(history, seed=1, budget=80), 60))
+    assert_array_equal(found[:60], points(make(history, seed=1, budget=60), 60))
     far = np.median(np.hypot(*(task.values - 0.2).T))
     assert np.median(np.hypot(*(found[60:] - 0.2).T)) < 0.5 * far
 
