@@ -152,10 +152,12 @@ class TestBoosting:
         (evaluation,) = flow.BoostingTrainer(toy(3))(TREES | {"rounds": [20]}, "1")["evaluations"]
         assert evaluation["folds"][0] == pytest.approx(expected, abs=1e-9)
 
-    def test_prints_nothing_and_names_the_extra(self, xgboost, capfd, monkeypatch):
+    def test_prints_nothing(self, xgboost, capfd):
         for config in (TREES, LINEAR):
             flow.BoostingTrainer(toy())(config | {"rounds": [2]}, "1")
         assert capfd.readouterr() == ("", "")
+
+    def test_without_xgboost_the_extra_is_named(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "xgboost", None)
         with pytest.raises(MissingExtraError, match=r"\[train\]"):
             flow.BoostingTrainer(toy())(LINEAR | {"rounds": [2]}, "1")

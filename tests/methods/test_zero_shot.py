@@ -53,6 +53,8 @@ def test_when_nothing_helps_another_portfolio_is_begun():
     # 2 and 1 have the lowest mean, 3; after 1 (2, 4) come 5 (2, 1) and 0 (1, 1). Of what is left,
     # 2 has the lowest mean, 3 lowers task 1's rank; 4 is the last.
     assert portfolio(R, count=9) == [1, 5, 0, 2, 3, 4]
+    # Beside 1, begun anew, 3 lowers a rank and 2, of the lower mean, does not.
+    assert portfolio(np.array([[1.0, 3, 4, 7], [1, 3, 4, 2]]), count=4) == [0, 1, 3, 2]
 
 
 @given(arrays(float, st.tuples(st.integers(1, 4), st.integers(1, 8)), elements=st.integers(0, 5)))
