@@ -18,3 +18,8 @@ def images():
 @pytest.fixture(scope="module")
 def small(images):
     return mnist.split(*images, pool_size=300, smallest=20)
+
+
+@pytest.fixture(scope="session")
+def xgboost():
+    return pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")

@@ -16,15 +16,8 @@ from hpobench_ordered.benchmarks.openml_flows import SVM, XGBOOST, svm_space, xg
 from hpobench_ordered.core.objective import Direction, Objective
 from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.files import bundle
 from hpobench_ordered.files.artifact import Artifact, ArtifactWriter
-from hpobench_ordered.files.bundle import (
-    BENCHMARK,
-    BundledSurrogate,
-    folder_spec,
-    read_card,
-    read_definition,
-    write_bundle,
-)
 from hpobench_ordered.generation import adjustments
 from hpobench_ordered.generation.adjustments import generate
 from hpobench_ordered.generation.base import Request
@@ -52,10 +45,10 @@ def write_flow(folder: Path, adjustment: SpaceAdjustment, *, shift: float = 0.0)
         name=name,
         objective=Objective("auc", "", Direction.MAXIMIZE),
     )
-    surrogate = BundledSurrogate("forest", "Made up.", forest, [1.0] * 4)
+    surrogate = bundle.BundledSurrogate("forest", "Made up.", forest, [1.0] * 4)
     card = card_of(TASKS, benchmark=name, limits=("Nothing was trained.",))
-    write_bundle(folder, defined, [surrogate], card)
-    return folder_spec(folder)
+    bundle.write_bundle(folder, defined, [surrogate], card)
+    return bundle.folder_spec(folder)
 
 
 @pytest.fixture(params=SEARCHED, ids=lambda adjustment: adjustment.name)
@@ -81,7 +74,7 @@ def test_a_generated_artifact_makes_the_benchmark(adjustment, tmp_path):
         assert one.space == adjustment.space(step)
         check_benchmark(one)
     assert spec.artifact is not None
-    assert read_definition(spec.artifact) == spec.define()
+    assert bundle.read_definition(spec.artifact) == spec.define()
 
 
 def test_values_are_those_of_the_forest(adjustment, tmp_path):
@@ -104,7 +97,7 @@ def test_the_same_seed_gives_the_same_bytes_and_the_card_of_the_forest(adjustmen
     ]
     digests = [Artifact(folder).digest for folder in folders]
     assert digests[0] == digests[1] != digests[2]
-    card = read_card(Artifact(folders[2]))
+    card = bundle.read_card(Artifact(folders[2]))
     assert (card.benchmark, card.size) == (adjustment.name, 0)
     assert [f.name for f in card.figures] == list(USED)
     assert card.command == f"hpobench-ordered generate {adjustment.name} --seed 1"
@@ -117,9 +110,9 @@ def test_best_values_of_another_forest_and_malformed_ones_are_refused(adjustment
     with pytest.raises(ArtifactError, match=f"generate {adjustment.name} again"):
         adjustment.spec().load()
     write_flow(tmp_path / "base", adjustment)
-    content = json.loads((folder / BENCHMARK).read_text())
+    content = json.loads((folder / bundle.BENCHMARK).read_text())
     del content["best_values"]["forest"]["STEP_1"]
     with ArtifactWriter(folder) as writer:
-        writer.write_json(BENCHMARK, content)
+        writer.write_json(bundle.BENCHMARK, content)
     with pytest.raises(ArtifactError, match=r"malformed.*STEP_1"):
         adjustment.spec().load()

@@ -42,13 +42,12 @@ def splits():
 def test_every_class_can_be_trained_in_its_space(key, splits):
     if key.startswith("xgboost"):
         pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")
-    model = model_of(key)
+    model, space = model_of(key), built_in_space(key, smallest=15)
     assert model.key == key
-    space = built_in_space(key, smallest=15)
     model.check_keywords(space.names)
-    corners = space.decode(np.array([[0.0] * space.dimension, [0.5] * space.dimension]))
-    drawn = space.decode(space.sample_unit(np.random.default_rng(1), 2))
-    configs = space.configs(np.concatenate([corners, drawn]))
+    corners = np.repeat([[0.0], [0.5]], space.dimension, axis=1)
+    drawn = space.sample_unit(np.random.default_rng(1), 2)
+    configs = space.configs(space.decode(np.concatenate([corners, drawn])))
     kind = kind_of_estimator(model.estimator(configs[0]))
     assert kind is not None
     trainer = EstimatorTrainer(splits[kind], model, Metric(kind))
@@ -56,13 +55,6 @@ def test_every_class_can_be_trained_in_its_space(key, splits):
         outcome = trainer(config, "15")
         assert np.isfinite(outcome["value"])
         json.dumps(outcome, allow_nan=False)
-
-
-@pytest.mark.parametrize("key", SPACES)
-def test_every_space_is_one_of_configspace(key):
-    space = built_in_space(key, smallest=1000)
-    ConfigurationSpace.from_serialized_dict(space.to_json())
-    assert set(space.names) == {parameter.name for parameter in SPACES[key]}
 
 
 def test_what_depends_on_the_rows_and_on_what_is_fixed():
@@ -78,13 +70,19 @@ def test_what_depends_on_the_rows_and_on_what_is_fixed():
 def test_for_other_classes_the_example_can_be_followed(tmp_path):
     with pytest.raises(ExperimentError, match=r"sklearn\.GaussianNB, .* --space FILE") as caught:
         built_in_space("sklearn.GaussianNB", smallest=10)
-    example = str(caught.value).partition("such as\n")[2]
+    example, file = str(caught.value).partition("such as\n")[2], tmp_path / "space.json"
     assert example == EXAMPLE
-    file = tmp_path / "space.json"
     file.write_text(example)
     space = read_space(file)
     assert space.names == ("alpha", "max_iter", "penalty")
     assert space["alpha"].log and space["max_iter"].upper == 500
+
+
+@pytest.mark.parametrize("key", SPACES)
+def test_every_space_is_one_of_configspace(key):
+    space = built_in_space(key, smallest=1000)
+    ConfigurationSpace.from_serialized_dict(space.to_json())
+    assert set(space.names) == {parameter.name for parameter in SPACES[key]}
 
 
 def test_reads_what_configspace_writes(tmp_path):

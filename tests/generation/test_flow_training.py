@@ -46,11 +46,6 @@ def toy(classes: int = 2, n: int = 90, seed: int = 0) -> ClassificationData:
     return ClassificationData("toy", x, y, f"digest {classes} {n} {seed}", "toy")
 
 
-@pytest.fixture
-def xgboost():
-    return pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")
-
-
 class ScaledAsInR(TransformerMixin, BaseEstimator):
     """What e1071 does: R's `scale`, without the constant columns."""
 
@@ -105,14 +100,12 @@ class TestSVM:
         (evaluation,) = flow.SVMTrainer(toy())(config, "1")["evaluations"]
         assert evaluation["capped"] is True
 
-    def test_extreme_kernels_give_a_value(self):
+    def test_extreme_kernels_and_a_class_with_one_example_do_no_harm(self):
         config = {"kernel": "polynomial", "cost": 998.0, "gamma": 913.0, "degree": 5}
-        (evaluation,) = flow.SVMTrainer(toy())(config, "1")["evaluations"]
-        assert 0 <= evaluation["value"] <= 1
-
-    def test_a_class_with_one_example_does_no_harm(self):
         data = toy()
-        (without,) = flow.SVMTrainer(data)(KERNELS[2], "1")["evaluations"]
+        trainer = flow.SVMTrainer(data)
+        assert 0 <= trainer(config, "1")["evaluations"][0]["value"] <= 1
+        (without,) = trainer(KERNELS[2], "1")["evaluations"]
         data.y[7] = 2
         (evaluation,) = flow.SVMTrainer(data)(KERNELS[2], "1")["evaluations"]
         assert evaluation["value"] == pytest.approx(without["value"], abs=0.15)
@@ -159,10 +152,12 @@ class TestBoosting:
         (evaluation,) = flow.BoostingTrainer(toy(3))(TREES | {"rounds": [20]}, "1")["evaluations"]
         assert evaluation["folds"][0] == pytest.approx(expected, abs=1e-9)
 
-    def test_prints_nothing_and_names_the_extra(self, xgboost, capfd, monkeypatch):
+    def test_prints_nothing(self, xgboost, capfd):
         for config in (TREES, LINEAR):
             flow.BoostingTrainer(toy())(config | {"rounds": [2]}, "1")
         assert capfd.readouterr() == ("", "")
+
+    def test_without_xgboost_the_extra_is_named(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "xgboost", None)
         with pytest.raises(MissingExtraError, match=r"\[train\]"):
             flow.BoostingTrainer(toy())(LINEAR | {"rounds": [2]}, "1")
@@ -187,10 +182,8 @@ class TestDesigns:
             assert other != large[:4]
 
     def test_svm_configurations_fit_the_space_and_spread(self):
-        design = flow.svm_design(svm_space(), 256, 0, "3")
-        values = svm_space().values(design)
-        kernels = np.bincount(values[:, 0].astype(int))
-        np.testing.assert_allclose(kernels, 64, atol=2)
+        values = svm_space().values(flow.svm_design(svm_space(), 256, 0, "3"))
+        np.testing.assert_allclose(np.bincount(values[:, 0].astype(int)), 64, atol=2)
         unit = svm_space().encode(values)[:, 1]
         assert np.all(np.abs(np.sort(unit) - (np.arange(256) + 0.5) / 256) < 0.01)
 

@@ -18,16 +18,12 @@ def mean_profit(prices: list[int], worth: list[int], noise: list[list[list[float
     """Serve one customer after another, by the words of the benchmark's description."""
     profits = []
     for replication in noise:
-        shelf = {0: 8, 1: 6, 2: 20}
-        till = 0
+        shelf, till = [8, 6, 20], 0
         for customer in replication:
-            chosen = None
-            best = 0.0
-            for item, units in shelf.items():
-                utility = worth[item] - prices[item] / 2 + customer[item]
-                if units and utility > best:
-                    chosen, best = item, utility
-            if chosen is not None:
+            utilities = [w - p / 2 + c for w, p, c in zip(worth, prices, customer, strict=True)]
+            wanted = [i for i in range(3) if shelf[i] and utilities[i] > 0]
+            if wanted:
+                chosen = max(wanted, key=utilities.__getitem__)
                 shelf[chosen] -= 1
                 till += prices[chosen]
         profits.append(till - 5 * (8 + 6 + 20))

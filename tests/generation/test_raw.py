@@ -75,11 +75,11 @@ def test_the_same_evaluations_make_the_same_file_that_other_tools_read(tmp_path)
 
 def test_some_of_the_tasks(tmp_path):
     write_raw(tmp_path / "x", table(svm_space()), ABOUT)
-    raw_table = read_raw(tmp_path / "x", benchmark="mine", space=svm_space())
-    assert list(raw_table.only(["3", "37"]).tasks) == ["37", "3"]
-    assert list(raw_table.only(["3"]).tasks) == ["3"]
+    raw = read_raw(tmp_path / "x", benchmark="mine", space=svm_space())
+    assert list(raw.only(["3", "37"]).tasks) == ["37", "3"]
+    assert list(raw.only(["3"]).tasks) == ["3"]
     with pytest.raises(UnknownNameError, match="task with evaluations '31' of mine"):
-        raw_table.only(["3", "31"])
+        raw.only(["3", "31"])
 
 
 def test_what_is_no_such_file_is_refused(tmp_path):

@@ -37,7 +37,7 @@ from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.testing import check_benchmark
 
 MONTHS = 6
-RIDGE = "sklearn.linear_model:Ridge"
+RIDGE, TREES = "sklearn.linear_model:Ridge", "sklearn.ensemble:ExtraTreesRegressor"
 
 
 @pytest.fixture(scope="module")
@@ -132,18 +132,16 @@ def test_a_value_is_that_of_scikit_learn_itself(prices, window, half_life):
 
 
 def test_the_place_of_a_job_is_the_seed_of_the_model(prices):
-    trainer = _trainer(_stream(prices), path="sklearn.ensemble:ExtraTreesRegressor")
-    config = {"n_estimators": 3, "max_depth": 4}
-    first, again, other = (trainer(config, seed)["values"] for seed in ("0", "0", "1"))
-    assert first == again
-    assert first != other
+    trainer = _trainer(_stream(prices), path=TREES, n_estimators=3)
+    first, again, other = (trainer({"max_depth": 4}, seed)["values"] for seed in ("0", "0", "1"))
+    assert first == again != other
 
 
 def test_failures_stop_everything_or_count_as_worst(prices):
-    stream = _stream(prices)
+    stream, config = _stream(prices), {"alpha": -1.0}
     with pytest.raises(TrainingError, match="failed on the rows before 2024-04:"):
-        _trainer(stream)({"alpha": -1.0}, "0")
-    outcome = _trainer(stream, failures=Failures.WORST)({"alpha": -1.0}, "0")
+        _trainer(stream)(config, "0")
+    outcome = _trainer(stream, failures=Failures.WORST)(config, "0")
     assert outcome["values"] == [None, None, None]
     assert "alpha" in outcome["failure"]
 
@@ -164,12 +162,11 @@ def _command(prices: Path, *options: str) -> Result:
 @pytest.mark.slow
 def test_a_stream_of_ones_own_becomes_a_benchmark_in_one_command(prices, mine):
     """Trained, killed half way and continued, or all at once: the same artifact."""
-    space = mine / "space.json"
-    own = hbo.SearchSpace([hbo.Parameter.number("alpha", 1e-3, 1e3, log=True)])
-    space.write_text(json.dumps(own.to_json()))
-    words = ["--window", "1-3", "--space", str(space), "--configs", "12", "--workers", "1"]
+    space = hbo.SearchSpace([hbo.Parameter.number("alpha", 1e-3, 1e3, log=True)])
+    (mine / "space.json").write_text(json.dumps(space.to_json()))
+    words = ["--window", "1-3", "--space", str(mine / "space.json"), "--configs", "12"]
     words += ["--metric", "neg_mean_absolute_error", "--time-format", "%Y-%m-%d %H:%M"]
-    ran = _command(prices, *words)
+    ran = _command(prices, *words, "--workers", "1")
     assert ran.exit_code == 0, ran.output
     benchmark = hbo.load("prices")
     assert [task.name for task in benchmark.tasks] == ["2024-04", "2024-05", "2024-06"]
@@ -184,7 +181,7 @@ def test_a_stream_of_ones_own_becomes_a_benchmark_in_one_command(prices, mine):
     for path in trained[::2]:
         path.unlink()
     os.utime(trained[1], ns=(1, 1))
-    ran = _command(prices, *words, "--replace")
+    ran = _command(prices, *words, "--workers", "1", "--replace")
     assert ran.exit_code == 0, ran.output
     assert trained[1].stat().st_mtime_ns == 1  # not trained again
     assert {path.name: path.read_bytes() for path in (mine / "prices").iterdir()} == before
@@ -243,8 +240,7 @@ def test_what_lies_within_the_noise_of_the_best_is_counted():
 
 @pytest.mark.slow
 def test_a_value_may_be_the_mean_over_seeds(prices, tmp_path):
-    trees = "sklearn.ensemble:ExtraTreesRegressor"
-    trainer = _trainer(_stream(prices), path=trees, seed=4, n_estimators=2)
+    trainer = _trainer(_stream(prices), path=TREES, seed=4, n_estimators=2)
     space = hbo.SearchSpace([hbo.Parameter.number("max_depth", 1, 9, integer=True)])
     plan = RetrainPlan.drawn(trainer, space, configurations=12, seed=4, averaged=3)
     objective = STREAMS["bike_sharing"].objective

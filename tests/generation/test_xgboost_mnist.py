@@ -66,16 +66,15 @@ def test_published_evaluations_come_with_the_packaged_comparison(fitted, tmp_pat
 
 
 def test_training_on_some_sizes(fitted, tmp_path):
-    GENERATOR.generate(
-        tmp_path / "x", source="train", sizes=[155, 56, 155], configurations=12, seed=3
-    )
+    options = {"sizes": [155, 56, 155], "configurations": 12, "seed": 3}
+    GENERATOR.generate(tmp_path / "x", source="train", **options)
     GENERATOR.generate(tmp_path / "x", source="train", sizes=[56], local=tmp_path)
     assert fitted[0][0].shape == (12, 2)
     assert fitted[0][0][5].tolist() == [56 + 5, 155 + 5]
+    command = "hpobench-ordered generate xgboost-mnist --source train"
     assert [report.command for _, report in fitted] == [
-        "hpobench-ordered generate xgboost-mnist --source train --seed 3 --sizes 56,155 "
-        "--configs 12",
-        "hpobench-ordered generate xgboost-mnist --source train --from DATA --seed 0 --sizes 56",
+        f"{command} --seed 3 --sizes 56,155 --configs 12",
+        f"{command} --from DATA --seed 0 --sizes 56",
     ]
 
 
@@ -101,13 +100,11 @@ def test_impossible_requests_are_refused_before_training(
 
 @pytest.mark.parametrize("count", [3, 20, 40])
 def test_comparison(fitted, trained, tmp_path, count):
-    written = GENERATOR.generate(
-        tmp_path / "out" / NAME, source="compare", configurations=count, sizes=[56, 155]
-    )
+    options = {"configurations": count, "sizes": [56, 155]}
+    written = GENERATOR.generate(tmp_path / "out" / NAME, source="compare", **options)
     assert written == tmp_path / "out" / "xgboost-mnist-comparison.json"
     result = json.loads(written.read_text())
     assert trained == [count, count]
-    assert result["configurations"] == count
-    assert result["sizes"] == [56, 155]
+    assert (result["configurations"], result["sizes"]) == (count, [56, 155])
     assert 0 < result["min_child_weight of at least 4"] <= count
     assert not fitted

@@ -13,31 +13,13 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.methods._blr import joint
 from hpobench_ordered.methods._blr.heads import Head, Precisions
-from hpobench_ordered.methods._blr.joint import (
-    Parameters,
-    _joined,
-    _split,
-    descend,
-    value_and_gradient,
-)
 from hpobench_ordered.methods._blr.likelihood import Likelihood, likelihood
 from hpobench_ordered.methods._model_based import ModelError
-from hpobench_ordered.methods._networks import runtime
-from hpobench_ordered.methods._networks.features import (
-    Network,
-    RandomKitchenSinks,
-    compute_features,
-)
-from hpobench_ordered.runtime.threads import one_thread
+from hpobench_ordered.methods._networks import features, runtime
 
-SMALL = Network(8, (6,))
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_blas_thread():
-    with one_thread():
-        yield
+SMALL = features.Network(8, (6,))
 
 
 def covariance(Phi: FloatArray, precisions: Precisions) -> FloatArray:
@@ -176,11 +158,11 @@ def tasks(counts: list[int], *, inputs: int, seed: int = 0):
     return X, [np.sin(4 * x[:, 0] + t) for t, x in enumerate(X)]
 
 
-def random_parameters(phi: Network, inputs: int, count: int, k: int) -> Parameters:
+def random_parameters(phi: features.Network, inputs: int, count: int, k: int) -> joint.Parameters:
     rng = np.random.default_rng(5)
     log_alpha, log_beta = rng.normal(0, 1, count), rng.uniform(0, 5, count)
     z = phi.initial(rng, inputs + k)
-    return Parameters(z, rng.standard_normal((count, k)), log_alpha, log_beta)
+    return joint.Parameters(z, rng.standard_normal((count, k)), log_alpha, log_beta)
 
 
 @pytest.mark.parametrize("k", [0, 2])
@@ -188,15 +170,15 @@ def test_the_joint_likelihood_is_the_sum_of_the_tasks(k):
     counts = [3, 6, 7, 0, 103]  # few and many, in several blocks
     X, y = tasks(counts, inputs=3)
     parameters = random_parameters(SMALL, 3, 5, k)
-    value, gradient = value_and_gradient(SMALL, X, y, parameters)
+    value, gradient = joint.value_and_gradient(SMALL, X, y, parameters)
     expected = 0.0
     for t, (x, losses) in enumerate(zip(X, y, strict=True)):
         inputs = np.concatenate([np.tile(parameters.embedded[t], (len(x), 1)), x], axis=1)
-        Phi = compute_features(SMALL, parameters.z, inputs)
+        Phi = features.compute_features(SMALL, parameters.z, inputs)
         own = Precisions(parameters.log_alpha[t : t + 1], parameters.log_beta[t])
         expected += direct_rho(Phi, losses, own) if len(x) else 0.0
     assert_allclose(value, expected, rtol=1e-8)
-    again = _split(_joined(parameters), parameters)
+    again = joint._split(joint._joined(parameters), parameters)
     for name in ("z", "embedded", "log_alpha", "log_beta"):
         assert_array_equal(getattr(again, name), getattr(parameters, name))
     assert np.isfinite(gradient).all()
@@ -207,39 +189,39 @@ def test_gradient_of_the_joint_likelihood():
     parameters = random_parameters(SMALL, 2, 4, 1)
 
     def at(x: FloatArray) -> tuple[float, FloatArray]:
-        return value_and_gradient(SMALL, X, y, _split(x, parameters))
+        return joint.value_and_gradient(SMALL, X, y, joint._split(x, parameters))
 
-    x = _joined(parameters)
+    x = joint._joined(parameters)
     numeric = [(at(x + step)[0] - at(x - step)[0]) / 2e-5 for step in 1e-5 * np.eye(len(x))]
     assert_allclose(at(x)[1], numeric, rtol=1e-4, atol=1e-4)
 
 
 def test_a_joint_fit_predicts_a_new_task_better_than_its_own_evaluations_alone():
-    phi = Network(8, (20, 20))
+    phi = features.Network(8, (20, 20))
     X, y = tasks([20] * 6 + [4], inputs=1)
-    start = Parameters.initial(phi.initial(np.random.default_rng(0), 1), np.zeros((7, 0)))
+    start = joint.Parameters.initial(phi.initial(np.random.default_rng(0), 1), np.zeros((7, 0)))
     fresh = np.linspace(0, 1, 50)[:, None]
     truth, errors = np.sin(4 * fresh[:, 0] + 6), []
     for chosen in (range(7), [6]):
-        own = Parameters(start.z, *(a[list(chosen)] for a in (start.embedded, start.log_alpha,
+        own = joint.Parameters(start.z, *(a[list(chosen)] for a in (start.embedded, start.log_alpha,
                                                                start.log_beta)))  # fmt: skip
         data = [X[t] for t in chosen], [y[t] for t in chosen]
-        best = descend(phi, *data, own, evaluations=60)
-        before, after = (value_and_gradient(phi, *data, p)[0] for p in (own, best))
+        best = joint.descend(phi, *data, own, evaluations=60)
+        before, after = (joint.value_and_gradient(phi, *data, p)[0] for p in (own, best))
         assert after < before - 1.0
-        Phi = compute_features(phi, best.z, X[6])
+        Phi = features.compute_features(phi, best.z, X[6])
         head = Head.fitted(Phi, y[6], best.typical(max(1, len(chosen) - 1)))
-        mean, _ = head.predict(compute_features(phi, best.z, fresh))
+        mean, _ = head.predict(features.compute_features(phi, best.z, fresh))
         errors.append(float(np.mean((mean - truth) ** 2)))
     assert errors[0] < 0.5 * errors[1]
 
 
 def test_numbers_of_tasks_and_evaluations_need_no_other_program():
-    phi = Network(8, (4,))
+    phi = features.Network(8, (4,))
 
     def evaluate(counts: list[int]) -> int:
         X, y = tasks(counts, inputs=2)
-        value_and_gradient(phi, X, y, random_parameters(phi, 2, len(counts), 0))
+        joint.value_and_gradient(phi, X, y, random_parameters(phi, 2, len(counts), 0))
         return runtime.compilations()
 
     before = [evaluate(counts) for counts in ([3], [100], [1000])][-1]  # a program a size
@@ -250,11 +232,11 @@ def test_numbers_of_tasks_and_evaluations_need_no_other_program():
 
 
 def test_random_kitchen_sinks_approach_their_kernel():
-    phi = RandomKitchenSinks(8, 20_000)
+    phi = features.RandomKitchenSinks(8, 20_000)
     z = phi.initial(np.random.default_rng(0), 3)
     X = np.random.default_rng(1).random((12, 3))
     y = np.sin(5 * X).sum(axis=1)
-    Phi = compute_features(phi, z, X)
+    Phi = features.compute_features(phi, z, X)
     kernel = RBF(np.exp(z[0]), "fixed")
     assert_allclose(Phi @ Phi.T, kernel(X), atol=0.03)
     model = GaussianProcessRegressor(kernel, alpha=0.1, optimizer=None).fit(X[:10], y[:10])

@@ -10,15 +10,10 @@ from by_hand import TWELVE, optimise
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import Config
+from hpobench_ordered.errors import InvalidConfigError
+from hpobench_ordered.methods import bo
 from hpobench_ordered.methods._candidates import CANDIDATES, Region, Tried, candidate_blocks
 from hpobench_ordered.methods._gp.model import standardise
-from hpobench_ordered.methods.bo import (
-    BEST_CONDITIONED,
-    EVERY,
-    MAX_CONDITIONED,
-    BayesianOptimisation,
-    best_and_random,
-)
 from hpobench_ordered.methods.random_search import RandomSearch
 
 PLAIN = hbo.SearchSpace(
@@ -27,7 +22,7 @@ PLAIN = hbo.SearchSpace(
 
 
 def make(space, *, seed=0, **settings):
-    kind = type("Variant", (BayesianOptimisation,), settings)
+    kind = type("Variant", (bo.BayesianOptimisation,), settings)
     return by_hand.make(kind, space=space, seed=seed)
 
 
@@ -35,7 +30,7 @@ def bowl(config: Config) -> float:
     return (config["x"] - 0.3) ** 2 + (math.log10(config["y"]) / 4 + 0.6) ** 2
 
 
-def told_at_random(evaluations: int) -> BayesianOptimisation:
+def told_at_random(evaluations: int) -> bo.BayesianOptimisation:
     method, unit = make(PLAIN), PLAIN.sample_unit(np.random.default_rng(2), evaluations)
     for config in PLAIN.configs(PLAIN.decode(unit)):
         method.tell(config, bowl(config))
@@ -51,7 +46,7 @@ def test_initial_configurations_come_first_once_and_replace_the_random_ones():
     assert method.ask() not in initial
 
 
-@pytest.mark.parametrize("random_trials", [1, 3, 5])
+@pytest.mark.parametrize("random_trials", [0, 1, 3, 5])
 def test_the_first_trials_are_those_of_random_search(random_trials):
     ours = optimise(make(PLAIN, random_trials=random_trials), bowl, trials=6)
     theirs = optimise(by_hand.make(RandomSearch, space=PLAIN), bowl, trials=6)
@@ -99,6 +94,8 @@ def test_evaluations_nobody_asked_for_are_learnt_from_and_not_suggested():
     for k in range(1, 5):
         method.tell({"k": k, "c": "a"}, float(k))
     assert all(c["c"] != "a" for c in (method.ask() for _ in range(8)))
+    with pytest.raises(InvalidConfigError):
+        method.tell({"k": 5, "c": "a"}, 1.0)
 
 
 def test_pending_configurations_repel_the_next_ones():
@@ -168,23 +165,23 @@ def test_a_model_that_fails_is_counted_and_replaced_by_a_random_trial():
 
 
 def test_above_the_limit_the_best_and_random_others_are_conditioned_on():
-    losses = np.random.default_rng(0).permutation(3 * MAX_CONDITIONED).astype(float)
+    losses = np.random.default_rng(0).permutation(3 * bo.MAX_CONDITIONED).astype(float)
     rng = np.random.default_rng(1)
-    first, second = (best_and_random(losses, rng) for _ in range(2))
+    first, second = (bo.best_and_random(losses, rng) for _ in range(2))
     for chosen in (first, second):
-        assert len(set(chosen.tolist())) == MAX_CONDITIONED
-        assert set(np.flatnonzero(losses < BEST_CONDITIONED)) <= set(chosen.tolist())
-    shared = len(np.intersect1d(first, second)) - BEST_CONDITIONED
-    assert 0.2 < shared / (MAX_CONDITIONED - BEST_CONDITIONED) < 0.6
+        assert len(set(chosen.tolist())) == bo.MAX_CONDITIONED
+        assert set(np.flatnonzero(losses < bo.BEST_CONDITIONED)) <= set(chosen.tolist())
+    shared = len(np.intersect1d(first, second)) - bo.BEST_CONDITIONED
+    assert 0.2 < shared / (bo.MAX_CONDITIONED - bo.BEST_CONDITIONED) < 0.6
     in_order_of_evaluation = np.diff(first) > 0
     assert in_order_of_evaluation.all()
 
 
 @pytest.mark.parametrize("extra", [0, 1, 900])
 def test_observations_are_at_most_so_many(extra):
-    method = told_at_random(MAX_CONDITIONED + extra)
+    method = told_at_random(bo.MAX_CONDITIONED + extra)
     X, y = method.observations()
-    assert (X.shape, y.shape) == ((MAX_CONDITIONED, 2), (MAX_CONDITIONED,))
+    assert (X.shape, y.shape) == ((bo.MAX_CONDITIONED, 2), (bo.MAX_CONDITIONED,))
     np.testing.assert_allclose(y.min(), standardise(method.losses()).min())
     assert min(map(bowl, optimise(method, bowl, trials=5))) < 1e-3
     assert method.fallbacks == 0
@@ -196,10 +193,10 @@ def test_a_suggestion_costs_no_more_with_many_more_evaluations():
         method = told_at_random(evaluations)
         optimise(method, bowl, trials=1)  # with the first fit
         begun = time.process_time()
-        optimise(method, bowl, trials=2 * EVERY)
+        optimise(method, bowl, trials=2 * bo.EVERY)
         return time.process_time() - begun
 
     def seconds(evaluations: int) -> float:  # other work only ever adds to it
         return min(once(evaluations) for _ in range(5))
 
-    assert seconds(5 * MAX_CONDITIONED) < 3 * seconds(MAX_CONDITIONED)
+    assert seconds(5 * bo.MAX_CONDITIONED) < 3 * seconds(bo.MAX_CONDITIONED)

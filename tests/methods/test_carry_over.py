@@ -13,17 +13,12 @@ from hpobench_ordered.methods.simple_ordered import (
     SimplePreviousNoBO,
 )
 from hpobench_ordered.space.parameters import Parameter
-from hpobench_ordered.testing.toy import (
-    conditional_space,
-    conditional_space_before,
-    numeric_space,
-    numeric_space_before,
-)
+from hpobench_ordered.testing import toy
 
 SPACES = [
-    (numeric_space_before(), numeric_space()),
-    (conditional_space_before(), conditional_space()),
-    (conditional_space(), conditional_space_before()),
+    (toy.numeric_space_before(), toy.numeric_space()),
+    (toy.conditional_space_before(), toy.conditional_space()),
+    (toy.conditional_space(), toy.conditional_space_before()),
 ]
 
 
@@ -55,13 +50,15 @@ def test_what_both_spaces_tune_and_allow_keeps_its_value(before, after):
 
 
 def test_what_is_new_or_no_choice_any_more_is_drawn_from_the_new_space():
-    before = SearchSpace([Parameter.choice("kind", ("a", "b", "gone"))])
-    after = SearchSpace([Parameter.choice("kind", ("b", "a")), Parameter.number("y", 0, 1)])
+    before = SearchSpace([Parameter.choice("kind", ("a", "b", "gone"))], constants={"k": 3})
+    k, y = Parameter.number("k", 0, 9, integer=True), Parameter.number("y", 0, 1)
+    after = SearchSpace([Parameter.choice("kind", ("b", "a")), y, k])
     old = evaluated(before, n=4000)
     (new,) = carried_over([old], after, np.random.default_rng(1))
     gone = old.values[:, 0] == 2
     for drawn in (new.values[gone, 0], new.values[:, 1]):
         assert np.histogram(drawn, bins=2, range=(0, 1))[0].min() > 0.4 * len(drawn)
+    assert set(new.values[:, 2]) == set(range(10))  # what was a constant
     np.testing.assert_array_equal(new.values[~gone, 0], 1 - old.values[~gone, 0])
 
 
@@ -73,18 +70,9 @@ def test_a_number_that_is_not_allowed_any_more_becomes_the_nearest_that_is():
     assert new.values.tolist() == [[4, -5], [5, -5], [2, 1.5]]
 
 
-def test_what_was_a_constant_is_new():
-    space = SearchSpace([Parameter.number("x", 0, 1)], constants={"k": 3})
-    after = SearchSpace([Parameter.number("k", 0, 9, integer=True)], constants={"x": 0.5})
-    (new,) = carried_over([evaluated(space)], after, np.random.default_rng(0))
-    assert set(new.values[:, 0]) == set(range(10))
-
-
 def test_a_history_on_the_same_space_stays_as_it_is_and_nothing_is_drawn():
-    space = numeric_space()
-    old = evaluated(space)
-    history = [minimised(old.task, old.context, old.values, old.losses, space)]
-    rng = np.random.default_rng(0)
+    space, rng = toy.numeric_space(), np.random.default_rng(0)
+    history = [evaluated(space)]
     assert carried_over(history, space, rng) == history
     assert rng.random() == np.random.default_rng(0).random()
 

@@ -15,10 +15,7 @@ from scipy.stats import kstest, norm
 
 from hpobench_ordered import Evaluations
 from hpobench_ordered._typing import Config, FloatArray
-from hpobench_ordered.methods.cts import (
-    CopulaThompsonSampling,
-    normal_scores,
-)
+from hpobench_ordered.methods import cts
 from hpobench_ordered.space import SearchSpace
 
 
@@ -32,7 +29,7 @@ def finished(
     return minimised(f"{seed}", {}, space.decode(unit), losses, space)
 
 
-make = partial(by_hand.make, CopulaThompsonSampling)
+make = partial(by_hand.make, cts.CopulaThompsonSampling)
 
 
 def suggestions(method, trials=25, *, loss=0.0):
@@ -48,14 +45,14 @@ def distances(configs: list[Config]) -> FloatArray:
 
 def test_normal_scores_by_hand():
     delta = 1 / (4 * 4**0.25 * math.sqrt(math.pi * math.log(4)))
-    z = normal_scores(np.array([30.0, -1.0, 7.0, 10.0]), np.random.default_rng(0))
+    z = cts.normal_scores(np.array([30.0, -1.0, 7.0, 10.0]), np.random.default_rng(0))
     assert_allclose(norm.cdf(z), [0.75, delta, 0.25, 0.5])
     assert 0 < delta < 0.25
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 25, 1000, 100_000])
 def test_scores_are_finite_and_winsorised(n):
-    z = normal_scores(np.arange(float(n)), np.random.default_rng(0))
+    z = cts.normal_scores(np.arange(float(n)), np.random.default_rng(0))
     assert np.isfinite(z).all()
     assert np.abs(z).max() < 3.5
     assert (np.diff(z) >= 0).all()
@@ -64,25 +61,24 @@ def test_scores_are_finite_and_winsorised(n):
 @given(st.lists(st.integers(-50, 50), min_size=1, max_size=40))
 def test_scores_rank_the_losses_whatever_their_scale(losses):
     array = np.array(losses, dtype=float)
-    z = normal_scores(array, np.random.default_rng(0))
-    assert_array_equal(z, normal_scores(1e6 * array**3, np.random.default_rng(0)))
+    z = cts.normal_scores(array, np.random.default_rng(0))
+    assert_array_equal(z, cts.normal_scores(1e6 * array**3, np.random.default_rng(0)))
     order = np.argsort(array, kind="stable")
     different = np.diff(array[order]) > 0
     assert (np.diff(z[order])[different] >= 0).all()
 
 
 def test_equal_losses_get_ranks_by_chance():
-    z = normal_scores(np.ones(2000), np.random.default_rng(0))
+    z = cts.normal_scores(np.ones(2000), np.random.default_rng(0))
     assert kstest(norm.cdf(z), "uniform").pvalue > 1e-3
-    assert not np.array_equal(z, normal_scores(np.ones(2000), np.random.default_rng(1)))
+    assert not np.array_equal(z, cts.normal_scores(np.ones(2000), np.random.default_rng(1)))
 
 
 # -- suggestions -----------------------------------------------------------------------------------
 
 
 def test_suggestions_gather_where_previous_tasks_are_good():
-    history = [finished(50, seed=s) for s in range(5)]
-    near = distances(suggestions(make(history)))
+    near = distances(suggestions(make([finished(50, seed=s) for s in range(5)])))
     far = distances([SQUARE.sample(np.random.default_rng(s)) for s in range(25)])
     assert np.median(near) < 0.5 * np.median(far)
 

@@ -14,7 +14,6 @@ from hpobench_ordered.methods import distbo
 from hpobench_ordered.methods._distribution import models
 from hpobench_ordered.methods._model_based import ModelError
 from hpobench_ordered.registry import method_spec
-from hpobench_ordered.runtime.threads import one_thread
 
 SPACE = hbo.SearchSpace([hbo.Parameter.number("theta", -8, 8)])
 UNSUPERVISED = hbo.DataKind.UNSUPERVISED
@@ -22,12 +21,6 @@ LEARNED = ("dist-gp", "dist-gp-joint", "dist-blr", "init-blr")
 SOURCES = 8
 SIMILAR = 3
 """The first so many source tasks are like the current one."""
-
-
-@pytest.fixture(autouse=True)
-def _as_in_an_experiment():
-    with one_thread():
-        yield
 
 
 class Toy:

@@ -8,22 +8,8 @@ from scipy.stats import multivariate_normal
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.methods._distribution import descriptions
+from hpobench_ordered.methods._distribution import descriptions, models, product_gp
 from hpobench_ordered.methods._distribution.descriptions import Given, Learned
-from hpobench_ordered.methods._distribution.models import (
-    DescribedTasks,
-    FreeTasks,
-    JointModel,
-    LinearModel,
-    ProcessModel,
-    TaskKernel,
-)
-from hpobench_ordered.methods._distribution.product_gp import (
-    Hyperparameters,
-    Observations,
-    ProductGP,
-    likelihood,
-)
 from hpobench_ordered.methods._model_based import ModelError
 
 T, N = 4, 25
@@ -33,13 +19,15 @@ CLASSIFICATION, REGRESSION = hbo.DataKind.CLASSIFICATION, hbo.DataKind.REGRESSIO
 UNSUPERVISED = hbo.DataKind.UNSUPERVISED
 
 
-def observations(rng: np.random.Generator, n: int = N) -> Observations:
+def observations(rng: np.random.Generator, n: int = N) -> product_gp.Observations:
     X = rng.uniform(-1.7, 1.7, (n, 3))
-    return Observations(X, GROUPS, np.sort(rng.integers(T, size=n)), rng.standard_normal(n))
+    return product_gp.Observations(
+        X, GROUPS, np.sort(rng.integers(T, size=n)), rng.standard_normal(n)
+    )
 
 
-def hyperparameters(rng: np.random.Generator) -> Hyperparameters:
-    return Hyperparameters(0.5 * rng.standard_normal(2), float(rng.normal(0, 0.3)), -2.0)
+def hyperparameters(rng: np.random.Generator) -> product_gp.Hyperparameters:
+    return product_gp.Hyperparameters(0.5 * rng.standard_normal(2), float(rng.normal(0, 0.3)), -2.0)
 
 
 def covariance(rng: np.random.Generator) -> FloatArray:
@@ -47,7 +35,7 @@ def covariance(rng: np.random.Generator) -> FloatArray:
     return L @ L.T
 
 
-def kernel(theta: Hyperparameters, A: FloatArray, B: FloatArray) -> FloatArray:
+def kernel(theta: product_gp.Hyperparameters, A: FloatArray, B: FloatArray) -> FloatArray:
     """Matern-3/2 by scikit-learn."""
     from sklearn.gaussian_process.kernels import Matern
 
@@ -76,11 +64,11 @@ def test_likelihood_and_prediction_are_those_of_the_joint_normal_distribution(se
     ones = np.ones(N)
     mean = ones @ np.linalg.solve(K, data.y) / (ones @ np.linalg.solve(K, ones))
     expected = -multivariate_normal(np.full(N, mean), K).logpdf(data.y)
-    of = likelihood(data, theta, P)
+    of = product_gp.likelihood(data, theta, P)
     assert of.nll + 0.5 * N * np.log(2 * np.pi) == pytest.approx(expected, rel=1e-9)
     new = rng.uniform(-1.7, 1.7, (6, 3))
     cross = kernel(theta, data.X, new) * P[data.task, -1][:, None]
-    predicted, sd = ProductGP(data, theta, P, T - 1).predict(new)
+    predicted, sd = product_gp.ProductGP(data, theta, P, T - 1).predict(new)
     solved = np.linalg.solve(K, cross)
     np.testing.assert_allclose(predicted, mean + solved.T @ (data.y - mean), rtol=1e-8, atol=1e-8)
     variance = np.exp(theta.log_signal) * P[-1, -1] - (cross * solved).sum(axis=0)
@@ -89,7 +77,7 @@ def test_likelihood_and_prediction_are_those_of_the_joint_normal_distribution(se
 
 def test_pending_evaluations_leave_the_mean_and_shrink_the_deviation():
     rng = np.random.default_rng(0)
-    model = ProductGP(observations(rng), hyperparameters(rng), covariance(rng), T - 1)
+    model = product_gp.ProductGP(observations(rng), hyperparameters(rng), covariance(rng), T - 1)
     pending, new = rng.uniform(-1, 1, (2, 3)), rng.uniform(-1, 1, (5, 3))
     after, losses = model.fantasised(pending)
     np.testing.assert_allclose(losses, model.predict(pending)[0])
@@ -100,13 +88,17 @@ def test_pending_evaluations_leave_the_mean_and_shrink_the_deviation():
 KINDS = [(UNSUPERVISED, False), (CLASSIFICATION, False), (REGRESSION, False), (REGRESSION, True)]
 
 
-def task_kernels(rng: np.random.Generator) -> list[TaskKernel]:
+def task_kernels(rng: np.random.Generator) -> list[models.TaskKernel]:
     learned = [Learned(datasets(kind, rng), joint=joint) for kind, joint in KINDS]
-    described = [DescribedTasks(one) for one in (Given(rng.standard_normal((T, 3))), *learned)]
-    return [*described, FreeTasks(T)]
+    described = [
+        models.DescribedTasks(one) for one in (Given(rng.standard_normal((T, 3))), *learned)
+    ]
+    return [*described, models.FreeTasks(T)]
 
 
-def assert_gradient(model: JointModel, data: Observations, x: FloatArray, way: FloatArray) -> None:
+def assert_gradient(
+    model: models.JointModel, data: product_gp.Observations, x: FloatArray, way: FloatArray
+) -> None:
     """Along one direction, beside the central difference."""
     above, below = (model.value_and_gradient(data, x + s * way)[0] for s in (1e-6, -1e-6))
     slope = float(model.value_and_gradient(data, x)[1] @ way)
@@ -118,7 +110,7 @@ def assert_gradient(model: JointModel, data: Observations, x: FloatArray, way: F
 )
 def test_gradients_of_the_process_are_finite_differences(which):
     rng = np.random.default_rng(which)
-    model = ProcessModel(task_kernels(rng)[which], 2, rng)
+    model = models.ProcessModel(task_kernels(rng)[which], 2, rng)
     data = observations(rng)
     x = model.x + 0.1 * rng.standard_normal(len(model.x))
     assert_gradient(model, data, x, rng.standard_normal(len(x)))
@@ -128,7 +120,7 @@ def test_gradients_of_the_process_are_finite_differences(which):
 def test_gradients_of_the_regression_are_finite_differences(which):
     rng = np.random.default_rng(which)
     of = [Given(np.eye(T)), *(Learned(datasets(k, rng), joint=False) for k in (REGRESSION,) * 2)]
-    model = LinearModel(of[which], 3, rng)
+    model = models.LinearModel(of[which], 3, rng)
     way = rng.standard_normal(len(model.x)) / np.sqrt(len(model.x))
     assert_gradient(model, observations(rng, 80), model.x.copy(), way)
 
@@ -197,17 +189,17 @@ def test_of_many_points_evenly_spaced_ones_are_looked_at(monkeypatch):
 
 
 def test_free_tasks_start_correlated_by_a_half():
-    free = FreeTasks(5)
+    free = models.FreeTasks(5)
     x = free.initial(np.random.default_rng(0))
     np.testing.assert_allclose(free.matrix(x), 0.5 + 0.5 * np.eye(5), atol=1e-12)
 
 
-def related(n: int, seed: int = 0) -> Observations:
+def related(n: int, seed: int = 0) -> product_gp.Observations:
     """Smooth functions of two inputs that differ by task, without noise."""
     rng = np.random.default_rng(seed)
     X, task = rng.uniform(-1.7, 1.7, (n, 3)), np.sort(rng.integers(T, size=n))
     y = np.sin(2.0 * X[:, 0] + 0.3 * task) + np.square(X[:, 1] - 0.2 * task)
-    return Observations(X, GROUPS, task, (y - y.mean()) / y.std())
+    return product_gp.Observations(X, GROUPS, task, (y - y.mean()) / y.std())
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (1, 2))])
@@ -217,12 +209,12 @@ def test_a_fit_explains_what_there_is_to_explain(kind, seed):
     rng, whole = np.random.default_rng(seed), related(300, seed)
     seen, unseen = np.flatnonzero(whole.task < T - 1), np.flatnonzero(whole.task == T - 1)
     shown = np.sort(np.concatenate([seen, unseen[::2]]))
-    data = Observations(whole.X[shown], GROUPS, whole.task[shown], whole.y[shown])
-    model: JointModel
+    data = product_gp.Observations(whole.X[shown], GROUPS, whole.task[shown], whole.y[shown])
+    model: models.JointModel
     if kind == "process":
-        model = ProcessModel(FreeTasks(T), 2, rng)
+        model = models.ProcessModel(models.FreeTasks(T), 2, rng)
     else:
-        model = LinearModel(Given(np.eye(T)), 3, rng)
+        model = models.LinearModel(Given(np.eye(T)), 3, rng)
     mean, _ = model.fit(data).predict(whole.X[unseen[1::2]])
     assert model.value_and_gradient(data, model.x)[0] < -0.5 * len(data.y)
     assert np.mean((mean - whole.y[unseen[1::2]]) ** 2) < 0.1
@@ -231,7 +223,7 @@ def test_a_fit_explains_what_there_is_to_explain(kind, seed):
 def test_a_poor_fit_is_no_fit():
     """Without noise and length scales to fit, a process is sure of what contradicts it."""
     rng, data = np.random.default_rng(0), observations(np.random.default_rng(0))
-    model = ProcessModel(FreeTasks(T), 2, rng)
+    model = models.ProcessModel(models.FreeTasks(T), 2, rng)
     model.x[-4:] = (5.0, 5.0, 0.0, -12.0)  # lengths, signal and noise
     model.bounds = (model.x, model.x)
     with pytest.raises(ModelError, match=r"the fit is poor: .* nats per evaluation"):

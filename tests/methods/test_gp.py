@@ -150,13 +150,11 @@ def test_routes_find_the_same_optimum(n):
 def test_fit_stays_inside_the_bounds_and_stops_at_them():
     X, _ = observations(20, 2)
     lower, upper = np.array([-1.0, -1.0, -1.0, -7.0]), np.array([1.0, 1.0, 1.0, -3.0])
-    flat = np.zeros(4)
-    irrelevant_feature = standardise(X[:, 0])
-    pure_noise = standardise(np.random.default_rng(0).standard_normal(20))
-    for y, bounded in ((irrelevant_feature, 1), (pure_noise, 3)):
-        theta, _ = fit(compiled, X, y, flat - 3.0, lower, upper, flat, flat, 100, 1e-6)
-        assert (theta >= lower).all()
-        assert (theta <= upper).all()
+    flat, noise = np.zeros(4), np.random.default_rng(0).standard_normal(20)
+    for y, bounded in ((X[:, 0], 1), (noise, 3)):  # an irrelevant feature, and noise alone
+        start, bounds = flat - 3.0, (lower, upper)
+        theta, _ = fit(compiled, X, standardise(y), start, *bounds, flat, flat, 100, 1e-6)
+        assert (lower <= theta).all() and (theta <= upper).all()
         assert theta[bounded] == upper[bounded]
 
 
@@ -210,11 +208,9 @@ def test_standardised_losses_are_finite_ordered_and_standard(losses):
     raw = np.array(losses)
     scaled = standardise(raw)
     assert np.isfinite(scaled).all()
-    order = np.argsort(raw, kind="stable")
-    assert (np.diff(scaled[order]) >= -1e-12).all()
+    assert (np.diff(scaled[np.argsort(raw, kind="stable")]) >= -1e-12).all()
     if scaled.any():
-        assert_allclose(scaled.mean(), 0.0, atol=1e-9)
-        assert_allclose(scaled.std(), 1.0, rtol=1e-9)
+        assert_allclose([scaled.mean(), scaled.std()], [0.0, 1.0], rtol=1e-9, atol=1e-9)
 
 
 def test_standardised_losses_keep_small_differences_beside_a_large_offset():

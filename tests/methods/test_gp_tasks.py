@@ -1,5 +1,7 @@
 """The Gaussian process over tasks: against differences, a direct formula, and the one of `bo`."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,23 +10,14 @@ from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.methods._gp import compiled
-from hpobench_ordered.methods._gp.model import GaussianProcess, Kernel, TaskPriors
-from hpobench_ordered.methods._gp.tasks import (
-    Fit,
-    Observed,
-    TaskProcess,
-    fitted,
-    negative_log_posterior,
-    prior_arrays,
-)
+from hpobench_ordered.methods._gp import compiled, tasks
+from hpobench_ordered.methods._gp.model import GaussianProcess, Kernel, PriorArrays, TaskPriors
 from hpobench_ordered.methods._model_based import ModelError
 
 KERNEL = Kernel(np.array([0, 1, 1, 2]))
-LEVEL = 4.0
 
 
-def observed(counts: list[int], *, seed: int = 0, level: float = LEVEL) -> Observed:
+def observed(counts: list[int], *, seed: int = 0, level: float = 4.0) -> tasks.Observed:
     rng = np.random.default_rng(seed)
     n, T = sum(counts), len(counts)
     places = np.sort(rng.random(T))
@@ -33,27 +26,32 @@ def observed(counts: list[int], *, seed: int = 0, level: float = LEVEL) -> Obser
     z = np.sin(5 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(n)
     y = np.exp(rng.standard_normal(T))[task] * z + task
     distances = T * np.abs(places[:, None] - places)
-    return Observed(X, y, np.array(counts), distances, KERNEL, level)
+    return tasks.Observed(X, y, np.array(counts), distances, KERNEL, level)
 
 
-def hyperparameters(of: Observed, *, seed: int = 0) -> FloatArray:
-    prior = prior_arrays(TaskPriors(), of.g, len(of.counts))
-    return prior.mean + 0.3 * np.random.default_rng(seed).standard_normal(len(prior.mean))
+def prior(of: tasks.Observed) -> PriorArrays:
+    return tasks.prior_arrays(TaskPriors(), of.g, len(of.counts))
 
 
-def at(of: Observed, x: FloatArray) -> tuple[float, FloatArray]:
-    prior = prior_arrays(TaskPriors(), of.g, len(of.counts))
+def hyperparameters(of: tasks.Observed, *, seed: int = 0) -> FloatArray:
+    mean = prior(of).mean
+    return mean + 0.3 * np.random.default_rng(seed).standard_normal(len(mean))
+
+
+def at(
+    of: tasks.Observed, x: FloatArray, under: PriorArrays | None = None
+) -> tuple[float, FloatArray]:
     S = compiled.squared_differences(of.X, of.kernel.groups, of.g)
-    return negative_log_posterior(of, S, x, prior)
+    return tasks.negative_log_posterior(of, S, x, under or prior(of))
 
 
-def matern(of: Observed, x: FloatArray, A: FloatArray, C: FloatArray) -> FloatArray:
+def matern(of: tasks.Observed, x: FloatArray, A: FloatArray, C: FloatArray) -> FloatArray:
     lengths = np.exp(x[:3])[of.kernel.groups]
     r = np.sqrt((((A[:, None] - C[None]) / lengths) ** 2).sum(axis=2))
     return (1 + np.sqrt(5) * r + 5 / 3 * r**2) * np.exp(-np.sqrt(5) * r)
 
 
-def directly(of: Observed, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def directly(of: tasks.Observed, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Task of each observation, B, and K, written down from their definition."""
     task = np.repeat(np.arange(len(of.counts)), of.counts)
     B = np.exp(x[3]) * np.exp(-of.distances / np.exp(x[4]))
@@ -65,26 +63,18 @@ COUNTS = st.lists(st.integers(0, 9), min_size=1, max_size=5).filter(sum)
 
 
 @given(counts=COUNTS, seed=st.integers(0, 99))
-def test_gradient_equals_finite_differences(counts, seed):
-    of = observed(counts, seed=seed)
-    x = hyperparameters(of, seed=seed)
-    numeric = [
-        (at(of, x + 1e-5 * unit)[0] - at(of, x - 1e-5 * unit)[0]) / 2e-5 for unit in np.eye(len(x))
-    ]
-    assert_allclose(at(of, x)[1], numeric, rtol=1e-5, atol=1e-4)
-
-
-@given(counts=COUNTS, seed=st.integers(0, 99))
-def test_likelihood_equals_the_formula(counts, seed):
+def test_likelihood_and_gradient_equal_the_formula_and_differences(counts, seed):
     of = observed(counts, seed=seed)
     x = hyperparameters(of, seed=seed)
     task, _, K = directly(of, x)
     log_scales = x[6:][task]
     z = of.y * np.exp(-log_scales)
     likelihood = multivariate_normal(np.zeros(len(z)), K).logpdf(z) - log_scales.sum()
-    prior = prior_arrays(TaskPriors(), of.g, len(of.counts))
-    log_prior = -0.5 * np.sum(prior.precision * (x - prior.mean) ** 2)
-    assert_allclose(at(of, x)[0], -likelihood - log_prior, rtol=1e-8, atol=1e-8)
+    log_prior = -0.5 * np.sum(prior(of).precision * (x - prior(of).mean) ** 2)
+    value, gradient = at(of, x)
+    assert_allclose(value, -likelihood - log_prior, rtol=1e-8, atol=1e-8)
+    numeric = [(at(of, x + u)[0] - at(of, x - u)[0]) / 2e-5 for u in 1e-5 * np.eye(len(x))]
+    assert_allclose(gradient, numeric, rtol=1e-5, atol=1e-4)
 
 
 @given(counts=COUNTS, seed=st.integers(0, 99), later=st.integers(0, 3))
@@ -97,17 +87,12 @@ def test_prediction_equals_the_formula_however_the_observations_came(counts, see
     cross = B[task, here][:, None] * matern(of, x, of.X, C) + of.level * (task == here)[:, None]
     mean = cross.T @ np.linalg.solve(K, of.scaled(x))
     variance = B[here, here] + of.level - np.sum(cross * np.linalg.solve(K, cross), axis=0)
-    first = len(of.y) - later
-    part = Observed(of.X[:first], of.y[:first], np.array([*counts, 3 - later]), *_rest(of))
-    process = TaskProcess(part, x)
+    first, few = len(of.y) - later, np.array([*counts, 3 - later])
+    process = tasks.TaskProcess(replace(of, X=of.X[:first], y=of.y[:first], counts=few), x)
     if later:
         process = process.extended(of.X[first:], of.y)
     assert_allclose(process.predict(C), (mean, np.sqrt(variance)), rtol=1e-8, atol=1e-8)
     assert_allclose(process.here(), of.scaled(x)[-3:])
-
-
-def _rest(of: Observed) -> tuple[FloatArray, Kernel, float]:
-    return of.distances, of.kernel, of.level
 
 
 def test_one_task_without_a_level_has_the_posterior_of_bo():
@@ -116,20 +101,17 @@ def test_one_task_without_a_level_has_the_posterior_of_bo():
     x = np.array([*theta[:4], 0.0, theta[4], 0.0])
     C = np.random.default_rng(1).random((50, 4))
     theirs = GaussianProcess(of.X, of.y, kernel=KERNEL, theta=theta)
-    assert_allclose(TaskProcess(of, x).predict(C), theirs.predict(C), rtol=1e-8, atol=1e-8)
-    prior = prior_arrays(TaskPriors(), 3, 1)
-    flat = type(prior)(x * 0.0, x * 0.0, prior.lower, prior.upper)
-    S = compiled.squared_differences(of.X, KERNEL.groups, 3)
-    value, _ = negative_log_posterior(of, S, x, flat)
-    assert_allclose(-value, theirs.log_marginal_likelihood(), rtol=1e-10)
+    assert_allclose(tasks.TaskProcess(of, x).predict(C), theirs.predict(C), rtol=1e-8, atol=1e-8)
+    flat = replace(prior(of), mean=x * 0.0, precision=x * 0.0)
+    assert_allclose(-at(of, x, flat)[0], theirs.log_marginal_likelihood(), rtol=1e-10)
 
 
 def test_a_fit_climbs_and_goes_on_from_where_it_ended():
     of = observed([12, 9, 12, 5])
     priors = TaskPriors()
-    start = Fit.start(of, prior_arrays(priors, 3, 4))
-    first = fitted(of, priors, None, steps=5)
-    second = fitted(of, priors, first, steps=100)
+    start = tasks.Fit.start(of, prior(of))
+    first = tasks.fitted(of, priors, None, steps=5)
+    second = tasks.fitted(of, priors, first, steps=100)
     values = [at(of, fit.x)[0] for fit in (start, first, second)]
     assert values == sorted(values, reverse=True)
     assert values[0] > values[2] + 1.0
@@ -142,13 +124,12 @@ def test_scales_of_tasks_are_found():
     f = np.sin(5 * X[:, 0]) + X[:, 1]
     f -= f.mean()
     y = np.repeat([1.0, 3.0, 0.4], 20) * f
-    of = Observed(X, y, np.array([20, 20, 20]), np.zeros((3, 3)), KERNEL, LEVEL)
-    a = fitted(of, TaskPriors(), None, steps=100).x[-3:]
+    of = replace(observed([20] * 3), X=X, y=y, distances=np.zeros((3, 3)))
+    a = tasks.fitted(of, TaskPriors(), None, steps=100).x[-3:]
     assert_allclose(np.diff(a), np.diff(np.log([1.0, 3.0, 0.4])), atol=0.3)
 
 
 def test_what_is_no_number_is_a_model_error():
     of = observed([5, 5])
-    broken = Observed(of.X, of.y * np.nan, of.counts, *_rest(of))
     with pytest.raises(ModelError):
-        fitted(broken, TaskPriors(), None, steps=5)
+        tasks.fitted(replace(of, y=of.y * np.nan), TaskPriors(), None, steps=5)

@@ -15,6 +15,7 @@ from hpobench_ordered.methods.gp_transfer import (
     GPTransferClosest,
     GPTransferSubsample,
 )
+from hpobench_ordered.methods.transfer_bo import TransferBO
 
 BOTH = pytest.mark.parametrize("kind", [GPTransferClosest, GPTransferSubsample])
 
@@ -141,3 +142,9 @@ def test_the_first_suggestions_use_what_is_known_of_other_tasks(kind, tasks):
     firsts = [play(make(kind, history, seed=s, place=0.5), 0.5, 1)[0] for s in range(5)]
     assert all(c == 0 for _, c in firsts)
     assert np.median([abs(x - 0.5) for x, _ in firsts]) < 0.15
+
+
+@pytest.mark.parametrize("kind", [GPTransferClosest, GPTransferSubsample, TransferBO])
+def test_without_history_it_is_bo(kind):
+    values = play(make(kind, [], place=0.3), 0.3, 15)
+    assert loss(values, 0.3).min() < loss(np.array([[0.35, 0.0]]), 0.3)[0]

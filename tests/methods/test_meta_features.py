@@ -71,8 +71,7 @@ def test_one_feature_has_no_pairs():
     X = np.random.default_rng(3).gamma(1.0, size=(200, 1))
     found = meta_features(hbo.TaskData(X, None, UNSUPERVISED))
     assert_array_equal(found[8:16], 0)
-    pca = [stats.skew(X[:, 0]), stats.kurtosis(X[:, 0]), 1]
-    assert_allclose(found[16:], [*pca, X.mean()])
+    assert_allclose(found[16:], [stats.skew(X[:, 0]), stats.kurtosis(X[:, 0]), 1, X.mean()])
 
 
 def test_class_ratios_and_their_entropy():
@@ -136,9 +135,8 @@ def test_any_data_give_finite_numbers_without_warnings(draw, n, p, kind):
 def test_nothing_varies():
     X, y = np.full((20, 3), 0.1), np.repeat([0.0, 1.0], 10)
     found = meta_features(hbo.TaskData(X, y, CLASSIFICATION))
-    assert_array_equal(found[:GENERAL], 0)
-    assert_array_equal(found[-4:], 0)
-    assert_array_equal(meta_features(hbo.TaskData(X, np.full(20, 2.0), REGRESSION)), 0)
+    assert not found[:GENERAL].any() and not found[-4:].any()
+    assert not meta_features(hbo.TaskData(X, np.full(20, 2.0), REGRESSION)).any()
 
 
 def counterexample(rng: np.random.Generator, task: int) -> hbo.TaskData:

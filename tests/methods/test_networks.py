@@ -11,7 +11,6 @@ from scipy.linalg import subspace_angles
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._networks import runtime, sgd
 from hpobench_ordered.methods._networks.features import Network, compute_features
-from hpobench_ordered.runtime.threads import one_thread
 
 pytestmark = pytest.mark.slow
 
@@ -33,12 +32,6 @@ with one_thread():
     fitted = descend(phi, inputs, losses, start, evaluations=20)
 print(hashlib.sha256(z.tobytes() + fitted.z.tobytes() + fitted.log_alpha.tobytes()).hexdigest())
 """
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_blas_thread():
-    with one_thread():
-        yield
 
 
 def linear_features(X: FloatArray, k: int, *, nested: bool) -> FloatArray:
@@ -65,9 +58,7 @@ def test_nested_dropout_orders_a_linear_networks_features_as_principal_component
 def test_training_explains_tasks_on_which_it_was_trained_and_others():
     rng = np.random.default_rng(0)
     inputs = [rng.uniform(-1, 1, (60, 2)) for _ in range(8)]
-    targets = [
-        np.sin(3 * X[:, 0]) * a + X[:, 1] ** 2 for X, a in zip(inputs, range(8), strict=True)
-    ]
+    targets = [np.sin(3 * X[:, 0]) * a + X[:, 1] ** 2 for a, X in enumerate(inputs)]
     targets = [(y - y.mean()) / y.std() for y in targets]
     phi = Network(8, (20, 20), 6)
     z = phi.initial(rng, 2)
@@ -80,19 +71,14 @@ def test_training_explains_tasks_on_which_it_was_trained_and_others():
 
 def test_features_of_a_network_by_hand():
     phi = Network(8, (3,), 2)
-    z = phi.initial(np.random.default_rng(0), 2) + 0.1
+    z = phi.initial(np.random.default_rng(0), 2)
+    assert (z[:6] != 0).all() and (z[6:24] == 0).all()  # unused inputs have no weights
+    z = z + 0.1
     X = np.random.default_rng(1).random((100, 2))
-    W, b = z[:24].reshape(8, 3), z[24:27]
-    V, c = z[27:33].reshape(3, 2), z[33:]
-    expected = np.tanh(X @ W[:2] + b) @ V + c
+    W, b, V, c = np.split(z, [24, 27, 33])
+    expected = np.tanh(X @ W.reshape(8, 3)[:2] + b) @ V.reshape(3, 2) + c
     np.testing.assert_allclose(compute_features(phi, z, X), expected, rtol=1e-12)
     np.testing.assert_array_equal(compute_features(phi, z, X[:0]), np.empty((0, 2)))
-
-
-def test_unused_inputs_have_no_weights():
-    z = Network(8, (3,)).initial(np.random.default_rng(0), 5)
-    assert (z[15:24] == 0).all()
-    assert (z[:15] != 0).all()
 
 
 def test_settings_of_jax_stay_as_they_are():
@@ -106,22 +92,15 @@ def test_settings_of_jax_stay_as_they_are():
     assert runtime.THREADS not in os.environ
 
 
-def test_programs_are_kept_in_the_package_cache(tmp_path):
-    environment = os.environ | {"HPOBENCH_ORDERED_CACHE": str(tmp_path)}
-    subprocess.run([sys.executable, "-c", PROGRAM], env=environment, check=True)
-    assert any((tmp_path / "jax").iterdir())
-
-
-def test_the_same_bits_in_any_process(tmp_path):
+def test_the_same_bits_in_any_process_and_programs_in_the_package_cache(tmp_path):
     digests = set()
     for threads in ("1", "2", "2"):
-        environment = os.environ | {
-            "OMP_NUM_THREADS": threads,
-            "OPENBLAS_NUM_THREADS": threads,
-            "HPOBENCH_ORDERED_CACHE": str(tmp_path / threads),
-        }
+        cache = tmp_path / threads
+        environment = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), threads)
+        environment = os.environ | environment | {"HPOBENCH_ORDERED_CACHE": str(cache)}
         command = [sys.executable, "-c", PROGRAM]
         done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
         assert done.stderr == ""
         digests.add(done.stdout)
+        assert any((cache / "jax").iterdir())
     assert len(digests) == 1

@@ -36,8 +36,7 @@ PLACES = (0.2, 0.3, 0.4, 0.5)
 def test_it_begins_with_bests_of_earlier_tasks():
     history = [task(p) for p in (0.05, 0.1, *PLACES)]
     bests = {tuple(t.values[t.losses.argmin()]) for t in history}
-    first = played(make(history), 0.6, OrderedGP.early)
-    assert {tuple(row) for row in first} <= bests
+    assert set(map(tuple, played(make(history), 0.6, OrderedGP.early))) <= bests
 
 
 def test_where_tasks_drift_it_begins_with_the_last_one():
@@ -84,8 +83,7 @@ def test_the_model_sees_the_nearest_tasks_and_a_part_of_many_evaluations():
 
 def test_of_many_evaluations_of_this_task_it_sees_a_part():
     method = make([task(0.5)])
-    rng = np.random.default_rng(0)
-    for row in rng.random((2 * MAX_HERE, 2)):
+    for row in np.random.default_rng(0).random((2 * MAX_HERE, 2)):
         method.tell(SQUARE.configs(row[None])[0], float(bowl(row[None], 0.6)[0]))
     method.ask()
     assert method._process.observed.counts.tolist() == [20, MAX_HERE]

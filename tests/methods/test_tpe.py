@@ -14,16 +14,7 @@ from statsmodels.nonparametric.kernel_density import KDEMultivariate
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import FloatArray, IntArray
-from hpobench_ordered.methods._tpe import (
-    GOOD,
-    LOWEST,
-    MIN_BANDWIDTH,
-    WIDER,
-    Density,
-    ParzenModel,
-    choice_counts,
-    needed,
-)
+from hpobench_ordered.methods import _tpe as tpe
 from hpobench_ordered.methods.tpe import TPE
 
 SPACE = hbo.SearchSpace(
@@ -55,23 +46,23 @@ def by_statsmodels(data: FloatArray, choices: IntArray) -> KDEMultivariate:
 
 @given(st.integers(0, 10**6), st.integers(40, 120))
 def test_densities_and_ranking_are_those_of_statsmodels(seed, n):
-    choices = choice_counts(SPACE.parameters)
+    choices = tpe.choice_counts(SPACE.parameters)
     unit, losses = evaluated(SPACE, n, seed)
-    model = ParzenModel.fitted(unit, losses, choices)
+    model = tpe.ParzenModel.fitted(unit, losses, choices)
     candidates = SPACE.sample_unit(np.random.default_rng(seed + 1), 64)
-    count = max(SPACE.dimension + 1, math.floor(GOOD * n))
+    count = max(SPACE.dimension + 1, math.floor(tpe.GOOD * n))
     order = np.argsort(losses)
     densities = []
     for density, rows in ((model.good, order[:count]), (model.bad, order[count:])):
         reference = by_statsmodels(unit[rows], choices)
         free = density.bandwidths < np.where(choices > 0, 2 / 3, np.inf)  # not at its bound
-        reference.bw = np.maximum(reference.bw, MIN_BANDWIDTH)
+        reference.bw = np.maximum(reference.bw, tpe.MIN_BANDWIDTH)
         assert_allclose(density.bandwidths[free], reference.bw[free], rtol=1e-12)
         reference.bw = density.bandwidths
         if len(np.unique(unit[rows][:, 1])) == 3:  # statsmodels counts the choices that occur
             expected = reference.pdf(indices(candidates, choices))
             assert_allclose(np.exp(density.log(candidates)), expected, rtol=1e-6, atol=1e-30)
-            densities.append(np.maximum(LOWEST, expected))
+            densities.append(np.maximum(tpe.LOWEST, expected))
     if len(densities) == 2:
         ours, theirs = model.score(candidates), densities[0] / densities[1]
         gaps = np.diff(np.sort(np.log(theirs)))
@@ -83,7 +74,7 @@ def test_few_evaluations_are_halved_and_many_split_by_share():
     choices = np.zeros(2, dtype=np.int64)
     for n, good in ((2, 1), (5, 2), (6, 3), (10, 3), (40, 6), (100, 15)):
         unit = np.random.default_rng(n).random((n, 2))
-        model = ParzenModel.fitted(unit, unit[:, 0], choices)
+        model = tpe.ParzenModel.fitted(unit, unit[:, 0], choices)
         assert len(model.good.data) == good and len(model.bad.data) == n - good
         assert model.good.data[:, 0].max() < model.bad.data[:, 0].min()
 
@@ -95,7 +86,7 @@ def test_the_density_of_conditional_configurations_integrates_to_one():
     rng = np.random.default_rng(0)
     middle = 0.35 + 0.3 * rng.random((15, 3))
     middle[:, 0] = np.repeat([0.1, 0.5, 0.9], 5)
-    density = Density.of(space.canonical(middle), choice_counts(space.parameters))
+    density = tpe.Density.of(space.canonical(middle), tpe.choice_counts(space.parameters))
     assert density.bandwidths[1:].max() < 0.1
     draws = space.sample_unit(rng, 200_000)  # of density 1 / 3 for each choice
     assert_allclose((np.exp(density.log(draws)) * 3.0).mean(), 1.0, atol=0.03)
@@ -103,16 +94,16 @@ def test_the_density_of_conditional_configurations_integrates_to_one():
 
 def test_candidates_come_from_truncated_normals_around_the_good():
     data, h = np.array([[0.1], [0.1]]), np.array([0.05])
-    density = Density(data, np.zeros(1, dtype=np.int64), h)
+    density = tpe.Density(data, np.zeros(1, dtype=np.int64), h)
     drawn = density.sample(np.random.default_rng(0), 4000)[:, 0]
-    wide = WIDER * 0.05
+    wide = tpe.WIDER * 0.05
     expected = truncnorm((0 - 0.1) / wide, (1 - 0.1) / wide, loc=0.1, scale=wide)
     assert kstest(drawn, expected.cdf).pvalue > 1e-3
-    of_choice = Density(np.array([[0.5], [0.5]]), np.array([3]), np.array([0.3]))
+    of_choice = tpe.Density(np.array([[0.5], [0.5]]), np.array([3]), np.array([0.3]))
     drawn = np.floor(of_choice.sample(np.random.default_rng(0), 30_000) * 3)[:, 0]
     frequencies = np.bincount(drawn.astype(int), minlength=3) / len(drawn)
     assert_allclose(frequencies, [0.1, 0.8, 0.1], atol=0.01)
-    missing = Density(np.array([[np.nan]]), np.zeros(1, dtype=np.int64), h)
+    missing = tpe.Density(np.array([[np.nan]]), np.zeros(1, dtype=np.int64), h)
     assert kstest(missing.sample(np.random.default_rng(0), 4000)[:, 0], "uniform").pvalue > 1e-3
 
 
@@ -125,14 +116,16 @@ def made(space: hbo.SearchSpace, *, fraction: float = 1 / 3, seed: int = 0) -> T
 @pytest.fixture
 def fits(monkeypatch):
     """Numbers of evaluations that models are fitted to."""
-    seen, original = [], ParzenModel.fitted
-    monkeypatch.setattr(ParzenModel, "fitted", lambda *a: seen.append(len(a[1])) or original(*a))
+    seen, original = [], tpe.ParzenModel.fitted
+    monkeypatch.setattr(
+        tpe.ParzenModel, "fitted", lambda *a: seen.append(len(a[1])) or original(*a)
+    )
     return seen
 
 
 def test_there_is_a_model_from_two_more_than_twice_the_hyperparameters_on(fits):
     optimise(made(SPACE, fraction=0.0), lambda config: config["x"], 12)
-    assert needed(3) == 8 and fits == [8, 9, 10, 11]
+    assert tpe.needed(3) == 8 and fits == [8, 9, 10, 11]
 
 
 def test_a_third_of_the_suggestions_is_random(fits):
