@@ -24,7 +24,6 @@ from hpobench_ordered.benchmarks.openml_flows import (
     Flow,
 )
 from hpobench_ordered.cli.trust import fetch
-from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.errors import DownloadError, NotFetchedError
 from hpobench_ordered.files.bundle import read_card, read_evaluations
 from hpobench_ordered.files.local import LOCAL_VARIABLE
@@ -36,7 +35,7 @@ from hpobench_ordered.registry import benchmark_spec
 BUNDLED = (SVM, XGBOOST)
 
 
-def spec_of(flow: Flow) -> BenchmarkSpec:
+def spec_of(flow: Flow) -> hbo.BenchmarkSpec:
     return next(spec for spec in SPECS if spec.name == flow.name)
 
 

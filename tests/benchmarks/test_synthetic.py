@@ -21,8 +21,6 @@ from hpobench_ordered.benchmarks.synthetic import (
     forrester,
     quadratic,
 )
-from hpobench_ordered.core.benchmark import Benchmark
-from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.surrogates.analytic import ForresterSurrogate, QuadraticSurrogate
@@ -42,7 +40,7 @@ EVERY_FAMILY = pytest.mark.parametrize(
 )
 
 
-def formula(benchmark: Benchmark, task: int, x: np.ndarray) -> np.ndarray:
+def formula(benchmark: hbo.Benchmark, task: int, x: np.ndarray) -> np.ndarray:
     """The paper's formulas, (n, d) to (n,)."""
     a, b, c = (benchmark.tasks[task].context[name] for name in "abc")
     if benchmark.name.startswith("forrester"):
@@ -62,7 +60,7 @@ def test_numbers_are_those_of_the_paper():
         assert (len(benchmark.tasks), benchmark.history_size) == (tasks, history)
         bounds = [(p.lower, p.upper) for p in benchmark.space.parameters if not p.log]
         assert bounds == [bound] * d
-        assert benchmark.objective.direction is Direction.MINIMIZE
+        assert benchmark.objective.direction is hbo.Direction.MINIMIZE
         assert len(benchmark.evaluations(0, rng=np.random.default_rng(0))) == history
         assert all(tuple(task.context) == ("a", "b", "c") for task in benchmark.tasks)
 

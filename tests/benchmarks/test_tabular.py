@@ -28,7 +28,6 @@ from hpobench_ordered.benchmarks.tabular import (
     edge,
 )
 from hpobench_ordered.core import extras
-from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import ArtifactError, MissingExtraError
 from hpobench_ordered.testing import check_benchmark
 
@@ -101,14 +100,14 @@ def test_both_are_defined_without_the_package(monkeypatch):
     assert tuple(task.name for task in defined.tasks) == FCNET_DATA
     assert (defined.space.size, defined.space.dimension) == (62208, 9)
     assert defined.space["n_units_1"].choices == (16, 32, 64, 128, 256, 512)
-    assert defined.objective.direction is Direction.MINIMIZE
+    assert defined.objective.direction is hbo.Direction.MINIMIZE
     assert FCNET.history_size == 1024
     defined = NAS201.define()
     assert [task.name for task in defined.tasks] == ["cifar10", "cifar100", "imagenet16-120"]
     assert defined.space.size == 15625
     assert defined.space.names == tuple(f"edge_{i}_{j}" for i, j in EDGES)
     assert set(EDGES) == set(combinations(range(4), 2))
-    assert defined.objective.direction is Direction.MAXIMIZE
+    assert defined.objective.direction is hbo.Direction.MAXIMIZE
 
 
 @pytest.mark.parametrize("name", ["fcnet", "nas201", "fcn-a", "fcn-b", "nas-a", "nas-b"])

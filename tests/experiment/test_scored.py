@@ -7,7 +7,6 @@ import hpobench_ordered as hbo
 from hpobench_ordered import reporting
 from hpobench_ordered.analysis.together import Together
 from hpobench_ordered.errors import StoreError
-from hpobench_ordered.experiment.api import Results
 from hpobench_ordered.experiment.overview import overview
 from hpobench_ordered.experiment.scored import families, left_out, scored
 from hpobench_ordered.registry import benchmark_spec
@@ -16,7 +15,7 @@ from hpobench_ordered.reporting import ReportInput
 SVM, RANGER = "yahpo-svm-1220@1", "yahpo-ranger-4154@1"
 
 
-def results(folder: Path, benchmark: str) -> Results:
+def results(folder: Path, benchmark: str) -> hbo.Results:
     return hbo.run(
         benchmarks=[benchmark],
         methods=["random-search", "zero-shot"],
@@ -54,11 +53,11 @@ def test_interpolated_tasks_and_stand_ins_can_be_left_out(store):
     (measured,), _ = scored(store, overview(store), measured_only=True)
     assert measured.benchmark == SVM
     assert set(measured.task_names) < set(whole[SVM].task_names)
-    assert len(Results(store, ()).leaderboard(measured_only=True)) == 4
+    assert len(hbo.Results(store, ()).leaderboard(measured_only=True)) == 4
 
 
 def test_an_implausible_stand_in_is_left_out_of_means(store):
-    table = Results(store, ()).leaderboard(full=True)
+    table = hbo.Results(store, ()).leaderboard(full=True)
     assert set(table["benchmark"]) == {"all", SVM, RANGER, "yahpo-ranger-40978@1"}
     overall, odd = (table[table["benchmark"] == name] for name in ("all", RANGER))
     assert set(overall["benchmarks"]) == {2}

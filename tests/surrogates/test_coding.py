@@ -5,15 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.parameters import Parameter
+import hpobench_ordered as hbo
 from hpobench_ordered.surrogates.coding import Coding, Feature, FeatureKind, space_coding
 
-SPACE = SearchSpace(
+SPACE = hbo.SearchSpace(
     [
-        Parameter.number("rate", 1e-4, 1.0, log=True),
-        Parameter.number("depth", 2, 10, integer=True),
-        Parameter.choice("kernel", ["linear", "radial"]),
+        hbo.Parameter.number("rate", 1e-4, 1.0, log=True),
+        hbo.Parameter.number("depth", 2, 10, integer=True),
+        hbo.Parameter.choice("kernel", ["linear", "radial"]),
     ]
 )
 
