@@ -24,7 +24,6 @@ from hpobench_ordered.benchmarks.synthetic import (
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.surrogates.analytic import ForresterSurrogate, QuadraticSurrogate
-from hpobench_ordered.testing import check_benchmark
 
 NAMES = ("forrester", "quadratic", "forrester-ordered", "quadratic-ordered")
 SEEDS = st.integers(0, 2**64)
@@ -72,11 +71,6 @@ def test_values_are_those_of_the_formula(seed, make, ordered):
     for task in range(3):
         computed = benchmark.tasks[task].evaluate_many(x)
         np.testing.assert_allclose(computed, formula(benchmark, task, x), rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("name", ["forrester-seed-7", "quadratic-ordered-seed-123-tasks-4"])
-def test_seeded_members_conform(name):
-    check_benchmark(name)
 
 
 # -- minima ----------------------------------------------------------------------------------------

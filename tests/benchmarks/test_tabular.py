@@ -29,7 +29,6 @@ from hpobench_ordered.benchmarks.tabular import (
 )
 from hpobench_ordered.core import extras
 from hpobench_ordered.errors import ArtifactError, MissingExtraError
-from hpobench_ordered.testing import check_benchmark
 
 FCNET_DATA = (
     "protein_structure",
@@ -211,12 +210,6 @@ def test_an_architecture_and_the_best_one_have_their_published_accuracy(name, ex
 
 
 # -- both ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("spec", [FCNET, NAS201], ids=lambda spec: spec.name)
-def test_conforms_on_every_surrogate(spec):
-    for option in spec.surrogates:
-        check_benchmark(spec.load(option.name))
 
 
 @pytest.mark.slow

@@ -84,12 +84,6 @@ def test_a_family_counts_once(tmp_path):
     assert {item.family for item in report.benchmarks} == {"rbv2_svm", ""}
 
 
-def test_families_of_what_was_generated_and_of_what_is_unknown():
-    names = ["yahpo-xgboost-458@1+0123456789ab", "gone@1", "newsvendor@1"]
-    found = families(pd.DataFrame({"benchmark": names}))
-    assert found == {names[0]: "rbv2_xgboost", names[2]: ""}
-
-
 @pytest.mark.slow
 def test_a_report_says_what_means_leave_out(store, tmp_path):
     report = hbo.report(store.folder, tmp_path)
@@ -122,6 +116,8 @@ def test_what_a_report_is_made_of(store, monkeypatch):
 
 def test_plateaus_are_left_out_of_means_on_the_surrogate_that_was_looked_at():
     kinds = [("yahpo-svm-458@1", "forest"), ("yahpo-svm-458@1", "onnx"), ("newsvendor@1", "table")]
+    names = ["yahpo-xgboost-458@1+0123456789ab", "gone@1", "newsvendor@1"]
+    assert families(pd.DataFrame({"benchmark": names})) == {names[0]: "rbv2_xgboost", names[2]: ""}
     found = left_out(pd.DataFrame(kinds, columns=["benchmark", "surrogate"]))
     assert found == {kinds[0]: "A plateau: 12% of random configurations are near the best."}
 

@@ -52,6 +52,14 @@ def test_the_files(page_report):
     assert linked == names - {"report.html"}
     board = pd.read_csv(folder / "leaderboard.csv")
     pd.testing.assert_series_equal(board["rank"], leaderboard(page_report.benchmarks)["rank"])
+    means = pd.read_csv(folder / "means.csv")
+    expected = curves(page_report.benchmarks, tasks=False)
+    np.testing.assert_allclose(means["mean"], expected["mean"], rtol=1e-15)  # as pandas reads
+    pairs = pd.read_csv(folder / "pairs.csv")
+    test = significance_of(Together.of(by_protocol(page_report.benchmarks)[ORDERED]))
+    assert test is not None
+    chosen = pairs[(pairs["protocol"] == ORDERED) & (pairs["method"] == test.methods[0])]
+    np.testing.assert_allclose(chosen["p_holm_benchmarks"], test.adjusted[0, 1:], rtol=1e-15)
 
 
 def test_the_page_shows_what_analysis_computes(page_report):
@@ -129,18 +137,6 @@ def test_text_from_results_stays_text_and_failures_and_provenance_are_told(page_
     assert "unsafe-eval" not in policy and "http" not in policy
     summary = (page_report.page.parent / "summary.md").read_text(encoding="utf-8")
     assert re.search(r"(?<!\\)<", summary) is None
-
-
-def test_means_and_pairs_as_csv(page_report):
-    folder = page_report.page.parent
-    means = pd.read_csv(folder / "means.csv")
-    expected = curves(page_report.benchmarks, tasks=False)
-    np.testing.assert_allclose(means["mean"], expected["mean"], rtol=1e-15)  # as pandas reads
-    pairs = pd.read_csv(folder / "pairs.csv")
-    test = significance_of(Together.of(by_protocol(page_report.benchmarks)[ORDERED]))
-    assert test is not None
-    chosen = pairs[(pairs["protocol"] == ORDERED) & (pairs["method"] == test.methods[0])]
-    np.testing.assert_allclose(chosen["p_holm_benchmarks"], test.adjusted[0, 1:], rtol=1e-15)
 
 
 @pytest.mark.slow
