@@ -96,6 +96,12 @@ def test_the_page_shows_what_analysis_computes(page_report):
                 assert shown["failed"][place][1] == f"{row['failed']} of {row['runs']}"
 
 
+def test_nothing_at_all_is_no_report(tmp_path):
+    with pytest.raises(ExperimentError, match="no runs"):
+        write_report(ReportInput(made_up_trials("newsvendor@1")[:0]), tmp_path / "report")
+    assert not (tmp_path / "report").exists()
+
+
 def test_few_seeds_have_no_interval(page_report):
     """The second protocol has four."""
     shown = unpacked(page_of(page_report), "data")["protocols"][1]["entries"][0]["measures"]
@@ -162,9 +168,6 @@ def test_several_surrogates_one_method_and_no_random_search(tmp_path):
     entry = unpacked(without, "data")["protocols"][0]["entries"][0]
     assert set(entry["measures"]) == {"regret", "rank", "value"}
     assert any("The score is not available" in note for note in entry["notes"])
-    with pytest.raises(ExperimentError, match="no runs"):
-        write_report(ReportInput(trials[:0]), tmp_path / "report")
-    assert not (tmp_path / "report").exists()
 
 
 @pytest.mark.slow
