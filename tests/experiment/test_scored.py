@@ -68,23 +68,6 @@ def test_an_implausible_stand_in_is_left_out_of_means(store):
 
 
 @pytest.mark.slow
-def test_a_family_counts_once(tmp_path):
-    for name in ("yahpo-svm-1220", "yahpo-svm-4134", "newsvendor"):
-        result = results(tmp_path, name)
-    table = hbo.Results(result.store, ()).leaderboard(full=True)
-    overall = table[table["benchmark"] == "all"].set_index("method")
-    assert set(overall["benchmarks"]) == {3} and set(overall["families"]) == {2}
-    ranks = table.pivot_table(index="method", columns="benchmark", values="rank")
-    svm = (ranks["yahpo-svm-1220@1"] + ranks["yahpo-svm-4134@1"]) / 2
-    expected = (svm + ranks["newsvendor@1"]) / 2
-    assert overall["rank"].to_dict() == pytest.approx(expected.to_dict())
-    report = hbo.report(result.store.folder, tmp_path / "report")
-    said = (tmp_path / "report" / "summary.md").read_text(encoding="utf-8")
-    assert "3 benchmarks, each of 2 families counting once" in said
-    assert {item.family for item in report.benchmarks} == {"rbv2_svm", ""}
-
-
-@pytest.mark.slow
 def test_a_report_says_what_means_leave_out(store, tmp_path):
     report = hbo.report(store.folder, tmp_path)
     page = report.page.read_text(encoding="utf-8")

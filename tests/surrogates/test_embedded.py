@@ -107,15 +107,6 @@ def test_numbers_may_go_beyond_the_whole_space(forest):
     assert values[0] != values[2] or values[1] != values[2]
 
 
-def test_what_the_whole_space_makes_inactive_has_no_effect(forest):
-    space = part(WHOLE["degree"], WHOLE["cost"], kernel="radial", coef0=0.5, units=16)
-    embedded = EmbeddedSurrogate(forest, WHOLE, space, {}, (0,))
-    assert len({embedded.predict_one(np.array([float(d), 1.0]), 0) for d in range(2, 6)}) == 1
-    np.testing.assert_array_equal(
-        embedded.embed(np.array([[4.0, 1.0]])), [[np.nan, np.nan, 2.0, 1.0, 0.0]]
-    )
-
-
 NUMBER = hbo.Parameter.number("kernel", 0, 1)
 OTHER = hbo.Parameter.choice("kernel", ("linear", "laplacian"))
 LINEAR = part(WHOLE["cost"], kernel="linear")
