@@ -72,21 +72,6 @@ def test_effects_are_those_of_predictions_on_the_whole_grid(seed):
     np.testing.assert_allclose(effects.total, total, atol=1e-12)
 
 
-def test_a_number_and_a_choice_by_hand():
-    """1 where the number is above a half and the second of three choices is made, else 0.
-
-    V = 1/6 - 1/36 = 5/36; the marginals are 1/3 in half of the cases, and 1/2 in a third of them.
-    """
-    leaves = Leaves(
-        lower=np.array([[-INF] * 4, [-INF, -INF, 0.5, -INF], [0.5, -INF, 0.5, -INF]]),
-        upper=np.array([[INF, INF, 0.5, INF], [0.5, INF, INF, INF], [INF] * 4]),
-        values=np.array([0.0, 0.0, 1.0]),
-    )
-    effects = forest_effects([leaves], np.array([1, 0, 0, 0]))
-    np.testing.assert_allclose(effects.main, [2 / 5, 1 / 5])
-    np.testing.assert_allclose(effects.total, [4 / 5, 3 / 5])
-
-
 def test_boxes_without_any_choice_do_not_count():
     """A value for rows of zeros, of inactive ones, and one for two choices at once: never met."""
     leaves = Leaves(

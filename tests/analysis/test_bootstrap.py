@@ -1,6 +1,5 @@
-import importlib.util
+import importlib
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -17,17 +16,15 @@ TIED = st.tuples(st.integers(FEWEST, 12), st.integers(1, 5), st.integers(0, 2**3
 )
 
 
+@pytest.fixture
+def script(monkeypatch):
+    """The measurement of coverage."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "performance")
+    return importlib.import_module("interval_coverage")
+
+
 def _rng() -> np.random.Generator:
     return np.random.default_rng(3)
-
-
-def _coverage_script() -> ModuleType:
-    path = Path(__file__).parents[1] / "performance" / "interval_coverage.py"
-    spec = importlib.util.spec_from_file_location("interval_coverage", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def _covered(samples: np.ndarray, truth: float) -> float:
@@ -48,8 +45,8 @@ def test_intervals_cover_what_they_say(law, count):
     assert 93 < _covered(samples, law.mean()) < 97
 
 
-def test_five_is_the_least_number_of_samples_whose_intervals_cover_ranks_on_a_task(monkeypatch):
-    ranks = _coverage_script().mean_rank(1)
+def test_five_samples_are_the_fewest_whose_intervals_cover_ranks_on_a_task(script, monkeypatch):
+    ranks = script.mean_rank(1)
     monkeypatch.setattr("hpobench_ordered.analysis.bootstrap.FEWEST", 3)
     drawn = {n: ranks.draw(np.random.default_rng(n), (n, 5000)) for n in (3, 4, 5, 20)}
     covered = {n: _covered(samples, ranks.mean) for n, samples in drawn.items()}
@@ -174,8 +171,7 @@ def test_undefined_tasks_are_left_out_of_all_means():
 
 
 @pytest.mark.slow
-def test_the_coverage_script_measures():
-    script = _coverage_script()
+def test_the_coverage_script_measures(script):
     computed = script.measure(script.NORMAL, 10, simulations=600, rng=_rng())
     assert 0.9 < computed.studentised < 0.99
     assert computed.percentile < computed.student

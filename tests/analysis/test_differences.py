@@ -31,6 +31,9 @@ def test_differences_are_paired_by_seed_and_leave_out_undefined_tasks():
     errors = 2 * expected.mean(axis=1).std(ddof=1) / 2
     assert gap.two_standard_errors == pytest.approx(errors)
     assert gap.better == (expected.mean(axis=0) < 0).sum()
+    both = pooled([gap, gap])
+    assert (both.tasks, both.better) == (2 * gap.tasks, 2 * gap.better)
+    assert both.mean == pytest.approx(gap.mean)
 
 
 def test_alike_is_within_the_errors_or_the_margin():
@@ -39,17 +42,12 @@ def test_alike_is_within_the_errors_or_the_margin():
     assert [gap.alike(margin=m) for m in (0, 4, 5, 10)] == [1, 1, 2, 3]
 
 
-def test_pooled():
-    gap = difference(scores(), "c", "a", trial=1)
-    both = pooled([gap, gap])
-    assert (both.tasks, both.better) == (2 * gap.tasks, 2 * gap.better)
-    assert both.mean == pytest.approx(gap.mean)
-
-
 def test_one_seed_and_no_task():
     one = Difference(np.array([[1.0, -1.0]]))
     assert np.isnan(one.two_standard_errors)
     assert one.alike(margin=1) == 2
+    assert np.isnan(reduction_in_standard_error(OWN[:1], OTHER[:1])).all()
+    assert np.isnan(over_tasks(np.array([np.nan])).value)
     none = Difference(np.empty((3, 0)))
     assert np.isnan(none.mean) and np.isnan(none.two_standard_errors)
 
@@ -81,11 +79,6 @@ def test_tasks_without_variation_are_left_out():
     np.testing.assert_allclose(reduction, [-100, np.nan])
     assert over_tasks(reduction).value == -100
     assert np.isnan(over_tasks(reduction).lower)
-
-
-def test_one_seed_has_no_standard_error():
-    assert np.isnan(reduction_in_standard_error(OWN[:1], OTHER[:1])).all()
-    assert np.isnan(over_tasks(np.array([np.nan])).value)
 
 
 def test_interval():

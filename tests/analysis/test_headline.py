@@ -114,13 +114,6 @@ def test_the_score_is_what_is_left_from_the_median_to_the_best():
     assert scores.to_dict() == {"random-search": (25 + 50) / 2, "bo": (0 + 75) / 2, "cts": 100}
 
 
-def test_nothing_is_better_than_the_best():
-    """A method may find better than what was known as the best."""
-    losses = np.random.default_rng(1).random((3, 5, 2, 4))
-    table = board(losses, best=0.5)
-    assert (table[["score", "regret", "score_low", "regret_low"]] >= 0).all(axis=None)
-
-
 def test_a_task_whose_median_is_the_best_has_no_score():
     losses = np.zeros((3, 5, 2, 4))
     losses[:, :, 1] = np.random.default_rng(2).random((3, 5, 4))

@@ -20,6 +20,9 @@ def test_a_hyperparameter_that_says_all_explains_all():
     shares = explained_shares(places, choice.astype(float))
     assert shares[0] == pytest.approx(1)
     assert shares[1] < 0.05
+    assert explained_shares(rng.random((5, 2)), np.ones(5)).tolist() == [0, 0]
+    inactive = np.array([[np.nan], [np.nan], [0.05], [0.06]])  # a place of its own
+    assert explained_shares(inactive, np.array([0.0, 0.0, 1.0, 1.0]))[0] == pytest.approx(1)
 
 
 def test_shares_are_those_of_an_analysis_of_variance():
@@ -39,15 +42,6 @@ def test_shares_do_not_change_with_the_scale_of_losses(seed):
     np.testing.assert_allclose(explained_shares(places, np.exp(3 * losses)), shares)
 
 
-def test_inactive_is_a_place_of_its_own():
-    places = np.array([[np.nan], [np.nan], [0.05], [0.06]])
-    assert explained_shares(places, np.array([0.0, 0.0, 1.0, 1.0]))[0] == pytest.approx(1)
-
-
-def test_equal_losses_are_explained_by_nothing():
-    assert explained_shares(np.random.default_rng(0).random((5, 2)), np.ones(5)).tolist() == [0, 0]
-
-
 @pytest.mark.parametrize("maximised", [False, True])
 def test_colours_end_at_the_best_and_leave_few_of_the_worst_alike(maximised):
     losses = np.append(np.random.default_rng(0).random(1000), np.nan)
@@ -58,10 +52,6 @@ def test_colours_end_at_the_best_and_leave_few_of_the_worst_alike(maximised):
     assert 0.19 < beyond.sum() / 1000 <= 0.2
 
 
-def test_best_are_first_and_equals_in_order():
-    np.testing.assert_array_equal(best_indices(np.array([3.0, 1, 2, 1]), 3), [1, 3, 2])
-
-
 def test_drift_is_1_if_the_optimum_grows():
     x = np.linspace(0, 1, 101)
     losses = np.abs(x - np.linspace(0.2, 0.8, 7)[:, None])
@@ -69,7 +59,8 @@ def test_drift_is_1_if_the_optimum_grows():
     assert drift(x, losses[::-1], count=5) == pytest.approx(-1)
 
 
-def test_the_best_of_each_place_is_seen_and_the_best_of_all_last():
+def test_the_best_are_first_and_that_of_each_place_is_seen_the_best_of_all_last():
+    np.testing.assert_array_equal(best_indices(np.array([3.0, 1, 2, 1]), 3), [1, 3, 2])
     x = np.array([0.0, 0, 1, 1, 2])
     y = np.array([5.0, 5, 5, 6, 5])
     losses = np.array([3.0, 1, 2, 0, 4])

@@ -203,6 +203,9 @@ def test_verdicts(several):
     few = verdicts(several[:3])[-1]
     assert few.test is None
     assert few.sentence.endswith("There are too few benchmarks for a test.")
+    rng = np.random.default_rng(0)
+    chance = [t.assign(loss=rng.random(len(t))) for t in (frame(f"b{k}@1") for k in range(6))]
+    assert "No difference from another method" in verdicts(scores_of(*chance))[-1].sentence
     equal = pd.concat([frame(f"b{k}@1").assign(loss=1.0, value=1.0, regret=1.0) for k in range(6)])
     (*_, tied) = verdicts(scores_of(equal))
     assert tied.sentence == "After 6 trials all 3 methods share the mean rank."

@@ -98,9 +98,6 @@ def test_incomplete_results_are_refused():
         trial_arrays(frame.iloc[:-1], METHODS, ["loss"])
     with pytest.raises(ExperimentError, match="cannot be joined"):
         trial_arrays(pd.concat([frame, frame]), METHODS, ["loss"])
-
-
-def test_reference_must_be_there():
     with pytest.raises(ExperimentError, match="random-search"):
         normalised_scores(np.zeros((1, 1, 1, 1)), ["bo"])
 

@@ -47,16 +47,6 @@ def test_the_reference_is_as_fast_as_itself(losses):
     assert ((computed.failure_rates >= 0) & (computed.failure_rates <= 1)).all()
 
 
-def test_a_method_that_skips_trials_is_that_much_faster():
-    reference = np.tile(np.arange(40.0, 0, -1), (5, 3, 1))  # (S, T, M)
-    fast = np.concatenate([reference[..., 3::4], np.zeros((5, 3, 30))], axis=-1)
-    computed = speedups(
-        np.stack([reference, fast]), ["plain", "transfer"], reference="plain", budgets=[8, 20]
-    )
-    np.testing.assert_allclose(computed.mean[1], [4, 4])
-    np.testing.assert_array_equal(computed.mean_failure_rate, 0)
-
-
 def test_means_over_tasks_are_geometric_and_tasks_can_be_left_out():
     losses = np.random.default_rng(0).random((2, 20, 4, 30))
     all_tasks = speedups(losses, "ab", reference="a", budgets=[5])

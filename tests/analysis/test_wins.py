@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from hpobench_ordered.analysis.wins import count_wins
 from hpobench_ordered.errors import ExperimentError
 
-SEEDS = st.integers(0, 2**32)
-SMALL = SEEDS.map(
+SMALL = st.integers(0, 2**32).map(
     lambda seed: np.random.default_rng(seed).integers(0, 5, (4, 3, 2, 3)).astype(float)
 )
 
@@ -32,9 +31,6 @@ def test_the_first_task_can_be_left_out():
     rest = count_wins(losses, "ab", trial=2, first_task=1)
     assert rest.wins.sum() == 0
     assert rest.ties[0, 1] == 10
-
-
-@pytest.mark.parametrize("trial", [0, 4])
-def test_trials_that_were_not_made_are_refused(trial):
-    with pytest.raises(ExperimentError, match="1 to 3"):
-        count_wins(np.zeros((2, 1, 1, 3)), "ab", trial=trial)
+    for trial in (0, 3):
+        with pytest.raises(ExperimentError, match="1 to 2"):
+            count_wins(losses, "ab", trial=trial)

@@ -15,12 +15,9 @@ from hpobench_ordered._typing import Config, Value
 from hpobench_ordered.benchmarks._adjustment import Steps
 from hpobench_ordered.benchmarks.adjustments import FINITE, SEARCHED
 from hpobench_ordered.benchmarks.tabular import EDGES, FCNET_TABLES
-from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.errors import UnknownNameError
 from hpobench_ordered.files.bundle import read_card, read_definition
 from hpobench_ordered.registry import benchmark_spec
-from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.parameters import Kind
 from hpobench_ordered.testing import check_benchmark
 
 
@@ -228,15 +225,15 @@ def parse(steps: str, hyperparameter: str, allowed: str, prior: str) -> Line:
     return Line(steps, name, value(allowed, name))
 
 
-def lines(space: SearchSpace) -> set[Line]:
+def lines(space: hbo.SearchSpace) -> set[Line]:
     """What a search space consists of, as lines of a table."""
     found = {Line("", name, fixed) for name, fixed in space.constants.items()}
     for p in space.parameters:
-        assert p.kind is not Kind.ORDINAL
+        assert p.kind is not hbo.Kind.ORDINAL
         if p.choices:
             found.add(Line("", p.name, frozenset(p.choices)))
         else:
-            found.add(Line("", p.name, (p.lower, p.upper), p.kind is Kind.INTEGER, p.log))
+            found.add(Line("", p.name, (p.lower, p.upper), p.kind is hbo.Kind.INTEGER, p.log))
     return found
 
 
@@ -295,14 +292,14 @@ def test_every_adjustment_is_registered_and_what_was_before_is_not():
             benchmark_spec(f"{name}-old")
 
 
-def loaded(name: str) -> tuple[Benchmark, Benchmark]:
+def loaded(name: str) -> tuple[hbo.Benchmark, hbo.Benchmark]:
     """The benchmark before and after the adjustment."""
     after = hbo.load(name)
     assert after.previous is not None
     return after.previous, after
 
 
-def natively(config: Config, base: Benchmark, unlisted: Config) -> Config:
+def natively(config: Config, base: hbo.Benchmark, unlisted: Config) -> Config:
     """A configuration in the terms of the base benchmark, where integers number its choices."""
     native = {**unlisted, **config}
     for name, value in native.items():
@@ -375,7 +372,7 @@ def test_values_are_those_of_the_flows_forest(adjustment):
                 assert task.evaluate(config) == whole._surrogate.predict_one(row, whole.index)
 
 
-def unchecked_row(space: SearchSpace, config: Config) -> np.ndarray:
+def unchecked_row(space: hbo.SearchSpace, config: Config) -> np.ndarray:
     """Code a configuration whose numbers may lie beyond the bounds of the space."""
     row = space.row(clipped(space, config))
     for j, parameter in enumerate(space.parameters):

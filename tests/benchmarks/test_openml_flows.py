@@ -16,7 +16,6 @@ from hpobench_ordered.benchmarks.openml_flows import (
     CONTEXT,
     LANDMARK,
     RANGER,
-    SPECS,
     SVM,
     SVM_TASKS,
     XGBOOST,
@@ -24,7 +23,6 @@ from hpobench_ordered.benchmarks.openml_flows import (
     Flow,
 )
 from hpobench_ordered.cli.trust import fetch
-from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.errors import DownloadError, NotFetchedError
 from hpobench_ordered.files.bundle import read_card, read_evaluations
 from hpobench_ordered.files.local import LOCAL_VARIABLE
@@ -34,10 +32,6 @@ from hpobench_ordered.generation._flows.training import BoostingTrainer, SVMTrai
 from hpobench_ordered.registry import benchmark_spec
 
 BUNDLED = (SVM, XGBOOST)
-
-
-def spec_of(flow: Flow) -> BenchmarkSpec:
-    return next(spec for spec in SPECS if spec.name == flow.name)
 
 
 # -- search spaces ---------------------------------------------------------------------------------
@@ -57,18 +51,14 @@ def paper_s_bounds(shared: Path, flow: Flow) -> dict[str, tuple[float, float]]:
     return bounds
 
 
-def paper_s_tasks(shared: Path, flow: Flow) -> set[int]:
-    text = (shared / "papers" / "ablr-2018-supplement.txt").read_text()
-    lists = re.findall(r"ids`? are: ([\d, ]+)", text)
-    return {int(task) for task in lists[0 if flow is SVM else 1].split(",")}
-
-
 @pytest.mark.parametrize("flow", BUNDLED)
 def test_bounds_and_tasks_are_the_paper_s(shared, flow):
     space = flow.space()
     numbers = {p.name: (p.lower, p.upper) for p in space.parameters if not p.choices}
     assert numbers == paper_s_bounds(shared, flow)
-    assert set(flow.tasks) == paper_s_tasks(shared, flow)
+    text = (shared / "papers" / "ablr-2018-supplement.txt").read_text()
+    listed = re.findall(r"ids`? are: ([\d, ]+)", text)[0 if flow is SVM else 1]
+    assert set(flow.tasks) == set(map(int, listed.split(",")))
     assert len(flow.tasks) == 30
 
 
@@ -112,7 +102,7 @@ def test_the_forest_is_listed_and_says_how_it_is_made(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("flow", BUNDLED)
 def test_bundled_benchmarks(flow):
-    spec = spec_of(flow)
+    spec = benchmark_spec(flow.name)
     benchmark = hbo.load(flow.name)
     assert spec.artifact is not None and benchmark.recorded is not None
     assert benchmark.surrogate == "forest"
@@ -157,7 +147,7 @@ def test_training_data_are_those_that_were_trained_on(shared, fetched):
     result = CliRunner().invoke(fetch, [SVM.name, "--from", str(fetched)], catch_exceptions=False)
     assert result.output.count("copied") == len(FILES)
     trained_on = offline_datasets(shared / "data" / "openml_datasets")
-    source = spec_of(SVM).data
+    source = benchmark_spec(SVM.name).data
     assert source is not None and not source.missing
     for index, task in enumerate(hbo.load(SVM.name).tasks):
         data, expected = source.load(index), trained_on[task.name]
@@ -187,7 +177,7 @@ def test_recorded_evaluations_can_be_repeated(flow, task):
     """Training again the cheapest configurations gives the values recorded."""
     if flow is XGBOOST:
         pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")
-    artifact = spec_of(flow).artifact
+    artifact = benchmark_spec(flow.name).artifact
     assert artifact is not None
     names = [task.name for task in hbo.load(flow.name).tasks]
     raw = read_evaluations(artifact)[names.index(task)]

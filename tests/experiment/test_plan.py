@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bad_methods import Good
 
 from hpobench_ordered import Adjustment, LeaveOneOut, Method, MethodSpec, Ordered
 from hpobench_ordered.errors import (
@@ -15,16 +16,6 @@ from hpobench_ordered.errors import (
     UnknownNameError,
 )
 from hpobench_ordered.experiment.plan import part_of, plan
-
-
-class Mine(Method):
-    """A method of one's own."""
-
-    def ask(self):
-        return self.space.sample(self.rng)
-
-    def tell(self, config, loss):
-        pass
 
 
 def test_the_key_tells_everything_apart_that_matters(small_plan):
@@ -98,7 +89,7 @@ def test_an_artifact_is_what_is_in_it_not_where_it_is(tmp_path, monkeypatch):
     assert here.rng(0).random() == plain.rng(0).random()
 
 
-DEMANDING = MethodSpec("demanding", Mine, "", "", min_history=9)
+DEMANDING = MethodSpec("demanding", Good, "", "", min_history=9)
 NEAREST = {"benchmarks": ["xgboost-mnist"], "surrogates": {"xgboost-mnist": "nearest"}}
 A_PROTOCOL = r"such as hpobench_ordered\.Ordered\(trials=25\)"
 
@@ -128,7 +119,7 @@ A_PROTOCOL = r"such as hpobench_ordered\.Ordered\(trials=25\)"
         ({"seeds": [0.5]}, ExperimentError, "whole numbers"),
         ({"benchmarks": "newsvendor"}, ExperimentError, "benchmarks must be given as a list"),
         ({"methods": "bo"}, ExperimentError, "methods must be given as a list"),
-        ({"methods": [MethodSpec("bo", Mine, "", "")]}, ExperimentError, "registered method"),
+        ({"methods": [MethodSpec("bo", Good, "", "")]}, ExperimentError, "registered method"),
         ({"surrogates": {"newsvendor": "forest"}}, UnknownNameError, "'table'"),
         ({"surrogates": {"xgboost-mnist": "forest"}}, ExperimentError, "not in the experiment"),
     ],
@@ -142,12 +133,12 @@ def test_nonsense_is_refused_before_anything_runs(
 
 
 def test_a_method_that_no_file_says_is_not_divided(small_plan):
-    class Local(Mine):
+    class Local(Good):
         pass
 
     with pytest.raises(ExperimentError, match="define it in a file"):
         part_of(small_plan(methods=[Local]), (0, 2))
-    assert len(part_of(small_plan(methods=[Mine]), (0, 2))) == 2
+    assert len(part_of(small_plan(methods=[Good]), (0, 2))) == 2
     for index, count in ((2, 2), (-1, 2), (0, 0)):
         with pytest.raises(ExperimentError, match=f"shard {index}/{count}"):
             part_of([], (index, count))

@@ -257,14 +257,3 @@ def test_timings_written_at_the_same_time(folder):
         timings = [long | {"key": str(i)} for i in range(200)]
         list(pool.map(store.records.write_timing, timings))
     assert set(store.records.timings()["key"]) == {str(i) for i in range(200)}
-
-
-def test_stores_merge_by_copying(small_plan, tmp_path):
-    cells = small_plan()
-    halves = [Store(tmp_path / name) for name in ("a", "b")]
-    run_cells(cells[:3], halves[0])
-    run_cells(cells[3:], halves[1])
-    for path in (tmp_path / "b" / "runs").iterdir():
-        path.rename(tmp_path / "a" / "runs" / path.name)
-    run_cells(cells, Store(tmp_path / "whole"))
-    assert run_bytes(tmp_path / "a") == run_bytes(tmp_path / "whole")

@@ -7,7 +7,6 @@ import hpobench_ordered as hbo
 from hpobench_ordered import reporting
 from hpobench_ordered.analysis.together import Together
 from hpobench_ordered.errors import StoreError
-from hpobench_ordered.experiment.api import Results
 from hpobench_ordered.experiment.overview import overview
 from hpobench_ordered.experiment.scored import families, left_out, scored
 from hpobench_ordered.registry import benchmark_spec
@@ -16,7 +15,7 @@ from hpobench_ordered.reporting import ReportInput
 SVM, RANGER = "yahpo-svm-1220@1", "yahpo-ranger-4154@1"
 
 
-def results(folder: Path, benchmark: str) -> Results:
+def results(folder: Path, benchmark: str) -> hbo.Results:
     return hbo.run(
         benchmarks=[benchmark],
         methods=["random-search", "zero-shot"],
@@ -54,11 +53,11 @@ def test_interpolated_tasks_and_stand_ins_can_be_left_out(store):
     (measured,), _ = scored(store, overview(store), measured_only=True)
     assert measured.benchmark == SVM
     assert set(measured.task_names) < set(whole[SVM].task_names)
-    assert len(Results(store, ()).leaderboard(measured_only=True)) == 4
+    assert len(hbo.Results(store, ()).leaderboard(measured_only=True)) == 4
 
 
 def test_an_implausible_stand_in_is_left_out_of_means(store):
-    table = Results(store, ()).leaderboard(full=True)
+    table = hbo.Results(store, ()).leaderboard(full=True)
     assert set(table["benchmark"]) == {"all", SVM, RANGER, "yahpo-ranger-40978@1"}
     overall, odd = (table[table["benchmark"] == name] for name in ("all", RANGER))
     assert set(overall["benchmarks"]) == {2}
@@ -66,29 +65,6 @@ def test_an_implausible_stand_in_is_left_out_of_means(store):
     means = table[~table["benchmark"].isin(["all", RANGER])]
     expected = means.groupby("method")["rank"].mean()
     assert overall.set_index("method")["rank"].to_dict() == pytest.approx(expected.to_dict())
-
-
-@pytest.mark.slow
-def test_a_family_counts_once(tmp_path):
-    for name in ("yahpo-svm-1220", "yahpo-svm-4134", "newsvendor"):
-        result = results(tmp_path, name)
-    table = hbo.Results(result.store, ()).leaderboard(full=True)
-    overall = table[table["benchmark"] == "all"].set_index("method")
-    assert set(overall["benchmarks"]) == {3} and set(overall["families"]) == {2}
-    ranks = table.pivot_table(index="method", columns="benchmark", values="rank")
-    svm = (ranks["yahpo-svm-1220@1"] + ranks["yahpo-svm-4134@1"]) / 2
-    expected = (svm + ranks["newsvendor@1"]) / 2
-    assert overall["rank"].to_dict() == pytest.approx(expected.to_dict())
-    report = hbo.report(result.store.folder, tmp_path / "report")
-    said = (tmp_path / "report" / "summary.md").read_text(encoding="utf-8")
-    assert "3 benchmarks, each of 2 families counting once" in said
-    assert {item.family for item in report.benchmarks} == {"rbv2_svm", ""}
-
-
-def test_families_of_what_was_generated_and_of_what_is_unknown():
-    names = ["yahpo-xgboost-458@1+0123456789ab", "gone@1", "newsvendor@1"]
-    found = families(pd.DataFrame({"benchmark": names}))
-    assert found == {names[0]: "rbv2_xgboost", names[2]: ""}
 
 
 @pytest.mark.slow
@@ -123,6 +99,8 @@ def test_what_a_report_is_made_of(store, monkeypatch):
 
 def test_plateaus_are_left_out_of_means_on_the_surrogate_that_was_looked_at():
     kinds = [("yahpo-svm-458@1", "forest"), ("yahpo-svm-458@1", "onnx"), ("newsvendor@1", "table")]
+    names = ["yahpo-xgboost-458@1+0123456789ab", "gone@1", "newsvendor@1"]
+    assert families(pd.DataFrame({"benchmark": names})) == {names[0]: "rbv2_xgboost", names[2]: ""}
     found = left_out(pd.DataFrame(kinds, columns=["benchmark", "surrogate"]))
     assert found == {kinds[0]: "A plateau: 12% of random configurations are near the best."}
 

@@ -61,6 +61,7 @@ def single(store: Store) -> list[Path]:
 
 def test_compacting_changes_nothing_but_the_files(cells, store):
     frame, digest, described = store.read(), store.digest(), store.cells()
+    assert grid_cells(grid(cells)) == {cell.key: cell.describe() for cell in cells}
     one = [cells[0].key]
     configurations = store.configurations(one)
     assert files(store) == (16, 0)
@@ -311,10 +312,6 @@ def test_another_format_is_refused(cells, tmp_path, monkeypatch):
     (tmp_path / "store.json").unlink()
     with pytest.raises(StoreError, match=r"store format 6, .* with format 5"):
         Store(tmp_path).read()
-
-
-def test_a_grid_is_its_cells(cells):
-    assert grid_cells(grid(cells)) == {cell.key: cell.describe() for cell in cells}
 
 
 SMALL = {"benchmarks": ["newsvendor"], "protocol": hbo.Ordered(trials=2, tasks=1)}

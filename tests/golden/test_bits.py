@@ -50,12 +50,9 @@ def methods() -> list[str]:
     These magnify the last bit of the C library's exponential, which is another one without FMA;
     `docs/trust.md` promises nothing of them on such processors.
     """
+    at_length = (".distbo", ".ablr", ".fsbo")
     names = hbo.list_methods()
-    return [n for n in names if not _is_fitted_at_length(n)]
-
-
-def _is_fitted_at_length(name: str) -> bool:
-    return method_spec(name).method.__module__.endswith((".distbo", ".ablr", ".fsbo"))
+    return [n for n in names if not method_spec(n).method.__module__.endswith(at_length)]
 
 
 def digests(environment: dict[str, str]) -> tuple[dict[str, str], str]:

@@ -1,7 +1,7 @@
 """Values and suggestions that may not change silently; `write.py` beside this file wrote them."""
 
 import copy
-import importlib.util
+import importlib
 import json
 from importlib import metadata
 from pathlib import Path
@@ -24,13 +24,10 @@ REMEDY = (
 )
 
 
-@pytest.fixture(scope="module")
-def write():
-    spec = importlib.util.spec_from_file_location("write", FOLDER / "write.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture
+def write(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    return importlib.import_module("write")
 
 
 def test_nothing_is_without_golden_values():

@@ -38,13 +38,11 @@ class Baseline(Method):
     random_trials = 3
 
     def prepare(self) -> None:
-        """Start without evaluations."""
         self._tried: set[bytes] = set()
         self._features: list[FloatArray] = []
         self._losses: list[float] = []
 
     def ask(self) -> Config:
-        """Suggest a random configuration at first, then the model's best untried one."""
         if len(self._losses) < self.random_trials:
             return self._random()
         for unit in self.ranked(np.array(self._features), np.array(self._losses)):
@@ -55,7 +53,6 @@ class Baseline(Method):
         return self._random()
 
     def tell(self, config: Config, loss: float) -> None:
-        """Add an evaluation."""
         values = self.space.row(config)[None]
         self._tried.add(values.tobytes())
         self._features.append(self.space.features(self.space.encode(values))[0])
@@ -63,12 +60,7 @@ class Baseline(Method):
 
     @abstractmethod
     def ranked(self, features: FloatArray, losses: FloatArray) -> Iterable[FloatArray]:
-        """Yield canonical unit vectors (d,), the most promising one first.
-
-        Args:
-            features: Features of the evaluated configurations, shape (n, p).
-            losses: Their losses, shape (n,).
-        """
+        """Yield canonical unit vectors (d,), the most promising first; features are (n, p)."""
 
     def _random(self) -> Config:
         """Draw an untried configuration, or a tried one where untried ones are rare."""
@@ -90,7 +82,6 @@ class BoTorch(Baseline):
     """
 
     def ranked(self, features: FloatArray, losses: FloatArray) -> Iterable[FloatArray]:
-        """Yield the optimised configurations, then random ones."""
         from botorch.exceptions.errors import ModelFittingError
         from botorch.utils.sampling import manual_seed
 
@@ -124,10 +115,7 @@ class BoTorch(Baseline):
     ) -> FloatArray:
         """Result of every restart, canonical unit vectors (m, d), the best first.
 
-        Args:
-            acquisition: What is maximised.
-            start: Unit vector (d,) that categorical and inactive hyperparameters are taken from;
-                None where there are none.
+        Categorical and inactive hyperparameters are those of `start` (d,); None: there are none.
         """
         import torch
         from botorch.optim import optimize_acqf
@@ -140,19 +128,13 @@ class BoTorch(Baseline):
             columns = {j: c for j, c in columns.items() if not np.isnan(start[j])}
             fixed = {c: float(row[c]) for c in set(range(dimension)) - set(columns.values())}
         bounds = torch.tensor([[0.0] * dimension, [1.0] * dimension], dtype=torch.double)
+        options = {"num_restarts": RESTARTS, "raw_samples": RAW_SAMPLES, "fixed_features": fixed}
         points, scores = optimize_acqf(
-            acquisition,
-            bounds=bounds,
-            q=1,
-            num_restarts=RESTARTS,
-            raw_samples=RAW_SAMPLES,
-            fixed_features=fixed,
-            return_best_only=False,
+            acquisition, bounds=bounds, q=1, return_best_only=False, **options
         )
         best_points = points[scores.flatten().argsort(descending=True), 0].numpy()
-        unit = np.tile(
-            np.zeros(self.space.dimension) if start is None else start, (len(best_points), 1)
-        )
+        begin = np.zeros(self.space.dimension) if start is None else start
+        unit = np.tile(begin, (len(best_points), 1))
         for j, column in columns.items():
             unit[:, j] = best_points[:, column]
         return self.space.canonical(unit)
@@ -168,14 +150,12 @@ class BoTorch(Baseline):
 
     def _columns(self) -> dict[int, int]:
         """Feature column of every numeric hyperparameter, by index."""
-        columns, column = {}, 0
-        for j, parameter in enumerate(self.space.parameters):
-            if parameter.kind is Kind.CATEGORICAL:
-                column += len(parameter.choices)
-            else:
-                columns[j] = column
-                column += 1
-        return columns
+        is_choice = [p.kind is Kind.CATEGORICAL for p in self.space.parameters]
+        widths = [
+            len(p.choices) if p.kind is Kind.CATEGORICAL else 1 for p in self.space.parameters
+        ]
+        columns = np.cumsum([0, *widths]).tolist()
+        return {j: columns[j] for j in range(self.space.dimension) if not is_choice[j]}
 
 
 class BoTorchMultiTask(BoTorch):
@@ -186,7 +166,6 @@ class BoTorchMultiTask(BoTorch):
     """
 
     def prepare(self) -> None:
-        """Code the history."""
         super().prepare()
         last = self.history[-8:]
         self._tasks = [self.space.features(self.space.encode(t.values[:25])) for t in last]
@@ -196,19 +175,16 @@ class BoTorchMultiTask(BoTorch):
         self.random_trials = max(0, 3 - len(best))
 
     def ask(self) -> Config:
-        """Suggest the bests of earlier tasks, then what the model does."""
         return self._first.pop(0) if self._first else super().ask()
 
     def ranked(self, features: FloatArray, losses: FloatArray) -> Iterable[FloatArray]:
-        """Yield the optimised configurations, then random ones."""
         self._current = len(self._tasks)
         tasks = [*self._tasks, features]
         X = np.concatenate([np.c_[x, np.full(len(x), i)] for i, x in enumerate(tasks)])
-        y = np.concatenate([_standardised(z) for z in (*self._earlier, losses)])
+        y = np.concatenate([(z - z.mean()) / (z.std() or 1.0) for z in (*self._earlier, losses)])
         yield from super().ranked(X, y)
 
     def fitted(self, features: FloatArray, losses: FloatArray) -> "AcquisitionFunction":
-        """Expected improvement on the current task."""
         import torch
         from botorch import fit_gpytorch_mll
         from botorch.acquisition import qLogExpectedImprovement
@@ -230,7 +206,6 @@ class ScikitLearn(Baseline):
     """
 
     def ranked(self, features: FloatArray, losses: FloatArray) -> Iterable[FloatArray]:
-        """Return random configurations by decreasing expected improvement, (2000, d)."""
         from scipy.stats import norm
         from sklearn.gaussian_process import GaussianProcessRegressor
         from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
@@ -245,9 +220,3 @@ class ScikitLearn(Baseline):
             mean, sd = model.predict(self.space.features(unit), return_std=True)
         z = (losses.min() - mean) / sd
         return unit[np.argsort(-sd * (z * norm.cdf(z) + norm.pdf(z)), kind="stable")]
-
-
-def _standardised(losses: FloatArray) -> FloatArray:
-    """Losses of mean 0 and standard deviation 1, where there are several."""
-    centred = losses - losses.mean()
-    return centred / (centred.std() or 1.0)

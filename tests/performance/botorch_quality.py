@@ -9,12 +9,7 @@ stays until its folder is deleted. xgboost-mnist is compared on its published ev
 them first by `hpobench-ordered fetch xgboost-mnist`.
 
 The methods share random numbers: on each task and with each seed all start with the same trials.
-
-Notation:
-    A   number of methods
-    S   number of seeds
-    T   number of tasks
-    M   number of trials per task
+Arrays are of S seeds, T tasks and M trials a task.
 """
 
 import argparse
@@ -22,9 +17,7 @@ import io
 import time
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -54,42 +47,14 @@ RECORDED: dict[str, type[Method]] = {"botorch": BoTorch, "scikit-learn": ScikitL
 REFERENCE = "random-search"
 TRIALS = 25
 
+Runs = dict[str, FloatArray]
+"""One method on the tasks of one benchmark: `losses` of all trials and `seconds` of their
+suggestions, (S, T, M), and `fallbacks`, random suggestions in the place of a model's, (S, T)."""
 
-@dataclass(frozen=True, slots=True)
-class Runs:
-    """One method on the tasks of one benchmark.
 
-    Attributes:
-        losses: Loss of every trial, shape (S, T, M).
-        seconds: Time of the suggestion of every trial, shape (S, T, M).
-        fallbacks: Random suggestions in the place of a model's, shape (S, T).
-    """
-
-    losses: FloatArray
-    seconds: FloatArray
-    fallbacks: FloatArray
-
-    @classmethod
-    def joined(cls, parts: "Sequence[Runs]") -> Self:
-        """Join runs of different seeds."""
-        return cls(
-            losses=np.concatenate([part.losses for part in parts]),
-            seconds=np.concatenate([part.seconds for part in parts]),
-            fallbacks=np.concatenate([part.fallbacks for part in parts]),
-        )
-
-    @classmethod
-    def read(cls, path: Path) -> Self:
-        """Read what `write` wrote."""
-        with np.load(path, allow_pickle=False) as arrays:
-            return cls(**{name: arrays[name] for name in cls.__slots__})
-
-    def write(self, path: Path) -> None:
-        """Write a file that is always whole."""
-        buffer = io.BytesIO()
-        np.savez(buffer, **{name: getattr(self, name) for name in self.__slots__})
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, buffer.getvalue())
+def joined(parts: Sequence[Runs]) -> Runs:
+    """Join runs of different seeds."""
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def run(method: type[Method], benchmark: Benchmark, tasks: Sequence[int], seed: int) -> Runs:
@@ -113,17 +78,13 @@ def run(method: type[Method], benchmark: Benchmark, tasks: Sequence[int], seed: 
             losses[0, t, trial] = benchmark.objective.loss(task.evaluate(config))
             optimiser.tell(config, losses[0, t, trial])
         fallbacks[0, t] = optimiser.fallbacks
-    return Runs(losses, seconds, fallbacks)
+    return {"losses": losses, "seconds": seconds, "fallbacks": fallbacks}
 
 
 def recorded(
     name: str, benchmark: Benchmark, tasks: Sequence[int], *, seeds: int, folder: Path, make: bool
 ) -> Runs | None:
-    """Read the runs of another library up to the first missing seed, or make what is missing.
-
-    Returns:
-        The runs with the first seeds; None if there are none.
-    """
+    """Read another library's runs up to the first missing seed, or make them; None: no seed."""
     parts = []
     for seed in range(seeds):
         path = folder / f"{benchmark.id}-{benchmark.surrogate}" / name / f"{seed}.npz"
@@ -131,11 +92,15 @@ def recorded(
             if not make:
                 break
             begin = time.perf_counter()
-            run(RECORDED[name], benchmark, tasks, seed).write(path)
+            buffer = io.BytesIO()
+            np.savez(buffer, **run(RECORDED[name], benchmark, tasks, seed))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, buffer.getvalue())
             spent = time.perf_counter() - begin
             print(f"{benchmark.id}: {name}, seed {seed}: {spent:.0f} s", flush=True)
-        parts.append(Runs.read(path))
-    return Runs.joined(parts) if parts else None
+        with np.load(path, allow_pickle=False) as arrays:
+            parts.append({name: arrays[name] for name in arrays.files})
+    return joined(parts) if parts else None
 
 
 def table(runs: dict[str, Runs], tasks: Sequence[Task], ours: str) -> pd.DataFrame:
@@ -148,7 +113,7 @@ def table(runs: dict[str, Runs], tasks: Sequence[Task], ours: str) -> pd.DataFra
     """
     objective = tasks[0].objective
     lowest = objective.losses(np.array([task.best_value for task in tasks], dtype=np.float64))
-    final = {name: incumbents(one.losses)[..., -1] for name, one in runs.items()}  # (S, T) each
+    final = {name: incumbents(one["losses"])[..., -1] for name, one in runs.items()}  # (S, T) each
     scale = final[REFERENCE].mean(axis=0) - lowest
     regret = {name: ((best - lowest) / scale).mean(axis=1) for name, best in final.items()}
     rows = {}
@@ -157,39 +122,30 @@ def table(runs: dict[str, Runs], tasks: Sequence[Task], ours: str) -> pd.DataFra
         against = regret[name] - regret[ours][:seeds]
         samples = np.stack([objective.losses(best).mean(axis=1), regret[name], against])
         mean, error = samples.mean(axis=1), two_standard_errors(samples)
-        rows[name] = {
-            "seeds": seeds,
-            "value": mean[0],
-            "± value": error[0],
-            "regret": mean[1],
-            "± regret": error[1],
-            f"against {ours}": mean[2],
-            "± against": error[2],
-            "ms": 1e3 * np.median(runs[name].seconds[..., TRIALS // 2 :]),
-            "fallbacks": runs[name].fallbacks.sum(),
+        rows[name] = {"seeds": seeds}
+        for place, what in enumerate(("value", "regret", "against")):
+            heading = f"against {ours}" if what == "against" else what
+            rows[name] |= {heading: mean[place], f"± {what}": error[place]}
+        rows[name] |= {
+            "ms": 1e3 * np.median(runs[name]["seconds"][..., TRIALS // 2 :]),
+            "fallbacks": runs[name]["fallbacks"].sum(),
         }
     return pd.DataFrame.from_dict(rows, orient="index").sort_values("regret")
 
 
 def compare(name: str, arguments: argparse.Namespace) -> pd.DataFrame:
-    """Run and read all methods on one benchmark.
-
-    Raises:
-        NotFetchedError: The benchmark's surrogate must be fetched first.
-    """
+    """Run and read all methods on one benchmark."""
     benchmark, tasks = hbo.load(name, surrogate=SURROGATES.get(name)), TASKS[name]
     runs = {}
     for method in RECORDED:
-        make = method in arguments.record
-        recorded_runs = recorded(
-            method, benchmark, tasks, seeds=arguments.seeds, folder=arguments.folder, make=make
-        )
-        if recorded_runs is not None:
-            runs[method] = recorded_runs
+        options = {"seeds": arguments.seeds, "folder": arguments.folder}
+        made = recorded(method, benchmark, tasks, make=method in arguments.record, **options)
+        if made is not None:
+            runs[method] = made
     for method in dict.fromkeys([*arguments.methods, REFERENCE]):
         given = method_spec(method).method
         parts = [run(given, benchmark, tasks, seed) for seed in range(arguments.seeds)]
-        runs[method] = Runs.joined(parts)
+        runs[method] = joined(parts)
     return table(runs, [benchmark.tasks[index] for index in tasks], arguments.methods[0])
 
 

@@ -71,19 +71,8 @@ def mean_rank(tasks: int) -> Distribution:
 
 NORMAL = Distribution("normal", 0.0, 0.0, lambda rng, shape: rng.standard_normal(shape))
 UNIFORM = Distribution("uniform", 0.5, 0.0, lambda rng, shape: rng.random(shape))
-DISTRIBUTIONS = (
-    NORMAL,
-    UNIFORM,
-    lognormal(0.25),
-    gamma(4),
-    gamma(2),
-    lognormal(0.5),
-    gamma(1),
-    lognormal(1.0),
-    mean_rank(1),
-    mean_rank(3),
-    mean_rank(20),
-)
+DISTRIBUTIONS = (NORMAL, UNIFORM, lognormal(0.25), gamma(4), gamma(2), lognormal(0.5), gamma(1))
+DISTRIBUTIONS += (lognormal(1.0), *map(mean_rank, (1, 3, 20)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,13 @@
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
 from yahpo_files import defined_network
 
 from hpobench_ordered.benchmarks.yahpo import FRACTIONS
-from hpobench_ordered.core.benchmark import Benchmark, Task
+from hpobench_ordered.core.benchmark import Benchmark
 
 AT_LEAST = {"rpart": (6000, 60_000), "xgboost": (3500, 60_000)}
 """Evaluations a second, one at a time and batched. The network of xgboost has 800 000 weights: one
@@ -17,13 +16,6 @@ evaluation spends 0.17 ms of its 0.23 ms on reading them, whoever multiplies."""
 BATCH = 1000
 SINGLES = 20
 ROUNDS = 60
-
-
-def task_of(shared: Path, scenario: str) -> Task:
-    defined, model = defined_network(shared, scenario)
-    none_known = [None] * len(FRACTIONS)
-    built = Benchmark.build(defined, surrogate="onnx", model=model, best_values=none_known)
-    return built.tasks[9]
 
 
 def rate(work: Callable[[], object], evaluations: int) -> float:
@@ -38,7 +30,9 @@ def rate(work: Callable[[], object], evaluations: int) -> float:
 
 @pytest.mark.parametrize("scenario", AT_LEAST)
 def test_evaluations_a_second(shared, scenario, record_property):
-    task = task_of(shared, scenario)
+    defined, model = defined_network(shared, scenario)
+    options = {"surrogate": "onnx", "model": model, "best_values": [None] * len(FRACTIONS)}
+    task = Benchmark.build(defined, **options).tasks[9]
     space = task.space
     values = space.decode(space.sample_unit(np.random.default_rng(0), BATCH))
     configs = space.configs(values[:SINGLES])

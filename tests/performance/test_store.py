@@ -20,14 +20,8 @@ def loose(tmp_path_factory):
     folder = tmp_path_factory.mktemp("loose")
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("hpobench_ordered.experiment.parallel.MANY", 100 * RUNS)
-        protocol = hbo.Ordered(trials=10, tasks=5)
-        hbo.run(
-            benchmarks=["newsvendor"],
-            methods=["random-search"],
-            seeds=range(RUNS),
-            protocol=protocol,
-            folder=folder,
-        )
+        settings = {"protocol": hbo.Ordered(trials=10, tasks=5), "seeds": range(RUNS)}
+        hbo.run(benchmarks=["newsvendor"], methods=["random-search"], folder=folder, **settings)
     return Store(folder)
 
 

@@ -5,12 +5,10 @@ pytest tests/performance/test_tasks.py
 
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from pytest_benchmark.fixture import BenchmarkFixture
 
 import hpobench_ordered as hbo
 from hpobench_ordered.benchmarks import xgboost_mnist
@@ -49,35 +47,24 @@ def task(request, monkeypatch, tmp_path):
     return hbo.load(name, surrogate=surrogate).tasks[1]
 
 
-def configurations(task: hbo.Task) -> np.ndarray:
+@pytest.mark.parametrize("in_batches", [False, True])
+@pytest.mark.parametrize("task", AT_LEAST, indirect=True, ids="-".join)
+def test_evaluations_a_second(benchmark, task, in_batches, request):
     rng = np.random.default_rng(0)
-    return task.space.decode(task.space.sample_unit(rng, CONFIGURATIONS))
-
-
-def assert_rate(benchmark: BenchmarkFixture, rate: float) -> None:
+    values = task.space.decode(task.space.sample_unit(rng, CONFIGURATIONS))
+    configs = task.space.configs(values)
+    if in_batches:
+        benchmark(task.evaluate_many, values)
+    else:
+        benchmark(lambda: [task.evaluate(config) for config in configs])
+    rate = AT_LEAST[request.node.callspec.params["task"]][in_batches]
     assert CONFIGURATIONS / benchmark.stats.stats.median >= rate
-
-
-@pytest.mark.parametrize("task", AT_LEAST, indirect=True, ids="-".join)
-def test_one_at_a_time(benchmark, task, request):
-    configs = task.space.configs(configurations(task))
-    benchmark(lambda: [task.evaluate(config) for config in configs])
-    assert_rate(benchmark, AT_LEAST[request.node.callspec.params["task"]][0])
-
-
-@pytest.mark.parametrize("task", AT_LEAST, indirect=True, ids="-".join)
-def test_in_batches(benchmark, task, request):
-    benchmark(task.evaluate_many, configurations(task))
-    assert_rate(benchmark, AT_LEAST[request.node.callspec.params["task"]][1])
-
-
-def fresh(script: str) -> Callable[[], None]:
-    return lambda: subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_import(benchmark):
     """Python's own start, about 20 ms, included."""
-    benchmark.pedantic(fresh("import hpobench_ordered"), rounds=7, warmup_rounds=1)
+    command = [sys.executable, "-c", "import hpobench_ordered"]
+    benchmark.pedantic(lambda: subprocess.run(command, check=True), rounds=7, warmup_rounds=1)
     assert benchmark.stats.stats.median < 0.5
 
 

@@ -49,16 +49,14 @@ def test_a_landscape_of_choices_that_are_numbers():
 
 
 def test_wrong_names_are_refused_with_the_nearest(result):
-    plot = result.plot
-    with pytest.raises(UnknownNameError, match="did you mean 'newsvendor@1'"):
-        plot.landscape("newsvendor@2")
-    with pytest.raises(UnknownNameError, match="task '7' of newsvendor@1"):
-        plot.landscape("newsvendor", "7")
-    with pytest.raises(UnknownNameError, match="did you mean 'price_1'"):
-        plot.landscape("newsvendor", x="price1")
     with pytest.raises(ExperimentError, match="name one of the benchmarks"):
-        plot.attainment()
-    with pytest.raises(ExperimentError, match="two hyperparameters"):
-        plot.landscape("forrester")
-    with pytest.raises(ExperimentError, match="with seed 9"):
-        plot.landscape("newsvendor", seed=9)
+        result.plot.attainment()
+    for names, options, error, message in (
+        (["newsvendor@2"], {}, UnknownNameError, "did you mean 'newsvendor@1'"),
+        (["newsvendor", "7"], {}, UnknownNameError, "task '7' of newsvendor@1"),
+        (["newsvendor"], {"x": "price1"}, UnknownNameError, "did you mean 'price_1'"),
+        (["forrester"], {}, ExperimentError, "two hyperparameters"),
+        (["newsvendor"], {"seed": 9}, ExperimentError, "with seed 9"),
+    ):
+        with pytest.raises(error, match=message):
+            result.plot.landscape(*names, **options)

@@ -160,13 +160,6 @@ def test_colours_are_far_apart_for_all_readers_and_stand_out_from_the_page(page)
 
 
 @pytest.mark.slow
-def test_forty_methods_are_drawn():
-    names = tuple(f"method-{number:02d}" for number in range(40))
-    image = svg_of(plotting.curves(curve_frame(names), measure="rank"))
-    assert all(name in image for name in names)
-
-
-@pytest.mark.slow
 def test_saving_in_every_format(tmp_path):
     starts = {"png": b"\x89PNG", "svg": b"<svg", "pdf": b"%PDF-", "json": b"{", "html": b"<!DOC"}
     for suffix, start in starts.items():

@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 from histories import minimised
 
+import hpobench_ordered as hbo
 from hpobench_ordered import registry
-from hpobench_ordered.core.benchmark import Benchmark
-from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.experiment.plan import plan
 from hpobench_ordered.experiment.runner import optimise
 from hpobench_ordered.protocols import Assignment, Protocol
@@ -32,12 +31,12 @@ def assignments(toy):
         *,
         method: str = "random-search",
         seed: int = 0,
-        benchmark: Benchmark | None = None,
+        benchmark: hbo.Benchmark | None = None,
     ) -> list[Assignment]:
         benchmark = benchmark or toy.load()
         (cell,) = plan(benchmarks=["toy"], methods=[method], seeds=[seed], protocol=protocol)
         made: list[Assignment] = []
-        evaluated: list[Evaluations] = []
+        evaluated: list[hbo.Evaluations] = []
         for i in range(protocol.length(benchmark)):
             assignment = protocol.assignment(
                 benchmark, cell.method, position=i, evaluated=evaluated, rng=cell.protocol_rng(i)
@@ -68,7 +67,7 @@ def recorded(toy):
     """The toy benchmark with 30 recorded evaluations a task; their losses number them."""
     space = numeric_space()
 
-    def load() -> list[Evaluations]:
+    def load() -> list[hbo.Evaluations]:
         values = space.decode(space.sample_unit(np.random.default_rng(0), 30))
         return [minimised(str(t), {}, values, 100.0 * t + np.arange(30), space) for t in range(4)]
 

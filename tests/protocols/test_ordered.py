@@ -3,21 +3,20 @@ import pickle
 import numpy as np
 import pytest
 
-from hpobench_ordered import Adjustment, LeaveOneOut, MethodSpec, Ordered, load
-from hpobench_ordered.core.history import Evaluations
+import hpobench_ordered as hbo
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods.random_search import RandomSearch
 
-TRANSFER = MethodSpec("transfer", RandomSearch, "", "", min_history=2)
+TRANSFER = hbo.MethodSpec("transfer", RandomSearch, "", "", min_history=2)
 
 
 @pytest.mark.parametrize(
     ("kind", "settings"),
     [
-        *((Ordered, {name: 0}) for name in ("trials", "tasks", "workers_simulated")),
-        *((LeaveOneOut, {name: 0}) for name in ("trials", "tasks", "history")),
-        *((LeaveOneOut, {"tasks": tasks}) for tasks in ((), -1)),
-        *((Adjustment, {name: 0}) for name in ("trials", "tasks", "first_trials")),
+        *((hbo.Ordered, {name: 0}) for name in ("trials", "tasks", "workers_simulated")),
+        *((hbo.LeaveOneOut, {name: 0}) for name in ("trials", "tasks", "history")),
+        *((hbo.LeaveOneOut, {"tasks": tasks}) for tasks in ((), -1)),
+        *((hbo.Adjustment, {name: 0}) for name in ("trials", "tasks", "first_trials")),
     ],
 )
 def test_protocols_need_something_to_do(kind, settings):
@@ -28,9 +27,9 @@ def test_protocols_need_something_to_do(kind, settings):
 @pytest.mark.parametrize(
     ("kind", "settings"),
     [
-        (Ordered, {"trials": 3, "tasks": None, "workers_simulated": 4}),
-        (LeaveOneOut, {"trials": 3, "history": 5, "tasks": ("a", 1)}),
-        (Adjustment, {"first_trials": 9, "trials": 3, "first_method": "cts", "tasks": 2}),
+        (hbo.Ordered, {"trials": 3, "tasks": None, "workers_simulated": 4}),
+        (hbo.LeaveOneOut, {"trials": 3, "history": 5, "tasks": ("a", 1)}),
+        (hbo.Adjustment, {"first_trials": 9, "trials": 3, "first_method": "cts", "tasks": 2}),
     ],
 )
 def test_settings_tell_protocols_apart(kind, settings):
@@ -40,8 +39,8 @@ def test_settings_tell_protocols_apart(kind, settings):
 
 
 def test_ordered_assignments():
-    benchmark, protocol = load("newsvendor"), Ordered(trials=3, workers_simulated=2)
-    evaluated: list[Evaluations] = []
+    benchmark, protocol = hbo.load("newsvendor"), hbo.Ordered(trials=3, workers_simulated=2)
+    evaluated: list[hbo.Evaluations] = []
     for position, optimiser in enumerate(["bo", "bo", "transfer", "transfer"]):
         rng = np.random.default_rng(0)
         assignment = protocol.assignment(
@@ -53,4 +52,4 @@ def test_ordered_assignments():
         assert assignment.history == tuple(evaluated)
         values = benchmark.space.values([{"price_0": 1, "price_1": 2, "price_2": position}])
         evaluated.append(assignment.task.evaluated(values, values[:, 0]))
-    assert [Ordered(tasks=tasks).length(benchmark) for tasks in (None, 4, 50)] == [9, 4, 9]
+    assert [hbo.Ordered(tasks=tasks).length(benchmark) for tasks in (None, 4, 50)] == [9, 4, 9]

@@ -52,6 +52,14 @@ def test_the_files(page_report):
     assert linked == names - {"report.html"}
     board = pd.read_csv(folder / "leaderboard.csv")
     pd.testing.assert_series_equal(board["rank"], leaderboard(page_report.benchmarks)["rank"])
+    means = pd.read_csv(folder / "means.csv")
+    expected = curves(page_report.benchmarks, tasks=False)
+    np.testing.assert_allclose(means["mean"], expected["mean"], rtol=1e-15)  # as pandas reads
+    pairs = pd.read_csv(folder / "pairs.csv")
+    test = significance_of(Together.of(by_protocol(page_report.benchmarks)[ORDERED]))
+    assert test is not None
+    chosen = pairs[(pairs["protocol"] == ORDERED) & (pairs["method"] == test.methods[0])]
+    np.testing.assert_allclose(chosen["p_holm_benchmarks"], test.adjusted[0, 1:], rtol=1e-15)
 
 
 def test_the_page_shows_what_analysis_computes(page_report):
@@ -86,6 +94,12 @@ def test_the_page_shows_what_analysis_computes(page_report):
                 if wins is not None:
                     assert wins[trial - 1] == [row["wins"], row["ties"], row["losses"]]
                 assert shown["failed"][place][1] == f"{row['failed']} of {row['runs']}"
+
+
+def test_nothing_at_all_is_no_report(tmp_path):
+    with pytest.raises(ExperimentError, match="no runs"):
+        write_report(ReportInput(made_up_trials("newsvendor@1")[:0]), tmp_path / "report")
+    assert not (tmp_path / "report").exists()
 
 
 def test_few_seeds_have_no_interval(page_report):
@@ -131,18 +145,6 @@ def test_text_from_results_stays_text_and_failures_and_provenance_are_told(page_
     assert re.search(r"(?<!\\)<", summary) is None
 
 
-def test_means_and_pairs_as_csv(page_report):
-    folder = page_report.page.parent
-    means = pd.read_csv(folder / "means.csv")
-    expected = curves(page_report.benchmarks, tasks=False)
-    np.testing.assert_allclose(means["mean"], expected["mean"], rtol=1e-15)  # as pandas reads
-    pairs = pd.read_csv(folder / "pairs.csv")
-    test = significance_of(Together.of(by_protocol(page_report.benchmarks)[ORDERED]))
-    assert test is not None
-    chosen = pairs[(pairs["protocol"] == ORDERED) & (pairs["method"] == test.methods[0])]
-    np.testing.assert_allclose(chosen["p_holm_benchmarks"], test.adjusted[0, 1:], rtol=1e-15)
-
-
 @pytest.mark.slow
 def test_the_same_results_give_the_same_files(page_input, tmp_path):
     trials = made_up_trials("newsvendor@1", trials=3, tasks=2)
@@ -166,9 +168,6 @@ def test_several_surrogates_one_method_and_no_random_search(tmp_path):
     entry = unpacked(without, "data")["protocols"][0]["entries"][0]
     assert set(entry["measures"]) == {"regret", "rank", "value"}
     assert any("The score is not available" in note for note in entry["notes"])
-    with pytest.raises(ExperimentError, match="no runs"):
-        write_report(ReportInput(trials[:0]), tmp_path / "report")
-    assert not (tmp_path / "report").exists()
 
 
 @pytest.mark.slow

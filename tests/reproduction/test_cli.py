@@ -35,14 +35,14 @@ def test_reproduce(tmp_path):
 def test_bad_requests(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HPOBENCH_ORDERED_CACHE", str(tmp_path / "cache"))
-    result = call("othpo", "--figure", "3")
-    assert isinstance(result.exception, ExperimentError)
-    assert "no figure 3 to reproduce, only 1, 4, 5" in str(result.exception)
-    result = call("othpo", "--table", "4", "--surrogate", "nearest")
-    assert isinstance(result.exception, NotFetchedError)
-    assert "hpobench-ordered fetch xgboost-mnist" in str(result.exception)
-    assert isinstance(call("othpo", "--surrogate", "near").exception, UnknownNameError)
-    assert isinstance(call("hellan").exception, UnknownNameError)
+    for words, error, message in (
+        ("othpo --figure 3", ExperimentError, "no figure 3 to reproduce, only 1, 4, 5"),
+        ("othpo --table 4 --surrogate nearest", NotFetchedError, "fetch xgboost-mnist"),
+        ("othpo --surrogate near", UnknownNameError, "near"),
+        ("hellan", UnknownNameError, "hellan"),
+    ):
+        exception = call(*words.split()).exception
+        assert isinstance(exception, error) and message in str(exception)
     result = call("othpo", "--seeds", "many")
     assert result.exit_code == 2 and "--seeds" in result.output
     assert not list(tmp_path.iterdir())

@@ -10,11 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import hpobench_ordered as hbo
 from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.experiment.store import Store
-from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.methods.random_search import RandomSearch
-from hpobench_ordered.protocols import LeaveOneOut
 from hpobench_ordered.registry import benchmark_spec, method_spec
 from hpobench_ordered.reproduction import Paper, checks, paper, reproduce
 from hpobench_ordered.reproduction.evidence import Evidence, Measure
@@ -150,7 +149,7 @@ def test_every_seed_is_run_on_its_own_benchmark(tmp_path, monkeypatch):
     small = Paper(
         name="small",
         citation="Someone (2019), Something",
-        setting=Setting(LeaveOneOut(trials=4, tasks=("target",)), (1, 2, 5)),
+        setting=Setting(hbo.LeaveOneOut(trials=4, tasks=("target",)), (1, 2, 5)),
         exhibits=(
             Figure(1, "caption.", "says.", (toy,), partial(progress, over_runs=True, **of_both)),
             Figure(2, "caption.", "says.", (Comparison(TOY),), illustration),
@@ -211,13 +210,15 @@ def comparing(*claims: Claim) -> Paper:
     return Paper(
         name="comparing",
         citation="Someone (2019), Something",
-        setting=Setting(LeaveOneOut(trials=4, tasks=1), (0, 1)),
+        setting=Setting(hbo.LeaveOneOut(trials=4, tasks=1), (0, 1)),
         exhibits=(
             Figure(1, "caption.", "says.", needs, partial(draw, values=True), claims),
             Figure(2, "caption.", "says.", needs, partial(draw, values=False)),
         ),
         notes="Regret.",
-        methods={n: MethodSpec(n, method, "Compares.", "tests") for n, method in methods.items()},
+        methods={
+            n: hbo.MethodSpec(n, method, "Compares.", "tests") for n, method in methods.items()
+        },
         counted=pooled,
     )
 

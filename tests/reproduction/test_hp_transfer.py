@@ -12,7 +12,6 @@ from hpobench_ordered.adapters.identity import method_version
 from hpobench_ordered.protocols import Adjustment, Protocol
 from hpobench_ordered.registry import benchmark_spec, method_spec
 from hpobench_ordered.reproduction import Paper, paper, reproduce, speedups
-from hpobench_ordered.reproduction.evidence import Evidence
 from hpobench_ordered.reproduction.paper import Check, Comparison, Finding, combined, experiments
 from hpobench_ordered.reproduction.papers import hp_transfer
 
@@ -127,20 +126,6 @@ def _needed(frame: pd.DataFrame, reference: pd.DataFrame) -> dict[tuple[int, int
             for _, run in frame[frame["task"] == task].groupby("seed")
         ]
     return found
-
-
-@pytest.mark.slow
-def test_old_budgets_must_be_told_apart(tmp_path):
-    """Two protocols are two sets of runs, also for one benchmark and method."""
-    methods = ("transfer-tpe",)
-    needs = tuple(Comparison(NAME, methods, SMALL[old]) for old in (10, 40))
-    result = reproduce(small(2, 4), folder=tmp_path, seeds=[0])
-    evidence = Evidence(
-        result.setup.store, {NAME: result.cells}, surrogates=result.setup.surrogates
-    )
-    first, last = (evidence.losses(item) for item in needs)
-    assert first.shape == last.shape == (1, 1, 2, TRIALS)
-    assert not np.array_equal(first, last)
 
 
 Ask = Callable[..., list[Finding]]

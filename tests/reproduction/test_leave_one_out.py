@@ -7,10 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hpobench_ordered import list_methods, load
+import hpobench_ordered as hbo
 from hpobench_ordered.errors import ExperimentError
-from hpobench_ordered.methods.base import MethodSpec
-from hpobench_ordered.protocols import LeaveOneOut
 from hpobench_ordered.registry import benchmark_spec, method_spec
 from hpobench_ordered.reproduction import Paper, checks, paper, reproduce
 from hpobench_ordered.reproduction.evidence import Measure
@@ -29,8 +27,8 @@ def test_every_figure_is_there(name, figures):
     assert [one.title for one in chosen.exhibits] == [f"Figure {n}" for n in figures]
     for benchmark, methods in experiments(chosen.exhibits).items():
         setting, spec = chosen.setting_of(benchmark), benchmark_spec(benchmark)
-        assert isinstance(setting.protocol, LeaveOneOut)
-        assert {*methods} <= {*list_methods(), *chosen.methods}
+        assert isinstance(setting.protocol, hbo.LeaveOneOut)
+        assert {*methods} <= {*hbo.list_methods(), *chosen.methods}
         assert setting.surrogate in (None, *(option.name for option in spec.surrogates))
 
 
@@ -42,7 +40,7 @@ def small(*claims: Claim, seeds: int = 2) -> Paper:
     return Paper(
         name="small",
         citation="Someone (2020), Something",
-        setting=Setting(LeaveOneOut(trials=5, tasks=2), tuple(range(seeds))),
+        setting=Setting(hbo.LeaveOneOut(trials=5, tasks=2), tuple(range(seeds))),
         exhibits=(figure, whole),
         notes="Regret.",
     )
@@ -89,13 +87,13 @@ def test_trials_in_flight_are_for_ordered_tasks(tmp_path):
 
 @pytest.mark.slow
 def test_methods_of_several_tasks_begin_with_the_random_trials_of_the_paper():
-    here = load(BENCHMARK)
+    here = hbo.load(BENCHMARK)
     spec = paper("abrac").methods["mt-gp-bo"]
-    work = LeaveOneOut(trials=4).assignment(
+    work = hbo.LeaveOneOut(trials=4).assignment(
         here, spec, position=2, evaluated=(), rng=np.random.default_rng(0)
     )
 
-    def asked(method: MethodSpec, losses: list[float]) -> list[object]:
+    def asked(method: hbo.MethodSpec, losses: list[float]) -> list[object]:
         made = method.method(
             space=here.space,
             rng=np.random.default_rng(1),
@@ -133,7 +131,7 @@ def test_posterior_meets_what_was_evaluated():
 
     found = belief("forrester", 2, "abrac", fixed=8, own=1)
     assert len(found.points) == 9
-    target = load("forrester").tasks[2]
+    target = hbo.load("forrester").tasks[2]
     np.testing.assert_allclose(found.values, target.evaluate_many(found.points[:, None]))
     near = np.interp(found.points, found.x, found.mean)
     assert np.abs(near - found.values).mean() < 0.3 * found.truth.std()
@@ -144,8 +142,8 @@ def test_posterior_meets_what_was_evaluated():
 def test_embeddings_of_another_benchmark_are_the_contexts():
     from hpobench_ordered.reproduction.two_stage import LearnedContexts
 
-    source, here = "openml-xgboost", load("openml-svm", surrogate="nearest")
-    protocol = LeaveOneOut(trials=3, history=10)
+    source, here = "openml-xgboost", hbo.load("openml-svm", surrogate="nearest")
+    protocol = hbo.LeaveOneOut(trials=3, history=10)
     spec = replace(paper("ablr").methods["ablr-xgboost-embeddings"])
     rng = np.random.default_rng(0)
     work = protocol.assignment(here, spec, position=2, evaluated=(), rng=rng)

@@ -19,7 +19,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-def test_everything_is_written(whole):
+def test_figures_claims_and_tables_are_written(whole):
     folder, result = whole
     assert sorted(result.setup.files) == sorted(path for path in folder.iterdir() if path.is_file())
     assert len(list((folder / "results" / "runs").iterdir())) == len(result.cells) == 2 * 3
@@ -27,11 +27,6 @@ def test_everything_is_written(whole):
     gallery = (folder / "figures.md").read_text(encoding="utf-8")
     for number in (1, 2, 3, 5, 6, 7):
         assert f"says {number}" in gallery and f"(figure-{number}.png)" in gallery
-
-
-@pytest.mark.slow
-def test_claims_and_tables_are_on_the_summary(whole):
-    folder, result = whole
     assert [claim.verdict for claim in result.claims] == ["yes", "no", "yes"]
     summary = (folder / "summary.md").read_text(encoding="utf-8")
     assert "2 of 3 hold everywhere" in summary

@@ -20,6 +20,7 @@ from hpobench_ordered.surrogates.card import (
     rank_correlation,
     top_decile_overlap,
     upper_half_correlation,
+    versions_of,
 )
 
 
@@ -94,6 +95,9 @@ def test_cards_survive_json_and_are_described():
     assert "better half" not in text  # of an artifact made before it was computed
     known = replace(CARD, figures=tuple(replace(f, upper_half=0.5) for f in CARD.figures))
     assert "Spearman in the better half 0.500 (mean 0.500)" in known.describe()
+    versions = versions_of("numpy", "no-such-package")
+    assert versions["numpy"] == np.__version__ and "python" in versions
+    assert versions["no-such-package"] == "not installed"
     assert Card.from_json(json.loads(json.dumps(known.to_json()))) == known
     assert Card.from_json(json.loads(json.dumps(card.to_json()))) == card
     figures = (Figures("a", -math.inf, math.nan, 0.0),)  # which JSON has not

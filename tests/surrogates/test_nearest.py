@@ -13,13 +13,10 @@ from hpobench_ordered.surrogates.coding import Coding, Feature, FeatureKind
 from hpobench_ordered.surrogates.nearest import NearestSurrogate, authors_coding, log_coding
 
 
-def raw_coding(p):
-    return Coding(tuple(Feature(FeatureKind.IDENTITY, column) for column in range(p)))
-
-
 def surrogate_of(points):
     targets = np.stack((np.arange(len(points)), -np.arange(len(points))), axis=1).astype(float)
-    return NearestSurrogate(raw_coding(points.shape[1]), points, targets)
+    raw = Coding(tuple(Feature(FeatureKind.IDENTITY, j) for j in range(points.shape[1])))
+    return NearestSurrogate(raw, points, targets)
 
 
 def brute_force(points, queries):

@@ -6,11 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import hpobench_ordered as hbo
 from hpobench_ordered.benchmarks.synthetic import ForresterSurrogate, QuadraticSurrogate
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.parameters import Parameter
-from hpobench_ordered.surrogates import Surrogate, SurrogateType
 from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.surrogates.embedded import EmbeddedSurrogate
 from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
@@ -19,8 +17,8 @@ from hpobench_ordered.surrogates.nearest import NearestSurrogate
 from hpobench_ordered.surrogates.per_task import PerTaskSurrogate
 from hpobench_ordered.surrogates.table import TableSurrogate
 
-SPACE = SearchSpace([Parameter.number(name, 1, 9, integer=True) for name in "ab"])
-PART = SearchSpace([SPACE["b"]], constants={"a": 4})
+SPACE = hbo.SearchSpace([hbo.Parameter.number(name, 1, 9, integer=True) for name in "ab"])
+PART = hbo.SearchSpace([SPACE["b"]], constants={"a": 4})
 CODING = space_coding(SPACE)
 TASKS = 12  # of "10" and "11", which come before "2" in the order of names
 RECIPE = ForestRecipe(trees=5)
@@ -89,13 +87,13 @@ def arrays(name, surrogate):
 
 
 def kind_of(name):
-    by_name = {"table": SurrogateType.TABLE, "nearest": SurrogateType.NEAREST}
-    return {**by_name, "forest": SurrogateType.FOREST}.get(name, SurrogateType.PER_TASK)
+    by_name = {"table": hbo.SurrogateType.TABLE, "nearest": hbo.SurrogateType.NEAREST}
+    return {**by_name, "forest": hbo.SurrogateType.FOREST}.get(name, hbo.SurrogateType.PER_TASK)
 
 
 @pytest.mark.parametrize("task", range(0, TASKS, 5))
 def test_rows_and_parts_have_the_values_of_the_whole_batch(surrogate, values, task):
-    assert isinstance(surrogate, Surrogate)
+    assert isinstance(surrogate, hbo.Surrogate)
     whole = surrogate.predict(values, task).tolist()
     rows = [surrogate.predict_one(row, task) for row in values[:300]]
     assert {type(value) for value in rows} == {float}

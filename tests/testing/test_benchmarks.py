@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 
 import hpobench_ordered as hbo
-from hpobench_ordered import SearchSpace
-from hpobench_ordered.core.benchmark import Benchmark
-from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.registry import benchmark_spec
-from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.testing import BenchmarkConformance, ConformanceError, check_benchmark
 from hpobench_ordered.testing.toy import conditional_space, numeric_space, toy_benchmark
 
@@ -21,7 +17,7 @@ READY = [
 TOYS = [
     pytest.param(toy_benchmark(space(), tasks=5, direction=direction), id=space.__name__)
     for space in (numeric_space, conditional_space)
-    for direction in Direction
+    for direction in hbo.Direction
 ]
 
 
@@ -75,7 +71,7 @@ class LostInPickle(Broken):
             return super().predict(values, task) + 1
 
 
-def with_model(kind: type[Broken]) -> Benchmark:
+def with_model(kind: type[Broken]) -> hbo.Benchmark:
     benchmark = hbo.load("newsvendor")
     tasks = tuple(replace(t, _surrogate=kind(t._surrogate)) for t in benchmark.tasks)
     return replace(benchmark, tasks=tasks)
@@ -97,16 +93,16 @@ def test_broken_benchmarks_are_found(kind, message, executor):
 
 def test_wrong_direction_is_found(executor):
     benchmark = hbo.load("newsvendor")
-    wrong = replace(benchmark.objective, direction=Direction.MINIMIZE)
+    wrong = replace(benchmark.objective, direction=hbo.Direction.MINIMIZE)
     tasks = tuple(replace(t, objective=wrong) for t in benchmark.tasks)
     with pytest.raises(ConformanceError, match="beats the best known value"):
         check_benchmark(replace(benchmark, objective=wrong, tasks=tasks), executor=executor)
 
 
-class Clips(SearchSpace):
+class Clips(hbo.SearchSpace):
     """Accepts one hyperparameter beyond one of its bounds."""
 
-    def __init__(self, space: SearchSpace, name: str, bound: str) -> None:
+    def __init__(self, space: hbo.SearchSpace, name: str, bound: str) -> None:
         super().__init__(space.parameters)
         self.clipped, self.bound = name, bound
 
@@ -122,11 +118,14 @@ class Clips(SearchSpace):
 @pytest.mark.parametrize("bound", ["lower", "upper"])
 def test_every_bound_is_checked(name, bound, executor):
     """Also where twice the upper bound is inside the range."""
-    parameters = [Parameter.number("x", -20, -10), Parameter.number("y", -9, 2, integer=True)]
+    parameters = [
+        hbo.Parameter.number("x", -20, -10),
+        hbo.Parameter.number("y", -9, 2, integer=True),
+    ]
     benchmark = with_model(Broken)
-    space = Clips(SearchSpace(parameters), name, bound)
+    space = Clips(hbo.SearchSpace(parameters), name, bound)
     first = replace(benchmark.tasks[0], space=space, best_value=None, _surrogate=Constant())
-    broken = replace(benchmark, space=SearchSpace(parameters), tasks=(first,))
+    broken = replace(benchmark, space=hbo.SearchSpace(parameters), tasks=(first,))
     with pytest.raises(ConformanceError, match=f"accepts {name} .* its bounds"):
         check_benchmark(broken, executor=executor)
 
