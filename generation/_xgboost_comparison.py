@@ -32,10 +32,7 @@ FEWEST = 3
 HEAVY = 4.0
 """Smallest min_child_weight that has an effect at small sizes."""
 
-SETTINGS = {
-    "tree_method=exact, base_score=0.5": AS_PUBLISHED,
-    "current defaults": CURRENT_DEFAULTS,
-}
+SETTINGS = {"tree_method=exact, base_score=0.5": AS_PUBLISHED, "current defaults": CURRENT_DEFAULTS}
 
 EXPLANATION = (
     "The published evaluations are those of XGBoost 1.x: tree_method exact, and a base_score of "

@@ -39,11 +39,7 @@ from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.surrogates.fitting import ForestRecipe
 from hpobench_ordered.surrogates.pipeline import FOLDS
 
-CONFIGURATIONS = {
-    "distbo-parkinsons": 256,
-    "distbo-protein-svm": 80,
-    "distbo-protein-forest": 200,
-}
+CONFIGURATIONS = {"distbo-parkinsons": 256, "distbo-protein-svm": 80, "distbo-protein-forest": 200}
 RECIPES = {
     "distbo-parkinsons": ForestRecipe(trees=24),
     "distbo-protein-svm": ForestRecipe(trees=32),

@@ -41,10 +41,7 @@ from hpobench_ordered.generation._flows.plans import PLANS, Plan, Training
 from hpobench_ordered.generation._flows.training import train_flow
 from hpobench_ordered.generation._openml.records import download_records
 from hpobench_ordered.generation._openml.setups import MLR_DEFAULTS, MlrSetups
-from hpobench_ordered.generation._openml.tasks import (
-    DataSize,
-    data_sizes,
-)
+from hpobench_ordered.generation._openml.tasks import DataSize, data_sizes
 from hpobench_ordered.generation._raw import About, RawTable, read_raw, write_raw
 from hpobench_ordered.generation.base import Generator, Option, Request, Source
 from hpobench_ordered.surrogates.artifacts import Report

@@ -26,14 +26,7 @@ from hpobench_ordered.generation._retrain.plan import RetrainPlan
 from hpobench_ordered.generation._retrain.results import gather, limits_of, recorded
 from hpobench_ordered.generation._retrain.streams import Stream, public_stream, read_stream
 from hpobench_ordered.generation._retrain.training import OF_THE_DATA, WINDOW, RetrainTrainer
-from hpobench_ordered.generation.base import (
-    Generator,
-    Option,
-    Progress,
-    Request,
-    Source,
-    silent,
-)
+from hpobench_ordered.generation.base import Generator, Option, Progress, Request, Source, silent
 from hpobench_ordered.generation.custom import LICENCE, destination
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind as ParameterKind

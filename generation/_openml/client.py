@@ -214,11 +214,7 @@ class Client:
             return f"no answer within {self._connection.timeout:g} s"
         if isinstance(error, requests.ConnectionError):
             return "no connection"
-        passing = (
-            requests.RequestException,
-            exceptions.PyOpenMLError,
-            ExpatError,
-        )
+        passing = (requests.RequestException, exceptions.PyOpenMLError, ExpatError)
         if isinstance(error, passing) or _is_no_answer(error):
             status = re.search(r"Status code: (\d+)", str(error))
             return f"HTTP {status[1]}" if status else repr(error)[:_LONGEST_REASON]

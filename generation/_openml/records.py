@@ -79,12 +79,7 @@ def download_records(
     """
     pages = Pages(folder)
     pages.open(
-        {
-            "server": connection.server,
-            "flow": flow_id,
-            "function": FUNCTION,
-            "page_size": page_size,
-        }
+        {"server": connection.server, "flow": flow_id, "function": FUNCTION, "page_size": page_size}
     )
     with connected(connection) as client:
         defaults = _flow_defaults(client, pages, flow_id)

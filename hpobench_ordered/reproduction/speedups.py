@@ -62,11 +62,7 @@ def speedup_table(
 
 
 def speedups_by_benchmark(
-    evidence: Evidence,
-    comparisons: Sequence[Comparison],
-    *,
-    reference: str,
-    methods: Sequence[str],
+    evidence: Evidence, comparisons: Sequence[Comparison], *, reference: str, methods: Sequence[str]
 ) -> Drawing:
     """Speed-ups on every task by benchmark, after one old budget; a panel per reference budget."""
     import pandas as pd

@@ -150,10 +150,7 @@ FIGURES = (
                 "B.3",
                 "ABLR with transfer ranks best of all",
                 ahead(
-                    (TRANSFER,),
-                    (*NO_TRANSFER, *GP_TRANSFER),
-                    trial=TRIALS,
-                    measure=Measure.RANK,
+                    (TRANSFER,), (*NO_TRANSFER, *GP_TRANSFER), trial=TRIALS, measure=Measure.RANK
                 ),
             ),
         ),
@@ -187,11 +184,7 @@ PAPERS = (
     Paper(
         name="ablr",
         citation="Perrone et al. (2018), Scalable Hyperparameter Transfer Learning, supplement",
-        setting=Setting(
-            LeaveOneOut(trials=TRIALS, history=EACH),
-            SEEDS,
-            surrogate=NEAREST,
-        ),
+        setting=Setting(LeaveOneOut(trials=TRIALS, history=EACH), SEEDS, surrogate=NEAREST),
         exceptions={QUADRATIC: Setting(LeaveOneOut(trials=TRIALS, tasks=TARGETS), SEEDS)},
         exhibits=FIGURES,
         notes="Regret is the distance of the best value so far from the best one known, in the "

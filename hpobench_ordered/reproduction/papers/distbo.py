@@ -142,11 +142,7 @@ def _ahead(
 
 
 def _compared(
-    number: int,
-    *needs: Comparison,
-    says: str,
-    claims: Sequence[Claim] = (),
-    ranks: bool = True,
+    number: int, *needs: Comparison, says: str, claims: Sequence[Claim] = (), ranks: bool = True
 ) -> Figure:
     return Figure(
         number,
@@ -174,10 +170,7 @@ def _similarities(
         says=says,
         needs=(comparison,),
         make=partial(
-            similarity_curves,
-            methods=GPS[:1] if values else GPS,
-            trials=trials,
-            values=values,
+            similarity_curves, methods=GPS[:1] if values else GPS, trials=trials, values=values
         ),
         claims=tuple(claims),
     )
@@ -257,14 +250,7 @@ FINDS_IT = Claim(
 FEW_SHOT = "distBO few-shots the optimum, as it learns which source tasks are like the target."
 
 FIGURES = (
-    _similarities(
-        1,
-        _all(GP, TOY),
-        trials=15,
-        values=True,
-        says=FEW_SHOT,
-        claims=_few_shot(GP),
-    ),
+    _similarities(1, _all(GP, TOY), trials=15, values=True, says=FEW_SHOT, claims=_few_shot(GP)),
     _similarities(
         2,
         _all(GP, COUNTEREXAMPLE),
@@ -310,10 +296,7 @@ FIGURES = (
         _all(BLR, TOY),
         says=f"{FEW_SHOT} So does manualBO, which is told the mean; initBO starts well and "
         "converges slowly; multiBO has to learn the similarities first.",
-        claims=(
-            *_few_shot(BLR),
-            *(_near_optimum("manual", model) for model in MODELS),
-        ),
+        claims=(*_few_shot(BLR), *(_near_optimum("manual", model) for model in MODELS)),
     ),
     _similarities(
         8,
