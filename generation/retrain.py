@@ -22,8 +22,7 @@ from hpobench_ordered.generation._custom.training import Metric
 from hpobench_ordered.generation._custom.writing import OwnTrainings, definition_of, trained
 from hpobench_ordered.generation._retrain.figures import comparisons, flatness
 from hpobench_ordered.generation._retrain.learners import LEARNERS, window
-from hpobench_ordered.generation._retrain.plan import RetrainPlan
-from hpobench_ordered.generation._retrain.results import gather, limits_of, recorded
+from hpobench_ordered.generation._retrain.plan import RetrainPlan, gather, limits_of, recorded
 from hpobench_ordered.generation._retrain.streams import Stream, public_stream, read_stream
 from hpobench_ordered.generation._retrain.training import OF_THE_DATA, WINDOW, RetrainTrainer
 from hpobench_ordered.generation.base import Generator, Option, Progress, Request, Source, silent

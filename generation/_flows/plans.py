@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from hpobench_ordered.benchmarks.openml_flows import RANGER, SVM, XGBOOST, Flow
+from hpobench_ordered.generation._flows import training
 from hpobench_ordered.generation._flows.training import SOLVER_WORK, Learner
 from hpobench_ordered.generation._openml.setups import Converter
 from hpobench_ordered.generation._openml.tasks import DataSize, ranger_converters, svm_converters
@@ -30,10 +31,6 @@ class Plan:
     training: Training | None = None
 
 
-def _svm_coding() -> Coding:
-    return space_coding(SVM.space(), products=[("cost", "gamma")])
-
-
 def _xgboost_coding() -> Coding:
     """The ratios tell whether a tree can split at all: of all rows it gets a share, `subsample`.
 
@@ -44,21 +41,17 @@ def _xgboost_coding() -> Coding:
     return space_coding(XGBOOST.space(), products=[("eta", "nrounds")], ratios=5 * ratios)
 
 
-def _ranger_coding() -> Coding:
-    return space_coding(RANGER.space())
-
-
 PLANS = (
     Plan(
         SVM,
-        _svm_coding,
+        lambda: space_coding(SVM.space(), products=[("cost", "gamma")]),
         svm_converters,
         records=(
             "Where a record names no gamma, it is one over the number of columns, about e1071's "
             "default.",
         ),
         training=Training(
-            Learner.SVM,
+            training.SVM,
             640,
             (
                 "libsvm by scikit-learn instead of R's e1071; inputs are standardised in every "
@@ -72,7 +65,7 @@ PLANS = (
         lambda sizes: {},
         records=(),
         training=Training(
-            Learner.XGBOOST,
+            training.XGBOOST,
             256,
             (
                 "XGBoost with the settings of R's 0.6-4, but for splits among histograms and "
@@ -86,7 +79,7 @@ PLANS = (
     ),
     Plan(
         RANGER,
-        _ranger_coding,
+        lambda: space_coding(RANGER.space()),
         ranger_converters,
         records=(
             "mtry and min.node.size are recorded as whole numbers, and are here turned back into "

@@ -372,10 +372,8 @@ class TestTraining:
             validation_target=small.validation_labels,
             digest=small.digest,
         )
-        published = {"tree_method": AS_PUBLISHED.tree_method.value}
-        published |= {"base_score": AS_PUBLISHED.base_score}
-        trainer = trainer_of(parts, "xgboost:XGBClassifier", **published)
-        authors = XGBoostTrainer(small)
+        trainer = trainer_of(parts, "xgboost:XGBClassifier", **AS_PUBLISHED)
+        authors = XGBoostTrainer(small, AS_PUBLISHED)
         config: dict[str, Any] = {"min_child_weight": min_child_weight, "n_estimators": 6}
         for rate, depth, size in itertools.product((0.01, 0.5), (2, 9), ("20", "90", "300")):
             config |= {"learning_rate": rate, "max_depth": depth}
