@@ -95,15 +95,8 @@ def generate_custom(
 
 
 def destination(name: str, output: Path | None, *, replace: bool) -> Path:
-    """Folder of the artifact of a user's benchmark, checked to be writable."""
+    """Folder of the artifact of a user's benchmark: its name is free, and it can be written."""
     folder = (local_folder() if output is None else output) / name
-    check_new_name(name, folder, replace=replace)
-    check_writable(folder)
-    return folder
-
-
-def check_new_name(name: str, folder: Path, *, replace: bool) -> None:
-    """Check the name of a user's benchmark, and that it is not taken."""
     if _NAME.fullmatch(name) is None:
         raise ExperimentError(
             f"a benchmark's name must be letters, digits and (not first) . _ -, but got {name!r}"
@@ -116,6 +109,8 @@ def check_new_name(name: str, folder: Path, *, replace: bool) -> None:
             )
     elif _is_registered(name):
         raise DuplicateNameError(f"there is a benchmark {name!r} already; choose another name")
+    check_writable(folder)
+    return folder
 
 
 def _is_registered(name: str) -> bool:

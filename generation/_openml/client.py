@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Thread
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from hpobench_ordered.errors import DownloadError, needed
 from hpobench_ordered.files.download import check_online
@@ -30,12 +30,8 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 
-class Evaluation(NamedTuple):
-    """A recorded evaluation: the run, its setup and its value, None where none is recorded."""
-
-    run: int
-    setup: int
-    value: float | None
+Evaluation = tuple[int, int, float | None]
+"""A recorded evaluation: the run, its setup and its value, None where none is recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +99,7 @@ class Client:
             )
             if any((e.flow_id, e.task_id, e.function) != (flow, task, FUNCTION) for e in listed):
                 raise RefusedError(f"asked for {what}, OpenML answered with others")
-            return [Evaluation(e.run_id, e.setup_id, e.value) for e in listed]
+            return [(e.run_id, e.setup_id, e.value) for e in listed]
 
         read, unread = _all_readable(offsets, part)
         _check_readable("evaluations", offsets, unread)

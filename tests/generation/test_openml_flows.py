@@ -22,7 +22,6 @@ from hpobench_ordered.files.bundle import read_card, read_definition, read_evalu
 from hpobench_ordered.files.local import LOCAL_VARIABLE, local_folder
 from hpobench_ordered.generation import openml_flows
 from hpobench_ordered.generation._flows import training as flow_training
-from hpobench_ordered.generation._openml import tasks as openml_tasks
 from hpobench_ordered.generation._openml.client import Connection
 from hpobench_ordered.generation._openml.records import Records
 from hpobench_ordered.generation._openml.setups import Dropped
@@ -428,4 +427,4 @@ def test_sizes_are_asked_for_once(asked, tmp_path):
 def test_sizes_that_openml_does_not_tell(asked, tmp_path, task):
     with pytest.raises(DownloadError, match=f"size of task {task}'s data"):
         data_sizes([task], tmp_path, connection=Connection(sleep=lambda _: None))
-    assert openml_tasks._KIND not in {path.name for path in tmp_path.iterdir()}
+    assert not (tmp_path / "tasks").exists()

@@ -169,7 +169,10 @@ FIGURES = (
         TWIN,
         says="TPE hardly differs from TPE with other seeds, except for one outlier task.",
         claim=_average(
-            "F", "TPE is as fast as with other random numbers, within the error", TWIN, _is_level
+            "F",
+            "TPE is as fast as with other random numbers, within the error",
+            TWIN,
+            _is_level,
         ),
     ),
     _control(
