@@ -18,8 +18,7 @@ from hpobench_ordered.analysis.curves import product
 from hpobench_ordered.analysis.differences import Estimate, over_tasks
 from hpobench_ordered.analysis.speedup import speedups
 from hpobench_ordered.protocols import Adjustment
-from hpobench_ordered.reproduction.comparison import Comparison
-from hpobench_ordered.reproduction.evidence import Evidence
+from hpobench_ordered.reproduction.evidence import Comparison, Evidence
 from hpobench_ordered.reproduction.paper import Check, Drawing, Finding
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from functools import partial
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import LeaveOneOut
 from hpobench_ordered.reproduction.checks import ahead, cheaper, not_behind
-from hpobench_ordered.reproduction.comparison import Comparison
-from hpobench_ordered.reproduction.evidence import Measure
+from hpobench_ordered.reproduction.evidence import Comparison, Measure
 from hpobench_ordered.reproduction.figures import progress
 from hpobench_ordered.reproduction.paper import Claim, Figure, Paper, Setting
 from hpobench_ordered.reproduction.two_stage import LearnedContexts

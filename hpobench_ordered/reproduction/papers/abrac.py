@@ -14,8 +14,7 @@ from hpobench_ordered.methods.bohamiann import ContextBohamiann
 from hpobench_ordered.methods.gp_transfer import GPTransferSubsample
 from hpobench_ordered.protocols import LeaveOneOut
 from hpobench_ordered.reproduction.checks import ahead, cheaper
-from hpobench_ordered.reproduction.comparison import Comparison
-from hpobench_ordered.reproduction.evidence import Measure
+from hpobench_ordered.reproduction.evidence import Comparison, Measure
 from hpobench_ordered.reproduction.figures import progress
 from hpobench_ordered.reproduction.models import fewest_used, nearest_to_truth, posteriors
 from hpobench_ordered.reproduction.paper import Claim, Figure, Paper, Setting

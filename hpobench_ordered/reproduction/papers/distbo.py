@@ -16,8 +16,7 @@ from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.methods.distbo import NoneBLR, NoneGP
 from hpobench_ordered.protocols import LeaveOneOut
 from hpobench_ordered.reproduction.checks import ahead, near, not_behind, on
-from hpobench_ordered.reproduction.comparison import Comparison
-from hpobench_ordered.reproduction.evidence import Measure
+from hpobench_ordered.reproduction.evidence import Comparison, Measure
 from hpobench_ordered.reproduction.figures import illustration, progress
 from hpobench_ordered.reproduction.paper import Claim, Figure, Paper, Setting
 from hpobench_ordered.reproduction.similarities import only_one_finds, similarity_curves

@@ -24,8 +24,7 @@ from hpobench_ordered.reproduction.checks import (
     similar,
     stays_ahead,
 )
-from hpobench_ordered.reproduction.comparison import Comparison
-from hpobench_ordered.reproduction.evidence import Landscape
+from hpobench_ordered.reproduction.evidence import Comparison, Landscape
 from hpobench_ordered.reproduction.figures import (
     Slice,
     bars,
