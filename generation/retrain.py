@@ -84,13 +84,13 @@ def plan_of(
     longest = benchmark.window or stream.longest
     usual, averaged = MORE.get(benchmark.name, (CONFIGURATIONS, SEEDS))
     windows = () if benchmark.window else (window(1, longest),)
-    trainer = RetrainTrainer.on(
+    trainer = RetrainTrainer(
         public_stream(stream.name, folder),
         Model.imported(learner.models[kind], fixed=learner.fixed, seed=seed),
         Metric(kind, scorer),
         longest=longest,
     )
-    return RetrainPlan.drawn(
+    return RetrainPlan(
         trainer,
         SearchSpace([*learner.parameters, *windows]),
         configurations=configurations or usual,
@@ -142,8 +142,8 @@ def generate_retrain(
     model, most, stream = asked.imported(), asked.window[1], asked.stream()
     space = _space(asked, model, stream)
     metric = Metric(_kind(asked, model, space, stream), asked.metric)
-    plan = RetrainPlan.drawn(
-        RetrainTrainer.on(stream, model, metric, longest=most, failures=asked.failures),
+    plan = RetrainPlan(
+        RetrainTrainer(stream, model, metric, longest=most, failures=asked.failures),
         space,
         configurations=asked.configurations,
         seed=asked.seed,

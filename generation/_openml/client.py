@@ -202,9 +202,9 @@ class Client:
         import requests
 
         exceptions = self._openml.exceptions
-        if isinstance(error, exceptions.OpenMLServerException) and error.code != _DATABASE_BUSY:
-            raise RefusedError(f"OpenML refuses to give {what}: {error}") from error
-        if isinstance(error, exceptions.OpenMLNotAuthorizedError):
+        is_error = isinstance(error, exceptions.OpenMLServerException)
+        is_refused = is_error and getattr(error, "code", None) != _DATABASE_BUSY
+        if is_refused or isinstance(error, exceptions.OpenMLNotAuthorizedError):
             raise RefusedError(f"OpenML refuses to give {what}: {error}") from error
         if isinstance(error, TimeoutError):
             return f"no answer within {self._connection.timeout:g} s"

@@ -9,7 +9,8 @@ Notation:
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -30,23 +31,15 @@ class RetrainPlan:
 
     trainer: RetrainTrainer
     space: SearchSpace
-    values: FloatArray
+    configurations: int
     seed: int
     averaged: int = 1
 
-    @classmethod
-    def drawn(
-        cls,
-        trainer: RetrainTrainer,
-        space: SearchSpace,
-        *,
-        configurations: int,
-        seed: int,
-        averaged: int = 1,
-    ) -> Self:
-        """Draw the configurations."""
-        drawn = space.sample_unit(np.random.default_rng(seed), configurations)
-        return cls(trainer, space, space.decode(drawn), seed, averaged)
+    @cached_property
+    def values(self) -> FloatArray:
+        """The configurations, (n, d), drawn by the seed."""
+        rng = np.random.default_rng(self.seed)
+        return self.space.decode(self.space.sample_unit(rng, self.configurations))
 
     @property
     def repeated(self) -> int:
