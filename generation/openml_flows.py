@@ -30,14 +30,16 @@ from hpobench_ordered.generation._flows.datasets import (
     offline_datasets,
     openml_dataset,
 )
-from hpobench_ordered.generation._flows.limits import (
+from hpobench_ordered.generation._flows.plans import (
+    PLANS,
+    Plan,
+    Training,
     data_limits,
     left_out_limits,
     paper_limit,
     stopped_limit,
     training_limits,
 )
-from hpobench_ordered.generation._flows.plans import PLANS, Plan, Training
 from hpobench_ordered.generation._flows.training import train_flow
 from hpobench_ordered.generation._openml.records import download_records
 from hpobench_ordered.generation._openml.setups import MLR_DEFAULTS, MlrSetups
