@@ -55,12 +55,7 @@ def write_forest(
     recipe = forest.recipe
     fitter = partial(fit_forest, coding=forest.coding, recipe=recipe, workers=request.workers)
     fit = Fit.of_all_tasks(
-        fitter,
-        forest.values,
-        forest.targets,
-        seed=request.seed,
-        rng=forest.rng,
-        mixes=forest.mixes,
+        fitter, forest.values, forest.targets, seed=request.seed, rng=forest.rng, mixes=forest.mixes
     )
     return write_surrogates(
         request.folder,

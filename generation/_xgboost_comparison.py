@@ -5,11 +5,11 @@ default, and what that changes, is measured on a sample and quoted in the benchm
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from hpobench_ordered._typing import FloatArray, IntArray
+from hpobench_ordered._typing import BoolArray, FloatArray, IntArray
 from hpobench_ordered.benchmarks.xgboost_mnist import SIZES, space
 from hpobench_ordered.generation._mnist import Split
 from hpobench_ordered.generation._xgboost_training import (
@@ -21,9 +21,6 @@ from hpobench_ordered.generation._xgboost_training import (
 from hpobench_ordered.generation.base import Request
 from hpobench_ordered.surrogates.card import versions_of
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 SAMPLE_SIZES = (56, 155, 433, 934, 2012)
 """Default training-set sizes of the comparison."""
 SAMPLE_CONFIGURATIONS = 20
@@ -32,7 +29,7 @@ FEWEST = 3
 HEAVY = 4.0
 """Smallest min_child_weight that has an effect at small sizes."""
 
-SETTINGS = {
+SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "tree_method=exact, base_score=0.5": AS_PUBLISHED,
     "current defaults": CURRENT_DEFAULTS,
 }
@@ -61,19 +58,19 @@ def compare(
     sizes = list(request.sizes or SAMPLE_SIZES)
     count = request.configurations or SAMPLE_CONFIGURATIONS
     chosen = choose(values, count, np.random.default_rng(request.seed))
-    columns = [SIZES.index(size) for size in sizes]
-    published = errors[chosen][:, columns].T.ravel()
+    published = errors[chosen][:, [SIZES.index(size) for size in sizes]]
     compared = {}
     for name, settings in SETTINGS.items():
-        frame = train_many(
-            XGBoostTrainer(split, settings=settings),
+        ours = train_many(
+            XGBoostTrainer(split, settings),
             space().configs(values[chosen]),
             sizes,
             request.folder.with_name(f"{request.folder.name}-evaluations"),
             workers=request.workers,
             progress=lambda _, done, total, name=name: request.progress(name, done, total),
         )
-        compared[name] = _summaries(frame, published, values[chosen, 1])
+        difference = np.abs(ours - published) / published
+        compared[name] = _summaries(difference, sizes, values[chosen, 1] >= HEAVY)
     return {
         "configurations": len(chosen),
         "min_child_weight of at least 4": int(np.sum(values[chosen, 1] >= HEAVY)),
@@ -102,23 +99,19 @@ def choose(values: FloatArray, count: int, rng: np.random.Generator) -> IntArray
 
 
 def _summaries(
-    frame: "pd.DataFrame", published: FloatArray, min_child_weight: FloatArray
+    difference: FloatArray, sizes: Sequence[int], is_heavy: BoolArray
 ) -> Mapping[str, Any]:
-    """Summarise differences: all, by size, and by min_child_weight."""
-    ours = frame["error_count"].to_numpy(dtype=np.float64)
-    difference = np.abs(ours - published) / published
-    sizes = frame["train_size"].to_numpy()
-    heavy = np.tile(min_child_weight >= HEAVY, len(np.unique(sizes)))
-    groups = {"all": np.full(len(ours), True)}
-    groups |= {f"size {size}": sizes == size for size in dict.fromkeys(sizes.tolist())}
-    groups |= {f"min_child_weight >= {HEAVY:g}": heavy, f"min_child_weight < {HEAVY:g}": ~heavy}
-    return {name: _summary(difference[member]) for name, member in groups.items()}
-
-
-def _summary(difference: Sequence[float] | FloatArray) -> dict[str, float]:
+    """Summarise differences, (n, S): all, by size, and by min_child_weight."""
+    groups = {"all": difference}
+    groups |= {f"size {size}": column for size, column in zip(sizes, difference.T, strict=True)}
+    groups[f"min_child_weight >= {HEAVY:g}"] = difference[is_heavy]
+    groups[f"min_child_weight < {HEAVY:g}"] = difference[~is_heavy]
     return {
-        "compared": len(difference),
-        "identical": int(np.sum(np.asarray(difference) == 0)),
-        "median": round(float(np.median(difference)), 5),
-        "max": round(float(np.max(difference)), 5),
+        name: {
+            "compared": group.size,
+            "identical": int(np.sum(group == 0)),
+            "median": round(float(np.median(group)), 5),
+            "max": round(float(np.max(group)), 5),
+        }
+        for name, group in groups.items()
     }

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.files.artifact import check_writable
@@ -51,14 +51,14 @@ class Request:
 
     def command(self, *words: str) -> str:
         """The equivalent command: `words`, then the options that affect the result."""
-        parts = ["hpobench-ordered generate", *words, f"{Option.SEED.value} {self.seed}"]
-        if self.sizes is not None:
-            parts.append(f"{Option.SIZES.value} {','.join(map(str, self.sizes))}")
-        if self.configurations is not None:
-            parts.append(f"{Option.CONFIGURATIONS.value} {self.configurations}")
-        if self.tasks is not None:
-            parts.append(f"{Option.TASKS.value} {','.join(self.tasks)}")
-        return " ".join(parts)
+        options = {
+            Option.SEED: (self.seed,),
+            Option.SIZES: self.sizes,
+            Option.CONFIGURATIONS: None if self.configurations is None else (self.configurations,),
+            Option.TASKS: self.tasks,
+        }
+        given = [f"{o.value} {','.join(map(str, v))}" for o, v in options.items() if v is not None]
+        return " ".join(["hpobench-ordered generate", *words, *given])
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +147,9 @@ class Generator:
             )
 
 
-@runtime_checkable
-class GeneratorFamily(Protocol):
-    """Generators of benchmarks whose names follow a pattern."""
+@dataclass(frozen=True, slots=True)
+class GeneratorFamily:
+    """Generators of benchmarks whose names follow a `pattern`, None for other names."""
 
     pattern: str
-    """Description of the names, for messages."""
-
-    def generator(self, name: str) -> Generator | None:
-        """The generator of a benchmark; None if the name does not follow the pattern."""
-        ...
+    generator: Callable[[str], Generator | None]

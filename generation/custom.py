@@ -7,7 +7,9 @@ with its authors' shuffle and settings.
 """
 
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,10 +24,14 @@ from hpobench_ordered.generation._custom.plan import (
     Plan,
     plan_of,
 )
-from hpobench_ordered.generation._custom.results import Results
 from hpobench_ordered.generation._custom.split import Kind
-from hpobench_ordered.generation._custom.training import Failures, TrainingError, described
-from hpobench_ordered.generation._custom.writing import OwnTrainings, definition_of, trained
+from hpobench_ordered.generation._custom.training import Failures
+from hpobench_ordered.generation._custom.writing import (
+    OwnTrainings,
+    Results,
+    definition_of,
+    trained,
+)
 from hpobench_ordered.generation._training import Job
 from hpobench_ordered.generation.base import Progress, Request, silent
 from hpobench_ordered.registry import benchmark_spec, generators
@@ -69,8 +75,9 @@ def generate_custom(
         progress=progress,
     )
     jobs = [Job(str(size), config) for config in plan.configs for size in plan.sizes]
-    results = Results.of(trained(plan.trainer, jobs, request), len(plan.sizes))
-    _check_results(plan, results)
+    results = _results(trained(plan.trainer, jobs, request), len(plan.sizes))
+    rows = [f"{size} rows" for size in plan.sizes]
+    results.check(plan.trainer.model, custom.failures, plan.configs, rows)
     model, sizes = plan.trainer.model.name, plan.sizes
     defined = definition_of(
         custom.name,
@@ -88,15 +95,8 @@ def generate_custom(
 
 
 def destination(name: str, output: Path | None, *, replace: bool) -> Path:
-    """Folder of the artifact of a user's benchmark, checked to be writable."""
+    """Folder of the artifact of a user's benchmark: its name is free, and it can be written."""
     folder = (local_folder() if output is None else output) / name
-    check_new_name(name, folder, replace=replace)
-    check_writable(folder)
-    return folder
-
-
-def check_new_name(name: str, folder: Path, *, replace: bool) -> None:
-    """Check the name of a user's benchmark, and that it is not taken."""
     if _NAME.fullmatch(name) is None:
         raise ExperimentError(
             f"a benchmark's name must be letters, digits and (not first) . _ -, but got {name!r}"
@@ -109,6 +109,8 @@ def check_new_name(name: str, folder: Path, *, replace: bool) -> None:
             )
     elif _is_registered(name):
         raise DuplicateNameError(f"there is a benchmark {name!r} already; choose another name")
+    check_writable(folder)
+    return folder
 
 
 def _is_registered(name: str) -> bool:
@@ -119,26 +121,24 @@ def _is_registered(name: str) -> bool:
     return True
 
 
-def _check_results(plan: Plan, results: Results) -> None:
-    """Check that failures may count as worst, and that there is a worst value."""
-    for (i, j), failure in results.failures.items():
-        has_no_worst = bool(np.isnan(results.values[:, j]).all())
-        if has_no_worst or plan.trainer.failures is Failures.STOP:
-            where = str(plan.sizes[j])
-            raise TrainingError(
-                described(plan.trainer.model, plan.configs[i], f"{where} rows", failure)
-            )
+def _results(outcomes: Sequence[Mapping[str, Any]], sizes: int) -> Results:
+    """Gather outcomes of `EstimatorTrainer` by configuration."""
+    values, seconds = (
+        np.array([outcome.get(key, np.nan) for outcome in outcomes]).reshape(-1, sizes)
+        for key in ("value", "seconds")
+    )
+    failures = {
+        divmod(number, sizes): str(outcome["failure"])
+        for number, outcome in enumerate(outcomes)
+        if "failure" in outcome
+    }
+    return Results(values, seconds, failures)
 
 
 def _limits(plan: Plan, results: Results) -> tuple[str, ...]:
-    parts, failed = plan.trainer.split, len(results.failures)
-    limits = [
+    parts = plan.trainer.split
+    return (
         f"One split ({len(parts.pool)} rows to train on, {len(parts.validation)} to validate) and "
-        "one seed: values hold no noise between repetitions."
-    ]
-    if failed:
-        limits.append(
-            f"{failed} of {results.values.size} trainings failed and have the worst value of their "
-            "size."
-        )
-    return tuple(limits)
+        "one seed: values hold no noise between repetitions.",
+        *results.failed("size"),
+    )

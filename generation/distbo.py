@@ -28,8 +28,9 @@ from hpobench_ordered.files.bundle import write_runs
 from hpobench_ordered.files.raw_evaluations import RawEvaluations
 from hpobench_ordered.generation import base
 from hpobench_ordered.generation._fitting import Forest, write_forest
+from hpobench_ordered.generation._flows.designs import sobol
 from hpobench_ordered.generation._training import Job, run_trainings
-from hpobench_ordered.generation.base import Generator, Option, Request
+from hpobench_ordered.generation.base import Generator, GeneratorFamily, Option, Request
 from hpobench_ordered.methods.bo import BayesianOptimisation
 from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.space import SearchSpace
@@ -39,11 +40,7 @@ from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.surrogates.fitting import ForestRecipe
 from hpobench_ordered.surrogates.pipeline import FOLDS
 
-CONFIGURATIONS = {
-    "distbo-parkinsons": 256,
-    "distbo-protein-svm": 80,
-    "distbo-protein-forest": 200,
-}
+CONFIGURATIONS = {"distbo-parkinsons": 256, "distbo-protein-svm": 80, "distbo-protein-forest": 200}
 RECIPES = {
     "distbo-parkinsons": ForestRecipe(trees=24),
     "distbo-protein-svm": ForestRecipe(trees=32),
@@ -111,7 +108,7 @@ def _best_value(
     """Best value of a task: of its source run, a Sobol sequence, and moves from the best."""
     space, sign = defined.space, defined.objective.direction.sign
     rng = np.random.default_rng([seed, task, _SEARCH_STREAM])
-    values = np.concatenate([run.values, space.decode(_design(space, DRAWS, rng))])
+    values = np.concatenate([run.values, space.decode(sobol(space.dimension, DRAWS, rng))])
     measured = np.concatenate([run.objective, model.predict(values[len(run) :], task)])
     best = int(np.argmin(sign * measured))
     incumbent, value = space.encode(values[best : best + 1]), float(measured[best])
@@ -123,14 +120,6 @@ def _best_value(
         if sign * measured[best] < sign * value:
             incumbent, value = moved[best : best + 1], float(measured[best])
     return value
-
-
-def _design(space: SearchSpace, n: int, rng: np.random.Generator) -> FloatArray:
-    """First n points of a scrambled Sobol sequence in the unit cube, (n, d)."""
-    from scipy.stats.qmc import Sobol
-
-    points = Sobol(space.dimension, rng=rng).random_base2(int(np.ceil(np.log2(n))))[:n]
-    return np.asarray(points, dtype=np.float64)
 
 
 def generate_runs(generated: Generated, seed: int, request: Request) -> Path:
@@ -222,7 +211,7 @@ def _configurations(space: SearchSpace, n: int, seed: int) -> FloatArray:
     """
     if space.dimension == 1:
         return space.decode(np.linspace(0.0, 1.0, n)[:, None])
-    unit = _design(space, n, np.random.default_rng(seed))
+    unit = sobol(space.dimension, n, np.random.default_rng(seed))
     is_even = np.arange(n)[:, None] % 2 == 0
     return np.where(is_even, space.decode(unit), _log_scaled(space).decode(unit))
 
@@ -254,20 +243,14 @@ def _forest_generator(real: Real) -> Generator:
     return Generator(real.kind.name, {"train": source})
 
 
-@dataclass(frozen=True, slots=True)
-class DistboGenerators:
-    """Generators of the source runs of further seeds."""
-
-    pattern: str
-
-    def generator(self, name: str) -> Generator | None:
-        """The generator of a benchmark; None if the name does not follow the pattern."""
-        found = seeded(name)
-        return None if found is None else _runs_generator(*found)
+def _further_seed(name: str) -> Generator | None:
+    """The generator of the source runs of a further seed."""
+    found = seeded(name)
+    return None if found is None else _runs_generator(*found)
 
 
 GENERATORS = (
     *(_runs_generator(generated, 0) for generated in GENERATED.values()),
     *(_forest_generator(real) for real in REAL.values()),
 )
-FAMILIES = (DistboGenerators(f"NAME-seed-SEED, NAME one of {', '.join(GENERATED)}"),)
+FAMILIES = (GeneratorFamily(f"NAME-seed-SEED, NAME one of {', '.join(GENERATED)}", _further_seed),)

@@ -30,23 +30,22 @@ from hpobench_ordered.generation._flows.datasets import (
     offline_datasets,
     openml_dataset,
 )
-from hpobench_ordered.generation._flows.limits import (
+from hpobench_ordered.generation._flows.plans import (
+    PLANS,
+    Plan,
+    Training,
     data_limits,
     left_out_limits,
     paper_limit,
     stopped_limit,
     training_limits,
 )
-from hpobench_ordered.generation._flows.plans import PLANS, Plan, Training
 from hpobench_ordered.generation._flows.training import train_flow
 from hpobench_ordered.generation._openml.records import download_records
 from hpobench_ordered.generation._openml.setups import MLR_DEFAULTS, MlrSetups
-from hpobench_ordered.generation._openml.tasks import (
-    DataSize,
-    data_sizes,
-)
+from hpobench_ordered.generation._openml.tasks import DataSize, data_sizes
 from hpobench_ordered.generation._raw import About, RawTable, read_raw, write_raw
-from hpobench_ordered.generation.base import Generator, Option, Request, Source
+from hpobench_ordered.generation.base import Generator, Option, Request, Source, here
 from hpobench_ordered.surrogates.artifacts import Report
 from hpobench_ordered.surrogates.card import versions_of
 from hpobench_ordered.surrogates.fitting import ForestRecipe
@@ -263,8 +262,6 @@ def _sources(plan: Plan) -> dict[str, Source]:
 
 
 GENERATORS = tuple(
-    Generator(plan.flow.name, _sources(plan), home=local_folder)
-    if plan.training is None
-    else Generator(plan.flow.name, _sources(plan))
+    Generator(plan.flow.name, _sources(plan), home=here if plan.training else local_folder)
     for plan in PLANS
 )

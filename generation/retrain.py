@@ -4,11 +4,12 @@ Configurations are trained on every period of a stream (`_retrain.training`), ea
 stored (`_training`), and one forest with an output per task is fitted to all of them.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,22 +22,19 @@ from hpobench_ordered.generation._custom.split import Kind
 from hpobench_ordered.generation._custom.training import Metric
 from hpobench_ordered.generation._custom.writing import OwnTrainings, definition_of, trained
 from hpobench_ordered.generation._retrain.figures import comparisons, flatness
-from hpobench_ordered.generation._retrain.learners import LEARNERS, window
-from hpobench_ordered.generation._retrain.plan import RetrainPlan
-from hpobench_ordered.generation._retrain.results import gather, limits_of, recorded
+from hpobench_ordered.generation._retrain.plan import RetrainPlan, gather, limits_of, recorded
 from hpobench_ordered.generation._retrain.streams import Stream, public_stream, read_stream
-from hpobench_ordered.generation._retrain.training import OF_THE_DATA, WINDOW, RetrainTrainer
-from hpobench_ordered.generation.base import (
-    Generator,
-    Option,
-    Progress,
-    Request,
-    Source,
-    silent,
+from hpobench_ordered.generation._retrain.training import (
+    HALF_LIFE,
+    OF_THE_DATA,
+    WINDOW,
+    RetrainTrainer,
 )
+from hpobench_ordered.generation.base import Generator, Option, Progress, Request, Source, silent
 from hpobench_ordered.generation.custom import LICENCE, destination
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind as ParameterKind
+from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.surrogates.coding import Coding, space_coding
 from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
 from hpobench_ordered.surrogates.pipeline import FOLDS
@@ -53,6 +51,65 @@ MORE = {
     "retrain-metro-traffic-linear": (320, 2),
 }
 """The same for benchmarks that need more to rank configurations."""
+
+
+RANDOM_FEATURES = "hpobench_ordered.generation._retrain.random_features:RandomFeatures"
+
+
+@dataclass(frozen=True)
+class Learner:
+    """A learner and its search space."""
+
+    models: Mapping[Kind, str]
+    parameters: tuple[Parameter, ...]
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+
+def window(least: int, most: int) -> Parameter:
+    """Number of periods to train on."""
+    return Parameter.number(WINDOW, least, most, integer=True)
+
+
+def _models(path: str) -> dict[Kind, str]:
+    return {Kind.CLASSIFICATION: f"{path}Classifier", Kind.REGRESSION: f"{path}Regressor"}
+
+
+LEARNERS = {
+    "xgboost": Learner(
+        _models("xgboost:XGB"),
+        (
+            Parameter.number("learning_rate", 0.01, 1, log=True),
+            Parameter.number("n_estimators", 8, 128, log=True, integer=True),
+            Parameter.number("max_depth", 1, 10, integer=True),
+            Parameter.number("min_child_weight", 0.5, 64, log=True),
+            Parameter.number("subsample", 0.2, 1),
+            Parameter.number("colsample_bytree", 0.2, 1),
+            Parameter.number("reg_lambda", 1e-3, 1e3, log=True),
+        ),
+        fixed={"tree_method": "hist", "max_bin": 64},
+    ),
+    "linear": Learner(
+        _models(RANDOM_FEATURES),
+        (
+            Parameter.number("gamma", 1e-4, 1, log=True),
+            Parameter.number("n_components", 16, 256, log=True, integer=True),
+            Parameter.number("alpha", 1e-4, 1e3, log=True),
+            Parameter.number(HALF_LIFE, 0.5, 16, log=True),
+        ),
+    ),
+    "mlp": Learner(
+        _models("sklearn.neural_network:MLP"),
+        (
+            Parameter.number("hidden_layer_sizes", 8, 128, log=True, integer=True),
+            Parameter.choice("activation", ("relu", "tanh")),
+            Parameter.number("alpha", 1e-6, 10, log=True),
+            Parameter.number("learning_rate_init", 1e-4, 0.1, log=True),
+            Parameter.number("batch_size", 16, 256, log=True, integer=True),
+            Parameter.number("max_iter", 2, 12, log=True, integer=True),
+        ),
+    ),
+}
+"""Gradient boosting, a linear model of random features, and a network with one hidden layer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,13 +149,13 @@ def plan_of(
     longest = benchmark.window or stream.longest
     usual, averaged = MORE.get(benchmark.name, (CONFIGURATIONS, SEEDS))
     windows = () if benchmark.window else (window(1, longest),)
-    trainer = RetrainTrainer.on(
+    trainer = RetrainTrainer(
         public_stream(stream.name, folder),
         Model.imported(learner.models[kind], fixed=learner.fixed, seed=seed),
         Metric(kind, scorer),
         longest=longest,
     )
-    return RetrainPlan.drawn(
+    return RetrainPlan(
         trainer,
         SearchSpace([*learner.parameters, *windows]),
         configurations=configurations or usual,
@@ -150,8 +207,8 @@ def generate_retrain(
     model, most, stream = asked.imported(), asked.window[1], asked.stream()
     space = _space(asked, model, stream)
     metric = Metric(_kind(asked, model, space, stream), asked.metric)
-    plan = RetrainPlan.drawn(
-        RetrainTrainer.on(stream, model, metric, longest=most, failures=asked.failures),
+    plan = RetrainPlan(
+        RetrainTrainer(stream, model, metric, longest=most, failures=asked.failures),
         space,
         configurations=asked.configurations,
         seed=asked.seed,

@@ -22,7 +22,7 @@ from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.generation._fitting import FOREST, Forest, write_forest
 from hpobench_ordered.generation._mnist import load_mnist, split
 from hpobench_ordered.generation._xgboost_comparison import FEWEST, compare
-from hpobench_ordered.generation._xgboost_training import XGBoostTrainer, train_many
+from hpobench_ordered.generation._xgboost_training import AS_PUBLISHED, XGBoostTrainer, train_many
 from hpobench_ordered.generation.base import Generator, Option, Request, Source
 from hpobench_ordered.surrogates.artifacts import Report
 from hpobench_ordered.surrogates.coding import space_coding
@@ -66,15 +66,14 @@ def generate_by_training(request: Request) -> Path:
     count = request.configurations or TRAINED_CONFIGURATIONS
     drawn = space().sample_unit(np.random.default_rng(request.seed), count)
     values = space().decode(drawn)
-    frame = train_many(
-        XGBoostTrainer(split(*load_mnist(request.local))),
+    errors = train_many(
+        XGBoostTrainer(split(*load_mnist(request.local)), AS_PUBLISHED),
         space().configs(values),
         sizes,
         request.folder.with_name(f"{request.folder.name}-evaluations"),
         workers=request.workers,
         progress=request.progress,
     )
-    errors = frame["error_count"].to_numpy(dtype=np.float64).reshape(len(sizes), count).T
     data = () if request.local is None else (f"{Option.LOCAL.value} DATA",)
     return _write(
         request,

@@ -130,22 +130,16 @@ class Measured:
     fractions: tuple[float, ...]
     auc: FloatArray
 
-    def first(self, n: int) -> "Measured":
-        """The first n configurations."""
-        return replace(self, values=self.values[:n], auc=self.auc[:n])
-
 
 def generate_from_evaluations(scenario: str, instance: str, request: Request) -> Path:
     """Fit the forest of a benchmark to published evaluations and write its artifact."""
     path = evaluations_path(request.local, scenario, instance)
     defined = _definition(scenario, instance, request.local)
     measured = read_evaluations(path, defined.space)
-    if request.configurations is not None:
-        if request.configurations > len(measured.values):
-            raise ExperimentError(
-                f"{path} holds {len(measured.values)} configurations, not {request.configurations}"
-            )
-        measured = measured.first(request.configurations)
+    n = request.configurations or len(measured.values)
+    if n > len(measured.values):
+        raise ExperimentError(f"{path} holds {len(measured.values)} configurations, not {n}")
+    measured = replace(measured, values=measured.values[:n], auc=measured.auc[:n])
     is_further = (scenario, instance) in FURTHER_BENCHMARKS
     recipe = FURTHER_RECIPE if is_further else ForestRecipe()
     return _write(request, defined, measured, PUBLISHED, recipe)

@@ -8,8 +8,8 @@ Notation:
 
 import hashlib
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
@@ -108,18 +108,10 @@ def data_set_of(path: Path, frame: "pd.DataFrame", target: str | None) -> DataSe
             f"{path} has {len(frame)} rows and, beside the target {chosen!r}, "
             f"{inputs.shape[1]} columns; columns are separated by commas"
         )
-    columns = [inputs.iloc[:, j] for j in range(inputs.shape[1])]
-    is_number = [pd.api.types.is_numeric_dtype(column) for column in columns]
-    numbers = [
-        column.to_numpy(dtype=np.float64, na_value=np.nan)
-        for column, numeric in zip(columns, is_number, strict=True)
-        if numeric
-    ]
-    categories = [
-        _categories(path, column)
-        for column, numeric in zip(columns, is_number, strict=True)
-        if not numeric
-    ]
+    is_number = np.array([pd.api.types.is_numeric_dtype(kind) for kind in inputs.dtypes])
+    numbers = inputs.loc[:, is_number].to_numpy(dtype=np.float64, na_value=np.nan)
+    others = inputs.loc[:, ~is_number]
+    categories = [_categories(path, others.iloc[:, j]) for j in range(others.shape[1])]
     predicted = frame[chosen]
     if predicted.isna().any():
         missing = int(predicted.isna().sum())
@@ -127,7 +119,7 @@ def data_set_of(path: Path, frame: "pd.DataFrame", target: str | None) -> DataSe
     return _checked(
         path.name.partition(".")[0],
         f"{_described(path)}, target {chosen}",
-        np.stack(numbers, axis=1) if numbers else np.empty((len(frame), 0)),
+        np.ascontiguousarray(numbers),
         np.stack(categories, axis=1) if categories else _no_columns(predicted.to_numpy()),
         predicted.to_numpy(),
     )
@@ -137,11 +129,8 @@ def read_table(path: Path) -> "pd.DataFrame":
     """Read a CSV or parquet file, by its suffix; names of columns become text."""
     import pandas as pd
 
-    readers: dict[str, Callable[[Path], pd.DataFrame]] = {
-        ".csv": lambda file: pd.read_csv(file, na_values=["?"], skipinitialspace=True),
-        ".csv.gz": lambda file: pd.read_csv(file, na_values=["?"], skipinitialspace=True),
-        ".parquet": pd.read_parquet,
-    }
+    csv = partial(pd.read_csv, na_values=["?"], skipinitialspace=True)
+    readers = {".csv": csv, ".csv.gz": csv, ".parquet": pd.read_parquet}
     reader = next((readers[end] for end in readers if path.name.endswith(end)), None)
     if reader is None:
         endings = ", ".join([*readers, ".npz"])

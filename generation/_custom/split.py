@@ -63,13 +63,11 @@ class Split:
         lacking = set(range(len(self.classes))) - set(self.pool_target[: sizes[0]].tolist())
         if lacking:
             names = _named(self.classes, lacking)
+            smallest = int(np.unique(self.pool_target, return_index=True)[1].max()) + 1
             raise ExperimentError(
                 f"the smallest training set, {sizes[0]} rows, lacks {names}; the smallest size "
-                f"that holds all classes is {self._smallest()}"
+                f"that holds all classes is {smallest}"
             )
-
-    def _smallest(self) -> int:
-        return int(np.unique(self.pool_target, return_index=True)[1].max()) + 1
 
 
 def kind_of_target(target: NDArray[Any]) -> Kind:

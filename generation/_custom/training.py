@@ -97,8 +97,15 @@ class EstimatorTrainer:
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
         """Train and measure."""
+        from threadpoolctl import threadpool_limits
+
+        pool, target = self.split.pool[: int(where)], self.split.pool_target[: int(where)]
+        parts = replace(self.split, pool=pool, pool_target=target)
         try:
-            value, seconds = self._train(config, int(where))
+            with threadpool_limits(1):
+                value, seconds = fitted_value(
+                    lambda: self.model.estimator(config), parts, self.metric
+                )
         except Exception as error:  # an estimator may raise anything
             failure = f"{type(error).__name__}: {error}"
             if self.failures is Failures.STOP:
@@ -106,15 +113,6 @@ class EstimatorTrainer:
                 raise TrainingError(described(self.model, config, rows, failure)) from error
             return {"failure": failure}
         return {"value": value, "seconds": seconds}
-
-    def _train(self, config: Mapping[str, Any], size: int) -> tuple[float, float]:
-        """Value of the metric, and seconds."""
-        from threadpoolctl import threadpool_limits
-
-        pool, target = self.split.pool[:size], self.split.pool_target[:size]
-        parts = replace(self.split, pool=pool, pool_target=target)
-        with threadpool_limits(1):
-            return fitted_value(lambda: self.model.estimator(config), parts, self.metric)
 
 
 def model_identity(model: Model, metric: Metric) -> dict[str, Any]:

@@ -23,12 +23,7 @@ from hpobench_ordered.benchmarks._openml_data import (
     coded_data,
     monks,
 )
-from hpobench_ordered.errors import (
-    ArtifactError,
-    DownloadError,
-    ExperimentError,
-    needed,
-)
+from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError, needed
 from hpobench_ordered.files.download import check_online
 
 FOLDS = 5

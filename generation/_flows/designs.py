@@ -21,7 +21,7 @@ ROUNDS = "rounds"
 
 def svm_design(space: SearchSpace, n: int, seed: int, task: str) -> list[Config]:
     """A space-filling design; a smaller n gives the first configurations."""
-    points = _sobol(space.dimension, n, seed, task)
+    points = sobol(space.dimension, n, np.random.default_rng([seed, int(task)]))
     return space.configs(space.decode(space.canonical(points)))
 
 
@@ -31,7 +31,8 @@ def xgboost_design(space: SearchSpace, n: int, seed: int, task: str) -> list[dic
     A fifth have linear models. The largest number of rounds is uniform on the range of nrounds, the
     others are log-uniform below it. A smaller n gives the first configurations.
     """
-    points = _sobol(space.dimension + ROUND_COUNTS - 1, n, seed, task)
+    dimension = space.dimension + ROUND_COUNTS - 1
+    points = sobol(dimension, n, np.random.default_rng([seed, int(task)]))
     unit, below = points[:, : space.dimension], points[:, space.dimension :]
     booster = space.names.index("booster")
     choices = space["booster"].choices
@@ -64,11 +65,9 @@ def _round_counts(largest: FloatArray, below: FloatArray, lower: int) -> IntArra
     return counts.astype(np.int64)
 
 
-def _sobol(dimension: int, n: int, seed: int, task: str) -> FloatArray:
-    """First n points of a scrambled Sobol sequence, shape (n, dimension)."""
+def sobol(dimension: int, n: int, rng: np.random.Generator) -> FloatArray:
+    """First n points of a scrambled Sobol sequence in the unit cube, shape (n, dimension)."""
     from scipy.stats.qmc import Sobol
 
-    rng = np.random.default_rng([seed, int(task)])
-    power = max(n - 1, 0).bit_length()
-    points: FloatArray = Sobol(dimension, seed=rng).random_base2(power)[:n]
+    points: FloatArray = Sobol(dimension, rng=rng).random_base2(max(n - 1, 0).bit_length())[:n]
     return points

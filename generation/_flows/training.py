@@ -25,9 +25,8 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -162,11 +161,8 @@ class BoostingTrainer:
 def _boost_fold(fold: Fold, config: Mapping[str, Any]) -> list[tuple[float, float]]:
     """AUC and seconds at each number of rounds."""
     begin = time.perf_counter()
-    read = []
-    for margin in _margins(fold, config):
-        area = fold.auc(_log_odds(margin))
-        read.append((area, time.perf_counter() - begin))
-    return read
+    areas = (fold.auc(_log_odds(margin)) for margin in _margins(fold, config))
+    return [(area, time.perf_counter() - begin) for area in areas]
 
 
 def _margins(fold: Fold, config: Mapping[str, Any]) -> Iterator[FloatArray]:
@@ -211,21 +207,14 @@ def _fixed_parameters(booster: str, classes: int) -> dict[str, Any]:
     return objective | method | {"base_score": 0.5, "nthread": 1, "seed": 0, "verbosity": 1}
 
 
-class Learner(Enum):
-    """A flow's learner."""
+class Learner(NamedTuple):
+    """A flow's learner, and what configurations it is trained with."""
 
-    SVM = "svm"
-    XGBOOST = "xgboost"
+    trainer: Callable[[ClassificationData], Trainer]
+    design: Callable[[SearchSpace, int, int, str], Sequence[Mapping[str, Any]]]
 
 
-_TRAINERS: Mapping[Learner, Callable[[ClassificationData], Trainer]] = {
-    Learner.SVM: SVMTrainer,
-    Learner.XGBOOST: BoostingTrainer,
-}
-_DESIGNS: Mapping[Learner, Callable[..., Sequence[Mapping[str, Any]]]] = {
-    Learner.SVM: svm_design,
-    Learner.XGBOOST: xgboost_design,
-}
+SVM, XGBOOST = Learner(SVMTrainer, svm_design), Learner(BoostingTrainer, xgboost_design)
 
 
 def train_flow(
@@ -248,9 +237,9 @@ def train_flow(
     """
     rows: list[dict[str, Any]] = []
     for task, dataset in data.items():
-        jobs = [Job(task, config) for config in _DESIGNS[learner](space, n, seed, task)]
+        jobs = [Job(task, config) for config in learner.design(space, n, seed, task)]
         outcomes = run_trainings(
-            _TRAINERS[learner](dataset),
+            learner.trainer(dataset),
             jobs,
             folder,
             workers=workers,

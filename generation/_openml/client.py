@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Thread
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from hpobench_ordered.errors import DownloadError, needed
 from hpobench_ordered.files.download import check_online
@@ -30,12 +30,8 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 
-class Evaluation(NamedTuple):
-    """A recorded evaluation: the run, its setup and its value, None where none is recorded."""
-
-    run: int
-    setup: int
-    value: float | None
+Evaluation = tuple[int, int, float | None]
+"""A recorded evaluation: the run, its setup and its value, None where none is recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +99,7 @@ class Client:
             )
             if any((e.flow_id, e.task_id, e.function) != (flow, task, FUNCTION) for e in listed):
                 raise RefusedError(f"asked for {what}, OpenML answered with others")
-            return [Evaluation(e.run_id, e.setup_id, e.value) for e in listed]
+            return [(e.run_id, e.setup_id, e.value) for e in listed]
 
         read, unread = _all_readable(offsets, part)
         _check_readable("evaluations", offsets, unread)
@@ -206,19 +202,15 @@ class Client:
         import requests
 
         exceptions = self._openml.exceptions
-        if isinstance(error, exceptions.OpenMLServerException) and error.code != _DATABASE_BUSY:
-            raise RefusedError(f"OpenML refuses to give {what}: {error}") from error
-        if isinstance(error, exceptions.OpenMLNotAuthorizedError):
+        is_error = isinstance(error, exceptions.OpenMLServerException)
+        is_refused = is_error and getattr(error, "code", None) != _DATABASE_BUSY
+        if is_refused or isinstance(error, exceptions.OpenMLNotAuthorizedError):
             raise RefusedError(f"OpenML refuses to give {what}: {error}") from error
         if isinstance(error, TimeoutError):
             return f"no answer within {self._connection.timeout:g} s"
         if isinstance(error, requests.ConnectionError):
             return "no connection"
-        passing = (
-            requests.RequestException,
-            exceptions.PyOpenMLError,
-            ExpatError,
-        )
+        passing = (requests.RequestException, exceptions.PyOpenMLError, ExpatError)
         if isinstance(error, passing) or _is_no_answer(error):
             status = re.search(r"Status code: (\d+)", str(error))
             return f"HTTP {status[1]}" if status else repr(error)[:_LONGEST_REASON]

@@ -7,7 +7,7 @@ Pages are written atomically, so that an interruption loses only the page in fli
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,10 +43,14 @@ class Pages:
         """Path of a page."""
         return self.folder / kind / f"{page}.json"
 
-    def read(self, kind: str, page: str, request: Mapping[str, Any]) -> Any | None:
-        """The answer of a page; None if missing."""
+    def get(self, kind: str, page: str, request: Mapping[str, Any], ask: Callable[[], Any]) -> Any:
+        """The answer of a page, which is asked for and stored if missing."""
         path = self.path(kind, page)
-        return self._answer(path, request) if path.exists() else None
+        if path.exists():
+            return self._answer(path, request)
+        answer = ask()
+        self.write(kind, page, request, answer)
+        return answer
 
     def read_all(self, kind: str) -> list[Any]:
         """The answers of all pages of a kind, by name."""

@@ -12,6 +12,7 @@ The measure is the area under the ROC curve.
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import stdev
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -79,15 +80,11 @@ def download_records(
     """
     pages = Pages(folder)
     pages.open(
-        {
-            "server": connection.server,
-            "flow": flow_id,
-            "function": FUNCTION,
-            "page_size": page_size,
-        }
+        {"server": connection.server, "flow": flow_id, "function": FUNCTION, "page_size": page_size}
     )
     with connected(connection) as client:
-        defaults = _flow_defaults(client, pages, flow_id)
+        asked = {"flow": flow_id}
+        defaults = pages.get("flow", "defaults", asked, lambda: client.flow_defaults(flow_id))
         evaluations = {}
         progress("evaluations", 0, len(tasks))
         for done, task in enumerate(tasks, start=1):
@@ -96,15 +93,6 @@ def download_records(
         required = {row["setup"] for page in evaluations.values() for row in page.rows}
         known = _setups(client, pages, required, progress)
     return _assemble(space, evaluations, known, defaults, setups)
-
-
-def _flow_defaults(client: Client, pages: Pages, flow: int) -> _Stated:
-    request = {"flow": flow}
-    defaults: _Stated | None = pages.read("flow", "defaults", request)
-    if defaults is None:
-        defaults = client.flow_defaults(flow)
-        pages.write("flow", "defaults", request, defaults)
-    return defaults
 
 
 def _evaluations(
@@ -117,10 +105,8 @@ def _evaluations(
     unread = offset = 0
     while True:
         request = {"flow": flow, "task": task, "offset": offset, "size": page_size}
-        page = pages.read(kind, f"{offset:08}", request)
-        if page is None:
-            page = _page(client, flow, task, range(offset, offset + page_size))
-            pages.write(kind, f"{offset:08}", request, page)
+        offsets = range(offset, offset + page_size)
+        page = pages.get(kind, f"{offset:08}", request, partial(_page, client, flow, task, offsets))
         rows += page["rows"]
         unread += page["unread"]
         offset += page_size
@@ -132,15 +118,15 @@ def _evaluations(
 
 def _page(client: Client, flow: int, task: int, offsets: range) -> dict[str, Any]:
     read, unread = client.evaluations(flow, task, offsets)
-    folds = client.folds([evaluation.run for evaluation in read])
+    folds = client.folds([run for run, _, _ in read])
     rows = [
         {
-            "run": evaluation.run,
-            "setup": evaluation.setup,
-            "value": _finite(evaluation.value),
-            "folds": [_finite(value) for value in folds.get(evaluation.run, [])],
+            "run": run,
+            "setup": setup,
+            "value": _finite(value),
+            "folds": [_finite(one) for one in folds.get(run, [])],
         }
-        for evaluation in read
+        for run, setup, value in read
     ]
     return {"rows": rows, "unread": unread}
 

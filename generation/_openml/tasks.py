@@ -9,7 +9,8 @@ Notation:
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ from hpobench_ordered.generation._openml.pages import Pages
 from hpobench_ordered.generation._openml.setups import Converter
 from hpobench_ordered.generation.base import Progress, silent
 
-_KIND = "tasks"
 _REQUESTS = 4  # by the client, per task
 
 
@@ -51,17 +51,14 @@ def data_sizes(
     sizes = {}
     with connected(connection) as client:
         for done, task in enumerate(ids, start=1):
-            request = {"task": task}
-            answer = pages.read(_KIND, str(task), request)
-            if answer is None:
-                answer = asdict(_ask(client, task))
-                pages.write(_KIND, str(task), request, answer)
-            sizes[task] = DataSize(**answer)
+            ask = partial(_ask, client, task)
+            sizes[task] = DataSize(**pages.get("tasks", str(task), {"task": task}, ask))
             progress("data sets", done, len(ids))
     return sizes
 
 
-def _ask(client: Client, task: int) -> DataSize:
+def _ask(client: Client, task: int) -> dict[str, int]:
+    """Fields of a `DataSize`, from OpenML's qualities, which count the class as a feature."""
     import openml
 
     def call() -> Mapping[str, Any]:
@@ -74,16 +71,11 @@ def _ask(client: Client, task: int) -> DataSize:
     what = f"the size of task {task}'s data"
     qualities = client.ask(what, call, requests=_REQUESTS)
     try:
-        return _size(qualities)
+        names = ("NumberOfInstances", "NumberOfFeatures", "MajorityClassSize")
+        rows, features, majority = (int(qualities[name]) for name in names)
     except (KeyError, TypeError, ValueError) as error:
         raise DownloadError(f"OpenML does not give {what}: {error!r}") from error
-
-
-def _size(qualities: Mapping[str, Any]) -> DataSize:
-    """Convert OpenML's qualities, which count the class as a feature."""
-    names = ("NumberOfInstances", "NumberOfFeatures", "MajorityClassSize")
-    rows, features, majority = (int(qualities[name]) for name in names)
-    return DataSize(rows, features - 1, majority)
+    return {"rows": rows, "inputs": features - 1, "majority": majority}
 
 
 def svm_converters(sizes: Mapping[int, DataSize]) -> dict[str, Converter]:

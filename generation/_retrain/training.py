@@ -11,8 +11,9 @@ Two hyperparameters are not passed to the model:
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,34 +44,23 @@ class RetrainTrainer:
     """Trains a configuration for every task; the place of a job is the seed of the model."""
 
     stream: Stream
-    target: NDArray[Any]
-    classes: tuple[str, ...]
-    digest: str
-    longest: int
     model: Model
     metric: Metric
+    longest: int  # most periods that a model is trained on
     failures: Failures = Failures.STOP
 
-    @classmethod
-    def on(
-        cls,
-        stream: Stream,
-        model: Model,
-        metric: Metric,
-        *,
-        longest: int,
-        failures: Failures = Failures.STOP,
-    ) -> Self:
-        """Prepare a stream for models trained on at most the `longest` last periods."""
-        most = len(stream.names) - 2
-        if not 1 <= longest <= most:
+    def __post_init__(self) -> None:
+        data, most = self.stream.data, len(self.stream.names) - 2
+        if not 1 <= self.longest <= most:
             raise ExperimentError(
-                f"{stream.data.name} has {len(stream.names)} periods; with two to predict, a model "
-                f"must be trained on 1 to {max(most, 0)} of them, but got {longest}"
+                f"{data.name} has {len(self.stream.names)} periods; with two to predict, a model "
+                f"must be trained on 1 to {max(most, 0)} of them, but got {self.longest}"
             )
-        target, classes = coded_target(stream.data, metric.kind)
-        digest = digest_of(stream.data.numbers, stream.data.categories, target)
-        return cls(stream, target, classes, digest, longest, model, metric, failures)
+
+    @cached_property
+    def coded(self) -> tuple[NDArray[Any], tuple[str, ...]]:
+        """The target as numbers, and the names of classes."""
+        return coded_target(self.stream.data, self.metric.kind)
 
     @property
     def tasks(self) -> range:
@@ -82,12 +72,13 @@ class RetrainTrainer:
         """Context of every task by its name."""
         return {self.stream.names[task]: {"period": float(task)} for task in self.tasks}
 
-    @property
+    @cached_property
     def identity(self) -> Mapping[str, Any]:
         """Data, model, metric and versions; the treatment of failures changes no value."""
+        data = self.stream.data
         return {
             **model_identity(self.model, self.metric),
-            "data": self.digest,
+            "data": digest_of(data.numbers, data.categories, self.coded[0]),
             "periods": list(self.stream.starts),
             "longest": self.longest,
         }
@@ -122,10 +113,10 @@ class RetrainTrainer:
         rows = slice(train.start, self.stream.rows(task, task).stop)
         cut, data = train.stop - train.start, self.stream.data
         features = standardised(coded(data.numbers[rows], data.categories[rows], cut), cut)
-        target = self.target[rows]
+        target, classes = self.coded[0][rows], self.coded[1]
         return Split(
             kind=self.metric.kind,
-            classes=self.classes,
+            classes=classes,
             pool=features[:cut],
             pool_target=target[:cut],
             validation=features[cut:],
@@ -149,14 +140,11 @@ class RetrainTrainer:
         from sklearn.compose import TransformedTargetRegressor
         from sklearn.preprocessing import StandardScaler
 
-        estimator = self._seeded(seed).estimator(config)
+        seeded = {SEED: seed} if SEED in self.model.fixed else {}
+        estimator = self.model.estimator({**seeded, **config})
         if self.metric.kind is Kind.CLASSIFICATION:
             return estimator
         return TransformedTargetRegressor(estimator, transformer=StandardScaler())
-
-    def _seeded(self, seed: int) -> Model:
-        fixed = self.model.fixed
-        return replace(self.model, fixed={**fixed, SEED: seed}) if SEED in fixed else self.model
 
     def _weights(self, config: Mapping[str, Any], task: int, parts: Split) -> dict[str, FloatArray]:
         """Weights of training rows by their age, if there is a half-life."""

@@ -23,8 +23,13 @@ from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.files.artifact import Artifact, ArtifactWriter, is_artifact
 from hpobench_ordered.files.raw_evaluations import RAW_ARRAYS, STORED_ARRAYS, RawEvaluations
 from hpobench_ordered.space.reading import MALFORMED, numbers, read_space, text_of, whole_number_of
-from hpobench_ordered.surrogates._stored import check_arrays, load_stored
-from hpobench_ordered.surrogates.base import StoredSurrogate, Surrogate, SurrogateType
+from hpobench_ordered.surrogates.base import (
+    StoredSurrogate,
+    Surrogate,
+    SurrogateType,
+    check_arrays,
+    load_stored,
+)
 from hpobench_ordered.surrogates.card import Card
 
 BENCHMARK = "benchmark.json"

@@ -142,11 +142,7 @@ class Plots:
             raise UnknownNameError(f"task of {item.benchmark}", task, item.task_names)
         seed = item.seed_numbers[0] if seed is None else seed
         tried = evaluations(
-            item,
-            self._runs(),
-            self._configurations,
-            methods=item.methods,
-            seeds=item.seed_numbers,
+            item, self._runs(), self._configurations, methods=item.methods, seeds=item.seed_numbers
         )
         place = item.tasks[item.task_names.index(task)]
         tried = tried[tried["task"] == place]

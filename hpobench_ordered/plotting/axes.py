@@ -16,11 +16,7 @@ DECADES = 30.0
 PAPER_SCORE = "normalised score"
 """The measure of Hellan et al. (2023), which only the reproduction of that paper draws."""
 
-TITLES = {
-    "regret": "normalised regret",
-    "rank": "mean rank",
-    "value": "objective",
-}
+TITLES = {"regret": "normalised regret", "rank": "mean rank", "value": "objective"}
 """Titles of the axes of measures; default: the measure's name."""
 
 LINEAR = frozenset({"score", PAPER_SCORE, "rank", "similarity"})

@@ -179,12 +179,7 @@ def heatmap(
 
 
 def by_task(
-    frame: "pd.DataFrame",
-    *,
-    bars: bool,
-    columns: int,
-    size: tuple[float, float],
-    title: str,
+    frame: "pd.DataFrame", *, bars: bool, columns: int, size: tuple[float, float], title: str
 ) -> alt.TopLevelMixin:
     """Draw the mean score of every method on every task with its error, as bars or points.
 

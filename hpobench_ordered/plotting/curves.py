@@ -15,12 +15,7 @@ from hpobench_ordered.plotting.axes import (
     trial_axis,
     unit_of,
 )
-from hpobench_ordered.plotting.theme import (
-    by_method,
-    configured,
-    facetted,
-    value_tips,
-)
+from hpobench_ordered.plotting.theme import by_method, configured, facetted, value_tips
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -108,12 +108,7 @@ def plane(task: Task, others: FloatArray, names: Sequence[str]) -> FloatArray:
 
 
 def evaluated(
-    title: str,
-    task: Task,
-    tried: "pd.DataFrame",
-    names: tuple[str, str],
-    method: str,
-    seed: int,
+    title: str, task: Task, tried: "pd.DataFrame", names: tuple[str, str], method: str, seed: int
 ) -> Panel:
     """The objective around the best of all evaluations of a task, crossed, and those of one run."""
     space, objective = task.space, task.objective

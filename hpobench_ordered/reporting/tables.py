@@ -10,13 +10,7 @@ from hpobench_ordered.analysis.labels import counted, listed, protocol_label, ra
 from hpobench_ordered.analysis.leaderboard import DECIMALS
 from hpobench_ordered.analysis.scoring import GROUP, BenchmarkScores, by_protocol
 from hpobench_ordered.analysis.speedup import geometric_mean
-from hpobench_ordered.analysis.together import (
-    Together,
-    Unit,
-    significance_of,
-    speedups_of,
-    wins_of,
-)
+from hpobench_ordered.analysis.together import Together, Unit, significance_of, speedups_of, wins_of
 from hpobench_ordered.analysis.verdict import TESTS, Verdict, surrogate_agreement
 from hpobench_ordered.reporting.formats import NOTHING, Table, number
 

@@ -13,8 +13,7 @@ import numpy as np
 from hpobench_ordered.analysis.differences import Difference, difference, pooled
 from hpobench_ordered.analysis.landscape import drift
 from hpobench_ordered.analysis.scores import Scores
-from hpobench_ordered.reproduction.comparison import Comparison
-from hpobench_ordered.reproduction.evidence import Evidence, Measure
+from hpobench_ordered.reproduction.evidence import Comparison, Evidence, Measure
 from hpobench_ordered.reproduction.paper import Check, Entry, Finding
 
 ScoreCheck = Callable[[str, Scores], Finding]

@@ -1,4 +1,4 @@
-"""Results of finished runs, read from the store when needed."""
+"""Results of finished runs, read from the store when needed, by comparison of methods."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,6 @@ from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.protocols import Protocol
 from hpobench_ordered.registry import load
-from hpobench_ordered.reproduction.comparison import Comparison
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +33,20 @@ SAMPLED = 1000
 
 ENUMERATED = 20_000
 """Largest discrete search space of which all configurations are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Methods that are compared on one benchmark.
+
+    The normalised score of each depends on all of them: 0 is the best one's final performance.
+    Without a protocol they are run in the paper's setting; if one comparison of a benchmark names
+    its protocol, all comparisons on that benchmark must.
+    """
+
+    benchmark: str
+    methods: tuple[str, ...] = ()
+    protocol: Protocol | None = None
 
 
 class Measure(Enum):

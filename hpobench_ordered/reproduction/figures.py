@@ -20,8 +20,7 @@ from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.plotting.axes import PAPER_SCORE
 from hpobench_ordered.plotting.landscapes import Dimension, Panel, cells
 from hpobench_ordered.plotting.theme import styles
-from hpobench_ordered.reproduction.comparison import Comparison
-from hpobench_ordered.reproduction.evidence import Evidence, Landscape, Measure
+from hpobench_ordered.reproduction.evidence import Comparison, Evidence, Landscape, Measure
 from hpobench_ordered.reproduction.paper import Drawing
 from hpobench_ordered.space.coded import stored_values
 
@@ -199,8 +198,22 @@ def progress(
 def mean_curves(
     scores: Scores, measure: Measure, *, name: str, deviations: bool = False
 ) -> Drawing:
-    """One panel of `progress`: means with two standard errors, or one standard deviation."""
-    frame = _over_trials(scores, deviations=deviations)
+    """One panel of `progress`: means with two standard errors over seeds.
+
+    Or with one standard deviation over seeds and tasks.
+    """
+    trials = range(1, scores.values.shape[-1] + 1)
+    means = [scores.over_tasks(trial=trial) for trial in trials]
+    mean = np.stack([found.mean for found in means], axis=-1)
+    errors = np.stack([found.two_standard_errors for found in means], axis=-1)
+    if deviations:
+        runs = scores.values.reshape(len(mean), -1, mean.shape[-1])
+        errors = runs.std(axis=1, ddof=1) if runs.shape[1] > 1 else np.full(mean.shape, np.nan)
+    low = mean - errors
+    if (mean >= 0).all():  # keep bands visible on a logarithmic axis
+        low = np.maximum(low, mean[mean > 0].min(initial=np.inf) / 1.1)
+    levels = {"method": scores.methods, "trial": trials}
+    frame = product(levels, mean=mean, low=np.minimum(low, mean), high=mean + errors)
     frame = frame.assign(benchmark=name, measure=measure.value)
     label = f"mean {measure.value}"
     labelled, methods = frame.assign(measure=label), scores.methods
@@ -219,25 +232,6 @@ def _names(comparisons: Sequence[Comparison]) -> dict[Comparison, str]:
         else f"{item.benchmark}: {item.methods[0]} and others"
         for item in comparisons
     }
-
-
-def _over_trials(scores: Scores, *, deviations: bool = False) -> "pd.DataFrame":
-    """Mean of a measure over tasks and seeds: one row per method and trial.
-
-    With two standard errors over seeds, or with one standard deviation over seeds and tasks.
-    """
-    trials = range(1, scores.values.shape[-1] + 1)
-    means = [scores.over_tasks(trial=trial) for trial in trials]
-    mean = np.stack([found.mean for found in means], axis=-1)
-    errors = np.stack([found.two_standard_errors for found in means], axis=-1)
-    if deviations:
-        runs = scores.values.reshape(len(mean), -1, mean.shape[-1])
-        errors = runs.std(axis=1, ddof=1) if runs.shape[1] > 1 else np.full(mean.shape, np.nan)
-    low = mean - errors
-    if (mean >= 0).all():  # keep bands visible on a logarithmic axis
-        low = np.maximum(low, mean[mean > 0].min(initial=np.inf) / 1.1)
-    levels = {"method": scores.methods, "trial": trials}
-    return product(levels, mean=mean, low=np.minimum(low, mean), high=mean + errors)
 
 
 def landscapes(

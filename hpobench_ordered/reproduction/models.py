@@ -24,8 +24,7 @@ from hpobench_ordered import plotting
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._gp.model import standardise
 from hpobench_ordered.registry import load, method_spec
-from hpobench_ordered.reproduction.comparison import Comparison
-from hpobench_ordered.reproduction.evidence import Evidence
+from hpobench_ordered.reproduction.evidence import Comparison, Evidence
 from hpobench_ordered.reproduction.paper import Check, Drawing, Finding
 from hpobench_ordered.runtime.threads import one_thread
 

@@ -14,8 +14,7 @@ from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import Protocol
-from hpobench_ordered.reproduction.comparison import Comparison
-from hpobench_ordered.reproduction.evidence import Evidence, Landscape, everything
+from hpobench_ordered.reproduction.evidence import Comparison, Evidence, Landscape, everything
 
 if TYPE_CHECKING:
     import altair as alt

@@ -29,8 +29,7 @@ from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.runner import setting_of, training_data
 from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.registry import load
-from hpobench_ordered.reproduction.comparison import Comparison
-from hpobench_ordered.reproduction.evidence import Evidence, Measure
+from hpobench_ordered.reproduction.evidence import Comparison, Evidence, Measure
 from hpobench_ordered.reproduction.figures import PANEL, mean_curves
 from hpobench_ordered.reproduction.paper import Check, Drawing, Finding
 from hpobench_ordered.runtime.threads import one_thread

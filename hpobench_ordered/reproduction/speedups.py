@@ -7,7 +7,7 @@ arithmetic; means over benchmarks are of the means over their tasks.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,7 @@ from hpobench_ordered.analysis.curves import product
 from hpobench_ordered.analysis.differences import Estimate, over_tasks
 from hpobench_ordered.analysis.speedup import speedups
 from hpobench_ordered.protocols import Adjustment
-from hpobench_ordered.reproduction.comparison import Comparison
-from hpobench_ordered.reproduction.evidence import Evidence
+from hpobench_ordered.reproduction.evidence import Comparison, Evidence
 from hpobench_ordered.reproduction.paper import Check, Drawing, Finding
 
 if TYPE_CHECKING:
@@ -62,11 +61,7 @@ def speedup_table(
 
 
 def speedups_by_benchmark(
-    evidence: Evidence,
-    comparisons: Sequence[Comparison],
-    *,
-    reference: str,
-    methods: Sequence[str],
+    evidence: Evidence, comparisons: Sequence[Comparison], *, reference: str, methods: Sequence[str]
 ) -> Drawing:
     """Speed-ups on every task by benchmark, after one old budget; a panel per reference budget."""
     import pandas as pd
@@ -135,33 +130,21 @@ def average_speedup(method: str, holds: Callable[[Estimate], bool], *, reference
 def fastest(method: str, others: Sequence[str], *, reference: str) -> Check:
     """A method's mean speed-up over benchmarks is larger than those of the others."""
 
-    def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
-        return [
-            Finding(
-                subject,
-                ", ".join(f"{name} {means[name]:.2f}" for name in (method, *others)),
-                means[method] > max(means[name] for name in others),
-            )
-            for subject, means in _averages(evidence, comparisons, SPEEDUP, reference).items()
-        ]
+    def check(means: Mapping[str, float]) -> tuple[str, bool]:
+        measured = ", ".join(f"{name} {means[name]:.2f}" for name in (method, *others))
+        return measured, means[method] > max(means[name] for name in others)
 
-    return check
+    return _on_averages(check, SPEEDUP, reference)
 
 
 def often_fails(method: str, *, share: float, reference: str) -> Check:
     """At least a share of a method's runs never reaches the reference, on average."""
 
-    def check(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
-        return [
-            Finding(
-                subject,
-                f"{means[method]:.0%} of the runs, {reference} {means[reference]:.0%}",
-                means[method] >= share,
-            )
-            for subject, means in _averages(evidence, comparisons, FAILURE_RATE, reference).items()
-        ]
+    def check(means: Mapping[str, float]) -> tuple[str, bool]:
+        measured = f"{means[method]:.0%} of the runs, {reference} {means[reference]:.0%}"
+        return measured, means[method] >= share
 
-    return check
+    return _on_averages(check, FAILURE_RATE, reference)
 
 
 def mean_over(table: "pd.DataFrame", measure: str, labels: Sequence[str]) -> "pd.DataFrame":
@@ -172,15 +155,20 @@ def mean_over(table: "pd.DataFrame", measure: str, labels: Sequence[str]) -> "pd
     return (np.exp(means) if is_geometric else means).reset_index()
 
 
-def _averages(
-    evidence: Evidence, comparisons: Sequence[Comparison], measure: str, reference: str
-) -> dict[str, dict[str, float]]:
-    """Means over benchmarks of their means over tasks, by method, for each subject."""
-    means = _by_benchmark(evidence, comparisons, measure, reference)
-    found: dict[str, dict[str, float]] = {}
-    for row in mean_over(means, measure, ["method", SUBJECT]).to_dict("records"):
-        found.setdefault(row[SUBJECT], {})[row["method"]] = row[measure]
-    return found
+def _on_averages(
+    check: Callable[[Mapping[str, float]], tuple[str, bool]], measure: str, reference: str
+) -> Check:
+    """Check means over benchmarks of their means over tasks, by method, for each subject."""
+
+    def checked(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
+        table = _by_benchmark(evidence, comparisons, measure, reference)
+        means = mean_over(table, measure, ["method", SUBJECT]).groupby(SUBJECT, sort=False)
+        return [
+            Finding(str(subject), *check(rows.set_index("method")[measure].to_dict()))
+            for subject, rows in means
+        ]
+
+    return checked
 
 
 def _by_benchmark(

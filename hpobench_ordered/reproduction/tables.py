@@ -9,8 +9,7 @@ from hpobench_ordered.analysis.differences import (
     over_tasks,
     reduction_in_standard_error,
 )
-from hpobench_ordered.reproduction.comparison import Comparison
-from hpobench_ordered.reproduction.evidence import Evidence, Measure
+from hpobench_ordered.reproduction.evidence import Comparison, Evidence, Measure
 from hpobench_ordered.reproduction.paper import Entry
 
 REDUCTION = "reduction in standard error (%)"

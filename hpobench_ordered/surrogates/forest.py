@@ -14,7 +14,7 @@ codes from 0 to 65535 in the leaves. Sums of codes are exact; predictions are of
 step, 1/131070 of the output's range.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self
@@ -132,9 +132,6 @@ class ForestSurrogate(StoredSurrogate):
             raise ValueError("every output needs one offset and one step")
         if any(not (0 <= m.low < outputs and 0 <= m.high < outputs) for m in self.tasks):
             raise ValueError("a task refers to an output that does not exist")
-
-    def __reduce__(self) -> tuple[Callable[..., Self], tuple[dict[str, NDArray[Any]]]]:
-        return type(self).from_arrays, (self.to_arrays(),)
 
     @property
     def dimension(self) -> int:

@@ -60,9 +60,6 @@ class NearestSurrogate(StoredSurrogate):
         object.__setattr__(self, "targets", targets)
         object.__setattr__(self, "_blocks", _Blocks.of(points))
 
-    def __reduce__(self) -> tuple[type[Self], tuple[Coding, FloatArray, FloatArray]]:
-        return type(self), (self.coding, self.points, self.targets)
-
     @classmethod
     def from_evaluations(cls, values: FloatArray, targets: FloatArray, *, coding: Coding) -> Self:
         """Store configurations (m, d), NaN where inactive, with their objective values (m, T)."""

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray, Value
-from hpobench_ordered.errors import ArtifactError, MissingExtraError
+from hpobench_ordered.errors import ArtifactError, needed
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates._onnx_graph import keep_output
 from hpobench_ordered.surrogates.base import check_task
@@ -185,17 +185,16 @@ def check_network(model: bytes, layout: Layout) -> None:
 
 def _start(network: bytes, n_categorical: int, n_continuous: int) -> "InferenceSession":
     """Start onnxruntime with a network."""
-    try:
-        import onnxruntime
-    except ImportError:
-        package = "onnxruntime"
-        raise MissingExtraError(package, extra="onnx", purpose="a published network") from None
+    name, purpose = "onnxruntime", "a published network"
+    onnxruntime = needed(name, package=name, extra="onnx", purpose=purpose)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.log_severity_level = 3  # errors only, no warnings of unused weights
     try:
-        session = onnxruntime.InferenceSession(network, options, providers=["CPUExecutionProvider"])
+        session: InferenceSession = onnxruntime.InferenceSession(
+            network, options, providers=["CPUExecutionProvider"]
+        )
         inputs = {tensor.name: tuple(tensor.shape[1:]) for tensor in session.get_inputs()}
     except Exception as error:  # onnxruntime's errors share no other base class
         raise ArtifactError(f"the network cannot be read: {error}") from None

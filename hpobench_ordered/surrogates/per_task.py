@@ -37,9 +37,6 @@ class PerTaskSurrogate(StoredSurrogate):
         if len(dimensions) > 1:
             raise ValueError(f"surrogates must have one dimension, but got {sorted(dimensions)}")
 
-    def __reduce__(self) -> tuple[type[Self], tuple[tuple[StoredSurrogate, ...]]]:
-        return type(self), (self.models,)
-
     @property
     def kind(self) -> SurrogateType:
         """Kind of the tasks' surrogates."""

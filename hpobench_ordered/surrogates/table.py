@@ -59,9 +59,6 @@ class TableSurrogate(StoredSurrogate):
         object.__setattr__(self, "_rows", tuple(row.data for row in flat))
         object.__setattr__(self, "_axes", tuple(zip(self.lower, codes.shape[1:], strict=True)))
 
-    def __reduce__(self) -> tuple[type[Self], tuple[tuple[int, ...], NDArray[Any], int]]:
-        return type(self), (self.lower, self.codes, self.divisor)
-
     @classmethod
     def from_values(cls, values: FloatArray, *, lower: Sequence[int]) -> Self:
         """Tabulate objective values (T, m_1, ..., m_d) as compactly as possible without loss."""

@@ -356,14 +356,13 @@ class TestTraining:
             validation_target=small.validation_labels,
             digest=small.digest,
         )
-        published = {"tree_method": AS_PUBLISHED.tree_method.value}
-        published |= {"base_score": AS_PUBLISHED.base_score}
-        trainer = trainer_of(parts, "xgboost:XGBClassifier", **published)
+        trainer = trainer_of(parts, "xgboost:XGBClassifier", **AS_PUBLISHED)
+        authors = XGBoostTrainer(small, AS_PUBLISHED)
         config: dict[str, Any] = {"min_child_weight": weight, "n_estimators": 6}
         for rate, depth, size in itertools.product((0.01, 0.5), (2, 9), ("20", "90", "300")):
             config |= {"learning_rate": rate, "max_depth": depth}
             errors = trainer(config, size)["value"] * len(small.validation)
-            assert errors == pytest.approx(XGBoostTrainer(small)(config, size)["error_count"])
+            assert errors == pytest.approx(authors(config, size)["error_count"])
 
     def test_metrics_are_scikit_learns(self, digits):
         from sklearn.metrics import log_loss

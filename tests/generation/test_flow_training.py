@@ -216,7 +216,7 @@ DATA = {"3492": monks(1), "37": toy()}
 
 def svm_frame(folder: Path, **options: Any) -> pd.DataFrame:
     settings: dict[str, Any] = {"n": 6, "seed": 0} | options
-    return flow.train_flow(flow.Learner.SVM, DATA, folder=folder, space=svm_space(), **settings)
+    return flow.train_flow(flow.SVM, DATA, folder=folder, space=svm_space(), **settings)
 
 
 def boosting_space(most: int) -> hbo.SearchSpace:
@@ -244,7 +244,7 @@ class TestFlow:
 
     def test_xgboost_frame(self, xgboost, tmp_path):
         space = boosting_space(60)
-        of, settings = flow.Learner.XGBOOST, {"n": 5, "seed": 1, "workers": 1}
+        of, settings = flow.XGBOOST, {"n": 5, "seed": 1, "workers": 1}
         frame = flow.train_flow(of, DATA, folder=tmp_path, space=space, **settings)
         assert frame["task"].tolist() == ["3492"] * 20 + ["37"] * 20
         assert frame["training"].tolist() == [k for k in range(5) for _ in range(4)] * 2

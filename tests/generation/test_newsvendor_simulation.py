@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpobench_ordered.errors import MissingExtraError
-from hpobench_ordered.generation import _newsvendor_simulation as newsvendor
+from hpobench_ordered.generation import newsvendor
 
 WALK = [[7, 7, 7], [7, 5, 7], [5, 5, 9], [4, 7, 9], [5, 7, 11], [5, 7, 10], [6, 9, 10]]
 WALK += [[4, 10, 11], [5, 11, 10]]

@@ -21,7 +21,7 @@ from hpobench_ordered.files.artifact import Artifact
 from hpobench_ordered.files.bundle import read_card, read_definition, read_evaluations
 from hpobench_ordered.files.local import LOCAL_VARIABLE, local_folder
 from hpobench_ordered.generation import openml_flows
-from hpobench_ordered.generation._openml import tasks as openml_tasks
+from hpobench_ordered.generation._flows import training as flow_training
 from hpobench_ordered.generation._openml.client import Connection
 from hpobench_ordered.generation._openml.records import Records
 from hpobench_ordered.generation._openml.setups import Dropped
@@ -235,8 +235,9 @@ def trained(monkeypatch):
     calls: list[dict[str, Any]] = []
 
     def train_flow(learner: Any, data: Mapping[str, Any], **options: Any) -> pd.DataFrame:
-        calls.append({"learner": learner.value, "tasks": list(data), **options})
-        return evaluations(SVM if learner.value == "svm" else XGBOOST, list(data))
+        flow = SVM if learner is flow_training.SVM else XGBOOST
+        calls.append({"flow": flow, "tasks": list(data), **options})
+        return evaluations(flow, list(data))
 
     offline = {"37": data_set("diabetes"), "49": data_set("game", 80), "3492": data_set("monk")}
     monkeypatch.setattr(openml_flows, "train_flow", train_flow)
@@ -253,7 +254,7 @@ def test_training_on_local_data(trained, tmp_path):
     folder = tmp_path / SVM.name
     SVMS.generate(folder, local=tmp_path / "data", configurations=30, **options)
     (call,) = trained
-    assert (call["learner"], call["tasks"], call["n"]) == ("svm", ["37", "49", "3492"], 30)
+    assert (call["flow"], call["tasks"], call["n"]) == (SVM, ["37", "49", "3492"], 30)
     assert {k: call[k] for k in options} == options and call["space"] == SVM.space()
     assert call["folder"] == tmp_path / "openml-svm-trainings"
     table = tmp_path / "openml-svm-evaluations.parquet"
@@ -283,7 +284,7 @@ def test_training_on_local_data(trained, tmp_path):
 
 def test_training_on_some_tasks(trained, tmp_path, monkeypatch):
     BOOSTINGS.generate(tmp_path / "x", local=tmp_path, tasks=["49"])
-    assert (trained[0]["learner"], trained[0]["tasks"]) == ("xgboost", ["49"])
+    assert (trained[0]["flow"], trained[0]["tasks"]) == (XGBOOST, ["49"])
     assert trained[0]["n"] == 256
     with pytest.raises(UnknownNameError, match=r"task with a data set in .* '31'"):
         BOOSTINGS.generate(tmp_path / "x", local=tmp_path, tasks=["49", "31"])
@@ -426,4 +427,4 @@ def test_sizes_are_asked_for_once(asked, tmp_path):
 def test_sizes_that_openml_does_not_tell(asked, tmp_path, task):
     with pytest.raises(DownloadError, match=f"size of task {task}'s data"):
         data_sizes([task], tmp_path, connection=Connection(sleep=lambda _: None))
-    assert openml_tasks._KIND not in {path.name for path in tmp_path.iterdir()}
+    assert not (tmp_path / "tasks").exists()

@@ -71,7 +71,7 @@ def _trainer(
 ) -> RetrainTrainer:
     model = Model.imported(path, fixed=fixed, seed=seed)
     metric = Metric(Kind.REGRESSION, "neg_mean_absolute_error")
-    return RetrainTrainer.on(stream, model, metric, longest=longest, failures=failures)
+    return RetrainTrainer(stream, model, metric, longest=longest, failures=failures)
 
 
 def test_rows_are_sorted_and_cut_by_the_calendar(prices):
@@ -242,7 +242,7 @@ def test_what_lies_within_the_noise_of_the_best_is_counted():
 def test_a_value_may_be_the_mean_over_seeds(prices, tmp_path):
     trainer = _trainer(_stream(prices), path=TREES, seed=4, n_estimators=2)
     space = hbo.SearchSpace([hbo.Parameter.number("max_depth", 1, 9, integer=True)])
-    plan = RetrainPlan.drawn(trainer, space, configurations=12, seed=4, averaged=3)
+    plan = RetrainPlan(trainer, space, configurations=12, seed=4, averaged=3)
     objective = STREAMS["bike_sharing"].objective
     defined = definition_of(
         "mean", "", space, objective, trainer.contexts, source="here", licence="CC0"

@@ -3,13 +3,13 @@
 Where the text does not name the methods of a figure, they are our choice.
 """
 
+from collections.abc import Sequence
 from functools import partial
 
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import LeaveOneOut
 from hpobench_ordered.reproduction.checks import ahead, cheaper, not_behind
-from hpobench_ordered.reproduction.comparison import Comparison
-from hpobench_ordered.reproduction.evidence import Measure
+from hpobench_ordered.reproduction.evidence import Comparison, Measure
 from hpobench_ordered.reproduction.figures import progress
 from hpobench_ordered.reproduction.paper import Claim, Figure, Paper, Setting
 from hpobench_ordered.reproduction.two_stage import LearnedContexts
@@ -47,27 +47,27 @@ def _learned(name: str, source: str) -> MethodSpec:
     )
 
 
+def _ahead(
+    sentence: str,
+    firsts: Sequence[str],
+    rivals: Sequence[str],
+    measure: Measure,
+    *,
+    trial: int = TRIALS,
+    section: str = "B.3",
+) -> Claim:
+    return Claim(section, sentence, ahead(firsts, rivals, trial=trial, measure=measure))
+
+
 def _claims(measure: Measure) -> tuple[Claim, ...]:
     """Claims of the text on figures 1 to 4."""
-    end = partial(ahead, trial=TRIALS, measure=measure)
+    only, without = (TRANSFER,), "ABLR with transfer is ahead of ABLR and GP without"
+    early = f"Warm starts help early: after {EARLY} trials ABLR with transfer is ahead of all "
     return (
-        Claim("B.3", "Both GP transfers are ahead of plain GP", end(GP_TRANSFER, ("bo",))),
-        Claim(
-            "B.3",
-            "ABLR with transfer is ahead of ABLR and GP without",
-            end((TRANSFER,), ("ablr", "bo")),
-        ),
-        Claim(
-            "B.3",
-            "ABLR with transfer ends ahead of both GP transfers",
-            end((TRANSFER,), GP_TRANSFER),
-        ),
-        Claim(
-            "B.3",
-            f"Warm starts help early: after {EARLY} trials ABLR with transfer is ahead of all "
-            "methods without",
-            ahead((TRANSFER,), NO_TRANSFER, trial=EARLY, measure=measure),
-        ),
+        _ahead("Both GP transfers are ahead of plain GP", GP_TRANSFER, ("bo",), measure),
+        _ahead(without, only, ("ablr", "bo"), measure),
+        _ahead("ABLR with transfer ends ahead of both GP transfers", only, GP_TRANSFER, measure),
+        _ahead(f"{early}methods without", only, NO_TRANSFER, measure, trial=EARLY),
     )
 
 
@@ -113,10 +113,12 @@ def _embeddings(number: int, benchmark: str, measure: Measure) -> Figure:
             "Embeddings learned on the other benchmark are no worse than contexts",
             level(two_stage, CONTEXT),
         ),
-        Claim(
-            "B.4",
+        _ahead(
             "With embeddings of the other benchmark ABLR is ahead of ABLR without transfer",
-            ahead((two_stage,), ("ablr",), trial=TRIALS, measure=measure),
+            (two_stage,),
+            ("ablr",),
+            measure,
+            section="B.4",
         ),
     )
     needs = (Comparison(benchmark, methods),)
@@ -146,15 +148,11 @@ FIGURES = (
         says=FASTER,
         claims=(
             *_claims(Measure.REGRET),
-            Claim(
-                "B.3",
+            _ahead(
                 "ABLR with transfer ranks best of all",
-                ahead(
-                    (TRANSFER,),
-                    (*NO_TRANSFER, *GP_TRANSFER),
-                    trial=TRIALS,
-                    measure=Measure.RANK,
-                ),
+                (TRANSFER,),
+                (*NO_TRANSFER, *GP_TRANSFER),
+                Measure.RANK,
             ),
         ),
     ),
@@ -163,16 +161,13 @@ FIGURES = (
         NETWORKS,
         says=FASTER,
         claims=tuple(
-            Claim(
-                "B.3",
+            _ahead(
                 f"After {trial} trials ABLR with transfer is ahead of the other methods with "
                 "networks",
-                ahead(
-                    (TRANSFER,),
-                    ("ablr", "bohamiann", "bohamiann-ctx"),
-                    trial=trial,
-                    measure=Measure.REGRET,
-                ),
+                (TRANSFER,),
+                ("ablr", "bohamiann", "bohamiann-ctx"),
+                Measure.REGRET,
+                trial=trial,
             )
             for trial in (EARLY, TRIALS)
         ),
@@ -187,11 +182,7 @@ PAPERS = (
     Paper(
         name="ablr",
         citation="Perrone et al. (2018), Scalable Hyperparameter Transfer Learning, supplement",
-        setting=Setting(
-            LeaveOneOut(trials=TRIALS, history=EACH),
-            SEEDS,
-            surrogate=NEAREST,
-        ),
+        setting=Setting(LeaveOneOut(trials=TRIALS, history=EACH), SEEDS, surrogate=NEAREST),
         exceptions={QUADRATIC: Setting(LeaveOneOut(trials=TRIALS, tasks=TARGETS), SEEDS)},
         exhibits=FIGURES,
         notes="Regret is the distance of the best value so far from the best one known, in the "

@@ -14,8 +14,7 @@ from hpobench_ordered.methods.bohamiann import ContextBohamiann
 from hpobench_ordered.methods.gp_transfer import GPTransferSubsample
 from hpobench_ordered.protocols import LeaveOneOut
 from hpobench_ordered.reproduction.checks import ahead, cheaper
-from hpobench_ordered.reproduction.comparison import Comparison
-from hpobench_ordered.reproduction.evidence import Measure
+from hpobench_ordered.reproduction.evidence import Comparison, Measure
 from hpobench_ordered.reproduction.figures import progress
 from hpobench_ordered.reproduction.models import fewest_used, nearest_to_truth, posteriors
 from hpobench_ordered.reproduction.paper import Claim, Figure, Paper, Setting
@@ -38,7 +37,8 @@ RIVALS = (RANDOM, ABLR, MT_GP, *FIXED)
 
 SYNTHETIC = (Comparison(FORRESTER, (ABRAC, *RIVALS, BOHAMIANN)),)
 QUADRATICS = (Comparison(QUADRATIC, (ABRAC, *RIVALS, "ablr-rks")),)
-NETWORKS = (Comparison(FCNET, (ABRAC, RANDOM, "bo", ABLR, *FIXED)),)
+NETWORK_RIVALS = (RANDOM, "bo", ABLR, *FIXED)
+NETWORKS = (Comparison(FCNET, (ABRAC, *NETWORK_RIVALS)),)
 MACHINES = (Comparison(SVM, (ABRAC, *RIVALS)),)
 
 MEANS = "Means over tasks and seeds ± two standard errors over seeds, ranks of every task and seed"
@@ -62,42 +62,42 @@ class MTBohamiann(RandomFirst, ContextBohamiann):
     """MT-BOHAMIANN: BOHAMIANN with the context as input."""
 
 
+def _ahead(
+    sentence: str,
+    rivals: Sequence[str],
+    measure: Measure,
+    *,
+    first: str = ABRAC,
+    trial: int = TRIALS,
+    by_task: bool = False,
+) -> Claim:
+    check = ahead((first,), rivals, trial=trial, measure=measure, by_task=by_task)
+    return Claim("5", sentence, check, afterwards=trial in AFTERWARDS)
+
+
 def _best_in_rank(rivals: Sequence[str]) -> tuple[Claim, ...]:
     return tuple(
-        Claim(
-            "5",
-            f"After {trial} trials ABRAC ranks best",
-            ahead((ABRAC,), rivals, trial=trial, measure=Measure.RANK),
-            afterwards=trial != TRIALS,
-        )
+        _ahead(f"After {trial} trials ABRAC ranks best", rivals, Measure.RANK, trial=trial)
         for trial in (*AFTERWARDS, TRIALS)
     )
 
 
 def _components(trial: int) -> tuple[Claim, ...]:
     """Claims on the components of ABRAC, in regret and rank."""
-
-    def improves(what: str, method: str, measure: Measure) -> Claim:
-        return Claim(
-            "5",
-            f"{what} improves on ABLR trained by SGD" + _after(trial),
-            ahead((method,), ("ablr-sgd-fixed",), trial=trial, measure=measure),
-            afterwards=trial != TRIALS,
-        )
-
-    both = Claim(
-        "5",
-        "Both together rank better than each alone" + _after(trial),
-        ahead((ABRAC,), ("abrac-fixed", "ablr-sgd-adapt"), trial=trial, measure=Measure.RANK),
-        afterwards=trial != TRIALS,
+    after = "" if trial == TRIALS else f" after {trial} trials"
+    together = f"Both together rank better than each alone{after}"
+    parts = {"Nested dropout alone": "abrac-fixed", "An adaptive head alone": "ablr-sgd-adapt"}
+    alone = [
+        (f"{what} improves on ABLR trained by SGD{after}", part) for what, part in parts.items()
+    ]
+    return (
+        *(
+            _ahead(sentence, ("ablr-sgd-fixed",), measure, first=part, trial=trial)
+            for sentence, part in alone
+            for measure in (Measure.REGRET, Measure.RANK)
+        ),
+        _ahead(together, tuple(parts.values()), Measure.RANK, trial=trial),
     )
-    parts = (("Nested dropout alone", "abrac-fixed"), ("An adaptive head alone", "ablr-sgd-adapt"))
-    measures = (Measure.REGRET, Measure.RANK)
-    return (*(improves(*part, measure) for part in parts for measure in measures), both)
-
-
-def _after(trial: int) -> str:
-    return "" if trial == TRIALS else f" after {trial} trials"
 
 
 def _posteriors(
@@ -156,16 +156,13 @@ FIGURES = (
         make=progress,
         claims=(
             *_best_in_rank((*RIVALS, BOHAMIANN)),
-            Claim(
-                "5",
+            _ahead(
                 f"After {EARLY} trials ABRAC is ahead of MT-GP-BO and ABLR",
-                ahead((ABRAC,), (MT_GP, ABLR), trial=EARLY, measure=Measure.REGRET),
+                (MT_GP, ABLR),
+                Measure.REGRET,
+                trial=EARLY,
             ),
-            Claim(
-                "5",
-                "The variants with a fixed network are worse",
-                ahead((ABRAC,), FIXED, trial=TRIALS, measure=Measure.REGRET),
-            ),
+            _ahead("The variants with a fixed network are worse", FIXED, Measure.REGRET),
         ),
     ),
     _posteriors(
@@ -186,11 +183,7 @@ FIGURES = (
         make=partial(progress, times=True),
         claims=(
             *_best_in_rank((*RIVALS, "ablr-rks")),
-            Claim(
-                "5",
-                "ABRAC's regret is lowest",
-                ahead((ABRAC,), (*RIVALS, "ablr-rks"), trial=TRIALS, measure=Measure.REGRET),
-            ),
+            _ahead("ABRAC's regret is lowest", (*RIVALS, "ablr-rks"), Measure.REGRET),
             Claim(
                 "5",
                 "ABRAC is more than 100 times faster than ABLR and GPs",
@@ -204,7 +197,7 @@ FIGURES = (
         says="ABRAC outperforms all others, which hardly improve on random search.",
         needs=NETWORKS,
         make=partial(progress, measures=(Measure.RANK,)),
-        claims=_best_in_rank((RANDOM, "bo", ABLR, *FIXED)),
+        claims=_best_in_rank(NETWORK_RIVALS),
     ),
     Figure(
         7,
@@ -214,16 +207,8 @@ FIGURES = (
         needs=NETWORKS,
         make=partial(progress, by_task=True),
         claims=(
-            Claim(
-                "5",
-                "ABRAC ranks best on every data set",
-                ahead(
-                    (ABRAC,),
-                    (RANDOM, "bo", ABLR, *FIXED),
-                    trial=TRIALS,
-                    measure=Measure.RANK,
-                    by_task=True,
-                ),
+            _ahead(
+                "ABRAC ranks best on every data set", NETWORK_RIVALS, Measure.RANK, by_task=True
             ),
         ),
     ),
@@ -235,10 +220,10 @@ FIGURES = (
         make=progress,
         claims=(
             *_best_in_rank(RIVALS),
-            Claim(
-                "5",
+            _ahead(
                 "ABRAC's AUC is ahead of the others' but ABLR's",
-                ahead((ABRAC,), (RANDOM, MT_GP, *FIXED), trial=TRIALS, measure=Measure.REGRET),
+                (RANDOM, MT_GP, *FIXED),
+                Measure.REGRET,
             ),
         ),
     ),

@@ -16,8 +16,7 @@ from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.methods.distbo import NoneBLR, NoneGP
 from hpobench_ordered.protocols import LeaveOneOut
 from hpobench_ordered.reproduction.checks import ahead, near, not_behind, on
-from hpobench_ordered.reproduction.comparison import Comparison
-from hpobench_ordered.reproduction.evidence import Measure
+from hpobench_ordered.reproduction.evidence import Comparison, Measure
 from hpobench_ordered.reproduction.figures import illustration, progress
 from hpobench_ordered.reproduction.paper import Claim, Figure, Paper, Setting
 from hpobench_ordered.reproduction.similarities import only_one_finds, similarity_curves
@@ -57,6 +56,7 @@ COMPARED = 20
 
 RANDOM = "random-search"
 MODELS = GP, BLR = "gp", "blr"
+KINDS = ("dist", "manual", "multi", "init", "none")
 GPS = ("dist-gp", "manual-gp", "multi-gp")
 """The methods whose model has a similarity of tasks."""
 
@@ -73,17 +73,13 @@ def drawn_by_seed(benchmark: str, seeds: Sequence[int]) -> dict[str, tuple[int, 
     return {f"{benchmark}-seed-{seed}" if seed else benchmark: (seed,) for seed in seeds}
 
 
-def _none(model: str, benchmark: str) -> str:
-    return f"none-{model}-{RANDOM_TRIALS[benchmark]}"
-
-
-def _rivals(model: str, benchmark: str) -> tuple[str, ...]:
-    """The methods with a model that distGP or distBLR is compared with."""
-    return (f"manual-{model}", f"multi-{model}", f"init-{model}", _none(model, benchmark))
+def _named(kinds: Sequence[str], model: str, benchmark: str) -> tuple[str, ...]:
+    trials = {"none": f"-{RANDOM_TRIALS[benchmark]}"}
+    return tuple(f"{kind}-{model}{trials.get(kind, '')}" for kind in kinds)
 
 
 def _all(model: str, benchmark: str) -> Comparison:
-    return Comparison(benchmark, (f"dist-{model}", *_rivals(model, benchmark), RANDOM))
+    return Comparison(benchmark, (*_named(KINDS, model, benchmark), RANDOM))
 
 
 def _joint(model: str, benchmark: str) -> Comparison:
@@ -107,10 +103,8 @@ class StartedAtRandom:
 def _without_transfer(benchmark: str) -> dict[str, MethodSpec]:
     """The noneGP and noneBLR of a benchmark, by name."""
     trials = RANDOM_TRIALS[benchmark]
-    made: dict[str, type[ModelBased]] = {
-        _none(GP, benchmark): NoneGP,
-        _none(BLR, benchmark): NoneBLR,
-    }
+    models: dict[str, type[ModelBased]] = {GP: NoneGP, BLR: NoneBLR}
+    made = {_named(["none"], model, benchmark)[0]: method for model, method in models.items()}
     return {
         name: MethodSpec(
             name=name,
@@ -131,22 +125,23 @@ _drawn_values = partial(progress, measures=(Measure.VALUE,), over_runs=True)
 def _ahead(
     section: str,
     sentence: str,
-    comparison: Comparison,
-    firsts: Sequence[str],
-    rivals: Sequence[str],
+    model: str,
+    benchmark: str,
     *,
+    firsts: Sequence[str] = ("dist",),
+    rivals: Sequence[str] = (),
     trial: int,
 ) -> Claim:
-    check = ahead(firsts, rivals, trial=trial, measure=Measure.REGRET)
-    return Claim(section, f"After {trial} trials {sentence}", on(comparison, check))
+    """A claim on kinds of methods; default: distBO is ahead of all others."""
+    comparison, better = _all(model, benchmark), _named(firsts, model, benchmark)
+    others = tuple(method for method in comparison.methods if method not in better)
+    worse = _named(rivals, model, benchmark) or others
+    check = on(comparison, ahead(better, worse, trial=trial, measure=Measure.REGRET))
+    return Claim(section, f"After {trial} trials {sentence}", check)
 
 
 def _compared(
-    number: int,
-    *needs: Comparison,
-    says: str,
-    claims: Sequence[Claim] = (),
-    ranks: bool = True,
+    number: int, *needs: Comparison, says: str, claims: Sequence[Claim] = (), ranks: bool = True
 ) -> Figure:
     return Figure(
         number,
@@ -174,17 +169,13 @@ def _similarities(
         says=says,
         needs=(comparison,),
         make=partial(
-            similarity_curves,
-            methods=GPS[:1] if values else GPS,
-            trials=trials,
-            values=values,
+            similarity_curves, methods=GPS[:1] if values else GPS, trials=trials, values=values
         ),
         claims=tuple(claims),
     )
 
 
-def _joint_is_similar(*needs: Comparison, trials: Sequence[int]) -> tuple[Claim, ...]:
-    (benchmark,) = {item.benchmark for item in needs}
+def _joint_is_similar(benchmark: str, *models: str, trials: Sequence[int]) -> tuple[Claim, ...]:
     return tuple(
         Claim(
             "C.1",
@@ -197,8 +188,7 @@ def _joint_is_similar(*needs: Comparison, trials: Sequence[int]) -> tuple[Claim,
             ),
         )
         for trial in trials
-        for model in MODELS
-        if _joint(model, benchmark) in needs
+        for model in models
     )
 
 
@@ -218,33 +208,11 @@ def _few_shot(model: str) -> tuple[Claim, ...]:
         _ahead(
             "5.1",
             f"dist{upper} is ahead of multi{upper} and none{upper}",
-            _all(model, TOY),
-            (f"dist-{model}",),
-            (f"multi-{model}", _none(model, TOY)),
+            model,
+            TOY,
+            rivals=("multi", "none"),
             trial=FEW,
         ),
-    )
-
-
-def _first_on_counterexample(model: str) -> Claim:
-    return _ahead(
-        "5.2",
-        f"dist{model.upper()} is ahead of all others",
-        _all(model, COUNTEREXAMPLE),
-        (f"dist-{model}",),
-        (*_rivals(model, COUNTEREXAMPLE), RANDOM),
-        trial=EARLY,
-    )
-
-
-def _first_on_proteins(benchmark: str) -> Claim:
-    return _ahead(
-        "5.3",
-        "distGP is ahead of multiGP, initGP and noneGP",
-        _all(GP, benchmark),
-        ("dist-gp",),
-        ("multi-gp", "init-gp", _none(GP, benchmark)),
-        trial=EARLY,
     )
 
 
@@ -257,14 +225,7 @@ FINDS_IT = Claim(
 FEW_SHOT = "distBO few-shots the optimum, as it learns which source tasks are like the target."
 
 FIGURES = (
-    _similarities(
-        1,
-        _all(GP, TOY),
-        trials=15,
-        values=True,
-        says=FEW_SHOT,
-        claims=_few_shot(GP),
-    ),
+    _similarities(1, _all(GP, TOY), trials=15, values=True, says=FEW_SHOT, claims=_few_shot(GP)),
     _similarities(
         2,
         _all(GP, COUNTEREXAMPLE),
@@ -272,14 +233,24 @@ FIGURES = (
         values=True,
         says="distBO alone finds the source task that is like the target, and one-shots the "
         "optimum.",
-        claims=(_first_on_counterexample(GP),),
+        claims=(_ahead("5.2", "distGP is ahead of all others", GP, COUNTEREXAMPLE, trial=EARLY),),
     ),
     _compared(
         3,
         *(_all(GP, name) for name in PROTEINS),
         ranks=False,
         says="distGP outperforms the others and few-shots the optimum with both models.",
-        claims=[_first_on_proteins(name) for name in PROTEINS],
+        claims=[
+            _ahead(
+                "5.3",
+                "distGP is ahead of multiGP, initGP and noneGP",
+                GP,
+                name,
+                rivals=("multi", "init", "none"),
+                trial=EARLY,
+            )
+            for name in PROTEINS
+        ],
     ),
     _compared(
         4,
@@ -287,15 +258,13 @@ FIGURES = (
         _joint(GP, COUNTEREXAMPLE),
         says="Embedding the joint distribution is similar to embedding the marginal and the "
         "conditional one.",
-        claims=_joint_is_similar(
-            _joint(BLR, COUNTEREXAMPLE), _joint(GP, COUNTEREXAMPLE), trials=(EARLY, 50)
-        ),
+        claims=_joint_is_similar(COUNTEREXAMPLE, GP, BLR, trials=(EARLY, 50)),
     ),
     _compared(
         5,
         _joint(BLR, PARKINSONS),
         says="So it is on Parkinson's data.",
-        claims=_joint_is_similar(_joint(BLR, PARKINSONS), trials=(EARLY, 17)),
+        claims=_joint_is_similar(PARKINSONS, BLR, trials=(EARLY, 17)),
     ),
     Figure(
         6,
@@ -310,10 +279,7 @@ FIGURES = (
         _all(BLR, TOY),
         says=f"{FEW_SHOT} So does manualBO, which is told the mean; initBO starts well and "
         "converges slowly; multiBO has to learn the similarities first.",
-        claims=(
-            *_few_shot(BLR),
-            *(_near_optimum("manual", model) for model in MODELS),
-        ),
+        claims=(*_few_shot(BLR), *(_near_optimum("manual", model) for model in MODELS)),
     ),
     _similarities(
         8,
@@ -327,7 +293,7 @@ FIGURES = (
         _all(GP, COUNTEREXAMPLE),
         _all(BLR, COUNTEREXAMPLE),
         says="BLR methods perform similarly to their GP counterparts.",
-        claims=(_first_on_counterexample(BLR),),
+        claims=(_ahead("5.2", "distBLR is ahead of all others", BLR, COUNTEREXAMPLE, trial=EARLY),),
     ),
     _similarities(
         10,
@@ -340,16 +306,7 @@ FIGURES = (
         11,
         _all(BLR, SIMILAR),
         says="Where a source task has the bandwidths of the target distBLR is the fastest.",
-        claims=(
-            _ahead(
-                "C.4",
-                "distBLR is ahead of all others",
-                _all(BLR, SIMILAR),
-                ("dist-blr",),
-                (*_rivals(BLR, SIMILAR), RANDOM),
-                trial=QUARTER,
-            ),
-        ),
+        claims=(_ahead("C.4", "distBLR is ahead of all others", BLR, SIMILAR, trial=QUARTER),),
     ),
     _compared(
         12,
@@ -360,17 +317,17 @@ FIGURES = (
             _ahead(
                 "C.4",
                 "multiBLR is ahead of all others",
-                _all(BLR, OTHER),
-                ("multi-blr",),
-                ("dist-blr", "manual-blr", "init-blr", _none(BLR, OTHER), RANDOM),
+                BLR,
+                OTHER,
+                firsts=["multi"],
                 trial=QUARTER,
             ),
             _ahead(
                 "C.4",
                 "distBLR is ahead of noneBLR and initBLR",
-                _all(BLR, OTHER),
-                ("dist-blr",),
-                (_none(BLR, OTHER), "init-blr"),
+                BLR,
+                OTHER,
+                rivals=("none", "init"),
                 trial=QUARTER,
             ),
         ),
@@ -383,9 +340,10 @@ FIGURES = (
             _ahead(
                 "C.5",
                 "distBLR and manualBLR are ahead of noneBLR",
-                _all(BLR, PARKINSONS),
-                ("dist-blr", "manual-blr"),
-                (_none(BLR, PARKINSONS),),
+                BLR,
+                PARKINSONS,
+                firsts=("dist", "manual"),
+                rivals=["none"],
                 trial=EARLY,
             ),
         ),

@@ -13,7 +13,7 @@ from hpobench_ordered.core.suites import suite
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.methods.tpe import TPE
 from hpobench_ordered.protocols import Adjustment
-from hpobench_ordered.reproduction.comparison import Comparison
+from hpobench_ordered.reproduction.evidence import Comparison
 from hpobench_ordered.reproduction.paper import Claim, Figure, Paper, Setting
 from hpobench_ordered.reproduction.speedups import (
     FAILURE_RATE,
@@ -169,7 +169,10 @@ FIGURES = (
         TWIN,
         says="TPE hardly differs from TPE with other seeds, except for one outlier task.",
         claim=_average(
-            "F", "TPE is as fast as with other random numbers, within the error", TWIN, _is_level
+            "F",
+            "TPE is as fast as with other random numbers, within the error",
+            TWIN,
+            _is_level,
         ),
     ),
     _control(

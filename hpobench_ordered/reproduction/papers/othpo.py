@@ -24,8 +24,7 @@ from hpobench_ordered.reproduction.checks import (
     similar,
     stays_ahead,
 )
-from hpobench_ordered.reproduction.comparison import Comparison
-from hpobench_ordered.reproduction.evidence import Landscape
+from hpobench_ordered.reproduction.evidence import Comparison, Landscape
 from hpobench_ordered.reproduction.figures import (
     Slice,
     bars,
@@ -64,11 +63,7 @@ WITH_DRE = tuple(Comparison(name, ELEVEN) for name in THREE)
 """The methods with dre-ordered, which does not enter the scores of other figures."""
 DOWNSTREAM = tuple(Comparison(name, ("simple-ordered", "cts")) for name in THREE)
 
-SHOWN = {
-    NEWSVENDOR: (1, 2, 4, 6, 8),
-    XGBOOST: (1, 7, 14, 21, 27),
-    SVM: (1, 2, 4, 9, 19),
-}
+SHOWN = {NEWSVENDOR: (1, 2, 4, 6, 8), XGBOOST: (1, 7, 14, 21, 27), SVM: (1, 2, 4, 9, 19)}
 """Tasks of figures 5 and 14 to 16, counted from 0."""
 
 TOPS = {
