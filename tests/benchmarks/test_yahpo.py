@@ -101,6 +101,15 @@ def test_published_data_sets_are_those_of_the_shared_files(shared):
         assert {f"yahpo-{scenario}-{i}" for i in files} <= {spec.name for spec in SPECS}
 
 
+def test_data_sets_to_generate_are_those_of_the_others():
+    bundled = [spec.name.split("-")[2] for spec in SPECS]
+    repeated = {instance for instance in bundled if bundled.count(instance) > 1}
+    for scenario in ("xgboost", "rpart"):
+        chosen = {i for name, i in (*GENERATED_BENCHMARKS, *SATURATED) if name == scenario}
+        assert len(chosen) == 10
+        assert chosen == repeated | {instance for _, instance in PAPER_BENCHMARKS}
+
+
 @pytest.mark.slow
 def test_networks_whose_best_auc_is_one_are_left_out(fetched):
     for scenario, instance in (*GENERATED_BENCHMARKS, *SATURATED):

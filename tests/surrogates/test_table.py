@@ -84,7 +84,7 @@ def test_any_finite_values_come_back_bit_by_bit(values):
 
 
 @pytest.mark.parametrize(
-    "row", [[4, 0, 7], [-1, 0, 7], [0, 1, 7], [0, 0, 6.5], [0, 0, np.nan], [0, np.inf, 7]]
+    "row", [[4, 0, 7], [-1, 0, 7], [0, 1, 7], [0, 0, 7.5], [0, 0, np.nan], [0, np.inf, 7]]
 )
 def test_configurations_off_the_grid_are_refused(table, row):
     values = np.array([[0, 0, 7], row], dtype=float)
