@@ -26,6 +26,7 @@ def test_a_speedup_by_hand():
     # slow needs 2 and 6 trials, fast 1 and 2; never fails once, which counts as 6, and needs 3.
     np.testing.assert_allclose(computed.values[:, 0, 0], [1, 4 / 1.5, 4 / 4.5])
     np.testing.assert_allclose(computed.failure_rates[:, 0, 0], [0, 0, 0.5])
+    np.testing.assert_allclose(computed.mean_failure_rate[:, 0], [0, 0, 0.5])
 
 
 @given(LOSSES)
