@@ -84,10 +84,8 @@ def curves(
     chosen = _of_measure(frame, measure, facet)
     panels = [str(name) for name in dict.fromkeys(chosen[facet])]
     last = int(chosen["trial"].max())
-    shown = chosen.loc[
-        chosen["trial"].isin(spaced_trials(last, POINTS)),
-        ["measure", "method", "trial", "mean", "low", "high", facet],
-    ]
+    drawn = ["measure", "method", "trial", "mean", "low", "high", facet]
+    shown = chosen.loc[chosen["trial"].isin(spaced_trials(last, POINTS)), drawn]
     order = list(methods) or _lowest_first(chosen)
     is_one = len(panels) == 1
     y = measure_axis(measure, shown["mean"], top=top)
