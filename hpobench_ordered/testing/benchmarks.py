@@ -19,8 +19,6 @@ from hpobench_ordered.testing._require import (
     require,
 )
 
-CONFIGURATIONS = 40
-
 
 class BenchmarkConformance(Conformance):
     """The contract of benchmarks, one test a property.
@@ -35,11 +33,13 @@ class BenchmarkConformance(Conformance):
     Attributes:
         benchmark: A benchmark, or its name.
         seed: Seed of the random configurations.
+        configurations: Number of random configurations; fewer where evaluating takes seconds.
         executor: Runs the test in another process; None: a child process.
     """
 
     benchmark: str | Benchmark
     seed: int = 0
+    configurations: int = 40
 
     def test_tasks_are_in_order(self) -> None:
         """Tasks have consecutive indices, different names, and contexts with the same features."""
@@ -142,7 +142,7 @@ class BenchmarkConformance(Conformance):
     def _configs(self) -> list[Config]:
         def drawn() -> list[Config]:
             space, rng = self._benchmark.space, np.random.default_rng(self.seed)
-            return space.configs(space.decode(space.sample_unit(rng, CONFIGURATIONS)))
+            return space.configs(space.decode(space.sample_unit(rng, self.configurations)))
 
         return self._once(self.benchmark, "configs", drawn)
 
@@ -162,7 +162,11 @@ class BenchmarkConformance(Conformance):
 
 
 def check_benchmark(
-    benchmark: str | Benchmark, *, seed: int = 0, executor: Executor | None = None
+    benchmark: str | Benchmark,
+    *,
+    seed: int = 0,
+    configurations: int = 40,
+    executor: Executor | None = None,
 ) -> None:
     """Check that a benchmark keeps the contract of this package.
 
@@ -175,12 +179,15 @@ def check_benchmark(
     Args:
         benchmark: A benchmark, or its name.
         seed: Seed of the random configurations.
+        configurations: Number of random configurations; fewer where evaluating takes seconds.
         executor: Runs the check in another process; None: a child process.
 
     Raises:
         ConformanceError: With the first violation.
     """
-    BenchmarkConformance.check(benchmark=benchmark, seed=seed, executor=executor)
+    BenchmarkConformance.check(
+        benchmark=benchmark, seed=seed, configurations=configurations, executor=executor
+    )
 
 
 def _invalid(space: SearchSpace, configs: Sequence[Config]) -> dict[str, Config]:

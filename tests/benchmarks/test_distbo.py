@@ -245,7 +245,7 @@ def test_logistic_regression_is_that_of_scikit_learn():
 @pytest.mark.slow
 def test_ridge_regression_of_some_points_ranks_as_that_of_all():
     benchmark, split = hbo.load("distbo-counterexample"), data.counterexample_data(0, 4)
-    values = configurations(benchmark)
+    values = configurations(benchmark, n=6)
     exact = np.array([exact_ridge(split, row) for row in values])
     ours = benchmark.tasks[-1].evaluate_many(values)
     assert spearmanr(ours, exact).statistic > 0.9
@@ -255,8 +255,8 @@ def test_ridge_regression_of_some_points_ranks_as_that_of_all():
 def test_few_inducing_points_against_many_in_logistic_regression():
     benchmark = hbo.load("distbo-classification-a")
     split = data.classification_data(0, "a", 10)
-    values = configurations(benchmark)
-    many = np.array([models.logistic_value(split, row, inducing=1500) for row in values])
+    values = configurations(benchmark, n=8)
+    many = np.array([models.logistic_value(split, row, inducing=800) for row in values])
     ours = benchmark.tasks[-1].evaluate_many(values)
     assert np.abs(ours - many).mean() < 0.03
     assert spearmanr(ours, many).statistic > 0.9
@@ -275,7 +275,7 @@ def test_training_data_of_real_tasks_and_what_is_trained_on_them(name):
         share = n / (n + len(rows[0](task.index).test))
         assert share == pytest.approx(0.6, abs=0.005)
     if "forest" not in name:
-        check_benchmark(hbo.load(name, surrogate="trained"))
+        check_benchmark(hbo.load(name, surrogate="trained"), configurations=6)
 
 
 @pytest.mark.usefixtures("fetched")
@@ -312,7 +312,7 @@ def test_protein_svm_is_scikit_learns_with_scipys_distances():
 def test_protein_forest_is_scikit_learns():
     benchmark = hbo.load("distbo-protein-forest", surrogate="trained")
     task, split = benchmark.tasks[0], data.protein_data(0)
-    for row in configurations(benchmark):
+    for row in configurations(benchmark, n=6):
         model = RandomForestClassifier(
             int(row[0]),
             max_depth=int(row[1]),

@@ -136,7 +136,7 @@ def test_networks_need_an_extra(cli, monkeypatch):
 
 
 @pytest.mark.slow
-def test_fetch_from_a_local_copy(cli, shared):
+def test_fetched_files_are_verified_and_damage_is_found(cli, shared, tmp_path):
     copy = shared / "data" / "othpo" / "aggregated_experiments.json.gz"
     assert cli("fetch", "xgboost-mnist", "--from", str(copy)).returncode == 0
     assert "forest [nearest]" not in cli("list").stdout
@@ -144,24 +144,19 @@ def test_fetch_from_a_local_copy(cli, shared):
     assert cli("fetch", "yahpo-rpart-1220", "--from", str(folder)).returncode == 0
     assert "minbucket" in cli("info", "yahpo-rpart-1220").stdout
     fails(cli("info", "yahpo-rpart-1221"), 2, "unknown instance", "did you mean '1220'")
-    assert cli("verify").returncode == 0
+    assert cli("verify", "xgboost-mnist", "yahpo-rpart-1220").returncode == 0
+    (tmp_path / "cache" / remote_files("rpart")["model.onnx"].name).write_bytes(b"damage")
+    result = cli("verify")
+    assert result.returncode == 1
+    (damaged,) = [line for line in result.stdout.splitlines() if line.startswith("damaged")]
+    assert damaged.startswith("damaged  yahpo-SCENARIO-INSTANCE")
+    assert "rbv2_rpart/model.onnx is damaged" in damaged
 
 
 def test_verify(cli):
     result = cli("verify", "newsvendor", "svm-a", "forrester", "openml-ranger")
     assert result.returncode == 0
     assert [line.split()[0] for line in result.stdout.splitlines()] == ["ok"] * 3 + ["-"]
-
-
-@pytest.mark.slow
-def test_verify_finds_damaged_files_of_families(cli, shared, tmp_path):
-    folder = shared / "data" / "yahpo" / "yahpo_data-1.0.2"
-    assert cli("fetch", "yahpo-rpart-1220", "--from", str(folder)).returncode == 0
-    (tmp_path / "cache" / remote_files("rpart")["model.onnx"].name).write_bytes(b"damage")
-    result = cli("verify")
-    assert result.returncode == 1
-    assert "damaged  yahpo-SCENARIO-INSTANCE" in result.stdout
-    assert "rbv2_rpart/model.onnx is damaged" in result.stdout
 
 
 def test_info_says_what_changed_in_the_search_space(cli):

@@ -10,10 +10,8 @@ from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.testing import BenchmarkConformance, ConformanceError, check_benchmark
 from hpobench_ordered.testing.toy import conditional_space, numeric_space, toy_benchmark
 
-READY = [
-    pytest.param(name, marks=pytest.mark.slow if benchmark_spec(name).option().trains else ())
-    for name in hbo.list_benchmarks(ready=True)
-]
+READY = hbo.list_benchmarks(ready=True)
+TRAINS = [name for name in READY if benchmark_spec(name).option().trains]
 TOYS = [
     pytest.param(toy_benchmark(space(), tasks=5, direction=direction), id=space.__name__)
     for space in (numeric_space, conditional_space)
@@ -21,14 +19,24 @@ TOYS = [
 ]
 
 
-@pytest.fixture(scope="class", params=[*READY, *TOYS])
+@pytest.fixture(scope="class")
 def every_benchmark(request, executor):
     request.cls.benchmark, request.cls.executor = request.param, executor
 
 
 @pytest.mark.usefixtures("every_benchmark")
+@pytest.mark.parametrize(
+    "every_benchmark", [name for name in READY if name not in TRAINS] + TOYS, indirect=True
+)
 class TestEveryBenchmark(BenchmarkConformance):
     pass
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("every_benchmark")
+@pytest.mark.parametrize("every_benchmark", TRAINS, indirect=True)
+class TestEveryBenchmarkThatTrains(BenchmarkConformance):
+    configurations = 6
 
 
 class Broken:
