@@ -1,8 +1,4 @@
-"""Artifacts: folders of data files, each checked against its recorded hash when read.
-
-Hashes detect damage, not intent, as the author of an artifact also writes its hashes. Files are
-therefore limited in size.
-"""
+"""Artifacts: folders of data files, each checked against its recorded hash when read."""
 
 import hashlib
 import json
@@ -19,12 +15,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.files.arrays import MAX_UNPACKED, npz_bytes, read_npz
+from hpobench_ordered.files.arrays import npz_bytes, read_npz
 from hpobench_ordered.files.writing import file_sha256
 
 SUMS = "SHA256SUMS"
-MAX_JSON = 2**23  # most bytes of a JSON file or a list of hashes: 8 MiB
-
 _LINE = re.compile(r"([0-9a-f]{64})  (\w[\w.+-]*)", re.ASCII)
 
 
@@ -47,7 +41,7 @@ class Artifact:
         what = f"{SUMS} in {self.folder}"
         try:
             is_there = self.folder.is_dir()
-            lines = self._bytes(SUMS, MAX_JSON).decode().splitlines() if is_there else []
+            lines = (self.folder / SUMS).read_bytes().decode().splitlines() if is_there else []
         except (OSError, ValueError) as error:
             raise ArtifactError(f"no readable {what}: {error}") from None
         if not is_there:
@@ -71,12 +65,9 @@ class Artifact:
 
     def read(self, name: str) -> bytes:
         """Read a file and check its hash."""
-        return self._read(name, MAX_UNPACKED)
-
-    def _read(self, name: str, limit: int) -> bytes:
         expected = self.sums().get(name)
         try:
-            data = self._bytes(name, limit)
+            data = (self.folder / name).read_bytes()
         except (OSError, ValueError) as error:
             raise ArtifactError(f"artifact file {name!r} cannot be read: {error}") from None
         if hashlib.sha256(data).hexdigest() != expected:
@@ -84,15 +75,6 @@ class Artifact:
                 f"{self.folder / name} is damaged: its SHA-256 is not the recorded one; "
                 "reinstall the package or generate the artifact again"
             )
-        return data
-
-    def _bytes(self, name: str, limit: int) -> bytes:
-        """Content of a file; ValueError if it is larger than `limit`."""
-        path = self.folder / name
-        with path.open("rb") as file:
-            data: bytes = file.read(limit + 1)
-        if len(data) > limit:
-            raise ValueError(f"{path} is larger than the {limit} bytes allowed")
         return data
 
     def check(self) -> int:
@@ -103,10 +85,10 @@ class Artifact:
         return len(names)
 
     def read_json(self, name: str) -> Any:
-        """Read a JSON file of at most `MAX_JSON` bytes."""
+        """Read a JSON file."""
         try:
-            return json.loads(self._read(name, MAX_JSON))
-        except (RecursionError, ValueError) as error:
+            return json.loads(self.read(name))
+        except ValueError as error:
             raise ArtifactError(f"{self.folder / name} is not JSON: {error}") from None
 
     def read_arrays(self, name: str) -> dict[str, NDArray[Any]]:
@@ -148,13 +130,6 @@ class ArtifactWriter:
         self.write_bytes(name, data)
         return len(data)
 
-    def written(self) -> Artifact:
-        """The files written so far, as an artifact to check before it is published."""
-        files = sorted(path.name for path in self._scratch.iterdir() if path.name != SUMS)
-        sums = [f"{file_sha256(self._scratch / name)}  {name}\n" for name in files]
-        self.write_bytes(SUMS, "".join(sums).encode())
-        return Artifact(self._scratch)
-
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
@@ -165,7 +140,9 @@ class ArtifactWriter:
 
     def _publish(self) -> None:
         """Replace the old artifact; at any moment one of them is complete."""
-        self.written()
+        files = sorted(path.name for path in self._scratch.iterdir())
+        sums = [f"{file_sha256(self._scratch / name)}  {name}\n" for name in files]
+        self.write_bytes(SUMS, "".join(sums).encode())
         self._scratch.chmod(0o755)
         _check_replaceable(self.folder)
         old = self._scratch.with_name(f"{self._scratch.name}-old")

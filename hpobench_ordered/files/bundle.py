@@ -5,7 +5,7 @@ that serve as history in their place, in `runs.npz`. If models are trained on de
 surrogates and no card, only such runs and best known values.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
@@ -59,7 +59,7 @@ def write_bundle(
     evaluations: Sequence[RawEvaluations] | None = None,
     runs: Sequence[RawEvaluations] | None = None,
 ) -> None:
-    """Write a benchmark's artifact atomically, and check that it can be loaded."""
+    """Write a benchmark's artifact atomically."""
     with ArtifactWriter(folder) as writer:
         size = 0
         if runs is not None:
@@ -78,7 +78,6 @@ def write_bundle(
             }
         writer.write_json(BENCHMARK, {**definition_to_json(definition), "surrogates": listed})
         writer.write_json(CARD, replace(card, size=size).to_json())
-        _check_loadable(folder, writer.written(), listed)
 
 
 def write_runs(
@@ -99,19 +98,6 @@ def read_best_values(artifact: Artifact) -> list[float]:
     content = artifact.read_json(BENCHMARK)
     with _reading(f"{BENCHMARK} of {artifact}"):
         return list(numbers(dict(enumerate(content[BEST_VALUES]))).values())
-
-
-def _check_loadable(folder: Path, written: Artifact, surrogates: Iterable[str]) -> None:
-    """Check that the written artifact can be loaded."""
-    try:
-        for name in surrogates:
-            _load_surrogate(written, name)
-        if EVALUATIONS in written.sums():
-            read_evaluations(written)
-        read_card(written)
-    except ArtifactError as error:
-        reason = str(error).replace(str(written.folder), folder.name)
-        raise ArtifactError(f"{folder} is not written, as it cannot be loaded: {reason}") from None
 
 
 def bundled_spec(
