@@ -2,7 +2,7 @@
 
 Predictions, file sizes and numbers of evaluations are recomputed, and cross-validated figures of
 nearest neighbours on recorded evaluations. Those of forests would take too long: they must only be
-possible, and no better than on the evaluations that the forest was fitted to.
+no better than on the evaluations that the forest was fitted to.
 """
 
 import math
@@ -33,11 +33,12 @@ def check_card(spec: BenchmarkSpec, artifact: Artifact) -> None:
     stated = (card.benchmark, card.licence)
     expected = (defined.name, defined.provenance.licence)
     _require(stated == expected, f"the card must be of {expected}, but is of {stated}")
-    _check_figures(card, [task.name for task in defined.tasks])
+    names = [output.name for output in card.figures]
+    tasks = [task.name for task in defined.tasks] if card.folds else []
+    _require(names == tasks, f"the card has figures of {names}, the tasks are {tasks}")
     arrays = [name for name in artifact.sums() if name.endswith(".npz")]
     size = sum(len(artifact.read(name)) for name in arrays)
     _require(card.size == size, f"the card says {card.size} bytes of arrays, there are {size}")
-    _require(card.versions.get("python"), "the card does not say which Python made it")
     raw = read_evaluations(artifact) if EVALUATIONS in arrays else None
     if raw is not None:
         _check_counts(card, raw)
@@ -61,28 +62,6 @@ def check_card(spec: BenchmarkSpec, artifact: Artifact) -> None:
 def _require(condition: object, message: str) -> None:
     if not condition:
         raise ArtifactError(message)
-
-
-def _check_figures(card: Card, tasks: list[str]) -> None:
-    names = [output.name for output in card.figures]
-    _require(
-        names == (tasks if card.folds else []),
-        f"the card has figures of {names} by {card.folds}-fold cross-validation, the tasks are "
-        f"{tasks}",
-    )
-    _require(
-        card.folds != 1 and 0 < card.configurations <= card.evaluations,
-        f"{card.folds} folds, {card.configurations} configurations and {card.evaluations} "
-        "evaluations are impossible",
-    )
-    for output in card.figures:
-        possible = (
-            not output.r2 > 1,
-            not abs(output.spearman) > 1 + _ROUNDING,
-            not abs(output.upper_half or 0.0) > 1 + _ROUNDING,
-            0 <= output.top_decile <= 1,
-        )
-        _require(all(possible), f"the card has impossible figures: {output}")
 
 
 def _check_counts(card: Card, raw: tuple[RawEvaluations, ...]) -> None:

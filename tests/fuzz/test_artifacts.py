@@ -163,10 +163,10 @@ def changed(content: Any, path: tuple[Any, ...], change: Callable[[Any, Any], No
 
 @pytest.mark.slow
 @fuzzed
-@given(st.sampled_from([BENCHMARK, CARD]), st.data())
-def test_any_json_in_any_place(whole, folder, name, data):
+@given(st.data())
+def test_any_json_in_any_place(whole, folder, data):
     damaged = copy(whole, folder)
-    content = json.loads((damaged / name).read_text())
+    content = json.loads((damaged / BENCHMARK).read_text())
     for _ in range(data.draw(st.integers(1, 2))):
         path = data.draw(st.sampled_from(list(places(content))))
         if data.draw(st.booleans()):
@@ -174,7 +174,7 @@ def test_any_json_in_any_place(whole, folder, name, data):
             content = changed(content, path, lambda p, k, v=value: p.__setitem__(k, v))
         else:
             content = changed(content, path, lambda p, k: p.__delitem__(k))
-    put(damaged, name, json.dumps(content).encode())
+    put(damaged, BENCHMARK, json.dumps(content).encode())
     if use(damaged) == "":
         try:
             check(damaged)
@@ -324,13 +324,9 @@ def test_another_best_value_is_noticed(damaged, surrogate, by):
         ({"evaluations": 49}, "49 evaluations of 24"),
         ({"configurations": 23}, "48 evaluations of 23"),
         ({"surrogate": "TABLE"}, "the surrogate must be TABLE, as on its card, but is FOREST"),
-        ({"folds": 0}, "by 0-fold"),
-        ({"folds": 1}, "impossible"),
+        ({"folds": 0}, "the tasks are"),
         ({"figures": []}, r"figures of \[\]"),
-        ({"versions": {}}, "which Python"),
         ({"comparisons": {"surrogate nearest": {}}}, "no seed"),
-        *(({"late": {name: 1.5}}, "impossible figures") for name in ("r2", "top_decile")),
-        *(({"late": {name: -1.2}}, "impossible figures") for name in ("spearman", "upper_half")),
         ({"late": {"r2": 0.999}}, r"cross-validated R2 of 0\.999"),
     ],
 )
