@@ -28,9 +28,6 @@ def cache_folder() -> Path:
     return platformdirs.user_cache_path("hpobench_ordered")
 
 
-MAX_SIZE = 2**28  # default limit of the size of a published file: 256 MiB
-
-
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
     """A published file, by its path in the cache folder.
@@ -44,7 +41,6 @@ class RemoteFile:
     url: str  # at a fixed revision
     sha256: str | None
     check: Callable[[bytes], None] | None = field(default=None, compare=False)
-    max_size: int = field(default=MAX_SIZE, compare=False)
 
     @property
     def path(self) -> Path:
@@ -75,12 +71,12 @@ class RemoteFile:
 
     def store(self, source: Path) -> None:
         """Copy a local file, gzipped or not, into the cache if it is the published one."""
-        self._keep(_read(source, self.max_size), str(source))
+        self._keep(_read(source), str(source))
 
     def download(self, *, progress: Progress | None = None) -> None:
         """Download the file into the cache."""
         check_online(self.name)
-        self._keep(download(self.url, limit=self.max_size, progress=progress), self.url)
+        self._keep(download(self.url, progress=progress), self.url)
 
     def _keep(self, data: bytes, origin: str) -> None:
         """Write the published file into the cache."""
@@ -124,14 +120,10 @@ class RemoteFile:
             raise ArtifactError(f"cannot read {self._hash_path}: {error}") from None
 
 
-def _read(source: Path, limit: int) -> bytes:
-    """Content of a file of at most `limit` bytes, unzipped if its name ends in gz."""
+def _read(source: Path) -> bytes:
+    """Content of a file, unzipped if its name ends in gz."""
     try:
-        with source.open("rb") as file:
-            unpacked = gzip.GzipFile(fileobj=file) if source.suffix == ".gz" else file
-            data: bytes = unpacked.read(limit + 1)
+        data = source.read_bytes()
+        return gzip.decompress(data) if source.suffix == ".gz" else data
     except (OSError, EOFError, zlib.error) as error:
         raise DownloadError(f"cannot read {source}: {error}") from None
-    if len(data) > limit:
-        raise DownloadError(f"{source} has more than the {limit} bytes allowed")
-    return data
