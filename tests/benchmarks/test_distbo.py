@@ -1,5 +1,7 @@
 """The distBO benchmarks: their data, and values against scikit-learn's own models."""
 
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -275,7 +277,9 @@ def test_training_data_of_real_tasks_and_what_is_trained_on_them(name):
         share = n / (n + len(rows[0](task.index).test))
         assert share == pytest.approx(0.6, abs=0.005)
     if "forest" not in name:
-        check_benchmark(hbo.load(name, surrogate="trained"), configurations=6)
+        with ProcessPoolExecutor(1, get_context("spawn")) as started_now:  # with this cache folder
+            trained = hbo.load(name, surrogate="trained")
+            check_benchmark(trained, configurations=6, executor=started_now)
 
 
 @pytest.mark.usefixtures("fetched")
