@@ -2,8 +2,6 @@
 
 from typing import TypeVar
 
-import numpy as np
-
 from hpobench_ordered._typing import Config
 from hpobench_ordered.errors import ExperimentError
 
@@ -29,11 +27,6 @@ def first_line_of(method: object) -> str:
     """First line of the docstring of a class or function, "" if it has none."""
     has_docstring = isinstance(method, type) or hasattr(method, "__qualname__")
     return (method.__doc__ or "").strip().partition("\n")[0] if has_docstring else ""
-
-
-def draw_seed(rng: np.random.Generator) -> int:
-    """Draw a seed for a random number generator of another package."""
-    return int(rng.integers(SEEDS))
 
 
 def is_sampler_class(kind: type) -> bool:

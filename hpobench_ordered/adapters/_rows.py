@@ -45,21 +45,14 @@ READ_AS_EMPTY = ("None", "NA", "N/A", "NaN", "nan", "NULL", "null", "")
 class Rows:
     """Raw evaluations of one task, n rows.
 
-    `where` names each row in messages, `columns` has native values by hyperparameter; None or NaN
-    is a missing value, in `objective` a failed evaluation. `refuses_repeated` makes a row that
-    repeats another an error: so in tables, but not in studies, whose trials have numbers.
+    `where` names each row in messages, `columns` has native values by hyperparameter (constants may
+    be left out); None or NaN is a missing value, in `objective` a failed evaluation.
     """
 
     task: str
     where: Sequence[str]
-    columns: Mapping[str, Sequence[object] | NDArray[Any]]
+    columns: Mapping[str, NDArray[Any]]
     objective: Sequence[object]
-    refuses_repeated: bool = False
-
-    def column(self, name: str) -> NDArray[Any]:
-        """The values of a hyperparameter, (n,), None if there is no such column."""
-        values = self.columns.get(name, [None] * len(self.where))
-        return values if isinstance(values, np.ndarray) else np.array(values, dtype=object)
 
 
 @dataclass
@@ -68,14 +61,17 @@ class Reader:
 
     `drop_invalid` leaves out unusable rows, `clip` moves numbers that are out of range to the
     nearest bound, `source` names the input in messages, `allows_failed` takes rows without an
-    objective value. `wrong` has the rows of every problem, `empty` the tasks without any
-    evaluation, `ignored` the columns that are not read.
+    objective value, `refuses_repeated` makes a row that repeats another of its task an error: so in
+    tables of a history, but not in studies, whose trials have numbers. `wrong` has the rows of
+    every problem, `empty` the tasks without any evaluation, `ignored` the columns that are not
+    read.
     """
 
     drop_invalid: bool
     clip: bool
     source: str
     allows_failed: bool = True
+    refuses_repeated: bool = False
     ignored: list[str] = field(default_factory=list)
     wrong: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     empty: list[str] = field(default_factory=list)
@@ -96,7 +92,7 @@ class Reader:
         is_good = np.ones(n, dtype=np.bool_)
         values = self._values(rows, space, is_good)
         objective = self._objective(rows, is_good)
-        if rows.refuses_repeated:
+        if self.refuses_repeated:
             self._check_repeated(rows, values, objective, is_good)
         self._read += n
         self._dropped += n - int(is_good.sum())
@@ -172,7 +168,7 @@ class Reader:
                 active[:, j] = condition.holds(coded, active)
             # Whether a conditional one is active is unknown where its parent is wrong.
             asked = active[:, j] if condition is None else active[:, j] & is_good
-            given = rows.column(p.name)
+            given = rows.columns[p.name]
             if (whole := _coded(p, given, asked)) is not None:
                 coded[:, j] = whole
                 continue
@@ -185,7 +181,8 @@ class Reader:
                     is_good[i] = False
                 coded[i, j] = number
         for name, constant in space.constants.items():
-            for i, value in enumerate(rows.column(name).tolist()):
+            given = rows.columns.get(name, np.array([]))
+            for i, value in enumerate(given.tolist()):
                 if not is_missing(value) and value != constant and not _is_alike(value, constant):
                     self.wrong[f"{name!r} must be {constant!r}"].append(
                         f"{rows.where[i]} ({value!r})"
@@ -247,11 +244,10 @@ class Reader:
 
 def is_missing(value: object) -> bool:
     """Whether a cell is empty: None, NaN, NA, NaT, or a text that pandas reads as empty."""
-    if value is None or (isinstance(value, str) and value.strip() in READ_AS_EMPTY):
-        return True
-    if type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, float | np.floating) and math.isnan(value)
+    import pandas as pd
+
+    is_empty_text = isinstance(value, str) and value.strip() in READ_AS_EMPTY
+    return is_empty_text or pd.isna(value) is True
 
 
 def number_of(value: object) -> float:

@@ -39,7 +39,6 @@ def read_table(
     direction: Direction,
     contexts: Mapping[str, Mapping[str, float]] | None = None,
     rename: Mapping[str, str] | None = None,
-    refuses_repeated: bool = False,
 ) -> list[Evaluations | None]:
     """Read a table, one evaluation per row, by task in the order in which tasks first appear.
 
@@ -73,7 +72,6 @@ def read_table(
             [where[i] for i in rows],
             {name: column[rows] for name, column in cells.items()},
             [objective[i] for i in rows],
-            refuses_repeated,
         )
         read.append(reader.read(one, space, direction=direction, context=contexts[task]))
     return read

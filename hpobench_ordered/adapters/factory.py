@@ -10,7 +10,7 @@ import numpy as np
 from hpobench_ordered._typing import Config
 from hpobench_ordered.adapters._naming import (
     SEED,
-    draw_seed,
+    SEEDS,
     first_line_of,
     is_sampler_class,
     name_of,
@@ -123,7 +123,7 @@ class FromFactory:
         """
         values = (space, rng, history, context, budget)
         setting: dict[str, Any] = dict(zip(SETTING, values, strict=True))
-        seed = {SEED: draw_seed(rng)} if SEED in self.keywords else {}
+        seed = {SEED: int(rng.integers(SEEDS))} if SEED in self.keywords else {}
         made = self.make(**{name: (setting | seed)[name] for name in self.keywords})
         if isinstance(made, Method):
             return made
@@ -177,16 +177,11 @@ def _refuse_objects(method: object) -> None:
             calls = {"ask": "ask()", "tell": "tell(config, loss)"}
             lacking = [calls[name] for name in calls if not callable(getattr(method, name, None))]
             raise ExperimentError(f"the class {method.__qualname__} has no {' and '.join(lacking)}")
-    elif is_sampler_class(kind):
-        raise ExperimentError(
-            f"{kind.__name__}(...) is one sampler that all runs would share; pass the class "
-            f"{kind.__name__}, or with settings hpobench_ordered.adapters.as_method_spec("
-            f"lambda seed: {kind.__name__}(seed=seed, ...), name='mine')"
-        )
-    elif _is_asked_and_told(method):
+    elif is_sampler_class(kind) or _is_asked_and_told(method):
+        given = "seed" if is_sampler_class(kind) else "space, rng"
         raise ExperimentError(
             f"{method!r} is one object that all runs would share; pass its class {kind.__name__}, "
-            "or with settings hpobench_ordered.adapters.as_method_spec(lambda space, rng: "
+            f"or with settings hpobench_ordered.adapters.as_method_spec(lambda {given}: "
             f"{kind.__name__}(...), name='mine')"
         )
     elif not callable(method):

@@ -86,7 +86,7 @@ def history_from_frame(
         >>> [(one.task, len(one)) for one in history]
         [('May', 2), ('June', 1)]
     """
-    reader = Reader(drop_invalid, clip, "the table")
+    reader = Reader(drop_invalid, clip, "the table", refuses_repeated=True)
     read = read_table(
         frame,
         search_space(space),
@@ -95,6 +95,5 @@ def history_from_frame(
         direction=Direction.of(direction),
         contexts=contexts,
         rename=rename,
-        refuses_repeated=True,
     )
     return reader.finish(read)

@@ -19,16 +19,17 @@ import re
 import secrets
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, lru_cache
 from importlib import metadata
-from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES
+from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, SourceFileLoader
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-from hpobench_ordered.adapters._edited import loaded_modules, refuse_edited
+from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.registry import list_methods, method_spec
 
@@ -37,6 +38,7 @@ ONCE = "once-"  # prefix of a version that is never used again
 _TEXT = re.compile(r"['\"]([\w-]+)['\"]")
 _INSTALLED = {"site-packages", "dist-packages"}
 _STANDARD = {Path(os.__file__).parent, Path(sysconfig.get_path("platstdlib"))}
+_LITERAL = (type(None), int, float, complex, str, bytes, tuple)
 _CODE = {Path(f"a{suffix}").suffix for suffix in (*SOURCE_SUFFIXES, *EXTENSION_SUFFIXES)}
 
 
@@ -105,7 +107,9 @@ def _sources(own: set[str], others: set[str]) -> list[str]:
     """Describe the sources of modules: the method's own, others, and what these import."""
     own_tops = {name.partition(".")[0] for name in own}
     described, seen, left = set[str](), {"hpobench_ordered"}, own | others
-    loaded = loaded_modules()
+    loaded = defaultdict[str, list[ModuleType]](list)
+    for module in [*sys.modules.values()]:
+        loaded[str(getattr(module, "__file__", ""))].append(module)
     while left:
         name = left.pop()
         if name.startswith(METHODS) and not name.startswith(f"{METHODS}base"):
@@ -129,7 +133,7 @@ def _sources(own: set[str], others: set[str]) -> list[str]:
             described.add(f"{file} {hashlib.sha256(content).hexdigest()}")
             if not installed and path.suffix in SOURCE_SUFFIXES:
                 for module in loaded[str(path)]:
-                    refuse_edited(module, path, content)
+                    _refuse_edited(module, path, content)
                 imported, texts = _mentioned(content)
                 left |= imported
                 described |= _versions(texts)
@@ -196,3 +200,63 @@ def _mentioned(content: bytes) -> tuple[frozenset[str], frozenset[str]]:
 def _versions(names: Iterable[str]) -> set[str]:
     """Versions of this package's methods among the names."""
     return {f"{name} {method_spec(name).version}" for name in {*names} & {*list_methods()}}
+
+
+def _refuse_edited(module: ModuleType, path: Path, content: bytes) -> None:
+    """Raise an ExperimentError if functions or literal constants differ from those loaded."""
+    is_as_written = type(module.__loader__) is SourceFileLoader
+    if is_as_written and (edited := next(_edited(module, path, content), "")):
+        raise ExperimentError(
+            f"{edited} in {path} is not what was loaded: the file was edited since, or the "
+            "value was set from elsewhere. Start Python anew or reload the module, and give "
+            "settings as arguments, so that what is recorded is what is run"
+        )
+
+
+def _edited(module: ModuleType, path: Path, content: bytes) -> Iterator[str]:
+    """Names of functions and constants that differ between a loaded module and its file."""
+    try:
+        tree = ast.parse(content)
+        codes = [compile(content, path, "exec", dont_inherit=True)]
+    except (SyntaxError, ValueError):
+        yield "its text"
+        return
+    for outer in codes:  # grows as nested code is found
+        codes += [inner for inner in outer.co_consts if isinstance(inner, CodeType)]
+    constants = _constants(tree)
+    for name, value in _named(vars(module), module.__name__):
+        code = getattr(getattr(value, "__wrapped__", value), "__code__", None)
+        is_function = isinstance(code, CodeType) and Path(code.co_filename).absolute() == path
+        is_constant = name in constants and isinstance(value, _LITERAL)
+        if (is_function and code not in codes) or (is_constant and constants[name] != value):
+            yield name
+
+
+def _named(loaded: Mapping[str, Any], module: str, inside: str = "") -> Iterator[tuple[str, Any]]:
+    """The members of a module and of its classes, by qualified name."""
+    for name, value in [*loaded.items()]:
+        yield inside + name, value
+        own = (module, inside + name)
+        if isinstance(value, type) and (value.__module__, value.__qualname__) == own:
+            yield from _named(vars(value), module, f"{inside}{name}.")
+
+
+def _constants(tree: ast.Module) -> dict[str, object]:
+    """Literal constants of a module and its classes that are assigned exactly once."""
+    stored = Counter(
+        getattr(node, "id", None) or getattr(node, "attr", None)
+        for node in ast.walk(tree)
+        if not isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
+    )
+    constants: dict[str, object] = {}
+    blocks: list[tuple[str, ast.Module | ast.ClassDef]] = [("", tree)]
+    for inside, block in blocks:  # grows as nested classes are found
+        for part in block.body:
+            if isinstance(part, ast.ClassDef):
+                blocks.append((f"{inside}{part.name}.", part))
+            elif isinstance(part, ast.Assign | ast.AnnAssign) and part.value is not None:
+                for target in part.targets if isinstance(part, ast.Assign) else [part.target]:
+                    if isinstance(target, ast.Name) and stored[target.id] == 1:
+                        with suppress(TypeError, ValueError):  # not a literal
+                            constants[inside + target.id] = ast.literal_eval(part.value)
+    return constants

@@ -98,7 +98,7 @@ class Earlier:
             return ()
         if self.task is None or self.objective is None:
             raise click.UsageError("--history needs --task COLUMN and --objective COLUMN")
-        reader = Reader(self.drop_invalid, self.clip, str(self.history))
+        reader = Reader(self.drop_invalid, self.clip, str(self.history), refuses_repeated=True)
         read = read_table(
             table_of(self.history),
             space,
@@ -106,7 +106,6 @@ class Earlier:
             reader,
             direction=Direction(self.direction),
             rename=rename,
-            refuses_repeated=True,
         )
         return reader.finish(read)
 

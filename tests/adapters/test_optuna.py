@@ -157,8 +157,8 @@ def test_names_and_identity():
 def test_what_is_no_sampler_is_refused():
     unseeded = type("Unseeded", (GridSampler,), {"__init__": lambda self: None})
     for make, given, said in (
-        (as_method_spec, TPESampler(seed=0), "one sampler that all runs would share"),
-        (optuna_method, TPESampler(seed=0), "one sampler that all runs would share"),
+        (as_method_spec, TPESampler(seed=0), "one object .*; pass its class TPESampler, .*seed:"),
+        (optuna_method, TPESampler(seed=0), "a sampler class or a function of a seed, but got"),
         (as_method_spec, unseeded, "Unseeded takes no seed"),
         (optuna_method, 3, "got 3"),
     ):

@@ -14,7 +14,7 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
 from hpobench_ordered._typing import Config, Value
-from hpobench_ordered.adapters._naming import SEED, draw_seed, first_line_of, name_of, taken
+from hpobench_ordered.adapters._naming import SEED, SEEDS, first_line_of, name_of, taken
 from hpobench_ordered.adapters._optuna_space import define_by_run, distribution, suggest
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.errors import ExperimentError, MethodError
@@ -44,12 +44,6 @@ def optuna_method(
     Raises:
         ExperimentError: It is neither, the class takes no seed, or a lambda has no `name`.
     """
-    if isinstance(sampler, BaseSampler):
-        kind = type(sampler).__name__
-        raise ExperimentError(
-            f"{kind}(...) is one sampler that all runs would share; pass the class {kind}, or "
-            f"optuna_method(lambda seed: {kind}(seed=seed), name=...)"
-        )
     if not callable(sampler):
         raise ExperimentError(
             f"sampler must be a sampler class or a function of a seed, but got {sampler!r}"
@@ -85,7 +79,7 @@ class FromSampler:
         budget: int,
     ) -> Method:
         """Make the method of one task; what the function returns must be a sampler."""
-        seed = draw_seed(rng)
+        seed = int(rng.integers(SEEDS))
         with quiet():
             make = cast("Callable[..., object]", self.sampler)
             made = make(seed=seed) if isinstance(self.sampler, type) else make(seed)

@@ -25,6 +25,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
+import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution
 from optuna.study import Study
@@ -252,10 +253,11 @@ def _renamed(trial: FrozenTrial, rename: Mapping[str, str]) -> FrozenTrial:
 def _rows(name: str, trials: Iterable[FrozenTrial], space: SearchSpace) -> Rows:
     """The trials of a study, except those that failed before all parameters were suggested."""
     chosen = [t for t in trials if t.state is TrialState.COMPLETE or not _lacks(t.params, space)]
+    tuned = (*space.names, *space.constants)
     return Rows(
         name,
         [f"trial {trial.number} of study {name!r}" for trial in chosen],
-        {n: [t.params.get(n) for t in chosen] for n in (*space.names, *space.constants)},
+        {n: np.array([t.params.get(n) for t in chosen], dtype=object) for n in tuned},
         [t.value if t.state is TrialState.COMPLETE else None for t in chosen],
     )
 
