@@ -190,6 +190,7 @@ def test_failures_are_left_out_and_names_do_not_clash():
 
 
 CONSTANT = stream(lambda u, _: np.zeros(len(u)))
+EXTREME = stream(lambda u, _: 1e308 * (u[:, 0] - 0.5))  # the squares overflow
 
 
 @pytest.mark.parametrize(
@@ -204,6 +205,8 @@ CONSTANT = stream(lambda u, _: np.zeros(len(u)))
         (stream(settled), {"trials": 0}, ExperimentError, "at least 1 trial a task"),
         (stream(settled), {"surrogate": "trees"}, EvaluationsError, "unknown surrogate 'trees'"),
         (CONSTANT, {"surrogate": "nearest"}, EvaluationsError, "is better than another"),
+        (EXTREME, {}, EvaluationsError, "overflow"),
+        (EXTREME, {"surrogate": "nearest"}, EvaluationsError, "overflow"),
     ],
 )
 def test_what_is_wrong_is_said(history, options, error, said):

@@ -36,7 +36,7 @@ SCALES: Mapping[str, Callable[[FloatArray], FloatArray]] = {
 """Functions that undo a transformation that a column may have been given in by mistake."""
 NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 DIGITS = re.compile("[0-9]+")
-YEAR = 4  # number of digits of a year
+EARLIEST_YEAR = 1900  # numbers at the end of names from here on are years
 READ_AS_EMPTY = ("None", "NA", "N/A", "NaN", "nan", "NULL", "null", "")
 """Texts in a file that pandas reads as empty cells."""
 
@@ -325,9 +325,8 @@ def _check_different(history: Sequence[Evaluations]) -> None:
 
 def _check_order(tasks: Sequence[str]) -> None:
     """Warn if names that differ only in numbers, or dates, are not in the order of these."""
-    texts = [[text.lstrip("0") for text in DIGITS.findall(task)] for task in tasks]
-    numbers = [[(len(text), text) for text in each] for each in texts]
-    if all(each and each[-1][0] == YEAR > each[0][0] for each in numbers):
+    numbers = [[int(text) for text in DIGITS.findall(task)] for task in tasks]
+    if all(each and each[0] < EARLIEST_YEAR <= each[-1] for each in numbers):
         numbers = [each[::-1] for each in numbers]
     if len({DIGITS.sub("0", task) for task in tasks}) == 1 and numbers != sorted(numbers):
         warn(

@@ -33,15 +33,15 @@ SPACE = SearchSpace(
 MONTHS = ("May", "June", "July")
 
 
-def tuning(seed: int = 0, rows: int = 6) -> list[Evaluations]:
-    """Three months of tuning accuracies, of which the first failed."""
-    rng = np.random.default_rng(seed)
+def tuning() -> list[Evaluations]:
+    """Three months of six tuning accuracies, of which the first failed."""
+    rng = np.random.default_rng(0)
     return [
         Evaluations(
             month,
             {},
-            SPACE.decode(SPACE.sample_unit(rng, rows)),
-            np.where(np.arange(rows) == 0, np.nan, rng.random(rows)),
+            SPACE.decode(SPACE.sample_unit(rng, 6)),
+            np.where(np.arange(6) == 0, np.nan, rng.random(6)),
             space=SPACE,
             direction=Direction.MAXIMIZE,
         )
@@ -49,28 +49,14 @@ def tuning(seed: int = 0, rows: int = 6) -> list[Evaluations]:
     ]
 
 
-def from_frame(frame: Any, space: Any = SPACE, **options: Any) -> tuple[Evaluations, ...]:
+def read(frame: Any, space: Any = SPACE, **options: Any) -> tuple[Evaluations, ...]:
     settings = {"objective": "accuracy", "direction": "maximize", "task": "month"}
     return hbo.history_from_frame(frame, space, **settings | options)
 
 
-def table(seed: int = 0, rows: int = 6) -> pd.DataFrame:
-    frames = [e.frame(task="month", objective="accuracy") for e in tuning(seed, rows)]
+def table() -> pd.DataFrame:
+    frames = [e.frame(task="month", objective="accuracy") for e in tuning()]
     return pd.DataFrame([row for frame in frames for row in frame.to_dict("records")])
-
-
-@pytest.fixture(params=["frame", "CSV"])
-def read(request, tmp_path):
-    """Reads a table, as it is or by way of a file."""
-
-    def by_way(frame: pd.DataFrame, space: SearchSpace = SPACE, **options: Any) -> Any:
-        if request.param == "CSV":
-            path = tmp_path / "tuning.csv"
-            frame.to_csv(path, index=False)
-            frame = read_exactly(path)
-        return from_frame(frame, space, **options)
-
-    return by_way
 
 
 def same(history: tuple[Evaluations, ...], expected: list[Evaluations]) -> None:
@@ -82,19 +68,16 @@ def same(history: tuple[Evaluations, ...], expected: list[Evaluations]) -> None:
         assert (one.space, one.direction) == (SPACE, Direction.MAXIMIZE)
 
 
-def test_what_was_written_is_read_in_whatever_order_the_columns_are(read):
+def test_what_was_written_is_read_in_whatever_order_the_columns_are(tmp_path):
     same(read(table()), tuning())
+    table().to_csv(tmp_path / "tuning.csv", index=False)
+    same(read(read_exactly(tmp_path / "tuning.csv")), tuning())
     shuffled = table()[["gamma", "accuracy", "kernel", "month", "rate", "depth"]]
     same(read(shuffled), tuning())
     same(read(shuffled.assign(trees=100)), tuning())
 
 
-@given(seed=st.integers(0, 10**6), rows=st.integers(2, 30))
-def test_what_was_written_is_read(seed, rows):
-    same(from_frame(table(seed, rows)), tuning(seed, rows))
-
-
-def test_tasks_come_as_they_first_appear_and_rows_as_they_are(read):
+def test_tasks_come_as_they_first_appear_and_rows_as_they_are():
     mixed = table().iloc[[12, 1, 13, 7, 2, 8, 14]]
     history = read(mixed)
     assert [e.task for e in history] == ["July", "May", "June"]
@@ -122,21 +105,19 @@ def renamed(**names: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
     ("spoil", "said"),
     [
         (renamed(rate="rates"), r"no column 'rate' .* now called 'rate'\? \(rename={'rates': 'ra"),
-        (lambda f: f.drop(columns="depth"), "no column 'depth' for a hyperparameter"),
-        (lambda f: f.drop(columns="gamma"), "no column 'gamma'"),  # a conditional one
-        (lambda f: f.drop(columns="month"), "no column 'month' for the task"),
+        (lambda f: f.drop(columns="gamma"), "no column 'gamma' for a hyperparameter"),
         (renamed(accuracy="Accuracy"), r"for the objective; is 'Accuracy' now"),
         (lambda f: f.iloc[:0], "no usable evaluation with a value in the table"),
         (lambda f: f.assign(accuracy=np.nan), "no usable evaluation with a value"),
     ],
 )
 @pytest.mark.parametrize("options", [{}, {"drop_invalid": True, "clip": True}], ids=["", "options"])
-def test_wrong_columns_are_refused_whatever_the_options(read, spoil, said, options):
+def test_wrong_columns_are_refused_whatever_the_options(spoil, said, options):
     with pytest.raises(EvaluationsError, match=said):
         read(spoil(table()), **options)
 
 
-def test_other_columns_are_ignored_with_a_warning_but_not_repeated_ones(read):
+def test_other_columns_are_ignored_with_a_warning_but_not_repeated_ones():
     with pytest.warns(HistoryWarning, match="hyperparameters .* are ignored: 'run', 'momentum'"):
         same(read(table().assign(run=range(18), momentum=0.9)), tuning())
     twice = table().assign(copy=lambda f: f.rate).rename(columns={"copy": "rate"})
@@ -147,20 +128,18 @@ def test_other_columns_are_ignored_with_a_warning_but_not_repeated_ones(read):
 
 WRONG_CELLS = [
     ("depth", 10, r"'depth' must be an integer in \[1, 9\]: row 4 \(10"),
-    ("rate", 1e-5, r"'rate' must be a number .* \(log scale\): row 4 \(1e-05\)"),
     ("depth", 2.5, r"'depth' must be an integer in \[1, 9\]: row 4 \(2.5\)"),
     ("rate", "fast", r"'rate' must be a number .*: row 4 \('fast'\)"),
     ("depth", None, r"'depth' must be an integer in \[1, 9\], but is empty: row 4"),
     ("kernel", "radail", r"'kernel' must be one of 'linear', 'radial': row 4"),
     ("rate", math.inf, r"'rate' must be a number .*: row 4 \('?inf"),
-    ("accuracy", math.inf, "the objective must be a finite number"),
     ("accuracy", "good", "the objective must be .*: row 4"),
     ("month", None, "column 'month' names no task: row 4"),
 ]
 
 
 @pytest.mark.parametrize(("column", "value", "said"), WRONG_CELLS)
-def test_a_wrong_cell_is_named_and_its_row_left_out_only_if_asked(read, column, value, said):
+def test_a_wrong_cell_is_named_and_its_row_left_out_only_if_asked(column, value, said):
     spoiled = cell(4, column, value)(table())
     with pytest.raises(EvaluationsError, match=said):
         read(spoiled)
@@ -169,15 +148,13 @@ def test_a_wrong_cell_is_named_and_its_row_left_out_only_if_asked(read, column, 
     same(left, [*read(table().drop(index=4))])
 
 
-def test_all_that_is_wrong_is_told_at_once(read):
+def test_all_that_is_wrong_is_told_at_once():
     spoiled = cell(15, "depth", 0)(cell(3, "depth", 11)(cell(3, "rate", 7.0)(table())))
     with pytest.raises(EvaluationsError) as error:
         read(spoiled)
     assert "'rate' must be a number in [0.0001, 0.5] (log scale): row 3 (7.0)" in str(error.value)
     (depth,) = [line for line in str(error.value).splitlines() if "'depth'" in line]
     assert "row 3" in depth and "row 15" in depth
-    with pytest.raises(EvaluationsError, match="'depth' must be an integer"):
-        read(renamed(rate="depth", depth="rate")(table()))
 
 
 @given(
@@ -193,30 +170,22 @@ def test_all_that_is_wrong_is_told_at_once(read):
 )
 def test_no_wrong_value_is_believed(row, column, value):
     with pytest.raises(EvaluationsError, match=rf"'{column}' must be .*row {row} "):
-        from_frame(cell(row, column, value)(table()))
+        read(cell(row, column, value)(table()))
 
 
-@pytest.mark.parametrize(
-    ("scale", "undone"),
-    [(np.log10, r"10\*\*x"), (np.log, r"exp\(x\)"), (np.log2, r"2\*\*x")],
-    ids=["log10", "log", "log2"],
-)
-@pytest.mark.parametrize("options", [{}, {"clip": True}, {"drop_invalid": True}])
-def test_another_scale_is_refused_whatever_the_options(read, scale, undone, options):
-    spoiled = table().assign(rate=lambda f: scale(f.rate))
-    said = f"'rate' must be .*; all values on task 'May' are .*{undone}"
-    with pytest.raises(EvaluationsError, match=said):
-        read(spoiled, **options)
-
-
-def test_exponentials_of_a_column_are_told_too(read):
+def test_another_scale_is_refused():
+    for scale, undone in ((np.log10, r"10\*\*x"), (np.log, r"exp\(x\)"), (np.log2, r"2\*\*x")):
+        spoiled = table().assign(rate=lambda f, scale=scale: scale(f.rate))
+        said = f"'rate' must be .*; all values on task 'May' are .*{undone}"
+        with pytest.raises(EvaluationsError, match=said):
+            read(spoiled, clip=True)
     space = SearchSpace([Parameter.number("x", -5, -1)])
     spoiled = pd.DataFrame({"month": "May", "x": np.exp([-2.0, -3.0]), "accuracy": [0.1, 0.2]})
     with pytest.raises(EvaluationsError, match=r"but log\(x\) or log2\(x\) of them is inside"):
         read(spoiled, space)
 
 
-def test_a_month_on_another_scale_is_left_out_if_asked_but_never_moved(read):
+def test_a_month_on_another_scale_is_left_out_if_asked_but_never_moved():
     is_may = table().month == "May"
     spoiled = table().assign(rate=lambda f: f.rate.where(~is_may, np.log10(f.rate)))
     for clip in (False, True):
@@ -227,7 +196,7 @@ def test_a_month_on_another_scale_is_left_out_if_asked_but_never_moved(read):
         same(left, tuning()[1:])
 
 
-def test_repeated_rows_are_refused_but_not_repeated_configurations(read):
+def test_repeated_rows_are_refused_but_not_repeated_configurations():
     again = pd.concat([table(), table().iloc[[5]]], ignore_index=True)
     with pytest.raises(EvaluationsError, match=r"repeat another row of their task: row 18 \(row 5"):
         read(again)
@@ -240,7 +209,7 @@ def test_repeated_rows_are_refused_but_not_repeated_configurations(read):
         read(pd.concat([table(), copy], ignore_index=True))
 
 
-def test_numbers_out_of_range_are_moved_to_the_nearest_bound(read):
+def test_numbers_out_of_range_are_moved_to_the_nearest_bound():
     spoiled = cell(2, "depth", 12)(cell(4, "rate", 1e-9)(cell(5, "rate", 3.0)(table())))
     with pytest.warns(HistoryWarning, match="2 of 'rate', 1 of 'depth'"):
         may, *_ = read(spoiled, clip=True)
@@ -253,7 +222,7 @@ def test_numbers_out_of_range_are_moved_to_the_nearest_bound(read):
         read(cell(2, "depth", 2.5)(spoiled), clip=True)  # in range, but no integer
 
 
-def test_nothing_left_is_no_history_and_what_is_inactive_does_not_count(read):
+def test_nothing_left_is_no_history_and_what_is_inactive_does_not_count():
     with pytest.raises(EvaluationsError, match="no usable evaluation with a value in the table"):
         read(table().assign(kernel="cubic"), drop_invalid=True)
     without_may = table().assign(kernel=lambda f: f.kernel.where(f.month != "May", "cubic"))
@@ -265,7 +234,7 @@ def test_nothing_left_is_no_history_and_what_is_inactive_does_not_count(read):
         read(spoiled)
 
 
-def test_contexts_are_those_of_the_tasks(read):
+def test_contexts_are_those_of_the_tasks():
     contexts = {month: {"size": float(i)} for i, month in enumerate(MONTHS)}
     assert [e.context for e in read(table(), contexts=contexts)] == [*contexts.values()]
     wrong: list[tuple[dict[str, Any], str]] = [
@@ -279,7 +248,7 @@ def test_contexts_are_those_of_the_tasks(read):
             read(table(), contexts=given_)
 
 
-def test_ordinals_are_told_but_for_rounding(read):
+def test_ordinals_are_told_but_for_rounding():
     space = SearchSpace([Parameter.choice("x", (0.1, 0.2, 0.1 + 0.2), ordered=True)])
     frame = pd.DataFrame({"month": "May", "x": [0.1, 0.3, 0.2], "accuracy": [1.0, 2.0, 3.0]})
     assert read(frame, space)[0].values[:, 0].tolist() == [0, 2, 1]
@@ -291,25 +260,26 @@ def test_choices_that_pandas_takes_for_empty_and_numbers_as_names(tmp_path):
     space = SearchSpace([Parameter.choice("penalty", ("l1", "None"))])
     (tmp_path / "t.csv").write_text("month,penalty,error\nMay,l1,1\nMay,None,2\n")
     with pytest.raises(EvaluationsError, match="keep_default_na=False"):
-        from_frame(pd.read_csv(tmp_path / "t.csv"), space, objective="error")
+        read(pd.read_csv(tmp_path / "t.csv"), space, objective="error")
     whole = pd.read_csv(tmp_path / "t.csv", keep_default_na=False)
-    (may,) = from_frame(whole, space, objective="error")
+    (may,) = read(whole, space, objective="error")
     assert may.values[:, 0].tolist() == [0, 1]
     frame = pd.DataFrame({"month": [202401.0, 202402.0], "x": [3, 4], "accuracy": [1.0, 2.0]})
-    history = from_frame(frame, ConfigurationSpace({"x": (1, 9)}))
+    history = read(frame, ConfigurationSpace({"x": (1, 9)}))
     assert [e.task for e in history] == ["202401", "202402"]
     assert [e.values.tolist() for e in history] == [[[3.0]], [[4.0]]]
 
 
-def test_other_tables_spaces_and_directions_are_refused(read):
-    with pytest.raises(EvaluationsError, match="must be a DataFrame, but got list"):
-        from_frame([])
-    with pytest.raises(EvaluationsError, match="the search space must be a SearchSpace, Conf"):
-        from_frame(table(), [])
-    with pytest.raises(EvaluationsError, match="'month' is the objective; it cannot be the task"):
-        from_frame(table(), objective="month")
-    with pytest.raises(EvaluationsError, match=r"direction 'maximise'; did you mean 'maximize'\?"):
-        read(table(), direction="maximise")
+def test_other_tables_spaces_and_directions_are_refused():
+    for frame, space, options, said in (
+        ([], SPACE, {}, "must be a DataFrame, but got list"),
+        (table(), [], {}, "the search space must be a SearchSpace, Conf"),
+        (table(), SPACE, {"objective": "month"}, "'month' is the objective; it cannot be the task"),
+        (table(), SPACE, {"objective": None}, "column names must be text, but got None"),
+        (table(), SPACE, {"direction": "maximise"}, r"'maximise'; did you mean 'maximize'\?"),
+    ):
+        with pytest.raises(EvaluationsError, match=said):
+            read(frame, space, **options)
     forgotten = read(table().assign(accuracy=lambda f: -f.accuracy), direction="minimize")
     with pytest.raises(EvaluationsError, match="to minimize, that of the task at hand to maximize"):
         hbo.check_history(forgotten, SPACE, "maximize")
@@ -327,21 +297,15 @@ GOOD: dict[str, Any] = {
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"values": GOOD["values"][:, [1, 0, 2, 3]]}, r"rate .* got 3.0; row 0: depth .* got 0.1"),
     ({"values": GOOD["values"][:, :3]}, r"shape \(2, 4\), one column for each"),
-    ({"values": GOOD["values"][:, [0, 1, 2, 3, 3]]}, r"got .* \(2, 5\)"),
-    ({"values": GOOD["values"] + [0.35, 0, 0, 0]}, r"row 1: rate .*, but got 0.55"),
     ({"values": GOOD["values"] + [0, 0.5, 0, 0]}, "row 0: depth .*, but got 3.5"),
     ({"values": [[0.1, 3, 1, np.nan]] * 2}, "row 0: gamma .*, but got nan"),
     ({"values": [[0.1, 3, 0, 0.5]] * 2}, "gamma must be NaN, as it is inac"),
-    ({"values": [[np.nan, 3, 0, np.nan]] * 2}, "row 0: rate .*, but got nan"),
     ({"values": [["0.1", "3", "1", "0.5"]] * 2}, "the values .* must be numbers"),
     ({"values": [[0.1, 3, 1, 0.5], [0.1]]}, "the values of task 'May'"),
-    ({"values": GOOD["values"][0]}, "the values of task 'May'"),
     ({"objective": [0.9]}, r"the objective .* shape \(2,\), got"),
     ({"objective": [0.9, -np.inf]}, "row 1 is infinite; use NaN"),
-    ({"objective": ["good", "bad"]}, "the objective .* must be numbers"),
     ({"task": 5}, "the name of a task must be text, but got 5"),
     ({"space": None}, "must be a SearchSpace, but got NoneType"),
-    ({"space": numeric_space()}, r"one column for each of \['x', 'y'\]"),
     ({"direction": "up"}, "unknown direction 'up'"),
 ]
 
@@ -389,7 +353,6 @@ WIDER = SearchSpace([Parameter.number("x", -5, 9), Parameter.number("z", 1e-4, 1
         ([on(SPACE)], "shares no hyperparameter"),
         (on(numeric_space()), "list of Evaluations, one per task, but got Evaluations"),
         ([on(numeric_space()).frame()], "list of Evaluations, one per task, but got list of Dat"),
-        (5, "got int"),
     ],
 )
 def test_a_history_that_does_not_fit_is_refused(history, said):
@@ -407,8 +370,7 @@ def test_a_space_is_the_same_if_it_codes_the_same():
     assert on(choice("a", "b")).is_on(choice("a", "b", default="b"))
     assert not on(choice("a", "b")).is_on(choice("b", "a"))
     assert not on(choice(True, False)).is_on(choice(1, 0))
-    for parameters in (numeric_space().parameters[::-1], numeric_space().parameters[:1]):
-        assert not on(numeric_space()).is_on(SearchSpace(parameters))
+    assert not on(numeric_space()).is_on(SearchSpace(numeric_space().parameters[::-1]))
     with pytest.raises(EvaluationsError, match="in another order"):
         hbo.check_history([on(choice("b", "a"))], choice("a", "b"), "maximize")
 
@@ -428,10 +390,9 @@ def results(tmp_path_factory):
     return run(folder, "yahpo-ranger-4154", "newsvendor", trials=4, tasks=3, **options)
 
 
-@pytest.mark.parametrize("name", ["yahpo-ranger-4154", "newsvendor"])
-@pytest.mark.parametrize("as_folder", [False, True])
-def test_results_are_the_evaluations_of_their_tasks(results, name, as_folder):
-    source = results.store.folder if as_folder else results
+@pytest.mark.parametrize(("name", "folder"), [("yahpo-ranger-4154", False), ("newsvendor", True)])
+def test_results_are_the_evaluations_of_their_tasks(results, name, folder):
+    source = results.store.folder if folder else results
     bench = hbo.load(name)
     history = hbo.history_from_results(source, method="simple-ordered", seed=1, benchmark=name)
     hbo.check_history(history, bench.space, bench.objective.direction)
