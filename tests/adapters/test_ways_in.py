@@ -35,7 +35,6 @@ from hpobench_ordered.errors import (
     InvalidSpaceError,
 )
 from hpobench_ordered.registry import list_methods, method_spec
-from hpobench_ordered.testing.toy import numeric_space, toy_benchmark
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -65,18 +64,11 @@ def studies(names: Sequence[str] = MONTHS, **options: Any) -> list[optuna.Study]
 
 
 @functools.cache
-def database(names: tuple[str, ...]) -> bytes:
+def database(names: Sequence[str] = MONTHS) -> bytes:
     """The file of a storage of such studies, which takes long to make."""
     with TemporaryDirectory() as folder:
         studies(names, storage=f"sqlite:///{folder}/t.db")
         return Path(folder, "t.db").read_bytes()
-
-
-def stored(folder: Path, names: Sequence[str] = MONTHS) -> str:
-    """Put a storage into a folder."""
-    file = folder / "t.db"
-    file.write_bytes(database(tuple(names)))
-    return f"sqlite:///{file}"
 
 
 def table(names: Sequence[str] = MONTHS) -> pd.DataFrame:
@@ -84,13 +76,8 @@ def table(names: Sequence[str] = MONTHS) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["month", "rate", "depth", "accuracy"])
 
 
-def from_studies(names: Sequence[str], folder: Path, **options: Any) -> tuple[Evaluations, ...]:
+def from_studies(names: Sequence[str] = MONTHS, **options: Any) -> tuple[Evaluations, ...]:
     return hbo.history_from_studies(studies(names), **options)
-
-
-def from_storage(names: Sequence[str], folder: Path, **options: Any) -> tuple[Evaluations, ...]:
-    folder.mkdir(exist_ok=True)
-    return hbo.history_from_storage(stored(folder, names), "*", **options)
 
 
 def from_table(frame: pd.DataFrame, space: SearchSpace = SPACE, **options: Any) -> Any:
@@ -98,27 +85,16 @@ def from_table(frame: pd.DataFrame, space: SearchSpace = SPACE, **options: Any) 
     return hbo.history_from_frame(frame, space, **settings | options)
 
 
-def from_frame(names: Sequence[str], folder: Path, **options: Any) -> tuple[Evaluations, ...]:
+def from_frame(names: Sequence[str] = MONTHS, **options: Any) -> tuple[Evaluations, ...]:
     return from_table(table(names), **options)
-
-
-def from_results(names: Sequence[str], folder: Path) -> tuple[Evaluations, ...]:
-    bench = toy_benchmark(numeric_space(), tasks=3, direction=hbo.Direction.MAXIMIZE)
-    found = hbo.run(
-        benchmarks=[bench], methods=["random-search"], seeds=[0], protocol=hbo.Ordered(trials=3)
-    )
-    return hbo.history_from_results(found, method="random-search", seed=0)
 
 
 def own(space: SearchSpace, rng: Any) -> Any:
     return (lambda: space.sample(rng)), (lambda config, loss: None)
 
 
-READERS: dict[str, Callable[..., tuple[Evaluations, ...]]] = {
-    "studies": from_studies,
-    "storage": from_storage,
-    "frame": from_frame,
-}
+READERS: tuple[Callable[..., tuple[Evaluations, ...]], ...] = (from_studies, from_frame)
+"""By way of a storage they are studies."""
 TABLE = "--history old.csv --task month --objective accuracy"
 STORAGE = "--storage sqlite:///t.db --studies m*"
 
@@ -130,8 +106,8 @@ def suggest(
     (folder / "space.json").write_text(json.dumps(space.to_json()))
     if "--history old.csv" in way:
         table(names).to_csv(folder / "old.csv", index=False)
-    elif not (folder / "t.db").exists():
-        stored(folder, names)
+    else:
+        (folder / "t.db").write_bytes(database(names))
     given = f"suggest --space space.json --direction maximize --method {method} {way}".split()
     return CliRunner().invoke(app, [*given, *words])
 
@@ -142,15 +118,10 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("reader", "method"),
-    [(reader, "bo") for reader in [*READERS.values(), from_results]]
-    + [(from_studies, method) for method in (optuna.samplers.RandomSampler, own)],
-)
-def test_a_history_that_the_method_does_not_look_at_is_warned_of(reader, method, folder):
-    history = reader(MONTHS, folder)
+@pytest.mark.parametrize("method", ["bo", optuna.samplers.RandomSampler, own])
+def test_a_history_that_the_method_does_not_look_at_is_warned_of(method):
     spec = hbo.adapters.as_method_spec(method)
-    settings = {"space": history[-1].space, "history": history}
+    settings = {"space": SPACE, "history": from_frame()}
     with pytest.warns(HistoryWarning, match="does not use the history of 3 tasks") as caught:
         hbo.optimiser(spec, direction="maximize", **settings)
     with pytest.warns(HistoryWarning, match="does not use the history"):
@@ -175,7 +146,6 @@ def test_the_command_warns_and_renames_too(folder, way):
     assert (result.stdout, result.stderr) == ("lr,depth\n0.5,4\n", "")
     result = suggest(folder, way, "simple-ordered", space=RENAMED)
     assert "'lr'" in result.stderr + str(result.exception)
-    stored(folder, ("m2", "m4", "m1"))
     said = suggest(folder, way, "simple-ordered", names=("m2", "m4", "m1")).stderr
     assert "in the order m2, m4, m1" in said
 
@@ -184,7 +154,7 @@ def test_the_command_warns_and_renames_too(folder, way):
     "name", by_speed([n for n in list_methods() if not method_spec(n).uses_history])
 )
 def test_methods_that_say_so_suggest_the_same_without_a_history(name):
-    history, suggested = from_frame(MONTHS, Path()), []
+    history, suggested = from_frame(), []
     for given in ((), history):
         method = method_spec(name).method(
             space=SPACE, rng=np.random.default_rng(0), history=given, context={}, budget=8
@@ -215,19 +185,19 @@ def test_a_hyperparameter_that_is_not_suggested_any_more_is_warned_of_once():
         assert len(caught) == 1
 
 
-@pytest.mark.parametrize("reader", READERS.values())
-def test_a_narrower_range_moves_or_leaves_out_where_that_is_asked_for(reader, folder):
+@pytest.mark.parametrize("reader", READERS)
+def test_a_narrower_range_moves_or_leaves_out_where_that_is_asked_for(reader):
     with pytest.warns(HistoryWarning, match="moved to the nearest bound: 3 of 'rate'"):
-        moved = reader(MONTHS, folder, space=NARROWER, clip=True)
+        moved = reader(space=NARROWER, clip=True)
     assert all(e.is_on(NARROWER) for e in moved)
     assert moved[0].values[:, 0].tolist() == [0.1, 0.01, 0.002]
     with pytest.warns(HistoryWarning, match="3 of 9 evaluations are left out"):
-        left = reader(MONTHS, folder / "again", space=NARROWER, drop_invalid=True)
+        left = reader(space=NARROWER, drop_invalid=True)
     assert [len(e) for e in left] == [2, 2, 2]
     assert all(e.is_on(NARROWER) for e in left)
 
 
-@pytest.mark.parametrize("reader", READERS.values())
+@pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -238,9 +208,9 @@ def test_a_narrower_range_moves_or_leaves_out_where_that_is_asked_for(reader, fo
         ({"contexts": dict.fromkeys(MONTHS, 3)}, "contexts must be a dict of numbers for each"),
     ],
 )
-def test_a_renaming_or_contexts_that_cannot_be_are_refused(reader, folder, options, said):
+def test_a_renaming_or_contexts_that_cannot_be_are_refused(reader, options, said):
     with pytest.raises(EvaluationsError, match=said):
-        reader(MONTHS, folder, **options)
+        reader(**options)
 
 
 ORDERS = [
@@ -257,12 +227,12 @@ ORDERS = [
 
 @pytest.mark.parametrize(
     ("reader", "names", "is_in_order"),
-    [(from_frame, *row) for row in ORDERS] + [(way, *ORDERS[0]) for way in READERS.values()],
+    [(from_frame, *row) for row in ORDERS] + [(from_studies, *ORDERS[0])],
 )
-def test_numbers_in_names_that_go_another_way_are_warned_of(reader, folder, names, is_in_order):
+def test_numbers_in_names_that_go_another_way_are_warned_of(reader, names, is_in_order):
     said = pytest.warns(HistoryWarning, match=f"order {names[0]}, {names[1]}, {names[2]}")
     with nullcontext() if is_in_order else said:
-        assert [e.task for e in reader(names, folder)] == list(names)
+        assert [e.task for e in reader(names)] == list(names)
 
 
 def test_times_that_go_another_way_are_warned_of():
@@ -292,7 +262,7 @@ def test_times_that_go_another_way_are_warned_of():
 )
 def test_the_command_says_what_is_wrong(options, code, said, capsys):
     table().to_csv("old.csv", index=False)
-    stored(Path())
+    Path("t.db").write_bytes(database())
     Path("space.json").write_text(json.dumps(SPACE.to_json()))
     Path("deep.json").write_text("[" * 100_000)
     words = f"suggest --space space.json --direction maximize --method simple-ordered {options}"
@@ -309,10 +279,14 @@ def test_the_command_says_what_is_wrong(options, code, said, capsys):
     "storage", ["t.db", Path("t.db"), "sqlite:///t.db", "sqlite:///t.db?timeout=9"]
 )
 def test_a_storage_may_be_a_file(storage):
-    stored(Path())
+    Path("t.db").write_bytes(database())
     assert [e.task for e in hbo.history_from_storage(storage, "m[12]")] == ["m1", "m2"]
+
+
+def test_advise_takes_a_storage():
+    Path("t.db").write_bytes(database())
     Path("space.json").write_text(json.dumps(SPACE.to_json()))
-    words = f"advise --space space.json --direction maximize --storage {storage} --studies m[12]"
+    words = "advise --space space.json --direction maximize --storage t.db --studies m[12]"
     result = CliRunner().invoke(app, words.split())
     assert "at least 3 tasks, but got 2: 'm1', 'm2'" in str(result.exception)
 
@@ -350,8 +324,8 @@ def test_a_file_may_be_a_pipe(folder):
 
 
 def test_a_damaged_storage_is_refused():
-    damaged = database(MONTHS).replace(b'"low": 1', b'"low" 1')
-    assert damaged != database(MONTHS)
+    damaged = database().replace(b'"low": 1', b'"low" 1')
+    assert damaged != database()
     Path("bad.db").write_bytes(damaged)
     with pytest.raises(EvaluationsError, match=r"the storage 'bad.db' cannot be read"):
         hbo.history_from_storage("bad.db", "*")
@@ -378,8 +352,8 @@ def test_a_context_is_of_numbers(value):
             optuna.create_study(sampler=make("bo", space=SPACE, context={"size": value})).ask()
 
 
-def test_contexts_fit_the_earlier_tasks_and_seeds_are_whole_numbers(folder):
-    settings = {"space": SPACE, "direction": "maximize", "history": from_frame(MONTHS, folder)}
+def test_contexts_fit_the_earlier_tasks_and_seeds_are_whole_numbers():
+    settings = {"space": SPACE, "direction": "maximize", "history": from_frame()}
     with pytest.warns(HistoryWarning, match=r"has \['size'\], which differs from that of 'm1'"):
         hbo.optimiser("simple-ordered", **settings, context={"size": 3})
     with pytest.raises(EvaluationsError, match="a mapping of numbers"):
