@@ -21,7 +21,6 @@ from tuning_support import METHODS, made, options_of, setting, tune
 import hpobench_ordered as hbo
 from hpobench_ordered.adapters import OptunaSampler
 from hpobench_ordered.adapters._optuna_space import suggest_config
-from hpobench_ordered.adapters.optimiser import METHOD
 from hpobench_ordered.errors import (
     EvaluationsError,
     ExperimentError,
@@ -78,14 +77,10 @@ def test_a_study_has_the_suggestions_of_the_optimiser(method, direction):
 
 
 def test_without_a_name_the_method_is_the_one_for_histories():
-    tuner, task = made(METHOD)
-    history = setting()[1]
-    settings = {"space": task.space, "history": history, "context": task.context, "budget": 12}
-    asked = tune(hbo.optimiser(direction="minimize", **settings), task, trials=3)
-    assert asked == tune(tuner, task, trials=3)
-    study = optuna.create_study(sampler=OptunaSampler(**settings))
-    study.optimize(objective(task), n_trials=3)
-    assert configs(study) == without_constants(asked, task)
+    task, history = setting()
+    settings = {"space": task.space, "history": history}
+    assert hbo.optimiser(direction="minimize", **settings).settings["method"] == "ordered-gp"
+    assert OptunaSampler(**settings)._spec.name == "ordered-gp"
 
 
 def test_several_in_flight_are_those_of_the_optimiser():
@@ -98,16 +93,6 @@ def test_several_in_flight_are_those_of_the_optimiser():
         for i in (3, 0, 2, 1):
             study.tell(trials[i], task.evaluate(asked[i]))
             tuner.tell(asked[i], task.evaluate(asked[i]))
-
-
-def test_what_is_enqueued_costs_no_suggestion():
-    study, task = study_of(space=numeric_space())
-    tuner, _ = made(space=numeric_space())
-    given = {"x": 1.0, "y": 0.5}
-    study.enqueue_trial(given)
-    study.optimize(objective(task), n_trials=6)
-    tuner.tell(given, task.evaluate(given))
-    assert configs(study)[1:] == tune(tuner, task, trials=5)
 
 
 def test_trials_at_the_same_time():
@@ -288,10 +273,11 @@ def test_conditional_trials_are_all_told_when_a_study_goes_on():
     assert [t.config for t in told] == [{"x": 0.5} | t.params for t in study.trials[:12]]
 
 
-def test_trials_of_other_samplers_cost_no_suggestion():
+def test_trials_that_are_enqueued_or_of_other_samplers_cost_no_suggestion():
     study, task = study_of("bo", seed=1)
-    study.optimize(objective(task), n_trials=4)
-    repeated(study, objective(task), sampler("bo", seed=2)[0], 2)
+    study.optimize(objective(task), n_trials=3)
+    study.enqueue_trial({"kind": "a", "level": 10, "n": 7, "x": 0.5})
+    repeated(study, objective(task), sampler("bo", seed=2)[0], 3)
     tuner, _ = made("bo", seed=2)
     for trial in study.trials[:4]:
         tuner.tell(trial.params, trial.value)
@@ -376,9 +362,6 @@ def test_settings_of_a_sampler_from_studies_reach_it():
 
 
 def test_another_range_than_in_the_earlier_studies_is_warned_of_once():
-    def wider(trial: optuna.Trial) -> float:
-        return monthly(3)(trial) + 0.0 * trial.suggest_float("rate", 1e-4, 1, log=True)
-
     def other(trial: optuna.Trial) -> float:
         trial.suggest_int("depth", 1, 99, step=2)
         return monthly(3)(trial)
@@ -390,7 +373,7 @@ def test_another_range_than_in_the_earlier_studies_is_warned_of_once():
             study.optimize(objective, n_trials=2)
         return [str(w.message) for w in caught if w.category is HistoryWarning]
 
-    assert warned(wider) == []
+    assert warned(monthly(3)) == []
     (warning,) = warned(other)
     assert all(words in warning for words in ("'depth'", "high=99", "space="))
 
@@ -446,8 +429,8 @@ def test_infinite_values_have_failed_and_what_does_not_fit_is_left_out():
     assert math.isnan(study.sampler._optimiser.trials[0].value)
     narrow = {"x": FloatDistribution(-90, 90), "y": FloatDistribution(1e-4, 1)}
     for x in (9.0, 1.0):
-        params = {"x": x, "y": 0.5}
-        study.add_trial(optuna.trial.create_trial(params=params, distributions=narrow, value=1.0))
+        given = {"params": {"x": x, "y": 0.5}, "distributions": narrow}
+        study.add_trial(optuna.trial.create_trial(**given, value=1.0))
     with pytest.warns(HistoryWarning, match="trial 1 is left out: x must be .* got 9.0"):
         study.optimize(objective(task), n_trials=1)
     assert [t.config["x"] for t in study.sampler._optimiser.trials[1:-1]] == [1.0]
