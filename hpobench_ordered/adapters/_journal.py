@@ -13,7 +13,6 @@ from typing import Any
 from hpobench_ordered.core.history import Evaluations, differences
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.reading import MALFORMED
 
 FORMAT = 2  # version of the format, in the header
 BEGIN = b'{"journal":'  # first bytes of every journal
@@ -27,7 +26,7 @@ class Journal:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._checked = hashlib.sha256()
-        content = self._read()
+        content = self.path.read_bytes() if self.path.exists() else b""
         finished = content[: content.rfind(b"\n") + 1]
         if not finished and not content.startswith(BEGIN[: len(content)]):
             raise self._no_journal(1)
@@ -47,10 +46,7 @@ class Journal:
             self.append({"journal": FORMAT, **settings})
             return
         before = self.lines[0]
-        try:
-            said = [_difference(name, before[name], now) for name, now in settings.items()]
-        except MALFORMED as error:
-            raise StoreError(f"line 1 of {self.path} cannot be read: {error!r}") from error
+        said = [_difference(name, before.get(name), now) for name, now in settings.items()]
         if any(said):
             raise StoreError(
                 f"{self.path} is the journal of another optimiser: "
@@ -84,12 +80,6 @@ class Journal:
             file.flush()
             os.fsync(file.fileno())
         self._size += len(text)
-
-    def _read(self) -> bytes:
-        try:
-            return self.path.read_bytes() if self.path.exists() else b""
-        except OSError as error:
-            raise StoreError(f"the journal {self.path} cannot be read: {error}") from error
 
     def _line(self, number: int, text: bytes) -> dict[str, Any]:
         is_whole = self._is_checked(text)

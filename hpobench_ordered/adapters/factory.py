@@ -211,15 +211,8 @@ def _keywords(method: object) -> tuple[str, ...]:
     """Names of the arguments to call a class or function with; refuses other required ones."""
     known = (*SETTING, SEED)
     called = getattr(method, "__qualname__", repr(method))
-    try:
-        parameters = inspect.signature(cast("Callable[..., object]", method)).parameters.values()
-    except (TypeError, ValueError):
-        raise ExperimentError(
-            f"the parameters of {called} cannot be inspected; wrap it in a function with those "
-            f"it needs of {', '.join(known)}"
-        ) from None
     named, takes_all = [], False
-    for parameter in parameters:
+    for parameter in inspect.signature(cast("Callable[..., object]", method)).parameters.values():
         is_needed = parameter.default is parameter.empty
         if parameter.kind is parameter.VAR_KEYWORD:
             takes_all = True

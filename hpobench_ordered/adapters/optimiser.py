@@ -2,6 +2,7 @@
 
 import math
 import os
+import reprlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -127,12 +128,10 @@ def optimiser(
 
 def _checked_data(spec: MethodSpec, data: object, earlier: int) -> tuple[TaskData | None, ...]:
     """Check the training data, those of the earlier tasks and then of this one."""
-    if not isinstance(data, Iterable):
-        raise EvaluationsError(f"data must be a list of TaskData, but got {type(data).__name__}")
-    listed = tuple(data)
-    for one in listed:
-        if one is not None and not isinstance(one, TaskData):
-            raise EvaluationsError(f"data must hold TaskData or None, but got {type(one).__name__}")
+    listed = tuple(data) if isinstance(data, Iterable) else None
+    if listed is None or not all(isinstance(one, TaskData | None) for one in listed):
+        said = f"data must be a list of TaskData or None, but got {reprlib.repr(data)}"
+        raise EvaluationsError(said)
     if not spec.uses_data:
         if listed:
             raise ExperimentError(
@@ -221,11 +220,11 @@ class Optimiser:
             self._method = spec.method(rng=np.random.default_rng(seed), budget=budget, **task)
 
     def __repr__(self) -> str:
-        told = [t.value for t in self._trials if t.value is not None and math.isfinite(t.value)]
-        best = min(told, key=lambda value: self.direction.sign * value, default=None)
+        best = self._best()
         return (
             f"Optimiser({self.settings['method']!r}, {self.direction.value}, history of "
-            f"{len(self.settings['history'])} tasks, {len(self._trials)} trials, best {best})"
+            f"{len(self.settings['history'])} tasks, {len(self._trials)} trials, best "
+            f"{None if best is None else best.value})"
         )
 
     def ask(self) -> Config:
@@ -288,10 +287,14 @@ class Optimiser:
         Raises:
             ExperimentError: No value has been told yet, or only failures.
         """
-        told = [t for t in self.trials if t.value is not None and math.isfinite(t.value)]
-        if not told:
+        best = self._best()
+        if best is None:
             raise ExperimentError("there is no best trial yet: no value has been told")
-        return min(told, key=lambda trial: self.direction.sign * (trial.value or 0.0))
+        return best
+
+    def _best(self) -> Trial | None:
+        told = [t for t in self.trials if t.value is not None and math.isfinite(t.value)]
+        return min(told, key=lambda t: self.direction.sign * (t.value or 0.0), default=None)
 
     def frame(self, *, objective: str = "objective") -> "DataFrame":
         """The trials that were told, as a table.
@@ -320,20 +323,14 @@ class Optimiser:
         """This optimiser after the events of a journal, in order; it writes there from now on."""
         journal.begin(self.settings)
         for number, event in enumerate(journal.lines[1:], start=2):
-            where = f"line {number} of {journal.path}"
-            try:
-                if "ask" in event:
-                    expected = self.space.row(event["ask"])
-                else:
-                    self.tell(event["tell"], event["value"])
-                    continue
-            except (InvalidConfigError, EvaluationsError, KeyError) as error:
-                raise StoreError(f"{where} cannot be read: {error}") from error
-            again = self.ask()
-            if self.space.row(again).tobytes() != expected.tobytes():
+            if "tell" in event:
+                self.tell(event["tell"], event["value"])
+                continue
+            before, again = event["ask"], self.ask()
+            if self.space.row(again).tobytes() != self.space.row(before).tobytes():
                 raise StoreError(
-                    f"{where}: the method suggested {event['ask']}, but now suggests {again}; "
-                    "has it, or a library that it uses, changed?"
+                    f"line {number} of {journal.path}: the method suggested {before}, but now "
+                    f"suggests {again}; has it, or a library that it uses, changed?"
                 )
         self._journal = journal
         return self

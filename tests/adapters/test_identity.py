@@ -1,6 +1,7 @@
 """What makes a method of somebody else's the same: the files it is made from, and what it got."""
 
 import functools
+import json
 import os
 import runpy
 import subprocess
@@ -234,6 +235,7 @@ def test_what_was_given_counts():
         return factory
 
     given = [1, 2.0, {"a"}, {"a", "b"}, np.arange(3), np.arange(4), [1, {"deep": (2,)}], Sampling]
+    given.append(json)  # a module
     versions = [version(made(one)) for one in given]
     assert versions == [version(made(one)) for one in given]
     assert len(set(versions)) == len(given)

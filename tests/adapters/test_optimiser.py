@@ -50,6 +50,7 @@ def test_suggestions_are_those_of_the_method(method, direction):
     choose = max if direction is hbo.Direction.MAXIMIZE else min
     assert tuner.best.value == choose(t.value for t in tuner.trials)
     assert task.evaluate(tuner.best.config) == tuner.best.value
+    assert f"12 trials, best {tuner.best.value})" in repr(tuner)
 
 
 def test_several_in_flight_come_back_in_any_order():

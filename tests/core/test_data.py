@@ -146,7 +146,7 @@ def test_an_optimiser_takes_data():
     for few in ([], data[1:], [*data, data[0]], [data[0], None]):
         with pytest.raises(EvaluationsError, match=r"1 earlier tasks .*, 2 in all"):
             hbo.optimiser("manual-gp", data=few, **setting)
-    with pytest.raises(EvaluationsError, match="a list of TaskData, but got TaskData"):
+    with pytest.raises(EvaluationsError, match="a list of TaskData or None, but got TaskData"):
         hbo.optimiser("manual-gp", data=data[0], **setting)
     with pytest.raises(ExperimentError, match="bo does not use training data"):
         hbo.optimiser("bo", data=data, **setting)

@@ -124,18 +124,9 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
     ) -> Self:
         """Make a sampler that starts from earlier studies of the same objective.
 
-        Args:
-            method: As for the class.
-            studies: The earlier studies, oldest first: see `history_from_studies`.
-            space: The search space. Default: that of the last study.
-            drop_invalid: Leave out earlier trials that cannot be used, and say how many.
-            clip: Move earlier numbers that are out of range to the nearest bound.
-            context: Numbers known of the task beforehand.
-            contexts: Numbers known of each earlier task, by the name of its study.
-            rename: New names of parameters by their old ones.
-            budget: Number of trials the method expects.
-            seed: Seed of everything random.
-            shared: Whether other processes work on the study at the same time.
+        The studies, oldest first, and `drop_invalid`, `clip`, `contexts` and `rename` are those of
+        `history_from_studies`, the others those of the class. Default of `space`: that of the last
+        study.
 
         Raises:
             EvaluationsError: The studies cannot be read as history; or, in the first trial, they

@@ -137,14 +137,9 @@ def history_from_storage(
 ) -> tuple[Evaluations, ...]:
     """Read the studies of a storage whose names match a pattern, by the start of their first trial.
 
-    Args:
-        storage: The storage, its URL, such as "sqlite:///tuning.db", or a file of SQLite.
-        pattern: As a shell has it, such as "churn-*"; case-sensitive.
-        space: This and the other options, and warnings, are those of `history_from_studies`.
-        drop_invalid: As there.
-        clip: As there.
-        contexts: As there.
-        rename: As there.
+    `storage` is the storage, its URL, such as "sqlite:///tuning.db", or a file of SQLite; `pattern`
+    is as a shell has it, such as "churn-*", and case-sensitive. The options, and warnings, are
+    those of `history_from_studies`.
 
     Returns:
         The evaluations of each study, oldest first.
