@@ -312,13 +312,11 @@ def _finite(evaluations: Evaluations) -> Evaluations:
     return replace(evaluations, values=evaluations.values[ok], objective=evaluations.objective[ok])
 
 
-def compared(
-    left: FloatArray, methods: Sequence[str], *, first_task: int = 1
-) -> "tuple[pd.DataFrame, float]":
+def compared(left: FloatArray, methods: Sequence[str]) -> "tuple[pd.DataFrame, float]":
     """`Advice.methods` without `needs_history`, and the margin, from shares left (A, S, T, M)."""
     import pandas as pd
 
-    samples = samples_of(left, Resampling.TASKS, first_task=first_task)  # (tasks, A, M)
+    samples = samples_of(left, Resampling.TASKS, first_task=1)  # (tasks, A, M)
     of_trials = mean_intervals(samples, rng=np.random.default_rng(0), possible=(0, np.inf))
     margin = least_significant_difference(samples[..., -1])
     behind = of_trials.mean[:, -1] - of_trials.mean[:, -1].min()
