@@ -13,7 +13,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from optuna.samplers import GridSampler, RandomSampler, TPESampler
 from optuna.trial import TrialState
 
-from hpobench_ordered import Method, SearchSpace, load
+from hpobench_ordered import Method, SearchSpace
 from hpobench_ordered._typing import Config
 from hpobench_ordered.adapters import OptunaSampler, as_method_spec, optuna_method, optuna_objective
 from hpobench_ordered.adapters._optuna_space import space_of
@@ -186,10 +186,8 @@ def test_a_space_is_given_in_any_form(form, told):
     assert [(t.params, t.value) for t in study.trials] == told
 
 
-@pytest.mark.parametrize("name", ["toy", pytest.param("yahpo-svm-1220", marks=pytest.mark.slow)])
-def test_conditional_spaces_go_out_and_come_back(name, told):
-    bench = toy_benchmark(conditional_space(), tasks=1) if name == "toy" else load(name)
-    task = bench.tasks[-1]
+def test_conditional_spaces_go_out_and_come_back(told):
+    task = task_of(conditional_space())
     study = optuna.create_study(sampler=OptunaSampler(Told, space=task.space))
     study.optimize(optuna_objective(task), n_trials=20)
     assert len({frozenset(t.params) for t in study.trials}) > 1  # conditions came into play

@@ -48,8 +48,9 @@ def objective(task):
     return lambda trial: task.evaluate(suggest_config(trial, task.space))
 
 
-def configs(study):
-    return [t.params for t in study.trials]
+def configs(study, states=None):
+    """What was evaluated, with the constants of the conditional space."""
+    return [t.params | {"fixed": "always"} for t in study.get_trials(states=states)]
 
 
 def repeated(study, objective, sampler, n=1):
@@ -57,10 +58,6 @@ def repeated(study, objective, sampler, n=1):
     study.sampler = sampler
     study.optimize(objective, n_trials=n)
     return sampler._optimiser.trials
-
-
-def without_constants(found, task):
-    return [{k: v for k, v in c.items() if k not in task.space.constants} for c in found]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +69,7 @@ def test_a_study_has_the_suggestions_of_the_optimiser(method, direction):
     study, task = study_of(method, direction=direction, seed=5)
     study.optimize(objective(task), n_trials=12)
     tuner, _ = made(method, direction=direction, seed=5)
-    assert configs(study) == without_constants(tune(tuner, task), task)
+    assert configs(study) == tune(tuner, task)
     assert study.best_value == tuner.best.value
 
 
@@ -218,7 +215,7 @@ def test_killed_processes_go_on(tmp_path):
         assert done.returncode == (-signal.SIGKILL if kill >= 0 else 0), done.stderr
     study = optuna.load_study(study_name="tuning", storage=storage)
     trials = study.get_trials(states=[TrialState.COMPLETE])
-    assert [t.params for t in trials] == configs(undisturbed)
+    assert configs(study, [TrialState.COMPLETE]) == configs(undisturbed)
     assert [t.value for t in trials] == [t.value for t in undisturbed.trials]
     assert len(study.trials) == 12  # three were interrupted
 
@@ -281,7 +278,7 @@ def test_trials_that_are_enqueued_or_of_other_samplers_cost_no_suggestion():
     tuner, _ = made("bo", seed=2)
     for trial in study.trials[:4]:
         tuner.tell(trial.params, trial.value)
-    assert configs(study)[4:] == without_constants(tune(tuner, task, trials=2), task)
+    assert configs(study)[4:] == tune(tuner, task, trials=2)
 
 
 def test_random_parameters_are_the_same_again():
@@ -400,8 +397,7 @@ def test_what_was_suggested_to_a_misspelt_objective_has_not_failed(is_new):
     if is_new:
         study.sampler = sampler("simple-ordered")[0]
     study.optimize(objective(task), n_trials=4)
-    complete = study.get_trials(states=[TrialState.COMPLETE])
-    assert [t.params for t in complete] == configs(undisturbed)
+    assert configs(study, [TrialState.COMPLETE]) == configs(undisturbed)
     # and so it is for ever
     live, resumed = study.sampler, sampler("simple-ordered")[0]
     assert following(study, task, live) == following(study, task, resumed)

@@ -17,8 +17,6 @@ from hpobench_ordered.testing.toy import (
     toy_benchmark,
 )
 
-TASKS, N = 3, 8
-
 
 def test_layout_and_domains_are_those_of_syne_tune():
     history = random_history(toy_benchmark(conditional_space(), tasks=1).tasks, seed=0)
@@ -36,14 +34,6 @@ def test_layout_and_domains_are_those_of_syne_tune():
     }
     names = " ".join(field.name for field in fields(TransferLearningTaskEvaluations))
     assert names == "configuration_space hyperparameters objectives_names objectives_evaluations"
-    benchmark = toy_benchmark(conditional_space(), tasks=TASKS)
-    laid_out = transfer_learning_evaluations(benchmark, rng=np.random.default_rng(0), n=N)
-    assert list(laid_out) == ["0", "1", "2"]
-    for evaluations in laid_out.values():
-        assert evaluations.objectives_evaluations.shape == (N, 1, 1, 1)
-        assert evaluations.hyperparameters.shape == (N, 4)
-        assert list(evaluations.hyperparameters) == list(evaluations.configuration_space)
-        assert evaluations.objectives_names == ["distance"]
 
 
 def test_rows_are_the_evaluations_inactive_values_the_default():
@@ -66,9 +56,12 @@ def test_recorded_evaluations_and_losses_of_a_maximised_objective():
     laid_out = transfer_learning_evaluations(benchmark, rng=rng, n=5, tasks=range(2))
     assert list(laid_out) == [task.name for task in benchmark.tasks[:2]]
     for task in benchmark.tasks[:2]:
-        rows = laid_out[task.name].hyperparameters.to_dict("records")
-        losses = laid_out[task.name].objectives_evaluations.ravel()
-        np.testing.assert_allclose(losses, [-task.evaluate(row) for row in rows])
+        one = laid_out[task.name]
+        assert list(one.hyperparameters) == list(one.configuration_space)
+        assert one.objectives_names == [benchmark.objective.name]
+        assert one.objectives_evaluations.shape == (5, 1, 1, 1)
+        expected = [-task.evaluate(row) for row in one.hyperparameters.to_dict("records")]
+        np.testing.assert_allclose(one.objectives_evaluations.ravel(), expected)
 
 
 def test_what_does_not_belong_together_is_refused():
