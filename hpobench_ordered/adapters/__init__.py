@@ -73,18 +73,10 @@ __all__ = [
     "transfer_learning_evaluations",
 ]
 
-_OPTUNA = "hpobench_ordered.adapters.optuna"
-_LATER = {
-    "OptunaSampler": _OPTUNA,
-    "history_from_results": "hpobench_ordered.experiment.history",
-    "history_from_storage": _OPTUNA,
-    "history_from_studies": _OPTUNA,
-    "optuna_method": _OPTUNA,
-}
-
 
 def __getattr__(name: str) -> object:
     """Import what needs Optuna or the experiments on first use."""
-    if name in _LATER:
-        return getattr(import_module(_LATER[name]), name)
+    if name in __all__:
+        room = "experiment.history" if name == "history_from_results" else "adapters.optuna"
+        return getattr(import_module(f"hpobench_ordered.{room}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
