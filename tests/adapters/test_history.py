@@ -72,6 +72,7 @@ def test_what_was_written_is_read_in_whatever_order_the_columns_are(tmp_path):
     same(read(table()), tuning())
     table().to_csv(tmp_path / "tuning.csv", index=False)
     same(read(read_exactly(tmp_path / "tuning.csv")), tuning())
+    same(read(table().astype(object).fillna("NA").astype(str)), tuning())
     shuffled = table()[["gamma", "accuracy", "kernel", "month", "rate", "depth"]]
     same(read(shuffled), tuning())
     same(read(shuffled.assign(trees=100)), tuning())
@@ -183,6 +184,8 @@ def test_another_scale_is_refused():
     spoiled = pd.DataFrame({"month": "May", "x": np.exp([-2.0, -3.0]), "accuracy": [0.1, 0.2]})
     with pytest.raises(EvaluationsError, match=r"but log\(x\) or log2\(x\) of them is inside"):
         read(spoiled, space)
+    with pytest.raises(EvaluationsError, match=r"'depth' must be an integer in \[1, 9\]: row 0"):
+        read(table().assign(depth=99))  # on no scale
 
 
 def test_a_month_on_another_scale_is_left_out_if_asked_but_never_moved():

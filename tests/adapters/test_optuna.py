@@ -65,7 +65,7 @@ def task_of(space):
 @pytest.mark.parametrize(
     "spec",
     [
-        optuna_method(RandomSampler),
+        as_method_spec(lambda seed: RandomSampler(seed=seed), name="random"),
         pytest.param(optuna_method(TPESampler), marks=pytest.mark.slow),
         pytest.param(optuna_method(tpe_at_once, history=True), marks=pytest.mark.slow),
     ],
