@@ -130,14 +130,6 @@ def test_a_history_that_the_method_does_not_look_at_is_warned_of(method):
     hbo.optimiser("simple-ordered", direction="maximize", **settings)
 
 
-def test_studies_that_the_method_does_not_look_at_are_warned_of_once():
-    with pytest.warns(HistoryWarning, match="bo does not use the history") as caught:
-        sampler = OptunaSampler.from_studies("bo", studies())
-        study = optuna.create_study(direction="maximize", sampler=sampler)
-        assert study.ask(DISTRIBUTIONS).params != study.ask(DISTRIBUTIONS).params
-    assert len(caught) == 1
-
-
 @pytest.mark.parametrize("way", [TABLE, STORAGE])
 def test_the_command_warns_and_renames_too(folder, way):
     assert suggest(folder, way, "bo").stderr.count("bo does not use the history") == 1
@@ -385,9 +377,6 @@ def test_a_space_may_be_a_dict():
     )
     assert tuner.space == expected
     assert tuner.ask().keys() == described.keys()
-    sampler = OptunaSampler("random-search", space={"x": (0.0, 1.0)})
-    optuna.create_study(sampler=sampler).optimize(lambda t: t.suggest_float("x", 0, 1), n_trials=2)
-    assert len(sampler._optimiser.trials) == 2
     change = hbo.SpaceChange.between({"rate": (1e-4, 1.0, "log")}, SPACE.to_configspace())
     assert change.shared == ("rate",)
     with pytest.raises(EvaluationsError, match="the search space must be a SearchSpace"):
