@@ -5,7 +5,8 @@ and all files that this imports (anywhere in it, recursively; of a package every
 versions of the installed packages, and of this package's methods, that these files name; and by its
 arguments. A method without a file, or one whose identity cannot be determined, such as a class made
 by a function, gets a new version each time. What a method reads while it is loaded or runs is not
-seen: data, environment variables, modules whose names are computed.
+seen: data, environment variables, modules whose names are computed. A file that was edited after it
+was loaded is refused.
 """
 
 import ast
