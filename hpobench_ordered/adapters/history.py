@@ -1,10 +1,5 @@
 """Tables of earlier tuning as history.
 
-    frame = pd.read_csv("tuning.csv")      # columns month, rate, depth, error
-    history = history_from_frame(
-        frame, space, objective="error", direction="minimize", task="month"
-    )
-
 Results of experiments are read by `hpobench_ordered.experiment.history`, studies of Optuna by
 `hpobench_ordered.adapters.optuna.studies`.
 """

@@ -1,4 +1,4 @@
-"""Studies of Optuna as history, given as they are or by way of a storage."""
+"""Studies of Optuna as history."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -87,22 +87,6 @@ def made(params: dict[str, Any], value: float | None = 1.0, **options: Any) -> A
     return create_trial(params=params, distributions=distributions, value=value, **options)
 
 
-@pytest.fixture(params=["studies", pytest.param("storage", marks=pytest.mark.slow)])
-def read(request, tmp_path):
-    """Reads studies, as they are or by way of a file."""
-
-    def by_way(*studies: optuna.Study, **options: Any) -> tuple[Evaluations, ...]:
-        if request.param == "studies":
-            return hbo.history_from_studies(studies, **options)
-        url = f"sqlite:///{tmp_path}/{len(list(tmp_path.iterdir()))}.db"
-        for study in studies:
-            source = {"from_study_name": study.study_name, "from_storage": study._storage}
-            optuna.copy_study(**source, to_storage=url)
-        return hbo.history_from_storage(url, "*", **options)
-
-    return by_way
-
-
 def agrees(evaluations: Evaluations, trials: Sequence[optuna.trial.FrozenTrial]) -> None:
     """Whether these are the trials, of which those that failed have no value."""
     configs = evaluations.space.configs(evaluations.values)
@@ -113,9 +97,9 @@ def agrees(evaluations: Evaluations, trials: Sequence[optuna.trial.FrozenTrial])
 
 
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])
-def test_trials_are_evaluations_in_the_units_and_direction_of_the_study(read, direction):
+def test_trials_are_evaluations_in_the_units_and_direction_of_the_study(direction):
     studies = [tuned(simple, name, direction=direction) for name in ("May", "June")]
-    history = read(*studies)
+    history = hbo.history_from_studies(studies)
     assert [e.task for e in history] == ["May", "June"]
     for e, study in zip(history, studies, strict=True):
         assert e.direction.value == direction
@@ -123,7 +107,7 @@ def test_trials_are_evaluations_in_the_units_and_direction_of_the_study(read, di
         agrees(e, study.trials)
 
 
-def test_pruned_running_and_waiting_trials_are_left_out_and_failed_ones_are_nan(read):
+def test_pruned_running_and_waiting_trials_are_left_out_and_failed_ones_are_nan():
     def objective(trial: optuna.Trial) -> float:
         if trial.number == 1:
             raise ValueError("failed before anything was suggested")
@@ -138,14 +122,15 @@ def test_pruned_running_and_waiting_trials_are_left_out_and_failed_ones_are_nan(
     study = tuned(objective, trials=8)
     study.enqueue_trial({"rate": 0.1, "depth": 2})
     study.add_trial(made({"rate": 0.1, "depth": 3}, None, state=TrialState.RUNNING))
-    (may,) = read(study)
+    (may,) = hbo.history_from_studies([study])
     agrees(may, [study.trials[i] for i in (0, 3, 4, 5, 6, 7)])
     assert np.isnan(may.losses).tolist() == [False, True, True, False, False, False]
 
 
-def test_conditional_parameters_are_nan_where_they_were_not_suggested(read):
+def test_conditional_parameters_are_nan_where_they_were_not_suggested():
     studies = [tuned(conditional, name, trials=60) for name in ("May", "June")]
-    for history in (read(*studies, space=CONDITIONAL), hbo.history_from_studies(studies)):
+    given_ = hbo.history_from_studies(studies, space=CONDITIONAL)
+    for history in (given_, hbo.history_from_studies(studies)):
         for e, study in zip(history, studies, strict=True):
             assert e.space.conditions.keys() == CONDITIONAL.conditions.keys()
             agrees(e, study.trials)
@@ -164,7 +149,7 @@ def test_conditional_parameters_are_nan_where_they_were_not_suggested(read):
         return trial.suggest_int("n", 1, 2)
 
     with pytest.raises(EvaluationsError, match=r"'now and then' was suggested in 5 of 10 trials"):
-        read(tuned(objective))
+        hbo.history_from_studies([tuned(objective)])
 
 
 @given(
@@ -185,9 +170,9 @@ def test_every_step_of_a_float_is_read(low, step, count, seed):
     np.testing.assert_allclose(read_back, [t.params["x"] for t in study.trials], rtol=1e-9)
 
 
-def test_a_range_that_changed_within_a_study_holds_all_of_it(read):
+def test_a_range_that_changed_within_a_study_holds_all_of_it():
     study = tuned(lambda trial: trial.suggest_float("x", 0, 1 + trial.number), trials=5)
-    (may,) = read(study)
+    (may,) = hbo.history_from_studies([study])
     assert may.space.parameters == (Parameter.number("x", 0, 5),)
     agrees(may, study.trials)
     logarithmic, stepped = FloatDistribution(1, 9, log=True), FloatDistribution(1, 9, step=2)
@@ -196,23 +181,23 @@ def test_a_range_that_changed_within_a_study_holds_all_of_it(read):
             joined("x", FloatDistribution(1, 9), other)
 
 
-def test_what_has_no_complete_trial_is_left_out_and_named(read):
+def test_what_has_no_complete_trial_is_left_out_and_named():
     def fails(trial: optuna.Trial) -> float:
         simple(trial)
         raise ValueError
 
     good, failed = tuned(simple), tuned(fails, "now")
     with pytest.warns(HistoryWarning, match="no evaluations of study 'now'"):
-        (may,) = read(good, failed, contexts={"May": {"size": 3.0}})
+        (may,) = hbo.history_from_studies([good, failed], contexts={"May": {"size": 3.0}})
     assert (may.task, may.context) == ("May", {"size": 3.0})
     with pytest.raises(EvaluationsError, match="no usable evaluation with a value in the studies"):
         hbo.history_from_studies([failed])
 
 
-def test_trials_with_infinite_values_are_left_out_if_asked(read):
+def test_trials_with_infinite_values_are_left_out_if_asked():
     study = tuned(lambda t: simple(t) * 0 + (math.inf if t.number == 3 else t.number), trials=6)
     with pytest.raises(EvaluationsError, match="trial 3 of study 'May'"):
-        read(study)
+        hbo.history_from_studies([study])
     with pytest.warns(HistoryWarning, match="1 of 6 evaluations are left out"):
         (may,) = hbo.history_from_studies([study], drop_invalid=True)
     agrees(may, [trial for trial in study.trials if trial.number != 3])
@@ -249,9 +234,9 @@ def rate_from(low: float, high: float, log: bool = True, name: str = "rate"):
         (rate_from(-4, -0.4, log=False), "rate: from -4 to -0.4 on a linear .* 0.5 on a log scale"),
     ],
 )
-def test_another_space_is_told_kept_and_refused_by_methods_that_do_not_cope(read, objective, said):
+def test_another_space_is_told_kept_and_refused_by_methods_that_do_not_cope(objective, said):
     here, elsewhere = tuned(simple), tuned(objective, "other")
-    history = read(here, elsewhere, space=SPACE)
+    history = hbo.history_from_studies([here, elsewhere], space=SPACE)
     with pytest.warns(HistoryWarning, match=f"'other': .*{said}"):
         OptunaSampler("simple-ordered", space=SPACE, history=history)
     may, other = sorted(history, key=lambda e: e.task)
@@ -265,7 +250,7 @@ def test_another_space_is_told_kept_and_refused_by_methods_that_do_not_cope(read
     assert not separately[1].is_on(separately[0].space)
 
 
-def test_what_is_no_history_is_refused(read):
+def test_what_is_no_history_is_refused():
     study, copy = tuned(simple), optuna.create_study(study_name="copy")
     copy.add_trials(study.trials)
     two = optuna.create_study(study_name="two", directions=["minimize", "maximize"])
@@ -276,7 +261,7 @@ def test_what_is_no_history_is_refused(read):
         ([two], "study 'two' must have one objective, not 2"),
     ]:
         with pytest.raises(EvaluationsError, match=said):
-            read(*studies)
+            hbo.history_from_studies(studies)
     for other, said in [
         ([study, study], "have the same name: 'May'"),
         (study, "got Study"),
@@ -305,6 +290,14 @@ def test_studies_are_chosen_by_name_and_come_in_the_order_of_their_dates(tmp_pat
     assert [e.task for e in hbo.history_from_storage(storage, "fraud")] == ["fraud"]
     with pytest.raises(UnknownNameError, match=r"'Churn-a'; did you mean 'churn-a'\?"):
         hbo.history_from_storage(url, "Churn-a")
+
+
+def test_a_parameter_that_only_some_studies_have_is_no_condition():
+    may, june = (optuna.create_study(study_name=name) for name in ("May", "June"))
+    may.add_trial(made({"rate": 0.1, "depth": 7}))
+    june.add_trial(made({"depth": 2}, distributions={"depth": DISTRIBUTIONS["depth"]}))
+    found = hbo.history_from_studies([may, june])
+    assert [e.names for e in found] == [("rate", "depth"), ("depth",)]
 
 
 def test_the_order_of_parameters_and_choices_does_not_matter():
