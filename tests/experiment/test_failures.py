@@ -100,10 +100,12 @@ def test_in_other_processes_too_they_fail_alone(tmp_path, undisturbed):
 
 def slow_runs(folder: Path, workers: int) -> subprocess.Popen[bytes]:
     """A process with some ten seconds of runs."""
-    # A shell that started the tests in the background made them, and so this, ignore interrupts.
+    # A shell that started the tests in the background made them, and so this, ignore interrupts;
+    # the command line takes the other signal as one.
     script = (
         "import signal, bad_methods as bad, hpobench_ordered as hbo\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "for one in (signal.SIGINT, signal.SIGTERM):\n"
+        "    signal.signal(one, signal.default_int_handler)\n"
         "if __name__ == '__main__':\n"
         "    hbo.run(benchmarks=['newsvendor'], methods=['random-search', bad.Slow],"
         f" protocol=hbo.Ordered(trials=10, tasks=2), folder='results', workers={workers})\n"
@@ -120,12 +122,14 @@ def slow_runs(folder: Path, workers: int) -> subprocess.Popen[bytes]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="there are no such signals")
-def test_the_users_interrupt_ends_the_experiment(tmp_path):
+@pytest.mark.parametrize("interrupt", [signal.SIGINT, signal.SIGTERM])
+def test_the_users_interrupt_ends_the_experiment(tmp_path, interrupt):
     runner = slow_runs(tmp_path, workers=1)
     deadline = time.monotonic() + 60
     while not any((tmp_path / "results").glob("runs/*")) and time.monotonic() < deadline:
         time.sleep(0.05)
-    runner.send_signal(signal.SIGINT)
+    time.sleep(0.5)  # the next run has begun, which takes longer
+    runner.send_signal(interrupt)
     _, said = runner.communicate(timeout=60)
     assert b"KeyboardInterrupt" in said
     assert not any((tmp_path / "results" / "failures").iterdir())
