@@ -172,7 +172,7 @@ def _fallbacks(method: Method) -> int:
             "it has no attribute `fallbacks`: its __init__ must call super().__init__(...)"
         )
     count = method.fallbacks
-    if not isinstance(count, int | np.integer) or count < 0:
+    if not isinstance(count, int | np.integer):
         raise MethodError(f"`fallbacks` must be a count, but got {count!r}")
     return count
 
