@@ -290,7 +290,7 @@ def _value(text: str, parameter: Parameter) -> Value:
         number = float(text)
     except ValueError:
         return text  # validation rejects it
-    return int(number) if math.isfinite(number) and number.is_integer() else number
+    return int(number) if number.is_integer() else number
 
 
 def _match(text: str, values: Iterable[Value]) -> Value:
