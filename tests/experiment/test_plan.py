@@ -99,7 +99,6 @@ A_PROTOCOL = r"such as hpobench_ordered\.Ordered\(trials=25\)"
     [
         ({"protocol": "ordered"}, ExperimentError, A_PROTOCOL),
         ({"protocol": Ordered}, ExperimentError, A_PROTOCOL),
-        ({"protocol": None}, ExperimentError, A_PROTOCOL),
         ({"protocol": Adjustment()}, ExperimentError, "newsvendor@1 was never adjusted"),
         ({"protocol": LeaveOneOut(tasks=["9"])}, UnknownNameError, "unknown task '9'"),
         (
@@ -109,7 +108,6 @@ A_PROTOCOL = r"such as hpobench_ordered\.Ordered\(trials=25\)"
         ),
         (NEAREST, NotFetchedError, "fetch xgboost-mnist --surrogate nearest"),
         ({"benchmarks": ["newsvendr"]}, UnknownNameError, "did you mean 'newsvendor'"),
-        ({"benchmarks": ["newsvendor@7"]}, UnknownNameError, "newsvendor@1"),
         ({"methods": ["random"]}, UnknownNameError, "did you mean 'random-search'"),
         ({"methods": ["bo", "bo"]}, ExperimentError, "same name"),
         ({"methods": [np.random.Generator]}, ExperimentError, "np.random.Generator|Generator"),
