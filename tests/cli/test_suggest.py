@@ -168,6 +168,7 @@ OLD = "month,x,y,loss\nMay,1,0.5,3\nMay,2,0.1,\nJune,3,0.2,1\n"
         ({"space": "other.json"}, OLD, None, 2, "unknown file 'other.json'"),
         ({"space": "old.csv"}, OLD, None, 1, "no search space in old.csv"),
         ({}, OLD.replace("0.2,", ""), None, 1, "line 4 of old.csv has 3 values, but its header"),
+        ({}, OLD + "May,1,0.5,3\n", None, 1, "repeat another row of their task: line 5 (line 2)"),
         ({}, OLD.replace(",", ";"), None, 1, "separated by commas, not ';'"),
         ({}, "", None, 1, "old.csv is empty"),
         ({}, OLD, "x,loss\n1,2\n", 1, "--results cannot be read:\n- no column 'y'"),
