@@ -1,7 +1,4 @@
-import importlib
-import linecache
 import shutil
-import sys
 from importlib import resources
 from pathlib import Path
 
@@ -9,7 +6,7 @@ import numpy as np
 import pytest
 from bad_methods import Good
 
-from hpobench_ordered import Adjustment, LeaveOneOut, Method, MethodSpec, Ordered
+from hpobench_ordered import Adjustment, LeaveOneOut, MethodSpec, Ordered
 from hpobench_ordered.errors import (
     ExperimentError,
     NotFetchedError,
@@ -48,29 +45,6 @@ def test_methods_share_random_numbers_and_nothing_else_does(small_plan):
     drawn = [cell.protocol_rng(t).random() for cell in (first, other) for t in (0, 1)]
     drawn += [cell.rng(t).random() for cell in (first, other) for t in (0, 1)]
     assert len(set(drawn)) == 8
-
-
-def key_of(benchmark: str | Path = "newsvendor", method: object = "bo") -> str:
-    (cell,) = plan(benchmarks=[benchmark], methods=[method], seeds=[0], protocol=Ordered())
-    return cell.key
-
-
-def test_results_of_a_changed_class_are_not_taken_up_again(tmp_path, monkeypatch):
-    keys = []
-    for number in (3, 9, 9):
-        (tmp_path / "mine.py").write_text(
-            "from hpobench_ordered.methods.random_search import RandomSearch\n"
-            f"class Other(RandomSearch):\n    number = {number}\n"
-        )
-        monkeypatch.syspath_prepend(str(tmp_path))
-        linecache.clearcache()
-        keys.append(key_of(method=importlib.import_module("mine").Other))
-        del sys.modules["mine"]
-        shutil.rmtree(tmp_path / "__pycache__", ignore_errors=True)
-    assert keys[0] != keys[1] == keys[2]
-    typed: dict[str, object] = {"Method": Method}
-    exec("class Typed(Method):\n    ask = tell = None", typed)  # nowhere to look for a change
-    assert key_of(method=typed["Typed"]) != key_of(method=typed["Typed"])
 
 
 def test_an_artifact_is_what_is_in_it_not_where_it_is(tmp_path, monkeypatch):
