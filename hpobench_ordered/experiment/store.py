@@ -253,10 +253,7 @@ class Store:
         tables = self._runs(columns, None if keys is None else set(keys))
         if not tables:
             return pa.table({name: [] for name in columns or (KEY, *TRIAL_COLUMNS)})
-        try:
-            runs = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
-        except pa.ArrowInvalid:
-            raise StoreError("runs on several benchmarks have different hyperparameters") from None
+        runs = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
         sorted_runs = pa.table(
             [_with_sorted_names(column.chunk(0)) for column in runs.columns], runs.column_names
         )
