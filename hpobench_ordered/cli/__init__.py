@@ -7,8 +7,7 @@ import click
 
 from hpobench_ordered.cli.advise import advise_
 from hpobench_ordered.cli.benchmarks import evaluate, info, list_, methods
-from hpobench_ordered.cli.compare import compare
-from hpobench_ordered.cli.experiments import check, report, run
+from hpobench_ordered.cli.experiments import check, compare, report, run
 from hpobench_ordered.cli.export import export
 from hpobench_ordered.cli.generate import generate
 from hpobench_ordered.cli.leaderboard import leaderboard

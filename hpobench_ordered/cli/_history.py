@@ -1,20 +1,27 @@
-"""Options of what is tuned, and of its history: a table, or studies in an Optuna storage."""
+"""What is tuned, and its history: options and files of a table, or studies in an Optuna storage."""
 
+import csv
 import functools
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hpobench_ordered.adapters._rows import Reader
 from hpobench_ordered.adapters._tables import Columns, read_table
-from hpobench_ordered.cli._files import table_of
 from hpobench_ordered.cli._options import FILE, Command, pairs, with_options
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction
+from hpobench_ordered.errors import EvaluationsError, InvalidSpaceError
+from hpobench_ordered.files.writing import check_file
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.reading import read_space
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 _OPTIONS = (
     click.option(
@@ -119,3 +126,49 @@ def earlier_options(command: Command) -> Command:
         command(earlier=earlier, **given)
 
     return with_options(called, _OPTIONS)
+
+
+def space_of(path: Path) -> SearchSpace:
+    """Read a search space from a file."""
+    check_file(path)
+    try:
+        description = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise InvalidSpaceError(
+            f"no search space in {path}: {error}; --help shows what it holds"
+        ) from error
+    return read_space(description)
+
+
+def table_of(path: Path) -> "DataFrame":
+    """Read a CSV file with all cells as text; the index "line" has the line numbers."""
+    check_file(path)
+    import pandas as pd
+
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            lines = {reader.line_num: row for reader in [csv.reader(file)] for row in reader}
+    except UnicodeDecodeError:
+        raise EvaluationsError(
+            f"{path} is not a CSV file in UTF-8; for a storage of Optuna use --storage "
+            f"sqlite:///{path}"
+        ) from None
+    except (OSError, csv.Error) as error:
+        raise EvaluationsError(f"{path} cannot be read: {error}") from error
+    rows = {number: row for number, row in lines.items() if row}
+    if not rows:
+        raise EvaluationsError(
+            f"{path} is empty: its first line must hold the names of the columns"
+        )
+    header = rows.pop(min(rows))
+    if len(header) == 1 and (other := [mark for mark in ";\t|" if mark in header[0]]):
+        raise EvaluationsError(
+            f"the columns of {path} must be separated by commas, not {other[0]!r}"
+        )
+    for number, row in rows.items():
+        if len(row) != len(header):
+            raise EvaluationsError(
+                f"line {number} of {path} has {len(row)} values, but its header has {len(header)}"
+            )
+    lines_named = pd.Index(list(rows), name="line")
+    return pd.DataFrame(list(rows.values()), index=lines_named, columns=header, dtype=object)

@@ -9,8 +9,7 @@ import click
 from hpobench_ordered.advice import METHODS, TRIALS, Advice, advise
 from hpobench_ordered.analysis.labels import counted
 from hpobench_ordered.cli._completion import complete_method
-from hpobench_ordered.cli._files import space_of
-from hpobench_ordered.cli._history import Earlier, earlier_options
+from hpobench_ordered.cli._history import Earlier, earlier_options, space_of
 from hpobench_ordered.cli._options import FOLDER, seeds_of, workers_option
 from hpobench_ordered.cli._show import print_table, progress_bar, say, warnings_said
 from hpobench_ordered.cli.experiments import announce_compiling

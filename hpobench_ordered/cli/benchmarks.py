@@ -113,7 +113,7 @@ def info(name: str, as_json: bool) -> None:
     click.echo()
     if spec.previous is not None:
         click.echo(f"What changed in the search space since {spec.previous.name}:")
-        for sentence in _space_change(spec.previous, definition).describe():
+        for sentence in _changes(spec.previous, definition):
             click.echo(f"  {sentence}")
         click.echo()
     options = [
@@ -260,7 +260,12 @@ def _described(
         "family": spec.family,
         "marks": spec.marks and {**asdict(spec.marks), "names": spec.marks.names},
         "space": definition.space.to_json(),
-        "previous": spec.previous and _previous(spec.previous, definition),
+        "previous": spec.previous
+        and {
+            "name": spec.previous.name,
+            "space": spec.previous.define().space.to_json(),
+            "changes": _changes(spec.previous, definition),
+        },
         "surrogates": [
             {"name": o.name, "summary": o.summary, "ready": o.is_ready, "lacks": o.lacks}
             for o in spec.surrogates
@@ -269,17 +274,9 @@ def _described(
     }
 
 
-def _previous(previous: BenchmarkSpec, definition: Definition) -> dict[str, Any]:
-    """The search space before an adjustment, and what changed."""
-    return {
-        "name": previous.name,
-        "space": previous.define().space.to_json(),
-        "changes": _space_change(previous, definition).describe(),
-    }
-
-
-def _space_change(previous: BenchmarkSpec, definition: Definition) -> SpaceChange:
-    return SpaceChange.between(previous.define().space, definition.space)
+def _changes(previous: BenchmarkSpec, definition: Definition) -> Sequence[str]:
+    """What changed in the search space by an adjustment."""
+    return SpaceChange.between(previous.define().space, definition.space).describe()
 
 
 def _value(text: str, parameter: Parameter) -> Value:
@@ -290,7 +287,7 @@ def _value(text: str, parameter: Parameter) -> Value:
         number = float(text)
     except ValueError:
         return text  # validation rejects it
-    return int(number) if math.isfinite(number) and number.is_integer() else number
+    return int(number) if number.is_integer() else number
 
 
 def _match(text: str, values: Iterable[Value]) -> Value:

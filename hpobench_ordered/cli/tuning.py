@@ -16,8 +16,7 @@ from hpobench_ordered.adapters._rows import Reader, number_of
 from hpobench_ordered.adapters._tables import Columns, read_table
 from hpobench_ordered.adapters.optimiser import BUDGET, METHOD, Optimiser, optimiser
 from hpobench_ordered.cli._completion import complete_method
-from hpobench_ordered.cli._files import space_of, table_of
-from hpobench_ordered.cli._history import Earlier, earlier_options
+from hpobench_ordered.cli._history import Earlier, earlier_options, space_of, table_of
 from hpobench_ordered.cli._options import FILE, pairs
 from hpobench_ordered.cli._show import warnings_said
 from hpobench_ordered.core.objective import Direction

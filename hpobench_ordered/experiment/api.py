@@ -3,7 +3,7 @@
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -224,18 +224,14 @@ def run(
     with watched(progress, what="runs") as move:
         make(cells, store, session=session, progress=move)
     results = Results(store, tuple(cells), other)
-    _warn_of(results.failures(), len(cells))
-    return results
-
-
-def _warn_of(failures: Sequence[Failure], runs: int) -> None:
-    if failures:
+    if failures := results.failures():
         warnings.warn(
-            f"{len(failures)} of {runs} runs failed, such as: {failures[0].message}. "
+            f"{len(failures)} of {len(cells)} runs failed, such as: {failures[0].message}. "
             "Results.failures() has the tracebacks",
             FailedRunsWarning,
-            stacklevel=3,
+            stacklevel=2,
         )
+    return results
 
 
 def reference(*names: str, methods: Iterable[str] | None = None) -> Results:

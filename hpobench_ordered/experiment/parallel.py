@@ -53,7 +53,13 @@ def run_cells(
         raise ExperimentError(f"a time limit must be above 0 s, but got {time_limit}")
     store = Store(Path(store.folder).absolute())  # workers may have another current folder
     store.prepare()
-    _set_aside_damaged(store)
+    if moved := store.set_aside_damaged():
+        warnings.warn(
+            f"{len(moved)} damaged files were moved to {moved[0].parent}, such as {moved[0].name}; "
+            "their runs are repeated",
+            DamagedFilesWarning,
+            stacklevel=3,
+        )
     over = store.keys() | store.records.failures().keys()
     left = [cell for cell in cells if cell.key not in over]
     if workers > 1 or dask is not None:
@@ -76,16 +82,6 @@ def run_cells(
         for cell, crash in died.items():
             _settle(cell, crash, pool, job)
     store.compact(at_least=MANY)
-
-
-def _set_aside_damaged(store: Store) -> None:
-    if moved := store.set_aside_damaged():
-        warnings.warn(
-            f"{len(moved)} damaged files were moved to {moved[0].parent}, such as {moved[0].name}; "
-            "their runs are repeated",
-            DamagedFilesWarning,
-            stacklevel=4,
-        )
 
 
 Pool = Callable[[Sequence[Cell]], Iterator[tuple[Cell, str | None]]]

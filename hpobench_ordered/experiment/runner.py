@@ -39,8 +39,6 @@ from hpobench_ordered.runtime.machine import clock, package_versions
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MAX_FALLBACKS = 2**31 - 1  # counts are stored as 32-bit integers
-
 
 def run_cell(cell: Cell, *, time_limit: float | None = None) -> "tuple[pa.Table, Record]":
     """Run one cell; return its table, which is the same in every process, and its `TIMING`."""
@@ -174,7 +172,7 @@ def _fallbacks(method: Method) -> int:
             "it has no attribute `fallbacks`: its __init__ must call super().__init__(...)"
         )
     count = method.fallbacks
-    if not isinstance(count, int | np.integer) or not 0 <= count <= MAX_FALLBACKS:
+    if not isinstance(count, int | np.integer):
         raise MethodError(f"`fallbacks` must be a count, but got {count!r}")
     return count
 
@@ -185,16 +183,8 @@ def _said(error: BaseException) -> str:
         return str(error)
     try:
         return f"{type(error).__name__}: {error}"
-    except BaseException:
+    except Exception:
         return type(error).__name__
-
-
-def _shown(thing: object) -> str:
-    """What was suggested; its repr() may raise."""
-    try:
-        return reprlib.repr(thing)
-    except BaseException:
-        return type(thing).__name__
 
 
 class _Calls:
@@ -228,8 +218,8 @@ class _Calls:
             message = f"{who}: took longer than {self._watchdog.limit:g} s"
             raise SuggestionTimeoutError(message, **where) from error
         except InvalidConfigError as error:
-            said = f"{error}; it suggested {_shown(self.suggested)}"
-            raise InvalidSuggestionError(f"{who}: {said}", **where) from error
+            said = f"{who}: {error}; it suggested {reprlib.repr(self.suggested)}"
+            raise InvalidSuggestionError(said, **where) from error
         except BaseException as error:
             if self._watchdog.interrupted:
                 raise KeyboardInterrupt from error

@@ -19,7 +19,6 @@ error. Only `compact` removes runs, after the file that replaces theirs was writ
 import hashlib
 import json
 import os
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
@@ -69,8 +68,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MARKER, RUNS, PACKED = "store.json", "runs", "packed"
-NAME = re.compile(r"([0-9a-f]{20}-)?[0-9a-f]{16}\.parquet|[0-9a-f]{20}\.json")
-"""File names that only a store has."""
 CELL_COLUMNS = ("benchmark", "surrogate", "method", "seed", "protocol")
 NAMED = (KEY, DIGEST, "benchmark", "method", "seed")  # columns that identify results in errors
 MANY = 1000  # files of single runs from which on they are packed automatically
@@ -97,7 +94,7 @@ class Store:
             written = parsed(self._marker, read_bytes(self._marker), itemgetter("format"))
             if written != FORMAT:
                 raise other_format(folder, written)
-        elif not self.is_prepared and any(not name.startswith(f".{MARKER}") for name in names):
+        elif any(not name.startswith(f".{MARKER}") for name in names):
             raise StoreError(
                 f"{folder} is not a result store: it holds other files; choose another folder"
             )
@@ -112,10 +109,8 @@ class Store:
 
     @property
     def is_prepared(self) -> bool:
-        """Whether it is a store, by its marker or, if that was lost, by its files."""
-        folders = (self.folder / name for name in (RUNS, PACKED, EXPERIMENTS))
-        names = (path.name for folder in folders for path in listed(folder))
-        return self._marker.exists() or any(map(NAME.fullmatch, names))
+        """Whether it is a store."""
+        return self._marker.exists()
 
     def prepare(self) -> None:
         """Create the folders and the marker."""
@@ -258,10 +253,7 @@ class Store:
         tables = self._runs(columns, None if keys is None else set(keys))
         if not tables:
             return pa.table({name: [] for name in columns or (KEY, *TRIAL_COLUMNS)})
-        try:
-            runs = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
-        except pa.ArrowInvalid:
-            raise StoreError("runs on several benchmarks have different hyperparameters") from None
+        runs = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
         sorted_runs = pa.table(
             [_with_sorted_names(column.chunk(0)) for column in runs.columns], runs.column_names
         )

@@ -30,7 +30,7 @@ def can_interrupt() -> bool:
 
 
 class Watchdog:
-    """Limits the time of calls of one method on one task, and notes if the user pressed Ctrl-C."""
+    """Limits the time of calls of one method on one task, and notes if the user interrupts them."""
 
     def __init__(self, limit: float | None) -> None:
         self.limit = limit
@@ -39,12 +39,14 @@ class Watchdog:
         self._signals = limit is not None and can_interrupt()
         self._previous = signal.signal(signal.SIGALRM, self._raise) if self._signals else None
         self.interrupted = False
-        self._hears = (
-            threading.current_thread() is threading.main_thread()
-            and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        )
-        if self._hears:
-            signal.signal(signal.SIGINT, self._interrupt)
+        self._heard = [
+            number
+            for number in (signal.SIGINT, signal.SIGTERM)  # the command line treats both alike
+            if threading.current_thread() is threading.main_thread()
+            and signal.getsignal(number) is signal.default_int_handler
+        ]
+        for number in self._heard:
+            signal.signal(number, self._interrupt)
 
     def begin(self) -> None:
         """Start the clock of a call."""
@@ -73,8 +75,8 @@ class Watchdog:
             faulthandler.cancel_dump_traceback_later()
         if self._signals:
             signal.signal(signal.SIGALRM, self._previous)
-        if self._hears:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number in self._heard:
+            signal.signal(number, signal.default_int_handler)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         self.interrupted = True

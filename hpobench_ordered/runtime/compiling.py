@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -12,6 +11,11 @@ from numba.core import event
 F = TypeVar("F", bound=Callable[..., object])
 
 DIVISION = "numpy"  # by 0 it is inf or NaN: a loop with a check, as in Python, is not vectorised
+
+NO_CACHE = (
+    "compiled code cannot be cached, so every process compiles for some seconds: set "
+    "NUMBA_CACHE_DIR to a writable folder"
+)
 
 _cached_functions: list[Any] = []
 
@@ -29,7 +33,7 @@ def compiled(function: F) -> F:
     try:
         cached = njit(cache=True, error_model=DIVISION)(function)
     except RuntimeError:  # numba finds no writable folder for its cache
-        _warn_of_no_cache()
+        warnings.warn(NO_CACHE, RuntimeWarning, stacklevel=1)
         return cast(F, njit(error_model=DIVISION)(function))
     _cached_functions.append(cached)
     return cast(F, cached)
@@ -44,13 +48,3 @@ def is_compiled() -> bool:
         if folder.is_dir() and any(folder.glob(pattern)):
             return True
     return False
-
-
-@cache  # once a process, however many functions are compiled
-def _warn_of_no_cache() -> None:
-    warnings.warn(
-        "compiled code cannot be cached, so every process compiles for some seconds: set "
-        "NUMBA_CACHE_DIR to a writable folder",
-        RuntimeWarning,
-        stacklevel=3,
-    )

@@ -1,4 +1,4 @@
-"""Description of this machine: versions, processor, memory."""
+"""Description of this machine: versions and processor."""
 
 import os
 import platform
@@ -21,7 +21,6 @@ def describe_machine() -> dict[str, Any]:
         "platform": platform.platform(),
         "processor": _processor(),
         "cores": os.cpu_count(),
-        "memory": _memory(),
         "packages": package_versions(),
     }
 
@@ -49,11 +48,3 @@ def _processor() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
-
-
-def _memory() -> int | None:
-    """Bytes of main memory; None if unknown."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return None

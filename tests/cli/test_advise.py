@@ -86,17 +86,9 @@ def test_it_says_that_copying_wins_and_keeps_the_runs(cli, files):
     [
         ({"history": "older.csv"}, None, 2, "unknown file 'older.csv'; did you mean 'old.csv'?"),
         ({"history": None}, None, 2, "give earlier tasks: --history FILE, or --storage URL"),
-        ({"task": None}, None, 2, "--history needs --task"),
-        ({"space": "old.csv"}, None, 1, "no search space in old.csv"),
-        ({"objective": "acu"}, None, 1, "'acu'"),
-        ({"task": "months"}, None, 1, "'months'"),
-        ({"seeds": "none"}, None, 2, "--seeds"),
-        ({"trials": "0"}, None, 2, "--trials"),
-        ({"direction": None}, None, 2, "--direction"),
         ({"method": "simple-orderd"}, None, 2, "did you mean 'simple-ordered'"),
         ({}, lambda t: t[t["month"] < "m2"], 1, "at least 3 tasks, but got 2: 'm0', 'm1'"),
         ({}, lambda t: t.groupby("month").head(9), 1, "at least 10 different configurations"),
-        ({}, lambda t: t.assign(depth=t["depth"] + 5), 1, "'depth'"),
     ],
 )
 def test_what_is_wrong_is_said(cli, files, options, change, code, said):

@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 import hpobench_ordered as hbo
 from hpobench_ordered.analysis.leaderboard import leaderboard
 from hpobench_ordered.analysis.scoring import score_benchmarks
-from hpobench_ordered.cli.compare import SEEDS, SMALL, TASKS
+from hpobench_ordered.cli.experiments import SEEDS, SMALL, TASKS
 from hpobench_ordered.experiment.reference import reference_store
 from hpobench_ordered.experiment.scored import families, left_out
 from hpobench_ordered.registry import benchmark_spec
@@ -36,7 +36,7 @@ def test_a_method_s_place_among_those_of_the_reference(cli, folder):
 
 @pytest.mark.slow
 def test_the_comparison_runs_on_its_small_part(cli, folder, monkeypatch):
-    monkeypatch.setattr(sys.modules["hpobench_ordered.cli.compare"], "SMALL", ("newsvendor",))
+    monkeypatch.setattr(sys.modules["hpobench_ordered.cli.experiments"], "SMALL", ("newsvendor",))
     shutil.copy(own_method.__file__, folder / "mine.py")
     result = cli("compare", "mine.py:Mine", "--workers", "1")
     assert result.returncode == 0, result.stderr

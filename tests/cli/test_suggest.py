@@ -4,6 +4,7 @@ import csv
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tuning_support import METHODS, made, setting, tune
@@ -43,7 +44,7 @@ def words(method="bo", *, direction="minimize", **options: object) -> list[str]:
     return ["suggest", *(w for n, v in chosen.items() for w in (f"--{n}", str(v)))]
 
 
-def append(file: Path, rows: list[dict[str, str]], values: list[float | None]) -> None:
+def append(file: Path, rows: list[dict[str, Any]], values: list[float | None]) -> None:
     """Write what was evaluated, as a user would."""
     new = not file.exists()
     with file.open("a", newline="") as stream:
@@ -52,19 +53,6 @@ def append(file: Path, rows: list[dict[str, str]], values: list[float | None]) -
             writer.writeheader()
         for row, value in zip(rows, values, strict=True):
             writer.writerow(row | {"loss": "" if value is None else repr(value)})
-
-
-def native(row: dict[str, str], space: hbo.SearchSpace) -> dict[str, object]:
-    """A printed configuration as Python has it."""
-    read = {}
-    for name, text in row.items():
-        if name in space.constants:
-            read[name] = text
-        elif text:
-            p = space[name]
-            by_text = {str(choice): choice for choice in p.choices}
-            read[name] = by_text[text] if p.choices else p.value(float(text))
-    return read
 
 
 @pytest.mark.parametrize(
@@ -81,13 +69,14 @@ def test_it_suggests_what_the_optimiser_does(cli, files, method, direction, tria
         append(files / "old.csv", old, [-float(row["loss"]) for row in old])
     results = None
     for _ in range(8 // trials):
-        result = cli(*words(method, direction=direction, seed=3, trials=trials, results=results))
+        options = {"seed": 3, "trials": trials, "results": results, "format": "json"}
+        result = cli(*words(method, direction=direction, **options))
         assert result.returncode == 0, result.stderr
-        rows = rows_of(result.stdout)
-        configs = [native(row, task.space) for row in rows]
+        configs = json.loads(result.stdout)
         assert configs == [tuner.ask() for _ in range(trials)]
         for config in configs:
             tuner.tell(config, task.evaluate(config))
+        rows = [dict.fromkeys(task.space.names) | config for config in configs]
         append(files / "this.csv", rows, [task.evaluate(config) for config in configs])
         results = "this.csv"
 
@@ -144,13 +133,13 @@ def test_it_writes_files_and_json_and_needs_no_history(cli, files):
     assert written.stdout == ""
     assert (files / "next.csv").read_text() == printed.stdout
     as_json = json.loads(cli(*words(trials=3, format="json")).stdout)
-    assert as_json == [native(row, conditional_space()) for row in rows_of(printed.stdout)]
+    rows = rows_of(printed.stdout)
+    assert rows == [{name: str(one.get(name, "")) for name in rows[0]} for one in as_json]
     options = {"history": None, "task": None, "objective": None, "context": None}
-    result = cli(*words("random-search", **options, trials=2, seed=4))
+    result = cli(*words("random-search", **options, trials=2, seed=4, format="json"))
     settings = {"space": conditional_space(), "direction": "minimize", "seed": 4, "budget": 12}
     tuner = hbo.optimiser("random-search", **settings)
-    found = [native(row, tuner.space) for row in rows_of(result.stdout)]
-    assert found == [tuner.ask() for _ in range(2)]
+    assert json.loads(result.stdout) == [tuner.ask() for _ in range(2)]
 
 
 def test_choices_that_look_like_something_else_are_read_as_they_are(cli, folder):
@@ -173,22 +162,16 @@ OLD = "month,x,y,loss\nMay,1,0.5,3\nMay,2,0.1,\nJune,3,0.2,1\n"
     ("options", "old", "this", "code", "said"),
     [
         ({"objective": None}, OLD, None, 2, "needs --task COLUMN and --objective"),
-        ({"direction": "maximise"}, OLD, None, 2, "maximise"),
-        ({"method": "simple-orderd"}, OLD, None, 2, "did you mean 'simple-ordered'"),
         ({"context": "size"}, OLD, None, 2, "NAME=NUMBER"),
         ({"context": "size=2"}, OLD, None, 1, "old.csv cannot be read:\n- no column 'size'"),
         ({"context": "size=2"}, SIZES, None, 1, "each task, but task 'May' has '4' in l"),
         ({"space": "other.json"}, OLD, None, 2, "unknown file 'other.json'"),
         ({"space": "old.csv"}, OLD, None, 1, "no search space in old.csv"),
-        ({"history": "older.csv"}, OLD, None, 2, "file 'older.csv'; did you mean 'old.csv'?"),
-        ({}, OLD.replace(",y,", ",z,"), None, 1, "'y'"),
-        ({}, OLD.replace("0.2", "20"), None, 1, "'y' must be a number in"),
         ({}, OLD.replace("0.2,", ""), None, 1, "line 4 of old.csv has 3 values, but its header"),
-        ({}, OLD.replace(",y,", ",x,"), None, 1, "old.csv cannot be read:\n- two columns 'x'"),
+        ({}, OLD + "May,1,0.5,3\n", None, 1, "repeat another row of their task: line 5 (line 2)"),
         ({}, OLD.replace(",", ";"), None, 1, "separated by commas, not ';'"),
         ({}, "", None, 1, "old.csv is empty"),
         ({}, OLD, "x,loss\n1,2\n", 1, "--results cannot be read:\n- no column 'y'"),
-        ({}, OLD, "x,y,los\n1,0.5,2\n", 1, "'loss' for the objective; did you mean 'los'"),
         ({}, OLD, "x,y,loss\n1,0.5,2\n\n1,5,2\n", 1, "(log scale): line 4 ('5')"),
         ({}, OLD, "x,y,loss\n1,0.5,low\n", 1, "the evaluation failed: line 2 ('low')"),
         ({}, OLD, "month,x,y,loss\nMay,1,0.5,2\nJune,1,0.5,3\n", 1, "results must be of one task"),

@@ -39,24 +39,5 @@ def small_plan():
 
 
 @pytest.fixture
-def toy_package(tmp_path_factory):
-    """Folder that, on PYTHONPATH, looks as if a package with a toy benchmark were installed.
-
-    The benchmark, "toy", has a search space before an adjustment.
-    """
-    folder = tmp_path_factory.mktemp("packages")
-    info = folder / "toys-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toys\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[hpobench_ordered.benchmarks]\ntoys = their_toys\n")
-    (folder / "their_toys.py").write_text(
-        "from hpobench_ordered.testing import toy\n"
-        "after, before = toy.numeric_space(), toy.numeric_space_before()\n"
-        "SPECS = (toy.toy_spec(after, tasks=3, previous=before),)\n"
-    )
-    return folder
-
-
-@pytest.fixture
 def folder(tmp_path):
     return tmp_path / "results"

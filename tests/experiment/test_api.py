@@ -19,10 +19,8 @@ def test_names_of_methods(monkeypatch):
     assert as_method_spec(Good).name == "bad_methods.Good"
     monkeypatch.setattr(Good, "__module__", "__main__")
     assert as_method_spec(Good).name == "Good"
-    for name in ("red \x1b[31m", "a" * 300, "", "two\nlines"):
+    for name in ("red \x1b[31m", " "):
         with pytest.raises(InvalidNameError, match="the name of a method"):
-            as_method_spec(Good, name=name or " ")
-        with pytest.raises(InvalidNameError):
             hbo.MethodSpec(name, Good, "", "")
 
 

@@ -141,25 +141,17 @@ class Records(Method):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "protocol"),
-    [
-        ("newsvendor", "Ordered(trials=20, tasks=4)"),
-        ("toy", "Adjustment(first_trials=10, trials=20)"),
-    ],
-)
-def test_killed_and_started_again(name, protocol, toy_package, tmp_path):
+def test_killed_and_started_again(tmp_path):
     """Two processes, killed or not, write the same bytes as one."""
     script = (
         "import sys, hpobench_ordered as hbo\n"
-        f"hbo.run(benchmarks=[{name!r}], methods=['random-search', 'bo'], seeds=range(8),"
-        f" protocol=hbo.{protocol}, folder=sys.argv[1], workers=int(sys.argv[2]))"
+        "hbo.run(benchmarks=['newsvendor'], methods=['random-search', 'bo'], seeds=range(8),"
+        " protocol=hbo.Ordered(trials=20, tasks=4), folder=sys.argv[1], workers=int(sys.argv[2]))"
     )
 
     def start(folder: Path, workers: int = 2) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-c", script, str(folder), str(workers)]
-        environment = {**os.environ, "PYTHONPATH": str(toy_package)}
-        return subprocess.Popen(command, start_new_session=True, env=environment)
+        return subprocess.Popen(command, start_new_session=True)
 
     killed = start(tmp_path / "killed")
     deadline = time.monotonic() + 120
@@ -203,7 +195,7 @@ def test_linear_algebra_runs_on_one_thread_from_the_first_run_on(folder):
 def test_timings(small_plan, folder):
     store = Store(folder)
     assert store.records.timings().empty and store.read().empty
-    cells = small_plan(methods=["random-search", bad.Slow])
+    cells = small_plan(methods=["random-search", bad.Slow], seeds=range(1))
     run_cells(cells, store)
     timings = store.records.timings().set_index("key")
     assert set(timings.index) == store.keys()
@@ -214,7 +206,7 @@ def test_timings(small_plan, folder):
         assert timing["seconds"] >= timing["method_seconds"] > 0
     least = timings.groupby("method")["method_seconds"].min()
     assert least["random-search"] < 3 * 4 * 0.1 <= least["bad_methods.Slow"]
-    assert set(Results(store, tuple(cells[:2])).timings()["key"]) == {c.key for c in cells[:2]}
+    assert list(Results(store, tuple(cells[:1])).timings()["key"]) == [cells[0].key]
 
 
 def test_what_numba_compiles_takes_no_time_of_a_method():
@@ -236,12 +228,10 @@ def test_damaged_timings_are_left_out_and_hide_no_others(folder):
     path = folder / "timings.jsonl"
     broken_off = path.read_bytes()[:-20]
     path.write_bytes(broken_off + b'\n{"key": 1}\n[]\n\xff\n' + broken_off)
-    store.records.write_timing(timing | {"key": "b"})
-    store.records.write_timing(timing | {"key": "c", "seconds": 9.0})
-    store.records.write_timing(timing | {"key": "c", "seconds": 3.0})
-    timings = store.records.timings()
-    assert timings["key"].to_list() == ["b", "c"]
-    assert timings["seconds"].to_list() == [2.0, 3.0]
+    for seconds in (9.0, 3.0, 5.0):
+        store.records.write_timing(timing | {"key": "b", "seconds": seconds})
+    (kept,) = store.records.timings().to_dict("records")  # of repeated runs the shortest time
+    assert (kept["key"], kept["seconds"]) == ("b", 3.0)
     path.unlink()
     path.mkdir()
     with pytest.raises(StoreError, match="cannot write results"):

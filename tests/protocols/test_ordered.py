@@ -1,5 +1,3 @@
-import pickle
-
 import numpy as np
 import pytest
 
@@ -22,20 +20,6 @@ TRANSFER = hbo.MethodSpec("transfer", RandomSearch, "", "", min_history=2)
 def test_protocols_need_something_to_do(kind, settings):
     with pytest.raises(ExperimentError, match="at least 1 "):
         kind(**settings)
-
-
-@pytest.mark.parametrize(
-    ("kind", "settings"),
-    [
-        (hbo.Ordered, {"trials": 3, "tasks": None, "workers_simulated": 4}),
-        (hbo.LeaveOneOut, {"trials": 3, "history": 5, "tasks": ("a", 1)}),
-        (hbo.Adjustment, {"first_trials": 9, "trials": 3, "first_method": "cts", "tasks": 2}),
-    ],
-)
-def test_settings_tell_protocols_apart(kind, settings):
-    protocol = kind(**settings)
-    assert protocol.settings() == settings
-    assert pickle.loads(pickle.dumps(protocol)) == protocol
 
 
 def test_ordered_assignments():

@@ -10,45 +10,37 @@ from hpobench_ordered.runtime import progress as _progress
 from hpobench_ordered.runtime.progress import watched
 
 
-class Notebook:
-    """Stands for IPython in a notebook: remembers what is displayed."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def install(self, patch: pytest.MonkeyPatch) -> None:
-        shell = type("ZMQInteractiveShell", (), {})()
-        module = SimpleNamespace(get_ipython=lambda: shell)
-        patch.setitem(sys.modules, "IPython", module)
-        patch.setitem(sys.modules, "IPython.display", SimpleNamespace(HTML=str, display=self.show))
-
-    def show(self, line: str, *, display_id: bool) -> SimpleNamespace:
-        assert display_id
-        self.lines.append(line)
-        return SimpleNamespace(update=self.lines.append)
-
-
 @pytest.fixture
-def notebook(monkeypatch):
-    stand_in = Notebook()
-    stand_in.install(monkeypatch)
-    return stand_in
+def lines(monkeypatch):
+    """What a notebook displays."""
+    shown: list[str] = []
+
+    def display(line: str, *, display_id: bool) -> SimpleNamespace:
+        assert display_id
+        shown.append(line)
+        return SimpleNamespace(update=shown.append)
+
+    shell = type("ZMQInteractiveShell", (), {})()
+    module = SimpleNamespace(get_ipython=lambda: shell)
+    monkeypatch.setitem(sys.modules, "IPython", module)
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(HTML=str, display=display))
+    return shown
 
 
-def test_a_notebook_shows_a_bar_after_a_while(notebook, monkeypatch):
+def test_a_notebook_shows_a_bar_after_a_while(lines, monkeypatch):
     monkeypatch.setattr(_progress, "DELAY", 0.0)
     with watched(True, what="runs") as move:
         for done in range(4):
             move(done, 3)
-    assert len(notebook.lines) == 4
-    assert 'value="1" max="3"' in notebook.lines[1] and "1 of 3 runs" in notebook.lines[1]
-    assert "3 of 3 runs" in notebook.lines[-1] and "left" not in notebook.lines[-1]
+    assert len(lines) == 4
+    assert 'value="1" max="3"' in lines[1] and "1 of 3 runs" in lines[1]
+    assert "3 of 3 runs" in lines[-1] and "left" not in lines[-1]
 
 
-def test_what_is_quick_shows_none(notebook):
+def test_what_is_quick_shows_none(lines):
     protocol = Ordered(trials=2, tasks=1)
     run(benchmarks=["forrester"], methods=["random-search"], seeds=[0], protocol=protocol)
-    assert notebook.lines == []
+    assert lines == []
 
 
 def test_a_terminal_shows_a_bar(monkeypatch, capsys):
@@ -63,7 +55,7 @@ def test_a_terminal_shows_a_bar(monkeypatch, capsys):
         assert move is None
 
 
-def test_a_function_is_called_instead(notebook):
+def test_a_function_is_called_instead(lines):
     seen: list[tuple[int, int]] = []
     with watched(lambda done, total: seen.append((done, total)), what="runs") as move:
         move(1, 2)

@@ -99,16 +99,6 @@ class WrongFallbacks(Good):
         self.fallbacks = "many"
 
 
-class TooManyFallbacks(Good):
-    def prepare(self):
-        self.fallbacks = 2**40
-
-
-class Closes(Good):
-    def ask(self):
-        raise GeneratorExit
-
-
 class OwnError(BaseException):
     def __str__(self) -> str:
         raise RuntimeError("nothing to say")
@@ -122,23 +112,6 @@ class RaisesOwn(Good):
 class Interrupts(Good):
     def ask(self):
         raise KeyboardInterrupt
-
-
-class Interrupted(Exception):  # noqa: N818
-    def __str__(self) -> str:
-        raise KeyboardInterrupt
-
-    __repr__ = __str__
-
-
-class SaysInterrupt(Good):
-    def ask(self):
-        raise Interrupted
-
-
-class ShowsInterrupt(Good):
-    def ask(self):
-        return Interrupted()
 
 
 class ShallowStack(Good):
@@ -212,18 +185,6 @@ def _spoil_attributes(thing) -> None:
     if not isinstance(thing, dict | list | set | np.ndarray | np.random.Generator):
         for name in (*getattr(thing, "__dict__", ()), *getattr(type(thing), "__slots__", ())):
             object.__setattr__(thing, name, None)
-
-
-class LeaksState(Good):
-    seen: list[float] = []  # noqa: RUF012  that is the point
-
-    def ask(self):
-        for _ in range(len(self.seen) % 3):
-            self.space.sample(self.rng)
-        return super().ask()
-
-    def tell(self, config, loss):
-        self.seen.append(loss)
 
 
 class SharesState(Good):
