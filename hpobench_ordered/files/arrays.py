@@ -1,4 +1,4 @@
-"""Array files (npz), read without pickle."""
+"""Array files (npz), read without pickle and with limited size."""
 
 import io
 import zipfile
@@ -8,14 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+MAX_UNPACKED = 2**32  # most bytes of all arrays in a file: 4 GiB
+
 
 def read_npz(data: bytes) -> dict[str, NDArray[Any]]:
-    """Read the arrays of an npz file; ValueError if it is malformed."""
+    """Read the arrays of an npz file; ValueError if it is malformed or too large."""
     try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            unpacked = sum(member.file_size for member in archive.infolist())
         with np.lib.npyio.NpzFile(io.BytesIO(data), allow_pickle=False) as file:
-            return dict(file)
+            arrays = dict(file) if unpacked <= MAX_UNPACKED else {}
     except Exception as error:  # malformed files make zipfile and numpy raise errors of many types
         raise ValueError(str(error) or "it ends too early") from None
+    if unpacked > MAX_UNPACKED:
+        raise ValueError(f"its arrays must have at most {MAX_UNPACKED} bytes, but have {unpacked}")
+    return arrays
 
 
 def npz_bytes(arrays: Mapping[str, NDArray[Any]], *, method: int = zipfile.ZIP_DEFLATED) -> bytes:

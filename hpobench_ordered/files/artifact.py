@@ -88,7 +88,7 @@ class Artifact:
         """Read a JSON file."""
         try:
             return json.loads(self.read(name))
-        except ValueError as error:
+        except (RecursionError, ValueError) as error:
             raise ArtifactError(f"{self.folder / name} is not JSON: {error}") from None
 
     def read_arrays(self, name: str) -> dict[str, NDArray[Any]]:

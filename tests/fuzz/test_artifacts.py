@@ -297,6 +297,16 @@ def test_what_are_no_array_files(damaged, data):
     assert "table" in use(damaged)
 
 
+def test_sizes_are_checked_before_unpacking(whole, monkeypatch):
+    monkeypatch.setattr("hpobench_ordered.files.arrays.MAX_UNPACKED", 99)
+    assert "at most 99 bytes, but have" in use(whole)
+
+
+def test_nested_json(damaged):
+    put(damaged, BENCHMARK, b"[" * 100_000)
+    assert "not JSON" in use(damaged)
+
+
 @pytest.mark.parametrize(
     ("surrogate", "by"),
     [
