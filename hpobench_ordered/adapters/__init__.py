@@ -32,9 +32,7 @@ What uses Optuna needs the extra `optuna`, and imports it on first use.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from hpobench_ordered.adapters.factory import FromFactory, as_method_spec
 from hpobench_ordered.adapters.history import history_from_frame
-from hpobench_ordered.adapters.importing import import_object
 from hpobench_ordered.adapters.problems import (
     OptunaHubProblem,
     configspace_problem,
@@ -45,6 +43,8 @@ from hpobench_ordered.adapters.syne_tune import (
     TransferLearningTaskEvaluations,
     transfer_learning_evaluations,
 )
+from hpobench_ordered.user_methods.factory import FromFactory, as_method_spec
+from hpobench_ordered.user_methods.importing import import_object
 
 if TYPE_CHECKING:
     from hpobench_ordered.adapters.optuna import (

@@ -14,8 +14,6 @@ from hpobench_ordered._typing import Config, ConfigLike
 from hpobench_ordered.adapters._journal import Journal, digest_of, plain
 from hpobench_ordered.adapters._rows import warn
 from hpobench_ordered.adapters._tables import contexts_of
-from hpobench_ordered.adapters.factory import as_method_spec
-from hpobench_ordered.adapters.identity import ONCE, method_version
 from hpobench_ordered.analysis.labels import counted
 from hpobench_ordered.core.data import TaskData
 from hpobench_ordered.core.history import Evaluations, aligned, check_history, differences, listed
@@ -34,6 +32,8 @@ from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.runtime.threads import Lock, one_thread
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.given import SpaceLike, search_space
+from hpobench_ordered.user_methods.factory import as_method_spec
+from hpobench_ordered.user_methods.identity import ONCE, method_version
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -14,8 +14,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from hpobench_ordered.adapters.factory import as_method_spec
-from hpobench_ordered.adapters.identity import ONCE, is_ours, method_version
 from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.core.specs import CONTENT_MARK, BenchmarkSpec
 from hpobench_ordered.errors import ExperimentError, NotFetchedError
@@ -23,6 +21,8 @@ from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import Adjustment, LeaveOneOut, Ordered, Protocol
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.user_benchmarks.in_memory import content_hash, spec_in_memory
+from hpobench_ordered.user_methods.factory import as_method_spec
+from hpobench_ordered.user_methods.identity import ONCE, is_ours, method_version
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ class Cell:
     """One run: one method on one benchmark with one seed under one protocol.
 
     `source` is a benchmark, or loads it; `benchmark` (`BenchmarkSpec.identity`) and
-    `method_version` (`adapters.identity`) identify exactly what is run.
+    `method_version` (`user_methods.identity`) identify exactly what is run.
     """
 
     source: str | Benchmark = field(hash=False, compare=False, repr=False)

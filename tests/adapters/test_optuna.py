@@ -17,7 +17,6 @@ from hpobench_ordered import Method, SearchSpace
 from hpobench_ordered._typing import Config
 from hpobench_ordered.adapters import OptunaSampler, as_method_spec, optuna_method, optuna_objective
 from hpobench_ordered.adapters._optuna_space import space_of
-from hpobench_ordered.adapters.identity import method_version
 from hpobench_ordered.adapters.optuna import OptunaMethod
 from hpobench_ordered.errors import ExperimentError, InvalidSpaceError, MethodError
 from hpobench_ordered.testing import check_method
@@ -27,6 +26,7 @@ from hpobench_ordered.testing.toy import (
     random_history,
     toy_benchmark,
 )
+from hpobench_ordered.user_methods.identity import method_version
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 

@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 
 from hpobench_ordered import list_methods, run
-from hpobench_ordered.adapters.identity import method_version
 from hpobench_ordered.protocols import Adjustment, Protocol
 from hpobench_ordered.registry import benchmark_spec, method_spec
 from hpobench_ordered.reproduction import Paper, paper, reproduce, speedups
 from hpobench_ordered.reproduction.paper import Check, Comparison, Finding, combined, experiments
 from hpobench_ordered.reproduction.papers import hp_transfer
+from hpobench_ordered.user_methods.identity import method_version
 
 HP_TRANSFER = paper("hp-transfer")
 NAME, TRIALS = "svm-b", 40

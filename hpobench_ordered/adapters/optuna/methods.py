@@ -14,13 +14,13 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
 from hpobench_ordered._typing import Config, Value
-from hpobench_ordered.adapters._naming import SEED, SEEDS, first_line_of, name_of, taken
 from hpobench_ordered.adapters._optuna_space import define_by_run, distribution, suggest
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.errors import ExperimentError, MethodError
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind, Parameter
+from hpobench_ordered.user_methods._naming import SEED, SEEDS, first_line_of, name_of, taken
 
 
 def optuna_method(

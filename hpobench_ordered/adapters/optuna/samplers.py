@@ -20,7 +20,6 @@ from optuna.trial import FrozenTrial, TrialState
 
 from hpobench_ordered._typing import Config
 from hpobench_ordered.adapters._optuna_space import distribution, space_of
-from hpobench_ordered.adapters.factory import as_method_spec
 from hpobench_ordered.adapters.optimiser import BUDGET, METHOD, Optimiser, check_use
 from hpobench_ordered.adapters.optuna.studies import history_from_studies, is_same
 from hpobench_ordered.core.history import Evaluations, listed
@@ -35,6 +34,7 @@ from hpobench_ordered.errors import (
 from hpobench_ordered.runtime.threads import Lock
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.given import SpaceLike, search_space
+from hpobench_ordered.user_methods.factory import as_method_spec
 
 RECORD = "hpobench_ordered:asked"
 NOT_EVALUATED = "hpobench_ordered:not evaluated"

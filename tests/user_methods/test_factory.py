@@ -10,7 +10,6 @@ from optimisers import Sampling, pair
 
 from hpobench_ordered import MethodSpec, Ordered, run
 from hpobench_ordered.adapters import as_method_spec
-from hpobench_ordered.adapters.factory import SETTING
 from hpobench_ordered.errors import ExperimentError, MethodError
 from hpobench_ordered.testing import check_method
 from hpobench_ordered.testing.toy import (
@@ -21,6 +20,7 @@ from hpobench_ordered.testing.toy import (
     toy_benchmark,
     trials,
 )
+from hpobench_ordered.user_methods.factory import SETTING
 
 
 def setting():

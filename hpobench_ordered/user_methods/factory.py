@@ -8,7 +8,12 @@ from typing import Any, cast
 import numpy as np
 
 from hpobench_ordered._typing import Config
-from hpobench_ordered.adapters._naming import (
+from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.errors import ExperimentError, MethodError, near
+from hpobench_ordered.methods.base import Method, MethodSpec
+from hpobench_ordered.registry import list_methods, method_spec
+from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.user_methods._naming import (
     SEED,
     SEEDS,
     first_line_of,
@@ -16,12 +21,7 @@ from hpobench_ordered.adapters._naming import (
     name_of,
     taken,
 )
-from hpobench_ordered.adapters.importing import import_object
-from hpobench_ordered.core.history import Evaluations
-from hpobench_ordered.errors import ExperimentError, MethodError, near
-from hpobench_ordered.methods.base import Method, MethodSpec
-from hpobench_ordered.registry import list_methods, method_spec
-from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.user_methods.importing import import_object
 
 SETTING = ("space", "rng", "history", "context", "budget")
 """Arguments that every method is created with."""

@@ -19,11 +19,12 @@ import pytest
 from optimisers import Sampling, pair
 
 import hpobench_ordered as hbo
-from hpobench_ordered.adapters import as_method_spec, identity
-from hpobench_ordered.adapters.identity import ONCE, method_version
+from hpobench_ordered.adapters import as_method_spec
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods.random_search import RandomSearch
 from hpobench_ordered.registry import method_spec
+from hpobench_ordered.user_methods import identity
+from hpobench_ordered.user_methods.identity import ONCE, method_version
 
 MINE = """
 import functools
@@ -183,7 +184,7 @@ def test_a_method_of_which_nothing_changed_is_the_same(tmp_path, unchanged):
 
 MAIN = """
 from hpobench_ordered.adapters import as_method_spec
-from hpobench_ordered.adapters.identity import method_version
+from hpobench_ordered.user_methods.identity import method_version
 VERSION = method_version(as_method_spec(lambda space, rng: None, name="mine"))
 """
 
@@ -201,7 +202,7 @@ def test_of_a_module_that_is_run_the_whole_package_counts(tmp_path):
 SCRIPT = """
 import sys
 from hpobench_ordered.adapters import as_method_spec
-from hpobench_ordered.adapters.identity import method_version
+from hpobench_ordered.user_methods.identity import method_version
 for name in ["mine_there:Mine", "mine_there.py:made", "apart_installed:Apart"]:
     print(method_version(as_method_spec(name)))
 from functools import partial

@@ -7,8 +7,8 @@ import pytest
 
 from hpobench_ordered import Ordered, run
 from hpobench_ordered.adapters import as_method_spec, import_object
-from hpobench_ordered.adapters.importing import FILE_PREFIX
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
+from hpobench_ordered.user_methods.importing import FILE_PREFIX
 
 SOURCE = """
 from helper_of_mine import draw

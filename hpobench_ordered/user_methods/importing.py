@@ -9,10 +9,10 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
-from hpobench_ordered.adapters.identity import is_installed
 from hpobench_ordered.core.extras import OPTUNA
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.runtime.child import cloudpickle
+from hpobench_ordered.user_methods.identity import is_installed
 
 FILE_PREFIX = "_file_"  # prefix of the name of a module whose file has the name of another module
 
