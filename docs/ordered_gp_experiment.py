@@ -99,7 +99,7 @@ class AnywhereFromTrial2(OrderedGP):
 class NoneNear(OrderedGP):
     """Random candidates alone."""
 
-    looks_near = False
+    searches_near_best = False
 
 
 class AsTheyAre(OrderedGP):
@@ -126,11 +126,11 @@ class ChosenTransform(OrderedGP):
     def transformed(self, y: FloatArray) -> FloatArray:
         return y if self._as_they_are else super().transformed(y)
 
-    def scorer(self) -> Scorer:
+    def make_scorer(self) -> Scorer:
         if self.sources and self._process is None:
             values = {choice: self._surprise(self.sources, choice) for choice in (False, True)}
             self._as_they_are = min(values, key=lambda choice: values[choice])
-        return super().scorer()
+        return super().make_scorer()
 
     def _surprise(self, sources: Sources, as_they_are: bool) -> float:
         """Minus log posterior density of the earlier losses themselves, up to a constant."""

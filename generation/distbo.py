@@ -62,7 +62,7 @@ _SEARCH_STREAM = 1
 class SourceMethod(BayesianOptimisation):
     """The method of the source runs: `bo` on a single task with random candidates only."""
 
-    looks_near = False
+    searches_near_best = False
 
 
 def source_runs(

@@ -23,9 +23,9 @@ FEW_MOVED = 1.0 / 3.0
 """Share of the hyperparameters changed in half of them; the other half changes all."""
 REDRAWN = 0.2
 """Probability that a step draws a categorical anew."""
-CLEARLY = math.log(4.0)
+LOG_ADVANTAGE = math.log(4.0)
 """Log of the factor by which the expected improvement of a candidate near the best configuration
-must exceed that of the best random candidate to be chosen: see `near`."""
+must exceed that of the best random candidate to be chosen: see `draw_near`."""
 MANY = 100  # configurations from which on they are coded by compiled functions
 RANDOM_BLOCKS = 10  # drawn before a region is suspected to be exhausted
 GRID_LIMIT = 2**20  # configurations; larger regions are not searched one by one for an untried one
@@ -84,7 +84,7 @@ class Region:
         return [np.arange(p.lower, p.upper + 1) for p in self.space.parameters]
 
 
-def candidate_blocks(
+def iter_candidate_blocks(
     region: Region, rng: np.random.Generator, *, size: int = CANDIDATES
 ) -> Iterator[FloatArray]:
     """Yield blocks of candidates, until the caller finds an untried configuration.
@@ -109,7 +109,7 @@ def candidate_blocks(
             yield region.space.canonical(region.space.encode(np.stack(columns, axis=1)))
 
 
-def near(
+def draw_near(
     region: Region,
     centres: FloatArray,
     rng: np.random.Generator,
@@ -122,8 +122,8 @@ def near(
     candidates land on plateaus. Two rules avoid losses there. First, if the model knows a smooth
     slope to the optimum, their expected improvement is many times that of the best random
     candidate; elsewhere it is about the same. They are therefore chosen only if the log expected
-    improvement is larger by `CLEARLY`. Second, if a loss after such a step equals an earlier one,
-    this counts as a plateau, and no more such candidates are drawn on this task.
+    improvement is larger by `LOG_ADVANTAGE`. Second, if a loss after such a step equals an earlier
+    one, this counts as a plateau, and no more such candidates are drawn on this task.
 
     Args:
         region: Region that is searched.
@@ -147,7 +147,7 @@ def near(
     return region.canonical(moved(centres, *steps, *bounds, drawn))
 
 
-class Tried:
+class TriedConfigurations:
     """The configurations suggested or evaluated so far, compared by their exact coded values."""
 
     def __init__(self, space: SearchSpace) -> None:
@@ -155,14 +155,16 @@ class Tried:
         self._keys: set[bytes] = set()
 
     def add(self, values: FloatArray) -> bytes:
-        """Add coded values, shape (d,), and return their `key`."""
-        self._keys.add(added := key(values))
+        """Add coded values, shape (d,), and return their `configuration_key`."""
+        self._keys.add(added := configuration_key(values))
         return added
 
     def __contains__(self, values: FloatArray) -> bool:
-        return key(values) in self._keys
+        return configuration_key(values) in self._keys
 
-    def first_new(self, unit: FloatArray, scores: FloatArray) -> tuple[int, FloatArray] | None:
+    def find_best_untried(
+        self, unit: FloatArray, scores: FloatArray
+    ) -> tuple[int, FloatArray] | None:
         """Row and coded values (d,) of the best untried candidate; None if all were tried.
 
         Args:
@@ -175,16 +177,16 @@ class Tried:
             return best, values
         order = np.argsort(-scores, kind="stable")
         ordered = self._space.decode(unit[order])
-        row = self.first_untried(ordered)
+        row = self.find_first_untried(ordered)
         return None if row is None else (int(order[row]), ordered[row])
 
-    def first_untried(self, values: FloatArray) -> int | None:
+    def find_first_untried(self, values: FloatArray) -> int | None:
         """Row of the first untried configuration in coded values (m, d); None if there is none."""
         untried = (i for i, row in enumerate(_same(values)) if row.tobytes() not in self._keys)
         return next(untried, None)
 
 
-def key(values: FloatArray) -> bytes:
+def configuration_key(values: FloatArray) -> bytes:
     """Bytes that are equal for equal coded values (d,), including signed zeros and NaN."""
     return _same(values).tobytes()
 

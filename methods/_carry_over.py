@@ -14,7 +14,7 @@ from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.differences import recoded
 
 
-def carried_over(
+def convert_history(
     history: Sequence[Evaluations], space: SearchSpace, rng: np.random.Generator
 ) -> list[Evaluations]:
     """Code every task's evaluations by the current search space.

@@ -12,12 +12,12 @@ from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.errors import HPOBenchOrderedError
 from hpobench_ordered.methods._candidates import (
     CANDIDATES,
-    CLEARLY,
+    LOG_ADVANTAGE,
     Region,
-    Tried,
-    candidate_blocks,
-    key,
-    near,
+    TriedConfigurations,
+    configuration_key,
+    draw_near,
+    iter_candidate_blocks,
 )
 from hpobench_ordered.methods.base import Method
 
@@ -38,7 +38,7 @@ class ModelBased(Method):
     """Initial trials, then the candidate that scores best among about 1000 random ones.
 
     No configuration is suggested twice before all others have been tried, as far as
-    `candidate_blocks` can find them; after that, the one with the highest score is repeated.
+    `iter_candidate_blocks` can find them; after that, the one with the highest score is repeated.
     Initial configurations are suggested in order, without repetitions.
 
     Several configurations may be asked for before the first loss is told. A loss that is not finite
@@ -50,27 +50,27 @@ class ModelBased(Method):
         random_trials: Number of results up to which configurations after the initial ones are
             random, drawn exactly as by random search.
         random_fraction: Share of the later suggestions that are random, too.
-        looks_near: Whether there are also candidates near the best configuration of this task
-            (`near`); for methods whose score is a log expected improvement.
+        searches_near_best: Whether there are also candidates near the best configuration of this
+            task (`draw_near`); for methods whose score is a log expected improvement.
         region: The part of the space that is searched; initial configurations may lie elsewhere.
     """
 
     random_trials = 3
     random_fraction = 0.0
-    looks_near = False
+    searches_near_best = False
 
     def prepare(self) -> None:
         """Set up the region and the initial configurations."""
-        self.region = self.search_region()
+        self.region = self.choose_region()
         self._initial = deque(self.initial_configurations())
-        self._tried = Tried(self.space)
+        self._tried = TriedConfigurations(self.space)
         self._pending: dict[bytes, FloatArray] = {}
         self._told: list[FloatArray] = []
         self._losses: list[float] = []
         # In a small region all configurations are candidates anyway.
-        self._looks_near = self.looks_near and self.region.size > CANDIDATES
+        self._searches_near_best = self.searches_near_best and self.region.size > CANDIDATES
         # A separate generator, so that random candidates are the same with and without these.
-        self._near_rng = self.rng.spawn(1)[0] if self._looks_near else self.rng
+        self._near_rng = self.rng.spawn(1)[0] if self._searches_near_best else self.rng
         self._steps: set[bytes] = set()  # suggestions near the best one, not told yet
         self._on_plateau = False
 
@@ -78,7 +78,7 @@ class ModelBased(Method):
         """Configurations to evaluate first, in this order. Default: none."""
         return ()
 
-    def search_region(self) -> Region:
+    def choose_region(self) -> Region:
         """The part of the space to search: all of it."""
         return Region(self.space)
 
@@ -86,8 +86,8 @@ class ModelBased(Method):
         """Suggest an initial configuration, or the best candidate."""
         values = self._next_initial()
         if values is None:
-            early = self.results < self.random_trials
-            values = self._before_model() if early else self._suggest()
+            early = self.evaluation_count < self.random_trials
+            values = self._suggest_before_model() if early else self._suggest_with_model()
         self._pending[self._tried.add(values)] = values
         return self.space.configs(values[None])[0]
 
@@ -106,34 +106,34 @@ class ModelBased(Method):
         self._losses.append(loss)
 
     @property
-    def results(self) -> int:
+    def evaluation_count(self) -> int:
         """Number of evaluations told so far, n."""
         return len(self._losses)
 
-    def told(self) -> FloatArray:
+    def evaluated_units(self) -> FloatArray:
         """Configurations evaluated on this task, canonical unit vectors, shape (n, d)."""
-        return np.array(self._told).reshape(self.results, self.space.dimension)
+        return np.array(self._told).reshape(self.evaluation_count, self.space.dimension)
 
-    def pending(self) -> FloatArray:
+    def pending_units(self) -> FloatArray:
         """Configurations asked for and not told yet, canonical unit vectors, shape (k, d)."""
         values = np.array(list(self._pending.values())).reshape(-1, self.space.dimension)
         return self.space.encode(values)
 
-    def losses(self) -> FloatArray:
-        """Losses told so far, shape (n,), made finite as by `finite_losses`."""
-        return finite_losses(np.array(self._losses, dtype=np.float64))
+    def evaluated_losses(self) -> FloatArray:
+        """Losses told so far, shape (n,), made finite as by `replace_failed_losses`."""
+        return replace_failed_losses(np.array(self._losses, dtype=np.float64))
 
     @abstractmethod
-    def scorer(self) -> Scorer:
+    def make_scorer(self) -> Scorer:
         """Make a function that scores candidates, for instance by fitting a model.
 
         Raises:
             ModelError: Fitting failed; the suggestion is then made at random.
         """
 
-    def candidates(self) -> Iterator[FloatArray]:
-        """Blocks of candidates, canonical unit vectors (m, d), see `candidate_blocks`."""
-        return candidate_blocks(self.region, self.rng)
+    def iter_candidates(self) -> Iterator[FloatArray]:
+        """Blocks of candidates, canonical unit vectors (m, d), see `iter_candidate_blocks`."""
+        return iter_candidate_blocks(self.region, self.rng)
 
     def _code(self, values: FloatArray) -> FloatArray:
         """Unit vector (d,) of coded values (d,)."""
@@ -148,55 +148,55 @@ class ModelBased(Method):
                 return values
         return None
 
-    def _random(self) -> FloatArray:
+    def _draw_untried(self) -> FloatArray:
         """Coded values (d,) of a random configuration, untried if possible."""
         for count in (1, RANDOM_DRAWS - 1):
             before = self.rng.bit_generator.state
             values = self.space.decode(self.region.sample_unit(self.rng, count))
-            if (row := self._tried.first_untried(values)) is not None:
+            if (row := self._tried.find_first_untried(values)) is not None:
                 self.rng.bit_generator.state = before
                 self.region.draw(self.rng, row + 1)  # as many draws as one by one
                 found: FloatArray = values[row]
                 return found
-        return self._best_untried(lambda unit: self.rng.random(len(unit)))
+        return self._choose_best_untried(lambda unit: self.rng.random(len(unit)))
 
-    def _before_model(self) -> FloatArray:
+    def _suggest_before_model(self) -> FloatArray:
         """Coded values (d,) of a suggestion before there is a model."""
-        return self._random()
+        return self._draw_untried()
 
-    def _suggest(self) -> FloatArray:
+    def _suggest_with_model(self) -> FloatArray:
         """Coded values (d,) of the candidate with the highest score."""
         if self.random_fraction and self.rng.random() < self.random_fraction:
-            return self._random()
+            return self._draw_untried()
         try:
-            scorer = self.scorer()
+            scorer = self.make_scorer()
         except ModelError:
             self.fallbacks += 1
-            return self._random()
-        return self._best_untried(scorer, self._near())
+            return self._draw_untried()
+        return self._choose_best_untried(scorer, self._draw_near_best())
 
-    def _near(self) -> Sequence[FloatArray]:
+    def _draw_near_best(self) -> Sequence[FloatArray]:
         """Candidates near the best configuration so far, one array (m, d), or none."""
-        if not self._looks_near or self._on_plateau or not self.results:
+        if not self._searches_near_best or self._on_plateau or not self.evaluation_count:
             return ()
-        best = self._told[int(np.argmin(self.losses()))]
-        return (near(self.region, best[None], self._near_rng),)
+        best = self._told[int(np.argmin(self.evaluated_losses()))]
+        return (draw_near(self.region, best[None], self._near_rng),)
 
-    def _best_untried(self, scorer: Scorer, near: Sequence[FloatArray] = ()) -> FloatArray:
+    def _choose_best_untried(self, scorer: Scorer, near: Sequence[FloatArray] = ()) -> FloatArray:
         """Coded values (d,) of the best untried candidate in the first block that has one.
 
         The candidates of `_near` are added to the first block. If all have been tried, the best
         candidate of all blocks is repeated.
         """
         best, exhausted = -math.inf, np.empty(0)
-        for block in self.candidates():
+        for block in self.iter_candidates():
             unit = np.concatenate([block, *near]) if near else block
             scores = scorer(unit)
-            scores[len(block) :] -= CLEARLY
-            if (found := self._tried.first_new(unit, scores)) is not None:
+            scores[len(block) :] -= LOG_ADVANTAGE
+            if (found := self._tried.find_best_untried(unit, scores)) is not None:
                 row, values = found
                 if row >= len(block):
-                    self._steps.add(key(values))
+                    self._steps.add(configuration_key(values))
                 return values
             near = ()
             top = int(np.argmax(scores))
@@ -211,12 +211,12 @@ class DesignOnly(ModelBased):
 
     random_trials = 0
 
-    def scorer(self) -> Scorer:
+    def make_scorer(self) -> Scorer:
         """Score at random."""
         return lambda unit: self.rng.random(len(unit))
 
 
-def finite_losses(losses: FloatArray) -> FloatArray:
+def replace_failed_losses(losses: FloatArray) -> FloatArray:
     """Replace losses (n,) that are not finite by the largest finite one; by 0 if none is finite."""
     finite = np.isfinite(losses)
     if finite.all():
@@ -224,7 +224,7 @@ def finite_losses(losses: FloatArray) -> FloatArray:
     return np.where(finite, losses, losses[finite].max(initial=-math.inf) if finite.any() else 0.0)
 
 
-def finite_history(history: "Sequence[Evaluations]") -> "list[Evaluations]":
+def remove_failed_evaluations(history: "Sequence[Evaluations]") -> "list[Evaluations]":
     """Remove evaluations whose loss is not finite, and tasks without finite losses."""
     from dataclasses import replace
 

@@ -9,7 +9,7 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction
-from hpobench_ordered.methods._model_based import ModelBased, finite_history
+from hpobench_ordered.methods._model_based import ModelBased, remove_failed_evaluations
 from hpobench_ordered.methods.bo import BayesianOptimisation
 
 MAX_PREDICTED = 200
@@ -28,7 +28,7 @@ class MultiTask(ModelBased):
     def prepare(self) -> None:
         """Code the previous tasks' evaluations."""
         super().prepare()
-        tasks = finite_history(self.history)
+        tasks = remove_failed_evaluations(self.history)
         if tasks:
             self.random_trials = 0
         inputs = self.task_inputs([task.context for task in tasks])
@@ -109,7 +109,7 @@ class TaskByTask(MultiTask):
             y: Losses from `with_sources`.
             predict: Posterior mean (m,) at features (m, p).
         """
-        if self.results:
+        if self.evaluation_count:
             return float(y[len(self._source_losses) :].min())
         return self.predicted_incumbent(predict)
 
@@ -123,7 +123,7 @@ class MultiTaskGP(MultiTask, BayesianOptimisation):
         return np.concatenate([super().feature_groups(), task])
 
 
-def standardised_part(
+def sample_standardised(
     tasks: Sequence[Evaluations], counts: Sequence[int], rng: np.random.Generator
 ) -> list[Evaluations]:
     """Random evaluations of each task, in order; losses are standardised over the whole task.
@@ -144,7 +144,7 @@ def standardised_part(
     return part
 
 
-def subsample_counts(
+def draw_sample_counts(
     tasks: Sequence[Evaluations], each: int, total: int, rng: np.random.Generator
 ) -> list[int]:
     """Number of evaluations to take of each task: `each`, or a random share if `total` is less."""

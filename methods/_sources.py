@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray, IntArray
-from hpobench_ordered.methods._carry_over import carried_over
-from hpobench_ordered.methods._model_based import Scorer, finite_history
-from hpobench_ordered.methods._multi_task import standardised_part
+from hpobench_ordered.methods._carry_over import convert_history
+from hpobench_ordered.methods._model_based import Scorer, remove_failed_evaluations
+from hpobench_ordered.methods._multi_task import sample_standardised
 from hpobench_ordered.methods.bo import BayesianOptimisation
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ class FromSources(BayesianOptimisation):
 
     def prepare(self) -> None:
         """Choose the evaluations of earlier tasks to use."""
-        tasks = finite_history(carried_over(self.history, self.space, self.rng))
-        self._tasks = standardised_part(tasks, [self.each] * len(tasks), self.rng)
+        tasks = remove_failed_evaluations(convert_history(self.history, self.space, self.rng))
+        self._tasks = sample_standardised(tasks, [self.each] * len(tasks), self.rng)
         super().prepare()
         if tasks:
             self.random_trials = 0
@@ -74,15 +74,15 @@ class FromSources(BayesianOptimisation):
         self._theta = target.theta
         return target
 
-    def scorer(self) -> Scorer:
+    def make_scorer(self) -> Scorer:
         """Fit this task's part; score by log expected improvement, at first by minus the mean."""
         if not self._tasks:
-            return super().scorer()
+            return super().make_scorer()
         X, y = self.observations()
         predict, y = self.posterior(X, y)
-        if not self.results and not self._pending:
+        if not self.evaluation_count and not self._pending:
             return lambda unit: -predict(self.features(unit))[0]
-        pending = self.features(self.pending())
+        pending = self.features(self.pending_units())
         seen = np.concatenate([y, predict(pending)[0]])
         if self._pending:
             predict = self.fantasised(pending)

@@ -39,7 +39,7 @@ class BayesianOptimisation(ModelBased):
     time, so that no unsuccessful region is forgotten for long.
     """
 
-    looks_near = True
+    searches_near_best = True
 
     def prepare(self) -> None:
         """Start without a model."""
@@ -48,7 +48,7 @@ class BayesianOptimisation(ModelBased):
         self._theta: FloatArray | None = None
         self._fits = 0
 
-    def scorer(self) -> Scorer:
+    def make_scorer(self) -> Scorer:
         """Fit the model; the score is log expected improvement."""
         from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
 
@@ -59,7 +59,7 @@ class BayesianOptimisation(ModelBased):
         self._theta = model.theta
         best = self.incumbent(model, y)
         if self._pending:
-            model, fantasies = model.fantasised(self.features(self.pending()))
+            model, fantasies = model.fantasised(self.features(self.pending_units()))
             best = min(best, float(fantasies.min()))
         return lambda unit: log_expected_improvement(*model.predict(self.features(unit)), best)
 
@@ -67,7 +67,7 @@ class BayesianOptimisation(ModelBased):
         """Features (n, p) and standardised losses (n,) that the model is fitted to."""
         from hpobench_ordered.methods._gp.model import standardise
 
-        unit, y = self.told(), standardise(self.losses())
+        unit, y = self.evaluated_units(), standardise(self.evaluated_losses())
         if len(y) > MAX_CONDITIONED:
             chosen = best_and_random(y, self.rng)
             unit, y = unit[chosen], y[chosen]

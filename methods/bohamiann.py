@@ -12,7 +12,7 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.methods._model_based import ModelBased, Scorer
-from hpobench_ordered.methods._multi_task import TaskByTask, standardised_part, subsample_counts
+from hpobench_ordered.methods._multi_task import TaskByTask, draw_sample_counts, sample_standardised
 from hpobench_ordered.methods.base import MethodSpec
 
 if TYPE_CHECKING:
@@ -34,14 +34,14 @@ class Bohamiann(ModelBased):
     the mean loss (the constant liar of Ginsbourger, Le Riche and Carraro 2010).
     """
 
-    looks_near = True
+    searches_near_best = True
 
     def prepare(self) -> None:
         """Start without a network."""
         super().prepare()
         self._network: BayesianNetwork | None = None
 
-    def scorer(self) -> Scorer:
+    def make_scorer(self) -> Scorer:
         """Sample the posterior; the score is log expected improvement."""
         from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
         from hpobench_ordered.methods._networks.bayesian import BayesianNetwork
@@ -52,7 +52,7 @@ class Bohamiann(ModelBased):
         if self._network is None:
             self._network = BayesianNetwork(X.shape[1], self.rng)
         network = self._network
-        pending = self.features(self.pending())
+        pending = self.features(self.pending_units())
         network.fit(np.concatenate([X, pending]), np.concatenate([y, np.zeros(len(pending))]))
         best = self.incumbent(network, y)
         return lambda unit: log_expected_improvement(*network.predict(self.features(unit)), best)
@@ -61,8 +61,8 @@ class Bohamiann(ModelBased):
         """Features (n, p) and standardised losses (n,) that the model is fitted to."""
         from hpobench_ordered.methods._gp.model import standardise
 
-        y = standardise(self.losses())
-        return self.features(self.told()[-MAX_OWN:]), y[-MAX_OWN:]
+        y = standardise(self.evaluated_losses())
+        return self.features(self.evaluated_units()[-MAX_OWN:]), y[-MAX_OWN:]
 
     def incumbent(self, network: "BayesianNetwork", y: FloatArray) -> float:
         """Standardised loss to improve on.
@@ -90,8 +90,8 @@ class ContextBohamiann(TaskByTask, Bohamiann):
         self, tasks: Sequence[Evaluations], inputs: FloatArray
     ) -> Sequence[Evaluations]:
         """All evaluations of each task, or a random subset."""
-        counts = subsample_counts(tasks, MAX_SOURCES, MAX_SOURCES, self.rng)
-        return standardised_part(tasks, counts, self.rng)
+        counts = draw_sample_counts(tasks, MAX_SOURCES, MAX_SOURCES, self.rng)
+        return sample_standardised(tasks, counts, self.rng)
 
     def observations(self) -> tuple[FloatArray, FloatArray]:
         """Features (n, p) and losses (n,), standardised task by task; this task's come last."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._candidates import Region
-from hpobench_ordered.methods._model_based import finite_history
+from hpobench_ordered.methods._model_based import remove_failed_evaluations
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.methods.bo import BayesianOptimisation
 from hpobench_ordered.space import SearchSpace
@@ -127,12 +127,12 @@ class BoundingBox(BayesianOptimisation):
     whole space is searched instead, as with fewer than two previous tasks (appendix C).
     """
 
-    def search_region(self) -> Region:
+    def choose_region(self) -> Region:
         """The box, or the whole space."""
-        tasks = finite_history(self.history)
+        tasks = remove_failed_evaluations(self.history)
         optima = [task.values[np.argmin(task.losses)] for task in tasks]
         if len({optimum.tobytes() for optimum in optima}) < 2:
-            return super().search_region()
+            return super().choose_region()
         return Box(self.space, np.array(optima))
 
 

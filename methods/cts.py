@@ -10,8 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.methods._candidates import candidate_blocks
-from hpobench_ordered.methods._model_based import ModelBased, ModelError, Scorer, finite_history
+from hpobench_ordered.methods._candidates import iter_candidate_blocks
+from hpobench_ordered.methods._model_based import (
+    ModelBased,
+    ModelError,
+    Scorer,
+    remove_failed_evaluations,
+)
 from hpobench_ordered.methods.base import MethodSpec
 
 if TYPE_CHECKING:
@@ -71,19 +76,19 @@ class CopulaThompsonSampling(ModelBased):
     def prepare(self) -> None:
         """Fit the model, and draw the candidates."""
         super().prepare()
-        tasks = finite_history(self.history)
+        tasks = remove_failed_evaluations(self.history)
         self._model: BoostedTrees | None = None
         if tasks:
             self._model, self._sd = self._fit(tasks)
-        self._block = next(candidate_blocks(self.region, self.rng, size=CANDIDATES))
+        self._block = next(iter_candidate_blocks(self.region, self.rng, size=CANDIDATES))
         self._block_mean = self._mean(self._block)
 
-    def candidates(self) -> Iterator[FloatArray]:
+    def iter_candidates(self) -> Iterator[FloatArray]:
         """The configurations drawn at the start, then others when all of them have been tried."""
         yield self._block
-        yield from super().candidates()
+        yield from super().iter_candidates()
 
-    def scorer(self) -> Scorer:
+    def make_scorer(self) -> Scorer:
         """Draw z of each candidate; the score is -z.
 
         Raises:

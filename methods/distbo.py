@@ -28,8 +28,13 @@ from hpobench_ordered.core.extras import NEURAL, SKLEARN, Extra
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods._candidates import CANDIDATES
-from hpobench_ordered.methods._model_based import ModelBased, ModelError, Scorer, finite_history
-from hpobench_ordered.methods._multi_task import subsample_counts
+from hpobench_ordered.methods._model_based import (
+    ModelBased,
+    ModelError,
+    Scorer,
+    remove_failed_evaluations,
+)
+from hpobench_ordered.methods._multi_task import draw_sample_counts
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.methods.bo import feature_groups
 
@@ -87,7 +92,7 @@ class OneModel(ModelBased):
         counts = [len(task) for task in tasks]
         most = MOST_OF_LINEAR if self.is_linear else MOST_OF_PROCESS
         if sum(counts) > most:
-            counts = subsample_counts(tasks, max(counts), most, self.rng)
+            counts = draw_sample_counts(tasks, max(counts), most, self.rng)
         parts = [_part(task, n, self.rng) for task, n in zip(tasks, counts, strict=True)]
         self._task = np.repeat(np.arange(len(tasks)), counts)
         self._units = self._canonical([part.values for part in parts])
@@ -106,31 +111,33 @@ class OneModel(ModelBased):
     def model(self) -> "JointModel":
         """Make the unfitted model of the earlier tasks and, last, the current one."""
 
-    def scorer(self) -> Scorer:
+    def make_scorer(self) -> Scorer:
         """Fit the model; the score is the acquisition function."""
         from hpobench_ordered.methods._distribution.product_gp import Observations
         from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
         from hpobench_ordered.methods._gp.model import standardise
 
-        units = np.concatenate([self._units, self.told()])
+        units = np.concatenate([self._units, self.evaluated_units()])
         if not len(units):
             self._moments = lambda unit: np.empty((2, len(unit)))
             self._acquisition = lambda moments: self.rng.random(len(moments.T))
             return self._score
-        y = standardise(without_outliers(np.concatenate([self._source_losses, self.losses()])))
-        current = np.full(self.results, len(self._earlier))
+        y = standardise(
+            without_outliers(np.concatenate([self._source_losses, self.evaluated_losses()]))
+        )
+        current = np.full(self.evaluation_count, len(self._earlier))
         groups, tasks = feature_groups(self.space), np.concatenate([self._task, current])
         data = Observations(self.features(units), groups, tasks, y)
         posterior = self._fitted(data)
         best = float(y[len(self._task) :].min(initial=math.inf))
         if self._pending:
-            posterior, losses = posterior.fantasised(self.features(self.pending()))
+            posterior, losses = posterior.fantasised(self.features(self.pending_units()))
             best = min(best, float(losses.min()))
 
         def acquisition(moments: FloatArray) -> FloatArray:
             mean: FloatArray = moments[0]
             sd: FloatArray = moments[1]
-            if not self.results:
+            if not self.evaluation_count:
                 return -(mean + KAPPA * sd)
             improvement = log_expected_improvement(mean, sd, best - XI)
             if improvement.max() < VANISHED:
@@ -159,13 +166,13 @@ class OneModel(ModelBased):
         self._model = model
         return posterior
 
-    def candidates(self) -> Iterator[FloatArray]:
+    def iter_candidates(self) -> Iterator[FloatArray]:
         """Refined blocks of candidates; the first of a linear model are earlier tasks' best."""
-        if self.is_linear and not self.results and len(self._bests):
+        if self.is_linear and not self.evaluation_count and len(self._bests):
             yield self._bests
         if self.region.size > CANDIDATES:
             yield self._refined(self.region.sample_unit(self.rng, CANDIDATES))
-        yield from super().candidates()
+        yield from super().iter_candidates()
 
     def features(self, unit: FloatArray) -> FloatArray:
         """Features (m, p) of canonical unit vectors (m, d), of mean 0 and variance 1."""
@@ -197,7 +204,7 @@ class OneModel(ModelBased):
             )
         tasks, data = list[Evaluations](), list[TaskData | None]()
         for task, own in zip(self.history, given, strict=False):
-            if self.with_data(own) and (finite := finite_history([task])):
+            if self.with_data(own) and (finite := remove_failed_evaluations([task])):
                 tasks += finite
                 data.append(own)
         return tasks, [*data, given[-1]]

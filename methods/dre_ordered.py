@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from hpobench_ordered._typing import BoolArray, Config, FloatArray
-from hpobench_ordered.methods._carry_over import carried_over
+from hpobench_ordered.methods._carry_over import convert_history
 from hpobench_ordered.methods._model_based import ModelBased, Scorer
 from hpobench_ordered.methods.base import MethodSpec
-from hpobench_ordered.methods.simple_ordered import TRANSFERRED, ordered_configurations
+from hpobench_ordered.methods.simple_ordered import TRANSFERRED, order_configurations
 
 GAMMA = 0.25
 """Share of the evaluations that count as good, gamma."""
@@ -45,21 +45,23 @@ class DREOrdered(ModelBased):
 
     def initial_configurations(self) -> Sequence[Config]:
         """The initial configurations of simple-ordered."""
-        sources = carried_over(self.history, self.space, self.rng)
-        return self.space.configs(ordered_configurations(sources, count=TRANSFERRED))
+        sources = convert_history(self.history, self.space, self.rng)
+        return self.space.configs(order_configurations(sources, count=TRANSFERRED))
 
-    def candidates(self) -> Iterator[FloatArray]:
+    def iter_candidates(self) -> Iterator[FloatArray]:
         """Random configurations, then others when all of them have been tried."""
         yield self.region.sample_unit(self.rng, DRAWN)
-        yield from super().candidates()
+        yield from super().iter_candidates()
 
-    def scorer(self) -> Scorer:
+    def make_scorer(self) -> Scorer:
         """Fit the classifier; the score is the log odds of being below the quantile."""
         from hpobench_ordered.methods._boosting.model import BoostedTrees, Loss
 
-        good = good_ones(self.losses())
+        good = good_ones(self.evaluated_losses())
         model = BoostedTrees.fitted(
-            self.region.features(self.told()), good.astype(np.float64), loss=Loss.LOGISTIC
+            self.region.features(self.evaluated_units()),
+            good.astype(np.float64),
+            loss=Loss.LOGISTIC,
         )
         return lambda unit: model.predict(self.region.features(unit))
 

@@ -10,8 +10,8 @@ from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.methods._multi_task import (
     MultiTaskGP,
     TaskByTask,
-    standardised_part,
-    subsample_counts,
+    draw_sample_counts,
+    sample_standardised,
 )
 from hpobench_ordered.methods.base import MethodSpec
 
@@ -57,7 +57,7 @@ class GPTransferClosest(GPTransfer):
         if tasks:
             distances = np.abs(inputs[:-1] - inputs[-1]).sum(axis=1).round(9)
             counts[-1 - int(np.argmin(distances[::-1]))] = MAX_SOURCES
-        return standardised_part(tasks, counts, self.rng)
+        return sample_standardised(tasks, counts, self.rng)
 
 
 class GPTransferSubsample(GPTransfer):
@@ -71,8 +71,8 @@ class GPTransferSubsample(GPTransfer):
         self, tasks: Sequence[Evaluations], inputs: FloatArray
     ) -> Sequence[Evaluations]:
         """Random evaluations of each task."""
-        counts = subsample_counts(tasks, EACH, MAX_SOURCES, self.rng)
-        return standardised_part(tasks, counts, self.rng)
+        counts = draw_sample_counts(tasks, EACH, MAX_SOURCES, self.rng)
+        return sample_standardised(tasks, counts, self.rng)
 
 
 SPECS = (

@@ -116,19 +116,19 @@ class Transfer(AfterChange):
         )
         for rank, config in enumerate(space.configs(self.old.ranking)):
             self._shared.tell(config, float(rank))
-        self._score: Scorer = self._shared.scorer()
+        self._score: Scorer = self._shared.make_scorer()
 
-    def _before_model(self) -> FloatArray:
+    def _suggest_before_model(self) -> FloatArray:
         """Coded values (d,) of an untried suggestion (lines 6 to 15)."""
         shared = self._shared
         if shared is None or self.rng.random() < self.random_fraction:
-            return self._random()
-        unit = next(shared.candidates())
+            return self._draw_untried()
+        unit = next(shared.iter_candidates())
         for row in np.argsort(-self._score(unit), kind="stable"):
             values = self._combined(shared.space.decode(unit[row : row + 1]))
             if values not in self._tried:
                 return values
-        return self._random()
+        return self._draw_untried()
 
     def _combined(self, values: FloatArray) -> FloatArray:
         """Add new hyperparameters to a configuration of the shared space (1, k), shape (d,)."""
@@ -144,10 +144,10 @@ class Transfer(AfterChange):
 class PartlyFixed(AfterChange):
     """Fixes some shared hyperparameters at the best old configuration and searches the others."""
 
-    def search_region(self) -> Region:
+    def choose_region(self) -> Region:
         """The part of the space that is searched."""
         if self.old is None:
-            return super().search_region()
+            return super().choose_region()
         fixed = np.where(self.are_fixed(self.old), self.old_best(), np.nan)
         return Box(self.space, fixed[None])
 

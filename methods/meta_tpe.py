@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray, IntArray
-from hpobench_ordered.methods._carry_over import carried_over
-from hpobench_ordered.methods._model_based import Scorer, finite_history
-from hpobench_ordered.methods._multi_task import standardised_part
+from hpobench_ordered.methods._carry_over import convert_history
+from hpobench_ordered.methods._model_based import Scorer, remove_failed_evaluations
+from hpobench_ordered.methods._multi_task import sample_standardised
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.methods.tpe import TPE
 
@@ -61,23 +61,23 @@ class MetaTPE(TPE):
     def prepare(self) -> None:
         """Split the earlier tasks' evaluations."""
         super().prepare()
-        tasks = finite_history(carried_over(self.history, self.space, self.rng))
+        tasks = remove_failed_evaluations(convert_history(self.history, self.space, self.rng))
         tasks = [task for task in tasks if len(task) > 1]
         self._sources = [
             self._split(self.space.encode(task.values), task.losses)
-            for task in standardised_part(tasks, [EACH] * len(tasks), self.rng)
+            for task in sample_standardised(tasks, [EACH] * len(tasks), self.rng)
         ]
         if self._sources:
             self.random_trials, self.random_fraction = 0, EPSILON
             self._points = self.region.sample_unit(self.rng, POINTS)[:, self._free]
 
-    def scorer(self) -> Scorer:
+    def make_scorer(self) -> Scorer:
         """Compute the tasks' weights; the score is the log ratio of the mixtures."""
         if not self._sources:
-            return super().scorer()
+            return super().make_scorer()
         tasks = list(self._sources)
-        if self.results > 1:
-            tasks.append(self._split(self.told(), self.losses()))
+        if self.evaluation_count > 1:
+            tasks.append(self._split(self.evaluated_units(), self.evaluated_losses()))
         weights = task_weights(self.similarities(tasks), len(tasks))
         good, bad = (
             Mixture([density(task[side], self._choices) for task in tasks], weights)
@@ -87,19 +87,19 @@ class MetaTPE(TPE):
         free = self._free
         return lambda unit: good.log(unit[:, free]) - bad.log(unit[:, free])
 
-    def candidates(self) -> Iterator[FloatArray]:
+    def iter_candidates(self) -> Iterator[FloatArray]:
         """Draw from the mixture of good configurations; if all were tried, at random."""
         if self._sources:
             unit = np.tile(self.region.middle, (DRAWN, 1))
             unit[:, self._free] = self._good.sample(self.rng, DRAWN)
             yield self.space.canonical(unit)
-        yield from super().candidates()
+        yield from super().iter_candidates()
 
     def similarities(self, tasks: "Sequence[tuple[FloatArray, FloatArray]]") -> FloatArray:
         """S (T - 1,) of the earlier tasks; 1 if the current task has no densities yet."""
         if len(tasks) == len(self._sources):
             return np.ones(len(tasks))
-        dims = np.sort(self.importance[: max(1, math.floor(math.log(self.results, BASE)))])
+        dims = np.sort(self.importance[: max(1, math.floor(math.log(self.evaluation_count, BASE)))])
         points, choices = np.ascontiguousarray(self._points[:, dims]), self._choices[dims]
         *earlier, here = (np.exp(density(good[:, dims], choices).log(points)) for good, _ in tasks)
         return np.array([similarity(p, here) for p in earlier])

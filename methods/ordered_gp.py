@@ -16,9 +16,9 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.core.history import Evaluations
-from hpobench_ordered.methods._candidates import candidate_blocks, near
-from hpobench_ordered.methods._carry_over import carried_over
-from hpobench_ordered.methods._model_based import Scorer, finite_history
+from hpobench_ordered.methods._candidates import draw_near, iter_candidate_blocks
+from hpobench_ordered.methods._carry_over import convert_history
+from hpobench_ordered.methods._model_based import Scorer, remove_failed_evaluations
 from hpobench_ordered.methods._multi_task import context_table
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.methods.bo import BayesianOptimisation
@@ -122,7 +122,7 @@ class OrderedGP(BayesianOptimisation):
 
     def prepare(self) -> None:
         """Choose the evaluations of earlier tasks that the model uses."""
-        history = finite_history(carried_over(self.history, self.space, self.rng))
+        history = remove_failed_evaluations(convert_history(self.history, self.space, self.rng))
         distances = task_distances([task.context for task in history], self.context)
         order = np.argsort(-distances[-1, :-1], kind="stable")[-self.nearest :]
         rows = np.append(order, len(history))
@@ -142,21 +142,21 @@ class OrderedGP(BayesianOptimisation):
 
         return TaskPriors()
 
-    def scorer(self) -> Scorer:
+    def make_scorer(self) -> Scorer:
         """Condition the model; score by log expected improvement, at first by minus the mean."""
         if self.sources is None:
-            return super().scorer()
+            return super().make_scorer()
         from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
 
         process = self._conditioned(self.sources)
-        if not self.results and not self._pending:
+        if not self.evaluation_count and not self._pending:
             return lambda unit: -process.predict(self.features(unit))[0]
         of_task = process.here()
-        if not self.results:
+        if not self.evaluation_count:
             of_task, _ = process.predict(self.features(self.sources.bests))
         best = float(of_task.min())
         if self._pending:
-            process, fantasies = process.fantasised(self.features(self.pending()))
+            process, fantasies = process.fantasised(self.features(self.pending_units()))
             best = min(best, float(fantasies.min()))
         return lambda unit: log_expected_improvement(*process.predict(self.features(unit)), best)
 
@@ -167,51 +167,51 @@ class OrderedGP(BayesianOptimisation):
         """
         return np.where(y > 0.0, np.log1p(np.maximum(y, 0.0)), y)
 
-    def candidates(self) -> Iterator[FloatArray]:
-        """Blocks of candidates, canonical unit vectors (m, d), see `candidate_blocks`."""
+    def iter_candidates(self) -> Iterator[FloatArray]:
+        """Blocks of candidates, canonical unit vectors (m, d), see `iter_candidate_blocks`."""
         if self.sources is None:
-            return super().candidates()
-        return candidate_blocks(self.region, self.rng, size=CANDIDATES)
+            return super().iter_candidates()
+        return iter_candidate_blocks(self.region, self.rng, size=CANDIDATES)
 
-    def _best_untried(self, scorer: Scorer, near: Sequence[FloatArray] = ()) -> FloatArray:
+    def _choose_best_untried(self, scorer: Scorer, near: Sequence[FloatArray] = ()) -> FloatArray:
         """Coded values (d,) of the best candidate, at first among earlier tasks' best."""
-        if self.sources and self.results + len(self._pending) < self.early:
+        if self.sources and self.evaluation_count + len(self._pending) < self.early:
             for row in np.argsort(-scorer(self.sources.bests), kind="stable"):
                 values: FloatArray = self.sources.best_values[row]
                 if values not in self._tried:
                     return values
-        return super()._best_untried(scorer, near)
+        return super()._choose_best_untried(scorer, near)
 
-    def _near(self) -> Sequence[FloatArray]:
+    def _draw_near_best(self) -> Sequence[FloatArray]:
         """Candidates near the best of this task and earlier ones, one array (m, d), or none."""
         if self.sources is None:
-            return super()._near()
-        if not self._looks_near or self._on_plateau:
+            return super()._draw_near_best()
+        if not self._searches_near_best or self._on_plateau:
             return ()
-        order = np.argsort(self.losses(), kind="stable")[:CENTRES]
-        centres = np.concatenate([self.told()[order], self.sources.bests])
-        return (near(self.region, centres, self._near_rng, count=NEAR),)
+        order = np.argsort(self.evaluated_losses(), kind="stable")[:CENTRES]
+        centres = np.concatenate([self.evaluated_units()[order], self.sources.bests])
+        return (draw_near(self.region, centres, self._near_rng, count=NEAR),)
 
     def _conditioned(self, sources: Sources) -> "TaskProcess":
         """Condition the model on the chosen evaluations, refitting it now and then."""
         from hpobench_ordered.methods._gp.tasks import TaskProcess, fitted
 
-        losses = self.losses()
+        losses = self.evaluated_losses()
         seen = len(self._rows)
-        if self._process is None or self.results >= self._fit_due:
-            self._fit_due = self.results + EVERY
+        if self._process is None or self.evaluation_count >= self._fit_due:
+            self._fit_due = self.evaluation_count + EVERY
             self._rows = good_and_random(losses, MAX_HERE, self.rng)
             observed = self._observed(sources, losses)
             steps = LATER_STEPS if self._last_fit else FIRST_STEPS
             part = fitted_part(observed, sources)
             self._last_fit = fitted(part, self.priors(), self._last_fit, steps=steps)
             self._process = TaskProcess(observed, self._last_fit.x)
-        elif self.results > self._until:
-            self._rows = np.append(self._rows, np.arange(self._until, self.results))
+        elif self.evaluation_count > self._until:
+            self._rows = np.append(self._rows, np.arange(self._until, self.evaluation_count))
             observed = self._observed(sources, losses)
             new = observed.X[len(sources.unit) + seen :]
             self._process = self._process.extended(new, observed.y)
-        self._until = self.results
+        self._until = self.evaluation_count
         return self._process
 
     def _observed(self, sources: Sources, losses: FloatArray) -> "Observed":
@@ -228,7 +228,7 @@ class OrderedGP(BayesianOptimisation):
             self._kernel = Kernel(self.feature_groups())
         here = standardised(losses[self._rows], sources.scale)
         y = self.transformed(np.concatenate([sources.losses, here]))
-        unit = np.concatenate([sources.unit, self.told()[self._rows]])
+        unit = np.concatenate([sources.unit, self.evaluated_units()[self._rows]])
         return Observed(
             X=self.features(unit),
             y=y / (y.std() or 1.0),

@@ -61,7 +61,7 @@ class RGPE(Ensemble):
 
     def acquisition(self, predict: Predict, best: float) -> Scorer:
         """Score against the lowest prediction for tried configurations, on the ensemble's scale."""
-        tried = self.features(np.concatenate([self.told(), self.pending()]))
+        tried = self.features(np.concatenate([self.evaluated_units(), self.pending_units()]))
         return super().acquisition(predict, float(predict(tried)[0].min()))
 
     def spread(self, weights: FloatArray, sds: FloatArray) -> FloatArray:

@@ -12,8 +12,8 @@ import numpy as np
 
 from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.core.history import Evaluations
-from hpobench_ordered.methods._carry_over import carried_over
-from hpobench_ordered.methods._model_based import DesignOnly, finite_history
+from hpobench_ordered.methods._carry_over import convert_history
+from hpobench_ordered.methods._model_based import DesignOnly, remove_failed_evaluations
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.methods.bo import BayesianOptimisation
 
@@ -21,7 +21,7 @@ TRANSFERRED = 5
 """N: configurations taken from previous tasks (section 5.2)."""
 
 
-def ordered_configurations(history: Sequence[Evaluations], *, count: int) -> FloatArray:
+def order_configurations(history: Sequence[Evaluations], *, count: int) -> FloatArray:
     """Choose the configurations to start with (appendix D).
 
     First the best configuration of every previous task, the most recent task first; then, in the
@@ -37,7 +37,7 @@ def ordered_configurations(history: Sequence[Evaluations], *, count: int) -> Flo
         hold fewer distinct ones.
     """
     chosen: dict[bytes, FloatArray] = {}
-    for row in _candidates(finite_history(history), count):
+    for row in _candidates(remove_failed_evaluations(history), count):
         chosen.setdefault(row.tobytes(), row)
         if len(chosen) == count:
             break
@@ -49,8 +49,8 @@ class SimpleOrdered(BayesianOptimisation):
 
     def initial_configurations(self) -> Sequence[Config]:
         """The `TRANSFERRED` configurations to start with."""
-        sources = carried_over(self.sources(), self.space, self.rng)
-        return self.space.configs(ordered_configurations(sources, count=TRANSFERRED))
+        sources = convert_history(self.sources(), self.space, self.rng)
+        return self.space.configs(order_configurations(sources, count=TRANSFERRED))
 
     def sources(self) -> Sequence[Evaluations]:
         """The previous tasks that configurations are taken from; the last one comes first."""
@@ -78,8 +78,8 @@ class SimplePreviousNoBO(DesignOnly):
 
     def initial_configurations(self) -> Sequence[Config]:
         """The configurations of the last task, as many as there are trials."""
-        sources = carried_over(self.history[-1:], self.space, self.rng)
-        return self.space.configs(ordered_configurations(sources, count=self.budget))
+        sources = convert_history(self.history[-1:], self.space, self.rng)
+        return self.space.configs(order_configurations(sources, count=self.budget))
 
 
 SPECS = (

@@ -37,22 +37,24 @@ class TPE(ModelBased):
         self.random_trials = needed(len(self._choices))
         self._model: ParzenModel | None = None
 
-    def scorer(self) -> Scorer:
+    def make_scorer(self) -> Scorer:
         """Fit the model; the score is the logarithm of the ratio."""
         from hpobench_ordered.methods._tpe import ParzenModel
 
         free = self._free
-        model = ParzenModel.fitted(self.told()[:, free], self.losses(), self._choices)
+        model = ParzenModel.fitted(
+            self.evaluated_units()[:, free], self.evaluated_losses(), self._choices
+        )
         self._model = model
         return lambda unit: model.score(np.ascontiguousarray(unit[:, free]))
 
-    def candidates(self) -> Iterator[FloatArray]:
+    def iter_candidates(self) -> Iterator[FloatArray]:
         """Draw around good configurations; if all of these were tried, at random."""
         if self._model is not None:
             unit = np.tile(self.region.middle, (CANDIDATES, 1))
             unit[:, self._free] = self._model.good.sample(self.rng, CANDIDATES)
             yield self.space.canonical(unit)
-        yield from super().candidates()
+        yield from super().iter_candidates()
 
 
 SPECS = (

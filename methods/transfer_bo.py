@@ -52,15 +52,15 @@ class TransferBO(MultiTaskGP):
         chosen = np.arange(len(y))
         if len(y) > MAX_OBSERVATIONS:
             chosen = self.rng.permutation(len(y))[:MAX_OBSERVATIONS]
-        unit = np.concatenate([self._sources, self.told()])[chosen]
-        here = np.broadcast_to(self._here, (self.results, len(self._here)))
+        unit = np.concatenate([self._sources, self.evaluated_units()])[chosen]
+        here = np.broadcast_to(self._here, (self.evaluation_count, len(self._here)))
         inputs = np.concatenate([self._source_inputs, here])[chosen]
         return self.features_of(unit, inputs), y[chosen]
 
     def incumbent(self, model: "GaussianProcess", y: FloatArray) -> float:
         """Lowest loss on this task, or the lowest predicted one if there is none."""
-        if self.results:
-            return float(self._all_losses()[-self.results :].min())
+        if self.evaluation_count:
+            return float(self._all_losses()[-self.evaluation_count :].min())
         return self.predicted_incumbent(lambda X: model.predict(X)[0])
 
     def _subsample(self, count: int) -> None:
@@ -73,7 +73,7 @@ class TransferBO(MultiTaskGP):
         """Losses of the previous tasks and then of this one, standardised together."""
         from hpobench_ordered.methods._gp.model import standardise
 
-        return standardise(np.concatenate([self._source_losses, self.losses()]))
+        return standardise(np.concatenate([self._source_losses, self.evaluated_losses()]))
 
 
 SPECS = (

@@ -64,7 +64,7 @@ class TAFR(TSTR):
 
         *sources, target = self.used
         weights = self.used_weights
-        seen = np.concatenate([self.told(), self.pending()])
+        seen = np.concatenate([self.evaluated_units(), self.pending_units()])
         lowest = np.array([process.predict(self.features(seen))[0].min() for process in sources])
 
         def score(unit: FloatArray) -> FloatArray:

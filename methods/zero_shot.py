@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import BoolArray, Config, FloatArray
-from hpobench_ordered.methods._candidates import Region, candidate_blocks, key
-from hpobench_ordered.methods._model_based import DesignOnly, finite_history
+from hpobench_ordered.methods._candidates import Region, configuration_key, iter_candidate_blocks
+from hpobench_ordered.methods._model_based import DesignOnly, remove_failed_evaluations
 from hpobench_ordered.methods.base import MethodSpec
-from hpobench_ordered.methods.simple_ordered import ordered_configurations
+from hpobench_ordered.methods.simple_ordered import order_configurations
 from hpobench_ordered.space import SearchSpace
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class ZeroShot(DesignOnly):
 
     def initial_configurations(self) -> Sequence[Config]:
         """The portfolio, of as many configurations as there are trials."""
-        tasks = finite_history(self.history)
+        tasks = remove_failed_evaluations(self.history)
         if not tasks:
             return ()
         return self.space.configs(_chosen(tasks, self.space, self.rng, count=self.budget))
@@ -98,7 +98,7 @@ def _chosen(
     tasks: "Sequence[Evaluations]", space: SearchSpace, rng: np.random.Generator, *, count: int
 ) -> FloatArray:
     """The portfolio, coded as values, shape (at most count, d)."""
-    candidates = ordered_configurations(tasks, count=CANDIDATES)
+    candidates = order_configurations(tasks, count=CANDIDATES)
     if len(tasks) > 1 or len(candidates) < count:
         candidates = _with_random_ones(candidates, space, rng)
     L, measured = _losses(tasks, candidates, space, rng)
@@ -113,8 +113,8 @@ def _with_random_ones(
     configurations: FloatArray, space: SearchSpace, rng: np.random.Generator
 ) -> FloatArray:
     """Add random configurations, all distinct, coded as values, shape (at most 2000, d)."""
-    block = space.decode(next(candidate_blocks(Region(space), rng, size=CANDIDATES)))
-    distinct = {key(row): row for row in np.concatenate([configurations, block])}
+    block = space.decode(next(iter_candidate_blocks(Region(space), rng, size=CANDIDATES)))
+    distinct = {configuration_key(row): row for row in np.concatenate([configurations, block])}
     return np.array(list(distinct.values())[:CANDIDATES])
 
 
@@ -128,7 +128,7 @@ def _losses(
     from hpobench_ordered.methods._boosting.model import BoostedTrees
     from hpobench_ordered.methods._gp.model import standardise
 
-    place = {key(row): j for j, row in enumerate(candidates)}
+    place = {configuration_key(row): j for j, row in enumerate(candidates)}
     features = space.features(space.encode(candidates))
     L = np.empty((len(tasks), len(candidates)))
     measured = np.zeros(L.shape, dtype=np.bool_)
@@ -138,7 +138,7 @@ def _losses(
         fitted = slice(None) if len(task) <= share else rng.permutation(len(task))[:share]
         X = space.features(space.encode(task.values[fitted]))
         L[i] = BoostedTrees.fitted(X, losses[fitted]).predict(features)
-        column = np.array([place.get(key(row), -1) for row in task.values])
+        column = np.array([place.get(configuration_key(row), -1) for row in task.values])
         column, losses = column[column >= 0], losses[column >= 0]
         repeats = np.bincount(column, minlength=len(candidates))
         measured[i] = repeats > 0

@@ -89,7 +89,7 @@ def belief(benchmark: str, task: int, method: str, *, fixed: int, own: int) -> B
     for turn in range(fixed + own):
         config = start[turn] if turn < fixed else optimiser.ask()
         optimiser.tell(config, target.objective.loss(target.evaluate(config)))
-    losses, inputs = optimiser.losses(), optimiser.inputs(optimiser.told())
+    losses, inputs = optimiser.evaluated_losses(), optimiser.inputs(optimiser.evaluated_units())
     head = optimiser.fitted_head(inputs, standardise(losses))
     x = np.linspace(0.0, 1.0, GRID)
     Phi = optimiser.features(optimiser.inputs(x[:, None]))
@@ -101,7 +101,7 @@ def belief(benchmark: str, task: int, method: str, *, fixed: int, own: int) -> B
         truth=target.evaluate_many(source.space.decode(x[:, None])),
         mean=losses.mean() + scale * mean,
         sd=scale * sd,
-        points=source.space.decode(optimiser.told())[:, 0],
+        points=source.space.decode(optimiser.evaluated_units())[:, 0],
         values=target.objective.losses(losses),
         bases=Phi,
         weights=weights / weights.max(),

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.methods._model_based import ModelBased, Scorer, finite_history
-from hpobench_ordered.methods._multi_task import standardised_part, subsample_counts
+from hpobench_ordered.methods._model_based import ModelBased, Scorer, remove_failed_evaluations
+from hpobench_ordered.methods._multi_task import draw_sample_counts, sample_standardised
 from hpobench_ordered.methods.bo import feature_groups
 from hpobench_ordered.space.parameters import Kind
 
@@ -40,7 +40,7 @@ class LinearHead(ModelBased):
         phi: The feature map.
     """
 
-    looks_near = True
+    searches_near_best = True
     uses_history = True
     uses_context = False
 
@@ -63,16 +63,16 @@ class LinearHead(ModelBased):
             ModelError: The fit fails.
         """
 
-    def scorer(self) -> Scorer:
+    def make_scorer(self) -> Scorer:
         """Fit the model; the score is log expected improvement."""
         from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
         from hpobench_ordered.methods._gp.model import standardise
 
-        y = standardise(self.losses())
-        head = self.fitted_head(self.inputs(self.told()), y)
+        y = standardise(self.evaluated_losses())
+        head = self.fitted_head(self.inputs(self.evaluated_units()), y)
         best = float(y.min())
         if self._pending:
-            head, fantasies = head.fantasised(self.features(self.inputs(self.pending())))
+            head, fantasies = head.fantasised(self.features(self.inputs(self.pending_units())))
             best = min(best, float(fantasies.min()))
 
         def score(unit: FloatArray) -> FloatArray:
@@ -88,10 +88,10 @@ class LinearHead(ModelBased):
         """
         from hpobench_ordered.methods._gp.model import standardise
 
-        tasks = finite_history(self.history) if self.uses_history else []
+        tasks = remove_failed_evaluations(self.history) if self.uses_history else []
         if sum(map(len, tasks)) > MAX_SOURCES:
-            counts = subsample_counts(tasks, MAX_SOURCES, MAX_SOURCES, self.rng)
-            tasks = standardised_part(tasks, counts, self.rng)
+            counts = draw_sample_counts(tasks, MAX_SOURCES, MAX_SOURCES, self.rng)
+            tasks = sample_standardised(tasks, counts, self.rng)
         contexts = [*(task.context for task in tasks), self.context]
         if not self.uses_context:
             contexts = [{}] * len(contexts)

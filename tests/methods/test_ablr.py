@@ -74,7 +74,7 @@ def test_alone_every_fit_starts_anew():
     played = play(method, 5)
     np.testing.assert_array_equal(played, play(other, 5))  # history has no influence
     np.testing.assert_array_equal(played, play(shared, 5))  # nor is there one to share
-    X, y = method.inputs(method.told()), np.linspace(-1, 1, 5)
+    X, y = method.inputs(method.evaluated_units()), np.linspace(-1, 1, 5)
     first = method.fitted_head(X, y).weights
     np.testing.assert_array_equal(method.fitted_head(X, y).weights, first)
 
@@ -86,7 +86,7 @@ def test_context_is_an_input_of_variance_one_over_the_tasks():
     np.testing.assert_allclose(scaled, [[-(1.5**0.5), 0], [1.5**0.5, 0], [0, 0]], atol=1e-12)
     past = [finished(optimum, seed=k) for k, optimum in enumerate(np.linspace(0, 1, 30))]
     method = make(ABLRContext, past, optimum=0.5)
-    assert method.inputs(method.told()).shape == (0, 3)
+    assert method.inputs(method.evaluated_units()).shape == (0, 3)
     inputs, _ = method.sources()
     known = np.array([X[0, 2] for X in inputs])  # scaled as hyperparameters are
     assert len(set(known)) == 30 and known.std() > 0.2 and np.abs(known).max() < 1

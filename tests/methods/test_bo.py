@@ -12,7 +12,12 @@ import hpobench_ordered as hbo
 from hpobench_ordered._typing import Config
 from hpobench_ordered.errors import InvalidConfigError
 from hpobench_ordered.methods import bo
-from hpobench_ordered.methods._candidates import CANDIDATES, Region, Tried, candidate_blocks
+from hpobench_ordered.methods._candidates import (
+    CANDIDATES,
+    Region,
+    TriedConfigurations,
+    iter_candidate_blocks,
+)
 from hpobench_ordered.methods._gp.model import standardise
 from hpobench_ordered.methods.random_search import RandomSearch
 
@@ -67,11 +72,11 @@ def test_random_trials_go_on_until_there_are_as_many_results():
 
 def test_a_space_larger_than_a_block_is_exhausted_too():
     space = hbo.SearchSpace([hbo.Parameter.number("k", 1, CANDIDATES + 9, integer=True)])
-    tried, rng = Tried(space), np.random.default_rng(0)
+    tried, rng = TriedConfigurations(space), np.random.default_rng(0)
     for k in set(range(1, CANDIDATES + 10)) - {234}:
         tried.add(np.array([float(k)]))
-    blocks = candidate_blocks(Region(space), rng)
-    starts = [tried.first_new(unit, rng.random(len(unit))) for unit in blocks]
+    blocks = iter_candidate_blocks(Region(space), rng)
+    starts = [tried.find_best_untried(unit, rng.random(len(unit))) for unit in blocks]
     assert {float(found[1][0]) for found in starts if found is not None} == {234.0}
 
 
@@ -81,7 +86,7 @@ def test_blocks_of_a_conditional_space_are_canonical_and_complete():
         [hbo.Parameter.choice("kernel", ("linear", "polynomial")), degree],
         conditions={"degree": hbo.Compare(0, hbo.Comparison.EQUAL, (1.0,))},
     )
-    (block,) = candidate_blocks(Region(space), np.random.default_rng(0))
+    (block,) = iter_candidate_blocks(Region(space), np.random.default_rng(0))
     np.testing.assert_array_equal(block, space.canonical(block))
     configs = {tuple(c.items()) for c in space.configs(space.decode(block))}
     assert len(configs) == 5
@@ -126,7 +131,7 @@ def test_a_loss_that_is_not_finite_counts_as_the_worst(loss):
         peer.tell(config, value)
     assert method.fallbacks == 0
     expected = [x if math.isfinite(x) else worst for x in method._losses]
-    np.testing.assert_array_equal(method.losses(), expected)
+    np.testing.assert_array_equal(method.evaluated_losses(), expected)
     assert sum(not math.isfinite(x) for x in method._losses) < 12
 
 
@@ -182,7 +187,7 @@ def test_observations_are_at_most_so_many(extra):
     method = told_at_random(bo.MAX_CONDITIONED + extra)
     X, y = method.observations()
     assert (X.shape, y.shape) == ((bo.MAX_CONDITIONED, 2), (bo.MAX_CONDITIONED,))
-    np.testing.assert_allclose(y.min(), standardise(method.losses()).min())
+    np.testing.assert_allclose(y.min(), standardise(method.evaluated_losses()).min())
     assert min(map(bowl, optimise(method, bowl, trials=5))) < 1e-3
     assert method.fallbacks == 0
 

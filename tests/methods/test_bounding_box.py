@@ -8,7 +8,7 @@ import pytest
 from histories import minimised
 
 import hpobench_ordered as hbo
-from hpobench_ordered.methods._candidates import candidate_blocks
+from hpobench_ordered.methods._candidates import iter_candidate_blocks
 from hpobench_ordered.methods.bo import BayesianOptimisation
 from hpobench_ordered.methods.bounding_box import BoundingBox, Box
 
@@ -99,6 +99,6 @@ def test_a_box_of_few_configurations_is_exhausted_and_then_repeats():
 
 def test_blocks_of_a_finite_box_hold_each_of_its_configurations():
     box = Box(SPACE, rows((2, 0.1, NAN, 3), (0, 0.1, NAN, 7)))
-    blocks = list(candidate_blocks(box, np.random.default_rng(0)))
+    blocks = list(iter_candidate_blocks(box, np.random.default_rng(0)))
     values = SPACE.decode(np.concatenate(blocks))
     assert {(row[0], row[3]) for row in values} == {(k, n) for k in (0, 2) for n in range(3, 8)}

@@ -12,7 +12,13 @@ import hpobench_ordered as hbo
 from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.experiment.runner import follow
 from hpobench_ordered.methods import _model_based
-from hpobench_ordered.methods._candidates import CANDIDATES, NEAR, Region, key, near
+from hpobench_ordered.methods._candidates import (
+    CANDIDATES,
+    NEAR,
+    Region,
+    configuration_key,
+    draw_near,
+)
 from hpobench_ordered.methods.bo import BayesianOptimisation
 from hpobench_ordered.methods.bounding_box import Box
 from hpobench_ordered.registry import method_spec
@@ -22,8 +28,8 @@ FOUR = hbo.SearchSpace([hbo.Parameter.number(f"x{j}", 0, 1) for j in range(4)])
 MIXED = kernels(9)
 
 
-def make(space, *, seed=0, looks_near=True):
-    kind = type("Variant", (BayesianOptimisation,), {"looks_near": looks_near})
+def make(space, *, seed=0, searches_near_best=True):
+    kind = type("Variant", (BayesianOptimisation,), {"searches_near_best": searches_near_best})
     return by_hand.make(kind, space=space, seed=seed, budget=50)
 
 
@@ -39,7 +45,7 @@ MIDDLE: Config = {f"x{j}": 0.5 for j in range(9)}
 def many_near(region: Region, config: Config) -> FloatArray:
     centre = region.space.encode(region.space.values([config]))
     rng = np.random.default_rng(0)
-    return np.concatenate([near(region, centre, rng) for _ in range(20)])
+    return np.concatenate([draw_near(region, centre, rng) for _ in range(20)])
 
 
 def bowl(config: Config) -> float:
@@ -104,9 +110,9 @@ def test_they_stay_in_the_box():
 
 
 def test_random_candidates_stay_the_same_with_them(monkeypatch):
-    monkeypatch.setattr(_model_based, "CLEARLY", np.inf)  # so that none of them is chosen
+    monkeypatch.setattr(_model_based, "LOG_ADVANTAGE", np.inf)  # so that none of them is chosen
     with_them, _ = optimise(make(FOUR), bowl, trials=15)
-    without, _ = optimise(make(FOUR, looks_near=False), bowl, trials=15)
+    without, _ = optimise(make(FOUR, searches_near_best=False), bowl, trials=15)
     assert with_them == without
 
 
@@ -119,33 +125,33 @@ def test_one_is_chosen_only_if_it_is_expected_to_improve_four_times_as_much():
         scores[CANDIDATES:] = advantage
         return scores
 
-    around = method._near()
+    around = method._draw_near_best()
     advantage = np.log(4.0) - 0.01
-    method._best_untried(score, around)
+    method._choose_best_untried(score, around)
     assert not method._steps
     advantage = np.log(4.0) + 0.01
-    assert key(method._best_untried(score, around)) in method._steps
+    assert configuration_key(method._choose_best_untried(score, around)) in method._steps
 
 
 def test_a_loss_seen_before_ends_them_if_it_comes_after_a_step():
     method = make(FOUR)
     _, losses = optimise(method, bowl, trials=5)
     method.tell({f"x{j}": 0.9 for j in range(4)}, losses[0])  # not after a step
-    assert len(method._near()) == 1
+    assert len(method._draw_near_best()) == 1
     for step, loss in ((0.1, 7.0), (0.2, losses[1])):
         config = {f"x{j}": step for j in range(4)}
-        method._steps.add(key(FOUR.row(config)))
+        method._steps.add(configuration_key(FOUR.row(config)))
         method.tell(config, loss)
-        assert len(method._near()) == (loss == 7.0)
+        assert len(method._draw_near_best()) == (loss == 7.0)
     small = make(hbo.SearchSpace([hbo.Parameter.number("k", 1, CANDIDATES, integer=True)]))
     optimise(small, lambda c: float(c["k"]), trials=4)
-    assert len(small._near()) == 0  # where all configurations are candidates
+    assert len(small._draw_near_best()) == 0  # where all configurations are candidates
 
 
-def regret_on_quadratic(name: str, *, looks_near: bool) -> float:
+def regret_on_quadratic(name: str, *, searches_near_best: bool) -> float:
     """Mean regret after 50 trials on two tasks, after 100 random evaluations of all others."""
     benchmark, spec = hbo.load("quadratic"), method_spec(name)
-    kind = type("Variant", (spec.method,), {"looks_near": looks_near})
+    kind = type("Variant", (spec.method,), {"searches_near_best": searches_near_best})
     protocol = hbo.LeaveOneOut(trials=50, history=100, tasks=[4, 20])
     outcomes = follow(
         protocol,
@@ -159,7 +165,7 @@ def regret_on_quadratic(name: str, *, looks_near: bool) -> float:
 
 @pytest.mark.parametrize("name", ["bo", pytest.param("abrac", marks=pytest.mark.slow)])
 def test_on_a_smooth_objective_regret_falls_by_an_order_of_magnitude(name):
-    with_them, without = (regret_on_quadratic(name, looks_near=x) for x in (True, False))
+    with_them, without = (regret_on_quadratic(name, searches_near_best=x) for x in (True, False))
     assert with_them < 0.1 * without
 
 
@@ -182,9 +188,9 @@ def test_on_plateaus_they_cost_one_trial_at_most():
     for seed in range(20):
         method = make(FOUR, seed=seed)
         configs, losses = optimise(method, loss, trials=25)
-        steps = [key(FOUR.row(config)) in method._steps for config in configs]
+        steps = [configuration_key(FOUR.row(config)) in method._steps for config in configs]
         wasted.append(sum(steps[i] and losses[i] in losses[:i] for i in range(25)))
-        _, without = optimise(make(FOUR, seed=seed, looks_near=False), loss, trials=25)
+        _, without = optimise(make(FOUR, seed=seed, searches_near_best=False), loss, trials=25)
         best.append((min(losses), min(without)))
     assert max(wasted) == 1
     difference = np.subtract(*np.array(best).T)

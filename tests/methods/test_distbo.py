@@ -201,7 +201,7 @@ def test_what_another_choice_makes_active_has_a_value():
     method = make(method_spec("none-gp").method, space=space)
     for index in range(6):
         method.tell(method.ask(), float(index))
-    method.scorer()
+    method.make_scorer()
     refined = method._refined(space.canonical(np.random.default_rng(1).random((50, 2))))
     values = space.decode(refined)
     assert (values[:, 0] == 3).any()

@@ -16,7 +16,7 @@ from scipy.stats import kstest
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import Config
 from hpobench_ordered.methods.dre_ordered import DREOrdered, good_ones
-from hpobench_ordered.methods.simple_ordered import ordered_configurations
+from hpobench_ordered.methods.simple_ordered import order_configurations
 
 
 def finished(n: int, *, seed: int = 0, space: hbo.SearchSpace = SQUARE) -> hbo.Evaluations:
@@ -47,7 +47,7 @@ SEVEN = [finished(20, seed=s) for s in range(7)]
 
 @pytest.mark.parametrize("history", [SEVEN, [finished(2, seed=1)], [], [FAILED]])
 def test_first_the_ordered_configurations_then_random_ones(history):
-    ordered = SQUARE.configs(ordered_configurations(history, count=5))
+    ordered = SQUARE.configs(order_configurations(history, count=5))
     rng = np.random.default_rng(0)
     drawn = [SQUARE.sample(rng) for _ in range(6 - len(ordered))]
     assert optimise(make(history), trials=6) == ordered + drawn
@@ -56,9 +56,9 @@ def test_first_the_ordered_configurations_then_random_ones(history):
 def test_six_results_are_too_few_to_tell_candidates_apart():
     method, unit = make([finished(20, seed=1)]), np.random.default_rng(0).random((50, 2))
     optimise(method, trials=6)
-    assert len(set(method.scorer()(unit))) == 1
+    assert len(set(method.make_scorer()(unit))) == 1
     optimise(method, trials=10)
-    assert len(set(method.scorer()(unit))) > 1
+    assert len(set(method.make_scorer()(unit))) > 1
 
 
 def test_among_equally_probable_ones_it_chooses_at_random():

@@ -45,7 +45,7 @@ def play(method, place, trials):
 def sources(method: GPTransfer, history: list[Evaluations]) -> list[int]:
     """How many of its observations are evaluations of each task."""
     X, _ = method.observations()
-    seen = X[: len(X) - method.results, 0].tolist()
+    seen = X[: len(X) - method.evaluation_count, 0].tolist()
     return [sum(x in set(t.values[:, 0].tolist()) for x in seen) for t in history]
 
 

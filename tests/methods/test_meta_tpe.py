@@ -64,7 +64,7 @@ def test_a_task_like_this_one_has_more_weight():
     method = make(meta_tpe.MetaTPE, [source(0.4), source(0.4, factor=-1.0), source(0.95)])
     for row in np.random.default_rng(0).random((20, 2)):
         method.tell(dict(zip("xy", row, strict=True)), float(bowl(row[None], 0.4)[0]))
-    tasks = [*method._sources, method._split(method.told(), method.losses())]
+    tasks = [*method._sources, method._split(method.evaluated_units(), method.evaluated_losses())]
     like, negated, unlike = method.similarities(tasks)
     assert like > 2 * max(negated, unlike)
 

@@ -47,7 +47,7 @@ def test_weights_are_equal_until_there_are_rankings():
 def test_the_ensemble_is_the_weighted_sum_of_processes():
     method = make(rgpe.RGPE, [source(0.2), source(0.3), source(0.9)])
     played(method, 0.35, 6)
-    score = method.scorer()
+    score = method.make_scorer()
     X = np.random.default_rng(0).random((20, 2))
     means, sds = zip(*(process.predict(X) for process in method.used), strict=True)
     mean, sd = method._predict(X)
@@ -55,7 +55,7 @@ def test_the_ensemble_is_the_weighted_sum_of_processes():
     assert w.sum() == pytest.approx(1.0)
     assert_allclose(mean, sum(a * m for a, m in zip(w, means, strict=True)))
     assert_allclose(sd**2, sum((a * s) ** 2 for a, s in zip(w, sds, strict=True)))
-    lowest = method._predict(method.features(method.told()))[0].min()
+    lowest = method._predict(method.features(method.evaluated_units()))[0].min()
     assert_array_equal(score(X), log_expected_improvement(mean, sd, lowest))
 
 

@@ -15,7 +15,7 @@ from hpobench_ordered.methods.simple_ordered import (
     SimpleOrderedShuffled,
     SimplePrevious,
     SimplePreviousNoBO,
-    ordered_configurations,
+    order_configurations,
 )
 
 SPACE = hbo.SearchSpace([hbo.Parameter.number("k", 0, 99, integer=True)])
@@ -33,7 +33,7 @@ def task(losses_by_configuration: list[tuple[int, float]]) -> hbo.Evaluations:
 
 
 def chosen(history: list[hbo.Evaluations], count: int = 5) -> list[int]:
-    found = ordered_configurations(history, count=count)
+    found = order_configurations(history, count=count)
     return found[:, 0].astype(int).tolist() if len(found) else []
 
 
@@ -89,7 +89,7 @@ def test_only_the_best_of_each_task_are_looked_at_and_that_changes_nothing(tasks
 def test_inactive_hyperparameters_compare_equal():
     values = np.array([[1.0, np.nan], [1.0, np.nan], [2.0, np.nan]])
     history = [minimised("", {}, values, np.array([0.0, 0.0, 1.0]), CONDITIONAL)]
-    assert len(ordered_configurations(history, count=5)) == 2
+    assert len(order_configurations(history, count=5)) == 2
 
 
 TASKS = [task([(10 * t + i, float(i)) for i in range(10)]) for t in range(8)]

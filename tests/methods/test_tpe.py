@@ -138,4 +138,4 @@ def test_failed_evaluations_are_bad():
     for _ in range(60):
         config = method.ask()
         method.tell(config, math.nan if config["x"] < 0 else 1.0 + config["rate"])
-    assert np.mean(method.told()[-20:, 0] > 0.5) > 0.7
+    assert np.mean(method.evaluated_units()[-20:, 0] > 0.5) > 0.7

@@ -57,7 +57,7 @@ def test_the_surrogate_is_the_weighted_mean_with_the_variance_of_the_target():
 def test_the_acquisition_function_is_the_weighted_mean_of_improvements():
     method = make(TAFR, [source(0.4), source(0.45)])
     played(method, 0.4, 5)
-    score = method.scorer()
+    score = method.make_scorer()
     unit = np.random.default_rng(0).random((200, 2))
     *sources, target = method.used
     here, y = method.observations()
