@@ -6,7 +6,7 @@ from typing import Any
 from hpobench_ordered._typing import Config
 from hpobench_ordered.errors import InvalidSpaceError
 from hpobench_ordered.space.conditions import Condition, condition_from_json, condition_to_json
-from hpobench_ordered.space.parameters import Parameter, parameter_from_json
+from hpobench_ordered.space.parameters import Parameter, check_keys, parameter_from_json
 
 
 def space_from_json(
@@ -18,7 +18,8 @@ def space_from_json(
     constants: Config = {}
     parameters: list[Parameter] = []
     for item in description["hyperparameters"]:
-        if item["type"] == "constant":
+        if item.get("type") == "constant":
+            check_keys(item, "name", "value")
             constants[item["name"]] = item["value"]
         else:
             parameters.append(parameter_from_json(item))

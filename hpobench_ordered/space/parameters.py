@@ -247,8 +247,29 @@ def log(x: FloatArray) -> FloatArray:
     return np.log(x, dtype=np.longdouble).astype(np.float64)
 
 
+_KEYS_OF_RANGE = ("lower", "upper", "log")
+
+_KEYS_IN_JSON: Mapping[Kind, tuple[str, ...]] = {
+    Kind.FLOAT: _KEYS_OF_RANGE,
+    Kind.INTEGER: _KEYS_OF_RANGE,
+    Kind.CATEGORICAL: ("choices",),
+    Kind.ORDINAL: ("sequence",),
+}
+"""Keys that a hyperparameter needs in ConfigSpace's JSON, apart from its name and type."""
+
+
+def check_keys(item: Mapping[str, Any], *needed: str) -> None:
+    """Raise an `InvalidSpaceError` if the JSON of a hyperparameter lacks one of the keys."""
+    for key in needed:
+        if key not in item:
+            raise InvalidSpaceError(
+                f"hyperparameter {item.get('name')!r} has no {key!r} in its description {item}"
+            )
+
+
 def parameter_from_json(item: Mapping[str, Any]) -> Parameter:
     """Read a hyperparameter from ConfigSpace's JSON, old (0.4) or new."""
+    check_keys(item, "name", "type")
     try:
         kind = Kind(item["type"])
     except ValueError:
@@ -257,6 +278,7 @@ def parameter_from_json(item: Mapping[str, Any]) -> Parameter:
             f"{item['name']}: unsupported hyperparameter type {item['type']!r}; "
             f"supported: {supported}"
         ) from None
+    check_keys(item, *_KEYS_IN_JSON[kind])
     weights = item.get("weights", item.get("probabilities"))
     if weights is not None and len(set(weights)) > 1:
         raise InvalidSpaceError(f"{item['name']}: weights of choices are not supported: {weights}")

@@ -98,7 +98,7 @@ def test_reads_what_configspace_writes(tmp_path):
         (None, "No such file"),
         ("{", "no search space in .*space.json: Expecting"),
         ("[]", "no search space"),
-        ('{"hyperparameters": [{"name": "x"}]}', "KeyError"),
+        ('{"hyperparameters": [{"name": "x"}]}', "has no 'type'"),
         ('{"hyperparameters": [{"name": "x", "type": "normal_float"}]}', "unsupported"),
     ],
 )

@@ -231,6 +231,21 @@ class TestDescription:
             SearchSpace.from_json(description)
 
     @pytest.mark.parametrize(
+        ("item", "key"),
+        [
+            ({"type": "uniform_float", "lower": 1e-4, "upper": 1.0}, "log"),
+            ({"type": "uniform_int", "upper": 9, "log": True}, "lower"),
+            ({"type": "categorical"}, "choices"),
+            ({"type": "ordinal"}, "sequence"),
+            ({"type": "constant"}, "value"),
+            ({"lower": 0, "upper": 1, "log": False}, "type"),
+        ],
+    )
+    def test_missing_keys_are_named(self, item, key):
+        with pytest.raises(InvalidSpaceError, match=f"hyperparameter 'rate' has no {key!r}"):
+            SearchSpace.from_json({"hyperparameters": [{"name": "rate", **item}]})
+
+    @pytest.mark.parametrize(
         ("pairs", "message"),
         [
             ([("a", "fixed")], "condition of 'a' on constant 'fixed'"),
