@@ -19,7 +19,13 @@ from hpobench_ordered.experiment.plan import Cell, plan
 from hpobench_ordered.experiment.reference import END
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.files.writing import write_atomically
-from hpobench_ordered.protocols import Adjustment, LeaveOneOut, Ordered, Protocol
+from hpobench_ordered.protocols import (
+    Adjustment,
+    LeaveOneOut,
+    Ordered,
+    Protocol,
+    parse_protocol_name,
+)
 from hpobench_ordered.registry import benchmark_spec
 
 if TYPE_CHECKING:
@@ -155,7 +161,7 @@ def write_reference(results: Path, folder: Path) -> Iterator[tuple[Path, int, in
         keys = list(kept["key"])
         timings = store.records.timings(keys)
         content = ReferenceFile.of(kept, store.read(keys), timings, spec).to_bytes(spec)
-        path = folder / f"{spec.id}-{surrogate}-{protocol.partition('(')[0]}{END}"
+        path = folder / f"{spec.id}-{surrogate}-{parse_protocol_name(protocol)}{END}"
         write_atomically(path, content)
         yield path, len(kept), len(runs) - len(kept)
 

@@ -1,10 +1,14 @@
 """Labels of protocols, numbers and names in tables and sentences."""
 
-import re
 from collections.abc import Iterable
 
-UNSAID = re.compile(r"(?:, )?(?:tasks=None|history=None|workers_simulated=1)(?=[,)])")
-"""Settings of protocols that are at their defaults."""
+from hpobench_ordered.protocols import parse_protocol_name, parse_protocol_settings
+
+UNSAID = {("tasks", "None"), ("history", "None"), ("workers_simulated", "1")}
+"""Settings of protocols, with the default values at which labels leave them out."""
+
+COUNTS = ("trials", "first_trials")
+"""Settings of protocols that labels write as a number of things: "25 trials"."""
 
 
 def protocol_label(protocol: str) -> str:
@@ -12,10 +16,17 @@ def protocol_label(protocol: str) -> str:
 
     "ordered(trials=25, tasks=None, workers_simulated=1)" is "ordered, 25 trials".
     """
-    name, _, rest = UNSAID.sub("", protocol).partition("(")
-    settings = rest.removesuffix(")").removeprefix(", ")
-    settings = re.sub(r"\b(first_)?trials=(\d+)", r"\2 \1trials", settings).replace("_", " ")
-    return f"{name}, {settings}" if settings else name
+    settings = [
+        _setting_label(name, value)
+        for name, value in parse_protocol_settings(protocol).items()
+        if (name, value) not in UNSAID
+    ]
+    return ", ".join([parse_protocol_name(protocol), *settings])
+
+
+def _setting_label(name: str, value: str) -> str:
+    label = f"{value} {name}" if name in COUNTS else f"{name}={value}"
+    return label.replace("_", " ")
 
 
 def ranges(numbers: Iterable[int]) -> str:

@@ -33,7 +33,7 @@ from hpobench_ordered.analysis.scores import (
     worst_met,
 )
 from hpobench_ordered.errors import ExperimentError
-from hpobench_ordered.protocols import Ordered
+from hpobench_ordered.protocols import Ordered, parse_protocol_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,7 +131,7 @@ class BenchmarkScores:
         In the ordered protocol the benchmark's first task has no history and does not count, unless
         it is the only one; in others all tasks count.
         """
-        is_ordered = self.protocol.partition("(")[0] == Ordered().name
+        is_ordered = parse_protocol_name(self.protocol) == Ordered().name
         return 1 if is_ordered and len(self.tasks) > 1 and self.tasks[0] == 0 else 0
 
     def place(self, method: str) -> int:

@@ -33,7 +33,7 @@ from hpobench_ordered.analysis.significance import (
 )
 from hpobench_ordered.analysis.speedup import PAPER_BUDGETS, Speedups, speedups
 from hpobench_ordered.analysis.wins import Wins, count_wins
-from hpobench_ordered.protocols import Adjustment
+from hpobench_ordered.protocols import Adjustment, parse_protocol_name, parse_protocol_settings
 
 MEASURE = "regret"  # what tests compare: the normalised regret, which is on one scale on all tasks
 
@@ -163,12 +163,10 @@ def wins_of(together: Together) -> Wins:
 
 def speedups_of(together: Together) -> list[Speedups]:
     """Speedups over the method before the adjustment; none without it or with unfinished runs."""
-    name, _, settings = together.protocol.partition("(")
-    if name != Adjustment().name:
+    if parse_protocol_name(together.protocol) != Adjustment().name:
         return []
-    # A setting stands as "name=value" between commas.
-    values = dict(part.split("=", 1) for part in settings.rstrip(")").split(", ") if "=" in part)
-    reference = values.get("first_method", Adjustment().first_method)
+    settings = parse_protocol_settings(together.protocol)
+    reference = settings.get("first_method", Adjustment().first_method)
     budgets = [budget for budget in PAPER_BUDGETS if budget < together.last_trial]
     complete = all(finished_runs(item.losses)[together.rows(item)].all() for item in together.items)
     if reference not in together.methods or not budgets or not complete:

@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from hpobench_ordered.cli._options import Command, with_options
-from hpobench_ordered.experiment.plan import PROTOCOLS
-from hpobench_ordered.protocols import Adjustment, Ordered, Protocol
+from hpobench_ordered.protocols import PROTOCOLS, Adjustment, Ordered, Protocol
 
 _TRIALS = ", ".join(f"{name} {protocol().trials}" for name, protocol in PROTOCOLS.items())
 SETTINGS = ("trials", "tasks", "workers_simulated", "history", "first_trials", "first_method")

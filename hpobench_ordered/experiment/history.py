@@ -16,6 +16,7 @@ from hpobench_ordered.experiment.api import Results
 from hpobench_ordered.experiment.overview import State
 from hpobench_ordered.experiment.plan import source_of
 from hpobench_ordered.experiment.store import Store
+from hpobench_ordered.protocols import parse_protocol_name
 from hpobench_ordered.space.coded import stored_values
 
 
@@ -102,7 +103,7 @@ def _run(results: Results, chosen: Mapping[str, object]) -> Mapping[str, Any]:
         there = runs[column]
         is_it = there == value
         if column == "protocol":
-            is_it |= there.str.partition("(")[0] == value
+            is_it |= there.map(parse_protocol_name) == value
         if not is_it.any():
             hint = suggestion(str(value), map(str, dict.fromkeys(there.tolist())))
             raise StoreError(f"there is no finished run of {column} {value!r} in {folder}{hint}")

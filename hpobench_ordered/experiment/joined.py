@@ -9,10 +9,10 @@ from hpobench_ordered.analysis.labels import listed, protocol_label
 from hpobench_ordered.core.specs import CONTENT_MARK
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.experiment.overview import Overview, State, overview
-from hpobench_ordered.experiment.plan import Cell, protocol_of, protocol_text
+from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.reference import reference_store
 from hpobench_ordered.experiment.store import Store
-from hpobench_ordered.protocols import Protocol
+from hpobench_ordered.protocols import Protocol, format_protocol, parse_protocol
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,7 +81,7 @@ def with_reference_results(store: Store) -> Store:
     """Reference results on a store's benchmarks under its protocol, else `ExperimentError`."""
     runs = overview(store).runs
     texts = runs["protocol"].unique()
-    return _reference_on(runs["benchmark"], protocol_of(texts[0]) if len(texts) == 1 else None)
+    return _reference_on(runs["benchmark"], parse_protocol(texts[0]) if len(texts) == 1 else None)
 
 
 def _reference_on(benchmarks: Iterable[str], protocol: Protocol | None) -> Store:
@@ -100,7 +100,7 @@ def terms(
     asked = pd.DataFrame([cell.describe() for cell in cells])[WHERE].drop_duplicates()
     runs = runs.merge(asked)
     most = next(iter(runs["protocol"].value_counts().index), "")
-    text = protocol_text(protocol) if protocol else str(most)
+    text = format_protocol(protocol) if protocol else str(most)
     runs = runs[runs["protocol"] == text]
     seeds = {name: set(part["seed"]) for name, part in runs.groupby("benchmark")}
     if lacking := [name for name in asked["benchmark"] if name not in seeds]:
@@ -108,4 +108,4 @@ def terms(
         raise ExperimentError(
             f"nothing to compare with on {listed(lacking)}{under}: no such runs in {store.folder}"
         )
-    return protocol or protocol_of(text), sorted(map(int, set.intersection(*seeds.values())))
+    return protocol or parse_protocol(text), sorted(map(int, set.intersection(*seeds.values())))

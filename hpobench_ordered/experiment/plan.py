@@ -1,14 +1,11 @@
 """Plans: deterministic lists of cells; a cell is one run of one method on one benchmark."""
 
-import ast
 import hashlib
 import itertools
 import json
 import operator
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -18,7 +15,7 @@ from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.core.specs import CONTENT_MARK, BenchmarkSpec
 from hpobench_ordered.errors import ExperimentError, NotFetchedError
 from hpobench_ordered.methods.base import MethodSpec
-from hpobench_ordered.protocols import Adjustment, LeaveOneOut, Ordered, Protocol
+from hpobench_ordered.protocols import Protocol, format_protocol
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.user_benchmarks.in_memory import content_hash, spec_in_memory
 from hpobench_ordered.user_methods.factory import as_method_spec
@@ -30,8 +27,6 @@ SEED_LIMIT = 2**63  # seeds are stored as 64-bit integers
 
 IDENTITY = ("benchmark", "surrogate", "method", "method_version", "seed", "protocol")
 """What identifies a run, see `Cell.describe`."""
-
-PROTOCOLS: Mapping[str, Any] = {kind().name: kind for kind in (Ordered, LeaveOneOut, Adjustment)}
 
 AXES = (("benchmark", "surrogate"), ("method", "method_version"), ("seed",), ("protocol",))
 """Columns of `IDENTITY` that vary together."""
@@ -63,7 +58,7 @@ class Cell:
             "method": self.method.name,
             "method_version": self.method_version,
             "seed": self.seed,
-            "protocol": protocol_text(self.protocol),
+            "protocol": format_protocol(self.protocol),
         }
 
     @property
@@ -85,23 +80,6 @@ class Cell:
     def protocol_rng(self, position: int) -> np.random.Generator:
         """Generator of the protocol at a position, for example to draw a history."""
         return self.rng(position, PROTOCOL_STREAM)
-
-
-def protocol_text(protocol: Protocol) -> str:
-    """Name and settings of a protocol, which identify it."""
-    settings = ", ".join(f"{name}={x}" for name, x in protocol.settings().items())
-    return f"{protocol.name}({settings})"
-
-
-def protocol_of(text: str) -> Protocol:
-    """Inverse of `protocol_text`."""
-    name, _, settings = text.removesuffix(")").partition("(")
-    values: dict[str, Any] = dict(re.findall(r"(\w+)=(.*?)(?:, (?=\w+=)|$)", settings))
-    for setting, value in values.items():
-        with suppress(ValueError, SyntaxError):  # a name
-            values[setting] = ast.literal_eval(value)
-    protocol: Protocol = PROTOCOLS[name](**values)
-    return protocol
 
 
 def plan(

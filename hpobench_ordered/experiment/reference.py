@@ -22,10 +22,9 @@ from hpobench_ordered.errors import (
     enumerated,
 )
 from hpobench_ordered.experiment._reference_file import ReferenceFile
-from hpobench_ordered.experiment.plan import protocol_text
 from hpobench_ordered.experiment.records import Records
 from hpobench_ordered.experiment.store import Cells, Store
-from hpobench_ordered.protocols import Ordered, Protocol
+from hpobench_ordered.protocols import Ordered, Protocol, format_protocol
 from hpobench_ordered.registry import benchmark_spec, list_methods, method_spec, suites
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ def reference_store(
         )
     if not files:
         of = f" of {enumerated(names)}" if names else ""
-        under = "" if protocol is None else f" under {protocol_text(protocol)}"
+        under = "" if protocol is None else f" under {format_protocol(protocol)}"
         raise ExperimentError(f"there are no reference results{of}{under}")
     return ReferenceStore(files)
 
@@ -139,9 +138,10 @@ def _cut(file: ReferenceFile | None, protocol: Protocol | None) -> ReferenceFile
     """What of a file is under a protocol, by default all."""
     if file is None or protocol is None:
         return file
-    text = protocol_text(protocol)
+    text = format_protocol(protocol)
     if isinstance(protocol, Ordered) and protocol.tasks is not None:
         whole = replace(protocol, tasks=None)
-        if file.cell["protocol"] == protocol_text(whole):  # later tasks do not affect earlier ones
+        # Later tasks do not affect earlier ones.
+        if file.cell["protocol"] == format_protocol(whole):
             return file.first_tasks(protocol.tasks, text)
     return file if file.cell["protocol"] == text else None

@@ -6,6 +6,7 @@ import pytest
 from reporting_support import made_up_trials
 
 from hpobench_ordered.analysis.scoring import BenchmarkScores, runs_of, score_benchmarks
+from hpobench_ordered.protocols import parse_protocol_name
 
 METHODS = ("bo", "random-search", "simple-ordered")
 
@@ -32,7 +33,7 @@ def test_benchmarks_and_protocols_are_scored_apart():
     scaled = results(benchmark="y@1", loss=5 * frame["loss"], regret=5 * frame["regret"])
     items, _ = score_benchmarks(pd.concat([frame, scaled, results(protocol="other()")]))
     assert {item.methods for item in items} == {("random-search", "bo", "simple-ordered")}
-    found = [f"{item.label}, {item.protocol.partition('(')[0]}" for item in items]
+    found = [f"{item.label}, {parse_protocol_name(item.protocol)}" for item in items]
     assert found == ["x@1 (forest), ordered", "x@1 (forest), other", "y@1 (forest), ordered"]
     one, other = (items[place].measures["score"].values for place in (0, 2))
     np.testing.assert_allclose(one, other)

@@ -14,11 +14,12 @@ from hpobench_ordered.errors import ExperimentError, OutdatedReferenceWarning, U
 from hpobench_ordered.experiment import reference
 from hpobench_ordered.experiment._reference_file import ReferenceFile
 from hpobench_ordered.experiment.overview import overview
-from hpobench_ordered.experiment.plan import plan, protocol_of, protocol_text
+from hpobench_ordered.experiment.plan import plan
 from hpobench_ordered.experiment.reference import reference_store
 from hpobench_ordered.experiment.runner import run_cell
 from hpobench_ordered.generation import _reference
 from hpobench_ordered.generation._reference import Part, write_reference
+from hpobench_ordered.protocols import format_protocol, parse_protocol
 from hpobench_ordered.registry import benchmark_spec
 
 BENCHMARKS = ("newsvendor", "yahpo-svm-1220", "forrester")
@@ -126,7 +127,7 @@ def test_fewer_tasks_are_the_first_ones(full, bundle, tmp_path):
     for path in bundle.glob("*.npz"):  # as if all tasks had been run
         file = file_of(path)
         spec = benchmark_spec(file.cell["benchmark"])
-        cell = file.cell | {"protocol": protocol_text(hbo.Ordered(trials=6))}
+        cell = file.cell | {"protocol": format_protocol(hbo.Ordered(trials=6))}
         path.write_bytes(replace(file, cell=cell).to_bytes(spec))
     kept = hbo.Results(reference_store(BENCHMARKS, protocol=fewer), ())
     run = results(tmp_path / "fewer", protocol=fewer)
@@ -172,18 +173,6 @@ def test_a_report_of_the_reference_has_no_landscapes(bundle, tmp_path):
     assert not any(stem.startswith("landscapes") for stem in stems)
 
 
-@pytest.mark.parametrize(
-    "protocol",
-    [
-        hbo.Ordered(trials=7, tasks=3, workers_simulated=2),
-        hbo.LeaveOneOut(trials=3, tasks=("a b", "c=2, d")),
-        hbo.Adjustment(first_method="simple-ordered"),
-    ],
-)
-def test_protocols_are_read_from_what_identifies_them(protocol):
-    assert protocol_of(protocol_text(protocol)) == protocol
-
-
 @pytest.mark.slow
 def test_runs_made_again_are_those_of_the_reference():
     """A random draw of what comes with the package."""
@@ -198,7 +187,7 @@ def test_runs_made_again_are_those_of_the_reference():
             benchmarks=[file.cell["benchmark"]],
             methods=[run["method"]],
             seeds=[int(run["seed"])],
-            protocol=protocol_of(file.cell["protocol"]),
+            protocol=parse_protocol(file.cell["protocol"]),
             surrogates={file.cell["benchmark"]: file.cell["surrogate"]},
         )
         assert cell.describe() == file.cell | dict(run[["method", "method_version", "seed"]])

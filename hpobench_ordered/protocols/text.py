@@ -1,0 +1,53 @@
+"""Protocols as text, such as "ordered(trials=25, tasks=None, workers_simulated=1)".
+
+Results and run keys hold this text. A text may also be of a protocol from outside the package: its
+name and settings can be read, but not the protocol itself.
+"""
+
+import ast
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from hpobench_ordered.protocols.adjustment import Adjustment
+from hpobench_ordered.protocols.base import Protocol
+from hpobench_ordered.protocols.leave_one_out import LeaveOneOut
+from hpobench_ordered.protocols.ordered import Ordered
+
+PROTOCOLS: Mapping[str, Any] = {
+    protocol().name: protocol for protocol in (Ordered, LeaveOneOut, Adjustment)
+}
+"""The protocols of this package by name."""
+
+_SETTING = re.compile(r"(\w+)=(.*?)(?:, (?=\w+=)|$)")
+"""Name and value of a setting. A value may contain commas: it ends before the next "name="."""
+
+
+def format_protocol(protocol: Protocol) -> str:
+    """The text of a protocol: its name, with its settings in parentheses."""
+    settings = [f"{name}={value}" for name, value in protocol.settings().items()]
+    return f"{protocol.name}({', '.join(settings)})"
+
+
+def parse_protocol(text: str) -> Protocol:
+    """The protocol of this package that has the text, the inverse of `format_protocol`."""
+    settings: dict[str, Any] = {}
+    for setting, value in parse_protocol_settings(text).items():
+        try:
+            settings[setting] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):  # a name, written without quotes
+            settings[setting] = value
+
+    protocol: Protocol = PROTOCOLS[parse_protocol_name(text)](**settings)
+    return protocol
+
+
+def parse_protocol_name(text: str) -> str:
+    """Name of the protocol in a text; the text itself if it has no settings."""
+    return text.partition("(")[0]
+
+
+def parse_protocol_settings(text: str) -> dict[str, str]:
+    """Settings in the text of a protocol, by name, in the order written; the values stay text."""
+    settings = text.partition("(")[2].removesuffix(")")
+    return dict(_SETTING.findall(settings))
