@@ -17,7 +17,7 @@ from hpobench_ordered.testing import (
     check_degenerate_input,
     check_method,
 )
-from hpobench_ordered.testing._require import in_new_process
+from hpobench_ordered.testing._require import call_in_new_process
 
 FRAMES = 4  # number of innermost calls shown of a traceback
 
@@ -42,7 +42,7 @@ def verdict(
     """
     as_method_spec(method).check_installed()  # fails early
     limit = CHECK_LIMIT if time_limit is None else time_limit or None
-    lines, error = in_new_process(_checked, method, limit, learns, only_contract)
+    lines, error = call_in_new_process(_checked, method, limit, learns, only_contract)
     passed = [line for line in lines if line.startswith("ok ")]
     for line in lines:
         if line not in passed:

@@ -23,25 +23,41 @@ class Conformance:
     """Properties as tests, run by pytest in a subclass or one after the other by `check`."""
 
     executor: Executor | None = None
-    _subject: ClassVar[object] = None
-    _known: ClassVar[dict[object, Any]] = {}
+    _cached_subject: ClassVar[object] = None
+    _cache: ClassVar[dict[object, Any]] = {}
 
     @classmethod
     def check(cls, **attributes: object) -> None:
-        """Run all tests; the first that fails raises `ConformanceError`."""
+        """Run all tests on a subclass with these attributes.
+
+        Raises:
+            ConformanceError: With the first test that fails.
+        """
         suite = type(cls.__name__, (cls,), attributes)()
-        for name in [name for name in vars(cls) if name.startswith("test_")]:
+        test_names = [name for name in vars(cls) if name.startswith("test_")]
+        for name in test_names:
             getattr(suite, name)()
 
-    def _once(self, subject: object, key: object, compute: Callable[[], T]) -> T:
-        """A value that several tests need, computed once per method or benchmark."""
+    def _compute_once(self, subject: object, key: object, compute: Callable[[], T]) -> T:
+        """Return a value that several tests need, computed once per method or benchmark.
+
+        pytest makes a new instance for each test, so the values are cached in the class, and only
+        those of the latest subject.
+
+        Args:
+            subject: The method or benchmark that is tested.
+            key: Identifies the value among those of the subject.
+            compute: Computes the value.
+        """
         cls = type(self)
-        if cls._subject is not subject:
-            cls._subject, cls._known = subject, {}
-        if key not in cls._known:
-            cls._known[key] = compute()
-        known: T = cls._known[key]
-        return known
+        if cls._cached_subject is not subject:
+            cls._cached_subject = subject
+            cls._cache = {}
+
+        if key not in cls._cache:
+            cls._cache[key] = compute()
+        value: T = cls._cache[key]
+        return value
 
 
 def require(condition: object, message: str) -> None:
@@ -50,15 +66,15 @@ def require(condition: object, message: str) -> None:
         raise ConformanceError(message)
 
 
-def global_random_state() -> bytes:
-    """States of the global random generators of Python and numpy."""
+def read_global_random_state() -> bytes:
+    """Return the states of the global random generators of Python and numpy."""
     return pickle.dumps((np.random.get_state(), random.getstate()))  # noqa: NPY002
 
 
-def elsewhere(
+def call_in_other_process(
     executor: Executor | None, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """Call a function in another process, by default a child process."""
+    """Call a function in the executor's process; without an executor, in a child process."""
     if executor is not None:
         return executor.submit(function, *args, **kwargs).result()
     try:
@@ -69,7 +85,7 @@ def elsewhere(
         raise ConformanceError(f"it ends or crashes its process\n{died}".rstrip()) from None
 
 
-def in_new_process(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call a function in a new process."""
-    CHILDREN.close()
-    return elsewhere(None, function, *args, **kwargs)
+def call_in_new_process(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function in a process that has run nothing before."""
+    CHILDREN.close()  # otherwise a child that is idle is used again
+    return call_in_other_process(None, function, *args, **kwargs)

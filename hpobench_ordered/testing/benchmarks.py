@@ -6,7 +6,7 @@ from concurrent.futures import Executor
 
 import numpy as np
 
-from hpobench_ordered._typing import Config, FloatArray
+from hpobench_ordered._typing import Config, FloatArray, Value
 from hpobench_ordered.core.benchmark import Benchmark, Task
 from hpobench_ordered.errors import InvalidConfigError
 from hpobench_ordered.registry import load
@@ -14,8 +14,8 @@ from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.testing._require import (
     Conformance,
     ConformanceError,
-    elsewhere,
-    global_random_state,
+    call_in_other_process,
+    read_global_random_state,
     require,
 )
 
@@ -43,32 +43,38 @@ class BenchmarkConformance(Conformance):
 
     def test_tasks_are_in_order(self) -> None:
         """Tasks have consecutive indices, different names, and contexts with the same features."""
-        tasks, name = self._benchmark.tasks, self._benchmark.id
-        names = [task.name for task in tasks]
-        require(len(set(names)) == len(names), f"{name} has tasks of the same name")
-        in_order = [task.index for task in tasks] == list(range(len(tasks)))
-        require(in_order, f"{name} has tasks out of order")
-        contexts = {tuple(task.context) for task in tasks}
-        require(len(contexts) == 1, f"{name} has tasks with different kinds of context")
+        benchmark = self._benchmark
+        names = [task.name for task in benchmark.tasks]
+        require(len(set(names)) == len(names), f"{benchmark.id} has tasks of the same name")
+
+        indices = [task.index for task in benchmark.tasks]
+        require(indices == list(range(len(names))), f"{benchmark.id} has tasks out of order")
+
+        kinds_of_context = {tuple(task.context) for task in benchmark.tasks}
+        has_one_kind = len(kinds_of_context) == 1
+        require(has_one_kind, f"{benchmark.id} has tasks with different kinds of context")
 
     def test_the_space_survives_json(self) -> None:
         """The search space is the same after writing and reading it as JSON."""
         space = self._benchmark.space
-        same = SearchSpace.from_json(space.to_json()) == space
-        require(same, f"the space of {self._benchmark.id} changes through JSON")
+        is_same = SearchSpace.from_json(space.to_json()) == space
+        require(is_same, f"the space of {self._benchmark.id} changes through JSON")
 
     def test_the_global_random_state_stays(self) -> None:
         """Evaluating draws no global random numbers."""
-        for task in self._tasks():
-            untouched = self._evaluated(task)[1]
-            require(untouched, f"evaluating {self._benchmark.id} uses the global random state")
+        for task in self._tested_tasks():
+            _, is_unchanged = self._evaluate(task)
+            require(is_unchanged, f"evaluating {self._benchmark.id} uses the global random state")
 
     def test_values_are_finite_floats(self) -> None:
         """Values are finite floats, one by one and in a batch."""
-        for task in self._tasks():
-            require(type(task.evaluate(self._configs[0])) is float, "evaluate returns no float")
-        finite = np.isfinite(self._benchmark.tasks[-1].evaluate_many(self._configs)).all()
-        require(finite, f"{self._benchmark.id} gives values that are not finite")
+        for task in self._tested_tasks():
+            value = task.evaluate(self._configs[0])
+            require(type(value) is float, "evaluate returns no float")
+
+        values = self._benchmark.tasks[-1].evaluate_many(self._configs)
+        is_finite = np.isfinite(values).all()
+        require(is_finite, f"{self._benchmark.id} gives values that are not finite")
 
     def test_batches_have_the_values_of_single_configurations(self) -> None:
         """Lists, DataFrames, arrays, other orders and parts of a batch have the same values."""
@@ -77,88 +83,112 @@ class BenchmarkConformance(Conformance):
         configs = self._configs
         order = np.random.default_rng(self.seed).permutation(len(configs))
         part = slice(0, len(configs) // 3)
-        for task in self._tasks():
+        for task in self._tested_tasks():
             values = self._values(task)
-            many = task.evaluate_many
-            _same(many(configs), values, "values in a batch")
-            _same(many(pd.DataFrame(configs)), values, "values from a DataFrame")
-            _same(many(task.space.values(configs)), values, "values from an array")
-            _same(many([configs[i] for i in order]), values[order], "values in another order")
-            _same(many(configs[part]), values[part], "values in a smaller batch")
+            evaluate = task.evaluate_many
+            _require_same(evaluate(configs), values, "values in a batch")
+            _require_same(evaluate(pd.DataFrame(configs)), values, "values from a DataFrame")
+            _require_same(evaluate(task.space.values(configs)), values, "values from an array")
+            shuffled = [configs[index] for index in order]
+            _require_same(evaluate(shuffled), values[order], "values in another order")
+            _require_same(evaluate(configs[part]), values[part], "values in a smaller batch")
 
     def test_inactive_hyperparameters_have_no_influence(self) -> None:
         """Inactive hyperparameters may be given any value."""
-        for task in self._tasks():
-            parameters, unit = task.space.parameters, np.array(0.9)
-            all_values = {p.name: p.value(float(p.decode(unit))) for p in parameters}
-            with_inactive = [all_values | config for config in self._configs]
-            what = "values with inactive hyperparameters given"
-            _same(task.evaluate_many(with_inactive), self._values(task), what)
+        for task in self._tested_tasks():
+            any_values: dict[str, Value] = {}
+            for parameter in task.space.parameters:
+                decoded = float(parameter.decode(np.array(0.9)))
+                any_values[parameter.name] = parameter.value(decoded)
+
+            complete_configs = [any_values | config for config in self._configs]
+            _require_same(
+                task.evaluate_many(complete_configs),
+                self._values(task),
+                "values with inactive hyperparameters given",
+            )
 
     def test_no_configuration_beats_the_best_known_value(self) -> None:
         """No random configuration is better than the best known value."""
-        for task in self._tasks():
-            if task.best_value is not None:
-                worst = float(task.regret(self._values(task)).min())
-                message = f"a random configuration beats the best known value by {-worst}"
-                require(worst >= 0, message)
+        for task in self._tested_tasks():
+            if task.best_value is None:
+                continue
+            smallest_regret = float(task.regret(self._values(task)).min())
+            require(
+                smallest_regret >= 0,
+                f"a random configuration beats the best known value by {-smallest_regret}",
+            )
 
     def test_invalid_configurations_are_refused(self) -> None:
-        """Unknown or missing hyperparameters, and values out of range or of other types."""
-        for task in self._tasks():
-            for what, config in _invalid(task.space, self._configs).items():
-                try:
-                    task.evaluate(config)
-                except InvalidConfigError:
-                    continue
-                raise ConformanceError(f"task {task.name!r} accepts {what}: {config}")
+        """Unknown or missing hyperparameters, values out of range or of other types are errors."""
+        for task in self._tested_tasks():
+            for defect, config in _make_invalid_configs(task.space, self._configs).items():
+                require(_refuses(task, config), f"task {task.name!r} accepts {defect}: {config}")
 
     def test_values_are_the_same_after_pickling(self) -> None:
         """An unpickled task has the same values, bit by bit."""
         task = self._benchmark.tasks[-1]
         unpickled: Task = pickle.loads(pickle.dumps(task))
-        here = task.evaluate_many(self._configs)
-        _same(unpickled.evaluate_many(self._configs), here, "values after pickling")
+        _require_same(
+            unpickled.evaluate_many(self._configs),
+            task.evaluate_many(self._configs),
+            "values after pickling",
+        )
 
     def test_values_are_the_same_in_another_process(self) -> None:
         """Another process computes the same values, bit by bit."""
         task = self._benchmark.tasks[-1]
-        there = elsewhere(self.executor, task.evaluate_many, self._configs)
-        _same(there, task.evaluate_many(self._configs), "values in another process")
+        _require_same(
+            call_in_other_process(self.executor, task.evaluate_many, self._configs),
+            task.evaluate_many(self._configs),
+            "values in another process",
+        )
 
     @property
     def _benchmark(self) -> Benchmark:
-        def loaded() -> Benchmark:
-            return load(self.benchmark) if isinstance(self.benchmark, str) else self.benchmark
+        def load_benchmark() -> Benchmark:
+            if isinstance(self.benchmark, str):
+                return load(self.benchmark)
+            return self.benchmark
 
-        return self._once(self.benchmark, "benchmark", loaded)
+        return self._compute_once(self.benchmark, "benchmark", load_benchmark)
 
-    def _tasks(self) -> list[Task]:
-        """The first and the middle task."""
+    def _tested_tasks(self) -> list[Task]:
+        """The first and the middle task; if there is only one, that one."""
         tasks = self._benchmark.tasks
-        return [tasks[index] for index in sorted({0, len(tasks) // 2})]
+        indices = sorted({0, len(tasks) // 2})
+        return [tasks[index] for index in indices]
 
     @property
     def _configs(self) -> list[Config]:
-        def drawn() -> list[Config]:
-            space, rng = self._benchmark.space, np.random.default_rng(self.seed)
-            return space.configs(space.decode(space.sample_unit(rng, self.configurations)))
+        """The random configurations that the tests evaluate."""
 
-        return self._once(self.benchmark, "configs", drawn)
+        def draw_configs() -> list[Config]:
+            space = self._benchmark.space
+            unit_values = space.sample_unit(np.random.default_rng(self.seed), self.configurations)
+            return space.configs(space.decode(unit_values))
+
+        return self._compute_once(self.benchmark, "configs", draw_configs)
 
     def _values(self, task: Task) -> FloatArray:
         """Values of the configurations, evaluated one by one."""
-        return self._evaluated(task)[0]
+        values, _ = self._evaluate(task)
+        return values
 
-    def _evaluated(self, task: Task) -> tuple[FloatArray, bool]:
-        """Values of the configurations, and whether the global random state is unchanged."""
+    def _evaluate(self, task: Task) -> tuple[FloatArray, bool]:
+        """Evaluate the configurations one by one.
 
-        def evaluated() -> tuple[FloatArray, bool]:
-            before = global_random_state()
+        Returns:
+            The values, and whether the global random state is unchanged.
+        """
+
+        def evaluate_one_by_one() -> tuple[FloatArray, bool]:
+            state_before = read_global_random_state()
             values = np.array([task.evaluate(config) for config in self._configs])
-            return values, global_random_state() == before
+            is_unchanged = read_global_random_state() == state_before
+            return values, is_unchanged
 
-        return self._once(self.benchmark, task.index, evaluated)
+        return self._compute_once(self.benchmark, task.index, evaluate_one_by_one)
 
 
 def check_benchmark(
@@ -190,28 +220,46 @@ def check_benchmark(
     )
 
 
-def _invalid(space: SearchSpace, configs: Sequence[Config]) -> dict[str, Config]:
-    """Invalid configurations, by what is wrong with them."""
+def _make_invalid_configs(space: SearchSpace, configs: Sequence[Config]) -> dict[str, Config]:
+    """Change valid configurations into invalid ones, by their defect."""
     config = configs[0]
-    name = next(n for n in config if n in space.names)
-    wrong: dict[str, Config] = {
+    name = next(name for name in config if name in space.names)
+    others = {other: value for other, value in config.items() if other != name}
+    invalid: dict[str, Config] = {
         "an unknown hyperparameter": {**config, "no such hyperparameter": 1},
-        "a missing hyperparameter": {k: v for k, v in config.items() if k != name},
+        "a missing hyperparameter": others,
         "NaN": {**config, name: float("nan")},
         "a value of another type": {**config, name: "no such value"},
     }
-    for number in (p for p in space.parameters if not p.choices):
-        beyond = number.upper - number.lower + 1
-        for active in [c for c in configs if number.name in c][:1]:
-            above, below = number.upper + beyond, number.lower - beyond
-            wrong[f"{number.name} above its bounds"] = {**active, number.name: above}
-            wrong[f"{number.name} below its bounds"] = {**active, number.name: below}
-    return wrong
+    for parameter in space.parameters:
+        is_number = not parameter.choices
+        active_config = next((config for config in configs if parameter.name in config), None)
+        if not is_number or active_config is None:
+            continue
+        distance = parameter.upper - parameter.lower + 1
+        too_high = {parameter.name: parameter.upper + distance}
+        too_low = {parameter.name: parameter.lower - distance}
+        invalid[f"{parameter.name} above its bounds"] = {**active_config, **too_high}
+        invalid[f"{parameter.name} below its bounds"] = {**active_config, **too_low}
+    return invalid
 
 
-def _same(values: FloatArray, expected: FloatArray, what: str) -> None:
-    different = np.flatnonzero(values != expected)
-    if len(values) != len(expected) or len(different):
+def _refuses(task: Task, config: Config) -> bool:
+    """Whether a task raises the error of an invalid configuration."""
+    try:
+        task.evaluate(config)
+    except InvalidConfigError:
+        return True
+    return False
+
+
+def _require_same(values: FloatArray, expected: FloatArray, description: str) -> None:
+    """Raise `ConformanceError` unless the values are the same, bit by bit."""
+    if len(values) != len(expected):
+        raise ConformanceError(f"{description} are {len(values)} instead of {len(expected)}")
+    number_different = np.count_nonzero(values != expected)
+    if number_different > 0:
         raise ConformanceError(
-            f"{what} differ from those evaluated one by one: {len(different)} of {len(expected)}"
+            f"{description} differ from those evaluated one by one: {number_different} of "
+            f"{len(expected)}"
         )

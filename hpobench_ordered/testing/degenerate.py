@@ -11,6 +11,7 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.adapters import as_method_spec
 from hpobench_ordered.core.benchmark import Task
 from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.base import Surrogate
 from hpobench_ordered.testing._require import ConformanceError
@@ -20,17 +21,18 @@ from hpobench_ordered.testing.toy import (
     four_choices_space,
     integer_space,
     numeric_space,
-    play,
     random_history,
+    run_method,
     toy_benchmark,
 )
 
-EARLIER = 3  # earlier tasks
+EARLIER_TASKS = 3
+EVALUATIONS_PER_TASK = 20
 COPIES = 5  # copies of every evaluation in a history of duplicates
-WORKERS = (1, 4)
+NUMBERS_OF_WORKERS = (1, 4)
 BUDGET = 8
 """More trials than the smallest spaces have configurations, and than initial random trials."""
-ENORMOUS = 1e300  # factor of losses, so that their squares overflow
+ENORMOUS_FACTOR = 1e300  # times this, losses have squares that overflow
 
 
 def check_degenerate_input(method: object, *, seed: int = 0) -> None:
@@ -54,23 +56,17 @@ def check_degenerate_input(method: object, *, seed: int = 0) -> None:
         ConformanceError: The method fails; the message names the first case.
     """
     spec = as_method_spec(method)
-    spaces = (numeric_space(), conditional_space(), integer_space(2), four_choices_space())
-    for case in (case for space in spaces for case in _cases(space, seed)):
-        for workers in WORKERS:
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("error", RuntimeWarning)
-                    rng = np.random.default_rng(seed)
-                    play(spec, case.task, case.history, rng, budget=case.budget, workers=workers)
-            except ConformanceError as error:
-                raise ConformanceError(f"with {case.what}: {error}") from error
+    for space in (numeric_space(), conditional_space(), integer_space(2), four_choices_space()):
+        for case in _iter_cases(space, seed):
+            for workers in NUMBERS_OF_WORKERS:
+                _check_case(spec, case, workers, seed)
 
 
 @dataclass(frozen=True, slots=True)
 class _Case:
     """A task and history from which little can be learned."""
 
-    what: str
+    description: str
     task: Task
     history: tuple[Evaluations, ...]
     budget: int = BUDGET
@@ -97,43 +93,77 @@ class _PartlyUndefined:
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         losses = self.quadratics.predict(values, task)
-        chance = np.floor(losses * 1e9).astype(np.int64) % 6
-        return np.choose(np.minimum(chance, 3), [np.nan, np.inf, -np.inf, losses])
+
+        # The digits from the ninth decimal on are as good as random, but depend on nothing else.
+        face_of_die = np.floor(losses * 1e9).astype(np.int64) % 6
+        outcome = np.minimum(face_of_die, 3)
+        return np.choose(outcome, [np.nan, np.inf, -np.inf, losses])
 
     def predict_one(self, row: FloatArray, task: int) -> float:
         return float(self.predict(row[None], task)[0])
 
 
-def _cases(space: SearchSpace, seed: int) -> Iterator[_Case]:
-    task, history = _toy(space, seed)
+def _check_case(spec: MethodSpec, case: _Case, workers: int, seed: int) -> None:
+    """Run the method; an exception or a `RuntimeWarning` becomes a `ConformanceError`."""
+    rng = np.random.default_rng(seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        try:
+            run_method(spec, case.task, case.history, rng, budget=case.budget, workers=workers)
+        except ConformanceError as error:
+            raise ConformanceError(f"with {case.description}: {error}") from error
+
+
+def _iter_cases(space: SearchSpace, seed: int) -> Iterator[_Case]:
+    """The degenerate cases on one search space."""
+    task, history = _make_task_and_history(space, seed)
     yield _Case("a budget of 1", task, history, budget=1)
+
     yield _Case("no history", task, ())
-    yield _Case("a history of one evaluation", task, _toy(space, seed, evaluations=1)[1][-1:])
-    yield _Case("one evaluation a task", task, _toy(space, seed, evaluations=1)[1])
-    yield _Case("every evaluation several times", task, tuple(map(_repeated, history)) * COPIES)
-    optimum = tuple(replace(history[0], task=e.task, context=e.context) for e in history)
-    yield _Case("the same optimum in all previous tasks", task, optimum)
-    yield _Case("a constant objective", *_toy(space, seed, _Constant(1.0)))
-    yield _Case("enormous losses", *_toy(space, seed, ShiftedQuadratics(space, ENORMOUS)))
-    partly = _PartlyUndefined(ShiftedQuadratics(space))
-    yield _Case("losses some of which are not finite", *_toy(space, seed, partly))
-    for value in (math.nan, math.inf, -math.inf):
-        undefined, nothing = _toy(space, seed, _Constant(value))
-        yield _Case(f"a loss of {value} always", undefined, nothing)
-        yield _Case(f"a loss of {value} in all previous tasks", task, nothing)
-        yield _Case(f"a loss of {value} in all trials", undefined, history)
+    _, one_evaluation_per_task = _make_task_and_history(space, seed, evaluations=1)
+    yield _Case("a history of one evaluation", task, one_evaluation_per_task[-1:])
+    yield _Case("one evaluation a task", task, one_evaluation_per_task)
 
-
-def _toy(
-    space: SearchSpace, seed: int, model: Surrogate | None = None, *, evaluations: int = 20
-) -> tuple[Task, tuple[Evaluations, ...]]:
-    """A toy task, and random evaluations of earlier tasks."""
-    *before, task = toy_benchmark(space, tasks=EARLIER + 1, model=model).tasks
-    return task, random_history(before, seed=seed, evaluations=evaluations)
-
-
-def _repeated(evaluations: Evaluations) -> Evaluations:
-    values, objective = (
-        np.repeat(array, COPIES, axis=0) for array in (evaluations.values, evaluations.objective)
+    duplicates = tuple(_repeat_evaluations(evaluations) for evaluations in history)
+    yield _Case("every evaluation several times", task, duplicates * COPIES)
+    same_evaluations = tuple(
+        replace(history[0], task=earlier.task, context=earlier.context) for earlier in history
     )
-    return replace(evaluations, values=values, objective=objective)
+    yield _Case("the same optimum in all previous tasks", task, same_evaluations)
+
+    constant = _Constant(1.0)
+    yield _Case("a constant objective", *_make_task_and_history(space, seed, constant))
+    enormous = ShiftedQuadratics(space, ENORMOUS_FACTOR)
+    yield _Case("enormous losses", *_make_task_and_history(space, seed, enormous))
+
+    partly_undefined = _PartlyUndefined(ShiftedQuadratics(space))
+    yield _Case(
+        "losses some of which are not finite",
+        *_make_task_and_history(space, seed, partly_undefined),
+    )
+    for loss in (math.nan, math.inf, -math.inf):
+        undefined_task, undefined_history = _make_task_and_history(space, seed, _Constant(loss))
+        yield _Case(f"a loss of {loss} always", undefined_task, undefined_history)
+        yield _Case(f"a loss of {loss} in all previous tasks", task, undefined_history)
+        yield _Case(f"a loss of {loss} in all trials", undefined_task, history)
+
+
+def _make_task_and_history(
+    space: SearchSpace,
+    seed: int,
+    model: Surrogate | None = None,
+    *,
+    evaluations: int = EVALUATIONS_PER_TASK,
+) -> tuple[Task, tuple[Evaluations, ...]]:
+    """The last task of a toy benchmark, and random evaluations of the tasks before it."""
+    *earlier_tasks, task = toy_benchmark(space, tasks=EARLIER_TASKS + 1, model=model).tasks
+    return task, random_history(earlier_tasks, seed=seed, evaluations=evaluations)
+
+
+def _repeat_evaluations(evaluations: Evaluations) -> Evaluations:
+    """The same evaluations, each of them `COPIES` times."""
+    return replace(
+        evaluations,
+        values=np.repeat(evaluations.values, COPIES, axis=0),
+        objective=np.repeat(evaluations.objective, COPIES),
+    )

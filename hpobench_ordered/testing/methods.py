@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cache
+from typing import NoReturn
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import MethodError
 from hpobench_ordered.experiment.outcome import Outcome
 from hpobench_ordered.experiment.runner import follow
-from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.protocols import Ordered
 from hpobench_ordered.registry import method_spec
 from hpobench_ordered.runtime.threads import one_thread
@@ -25,37 +26,38 @@ from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.testing._require import (
     Conformance,
     ConformanceError,
-    elsewhere,
-    global_random_state,
-    in_new_process,
+    call_in_new_process,
+    call_in_other_process,
+    read_global_random_state,
     require,
 )
 from hpobench_ordered.testing.toy import (
     BUDGET,
     conditional_space,
     conditional_space_before,
+    construct_method,
     integer_space,
-    made,
+    list_trials,
     numeric_space,
     numeric_space_before,
-    play,
     random_history,
+    run_method,
     toy_benchmark,
-    trials,
 )
 
 Trials = list[tuple[Config, float]]
 Setting = tuple[Task, tuple[Evaluations, ...]]
 
 TIME_LIMIT = 30.0  # seconds that one call on a toy problem may take, including compilation
-HISTORY = 3  # earlier tasks in a long history
+LONG_HISTORY = 3  # earlier tasks in a long history
 WORKERS = 4  # number of simulated workers in the test of parallel trials
-SEEDS = 10  # runs of a method compared with random search
 ADJUSTMENTS = ((numeric_space_before, numeric_space), (conditional_space_before, conditional_space))
 """Search spaces before and after an adjustment."""
-TASKS = 4  # tasks of such a run that count: those with enough history for the method
+
+SEEDS = 10  # runs of a method that are compared with random search
+TASKS_COMPARED = 4  # tasks of such a run that count: those with enough history for the method
 RANDOM_SEARCH_SEEDS = 30
-WORTH = 2
+RANDOM_SEARCH_TRIALS_FACTOR = 2
 """A method that learns must beat random search with so many times its trials; random search itself
 does so in less than 1 % of comparisons of 40 tasks."""
 MAXIMISED_SEEDS = 2  # runs that are repeated with the objective maximised
@@ -66,7 +68,7 @@ class _Run:
     """Trials of a run, and whether something it must not change is unchanged."""
 
     trials: Trials
-    untouched: bool
+    is_unchanged: bool
 
 
 class MethodConformance(Conformance):
@@ -95,57 +97,67 @@ class MethodConformance(Conformance):
     def test_suggestions_are_valid(self) -> None:
         """It suggests a valid configuration for each trial in time, even if all have been tried."""
         for setting in self._settings():
-            self._first(setting)
+            self._first_run(setting)
 
     def test_the_global_random_state_stays(self) -> None:
         """The method draws no global random numbers."""
         for setting in self._settings():
-            require(self._first(setting).untouched, f"{self._name} uses the global random state")
+            is_unchanged = self._first_run(setting).is_unchanged
+            require(is_unchanged, f"{self._name} uses the global random state")
 
     def test_the_same_seed_gives_the_same(self) -> None:
         """Suggestions depend on the seed, not on earlier runs or the global random state."""
         for setting in self._settings():
-            first = self._first(setting)
+            first_trials = self._first_run(setting).trials
             random.seed(self.seed + 1)
-            if _played(self._spec, *setting, self.seed) != first.trials:
-                _blame_difference(self._spec, *setting, self.seed)
+            second_trials = _run_trials(self._spec, *setting, self.seed)
+            if second_trials != first_trials:
+                _raise_why_trials_differ(self._spec, *setting, self.seed)
 
     def test_the_history_stays(self) -> None:
         """The method does not change the history that it gets."""
         for setting in self._settings():
-            require(self._beside(setting).untouched, f"{self._name} changes the history it gets")
+            is_unchanged = self._alternating_run(setting).is_unchanged
+            require(is_unchanged, f"{self._name} changes the history it gets")
 
     def test_runs_side_by_side_share_nothing(self) -> None:
         """Suggestions are the same while another run alternates with it."""
         for setting in self._settings():
-            same = self._beside(setting).trials == self._first(setting).trials
-            require(same, f"{self._name} shares state between two runs")
+            trials_alone = self._first_run(setting).trials
+            trials_beside_another = self._alternating_run(setting).trials
+            is_same = trials_beside_another == trials_alone
+            require(is_same, f"{self._name} shares state between two runs")
 
     def test_several_are_suggested_before_a_first_result(self) -> None:
         """It suggests several configurations before the first result, as for several workers."""
         for setting in self._settings():
-            play(self._spec, *setting, np.random.default_rng(self.seed), workers=WORKERS)
+            run_method(self._spec, *setting, np.random.default_rng(self.seed), workers=WORKERS)
 
     def test_another_seed_gives_others(self) -> None:
         """Another seed gives other suggestions, unless the method is deterministic."""
-        setting = self._settings()[0]
+        task, history = self._settings()[0]
         rng = np.random.default_rng(self.seed)
-        untouched = pickle.dumps(rng)
-        first = trials(setting[0].space, play(self._spec, *setting, rng))
-        if pickle.dumps(rng) != untouched:
-            other = _played(self._spec, *setting, self.seed + 1)
-            require(first != other, f"{self._name} ignores what it draws from its random generator")
+        state_before = pickle.dumps(rng)
+        trials = list_trials(task.space, run_method(self._spec, task, history, rng))
+
+        is_deterministic = pickle.dumps(rng) == state_before
+        if not is_deterministic:
+            other_trials = _run_trials(self._spec, task, history, self.seed + 1)
+            require(
+                other_trials != trials,
+                f"{self._name} ignores what it draws from its random generator",
+            )
 
     def test_another_process_gives_the_same(self) -> None:
         """Another process gives the same suggestions for the same seed."""
         setting = self._settings()[0]
-        there = elsewhere(self.executor, _played, self._spec, *setting, self.seed)
-        same = self._first(setting).trials == there
-        require(same, f"{self._name} gives other suggestions in another process")
+        trials = call_in_other_process(self.executor, _run_trials, self._spec, *setting, self.seed)
+        is_same = trials == self._first_run(setting).trials
+        require(is_same, f"{self._name} gives other suggestions in another process")
 
     @property
     def _spec(self) -> MethodSpec:
-        return self._once(self.method, "spec", lambda: as_method_spec(self.method))
+        return self._compute_once(self.method, "spec", lambda: as_method_spec(self.method))
 
     @property
     def _name(self) -> str:
@@ -153,32 +165,41 @@ class MethodConformance(Conformance):
 
     def _settings(self) -> list[Setting]:
         """Tasks with histories, first the one with the shortest history."""
-        return self._once(self.method, "settings", lambda: _toy_settings(self._spec, self.seed))
+        return self._compute_once(
+            self.method, "settings", lambda: _toy_settings(self._spec, self.seed)
+        )
 
-    def _first(self, setting: Setting) -> _Run:
+    def _first_run(self, setting: Setting) -> _Run:
         """The first run of a setting, and whether the global random state is unchanged."""
+        task, history = setting
 
         def run() -> _Run:
-            before, rng = global_random_state(), np.random.default_rng(self.seed)
-            outcome = play(self._spec, *setting, rng, time_limit=self.time_limit)
-            return _Run(trials(setting[0].space, outcome), global_random_state() == before)
+            state_before = read_global_random_state()
+            rng = np.random.default_rng(self.seed)
+            outcome = run_method(self._spec, task, history, rng, time_limit=self.time_limit)
+            is_unchanged = read_global_random_state() == state_before
+            return _Run(list_trials(task.space, outcome), is_unchanged)
 
-        return self._once(self.method, ("first", id(setting)), run)
+        return self._compute_once(self.method, ("first run", id(setting)), run)
 
-    def _beside(self, setting: Setting) -> _Run:
+    def _alternating_run(self, setting: Setting) -> _Run:
         """A run that alternates with another, and whether the history is unchanged."""
+        task, history = setting
 
         def run() -> _Run:
-            before = _content(setting[1])
+            content_before = _list_content(history)
             try:
                 with one_thread():
-                    played = _played_beside_another(self._spec, *setting, self.seed)
+                    trials = _run_beside_another(self._spec, task, history, self.seed)
             except Exception as error:
-                who = f"{self._name} on task {setting[0].name!r}, beside a run of another seed"
-                raise ConformanceError(f"{who}: {type(error).__name__}: {error}") from error
-            return _Run(played, _content(setting[1]) == before)
+                raise ConformanceError(
+                    f"{self._name} on task {task.name!r}, beside a run of another seed: "
+                    f"{type(error).__name__}: {error}"
+                ) from error
+            is_unchanged = _list_content(history) == content_before
+            return _Run(trials, is_unchanged)
 
-        return self._once(self.method, ("beside", id(setting)), run)
+        return self._compute_once(self.method, ("alternating run", id(setting)), run)
 
 
 def check_method(
@@ -227,64 +248,95 @@ def check_beats_random_search(method: object, *, trials: int = BUDGET, seeds: in
         ConformanceError: It is not better, or depends on the objective's direction.
     """
     spec = as_method_spec(method)
-    first = max(1, spec.min_history)
     for space in (numeric_space(), conditional_space()):
-        runs = [_ordered(spec, space, first + TASKS, seed, budget=trials) for seed in range(seeds)]
-        median = float(np.median([task.losses.min() for run in runs for task in run[first:]]))
-        random_search = _random_search_median(space, first + TASKS, WORTH * trials)
-        require(
-            median < random_search,
-            f"{spec.name} is not better than random search with twice the trials on toy tasks: its "
-            f"median best loss is {median:.3g}, random search's {random_search:.3g}",
-        )
-        for seed, minimised in enumerate(runs[:MAXIMISED_SEEDS]):
-            maximised = _ordered(
-                spec, space, first + TASKS, seed, Direction.MAXIMIZE, budget=trials
+        runs = [_run_ordered(spec, space, seed, trials=trials) for seed in range(seeds)]
+        _require_better_than_random_search(spec, space, runs, trials)
+        for seed, minimised_run in enumerate(runs[:MAXIMISED_SEEDS]):
+            maximised_run = _run_ordered(
+                spec, space, seed, trials=trials, direction=Direction.MAXIMIZE
             )
-            pairs = zip(minimised, maximised, strict=True)
-            same = all(np.array_equal(a.values, b.values, equal_nan=True) for a, b in pairs)
-            require(same, f"{spec.name} gives other suggestions where the objective is maximised")
+            _require_same_suggestions(spec, minimised_run, maximised_run)
+
+
+def _require_better_than_random_search(
+    spec: MethodSpec, space: SearchSpace, runs: Sequence[Sequence[Outcome]], trials: int
+) -> None:
+    """Compare a method's median best loss with that of random search, on tasks with history."""
+    tasks_without_history = _count_tasks(spec) - TASKS_COMPARED
+    best_losses = _list_best_losses(runs, first_task=tasks_without_history)
+    median = float(np.median(best_losses))
+
+    random_search_trials = RANDOM_SEARCH_TRIALS_FACTOR * trials
+    random_search = _compute_random_search_median(space, _count_tasks(spec), random_search_trials)
+    require(
+        median < random_search,
+        f"{spec.name} is not better than random search with twice the trials on toy tasks: its "
+        f"median best loss is {median:.3g}, random search's {random_search:.3g}",
+    )
+
+
+def _require_same_suggestions(
+    spec: MethodSpec, minimised_run: Sequence[Outcome], maximised_run: Sequence[Outcome]
+) -> None:
+    """Compare the configurations of two runs whose objectives differ only in their sign."""
+    for minimised, maximised in zip(minimised_run, maximised_run, strict=True):
+        is_same = np.array_equal(minimised.values, maximised.values, equal_nan=True)
+        require(is_same, f"{spec.name} gives other suggestions where the objective is maximised")
 
 
 def _toy_settings(spec: MethodSpec, seed: int) -> list[Setting]:
     """Toy tasks with random evaluations of earlier ones, or of themselves before an adjustment."""
-    settings = []
+    settings: list[Setting] = []
+    numbers_of_earlier_tasks = sorted({spec.min_history, max(spec.min_history, LONG_HISTORY)})
     for space in (numeric_space(), conditional_space(), integer_space(5)):
-        for earlier in sorted({spec.min_history, max(spec.min_history, HISTORY)}):
-            *before, task = toy_benchmark(space, tasks=earlier + 1).tasks
-            settings.append((task, random_history(before, seed=seed)))
-    for old, new in ADJUSTMENTS if spec.changed_spaces else ():
-        (task,) = toy_benchmark(new(), tasks=1).tasks
-        earlier_tasks = toy_benchmark(old(), tasks=1).tasks
-        settings.append((task, random_history(earlier_tasks, seed=seed)))
+        for number in numbers_of_earlier_tasks:
+            *earlier_tasks, task = toy_benchmark(space, tasks=number + 1).tasks
+            settings.append((task, random_history(earlier_tasks, seed=seed)))
+
+    if spec.changed_spaces:
+        for make_space_before, make_space in ADJUSTMENTS:
+            (task,) = toy_benchmark(make_space(), tasks=1).tasks
+            tasks_before = toy_benchmark(make_space_before(), tasks=1).tasks
+            settings.append((task, random_history(tasks_before, seed=seed)))
     return settings
 
 
-def _played(spec: MethodSpec, task: Task, history: Sequence[Evaluations], seed: int) -> Trials:
-    return trials(task.space, play(spec, task, history, np.random.default_rng(seed)))
+def _run_trials(spec: MethodSpec, task: Task, history: Sequence[Evaluations], seed: int) -> Trials:
+    """Run a method and return its trials."""
+    outcome = run_method(spec, task, history, np.random.default_rng(seed))
+    return list_trials(task.space, outcome)
 
 
-def _content(history: Sequence[Evaluations]) -> list[tuple[object, ...]]:
+def _list_content(history: Sequence[Evaluations]) -> list[tuple[object, ...]]:
     """Content of a history, without what its search spaces cache."""
     return [
-        (e.task, dict(e.context), e.values.tobytes(), e.objective.tobytes(), e.losses.tobytes())
-        + (str(e.space.to_json()), e.direction)
-        for e in history
+        (
+            evaluations.task,
+            dict(evaluations.context),
+            evaluations.values.tobytes(),
+            evaluations.objective.tobytes(),
+            evaluations.losses.tobytes(),
+            str(evaluations.space.to_json()),
+            evaluations.direction,
+        )
+        for evaluations in history
     ]
 
 
-def _blame_difference(
+def _raise_why_trials_differ(
     spec: MethodSpec, task: Task, history: Sequence[Evaluations], seed: int
-) -> None:
-    """Explain why a method gave other suggestions for the same seed."""
+) -> NoReturn:
+    """Raise an error that explains why a method gave other suggestions for the same seed."""
     try:
-        anew = [in_new_process(_played, spec, task, history, seed) for _ in range(2)]
-    except ConformanceError:  # it cannot be sent there
+        first_trials = call_in_new_process(_run_trials, spec, task, history, seed)
+        second_trials = call_in_new_process(_run_trials, spec, task, history, seed)
+    except ConformanceError:  # the method cannot be sent to another process
         raise ConformanceError(
             f"{spec.name} gives other suggestions for the same seed: it keeps state from one run "
             "to the next, or uses other random numbers than those of its generator"
         ) from None
-    if anew[0] == anew[1]:
+
+    if first_trials == second_trials:
         raise ConformanceError(
             f"{spec.name} keeps state from one run to the next: in new processes the same seed "
             "gives the same suggestions, in one process it does not"
@@ -295,50 +347,70 @@ def _blame_difference(
     )
 
 
-def _played_beside_another(
+def _run_beside_another(
     spec: MethodSpec, task: Task, history: Sequence[Evaluations], seed: int
 ) -> Trials:
-    """Trials of a run that alternates with one of another seed."""
-    this, other = (made(spec, task, history, np.random.default_rng(s)) for s in (seed, seed + 1))
-    played: Trials = []
+    """Alternate a run with one of another seed, and return the trials of the first."""
+    method = construct_method(spec, task, history, np.random.default_rng(seed))
+    other_method = construct_method(spec, task, history, np.random.default_rng(seed + 1))
+    trials: Trials = []
     for _ in range(BUDGET):
-        for method in (this, other):
-            config = method.ask()
-            values = task.space.values([config])
-            loss = task.objective.loss(task.evaluate(config))
-            method.tell(config, loss)
-            if method is this:
-                played.append((task.space.configs(values)[0], loss))
-    return played
+        trials.append(_make_trial(method, task))
+        _make_trial(other_method, task)
+    return trials
 
 
-def _ordered(
+def _make_trial(method: Method, task: Task) -> tuple[Config, float]:
+    """Let a method make one trial; return the configuration and its loss."""
+    config = method.ask()
+    values = task.space.values([config])  # before the method can change it
+    loss = task.objective.loss(task.evaluate(config))
+    method.tell(config, loss)
+    return task.space.configs(values)[0], loss
+
+
+def _count_tasks(spec: MethodSpec) -> int:
+    """Tasks of a run: those before the method has enough history, and those that are compared."""
+    return max(1, spec.min_history) + TASKS_COMPARED
+
+
+def _run_ordered(
     spec: MethodSpec,
     space: SearchSpace,
-    tasks: int,
     seed: int,
-    direction: Direction = Direction.MINIMIZE,
     *,
-    budget: int = BUDGET,
+    trials: int,
+    tasks: int | None = None,
+    direction: Direction = Direction.MINIMIZE,
 ) -> list[Outcome]:
-    """Run a method on a toy benchmark under the ordered protocol."""
-    benchmark = toy_benchmark(space, tasks=tasks, direction=direction)
+    """Run a method on a toy benchmark under the ordered protocol; one outcome per task."""
+    benchmark = toy_benchmark(space, tasks=tasks or _count_tasks(spec), direction=direction)
 
     def rng(position: int) -> np.random.Generator:
         return np.random.default_rng([seed, position])
 
     try:
         with one_thread():
-            return list(follow(Ordered(trials=budget), benchmark, spec, rng=rng, protocol_rng=rng))
+            outcomes = follow(Ordered(trials=trials), benchmark, spec, rng=rng, protocol_rng=rng)
+            return list(outcomes)
     except MethodError as error:
         raise ConformanceError(str(error)) from error
 
 
 @cache
-def _random_search_median(space: SearchSpace, tasks: int, trials: int) -> float:
-    """Median best loss of random search after a number of trials."""
+def _compute_random_search_median(space: SearchSpace, tasks: int, trials: int) -> float:
+    """Median best loss of random search, over tasks and seeds, after a number of trials."""
     spec = method_spec("random-search")
     runs = [
-        _ordered(spec, space, tasks, seed, budget=trials) for seed in range(RANDOM_SEARCH_SEEDS)
+        _run_ordered(spec, space, seed, trials=trials, tasks=tasks)
+        for seed in range(RANDOM_SEARCH_SEEDS)
     ]
-    return float(np.median([task.losses.min() for run in runs for task in run]))
+    return float(np.median(_list_best_losses(runs)))
+
+
+def _list_best_losses(runs: Sequence[Sequence[Outcome]], first_task: int = 0) -> list[float]:
+    """The best loss on each task of each run, from a task on."""
+    best_losses = []
+    for outcomes in runs:
+        best_losses += [float(outcome.losses.min()) for outcome in outcomes[first_task:]]
+    return best_losses

@@ -3,8 +3,8 @@
 Notation:
     d       number of tunable hyperparameters
     u       a configuration in the unit cube, (d,)
-    o[t]    the optimum of task t: START + t DRIFT in every coordinate, discrete ones in the middle
-            of the bin that this is in, (d,)
+    o[t]    the optimum of task t: FIRST_OPTIMUM + t DRIFT in every coordinate, discrete ones in
+            the middle of the bin that this is in, (d,)
 
     loss = sum over the active hyperparameters j of (u[j] - o[t][j])^2
 """
@@ -31,12 +31,12 @@ from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.surrogates.base import Surrogate
 from hpobench_ordered.testing._require import ConformanceError
 
-START = 0.4
-DRIFT = 0.01
+FIRST_OPTIMUM = 0.4  # of the first task, in every coordinate of the unit cube
+DRIFT = 0.01  # of the optimum, from one task to the next
 BUDGET = 12  # trials on a toy task
-EVALUATIONS = 20  # evaluations of an earlier task in a history made at random
-HISTORY_STREAM = 1
-POINTS = 40  # points of a task's training data
+EVALUATIONS_PER_TASK = 20  # of an earlier task in a random history
+HISTORY_STREAM = 1  # part of the seed, so that histories and runs draw different numbers
+TRAINING_POINTS = 40  # of a task's training data
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,11 @@ class ShiftedQuadratics:
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Objective values, (n, d) to (n,)."""
-        optimum = self.space.canonical(np.full((1, self.space.dimension), START + DRIFT * task))
+        position = np.full((1, self.space.dimension), optimum_position(task))
+        optimum = self.space.canonical(position)
         distances = self.space.encode(values) - optimum
+
+        # Inactive hyperparameters are NaN, and do not count.
         losses: FloatArray = np.nansum(distances**2, axis=1)
         return self.factor * losses
 
@@ -58,11 +61,17 @@ class ShiftedQuadratics:
         return float(self.predict(row[None], task)[0])
 
 
+def optimum_position(task: float) -> float:
+    """The optimum's coordinate in the unit cube, the same for all hyperparameters."""
+    return FIRST_OPTIMUM + DRIFT * task
+
+
 def toy_data(task: int) -> TaskData:
     """Training data of a toy task: two features, whose means move like the optimum."""
-    rng = np.random.default_rng(task)
-    features = START + DRIFT * task + 0.1 * rng.standard_normal((POINTS, 2))
-    return TaskData(features, features.sum(axis=1), DataKind.REGRESSION)
+    noise = np.random.default_rng(task).standard_normal((TRAINING_POINTS, 2))
+    features = optimum_position(task) + 0.1 * noise
+    targets = features.sum(axis=1)
+    return TaskData(features, targets, DataKind.REGRESSION)
 
 
 def toy_benchmark(
@@ -73,18 +82,26 @@ def toy_benchmark(
     model: Surrogate | None = None,
     previous: SearchSpace | None = None,
 ) -> Benchmark:
-    """Make a toy benchmark."""
-    before = None
-    if previous is not None:
-        before = toy_benchmark(previous, tasks=tasks, direction=direction)
-    built = Benchmark.build(
+    """Make a toy benchmark.
+
+    Args:
+        space: Its search space.
+        tasks: Number of tasks.
+        direction: Whether the objective is minimised or maximised.
+        model: Surrogate of the tasks; default: shifted quadratics.
+        previous: The search space before an adjustment, if there was one.
+    """
+    benchmark = Benchmark.build(
         _definition(space, tasks, direction),
         surrogate="toy",
         model=model or ShiftedQuadratics(space, direction.sign),
         best_values=[None] * tasks,
         data=toy_data,
     )
-    return replace(built, previous=before)
+    if previous is None:
+        return benchmark
+    benchmark_before = toy_benchmark(previous, tasks=tasks, direction=direction)
+    return replace(benchmark, previous=benchmark_before)
 
 
 def toy_spec(
@@ -159,9 +176,9 @@ def conditional_space_before() -> SearchSpace:
     return SearchSpace.from_json(description)
 
 
-def integer_space(values: int) -> SearchSpace:
-    """One integer of so many values."""
-    return SearchSpace([Parameter.number("n", 0, values - 1, integer=True)])
+def integer_space(size: int) -> SearchSpace:
+    """One integer, from 0 to size - 1."""
+    return SearchSpace([Parameter.number("n", 0, size - 1, integer=True)])
 
 
 def four_choices_space() -> SearchSpace:
@@ -170,18 +187,19 @@ def four_choices_space() -> SearchSpace:
 
 
 def random_history(
-    tasks: Sequence[Task], *, seed: int, evaluations: int = EVALUATIONS
+    tasks: Sequence[Task], *, seed: int, evaluations: int = EVALUATIONS_PER_TASK
 ) -> tuple[Evaluations, ...]:
     """Evaluate random configurations on every task, drawn independently of runs with this seed."""
     rng = np.random.default_rng([seed, HISTORY_STREAM])
-    finished = []
+    history = []
     for task in tasks:
         values = task.space.decode(task.space.sample_unit(rng, evaluations))
-        finished.append(task.evaluated(values, task.evaluate_many(values)))
-    return tuple(finished)
+        objective = task.evaluate_many(values)
+        history.append(task.evaluated(values, objective))
+    return tuple(history)
 
 
-def play(
+def run_method(
     spec: MethodSpec,
     task: Task,
     history: Sequence[Evaluations],
@@ -195,25 +213,28 @@ def play(
     assignment = Assignment(spec, task, tuple(history), budget, workers)
     try:
         with one_thread():
-            data = data_of(task, history)
+            data = collect_training_data(task, history)
             return optimise(assignment, rng, data=data, time_limit=time_limit)
     except MethodError as error:
         raise ConformanceError(str(error)) from error
 
 
-def made(
+def construct_method(
     spec: MethodSpec, task: Task, history: Sequence[Evaluations], rng: np.random.Generator
 ) -> Method:
-    """The method, constructed as in an experiment but with this history itself."""
-    setting = setting_of(Assignment(spec, task, tuple(history), BUDGET), data_of(task, history))
-    return spec.method(rng=rng, **(setting | {"history": history}))
+    """Construct a method as in an experiment, but with this history itself instead of a copy."""
+    assignment = Assignment(spec, task, tuple(history), BUDGET)
+    setting = setting_of(assignment, collect_training_data(task, history))
+    setting["history"] = history
+    return spec.method(rng=rng, **setting)
 
 
-def data_of(task: Task, history: Sequence[Evaluations]) -> list[TaskData | None]:
-    """Training data of the toy tasks of a history, and of the task."""
-    return [*(toy_data(int(e.task)) for e in history), task.data]
+def collect_training_data(task: Task, history: Sequence[Evaluations]) -> list[TaskData | None]:
+    """The training data of the toy tasks of a history, and of the task itself."""
+    earlier_data = [toy_data(int(evaluations.task)) for evaluations in history]
+    return [*earlier_data, task.data]
 
 
-def trials(space: SearchSpace, outcome: Outcome) -> list[tuple[Config, float]]:
-    """Evaluated configurations with their losses."""
+def list_trials(space: SearchSpace, outcome: Outcome) -> list[tuple[Config, float]]:
+    """The evaluated configurations with their losses, in order."""
     return list(zip(space.configs(outcome.values), outcome.losses.tolist(), strict=True))

@@ -24,8 +24,8 @@ from hpobench_ordered.testing.golden import FILE, golden_options
 from hpobench_ordered.testing.toy import (
     conditional_space,
     numeric_space,
-    play,
     random_history,
+    run_method,
     toy_benchmark,
 )
 
@@ -72,7 +72,7 @@ def outcomes(name: str) -> Iterator[tuple[str, Outcome]]:
     for space in (numeric_space(), conditional_space()):
         *earlier, task = toy_benchmark(space, tasks=spec.min_history + 1).tasks
         history = random_history(earlier, seed=SEED)
-        played = play(spec, task, history, np.random.default_rng(SEED))
+        played = run_method(spec, task, history, np.random.default_rng(SEED))
         yield f"toy: {', '.join(space.names)}", played
     if spec.uses_data:  # newsvendor has none
         return

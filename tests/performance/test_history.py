@@ -21,7 +21,7 @@ from hpobench_ordered.registry import method_spec
 from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
-from hpobench_ordered.testing.toy import made, random_history, toy_benchmark
+from hpobench_ordered.testing.toy import construct_method, random_history, toy_benchmark
 
 TASKS = 100
 EVALUATIONS = 1000
@@ -46,7 +46,7 @@ def run(name: str, task: Task, history: tuple[Evaluations, ...]) -> list[float]:
     """Seconds of each suggestion."""
     seconds = []
     start = time.perf_counter()
-    method = made(method_spec(name), task, history, np.random.default_rng(0))
+    method = construct_method(method_spec(name), task, history, np.random.default_rng(0))
     for _ in range(SUGGESTIONS):
         config = method.ask()
         seconds.append(time.perf_counter() - start)

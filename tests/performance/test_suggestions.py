@@ -21,7 +21,7 @@ from hpobench_ordered.registry import list_methods, method_spec
 from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
-from hpobench_ordered.testing.toy import made, random_history, toy_benchmark
+from hpobench_ordered.testing.toy import construct_method, random_history, toy_benchmark
 
 SUGGESTIONS = 15
 
@@ -78,7 +78,7 @@ def seconds(spec: MethodSpec, case: Case, *, suggestions: int = SUGGESTIONS) -> 
     rng, times = np.random.default_rng(1), []
     before = max(case.own - 1 - suggestions // 2, 0)  # the median has so many as the case says
     begin = time.process_time()
-    method = made(spec, task, history, np.random.default_rng(0))
+    method = construct_method(spec, task, history, np.random.default_rng(0))
     config = method.ask()
     first = time.process_time() - begin
     for told in [config, *(task.space.sample(rng) for _ in range(before))]:

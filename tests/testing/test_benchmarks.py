@@ -1,5 +1,6 @@
 """The suite of benchmarks, over all that are registered, toy ones, and some that break it."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -11,30 +12,29 @@ from hpobench_ordered.testing import BenchmarkConformance, ConformanceError, che
 from hpobench_ordered.testing.toy import conditional_space, numeric_space, toy_benchmark
 
 READY = hbo.list_benchmarks(ready=True)
-TRAINS = [name for name in READY if benchmark_spec(name).option().trains]
+TRAIN = [name for name in READY if benchmark_spec(name).option().trains]
+DO_NOT_TRAIN = [name for name in READY if name not in TRAIN]
 TOYS = [
     pytest.param(toy_benchmark(space(), tasks=5, direction=direction), id=space.__name__)
-    for space in (numeric_space, conditional_space)
-    for direction in hbo.Direction
+    for space, direction in itertools.product((numeric_space, conditional_space), hbo.Direction)
 ]
 
 
 @pytest.fixture(scope="class")
 def every_benchmark(request, executor):
-    request.cls.benchmark, request.cls.executor = request.param, executor
+    request.cls.benchmark = request.param
+    request.cls.executor = executor
 
 
 @pytest.mark.usefixtures("every_benchmark")
-@pytest.mark.parametrize(
-    "every_benchmark", [name for name in READY if name not in TRAINS] + TOYS, indirect=True
-)
+@pytest.mark.parametrize("every_benchmark", DO_NOT_TRAIN + TOYS, indirect=True)
 class TestEveryBenchmark(BenchmarkConformance):
     pass
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("every_benchmark")
-@pytest.mark.parametrize("every_benchmark", TRAINS, indirect=True)
+@pytest.mark.parametrize("every_benchmark", TRAIN, indirect=True)
 class TestEveryBenchmarkThatTrains(BenchmarkConformance):
     configurations = 6
 
@@ -79,9 +79,18 @@ class LostInPickle(Broken):
             return super().predict(values, task) + 1
 
 
-def with_model(kind: type[Broken]) -> hbo.Benchmark:
+class Constant:
+    def predict(self, values, task):
+        return np.zeros(len(values))
+
+    def predict_one(self, row, task):
+        return 0.0
+
+
+def break_newsvendor(kind: type[Broken]) -> hbo.Benchmark:
+    """The benchmark `newsvendor`, its surrogate wrapped in a broken one."""
     benchmark = hbo.load("newsvendor")
-    tasks = tuple(replace(t, _surrogate=kind(t._surrogate)) for t in benchmark.tasks)
+    tasks = tuple(replace(task, _surrogate=kind(task._surrogate)) for task in benchmark.tasks)
     return replace(benchmark, tasks=tasks)
 
 
@@ -94,53 +103,53 @@ def with_model(kind: type[Broken]) -> hbo.Benchmark:
         (LostInPickle, "after pickling"),
     ],
 )
-def test_broken_benchmarks_are_found(kind, message, executor):
+def test_broken_surrogates_do_not_conform(kind, message, executor):
+    benchmark = break_newsvendor(kind)
+
     with pytest.raises(ConformanceError, match=message):
-        check_benchmark(with_model(kind), executor=executor)
+        check_benchmark(benchmark, executor=executor)
 
 
-def test_wrong_direction_is_found(executor):
+def test_wrong_direction_does_not_conform(executor):
     benchmark = hbo.load("newsvendor")
-    wrong = replace(benchmark.objective, direction=hbo.Direction.MINIMIZE)
-    tasks = tuple(replace(t, objective=wrong) for t in benchmark.tasks)
+    objective = replace(benchmark.objective, direction=hbo.Direction.MINIMIZE)
+    tasks = tuple(replace(task, objective=objective) for task in benchmark.tasks)
+    minimised = replace(benchmark, objective=objective, tasks=tasks)
+
     with pytest.raises(ConformanceError, match="beats the best known value"):
-        check_benchmark(replace(benchmark, objective=wrong, tasks=tasks), executor=executor)
+        check_benchmark(minimised, executor=executor)
 
 
-class Clips(hbo.SearchSpace):
-    """Accepts one hyperparameter beyond one of its bounds."""
+class ClippingSpace(hbo.SearchSpace):
+    """Clips one hyperparameter at one of its bounds, instead of refusing values beyond it."""
 
-    def __init__(self, space: hbo.SearchSpace, name: str, bound: str) -> None:
-        super().__init__(space.parameters)
-        self.clipped, self.bound = name, bound
+    def __init__(self, parameters: list[hbo.Parameter], name: str, bound: str) -> None:
+        super().__init__(parameters)
+        self.clipped_name = name
+        self.clip = max if bound == "lower" else min
+        self.limit = getattr(self[name], bound)
 
     def row(self, config):
-        clip = max if self.bound == "lower" else min
-        limit = getattr(self[self.clipped], self.bound)
-        if isinstance(config.get(self.clipped), int | float):
-            config = {**config, self.clipped: clip(config[self.clipped], limit)}
+        value = config.get(self.clipped_name)
+        if isinstance(value, int | float):
+            config = {**config, self.clipped_name: self.clip(value, self.limit)}
         return super().row(config)
 
 
 @pytest.mark.parametrize("name", ["x", "y"])
 @pytest.mark.parametrize("bound", ["lower", "upper"])
-def test_every_bound_is_checked(name, bound, executor):
-    """Also where twice the upper bound is inside the range."""
-    parameters = [
-        hbo.Parameter.number("x", -20, -10),
-        hbo.Parameter.number("y", -9, 2, integer=True),
-    ]
-    benchmark = with_model(Broken)
-    space = Clips(hbo.SearchSpace(parameters), name, bound)
-    first = replace(benchmark.tasks[0], space=space, best_value=None, _surrogate=Constant())
-    broken = replace(benchmark, space=hbo.SearchSpace(parameters), tasks=(first,))
+def test_accepting_values_beyond_bounds_does_not_conform(name, bound, executor):
+    # Twice the upper bound of x is inside its range, so that it must not be what is tried.
+    x = hbo.Parameter.number("x", -20, -10)
+    y = hbo.Parameter.number("y", -9, 2, integer=True)
+    benchmark = hbo.load("newsvendor")
+    task = replace(
+        benchmark.tasks[0],
+        space=ClippingSpace([x, y], name, bound),
+        best_value=None,
+        _surrogate=Constant(),
+    )
+    clipping = replace(benchmark, space=hbo.SearchSpace([x, y]), tasks=(task,))
+
     with pytest.raises(ConformanceError, match=f"accepts {name} .* its bounds"):
-        check_benchmark(broken, executor=executor)
-
-
-class Constant:
-    def predict(self, values, task):
-        return np.zeros(len(values))
-
-    def predict_one(self, row, task):
-        return 0.0
+        check_benchmark(clipping, executor=executor)

@@ -2,7 +2,6 @@
 
 import itertools
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from hpobench_ordered.testing import (
     check_method,
 )
 from hpobench_ordered.testing.methods import SEEDS
-from hpobench_ordered.testing.toy import BUDGET, DRIFT, START
+from hpobench_ordered.testing.toy import BUDGET, optimum_position
 
 WITHOUT_PRIORS = pytest.mark.xfail(
     raises=ConformanceError,
@@ -26,27 +25,48 @@ WITHOUT_PRIORS = pytest.mark.xfail(
     "this task alone, without the priors of `bo`, which passes: half of the runs end with a wrong "
     "choice, and still do with 20 trials (medians of 28 tasks: none-gp 0.103, none-blr 0.111)",
 )
-NARROWS = pytest.mark.xfail(
+WITH_FEW_TRIALS = pytest.mark.xfail(
     raises=ConformanceError,
     strict=True,
     reason="in the paper's settings 6 of 12 trials on two numbers are random before there is a "
     "model, 10 on four hyperparameters, and a third of the others; then bandwidths shrink with the "
     "good configurations, so that on two numbers random search is ahead even with 60 trials each",
 )
-SHORT_OF_TRIALS = dict.fromkeys(("none-blr", "none-gp"), WITHOUT_PRIORS) | {"tpe": NARROWS}
-TRIALS_AND_SEEDS = dict.fromkeys(
-    ("ablr", "ablr-ctx", "ablr-rks", "ablr-sgd-adapt"), (BUDGET, 2 * SEEDS)
-) | {"bohamiann": (3 * BUDGET, 6)}
-"""Where they are not those of the others. On the conditional space runs end with the best choice
-or a wrong one, and with few runs it is a matter of luck which of the two the median falls on.
-bohamiann, which is less sure than a Gaussian process and explores more, finds the best choice
-between the 18th trial and the 24th."""
+EXPECTED_FAILURES = {
+    "none-blr": WITHOUT_PRIORS,
+    "none-gp": WITHOUT_PRIORS,
+    "tpe": WITH_FEW_TRIALS,
+}
+MORE_TRIALS_OR_SEEDS = {
+    "ablr": (BUDGET, 2 * SEEDS),
+    "ablr-ctx": (BUDGET, 2 * SEEDS),
+    "ablr-rks": (BUDGET, 2 * SEEDS),
+    "ablr-sgd-adapt": (BUDGET, 2 * SEEDS),
+    "bohamiann": (3 * BUDGET, 6),
+}
+"""Trials and seeds of methods that need more than the others. On the conditional space runs end
+with the best choice or a wrong one, and with few runs it is a matter of luck which of the two the
+median falls on. bohamiann, which is less sure than a Gaussian process and explores more, finds the
+best choice between the 18th trial and the 24th."""
 
-SECONDS_EACH = ("drop-unimportant", "gp-drop-unimportant", "only-optimize-new")
-SECONDS_EACH += ("gp-only-optimize-new",)
-TWINS = ("best-first", "gp-best-first", "transfer-gp-best-first", "transfer-tpe-best-first")
-TWINS += ("gp-transfer-subsample", "simple-ordered-shuffled", "simple-previous-no-bo")
-TWINS += ("transfer-bo", "transfer-gp")
+SLOW_METHODS = (
+    "drop-unimportant",
+    "gp-drop-unimportant",
+    "gp-only-optimize-new",
+    "only-optimize-new",
+)
+"""Their checks take seconds each."""
+SIMILAR_METHODS = (
+    "best-first",
+    "gp-best-first",
+    "gp-transfer-subsample",
+    "simple-ordered-shuffled",
+    "simple-previous-no-bo",
+    "transfer-bo",
+    "transfer-gp",
+    "transfer-gp-best-first",
+    "transfer-tpe-best-first",
+)
 """They differ from other methods in what the conformance suite hardly sees."""
 
 
@@ -55,11 +75,12 @@ TWINS += ("transfer-bo", "transfer-gp")
     params=by_speed(
         METHODS,
         linear=pytest.mark.slow,
-        further=dict.fromkeys(SECONDS_EACH + TWINS, pytest.mark.slow),
+        further=dict.fromkeys(SLOW_METHODS + SIMILAR_METHODS, pytest.mark.slow),
     ),
 )
 def every_method(request, executor):
-    request.cls.method, request.cls.executor = request.param, executor
+    request.cls.method = request.param
+    request.cls.executor = executor
 
 
 @pytest.mark.usefixtures("every_method")
@@ -69,10 +90,10 @@ class TestEveryMethod(MethodConformance):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", by_speed(sorted(set(METHODS) - {"random-search"}), further=SHORT_OF_TRIALS)
+    "name", by_speed(sorted(set(METHODS) - {"random-search"}), further=EXPECTED_FAILURES)
 )
 def test_every_method_beats_random_search(name):
-    trials, seeds = TRIALS_AND_SEEDS.get(name, (BUDGET, SEEDS))
+    trials, seeds = MORE_TRIALS_OR_SEEDS.get(name, (BUDGET, SEEDS))
     check_beats_random_search(name, trials=trials, seeds=seeds)
 
 
@@ -97,20 +118,22 @@ class ChangesHistory(Good):
 
 class FailsWithHistory(Good):
     def ask(self):
-        return {} if len(self.history) > 1 else super().ask()
+        if len(self.history) > 1:
+            return {}
+        return super().ask()
 
 
 class AwaitsResults(Good):
-    waits = False
+    is_waiting = False
 
     def ask(self):
-        if self.waits:
+        if self.is_waiting:
             raise RuntimeError("no result yet")
-        self.waits = True
+        self.is_waiting = True
         return super().ask()
 
     def tell(self, config, loss):
-        self.waits = False
+        self.is_waiting = False
 
 
 class Deterministic(Good):
@@ -121,28 +144,41 @@ class Deterministic(Good):
 
 
 class Maximises(Good):
-    """Stays close to the worst that was seen."""
+    """Suggests the worst configuration of the history."""
 
     def ask(self):
-        worst = max(self.history, key=lambda e: e.losses.max())
-        return self.space.configs(worst.values[[int(worst.losses.argmax())]])[0]
+        worst_task = max(self.history, key=lambda evaluations: evaluations.losses.max())
+        worst_row = worst_task.losses.argmax()
+        return self.space.configs(worst_task.values[[worst_row]])[0]
 
 
-class TakesHistoryAsItIs(Good):
-    """Takes the history for one on its own search space."""
+class AssumesSameSpace(Good):
+    """Reads the history as if it were on its own search space."""
 
     def ask(self):
-        values = self.history[0].values if self.history else self.space.values([super().ask()])
-        return self.space.configs(values[[0]])[0]
+        if not self.history:
+            return super().ask()
+        return self.space.configs(self.history[0].values[[0]])[0]
 
 
-def test_a_method_that_does_not_cope_with_changed_spaces_is_found(executor):
-    spec = hbo.MethodSpec("takes", TakesHistoryAsItIs, "", "")
-    claims = replace(spec, changed_spaces=True)
-    with pytest.raises(ConformanceError, match="takes on task '0', trial 1: "):
-        check_method(claims, executor=executor)
-    with ThreadPoolExecutor(1) as here:  # another process could not import this module
-        check_method(spec, executor=here)
+@pytest.fixture
+def this_process():
+    """An executor in this process, as another process could not import this module."""
+    with ThreadPoolExecutor(1) as pool:
+        yield pool
+
+
+def test_changed_spaces_are_not_tried_unasked(this_process):
+    spec = hbo.MethodSpec("assumes", AssumesSameSpace, "", "")
+
+    check_method(spec, executor=this_process)
+
+
+def test_false_claim_of_changed_spaces_fails(executor):
+    spec = hbo.MethodSpec("assumes", AssumesSameSpace, "", "", changed_spaces=True)
+
+    with pytest.raises(ConformanceError, match="assumes on task '0', trial 1: "):
+        check_method(spec, executor=executor)
 
 
 @pytest.mark.parametrize(
@@ -158,45 +194,45 @@ def test_a_method_that_does_not_cope_with_changed_spaces_is_found(executor):
         (AwaitsResults, "trial 2: RuntimeError: no result yet"),
     ],
 )
-def test_broken_methods_are_found(method, message, executor):
+def test_broken_methods_do_not_conform(method, message, executor):
     with pytest.raises(ConformanceError, match=message):
         check_method(method, executor=executor)
 
 
-def test_a_deterministic_method_conforms():
-    with ThreadPoolExecutor(1) as here:  # another process could not import this module
-        check_method(Deterministic, executor=here)
+def test_deterministic_method_conforms(this_process):
+    check_method(Deterministic, executor=this_process)
 
 
 class Oracle(Good):
-    """Knows the optimum."""
+    """Suggests the optimum of the task."""
 
     def ask(self):
-        optimum = np.full((1, self.space.dimension), START + DRIFT * self.context["index"])
+        optimum = np.full((1, self.space.dimension), optimum_position(self.context["index"]))
         return self.space.configs(self.space.decode(optimum))[0]
 
 
-class OracleThatKeepsState(Oracle):
-    """Knows the optimum, but as little as a method can know the direction, it differs there."""
+class DriftingOracle(Oracle):
+    """Suggests something else in each run, and so also where the objective is maximised."""
 
-    made = itertools.count()
+    run_count = itertools.count()
 
     def prepare(self):
-        self.context = {"index": self.context["index"] + 1e-9 * next(self.made)}
+        self.context = {"index": self.context["index"] + 1e-9 * next(self.run_count)}
 
 
 @pytest.mark.slow
-def test_a_method_that_knows_the_optimum_beats_random_search():
+def test_oracle_beats_random_search():
     check_beats_random_search(Oracle)
 
 
-def test_a_method_that_differs_where_the_objective_is_maximised_is_found():
+def test_dependence_on_direction_fails():
     with pytest.raises(ConformanceError, match="other suggestions where the objective is maximi"):
-        check_beats_random_search(OracleThatKeepsState)
+        check_beats_random_search(DriftingOracle)
 
 
 @pytest.mark.parametrize("method", [Good, Maximises])
-def test_methods_that_do_not_learn_are_found(method):
+def test_methods_that_do_not_learn_fail(method):
     spec = hbo.MethodSpec(method.__name__, method, "", "", min_history=1)
+
     with pytest.raises(ConformanceError, match="not better than random search with twice the"):
         check_beats_random_search(spec)

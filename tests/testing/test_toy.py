@@ -3,62 +3,99 @@ import pytest
 
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.testing.toy import (
-    DRIFT,
-    START,
     conditional_space,
     conditional_space_before,
     numeric_space,
     numeric_space_before,
+    optimum_position,
     random_history,
     toy_benchmark,
     toy_spec,
 )
 
+ADJUSTMENTS = [
+    pytest.param(numeric_space_before(), numeric_space(), id="numeric"),
+    pytest.param(conditional_space_before(), conditional_space(), id="conditional"),
+]
 
-def test_the_optimum_moves_slowly_and_is_among_discrete_values():
-    numbers = numeric_space()
-    for task in toy_benchmark(numbers, tasks=7).tasks:
-        place = START + DRIFT * task.index
-        at = numbers.decode(np.full((2, 2), place) + np.array([[0.0], [0.1]]))
-        assert task.evaluate_many(at) == pytest.approx([0, 2 * 0.1**2], abs=1e-30, rel=1e-6)
+
+@pytest.mark.parametrize("index", range(7))
+def test_loss_is_squared_distance_to_optimum(index):
+    space = numeric_space()
+    task = toy_benchmark(space, tasks=7).tasks[index]
+    optimum = np.full(2, optimum_position(index))
+
+    losses = task.evaluate_many(space.decode(np.array([optimum, optimum + 0.1])))
+
+    assert losses == pytest.approx([0, 2 * 0.1**2], abs=1e-30, rel=1e-6)
+
+
+def test_optimum_drifts_slowly():
+    assert [optimum_position(task) for task in range(3)] == pytest.approx([0.4, 0.41, 0.42])
+
+
+def test_discrete_optimum_has_no_loss():
+    optimum = {"kind": "b", "level": 10, "n": 3, "x": optimum_position(0), "fixed": "always"}
+
+    loss = toy_benchmark(conditional_space(), tasks=1).tasks[0].evaluate(optimum)
+
+    assert loss == pytest.approx(0, abs=1e-30)
+
+
+def test_inactive_hyperparameters_do_not_count():
+    x_is_inactive = {
+        "kind": "c",
+        "level": 1,
+        "n": 3,
+        "x": 0.9,
+    }  # one choice from the optimum, twice
+
+    loss = toy_benchmark(conditional_space(), tasks=1).tasks[0].evaluate(x_is_inactive)
+
+    assert loss == pytest.approx(2 * (1 / 3) ** 2)
+
+
+def test_maximised_objective_has_opposite_sign():
     space = conditional_space()
-    best = space.decode(np.full((1, 4), START))
-    best_config = {"kind": "b", "level": 10, "n": 3, "x": START, "fixed": "always"}
-    assert space.configs(best)[0] == best_config
-    task = toy_benchmark(space, tasks=1).tasks[0]
-    assert task.evaluate_many(best)[0] == pytest.approx(0, abs=1e-30)
-    # Choices count by their distance, what is inactive does not count.
-    far = {"kind": "c", "level": 1, "n": 3, "x": 0.9}
-    assert task.evaluate(far) == pytest.approx(2 * (1 / 3) ** 2)
+    minimised = toy_benchmark(space, tasks=2, direction=Direction.MINIMIZE).tasks[1]
+    maximised = toy_benchmark(space, tasks=2, direction=Direction.MAXIMIZE).tasks[1]
+
+    (evaluations,) = random_history([minimised], seed=0)
+    (evaluations_maximised,) = random_history([maximised], seed=0)
+
+    np.testing.assert_array_equal(evaluations_maximised.values, evaluations.values)
+    np.testing.assert_array_equal(evaluations_maximised.losses, evaluations.losses)
+    np.testing.assert_array_equal(evaluations_maximised.objective, -evaluations.objective)
 
 
-def test_maximised_is_minimised_with_another_sign():
-    minimised, maximised = (
-        toy_benchmark(conditional_space(), tasks=2, direction=direction).tasks[1]
-        for direction in (Direction.MINIMIZE, Direction.MAXIMIZE)
-    )
-    (one,), (other,) = (random_history([task], seed=0) for task in (minimised, maximised))
-    np.testing.assert_array_equal(one.values, other.values)
-    np.testing.assert_array_equal(one.losses, other.losses)
-    np.testing.assert_array_equal(maximised.evaluate_many(other.values), -other.losses)
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [(numeric_space_before(), numeric_space()), (conditional_space_before(), conditional_space())],
-)
-def test_tasks_before_an_adjustment(before, after):
-    benchmark = toy_benchmark(after, tasks=3, previous=before)
-    assert benchmark.previous is not None
-    assert (benchmark.space, benchmark.previous.space) == (after, before)
-    assert [t.name for t in benchmark.previous.tasks] == [t.name for t in benchmark.tasks]
+@pytest.mark.parametrize(("before", "after"), ADJUSTMENTS)
+def test_adjustments_change_all_kinds(before, after):
     shared = set(before.names) & set(after.names)
+
     assert set(before.names) - shared
     assert set(after.names) - shared
     assert any(before[name] != after[name] for name in shared)
+
+
+@pytest.mark.parametrize(("before", "after"), ADJUSTMENTS)
+def test_previous_benchmark_has_same_tasks(before, after):
+    benchmark = toy_benchmark(after, tasks=3, previous=before)
+
+    assert benchmark.space == after
+    assert benchmark.previous is not None
+    assert benchmark.previous.space == before
+    names = [task.name for task in benchmark.tasks]
+    assert [task.name for task in benchmark.previous.tasks] == names
+
+
+@pytest.mark.parametrize(("before", "after"), ADJUSTMENTS)
+def test_spec_loads_same_benchmark(before, after):
+    benchmark = toy_benchmark(after, tasks=3, previous=before)
+
     loaded = toy_spec(after, tasks=3, previous=before).load()
-    values = after.decode(after.sample_unit(np.random.default_rng(0), 5))
-    for one, other in zip(benchmark.tasks, loaded.tasks, strict=True):
-        np.testing.assert_array_equal(one.evaluate_many(values), other.evaluate_many(values))
+
     assert loaded.previous is not None
     assert loaded.previous.space == before
+    values = after.decode(after.sample_unit(np.random.default_rng(0), 5))
+    for loaded_task, task in zip(loaded.tasks, benchmark.tasks, strict=True):
+        np.testing.assert_array_equal(loaded_task.evaluate_many(values), task.evaluate_many(values))

@@ -14,11 +14,11 @@ from hpobench_ordered.errors import ExperimentError, MethodError
 from hpobench_ordered.testing import check_method
 from hpobench_ordered.testing.toy import (
     conditional_space,
+    list_trials,
     numeric_space,
-    play,
     random_history,
+    run_method,
     toy_benchmark,
-    trials,
 )
 from hpobench_ordered.user_methods.factory import SETTING
 
@@ -91,20 +91,20 @@ def test_mappings_are_taken_and_their_own_objects_are_told():
             told.append(config)
 
     spec = as_method_spec(OnConfigSpace)
-    outcome = play(spec, task, arguments["history"], np.random.default_rng(0), workers=3)
+    outcome = run_method(spec, task, arguments["history"], np.random.default_rng(0), workers=3)
     assert [id(config) for config in told] == [id(config) for config in asked]
-    assert [c for c, _ in trials(task.space, outcome)] == [dict(config) for config in asked]
+    assert [c for c, _ in list_trials(task.space, outcome)] == [dict(config) for config in asked]
 
 
 @pytest.mark.parametrize("suggested", [None, [1, 2], "x=1"])
 def test_numpy_values_are_configurations_and_nonsense_is_left_to_the_runner(suggested):
     def played(config):
         spec = as_method_spec(lambda: (lambda: config, lambda config, loss: None), name="constant")
-        return play(spec, task, (), np.random.default_rng(0), budget=1)
+        return run_method(spec, task, (), np.random.default_rng(0), budget=1)
 
     task, _ = setting()
     config = {"kind": np.str_("a"), "level": np.int64(10), "n": np.int32(3), "x": np.float32(0.5)}
-    ((found, _),) = trials(task.space, played(config))
+    ((found, _),) = list_trials(task.space, played(config))
     assert found == {"kind": "a", "level": 10, "n": 3, "x": 0.5, "fixed": "always"}
     with pytest.raises(AssertionError, match="a configuration must be a dict"):
         played(suggested)
