@@ -64,36 +64,36 @@ class SharedPart(OrderedGP):
 class Nearest3(OrderedGP):
     """Three earlier tasks."""
 
-    nearest = 3
+    max_earlier_tasks = 3
 
 
 class Nearest5(OrderedGP):
     """Five earlier tasks."""
 
-    nearest = 5
+    max_earlier_tasks = 5
 
 
 class Nearest15(OrderedGP):
     """Fifteen earlier tasks."""
 
-    nearest = 15
+    max_earlier_tasks = 15
 
 
 class BestsFirst(OrderedGP):
     """Trials 1 to 5 are the bests of the nearest tasks, the nearest first."""
 
-    early = 0
+    early_trials = 0
 
     def initial_configurations(self) -> Sequence[Config]:
         if self.sources is None:
             return ()
-        return self.space.configs(self.space.decode(self.sources.bests[:5]))
+        return self.space.configs(self.space.decode(self.sources.best_unit_vectors[:5]))
 
 
 class AnywhereFromTrial2(OrderedGP):
     """Only trial 1 chooses among the bests of earlier tasks."""
 
-    early = 1
+    early_trials = 1
 
 
 class NoneNear(OrderedGP):
@@ -105,14 +105,14 @@ class NoneNear(OrderedGP):
 class AsTheyAre(OrderedGP):
     """Losses above the median as they are."""
 
-    def transformed(self, y: FloatArray) -> FloatArray:
+    def transform_losses(self, y: FloatArray) -> FloatArray:
         return y
 
 
 class Clipped(OrderedGP):
     """Losses more than three units above the median count as three."""
 
-    def transformed(self, y: FloatArray) -> FloatArray:
+    def transform_losses(self, y: FloatArray) -> FloatArray:
         return np.minimum(y, 3.0)
 
 
@@ -123,8 +123,8 @@ class ChosenTransform(OrderedGP):
         super().prepare()
         self._as_they_are = False
 
-    def transformed(self, y: FloatArray) -> FloatArray:
-        return y if self._as_they_are else super().transformed(y)
+    def transform_losses(self, y: FloatArray) -> FloatArray:
+        return y if self._as_they_are else super().transform_losses(y)
 
     def make_scorer(self) -> Scorer:
         if self.sources and self._process is None:
@@ -135,12 +135,12 @@ class ChosenTransform(OrderedGP):
     def _surprise(self, sources: Sources, as_they_are: bool) -> float:
         """Minus log posterior density of the earlier losses themselves, up to a constant."""
         self._as_they_are = as_they_are
-        observed, y, step = self._observed(sources, np.empty(0)), sources.losses, 1e-4
+        observed, y, step = self._collect_observations(sources), sources.losses, 1e-4
         prior = prior_arrays(self.priors(), observed.g, len(observed.counts))
         x = fitted(observed, self.priors(), None, steps=FIRST_STEPS).x
         S = compiled.squared_differences(observed.X, observed.kernel.groups, observed.g)
-        slopes = (self.transformed(y + step) - self.transformed(y - step)) / (2.0 * step)
-        spread = self.transformed(y).std() or 1.0
+        slopes = (self.transform_losses(y + step) - self.transform_losses(y - step)) / (2.0 * step)
+        spread = self.transform_losses(y).std() or 1.0
         jacobian = float(np.log(slopes / spread).sum())
         return negative_log_posterior(observed, S, x, prior)[0] - jacobian
 

@@ -1,4 +1,8 @@
-"""Candidate configurations, and the record of those already tried."""
+"""Candidate configurations, and the record of those already tried.
+
+Configurations are coded as in `_model_based`: `values` (d,) are coded values, `unit` (d,) the same
+in the unit cube, d is the number of hyperparameters.
+"""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -14,11 +18,12 @@ from hpobench_ordered.space.parameters import Kind
 if TYPE_CHECKING:
     from hpobench_ordered.methods._coding import Coder
 
-CANDIDATES = 1000  # suggestions get no better with more
+CANDIDATES = 1000
+"""Number of random candidates; suggestions get no better with more."""
 NEAR = 200
-"""Candidates near the best configuration."""
+"""Number of candidates near the best configuration."""
 LOG_STEPS = (math.log(0.03), math.log(0.5))
-"""Logs of the range of the standard deviations of their steps in the unit cube."""
+"""Range of the logs of the standard deviations of their steps in the unit cube."""
 FEW_MOVED = 1.0 / 3.0
 """Share of the hyperparameters changed in half of them; the other half changes all."""
 REDRAWN = 0.2
@@ -26,9 +31,12 @@ REDRAWN = 0.2
 LOG_ADVANTAGE = math.log(4.0)
 """Log of the factor by which the expected improvement of a candidate near the best configuration
 must exceed that of the best random candidate to be chosen: see `draw_near`."""
-MANY = 100  # configurations from which on they are coded by compiled functions
-RANDOM_BLOCKS = 10  # drawn before a region is suspected to be exhausted
-GRID_LIMIT = 2**20  # configurations; larger regions are not searched one by one for an untried one
+MIN_COMPILED = 100
+"""Smallest number of configurations that are coded by compiled functions."""
+RANDOM_BLOCKS = 10
+"""Number of random blocks that are drawn before a region is suspected to be exhausted."""
+GRID_LIMIT = 2**20
+"""Number of configurations up to which a region is searched one by one for an untried one."""
 
 
 class Region:
@@ -61,26 +69,28 @@ class Region:
     def sample_unit(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Draw n configurations uniformly, canonical unit vectors of the space, shape (n, d)."""
         drawn = self.draw(rng, n)
-        return self.canonical(drawn) if n >= MANY else self.space.canonical(drawn)
+        if n >= MIN_COMPILED:
+            return self.canonical(drawn)
+        return self.space.canonical(drawn)
 
     def canonical(self, unit: FloatArray) -> FloatArray:
-        """`SearchSpace.canonical` of many unit vectors (n, d)."""
+        """Compute `SearchSpace.canonical` of many unit vectors (n, d)."""
         return self._coder.canonical(unit)
 
     def draw(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Draw n unit vectors uniformly, (n, d), with values of inactive hyperparameters, too."""
+        """Draw n unit vectors (n, d) uniformly; inactive hyperparameters have values, too."""
         return rng.random((n, self.space.dimension))
 
-    def choices_within(self, unit: FloatArray) -> FloatArray:
-        """Unit vectors (n, d), NaN where a categorical's choice is not in the region."""
+    def mask_choices_outside(self, unit: FloatArray) -> FloatArray:
+        """Set unit vectors (n, d) to NaN where a categorical's choice is not in the region."""
         return unit
 
     def features(self, unit: FloatArray) -> FloatArray:
-        """Features for a model, numbers in [0, 1], shape (n, p), of canonical unit vectors."""
+        """Compute features for a model, (n, p) in [0, 1], of canonical unit vectors (n, d)."""
         return self._coder.features(np.ascontiguousarray(unit))
 
     def levels(self) -> Sequence[FloatArray]:
-        """Coded values of each hyperparameter in the region, which must be finite."""
+        """List the coded values of each hyperparameter in the region, which must be finite."""
         return [np.arange(p.lower, p.upper + 1) for p in self.space.parameters]
 
 
@@ -100,13 +110,19 @@ def iter_candidate_blocks(
         for _ in range(RANDOM_BLOCKS):
             yield region.sample_unit(rng, size)
     if region.size <= GRID_LIMIT:
-        levels = region.levels()
-        shape = tuple(map(len, levels))
-        total = math.prod(shape)
-        for begin in range(0, total, size):
-            places = np.unravel_index(np.arange(begin, min(begin + size, total)), shape)
-            columns = [values[place] for values, place in zip(levels, places, strict=True)]
-            yield region.space.canonical(region.space.encode(np.stack(columns, axis=1)))
+        yield from _iter_grid_blocks(region, size)
+
+
+def _iter_grid_blocks(region: Region, size: int) -> Iterator[FloatArray]:
+    """Yield all configurations of a finite region, in blocks of at most `size`."""
+    levels = region.levels()
+    shape = tuple(len(values) for values in levels)
+    total = math.prod(shape)
+    for begin in range(0, total, size):
+        end = min(begin + size, total)
+        places = np.unravel_index(np.arange(begin, end), shape)
+        columns = [values[place] for values, place in zip(levels, places, strict=True)]
+        yield region.space.canonical(region.space.encode(np.stack(columns, axis=1)))
 
 
 def draw_near(
@@ -116,7 +132,7 @@ def draw_near(
     *,
     count: int = NEAR,
 ) -> FloatArray:
-    """Candidates near good configurations, as random ones soon get no closer on smooth objectives.
+    """Draw candidates near good configurations: on smooth objectives, random ones get no closer.
 
     On rough objectives the model is wrong about the neighbourhood of a configuration, and such
     candidates land on plateaus. Two rules avoid losses there. First, if the model knows a smooth
@@ -135,16 +151,25 @@ def draw_near(
         Canonical unit vectors, shape (count, d). Hyperparameters that are inactive in the centre,
         and categoricals changed by a step, are drawn uniformly.
     """
-    from hpobench_ordered.methods._coding import moved
+    from hpobench_ordered.methods._coding import move_centres
 
     shape = count, region.space.dimension
     sd = np.exp(rng.uniform(*LOG_STEPS, count))
-    share = np.where(rng.random(count) < 0.5, FEW_MOVED, 1.0)
-    chances, normal, redrawn = rng.random(shape), rng.standard_normal(shape), rng.random(shape)
-    centres, drawn = region.choices_within(centres), region.draw(rng, count)
-    bounds = region.lowest, region.highest, region.is_categorical
-    steps = sd, share, chances, normal, redrawn < REDRAWN
-    return region.canonical(moved(centres, *steps, *bounds, drawn))
+    share_moved = np.where(rng.random(count) < 0.5, FEW_MOVED, 1.0)
+    is_moved = rng.random(shape) < share_moved[:, None]
+    steps = sd[:, None] * rng.standard_normal(shape)
+    is_redrawn = rng.random(shape) < REDRAWN
+
+    moved = move_centres(
+        region.mask_choices_outside(centres),
+        np.where(is_moved, steps, 0.0),
+        is_redrawn,
+        region.draw(rng, count),
+        region.lowest,
+        region.highest,
+        region.is_categorical,
+    )
+    return region.canonical(moved)
 
 
 class TriedConfigurations:
@@ -156,8 +181,9 @@ class TriedConfigurations:
 
     def add(self, values: FloatArray) -> bytes:
         """Add coded values, shape (d,), and return their `configuration_key`."""
-        self._keys.add(added := configuration_key(values))
-        return added
+        key = configuration_key(values)
+        self._keys.add(key)
+        return key
 
     def __contains__(self, values: FloatArray) -> bool:
         return configuration_key(values) in self._keys
@@ -165,32 +191,41 @@ class TriedConfigurations:
     def find_best_untried(
         self, unit: FloatArray, scores: FloatArray
     ) -> tuple[int, FloatArray] | None:
-        """Row and coded values (d,) of the best untried candidate; None if all were tried.
+        """Find the best untried candidate.
 
         Args:
             unit: Candidates, canonical unit vectors, shape (m, d).
             scores: Their scores, shape (m,); the first of equally good ones is chosen.
+
+        Returns:
+            Its row and its coded values (d,); None if all were tried.
         """
+        # Most often the best one is untried, so that the others need not be sorted and decoded.
         best = int(np.argmax(scores))
-        values: FloatArray = self._space.decode(unit[best : best + 1])[0]
-        if values not in self:
-            return best, values
+        best_values: FloatArray = self._space.decode(unit[best : best + 1])[0]
+        if best_values not in self:
+            return best, best_values
+
         order = np.argsort(-scores, kind="stable")
-        ordered = self._space.decode(unit[order])
-        row = self.find_first_untried(ordered)
-        return None if row is None else (int(order[row]), ordered[row])
+        values = self._space.decode(unit[order])
+        row = self.find_first_untried(values)
+        if row is None:
+            return None
+        return int(order[row]), values[row]
 
     def find_first_untried(self, values: FloatArray) -> int | None:
-        """Row of the first untried configuration in coded values (m, d); None if there is none."""
-        untried = (i for i, row in enumerate(_same(values)) if row.tobytes() not in self._keys)
-        return next(untried, None)
+        """Find the first row of coded values (m, d) that is untried; None if there is none."""
+        for row, unique in enumerate(_unify_zeros_and_nans(values)):
+            if unique.tobytes() not in self._keys:
+                return row
+        return None
 
 
 def configuration_key(values: FloatArray) -> bytes:
-    """Bytes that are equal for equal coded values (d,), including signed zeros and NaN."""
-    return _same(values).tobytes()
+    """Return bytes that are equal for equal coded values (d,), including signed zeros and NaN."""
+    return _unify_zeros_and_nans(values).tobytes()
 
 
-def _same(values: FloatArray) -> FloatArray:
-    """Coded values with a unique representation of zero and NaN."""
+def _unify_zeros_and_nans(values: FloatArray) -> FloatArray:
+    """Give zero and NaN a unique representation: -0.0 + 0.0 is 0.0."""
     return np.where(np.isnan(values), np.nan, values + 0.0)

@@ -12,12 +12,13 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.differences import recoded
+from hpobench_ordered.space.parameters import Parameter
 
 
 def convert_history(
     history: Sequence[Evaluations], space: SearchSpace, rng: np.random.Generator
 ) -> list[Evaluations]:
-    """Code every task's evaluations by the current search space.
+    """Convert every task's evaluations to the current search space.
 
     Hyperparameters that both spaces tune keep their values, or get the nearest allowed number. All
     others, and removed choices, are drawn uniformly from the new space. A hyperparameter that was a
@@ -31,29 +32,39 @@ def convert_history(
     Returns:
         The same evaluations in the same order, on the current search space.
     """
-    return [
-        task
-        if task.is_on(space)
-        else replace(task, values=_carried(task.values, task.space, space, rng), space=space)
-        for task in history
-    ]
+    converted = []
+    for task in history:
+        if task.is_on(space):
+            converted.append(task)
+        else:
+            values = _convert_values(task.values, task.space, space, rng)
+            converted.append(replace(task, values=values, space=space))
+    return converted
 
 
-def _carried(
+def _convert_values(
     values: FloatArray, old: SearchSpace, new: SearchSpace, rng: np.random.Generator
 ) -> FloatArray:
-    """Convert values (n, d_old) of the old space to values of the new one, (n, d)."""
-    drawn = rng.random((len(values), new.dimension))
-    carried = np.empty_like(drawn)
+    """Convert coded values (n, d_old) of the old space to coded values (n, d) of the new one."""
+    drawn_units = rng.random((len(values), new.dimension))
+    converted = np.empty_like(drawn_units)
     for j, parameter in enumerate(new.parameters):
-        same = np.full(len(values), np.nan)
+        drawn = parameter.decode(drawn_units[:, j])
         if parameter.name in old.names:
-            before, same = old[parameter.name], values[:, old.names.index(parameter.name)]
-            if before.choices or parameter.choices:
-                same = recoded(same, before, parameter)
-            else:
-                nearest = np.clip(same, parameter.lower, parameter.upper)
-                same = np.rint(nearest) if parameter.is_discrete else nearest
-        carried[:, j] = np.where(np.isnan(same), parameter.decode(drawn[:, j]), same)
-    carried[~new.active(carried)] = np.nan
-    return carried
+            old_values = values[:, old.names.index(parameter.name)]
+            transferred = _convert_column(old_values, old[parameter.name], parameter)
+            converted[:, j] = np.where(np.isnan(transferred), drawn, transferred)
+        else:
+            converted[:, j] = drawn
+    converted[~new.active(converted)] = np.nan
+    return converted
+
+
+def _convert_column(values: FloatArray, old: Parameter, new: Parameter) -> FloatArray:
+    """Convert values (n,) of one hyperparameter; NaN if inactive, or a choice that was removed."""
+    if old.choices or new.choices:
+        return recoded(values, old, new)
+    nearest_allowed = np.clip(values, new.lower, new.upper)
+    if new.is_discrete:
+        return np.rint(nearest_allowed)
+    return nearest_allowed

@@ -1,185 +1,295 @@
-"""Compiled coding of many candidates: what the search space says of arrays, in one pass.
+"""Compiled coding of many candidates: what `SearchSpace` does with arrays, in one pass.
 
-Notation:
-    m   number of candidates
-    d   number of hyperparameters
-    p   number of model features
-    c   number of conditional hyperparameters
-    k   number of values of a hyperparameter
+=======  ======  ==================================================================================
+symbol   shape   meaning
+=======  ======  ==================================================================================
+m        scalar  candidates
+d        scalar  hyperparameters
+p        scalar  model features
+c        scalar  conditional hyperparameters
+k        scalar  largest number of values of a parent
+=======  ======  ==================================================================================
+
+A *log integer* is an integer on a log scale: the unit values of its values are not evenly spaced,
+so they are tabulated.
 """
 
 import math
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from hpobench_ordered._typing import BoolArray, FloatArray, IntArray
 from hpobench_ordered.runtime.compiling import compiled
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.conditions import parents
-from hpobench_ordered.space.parameters import Kind
+from hpobench_ordered.space.conditions import Condition, parents
+from hpobench_ordered.space.parameters import Kind, Parameter
 from hpobench_ordered.space.unit_cube import INACTIVE_FEATURE, MOST_LISTED
+
+
+class Scales(NamedTuple):
+    """How each hyperparameter is scaled to the unit interval; arrays of shape (d,) but `units`.
+
+    Attributes:
+        low: Value at 0, or its logarithm on a log scale.
+        width: Value at 1, or its logarithm, minus `low`.
+        lower: Smallest value.
+        upper: Largest value.
+        is_discrete: Whether the values are whole numbers: integers, ordinals and choices.
+        is_log_integer: Whether it is an integer on a log scale.
+        units: Unit values of all values of the log integers, one integer after the other.
+        first_unit: Where those of each log integer begin in `units`.
+    """
+
+    low: FloatArray
+    width: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    is_discrete: BoolArray
+    is_log_integer: BoolArray
+    units: FloatArray
+    first_unit: IntArray
+
+
+class ConditionTables(NamedTuple):
+    """When each conditional hyperparameter, a child, is active; parents come before children.
+
+    Attributes:
+        children: Columns of the children, shape (c,).
+        parents: Column of the only parent of each, shape (c,).
+        holds: Whether the condition holds for each value of the parent, ascending, shape (c, k).
+        holds_if_parent_inactive: Whether it holds if the parent is inactive, shape (c,).
+    """
+
+    children: IntArray
+    parents: IntArray
+    holds: BoolArray
+    holds_if_parent_inactive: BoolArray
 
 
 class Coder:
     """Codes candidates as `SearchSpace.canonical` and `SearchSpace.features` do, but faster.
 
-    Values of discrete hyperparameters are listed. Spaces of which that cannot be done, or with a
-    condition on a continuous hyperparameter or on several ones, are left to `SearchSpace`.
+    Values of log integers and of parents are tabulated. Spaces for which this is impossible, or
+    with a condition on several hyperparameters, are left to `SearchSpace`.
     """
 
     def __init__(self, space: SearchSpace) -> None:
-        self._space, parameters = space, space.parameters
-        low, high = np.array([p.span for p in parameters]).T
-        lower, upper = np.array([(p.lower, p.upper) for p in parameters]).T
-        integers = [p if p.is_discrete and p.log else None for p in parameters]
-        found = {j: (c, [*parents(c)]) for j, c in space.ordered_conditions.items() if c}
-        listed = {p for p in integers if p}.union(parameters[x[0]] for _, x in found.values())
-        self._is_listed = all(p.size <= MOST_LISTED for p in listed)
-        self._is_listed &= all(len(x) == 1 for _, x in found.values())
-        self._counts = np.array([len(p.choices) * (p.kind is Kind.CATEGORICAL) for p in parameters])
-        self._columns = int(np.maximum(self._counts, 1).sum())
-        self._is_unit = not found and not self._counts.any()
-        if not self._is_listed:
-            return
-        middles = [p.encode(np.arange(p.lower, p.upper + 1)) if p else low[:0] for p in integers]
-        starts = np.cumsum([0, *map(len, middles)])[:-1]
-        column = np.array([x[0] for _, x in found.values()], dtype=np.int64)
-        levels = [np.arange(lower[j], upper[j] + 1).tolist() for j in column]
-        holds = np.zeros((len(found), max(map(len, levels), default=0)), dtype=np.bool_)
-        for row, values, (condition, _) in zip(holds, levels, found.values(), strict=True):
-            row[: len(values)] = [condition.holds_for([x] * len(parameters)) for x in values]
-        unknown = [np.nan] * len(parameters)
-        without = np.array([c.holds_for(unknown) for c, _ in found.values()], dtype=np.bool_)
-        discrete = np.array([p.is_discrete for p in parameters])
-        bounds = (low, high - low, lower, upper)
-        conditional = (np.array([*found], dtype=np.int64), column, holds, without)
-        logs = np.array([p is not None for p in integers])
-        self._tables = (*bounds, discrete, logs, np.concatenate(middles), starts, *conditional)
+        self._space = space
+        parameters = space.parameters
+        conditions = {j: c for j, c in space.ordered_conditions.items() if c is not None}
+
+        self._choice_counts = count_choices(parameters)
+        self._feature_count = int(np.maximum(self._choice_counts, 1).sum())
+        self._has_unit_features = not conditions and not self._choice_counts.any()
+
+        self._is_tabulated = can_tabulate(parameters, list(conditions.values()))
+        if self._is_tabulated:
+            self._scales = tabulate_scales(parameters)
+            self._conditions = tabulate_conditions(parameters, conditions)
 
     def canonical(self, unit: FloatArray) -> FloatArray:
-        """`SearchSpace.canonical` of unit vectors (m, d) without NaN, C-contiguous."""
-        if not self._is_listed:
+        """Compute `SearchSpace.canonical` of unit vectors (m, d) without NaN, C-contiguous."""
+        if not self._is_tabulated:
             return self._space.canonical(unit)
-        return _canonical(unit, *self._tables)
+        return _canonical(unit, self._scales, self._conditions)
 
     def features(self, unit: FloatArray) -> FloatArray:
-        """`SearchSpace.features` of canonical unit vectors (m, d), C-contiguous."""
-        return unit if self._is_unit else _features(unit, self._counts, self._columns)
+        """Compute `SearchSpace.features` of canonical unit vectors (m, d), C-contiguous."""
+        if self._has_unit_features:
+            return unit
+        return _features(unit, self._choice_counts, self._feature_count)
+
+
+def count_choices(parameters: Sequence[Parameter]) -> IntArray:
+    """Count the choices of each categorical, shape (d,); 0 for numbers and ordinals."""
+    counts = [len(p.choices) if p.kind is Kind.CATEGORICAL else 0 for p in parameters]
+    return np.array(counts, dtype=np.int64)
+
+
+def is_log_integer(parameter: Parameter) -> bool:
+    """Whether it is an integer on a log scale."""
+    return parameter.is_discrete and parameter.log
+
+
+def list_values(parameter: Parameter) -> FloatArray:
+    """List all coded values of a discrete hyperparameter, ascending."""
+    return np.arange(parameter.lower, parameter.upper + 1)
+
+
+def can_tabulate(parameters: Sequence[Parameter], conditions: Sequence[Condition]) -> bool:
+    """Whether the tables of log integers and of conditions are small, with one parent for each."""
+    tabulated = [p for p in parameters if is_log_integer(p)]
+    for condition in conditions:
+        columns = list(parents(condition))
+        if len(columns) > 1:
+            return False
+        tabulated.append(parameters[columns[0]])
+    return all(p.size <= MOST_LISTED for p in tabulated)
+
+
+def tabulate_scales(parameters: Sequence[Parameter]) -> Scales:
+    """Compute the tables of `_canonical` that concern single hyperparameters."""
+    low, high = np.array([p.span for p in parameters]).T
+    units = [p.encode(list_values(p)) if is_log_integer(p) else np.empty(0) for p in parameters]
+    counts = [len(of_parameter) for of_parameter in units]
+    return Scales(
+        low=low,
+        width=high - low,
+        lower=np.array([p.lower for p in parameters], dtype=np.float64),
+        upper=np.array([p.upper for p in parameters], dtype=np.float64),
+        is_discrete=np.array([p.is_discrete for p in parameters]),
+        is_log_integer=np.array([is_log_integer(p) for p in parameters]),
+        units=np.concatenate(units),
+        first_unit=np.cumsum([0, *counts])[:-1],
+    )
+
+
+def tabulate_conditions(
+    parameters: Sequence[Parameter], conditions: dict[int, Condition]
+) -> ConditionTables:
+    """Evaluate each condition for all values of its parent.
+
+    Args:
+        parameters: The hyperparameters.
+        conditions: Condition of each child by its column, parents before children; each condition
+            has one parent, which is discrete.
+    """
+    children = np.array(list(conditions), dtype=np.int64)
+    parent_of = [next(iter(parents(condition))) for condition in conditions.values()]
+    parent_values = [list_values(parameters[j]).tolist() for j in parent_of]
+    longest = max((len(values) for values in parent_values), default=0)
+
+    holds = np.zeros((len(conditions), longest), dtype=np.bool_)
+    for row, condition, values in zip(holds, conditions.values(), parent_values, strict=True):
+        for place, value in enumerate(values):
+            # A condition takes a whole configuration, of which it uses the parent's value alone.
+            row[place] = condition.holds_for([value] * len(parameters))
+
+    inactive = [math.nan] * len(parameters)
+    without_parent = [condition.holds_for(inactive) for condition in conditions.values()]
+    return ConditionTables(
+        children=children,
+        parents=np.array(parent_of, dtype=np.int64),
+        holds=holds,
+        holds_if_parent_inactive=np.array(without_parent, dtype=np.bool_),
+    )
 
 
 @compiled
-def moved(
+def move_centres(
     centres: FloatArray,
-    sd: FloatArray,
-    share: FloatArray,
-    chances: FloatArray,
-    normal: FloatArray,
-    redrawn: BoolArray,
+    steps: FloatArray,
+    is_redrawn: BoolArray,
+    drawn: FloatArray,
     lowest: FloatArray,
     highest: FloatArray,
     is_categorical: BoolArray,
-    drawn: FloatArray,
 ) -> FloatArray:
-    """Unit vectors (m, d) some steps from centres.
+    """Move configurations: numbers by a step within their bounds, categoricals by drawing anew.
 
     Args:
-        centres: Taken in turns, shape (k, d).
-        sd: Standard deviation of the steps of each, shape (m,).
-        share: Share of the numbers that move, shape (m,).
-        chances: Numbers of which this is less than the share do, shape (m, d).
-        normal: Standard normal numbers, shape (m, d).
-        redrawn: Which are drawn anew if categorical; NaN is in any case, shape (m, d).
-        lowest: Least value of each number, shape (d,).
-        highest: Largest value, shape (d,).
-        is_categorical: Which are not numbers, shape (d,).
-        drawn: What those drawn anew become, shape (m, d).
+        centres: The configurations, used in turn, unit vectors, shape (number of centres, d).
+            Where they are NaN, the drawn value is used.
+        steps: Steps of the numbers, shape (m, d).
+        is_redrawn: Whether a categorical becomes the drawn value, shape (m, d).
+        drawn: The drawn unit values, shape (m, d).
+        lowest: Smallest unit value of each number, shape (d,).
+        highest: Largest unit value of each number, shape (d,).
+        is_categorical: Whether each hyperparameter is categorical, shape (d,).
+
+    Returns:
+        Unit vectors, shape (m, d).
     """
-    result = drawn.copy()
-    for i in range(len(result)):
+    moved = drawn.copy()
+    for i in range(len(moved)):
         centre = centres[i % len(centres)]
-        for j in range(result.shape[1]):
-            x = centre[j]
+        for j in range(moved.shape[1]):
+            if math.isnan(centre[j]):
+                continue
             if is_categorical[j]:
-                if not math.isnan(x) and not redrawn[i, j]:
-                    result[i, j] = x
-            elif not math.isnan(x):
-                step = sd[i] * normal[i, j] if chances[i, j] < share[i] else 0.0
-                result[i, j] = min(max(x + step, lowest[j]), highest[j])
-    return result
+                if not is_redrawn[i, j]:
+                    moved[i, j] = centre[j]
+            else:
+                moved[i, j] = min(max(centre[j] + steps[i, j], lowest[j]), highest[j])
+    return moved
 
 
 @compiled
-def _canonical(
-    unit: FloatArray,
-    low: FloatArray,
-    width: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    discrete: BoolArray,
-    logs: BoolArray,
-    middles: FloatArray,
-    starts: IntArray,
-    children: IntArray,
-    parents: IntArray,
-    holds: BoolArray,
-    without: BoolArray,
-) -> FloatArray:
-    """Canonical unit vectors (m, d).
+def _canonical(unit: FloatArray, scales: Scales, conditions: ConditionTables) -> FloatArray:
+    """Compute canonical unit vectors (m, d) of unit vectors (m, d).
+
+    Discrete values move to the middle of their bins, inactive ones become NaN. Arrays are
+    transposed, so that the loops over candidates are vectorised.
+    """
+    unit_rows = unit.T.copy()
+    value_rows = np.empty(unit_rows.shape)  # filled for discrete hyperparameters alone
+    for j in range(len(unit_rows)):
+        if scales.is_discrete[j]:
+            _round_to_bins(unit_rows[j], value_rows[j], j, scales)
+
+    for child in range(len(conditions.children)):
+        parent_values = value_rows[conditions.parents[child]]
+        smallest = scales.lower[conditions.parents[child]]
+        child_units = unit_rows[conditions.children[child]]
+        child_values = value_rows[conditions.children[child]]
+        for i in range(len(parent_values)):
+            if math.isnan(parent_values[i]):
+                is_active = conditions.holds_if_parent_inactive[child]
+            else:
+                is_active = conditions.holds[child, int(parent_values[i] - smallest)]
+            if not is_active:
+                child_units[i] = np.nan
+                child_values[i] = np.nan
+    return unit_rows.T.copy()
+
+
+@compiled
+def _round_to_bins(units: FloatArray, values: FloatArray, j: int, scales: Scales) -> None:
+    """Move unit values (m,) of discrete hyperparameter j to the middle of their bins, in place.
+
+    The values that they stand for are written to `values` (m,).
+    """
+    low, width = scales.low[j], scales.width[j]
+    for i in range(len(units)):
+        values[i] = low + units[i] * width
+    if scales.is_log_integer[j]:
+        for i in range(len(units)):
+            values[i] = np.exp(values[i])
+    for i in range(len(units)):
+        values[i] = min(max(np.rint(values[i]), scales.lower[j]), scales.upper[j])
+
+    if scales.is_log_integer[j]:
+        first = scales.first_unit[j]
+        for i in range(len(units)):
+            units[i] = scales.units[first + int(values[i] - scales.lower[j])]
+    else:
+        for i in range(len(units)):
+            units[i] = (values[i] - low) / width
+
+
+@compiled
+def _features(unit: FloatArray, choice_counts: IntArray, feature_count: int) -> FloatArray:
+    """Compute features (m, p) of canonical unit vectors (m, d).
+
+    A number is one feature, a categorical is coded one-hot.
 
     Args:
-        unit: Unit vectors, shape (m, d).
-        low: Values at 0, on the scale of the hyperparameter, shape (d,).
-        width: Those at 1 minus those at 0, shape (d,).
-        lower: Smallest values, shape (d,).
-        upper: Largest values, shape (d,).
-        discrete: Which are discrete, shape (d,).
-        logs: Which of these have a log scale, shape (d,).
-        middles: Unit values of the values of those, one after the other.
-        starts: Where each begins there, shape (d,).
-        children: The conditional ones, parents before children, shape (c,).
-        parents: Their parents, shape (c,).
-        holds: Whether the condition holds by the parent's value, shape (c, k).
-        without: Whether it holds where the parent is inactive, shape (c,).
+        unit: The unit vectors.
+        choice_counts: Number of choices of each categorical, 0 for numbers, shape (d,).
+        feature_count: p.
     """
-    rows = unit.T.copy()  # so that the loops over candidates are vectorised
-    values = np.empty(rows.shape)
-    for j in range(len(rows)):
-        row, value = rows[j], values[j]
-        if discrete[j]:
-            for i in range(len(row)):
-                value[i] = low[j] + row[i] * width[j]
-            if logs[j]:
-                for i in range(len(row)):
-                    value[i] = np.exp(value[i])
-            for i in range(len(row)):
-                value[i] = min(max(np.rint(value[i]), lower[j]), upper[j])
-                row[i] = (value[i] - low[j]) / width[j]
-            if logs[j]:
-                for i in range(len(row)):
-                    row[i] = middles[starts[j] + int(value[i] - lower[j])]
-    for c in range(len(children)):
-        row, value = rows[children[c]], values[children[c]]
-        parent, first = values[parents[c]], lower[parents[c]]
-        for i in range(len(row)):
-            x = parent[i]
-            if not (without[c] if math.isnan(x) else holds[c, int(x - first)]):
-                row[i] = value[i] = np.nan
-    return rows.T.copy()
-
-
-@compiled
-def _features(unit: FloatArray, counts: IntArray, columns: int) -> FloatArray:
-    """Features (m, p) of canonical unit vectors (m, d) with so many choices (d,), 0 of a number."""
-    result = np.zeros((unit.shape[0], columns))
+    features = np.zeros((unit.shape[0], feature_count))
     for i in range(unit.shape[0]):
         column = 0
         for j in range(unit.shape[1]):
-            x, count = unit[i, j], counts[j]
+            x, count = unit[i, j], choice_counts[j]
             if count == 0:
-                result[i, column] = INACTIVE_FEATURE if math.isnan(x) else x
+                features[i, column] = INACTIVE_FEATURE if math.isnan(x) else x
                 column += 1
-                continue
-            if 0.0 <= x * count < count:
-                result[i, column + int(x * count)] = 1.0
-            column += count
-    return result
+            else:
+                if 0.0 <= x * count < count:  # no choice if it is inactive, NaN
+                    features[i, column + int(x * count)] = 1.0
+                column += count
+    return features

@@ -1,4 +1,16 @@
-"""Base of the methods that score random candidates: initial trials, and untried configurations."""
+"""Base of the methods that score random candidates: initial trials, and untried configurations.
+
+Configurations are arrays in one of two codings:
+
+=============  ======  ============================================================================
+name           shape   meaning
+=============  ======  ============================================================================
+values         (d,)    coded values: a number as it is, a choice as its index; NaN where inactive
+unit           (d,)    canonical unit vectors: the same in the unit cube, as models see them
+=============  ======  ============================================================================
+
+d is the number of hyperparameters; several configurations have shape (m, d).
+"""
 
 import math
 from abc import abstractmethod
@@ -24,7 +36,8 @@ from hpobench_ordered.methods.base import Method
 if TYPE_CHECKING:
     from hpobench_ordered.core.history import Evaluations
 
-RANDOM_DRAWS = 100  # of single configurations, before a systematic search for untried ones
+RANDOM_DRAWS = 100
+"""Number of random configurations looked at for an untried one before a systematic search."""
 
 Scorer = Callable[[FloatArray], FloatArray]
 """Scores (m,), higher is better, of candidates, canonical unit vectors (m, d)."""
@@ -65,30 +78,34 @@ class ModelBased(Method):
         self._initial = deque(self.initial_configurations())
         self._tried = TriedConfigurations(self.space)
         self._pending: dict[bytes, FloatArray] = {}
-        self._told: list[FloatArray] = []
+        self._evaluated_units: list[FloatArray] = []
         self._losses: list[float] = []
+
         # In a small region all configurations are candidates anyway.
         self._searches_near_best = self.searches_near_best and self.region.size > CANDIDATES
         # A separate generator, so that random candidates are the same with and without these.
         self._near_rng = self.rng.spawn(1)[0] if self._searches_near_best else self.rng
-        self._steps: set[bytes] = set()  # suggestions near the best one, not told yet
-        self._on_plateau = False
+        self._suggested_near_best: set[bytes] = set()
+        self._is_on_plateau = False
 
     def initial_configurations(self) -> Sequence[Config]:
         """Configurations to evaluate first, in this order. Default: none."""
         return ()
 
     def choose_region(self) -> Region:
-        """The part of the space to search: all of it."""
+        """Choose the part of the space to search. Default: all of it."""
         return Region(self.space)
 
     def ask(self) -> Config:
         """Suggest an initial configuration, or the best candidate."""
         values = self._next_initial()
         if values is None:
-            early = self.evaluation_count < self.random_trials
-            values = self._suggest_before_model() if early else self._suggest_with_model()
-        self._pending[self._tried.add(values)] = values
+            if self.evaluation_count < self.random_trials:
+                values = self._suggest_before_model()
+            else:
+                values = self._suggest_with_model()
+        key = self._tried.add(values)
+        self._pending[key] = values
         return self.space.configs(values[None])[0]
 
     def tell(self, config: Config, loss: float) -> None:
@@ -98,11 +115,11 @@ class ModelBased(Method):
             InvalidConfigError: The configuration is not valid in the search space.
         """
         values = self.space.row(config)
-        added = self._tried.add(values)
-        self._pending.pop(added, None)
-        if added in self._steps and loss in self._losses:
-            self._on_plateau = True
-        self._told.append(self._code(values))
+        key = self._tried.add(values)
+        self._pending.pop(key, None)
+        if key in self._suggested_near_best and loss in self._losses:
+            self._is_on_plateau = True
+        self._evaluated_units.append(self.space.encode(values[None])[0])
         self._losses.append(loss)
 
     @property
@@ -112,7 +129,7 @@ class ModelBased(Method):
 
     def evaluated_units(self) -> FloatArray:
         """Configurations evaluated on this task, canonical unit vectors, shape (n, d)."""
-        return np.array(self._told).reshape(self.evaluation_count, self.space.dimension)
+        return np.array(self._evaluated_units).reshape(self.evaluation_count, self.space.dimension)
 
     def pending_units(self) -> FloatArray:
         """Configurations asked for and not told yet, canonical unit vectors, shape (k, d)."""
@@ -125,23 +142,18 @@ class ModelBased(Method):
 
     @abstractmethod
     def make_scorer(self) -> Scorer:
-        """Make a function that scores candidates, for instance by fitting a model.
+        """Make the function that scores candidates, for instance by fitting a model.
 
         Raises:
             ModelError: Fitting failed; the suggestion is then made at random.
         """
 
     def iter_candidates(self) -> Iterator[FloatArray]:
-        """Blocks of candidates, canonical unit vectors (m, d), see `iter_candidate_blocks`."""
+        """Yield blocks of candidates, unit vectors (m, d); see `iter_candidate_blocks`."""
         return iter_candidate_blocks(self.region, self.rng)
 
-    def _code(self, values: FloatArray) -> FloatArray:
-        """Unit vector (d,) of coded values (d,)."""
-        unit: FloatArray = self.space.encode(values[None])[0]
-        return unit
-
     def _next_initial(self) -> FloatArray | None:
-        """Coded values (d,) of the next initial configuration; None if all were suggested."""
+        """Return coded values (d,) of the next initial configuration; None if all were tried."""
         while self._initial:
             values = self.space.row(self._initial.popleft())
             if values not in self._tried:
@@ -149,23 +161,28 @@ class ModelBased(Method):
         return None
 
     def _draw_untried(self) -> FloatArray:
-        """Coded values (d,) of a random configuration, untried if possible."""
+        """Draw coded values (d,) of a random configuration, untried if possible.
+
+        The generator is left as if configurations had been drawn one by one until an untried one
+        came, so that the suggestions are those of random search.
+        """
         for count in (1, RANDOM_DRAWS - 1):
-            before = self.rng.bit_generator.state
+            state_before = self.rng.bit_generator.state
             values = self.space.decode(self.region.sample_unit(self.rng, count))
-            if (row := self._tried.find_first_untried(values)) is not None:
-                self.rng.bit_generator.state = before
-                self.region.draw(self.rng, row + 1)  # as many draws as one by one
-                found: FloatArray = values[row]
-                return found
+            row = self._tried.find_first_untried(values)
+            if row is not None:
+                self.rng.bit_generator.state = state_before
+                self.region.draw(self.rng, row + 1)
+                untried: FloatArray = values[row]
+                return untried
         return self._choose_best_untried(lambda unit: self.rng.random(len(unit)))
 
     def _suggest_before_model(self) -> FloatArray:
-        """Coded values (d,) of a suggestion before there is a model."""
+        """Return coded values (d,) of a suggestion before there is a model."""
         return self._draw_untried()
 
     def _suggest_with_model(self) -> FloatArray:
-        """Coded values (d,) of the candidate with the highest score."""
+        """Return coded values (d,) of the candidate with the highest score."""
         if self.random_fraction and self.rng.random() < self.random_fraction:
             return self._draw_untried()
         try:
@@ -175,34 +192,43 @@ class ModelBased(Method):
             return self._draw_untried()
         return self._choose_best_untried(scorer, self._draw_near_best())
 
-    def _draw_near_best(self) -> Sequence[FloatArray]:
-        """Candidates near the best configuration so far, one array (m, d), or none."""
-        if not self._searches_near_best or self._on_plateau or not self.evaluation_count:
-            return ()
-        best = self._told[int(np.argmin(self.evaluated_losses()))]
-        return (draw_near(self.region, best[None], self._near_rng),)
+    def _draw_near_best(self) -> FloatArray | None:
+        """Draw candidates near the best configuration so far, unit vectors (m, d), or None."""
+        if not self._searches_near_best or self._is_on_plateau or not self.evaluation_count:
+            return None
+        best_row = int(np.argmin(self.evaluated_losses()))
+        best_unit = self._evaluated_units[best_row]
+        return draw_near(self.region, best_unit[None], self._near_rng)
 
-    def _choose_best_untried(self, scorer: Scorer, near: Sequence[FloatArray] = ()) -> FloatArray:
-        """Coded values (d,) of the best untried candidate in the first block that has one.
+    def _choose_best_untried(
+        self, scorer: Scorer, near_best: FloatArray | None = None
+    ) -> FloatArray:
+        """Return coded values (d,) of the best untried candidate in the first block that has one.
 
-        The candidates of `_near` are added to the first block. If all have been tried, the best
-        candidate of all blocks is repeated.
+        If all candidates have been tried, the best of them is repeated.
+
+        Args:
+            scorer: Scores candidates.
+            near_best: Candidates of `_draw_near_best`, which are added to the first block.
         """
-        best, exhausted = -math.inf, np.empty(0)
+        best_score, best_unit = -math.inf, np.empty(0)
         for block in self.iter_candidates():
-            unit = np.concatenate([block, *near]) if near else block
+            unit = block if near_best is None else np.concatenate([block, near_best])
             scores = scorer(unit)
-            scores[len(block) :] -= LOG_ADVANTAGE
-            if (found := self._tried.find_best_untried(unit, scores)) is not None:
-                row, values = found
+            scores[len(block) :] -= LOG_ADVANTAGE  # those near the best one must be clearly better
+
+            untried = self._tried.find_best_untried(unit, scores)
+            if untried is not None:
+                row, values = untried
                 if row >= len(block):
-                    self._steps.add(configuration_key(values))
+                    self._suggested_near_best.add(configuration_key(values))
                 return values
-            near = ()
-            top = int(np.argmax(scores))
-            if not len(exhausted) or scores[top] > best:
-                best, exhausted = float(scores[top]), unit[top]
-        repeated: FloatArray = self.space.decode(exhausted[None])[0]
+
+            near_best = None
+            top_row = int(np.argmax(scores))
+            if not len(best_unit) or scores[top_row] > best_score:
+                best_score, best_unit = float(scores[top_row]), unit[top_row]
+        repeated: FloatArray = self.space.decode(best_unit[None])[0]
         return repeated
 
 
@@ -221,7 +247,9 @@ def replace_failed_losses(losses: FloatArray) -> FloatArray:
     finite = np.isfinite(losses)
     if finite.all():
         return losses
-    return np.where(finite, losses, losses[finite].max(initial=-math.inf) if finite.any() else 0.0)
+    if not finite.any():
+        return np.zeros(len(losses))
+    return np.where(finite, losses, losses[finite].max())
 
 
 def remove_failed_evaluations(history: "Sequence[Evaluations]") -> "list[Evaluations]":
@@ -231,9 +259,11 @@ def remove_failed_evaluations(history: "Sequence[Evaluations]") -> "list[Evaluat
     cleaned = []
     for task in history:
         finite = np.isfinite(task.losses)
-        if finite.all() and len(task):
+        if not finite.any():
+            continue
+        if finite.all():
             cleaned.append(task)
-        elif finite.any():
+        else:
             values, objective = task.values[finite], task.objective[finite]
             cleaned.append(replace(task, values=values, objective=objective))
     return cleaned

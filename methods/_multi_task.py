@@ -1,4 +1,15 @@
-"""Base of the methods with a model of several tasks, whose contexts are inputs."""
+"""Base of the methods with one model of several tasks, which has the tasks' contexts as inputs.
+
+=======  ======  ==================================================================================
+symbol   shape   meaning
+=======  ======  ==================================================================================
+T        scalar  tasks: the previous ones with finite losses, then the current one
+d        scalar  hyperparameters
+q        scalar  features of a task
+p        scalar  inputs of the model: features of the configuration, then those of its task
+N, n     scalar  evaluations of the previous tasks that the model uses, of the current task
+=======  ======  ==================================================================================
+"""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -31,53 +42,66 @@ class MultiTask(ModelBased):
         tasks = remove_failed_evaluations(self.history)
         if tasks:
             self.random_trials = 0
-        inputs = self.task_inputs([task.context for task in tasks])
-        self._here = inputs[-1]
-        sources = self.source_evaluations(tasks, inputs)
-        values = np.concatenate([np.empty((0, self.space.dimension)), *(t.values for t in sources)])
-        self._sources = self.space.canonical(self.space.encode(values))
-        self._source_inputs = np.repeat(inputs[:-1], [len(task) for task in sources], axis=0)
+
+        task_features = self.compute_task_features([task.context for task in tasks])
+        self._current_task_features = task_features[-1]
+
+        sources = self.choose_source_evaluations(tasks, task_features)
+        no_values = np.empty((0, self.space.dimension))
+        source_values = np.concatenate([no_values, *(task.values for task in sources)])
+        self._source_units = self.space.canonical(self.space.encode(source_values))
+        source_counts = [len(task) for task in sources]
+        self._source_task_features = np.repeat(task_features[:-1], source_counts, axis=0)
         self._source_losses = np.concatenate([np.empty(0), *(task.losses for task in sources)])
 
     @abstractmethod
-    def task_inputs(self, history: Sequence[Mapping[str, float]]) -> FloatArray:
-        """Features of the tasks with these contexts and, last, of the current one, (tasks, q)."""
+    def compute_task_features(self, history: Sequence[Mapping[str, float]]) -> FloatArray:
+        """Compute the features (T, q) of the tasks of the history and of the current one.
 
-    def source_evaluations(
-        self, tasks: Sequence[Evaluations], inputs: FloatArray
+        Args:
+            history: Contexts of the previous tasks, oldest first.
+        """
+
+    def choose_source_evaluations(
+        self, tasks: Sequence[Evaluations], task_features: FloatArray
     ) -> Sequence[Evaluations]:
-        """Evaluations of each previous task that the model may use. Default: all.
+        """Choose evaluations of each previous task for the model. Default: all.
 
         Args:
             tasks: Finite evaluations of the previous tasks.
-            inputs: Features of these tasks and of the current one, (tasks + 1, q).
+            task_features: Features of these tasks and, last, of the current one, shape (T, q).
         """
         return tasks
 
     def features(self, unit: FloatArray) -> FloatArray:
-        """Features (m, p) of canonical unit vectors (m, d) on this task."""
-        return self.features_of(unit, np.broadcast_to(self._here, (len(unit), len(self._here))))
+        """Compute model inputs (m, p) of canonical unit vectors (m, d) on the current task."""
+        shape = len(unit), len(self._current_task_features)
+        return self.features_on_tasks(unit, np.broadcast_to(self._current_task_features, shape))
 
-    def features_of(self, unit: FloatArray, inputs: FloatArray) -> FloatArray:
-        """Features (m, p) of canonical unit vectors (m, d) on tasks with features (m, q)."""
-        return np.concatenate([self.region.features(unit), inputs], axis=1)
+    def features_on_tasks(self, unit: FloatArray, task_features: FloatArray) -> FloatArray:
+        """Compute model inputs (m, p) of unit vectors (m, d) on tasks with features (m, q)."""
+        return np.concatenate([self.region.features(unit), task_features], axis=1)
 
-    def predicted_incumbent(self, predict: Callable[[FloatArray], FloatArray]) -> float:
-        """Lowest mean predicted on this task for configurations of the previous tasks.
+    def predict_incumbent(self, predict_mean: Callable[[FloatArray], FloatArray]) -> float:
+        """Predict the lowest mean on the current task of configurations of the previous tasks.
 
         Args:
-            predict: Posterior mean (m,) at features (m, p).
+            predict_mean: Posterior mean (m,) at model inputs (m, p).
         """
-        return float(predict(self.features(self._sources[-MAX_PREDICTED:])).min())
+        latest_units = self._source_units[-MAX_PREDICTED:]
+        return float(predict_mean(self.features(latest_units)).min())
 
 
-def context_table(
+def tabulate_contexts(
     history: Sequence[Mapping[str, float]], current: Mapping[str, float]
 ) -> FloatArray:
-    """Context quantities that all tasks have, the current task last, shape (tasks, q)."""
+    """Tabulate the context quantities that all tasks have, the current task last, (T, q)."""
     tasks = [*history, current]
-    names = [name for name in current if all(name in task for task in tasks)]
-    return np.array([[task[name] for name in names] for task in tasks]).reshape(len(tasks), -1)
+    shared_names = [name for name in current if all(name in task for task in tasks)]
+    rows = []
+    for task in tasks:
+        rows.append([task[name] for name in shared_names])
+    return np.array(rows).reshape(len(tasks), -1)
 
 
 class TaskByTask(MultiTask):
@@ -88,67 +112,90 @@ class TaskByTask(MultiTask):
     tasks have, a task's index is used: the current task comes last, and the one before is closest.
     """
 
-    def task_inputs(self, history: Sequence[Mapping[str, float]]) -> FloatArray:
-        """Standardised contexts (tasks, q), the current task's last."""
+    def compute_task_features(self, history: Sequence[Mapping[str, float]]) -> FloatArray:
+        """Standardise the contexts, or indices, of the tasks, shape (T, q)."""
         from hpobench_ordered.methods._gp.model import standardise
 
-        table = context_table(history, self.context)
-        if not table.shape[1]:
+        table = tabulate_contexts(history, self.context)
+        has_shared_context = table.shape[1] > 0
+        if not has_shared_context:
             table = np.arange(float(len(table)))[:, None]
-        return np.stack([standardise(column.copy()) for column in table.T], axis=1) / SPAN + 0.5
+        columns = [standardise(column.copy()) for column in table.T]
+        return np.stack(columns, axis=1) / SPAN + 0.5
 
-    def with_sources(self, X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Prepend the previous tasks' data to features (n, p) and standardised losses (n,)."""
-        sources = self.features_of(self._sources, self._source_inputs)
-        return np.concatenate([sources, X]), np.concatenate([self._source_losses, y])
-
-    def best_of_task(self, y: FloatArray, predict: Callable[[FloatArray], FloatArray]) -> float:
-        """Lowest standardised loss on this task, or the lowest predicted one if there is none.
+    def prepend_sources(self, X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Prepend the previous tasks' evaluations to those of the current task.
 
         Args:
-            y: Losses from `with_sources`.
-            predict: Posterior mean (m,) at features (m, p).
+            X: Model inputs of the current task's evaluations, shape (n, p).
+            y: Their standardised losses, shape (n,).
+
+        Returns:
+            Model inputs (N + n, p) and losses (N + n,), standardised task by task.
         """
-        if self.evaluation_count:
-            return float(y[len(self._source_losses) :].min())
-        return self.predicted_incumbent(predict)
+        source_X = self.features_on_tasks(self._source_units, self._source_task_features)
+        return np.concatenate([source_X, X]), np.concatenate([self._source_losses, y])
+
+    def best_of_task(
+        self, y: FloatArray, predict_mean: Callable[[FloatArray], FloatArray]
+    ) -> float:
+        """Return the lowest standardised loss on the current task; predict it if there is none.
+
+        Args:
+            y: Losses from `prepend_sources`, shape (N + n,).
+            predict_mean: Posterior mean (m,) at model inputs (m, p).
+        """
+        if not self.evaluation_count:
+            return self.predict_incumbent(predict_mean)
+        current_losses = y[len(self._source_losses) :]
+        return float(current_losses.min())
 
 
 class MultiTaskGP(MultiTask, BayesianOptimisation):
     """`bo` over several tasks: one kernel, with a separate length scale for each context."""
 
     def feature_groups(self) -> IntArray:
-        """Length scale of each feature column, (p,); those of the task come last."""
-        task = self.space.dimension + np.arange(len(self._here))
-        return np.concatenate([super().feature_groups(), task])
+        """Length scale of each feature column, (p,): each task feature, last, has its own."""
+        of_configuration = super().feature_groups()
+        of_task = self.space.dimension + np.arange(len(self._current_task_features))
+        return np.concatenate([of_configuration, of_task])
 
 
 def sample_standardised(
     tasks: Sequence[Evaluations], counts: Sequence[int], rng: np.random.Generator
 ) -> list[Evaluations]:
-    """Random evaluations of each task, in order; losses are standardised over the whole task.
+    """Draw evaluations of each task at random, in their order, with standardised losses.
+
+    Losses are standardised over all evaluations of the task, not only over those drawn.
 
     Args:
         tasks: Finite evaluations of the tasks.
-        counts: Number of evaluations to draw of each task.
+        counts: Number of evaluations to draw of each task; a task with fewer gives all.
         rng: Draws them.
     """
     from hpobench_ordered.methods._gp.model import standardise
 
-    part = []
+    samples = []
     for task, count in zip(tasks, counts, strict=True):
         rows = np.sort(rng.permutation(len(task))[:count])
         losses = standardise(task.losses)[rows]
-        values, minimised = task.values[rows], Direction.MINIMIZE
-        part.append(replace(task, values=values, objective=losses, direction=minimised))
-    return part
+        sample = replace(
+            task, values=task.values[rows], objective=losses, direction=Direction.MINIMIZE
+        )
+        samples.append(sample)
+    return samples
 
 
 def draw_sample_counts(
-    tasks: Sequence[Evaluations], each: int, total: int, rng: np.random.Generator
+    tasks: Sequence[Evaluations], max_per_task: int, max_total: int, rng: np.random.Generator
 ) -> list[int]:
-    """Number of evaluations to take of each task: `each`, or a random share if `total` is less."""
-    of_task = np.repeat(np.arange(len(tasks)), [min(len(task), each) for task in tasks])
-    chosen = rng.permutation(of_task)[:total]
-    counts: list[int] = np.bincount(chosen, minlength=len(tasks)).tolist()
-    return counts
+    """Draw how many evaluations of each task to use.
+
+    The number is `max_per_task`, or all if the task has fewer. If these are more than `max_total`
+    together, each task gets its share in a random subset of that size.
+    """
+    counts = [min(len(task), max_per_task) for task in tasks]
+    task_of_evaluation = np.repeat(np.arange(len(tasks)), counts)
+    chosen = rng.permutation(task_of_evaluation)[:max_total]
+    chosen_counts: list[int] = np.bincount(chosen, minlength=len(tasks)).tolist()
+    return chosen_counts

@@ -1,4 +1,15 @@
-"""Base of the methods that fit a Gaussian process to every earlier task once."""
+"""Base of the methods that fit a Gaussian process to every earlier task once.
+
+=======  ======  ==================================================================================
+symbol   shape   meaning
+=======  ======  ==================================================================================
+T        scalar  tasks: the earlier ones, then the current one
+n, m, k  scalar  evaluations, candidates, pending evaluations of the current task
+d, p     scalar  hyperparameters, features of a configuration
+X        (n, p)  features of evaluated configurations
+y        (n,)    their losses, standardised task by task
+=======  ======  ==================================================================================
+"""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -16,7 +27,7 @@ from hpobench_ordered.methods.bo import BayesianOptimisation
 if TYPE_CHECKING:
     from hpobench_ordered.methods._gp.model import GaussianProcess, Kernel
 
-EACH = 100
+MAX_PER_TASK = 100
 """Largest number of evaluations used of an earlier task, drawn at random."""
 
 Predict = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
@@ -31,15 +42,15 @@ class FromSources(BayesianOptimisation):
     current one. Without a finite evaluation of an earlier task it is `bo`.
 
     Attributes:
-        each: Largest number of evaluations used of an earlier task, drawn at random.
+        max_per_task: Largest number of evaluations used of an earlier task, drawn at random.
     """
 
-    each = EACH
+    max_per_task = MAX_PER_TASK
 
     def prepare(self) -> None:
         """Choose the evaluations of earlier tasks to use."""
         tasks = remove_failed_evaluations(convert_history(self.history, self.space, self.rng))
-        self._tasks = sample_standardised(tasks, [self.each] * len(tasks), self.rng)
+        self._tasks = sample_standardised(tasks, [self.max_per_task] * len(tasks), self.rng)
         super().prepare()
         if tasks:
             self.random_trials = 0
@@ -47,10 +58,11 @@ class FromSources(BayesianOptimisation):
     @cached_property
     def sources(self) -> list[tuple[FloatArray, FloatArray]]:
         """Features (n, p) and standardised losses (n,) of every earlier task, oldest first."""
-        return [
-            (self.features(self.space.canonical(self.space.encode(task.values))), task.losses)
-            for task in self._tasks
-        ]
+        sources = []
+        for task in self._tasks:
+            unit = self.space.canonical(self.space.encode(task.values))
+            sources.append((self.features(unit), task.losses))
+        return sources
 
     @cached_property
     def kernel(self) -> "Kernel":
@@ -59,43 +71,51 @@ class FromSources(BayesianOptimisation):
 
         return Kernel(self.feature_groups())
 
-    def of_source(self, X: FloatArray, y: FloatArray) -> "GaussianProcess":
+    def fit_source(self, X: FloatArray, y: FloatArray) -> "GaussianProcess":
         """Fit the process of an earlier task to features (n, p) and losses (n,)."""
         from hpobench_ordered.methods._gp.model import GaussianProcess, Priors, prior_arrays
 
         start = prior_arrays(Priors(), self.kernel.length_scales).mean
         return GaussianProcess.fitted(X, y, kernel=self.kernel, starts=[start], priors=Priors())
 
-    def of_target(self, X: FloatArray, y: FloatArray) -> "GaussianProcess":
-        """Fit the process of this task; the prior if there are no evaluations."""
+    def fit_target(self, X: FloatArray, y: FloatArray) -> "GaussianProcess":
+        """Fit the process of this task to features (n, p) and losses (n,); n may be 0."""
         if not len(y):
-            return self.of_source(X, y)
+            return self.fit_source(X, y)
         target = self._fit(X, y)
-        self._theta = target.theta
+        self._theta = target.theta  # where the next fit starts
         return target
 
     def make_scorer(self) -> Scorer:
         """Fit this task's part; score by log expected improvement, at first by minus the mean."""
         if not self._tasks:
             return super().make_scorer()
+
         X, y = self.observations()
-        predict, y = self.posterior(X, y)
+        predict, y_of_predictions = self.fit_posterior(X, y)
         if not self.evaluation_count and not self._pending:
             return lambda unit: -predict(self.features(unit))[0]
-        pending = self.features(self.pending_units())
-        seen = np.concatenate([y, predict(pending)[0]])
-        if self._pending:
-            predict = self.fantasised(pending)
-        return self.acquisition(predict, float(seen.min()))
 
-    def acquisition(self, predict: Predict, best: float) -> Scorer:
-        """Score by the predictions and the lowest loss so far."""
+        pending_X = self.features(self.pending_units())
+        pending_means, _ = predict(pending_X)
+        if self._pending:
+            predict = self.condition_on_pending(pending_X)
+        best = float(np.concatenate([y_of_predictions, pending_means]).min())
+        return self.make_acquisition(predict, best)
+
+    def make_acquisition(self, predict: Predict, best: float) -> Scorer:
+        """Make the function that scores candidates.
+
+        Args:
+            predict: The prediction function.
+            best: Lowest loss so far, in the predictions' units.
+        """
         from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
 
         return lambda unit: log_expected_improvement(*predict(self.features(unit)), best)
 
     @abstractmethod
-    def posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
+    def fit_posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
         """Fit the part of the model that depends on this task.
 
         Args:
@@ -107,8 +127,15 @@ class FromSources(BayesianOptimisation):
         """
 
     @abstractmethod
-    def fantasised(self, pending: FloatArray) -> Predict:
-        """Last prediction function, if pending evaluations (k, p) give the posterior mean."""
+    def condition_on_pending(self, pending_X: FloatArray) -> Predict:
+        """Condition also on pending evaluations, as if they gave the posterior mean.
+
+        Args:
+            pending_X: Features of the pending configurations, shape (k, p).
+
+        Returns:
+            The prediction function.
+        """
 
 
 class Ensemble(FromSources):
@@ -117,11 +144,13 @@ class Ensemble(FromSources):
     @cached_property
     def processes(self) -> "list[GaussianProcess]":
         """The process of every earlier task."""
-        return [self.of_source(X, y) for X, y in self.sources]
+        return [self.fit_source(X, y) for X, y in self.sources]
 
     @abstractmethod
-    def weights(self, X: FloatArray, y: FloatArray, target: "GaussianProcess") -> FloatArray:
-        """Weights of the earlier tasks and, last, of this one, shape (T,).
+    def compute_weights(
+        self, X: FloatArray, y: FloatArray, target: "GaussianProcess"
+    ) -> FloatArray:
+        """Compute weights of the earlier tasks and, last, of this one, shape (T,).
 
         Args:
             X: Features of this task's evaluations, shape (n, p).
@@ -130,34 +159,47 @@ class Ensemble(FromSources):
         """
 
     @abstractmethod
-    def spread(self, weights: FloatArray, sds: FloatArray) -> FloatArray:
-        """Standard deviation (m,) of the ensemble.
+    def combine_sds(self, weights: FloatArray, sds: FloatArray) -> FloatArray:
+        """Compute the standard deviation (m,) of the ensemble.
+
+        Only processes with a positive weight are passed, K of them, this task's last.
 
         Args:
-            weights: Weights of the processes with a positive one, this task's last, shape (k,).
-            sds: Standard deviations of these processes, shape (k, m).
+            weights: Their weights, shape (K,).
+            sds: Their standard deviations at m configurations, shape (K, m).
         """
 
-    def posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
+    def fit_posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
         """Fit this task's process and compute all weights."""
-        target = self.of_target(X, y)
-        weights = self.weights(X, y, target)
+        target = self.fit_target(X, y)
+        weights = self.compute_weights(X, y, target)
+        processes = [*self.processes, target]
         used = np.flatnonzero(weights)
         self.used_weights = weights[used] / weights.sum()
-        self.used = [[*self.processes, target][i] for i in used]
+        self.used_processes = [processes[i] for i in used]
         return self._predict, y
 
-    def fantasised(self, pending: FloatArray) -> Predict:
+    def condition_on_pending(self, pending_X: FloatArray) -> Predict:
         """Condition every process on its own mean as the loss of pending evaluations."""
-        self.used = [process.fantasised(pending)[0] for process in self.used]
+        conditioned = []
+        for process in self.used_processes:
+            with_pending, _ = process.fantasised(pending_X)
+            conditioned.append(with_pending)
+        self.used_processes = conditioned
         return self._predict
 
     def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        means, sds = np.stack([process.predict(X) for process in self.used], axis=1)
-        return self.used_weights @ means, self.spread(self.used_weights, sds)
+        """Predict the ensemble's mean (m,) and standard deviation (m,) at features (m, p)."""
+        predictions = [process.predict(X) for process in self.used_processes]
+        means, sds = np.stack(predictions, axis=1)
+        return self.used_weights @ means, self.combine_sds(self.used_weights, sds)
 
 
-def ordered_pairs(y: FloatArray) -> tuple[IntArray, IntArray]:
-    """Pairs (j, k) of losses (n,) with y_j < y_k; equal losses are not ranked."""
+def find_ordered_pairs(y: FloatArray) -> tuple[IntArray, IntArray]:
+    """Find all pairs (j, k) of losses y (n,) with y_j < y_k; equal losses are no pair.
+
+    Returns:
+        Indices j and indices k, each of shape (number of pairs,).
+    """
     lower, higher = np.nonzero(y[:, None] < y)
     return lower, higher

@@ -86,7 +86,7 @@ class ContextBohamiann(TaskByTask, Bohamiann):
     used, drawn once. Without a common context, the input is the task's index in the history.
     """
 
-    def source_evaluations(
+    def choose_source_evaluations(
         self, tasks: Sequence[Evaluations], inputs: FloatArray
     ) -> Sequence[Evaluations]:
         """All evaluations of each task, or a random subset."""
@@ -95,7 +95,7 @@ class ContextBohamiann(TaskByTask, Bohamiann):
 
     def observations(self) -> tuple[FloatArray, FloatArray]:
         """Features (n, p) and losses (n,), standardised task by task; this task's come last."""
-        return self.with_sources(*super().observations())
+        return self.prepend_sources(*super().observations())
 
     def incumbent(self, network: "BayesianNetwork", y: FloatArray) -> float:
         """Lowest loss on this task, or the lowest predicted one if there is none."""

@@ -57,7 +57,7 @@ class Box(Region):
                 unit[:, j] = side.choices[(unit[:, j] * len(side.choices)).astype(np.int64)]
         return unit
 
-    def choices_within(self, unit: FloatArray) -> FloatArray:
+    def mask_choices_outside(self, unit: FloatArray) -> FloatArray:
         """Unit vectors (n, d), NaN where a categorical's choice is not in the box."""
         unit = unit.copy()
         for j, side in enumerate(self._sides):

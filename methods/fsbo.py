@@ -176,7 +176,7 @@ class FSBO(FromSources):
         predicted = [self.trained.process(*task).predict(Phi)[0] for task in self.sources]
         return self.space.configs(values[portfolio(np.array(predicted), count=START)])
 
-    def posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
+    def fit_posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
         """Continue the training on this task and condition on its evaluations."""
         here = [(X, y)]
         self._deep = self.trained
@@ -185,7 +185,7 @@ class FSBO(FromSources):
         self._process = self._deep.process(X, y)
         return self._predict, y
 
-    def fantasised(self, pending: FloatArray) -> Predict:
+    def condition_on_pending(self, pending: FloatArray) -> Predict:
         """Condition also on pending evaluations."""
         self._process, _ = self._process.fantasised(self._deep.features(pending))
         return self._predict

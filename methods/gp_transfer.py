@@ -34,7 +34,7 @@ class GPTransfer(TaskByTask, MultiTaskGP):
 
     def observations(self) -> tuple[FloatArray, FloatArray]:
         """Features (n, p) and losses (n,), standardised task by task; this task's come last."""
-        return self.with_sources(*super().observations())
+        return self.prepend_sources(*super().observations())
 
     def incumbent(self, model: "GaussianProcess", y: FloatArray) -> float:
         """Lowest loss on this task, or the lowest predicted one if there is none."""
@@ -49,7 +49,7 @@ class GPTransferClosest(GPTransfer):
     closest.
     """
 
-    def source_evaluations(
+    def choose_source_evaluations(
         self, tasks: Sequence[Evaluations], inputs: FloatArray
     ) -> Sequence[Evaluations]:
         """Random evaluations of the closest task."""
@@ -67,7 +67,7 @@ class GPTransferSubsample(GPTransfer):
     the model's input is the task's index in the history.
     """
 
-    def source_evaluations(
+    def choose_source_evaluations(
         self, tasks: Sequence[Evaluations], inputs: FloatArray
     ) -> Sequence[Evaluations]:
         """Random evaluations of each task."""

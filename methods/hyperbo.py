@@ -125,7 +125,7 @@ class HyperBO(FromSources):
     this prior expects for the evaluated configurations.
     """
 
-    each = BATCH
+    max_per_task = BATCH
 
     @cached_property
     def prior(self) -> Pretrained:
@@ -133,7 +133,7 @@ class HyperBO(FromSources):
         chosen = np.sort(self.rng.permutation(len(self.sources))[:TASKS])
         return Pretrained.fitted([self.sources[i] for i in chosen], self.kernel)
 
-    def posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
+    def fit_posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
         """Condition on this task's evaluations."""
         from hpobench_ordered.methods._gp import compiled
         from hpobench_ordered.methods._gp.model import GaussianProcess
@@ -144,7 +144,7 @@ class HyperBO(FromSources):
         self._process = GaussianProcess(X, y - mean, kernel=self.kernel, theta=theta)
         return self._predict, y
 
-    def fantasised(self, pending: FloatArray) -> Predict:
+    def condition_on_pending(self, pending: FloatArray) -> Predict:
         """Condition also on pending evaluations."""
         self._process, _ = self._process.fantasised(pending)
         return self._predict

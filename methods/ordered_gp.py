@@ -1,10 +1,17 @@
 """ordered-gp: one Gaussian process over the last tasks and the current one.
 
-Notation:
-    T   tasks of the model, the current one last
-    d   hyperparameters
-    p   features of a configuration
-    n   evaluations of the earlier tasks that the model uses
+=======  ======  ==================================================================================
+symbol   shape   meaning
+=======  ======  ==================================================================================
+T        scalar  tasks of the model, the current one last
+S        scalar  evaluations of the earlier tasks that the model uses
+n        scalar  evaluations of the current task
+d        scalar  hyperparameters
+p        scalar  features of a configuration
+=======  ======  ==================================================================================
+
+Every task's losses are standardised by two robust numbers of its own: the median, and the `unit` of
+`compute_units`, about the distance of the best loss from the median.
 """
 
 import math
@@ -19,7 +26,7 @@ from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.methods._candidates import draw_near, iter_candidate_blocks
 from hpobench_ordered.methods._carry_over import convert_history
 from hpobench_ordered.methods._model_based import Scorer, remove_failed_evaluations
-from hpobench_ordered.methods._multi_task import context_table
+from hpobench_ordered.methods._multi_task import tabulate_contexts
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.methods.bo import BayesianOptimisation
 
@@ -29,19 +36,19 @@ if TYPE_CHECKING:
 
 MAX_SOURCES = 200
 """Largest number of evaluations of earlier tasks that the model uses, divided evenly."""
-FIT_SOURCES = 100
-"""Number of them that its hyperparameters are fitted to."""
-MAX_HERE = 200
+MAX_FITTED_SOURCES = 100
+"""Largest number of those that its hyperparameters are fitted to."""
+MAX_CURRENT = 200
 """Largest number of evaluations of the current task that it uses."""
-GOOD = 0.25
+GOOD_SHARE = 0.25
 """Share of the best ones when evaluations are subsampled; the others are drawn at random."""
-EVERY = 3
+FIT_INTERVAL = 3
 """Number of suggestions between fits of the hyperparameters."""
 FIRST_STEPS, LATER_STEPS = 30, 4
 """Number of steps of the first fit, and of each later one, which continues from the last."""
 CANDIDATES, NEAR = 500, 250
 """Number of random candidates, and of candidates near good configurations."""
-LARGEST = 1e6
+MAX_DISTANCE = 1e6
 """Distance from the median, in units, at which losses are clipped."""
 CENTRES = 3
 """Number of best configurations of the current task that candidates are drawn near."""
@@ -52,50 +59,61 @@ class Sources:
     """Evaluations of earlier tasks that the model uses, those of the nearest task last.
 
     Attributes:
-        unit: Configurations, canonical unit vectors, shape (n, d), grouped by task.
-        losses: Their losses as returned by `standardised`, shape (n,).
+        unit_vectors: Configurations, canonical unit vectors, shape (S, d), grouped by task.
+        losses: Their losses as returned by `standardise_robustly`, shape (S,).
         counts: Number of evaluations of each task, shape (T - 1,).
-        fitted: Indices of those that the hyperparameters are fitted to, in order.
+        fitted_rows: Indices of those that the hyperparameters are fitted to, ascending.
         fitted_counts: Number of these for each task, shape (T - 1,).
-        bests: The best configuration of each task, the nearest task's first, shape (T - 1, d).
+        best_unit_vectors: Best configuration of each task, the nearest task's first, (T - 1, d).
         best_values: The same as coded values, shape (T - 1, d).
-        scale: Unit of the nearest task's losses, also used for the current task's.
+        nearest_unit: Unit of the nearest task's losses, also used for the current task's.
     """
 
-    unit: FloatArray
+    unit_vectors: FloatArray
     losses: FloatArray
     counts: IntArray
-    fitted: IntArray
+    fitted_rows: IntArray
     fitted_counts: IntArray
-    bests: FloatArray
+    best_unit_vectors: FloatArray
     best_values: FloatArray
-    scale: float
+    nearest_unit: float
 
     @classmethod
-    def of(cls, tasks: Sequence[Evaluations], rng: np.random.Generator) -> "Sources":
-        """Choose from the finite evaluations of at least one task on the current search space."""
+    def choose(cls, tasks: Sequence[Evaluations], rng: np.random.Generator) -> "Sources":
+        """Choose evaluations for the model.
+
+        Args:
+            tasks: Finite evaluations of at least one earlier task on the current search space, the
+                nearest task last.
+            rng: Draws them.
+        """
+        max_per_task = MAX_SOURCES // len(tasks)
+        max_fitted_per_task = MAX_FITTED_SOURCES // len(tasks)
+
+        chosen_rows = [choose_good_and_random(task.losses, max_per_task, rng) for task in tasks]
+        units = compute_units([task.losses for task in tasks])
+        values = []
+        losses = []
+        for task, rows, unit in zip(tasks, chosen_rows, units, strict=True):
+            values.append(task.values[rows])
+            losses.append(standardise_robustly(task.losses, unit)[rows])
+        counts = np.array([len(rows) for rows in chosen_rows])
+
+        fitted = [choose_good_and_random(y, max_fitted_per_task, rng) for y in losses]
+        first_rows = np.cumsum(counts) - counts
+        fitted_rows = [first + rows for first, rows in zip(first_rows, fitted, strict=True)]
+
+        best_values = np.stack([task.values[task.losses.argmin()] for task in reversed(tasks)])
         space = tasks[0].space
-        rows = [good_and_random(task.losses, MAX_SOURCES // len(tasks), rng) for task in tasks]
-        units = units_of([task.losses for task in tasks])
-        chosen = [
-            standardised(task.losses, unit)[part]
-            for task, part, unit in zip(tasks, rows, units, strict=True)
-        ]
-        counts = np.array([len(part) for part in rows])
-        fitted = [good_and_random(y, FIT_SOURCES // len(tasks), rng) for y in chosen]
-        starts = np.cumsum(counts) - counts
-        values = [task.values[part] for task, part in zip(tasks, rows, strict=True)]
-        bests = np.stack([task.values[task.losses.argmin()] for task in reversed(tasks)])
-        unit = space.canonical(space.encode(np.concatenate([*values, bests])))
         return cls(
-            unit=unit[: counts.sum()],
-            losses=np.concatenate(chosen),
+            unit_vectors=space.canonical(space.encode(np.concatenate(values))),
+            losses=np.concatenate(losses),
             counts=counts,
-            fitted=np.concatenate([s + part for s, part in zip(starts, fitted, strict=True)]),
-            fitted_counts=np.array([len(part) for part in fitted]),
-            bests=unit[counts.sum() :],
-            best_values=bests,
-            scale=units[-1],
+            fitted_rows=np.concatenate(fitted_rows),
+            fitted_counts=np.array([len(rows) for rows in fitted]),
+            best_unit_vectors=space.canonical(space.encode(best_values)),
+            best_values=best_values,
+            nearest_unit=units[-1],
         )
 
 
@@ -104,7 +122,7 @@ class OrderedGP(BayesianOptimisation):
 
     Every task has its own level and scale, and the correlation of tasks decays with their distance
     (`_gp.tasks`). The first suggestion is the configuration of lowest posterior mean among the best
-    of each earlier task; the next `EARLY` - 1 are those of them with the highest expected
+    of each earlier task; the next `early_trials` - 1 are those of them with the highest expected
     improvement. All others maximise expected improvement over random candidates and, if they are
     clearly better, candidates near good configurations of this task and earlier ones.
 
@@ -113,28 +131,37 @@ class OrderedGP(BayesianOptimisation):
     evaluation of an earlier task it is `bo`.
 
     Attributes:
-        nearest: Number of nearest earlier tasks that the model uses, K.
-        early: Number of trials at the start that choose among the best configurations of these.
+        max_earlier_tasks: Number of nearest earlier tasks that the model uses.
+        early_trials: Number of trials at the start that choose among the best configurations of
+            these tasks.
     """
 
-    nearest = 8
-    early = 5
+    max_earlier_tasks = 8
+    early_trials = 5
 
     def prepare(self) -> None:
         """Choose the evaluations of earlier tasks that the model uses."""
         history = remove_failed_evaluations(convert_history(self.history, self.space, self.rng))
-        distances = task_distances([task.context for task in history], self.context)
-        order = np.argsort(-distances[-1, :-1], kind="stable")[-self.nearest :]
-        rows = np.append(order, len(history))
-        self._distances = distances[np.ix_(rows, rows)]
-        self.sources = Sources.of([history[i] for i in order], self.rng) if len(order) else None
+        distances = compute_task_distances([task.context for task in history], self.context)
+        distances_from_current = distances[-1, :-1]
+        nearest_last = np.argsort(-distances_from_current, kind="stable")
+        earlier_rows = nearest_last[-self.max_earlier_tasks :]
+        current_row = len(history)
+        model_rows = np.append(earlier_rows, current_row)
+        self._distances = distances[np.ix_(model_rows, model_rows)]
+
+        self.sources: Sources | None = None
+        if len(earlier_rows):
+            self.sources = Sources.choose([history[row] for row in earlier_rows], self.rng)
         super().prepare()
         if self.sources:
             self.random_trials = 0
+
         self._last_fit: Fit | None = None
         self._process: TaskProcess | None = None
-        self._rows: IntArray = np.empty(0, dtype=np.int64)
-        self._until = self._fit_due = 0
+        self._used_rows: IntArray = np.empty(0, dtype=np.int64)  # of this task's evaluations
+        self._conditioned_count = 0  # of this task's evaluations when the model was updated last
+        self._next_fit_count = 0  # of this task's evaluations at which it is refitted
 
     def priors(self) -> "TaskPriors":
         """Priors of the model's hyperparameters."""
@@ -148,166 +175,203 @@ class OrderedGP(BayesianOptimisation):
             return super().make_scorer()
         from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
 
-        process = self._conditioned(self.sources)
+        process = self._update_process(self.sources)
         if not self.evaluation_count and not self._pending:
             return lambda unit: -process.predict(self.features(unit))[0]
-        of_task = process.here()
-        if not self.evaluation_count:
-            of_task, _ = process.predict(self.features(self.sources.bests))
-        best = float(of_task.min())
+
+        if self.evaluation_count:
+            best = float(process.here().min())
+        else:
+            predicted_means, _ = process.predict(self.features(self.sources.best_unit_vectors))
+            best = float(predicted_means.min())
         if self._pending:
-            process, fantasies = process.fantasised(self.features(self.pending_units()))
-            best = min(best, float(fantasies.min()))
+            process, pending_means = process.fantasised(self.features(self.pending_units()))
+            best = min(best, float(pending_means.min()))
         return lambda unit: log_expected_improvement(*process.predict(self.features(unit)), best)
 
-    def transformed(self, y: FloatArray) -> FloatArray:
-        """Transform losses y (n,), relative to the median, to log(1 + y) above it.
+    def transform_losses(self, y: FloatArray) -> FloatArray:
+        """Transform standardised losses y (n,) to log(1 + y) above the median, which is 0.
 
         How bad a bad configuration is says little about where the good ones are.
         """
         return np.where(y > 0.0, np.log1p(np.maximum(y, 0.0)), y)
 
     def iter_candidates(self) -> Iterator[FloatArray]:
-        """Blocks of candidates, canonical unit vectors (m, d), see `iter_candidate_blocks`."""
+        """Yield blocks of candidates, unit vectors (m, d); see `iter_candidate_blocks`."""
         if self.sources is None:
             return super().iter_candidates()
         return iter_candidate_blocks(self.region, self.rng, size=CANDIDATES)
 
-    def _choose_best_untried(self, scorer: Scorer, near: Sequence[FloatArray] = ()) -> FloatArray:
-        """Coded values (d,) of the best candidate, at first among earlier tasks' best."""
-        if self.sources and self.evaluation_count + len(self._pending) < self.early:
-            for row in np.argsort(-scorer(self.sources.bests), kind="stable"):
+    def _choose_best_untried(
+        self, scorer: Scorer, near_best: FloatArray | None = None
+    ) -> FloatArray:
+        """Choose the best candidate, coded values (d,), at first among the earlier tasks' best."""
+        trials = self.evaluation_count + len(self._pending)
+        if self.sources and trials < self.early_trials:
+            scores = scorer(self.sources.best_unit_vectors)
+            for row in np.argsort(-scores, kind="stable"):
                 values: FloatArray = self.sources.best_values[row]
                 if values not in self._tried:
                     return values
-        return super()._choose_best_untried(scorer, near)
+        return super()._choose_best_untried(scorer, near_best)
 
-    def _draw_near_best(self) -> Sequence[FloatArray]:
-        """Candidates near the best of this task and earlier ones, one array (m, d), or none."""
+    def _draw_near_best(self) -> FloatArray | None:
+        """Draw candidates near the best of this task and of earlier ones, (m, d), or None."""
         if self.sources is None:
             return super()._draw_near_best()
-        if not self._searches_near_best or self._on_plateau:
-            return ()
-        order = np.argsort(self.evaluated_losses(), kind="stable")[:CENTRES]
-        centres = np.concatenate([self.evaluated_units()[order], self.sources.bests])
-        return (draw_near(self.region, centres, self._near_rng, count=NEAR),)
+        if not self._searches_near_best or self._is_on_plateau:
+            return None
+        best_rows = np.argsort(self.evaluated_losses(), kind="stable")[:CENTRES]
+        best_of_this_task = self.evaluated_units()[best_rows]
+        centres = np.concatenate([best_of_this_task, self.sources.best_unit_vectors])
+        return draw_near(self.region, centres, self._near_rng, count=NEAR)
 
-    def _conditioned(self, sources: Sources) -> "TaskProcess":
-        """Condition the model on the chosen evaluations, refitting it now and then."""
-        from hpobench_ordered.methods._gp.tasks import TaskProcess, fitted
-
-        losses = self.evaluated_losses()
-        seen = len(self._rows)
-        if self._process is None or self.evaluation_count >= self._fit_due:
-            self._fit_due = self.evaluation_count + EVERY
-            self._rows = good_and_random(losses, MAX_HERE, self.rng)
-            observed = self._observed(sources, losses)
-            steps = LATER_STEPS if self._last_fit else FIRST_STEPS
-            part = fitted_part(observed, sources)
-            self._last_fit = fitted(part, self.priors(), self._last_fit, steps=steps)
-            self._process = TaskProcess(observed, self._last_fit.x)
-        elif self.evaluation_count > self._until:
-            self._rows = np.append(self._rows, np.arange(self._until, self.evaluation_count))
-            observed = self._observed(sources, losses)
-            new = observed.X[len(sources.unit) + seen :]
-            self._process = self._process.extended(new, observed.y)
-        self._until = self.evaluation_count
+    def _update_process(self, sources: Sources) -> "TaskProcess":
+        """Condition the model on all chosen evaluations, refitting it now and then."""
+        if self._process is None or self.evaluation_count >= self._next_fit_count:
+            self._process = self._refit_process(sources)
+            self._next_fit_count = self.evaluation_count + FIT_INTERVAL
+        elif self.evaluation_count > self._conditioned_count:
+            self._process = self._extend_process(sources, self._process)
+        self._conditioned_count = self.evaluation_count
         return self._process
 
-    def _observed(self, sources: Sources, losses: FloatArray) -> "Observed":
-        """Observations of the model; all losses together have a standard deviation of 1.
+    def _refit_process(self, sources: Sources) -> "TaskProcess":
+        """Choose evaluations of this task, fit the hyperparameters, and condition the model."""
+        from hpobench_ordered.methods._gp.tasks import TaskProcess, fitted
 
-        Args:
-            sources: Evaluations of earlier tasks.
-            losses: Losses of the current task, shape (results,), of which it uses `_rows`.
+        self._used_rows = choose_good_and_random(self.evaluated_losses(), MAX_CURRENT, self.rng)
+        observed = self._collect_observations(sources)
+        self._last_fit = fitted(
+            select_fitted_part(observed, sources),
+            self.priors(),
+            self._last_fit,
+            steps=LATER_STEPS if self._last_fit else FIRST_STEPS,
+        )
+        return TaskProcess(observed, self._last_fit.x)
+
+    def _extend_process(self, sources: Sources, process: "TaskProcess") -> "TaskProcess":
+        """Condition the model also on the evaluations since the last update, without a fit."""
+        first_new_row = len(sources.unit_vectors) + len(self._used_rows)
+        new_rows = np.arange(self._conditioned_count, self.evaluation_count)
+        self._used_rows = np.append(self._used_rows, new_rows)
+        observed = self._collect_observations(sources)
+        return process.extended(observed.X[first_new_row:], observed.y)
+
+    def _collect_observations(self, sources: Sources) -> "Observed":
+        """Join the earlier tasks' evaluations and the used ones of this task.
+
+        All losses together are scaled to a standard deviation of 1, which the priors assume.
         """
         from hpobench_ordered.methods._gp.model import Kernel
         from hpobench_ordered.methods._gp.tasks import Observed
 
         if self._kernel is None:
             self._kernel = Kernel(self.feature_groups())
-        here = standardised(losses[self._rows], sources.scale)
-        y = self.transformed(np.concatenate([sources.losses, here]))
-        unit = np.concatenate([sources.unit, self.evaluated_units()[self._rows]])
+        used_losses = self.evaluated_losses()[self._used_rows]
+        current_losses = standardise_robustly(used_losses, sources.nearest_unit)
+        y = self.transform_losses(np.concatenate([sources.losses, current_losses]))
+        unit_vectors = [sources.unit_vectors, self.evaluated_units()[self._used_rows]]
         return Observed(
-            X=self.features(unit),
+            X=self.features(np.concatenate(unit_vectors)),
             y=y / (y.std() or 1.0),
-            counts=np.append(sources.counts, len(here)),
+            counts=np.append(sources.counts, len(current_losses)),
             distances=self._distances,
             kernel=self._kernel,
             level=self.priors().level,
         )
 
 
-def fitted_part(observed: "Observed", sources: Sources) -> "Observed":
-    """The part of the observations that the hyperparameters are fitted to."""
-    rows = np.append(sources.fitted, np.arange(len(sources.unit), len(observed.y)))
-    counts = np.append(sources.fitted_counts, observed.counts[-1])
+def select_fitted_part(observed: "Observed", sources: Sources) -> "Observed":
+    """Select the observations that the hyperparameters are fitted to: all of this task."""
+    current_rows = np.arange(len(sources.unit_vectors), len(observed.y))
+    rows = np.append(sources.fitted_rows, current_rows)
+    counts = np.append(sources.fitted_counts, len(current_rows))
     return replace(observed, X=observed.X[rows], y=observed.y[rows], counts=counts)
 
 
-def task_distances(
+def compute_task_distances(
     history: Sequence[Mapping[str, float]], context: Mapping[str, float]
 ) -> FloatArray:
-    """Distances of tasks, those of the history and the current one, shape (T, T).
+    """Compute distances of tasks, those of the history and the current one, shape (T, T).
 
     Tasks are ranked by each context quantity that all of them have; the distance is the mean
-    difference of ranks. Without such a quantity, or with a single one that grows from task to task,
-    it is the difference of the tasks' indices.
+    difference of ranks. Without such a quantity it is the difference of the tasks' indices, which
+    is the same as with a single quantity that grows from task to task.
 
     Args:
         history: Contexts of the earlier tasks, oldest first.
         context: Context of the current task.
     """
-    table = context_table(history, context)
-    if not table.shape[1]:
+    table = tabulate_contexts(history, context)
+    has_shared_context = table.shape[1] > 0
+    if not has_shared_context:
         table = np.arange(float(len(table)))[:, None]
-    ranks = np.stack([np.unique(column, return_inverse=True)[1] for column in table.T])
-    distances: FloatArray = np.abs(ranks[:, :, None] - ranks[:, None]).mean(axis=0)
+    ranks = np.stack([rank_values(column) for column in table.T])  # (quantities, T)
+    rank_differences = np.abs(ranks[:, :, None] - ranks[:, None, :])
+    distances: FloatArray = rank_differences.mean(axis=0)
     return distances
 
 
-def units_of(losses: Sequence[FloatArray]) -> list[float]:
-    """Half the distance of each task's best finite loss from its median.
+def rank_values(values: FloatArray) -> IntArray:
+    """Rank values (n,) from 0, ascending; equal values have equal ranks, without gaps."""
+    _, ranks = np.unique(values, return_inverse=True)
+    return ranks
 
-    If that is 0, the unit is the root mean square of half the distances; if all losses of a task
-    are equal, the geometric mean of the other tasks' units, or 1.
+
+def compute_units(losses: Sequence[FloatArray]) -> list[float]:
+    """Compute the unit of each task's losses: half the distance of the best from the median.
+
+    If that is 0, the unit is the root mean square of all losses' half distances; if all losses of a
+    task are equal, the geometric mean of the other tasks' units, or 1.
+
+    Args:
+        losses: Finite losses of each task, shape (n,).
     """
-    units = []
-    for of_task in losses:
-        halves = np.abs(of_task / 2.0 - np.median(of_task / 2.0))  # of any finite losses finite
-        unit, largest = float(halves[of_task.argmin()]), float(halves.max())
-        if not unit and largest:
-            unit = largest * math.sqrt(np.mean((halves / largest) ** 2))
-        units.append(unit)
-    known = [math.log(unit) for unit in units if unit]
-    typical = math.exp(sum(known) / len(known)) if known else 1.0
-    return [unit or typical for unit in units]
+    units = [compute_unit(of_task) for of_task in losses]
+    log_units = [math.log(unit) for unit in units if unit]
+    typical_unit = math.exp(sum(log_units) / len(log_units)) if log_units else 1.0
+    return [unit or typical_unit for unit in units]
 
 
-def standardised(losses: FloatArray, unit: float) -> FloatArray:
-    """Losses (n,) of a task minus their median, divided by twice the unit, within +- `LARGEST`."""
+def compute_unit(losses: FloatArray) -> float:
+    """Compute the unit of one task's losses (n,) by `compute_units`; 0 if all are equal."""
+    # Losses are halved first: the difference of two finite losses may overflow, that of halves not.
+    half_distances = np.abs(losses / 2.0 - np.median(losses / 2.0))
+    of_best = float(half_distances[losses.argmin()])
+    largest = float(half_distances.max())
+    if of_best or not largest:
+        return of_best
+    return largest * math.sqrt(np.mean((half_distances / largest) ** 2))
+
+
+def standardise_robustly(losses: FloatArray, unit: float) -> FloatArray:
+    """Subtract the median from losses (n,), and divide by twice the unit.
+
+    The result is clipped at +- `MAX_DISTANCE`.
+    """
     if not len(losses):
         return losses
     with np.errstate(over="ignore"):
         y: FloatArray = (losses / 2.0 - np.median(losses / 2.0)) / unit
-    return np.clip(y, -LARGEST, LARGEST)
+    return np.clip(y, -MAX_DISTANCE, MAX_DISTANCE)
 
 
-def good_and_random(losses: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
-    """Sorted indices of 1 to `count` losses: the best and random others.
+def choose_good_and_random(losses: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
+    """Choose the best and random other losses; return their indices, ascending.
 
     Args:
         losses: The losses, shape (n,).
-        count: Number of losses to choose.
+        count: Number of losses to choose; at least 1 is chosen.
         rng: Draws the others; not used if all losses are chosen.
     """
     count = max(1, count)
     if len(losses) <= count:
         return np.arange(len(losses))
     order = np.argsort(losses, kind="stable")
-    good = math.ceil(GOOD * count)
-    return np.sort(np.append(order[:good], rng.permutation(order[good:])[: count - good]))
+    good_count = math.ceil(GOOD_SHARE * count)
+    others = rng.permutation(order[good_count:])[: count - good_count]
+    return np.sort(np.append(order[:good_count], others))
 
 
 SPECS = (

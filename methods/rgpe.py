@@ -1,15 +1,19 @@
 """RGPE: a ranking-weighted ensemble of the tasks' Gaussian processes.
 
-=======  ============  ============================================================================
-symbol   shape         meaning
-=======  ============  ============================================================================
-T        scalar        tasks, the current one last
-n, S     scalars       evaluations of the current task, samples
-f_i      (S, n)        samples of the process of task i at these evaluations, jointly; of the
-                       current one each at the evaluation that is left out
-l_i      (S,)          ranking losses
-w_i      scalar        weight
-=======  ============  ============================================================================
+=======  =======  =================================================================================
+symbol   shape    meaning
+=======  =======  =================================================================================
+T        scalar   tasks, the current one last
+n        scalar   evaluations of the current task whose ranking is used
+S        scalar   samples of every process
+X        (n, p)   features of the evaluated configurations
+y        (n,)     their standardised losses
+f        (S, n)   samples of one process at these configurations, jointly; the current task's
+                  process predicts each evaluation from all others
+=======  =======  =================================================================================
+
+The ranking loss of a sample is the number of pairs of evaluations that it orders wrongly; the
+weight of a process is the share of the samples in which its ranking loss is the smallest.
 
 Feurer, Letham and Bakshy (2018), section 3.
 """
@@ -20,19 +24,19 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._model_based import Scorer
-from hpobench_ordered.methods._sources import Ensemble, Predict, ordered_pairs
+from hpobench_ordered.methods._sources import Ensemble, Predict, find_ordered_pairs
 from hpobench_ordered.methods.base import MethodSpec
 
 if TYPE_CHECKING:
     from hpobench_ordered.methods._gp.model import GaussianProcess
 
 SAMPLES = 256
-"""Samples of the ranking losses, S."""
-FIRST = 3
+"""Number of samples of the ranking losses, S."""
+MIN_RANKED = 3
 """Smallest number of evaluations of the current task to learn weights; before, they are equal."""
-RANKED = 50
+MAX_RANKED = 50
 """Largest number of evaluations whose ranking is used; more are subsampled."""
-DILUTING = 0.95
+DILUTION_QUANTILE = 0.95
 """A process is left out if its median loss is above this quantile of the current task's losses."""
 
 
@@ -45,57 +49,81 @@ class RGPE(Ensemble):
     poor ones do not dilute the weights.
     """
 
-    def weights(self, X: FloatArray, y: FloatArray, target: "GaussianProcess") -> FloatArray:
-        """Probabilities (T,) of ranking best."""
-        if len(y) < FIRST:
-            return np.full(len(self.processes) + 1, 1.0 / (len(self.processes) + 1))
-        rows = self.rng.permutation(len(y))[:RANKED]
-        mean, sd = (of_all[rows] for of_all in target.leave_one_out())
-        normal = self.rng.standard_normal((len(self.processes) + 1, SAMPLES, len(rows)))
-        losses = [
-            ranking_losses(process.samples(X[rows], draws), y[rows])
-            for process, draws in zip(self.processes, normal[:-1], strict=True)
-        ]
-        losses.append(left_out_losses(mean + sd * normal[-1], y[rows]))
-        return ranking_weights(np.array(losses))
+    def compute_weights(
+        self, X: FloatArray, y: FloatArray, target: "GaussianProcess"
+    ) -> FloatArray:
+        """Estimate the probability (T,) that each process ranks this task's evaluations best."""
+        process_count = len(self.processes) + 1
+        if len(y) < MIN_RANKED:
+            return np.full(process_count, 1.0 / process_count)
 
-    def acquisition(self, predict: Predict, best: float) -> Scorer:
-        """Score against the lowest prediction for tried configurations, on the ensemble's scale."""
-        tried = self.features(np.concatenate([self.evaluated_units(), self.pending_units()]))
-        return super().acquisition(predict, float(predict(tried)[0].min()))
+        rows = self.rng.permutation(len(y))[:MAX_RANKED]
+        normal = self.rng.standard_normal((process_count, SAMPLES, len(rows)))
 
-    def spread(self, weights: FloatArray, sds: FloatArray) -> FloatArray:
-        """Standard deviation (m,) of a weighted sum of independent processes."""
-        spread: FloatArray = np.sqrt(weights**2 @ sds**2)
-        return spread
+        losses = []
+        for process, draws in zip(self.processes, normal[:-1], strict=True):
+            samples = process.samples(X[rows], draws)
+            losses.append(compute_ranking_losses(samples, y[rows]))
+
+        mean, sd = target.leave_one_out()
+        target_samples = mean[rows] + sd[rows] * normal[-1]
+        losses.append(compute_left_out_ranking_losses(target_samples, y[rows]))
+        return compute_ranking_weights(np.array(losses))
+
+    def make_acquisition(self, predict: Predict, best: float) -> Scorer:
+        """Score by the improvement on the lowest prediction for a tried configuration.
+
+        The lowest loss itself is no measure: the ensemble's mean is on a scale of its own.
+        """
+        tried = np.concatenate([self.evaluated_units(), self.pending_units()])
+        means, _ = predict(self.features(tried))
+        return super().make_acquisition(predict, float(means.min()))
+
+    def combine_sds(self, weights: FloatArray, sds: FloatArray) -> FloatArray:
+        """Compute the standard deviation (m,) of a weighted sum of independent processes."""
+        combined: FloatArray = np.sqrt(weights**2 @ sds**2)
+        return combined
 
 
-def ranking_losses(f: FloatArray, y: FloatArray) -> FloatArray:
-    """Number of pairs of losses y (n,) that samples f (S, n) misrank, shape (S,)."""
-    lower, higher = ordered_pairs(y)
-    losses: FloatArray = 2.0 * (f[:, lower] >= f[:, higher]).sum(axis=1)
+def compute_ranking_losses(f: FloatArray, y: FloatArray) -> FloatArray:
+    """Count the ordered pairs of losses y (n,) that each sample f (S, n) misranks, shape (S,).
+
+    The paper's sum is over pairs (j, k) and (k, j), so each misranked pair counts twice.
+    """
+    lower, higher = find_ordered_pairs(y)
+    is_misranked = f[:, lower] >= f[:, higher]
+    losses: FloatArray = 2.0 * is_misranked.sum(axis=1)
     return losses
 
 
-def left_out_losses(f: FloatArray, y: FloatArray) -> FloatArray:
-    """The same, but each sample f (S, n) is compared with the other observed losses."""
-    lower, higher = ordered_pairs(y)
-    wrong = (f[:, lower] >= y[higher]).sum(axis=1) + (f[:, higher] <= y[lower]).sum(axis=1)
-    losses: FloatArray = wrong.astype(np.float64)
+def compute_left_out_ranking_losses(f: FloatArray, y: FloatArray) -> FloatArray:
+    """Count the pairs that the current task's process misranks, shape (S,).
+
+    A sample f (S, n) of a left-out evaluation is compared with the observed losses y (n,) of the
+    others, so that a pair (j, k) is tested twice: with j left out and with k left out.
+    """
+    lower, higher = find_ordered_pairs(y)
+    wrong_without_lower = (f[:, lower] >= y[higher]).sum(axis=1)
+    wrong_without_higher = (f[:, higher] <= y[lower]).sum(axis=1)
+    losses: FloatArray = (wrong_without_lower + wrong_without_higher).astype(np.float64)
     return losses
 
 
-def ranking_weights(losses: FloatArray) -> FloatArray:
-    """Share of the samples in which a process ranks best, (T,), divided evenly in ties.
+def compute_ranking_weights(losses: FloatArray) -> FloatArray:
+    """Compute the share of the samples in which a process ranks best, (T,).
+
+    A sample in which several processes rank best is divided evenly among them. Processes that would
+    dilute the weights (`DILUTION_QUANTILE`) get weight 0.
 
     Args:
         losses: Ranking losses of the processes, the current task's last, shape (T, S).
     """
-    diluting = np.median(losses, axis=1) > np.quantile(losses[-1], DILUTING)
-    diluting[-1] = False
-    allowed = np.where(diluting[:, None], np.inf, losses)
-    best = allowed == allowed.min(axis=0)
-    weights: FloatArray = (best / best.sum(axis=0)).mean(axis=1)
+    dilutes = np.median(losses, axis=1) > np.quantile(losses[-1], DILUTION_QUANTILE)
+    dilutes[-1] = False
+    allowed_losses = np.where(dilutes[:, None], np.inf, losses)
+    is_best = allowed_losses == allowed_losses.min(axis=0)
+    share_of_sample = is_best / is_best.sum(axis=0)
+    weights: FloatArray = share_of_sample.mean(axis=1)
     return weights
 
 

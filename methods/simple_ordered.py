@@ -22,7 +22,7 @@ TRANSFERRED = 5
 
 
 def order_configurations(history: Sequence[Evaluations], *, count: int) -> FloatArray:
-    """Choose the configurations to start with (appendix D).
+    """Choose the configurations to start with, in this order (appendix D).
 
     First the best configuration of every previous task, the most recent task first; then, in the
     same order of tasks, equally good ones; then the second-best of every task, and so on. Repeated
@@ -37,8 +37,8 @@ def order_configurations(history: Sequence[Evaluations], *, count: int) -> Float
         hold fewer distinct ones.
     """
     chosen: dict[bytes, FloatArray] = {}
-    for row in _candidates(remove_failed_evaluations(history), count):
-        chosen.setdefault(row.tobytes(), row)
+    for configuration in _iter_in_order(remove_failed_evaluations(history), count):
+        chosen.setdefault(configuration.tobytes(), configuration)
         if len(chosen) == count:
             break
     return np.array(list(chosen.values()))
@@ -48,28 +48,28 @@ class SimpleOrdered(BayesianOptimisation):
     """Bayesian optimisation that starts with the best configurations of the previous tasks."""
 
     def initial_configurations(self) -> Sequence[Config]:
-        """The `TRANSFERRED` configurations to start with."""
-        sources = convert_history(self.sources(), self.space, self.rng)
+        """Choose the `TRANSFERRED` configurations to start with."""
+        sources = convert_history(self.choose_sources(), self.space, self.rng)
         return self.space.configs(order_configurations(sources, count=TRANSFERRED))
 
-    def sources(self) -> Sequence[Evaluations]:
-        """The previous tasks that configurations are taken from; the last one comes first."""
+    def choose_sources(self) -> Sequence[Evaluations]:
+        """Choose the previous tasks to start from; configurations of the last one come first."""
         return self.history
 
 
 class SimpleOrderedShuffled(SimpleOrdered):
     """SimpleOrdered with the previous tasks in random order."""
 
-    def sources(self) -> Sequence[Evaluations]:
-        """All previous tasks, shuffled."""
+    def choose_sources(self) -> Sequence[Evaluations]:
+        """Shuffle all previous tasks."""
         return [self.history[i] for i in self.rng.permutation(len(self.history))]
 
 
 class SimplePrevious(SimpleOrdered):
     """Bayesian optimisation that starts with the best configurations of the last task."""
 
-    def sources(self) -> Sequence[Evaluations]:
-        """The last task alone."""
+    def choose_sources(self) -> Sequence[Evaluations]:
+        """Choose the last task alone."""
         return self.history[-1:]
 
 
@@ -77,7 +77,7 @@ class SimplePreviousNoBO(DesignOnly):
     """All configurations of the last task, best first; then random ones."""
 
     def initial_configurations(self) -> Sequence[Config]:
-        """The configurations of the last task, as many as there are trials."""
+        """Choose the best configurations of the last task, as many as there are trials."""
         sources = convert_history(self.history[-1:], self.space, self.rng)
         return self.space.configs(order_configurations(sources, count=self.budget))
 
@@ -122,34 +122,43 @@ SPECS = (
 )
 
 
-def _candidates(history: Sequence[Evaluations], count: int) -> Iterator[FloatArray]:
-    """Configurations of all tasks in the order of appendix D, repeats included.
+def _iter_in_order(history: Sequence[Evaluations], count: int) -> Iterator[FloatArray]:
+    """Yield configurations of all tasks in the order of appendix D, repeats included.
 
-    At least `count` distinct ones, unless the tasks hold fewer.
+    A rank is a list of equally good configurations of one task. For each rank, from the best on,
+    come the first configurations of all tasks, then their second ones, and so on.
+
+    Args:
+        history: Finite evaluations, oldest task first.
+        count: Number of distinct configurations that the caller needs.
     """
-    ranked = [_ranks(evaluations, count) for evaluations in reversed(history)]
-    for rank in range(max(map(len, ranked), default=0)):
-        # One of each task; equally good ones go to the end of the list.
-        turns = zip_longest(*(task[rank] for task in ranked if rank < len(task)))
-        yield from (row for turn in turns for row in turn if row is not None)
+    ranks_of_tasks = [_group_by_rank(task, count) for task in reversed(history)]
+    rank_count = max((len(ranks) for ranks in ranks_of_tasks), default=0)
+    for rank in range(rank_count):
+        equally_good = [ranks[rank] for ranks in ranks_of_tasks if rank < len(ranks)]
+        for turn in zip_longest(*equally_good):
+            for configuration in turn:
+                if configuration is not None:  # the task has fewer equally good ones
+                    yield configuration
 
 
-def _ranks(evaluations: Evaluations, count: int) -> list[list[FloatArray]]:
-    """Distinct configurations by rank of their loss, equally good ones in order of evaluation.
+def _group_by_rank(evaluations: Evaluations, count: int) -> list[list[FloatArray]]:
+    """Group a task's distinct configurations by the rank of their loss, best first.
 
-    Only the first ranks with, in total, at least `count` distinct configurations, if there are as
-    many.
+    Equally good ones are in the order of their evaluation. Grouping ends with the first rank that
+    completes `count` distinct configurations, as the caller needs no more.
     """
     ranks: list[dict[bytes, FloatArray]] = []
     distinct: set[bytes] = set()
-    worst = -math.inf
-    for i in np.argsort(evaluations.losses, kind="stable"):
-        if evaluations.losses[i] > worst:
+    rank_loss = -math.inf
+    for row in np.argsort(evaluations.losses, kind="stable"):
+        loss = evaluations.losses[row]
+        if loss > rank_loss:
             if len(distinct) >= count:
                 break
-            worst = evaluations.losses[i]
+            rank_loss = loss
             ranks.append({})
-        row = evaluations.values[i]
-        ranks[-1].setdefault(row.tobytes(), row)
-        distinct.add(row.tobytes())
+        configuration = evaluations.values[row]
+        ranks[-1].setdefault(configuration.tobytes(), configuration)
+        distinct.add(configuration.tobytes())
     return [list(rank.values()) for rank in ranks]

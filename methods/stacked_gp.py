@@ -1,13 +1,18 @@
 """stacked-gp: a stack of Gaussian processes, each on the residuals of the tasks before.
 
-=========  ======  ==================================================================
-symbol     shape   meaning
-=========  ======  ==================================================================
-i          scalar  level: a task, the oldest first, the current one on top
-n_i        scalar  evaluations of the task
-mu_i, s_i  (m,)    mean and standard deviation of the stack up to level i
-r_i, t_i   (m,)    mean and standard deviation of the level's own process
-=========  ======  ==================================================================
+=======  ======  ==================================================================================
+symbol   shape   meaning
+=======  ======  ==================================================================================
+level            a task's process in the stack: the oldest task is at the bottom, the current on top
+n        scalar  evaluations of a task
+m        scalar  configurations to predict
+p        scalar  features of a configuration
+beta     scalar  share of a level in the standard deviation
+=======  ======  ==================================================================================
+
+The mean of the stack is the sum of the levels' means. Its standard deviation is, from level to
+level, sd_of_level^beta * sd_of_stack_below^(1 - beta), with
+beta = alpha n / (alpha n + n of the level below).
 
 Golovin et al. (2017), section 3.3 and algorithm 2.
 """
@@ -32,24 +37,31 @@ ALPHA = 1.0
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Level:
-    """A level of the stack: a process of residuals, and its share in the standard deviation."""
+    """A level of the stack.
+
+    Attributes:
+        process: The process of this task's residuals.
+        beta: Its share in the standard deviation.
+    """
 
     process: "GaussianProcess"
     beta: float
 
     @classmethod
-    def over(cls, below: int, process: "GaussianProcess", n: int) -> "Level":
-        """The level of n evaluations over one of `below` evaluations, which may be 0."""
-        beta = ALPHA * n / (ALPHA * n + below) if below else 1.0
-        return cls(process, beta)
+    def above(cls, n_below: int, process: "GaussianProcess", n: int) -> "Level":
+        """Make a level of n evaluations above a level of `n_below`, which is 0 at the bottom."""
+        if not n_below:
+            return cls(process, beta=1.0)
+        return cls(process, beta=ALPHA * n / (ALPHA * n + n_below))
 
 
-def stacked(levels: Sequence[Level], X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Sum of means (m,), geometric mean of standard deviations (m,), at features (m, p)."""
+def predict_stack(levels: Sequence[Level], X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Predict mean (m,) and standard deviation (m,) of a stack at features (m, p)."""
     mean, sd = np.zeros(len(X)), np.ones(len(X))
     for level in levels:
-        own_mean, own_sd = level.process.predict(X)
-        mean, sd = mean + own_mean, own_sd**level.beta * sd ** (1.0 - level.beta)
+        level_mean, level_sd = level.process.predict(X)
+        mean = mean + level_mean
+        sd = level_sd**level.beta * sd ** (1.0 - level.beta)
     return mean, sd
 
 
@@ -63,31 +75,36 @@ class StackedGP(FromSources):
 
     @cached_property
     def levels(self) -> list[Level]:
-        """The levels of the earlier tasks."""
+        """The levels of the earlier tasks, the oldest first."""
         levels: list[Level] = []
-        below = 0
+        n_below = 0
         for X, y in self.sources:
-            residuals = y - stacked(levels, X)[0]
-            levels.append(Level.over(below, self.of_source(X, residuals), len(y)))
-            below = len(y)
+            stack_mean, _ = predict_stack(levels, X)
+            process = self.fit_source(X, y - stack_mean)
+            levels.append(Level.above(n_below, process, len(y)))
+            n_below = len(y)
         return levels
 
-    def posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
+    def fit_posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
         """Fit the level of this task."""
-        residuals = y - stacked(self.levels, X)[0]
-        top = Level.over(len(self.sources[-1][1]), self.of_target(X, residuals), len(y))
+        stack_mean, _ = predict_stack(self.levels, X)
+        process = self.fit_target(X, y - stack_mean)
+        _, losses_below = self.sources[-1]
+        top = Level.above(len(losses_below), process, len(y))
         self._stack = [*self.levels, top]
         return self._predict, y
 
-    def fantasised(self, pending: FloatArray) -> Predict:
+    def condition_on_pending(self, pending_X: FloatArray) -> Predict:
         """Condition every level on its own mean as the residual of pending evaluations."""
-        self._stack = [
-            Level(level.process.fantasised(pending)[0], level.beta) for level in self._stack
-        ]
+        stack = []
+        for level in self._stack:
+            process, _ = level.process.fantasised(pending_X)
+            stack.append(Level(process, level.beta))
+        self._stack = stack
         return self._predict
 
     def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return stacked(self._stack, X)
+        return predict_stack(self._stack, X)
 
 
 SPECS = (

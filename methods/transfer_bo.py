@@ -1,4 +1,8 @@
-"""TransferBO: one Gaussian process over all tasks, with the task as an input."""
+"""TransferBO: one Gaussian process over all tasks, with the task as an input.
+
+Notation of `_multi_task`: T tasks, the current one last; q features of a task; p inputs of the
+model; n observations that it is fitted to.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -6,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.methods._multi_task import MultiTaskGP, context_table
+from hpobench_ordered.methods._multi_task import MultiTaskGP, tabulate_contexts
 from hpobench_ordered.methods.base import MethodSpec
 
 if TYPE_CHECKING:
@@ -36,41 +40,49 @@ class TransferBO(MultiTaskGP):
         """Code the previous tasks' evaluations, or a subset of a large history."""
         super().prepare()
         if len(self._source_losses) > LARGEST_HISTORY:
-            self._subsample(max(MAX_OBSERVATIONS - self.budget, MAX_OBSERVATIONS // 2))
+            room_for_current_task = min(self.budget, MAX_OBSERVATIONS // 2)
+            self._subsample_sources(MAX_OBSERVATIONS - room_for_current_task)
 
-    def task_inputs(self, history: Sequence[Mapping[str, float]]) -> FloatArray:
-        """Contexts of the tasks: the ranks of each quantity's values, scaled to [0, 1]."""
-        columns = []
-        for values in context_table(history, self.context).T:
+    def compute_task_features(self, history: Sequence[Mapping[str, float]]) -> FloatArray:
+        """Rank the tasks by each context quantity, scaled to [0, 1], shape (T, q)."""
+        table = tabulate_contexts(history, self.context)
+        features = np.empty(table.shape)
+        for quantity, values in enumerate(table.T):
             distinct = np.unique(values)
-            columns.append(np.searchsorted(distinct, values) / max(1, len(distinct) - 1))
-        return np.stack(columns, axis=1) if columns else np.zeros((len(history) + 1, 0))
+            ranks = np.searchsorted(distinct, values)
+            highest_rank = max(1, len(distinct) - 1)
+            features[:, quantity] = ranks / highest_rank
+        return features
 
     def observations(self) -> tuple[FloatArray, FloatArray]:
-        """Features (n, p) and losses (n,), standardised over all tasks, of a sample of them."""
-        y = self._all_losses()
+        """Sample evaluations of all tasks: features (n, p), losses (n,) standardised together."""
+        y = self._standardise_all_losses()
         chosen = np.arange(len(y))
         if len(y) > MAX_OBSERVATIONS:
             chosen = self.rng.permutation(len(y))[:MAX_OBSERVATIONS]
-        unit = np.concatenate([self._sources, self.evaluated_units()])[chosen]
-        here = np.broadcast_to(self._here, (self.evaluation_count, len(self._here)))
-        inputs = np.concatenate([self._source_inputs, here])[chosen]
-        return self.features_of(unit, inputs), y[chosen]
+
+        units = np.concatenate([self._source_units, self.evaluated_units()])
+        shape = self.evaluation_count, len(self._current_task_features)
+        current_features = np.broadcast_to(self._current_task_features, shape)
+        task_features = np.concatenate([self._source_task_features, current_features])
+        return self.features_on_tasks(units[chosen], task_features[chosen]), y[chosen]
 
     def incumbent(self, model: "GaussianProcess", y: FloatArray) -> float:
         """Lowest loss on this task, or the lowest predicted one if there is none."""
-        if self.evaluation_count:
-            return float(self._all_losses()[-self.evaluation_count :].min())
-        return self.predicted_incumbent(lambda X: model.predict(X)[0])
+        if not self.evaluation_count:
+            return self.predict_incumbent(lambda X: model.predict(X)[0])
+        current_losses = self._standardise_all_losses()[-self.evaluation_count :]
+        return float(current_losses.min())
 
-    def _subsample(self, count: int) -> None:
+    def _subsample_sources(self, count: int) -> None:
         """Reduce the previous tasks' evaluations to a random subset, in order."""
         chosen = np.sort(self.rng.permutation(len(self._source_losses))[:count])
-        self._sources, self._source_inputs = self._sources[chosen], self._source_inputs[chosen]
+        self._source_units = self._source_units[chosen]
+        self._source_task_features = self._source_task_features[chosen]
         self._source_losses = self._source_losses[chosen]
 
-    def _all_losses(self) -> FloatArray:
-        """Losses of the previous tasks and then of this one, standardised together."""
+    def _standardise_all_losses(self) -> FloatArray:
+        """Standardise the losses of the previous tasks and then of this one together."""
         from hpobench_ordered.methods._gp.model import standardise
 
         return standardise(np.concatenate([self._source_losses, self.evaluated_losses()]))

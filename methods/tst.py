@@ -1,15 +1,17 @@
 """TST-R and TAF-R: processes of earlier tasks, weighted by similarity of their rankings.
 
-=======  ============  ============================================================================
-symbol   shape         meaning
-=======  ============  ============================================================================
-T        scalar        tasks, the current one last
-n        scalar        evaluations of the current task
-mu_i     (n,)          mean predicted by the process of task i for them
-d_i      scalar        distance of task i: share of the pairs of evaluations that mu_i misranks
-rho      scalar        bandwidth
-w_i      scalar        weight, 3/4 (1 - (d_i / rho)^2) up to d_i = rho, then 0
-=======  ============  ============================================================================
+=========  ======  ================================================================================
+symbol     shape   meaning
+=========  ======  ================================================================================
+T          scalar  tasks, the current one last
+n, m       scalar  evaluations of the current task, candidates
+X          (n, p)  features of the evaluated configurations
+y          (n,)    their standardised losses
+distance   (T,)    share of the pairs of evaluations that the mean of a task's process misranks;
+                   0 for the current task
+rho        scalar  bandwidth
+weight     (T,)    3/4 (1 - (distance / rho)^2) up to a distance of rho, then 0
+=========  ======  ================================================================================
 
 Wistuba, Schilling and Schmidt-Thieme (2016), section 4; (2018), section 5.
 """
@@ -20,7 +22,7 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._model_based import Scorer
-from hpobench_ordered.methods._sources import Ensemble, Predict, ordered_pairs
+from hpobench_ordered.methods._sources import Ensemble, Predict, find_ordered_pairs
 from hpobench_ordered.methods.base import MethodSpec
 
 if TYPE_CHECKING:
@@ -38,16 +40,21 @@ class TSTR(Ensemble):
     current task's process.
     """
 
-    def weights(self, X: FloatArray, y: FloatArray, target: "GaussianProcess") -> FloatArray:
-        """Weights (T,) by the Epanechnikov kernel."""
-        means = [process.predict(X)[0] for process in self.processes]
-        distances = [discordance(mean, y) for mean in means]
-        return epanechnikov(np.array([*distances, 0.0]) / BANDWIDTH)
+    def compute_weights(
+        self, X: FloatArray, y: FloatArray, target: "GaussianProcess"
+    ) -> FloatArray:
+        """Compute weights (T,) by the Epanechnikov kernel of the distances of rankings."""
+        distances = []
+        for process in self.processes:
+            mean, _ = process.predict(X)
+            distances.append(share_of_misranked_pairs(mean, y))
+        distance_of_target = 0.0
+        return epanechnikov(np.array([*distances, distance_of_target]) / BANDWIDTH)
 
-    def spread(self, weights: FloatArray, sds: FloatArray) -> FloatArray:
-        """Standard deviation (m,) of this task's process."""
-        of_target: FloatArray = sds[-1]
-        return of_target
+    def combine_sds(self, weights: FloatArray, sds: FloatArray) -> FloatArray:
+        """Return the standard deviation (m,) of this task's process, which comes last."""
+        sd_of_target: FloatArray = sds[-1]
+        return sd_of_target
 
 
 class TAFR(TSTR):
@@ -58,35 +65,43 @@ class TAFR(TSTR):
     configurations evaluated on this task; weights are those of `TSTR`.
     """
 
-    def acquisition(self, predict: Predict, best: float) -> Scorer:
+    def make_acquisition(self, predict: Predict, best: float) -> Scorer:
         """Score by the logarithm of the weighted mean of improvements."""
         from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
 
-        *sources, target = self.used
-        weights = self.used_weights
-        seen = np.concatenate([self.evaluated_units(), self.pending_units()])
-        lowest = np.array([process.predict(self.features(seen))[0].min() for process in sources])
+        *sources, target = self.used_processes
+        *source_weights, target_weight = self.used_weights
+        tried = self.features(np.concatenate([self.evaluated_units(), self.pending_units()]))
+        best_predictions = [process.predict(tried)[0].min() for process in sources]
 
         def score(unit: FloatArray) -> FloatArray:
             X = self.features(unit)
             means = np.array([process.predict(X)[0] for process in sources]).reshape(-1, len(X))
-            predicted = weights[:-1] @ np.maximum(lowest[:, None] - means, 0.0)
-            own = np.log(weights[-1]) + log_expected_improvement(*target.predict(X), best)
-            with np.errstate(divide="ignore"):
-                total: FloatArray = np.logaddexp(np.log(predicted), own)
-            return total
+            improvements = np.maximum(np.array(best_predictions)[:, None] - means, 0.0)
+            source_part = np.array(source_weights) @ improvements
+            target_improvement = log_expected_improvement(*target.predict(X), best)
+            log_target_part = np.log(target_weight) + target_improvement
+            with np.errstate(divide="ignore"):  # the log of no improvement is -inf
+                log_source_part = np.log(source_part)
+            log_mean: FloatArray = np.logaddexp(log_source_part, log_target_part)
+            return log_mean
 
         return score
 
 
-def discordance(mean: FloatArray, y: FloatArray) -> float:
-    """Share of the pairs of different losses y (n,) that means (n,) misrank; 0 without pairs."""
-    lower, higher = ordered_pairs(y)
-    return float((mean[lower] >= mean[higher]).mean()) if len(lower) else 0.0
+def share_of_misranked_pairs(mean: FloatArray, y: FloatArray) -> float:
+    """Compute the share of the pairs of different losses y (n,) that means (n,) misrank.
+
+    It is 0 if there is no pair.
+    """
+    lower, higher = find_ordered_pairs(y)
+    if not len(lower):
+        return 0.0
+    return float((mean[lower] >= mean[higher]).mean())
 
 
 def epanechnikov(distances: FloatArray) -> FloatArray:
-    """The Epanechnikov kernel of distances in units of the bandwidth, elementwise."""
+    """Evaluate the Epanechnikov kernel at distances in units of the bandwidth, elementwise."""
     weights: FloatArray = 0.75 * np.maximum(1.0 - distances**2, 0.0)
     return weights
 

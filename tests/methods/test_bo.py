@@ -164,7 +164,7 @@ def test_suggestions_do_not_depend_on_scale_and_offset():
 def test_a_model_that_fails_is_counted_and_replaced_by_a_random_trial():
     method = make(PLAIN)
     optimise(method, bowl, trials=3)
-    method._told[0] = np.array([math.inf, 0.5])
+    method._evaluated_units[0] = np.array([math.inf, 0.5])
     assert len({tuple(c.items()) for c in optimise(method, bowl, trials=4)}) == 4
     assert method.fallbacks == 4
 

@@ -128,24 +128,26 @@ def test_one_is_chosen_only_if_it_is_expected_to_improve_four_times_as_much():
     around = method._draw_near_best()
     advantage = np.log(4.0) - 0.01
     method._choose_best_untried(score, around)
-    assert not method._steps
+    assert not method._suggested_near_best
     advantage = np.log(4.0) + 0.01
-    assert configuration_key(method._choose_best_untried(score, around)) in method._steps
+    assert (
+        configuration_key(method._choose_best_untried(score, around)) in method._suggested_near_best
+    )
 
 
 def test_a_loss_seen_before_ends_them_if_it_comes_after_a_step():
     method = make(FOUR)
     _, losses = optimise(method, bowl, trials=5)
     method.tell({f"x{j}": 0.9 for j in range(4)}, losses[0])  # not after a step
-    assert len(method._draw_near_best()) == 1
+    assert method._draw_near_best() is not None
     for step, loss in ((0.1, 7.0), (0.2, losses[1])):
         config = {f"x{j}": step for j in range(4)}
-        method._steps.add(configuration_key(FOUR.row(config)))
+        method._suggested_near_best.add(configuration_key(FOUR.row(config)))
         method.tell(config, loss)
-        assert len(method._draw_near_best()) == (loss == 7.0)
+        assert (method._draw_near_best() is not None) == (loss == 7.0)
     small = make(hbo.SearchSpace([hbo.Parameter.number("k", 1, CANDIDATES, integer=True)]))
     optimise(small, lambda c: float(c["k"]), trials=4)
-    assert len(small._draw_near_best()) == 0  # where all configurations are candidates
+    assert small._draw_near_best() is None  # where all configurations are candidates
 
 
 def regret_on_quadratic(name: str, *, searches_near_best: bool) -> float:
@@ -188,7 +190,9 @@ def test_on_plateaus_they_cost_one_trial_at_most():
     for seed in range(20):
         method = make(FOUR, seed=seed)
         configs, losses = optimise(method, loss, trials=25)
-        steps = [configuration_key(FOUR.row(config)) in method._steps for config in configs]
+        steps = [
+            configuration_key(FOUR.row(config)) in method._suggested_near_best for config in configs
+        ]
         wasted.append(sum(steps[i] and losses[i] in losses[:i] for i in range(25)))
         _, without = optimise(make(FOUR, seed=seed, searches_near_best=False), loss, trials=25)
         best.append((min(losses), min(without)))

@@ -75,7 +75,7 @@ def test_the_current_task_changes_the_kernel_a_little_and_the_posterior_is_the_k
     moved = np.abs(method._deep.x - method.trained.x).max()
     assert 0.0 < moved <= fsbo.FINE_STEPS * fsbo.FINE_RATE
     X, y = method.observations()
-    predict, _ = method.posterior(X, y)
+    predict, _ = method.fit_posterior(X, y)
     n, points = len(y), np.random.default_rng(2).random((4, 2))
     K = covariance(method._deep, np.concatenate([X, points]))
     assert_allclose(predict(points)[0], K[n:, :n] @ np.linalg.solve(K[:n, :n], y), rtol=1e-6)

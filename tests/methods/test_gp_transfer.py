@@ -106,7 +106,7 @@ def test_losses_are_standardised_task_by_task(kind):
     method = make(kind, history, place=0.6)
     play(method, 0.6, 8)
     X, y = method.observations()
-    assert len(np.unique(X[:, 3])) == len(np.unique(method._source_inputs)) + 1
+    assert len(np.unique(X[:, 3])) == len(np.unique(method._source_task_features)) + 1
     for place in np.unique(X[:, 3]):
         mine = y[X[:, 3] == place]
         np.testing.assert_allclose([mine.mean(), mine.std()], [0.0, 1.0], atol=1e-9)
@@ -118,7 +118,7 @@ def test_contexts_are_standardised_over_all_tasks_with_length_scales_of_their_ow
     numbers = np.array([3.0, 50.0, 20.0, 10.0])
     history = [task(0.1 * t, q=q, constant=7.0) for t, q in enumerate(numbers[:3])]
     method = make(kind, history, q=10.0, constant=7.0)
-    inputs = method.task_inputs([t.context for t in history])
+    inputs = method.compute_task_features([t.context for t in history])
     np.testing.assert_allclose(4 * (inputs[:, 0] - 0.5), (numbers - numbers.mean()) / numbers.std())
     np.testing.assert_array_equal(inputs[:, 1], 0.5)
     np.testing.assert_array_equal(method.feature_groups(), [0, 1, 1, 2, 3])

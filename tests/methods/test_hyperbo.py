@@ -67,7 +67,7 @@ def test_the_posterior_is_that_of_the_frozen_prior():
     method = make(HyperBO, [source(p) for p in (0.2, 0.3, 0.4)])
     played(method, 0.3, 4)
     X, raw = method.observations()
-    predict, y = method.posterior(X, raw)
+    predict, y = method.fit_posterior(X, raw)
     prior, C = method.prior, np.random.default_rng(0).random((9, 2))
     process = GaussianProcess(X, y - prior.mean(X), kernel=KERNEL, theta=prior.theta)
     assert_allclose(predict(C)[0], process.predict(C)[0] + basis(C) @ prior.b)

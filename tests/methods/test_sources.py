@@ -8,7 +8,7 @@ from bowls import beside_bo, bowl, played, source
 from by_hand import SQUARE, make
 from histories import minimised
 
-from hpobench_ordered.methods._sources import EACH, FromSources, ordered_pairs
+from hpobench_ordered.methods._sources import MAX_PER_TASK, FromSources, find_ordered_pairs
 from hpobench_ordered.methods.bo import BayesianOptimisation
 from hpobench_ordered.methods.fsbo import FSBO
 from hpobench_ordered.methods.hyperbo import HyperBO, in_units_of
@@ -45,7 +45,7 @@ def test_levels_and_scales_of_tasks_change_nothing(kind):
 @EVERY
 def test_no_more_than_so_many_evaluations_of_a_task_are_learned_from(kind):
     method = make(kind, [source(0.3, trials=1000), source(0.2, trials=7)])
-    assert [len(y) for _, y in method.sources] == [min(kind.each, EACH), 7]
+    assert [len(y) for _, y in method.sources] == [min(kind.max_per_task, MAX_PER_TASK), 7]
 
 
 @EVERY
@@ -71,7 +71,7 @@ def test_what_was_fitted_to_earlier_tasks_is_fitted_once():
 
 
 def test_equal_losses_are_no_pair():
-    pairs = set(zip(*ordered_pairs(np.array([2.0, 1.0, 2.0])), strict=True))
+    pairs = set(zip(*find_ordered_pairs(np.array([2.0, 1.0, 2.0])), strict=True))
     assert pairs == {(1, 0), (1, 2)}
 
 

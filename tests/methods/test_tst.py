@@ -7,7 +7,13 @@ from by_hand import make
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 
-from hpobench_ordered.methods.tst import BANDWIDTH, TAFR, TSTR, discordance, epanechnikov
+from hpobench_ordered.methods.tst import (
+    BANDWIDTH,
+    TAFR,
+    TSTR,
+    epanechnikov,
+    share_of_misranked_pairs,
+)
 
 BOTH = pytest.mark.parametrize("kind", [TSTR, TAFR])
 UNLIKE = [source(0.4, factor=-1.0), source(0.95), source(0.05)]
@@ -18,10 +24,10 @@ def test_distances_are_the_papers_double_sums():
     mean, y = rng.standard_normal((2, 11))
     pairs = [(j, k) for j in range(11) for k in range(11) if j != k]
     wrong = sum((mean[j] > mean[k]) != (y[j] > y[k]) for j, k in pairs)
-    assert discordance(mean, y) == wrong / (11 * 10)
-    assert discordance(-y, y) == 1.0
-    assert discordance(5.0 * y + 1.0, y) == 0.0
-    assert discordance(mean[:1], y[:1]) == 0.0  # without a pair
+    assert share_of_misranked_pairs(mean, y) == wrong / (11 * 10)
+    assert share_of_misranked_pairs(-y, y) == 1.0
+    assert share_of_misranked_pairs(5.0 * y + 1.0, y) == 0.0
+    assert share_of_misranked_pairs(mean[:1], y[:1]) == 0.0  # without a pair
 
 
 def test_the_kernel_by_hand():
@@ -33,8 +39,8 @@ def test_only_tasks_that_rank_alike_have_weight(kind):
     method = make(kind, [source(0.4), source(0.41, factor=100.0), *UNLIKE])
     played(method, 0.4, 10)
     X, y = method.observations()
-    weights = method.weights(X, y, method.of_target(X, y))
-    distances = [discordance(process.predict(X)[0], y) for process in method.processes]
+    weights = method.compute_weights(X, y, method.fit_target(X, y))
+    distances = [share_of_misranked_pairs(process.predict(X)[0], y) for process in method.processes]
     expected = 0.75 * np.maximum(1.0 - (np.array(distances) / BANDWIDTH) ** 2, 0.0)
     assert_allclose(weights[:-1], expected)
     assert weights[-1] == 0.75
@@ -49,9 +55,9 @@ def test_the_surrogate_is_the_weighted_mean_with_the_variance_of_the_target():
     method.ask()
     X = np.random.default_rng(0).random((20, 2))
     mean, sd = method._predict(X)
-    means = [process.predict(X)[0] for process in method.used]
+    means = [process.predict(X)[0] for process in method.used_processes]
     assert_allclose(mean, np.average(means, axis=0, weights=method.used_weights))
-    assert_array_equal(sd, method.used[-1].predict(X)[1])
+    assert_array_equal(sd, method.used_processes[-1].predict(X)[1])
 
 
 def test_the_acquisition_function_is_the_weighted_mean_of_improvements():
@@ -59,7 +65,7 @@ def test_the_acquisition_function_is_the_weighted_mean_of_improvements():
     played(method, 0.4, 5)
     score = method.make_scorer()
     unit = np.random.default_rng(0).random((200, 2))
-    *sources, target = method.used
+    *sources, target = method.used_processes
     here, y = method.observations()
     improvements = [
         np.maximum(process.predict(here)[0].min() - process.predict(unit)[0], 0.0)
