@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hpobench_ordered.core.specs import CONTENT_MARK
+from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.core.suites import suite
 from hpobench_ordered.experiment._reference_file import ReferenceFile
 from hpobench_ordered.experiment.api import run
@@ -157,7 +157,7 @@ def write_reference(results: Path, folder: Path) -> Iterator[tuple[Path, int, in
         if not len(kept):
             continue
         identity, surrogate, protocol = map(str, labels)
-        spec = benchmark_spec(identity.partition(CONTENT_MARK)[0])
+        spec = benchmark_spec(BenchmarkIdentity.parse(identity).id)
         keys = list(kept["key"])
         timings = store.records.timings(keys)
         content = ReferenceFile.of(kept, store.read(keys), timings, spec).to_bytes(spec)

@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from hpobench_ordered.core.benchmark import Benchmark
+from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.core.specs import BenchmarkFamily, BenchmarkSpec
 from hpobench_ordered.errors import BrokenPluginWarning, DuplicateNameError, UnknownNameError
 from hpobench_ordered.files.artifact import is_artifact
@@ -107,15 +108,16 @@ def benchmark_spec(name: str | os.PathLike[str]) -> BenchmarkSpec:
         return _folder_spec(name)
     if not isinstance(name, str):
         raise UnknownNameError("benchmark", name, list_benchmarks())
-    stem, at, version = name.rpartition("@")
-    if not (at and version.isdecimal()):
-        stem, at, version = name, "", ""
-    spec = _folder_spec(stem) if "/" in stem or os.sep in stem else _named_spec(stem)
+    identity = BenchmarkIdentity.parse(name)
+    if identity.content:  # only results have identities with a content
+        identity = BenchmarkIdentity(name, version=None)
+    is_path = "/" in identity.name or os.sep in identity.name
+    spec = _folder_spec(identity.name) if is_path else _named_spec(identity.name)
     if spec is None:
         patterns = "; ".join(family.pattern for family in benchmark_families())
         hint = f" (or a name of the form {patterns})" if patterns else ""
         raise UnknownNameError("benchmark", name, list_benchmarks(), hint=hint)
-    if at and version != str(spec.version):
+    if identity.version not in (None, spec.version):
         raise UnknownNameError("benchmark", name, [spec.id])
     return spec
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from markdown_text import plain, table
 
 import hpobench_ordered as hbo
+from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.analysis.labels import counted, protocol_label, ranges
 from hpobench_ordered.analysis.leaderboard import ALL, leaderboard
 from hpobench_ordered.analysis.scoring import BenchmarkScores, by_protocol
@@ -70,7 +71,7 @@ def _sections() -> Iterator[str]:
 def _said(name: str, protocol: str, items: list[BenchmarkScores]) -> str:
     """The sentence above a table: protocol, benchmarks and seeds."""
     together = Together.of(items)
-    there, every = {item.benchmark.partition("@")[0] for item in items}, suites()[name]
+    there, every = {BenchmarkIdentity.parse(item.benchmark).name for item in items}, suites()[name]
     said = f"{protocol_label(protocol).capitalize()}; mean over {together.scope}, "
     said += f"seeds {ranges({seed for item in items for seed in item.seed_numbers})}."
     if lacking := len([one for one in every if one not in there]):

@@ -10,6 +10,7 @@ from hpobench_ordered._html import key_values, table
 from hpobench_ordered._typing import ConfigLike, FloatArray
 from hpobench_ordered.core.data import TaskData
 from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.core.names import check_name
 from hpobench_ordered.core.objective import Objective
 from hpobench_ordered.errors import UnknownNameError
@@ -261,7 +262,7 @@ class Benchmark:
     @property
     def id(self) -> str:
         """Name and version, such as "newsvendor@1"."""
-        return f"{self.name}@{self.version}"
+        return BenchmarkIdentity(self.name, self.version).id
 
     def task(self, name: str | int) -> Task:
         """Find a task by its name, or by its index from 0.

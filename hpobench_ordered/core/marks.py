@@ -23,6 +23,7 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.copying import copying, near_best, scale
 from hpobench_ordered.core.benchmark import Benchmark
+from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.files.local import local_folder
 from hpobench_ordered.files.writing import write_atomically
@@ -110,8 +111,12 @@ def write_marks(path: Path, marks: Sequence[tuple[Marked, Marks]], *, command: s
 
     versions = versions_of("hpobench-ordered", "numpy")
     entries = dict(_entries(path.read_bytes(), str(path))) if path.is_file() else {}
-    names = {marked.id.rpartition("@")[0] for marked, _ in marks}
-    entries = {key: entry for key, entry in entries.items() if key.rpartition("@")[0] not in names}
+    names = {BenchmarkIdentity.parse(marked.id).name for marked, _ in marks}
+    entries = {
+        key: entry
+        for key, entry in entries.items()
+        if BenchmarkIdentity.parse(key).name not in names
+    }
     for marked, one in marks:
         made_of = {"surrogate": marked.surrogate, "content": marked.content}
         entries[marked.id] = made_of | {"near_best": one.near_best, "copying": one.copying}

@@ -11,13 +11,12 @@ from hpobench_ordered.core.benchmark import HISTORY_SIZE, Benchmark, Definition
 from hpobench_ordered.core.data import DataSource
 from hpobench_ordered.core.extras import Extra
 from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.core.identity import DIGITS_OF_CONTENT, BenchmarkIdentity
 from hpobench_ordered.core.marks import Marked, Marks, stored_marks
 from hpobench_ordered.errors import ArtifactError, NotFetchedError, UnknownNameError
 from hpobench_ordered.files.artifact import Artifact, is_artifact
 from hpobench_ordered.files.remote import RemoteFile, cache_folder
 from hpobench_ordered.surrogates.base import Surrogate
-
-CONTENT_MARK = "+"  # separates a benchmark's version from the hash of its content
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +175,7 @@ class BenchmarkSpec:
     @property
     def id(self) -> str:
         """Name and version; `load` takes it."""
-        return f"{self.name}@{self.version}"
+        return BenchmarkIdentity(self.name, self.version).id
 
     @property
     def content(self) -> str:
@@ -205,16 +204,20 @@ class BenchmarkSpec:
             the content of the user's own artifact, or of fetched files without a stated hash.
         """
         option = self.option(surrogate)
-        name, hashes = self.id, [option.content]
+        identity = BenchmarkIdentity(self.name, self.version)
+        contents = [option.content]
         if self.is_local and not option.files:  # fetched files are not the user's own
             defined = self.define()
-            name, hashes = f"{defined.name}@{defined.version}", [self.content, *hashes]
-        known = [one for one in hashes if one]
-        if not known:
-            return name
-        joined = hashlib.sha256("".join(known).encode()).hexdigest()
-        digest = known[0] if len(known) == 1 else joined
-        return f"{name}{CONTENT_MARK}{digest[:12]}"
+            identity = BenchmarkIdentity(defined.name, defined.version)
+            contents = [self.content, option.content]
+
+        hashes = [content for content in contents if content]
+        if not hashes:
+            return str(identity)
+        digest = hashes[0]
+        if len(hashes) > 1:
+            digest = hashlib.sha256("".join(hashes).encode()).hexdigest()
+        return str(replace(identity, content=digest[:DIGITS_OF_CONTENT]))
 
     def load(self, surrogate: str | None = None) -> Benchmark:
         """Load the benchmark; see the function `load`."""

@@ -10,7 +10,7 @@ import numpy as np
 from hpobench_ordered.adapters._tables import contexts_of
 from hpobench_ordered.core.benchmark import Benchmark, Definition
 from hpobench_ordered.core.history import Evaluations
-from hpobench_ordered.core.specs import CONTENT_MARK
+from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.errors import StoreError, UnknownNameError, suggestion
 from hpobench_ordered.experiment.api import Results
 from hpobench_ordered.experiment.overview import State
@@ -126,7 +126,7 @@ def _definition(
 ) -> Definition:
     """Definition of a run's benchmark; `StoreError` if it is not registered or has changed."""
     made_of = [cell.source for cell in results.cells if cell.key == run["key"]]
-    name = str(run["benchmark"]).partition(CONTENT_MARK)[0]
+    name = BenchmarkIdentity.parse(str(run["benchmark"])).id
     source = benchmark if benchmark is not None else made_of[0] if made_of else name
     try:
         spec, _, identity, _ = source_of(source, {name: run["surrogate"]})

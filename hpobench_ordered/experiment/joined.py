@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpobench_ordered.analysis.labels import listed, protocol_label
-from hpobench_ordered.core.specs import CONTENT_MARK
+from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.experiment.overview import Overview, State, overview
 from hpobench_ordered.experiment.plan import Cell
@@ -85,7 +85,7 @@ def with_reference_results(store: Store) -> Store:
 
 
 def _reference_on(benchmarks: Iterable[str], protocol: Protocol | None) -> Store:
-    names = {name.partition(CONTENT_MARK)[0].partition("@")[0] for name in benchmarks}
+    names = {BenchmarkIdentity.parse(text).name for text in benchmarks}
     return reference_store(sorted(names), protocol=protocol)
 
 

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hpobench_ordered.core.benchmark import Benchmark
-from hpobench_ordered.core.specs import CONTENT_MARK, BenchmarkSpec
+from hpobench_ordered.core.identity import BenchmarkIdentity
+from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.errors import ExperimentError, NotFetchedError
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import Protocol, format_protocol
@@ -73,7 +74,7 @@ class Cell:
 
     def rng(self, position: int, *stream: int) -> np.random.Generator:
         """Generator of the method at a position: common random numbers for all methods."""
-        name = self.benchmark.partition(CONTENT_MARK)[0]
+        name = BenchmarkIdentity.parse(self.benchmark).id
         entropy = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8])
         return np.random.default_rng([self.seed, entropy, position, *stream])
 
@@ -191,11 +192,11 @@ def source_of(
         if not benchmark.source:
             spec = spec_in_memory(benchmark)
             try:
-                identity = f"{spec.id}{CONTENT_MARK}{content_hash(benchmark)}"
+                identity = BenchmarkIdentity(spec.name, spec.version, content_hash(benchmark))
             except Exception as error:  # whatever the user's surrogate raises
                 said = f"{type(error).__name__}: {error}"
                 raise ExperimentError(f"{spec.id} cannot be evaluated: {said}") from error
-            return spec, benchmark, identity, benchmark.surrogate
+            return spec, benchmark, str(identity), benchmark.surrogate
         surrogate, benchmark = benchmark.surrogate, benchmark.source
     if not isinstance(benchmark, str | os.PathLike):
         raise ExperimentError(

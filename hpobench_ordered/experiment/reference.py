@@ -12,7 +12,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Never
 
-from hpobench_ordered.core.specs import CONTENT_MARK
+from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.core.suites import suite
 from hpobench_ordered.errors import (
     ExperimentError,
@@ -120,7 +120,7 @@ def _current(file: ReferenceFile, outdated: list[str]) -> ReferenceFile | None:
     """The runs in a file with installed versions; the others are added to `outdated`."""
     identity, surrogate = file.cell["benchmark"], file.cell["surrogate"]
     try:
-        spec = benchmark_spec(identity.partition(CONTENT_MARK)[0].partition("@")[0])
+        spec = benchmark_spec(BenchmarkIdentity.parse(identity).name)
         is_current = spec.identity(surrogate) == identity
     except HPOBenchOrderedError:  # it does not exist any more
         is_current = False

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered.analysis.scoring import BenchmarkScores, score_benchmarks
-from hpobench_ordered.core.specs import CONTENT_MARK
+from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.errors import HPOBenchOrderedError
 from hpobench_ordered.experiment.overview import Overview, State
 from hpobench_ordered.experiment.store import Store
@@ -68,7 +68,7 @@ def families(runs: "pd.DataFrame") -> dict[str, str]:
     found = {}
     for name in map(str, runs["benchmark"].unique()):
         with suppress(HPOBenchOrderedError):
-            found[name] = benchmark_spec(name.partition(CONTENT_MARK)[0]).family
+            found[name] = benchmark_spec(BenchmarkIdentity.parse(name).id).family
     return found
 
 

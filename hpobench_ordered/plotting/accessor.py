@@ -11,6 +11,7 @@ from hpobench_ordered.analysis.curves import attained, curves
 from hpobench_ordered.analysis.leaderboard import leaderboard
 from hpobench_ordered.analysis.scoring import BenchmarkScores, by_protocol
 from hpobench_ordered.analysis.together import Together, differences_of
+from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.plotting.evaluations import (
     Configurations,
@@ -188,6 +189,6 @@ class Plots:
         if benchmark is None and len(items) > 1:
             raise ExperimentError(f"name one of the benchmarks: {', '.join(reversed(items))}")
         for name, item in items.items():
-            if benchmark in (None, name, name.partition("@")[0]):
+            if benchmark in (None, name, BenchmarkIdentity.parse(name).name):
                 return item
         raise UnknownNameError("benchmark of these results", str(benchmark), list(items))

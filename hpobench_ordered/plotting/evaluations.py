@@ -11,8 +11,8 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.landscape import colour_ends, explained_shares
 from hpobench_ordered.analysis.scoring import GROUP, BenchmarkScores
 from hpobench_ordered.core.benchmark import Benchmark, Task
+from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.core.objective import Direction
-from hpobench_ordered.core.specs import CONTENT_MARK
 from hpobench_ordered.errors import HPOBenchOrderedError, UnknownNameError
 from hpobench_ordered.plotting.landscapes import Dimension, Panel, cells
 from hpobench_ordered.registry import benchmark_spec
@@ -34,7 +34,7 @@ WORST_ALIKE = 0.2
 def drawable(item: BenchmarkScores) -> Benchmark | None:
     """The benchmark of some scores; None if it is not here, or trains a model for every value."""
     with suppress(HPOBenchOrderedError):
-        spec = benchmark_spec(item.benchmark.partition(CONTENT_MARK)[0])
+        spec = benchmark_spec(BenchmarkIdentity.parse(item.benchmark).id)
         is_quick = not spec.option(item.surrogate).trains
         if is_quick and spec.identity(item.surrogate) == item.benchmark:
             return spec.load(item.surrogate)

@@ -7,6 +7,7 @@ import numpy as np
 
 from hpobench_ordered.core.benchmark import Benchmark, Definition, TaskDefinition
 from hpobench_ordered.core.data import DataSource
+from hpobench_ordered.core.identity import DIGITS_OF_CONTENT
 from hpobench_ordered.core.specs import BenchmarkSpec
 
 CONTENT_SIZE = 256  # number of random configurations whose values enter the content hash
@@ -50,7 +51,7 @@ def content_hash(benchmark: Benchmark) -> str:
     content.update(" ".join(_data(benchmark)).encode())
     if benchmark.previous is not None:
         content.update(content_hash(benchmark.previous).encode())
-    return content.hexdigest()[:12]
+    return content.hexdigest()[:DIGITS_OF_CONTENT]
 
 
 def _data(benchmark: Benchmark) -> list[str]:

@@ -12,6 +12,7 @@ from hpobench_ordered import SearchSpace, list_benchmarks, list_methods, load, s
 from hpobench_ordered.benchmarks.yahpo import remote_files
 from hpobench_ordered.cli.benchmarks import aligned, parse_config
 from hpobench_ordered.core import extras
+from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.errors import InvalidConfigError
 from hpobench_ordered.registry import suites
 from hpobench_ordered.surrogates import pipeline
@@ -270,7 +271,7 @@ def test_benchmarks_beside_a_suite_and_their_state_as_json(cli):
     assert cli("run", *words).returncode == 0
     assert "ordered, 2 trials, tasks=1 " in cli("status", "results").stdout
     state = json.loads(cli("status", "results", "--json").stdout)
-    run_on = {row["benchmark"].partition("@")[0] for row in state["counts"]}
+    run_on = {BenchmarkIdentity.parse(row["benchmark"]).name for row in state["counts"]}
     assert run_on == {*suite("synthetic"), "newsvendor"}
     assert [row["done"] for row in state["counts"]] == [1] * 5 and state["failures"] == []
 

@@ -12,6 +12,7 @@ import pytest
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import Config, FloatArray
+from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.methods.random_search import RandomSearch
 from hpobench_ordered.registry import benchmark_spec, method_spec
@@ -160,7 +161,7 @@ def test_every_seed_is_run_on_its_own_benchmark(tmp_path, monkeypatch):
     )
     result = reproduce(small, folder=tmp_path)
     assert generating.names == [f"{TOY}-seed-{seed}" for seed in (1, 2, 5)]
-    assert {(cell.benchmark.partition("@")[0], cell.seed) for cell in result.cells} == {
+    assert {(BenchmarkIdentity.parse(cell.benchmark).name, cell.seed) for cell in result.cells} == {
         (f"{TOY}-seed-{seed}", seed) for seed in (1, 2, 5)
     }
     runs = result.setup.store.read(cell.key for cell in result.cells)

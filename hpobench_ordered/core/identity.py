@@ -1,0 +1,45 @@
+"""Identity of a benchmark's values: name, version and, where needed, a hash of the content."""
+
+import re
+from dataclasses import dataclass
+from typing import Self
+
+DIGITS_OF_CONTENT = 12
+"""Number of hexadecimal digits of a content's hash that an identity keeps."""
+
+_TEXT = re.compile(
+    r"(?P<name>.*?)(@(?P<version>0|[1-9][0-9]*)(\+(?P<content>[0-9a-f]+))?)?", re.DOTALL
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkIdentity:
+    """What identifies the values of a benchmark, as text "newsvendor@1" or "mine@2+0123456789ab".
+
+    Results and run keys hold this text.
+
+    Attributes:
+        name: Name of the benchmark.
+        version: Its version; None in a text that is a name alone.
+        content: Hash of its content, hexadecimal; "" if name and version determine the values.
+    """
+
+    name: str
+    version: int | None
+    content: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read an identity; all of a text that does not end like one is the name."""
+        match = _TEXT.fullmatch(text)
+        assert match is not None, "the name takes any text"
+        version = match["version"]
+        return cls(match["name"], None if version is None else int(version), match["content"] or "")
+
+    def __str__(self) -> str:
+        return f"{self.id}+{self.content}" if self.content else self.id
+
+    @property
+    def id(self) -> str:
+        """Name and version without the content, such as "newsvendor@1"; `load` takes it."""
+        return self.name if self.version is None else f"{self.name}@{self.version}"
