@@ -17,9 +17,9 @@ from hpobench_ordered.methods.bo import BayesianOptimisation
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind, Parameter
 
-WITHIN = 1e-9
-"""Margin, as a share of a side, of numbers moved into the box: decoding rounds, and the bounds of
-an integer are the edges of bins."""
+INSET = 1e-9
+"""Margin, as a share of a side's width, by which numbers moved into the box stay off its bounds:
+decoding rounds, and the bounds of an integer are the edges of bins."""
 
 
 class Box(Region):
@@ -36,43 +36,47 @@ class Box(Region):
 
     def __init__(self, space: SearchSpace, values: FloatArray) -> None:
         super().__init__(space)
-        sides = [
-            _Side.around(parameter, column[~np.isnan(column)])
-            for parameter, column in zip(space.parameters, values.T, strict=True)
-        ]
-        self._sides = sides
-        self._lower = np.array([side.lower for side in sides])
-        self._width = np.array([side.width for side in sides])
-        self.size = math.prod(side.size for side in sides)
-        self.free = np.array([side.size > 1 for side in sides])
-        self.middle = np.array([side.middle for side in sides])
-        inside = WITHIN * self._width
-        self.lowest, self.highest = self._lower + inside, self._lower + self._width - inside
+        self._sides = []
+        for parameter, column in zip(space.parameters, values.T, strict=True):
+            active_values = column[~np.isnan(column)]
+            self._sides.append(_Side.around(parameter, active_values))
+        self._lower = np.array([side.lower for side in self._sides])
+        self._width = np.array([side.width for side in self._sides])
+
+        self.size = math.prod(side.size for side in self._sides)
+        self.free = np.array([side.size > 1 for side in self._sides])
+        self.middle = np.array([side.middle for side in self._sides])
+        self.lowest = self._lower + INSET * self._width
+        self.highest = self._lower + self._width - INSET * self._width
 
     def draw(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Draw n unit vectors uniformly from the box, (n, d)."""
+        """Draw n unit vectors (n, d) uniformly from the box."""
         unit: FloatArray = self._lower + rng.random((n, self.space.dimension)) * self._width
         for j, side in enumerate(self._sides):
             if side.choices is not None:
-                unit[:, j] = side.choices[(unit[:, j] * len(side.choices)).astype(np.int64)]
+                # A categorical's side is the whole unit interval: each choice gets an equal part.
+                choice = (unit[:, j] * len(side.choices)).astype(np.int64)
+                unit[:, j] = side.choices[choice]
         return unit
 
     def mask_choices_outside(self, unit: FloatArray) -> FloatArray:
-        """Unit vectors (n, d), NaN where a categorical's choice is not in the box."""
-        unit = unit.copy()
+        """Set unit vectors (n, d) to NaN where a categorical's choice is not in the box."""
+        masked = unit.copy()
         for j, side in enumerate(self._sides):
             if side.choices is not None:
-                unit[~np.isin(unit[:, j], side.choices), j] = np.nan
-        return unit
+                is_outside = ~np.isin(unit[:, j], side.choices)
+                masked[is_outside, j] = np.nan
+        return masked
 
     def features(self, unit: FloatArray) -> FloatArray:
-        """Features, numbers in [0, 1] within the box, shape (n, p)."""
-        flat = self._width == 0.0
-        scaled = np.where(flat, 0.5, (unit - self._lower) / np.where(flat, 1.0, self._width))
+        """Compute features (n, p), numbers in [0, 1] within the box, of unit vectors (n, d)."""
+        is_flat = self._width == 0.0
+        width = np.where(is_flat, 1.0, self._width)
+        scaled = np.where(is_flat, 0.5, (unit - self._lower) / width)
         return super().features(scaled)
 
     def levels(self) -> Sequence[FloatArray]:
-        """Coded values of each hyperparameter in the box, which must be finite."""
+        """List the coded values of each hyperparameter in the box, which must be finite."""
         return [side.values for side in self._sides]
 
 
@@ -97,27 +101,46 @@ class _Side:
     @property
     def middle(self) -> float:
         """The middle of the range, or the first choice."""
-        return self.lower + 0.5 * self.width if self.choices is None else float(self.choices[0])
+        if self.choices is not None:
+            return float(self.choices[0])
+        return self.lower + 0.5 * self.width
 
     @classmethod
     def around(cls, parameter: Parameter, values: FloatArray) -> "_Side":
-        """The smallest range around coded values (k,); with k = 0 the whole range."""
+        """Make the smallest range around coded values (k,); with k = 0 the whole range."""
+        if parameter.kind is Kind.CATEGORICAL:
+            return cls._around_choices(parameter, values)
         if not len(values):
             values = np.array([parameter.lower, parameter.upper])
-            if parameter.kind is Kind.CATEGORICAL:
-                values = np.arange(parameter.size)
-        if parameter.kind is Kind.CATEGORICAL:
-            values = np.unique(values)
-            return cls(0.0, 1.0, parameter.encode(values), values, float(len(values)))
-        ends = np.array([values.min(), values.max()])
-        levels, size, margin = np.unique(ends), float(len(np.unique(ends))), 0.0
-        if parameter.is_discrete:  # whole bins of the unit interval
-            levels, margin = np.arange(ends[0], ends[1] + 1), 0.5
+        return cls._around_numbers(parameter, values)
+
+    @classmethod
+    def _around_choices(cls, parameter: Parameter, values: FloatArray) -> "_Side":
+        """Make the range of the choices with these codes (k,); with k = 0 of all."""
+        occurring = np.unique(values) if len(values) else np.arange(parameter.size)
+        return cls(
+            lower=0.0,
+            width=1.0,
+            choices=parameter.encode(occurring),
+            values=occurring,
+            size=float(len(occurring)),
+        )
+
+    @classmethod
+    def _around_numbers(cls, parameter: Parameter, values: FloatArray) -> "_Side":
+        """Make the smallest range around numbers (k,), k >= 1."""
+        smallest, largest = values.min(), values.max()
+        if parameter.is_discrete:
+            levels = np.arange(smallest, largest + 1)
             size = float(len(levels))
-        elif size > 1:
-            size = math.inf
-        lower, upper = parameter.encode(ends + np.array([-margin, margin])).tolist()
-        return cls(lower, upper - lower, None, levels, size)
+            half_bin = 0.5  # the range has whole bins of the unit interval
+        else:
+            levels = np.unique([smallest, largest])
+            size = math.inf if len(levels) > 1 else 1.0
+            half_bin = 0.0
+        ends = np.array([smallest - half_bin, largest + half_bin])
+        lower, upper = parameter.encode(ends).tolist()
+        return cls(lower=lower, width=upper - lower, choices=None, values=levels, size=size)
 
 
 class BoundingBox(BayesianOptimisation):
@@ -128,10 +151,11 @@ class BoundingBox(BayesianOptimisation):
     """
 
     def choose_region(self) -> Region:
-        """The box, or the whole space."""
+        """Choose the box, or the whole space."""
         tasks = remove_failed_evaluations(self.history)
         optima = [task.values[np.argmin(task.losses)] for task in tasks]
-        if len({optimum.tobytes() for optimum in optima}) < 2:
+        distinct_optima = {optimum.tobytes() for optimum in optima}
+        if len(distinct_optima) < 2:
             return super().choose_region()
         return Box(self.space, np.array(optima))
 

@@ -1,5 +1,15 @@
 """Copula Thompson sampling (CTS): a model of the quantiles of all previous tasks, sampled.
 
+=======  ======  ==================================================================================
+symbol   shape   meaning
+=======  ======  ==================================================================================
+n        scalar  evaluations of a task
+m        scalar  candidates
+d        scalar  hyperparameters
+z        (n,)    normal scores of a task's losses: Phi^-1 of the share of losses that are lower
+Phi              standard normal distribution function
+=======  ======  ==================================================================================
+
 Salinas, Shen and Perrone (2020), A quantile-based approach for hyperparameter transfer learning.
 """
 
@@ -31,7 +41,7 @@ MAX_EVALUATIONS = 20_000
 """Largest number of evaluations to fit, a random subset of the history: that takes seconds."""
 
 
-def normal_scores(losses: FloatArray, rng: np.random.Generator) -> FloatArray:
+def compute_normal_scores(losses: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Map the losses of one task to z = Phi^-1(F(loss)) (Salinas et al. 2020).
 
     F is the empirical distribution function, winsorised to [delta, 1 - delta] with
@@ -50,20 +60,23 @@ def normal_scores(losses: FloatArray, rng: np.random.Generator) -> FloatArray:
     n = len(losses)
     if n == 1:
         return np.zeros(1)
+
     ascending = np.sort(losses)
-    first = np.searchsorted(ascending, losses, side="left")
-    last = np.searchsorted(ascending, losses, side="right")
+    lower_count = np.searchsorted(ascending, losses, side="left")
+    lower_or_equal_count = np.searchsorted(ascending, losses, side="right")
+    rank = rng.integers(lower_count, lower_or_equal_count)
+
     delta = 1.0 / (4.0 * n**0.25 * math.sqrt(math.pi * math.log(n)))
-    z: FloatArray = ndtri(np.clip(rng.integers(first, last) / n, delta, 1.0 - delta))
+    z: FloatArray = ndtri(np.clip(rank / n, delta, 1.0 - delta))
     return z
 
 
 class CopulaThompsonSampling(ModelBased):
     """Thompson sampling from one model of the normal scores on all previous tasks.
 
-    z of `normal_scores` is modelled as normal at each configuration: its mean by boosted trees
-    fitted to 90 % of the evaluations, its standard deviation, which is constant, by that of the
-    residuals on the other 10 %. Every suggestion draws z independently for each of about 2000
+    z of `compute_normal_scores` is modelled as normal at each configuration: its mean by boosted
+    trees fitted to 90 % of the evaluations, its standard deviation, which is constant, by that of
+    the residuals on the other 10 %. Every suggestion draws z independently for each of about 2000
     random configurations, which stay the same, and takes the smallest. Evaluations of the current
     task are not used.
 
@@ -80,16 +93,17 @@ class CopulaThompsonSampling(ModelBased):
         self._model: BoostedTrees | None = None
         if tasks:
             self._model, self._sd = self._fit(tasks)
+        # All suggestions choose among the same candidates, so their means are computed once.
         self._block = next(iter_candidate_blocks(self.region, self.rng, size=CANDIDATES))
-        self._block_mean = self._mean(self._block)
+        self._block_mean = self._predict_mean(self._block)
 
     def iter_candidates(self) -> Iterator[FloatArray]:
-        """The configurations drawn at the start, then others when all of them have been tried."""
+        """Yield the candidates drawn at the start, then others when all of them were tried."""
         yield self._block
         yield from super().iter_candidates()
 
     def make_scorer(self) -> Scorer:
-        """Draw z of each candidate; the score is -z.
+        """Make a function that draws z of each candidate; the score is -z.
 
         Raises:
             ModelError: The history holds no finite loss.
@@ -98,30 +112,41 @@ class CopulaThompsonSampling(ModelBased):
             raise ModelError("the history holds no finite loss")
 
         def score(unit: FloatArray) -> FloatArray:
-            mean = self._block_mean if unit is self._block else self._mean(unit)
+            mean = self._block_mean if unit is self._block else self._predict_mean(unit)
             return -self.rng.normal(mean, self._sd)
 
         return score
 
-    def _mean(self, unit: FloatArray) -> FloatArray:
-        """Mean of z (m,) at canonical unit vectors (m, d): 0, the median, if there is none."""
+    def _predict_mean(self, unit: FloatArray) -> FloatArray:
+        """Predict the mean of z (m,) at unit vectors (m, d): 0, the median, without a model."""
         if self._model is None:
             return np.zeros(len(unit))
         return self._model.predict(self.region.features(unit))
 
     def _fit(self, tasks: "Sequence[Evaluations]") -> "tuple[BoostedTrees, float]":
-        """The model of the mean of z, and the standard deviation."""
+        """Fit the mean of z, and estimate its standard deviation from held-out residuals.
+
+        Args:
+            tasks: Finite evaluations of the previous tasks.
+
+        Returns:
+            The model of the mean, and the standard deviation.
+        """
         from hpobench_ordered.methods._boosting.model import BoostedTrees
 
-        X = self.region.features(self.space.encode(np.concatenate([task.values for task in tasks])))
-        z = np.concatenate([normal_scores(task.losses, self.rng) for task in tasks])
-        order = self.rng.permutation(len(z))[:MAX_EVALUATIONS]
-        held_out = math.ceil(HELD_OUT * len(order))
-        fitted, tested = order[held_out:], order[:held_out]
-        if held_out < 2:  # one residual has no standard deviation
-            fitted = tested = order
+        values = np.concatenate([task.values for task in tasks])
+        X = self.region.features(self.space.encode(values))
+        z = np.concatenate([compute_normal_scores(task.losses, self.rng) for task in tasks])
+
+        rows = self.rng.permutation(len(z))[:MAX_EVALUATIONS]
+        held_out_count = math.ceil(HELD_OUT * len(rows))
+        if held_out_count >= 2:
+            held_out, fitted = np.split(rows, [held_out_count])
+        else:  # one residual has no standard deviation
+            held_out = fitted = rows
         model = BoostedTrees.fitted(X[fitted], z[fitted])
-        return model, float(np.std(z[tested] - model.predict(X[tested])))
+        residuals = z[held_out] - model.predict(X[held_out])
+        return model, float(np.std(residuals))
 
 
 SPECS = (

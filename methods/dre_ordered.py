@@ -16,17 +16,17 @@ from hpobench_ordered.methods.simple_ordered import TRANSFERRED, order_configura
 
 GAMMA = 0.25
 """Share of the evaluations that count as good, gamma."""
-DRAWN = 500
+CANDIDATES = 500
 """Number of random configurations that a suggestion is chosen from."""
-FIRST_RESULTS = 6
+MIN_EVALUATIONS = 6
 """Smallest number of evaluations to fit a classifier to."""
 
 
-def good_ones(losses: FloatArray) -> BoolArray:
-    """Whether each loss (n,) is below the gamma-quantile, as interpolated by `numpy.quantile`.
+def is_good(losses: FloatArray) -> BoolArray:
+    """Whether each loss (n,) is below the gamma-quantile of all, shape (n,).
 
-    Any threshold between two neighbouring losses gives the same split; the upper loss is used to
-    avoid overflow.
+    Any threshold between two neighbouring losses gives the same split as an interpolated quantile;
+    the upper loss is used, because interpolation may overflow.
     """
     return losses < np.quantile(losses, GAMMA, method="higher")
 
@@ -41,23 +41,23 @@ class DREOrdered(ModelBased):
     suggestions are random. Pending evaluations are not repeated and otherwise ignored.
     """
 
-    random_trials = FIRST_RESULTS
+    random_trials = MIN_EVALUATIONS
 
     def initial_configurations(self) -> Sequence[Config]:
-        """The initial configurations of simple-ordered."""
+        """Choose the initial configurations of simple-ordered."""
         sources = convert_history(self.history, self.space, self.rng)
         return self.space.configs(order_configurations(sources, count=TRANSFERRED))
 
     def iter_candidates(self) -> Iterator[FloatArray]:
-        """Random configurations, then others when all of them have been tried."""
-        yield self.region.sample_unit(self.rng, DRAWN)
+        """Yield random configurations, then others when all of them were tried."""
+        yield self.region.sample_unit(self.rng, CANDIDATES)
         yield from super().iter_candidates()
 
     def make_scorer(self) -> Scorer:
         """Fit the classifier; the score is the log odds of being below the quantile."""
         from hpobench_ordered.methods._boosting.model import BoostedTrees, Loss
 
-        good = good_ones(self.evaluated_losses())
+        good = is_good(self.evaluated_losses())
         model = BoostedTrees.fitted(
             self.region.features(self.evaluated_units()),
             good.astype(np.float64),

@@ -28,7 +28,7 @@ from hpobench_ordered.core.extras import NEURAL
 from hpobench_ordered.methods._model_based import ModelError
 from hpobench_ordered.methods._sources import FromSources, Predict
 from hpobench_ordered.methods.base import MethodSpec
-from hpobench_ordered.methods.zero_shot import portfolio
+from hpobench_ordered.methods.zero_shot import choose_portfolio
 
 if TYPE_CHECKING:
     from hpobench_ordered.methods._gp.model import GaussianProcess, Kernel
@@ -174,7 +174,7 @@ class FSBO(FromSources):
         X = self.features(self.space.canonical(self.space.encode(values)))
         Phi = self.trained.features(X)
         predicted = [self.trained.process(*task).predict(Phi)[0] for task in self.sources]
-        return self.space.configs(values[portfolio(np.array(predicted), count=START)])
+        return self.space.configs(values[choose_portfolio(np.array(predicted), count=START)])
 
     def fit_posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
         """Continue the training on this task and condition on its evaluations."""

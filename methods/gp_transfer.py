@@ -1,4 +1,8 @@
-"""Gaussian processes over some evaluations of other tasks, with the context as an input."""
+"""Gaussian processes over some evaluations of other tasks, with the context as an input.
+
+Notation of `_multi_task`: T tasks, the current one last; q features of a task; p inputs of the
+model; N evaluations of other tasks that it uses and n of the current one.
+"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
 
 MAX_SOURCES = 300
 """Largest number of evaluations of other tasks that the model uses (supplement B.3)."""
-EACH = 10
+MAX_PER_TASK = 10
 """Number of evaluations of each other task in `gp-transfer-subsample` (supplement B.3)."""
 
 
@@ -33,7 +37,7 @@ class GPTransfer(TaskByTask, MultiTaskGP):
     """
 
     def observations(self) -> tuple[FloatArray, FloatArray]:
-        """Features (n, p) and losses (n,), standardised task by task; this task's come last."""
+        """Inputs (N + n, p) and losses (N + n,), standardised task by task; this task's last."""
         return self.prepend_sources(*super().observations())
 
     def incumbent(self, model: "GaussianProcess", y: FloatArray) -> float:
@@ -50,29 +54,39 @@ class GPTransferClosest(GPTransfer):
     """
 
     def choose_source_evaluations(
-        self, tasks: Sequence[Evaluations], inputs: FloatArray
+        self, tasks: Sequence[Evaluations], task_features: FloatArray
     ) -> Sequence[Evaluations]:
-        """Random evaluations of the closest task."""
+        """Draw evaluations of the closest task at random."""
         counts = [0] * len(tasks)
         if tasks:
-            distances = np.abs(inputs[:-1] - inputs[-1]).sum(axis=1).round(9)
-            counts[-1 - int(np.argmin(distances[::-1]))] = MAX_SOURCES
+            counts[find_last_closest_task(task_features)] = MAX_SOURCES
         return sample_standardised(tasks, counts, self.rng)
 
 
 class GPTransferSubsample(GPTransfer):
-    """`bo` started with `EACH` random evaluations of every other task.
+    """`bo` started with `MAX_PER_TASK` random evaluations of every other task.
 
     With many tasks, a random `MAX_SOURCES` of these evaluations are used. Without a common context,
     the model's input is the task's index in the history.
     """
 
     def choose_source_evaluations(
-        self, tasks: Sequence[Evaluations], inputs: FloatArray
+        self, tasks: Sequence[Evaluations], task_features: FloatArray
     ) -> Sequence[Evaluations]:
-        """Random evaluations of each task."""
-        counts = draw_sample_counts(tasks, EACH, MAX_SOURCES, self.rng)
+        """Draw evaluations of each task at random."""
+        counts = draw_sample_counts(tasks, MAX_PER_TASK, MAX_SOURCES, self.rng)
         return sample_standardised(tasks, counts, self.rng)
+
+
+def find_last_closest_task(task_features: FloatArray) -> int:
+    """Find the previous task with the smallest L1 distance of features; of several, the last.
+
+    Args:
+        task_features: Features of the tasks, the current one last, shape (T, q), T >= 2.
+    """
+    distances = np.abs(task_features[:-1] - task_features[-1]).sum(axis=1)
+    comparable = distances.round(9)  # tasks at equal distances may differ in the last bits
+    return len(comparable) - 1 - int(np.argmin(comparable[::-1]))
 
 
 SPECS = (
@@ -87,7 +101,9 @@ SPECS = (
     MethodSpec(
         name="gp-transfer-subsample",
         method=GPTransferSubsample,
-        summary=f"bo started with {EACH} evaluations of every other task, context as an input.",
+        summary=(
+            f"bo started with {MAX_PER_TASK} evaluations of every other task, context as an input."
+        ),
         source=(
             "Perrone et al. (2018), supplement B.3: GP transfer (ctx, subsample); Horvath et al. "
             "(2021), section 5: MT-GP-BO"

@@ -2,21 +2,23 @@
 
 Wistuba, Schilling and Schmidt-Thieme (2015b), Sequential model-free hyperparameter tuning.
 
-==========  ==============  =======================================================================
-symbol      shape           meaning
-==========  ==============  =======================================================================
-t, m        scalars         previous tasks, candidates
-L           (t, m)          losses, standardised task by task
-R           (t, m)          ranks within each task, 1 for the best
-==========  ==============  =======================================================================
+=======  ======  ==================================================================================
+symbol   shape   meaning
+=======  ======  ==================================================================================
+t, m     scalar  previous tasks, candidates
+d        scalar  hyperparameters
+L        (t, m)  losses, standardised task by task: measured, or else predicted
+R        (t, m)  ranks within each task, 1 for the best
+=======  ======  ==================================================================================
 """
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpobench_ordered._typing import BoolArray, Config, FloatArray
+from hpobench_ordered._typing import BoolArray, Config, FloatArray, IntArray
 from hpobench_ordered.methods._candidates import Region, configuration_key, iter_candidate_blocks
 from hpobench_ordered.methods._model_based import DesignOnly, remove_failed_evaluations
 from hpobench_ordered.methods.base import MethodSpec
@@ -38,22 +40,23 @@ class ZeroShot(DesignOnly):
     Candidates are the configurations of the previous tasks and random ones, about 2000 in all; if
     the previous tasks have more, the best of each. Each is ranked on every previous task by its
     mean loss or, if it was not evaluated there, by the prediction of boosted trees fitted to that
-    task. `portfolio` chooses among them. With a single previous task, its evaluated configurations
-    come first, sorted by loss.
+    task. `choose_portfolio` chooses among them. With a single previous task, its evaluated
+    configurations come first, sorted by loss.
 
     Hellan et al. (2023) ran Syne Tune's implementation, which draws different random configurations
     for every task but averages their ranks; here all tasks rank the same ones, as in the paper.
     """
 
     def initial_configurations(self) -> Sequence[Config]:
-        """The portfolio, of as many configurations as there are trials."""
+        """Choose the portfolio, of as many configurations as there are trials."""
         tasks = remove_failed_evaluations(self.history)
         if not tasks:
             return ()
-        return self.space.configs(_chosen(tasks, self.space, self.rng, count=self.budget))
+        values = _choose_configurations(tasks, self.space, self.rng, count=self.budget)
+        return self.space.configs(values)
 
 
-def portfolio(R: FloatArray, *, count: int) -> list[int]:
+def choose_portfolio(R: FloatArray, *, count: int) -> list[int]:
     """Choose candidates greedily to minimise the portfolio's mean rank.
 
     The rank of a portfolio on a task is that of its best member. The next member minimises the mean
@@ -68,83 +71,122 @@ def portfolio(R: FloatArray, *, count: int) -> list[int]:
     Returns:
         Columns of R, at most m, in the order in which they are chosen.
     """
-    mean_ranks = R.mean(axis=0)
-    empty = np.full((len(R), 1), np.inf)
-    reached = empty
+    candidate_means = R.mean(axis=0)
+    no_ranks = np.full((len(R), 1), np.inf)  # of an empty portfolio on each task
+    portfolio_ranks = no_ranks
     chosen: list[int] = []
     for _ in range(min(count, R.shape[1])):
-        means = np.minimum(R, reached).mean(axis=0)
-        means[chosen] = np.inf
-        if means.min() >= reached.mean():
-            reached, means = empty, mean_ranks
-        tied = np.flatnonzero(means == means.min())
-        best = int(tied[np.argmin(mean_ranks[tied])])
+        means_with_candidate = np.minimum(R, portfolio_ranks).mean(axis=0)
+        means_with_candidate[chosen] = np.inf
+        if means_with_candidate.min() >= portfolio_ranks.mean():
+            portfolio_ranks = no_ranks
+            means_with_candidate = candidate_means
+        tied = np.flatnonzero(means_with_candidate == means_with_candidate.min())
+        best = int(tied[np.argmin(candidate_means[tied])])
         chosen.append(best)
-        reached = np.minimum(reached, R[:, [best]])
-        mean_ranks[best] = np.inf
+        portfolio_ranks = np.minimum(portfolio_ranks, R[:, [best]])
+        candidate_means[best] = np.inf
     return chosen
 
 
-def ranks(L: FloatArray) -> FloatArray:
-    """Ranks of the losses (t, m) within each row; ties get their mean rank."""
+def rank_rows(L: FloatArray) -> FloatArray:
+    """Rank the losses (t, m) within each row, from 1 for the lowest; ties get their mean rank."""
     rows = []
     for losses in L:
-        _, place, repeats = np.unique(losses, return_inverse=True, return_counts=True)
-        rows.append((np.cumsum(repeats) - 0.5 * (repeats - 1))[place])
+        _, group, group_sizes = np.unique(losses, return_inverse=True, return_counts=True)
+        highest_ranks = np.cumsum(group_sizes)
+        mean_ranks = highest_ranks - 0.5 * (group_sizes - 1)
+        rows.append(mean_ranks[group])
     return np.array(rows)
 
 
-def _chosen(
+def _choose_configurations(
     tasks: "Sequence[Evaluations]", space: SearchSpace, rng: np.random.Generator, *, count: int
 ) -> FloatArray:
-    """The portfolio, coded as values, shape (at most count, d)."""
+    """Choose the configurations to suggest, coded values (at most count, d)."""
     candidates = order_configurations(tasks, count=CANDIDATES)
     if len(tasks) > 1 or len(candidates) < count:
-        candidates = _with_random_ones(candidates, space, rng)
-    L, measured = _losses(tasks, candidates, space, rng)
+        candidates = _add_random_configurations(candidates, space, rng)
+    L, is_measured = _collect_losses(tasks, candidates, space, rng)
     if len(tasks) == 1:
-        order = np.lexsort((L[0], ~measured[0]))[:count]
+        (losses,), (is_predicted,) = L, ~is_measured
+        order = np.lexsort((losses, is_predicted))[:count]  # measured ones first, then by loss
     else:
-        order = np.array(portfolio(ranks(L), count=count))
+        order = np.array(choose_portfolio(rank_rows(L), count=count))
     return candidates[order]
 
 
-def _with_random_ones(
+def _add_random_configurations(
     configurations: FloatArray, space: SearchSpace, rng: np.random.Generator
 ) -> FloatArray:
-    """Add random configurations, all distinct, coded as values, shape (at most 2000, d)."""
-    block = space.decode(next(iter_candidate_blocks(Region(space), rng, size=CANDIDATES)))
-    distinct = {configuration_key(row): row for row in np.concatenate([configurations, block])}
+    """Add random configurations up to `CANDIDATES` distinct ones, coded values (m, d)."""
+    block = next(iter_candidate_blocks(Region(space), rng, size=CANDIDATES))
+    random_configurations = space.decode(block)
+    distinct: dict[bytes, FloatArray] = {}
+    for row in np.concatenate([configurations, random_configurations]):
+        distinct[configuration_key(row)] = row
     return np.array(list(distinct.values())[:CANDIDATES])
 
 
-def _losses(
+def _collect_losses(
     tasks: "Sequence[Evaluations]",
     candidates: FloatArray,
     space: SearchSpace,
     rng: np.random.Generator,
 ) -> tuple[FloatArray, BoolArray]:
-    """Standardised L (t, m) of candidates (m, d), and whether each was measured, (t, m)."""
+    """Collect the losses of candidates on each task: measured ones, otherwise predicted ones.
+
+    Args:
+        tasks: Finite evaluations of the previous tasks.
+        candidates: Coded values, shape (m, d).
+        space: The search space.
+        rng: Subsamples large tasks for the fit.
+
+    Returns:
+        L (t, m), and whether each of these losses was measured, (t, m).
+    """
     from hpobench_ordered.methods._boosting.model import BoostedTrees
     from hpobench_ordered.methods._gp.model import standardise
 
-    place = {configuration_key(row): j for j, row in enumerate(candidates)}
-    features = space.features(space.encode(candidates))
+    column_of_key = {configuration_key(row): column for column, row in enumerate(candidates)}
+    X = space.features(space.encode(candidates))
+    max_per_task = math.ceil(MAX_EVALUATIONS / len(tasks))
+
     L = np.empty((len(tasks), len(candidates)))
-    measured = np.zeros(L.shape, dtype=np.bool_)
-    share = -(-MAX_EVALUATIONS // len(tasks))
+    is_measured = np.zeros(L.shape, dtype=np.bool_)
     for i, task in enumerate(tasks):
         losses = standardise(task.losses)
-        fitted = slice(None) if len(task) <= share else rng.permutation(len(task))[:share]
-        X = space.features(space.encode(task.values[fitted]))
-        L[i] = BoostedTrees.fitted(X, losses[fitted]).predict(features)
-        column = np.array([place.get(configuration_key(row), -1) for row in task.values])
-        column, losses = column[column >= 0], losses[column >= 0]
-        repeats = np.bincount(column, minlength=len(candidates))
-        measured[i] = repeats > 0
-        totals = np.bincount(column, weights=losses, minlength=len(candidates))
-        L[i, measured[i]] = totals[measured[i]] / repeats[measured[i]]
-    return L, measured
+
+        fitted = np.arange(len(task))
+        if len(task) > max_per_task:
+            fitted = rng.permutation(len(task))[:max_per_task]
+        task_X = space.features(space.encode(task.values[fitted]))
+        L[i] = BoostedTrees.fitted(task_X, losses[fitted]).predict(X)
+
+        columns = [column_of_key.get(configuration_key(row), -1) for row in task.values]
+        mean_losses, is_measured[i] = _average_by_column(np.array(columns), losses, len(candidates))
+        L[i, is_measured[i]] = mean_losses[is_measured[i]]
+    return L, is_measured
+
+
+def _average_by_column(
+    columns: IntArray, losses: FloatArray, count: int
+) -> tuple[FloatArray, BoolArray]:
+    """Average repeated measurements of each candidate.
+
+    Args:
+        columns: Candidate of each measurement, -1 if it is none of them, shape (n,).
+        losses: The measurements, shape (n,).
+        count: Number of candidates, m.
+
+    Returns:
+        Mean loss of each candidate (m,), 0 if it was not measured, and whether it was, (m,).
+    """
+    is_candidate = columns >= 0
+    columns, losses = columns[is_candidate], losses[is_candidate]
+    repeats = np.bincount(columns, minlength=count)
+    totals = np.bincount(columns, weights=losses, minlength=count)
+    return totals / np.maximum(repeats, 1), repeats > 0
 
 
 SPECS = (

@@ -15,7 +15,7 @@ from scipy.stats import kstest
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import Config
-from hpobench_ordered.methods.dre_ordered import DREOrdered, good_ones
+from hpobench_ordered.methods.dre_ordered import DREOrdered, is_good
 from hpobench_ordered.methods.simple_ordered import order_configurations
 
 
@@ -38,7 +38,7 @@ def optimise(method, loss=bowl, trials=25):
 @given(st.lists(st.integers(-20, 20), min_size=1, max_size=40))
 def test_good_is_what_lies_below_the_interpolated_quantile(losses):
     array = np.array(losses, dtype=float)
-    assert_array_equal(good_ones(array), array < np.quantile(array, 0.25))
+    assert_array_equal(is_good(array), array < np.quantile(array, 0.25))
 
 
 FAILED = minimised("", {}, np.ones((1, 2)), np.array([math.nan]), SQUARE)

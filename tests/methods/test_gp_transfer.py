@@ -9,7 +9,7 @@ from histories import minimised
 from hpobench_ordered import Evaluations
 from hpobench_ordered.methods.bo import MAX_CONDITIONED
 from hpobench_ordered.methods.gp_transfer import (
-    EACH,
+    MAX_PER_TASK,
     MAX_SOURCES,
     GPTransfer,
     GPTransferClosest,
@@ -69,7 +69,7 @@ def test_of_equally_close_tasks_the_last_is_the_closest():
 def test_without_a_common_context_the_place_in_the_history_stands_for_it(kind):
     history = [task(0.1, a=1.0), task(0.2, b=1.0), task(0.3, a=1.0)]
     method = make(kind, history, a=1.0)
-    expected = [0, 0, 20] if kind is GPTransferClosest else [EACH] * 3
+    expected = [0, 0, 20] if kind is GPTransferClosest else [MAX_PER_TASK] * 3
     assert sources(method, history) == expected
     X, _ = method.observations()
     inputs = [*np.unique(X[:, 3]), method.features(np.full((1, 2), 0.5))[0, 3]]
@@ -94,15 +94,15 @@ def test_some_evaluations_of_every_other_task_but_never_too_many(tasks, total):
     history = [task(t / tasks, 15) for t in range(tasks)]
     counts = sources(make(GPTransferSubsample, history, place=0.5), history)
     assert sum(counts) == total
-    assert max(counts) <= EACH
-    assert set(counts) == {EACH} or tasks > MAX_SOURCES / EACH
+    assert max(counts) <= MAX_PER_TASK
+    assert set(counts) == {MAX_PER_TASK} or tasks > MAX_SOURCES / MAX_PER_TASK
     few = [task(0.1, 3), task(0.2, 30)]
-    assert sources(make(GPTransferSubsample, few, place=0.3), few) == [3, EACH]
+    assert sources(make(GPTransferSubsample, few, place=0.3), few) == [3, MAX_PER_TASK]
 
 
 @BOTH
 def test_losses_are_standardised_task_by_task(kind):
-    history = [task(p, EACH) for p in (0.1, 0.5, 0.8)]
+    history = [task(p, MAX_PER_TASK) for p in (0.1, 0.5, 0.8)]
     method = make(kind, history, place=0.6)
     play(method, 0.6, 8)
     X, y = method.observations()

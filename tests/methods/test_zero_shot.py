@@ -16,7 +16,7 @@ from scipy.stats import rankdata
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.methods.zero_shot import ZeroShot, portfolio, ranks
+from hpobench_ordered.methods.zero_shot import ZeroShot, choose_portfolio, rank_rows
 
 GRID = hbo.SearchSpace([hbo.Parameter.number("k", 0, 5, integer=True)])
 
@@ -52,15 +52,15 @@ def test_when_nothing_helps_another_portfolio_is_begun():
     R = np.array([[1.0, 2, 3, 4, 5, 6], [6, 4, 3, 2, 5, 1]])
     # 2 and 1 have the lowest mean, 3; after 1 (2, 4) come 5 (2, 1) and 0 (1, 1). Of what is left,
     # 2 has the lowest mean, 3 lowers task 1's rank; 4 is the last.
-    assert portfolio(R, count=9) == [1, 5, 0, 2, 3, 4]
+    assert choose_portfolio(R, count=9) == [1, 5, 0, 2, 3, 4]
     # Beside 1, begun anew, 3 lowers a rank and 2, of the lower mean, does not.
-    assert portfolio(np.array([[1.0, 3, 4, 7], [1, 3, 4, 2]]), count=4) == [0, 1, 3, 2]
+    assert choose_portfolio(np.array([[1.0, 3, 4, 7], [1, 3, 4, 2]]), count=4) == [0, 1, 3, 2]
 
 
 @given(arrays(float, st.tuples(st.integers(1, 4), st.integers(1, 8)), elements=st.integers(0, 5)))
 def test_every_member_is_the_best_choice(L):
-    R = ranks(L)
-    chosen = portfolio(R, count=5)
+    R = rank_rows(L)
+    chosen = choose_portfolio(R, count=5)
     assert len(set(chosen)) == len(chosen) == min(5, R.shape[1])
     begun = 0
     for k, member in enumerate(chosen):
@@ -74,7 +74,7 @@ def test_every_member_is_the_best_choice(L):
 
 @given(arrays(float, st.tuples(st.integers(1, 3), st.integers(1, 9)), elements=st.integers(0, 4)))
 def test_ranks_as_scipy(L):
-    assert_array_equal(ranks(L), rankdata(L, axis=1))
+    assert_array_equal(rank_rows(L), rankdata(L, axis=1))
 
 
 # -- suggestions -----------------------------------------------------------------------------------
