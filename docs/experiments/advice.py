@@ -4,7 +4,7 @@ Of each task in the first half of a benchmark's tasks some recorded evaluations 
 they were all that is known of them, and `hbo.advise` recommends a method. All methods then run on
 the benchmark itself, and are compared on the second half of its tasks.
 
-    python docs/advice_experiment.py --output advice-experiment BENCHMARK ...
+    python docs/experiments/advice.py --output advice-experiment BENCHMARK ...
 
 A benchmark is a name or the folder of an artifact, such as those that `generate` makes of the
 retrain- benchmarks; it must have recorded evaluations. Runs are in OUTPUT, and are continued.

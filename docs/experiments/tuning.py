@@ -4,7 +4,7 @@ Gradient boosting is trained on the electricity stream, month by month. Six mont
 Optuna's TPE, 25 trials each, and the studies kept; the month after them is tuned with 15 trials, by
 each of `WAYS`. That is repeated on other months, with other seeds.
 
-    python docs/tuning_experiment.py --streams shared/data/streams --output tuning-experiment
+    python docs/experiments/tuning.py --streams shared/data/streams --output tuning-experiment
 
 The folder of streams holds electricity.parquet. XGBoost, scikit-learn and Optuna are needed (pip
 install '.[train,optuna]'). All studies are in OUTPUT/tuning.db: what is finished there is not done

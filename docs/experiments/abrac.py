@@ -6,7 +6,7 @@ the others, with and without nested dropout, and heads of every kind are fitted 
 divided by one number, the standard deviation of all source tasks' losses together. The error is the
 root mean square of posterior mean minus function on a grid, in standard deviations of the function.
 
-    python docs/abrac_experiment.py --draws 15
+    python docs/experiments/abrac.py --draws 15
 
 Draw s of task t is seeded by [t, s]. It takes five minutes on one core.
 

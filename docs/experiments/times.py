@@ -8,7 +8,7 @@ which many methods train on the history: that one has a column of its own, toget
 method. A short run before is not counted, as code is compiled; quick runs are repeated, and the
 median is taken.
 
-    python docs/times_experiment.py --method bo --method simple-ordered
+    python docs/experiments/times.py --method bo --method simple-ordered
 """
 
 import argparse

@@ -4,7 +4,7 @@ All variants run in the ordered protocol and are ranked among each other, on eac
 parts were chosen on every second benchmark of a suite in alphabetical order; ranks are given for
 these and for the others.
 
-    python docs/ordered_gp_experiment.py --seeds 2 --output ordered-gp-experiment
+    python docs/experiments/ordered_gp.py --seeds 2 --output ordered-gp-experiment
 
 Runs are in OUTPUT, and are continued. A seed of all variants takes about twenty minutes on one
 core, with `--tasks 10` seven; of one seed there are no intervals.
