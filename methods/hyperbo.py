@@ -4,15 +4,24 @@
 symbol     shape        meaning
 =========  ===========  ===========================================================================
 n, p, q    scalars      evaluations of a task, features, basis functions of the mean
+g          scalar       length scales
 X, y       (n, p) (n,)  features and standardised losses of a task
 Phi        (n, q)       basis functions: 1, u and u^2, with features u in [-1, 1]
 b          (q,)         their weights, with a standard normal prior: the mean is Phi b
 theta      (g + 2,)     log length scales, log signal variance, log noise variance
+S          (g, n, n)    squared differences of features, as in `_gp.compiled`
 K          (n, n)       covariance of y, with the noise
+F          (n, n)       slopes of the kernel, as in `_gp.compiled`
+R          (n, n)       upper Cholesky factor of K
+alpha      (n,)         K^-1 (y - Phi b)
 =========  ===========  ===========================================================================
 
 Over theta, the sum over tasks of minus the log marginal likelihood of y - Phi b is minimised, with
-the best b for each theta. By the envelope theorem, its gradient is that for a fixed b.
+the best b for each theta:
+
+    b = (I + sum Phi^T K^-1 Phi)^-1 sum Phi^T K^-1 y        sums over tasks
+
+By the envelope theorem, the gradient by theta is that for a fixed b.
 
 Wang et al. (2024), section 4: pre-training by the likelihood of all tasks.
 """
@@ -32,88 +41,118 @@ from hpobench_ordered.methods.base import MethodSpec
 if TYPE_CHECKING:
     from hpobench_ordered.methods._gp.model import Kernel
 
-BATCH = 50
+MAX_PER_TASK = 50
 """Largest number of evaluations of an earlier task that the prior is fitted to, at random."""
-TASKS = 40
+MAX_TASKS = 40
 """Largest number of earlier tasks that it is fitted to, at random."""
-STEPS = 50
+MAX_STEPS = 50
 """Largest number of steps of the fit."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Pretrained:
-    """A prior: mean and covariance of the standardised losses of a task."""
+class FittedTask:
+    """What the likelihood needs of a task.
+
+    Attributes:
+        S: Squared differences of its features, shape (g, n, n).
+        Phi: Basis functions, shape (n, q).
+        y: Standardised losses, shape (n,).
+    """
+
+    S: FloatArray
+    Phi: FloatArray
+    y: FloatArray
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Prior:
+    """Prior mean and covariance of the standardised losses of a task.
+
+    Attributes:
+        theta: Hyperparameters of the covariance, shape (g + 2,).
+        b: Weights of the mean's basis functions, shape (q,).
+    """
 
     theta: FloatArray
     b: FloatArray
 
     @classmethod
-    def fitted(
-        cls, tasks: Sequence[tuple[FloatArray, FloatArray]], kernel: "Kernel"
-    ) -> "Pretrained":
+    def fit(cls, tasks: Sequence[tuple[FloatArray, FloatArray]], kernel: "Kernel") -> "Prior":
         """Fit the prior to features (n, p) and losses (n,) of several tasks."""
         from hpobench_ordered.methods._gp import compiled
         from hpobench_ordered.methods._gp.model import Priors, prior_arrays
         from hpobench_ordered.methods._gp.tasks import Fit, descend
 
         g = kernel.length_scales
-        data = [
-            (compiled.squared_differences(X, kernel.groups, g), np.column_stack([basis(X), y]))
-            for X, y in tasks
-        ]
+        fitted_tasks = []
+        for X, y in tasks:
+            S = compiled.squared_differences(X, kernel.groups, g)
+            fitted_tasks.append(FittedTask(S, compute_basis(X), y))
         prior = prior_arrays(Priors(), g)
 
         def objective(theta: FloatArray) -> tuple[float, FloatArray]:
-            value, gradient, _ = negative_log_likelihood(data, theta)
-            away = prior.precision * (theta - prior.mean)
-            return value + 0.5 * float(away @ (theta - prior.mean)), gradient + away
+            value, gradient, _ = negative_log_likelihood(fitted_tasks, theta)
+            distance = theta - prior.mean
+            prior_gradient = prior.precision * distance
+            return value + 0.5 * float(prior_gradient @ distance), gradient + prior_gradient
 
-        start = Fit(prior.mean, np.diag(1.0 / (prior.precision + compiled.CURVATURE * len(data))))
-        theta = descend(objective, start, prior, steps=STEPS).x
-        return cls(theta, negative_log_likelihood(data, theta)[2])
+        curvature = prior.precision + compiled.CURVATURE * len(fitted_tasks)
+        start = Fit(prior.mean, np.diag(1.0 / curvature))
+        theta = descend(objective, start, prior, steps=MAX_STEPS).x
+        _, _, b = negative_log_likelihood(fitted_tasks, theta)
+        return cls(theta, b)
 
     def mean(self, X: FloatArray) -> FloatArray:
         """Mean (m,) at features (m, p)."""
-        mean: FloatArray = basis(X) @ self.b
+        mean: FloatArray = compute_basis(X) @ self.b
         return mean
 
 
-def basis(X: FloatArray) -> FloatArray:
-    """Phi (m, q) of features (m, p) in [0, 1]."""
-    centred = 2.0 * X - 1.0
-    return np.concatenate([np.ones((len(X), 1)), centred, centred**2], axis=1)
+def compute_basis(X: FloatArray) -> FloatArray:
+    """Compute Phi (m, q) of features (m, p) in [0, 1]."""
+    u = 2.0 * X - 1.0
+    return np.concatenate([np.ones((len(X), 1)), u, u**2], axis=1)
 
 
 def negative_log_likelihood(
-    data: Sequence[tuple[FloatArray, FloatArray]], theta: FloatArray
+    tasks: Sequence[FittedTask], theta: FloatArray
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Minus log likelihood of all tasks and log prior of b, its gradient by theta, and b.
+    """Minus log likelihood of all tasks and log prior of b, with the best b.
 
     Args:
-        data: Squared differences (g, n, n), and Phi and y in columns (n, q + 1), of each task.
+        tasks: The tasks.
         theta: The hyperparameters, shape (g + 2,).
+
+    Returns:
+        The value, its gradient by theta, and b. The value is inf if a covariance matrix has no
+        Cholesky factor.
     """
     from scipy.linalg.lapack import dpotri, dpotrs  # made by f2py
 
     from hpobench_ordered.methods._gp import compiled, lapack
 
-    q = data[0][1].shape[1] - 1
-    products, parts = np.zeros((q + 1, q + 1)), []
-    for S, columns in data:
-        K, F = compiled.covariance(S, theta)
-        positive, R = lapack.cholesky(K)
-        if not positive:
+    q = tasks[0].Phi.shape[1]
+    products = np.zeros((q + 1, q + 1))  # sum of [Phi y]^T K^-1 [Phi y]
+    covariances = []
+    for task in tasks:
+        K, F = compiled.covariance(task.S, theta)
+        is_positive, R = lapack.cholesky(K)
+        if not is_positive:
             return math.inf, np.zeros(len(theta)), np.zeros(q)
+        columns = np.column_stack([task.Phi, task.y])
         products += columns.T @ dpotrs(R.T, columns, lower=1)[0]
-        parts.append((S, K, F, R, columns))
+        covariances.append((K, F, R))
     b = np.linalg.solve(products[:q, :q] + np.eye(q), products[:q, q]).astype(np.float64)
-    value, gradient, flat = 0.5 * float(b @ b), np.zeros(len(theta)), np.zeros(len(theta))
-    for S, K, F, R, columns in parts:
-        residuals = columns[:, q] - columns[:, :q] @ b
+
+    value = 0.5 * float(b @ b)
+    gradient = np.zeros(len(theta))
+    flat = np.zeros(len(theta))  # mean and precision of no prior on theta
+    for task, (K, F, R) in zip(tasks, covariances, strict=True):
+        residuals = task.y - task.Phi @ b
         alpha = compiled.solve(R, residuals)
         value += compiled.negative_log_posterior_from(residuals, R, alpha, theta, flat, flat)
         inverse = dpotri(R.T, lower=1)[0].T
-        gradient -= compiled.likelihood_gradient(S, K, F, inverse, alpha, theta)
+        gradient -= compiled.likelihood_gradient(task.S, K, F, inverse, alpha, theta)
     return value, gradient, b
 
 
@@ -125,50 +164,55 @@ class HyperBO(FromSources):
     this prior expects for the evaluated configurations.
     """
 
-    max_per_task = BATCH
+    max_per_task = MAX_PER_TASK
 
     @cached_property
-    def prior(self) -> Pretrained:
-        """The prior."""
-        chosen = np.sort(self.rng.permutation(len(self.sources))[:TASKS])
-        return Pretrained.fitted([self.sources[i] for i in chosen], self.kernel)
+    def prior(self) -> Prior:
+        """The prior, fitted to at most `MAX_TASKS` earlier tasks."""
+        chosen = np.sort(self.rng.permutation(len(self.sources))[:MAX_TASKS])
+        return Prior.fit([self.sources[i] for i in chosen], self.kernel)
 
     def fit_posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
         """Condition on this task's evaluations."""
         from hpobench_ordered.methods._gp import compiled
         from hpobench_ordered.methods._gp.model import GaussianProcess
 
-        theta, mean = self.prior.theta, self.prior.mean(X)
+        theta = self.prior.theta
+        mean = self.prior.mean(X)
         K = compiled.cross_covariance(X, X, self.kernel.groups, theta, self.kernel.length_scales)
-        y = in_units_of(mean, K + math.exp(theta[-1]) * np.eye(len(X)), y)
+        noise = math.exp(theta[-1]) * np.eye(len(X))
+        y = rescale_losses(y, mean, K + noise)
         self._process = GaussianProcess(X, y - mean, kernel=self.kernel, theta=theta)
         return self._predict, y
 
-    def condition_on_pending(self, pending: FloatArray) -> Predict:
-        """Condition also on pending evaluations."""
-        self._process, _ = self._process.fantasised(pending)
+    def condition_on_pending(self, pending_X: FloatArray) -> Predict:
+        """Condition also on pending evaluations, as if they gave the posterior mean."""
+        self._process, _ = self._process.fantasised(pending_X)
         return self._predict
 
     def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        mean, sd = self._process.predict(X)
-        return mean + self.prior.mean(X), sd
+        """Predict mean (m,) and standard deviation (m,) at features (m, p)."""
+        residual_mean, sd = self._process.predict(X)
+        return residual_mean + self.prior.mean(X), sd
 
 
-def in_units_of(mean: FloatArray, covariance: FloatArray, y: FloatArray) -> FloatArray:
-    """Shift and scale standardised losses (n,) to their expected mean and variance.
+def rescale_losses(y: FloatArray, mean: FloatArray, covariance: FloatArray) -> FloatArray:
+    """Shift and scale standardised losses (n,) to the mean and variance that are expected of them.
 
     The meaning of a standardised loss depends on which configurations were evaluated.
 
     Args:
+        y: The losses, of mean 0 and variance 1, shape (n,).
         mean: Predicted mean of each loss, shape (n,).
         covariance: Covariance of these predictions, including noise, shape (n, n).
-        y: The losses, of mean 0 and variance 1, shape (n,).
     """
     if not len(y):
         return y
-    variance = mean.var() + covariance.trace() / len(y) - covariance.mean()
-    units: FloatArray = mean.mean() + np.sqrt(max(variance, 0.0)) * y
-    return units
+    # The expected sample variance: that of the means, the mean variance, and minus that of the
+    # sample mean, which is the mean of all covariances.
+    expected_variance = mean.var() + covariance.trace() / len(y) - covariance.mean()
+    rescaled: FloatArray = mean.mean() + np.sqrt(max(expected_variance, 0.0)) * y
+    return rescaled
 
 
 SPECS = (

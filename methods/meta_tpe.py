@@ -1,15 +1,19 @@
 """meta-tpe: TPE whose densities are mixtures over tasks, weighted by similarity.
 
-=========  ======  =================================================================================
-symbol     shape   meaning
-=========  ======  =================================================================================
-T          scalar  tasks, the current one last
-l_i, g_i           densities of the good and of the bad configurations of task i
-N_i        (2,)    numbers of these configurations
-d_i        scalar  total variation distance of l_i from the current task's
-S_i        scalar  similarity, (1 - d_i) / (1 + d_i): their overlap divided by their union
-k_i        scalar  weight: S_i / T, for the current task 1 minus the sum of the others
-=========  ======  =================================================================================
+=======  ======  ==================================================================================
+symbol   shape   meaning
+=======  ======  ==================================================================================
+T        scalar  tasks, the current one last
+d        scalar  hyperparameters that are searched
+good_i           density of the good configurations of task i; bad_i of its bad ones
+N_i      scalar  number of these configurations
+D_i      scalar  total variation distance of good_i from the current task's
+S_i      scalar  similarity, (1 - D_i) / (1 + D_i): their overlap divided by their union
+k_i      scalar  weight: S_i / T, for the current task 1 minus the sum of the others
+=======  ======  ==================================================================================
+
+The mixture of good configurations is proportional to the sum of k_i N_i good_i, and that of bad
+ones likewise.
 
 Watanabe, Awad, Onishi and Hutter (2023), section 3.
 """
@@ -32,21 +36,34 @@ from hpobench_ordered.methods.tpe import TPE
 if TYPE_CHECKING:
     from hpobench_ordered.methods._tpe import Density
 
-EACH = 100
+MAX_PER_TASK = 100
 """Largest number of evaluations used of an earlier task, drawn at random."""
-GOOD = 0.1
+GOOD_SHARE = 0.1
 """Share of a task's configurations that are good, gamma."""
-EPSILON = 0.15
-"""Share of the suggestions that are random."""
-DRAWN = 100
-"""Candidates."""
-BASE = 2.5
+RANDOM_SHARE = 0.15
+"""Share of the suggestions that are random, epsilon."""
+CANDIDATES = 100
+"""Number of candidates, drawn from the mixture of good configurations."""
+LOG_BASE = 2.5
 """Base of the logarithm of the number of evaluations that gives the number of hyperparameters in
 which tasks are compared."""
 POINTS = 1000
 """Number of random configurations on which densities are compared."""
-LEAST = 0.1
+MIN_BANDWIDTH = 0.1
 """Smallest bandwidth; for choices, the smallest probability of another choice."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SplitTask:
+    """A task's configurations, split by loss; unit vectors of the searched hyperparameters.
+
+    Attributes:
+        good: Those with the lowest losses, shape (N_good, d).
+        bad: The others, shape (N_bad, d).
+    """
+
+    good: FloatArray
+    bad: FloatArray
 
 
 class MetaTPE(TPE):
@@ -61,66 +78,97 @@ class MetaTPE(TPE):
     def prepare(self) -> None:
         """Split the earlier tasks' evaluations."""
         super().prepare()
-        tasks = remove_failed_evaluations(convert_history(self.history, self.space, self.rng))
-        tasks = [task for task in tasks if len(task) > 1]
-        self._sources = [
-            self._split(self.space.encode(task.values), task.losses)
-            for task in sample_standardised(tasks, [EACH] * len(tasks), self.rng)
-        ]
+        history = remove_failed_evaluations(convert_history(self.history, self.space, self.rng))
+        tasks = [task for task in history if len(task) > 1]
+        samples = sample_standardised(tasks, [MAX_PER_TASK] * len(tasks), self.rng)
+        self._sources = [self._split(self.space.encode(s.values), s.losses) for s in samples]
         if self._sources:
-            self.random_trials, self.random_fraction = 0, EPSILON
+            self.random_trials = 0
+            self.random_fraction = RANDOM_SHARE
             self._points = self.region.sample_unit(self.rng, POINTS)[:, self._free]
 
     def make_scorer(self) -> Scorer:
         """Compute the tasks' weights; the score is the log ratio of the mixtures."""
         if not self._sources:
             return super().make_scorer()
+        current = None
         tasks = list(self._sources)
-        if self.evaluation_count > 1:
-            tasks.append(self._split(self.evaluated_units(), self.evaluated_losses()))
-        weights = task_weights(self.similarities(tasks), len(tasks))
-        good, bad = (
-            Mixture([density(task[side], self._choices) for task in tasks], weights)
-            for side in (0, 1)
-        )
+        if self.evaluation_count > 1:  # a good and a bad one
+            current = self._split(self.evaluated_units(), self.evaluated_losses())
+            tasks.append(current)
+
+        weights = compute_task_weights(self._compute_similarities(current), len(tasks))
+        good = Mixture([self._fit_density(task.good) for task in tasks], weights)
+        bad = Mixture([self._fit_density(task.bad) for task in tasks], weights)
         self._good = good
         free = self._free
         return lambda unit: good.log(unit[:, free]) - bad.log(unit[:, free])
 
     def iter_candidates(self) -> Iterator[FloatArray]:
-        """Draw from the mixture of good configurations; if all were tried, at random."""
+        """Yield draws from the mixture of good configurations; if all were tried, random ones."""
         if self._sources:
-            unit = np.tile(self.region.middle, (DRAWN, 1))
-            unit[:, self._free] = self._good.sample(self.rng, DRAWN)
+            unit = np.tile(self.region.middle, (CANDIDATES, 1))
+            unit[:, self._free] = self._good.sample(self.rng, CANDIDATES)
             yield self.space.canonical(unit)
         yield from super().iter_candidates()
 
-    def similarities(self, tasks: "Sequence[tuple[FloatArray, FloatArray]]") -> FloatArray:
-        """S (T - 1,) of the earlier tasks; 1 if the current task has no densities yet."""
-        if len(tasks) == len(self._sources):
-            return np.ones(len(tasks))
-        dims = np.sort(self.importance[: max(1, math.floor(math.log(self.evaluation_count, BASE)))])
-        points, choices = np.ascontiguousarray(self._points[:, dims]), self._choices[dims]
-        *earlier, here = (np.exp(density(good[:, dims], choices).log(points)) for good, _ in tasks)
-        return np.array([similarity(p, here) for p in earlier])
+    def _compute_similarities(self, current: SplitTask | None) -> FloatArray:
+        """Compute the similarity (T - 1,) of the earlier tasks to the current one.
 
-    def _split(self, unit: FloatArray, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Split unit vectors (n, d) into good and bad, with searched hyperparameters only."""
+        It is 1 if the current task is None, as it has too few evaluations. Tasks are compared in
+        the most important hyperparameters, of which there are more with more evaluations.
+        """
+        if current is None:
+            return np.ones(len(self._sources))
+        count = max(1, math.floor(math.log(self.evaluation_count, LOG_BASE)))
+        columns = np.sort(self.importance[:count])
+        points = self._points[:, columns]
+        current_density = self._evaluate_density(current.good, columns, points)
+        similarities = []
+        for task in self._sources:
+            task_density = self._evaluate_density(task.good, columns, points)
+            similarities.append(compute_similarity(task_density, current_density))
+        return np.array(similarities)
+
+    def _split(self, unit: FloatArray, losses: FloatArray) -> SplitTask:
+        """Split configurations, unit vectors (n, d_all) with losses (n,), into good and bad."""
         order = np.argsort(losses, kind="stable")
-        free = np.ascontiguousarray(unit[order][:, self._free])
-        count = math.ceil(GOOD * len(free))
-        return free[:count], free[count:]
+        searched = np.ascontiguousarray(unit[order][:, self._free])
+        good_count = math.ceil(GOOD_SHARE * len(searched))
+        return SplitTask(searched[:good_count], searched[good_count:])
+
+    def _fit_density(self, data: FloatArray) -> "Density":
+        """Fit a kernel density to configurations (N, d)."""
+        return fit_density(data, self._choices)
+
+    def _evaluate_density(
+        self, data: FloatArray, columns: IntArray, points: FloatArray
+    ) -> FloatArray:
+        """Evaluate the density of configurations (N, d) in some hyperparameters.
+
+        Args:
+            data: The configurations.
+            columns: The hyperparameters, shape (k,).
+            points: Where it is evaluated, shape (m, k).
+        """
+        density = fit_density(data[:, columns], self._choices[columns])
+        return np.exp(density.log(np.ascontiguousarray(points)))
 
     @cached_property
     def importance(self) -> IntArray:
-        """Hyperparameters, by how concentrated good configurations of earlier tasks are in them."""
+        """Hyperparameters, by how concentrated good configurations of earlier tasks are in them.
+
+        The concentration is the variance of the density, divided by its mean, over random points.
+        """
         total = np.zeros(len(self._choices))
         for j in range(len(total)):
-            column = self._points[:, j : j + 1]
-            points = np.ascontiguousarray(column[~np.isnan(column[:, 0])])
-            for good, _ in self._sources:
-                p = np.exp(density(good[:, j : j + 1], self._choices[j : j + 1]).log(points))
-                total[j] += np.var(p / p.mean()) if len(p) else 0.0
+            column = self._points[:, j]
+            active_points = column[~np.isnan(column)][:, None]
+            if not len(active_points):
+                continue
+            for task in self._sources:
+                density = self._evaluate_density(task.good, np.array([j]), active_points)
+                total[j] += np.var(density / density.mean())
         return np.argsort(-total, kind="stable")
 
 
@@ -130,7 +178,8 @@ class Mixture:
 
     Attributes:
         densities: Densities of the tasks.
-        weights: Weights of the tasks, shape (T,), multiplied by their numbers of configurations.
+        weights: Weights k of the tasks, shape (T,). The share of a task's density is proportional
+            to its weight times its number of configurations.
     """
 
     densities: "Sequence[Density]"
@@ -139,50 +188,57 @@ class Mixture:
     @property
     def shares(self) -> FloatArray:
         """Share of each density, shape (T,)."""
-        counts = self.weights * [len(density.data) for density in self.densities]
-        shares: FloatArray = counts / counts.sum()
+        weighted_counts = self.weights * [len(density.data) for density in self.densities]
+        shares: FloatArray = weighted_counts / weighted_counts.sum()
         return shares
 
     def log(self, unit: FloatArray) -> FloatArray:
         """Logarithm of the density at unit vectors (m, d); shape (m,)."""
         unit = np.ascontiguousarray(unit)
-        total = sum(
-            share * np.exp(density.log(unit))
-            for share, density in zip(self.shares, self.densities, strict=True)
-        )
+        total = np.zeros(len(unit))
+        for share, density in zip(self.shares, self.densities, strict=True):
+            total += share * np.exp(density.log(unit))
         logs: FloatArray = np.log(total)
         return logs
 
     def sample(self, rng: np.random.Generator, m: int) -> FloatArray:
-        """Draw configurations, shape (m, d)."""
+        """Draw m configurations, unit vectors (m, d), grouped by density."""
         counts = rng.multinomial(m, self.shares)
-        drawn = [d.sample(rng, n, wider=1.0) for d, n in zip(self.densities, counts, strict=True)]
-        return np.concatenate(drawn)
+        samples = []
+        for density, count in zip(self.densities, counts, strict=True):
+            samples.append(density.sample(rng, count, wider=1.0))
+        return np.concatenate(samples)
 
 
-def density(data: FloatArray, choices: IntArray) -> "Density":
-    """Kernel density of configurations (n, d), given the numbers of choices (d,)."""
+def fit_density(data: FloatArray, choices: IntArray) -> "Density":
+    """Fit a kernel density to configurations.
+
+    Args:
+        data: The configurations, unit vectors, shape (N, d).
+        choices: Number of choices of each hyperparameter, 0 for numbers, shape (d,).
+    """
     from hpobench_ordered.methods._tpe import Density, bandwidths
 
     data = np.ascontiguousarray(data)
-    return Density(data, choices, np.maximum(bandwidths(data, choices), LEAST))
+    return Density(data, choices, np.maximum(bandwidths(data, choices), MIN_BANDWIDTH))
 
 
-def similarity(p: FloatArray, q: FloatArray) -> float:
-    """S of two unnormalised densities (m,) at points drawn uniformly."""
-    distance = 0.5 * float(np.abs(p / p.sum() - q / q.sum()).sum())
-    return max(0.0, 1.0 - distance) / (1.0 + distance)
+def compute_similarity(p: FloatArray, q: FloatArray) -> float:
+    """Compute the similarity S of two unnormalised densities (m,) at points drawn uniformly."""
+    total_variation = 0.5 * float(np.abs(p / p.sum() - q / q.sum()).sum())
+    return max(0.0, 1.0 - total_variation) / (1.0 + total_variation)
 
 
-def task_weights(similarities: FloatArray, tasks: int) -> FloatArray:
-    """Weights k of the tasks, shape (tasks,), the current task's last if it is included.
+def compute_task_weights(similarities: FloatArray, task_count: int) -> FloatArray:
+    """Compute the weights k of the tasks, shape (task_count,).
 
     Args:
         similarities: Similarities of the earlier tasks, shape (T - 1,).
-        tasks: T, or T - 1 without the current task.
+        task_count: T, or T - 1 to leave out the current task, whose weight comes last.
     """
-    weights = similarities / (len(similarities) + 1)
-    return np.append(weights, 1.0 - weights.sum())[:tasks]
+    earlier_weights = similarities / (len(similarities) + 1)
+    current_weight = 1.0 - earlier_weights.sum()
+    return np.append(earlier_weights, current_weight)[:task_count]
 
 
 SPECS = (
@@ -192,7 +248,7 @@ SPECS = (
         summary="TPE with the densities of all tasks, weighted by similarity.",
         source=(
             "Watanabe, Awad, Onishi and Hutter (2023), section 3: similarity by total variation, "
-            f"{GOOD:.0%} are good, {EPSILON:.0%} of the suggestions random"
+            f"{GOOD_SHARE:.0%} are good, {RANDOM_SHARE:.0%} of the suggestions random"
         ),
         min_history=1,
         changed_spaces=True,

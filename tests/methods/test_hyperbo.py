@@ -1,4 +1,4 @@
-"""The pre-trained prior: likelihood beside scipy's, what it learns, what it is told in vain."""
+"""hyperbo: the likelihood beside scipy's, the fitted prior, and its use on a task."""
 
 import math
 
@@ -10,67 +10,131 @@ from numpy.testing import assert_allclose
 from scipy.optimize import approx_fprime, minimize
 from scipy.stats import multivariate_normal
 
+from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._gp import compiled
 from hpobench_ordered.methods._gp.model import GaussianProcess, Kernel
-from hpobench_ordered.methods.hyperbo import HyperBO, Pretrained, basis, negative_log_likelihood
+from hpobench_ordered.methods.hyperbo import (
+    FittedTask,
+    HyperBO,
+    Prior,
+    compute_basis,
+    negative_log_likelihood,
+    rescale_losses,
+)
 
 KERNEL = Kernel(np.arange(2))
 THETA = np.array([-0.7, 0.3, 0.1, -3.0])
 B = np.array([0.5, -1.0, 0.3, 1.5, 0.7])
 
 
-def covariance(X: np.ndarray) -> np.ndarray:
+def compute_covariance(X: FloatArray) -> FloatArray:
     K = compiled.cross_covariance(X, X, KERNEL.groups, THETA, 2)
     return K + math.exp(THETA[3]) * np.eye(len(X))
 
 
-def drawn(tasks: int, n: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Tasks drawn from a prior."""
+def draw_tasks(count: int, n: int) -> list[tuple[FloatArray, FloatArray]]:
+    """Features and losses of tasks, drawn from the prior with `THETA` and `B`."""
     rng = np.random.default_rng(0)
-    inputs = (rng.random((n, 2)) for _ in range(tasks))
-    return [(X, rng.multivariate_normal(basis(X) @ B, covariance(X))) for X in inputs]
+    tasks = []
+    for _ in range(count):
+        X = rng.random((n, 2))
+        tasks.append((X, rng.multivariate_normal(compute_basis(X) @ B, compute_covariance(X))))
+    return tasks
 
 
-def data_of(tasks):
-    return [
-        (compiled.squared_differences(X, KERNEL.groups, 2), np.column_stack([basis(X), y]))
-        for X, y in tasks
-    ]
+def prepare_tasks(tasks: list[tuple[FloatArray, FloatArray]]) -> list[FittedTask]:
+    prepared = []
+    for X, y in tasks:
+        S = compiled.squared_differences(X, KERNEL.groups, 2)
+        prepared.append(FittedTask(S, compute_basis(X), y))
+    return prepared
 
 
-def test_the_likelihood_is_the_sum_over_tasks_at_the_best_mean():
-    tasks = drawn(3, 8)
-    value, gradient, b = negative_log_likelihood(data_of(tasks), THETA)
+# -- likelihood ------------------------------------------------------------------------------------
 
-    def objective(b: np.ndarray) -> float:
-        of_tasks = [multivariate_normal.logpdf(y, basis(X) @ b, covariance(X)) for X, y in tasks]
-        return 0.5 * float(b @ b) - sum(of_tasks)
 
-    assert value == pytest.approx(objective(b))
-    assert_allclose(approx_fprime(b, objective, 1e-6), 0.0, atol=1e-3)
-    data = data_of(tasks)
-    numeric = approx_fprime(THETA, lambda theta: negative_log_likelihood(data, theta)[0], 1e-6)
+def negative_log_likelihood_by_scipy(
+    tasks: list[tuple[FloatArray, FloatArray]], b: FloatArray
+) -> float:
+    total = 0.5 * float(b @ b)
+    for X, y in tasks:
+        total -= multivariate_normal.logpdf(y, compute_basis(X) @ b, compute_covariance(X))
+    return total
+
+
+def test_likelihood_is_sum_over_tasks():
+    tasks = draw_tasks(3, 8)
+    value, _, b = negative_log_likelihood(prepare_tasks(tasks), THETA)
+    assert value == pytest.approx(negative_log_likelihood_by_scipy(tasks, b))
+
+
+def test_mean_weights_minimise_likelihood():
+    tasks = draw_tasks(3, 8)
+    _, _, b = negative_log_likelihood(prepare_tasks(tasks), THETA)
+    gradient = approx_fprime(b, lambda b: negative_log_likelihood_by_scipy(tasks, b), 1e-6)
+    assert_allclose(gradient, 0.0, atol=1e-3)
+
+
+def test_likelihood_gradient_is_numeric_one():
+    tasks = prepare_tasks(draw_tasks(3, 8))
+    _, gradient, _ = negative_log_likelihood(tasks, THETA)
+    numeric = approx_fprime(THETA, lambda theta: negative_log_likelihood(tasks, theta)[0], 1e-6)
     assert_allclose(gradient, numeric, rtol=1e-3, atol=1e-3)
 
 
-def test_the_prior_that_tasks_were_drawn_from_is_found():
-    tasks = drawn(30, 40)
-    found = Pretrained.fitted(tasks, KERNEL)
-    data = data_of(tasks)
-    best = minimize(lambda theta: negative_log_likelihood(data, theta)[:2], THETA, jac=True)
-    assert negative_log_likelihood(data, found.theta)[0] < best.fun + 0.1
-    assert_allclose(found.theta, THETA, atol=0.5)
-    assert_allclose(found.b, B, atol=0.5)
+# -- the prior -------------------------------------------------------------------------------------
 
 
-def test_the_posterior_is_that_of_the_frozen_prior():
-    method = make(HyperBO, [source(p) for p in (0.2, 0.3, 0.4)])
+def test_fitted_prior_has_largest_likelihood():
+    tasks = draw_tasks(30, 40)
+    prior = Prior.fit(tasks, KERNEL)
+    prepared = prepare_tasks(tasks)
+    best = minimize(lambda theta: negative_log_likelihood(prepared, theta)[:2], THETA, jac=True)
+    value, _, _ = negative_log_likelihood(prepared, prior.theta)
+    assert value < best.fun + 0.1
+
+
+def test_fitted_prior_is_true_one():
+    prior = Prior.fit(draw_tasks(30, 40), KERNEL)
+    assert_allclose(prior.theta, THETA, atol=0.5)
+    assert_allclose(prior.b, B, atol=0.5)
+
+
+# -- on a task -------------------------------------------------------------------------------------
+
+
+def make_started_method() -> HyperBO:
+    method = make(HyperBO, [source(place) for place in (0.2, 0.3, 0.4)])
     played(method, 0.3, 4)
-    X, raw = method.observations()
-    predict, y = method.fit_posterior(X, raw)
-    prior, C = method.prior, np.random.default_rng(0).random((9, 2))
+    return method
+
+
+def test_posterior_conditions_prior():
+    method = make_started_method()
+    X, losses = method.observations()
+    predict, y = method.fit_posterior(X, losses)
+    prior = method.prior
     process = GaussianProcess(X, y - prior.mean(X), kernel=KERNEL, theta=prior.theta)
-    assert_allclose(predict(C)[0], process.predict(C)[0] + basis(C) @ prior.b)
-    assert_allclose(np.corrcoef(y, raw)[0, 1], 1.0)
+    candidates = np.random.default_rng(0).random((9, 2))
+    mean, _ = predict(candidates)
+    assert_allclose(mean, process.predict(candidates)[0] + prior.mean(candidates))
+
+
+def test_prior_is_fitted_once():
+    method = make_started_method()
+    prior = method.prior
     played(method, 0.3, 3)
     assert method.prior is prior
+
+
+def test_losses_get_expected_mean_and_variance():
+    mean = np.array([0.5, -1.0, 2.0])
+    L = np.array([[1.0, 0.0, 0.0], [0.8, 0.3, 0.0], [-0.2, 0.5, 0.7]])
+    losses = np.array([1.0, 0.5, -1.5])
+    y = (losses - losses.mean()) / losses.std()
+    rescaled = rescale_losses(y, mean, L @ L.T)
+
+    samples = mean + np.random.default_rng(0).standard_normal((200_000, 3)) @ L.T
+    assert rescaled.mean() == pytest.approx(mean.mean())
+    assert rescaled.var() == pytest.approx(samples.var(axis=1).mean(), rel=1e-2)
+    assert np.corrcoef(rescaled, y)[0, 1] == pytest.approx(1.0)

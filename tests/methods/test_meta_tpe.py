@@ -1,4 +1,4 @@
-"""TPE over tasks: similarities and weights by the paper's formulas, what misleads."""
+"""meta-tpe: similarities and weights by the paper's formulas, and what misleads."""
 
 import numpy as np
 import pytest
@@ -9,102 +9,140 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 
 from hpobench_ordered import Evaluations
+from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods import meta_tpe
 from hpobench_ordered.methods.base import Method
 from hpobench_ordered.methods.random_search import RandomSearch
 from hpobench_ordered.methods.tpe import TPE
 
 NUMBERS = np.zeros(2, dtype=np.int64)
+"""Numbers of choices of two hyperparameters that are numbers."""
 
 
-def test_similarities_by_hand():
-    # Two uniform densities that share a third of what either covers: a distance of 1/2.
-    p = np.repeat([1.0, 1.0, 0.0], 10)
-    q = np.repeat([0.0, 1.0, 1.0], 10)
-    assert meta_tpe.similarity(p, 7.0 * p) == 1.0
-    assert meta_tpe.similarity(p, q) == pytest.approx(
-        1 / 3
-    )  # the share of the union that both cover
-    assert meta_tpe.similarity(p, 1.0 - p) == 0.0
+def make_mixture(parts: list[FloatArray], weights: list[float]) -> meta_tpe.Mixture:
+    densities = [meta_tpe.fit_density(part, NUMBERS) for part in parts]
+    return meta_tpe.Mixture(densities, np.array(weights))
 
 
-def test_weights_by_hand():
-    assert_allclose(meta_tpe.task_weights(np.array([1.0, 0.4, 0.0]), 4), [0.25, 0.1, 0.0, 0.65])
-    assert_allclose(meta_tpe.task_weights(np.ones(3), 3), np.full(3, 0.25))
+# -- similarities and weights ----------------------------------------------------------------------
 
 
-def test_the_mixture_counts_tasks_by_weight_and_number_of_configurations():
+@pytest.mark.parametrize(
+    ("p", "q", "expected"),
+    [
+        pytest.param([1.0, 1.0, 0.0], [7.0, 7.0, 0.0], 1.0, id="proportional"),
+        # A total variation distance of 1/2: the densities share a third of what either covers.
+        pytest.param([1.0, 1.0, 0.0], [0.0, 1.0, 1.0], 1 / 3, id="overlapping"),
+        pytest.param([1.0, 1.0, 0.0], [0.0, 0.0, 1.0], 0.0, id="disjoint"),
+    ],
+)
+def test_similarity_of_densities(p, q, expected):
+    similarity = meta_tpe.compute_similarity(np.repeat(p, 10), np.repeat(q, 10))
+    assert similarity == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("similarities", "task_count", "expected"),
+    [
+        pytest.param([1.0, 0.4, 0.0], 4, [0.25, 0.1, 0.0, 0.65], id="with the current task"),
+        pytest.param([1.0, 1.0, 1.0], 3, [0.25, 0.25, 0.25], id="without it"),
+    ],
+)
+def test_weights_of_tasks(similarities, task_count, expected):
+    weights = meta_tpe.compute_task_weights(np.array(similarities), task_count)
+    assert_allclose(weights, expected)
+
+
+def test_similar_task_has_more_weight():
+    method = make(meta_tpe.MetaTPE, [source(0.4), source(0.4, factor=-1.0), source(0.95)])
+    values = np.random.default_rng(0).random((20, 2))
+    for config, loss in zip(SQUARE.configs(values), bowl(values, 0.4).tolist(), strict=True):
+        method.tell(config, loss)
+    current = method._split(method.evaluated_units(), method.evaluated_losses())
+    similar, negated, distant = method._compute_similarities(current)
+    assert similar > 2 * max(negated, distant)
+
+
+def test_important_hyperparameter_comes_first():
+    values = np.random.default_rng(0).random((60, 2))
+    only_y_matters = (values[:, 1] - 0.7) ** 2
+    history = [minimised("a", {}, values, only_y_matters, SQUARE)]
+    assert make(meta_tpe.MetaTPE, history).importance.tolist() == [1, 0]
+
+
+# -- mixtures --------------------------------------------------------------------------------------
+
+
+def evaluate_density_by_hand(data: FloatArray, points: FloatArray) -> FloatArray:
+    bandwidths = meta_tpe.fit_density(data, NUMBERS).bandwidths
+    kernels_of_dimensions = norm.pdf(points[:, None], data, bandwidths)
+    return kernels_of_dimensions.prod(axis=2).mean(axis=1)
+
+
+def test_mixture_weights_tasks_by_configurations():
     rng = np.random.default_rng(0)
-    parts = [rng.random((4, 2)), rng.random((1, 2))]
-    mixture = meta_tpe.Mixture(
-        [meta_tpe.density(part, NUMBERS) for part in parts], np.array([0.25, 0.75])
-    )
+    four, single = rng.random((4, 2)), rng.random((1, 2))
     points = rng.random((7, 2))
-
-    def by_hand(data: np.ndarray) -> np.ndarray:
-        h = meta_tpe.density(data, NUMBERS).bandwidths
-        return norm.pdf(points[:, None], data, h).prod(axis=2).mean(axis=1)
-
-    expected = (0.25 * 4 * by_hand(parts[0]) + 0.75 * 1 * by_hand(parts[1])) / (1.0 + 0.75)
+    mixture = make_mixture([four, single], [0.25, 0.75])
+    of_four = evaluate_density_by_hand(four, points)
+    of_single = evaluate_density_by_hand(single, points)
+    expected = (0.25 * 4 * of_four + 0.75 * 1 * of_single) / (0.25 * 4 + 0.75 * 1)
     assert_allclose(np.exp(mixture.log(points)), expected)
 
 
-def test_samples_follow_the_mixture():
-    parts = [np.full((3, 2), 0.2), np.full((1, 2), 0.8)]
-    mixture = meta_tpe.Mixture(
-        [meta_tpe.density(part, NUMBERS) for part in parts], np.array([0.5, 0.5])
-    )
-    drawn = mixture.sample(np.random.default_rng(0), 4000)
-    near = drawn[:, 0] < 0.5
-    assert near.mean() == pytest.approx(0.75, abs=0.03)
-    assert drawn[near].std() == pytest.approx(meta_tpe.LEAST, rel=0.1)
+def test_samples_follow_mixture():
+    mixture = make_mixture([np.full((3, 2), 0.2), np.full((1, 2), 0.8)], [0.5, 0.5])
+    samples = mixture.sample(np.random.default_rng(0), 4000)
+    is_of_first = samples[:, 0] < 0.5
+    assert is_of_first.mean() == pytest.approx(0.75, abs=0.03)
+    assert samples[is_of_first].std() == pytest.approx(meta_tpe.MIN_BANDWIDTH, rel=0.1)
 
 
-def test_a_task_like_this_one_has_more_weight():
-    method = make(meta_tpe.MetaTPE, [source(0.4), source(0.4, factor=-1.0), source(0.95)])
-    for row in np.random.default_rng(0).random((20, 2)):
-        method.tell(dict(zip("xy", row, strict=True)), float(bowl(row[None], 0.4)[0]))
-    tasks = [*method._sources, method._split(method.evaluated_units(), method.evaluated_losses())]
-    like, negated, unlike = method.similarities(tasks)
-    assert like > 2 * max(negated, unlike)
+# -- histories and suggestions ---------------------------------------------------------------------
 
 
-def test_the_good_ones_are_the_best_tenth_of_at_most_so_many():
-    method = make(meta_tpe.MetaTPE, [source(0.4), source(0.5, trials=1000)])
-    assert [(len(good), len(bad)) for good, bad in method._sources] == [(3, 22), (10, 90)]
-    assert meta_tpe.GOOD * meta_tpe.EACH == 10
+def test_best_tenth_is_good():
+    method = make(meta_tpe.MetaTPE, [source(0.4, trials=25)])
+    (task,) = method._sources
+    assert (len(task.good), len(task.bad)) == (3, 22)
 
 
-def test_tasks_are_compared_in_what_matters():
-    rng = np.random.default_rng(0)
-    values = rng.random((60, 2))
-    history = [minimised("a", {}, values, (values[:, 1] - 0.7) ** 2, SQUARE)]
-    assert make(meta_tpe.MetaTPE, history).importance.tolist() == [1, 0]
+def test_large_tasks_are_subsampled():
+    method = make(meta_tpe.MetaTPE, [source(0.5, trials=1000)])
+    (task,) = method._sources
+    assert len(task.good) + len(task.bad) == meta_tpe.MAX_PER_TASK
 
 
 FAILED = minimised("f", {}, np.zeros((2, 2)), np.full(2, np.nan), SQUARE)
 
 
 @pytest.mark.parametrize("history", [[], [source(0.3, trials=1)], [FAILED]])
-def test_without_two_evaluations_of_a_task_it_is_tpe(history: list[Evaluations]):
-    assert_array_equal(played(make(meta_tpe.MetaTPE, history), 0.3, 9), played(make(TPE), 0.3, 9))
+def test_equals_tpe_without_two_evaluations(history: list[Evaluations]):
+    suggestions = played(make(meta_tpe.MetaTPE, history), 0.3, 9)
+    assert_array_equal(suggestions, played(make(TPE), 0.3, 9))
 
 
-def test_a_conditional_space_with_choices():
-    def loss(values: np.ndarray) -> np.ndarray:
-        return (values[:, 0] != 1) + np.nan_to_num((np.log10(values[:, 2]) - 1) ** 2, nan=1.0)
+def test_conditional_space_is_optimised():
+    def compute_losses(values: FloatArray) -> FloatArray:
+        kernel, _, gamma, _ = values.T
+        is_not_radial = kernel != 1
+        return is_not_radial + np.nan_to_num((np.log10(gamma) - 1) ** 2, nan=1.0)
 
     space = kernels(5)
     values = space.decode(space.sample_unit(np.random.default_rng(0), 40))
-    history = [minimised("earlier", {}, values, loss(values), space)]
-    assert loss(play(make(meta_tpe.MetaTPE, history, space=space), loss, 10)).min() < 0.05
+    history = [minimised("earlier", {}, values, compute_losses(values), space)]
+    method = make(meta_tpe.MetaTPE, history, space=space)
+    assert compute_losses(play(method, compute_losses, 10)).min() < 0.05
 
 
-def test_unlike_tasks_do_not_keep_it_from_the_optimum():
+def median_regret(kind: type[Method], history: list[Evaluations]) -> float:
+    regrets = []
+    for seed in range(7):
+        suggestions = played(make(kind, history, seed=seed), 0.4, 25)
+        regrets.append(bowl(suggestions, 0.4).min())
+    return float(np.median(regrets))
+
+
+def test_dissimilar_tasks_do_not_mislead():
     history = [source(0.4, factor=-1.0), source(0.95), source(0.05)]
-
-    def regret(kind: type[Method], past: list[Evaluations]) -> float:
-        runs = [played(make(kind, past, seed=seed), 0.4, 25) for seed in range(7)]
-        return float(np.median([bowl(run, 0.4).min() for run in runs]))
-
-    assert regret(meta_tpe.MetaTPE, history) < regret(RandomSearch, [])
+    assert median_regret(meta_tpe.MetaTPE, history) < median_regret(RandomSearch, [])
