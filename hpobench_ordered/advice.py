@@ -39,7 +39,7 @@ from hpobench_ordered.experiment.api import Results, run
 from hpobench_ordered.experiment.plan import several_of
 from hpobench_ordered.protocols import Ordered
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.given import SpaceLike, search_space
+from hpobench_ordered.space.conversion import SpaceLike, to_search_space
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.card import Figures
 from hpobench_ordered.user_benchmarks.making import OF_THE_USER, MadeFrom, built, surrogate_type
@@ -249,7 +249,7 @@ def advise(
     """
     specs = [as_method_spec(method) for method in several_of(methods, "method")]
     protocol = Ordered(trials=trials)
-    benchmark = replayed(history, search_space(space), direction, surrogate=surrogate)
+    benchmark = replayed(history, to_search_space(space), direction, surrogate=surrogate)
     best, losses = scale(benchmark, SAMPLE)
     copied = copying(losses, best=best)
     if np.isnan(copied).all():

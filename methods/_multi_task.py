@@ -154,9 +154,9 @@ class TaskByTask(MultiTask):
 class MultiTaskGP(MultiTask, BayesianOptimisation):
     """`bo` over several tasks: one kernel, with a separate length scale for each context."""
 
-    def feature_groups(self) -> IntArray:
+    def group_features(self) -> IntArray:
         """Length scale of each feature column, (p,): each task feature, last, has its own."""
-        of_configuration = super().feature_groups()
+        of_configuration = super().group_features()
         of_task = self.space.dimension + np.arange(len(self._current_task_features))
         return np.concatenate([of_configuration, of_task])
 

@@ -113,7 +113,7 @@ def exponentials(x: FloatArray) -> FloatArray:
 
 
 @compiled
-def log_diagonal(R: FloatArray) -> float:
+def sum_log_diagonal(R: FloatArray) -> float:
     """Sum of the logarithms of a diagonal."""
     total = 0.0
     for i in range(len(R)):
@@ -137,7 +137,7 @@ def tanh_in_place(values: FloatArray) -> None:
 
 
 @compiled
-def through_tanh(slopes: FloatArray, outputs: FloatArray) -> FloatArray:
+def backpropagate_tanh(slopes: FloatArray, outputs: FloatArray) -> FloatArray:
     """Derivatives (m, d) with respect to tanh's inputs from those with respect to its outputs."""
     result = np.empty(outputs.shape)
     for i in range(len(outputs)):
@@ -147,7 +147,7 @@ def through_tanh(slopes: FloatArray, outputs: FloatArray) -> FloatArray:
 
 
 @compiled
-def mirror(upper: FloatArray) -> None:
+def mirror_upper_triangle(upper: FloatArray) -> None:
     """Copy the upper triangle of a matrix (k, k) to the lower one."""
     for i in range(len(upper)):
         upper[i + 1 :, i] = upper[i, i + 1 :]

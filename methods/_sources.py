@@ -69,14 +69,14 @@ class FromSources(BayesianOptimisation):
         """The kernel of all processes."""
         from hpobench_ordered.methods._gp.model import Kernel
 
-        return Kernel(self.feature_groups())
+        return Kernel(self.group_features())
 
     def fit_source(self, X: FloatArray, y: FloatArray) -> "GaussianProcess":
         """Fit the process of an earlier task to features (n, p) and losses (n,)."""
-        from hpobench_ordered.methods._gp.model import GaussianProcess, Priors, prior_arrays
+        from hpobench_ordered.methods._gp.model import GaussianProcess, Priors, stack_priors
 
-        start = prior_arrays(Priors(), self.kernel.length_scales).mean
-        return GaussianProcess.fitted(X, y, kernel=self.kernel, starts=[start], priors=Priors())
+        start = stack_priors(Priors(), self.kernel.length_scales).mean
+        return GaussianProcess.fit(X, y, kernel=self.kernel, starts=[start], priors=Priors())
 
     def fit_target(self, X: FloatArray, y: FloatArray) -> "GaussianProcess":
         """Fit the process of this task to features (n, p) and losses (n,); n may be 0."""
@@ -183,7 +183,7 @@ class Ensemble(FromSources):
         """Condition every process on its own mean as the loss of pending evaluations."""
         conditioned = []
         for process in self.used_processes:
-            with_pending, _ = process.fantasised(pending_X)
+            with_pending, _ = process.with_fantasies(pending_X)
             conditioned.append(with_pending)
         self.used_processes = conditioned
         return self._predict

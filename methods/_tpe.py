@@ -34,7 +34,6 @@ from scipy.special import ndtr, ndtri
 
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.runtime.compiling import compiled
-from hpobench_ordered.space.parameters import Kind, Parameter
 
 GOOD = 0.15
 """Share of the configurations that are good."""
@@ -60,7 +59,7 @@ class Density:
     bandwidths: FloatArray
 
     @classmethod
-    def of(cls, data: FloatArray, choices: IntArray) -> Self:
+    def fit(cls, data: FloatArray, choices: IntArray) -> Self:
         """Density of configurations, with bandwidths by the normal reference rule."""
         return cls(data, choices, bandwidths(data, choices))
 
@@ -96,7 +95,7 @@ class ParzenModel:
     bad: Density
 
     @classmethod
-    def fitted(cls, unit: FloatArray, losses: FloatArray, choices: IntArray) -> Self:
+    def fit(cls, unit: FloatArray, losses: FloatArray, choices: IntArray) -> Self:
         """Split evaluations and fit both densities.
 
         The share `GOOD` with the lowest losses is good, at least d + 1 and at most half of the
@@ -110,22 +109,16 @@ class ParzenModel:
         n, d = unit.shape
         count = max(min(d + 1, n // 2), int(GOOD * n))
         order = np.argsort(losses, kind="stable")
-        return cls(*(Density.of(unit[rows], choices) for rows in (order[:count], order[count:])))
+        return cls(*(Density.fit(unit[rows], choices) for rows in (order[:count], order[count:])))
 
     def score(self, unit: FloatArray) -> FloatArray:
         """Logarithm of the ratio of the densities at unit vectors (m, d); shape (m,)."""
         return self.good.log(unit) - self.bad.log(unit)
 
 
-def needed(dimension: int) -> int:
+def count_needed_evaluations(dimension: int) -> int:
     """Number of evaluations needed for a model of `dimension` hyperparameters."""
     return 2 * (dimension + 1)
-
-
-def choice_counts(parameters: tuple[Parameter, ...]) -> IntArray:
-    """c, shape (d,)."""
-    counts = [len(p.choices) if p.kind is Kind.CATEGORICAL else 0 for p in parameters]
-    return np.array(counts, dtype=np.int64)
 
 
 def bandwidths(data: FloatArray, choices: IntArray) -> FloatArray:

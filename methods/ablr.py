@@ -54,8 +54,8 @@ class ABLR(LinearHead):
         from hpobench_ordered.methods._networks.features import Network, padded_inputs
 
         super().prepare()
-        self._sources = self.sources()
-        used = self.embedding + self.inputs(np.empty((0, self.space.dimension))).shape[1]
+        self._sources = self.prepare_sources()
+        used = self.embedding + self.make_inputs(np.empty((0, self.space.dimension))).shape[1]
         self.phi = Network(padded_inputs(used), HIDDEN)
         self._fitted_to = 0
         tasks = len(self._sources[0]) + 1
@@ -70,7 +70,7 @@ class ABLR(LinearHead):
         own = self._parameters.embedded[-1]
         return super().features(np.hstack([np.broadcast_to(own, (len(X), len(own))), X]))
 
-    def fitted_head(self, X: FloatArray, y: FloatArray) -> "Head":
+    def fit_head(self, X: FloatArray, y: FloatArray) -> "Head":
         """Fit the head to X (n, p), y (n,) and, from time to time, all parameters to all tasks."""
         from hpobench_ordered.methods._blr.heads import Head
 
@@ -82,20 +82,22 @@ class ABLR(LinearHead):
             self._fit(X, y, ONLINE)
             self._fitted_to = len(y)
         fitted = self._parameters
-        start = fitted.typical(sources) if sources else fitted.of_task(-1)
-        head = Head.fitted(self.features(X), y, start)
-        self._parameters = self._parameters.with_task(-1, head.precisions)
+        start = fitted.median_precisions(sources) if sources else fitted.precisions_of(-1)
+        head = Head.fit(self.features(X), y, start)
+        self._parameters = self._parameters.with_precisions(-1, head.precisions)
         return head
 
     def _fit(self, X: FloatArray, y: FloatArray, evaluations: tuple[int, int]) -> None:
         """Continue the descent with a limited number of evaluations of the joint likelihood."""
-        from hpobench_ordered.methods._blr.joint import descend
+        from hpobench_ordered.methods._blr.joint import fit_jointly
 
         inputs, losses = [*self._sources[0], X], [*self._sources[1], y]
         most, least = evaluations
         affordable = most * LARGE // max(1, sum(map(len, losses)))
         count = min(most, max(least, affordable))
-        self._parameters = descend(self.phi, inputs, losses, self._parameters, evaluations=count)
+        self._parameters = fit_jointly(
+            self.phi, inputs, losses, self._parameters, evaluations=count
+        )
 
     @property
     def z(self) -> FloatArray:

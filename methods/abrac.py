@@ -49,8 +49,8 @@ class FixedNetwork(LinearHead):
         from hpobench_ordered.methods._blr.heads import Precisions
 
         super().prepare()
-        inputs, losses = self.sources()
-        used = self.inputs(np.empty((0, self.space.dimension))).shape[1]
+        inputs, losses = self.prepare_sources()
+        used = self.make_inputs(np.empty((0, self.space.dimension))).shape[1]
         self.phi = self.feature_map(used)
         self._z = self.phi.initial(self.rng, used)
         count = self.phi.features if self.ard else 1
@@ -83,11 +83,11 @@ class FixedNetwork(LinearHead):
 
         return train(self.phi, z, inputs, losses, nested=self.nested, rng=self.rng)
 
-    def fitted_head(self, X: FloatArray, y: FloatArray) -> "Head":
+    def fit_head(self, X: FloatArray, y: FloatArray) -> "Head":
         """Fit the head to inputs (n, p) and standardised losses (n,)."""
         from hpobench_ordered.methods._blr.heads import Head
 
-        return Head.fitted(self.features(X), y, self._start, spread=self.spread)
+        return Head.fit(self.features(X), y, self._start, spread=self.spread)
 
 
 class ABRAC(FixedNetwork):
@@ -130,11 +130,11 @@ class ABLRLikelihood(FixedNetwork):
         self, z: FloatArray, inputs: list[FloatArray], losses: list[FloatArray]
     ) -> FloatArray:
         """Fit the network and a head for each task by L-BFGS."""
-        from hpobench_ordered.methods._blr.joint import Parameters, descend
+        from hpobench_ordered.methods._blr.joint import Parameters, fit_jointly
 
         start = Parameters.initial(z, np.zeros((len(inputs), 0)))
-        fitted = descend(self.phi, inputs, losses, start, evaluations=self.evaluations)
-        self._start = fitted.typical(len(inputs))
+        fitted = fit_jointly(self.phi, inputs, losses, start, evaluations=self.evaluations)
+        self._start = fitted.median_precisions(len(inputs))
         return fitted.z
 
 

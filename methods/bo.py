@@ -59,7 +59,7 @@ class BayesianOptimisation(ModelBased):
         self._theta = model.theta
         best = self.incumbent(model, y)
         if self._pending:
-            model, fantasies = model.fantasised(self.features(self.pending_units()))
+            model, fantasies = model.with_fantasies(self.features(self.pending_units()))
             best = min(best, float(fantasies.min()))
         return lambda unit: log_expected_improvement(*model.predict(self.features(unit)), best)
 
@@ -69,7 +69,7 @@ class BayesianOptimisation(ModelBased):
 
         unit, y = self.evaluated_units(), standardise(self.evaluated_losses())
         if len(y) > MAX_CONDITIONED:
-            chosen = best_and_random(y, self.rng)
+            chosen = choose_best_and_random(y, self.rng)
             unit, y = unit[chosen], y[chosen]
         return self.features(unit), y
 
@@ -86,9 +86,9 @@ class BayesianOptimisation(ModelBased):
         """Features (m, p) of canonical unit vectors (m, d) on this task."""
         return self.region.features(unit)
 
-    def feature_groups(self) -> IntArray:
+    def group_features(self) -> IntArray:
         """Length scale of each feature column, (p,): the columns of a categorical share one."""
-        return feature_groups(self.space)
+        return group_features(self.space)
 
     def _fit(self, X: FloatArray, y: FloatArray) -> "GaussianProcess":
         """Condition the model on features (n, p) and standardised losses (n,).
@@ -103,11 +103,11 @@ class BayesianOptimisation(ModelBased):
             GaussianProcess,
             Kernel,
             Priors,
-            prior_arrays,
+            stack_priors,
         )
 
         if self._kernel is None:
-            self._kernel = Kernel(self.feature_groups())
+            self._kernel = Kernel(self.group_features())
         kernel, priors = self._kernel, Priors()
         n, due = len(y), self._fits % EVERY == 0
         self._fits += 1
@@ -115,18 +115,18 @@ class BayesianOptimisation(ModelBased):
             return GaussianProcess(X, y, kernel=kernel, theta=self._theta)
         starts = [] if self._theta is None else [self._theta]
         if not starts or n <= FEW or (n <= COMPILED_LIMIT and due):
-            starts.append(prior_arrays(priors, kernel.length_scales).mean)
-        return GaussianProcess.fitted(X, y, kernel=kernel, starts=starts, priors=priors)
+            starts.append(stack_priors(priors, kernel.length_scales).mean)
+        return GaussianProcess.fit(X, y, kernel=kernel, starts=starts, priors=priors)
 
 
-def best_and_random(losses: FloatArray, rng: np.random.Generator) -> IntArray:
+def choose_best_and_random(losses: FloatArray, rng: np.random.Generator) -> IntArray:
     """Choose `MAX_CONDITIONED` of the losses (n,): indices of the best and of random others."""
     order = np.argsort(losses, kind="stable")
     others = rng.permutation(order[BEST_CONDITIONED:])
     return np.sort(np.concatenate([order[:BEST_CONDITIONED], others])[:MAX_CONDITIONED])
 
 
-def feature_groups(space: SearchSpace) -> IntArray:
+def group_features(space: SearchSpace) -> IntArray:
     """Hyperparameter of each column of `SearchSpace.features`, shape (p,)."""
     widths = [len(p.choices) if p.kind is Kind.CATEGORICAL else 1 for p in space.parameters]
     return np.repeat(np.arange(space.dimension), widths)

@@ -144,7 +144,7 @@ class CopulaThompsonSampling(ModelBased):
             held_out, fitted = np.split(rows, [held_out_count])
         else:  # one residual has no standard deviation
             held_out = fitted = rows
-        model = BoostedTrees.fitted(X[fitted], z[fitted])
+        model = BoostedTrees.fit(X[fitted], z[fitted])
         residuals = z[held_out] - model.predict(X[held_out])
         return model, float(np.std(residuals))
 

@@ -36,7 +36,7 @@ from hpobench_ordered.methods._model_based import (
 )
 from hpobench_ordered.methods._multi_task import draw_sample_counts
 from hpobench_ordered.methods.base import MethodSpec
-from hpobench_ordered.methods.bo import feature_groups
+from hpobench_ordered.methods.bo import group_features
 
 if TYPE_CHECKING:
     from hpobench_ordered.methods._distribution.descriptions import Descriptions
@@ -126,12 +126,12 @@ class OneModel(ModelBased):
             without_outliers(np.concatenate([self._source_losses, self.evaluated_losses()]))
         )
         current = np.full(self.evaluation_count, len(self._earlier))
-        groups, tasks = feature_groups(self.space), np.concatenate([self._task, current])
+        groups, tasks = group_features(self.space), np.concatenate([self._task, current])
         data = Observations(self.features(units), groups, tasks, y)
         posterior = self._fitted(data)
         best = float(y[len(self._task) :].min(initial=math.inf))
         if self._pending:
-            posterior, losses = posterior.fantasised(self.features(self.pending_units()))
+            posterior, losses = posterior.with_fantasies(self.features(self.pending_units()))
             best = min(best, float(losses.min()))
 
         def acquisition(moments: FloatArray) -> FloatArray:
@@ -278,7 +278,7 @@ class Linear(OneModel):
     def features(self, unit: FloatArray) -> FloatArray:
         """Features as in other models, with narrower columns of choices."""
         features = super().features(unit)
-        groups = feature_groups(self.space)
+        groups = group_features(self.space)
         is_choice = np.bincount(groups)[groups] > 1
         return np.where(is_choice, CHOICE * features, features)
 

@@ -58,7 +58,7 @@ class DREOrdered(ModelBased):
         from hpobench_ordered.methods._boosting.model import BoostedTrees, Loss
 
         good = is_good(self.evaluated_losses())
-        model = BoostedTrees.fitted(
+        model = BoostedTrees.fit(
             self.region.features(self.evaluated_units()),
             good.astype(np.float64),
             loss=Loss.LOGISTIC,

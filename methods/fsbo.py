@@ -98,9 +98,9 @@ class DeepKernel:
             rate: Initial learning rate.
             scaled: Largest absolute logarithm of the random factor of the losses.
         """
-        from hpobench_ordered.methods._gp.model import Priors, prior_arrays
+        from hpobench_ordered.methods._gp.model import Priors, stack_priors
 
-        bounds = prior_arrays(Priors(), 1)
+        bounds = stack_priors(Priors(), 1)
         x, mean, square = self.x.copy(), np.zeros(len(self.x)), np.zeros(len(self.x))
         for step in range(steps):
             X, y = tasks[int(rng.integers(len(tasks)))]
@@ -187,7 +187,7 @@ class FSBO(FromSources):
 
     def condition_on_pending(self, pending: FloatArray) -> Predict:
         """Condition also on pending evaluations."""
-        self._process, _ = self._process.fantasised(self._deep.features(pending))
+        self._process, _ = self._process.with_fantasies(self._deep.features(pending))
         return self._predict
 
     def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:

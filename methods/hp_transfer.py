@@ -17,7 +17,7 @@ from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.methods._candidates import Region
 from hpobench_ordered.methods._model_based import ModelBased, Scorer
 from hpobench_ordered.methods.base import MethodFactory, MethodSpec
-from hpobench_ordered.methods.bo import BayesianOptimisation, feature_groups
+from hpobench_ordered.methods.bo import BayesianOptimisation, group_features
 from hpobench_ordered.methods.bounding_box import Box
 from hpobench_ordered.methods.tpe import TPE
 from hpobench_ordered.space import SpaceChange
@@ -188,7 +188,7 @@ class DropUnimportant(PartlyFixed):
             space.features(space.encode(old.evaluations.values[finite])),
             old.evaluations.losses[finite],
             rng=self.rng,
-            groups=feature_groups(space),
+            groups=group_features(space),
         ).total
         unimportant = {
             name

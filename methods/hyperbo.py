@@ -80,7 +80,7 @@ class Prior:
     def fit(cls, tasks: Sequence[tuple[FloatArray, FloatArray]], kernel: "Kernel") -> "Prior":
         """Fit the prior to features (n, p) and losses (n,) of several tasks."""
         from hpobench_ordered.methods._gp import compiled
-        from hpobench_ordered.methods._gp.model import Priors, prior_arrays
+        from hpobench_ordered.methods._gp.model import Priors, stack_priors
         from hpobench_ordered.methods._gp.tasks import Fit, descend
 
         g = kernel.length_scales
@@ -88,7 +88,7 @@ class Prior:
         for X, y in tasks:
             S = compiled.squared_differences(X, kernel.groups, g)
             fitted_tasks.append(FittedTask(S, compute_basis(X), y))
-        prior = prior_arrays(Priors(), g)
+        prior = stack_priors(Priors(), g)
 
         def objective(theta: FloatArray) -> tuple[float, FloatArray]:
             value, gradient, _ = negative_log_likelihood(fitted_tasks, theta)
@@ -187,7 +187,7 @@ class HyperBO(FromSources):
 
     def condition_on_pending(self, pending_X: FloatArray) -> Predict:
         """Condition also on pending evaluations, as if they gave the posterior mean."""
-        self._process, _ = self._process.fantasised(pending_X)
+        self._process, _ = self._process.with_fantasies(pending_X)
         return self._predict
 
     def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -32,7 +32,7 @@ from hpobench_ordered.methods.bo import BayesianOptimisation
 
 if TYPE_CHECKING:
     from hpobench_ordered.methods._gp.model import TaskPriors
-    from hpobench_ordered.methods._gp.tasks import Fit, Observed, TaskProcess
+    from hpobench_ordered.methods._gp.tasks import Fit, Observations, TaskProcess
 
 MAX_SOURCES = 200
 """Largest number of evaluations of earlier tasks that the model uses, divided evenly."""
@@ -180,12 +180,12 @@ class OrderedGP(BayesianOptimisation):
             return lambda unit: -process.predict(self.features(unit))[0]
 
         if self.evaluation_count:
-            best = float(process.here().min())
+            best = float(process.scale_current_losses().min())
         else:
             predicted_means, _ = process.predict(self.features(self.sources.best_unit_vectors))
             best = float(predicted_means.min())
         if self._pending:
-            process, pending_means = process.fantasised(self.features(self.pending_units()))
+            process, pending_means = process.with_fantasies(self.features(self.pending_units()))
             best = min(best, float(pending_means.min()))
         return lambda unit: log_expected_improvement(*process.predict(self.features(unit)), best)
 
@@ -238,11 +238,11 @@ class OrderedGP(BayesianOptimisation):
 
     def _refit_process(self, sources: Sources) -> "TaskProcess":
         """Choose evaluations of this task, fit the hyperparameters, and condition the model."""
-        from hpobench_ordered.methods._gp.tasks import TaskProcess, fitted
+        from hpobench_ordered.methods._gp.tasks import TaskProcess, fit_hyperparameters
 
         self._used_rows = choose_good_and_random(self.evaluated_losses(), MAX_CURRENT, self.rng)
         observed = self._collect_observations(sources)
-        self._last_fit = fitted(
+        self._last_fit = fit_hyperparameters(
             select_fitted_part(observed, sources),
             self.priors(),
             self._last_fit,
@@ -256,23 +256,23 @@ class OrderedGP(BayesianOptimisation):
         new_rows = np.arange(self._conditioned_count, self.evaluation_count)
         self._used_rows = np.append(self._used_rows, new_rows)
         observed = self._collect_observations(sources)
-        return process.extended(observed.X[first_new_row:], observed.y)
+        return process.with_observations(observed.X[first_new_row:], observed.y)
 
-    def _collect_observations(self, sources: Sources) -> "Observed":
+    def _collect_observations(self, sources: Sources) -> "Observations":
         """Join the earlier tasks' evaluations and the used ones of this task.
 
         All losses together are scaled to a standard deviation of 1, which the priors assume.
         """
         from hpobench_ordered.methods._gp.model import Kernel
-        from hpobench_ordered.methods._gp.tasks import Observed
+        from hpobench_ordered.methods._gp.tasks import Observations
 
         if self._kernel is None:
-            self._kernel = Kernel(self.feature_groups())
+            self._kernel = Kernel(self.group_features())
         used_losses = self.evaluated_losses()[self._used_rows]
         current_losses = standardise_robustly(used_losses, sources.nearest_unit)
         y = self.transform_losses(np.concatenate([sources.losses, current_losses]))
         unit_vectors = [sources.unit_vectors, self.evaluated_units()[self._used_rows]]
-        return Observed(
+        return Observations(
             X=self.features(np.concatenate(unit_vectors)),
             y=y / (y.std() or 1.0),
             counts=np.append(sources.counts, len(current_losses)),
@@ -282,7 +282,7 @@ class OrderedGP(BayesianOptimisation):
         )
 
 
-def select_fitted_part(observed: "Observed", sources: Sources) -> "Observed":
+def select_fitted_part(observed: "Observations", sources: Sources) -> "Observations":
     """Select the observations that the hyperparameters are fitted to: all of this task."""
     current_rows = np.arange(len(sources.unit_vectors), len(observed.y))
     rows = np.append(sources.fitted_rows, current_rows)

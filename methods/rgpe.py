@@ -62,10 +62,10 @@ class RGPE(Ensemble):
 
         losses = []
         for process, draws in zip(self.processes, normal[:-1], strict=True):
-            samples = process.samples(X[rows], draws)
+            samples = process.sample(X[rows], draws)
             losses.append(compute_ranking_losses(samples, y[rows]))
 
-        mean, sd = target.leave_one_out()
+        mean, sd = target.predict_leave_one_out()
         target_samples = mean[rows] + sd[rows] * normal[-1]
         losses.append(compute_left_out_ranking_losses(target_samples, y[rows]))
         return compute_ranking_weights(np.array(losses))

@@ -98,7 +98,7 @@ class StackedGP(FromSources):
         """Condition every level on its own mean as the residual of pending evaluations."""
         stack = []
         for level in self._stack:
-            process, _ = level.process.fantasised(pending_X)
+            process, _ = level.process.with_fantasies(pending_X)
             stack.append(Level(process, level.beta))
         self._stack = stack
         return self._predict

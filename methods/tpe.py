@@ -29,12 +29,13 @@ class TPE(ModelBased):
 
     def prepare(self) -> None:
         """Determine which hyperparameters are searched."""
-        from hpobench_ordered.methods._tpe import choice_counts, needed
+        from hpobench_ordered.methods._coding import count_choices
+        from hpobench_ordered.methods._tpe import count_needed_evaluations
 
         super().prepare()
         self._free = self.region.free
-        self._choices = choice_counts(self.space.parameters)[self._free]
-        self.random_trials = needed(len(self._choices))
+        self._choices = count_choices(self.space.parameters)[self._free]
+        self.random_trials = count_needed_evaluations(len(self._choices))
         self._model: ParzenModel | None = None
 
     def make_scorer(self) -> Scorer:
@@ -42,7 +43,7 @@ class TPE(ModelBased):
         from hpobench_ordered.methods._tpe import ParzenModel
 
         free = self._free
-        model = ParzenModel.fitted(
+        model = ParzenModel.fit(
             self.evaluated_units()[:, free], self.evaluated_losses(), self._choices
         )
         self._model = model

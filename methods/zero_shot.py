@@ -161,7 +161,7 @@ def _collect_losses(
         if len(task) > max_per_task:
             fitted = rng.permutation(len(task))[:max_per_task]
         task_X = space.features(space.encode(task.values[fitted]))
-        L[i] = BoostedTrees.fitted(task_X, losses[fitted]).predict(X)
+        L[i] = BoostedTrees.fit(task_X, losses[fitted]).predict(X)
 
         columns = [column_of_key.get(configuration_key(row), -1) for row in task.values]
         mean_losses, is_measured[i] = _average_by_column(np.array(columns), losses, len(candidates))

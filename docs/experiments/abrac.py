@@ -53,13 +53,13 @@ Fit = Callable[[FloatArray, FloatArray], Head]
 
 def one_precision(Phi: FloatArray, y: FloatArray) -> Head:
     """As in `abrac-fixed`."""
-    return Head.fitted(Phi, y, Precisions.initial(1))
+    return Head.fit(Phi, y, Precisions.initial(1))
 
 
 def adaptive(Phi: FloatArray, y: FloatArray, *, spread: float = np.inf) -> Head:
     """A precision a weight as in `abrac`, with a spread as in `abrac-prior`."""
     start = Precisions.initial(Phi.shape[1], spread=spread)
-    return Head.fitted(Phi, y, start, spread=spread)
+    return Head.fit(Phi, y, start, spread=spread)
 
 
 def optimised(Phi: FloatArray, y: FloatArray) -> Head:
@@ -70,7 +70,7 @@ def optimised(Phi: FloatArray, y: FloatArray) -> Head:
         of = likelihood(Phi, y, x[:-1], float(x[-1]))
         return of.rho, np.append(of.by_alpha, of.by_beta)
 
-    upper = min(LOG_ALPHA[1], 2.0 * np.log(len(y)))  # as in `Head.fitted`
+    upper = min(LOG_ALPHA[1], 2.0 * np.log(len(y)))  # as in `Head.fit`
     bounds = [(LOG_ALPHA[0], upper)] * d + [LOG_BETA]
     ends = [
         minimize(rho, np.append(np.full(d, log_alpha), log_beta), jac=True, bounds=bounds)

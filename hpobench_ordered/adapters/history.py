@@ -12,7 +12,7 @@ from hpobench_ordered.adapters._rows import Reader
 from hpobench_ordered.adapters._tables import Columns, read_table
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction
-from hpobench_ordered.space.given import SpaceLike, search_space
+from hpobench_ordered.space.conversion import SpaceLike, to_search_space
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -84,7 +84,7 @@ def history_from_frame(
     reader = Reader(drop_invalid, clip, "the table", refuses_repeated=True)
     read = read_table(
         frame,
-        search_space(space),
+        to_search_space(space),
         Columns(task, objective),
         reader,
         direction=Direction.of(direction),

@@ -31,7 +31,7 @@ from hpobench_ordered.errors import (
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.runtime.threads import Lock, one_thread
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.given import SpaceLike, search_space
+from hpobench_ordered.space.conversion import SpaceLike, to_search_space
 from hpobench_ordered.user_methods.factory import as_method_spec
 from hpobench_ordered.user_methods.identity import ONCE, method_version
 
@@ -109,7 +109,7 @@ def optimiser(
         >>> tuner.best.value == max(trial.value for trial in tuner.trials)
         True
     """
-    spec, given, described = as_method_spec(method), listed(history), search_space(space)
+    spec, given, described = as_method_spec(method), listed(history), to_search_space(space)
     checked = _checked_data(spec, data, len(given))
     check_use(spec, given, described)
     journal = None if file is None else Journal(file)

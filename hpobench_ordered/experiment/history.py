@@ -17,7 +17,7 @@ from hpobench_ordered.experiment.overview import State
 from hpobench_ordered.experiment.plan import source_of
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.protocols import parse_protocol_name
-from hpobench_ordered.space.coded import stored_values
+from hpobench_ordered.space.coded import code_stored
 
 
 def history_from_results(
@@ -71,7 +71,7 @@ def history_from_results(
     trials = results.store.configurations([str(run["key"])])
     if lacking := [name for name in defined.space.names if name not in trials]:
         raise StoreError(f"the results have no hyperparameter {lacking[0]!r}")
-    values = stored_values(trials, defined.space.parameters)
+    values = code_stored(trials, defined.space.parameters)
     objective, losses = (trials[n].to_numpy(dtype=np.float64) for n in ("value", "loss"))
     if not np.array_equal(losses, defined.objective.losses(objective), equal_nan=True):
         raise StoreError(

@@ -22,7 +22,13 @@ from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.files.artifact import Artifact, ArtifactWriter, is_artifact
 from hpobench_ordered.files.raw_evaluations import RAW_ARRAYS, STORED_ARRAYS, RawEvaluations
-from hpobench_ordered.space.reading import MALFORMED, numbers, read_space, text_of, whole_number_of
+from hpobench_ordered.space.reading import (
+    MALFORMED,
+    numbers,
+    read_space,
+    read_text,
+    read_whole_number,
+)
 from hpobench_ordered.surrogates.base import (
     StoredSurrogate,
     Surrogate,
@@ -157,8 +163,8 @@ def folder_spec(folder: Path) -> BenchmarkSpec:
     artifact = Artifact(folder)
     content = artifact.read_json(BENCHMARK)
     with _reading(f"{BENCHMARK} in {folder}"):
-        surrogates = {name: text_of(s, "summary") for name, s in content["surrogates"].items()}
-        version, summary = whole_number_of(content, "version"), text_of(content, "summary")
+        surrogates = {name: read_text(s, "summary") for name, s in content["surrogates"].items()}
+        version, summary = read_whole_number(content, "version"), read_text(content, "summary")
     if not surrogates:
         raise ArtifactError(f"{BENCHMARK} in {folder} lists no surrogate")
     return BenchmarkSpec(
@@ -290,7 +296,7 @@ def _load_surrogate(artifact: Artifact, name: str) -> tuple[Surrogate, Sequence[
         kind, best = SurrogateType[listed["type"]], listed["best_values"]
         defined = definition_from_json(content)
         best_values = list(numbers(dict(enumerate(best))).values())
-        arrays = artifact.read_arrays(text_of(listed, "file"))
+        arrays = artifact.read_arrays(read_text(listed, "file"))
         model = load_stored(kind, arrays, space=defined.space, n_tasks=len(defined.tasks))
         return model, best_values
 
@@ -323,18 +329,18 @@ def definition_from_json(content: Mapping[str, Any]) -> Definition:
     objective, provenance = content["objective"], content["provenance"]
     direction = Direction(objective["direction"])
     return Definition(
-        name=text_of(content, "name"),
-        version=whole_number_of(content, "version"),
-        summary=text_of(content, "summary"),
+        name=read_text(content, "name"),
+        version=read_whole_number(content, "version"),
+        summary=read_text(content, "summary"),
         space=read_space(content["space"]),
-        objective=Objective(text_of(objective, "name"), text_of(objective, "unit"), direction),
+        objective=Objective(read_text(objective, "name"), read_text(objective, "unit"), direction),
         tasks=_tasks(content["tasks"]),
-        provenance=Provenance(**{name: text_of(provenance, name) for name in provenance}),
+        provenance=Provenance(**{name: read_text(provenance, name) for name in provenance}),
     )
 
 
 def _tasks(content: Sequence[Mapping[str, Any]]) -> tuple[TaskDefinition, ...]:
-    tasks = tuple(TaskDefinition(text_of(t, "name"), numbers(t["context"])) for t in content)
+    tasks = tuple(TaskDefinition(read_text(t, "name"), numbers(t["context"])) for t in content)
     if len({task.name for task in tasks}) < len(tasks) or not tasks:
         raise ValueError("there must be tasks, with different names")
     return tasks

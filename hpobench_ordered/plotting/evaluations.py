@@ -16,7 +16,7 @@ from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import HPOBenchOrderedError, UnknownNameError
 from hpobench_ordered.plotting.landscapes import Dimension, Panel, cells
 from hpobench_ordered.registry import benchmark_spec
-from hpobench_ordered.space.coded import stored_values
+from hpobench_ordered.space.coded import code_stored
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,7 +77,7 @@ def telling_axes(
     for name in (x, y):
         if name is not None and name not in space.names:
             raise UnknownNameError("hyperparameter", name, space.names)
-    places = [space.encode(stored_values(tried, space.parameters)) for tried in by_task]
+    places = [space.encode(code_stored(tried, space.parameters)) for tried in by_task]
     shares = [
         explained_shares(unit, tried["loss"].to_numpy(dtype=np.float64))
         for unit, tried in zip(places, by_task, strict=True)
@@ -112,7 +112,7 @@ def evaluated(
 ) -> Panel:
     """The objective around the best of all evaluations of a task, crossed, and those of one run."""
     space, objective = task.space, task.objective
-    coded = stored_values(tried, space.parameters)
+    coded = code_stored(tried, space.parameters)
     best = int(tried["loss"].to_numpy().argmin())
     others = space.encode(coded[[best]])
     means = plane(task, np.where(np.isnan(others), 0.5, others), names)

@@ -22,7 +22,7 @@ from hpobench_ordered.plotting.landscapes import Dimension, Panel, cells
 from hpobench_ordered.plotting.theme import styles
 from hpobench_ordered.reproduction.evidence import Comparison, Evidence, Landscape, Measure
 from hpobench_ordered.reproduction.paper import Drawing
-from hpobench_ordered.space.coded import stored_values
+from hpobench_ordered.space.coded import code_stored
 
 if TYPE_CHECKING:
     import altair as alt
@@ -296,7 +296,7 @@ def locations(
     for method in methods:
         tried = evidence.configurations(item.benchmark, method)
         space = landscape.benchmark.space
-        coded = stored_values(tried, [space[item.x], space[item.y]])
+        coded = code_stored(tried, [space[item.x], space[item.y]])
         tried = tried.assign(method=method, x=coded[:, 0], y=coded[:, 1])
         rows.append([])
         for task, trials in views:

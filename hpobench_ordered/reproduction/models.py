@@ -89,10 +89,13 @@ def belief(benchmark: str, task: int, method: str, *, fixed: int, own: int) -> B
     for turn in range(fixed + own):
         config = start[turn] if turn < fixed else optimiser.ask()
         optimiser.tell(config, target.objective.loss(target.evaluate(config)))
-    losses, inputs = optimiser.evaluated_losses(), optimiser.inputs(optimiser.evaluated_units())
-    head = optimiser.fitted_head(inputs, standardise(losses))
+    losses, inputs = (
+        optimiser.evaluated_losses(),
+        optimiser.make_inputs(optimiser.evaluated_units()),
+    )
+    head = optimiser.fit_head(inputs, standardise(losses))
     x = np.linspace(0.0, 1.0, GRID)
-    Phi = optimiser.features(optimiser.inputs(x[:, None]))
+    Phi = optimiser.features(optimiser.make_inputs(x[:, None]))
     mean, sd = head.predict(Phi)
     weights = np.abs(head.weights * np.exp(-0.5 * head.precisions.log_alpha)) * Phi.std(axis=0)
     scale = losses.std()

@@ -23,8 +23,8 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.errors import InvalidSpaceError, UnknownNameError
 from hpobench_ordered.space.conditions import Condition, Joined
+from hpobench_ordered.space.conversion import SpaceLike, to_search_space
 from hpobench_ordered.space.differences import Change, allows, changes, in_words, recoded
-from hpobench_ordered.space.given import SpaceLike, search_space
 from hpobench_ordered.space.parameters import Kind, Parameter
 from hpobench_ordered.space.space import SearchSpace
 
@@ -58,8 +58,8 @@ class SpaceChange:
 
     @classmethod
     def between(cls, old: SpaceLike, new: SpaceLike) -> "SpaceChange":
-        """Compare a search space with its successor, in any form that `search_space` accepts."""
-        return cls(search_space(old), search_space(new))
+        """Compare a search space with its successor, in any form that `to_search_space` accepts."""
+        return cls(to_search_space(old), to_search_space(new))
 
     @cached_property
     def shared(self) -> tuple[str, ...]:

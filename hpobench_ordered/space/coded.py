@@ -70,7 +70,7 @@ def check_allowed(
             )
 
 
-def frame_values(
+def code_frame(
     frame: "DataFrame", parameters: Sequence[Parameter], conditions: Mapping[int, Condition | None]
 ) -> FloatArray:
     """Code the rows of a table, (n, d)."""
@@ -89,7 +89,7 @@ def frame_values(
     return coded
 
 
-def stored_values(frame: "DataFrame", parameters: Sequence[Parameter]) -> FloatArray:
+def code_stored(frame: "DataFrame", parameters: Sequence[Parameter]) -> FloatArray:
     """Code configurations of a store, in which choices are text: (n, d), NaN where inactive."""
     coded = np.full((len(frame), len(parameters)), np.nan)
     for j, parameter in enumerate(parameters):

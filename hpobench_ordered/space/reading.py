@@ -23,14 +23,14 @@ def read_space(description: Mapping[str, Any]) -> SearchSpace:
         raise InvalidSpaceError(f"invalid description of a search space: {why}") from None
 
 
-def text_of(content: Mapping[str, Any], name: str) -> str:
+def read_text(content: Mapping[str, Any], name: str) -> str:
     """The string under a name."""
     if not isinstance(content[name], str):
         raise TypeError(f"{name} must be a string, but got {reprlib.repr(content[name])}")
     return str(content[name])
 
 
-def whole_number_of(content: Mapping[str, Any], name: str) -> int:
+def read_whole_number(content: Mapping[str, Any], name: str) -> int:
     """The non-negative integer under a name."""
     if type(content[name]) is not int or not 0 <= content[name] < 2**31:
         raise TypeError(f"{name} must be a whole number, but got {reprlib.repr(content[name])}")

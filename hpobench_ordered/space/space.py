@@ -27,7 +27,7 @@ import numpy as np
 from hpobench_ordered._html import table
 from hpobench_ordered._typing import BoolArray, Config, ConfigLike, FloatArray
 from hpobench_ordered.errors import MAX_LISTED, InvalidConfigError, InvalidSpaceError, suggestion
-from hpobench_ordered.space.coded import activation_order, check_allowed, check_coded, frame_values
+from hpobench_ordered.space.coded import activation_order, check_allowed, check_coded, code_frame
 from hpobench_ordered.space.conditions import Condition, describe
 from hpobench_ordered.space.configspace_json import space_from_json, space_to_json
 from hpobench_ordered.space.parameters import Parameter
@@ -310,7 +310,7 @@ class SearchSpace:
                 self._check_name(name)
                 for value in frame[name].unique() if name in self.constants else ():
                     self._check_others({name: value})
-            return self._checked(frame_values(frame, self.parameters, self.ordered_conditions))
+            return self._checked(code_frame(frame, self.parameters, self.ordered_conditions))
         given = list(cast("Iterable[ConfigLike]", configs))
         if isinstance(configs, Mapping) or not all(isinstance(c, Mapping) for c in given):
             raise InvalidConfigError(

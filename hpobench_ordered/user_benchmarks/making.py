@@ -16,7 +16,7 @@ from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction, Objective
 from hpobench_ordered.errors import EvaluationsError, PoorSurrogateWarning, suggestion
 from hpobench_ordered.files.raw_evaluations import RawEvaluations
-from hpobench_ordered.space.given import SpaceLike, search_space
+from hpobench_ordered.space.conversion import SpaceLike, to_search_space
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.user_benchmarks.fitting import averaged, fit_benchmark
 
@@ -145,7 +145,7 @@ def from_evaluations(
         0.1
     """
     _check_contexts(context, ordered)
-    kind, described, of = surrogate_type(surrogate), search_space(space), Direction.of(direction)
+    kind, described, of = surrogate_type(surrogate), to_search_space(space), Direction.of(direction)
     columns = Columns(task, objective, tuple(context))
     reader = Reader(drop_invalid, clip=False, source="the table", allows_failed=False)
     read = reader.usable(read_table(frame, described, columns, reader, direction=of))

@@ -64,7 +64,7 @@ class Precisions:
     def initial(cls, count: int, *, spread: float = math.inf) -> Self:
         """Precisions that a fit of `count` precisions of weights starts from by default.
 
-        With a prior (`Head.fitted`) all features are on: from where all are off, the descent ends
+        With a prior (`Head.fit`) all features are on: from where all are off, the descent ends
         in a local minimum with a larger error.
         """
         has_prior = math.isfinite(spread)
@@ -101,7 +101,7 @@ class Head:
         self.weights: FloatArray = self._beta * solved
 
     @classmethod
-    def fitted(
+    def fit(
         cls, Phi: FloatArray, y: FloatArray, start: Precisions, *, spread: float = math.inf
     ) -> Self:
         """Fit the precisions by L-BFGS on the marginal likelihood, and condition on evaluations.
@@ -163,7 +163,7 @@ class Head:
         """Variance of the noise, 1 / beta."""
         return 1.0 / self._beta
 
-    def fantasised(self, Phi: FloatArray) -> tuple[Self, FloatArray]:
+    def with_fantasies(self, Phi: FloatArray) -> tuple[Self, FloatArray]:
         """Condition also on pending evaluations, as if they gave the posterior mean.
 
         Args:

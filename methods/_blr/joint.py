@@ -56,23 +56,23 @@ class Parameters:
         tasks = len(embedded)
         return cls(z, embedded, np.full(tasks, START[0]), np.full(tasks, START[1]))
 
-    def of_task(self, t: int) -> Precisions:
+    def precisions_of(self, t: int) -> Precisions:
         """Precisions of one task."""
         return Precisions(self.log_alpha[t : t + 1 or None], float(self.log_beta[t]))
 
-    def typical(self, tasks: int) -> Precisions:
+    def median_precisions(self, tasks: int) -> Precisions:
         """Medians over the first tasks, to start the fit of another one."""
         log_alpha, log_beta = self.log_alpha[:tasks], self.log_beta[:tasks]
         return Precisions(np.array([np.median(log_alpha)]), float(np.median(log_beta)))
 
-    def with_task(self, t: int, own: Precisions) -> "Parameters":
+    def with_precisions(self, t: int, own: Precisions) -> "Parameters":
         """Replace the precisions of one task."""
         log_alpha, log_beta = self.log_alpha.copy(), self.log_beta.copy()
         log_alpha[t], log_beta[t] = own.log_alpha[0], own.log_beta
         return replace(self, log_alpha=log_alpha, log_beta=log_beta)
 
 
-def descend(
+def fit_jointly(
     phi: FeatureMap,
     inputs: Sequence[FloatArray],
     losses: Sequence[FloatArray],
@@ -130,7 +130,7 @@ def value_and_gradient(
     rows = [slice(end - n, end) for end, n in zip(ends, counts, strict=True)]
     for t, y in enumerate(losses):
         if len(y):
-            own = parameters.of_task(t)
+            own = parameters.precisions_of(t)
             of = likelihood(Phi[rows[t]], y, own.log_alpha, own.log_beta)
             total += of.rho
             slopes[rows[t]], by_alpha[t], by_beta[t] = of.by_features, of.by_alpha.sum(), of.by_beta

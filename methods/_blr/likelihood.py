@@ -47,9 +47,9 @@ from hpobench_ordered.methods._model_based import ModelError
 from hpobench_ordered.methods._products import (
     exponentials,
     gram,
-    log_diagonal,
-    mirror,
+    mirror_upper_triangle,
     product,
+    sum_log_diagonal,
 )
 from hpobench_ordered.runtime.compiling import compiled
 
@@ -90,7 +90,7 @@ def likelihood(
     n, d = scaled.shape
     R = factor(scaled, beta)
     inverse = inverse_from_factor(R)
-    mirror(inverse)
+    mirror_upper_triangle(inverse)
     row, column = y[None], y[:, None]
     if n > d:
         M = product(scaled, inverse)
@@ -102,7 +102,7 @@ def likelihood(
         w = beta * product(r.T, scaled)
     by_features, by_alpha = _derivatives(scaled, M, r, w, beta, np.full(d, scales))
     effective = len(inverse) - float(np.trace(inverse))
-    logarithms = log_diagonal(R)
+    logarithms = sum_log_diagonal(R)
     return Likelihood(
         rho=-0.5 * n * log_beta + logarithms + 0.5 * beta * float(product(row, r)[0, 0]),
         by_features=by_features,

@@ -9,7 +9,7 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._model_based import ModelBased, Scorer, remove_failed_evaluations
 from hpobench_ordered.methods._multi_task import draw_sample_counts, sample_standardised
-from hpobench_ordered.methods.bo import feature_groups
+from hpobench_ordered.methods.bo import group_features
 from hpobench_ordered.space.parameters import Kind
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class LinearHead(ModelBased):
         """Parameters of the feature map, shape (size,)."""
 
     @abstractmethod
-    def fitted_head(self, X: FloatArray, y: FloatArray) -> "Head":
+    def fit_head(self, X: FloatArray, y: FloatArray) -> "Head":
         """Fit the head, and other parameters that are refitted after each evaluation.
 
         Args:
@@ -69,18 +69,20 @@ class LinearHead(ModelBased):
         from hpobench_ordered.methods._gp.model import standardise
 
         y = standardise(self.evaluated_losses())
-        head = self.fitted_head(self.inputs(self.evaluated_units()), y)
+        head = self.fit_head(self.make_inputs(self.evaluated_units()), y)
         best = float(y.min())
         if self._pending:
-            head, fantasies = head.fantasised(self.features(self.inputs(self.pending_units())))
+            pending_inputs = self.make_inputs(self.pending_units())
+            head, fantasies = head.with_fantasies(self.features(pending_inputs))
             best = min(best, float(fantasies.min()))
 
         def score(unit: FloatArray) -> FloatArray:
-            return log_expected_improvement(*head.predict(self.features(self.inputs(unit))), best)
+            mean, sd = head.predict(self.features(self.make_inputs(unit)))
+            return log_expected_improvement(mean, sd, best)
 
         return score
 
-    def sources(self) -> tuple[list[FloatArray], list[FloatArray]]:
+    def prepare_sources(self) -> tuple[list[FloatArray], list[FloatArray]]:
         """Inputs (n, p) and standardised losses (n,) of every previous task with finite losses.
 
         More than `MAX_SOURCES` evaluations are subsampled. Also sets the context of the current
@@ -95,14 +97,14 @@ class LinearHead(ModelBased):
         contexts = [*(task.context for task in tasks), self.context]
         if not self.uses_context:
             contexts = [{}] * len(contexts)
-        *known, self._known = standardised_contexts(contexts)
+        *known, self._known = standardise_contexts(contexts)
         inputs = []
         for task, own in zip(tasks, known, strict=True):
             unit = self.space.canonical(self.space.encode(task.values))
             inputs.append(self._with_context(unit, own))
         return inputs, [standardise(task.losses) for task in tasks]
 
-    def inputs(self, unit: FloatArray) -> FloatArray:
+    def make_inputs(self, unit: FloatArray) -> FloatArray:
         """Inputs (m, p) of canonical unit vectors (m, d) on this task."""
         return self._with_context(unit, self._known)
 
@@ -115,12 +117,12 @@ class LinearHead(ModelBased):
     def _with_context(self, unit: FloatArray, known: FloatArray) -> FloatArray:
         columns = np.broadcast_to(CONTEXT * known, (len(unit), len(known)))
         is_choice = [p.kind is Kind.CATEGORICAL for p in self.space.parameters]
-        scales = np.where(is_choice, CHOICE, 1.0)[feature_groups(self.space)]
+        scales = np.where(is_choice, CHOICE, 1.0)[group_features(self.space)]
         centred = 2.0 * self.region.features(unit) - 1.0  # networks learn faster with this
         return np.concatenate([scales * centred, columns], axis=1)
 
 
-def standardised_contexts(contexts: Sequence[Mapping[str, float]]) -> FloatArray:
+def standardise_contexts(contexts: Sequence[Mapping[str, float]]) -> FloatArray:
     """Common context quantities, standardised over all tasks, shape (tasks, q)."""
     from hpobench_ordered.methods._gp.model import standardise
 

@@ -46,7 +46,7 @@ class BoostedTrees:
     leaves: FloatArray
 
     @classmethod
-    def fitted(
+    def fit(
         cls,
         X: FloatArray,
         y: FloatArray,

@@ -37,7 +37,7 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._gp.compiled import cholesky, inverse_from_factor
 from hpobench_ordered.methods._networks.features import Network, linearised
-from hpobench_ordered.methods._products import mirror, product, transposed_product
+from hpobench_ordered.methods._products import mirror_upper_triangle, product, transposed_product
 
 HIDDEN, OUTPUTS = 20, 10
 """Units of the networks on features and labels."""
@@ -195,5 +195,5 @@ def _inverse(A: FloatArray) -> FloatArray:
     """Inverse of positive definite A (a, a), by sums of one order on every processor."""
     _, R = cholesky(A)
     inverse = inverse_from_factor(R)
-    mirror(inverse)
+    mirror_upper_triangle(inverse)
     return inverse

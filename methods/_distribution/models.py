@@ -65,7 +65,7 @@ class Posterior(Protocol):
         """Posterior mean (m,) and standard deviation (m,) at features (m, p) on this task."""
         ...
 
-    def fantasised(self, X: FloatArray) -> "tuple[Posterior, FloatArray]":
+    def with_fantasies(self, X: FloatArray) -> "tuple[Posterior, FloatArray]":
         """Condition also on pending evaluations; and the losses they are taken to give, (k,)."""
         ...
 
@@ -321,7 +321,7 @@ class LinearPosterior:
         """Posterior mean (m,) and standard deviation (m,) at features (m, p) on this task."""
         return self.head.predict(self.features(X))
 
-    def fantasised(self, X: FloatArray) -> "tuple[LinearPosterior, FloatArray]":
+    def with_fantasies(self, X: FloatArray) -> "tuple[LinearPosterior, FloatArray]":
         """Condition also on pending evaluations; and the losses they are taken to give, (k,)."""
-        head, losses = self.head.fantasised(self.features(X))
+        head, losses = self.head.with_fantasies(self.features(X))
         return LinearPosterior(head, self.features), losses

@@ -42,7 +42,7 @@ from hpobench_ordered.methods._distribution.kernels import (
 from hpobench_ordered.methods._gp import compiled, lapack
 from hpobench_ordered.methods._gp.model import COMPILED_LIMIT
 from hpobench_ordered.methods._model_based import ModelError
-from hpobench_ordered.methods._products import exponentials, log_diagonal, product
+from hpobench_ordered.methods._products import exponentials, product, sum_log_diagonal
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -115,7 +115,7 @@ def likelihood(data: Observations, theta: Hyperparameters, P: FloatArray) -> Lik
     by_length = np.zeros(len(theta.log_length))
     np.add.at(by_length, data.groups, half_signal * by_columns)
     return Likelihood(
-        nll=0.5 * float(np.sum(residuals * of.weights)) + log_diagonal(of.R),
+        nll=0.5 * float(np.sum(residuals * of.weights)) + sum_log_diagonal(of.R),
         by_length=by_length,
         by_signal=half_signal * float(np.sum(by_P * P)),
         by_noise=0.5 * math.exp(theta.log_noise) * trace,
@@ -152,7 +152,7 @@ class ProductGP:
         mean = self._of.mean + product(self._of.weights[None], cross)[0]
         return mean, np.sqrt(np.maximum(variance, 0.0))
 
-    def fantasised(self, X: FloatArray) -> tuple["ProductGP", FloatArray]:
+    def with_fantasies(self, X: FloatArray) -> tuple["ProductGP", FloatArray]:
         """Condition also on pending evaluations, as if they gave the posterior mean.
 
         Args:

@@ -88,11 +88,11 @@ def predict(
     """Posterior mean (m,) and variance (m,) of the noise-free function at the candidates (m, p)."""
     cross = compiled.cross_covariance(X, candidates, groups, theta, g)
     mean = alpha @ cross
-    solved = forward_solved(R.T, cross)
+    solved = solve_forward(R.T, cross)
     return mean, math.exp(theta[g]) - np.einsum("ji,ji->j", solved, solved)
 
 
-def forward_solved(L: FloatArray, cross: FloatArray) -> FloatArray:
+def solve_forward(L: FloatArray, cross: FloatArray) -> FloatArray:
     """L^-1 cross, transposed, (m, n), of a lower factor (n, n) by columns; overwrites cross (n, m).
 
     Of many columns a product with the inverse takes half the time of solving for each. L, of a

@@ -110,7 +110,7 @@ class PriorArrays:
 
 
 @cache
-def prior_arrays(priors: Priors, length_scales: int) -> PriorArrays:
+def stack_priors(priors: Priors, length_scales: int) -> PriorArrays:
     """The priors of theta as arrays, for g length scales."""
     each = [priors.length_scale] * length_scales + [priors.signal, priors.noise]
     return PriorArrays(
@@ -147,7 +147,7 @@ class GaussianProcess:
         self._alpha = compiled.solve(self._R, y)
 
     @classmethod
-    def fitted(
+    def fit(
         cls,
         X: FloatArray,
         y: FloatArray,
@@ -169,7 +169,7 @@ class GaussianProcess:
             ModelError: No start leads to a finite log posterior.
         """
         g = kernel.length_scales
-        prior = prior_arrays(priors, g)
+        prior = stack_priors(priors, g)
         S = compiled.squared_differences(X, kernel.groups, g)
         fit = _route(len(y)).fit
         ends = [
@@ -218,7 +218,7 @@ class GaussianProcess:
         )
         return mean, np.sqrt(np.maximum(variance, 0.0))
 
-    def samples(self, X: FloatArray, normal: FloatArray) -> FloatArray:
+    def sample(self, X: FloatArray, normal: FloatArray) -> FloatArray:
         """Samples of the noise-free function at points, jointly, shape (S, m).
 
         Args:
@@ -239,7 +239,7 @@ class GaussianProcess:
         sampled: FloatArray = self._alpha @ cross + normal @ R
         return sampled
 
-    def leave_one_out(self) -> tuple[FloatArray, FloatArray]:
+    def predict_leave_one_out(self) -> tuple[FloatArray, FloatArray]:
         """Leave-one-out predictions of all observations, with the same hyperparameters.
 
         Rasmussen and Williams (2006), equation 5.12.
@@ -251,7 +251,7 @@ class GaussianProcess:
         mean: FloatArray = self._y - self._alpha / inverse
         return mean, np.sqrt(np.maximum(1.0 / inverse - math.exp(self.theta[-1]), 0.0))
 
-    def fantasised(self, pending: FloatArray) -> tuple["GaussianProcess", FloatArray]:
+    def with_fantasies(self, pending: FloatArray) -> tuple["GaussianProcess", FloatArray]:
         """Condition also on pending evaluations, as if they gave the posterior mean.
 
         The mean stays as it is, the standard deviation shrinks around them ("kriging believer",

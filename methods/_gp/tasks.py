@@ -52,7 +52,7 @@ SHORTEST = 1e-3
 
 
 @cache
-def prior_arrays(priors: TaskPriors, length_scales: int, tasks: int) -> PriorArrays:
+def stack_task_priors(priors: TaskPriors, length_scales: int, tasks: int) -> PriorArrays:
     """The priors of x as arrays, for g length scales and T tasks."""
     base = priors.base
     each = [base.length_scale] * length_scales
@@ -66,7 +66,7 @@ def prior_arrays(priors: TaskPriors, length_scales: int, tasks: int) -> PriorArr
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Observed:
+class Observations:
     """Observations of several tasks.
 
     Attributes:
@@ -116,7 +116,7 @@ def coupling(x: FloatArray, distances: FloatArray, g: int) -> FloatArray:
 
 
 def negative_log_posterior(
-    observed: Observed, S: FloatArray, x: FloatArray, prior: PriorArrays
+    observed: Observations, S: FloatArray, x: FloatArray, prior: PriorArrays
 ) -> tuple[float, FloatArray]:
     """Minus log posterior of x, up to a constant, and its gradient, shaped as x.
 
@@ -173,7 +173,7 @@ class Fit:
     H: FloatArray
 
     @classmethod
-    def start(cls, observed: Observed, prior: PriorArrays) -> "Fit":
+    def start(cls, observed: Observations, prior: PriorArrays) -> "Fit":
         """The mean of the priors, and a guess of the curvature there."""
         curvature = prior.precision + compiled.CURVATURE
         curvature[observed.g + 3 :] += 2.0 * observed.counts  # a sum of squares, exp(-2 a)
@@ -226,7 +226,9 @@ def downhill(H: FloatArray, x: FloatArray, gradient: FloatArray, prior: PriorArr
     return step if longest <= compiled.MAX_STEP else step * (compiled.MAX_STEP / longest)
 
 
-def fitted(observed: Observed, priors: TaskPriors, start: Fit | None, *, steps: int) -> Fit:
+def fit_hyperparameters(
+    observed: Observations, priors: TaskPriors, start: Fit | None, *, steps: int
+) -> Fit:
     """Fit the hyperparameters by their posterior density.
 
     Args:
@@ -238,7 +240,7 @@ def fitted(observed: Observed, priors: TaskPriors, start: Fit | None, *, steps: 
     Raises:
         ModelError: The covariance matrix has no Cholesky factor at the start.
     """
-    prior = prior_arrays(priors, observed.g, len(observed.counts))
+    prior = stack_task_priors(priors, observed.g, len(observed.counts))
     S = compiled.squared_differences(observed.X, observed.kernel.groups, observed.g)
     return descend(
         lambda x: negative_log_posterior(observed, S, x, prior),
@@ -259,7 +261,7 @@ class TaskProcess:
         ModelError: The covariance matrix has no Cholesky factor.
     """
 
-    def __init__(self, observed: Observed, x: FloatArray) -> None:
+    def __init__(self, observed: Observations, x: FloatArray) -> None:
         self._set(observed, x)
         unit = self._unit
         K = compiled.cross_covariance(observed.X, observed.X, *unit) * observed.spread(self._B)
@@ -271,7 +273,7 @@ class TaskProcess:
         self._L = R.T
         self._alpha = compiled.solve(R, observed.scaled(x))
 
-    def _set(self, observed: Observed, x: FloatArray) -> None:
+    def _set(self, observed: Observations, x: FloatArray) -> None:
         g = observed.g
         self.observed, self.x = observed, x
         self._B = coupling(x, observed.distances, g)
@@ -296,16 +298,16 @@ class TaskProcess:
         """
         cross = self._cross(X)
         mean = self._alpha @ cross
-        solved = lapack.forward_solved(self._L, cross)
+        solved = lapack.solve_forward(self._L, cross)
         variance = self._B[-1, -1] + self.observed.level - np.einsum("ji,ji->j", solved, solved)
         return mean, np.sqrt(np.maximum(variance, 0.0))
 
-    def here(self) -> FloatArray:
+    def scale_current_losses(self) -> FloatArray:
         """The z of the current task, in the order of its observations."""
         z = self.observed.scaled(self.x)
         return z[len(z) - self.observed.counts[-1] :]
 
-    def fantasised(self, pending: FloatArray) -> tuple["TaskProcess", FloatArray]:
+    def with_fantasies(self, pending: FloatArray) -> tuple["TaskProcess", FloatArray]:
         """Condition also on pending evaluations of the current task, as in `model`.
 
         Args:
@@ -319,9 +321,9 @@ class TaskProcess:
         """
         mean, _ = self.predict(pending)
         y = np.append(self.observed.y, mean * math.exp(self.x[-1]))
-        return self.extended(pending, y), mean
+        return self.with_observations(pending, y), mean
 
-    def extended(self, X: FloatArray, y: FloatArray) -> "TaskProcess":
+    def with_observations(self, X: FloatArray, y: FloatArray) -> "TaskProcess":
         """Condition also on further observations of the current task.
 
         Rows are appended to the Cholesky factor, which takes O(n^2) instead of O(n^3) time.

@@ -30,9 +30,9 @@ from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.methods._networks.sghmc import Chain, Sampling, sample
 from hpobench_ordered.methods._products import (
     add_transposed_product,
+    backpropagate_tanh,
     product,
     tanh_in_place,
-    through_tanh,
 )
 from hpobench_ordered.runtime.compiling import compiled
 
@@ -151,6 +151,6 @@ def _gradient(
         gradient[end - o : end] += slopes.sum(axis=0)
         if layer:
             weights = scale * z[begin : end - o].reshape(i, o).T.copy()
-            slopes = through_tanh(product(slopes, weights), layers[layer])
+            slopes = backpropagate_tanh(product(slopes, weights), layers[layer])
         end = begin
     return gradient

@@ -26,9 +26,9 @@ from hpobench_ordered.methods._networks import runtime
 from hpobench_ordered.methods._networks.runtime import jax
 from hpobench_ordered.methods._products import (
     add_transposed_product,
+    backpropagate_tanh,
     product,
     tanh_in_place,
-    through_tanh,
 )
 
 INPUT_MULTIPLE = 8
@@ -157,7 +157,7 @@ class Network:
         weights, sums = self._weights(z), self._weights(by_z)
         for layer in reversed(range(len(weights))):
             if layer < len(self.hidden):
-                slopes = through_tanh(slopes, layers[layer + 1])
+                slopes = backpropagate_tanh(slopes, layers[layer + 1])
             by_weights, by_biases = sums[layer]
             add_transposed_product(by_weights, layers[layer], slopes)
             add_transposed_product(by_biases[None], np.ones((len(slopes), 1)), slopes)

@@ -13,7 +13,7 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods import abrac
 from hpobench_ordered.methods._blr.heads import Head
 from hpobench_ordered.methods._blr.likelihood import likelihood
-from hpobench_ordered.methods._blr.method import LinearHead, standardised_contexts
+from hpobench_ordered.methods._blr.method import LinearHead, standardise_contexts
 from hpobench_ordered.methods.ablr import ABLR, EMBEDDING, ABLRContext, ABLREmbeddings, ABLRTransfer
 from hpobench_ordered.space.parameters import Parameter
 
@@ -74,20 +74,20 @@ def test_alone_every_fit_starts_anew():
     played = play(method, 5)
     np.testing.assert_array_equal(played, play(other, 5))  # history has no influence
     np.testing.assert_array_equal(played, play(shared, 5))  # nor is there one to share
-    X, y = method.inputs(method.evaluated_units()), np.linspace(-1, 1, 5)
-    first = method.fitted_head(X, y).weights
-    np.testing.assert_array_equal(method.fitted_head(X, y).weights, first)
+    X, y = method.make_inputs(method.evaluated_units()), np.linspace(-1, 1, 5)
+    first = method.fit_head(X, y).weights
+    np.testing.assert_array_equal(method.fit_head(X, y).weights, first)
 
 
 def test_context_is_an_input_of_variance_one_over_the_tasks():
     contexts = [{"n": 10.0, "constant": 3.0, "other": 1.0}, {"n": 30.0, "constant": 3.0}]
     contexts.append({"n": 20.0, "constant": 3.0, "other": 2.0})
-    scaled = standardised_contexts(contexts)
+    scaled = standardise_contexts(contexts)
     np.testing.assert_allclose(scaled, [[-(1.5**0.5), 0], [1.5**0.5, 0], [0, 0]], atol=1e-12)
     past = [finished(optimum, seed=k) for k, optimum in enumerate(np.linspace(0, 1, 30))]
     method = make(ABLRContext, past, optimum=0.5)
-    assert method.inputs(method.evaluated_units()).shape == (0, 3)
-    inputs, _ = method.sources()
+    assert method.make_inputs(method.evaluated_units()).shape == (0, 3)
+    inputs, _ = method.prepare_sources()
     known = np.array([X[0, 2] for X in inputs])  # scaled as hyperparameters are
     assert len(set(known)) == 30 and known.std() > 0.2 and np.abs(known).max() < 1
 
@@ -95,10 +95,10 @@ def test_context_is_an_input_of_variance_one_over_the_tasks():
 def test_of_a_very_long_history_a_random_part_is_learned_from(monkeypatch):
     past = [finished(0.1 * t, seed=t, n=200) for t in range(3)]
     monkeypatch.setattr("hpobench_ordered.methods._blr.method.MAX_SOURCES", 150)
-    inputs, losses = make(abrac.ABRAC, past).sources()
+    inputs, losses = make(abrac.ABRAC, past).prepare_sources()
     assert sum(map(len, inputs)) == sum(map(len, losses)) == 150
     assert all(30 < len(X) < 70 for X in inputs)
-    again, _ = make(abrac.ABRAC, past).sources()
+    again, _ = make(abrac.ABRAC, past).prepare_sources()
     assert all(np.array_equal(X, other) for X, other in zip(inputs, again, strict=True))
 
 
@@ -106,7 +106,7 @@ def test_a_change_of_choice_is_no_farther_than_the_range_of_a_number():
     space = SearchSpace([Parameter.number("x", 0, 1), Parameter.choice("c", ("a", "b", "c"))])
     method = by_hand.make(ABLR, space=space)
     configs = [{"x": 0, "c": "a"}, {"x": 1, "c": "a"}, {"x": 0, "c": "b"}]
-    X = method.inputs(space.encode(space.values(configs)))
+    X = method.make_inputs(space.encode(space.values(configs)))
     a_range, a_choice = np.linalg.norm(X[1:] - X[0], axis=1)
     typical = a_range / 3  # mean distance of two numbers drawn uniformly
     assert 0.8 * typical < a_choice < 1.2 * typical
@@ -116,7 +116,7 @@ def test_a_head_alone_is_fitted_as_the_others_are():
     method = make(ABLR, [])
     X = np.random.default_rng(0).uniform(-1, 1, (6, 2))
     y = np.array([-1.5, -0.5, 0.0, 0.0, 0.5, 1.5])
-    head = method.fitted_head(X, y)
+    head = method.fit_head(X, y)
     Phi = method.features(X)
     least = min(
         likelihood(Phi, y, np.array([log_alpha]), log_beta).rho
@@ -150,8 +150,8 @@ def test_adaptive_heads_switch_features_off_and_others_do_not():
         method = make(kind, history())
         values = SQUARE.decode(SQUARE.sample_unit(np.random.default_rng(9), 15))
         losses = loss(values, 0.6)
-        X = method.inputs(SQUARE.encode(values))
-        heads[kind] = method.fitted_head(X, (losses - losses.mean()) / losses.std())
+        X = method.make_inputs(SQUARE.encode(values))
+        heads[kind] = method.fit_head(X, (losses - losses.mean()) / losses.std())
     adaptive = heads[abrac.ABRAC].precisions.log_alpha
     assert adaptive.shape == (20,)
     assert 1 <= np.sum(adaptive < 2.0 * np.log(15) - 1.0) < 15
@@ -164,7 +164,7 @@ def test_a_prior_keeps_the_precisions_near_each_other():
     X = np.random.default_rng(9).uniform(-1, 1, (15, 2))
     y = np.sin(3 * X[:, 0])
     y = (y - y.mean()) / y.std()
-    apart = [m.fitted_head(X, y).precisions.log_alpha.std() for m in (method, other)]
+    apart = [m.fit_head(X, y).precisions.log_alpha.std() for m in (method, other)]
     assert 0 < apart[0] < 0.7 * apart[1]
 
 

@@ -97,7 +97,7 @@ def test_relevance_determination_finds_three_of_twenty_features():
 
     Phi, fresh = rng.standard_normal((30, 20)), np.random.default_rng(1).standard_normal((500, 20))
     y = losses(Phi) + 0.05 * rng.standard_normal(30)
-    ard, plain = (Head.fitted(Phi, y, Precisions.initial(count)) for count in (20, 1))
+    ard, plain = (Head.fit(Phi, y, Precisions.initial(count)) for count in (20, 1))
     log_alpha = ard.precisions.log_alpha
     assert_array_equal(np.sort(np.argsort(log_alpha)[:3]), relevant)
     others = np.setdiff1d(np.arange(20), relevant)
@@ -120,7 +120,7 @@ def test_a_prior_is_part_of_what_is_minimised(n):
         normal = norm.logpdf(x[:-1], x[:-1].mean(), spread) - norm.logpdf(0, 0, spread)
         return direct_rho(Phi, y, own) - float(normal.sum())
 
-    found = Head.fitted(Phi, y, Precisions.initial(4), spread=spread).precisions
+    found = Head.fit(Phi, y, Precisions.initial(4), spread=spread).precisions
     start = np.append(np.zeros(4), 2.0)
     bounds = [(-12.0, 2.0 * np.log(n))] * 4 + [(0.0, 10.0)]
     best = minimize(posterior, start, bounds=bounds)
@@ -132,7 +132,7 @@ def test_a_fit_is_no_worse_than_a_grid(n):
     rng = np.random.default_rng(n)
     Phi = rng.standard_normal((n, 15))
     y = Phi @ rng.standard_normal(15) / 4 + 0.3 * rng.standard_normal(n)
-    value = ours(Phi, y, Head.fitted(Phi, y, Precisions.initial(1)).precisions).rho
+    value = ours(Phi, y, Head.fit(Phi, y, Precisions.initial(1)).precisions).rho
     grid = product(np.linspace(-6, 8, 29), np.linspace(0, 12, 25))
     assert value < min(direct_rho(Phi, y, Precisions(np.array([a]), b)) for a, b in grid) + 0.02
 
@@ -141,7 +141,7 @@ def test_pending_evaluations_leave_the_mean_and_shrink_the_deviation():
     Phi, y, precisions = problem(8, 12, ard=True, seed=3)
     pending, candidates = np.split(np.random.default_rng(1).standard_normal((6, 12)), [2])
     head = Head(Phi, y, precisions)
-    other, losses = head.fantasised(pending)
+    other, losses = head.with_fantasies(pending)
     assert_allclose(losses, head.predict(pending)[0])
     assert_allclose(other.predict(candidates)[0], head.predict(candidates)[0], atol=1e-8)
     assert (other.predict(candidates)[1] < head.predict(candidates)[1]).all()
@@ -206,11 +206,11 @@ def test_a_joint_fit_predicts_a_new_task_better_than_its_own_evaluations_alone()
         own = joint.Parameters(start.z, *(a[list(chosen)] for a in (start.embedded, start.log_alpha,
                                                                start.log_beta)))  # fmt: skip
         data = [X[t] for t in chosen], [y[t] for t in chosen]
-        best = joint.descend(phi, *data, own, evaluations=60)
+        best = joint.fit_jointly(phi, *data, own, evaluations=60)
         before, after = (joint.value_and_gradient(phi, *data, p)[0] for p in (own, best))
         assert after < before - 1.0
         Phi = features.compute_features(phi, best.z, X[6])
-        head = Head.fitted(Phi, y[6], best.typical(max(1, len(chosen) - 1)))
+        head = Head.fit(Phi, y[6], best.median_precisions(max(1, len(chosen) - 1)))
         mean, _ = head.predict(features.compute_features(phi, best.z, fresh))
         errors.append(float(np.mean((mean - truth) ** 2)))
     assert errors[0] < 0.5 * errors[1]

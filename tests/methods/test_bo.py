@@ -172,7 +172,7 @@ def test_a_model_that_fails_is_counted_and_replaced_by_a_random_trial():
 def test_above_the_limit_the_best_and_random_others_are_conditioned_on():
     losses = np.random.default_rng(0).permutation(3 * bo.MAX_CONDITIONED).astype(float)
     rng = np.random.default_rng(1)
-    first, second = (bo.best_and_random(losses, rng) for _ in range(2))
+    first, second = (bo.choose_best_and_random(losses, rng) for _ in range(2))
     for chosen in (first, second):
         assert len(set(chosen.tolist())) == bo.MAX_CONDITIONED
         assert set(np.flatnonzero(losses < bo.BEST_CONDITIONED)) <= set(chosen.tolist())

@@ -93,7 +93,7 @@ def test_losses_as_xgboost(xgboost, n, p, seed, loss):
         kind, options = xgboost.XGBClassifier, {"output_margin": True}
     peer = kind(tree_method="exact", base_score=float(y.mean()), n_jobs=1)
     expected = peer.fit(X, y).predict(new, **options)
-    trees = BoostedTrees.fitted(X, y, loss=loss)
+    trees = BoostedTrees.fit(X, y, loss=loss)
     assert_allclose(trees.predict(new), expected, atol=SINGLE_PRECISION)
 
 
@@ -104,7 +104,7 @@ def test_settings_as_xgboost(xgboost, options):
     settings |= {"learning_rate": options.learning_rate, "reg_lambda": options.l2}
     settings |= {"min_child_weight": options.min_weight, "base_score": float(y.mean())}
     peer = xgboost.XGBRegressor(tree_method="exact", n_jobs=1, **settings)
-    trees = BoostedTrees.fitted(X, y, settings=options)
+    trees = BoostedTrees.fit(X, y, settings=options)
     assert_allclose(trees.predict(X), peer.fit(X, y).predict(X), atol=SINGLE_PRECISION)
 
 
@@ -118,7 +118,7 @@ def test_losses_as_a_naive_implementation(loss, data, min_weight):
         if not 0 < y.mean() < 1:
             y = np.append(1 - y[0], y[1:])
         assume(0 < y.mean() < 1)
-    trees = BoostedTrees.fitted(X, y, loss=loss, settings=options)
+    trees = BoostedTrees.fit(X, y, loss=loss, settings=options)
     assert_allclose(trees.predict(X), naive(X, y, options, loss=loss), atol=1e-12)
 
 
@@ -126,7 +126,7 @@ def test_losses_as_a_naive_implementation(loss, data, min_weight):
 
 
 def test_predictions_do_not_depend_on_the_batch():
-    trees = BoostedTrees.fitted(*observations(100, 4))
+    trees = BoostedTrees.fit(*observations(100, 4))
     new, _ = observations(150, 4, seed=1)
     together = trees.predict(new)
     assert_array_equal(together, [trees.predict(row[None])[0] for row in new])
@@ -140,17 +140,17 @@ def test_predictions_do_not_depend_on_the_batch():
 @pytest.mark.parametrize("constant", [0.0, 0.1, 1.0, -1e9, 1e300])
 def test_constant_targets_and_classes(constant):
     X, y = observations(30, 3)[0], np.full(30, constant)
-    trees = BoostedTrees.fitted(X, y)
+    trees = BoostedTrees.fit(X, y)
     assert_allclose(trees.predict(X), constant, rtol=1e-14)
     assert not trees.depths.any()
     if constant in (0.0, 1.0):
-        (odds,) = set(BoostedTrees.fitted(X, y, loss=Loss.LOGISTIC).predict(X))
+        (odds,) = set(BoostedTrees.fit(X, y, loss=Loss.LOGISTIC).predict(X))
         assert math.isfinite(odds) and (odds > 10.0) == bool(constant)
 
 
 def test_neighbouring_numbers_are_told_apart_and_thresholds_lie_in_the_middle():
     X = np.array([[1.0], [np.nextafter(1.0, 2.0)]])
-    low, high = BoostedTrees.fitted(X, np.array([0.0, 1.0])).predict(X)
+    low, high = BoostedTrees.fit(X, np.array([0.0, 1.0])).predict(X)
     assert low < 0.01 and high > 0.99
-    trees = BoostedTrees.fitted(np.array([[0.0], [0.5], [2.0]]), np.array([0.0, 0.0, 9.0]))
+    trees = BoostedTrees.fit(np.array([[0.0], [0.5], [2.0]]), np.array([0.0, 0.0, 9.0]))
     assert trees.thresholds[0, 0] == 1.25

@@ -79,7 +79,7 @@ def test_pending_evaluations_leave_the_mean_and_shrink_the_deviation():
     rng = np.random.default_rng(0)
     model = product_gp.ProductGP(observations(rng), hyperparameters(rng), covariance(rng), T - 1)
     pending, new = rng.uniform(-1, 1, (2, 3)), rng.uniform(-1, 1, (5, 3))
-    after, losses = model.fantasised(pending)
+    after, losses = model.with_fantasies(pending)
     np.testing.assert_allclose(losses, model.predict(pending)[0])
     assert (after.predict(pending)[1] < model.predict(pending)[1]).all()
     assert (after.predict(new)[1] <= model.predict(new)[1] + 1e-9).all()

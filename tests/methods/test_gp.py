@@ -20,7 +20,7 @@ from hpobench_ordered.methods._gp.model import (
     GaussianProcess,
     Kernel,
     Priors,
-    prior_arrays,
+    stack_priors,
     standardise,
 )
 from hpobench_ordered.methods._model_based import ModelError
@@ -52,8 +52,8 @@ def process(
 
 def fitted(X: FloatArray, y: FloatArray) -> GaussianProcess:
     priors, kernel = Priors(), Kernel(np.arange(2))
-    start = prior_arrays(priors, 2).mean
-    return GaussianProcess.fitted(X, y, kernel=kernel, starts=[start], priors=priors)
+    start = stack_priors(priors, 2).mean
+    return GaussianProcess.fit(X, y, kernel=kernel, starts=[start], priors=priors)
 
 
 def posterior(route, X, y, groups, theta, mu, w):
@@ -94,7 +94,7 @@ def test_fantasies_keep_the_mean_and_equal_conditioning_on_it(n):
     theta = np.array([-0.5, 0.1, 0.2, -5.0])
     model, rng = process(X, y, theta), np.random.default_rng(1)
     pending, candidates = rng.random((3, 2)), rng.random((40, 2))
-    fantasised, fantasies = model.fantasised(pending)
+    fantasised, fantasies = model.with_fantasies(pending)
     assert_array_equal(fantasies, model.predict(pending)[0])
     mean, sd = model.predict(candidates)
     theirs = peer(np.concatenate([X, pending]), np.concatenate([y, fantasies]), theta)
@@ -140,7 +140,7 @@ def test_routes_agree(n, theta, seed):
 @pytest.mark.parametrize("n", [5, 25, 60])
 def test_routes_find_the_same_optimum(n):
     X, y = observations(n, 3)
-    prior = prior_arrays(Priors(), 3)
+    prior = stack_priors(Priors(), 3)
     bounds = (prior.mean, prior.lower, prior.upper, prior.mean, prior.precision)
     ends = [fit(r, X, y, *bounds, 200, 1e-8) for r in ROUTES]
     assert_allclose(ends[0][1], ends[1][1], atol=1e-4)
@@ -160,7 +160,7 @@ def test_fit_stays_inside_the_bounds_and_stops_at_them():
 
 def test_fit_improves_on_every_start():
     X, y = observations(25, 3)
-    prior = prior_arrays(Priors(), 3)
+    prior = stack_priors(Priors(), 3)
     mean, precision, rng = prior.mean, prior.precision, np.random.default_rng(0)
     for _ in range(20):
         start = mean + rng.standard_normal(5)
@@ -260,7 +260,7 @@ def test_ei_of_a_known_value_is_minus_infinity():
 
 def test_left_out_predictions_are_those_of_a_process_without_the_observation():
     (X, y), theta = observations(12, 3), (-0.5, 0.2, 0.1, 0.0, -3.0)
-    mean, sd = process(X, y, theta).leave_one_out()
+    mean, sd = process(X, y, theta).predict_leave_one_out()
     for i in range(12):
         without = process(np.delete(X, i, axis=0), np.delete(y, i), theta)
         assert_allclose(np.ravel(without.predict(X[i : i + 1])), [mean[i], sd[i]], rtol=1e-9)
@@ -270,10 +270,10 @@ def test_joint_samples_have_the_posterior_mean_and_covariance():
     model = process(*observations(12, 3), (-0.5, 0.2, 0.1, 0.0, -3.0))
     points = np.random.default_rng(1).random((4, 3))
     mean, sd = model.predict(points)
-    unit = model.samples(points, np.concatenate([np.zeros((1, 4)), np.eye(4)]))
+    unit = model.sample(points, np.concatenate([np.zeros((1, 4)), np.eye(4)]))
     assert_allclose(unit[0], mean, rtol=1e-12)
     covariance = (unit[1:] - mean).T @ (unit[1:] - mean)
     assert_allclose(np.sqrt(np.diag(covariance)), sd, rtol=1e-4)
-    both, _ = model.fantasised(points[:1])  # noise of a pending evaluation: exp(-3)
+    both, _ = model.with_fantasies(points[:1])  # noise of a pending evaluation: exp(-3)
     shrunk = sd[1] ** 2 - covariance[0, 1] ** 2 / (covariance[0, 0] + np.exp(-3.0))
     assert_allclose(both.predict(points[1:2])[1] ** 2, shrunk, rtol=1e-4)

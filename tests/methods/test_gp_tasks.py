@@ -17,7 +17,7 @@ from hpobench_ordered.methods._model_based import ModelError
 KERNEL = Kernel(np.array([0, 1, 1, 2]))
 
 
-def observed(counts: list[int], *, seed: int = 0, level: float = 4.0) -> tasks.Observed:
+def observed(counts: list[int], *, seed: int = 0, level: float = 4.0) -> tasks.Observations:
     rng = np.random.default_rng(seed)
     n, T = sum(counts), len(counts)
     places = np.sort(rng.random(T))
@@ -26,32 +26,32 @@ def observed(counts: list[int], *, seed: int = 0, level: float = 4.0) -> tasks.O
     z = np.sin(5 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(n)
     y = np.exp(rng.standard_normal(T))[task] * z + task
     distances = T * np.abs(places[:, None] - places)
-    return tasks.Observed(X, y, np.array(counts), distances, KERNEL, level)
+    return tasks.Observations(X, y, np.array(counts), distances, KERNEL, level)
 
 
-def prior(of: tasks.Observed) -> PriorArrays:
-    return tasks.prior_arrays(TaskPriors(), of.g, len(of.counts))
+def prior(of: tasks.Observations) -> PriorArrays:
+    return tasks.stack_task_priors(TaskPriors(), of.g, len(of.counts))
 
 
-def hyperparameters(of: tasks.Observed, *, seed: int = 0) -> FloatArray:
+def hyperparameters(of: tasks.Observations, *, seed: int = 0) -> FloatArray:
     mean = prior(of).mean
     return mean + 0.3 * np.random.default_rng(seed).standard_normal(len(mean))
 
 
 def at(
-    of: tasks.Observed, x: FloatArray, under: PriorArrays | None = None
+    of: tasks.Observations, x: FloatArray, under: PriorArrays | None = None
 ) -> tuple[float, FloatArray]:
     S = compiled.squared_differences(of.X, of.kernel.groups, of.g)
     return tasks.negative_log_posterior(of, S, x, under or prior(of))
 
 
-def matern(of: tasks.Observed, x: FloatArray, A: FloatArray, C: FloatArray) -> FloatArray:
+def matern(of: tasks.Observations, x: FloatArray, A: FloatArray, C: FloatArray) -> FloatArray:
     lengths = np.exp(x[:3])[of.kernel.groups]
     r = np.sqrt((((A[:, None] - C[None]) / lengths) ** 2).sum(axis=2))
     return (1 + np.sqrt(5) * r + 5 / 3 * r**2) * np.exp(-np.sqrt(5) * r)
 
 
-def directly(of: tasks.Observed, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def directly(of: tasks.Observations, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Task of each observation, B, and K, written down from their definition."""
     task = np.repeat(np.arange(len(of.counts)), of.counts)
     B = np.exp(x[3]) * np.exp(-of.distances / np.exp(x[4]))
@@ -90,9 +90,9 @@ def test_prediction_equals_the_formula_however_the_observations_came(counts, see
     first, few = len(of.y) - later, np.array([*counts, 3 - later])
     process = tasks.TaskProcess(replace(of, X=of.X[:first], y=of.y[:first], counts=few), x)
     if later:
-        process = process.extended(of.X[first:], of.y)
+        process = process.with_observations(of.X[first:], of.y)
     assert_allclose(process.predict(C), (mean, np.sqrt(variance)), rtol=1e-8, atol=1e-8)
-    assert_allclose(process.here(), of.scaled(x)[-3:])
+    assert_allclose(process.scale_current_losses(), of.scaled(x)[-3:])
 
 
 def test_one_task_without_a_level_has_the_posterior_of_bo():
@@ -110,8 +110,8 @@ def test_a_fit_climbs_and_goes_on_from_where_it_ended():
     of = observed([12, 9, 12, 5])
     priors = TaskPriors()
     start = tasks.Fit.start(of, prior(of))
-    first = tasks.fitted(of, priors, None, steps=5)
-    second = tasks.fitted(of, priors, first, steps=100)
+    first = tasks.fit_hyperparameters(of, priors, None, steps=5)
+    second = tasks.fit_hyperparameters(of, priors, first, steps=100)
     values = [at(of, fit.x)[0] for fit in (start, first, second)]
     assert values == sorted(values, reverse=True)
     assert values[0] > values[2] + 1.0
@@ -125,11 +125,11 @@ def test_scales_of_tasks_are_found():
     f -= f.mean()
     y = np.repeat([1.0, 3.0, 0.4], 20) * f
     of = replace(observed([20] * 3), X=X, y=y, distances=np.zeros((3, 3)))
-    a = tasks.fitted(of, TaskPriors(), None, steps=100).x[-3:]
+    a = tasks.fit_hyperparameters(of, TaskPriors(), None, steps=100).x[-3:]
     assert_allclose(np.diff(a), np.diff(np.log([1.0, 3.0, 0.4])), atol=0.3)
 
 
 def test_what_is_no_number_is_a_model_error():
     of = observed([5, 5])
     with pytest.raises(ModelError):
-        tasks.fitted(replace(of, y=of.y * np.nan), TaskPriors(), None, steps=5)
+        tasks.fit_hyperparameters(replace(of, y=of.y * np.nan), TaskPriors(), None, steps=5)

@@ -121,7 +121,7 @@ def test_contexts_are_standardised_over_all_tasks_with_length_scales_of_their_ow
     inputs = method.compute_task_features([t.context for t in history])
     np.testing.assert_allclose(4 * (inputs[:, 0] - 0.5), (numbers - numbers.mean()) / numbers.std())
     np.testing.assert_array_equal(inputs[:, 1], 0.5)
-    np.testing.assert_array_equal(method.feature_groups(), [0, 1, 1, 2, 3])
+    np.testing.assert_array_equal(method.group_features(), [0, 1, 1, 2, 3])
 
 
 @BOTH

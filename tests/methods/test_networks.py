@@ -18,7 +18,7 @@ PROGRAM = """
 import hashlib, sys
 import numpy as np
 from hpobench_ordered.runtime.threads import one_thread
-from hpobench_ordered.methods._blr.joint import Parameters, descend
+from hpobench_ordered.methods._blr.joint import Parameters, fit_jointly
 from hpobench_ordered.methods._networks.features import Network
 from hpobench_ordered.methods._networks.sgd import train
 
@@ -29,7 +29,7 @@ phi = Network(8, (20, 20), 10)
 with one_thread():
     z = train(phi, phi.initial(rng, 3), inputs, losses, nested=True, rng=rng)
     start = Parameters.initial(z, np.zeros((3, 0)))
-    fitted = descend(phi, inputs, losses, start, evaluations=20)
+    fitted = fit_jointly(phi, inputs, losses, start, evaluations=20)
 print(hashlib.sha256(z.tobytes() + fitted.z.tobytes() + fitted.log_alpha.tobytes()).hexdigest())
 """
 

@@ -15,6 +15,7 @@ from statsmodels.nonparametric.kernel_density import KDEMultivariate
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.methods import _tpe as tpe
+from hpobench_ordered.methods._coding import count_choices
 from hpobench_ordered.methods.tpe import TPE
 
 SPACE = hbo.SearchSpace(
@@ -46,9 +47,9 @@ def by_statsmodels(data: FloatArray, choices: IntArray) -> KDEMultivariate:
 
 @given(st.integers(0, 10**6), st.integers(40, 120))
 def test_densities_and_ranking_are_those_of_statsmodels(seed, n):
-    choices = tpe.choice_counts(SPACE.parameters)
+    choices = count_choices(SPACE.parameters)
     unit, losses = evaluated(SPACE, n, seed)
-    model = tpe.ParzenModel.fitted(unit, losses, choices)
+    model = tpe.ParzenModel.fit(unit, losses, choices)
     candidates = SPACE.sample_unit(np.random.default_rng(seed + 1), 64)
     count = max(SPACE.dimension + 1, math.floor(tpe.GOOD * n))
     order = np.argsort(losses)
@@ -74,7 +75,7 @@ def test_few_evaluations_are_halved_and_many_split_by_share():
     choices = np.zeros(2, dtype=np.int64)
     for n, good in ((2, 1), (5, 2), (6, 3), (10, 3), (40, 6), (100, 15)):
         unit = np.random.default_rng(n).random((n, 2))
-        model = tpe.ParzenModel.fitted(unit, unit[:, 0], choices)
+        model = tpe.ParzenModel.fit(unit, unit[:, 0], choices)
         assert len(model.good.data) == good and len(model.bad.data) == n - good
         assert model.good.data[:, 0].max() < model.bad.data[:, 0].min()
 
@@ -86,7 +87,7 @@ def test_the_density_of_conditional_configurations_integrates_to_one():
     rng = np.random.default_rng(0)
     middle = 0.35 + 0.3 * rng.random((15, 3))
     middle[:, 0] = np.repeat([0.1, 0.5, 0.9], 5)
-    density = tpe.Density.of(space.canonical(middle), tpe.choice_counts(space.parameters))
+    density = tpe.Density.fit(space.canonical(middle), count_choices(space.parameters))
     assert density.bandwidths[1:].max() < 0.1
     draws = space.sample_unit(rng, 200_000)  # of density 1 / 3 for each choice
     assert_allclose((np.exp(density.log(draws)) * 3.0).mean(), 1.0, atol=0.03)
@@ -116,16 +117,14 @@ def made(space: hbo.SearchSpace, *, fraction: float = 1 / 3, seed: int = 0) -> T
 @pytest.fixture
 def fits(monkeypatch):
     """Numbers of evaluations that models are fitted to."""
-    seen, original = [], tpe.ParzenModel.fitted
-    monkeypatch.setattr(
-        tpe.ParzenModel, "fitted", lambda *a: seen.append(len(a[1])) or original(*a)
-    )
+    seen, original = [], tpe.ParzenModel.fit
+    monkeypatch.setattr(tpe.ParzenModel, "fit", lambda *a: seen.append(len(a[1])) or original(*a))
     return seen
 
 
 def test_there_is_a_model_from_two_more_than_twice_the_hyperparameters_on(fits):
     optimise(made(SPACE, fraction=0.0), lambda config: config["x"], 12)
-    assert tpe.needed(3) == 8 and fits == [8, 9, 10, 11]
+    assert tpe.count_needed_evaluations(3) == 8 and fits == [8, 9, 10, 11]
 
 
 def test_a_third_of_the_suggestions_is_random(fits):

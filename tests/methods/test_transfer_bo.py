@@ -55,7 +55,7 @@ def test_context_ranks_are_features():
 
 def test_context_has_its_own_length_scale():
     method = make([make_task(1), make_task(10), make_task(1000)], 100)
-    np.testing.assert_array_equal(method.feature_groups(), [0, 1, 1, 2])
+    np.testing.assert_array_equal(method.group_features(), [0, 1, 1, 2])
 
 
 def test_losses_are_standardised_together():

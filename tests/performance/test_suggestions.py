@@ -165,7 +165,7 @@ def test_boosted_trees(benchmark, n, limit):
     X = rng.random((n, 4))
     y = np.sin(5 * X[:, 0]) + 3 * X[:, 1] ** 2 + 0.1 * rng.standard_normal(n)
     rounds = max(3, min(200, 20_000 // n))
-    trees = benchmark.pedantic(BoostedTrees.fitted, (X, y), rounds=rounds, warmup_rounds=1)
+    trees = benchmark.pedantic(BoostedTrees.fit, (X, y), rounds=rounds, warmup_rounds=1)
     assert benchmark.stats.stats.median <= limit
     begin = time.process_time()
     trees.predict(rng.random((2000, 4)))

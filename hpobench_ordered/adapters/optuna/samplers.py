@@ -33,7 +33,7 @@ from hpobench_ordered.errors import (
 )
 from hpobench_ordered.runtime.threads import Lock
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.given import SpaceLike, search_space
+from hpobench_ordered.space.conversion import SpaceLike, to_search_space
 from hpobench_ordered.user_methods.factory import as_method_spec
 
 RECORD = "hpobench_ordered:asked"
@@ -369,7 +369,7 @@ def _described(description: SpaceLike) -> SearchSpace:
         distributions = dict(description)
         if all(isinstance(one, BaseDistribution) for one in distributions.values()):
             return space_of(distributions)
-    return search_space(description)
+    return to_search_space(description)
 
 
 def _names(space: SearchSpace) -> tuple[str, ...]:

@@ -42,8 +42,8 @@ from hpobench_ordered.errors import EvaluationsError, InvalidSpaceError, Unknown
 from hpobench_ordered.files.writing import check_file
 from hpobench_ordered.space import Compare, Comparison, Condition, Kind, Parameter, SearchSpace
 from hpobench_ordered.space.change import SpaceChange
+from hpobench_ordered.space.conversion import SpaceLike, to_search_space
 from hpobench_ordered.space.differences import Change, allows
-from hpobench_ordered.space.given import SpaceLike, search_space
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
@@ -110,7 +110,7 @@ def history_from_studies(
     trials = {name: [_renamed(t, rename) for t in of] for name, of in trials.items()}
     used = {n: t for n, t in trials.items() if any(x.state is TrialState.COMPLETE for x in t)}
     reader.empty += [f"study {name!r}" for name in trials if name not in used]
-    wanted = None if space is None else search_space(space)
+    wanted = None if space is None else to_search_space(space)
     spaces = _spaces(used, wanted, any_range=drop_invalid or clip)
     context = contexts_of(contexts, list(used), others=list(trials))
     read = [

@@ -17,7 +17,7 @@ SpaceLike: TypeAlias = "SearchSpace | ConfigurationSpace | Mapping[str, object]"
 LOG = "log"  # third element of a tuple that describes a range on a log scale
 
 
-def search_space(space: "SpaceLike") -> SearchSpace:
+def to_search_space(space: "SpaceLike") -> SearchSpace:
     """Convert a description of a search space to a `SearchSpace`.
 
     Args:
