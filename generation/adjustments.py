@@ -17,7 +17,7 @@ from hpobench_ordered.benchmarks._adjustment import (
     Steps,
     surrogate_hash,
 )
-from hpobench_ordered.benchmarks.adjustments import SEARCHED, SURROGATE
+from hpobench_ordered.benchmarks.adjustments import FLOW_SURROGATE, SEARCHED
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.files.artifact import ArtifactWriter
 from hpobench_ordered.files.bundle import BENCHMARK, CARD, definition_to_json, read_card
@@ -34,17 +34,17 @@ SEARCH = (
 
 def generate(adjustment: SpaceAdjustment, request: Request) -> Path:
     """Search the best values before and after an adjustment and write the artifact."""
-    forest, _ = adjustment.base.option(SURROGATE).load()
+    forest, _ = adjustment.base.option(FLOW_SURROGATE).load()
     rng = np.random.default_rng(request.seed)
     before = _best_values(adjustment, Steps.STEP_1, forest, request, rng)
     after = _best_values(adjustment, Steps.STEP_2, forest, request, rng)
     best_values = {
-        SEARCHED_ON: surrogate_hash(adjustment.base, SURROGATE),
+        SEARCHED_ON: surrogate_hash(adjustment.base, FLOW_SURROGATE),
         Steps.STEP_1.name: before,
         Steps.STEP_2.name: after,
     }
     defined = definition_to_json(adjustment.definition(Steps.STEP_2))
-    content = {**defined, "surrogates": {}, BEST_VALUES: {SURROGATE: best_values}}
+    content = {**defined, "surrogates": {}, BEST_VALUES: {FLOW_SURROGATE: best_values}}
     with ArtifactWriter(request.folder) as writer:
         writer.write_json(BENCHMARK, content)
         writer.write_json(CARD, _card(adjustment, request).to_json())

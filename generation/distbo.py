@@ -17,11 +17,11 @@ from hpobench_ordered.benchmarks.distbo import (
     FOREST,
     GENERATED,
     REAL,
-    Generated,
-    Real,
-    Source,
+    GeneratedBenchmark,
+    RealBenchmark,
+    SourceBudget,
+    parse_seeded_name,
     runs_home,
-    seeded,
 )
 from hpobench_ordered.core.benchmark import Definition
 from hpobench_ordered.files.bundle import write_runs
@@ -66,7 +66,7 @@ class SourceMethod(BayesianOptimisation):
 
 
 def source_runs(
-    defined: Definition, model: Surrogate, source: Source, request: Request
+    defined: Definition, model: Surrogate, source: SourceBudget, request: Request
 ) -> list[RawEvaluations]:
     """Make the source run of every task, determined by seed and task."""
     runs = []
@@ -77,7 +77,7 @@ def source_runs(
 
 
 def _source_run(
-    defined: Definition, model: Surrogate, source: Source, task: int, seed: int
+    defined: Definition, model: Surrogate, source: SourceBudget, task: int, seed: int
 ) -> RawEvaluations:
     space, objective = defined.space, defined.objective
     rng = np.random.default_rng([seed, task])
@@ -122,7 +122,7 @@ def _best_value(
     return value
 
 
-def generate_runs(generated: Generated, seed: int, request: Request) -> Path:
+def generate_runs(generated: GeneratedBenchmark, seed: int, request: Request) -> Path:
     """Make source runs and best known values of a benchmark whose data are drawn by a seed."""
     from joblib import Parallel, delayed
 
@@ -140,11 +140,11 @@ def generate_runs(generated: Generated, seed: int, request: Request) -> Path:
 
 
 def _run_and_best(
-    generated: Generated, seed: int, task: int, drawn: int
+    generated: GeneratedBenchmark, seed: int, task: int, drawn: int
 ) -> tuple[RawEvaluations, float]:
     """Source run and best known value of a task."""
     defined, (model, _) = generated.define(seed), generated.load(seed, None)
-    run = _source_run(defined, model, generated.kind.source, task, drawn)
+    run = _source_run(defined, model, generated.outline.source_budget, task, drawn)
     if generated.highest is not None:
         return run, generated.highest
     return run, _best_value(defined, model, run, task, drawn)
@@ -154,29 +154,29 @@ def _run_and_best(
 class TaskTrainer:
     """Trains a configuration on all tasks of a benchmark with published data."""
 
-    real: Real
+    real: RealBenchmark
 
     @property
     def identity(self) -> Mapping[str, Any]:
         """All settings besides the job that determine an outcome."""
-        return {"benchmark": self.real.kind.name, "version": self.real.kind.version}
+        return {"benchmark": self.real.outline.name, "version": self.real.outline.version}
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
         """Values on all tasks."""
         model, _ = self.real.load()
-        row = SearchSpace(self.real.kind.parameters).row(config)
+        row = SearchSpace(self.real.outline.parameters).row(config)
         tasks = range(len(self.real.tasks))
         return {"values": [model.predict_one(row, task) for task in tasks]}
 
 
-def generate_forest(real: Real, request: Request) -> Path:
+def generate_forest(real: RealBenchmark, request: Request) -> Path:
     """Train on published data, fit a forest, make source runs, and write the artifact."""
     for file in real.files:
         if request.local is not None:
             file.store(request.local / Path(file.name).name)
         elif not file.is_fetched:
             file.download()
-    name, defined = real.kind.name, real.define()
+    name, defined = real.outline.name, real.define()
     n = request.configurations or CONFIGURATIONS[name]
     values = _configurations(defined.space, n, request.seed)
     folder = request.folder.with_name(f"{request.folder.name}{TRAININGS}")
@@ -188,7 +188,7 @@ def generate_forest(real: Real, request: Request) -> Path:
         progress=request.progress,
     )
     targets = np.array([outcome["values"] for outcome in outcomes], dtype=np.float64)
-    runs = source_runs(defined, real.load()[0], real.kind.source, request)
+    runs = source_runs(defined, real.load()[0], real.outline.source_budget, request)
     report = Report(
         source=defined.provenance.source,
         command=request.command(name, f"{Option.LOCAL.value} DATA"),
@@ -223,7 +223,7 @@ def _log_scaled(space: SearchSpace) -> SearchSpace:
     )
 
 
-def _runs_generator(generated: Generated, seed: int) -> Generator:
+def _runs_generator(generated: GeneratedBenchmark, seed: int) -> Generator:
     source = base.Source(
         "Trains the models of every task's source run, and searches best values.",
         frozenset({Option.SEED, Option.WORKERS}),
@@ -233,19 +233,19 @@ def _runs_generator(generated: Generated, seed: int) -> Generator:
     return Generator(generated.name(seed), {"train": source}, home=home)
 
 
-def _forest_generator(real: Real) -> Generator:
+def _forest_generator(real: RealBenchmark) -> Generator:
     source = base.Source(
         "Trains on the published data; --from is a folder that holds them.",
         frozenset({Option.LOCAL, Option.SEED, Option.WORKERS, Option.CONFIGURATIONS}),
         partial(generate_forest, real),
         fewest=FOLDS,
     )
-    return Generator(real.kind.name, {"train": source})
+    return Generator(real.outline.name, {"train": source})
 
 
 def _further_seed(name: str) -> Generator | None:
     """The generator of the source runs of a further seed."""
-    found = seeded(name)
+    found = parse_seeded_name(name)
     return None if found is None else _runs_generator(*found)
 
 

@@ -146,7 +146,7 @@ def plan_of(
     stream, learner = benchmark.stream, LEARNERS[benchmark.learner]
     kind = Kind.REGRESSION if stream.is_regression else Kind.CLASSIFICATION
     scorer = "neg_mean_absolute_error" if stream.is_regression else "roc_auc"
-    longest = benchmark.window or stream.longest
+    longest = benchmark.window or stream.longest_window
     usual, averaged = MORE.get(benchmark.name, (CONFIGURATIONS, SEEDS))
     windows = () if benchmark.window else (window(1, longest),)
     trainer = RetrainTrainer(

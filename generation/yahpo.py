@@ -16,21 +16,21 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.benchmarks.yahpo import (
-    FRACTION,
+    FRACTION_COLUMN,
     FRACTIONS,
     FURTHER_BENCHMARKS,
     GENERATED_BENCHMARKS,
     IMPLAUSIBLE,
-    INSTANCE,
+    INSTANCE_COLUMN,
+    OBJECTIVE,
     PAPER_BENCHMARKS,
     PUBLISHED_INSTANCES,
     RELEASE,
-    REPL,
     REPLICATION,
+    REPLICATION_COLUMN,
     REPOSITORY,
-    TARGET,
     definition,
-    name_of,
+    name_benchmark,
     network,
     remote_files,
 )
@@ -63,12 +63,12 @@ on many configurations follow it better than many trees on few, at the same size
 V2_COMMIT = "0e288068134f4af8d231c63d2a941e5ab8060ef0"
 V2_LAYOUT = Layout(
     categorical=(
-        (INSTANCE, "respect.unordered.factors", "splitrule", "replace")
-        + ("num.impute.selected.cpo", REPL)
+        (INSTANCE_COLUMN, "respect.unordered.factors", "splitrule", "replace")
+        + ("num.impute.selected.cpo", REPLICATION_COLUMN)
     ),
     continuous=(
         ("num.trees", "sample.fraction", "mtry.power", "min.node.size", "num.random.splits")
-        + (FRACTION,)
+        + (FRACTION_COLUMN,)
     ),
     targets=("acc", "bac", "auc", "brier", "logloss", "timetrain", "timepredict"),
 )
@@ -156,9 +156,9 @@ def generate_from_v2_network(scenario: str, instance: str, request: Request) -> 
         space=defined.space,
         layout=V2_LAYOUT,
         encoding=_json(V2_ENCODING, request.local),
-        fixed={INSTANCE: instance, REPL: REPLICATION, "replace": "TRUE"},
-        varied={FRACTION: FRACTIONS},
-        target=TARGET,
+        fixed={INSTANCE_COLUMN: instance, REPLICATION_COLUMN: REPLICATION, "replace": "TRUE"},
+        varied={FRACTION_COLUMN: FRACTIONS},
+        target=OBJECTIVE,
     )
     limits = V2_NETWORK.limits
     if (scenario, instance) in IMPLAUSIBLE:
@@ -194,11 +194,11 @@ def evaluations_path(local: Path | None, scenario: str, instance: str) -> Path:
     file = Path(f"rbv2_{scenario}") / f"{instance}.parquet"
     if local is None:
         raise ArtifactError(
-            f"the evaluations of {name_of(scenario, instance)} are not downloaded: they are "
+            f"the evaluations of {name_benchmark(scenario, instance)} are not downloaded: they are "
             f"published at {PUBLISHED_AT}, in files too large to fetch one by one. Give a local "
             f"copy with --from, a folder that holds {file}: a row for each configuration and "
             f"fraction, all fractions of a configuration one after another and ascending, with a "
-            f"column a hyperparameter, train_frac and {TARGET}"
+            f"column a hyperparameter, train_frac and {OBJECTIVE}"
         )
     candidates = [local, local / file, local / "evaluations" / file]
     for candidate in candidates:
@@ -212,7 +212,7 @@ def read_evaluations(path: Path, space: SearchSpace) -> Measured:
     import pandas as pd
 
     try:
-        frame = pd.read_parquet(path, columns=[*space.names, "train_frac", TARGET])
+        frame = pd.read_parquet(path, columns=[*space.names, "train_frac", OBJECTIVE])
     except (OSError, ValueError, KeyError) as error:
         raise ArtifactError(f"{path} does not hold evaluations: {error}") from None
     fractions = np.unique(frame["train_frac"].to_numpy())
@@ -220,7 +220,7 @@ def read_evaluations(path: Path, space: SearchSpace) -> Measured:
     rows = (-1, len(fractions))
     try:
         listed = frame["train_frac"].to_numpy().reshape(rows)
-        auc = frame[TARGET].to_numpy(dtype=np.float64).reshape(rows)
+        auc = frame[OBJECTIVE].to_numpy(dtype=np.float64).reshape(rows)
         grouped = values.reshape(*rows, space.dimension)
         same = np.array_equal(
             grouped, np.broadcast_to(grouped[:, :1], grouped.shape), equal_nan=True
@@ -302,7 +302,7 @@ def _generator(scenario: str, instance: str) -> Generator:
         source, generate, home = "network", generate_from_own_network, local_folder
     takes = frozenset({Option.LOCAL, Option.SEED, Option.WORKERS, Option.CONFIGURATIONS})
     made = Source(line, takes, partial(generate, scenario, instance), fewest=FOLDS)
-    return Generator(name_of(scenario, instance), {source: made}, home=home)
+    return Generator(name_benchmark(scenario, instance), {source: made}, home=home)
 
 
 GENERATORS = tuple(

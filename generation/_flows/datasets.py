@@ -20,8 +20,8 @@ from hpobench_ordered._typing import BoolArray, FloatArray, IntArray
 from hpobench_ordered.benchmarks._openml_data import (
     MONKS_TASKS,
     ClassificationData,
-    coded_data,
-    monks,
+    code_data,
+    make_monks_problem,
 )
 from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError, needed
 from hpobench_ordered.files.download import check_online
@@ -46,7 +46,7 @@ def offline_datasets(folder: Path) -> dict[str, ClassificationData]:
         local[match["task"]] = read_csv(path, match["name"])
     if not local:
         raise ArtifactError(f"{folder} holds no file named <OpenML task>_<name>.csv")
-    made = {task: monks(k) for k, task in enumerate(MONKS_TASKS, start=1)}
+    made = {task: make_monks_problem(k) for k, task in enumerate(MONKS_TASKS, start=1)}
     every = {BREAST_CANCER_TASK: breast_cancer()} | made | local
     return {task: every[task] for task in sorted(every, key=int)}
 
@@ -62,7 +62,7 @@ def read_csv(path: Path, name: str) -> ClassificationData:
     if frame.columns[-1] != "class":
         raise ArtifactError(f"the last column of {path} must be 'class', got {frame.columns[-1]!r}")
     inputs, classes = frame.iloc[:, :-1], frame["class"]
-    return coded_data(name, inputs, classes, f"the local file {path.name}")
+    return code_data(name, inputs, classes, f"the local file {path.name}")
 
 
 def openml_dataset(task: str) -> ClassificationData:
@@ -76,7 +76,7 @@ def openml_dataset(task: str) -> ClassificationData:
     except (openml.exceptions.PyOpenMLError, OSError) as error:
         raise DownloadError(f"OpenML does not give the data set of task {task}: {error}") from error
     source = f"OpenML data set {dataset.dataset_id}, task {task}"
-    return coded_data(dataset.name, inputs, classes, source)
+    return code_data(dataset.name, inputs, classes, source)
 
 
 def breast_cancer() -> ClassificationData:
@@ -86,7 +86,7 @@ def breast_cancer() -> ClassificationData:
     datasets = needed("sklearn.datasets", package="scikit-learn", extra="train", purpose="wdbc")
     loaded = datasets.load_breast_cancer()
     inputs, classes = pd.DataFrame(loaded.data), pd.Series(loaded.target)
-    return coded_data("wdbc", inputs, classes, "scikit-learn's copy of Breast Cancer Wisconsin")
+    return code_data("wdbc", inputs, classes, "scikit-learn's copy of Breast Cancer Wisconsin")
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,10 @@ from hpobench_ordered.surrogates.base import Surrogate
 from hpobench_ordered.surrogates.embedded import EmbeddedSurrogate
 
 VERSION = 1
-BEST_VALUES, SEARCHED_ON = "best_values", "searched_on"
-"""Keys in the artifact: values by surrogate and step, and the hash of the surrogate's file."""
+BEST_VALUES = "best_values"
+"""Key in the artifact of the best values, by surrogate and step."""
+SEARCHED_ON = "searched_on"
+"""Key in the artifact of the hash of the surrogate's file that the best values were searched on."""
 PAPER = "Stoll et al. (2020), appendix C, table {table}"
 
 
@@ -105,11 +107,16 @@ class SpaceAdjustment:
 
     def space(self, step: Steps) -> SearchSpace:
         """The search space in a step."""
-        listed = [item for steps, item in self.rows if step in steps]
-        return SearchSpace(
-            [item for item in listed if isinstance(item, Parameter)],
-            constants={item.name: item.value for item in listed if isinstance(item, Fixed)},
-        )
+        parameters = []
+        constants = {}
+        for steps, item in self.rows:
+            if step not in steps:
+                continue
+            if isinstance(item, Fixed):
+                constants[item.name] = item.value
+            else:
+                parameters.append(item)
+        return SearchSpace(parameters, constants=constants)
 
     def definition(self, step: Steps) -> Definition:
         """Search space, objective and tasks in a step."""
@@ -131,17 +138,22 @@ class SpaceAdjustment:
 
     def embed(self, step: Steps, surrogate: Surrogate) -> EmbeddedSurrogate:
         """Embed the search space of a step in a surrogate of the base benchmark."""
-        base, part = self.base.define(), self.space(step)
-        listed = {*part.names, *part.constants}
+        base = self.base.define()
+        space = self.space(step)
+        listed_names = {*space.names, *space.constants}
+        values_of_unlisted = {
+            name: value for name, value in self.unlisted.items() if name not in listed_names
+        }
         return EmbeddedSurrogate(
             inner=surrogate,
-            whole=integer_coded(base.space),
-            part=part,
-            fixed={name: v for name, v in self.unlisted.items() if name not in listed},
+            whole=code_ordinals_by_index(base.space),
+            part=space,
+            fixed=values_of_unlisted,
             tasks=self._task_indices(base),
         )
 
     def _task_indices(self, base: Definition) -> tuple[int, ...]:
+        """Indices, among the base benchmark's tasks, of those that are used."""
         names = [task.name for task in base.tasks]
         return tuple(names.index(name) for name in self.tasks or names)
 
@@ -160,24 +172,29 @@ class SpaceAdjustment:
             surrogates=tuple(
                 replace(option, load=partial(self._load, step, option))
                 for option in self.base.surrogates
-                if not self.surrogates or option.name in self.surrogates
+                if self._uses_surrogate(option)
             ),
         )
+
+    def _uses_surrogate(self, option: SurrogateOption) -> bool:
+        return not self.surrogates or option.name in self.surrogates
 
     def _load(
         self, step: Steps, option: SurrogateOption
     ) -> tuple[EmbeddedSurrogate, Sequence[float | None]]:
-        surrogate, _ = option.load()
-        model = self.embed(step, surrogate)
+        """Load a surrogate in a step, and the best known value of every task."""
+        surrogate_of_base, _ = option.load()
+        surrogate = self.embed(step, surrogate_of_base)
         if self.artifact is None:
-            return model, optima(model, self.definition(step).objective)
-        return model, self._searched(self.artifact, step, option.name)
+            return surrogate, find_optima(surrogate, self.definition(step).objective)
+        return surrogate, self._read_best_values(self.artifact, step, option.name)
 
-    def _searched(self, artifact: Artifact, step: Steps, surrogate: str) -> list[float]:
-        """Best known values from the artifact."""
+    def _read_best_values(self, artifact: Artifact, step: Steps, surrogate: str) -> list[float]:
+        """Read best known values; an error if they belong to another version of the surrogate."""
         try:
             stored = artifact.read_json(BENCHMARK)[BEST_VALUES][surrogate]
-            searched_on, values = stored[SEARCHED_ON], [float(v) for v in stored[step.name]]
+            searched_on = stored[SEARCHED_ON]
+            best_values = [float(value) for value in stored[step.name]]
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise ArtifactError(f"{BENCHMARK} of {artifact} is malformed: {error!r}") from None
         if searched_on != surrogate_hash(self.base, surrogate):
@@ -185,7 +202,7 @@ class SpaceAdjustment:
                 f"best values in {artifact} were found on another surrogate {surrogate!r} than "
                 f"that of {self.base.id}: generate {self.name} again"
             )
-        return values
+        return best_values
 
 
 def surrogate_hash(base: BenchmarkSpec, surrogate: str) -> str:
@@ -197,19 +214,31 @@ def surrogate_hash(base: BenchmarkSpec, surrogate: str) -> str:
         raise ArtifactError(f"the artifact of {base.id} holds no {surrogate}.npz") from None
 
 
-def integer_coded(space: SearchSpace) -> SearchSpace:
-    """The same space, with ordered choices replaced by their indices; codes stay the same."""
-    parameters = [
-        integers(p.name, 0, len(p.choices) - 1) if p.kind is Kind.ORDINAL else p
-        for p in space.parameters
-    ]
+def code_ordinals_by_index(space: SearchSpace) -> SearchSpace:
+    """Return the same space, with ordered choices replaced by their indices as integers.
+
+    The arrays that code configurations stay the same: they contain these indices already.
+    """
+    parameters = []
+    for parameter in space.parameters:
+        if parameter.kind is Kind.ORDINAL:
+            parameters.append(integers(parameter.name, 0, len(parameter.choices) - 1))
+        else:
+            parameters.append(parameter)
     return SearchSpace(parameters, conditions=space.conditions, constants=space.constants)
 
 
-def optima(surrogate: EmbeddedSurrogate, objective: Objective) -> list[float]:
-    """Best value of each task among all configurations of a finite search space."""
+def find_optima(surrogate: EmbeddedSurrogate, objective: Objective) -> list[float]:
+    """Return the best value of each task among all configurations of a finite search space."""
     parameters = surrogate.part.parameters
-    steps = np.indices([int(p.size) for p in parameters]).reshape(len(parameters), -1)
-    values = steps.T + np.array([p.lower for p in parameters])
-    losses = (objective.losses(surrogate.predict(values, t)) for t in range(len(surrogate.tasks)))
-    return [objective.loss(float(task.min())) for task in losses]
+    sizes = [int(parameter.size) for parameter in parameters]
+    lowest = np.array([parameter.lower for parameter in parameters], dtype=np.float64)
+    all_steps = np.indices(sizes).reshape(len(sizes), -1).T  # from the lowest value, (N, d)
+    all_values = lowest + all_steps
+
+    best_values = []
+    for task in range(len(surrogate.tasks)):
+        objective_values = surrogate.predict(all_values, task)
+        best_row = objective.losses(objective_values).argmin()
+        best_values.append(float(objective_values[best_row]))
+    return best_values

@@ -1,13 +1,16 @@
-"""Data of the distBO benchmarks: drawn with a seed, or read from the published files.
+"""Data of the distBO benchmarks (Law et al. 2019): drawn with a seed, or read from published files.
 
 Notation:
     n, p        points, features
     x, y        features (n, p) and labels (n,) of a task
     i           a source task, from 1
+    mu, gamma   mean of a toy task's points, and the mean of the distribution that mu is drawn from
     sigma       bandwidths of a task, (p,)
     D           random frequencies
     U, b        frequencies (D, p) and phases (D,), shared by all tasks
+    phi         random Fourier features, sqrt(2 / D) cos(U x / sigma + b), (n, D)
     beta        weights (D,) of a task's own function
+    g           logits of the labels, (n,)
 
 Where Law et al. (2019) contradict themselves, section 5 is followed. The standard deviation of a
 toy task's mean is 1, although figure 8 gives a mean of about 4 for all far tasks; the authors'
@@ -27,8 +30,11 @@ from hpobench_ordered.core.data import DataKind, TaskData
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.files.remote import RemoteFile
 
-TOY_STREAM, COUNTEREXAMPLE_STREAM, CLASSIFICATION_STREAM, SPLIT_STREAM = range(4)
-"""First number of every seed, so that the families have different random numbers."""
+# First number of every seed, so that the families have different random numbers.
+TOY_STREAM = 0
+COUNTEREXAMPLE_STREAM = 1
+CLASSIFICATION_STREAM = 2
+SPLIT_STREAM = 3
 
 TOY_POINTS = 500
 TOY_CENTRES = (0.0,) * 3 + (4.0,) * 12 + (0.0,)
@@ -53,8 +59,8 @@ TRAINING_SHARE = 0.6
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
-    """The data of a task."""
+class TrainTestSplit:
+    """The training data of a task, and the data that its model is tested on."""
 
     train: TaskData
     test: TaskData
@@ -81,17 +87,20 @@ def counterexample_points(seed: int, task: int) -> tuple[FloatArray, FloatArray]
     positive. Every feature remains Normal(0, 2^2), and any two remain independent.
     """
     rng = np.random.default_rng([COUNTEREXAMPLE_STREAM, seed, task])
-    third = COUNTEREXAMPLE_PROCESSES[task] + 1
+    third = COUNTEREXAMPLE_PROCESSES[task] + 1  # column of feature i + 2
     x = rng.normal(0.0, 2.0, size=(2 * POINTS, FEATURES))
     x[:, third] = np.sign(x[:, 0] * x[:, 1]) * np.abs(x[:, third])
-    y = np.log1p((x[:, 0] * x[:, 1] * x[:, third]) ** 3) + rng.normal(0.0, 0.5, size=2 * POINTS)
+
+    product = x[:, 0] * x[:, 1] * x[:, third]
+    noise = rng.normal(0.0, 0.5, size=2 * POINTS)
+    y = np.log1p(product**3) + noise
     return x, y
 
 
 @lru_cache(maxsize=16)
-def counterexample_data(seed: int, task: int) -> Split:
+def counterexample_data(seed: int, task: int) -> TrainTestSplit:
     """Data of a task of the counterexample, standardised, labels in [0, 1]."""
-    return _prepared(*counterexample_points(seed, task), DataKind.REGRESSION, POINTS)
+    return _standardise_and_split(*counterexample_points(seed, task), DataKind.REGRESSION, POINTS)
 
 
 def classification_bandwidths(seed: int, experiment: str) -> FloatArray:
@@ -101,51 +110,72 @@ def classification_bandwidths(seed: int, experiment: str) -> FloatArray:
     """
     rng = np.random.default_rng([CLASSIFICATION_STREAM, seed])
     sources = rng.choice(BANDWIDTHS, size=(CLASSIFICATION_SOURCES, FEATURES))
-    similar = sources[rng.integers(CLASSIFICATION_SOURCES)]
-    target = similar if experiment == "a" else np.full(FEATURES, UNSEEN_BANDWIDTH)
+    target = sources[rng.integers(CLASSIFICATION_SOURCES)]
+    if experiment == "b":
+        target = np.full(FEATURES, UNSEEN_BANDWIDTH)
     return np.concatenate([sources, target[None]])
 
 
-def classification_data(seed: int, experiment: str, task: int) -> Split:
+def classification_data(seed: int, experiment: str, task: int) -> TrainTestSplit:
     """Data of a task of experiment A or B, standardised; both have the same source tasks."""
     is_source = task < CLASSIFICATION_SOURCES
-    return _classification_data(seed, "a" if is_source else experiment, task)
+    if is_source:
+        return _draw_classification_data(seed, "a", task)  # cached once for both experiments
+    return _draw_classification_data(seed, experiment, task)
 
 
 @lru_cache(maxsize=16)
-def _classification_data(seed: int, experiment: str, task: int) -> Split:
-    """Labels follow a kernel logistic regression with random Fourier features (appendix C.4).
+def _draw_classification_data(seed: int, experiment: str, task: int) -> TrainTestSplit:
+    """Draw data whose labels depend on random Fourier features.
+
+    Labels follow a kernel logistic regression with random Fourier features (appendix C.4).
 
     g = sqrt(2 / D) cos(U x / sigma + b) beta is scaled to [-6, 6], and P(y = 1) is its logistic
     function. U and b have no task index in the paper, unlike sigma and beta.
     """
     sigma = classification_bandwidths(seed, experiment)[task]
-    frequencies, phases = _random_features(seed)
+    frequencies, phases = _draw_frequencies_and_phases(seed)
     rng = np.random.default_rng([CLASSIFICATION_STREAM, seed, task, ord(experiment)])
     x = rng.standard_normal((2 * POINTS, FEATURES))
     beta = rng.standard_normal(FREQUENCIES)
     phi = np.sqrt(2.0 / FREQUENCIES) * np.cos((x / sigma) @ frequencies.T + phases)
     g = phi @ beta
     g = LARGEST_LOGIT * (2.0 * (g - g.min()) / (g.max() - g.min()) - 1.0)
-    y = (rng.random(2 * POINTS) < 1.0 / (1.0 + np.exp(-g))).astype(np.float64)
-    return _prepared(x, y, DataKind.CLASSIFICATION, POINTS)
+
+    probability = 1.0 / (1.0 + np.exp(-g))
+    y = (rng.random(2 * POINTS) < probability).astype(np.float64)
+    return _standardise_and_split(x, y, DataKind.CLASSIFICATION, POINTS)
 
 
-def _random_features(seed: int) -> tuple[FloatArray, FloatArray]:
+def _draw_frequencies_and_phases(seed: int) -> tuple[FloatArray, FloatArray]:
     """Frequencies U (D, p) and phases b (D,) of all tasks."""
     rng = np.random.default_rng([CLASSIFICATION_STREAM, seed, 1])
     frequencies = rng.standard_normal((FREQUENCIES, FEATURES))
-    return frequencies, rng.uniform(0.0, 2.0 * np.pi, size=FREQUENCIES)
+    phases = rng.uniform(0.0, 2.0 * np.pi, size=FREQUENCIES)
+    return frequencies, phases
 
 
-def _prepared(x: FloatArray, y: FloatArray, kind: DataKind, train: int) -> Split:
-    """Standardise features and scale regression labels to [0, 1] by the first `train` points."""
-    scale = x[:train].std(axis=0)
-    x = (x - x[:train].mean(axis=0)) / np.where(scale > 0.0, scale, 1.0)
+def _standardise_and_split(
+    x: FloatArray, y: FloatArray, kind: DataKind, train_size: int
+) -> TrainTestSplit:
+    """Standardise the features, scale regression labels to [0, 1], and split.
+
+    The first `train_size` points are for training. Only they determine means and ranges, so that
+    labels of test points may lie outside of [0, 1].
+    """
+    deviation = x[:train_size].std(axis=0)
+    deviation = np.where(deviation > 0.0, deviation, 1.0)  # a constant feature becomes 0
+    x = (x - x[:train_size].mean(axis=0)) / deviation
+
     if kind is DataKind.REGRESSION:
-        lowest, highest = y[:train].min(), y[:train].max()
+        lowest = y[:train_size].min()
+        highest = y[:train_size].max()
         y = (y - lowest) / (highest - lowest)
-    return Split(TaskData(x[:train], y[:train], kind), TaskData(x[train:], y[train:], kind))
+
+    return TrainTestSplit(
+        train=TaskData(x[:train_size], y[:train_size], kind),
+        test=TaskData(x[train_size:], y[train_size:], kind),
+    )
 
 
 PROTEINS = {
@@ -168,39 +198,45 @@ _HEADER = ("subject#", "age", "sex", "test_time", "motor_UPDRS", "total_UPDRS", 
 _PARKINSONS_COLUMNS = 22
 
 
-def _protein_rows(data: bytes, name: str) -> FloatArray:
-    """Rows of a protein's file, (n, 168)."""
-    molecules, expected = PROTEINS[name]
+def _parse_protein(data: bytes, name: str) -> FloatArray:
+    """Parse a protein's file, (n, 168); a `ValueError` if it is not the published one."""
+    molecules, expected_sha256 = PROTEINS[name]
     rows = np.loadtxt(io.BytesIO(data), delimiter=",", dtype=np.float64, ndmin=2)
-    if rows.shape != (molecules, PROTEIN_COLUMNS) or not np.isin(rows, (0.0, 1.0)).all():
+    is_binary = np.isin(rows, (0.0, 1.0)).all()
+    if rows.shape != (molecules, PROTEIN_COLUMNS) or not is_binary:
         raise ValueError(
             f"{name} must be {molecules} rows of {PROTEIN_COLUMNS} zeros and ones, but got "
             f"shape {rows.shape}"
         )
-    if hashlib.sha256(rows.astype(np.uint8).tobytes()).hexdigest() != expected:
+
+    sha256 = hashlib.sha256(rows.astype(np.uint8).tobytes()).hexdigest()
+    if sha256 != expected_sha256:
         raise ValueError(f"the zeros and ones are not those of {name}")
     return rows
 
 
-def _parkinsons_rows(data: bytes) -> FloatArray:
-    """Rows of the file of recordings, (5875, 22)."""
-    header = tuple(data.partition(b"\n")[0].decode("ascii", "replace").strip().split(","))
+def _parse_recordings(data: bytes) -> FloatArray:
+    """Parse the file of recordings, (5875, 22); a `ValueError` if it is not the published one."""
+    first_line, _, _ = data.partition(b"\n")
+    header = tuple(first_line.decode("ascii", "replace").strip().split(","))
     if header[: len(_HEADER)] != _HEADER:
         raise ValueError(f"the columns must be {', '.join(_HEADER)}, ..., but got {header[:7]}")
+
     rows = np.loadtxt(io.BytesIO(data), delimiter=",", skiprows=1, dtype=np.float64, ndmin=2)
     if rows.shape != (RECORDINGS, _PARKINSONS_COLUMNS) or not np.isfinite(rows).all():
         raise ValueError(f"recordings must have shape ({RECORDINGS}, 22), but got {rows.shape}")
-    if not np.array_equal(np.unique(rows[:, 0]), np.arange(1, PATIENTS + 1)):
+    patients = np.unique(rows[:, 0])
+    if not np.array_equal(patients, np.arange(1, PATIENTS + 1)):
         raise ValueError(f"the patients of the recordings must be 1 to {PATIENTS}")
     return rows
 
 
 def _check_protein(data: bytes, *, name: str) -> None:
-    _protein_rows(data, name)
+    _parse_protein(data, name)
 
 
 def _check_parkinsons(data: bytes) -> None:
-    _parkinsons_rows(data)
+    _parse_recordings(data)
 
 
 PROTEIN_FILES = tuple(
@@ -223,46 +259,61 @@ PARKINSONS_FILE = RemoteFile(
 
 
 @lru_cache(maxsize=len(PROTEINS))
-def protein_data(task: int) -> Split:
+def protein_data(task: int) -> TrainTestSplit:
     """Data of a protein, split 60-40, stratified by class."""
-    read = partial(_protein_rows, name=list(PROTEINS)[task])
-    rows = _read(PROTEIN_FILES[task], read, "distbo-protein-svm")
-    x, y = rows[:, 1:-1], rows[:, -1]
+    parse = partial(_parse_protein, name=list(PROTEINS)[task])
+    rows = _read_rows(PROTEIN_FILES[task], parse, "distbo-protein-svm")
+    x = rows[:, 1:-1]
+    y = rows[:, -1]
+
     rng = np.random.default_rng([SPLIT_STREAM, 0, task])
     is_training = np.zeros(len(y), dtype=np.bool_)
     for label in (0.0, 1.0):
         shuffled = rng.permutation(np.flatnonzero(y == label))
-        is_training[shuffled[: round(TRAINING_SHARE * len(shuffled))]] = True
+        train_size = round(TRAINING_SHARE * len(shuffled))
+        is_training[shuffled[:train_size]] = True
+
     kind = DataKind.CLASSIFICATION
-    return Split(
-        TaskData(x[is_training], y[is_training], kind),
-        TaskData(x[~is_training], y[~is_training], kind),
+    return TrainTestSplit(
+        train=TaskData(x[is_training], y[is_training], kind),
+        test=TaskData(x[~is_training], y[~is_training], kind),
     )
 
 
 @lru_cache(maxsize=PATIENTS)
-def parkinsons_data(task: int) -> Split:
+def parkinsons_data(task: int) -> TrainTestSplit:
     """Data of a patient, split 60-40, standardised, labels (total UPDRS) in [0, 1].
 
     The features are the time of the recording and 16 voice measurements; age and sex are left out,
     because they are constant for a patient.
     """
-    rows = _recordings()
-    rows = rows[rows[:, 0] == task + 1]
+    recordings = _read_recordings()
+    patient = recordings[:, 0]
+    rows = recordings[patient == task + 1]
+
     rng = np.random.default_rng([SPLIT_STREAM, 1, task])
     rows = rows[rng.permutation(len(rows))]
-    x = np.concatenate([rows[:, 3:4], rows[:, 6:]], axis=1)
-    return _prepared(x, rows[:, 5], DataKind.REGRESSION, round(TRAINING_SHARE * len(rows)))
+    time = rows[:, 3:4]
+    total_updrs = rows[:, 5]
+    voice = rows[:, 6:]
+    return _standardise_and_split(
+        np.concatenate([time, voice], axis=1),
+        total_updrs,
+        DataKind.REGRESSION,
+        train_size=round(TRAINING_SHARE * len(rows)),
+    )
 
 
 @lru_cache(maxsize=1)
-def _recordings() -> FloatArray:
-    return _read(PARKINSONS_FILE, _parkinsons_rows, "distbo-parkinsons")
+def _read_recordings() -> FloatArray:
+    return _read_rows(PARKINSONS_FILE, _parse_recordings, "distbo-parkinsons")
 
 
-def _read(file: RemoteFile, rows: Callable[[bytes], FloatArray], benchmark: str) -> FloatArray:
-    """Rows of a file that was downloaded for a benchmark."""
+def _read_rows(
+    file: RemoteFile, parse: Callable[[bytes], FloatArray], benchmark: str
+) -> FloatArray:
+    """Read and parse a file that was downloaded for a benchmark."""
     try:
-        return rows(file.open_path(benchmark).read_bytes())
+        return parse(file.open_path(benchmark).read_bytes())
     except ValueError as error:
         raise ArtifactError(f"{file.path} differs from the published file: {error}") from None

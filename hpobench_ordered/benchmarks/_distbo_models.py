@@ -6,10 +6,11 @@ Notation:
     x, x'       points, (p,)
     sigma       bandwidths, (p,)
     k           kernel, exp(-1/2 sum_j (x_j - x'_j)^2 / sigma_j^2)
-    K_m, K_n    kernel matrix of the inducing points (m, m), and of these with others (m, n)
+    K_m, K_n    kernel matrix of the inducing points (m, m), and of these with all points (m, n)
     L           Cholesky factor of K_m + JITTER I, (m, m)
     Phi         Nystroem features, L^-1 K_n, (m, n): Phi' Phi approximates the kernel matrix
     w           weights of the features, (m,)
+    y           labels, 0 or 1 in a classification, (n,)
     alpha, C    regularisation: alpha of ridge regression; w'w / (2 C) of logistic regression
 
 The generated tasks have 5000 training points, on which an exact model takes seconds. Ridge
@@ -28,13 +29,14 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.benchmarks._distbo_data import (
-    Split,
+    TrainTestSplit,
     classification_data,
     counterexample_data,
     parkinsons_data,
     protein_data,
     toy_mean,
 )
+from hpobench_ordered.core.data import TaskData
 from hpobench_ordered.errors import needed
 from hpobench_ordered.runtime.threads import one_thread
 
@@ -48,8 +50,10 @@ LOGISTIC_INDUCING = 250
 JITTER = 1e-8
 """Added to the diagonal of K_m, which is nearly singular where all bandwidths are large."""
 NEWTON_STEPS = 30
-DECREMENT = 1e-6
+NEWTON_DECREMENT = 1e-6
 """Newton's method stops when a step would gain less than half of this in log likelihood."""
+SHORTEST_STEP = 1e-6
+"""Newton steps are halved until the loss falls, but not below this share of a whole step."""
 DECIMALS = 6
 """Values are rounded, because their last digits depend on the linear algebra library."""
 SKLEARN_SEED = 0
@@ -57,8 +61,8 @@ SKLEARN_SEED = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Trained:
-    """Trains a model at every evaluation; see `Surrogate`.
+class TrainedSurrogate:
+    """A surrogate that trains the model itself at every evaluation; see `Surrogate`.
 
     Attributes:
         evaluate: Trains on a task, given its index and the configuration, (d,).
@@ -82,23 +86,24 @@ class Trained:
         return float(self.predict(row[None], task)[0])
 
 
-def toy_value(seed: int, task: int, row: FloatArray) -> float:
+def evaluate_toy(seed: int, task: int, row: FloatArray) -> float:
     """exp(-(theta - mean)^2 / 2), Law et al. (2019), section 5.1."""
-    return math.exp(-0.5 * (float(row[0]) - toy_mean(seed, task)) ** 2)
+    theta = float(row[0])
+    return math.exp(-0.5 * (theta - toy_mean(seed, task)) ** 2)
 
 
-def counterexample_value(seed: int, task: int, row: FloatArray) -> float:
+def evaluate_counterexample(seed: int, task: int, row: FloatArray) -> float:
     """R2 of ARD kernel ridge regression with alpha and six bandwidths."""
-    return ridge_value(counterexample_data(seed, task), row, points=RIDGE_POINTS)
+    return evaluate_ridge(counterexample_data(seed, task), row, points=RIDGE_POINTS)
 
 
-def classification_value(seed: int, experiment: str, task: int, row: FloatArray) -> float:
+def evaluate_classification(seed: int, experiment: str, task: int, row: FloatArray) -> float:
     """AUC of ARD kernel logistic regression with C and six bandwidths."""
     data = classification_data(seed, experiment, task)
-    return logistic_value(data, row, inducing=LOGISTIC_INDUCING)
+    return evaluate_logistic(data, row, inducing=LOGISTIC_INDUCING)
 
 
-def ridge_value(data: Split, row: FloatArray, *, points: int | None = None) -> float:
+def evaluate_ridge(data: TrainTestSplit, row: FloatArray, *, points: int | None = None) -> float:
     """R2 of exact kernel ridge regression.
 
     Args:
@@ -108,17 +113,20 @@ def ridge_value(data: Split, row: FloatArray, *, points: int | None = None) -> f
     """
     from scipy.linalg import cho_factor, cho_solve
 
-    alpha, sigma = row[0], row[1:]
-    x, labels = data.train.features[:points], _labels(data.train.labels)[:points]
-    kernel = ard_kernel(x, x, sigma)
-    kernel.flat[:: len(kernel) + 1] += alpha
+    alpha = row[0]
+    sigma = row[1:]
+    x = data.train.features[:points]
+    y = _require_labels(data.train)[:points]
+
+    kernel = compute_ard_kernel(x, x, sigma)
+    _add_to_diagonal(kernel, alpha)
     factor = cho_factor(kernel, lower=True, overwrite_a=True, check_finite=False)
-    dual = cho_solve(factor, labels)
-    predicted = dual @ ard_kernel(x, data.test.features, sigma)
-    return r_squared(_labels(data.test.labels), predicted)
+    coefficients = cho_solve(factor, y)
+    predicted = coefficients @ compute_ard_kernel(x, data.test.features, sigma)
+    return compute_r_squared(_require_labels(data.test), predicted)
 
 
-def logistic_value(data: Split, row: FloatArray, *, inducing: int) -> float:
+def evaluate_logistic(data: TrainTestSplit, row: FloatArray, *, inducing: int) -> float:
     """AUC of kernel logistic regression on Nystroem features, without an intercept.
 
     The weights minimise w'w / 2 + C sum_l log(1 + exp(-(2 y_l - 1) w'Phi_l)), by Newton's method.
@@ -128,153 +136,179 @@ def logistic_value(data: Split, row: FloatArray, *, inducing: int) -> float:
         row: C and the bandwidths, (1 + p,).
         inducing: Number of inducing points, m.
     """
-    C, sigma = float(row[0]), row[1:]
-    features, coefficients = _nystroem(data.train.features, sigma, inducing)
-    weights = coefficients(_logistic_weights(features, _labels(data.train.labels), C))
-    scores = weights @ ard_kernel(data.train.features[:inducing], data.test.features, sigma)
-    return area_under_curve(_labels(data.test.labels), scores)
+    from scipy.linalg import solve_triangular
+
+    C = float(row[0])
+    sigma = row[1:]
+    inducing_points = data.train.features[:inducing]
+    features, factor = _compute_nystroem_features(data.train.features, sigma, inducing)
+    weights = _fit_logistic_weights(features, _require_labels(data.train), C)
+
+    # w'Phi = w'L^-1 K_n, so that L'^-1 w are the coefficients of the kernel.
+    coefficients = np.asarray(solve_triangular(factor, weights, lower=True, trans="T"))
+    scores = coefficients @ compute_ard_kernel(inducing_points, data.test.features, sigma)
+    return compute_auc(_require_labels(data.test), scores)
 
 
-def _logistic_weights(features: FloatArray, labels: FloatArray, C: float) -> FloatArray:
+def _compute_nystroem_features(
+    x: FloatArray, sigma: FloatArray, inducing: int
+) -> tuple[FloatArray, FloatArray]:
+    """Nystroem features Phi (m, n) of points (n, p), and the Cholesky factor L, (m, m)."""
+    from scipy.linalg import cholesky, solve_triangular
+
+    kernel = compute_ard_kernel(x[:inducing], x, sigma)
+    kernel_of_inducing = kernel[:, :inducing].copy()
+    _add_to_diagonal(kernel_of_inducing, JITTER)
+    factor = cholesky(kernel_of_inducing, lower=True, check_finite=False)
+    features = solve_triangular(factor, kernel, lower=True, check_finite=False)
+    return features, factor
+
+
+def _fit_logistic_weights(features: FloatArray, labels: FloatArray, C: float) -> FloatArray:
     """Weights w of a logistic regression on features (m, n) with labels 0 or 1, (n,)."""
     from scipy.linalg import cho_factor, cho_solve
     from scipy.special import expit
 
-    def loss(weights: FloatArray, scores: FloatArray) -> float:
-        likelihood = np.logaddexp(0.0, scores) - labels * scores
-        return float(0.5 * weights @ weights + C * likelihood.sum())
+    def compute_loss(weights: FloatArray, scores: FloatArray) -> float:
+        negative_log_likelihood = np.logaddexp(0.0, scores) - labels * scores
+        return float(0.5 * weights @ weights + C * negative_log_likelihood.sum())
 
-    weights, scores = np.zeros(len(features)), np.zeros(len(labels))
+    weights = np.zeros(len(features))
+    scores = np.zeros(len(labels))  # weights @ features
     for _ in range(NEWTON_STEPS):
-        share = expit(scores)
-        gradient = weights + C * (features @ (share - labels))
-        scaled = features * np.sqrt(C * share * (1.0 - share))
+        probability = expit(scores)
+        gradient = weights + C * (features @ (probability - labels))
+        scaled = features * np.sqrt(C * probability * (1.0 - probability))
         hessian = scaled @ scaled.T
-        hessian.flat[:: len(hessian) + 1] += 1.0
-        step = cho_solve(cho_factor(hessian, lower=True, check_finite=False), gradient)
-        gain = float(gradient @ step)
-        if gain < DECREMENT * C:
+        _add_to_diagonal(hessian, 1.0)
+        factor = cho_factor(hessian, lower=True, check_finite=False)
+        step = cho_solve(factor, gradient)
+
+        newton_decrement = float(gradient @ step)
+        if newton_decrement < NEWTON_DECREMENT * C:
             break
-        length, change, before = 1.0, step @ features, loss(weights, scores)
-        while loss(weights - length * step, scores - length * change) > before and length > 1e-6:
+
+        step_in_scores = step @ features
+        loss = compute_loss(weights, scores)
+        length = 1.0
+        while length > SHORTEST_STEP:
+            new_weights = weights - length * step
+            new_scores = scores - length * step_in_scores
+            if compute_loss(new_weights, new_scores) <= loss:
+                break
             length /= 2.0
-        weights, scores = weights - length * step, scores - length * change
+        weights = weights - length * step
+        scores = scores - length * step_in_scores
     return weights
 
 
-def _nystroem(
-    x: FloatArray, sigma: FloatArray, inducing: int
-) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
-    """Nystroem features (m, n) of points (n, p), and a function from weights to coefficients.
-
-    The coefficients are those of the kernel at the inducing points.
-    """
-    from scipy.linalg import cholesky, solve_triangular
-
-    kernel = ard_kernel(x[:inducing], x, sigma)
-    inner = kernel[:, :inducing].copy()
-    inner.flat[:: inducing + 1] += JITTER
-    factor = cholesky(inner, lower=True, check_finite=False)
-    features = solve_triangular(factor, kernel, lower=True, check_finite=False)
-
-    def coefficients(weights: FloatArray) -> FloatArray:
-        return np.asarray(solve_triangular(factor, weights, lower=True, trans="T"))
-
-    return features, coefficients
-
-
-def ard_kernel(left: FloatArray, right: FloatArray, sigma: FloatArray) -> FloatArray:
+def compute_ard_kernel(left: FloatArray, right: FloatArray, sigma: FloatArray) -> FloatArray:
     """Kernel matrix (a, b) of points (a, p) and points (b, p)."""
-    left, right = left / sigma, right / sigma
+    left = left / sigma
+    right = right / sigma
+
+    # -1/2 |x - x'|^2 = x'x' - 1/2 |x|^2 - 1/2 |x'|^2, in place as the matrices are large.
     exponent = left @ right.T
     exponent -= 0.5 * np.sum(right * right, axis=1)
     exponent -= 0.5 * np.sum(left * left, axis=1)[:, None]
-    np.minimum(
-        exponent, 0.0, out=exponent
-    )  # rounding may make the exponent of a point with itself positive
+
+    # Rounding may make the exponent of a point with itself positive.
+    np.minimum(exponent, 0.0, out=exponent)
     return np.exp(exponent, out=exponent)
 
 
-def r_squared(labels: FloatArray, predicted: FloatArray) -> float:
+def _add_to_diagonal(matrix: FloatArray, value: float) -> None:
+    """Add a value to the diagonal of a square matrix, in place."""
+    matrix.flat[:: len(matrix) + 1] += value
+
+
+def compute_r_squared(labels: FloatArray, predicted: FloatArray) -> float:
     """Coefficient of determination, rounded."""
     residual = np.sum((labels - predicted) ** 2)
-    return round(float(1.0 - residual / np.sum((labels - labels.mean()) ** 2)), DECIMALS)
+    total = np.sum((labels - labels.mean()) ** 2)
+    return round(float(1.0 - residual / total), DECIMALS)
 
 
-def area_under_curve(labels: FloatArray, scores: FloatArray) -> float:
+def compute_auc(labels: FloatArray, scores: FloatArray) -> float:
     """Area under the ROC curve of labels 0 or 1: ties count one half; rounded."""
     from scipy.stats import rankdata
 
-    positive = labels == 1.0
-    n1, n0 = int(positive.sum()), int((~positive).sum())
-    area = (rankdata(scores)[positive].sum() - n1 * (n1 + 1) / 2) / (n1 * n0)
-    return round(float(area), DECIMALS)
+    is_positive = labels == 1.0
+    positives = int(is_positive.sum())
+    negatives = len(labels) - positives
+
+    # Mann-Whitney: a positive's rank counts the scores below it; those of positives are deducted.
+    ranks_of_positives = rankdata(scores)[is_positive].sum()
+    pairs_in_order = ranks_of_positives - positives * (positives + 1) / 2
+    return round(float(pairs_in_order / (positives * negatives)), DECIMALS)
 
 
-def parkinsons_value(task: int, row: FloatArray) -> float:
+def evaluate_parkinsons(task: int, row: FloatArray) -> float:
     """R2 of kernel ridge regression with the kernel exp(-gamma |x - x'|^2), exact."""
     alpha, gamma = row
     data = parkinsons_data(task)
-    bandwidths = np.full(data.train.features.shape[1], 1.0 / np.sqrt(2.0 * gamma))
-    return ridge_value(data, np.concatenate([[alpha], bandwidths]))
+    bandwidth = 1.0 / np.sqrt(2.0 * gamma)
+    bandwidths = np.full(data.train.features.shape[1], bandwidth)
+    return evaluate_ridge(data, np.concatenate([[alpha], bandwidths]))
 
 
-def svm_value(task: int, row: FloatArray) -> float:
+def evaluate_svm(task: int, row: FloatArray) -> float:
     """Accuracy of a support vector machine with the Jaccard kernel and C."""
-    data, (inner, outer) = protein_data(task), _protein_kernels(task)
-    model: SVC = _sklearn("svm").SVC(
+    data = protein_data(task)
+    train_kernel, test_kernel = _protein_kernels(task)
+    model: SVC = _import_sklearn("svm").SVC(
         C=float(row[0]), kernel="precomputed", random_state=SKLEARN_SEED
     )
-    model.fit(inner, data.train.labels)
-    return accuracy(_labels(data.test.labels), model.predict(outer))
+    model.fit(train_kernel, data.train.labels)
+    return compute_accuracy(_require_labels(data.test), model.predict(test_kernel))
 
 
-def forest_value(task: int, row: FloatArray) -> float:
+def evaluate_forest(task: int, row: FloatArray) -> float:
     """Accuracy of a random forest."""
     data = protein_data(task)
-    trees, depth, split, leaf = row.tolist()
-    model: RandomForestClassifier = _sklearn("ensemble").RandomForestClassifier(
-        n_estimators=int(trees),
-        max_depth=int(depth),
-        min_samples_split=split,
-        min_samples_leaf=leaf,
+    n_trees, max_depth, min_samples_split, min_samples_leaf = row.tolist()
+    model: RandomForestClassifier = _import_sklearn("ensemble").RandomForestClassifier(
+        n_estimators=int(n_trees),
+        max_depth=int(max_depth),
+        min_samples_split=min_samples_split,
+        min_samples_leaf=min_samples_leaf,
         random_state=SKLEARN_SEED,
         n_jobs=1,
     )
     model.fit(data.train.features, data.train.labels)
-    return accuracy(_labels(data.test.labels), model.predict(data.test.features))
+    return compute_accuracy(_require_labels(data.test), model.predict(data.test.features))
 
 
 @lru_cache(maxsize=7)
 def _protein_kernels(task: int) -> tuple[FloatArray, FloatArray]:
     """Similarities of a protein's training points, and of test points with training points."""
     data = protein_data(task)
-    inner = jaccard_similarity(data.train.features, data.train.features)
-    outer = jaccard_similarity(data.test.features, data.train.features)
-    for kernel in (inner, outer):
-        kernel.flags.writeable = False
-    return inner, outer
+    train_kernel = compute_jaccard_similarity(data.train.features, data.train.features)
+    test_kernel = compute_jaccard_similarity(data.test.features, data.train.features)
+    for kernel in (train_kernel, test_kernel):
+        kernel.flags.writeable = False  # they are cached
+    return train_kernel, test_kernel
 
 
-def jaccard_similarity(left: FloatArray, right: FloatArray) -> FloatArray:
+def compute_jaccard_similarity(left: FloatArray, right: FloatArray) -> FloatArray:
     """Jaccard similarity of points (a, p) and (b, p), (a, b); 1 for two points without features."""
-    both = left @ right.T
-    either = left.sum(axis=1)[:, None] + right.sum(axis=1) - both
-    return np.where(either > 0.0, both / np.maximum(either, 1.0), 1.0)
+    intersection = left @ right.T
+    union = left.sum(axis=1)[:, None] + right.sum(axis=1) - intersection
+    return np.where(union > 0.0, intersection / np.maximum(union, 1.0), 1.0)
 
 
-def accuracy(labels: FloatArray, predicted: FloatArray) -> float:
+def compute_accuracy(labels: FloatArray, predicted: FloatArray) -> float:
     """Share of the points whose class is predicted correctly."""
     return float(np.mean(labels == predicted))
 
 
-def _labels(labels: FloatArray | None) -> FloatArray:
-    """Labels of labelled data."""
-    assert labels is not None
-    return labels
+def _require_labels(data: TaskData) -> FloatArray:
+    """Return the labels of labelled data."""
+    assert data.labels is not None
+    return data.labels
 
 
-def _sklearn(module: str) -> Any:
+def _import_sklearn(module: str) -> Any:
     return needed(
         f"sklearn.{module}", package="scikit-learn", extra="generate", purpose="training live"
     )

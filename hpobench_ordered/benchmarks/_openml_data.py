@@ -8,7 +8,7 @@ as a separate choice. The Monk's problems are made from their rules.
 import hashlib
 import io
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 MONKS_SEED = 0
 MONKS_VALUES = (3, 3, 2, 3, 4, 2)
 """Number of values of each attribute of the Monk's problems."""
-MONKS_TRAINING = (124, 169, 122)
+MONKS_TRAINING_SIZES = (124, 169, 122)
 """Number of training examples of each Monk's problem."""
 MONKS_NOISE = 0.05
 """Share of the third problem's training examples with the wrong class."""
 MONKS_TASKS = ("3492", "3493", "3494")
+"""OpenML tasks of the Monk's problems 1, 2 and 3."""
 
 FOLDER = "openml"
 """Cache folder of the published data sets."""
@@ -57,7 +58,7 @@ class ClassificationData:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedDataSet:
     """A data set that OpenML publishes.
 
     Attributes:
@@ -75,17 +76,25 @@ class Published:
     largest: int
 
     def read(self, content: bytes) -> ClassificationData:
-        """Code the published file."""
+        """Code the published parquet file as numbers.
+
+        Raises:
+            ArtifactError: Its sizes are not those of the published file.
+        """
         import pandas as pd
 
         frame = pd.read_parquet(io.BytesIO(content))
-        source = f"OpenML data set {self.number}"
-        data = coded_data(self.name, frame.iloc[:, :-1], frame.iloc[:, -1], source)
-        found = (*data.x.shape, int(np.bincount(data.y).max()))
-        if found != (expected := (self.examples, self.columns, self.largest)):
+        inputs = frame.iloc[:, :-1]
+        classes = frame.iloc[:, -1]
+        data = code_data(self.name, inputs, classes, f"OpenML data set {self.number}")
+
+        largest = int(np.bincount(data.y).max())
+        sizes = (*data.x.shape, largest)
+        expected_sizes = (self.examples, self.columns, self.largest)
+        if sizes != expected_sizes:
             raise ArtifactError(
                 f"{self.name} must have (examples, columns when coded, examples of the largest "
-                f"class) = {expected}, but got {found}"
+                f"class) = {expected_sizes}, but got {sizes}"
             )
         return data
 
@@ -105,17 +114,17 @@ class Published:
 
 
 PUBLISHED = {
-    "3": Published("kr-vs-kp", 3, 3_196, 38, 1_669),
-    "31": Published("credit-g", 31, 1_000, 59, 700),
-    "37": Published("diabetes", 37, 768, 8, 500),
-    "49": Published("tic-tac-toe", 50, 958, 27, 626),
-    "3913": Published("kc2", 1_063, 522, 21, 415),
-    "3917": Published("kc1", 1_067, 2_109, 21, 1_783),
-    "3918": Published("pc1", 1_068, 1_109, 21, 1_032),
-    "9946": Published("wdbc", 1_510, 569, 30, 357),
-    "9952": Published("phoneme", 1_489, 5_404, 5, 3_818),
-    "10093": Published("banknote-authentication", 1_462, 1_372, 4, 762),
-    "10101": Published("blood-transfusion-service-center", 1_464, 748, 4, 570),
+    "3": PublishedDataSet("kr-vs-kp", 3, 3_196, 38, 1_669),
+    "31": PublishedDataSet("credit-g", 31, 1_000, 59, 700),
+    "37": PublishedDataSet("diabetes", 37, 768, 8, 500),
+    "49": PublishedDataSet("tic-tac-toe", 50, 958, 27, 626),
+    "3913": PublishedDataSet("kc2", 1_063, 522, 21, 415),
+    "3917": PublishedDataSet("kc1", 1_067, 2_109, 21, 1_783),
+    "3918": PublishedDataSet("pc1", 1_068, 1_109, 21, 1_032),
+    "9946": PublishedDataSet("wdbc", 1_510, 569, 30, 357),
+    "9952": PublishedDataSet("phoneme", 1_489, 5_404, 5, 3_818),
+    "10093": PublishedDataSet("banknote-authentication", 1_462, 1_372, 4, 762),
+    "10101": PublishedDataSet("blood-transfusion-service-center", 1_464, 748, 4, 570),
 }
 """Data sets of the bundled flows by OpenML task, except the Monk's problems."""
 FILES = {task: published.file(task) for task, published in PUBLISHED.items()}
@@ -125,7 +134,7 @@ FILES = {task: published.file(task) for task, published in PUBLISHED.items()}
 def task_data(task: str) -> TaskData | None:
     """All examples of an OpenML task, as used in cross-validation; None if the task is unknown."""
     if task in MONKS_TASKS:
-        data = monks(MONKS_TASKS.index(task) + 1)
+        data = make_monks_problem(MONKS_TASKS.index(task) + 1)
     elif task in PUBLISHED:
         data = PUBLISHED[task].read(FILES[task].open_path("openml-svm").read_bytes())
     else:
@@ -133,8 +142,8 @@ def task_data(task: str) -> TaskData | None:
     return TaskData(data.x, data.y.astype(np.float64), DataKind.CLASSIFICATION)
 
 
-def monks(problem: int) -> ClassificationData:
-    """Monk's problem 1, 2 or 3, made from its rule (Thrun et al. 1991, section 1.1).
+def make_monks_problem(problem: int) -> ClassificationData:
+    """Make Monk's problem 1, 2 or 3 from its rule (Thrun et al. 1991, section 1.1).
 
     As in OpenML's version, every combination of the attributes occurs once, without noise, followed
     by as many training examples as in the original. The rule does not determine these examples:
@@ -144,30 +153,38 @@ def monks(problem: int) -> ClassificationData:
 
     if problem not in {1, 2, 3}:
         raise ValueError(f"the Monk's problem must be 1, 2 or 3, but got {problem}")
-    attributes = np.array(list(itertools.product(*(range(1, k + 1) for k in MONKS_VALUES))))
-    positive = _monks_rule(problem, attributes)
+    values_of_attributes = [range(1, size + 1) for size in MONKS_VALUES]
+    combinations = np.array(list(itertools.product(*values_of_attributes)))
+    classes = _apply_monks_rule(problem, combinations)
+
     rng = np.random.default_rng([MONKS_SEED, problem])
-    size = MONKS_TRAINING[problem - 1]
-    drawn = rng.choice(len(attributes), size, replace=False)
-    labels = positive[drawn]
-    if problem == 3:
-        labels[rng.choice(size, int(MONKS_NOISE * size), replace=False)] ^= True
-    names = [f"attr{j}" for j in range(1, len(MONKS_VALUES) + 1)]
-    inputs = pd.DataFrame(np.concatenate([attributes, attributes[drawn]]), columns=names)
-    classes = pd.Series(np.concatenate([positive, labels]))
+    training_size = MONKS_TRAINING_SIZES[problem - 1]
+    drawn_rows = rng.choice(len(combinations), training_size, replace=False)
+    training_examples = combinations[drawn_rows]
+    training_classes = classes[drawn_rows]
     source = (
         f"made from the rule of Monk's problem {problem} (Thrun et al. 1991): all "
-        f"{len(attributes)} combinations and {size} training examples; the original ones cannot be "
-        "made from the rule, so these are drawn at random without replacement"
+        f"{len(combinations)} combinations and {training_size} training examples; the original "
+        "ones cannot be made from the rule, so these are drawn at random without replacement"
     )
-    noise = f", and {MONKS_NOISE:.0%} of them given the wrong class" if problem == 3 else ""
-    return coded_data(
-        f"monks-problems-{problem}", inputs.astype("category"), classes, source + noise
+    if problem == 3:
+        number_wrong = int(MONKS_NOISE * training_size)
+        wrong_rows = rng.choice(training_size, number_wrong, replace=False)
+        training_classes[wrong_rows] ^= True
+        source += f", and {MONKS_NOISE:.0%} of them given the wrong class"
+
+    names = [f"attr{number}" for number in range(1, len(MONKS_VALUES) + 1)]
+    inputs = pd.DataFrame(np.concatenate([combinations, training_examples]), columns=names)
+    return code_data(
+        f"monks-problems-{problem}",
+        inputs.astype("category"),
+        pd.Series(np.concatenate([classes, training_classes])),
+        source,
     )
 
 
-def _monks_rule(problem: int, attributes: IntArray) -> BoolArray:
-    """Class of every combination of the six attributes, shape (n, 6) to (n,)."""
+def _apply_monks_rule(problem: int, attributes: IntArray) -> BoolArray:
+    """The class of combinations of the six attributes, shape (n, 6) to (n,)."""
     a1, a2, _, a4, a5, _ = attributes.T
     rules: dict[int, BoolArray] = {
         1: (a1 == a2) | (a5 == 1),
@@ -177,7 +194,7 @@ def _monks_rule(problem: int, attributes: IntArray) -> BoolArray:
     return rules[problem]
 
 
-def coded_data(
+def code_data(
     name: str, inputs: "pd.DataFrame", classes: "pd.Series[Any]", source: str
 ) -> ClassificationData:
     """Code inputs and classes as numbers, and add the sizes to the description."""
@@ -185,32 +202,44 @@ def coded_data(
 
     if classes.isna().any():
         raise ArtifactError(f"{name} ({source}) has examples without a class")
-    codes, kinds = pd.factorize(classes, sort=True)
-    if len(kinds) < 2 or not inputs.shape[1]:
+    class_codes, class_names = pd.factorize(classes, sort=True)
+    number_of_inputs = inputs.shape[1]
+    if len(class_names) < 2 or number_of_inputs == 0:
         raise ArtifactError(
             f"{name} ({source}) must have at least two classes and one input, but got "
-            f"{len(kinds)} classes and {inputs.shape[1]} inputs"
+            f"{len(class_names)} classes and {number_of_inputs} inputs"
         )
-    x = np.concatenate([_coded(inputs.iloc[:, j]) for j in range(inputs.shape[1])], axis=1)
+
+    columns = [_code_column(inputs.iloc[:, index]) for index in range(number_of_inputs)]
+    x = np.concatenate(columns, axis=1)
     if not np.isfinite(x).all():
         raise ArtifactError(f"{name} ({source}) has infinite numbers")
-    y = codes.astype(np.int64)
+
+    y = class_codes.astype(np.int64)
     content = x.astype("<f8").tobytes() + y.astype("<i8").tobytes()
-    data = ClassificationData(name, x, y, hashlib.sha256(content).hexdigest(), source)
-    summary = f"{len(y)} examples, {x.shape[1]} columns, {len(kinds)} classes"
-    return replace(data, description=f"{name}: {source}; {summary}")
+    sizes = f"{len(y)} examples, {x.shape[1]} columns, {len(class_names)} classes"
+    return ClassificationData(
+        name=name,
+        x=x,
+        y=y,
+        digest=hashlib.sha256(content).hexdigest(),
+        description=f"{name}: {source}; {sizes}",
+    )
 
 
-def _coded(column: "pd.Series[Any]") -> FloatArray:
+def _code_column(column: "pd.Series[Any]") -> FloatArray:
     """Code one column of the data as numeric columns, shape (n, 1 or more)."""
     import pandas as pd
 
     if pd.api.types.is_numeric_dtype(column):
         numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
-        known = numbers[~np.isnan(numbers)]
-        filled = np.where(np.isnan(numbers), np.median(known) if len(known) else 0.0, numbers)
-        return filled[:, None]
+        is_missing = np.isnan(numbers)
+        replacement = 0.0 if is_missing.all() else np.median(numbers[~is_missing])
+        return np.where(is_missing, replacement, numbers)[:, None]
+
     texts = column.astype(object).where(column.notna(), _MISSING_CHOICE).astype(str)
-    codes, choices = pd.factorize(texts, sort=True)
-    coded = range(len(choices)) if len(choices) > 2 else [1]
-    return np.stack([(codes == k).astype(np.float64) for k in coded], axis=1)
+    choice_of_row, choices = pd.factorize(texts, sort=True)
+    is_binary = len(choices) <= 2
+    coded_choices = [1] if is_binary else range(len(choices))
+    columns = [(choice_of_row == choice).astype(np.float64) for choice in coded_choices]
+    return np.stack(columns, axis=1)

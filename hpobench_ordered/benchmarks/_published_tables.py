@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from hpobench_ordered._typing import FloatArray, Value
+from hpobench_ordered._typing import FloatArray, IntArray, Value
 from hpobench_ordered.core.extras import Extra
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.core.specs import SurrogateOption
@@ -88,37 +88,59 @@ def _load(
     tables: PublishedTables, repeat: int | None
 ) -> tuple[TableSurrogate, Sequence[float | None]]:
     """The table of all tasks, built once per process, and its optima."""
-    values = [_choose(_repeats(tables, *one), repeat) for one in tables.data_sets]
+    values_of_tasks = []
+    for data_set, sha256 in tables.data_sets:
+        repeats = _read_repeats(tables, data_set, sha256)
+        if repeat is None:
+            values_of_tasks.append(_average_repeats(repeats))
+        else:
+            values_of_tasks.append(_select_repeat(repeats, repeat))
+
     table = TableSurrogate.from_values(
-        np.reshape(values, (-1, *tables.shape)), lower=[0] * len(tables.shape)
+        np.reshape(values_of_tasks, (-1, *tables.shape)), lower=[0] * len(tables.shape)
     )
     optimum = np.min if tables.direction is Direction.MINIMIZE else np.max
-    return table, tuple(float(optimum(task)) for task in table.values)
+    best_values = tuple(float(optimum(values)) for values in table.values)
+    return table, best_values
 
 
-def _choose(repeats: FloatArray, repeat: int | None) -> FloatArray:
-    """The mean or one repeat of each configuration, (r, N) to (N,); fewer repeats are reused."""
-    counts = np.count_nonzero(~np.isnan(repeats), axis=0)
-    if repeat is None:
-        mean: FloatArray = np.nansum(repeats, axis=0) / counts
-        return mean
-    chosen: FloatArray = repeats[repeat % counts, np.arange(repeats.shape[1])]
-    return chosen
+def _average_repeats(repeats: FloatArray) -> FloatArray:
+    """Mean over the repeats of each configuration, (r, N) to (N,)."""
+    mean: FloatArray = np.nansum(repeats, axis=0) / _count_repeats(repeats)
+    return mean
+
+
+def _select_repeat(repeats: FloatArray, repeat: int) -> FloatArray:
+    """One repeat of each configuration, (r, N) to (N,); with fewer repeats, the first again."""
+    repeat_of_config = repeat % _count_repeats(repeats)
+    values: FloatArray = repeats[repeat_of_config, np.arange(repeats.shape[1])]
+    return values
+
+
+def _count_repeats(repeats: FloatArray) -> IntArray:
+    """Number of repeats of each configuration, (r, N) to (N,)."""
+    counts: IntArray = np.count_nonzero(~np.isnan(repeats), axis=0)
+    return counts
 
 
 @cache
-def _repeats(tables: PublishedTables, data_set: str, sha256: str) -> FloatArray:
-    """All repeats of all configurations, NaN where there are fewer, shape (r, N)."""
-    published = _read(tables.folder, data_set, sha256)
-    keys = map("".join, product(*(map(str, range(m)) for m in tables.shape)))
-    rows = [published[key][tables.metric] for key in keys]
-    repeats = np.array(list(zip_longest(*rows, fillvalue=np.nan)), dtype=np.float64)
-    repeats.flags.writeable = False
+def _read_repeats(tables: PublishedTables, data_set: str, sha256: str) -> FloatArray:
+    """All repeats of all configurations, shape (r, N); NaN where a configuration has fewer."""
+    published = _read_table(tables.folder, data_set, sha256)
+
+    # A key has one digit per hyperparameter, the index of its choice.
+    digits_of_hyperparameters = [map(str, range(number)) for number in tables.shape]
+    keys = ["".join(digits) for digits in product(*digits_of_hyperparameters)]
+    repeats_of_configs = [published[key][tables.metric] for key in keys]
+
+    padded = zip_longest(*repeats_of_configs, fillvalue=np.nan)
+    repeats = np.array(list(padded), dtype=np.float64)
+    repeats.flags.writeable = False  # the array is cached
     return repeats
 
 
-def _read(folder: str, data_set: str, sha256: str) -> Any:
-    """Unpickle one of the package's tables if its hash is known, as pickles can run any code."""
+def _read_table(folder: str, data_set: str, sha256: str) -> Any:
+    """Unpickle one of the package's tables if its hash is right, as pickles can run any code."""
     package = find_spec(EXTRA.module)
     if package is None or package.origin is None:
         raise MissingExtraError(EXTRA.package, extra=EXTRA.name, purpose=f"table {data_set!r}")
@@ -126,14 +148,20 @@ def _read(folder: str, data_set: str, sha256: str) -> Any:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise ArtifactError(f"{_expected()}; {path} cannot be read: {error}") from None
-    actual = hashlib.sha256(data).hexdigest()
-    if actual != sha256:
-        raise ArtifactError(f"{_expected()}; {path} has SHA-256 {actual} instead of {sha256}")
+        raise ArtifactError(
+            f"{_describe_expected_release()}; {path} cannot be read: {error}"
+        ) from None
+    actual_sha256 = hashlib.sha256(data).hexdigest()
+    if actual_sha256 != sha256:
+        raise ArtifactError(
+            f"{_describe_expected_release()}; {path} has SHA-256 {actual_sha256} instead of "
+            f"{sha256}"
+        )
     return pickle.loads(data)
 
 
-def _expected() -> str:
+def _describe_expected_release() -> str:
+    """Begin an error message: the expected release of the package, and the installed one."""
     try:
         installed = version(EXTRA.package)
     except PackageNotFoundError:

@@ -31,7 +31,7 @@ from hpobench_ordered.benchmarks._adjustment import (
     uniform,
 )
 from hpobench_ordered.benchmarks.openml_flows import SVM, XGBOOST
-from hpobench_ordered.benchmarks.tabular import EDGES, FCNET, NAS201, OPERATIONS, edge
+from hpobench_ordered.benchmarks.tabular import EDGES, FCNET, NAS201, OPERATIONS, name_edge
 from hpobench_ordered.files.artifact import Artifact
 
 STEP_1, STEP_2, STEPS_1_2 = Steps.STEP_1, Steps.STEP_2, Steps.STEPS_1_2
@@ -42,7 +42,7 @@ WITHOUT_POOLING = tuple(operation for operation in OPERATIONS if operation != "a
 OPENML_TASKS = ("3", "31", "37", "49", "3913", "3917", "3918", "9952", "10093", "10101")
 """OpenML tasks, ten as in the paper. Its code has fourteen to choose from; the Monk's problems and
 Breast Cancer Wisconsin are left out."""
-SURROGATE = "forest"
+FLOW_SURROGATE = "forest"
 """Surrogate of the flows that best values are searched on."""
 _FLOWS = {spec.name: spec for spec in openml_flows.SPECS}
 
@@ -96,14 +96,14 @@ NAS_A = SpaceAdjustment(
     summary="Cells of convolutional networks: node 1 is added, with its three edges.",
     base=NAS201,
     rows=(
-        (STEPS_1_2, choice(edge(0, 2), *OPERATIONS)),
-        (STEPS_1_2, choice(edge(0, 3), *OPERATIONS)),
-        (STEPS_1_2, choice(edge(2, 3), *OPERATIONS)),
-        (STEP_2, choice(edge(0, 1), *OPERATIONS)),
-        (STEP_2, choice(edge(1, 2), *OPERATIONS)),
-        (STEP_2, choice(edge(1, 3), *OPERATIONS)),
+        (STEPS_1_2, choice(name_edge(0, 2), *OPERATIONS)),
+        (STEPS_1_2, choice(name_edge(0, 3), *OPERATIONS)),
+        (STEPS_1_2, choice(name_edge(2, 3), *OPERATIONS)),
+        (STEP_2, choice(name_edge(0, 1), *OPERATIONS)),
+        (STEP_2, choice(name_edge(1, 2), *OPERATIONS)),
+        (STEP_2, choice(name_edge(1, 3), *OPERATIONS)),
     ),
-    unlisted={edge(0, 1): "none", edge(1, 2): "none", edge(1, 3): "none"},
+    unlisted={name_edge(0, 1): "none", name_edge(1, 2): "none", name_edge(1, 3): "none"},
 )
 
 NAS_B = SpaceAdjustment(
@@ -112,8 +112,8 @@ NAS_B = SpaceAdjustment(
     summary="Cells of convolutional networks: average pooling is added to the operations.",
     base=NAS201,
     rows=(
-        *((STEP_1, choice(edge(*nodes), *WITHOUT_POOLING)) for nodes in sorted(EDGES)),
-        *((STEP_2, choice(edge(*nodes), *OPERATIONS)) for nodes in sorted(EDGES)),
+        *((STEP_1, choice(name_edge(*nodes), *WITHOUT_POOLING)) for nodes in sorted(EDGES)),
+        *((STEP_2, choice(name_edge(*nodes), *OPERATIONS)) for nodes in sorted(EDGES)),
     ),
 )
 
@@ -131,7 +131,7 @@ SVM_A = SpaceAdjustment(
     ),
     unlisted={"gamma": 1, "degree": 3},
     tasks=OPENML_TASKS,
-    surrogates=(SURROGATE,),
+    surrogates=(FLOW_SURROGATE,),
     artifact=Artifact.packaged("svm-a"),
 )
 
@@ -148,7 +148,7 @@ SVM_B = SpaceAdjustment(
         (STEP_2, log_uniform("cost", 2**-10, 2**10)),
     ),
     tasks=OPENML_TASKS,
-    surrogates=(SURROGATE,),
+    surrogates=(FLOW_SURROGATE,),
     artifact=Artifact.packaged("svm-b"),
 )
 
@@ -174,7 +174,7 @@ XGB_A = SpaceAdjustment(
         (STEP_2, integers("max_depth", 1, 15)),
     ),
     tasks=OPENML_TASKS,
-    surrogates=(SURROGATE,),
+    surrogates=(FLOW_SURROGATE,),
     artifact=Artifact.packaged("xgb-a"),
 )
 
@@ -200,7 +200,7 @@ XGB_B = SpaceAdjustment(
         (STEP_2, Fixed("max_depth", 10)),
     ),
     tasks=OPENML_TASKS,
-    surrogates=(SURROGATE,),
+    surrogates=(FLOW_SURROGATE,),
     artifact=Artifact.packaged("xgb-b"),
 )
 

@@ -31,19 +31,24 @@ from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.surrogates.base import Surrogate
 
 PAPER = "Law et al. (2019)"
-LIVE, FOREST, TRAINED = "live", "forest", "trained"
-SEEDS = "distbo-runs"
+
+# Names of surrogates.
+LIVE = "live"
+FOREST = "forest"
+TRAINED = "trained"
+
+SEEDS_FOLDER = "distbo-runs"
 """Subfolder of the user's own benchmarks with the source runs of seeds that are not packaged."""
 
 # The ranges are those of appendix C. For Parkinson's it calls a bandwidth what section C.5 and its
 # own first sentence call gamma, which is used. N_i = 125 of the counterexample are 50 + 75
 # iterations.
-_SIGMAS = range(1, data.FEATURES + 1)
+_FEATURES = range(1, data.FEATURES + 1)
 _C = Parameter.number("C", 2.0**-7, 2.0**10, log=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceBudget:
     """How the paper made the N_i evaluations of a source task (appendix C).
 
     Attributes:
@@ -61,25 +66,25 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class BenchmarkOutline:
     """A benchmark, without its seed.
 
     Attributes:
         name: Its name, with seed 0.
-        about: One line.
+        summary: One line.
         section: Section of the paper.
         parameters: The hyperparameters.
         objective: The objective.
-        source: How the paper made the evaluations of a source task.
+        source_budget: How the paper made the evaluations of a source task.
         version: Its version.
     """
 
     name: str
-    about: str
+    summary: str
     section: str
     parameters: tuple[Parameter, ...]
     objective: Objective
-    source: Source
+    source_budget: SourceBudget
     version: int = 1
 
     @property
@@ -89,70 +94,81 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class Generated:
+class GeneratedBenchmark:
     """A benchmark whose data are drawn with a seed.
 
     Attributes:
-        kind: The benchmark without its seed.
+        outline: The benchmark without its seed.
         sizes: Number of training points of every task, the target last.
         evaluate: Evaluates a configuration (d,), given seed and task.
-        train: Training data, given seed and task.
+        training_data: Training data, given seed and task.
         highest: Best value of every task if known exactly, else None.
     """
 
-    kind: Kind
+    outline: BenchmarkOutline
     sizes: tuple[int, ...]
     evaluate: Callable[..., float]
-    train: Callable[[int, int], TaskData]
+    training_data: Callable[[int, int], TaskData]
     highest: float | None = None
 
     def name(self, seed: int) -> str:
         """Name of the benchmark of that seed."""
-        return f"{self.kind.name}-seed-{seed}" if seed else self.kind.name
+        if seed == 0:
+            return self.outline.name
+        return f"{self.outline.name}-seed-{seed}"
 
     def spec(self, seed: int) -> BenchmarkSpec:
         """Spec of the benchmark with that seed."""
-        name = self.name(seed)
-        folder = runs_home() / name
-        is_packaged = not seed
-        artifact = Artifact.packaged(name) if is_packaged else Artifact(folder)
-        is_there = artifact.folder.is_dir()
+        artifact = self._find_artifact(seed)
+        trains = self.highest is None
         return BenchmarkSpec(
-            name=name,
-            version=self.kind.version,
-            summary=self.kind.about,
+            name=self.name(seed),
+            version=self.outline.version,
+            summary=self.outline.summary,
             define=partial(self.define, seed),
             surrogates=(
                 SurrogateOption(
                     LIVE,
-                    "A model trained each time." if self.highest is None else "The formula.",
-                    partial(self.load, seed, artifact if is_there else None),
-                    trains=self.highest is None,
+                    "A model trained each time." if trains else "The formula.",
+                    partial(self.load, seed, artifact),
+                    trains=trains,
                 ),
             ),
-            artifact=artifact if is_there else None,
-            is_local=is_there and not is_packaged,
-            history_size=self.kind.source.evaluations,
-            recorded=Recorded(artifact, RUNS) if is_there else None,
-            data=DataSource(partial(self.train, seed)),
+            artifact=artifact,
+            is_local=artifact is not None and seed != 0,
+            history_size=self.outline.source_budget.evaluations,
+            recorded=None if artifact is None else Recorded(artifact, RUNS),
+            data=DataSource(partial(self.training_data, seed)),
         )
+
+    def _find_artifact(self, seed: int) -> Artifact | None:
+        """The artifact with a seed's source runs; None if it is missing.
+
+        Seed 0 comes with the package, the other seeds are the user's own.
+        """
+        if seed == 0:
+            artifact = Artifact.packaged(self.outline.name)
+        else:
+            artifact = Artifact(runs_home() / self.name(seed))
+        return artifact if artifact.folder.is_dir() else None
 
     def define(self, seed: int) -> Definition:
         """Search space, objective and tasks."""
-        sources = len(self.sizes) - 1
-        names = [*(f"source-{i}" for i in range(1, sources + 1)), "target"]
+        number_of_sources = len(self.sizes) - 1
+        source_names = [f"source-{number}" for number in range(1, number_of_sources + 1)]
+        names = [*source_names, "target"]
         return Definition(
             name=self.name(seed),
-            version=self.kind.version,
-            summary=self.kind.about,
-            space=SearchSpace(self.kind.parameters),
-            objective=self.kind.objective,
+            version=self.outline.version,
+            summary=self.outline.summary,
+            space=SearchSpace(self.outline.parameters),
+            objective=self.outline.objective,
             tasks=tuple(
-                TaskDefinition(task, {"train_size": size})
-                for task, size in zip(names, self.sizes, strict=True)
+                TaskDefinition(name, {"train_size": size})
+                for name, size in zip(names, self.sizes, strict=True)
             ),
             provenance=Provenance(
-                paper=self.kind.paper,
+                paper=self.outline.paper,
                 source=f"data drawn with seed {seed}",
                 licence="Apache-2.0",
             ),
@@ -162,31 +178,36 @@ class Generated:
         self, seed: int, artifact: Artifact | None
     ) -> tuple[Surrogate, Sequence[float | None]]:
         """The trained surrogate, and the best known value of every task."""
-        tasks = len(self.sizes)
-        model = models.Trained(partial(self.evaluate, seed), len(self.kind.parameters), tasks)
+        number_of_tasks = len(self.sizes)
+        surrogate = models.TrainedSurrogate(
+            partial(self.evaluate, seed),
+            dimension=len(self.outline.parameters),
+            n_tasks=number_of_tasks,
+        )
         if self.highest is not None or artifact is None:
-            return model, [self.highest] * tasks
-        return model, read_best_values(artifact)
+            return surrogate, [self.highest] * number_of_tasks
+        return surrogate, read_best_values(artifact)
 
 
 @dataclass(frozen=True, slots=True)
-class Real:
+class RealBenchmark:
     """A benchmark on published data.
 
     Attributes:
-        kind: The benchmark.
+        outline: The benchmark.
         tasks: Names of the tasks.
         evaluate: Trains on a task with a configuration (d,).
         split: Training and test data of a task.
         files: The published data files.
-        provenance: Source of the data.
+        origin: Source of the evaluations.
+        licence: Licence of the evaluations.
         extra: Extra that must be installed for training.
     """
 
-    kind: Kind
+    outline: BenchmarkOutline
     tasks: tuple[str, ...]
     evaluate: Callable[..., float]
-    split: Callable[[int], data.Split]
+    split: Callable[[int], data.TrainTestSplit]
     files: tuple[RemoteFile, ...]
     origin: str
     licence: str
@@ -195,9 +216,9 @@ class Real:
     def spec(self) -> BenchmarkSpec:
         """Its spec."""
         bundled = bundled_spec(
-            self.kind.name,
-            version=self.kind.version,
-            summary=self.kind.about,
+            self.outline.name,
+            version=self.outline.version,
+            summary=self.outline.summary,
             surrogates={FOREST: "Random forest fitted to own trainings."},
             more=(
                 SurrogateOption(
@@ -211,8 +232,11 @@ class Real:
             ),
             has_runs=True,
         )
-        source = DataSource(self.train, self.files)
-        return replace(bundled, history_size=self.kind.source.evaluations, data=source)
+        return replace(
+            bundled,
+            history_size=self.outline.source_budget.evaluations,
+            data=DataSource(self.training_data, self.files),
+        )
 
     def define(self) -> Definition:
         """Search space, objective and tasks, for the artifact; reads the data.
@@ -221,161 +245,171 @@ class Real:
             NotFetchedError: The data must be fetched first.
         """
         return Definition(
-            name=self.kind.name,
-            version=self.kind.version,
-            summary=self.kind.about,
-            space=SearchSpace(self.kind.parameters),
-            objective=self.kind.objective,
+            name=self.outline.name,
+            version=self.outline.version,
+            summary=self.outline.summary,
+            space=SearchSpace(self.outline.parameters),
+            objective=self.outline.objective,
             tasks=tuple(
-                TaskDefinition(name, {"train_size": len(self.train(task))})
+                TaskDefinition(name, {"train_size": len(self.training_data(task))})
                 for task, name in enumerate(self.tasks)
             ),
-            provenance=Provenance(self.kind.paper, self.origin, self.licence),
+            provenance=Provenance(self.outline.paper, self.origin, self.licence),
         )
 
     def load(self) -> tuple[Surrogate, Sequence[float | None]]:
         """The trained surrogate; best values are only searched on the forest."""
-        model = models.Trained(self.evaluate, len(self.kind.parameters), len(self.tasks))
-        return model, [None] * len(self.tasks)
+        surrogate = models.TrainedSurrogate(
+            self.evaluate, dimension=len(self.outline.parameters), n_tasks=len(self.tasks)
+        )
+        return surrogate, [None] * len(self.tasks)
 
-    def train(self, task: int) -> TaskData:
+    def training_data(self, task: int) -> TaskData:
         """Training data of a task."""
         return self.split(task).train
 
 
-def _counterexample_train(seed: int, task: int) -> TaskData:
+def _counterexample_training_data(seed: int, task: int) -> TaskData:
     return data.counterexample_data(seed, task).train
 
 
-def _classification_train(experiment: str, seed: int, task: int) -> TaskData:
+def _classification_training_data(experiment: str, seed: int, task: int) -> TaskData:
     return data.classification_data(seed, experiment, task).train
 
 
-def _classification_value(experiment: str, seed: int, task: int, row: FloatArray) -> float:
-    return models.classification_value(seed, experiment, task, row)
+def _evaluate_classification(experiment: str, seed: int, task: int, row: FloatArray) -> float:
+    return models.evaluate_classification(seed, experiment, task, row)
 
 
-def _bandwidths(lowest: float) -> tuple[Parameter, ...]:
-    return tuple(Parameter.number(f"sigma_{j}", lowest, 2.0**5, log=True) for j in _SIGMAS)
+def _bandwidth_parameters(lowest: float) -> tuple[Parameter, ...]:
+    return tuple(
+        Parameter.number(f"sigma_{feature}", lowest, 2.0**5, log=True) for feature in _FEATURES
+    )
 
 
-def _classification(experiment: str, target: str) -> Generated:
-    return Generated(
-        Kind(
-            f"distbo-classification-{experiment}",
-            "Kernel logistic regression on ten generated tasks, and a target whose bandwidths are "
-            f"{target}.",
-            "appendix C.4",
-            (_C, *_bandwidths(2.0**-3)),
-            Objective("auc", "on 5000 test points", Direction.MAXIMIZE),
-            Source(75, 75),
+TOY = GeneratedBenchmark(
+    BenchmarkOutline(
+        name="distbo-toy",
+        summary="exp(-(theta - mean)^2 / 2), mean that of the task's points, exact values.",
+        section="section 5.1",
+        parameters=(Parameter.number("theta", -8, 8),),
+        objective=Objective("value", "of the function", Direction.MAXIMIZE),
+        source_budget=SourceBudget(random=10, guided=20),
+    ),
+    sizes=(data.TOY_POINTS,) * len(data.TOY_CENTRES),
+    evaluate=models.evaluate_toy,
+    training_data=data.toy_data,
+    highest=1.0,
+)
+COUNTEREXAMPLE = GeneratedBenchmark(
+    BenchmarkOutline(
+        name="distbo-counterexample",
+        summary="Kernel ridge regression on tasks that no statistic of one or two features tells "
+        "apart.",
+        section="section 5.2",
+        parameters=(
+            Parameter.number("alpha", 1e-8, 0.1, log=True),
+            *_bandwidth_parameters(2.0**-7),
+        ),
+        objective=Objective("r2", "on 5000 test points", Direction.MAXIMIZE),
+        source_budget=SourceBudget(random=50, guided=75),
+    ),
+    sizes=(data.POINTS,) * len(data.COUNTEREXAMPLE_PROCESSES),
+    evaluate=models.evaluate_counterexample,
+    training_data=_counterexample_training_data,
+)
+
+
+def _classification_benchmark(experiment: str, bandwidths_of_target: str) -> GeneratedBenchmark:
+    """The benchmark of experiment "a" or "b" of appendix C.4."""
+    return GeneratedBenchmark(
+        BenchmarkOutline(
+            name=f"distbo-classification-{experiment}",
+            summary="Kernel logistic regression on ten generated tasks, and a target whose "
+            f"bandwidths are {bandwidths_of_target}.",
+            section="appendix C.4",
+            parameters=(_C, *_bandwidth_parameters(2.0**-3)),
+            objective=Objective("auc", "on 5000 test points", Direction.MAXIMIZE),
+            source_budget=SourceBudget(random=75, guided=75),
             version=2,  # since then all tasks share the random frequencies and phases
         ),
-        (data.POINTS,) * (data.CLASSIFICATION_SOURCES + 1),
-        partial(_classification_value, experiment),
-        partial(_classification_train, experiment),
+        sizes=(data.POINTS,) * (data.CLASSIFICATION_SOURCES + 1),
+        evaluate=partial(_evaluate_classification, experiment),
+        training_data=partial(_classification_training_data, experiment),
     )
 
 
 GENERATED = {
-    generated.kind.name: generated
-    for generated in (
-        Generated(
-            Kind(
-                "distbo-toy",
-                "exp(-(theta - mean)^2 / 2), mean that of the task's points, exact values.",
-                "section 5.1",
-                (Parameter.number("theta", -8, 8),),
-                Objective("value", "of the function", Direction.MAXIMIZE),
-                Source(10, 20),
-            ),
-            (data.TOY_POINTS,) * len(data.TOY_CENTRES),
-            models.toy_value,
-            data.toy_data,
-            highest=1.0,
-        ),
-        Generated(
-            Kind(
-                "distbo-counterexample",
-                "Kernel ridge regression on tasks that no statistic of one or two features tells "
-                "apart.",
-                "section 5.2",
-                (Parameter.number("alpha", 1e-8, 0.1, log=True), *_bandwidths(2.0**-7)),
-                Objective("r2", "on 5000 test points", Direction.MAXIMIZE),
-                Source(50, 75),
-            ),
-            (data.POINTS,) * len(data.COUNTEREXAMPLE_PROCESSES),
-            models.counterexample_value,
-            _counterexample_train,
-        ),
-        _classification("a", "those of one of these"),
-        _classification("b", "others than all of these"),
+    benchmark.outline.name: benchmark
+    for benchmark in (
+        TOY,
+        COUNTEREXAMPLE,
+        _classification_benchmark("a", "those of one of these"),
+        _classification_benchmark("b", "others than all of these"),
     )
 }
 
-_PROTEIN = "the proteins of Gaulton et al. (2016), github.com/hcllaw/distBO"
+_PROTEIN_ORIGIN = "own trainings on the proteins of Gaulton et al. (2016), github.com/hcllaw/distBO"
+PARKINSONS = RealBenchmark(
+    BenchmarkOutline(
+        name="distbo-parkinsons",
+        summary="Kernel ridge regression of 42 patients' symptoms from their voices.",
+        section="appendix C.5",
+        parameters=(
+            Parameter.number("alpha", 1e-10, 0.1, log=True),
+            Parameter.number("gamma", 2.0**-7, 2.0**5, log=True),
+        ),
+        objective=Objective("r2", "on 40 % of the recordings", Direction.MAXIMIZE),
+        source_budget=SourceBudget(random=10, guided=20),
+    ),
+    tasks=tuple(f"patient-{number}" for number in range(1, data.PATIENTS + 1)),
+    evaluate=models.evaluate_parkinsons,
+    split=data.parkinsons_data,
+    files=(data.PARKINSONS_FILE,),
+    origin="own trainings on Parkinson's telemonitoring (Tsanas et al. 2009), UCI",
+    licence="CC-BY-4.0",
+)
+PROTEIN_SVM = RealBenchmark(
+    BenchmarkOutline(
+        name="distbo-protein-svm",
+        summary="Support vector machine, Jaccard kernel: which molecules bind to a protein.",
+        section="section 5.3 and appendix C.6",
+        parameters=(_C,),
+        objective=Objective("accuracy", "on 40 % of the molecules", Direction.MAXIMIZE),
+        source_budget=SourceBudget(random=10, guided=10),
+    ),
+    tasks=tuple(data.PROTEINS),
+    evaluate=models.evaluate_svm,
+    split=data.protein_data,
+    files=data.PROTEIN_FILES,
+    origin=_PROTEIN_ORIGIN,
+    licence="BSD-3-Clause",
+    extra=SKLEARN,
+)
+PROTEIN_FOREST = RealBenchmark(
+    BenchmarkOutline(
+        name="distbo-protein-forest",
+        summary="Random forest: which molecules bind to a protein.",
+        section="section 5.3 and appendix C.6",
+        parameters=(
+            Parameter.number("n_trees", 1, 200, integer=True),
+            Parameter.number("max_depth", 1, 32, integer=True),
+            Parameter.number("min_samples_split", 0.01, 1.0),
+            Parameter.number("min_samples_leaf", 0.01, 0.5),
+        ),
+        objective=Objective("accuracy", "on 40 % of the molecules", Direction.MAXIMIZE),
+        source_budget=SourceBudget(random=10, guided=10),
+    ),
+    tasks=tuple(data.PROTEINS),
+    evaluate=models.evaluate_forest,
+    split=data.protein_data,
+    files=data.PROTEIN_FILES,
+    origin=_PROTEIN_ORIGIN,
+    licence="BSD-3-Clause",
+    extra=SKLEARN,
+)
 REAL = {
-    real.kind.name: real
-    for real in (
-        Real(
-            Kind(
-                "distbo-parkinsons",
-                "Kernel ridge regression of 42 patients' symptoms from their voices.",
-                "appendix C.5",
-                (
-                    Parameter.number("alpha", 1e-10, 0.1, log=True),
-                    Parameter.number("gamma", 2.0**-7, 2.0**5, log=True),
-                ),
-                Objective("r2", "on 40 % of the recordings", Direction.MAXIMIZE),
-                Source(10, 20),
-            ),
-            tuple(f"patient-{i}" for i in range(1, data.PATIENTS + 1)),
-            models.parkinsons_value,
-            data.parkinsons_data,
-            (data.PARKINSONS_FILE,),
-            "own trainings on Parkinson's telemonitoring (Tsanas et al. 2009), UCI",
-            "CC-BY-4.0",
-        ),
-        Real(
-            Kind(
-                "distbo-protein-svm",
-                "Support vector machine, Jaccard kernel: which molecules bind to a protein.",
-                "section 5.3 and appendix C.6",
-                (_C,),
-                Objective("accuracy", "on 40 % of the molecules", Direction.MAXIMIZE),
-                Source(10, 10),
-            ),
-            tuple(data.PROTEINS),
-            models.svm_value,
-            data.protein_data,
-            data.PROTEIN_FILES,
-            f"own trainings on {_PROTEIN}",
-            "BSD-3-Clause",
-            SKLEARN,
-        ),
-        Real(
-            Kind(
-                "distbo-protein-forest",
-                "Random forest: which molecules bind to a protein.",
-                "section 5.3 and appendix C.6",
-                (
-                    Parameter.number("n_trees", 1, 200, integer=True),
-                    Parameter.number("max_depth", 1, 32, integer=True),
-                    Parameter.number("min_samples_split", 0.01, 1.0),
-                    Parameter.number("min_samples_leaf", 0.01, 0.5),
-                ),
-                Objective("accuracy", "on 40 % of the molecules", Direction.MAXIMIZE),
-                Source(10, 10),
-            ),
-            tuple(data.PROTEINS),
-            models.forest_value,
-            data.protein_data,
-            data.PROTEIN_FILES,
-            f"own trainings on {_PROTEIN}",
-            "BSD-3-Clause",
-            SKLEARN,
-        ),
-    )
+    benchmark.outline.name: benchmark for benchmark in (PARKINSONS, PROTEIN_SVM, PROTEIN_FOREST)
 }
 
 
@@ -387,23 +421,30 @@ class DistboFamily:
 
     def spec(self, name: str) -> BenchmarkSpec | None:
         """The benchmark of that name; None if the name does not follow the pattern."""
-        found = seeded(name)
-        return None if found is None else found[0].spec(found[1])
+        benchmark_and_seed = parse_seeded_name(name)
+        if benchmark_and_seed is None:
+            return None
+        benchmark, seed = benchmark_and_seed
+        return benchmark.spec(seed)
 
     def files(self) -> tuple[RemoteFile, ...]:
         """No files need to be fetched."""
         return ()
 
 
-def seeded(name: str) -> tuple[Generated, int] | None:
-    """The generated benchmark and seed of a name; None for other names."""
-    match = re.fullmatch(rf"({'|'.join(GENERATED)})-seed-(0|[1-9][0-9]{{0,17}})", name)
-    return None if match is None else (GENERATED[match[1]], int(match[2]))
+def parse_seeded_name(name: str) -> tuple[GeneratedBenchmark, int] | None:
+    """Split a name into the generated benchmark and its seed; None for other names."""
+    benchmarks = "|".join(GENERATED)
+    seed = "0|[1-9][0-9]{0,17}"
+    match = re.fullmatch(f"({benchmarks})-seed-({seed})", name)
+    if match is None:
+        return None
+    return GENERATED[match[1]], int(match[2])
 
 
 def runs_home() -> Path:
     """Folder of generated artifacts, for seeds that do not come with the package."""
-    return local_folder() / SEEDS
+    return local_folder() / SEEDS_FOLDER
 
 
 SPECS = (

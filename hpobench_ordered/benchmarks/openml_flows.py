@@ -52,7 +52,9 @@ def svm_space() -> SearchSpace:
     kernels but the linear one, degree of the polynomial kernel.
     """
     kernels = ("linear", "polynomial", "radial", "sigmoid")
-    linear, polynomial = (float(kernels.index(kernel)) for kernel in kernels[:2])
+    kernel_column = 0
+    linear = float(kernels.index("linear"))
+    polynomial = float(kernels.index("polynomial"))
     return SearchSpace(
         [
             Parameter.choice("kernel", kernels),
@@ -61,8 +63,8 @@ def svm_space() -> SearchSpace:
             Parameter.number("degree", 2, 5, integer=True),
         ],
         conditions={
-            "gamma": Compare(0, Comparison.NOT_EQUAL, (linear,)),
-            "degree": Compare(0, Comparison.EQUAL, (polynomial,)),
+            "gamma": Compare(kernel_column, Comparison.NOT_EQUAL, (linear,)),
+            "degree": Compare(kernel_column, Comparison.EQUAL, (polynomial,)),
         },
     )
 
@@ -73,7 +75,9 @@ def xgboost_space() -> SearchSpace:
     The paper does not state the conditions. From XGBoost's documentation: hyperparameters of trees
     are active for the tree booster, and so is subsample, as the linear booster uses all rows.
     """
-    always = [
+    booster_column = 0
+    tree = 0.0  # index of "gbtree"
+    of_all_boosters = [
         Parameter.choice("booster", ("gbtree", "gblinear")),
         Parameter.number("nrounds", 3, 5000, integer=True),
         Parameter.number("eta", 0.000979, 0.995686, log=True),
@@ -87,8 +91,11 @@ def xgboost_space() -> SearchSpace:
         Parameter.number("colsample_bytree", 0.062528, 0.999640),
         Parameter.number("colsample_bylevel", 0.046776, 0.998424),
     ]
-    is_tree = Compare(0, Comparison.EQUAL, (0.0,))
-    return SearchSpace(always + of_trees, conditions={p.name: is_tree for p in of_trees})
+    is_tree = Compare(booster_column, Comparison.EQUAL, (tree,))
+    return SearchSpace(
+        of_all_boosters + of_trees,
+        conditions={parameter.name: is_tree for parameter in of_trees},
+    )
 
 
 def ranger_space() -> SearchSpace:
@@ -158,7 +165,7 @@ class Flow:
             ),
         )
 
-    def planned(self) -> Definition:
+    def planned_definition(self) -> Definition:
         """The benchmark as it will be once the records of the paper's tasks are downloaded."""
         return self.definition(
             [TaskDefinition(str(task), {}) for task in self.tasks],
@@ -187,11 +194,14 @@ def _bundled(flow: Flow) -> BenchmarkSpec:
         surrogates=SURROGATES,
         is_recorded=True,
     )
-    return replace(spec, data=DataSource(partial(_data, spec.define), tuple(FILES.values())))
+    training_data = DataSource(partial(_training_data, spec.define), tuple(FILES.values()))
+    return replace(spec, data=training_data)
 
 
-def _data(define: Callable[[], Definition], task: int) -> TaskData | None:
-    return task_data(define().tasks[task].name)
+def _training_data(define: Callable[[], Definition], task: int) -> TaskData | None:
+    """The data set of a task, which is named by its OpenML id."""
+    openml_task = define().tasks[task].name
+    return task_data(openml_task)
 
 
 SPECS = (
@@ -202,7 +212,7 @@ SPECS = (
         local_folder() / RANGER.name,
         version=VERSION,
         summary=RANGER.summary,
-        planned=RANGER.planned,
+        planned=RANGER.planned_definition,
         surrogates=SURROGATES,
     ),
 )

@@ -17,6 +17,7 @@ r^k, and every task's coefficients follow the paper's distributions for any r. T
 independent, r = 0.
 """
 
+import itertools
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -42,7 +43,7 @@ COEFFICIENTS = ("a", "b", "c")
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class FunctionFamily:
     """A family of functions.
 
     Attributes:
@@ -73,22 +74,24 @@ def _forrester_coefficients(scores: FloatArray) -> FloatArray:
 
     The second parameter of Normal is the variance: b has standard deviation 2.
     """
-    columns = (6.0 + scores[:, 0], 12.0 + 2.0 * scores[:, 1], 10.0 * _shares(scores[:, 2]))
-    return np.stack(columns, axis=1)
+    a = 6.0 + scores[:, 0]
+    b = 12.0 + 2.0 * scores[:, 1]
+    c = 10.0 * _normal_distribution_function(scores[:, 2])
+    return np.stack([a, b, c], axis=1)
 
 
 def _quadratic_coefficients(scores: FloatArray) -> FloatArray:
     """Coefficients a, b, c ~ Uniform(0.1, 1)."""
-    return 0.1 + 0.9 * _shares(scores)
+    return 0.1 + 0.9 * _normal_distribution_function(scores)
 
 
-def _shares(scores: FloatArray) -> FloatArray:
-    """Distribution function of the standard normal distribution, elementwise."""
+def _normal_distribution_function(scores: FloatArray) -> FloatArray:
+    """Phi, elementwise."""
     shares = [0.5 * math.erfc(-z / math.sqrt(2.0)) for z in scores.ravel().tolist()]
     return np.array(shares).reshape(scores.shape)
 
 
-FORRESTER = Function(
+FORRESTER = FunctionFamily(
     name="forrester",
     formula="(a x - 2)^2 sin(b x - 4) + c",
     papers="Horvath et al. (2021), section 5",
@@ -99,7 +102,7 @@ FORRESTER = Function(
     coefficients=_forrester_coefficients,
     surrogate=ForresterSurrogate,
 )
-QUADRATIC = Function(
+QUADRATIC = FunctionFamily(
     name="quadratic",
     formula="a x'x + b 1'x + c",
     papers="Horvath et al. (2021), section 5; Perrone et al. (2018)",
@@ -114,8 +117,8 @@ FUNCTIONS = {function.name: function for function in (FORRESTER, QUADRATIC)}
 
 
 @dataclass(frozen=True, slots=True)
-class Synthetic:
-    """One synthetic benchmark.
+class SyntheticBenchmark:
+    """A synthetic benchmark.
 
     Attributes:
         function: Its family of functions.
@@ -127,7 +130,7 @@ class Synthetic:
         ExperimentError: A negative seed, or no task.
     """
 
-    function: Function
+    function: FunctionFamily
     ordered: bool
     seed: int
     tasks: int
@@ -142,10 +145,16 @@ class Synthetic:
     @property
     def name(self) -> str:
         """Name that `hpobench_ordered.load` takes."""
-        stem = self.function.name + ("-ordered" if self.ordered else "")
-        if self.tasks != self.function.tasks:
-            return f"{stem}-seed-{self.seed}-tasks-{self.tasks}"
-        return f"{stem}-seed-{self.seed}" if self.seed else stem
+        name = self.function.name
+        if self.ordered:
+            name += "-ordered"
+
+        has_usual_length = self.tasks == self.function.tasks
+        if has_usual_length and self.seed == 0:
+            return name
+        if has_usual_length:
+            return f"{name}-seed-{self.seed}"
+        return f"{name}-seed-{self.seed}-tasks-{self.tasks}"
 
     @property
     def summary(self) -> str:
@@ -156,27 +165,30 @@ class Synthetic:
     def coefficients(self) -> FloatArray:
         """Coefficients a, b, c of every task, (T, 3); they do not depend on T."""
         rng = np.random.default_rng([self.function.stream, int(self.ordered), self.seed])
-        scores = rng.standard_normal((self.tasks, len(COEFFICIENTS)))
+        e = rng.standard_normal((self.tasks, len(COEFFICIENTS)))
         r = CORRELATION if self.ordered else 0.0
+
+        z = e.copy()
         for t in range(1, self.tasks):
-            scores[t] = r * scores[t - 1] + math.sqrt(1.0 - r * r) * scores[t]
-        return self.function.coefficients(scores)
+            z[t] = r * z[t - 1] + math.sqrt(1.0 - r * r) * e[t]
+        return self.function.coefficients(z)
 
     def define(self) -> Definition:
         """Search space, objective and tasks; the context of a task is its coefficients."""
-        after = "after " if self.ordered else ""
+        prefix = "after " if self.ordered else ""
+        tasks = [
+            TaskDefinition(str(index), dict(zip(COEFFICIENTS, coefficients, strict=True)))
+            for index, coefficients in enumerate(self.coefficients().tolist())
+        ]
         return Definition(
             name=self.name,
             version=VERSION,
             summary=self.summary,
             space=SearchSpace(self.function.parameters),
             objective=Objective("value", "of the function", Direction.MINIMIZE),
-            tasks=tuple(
-                TaskDefinition(str(t), dict(zip(COEFFICIENTS, row, strict=True)))
-                for t, row in enumerate(self.coefficients().tolist())
-            ),
+            tasks=tuple(tasks),
             provenance=Provenance(
-                paper=after + self.function.papers,
+                paper=prefix + self.function.papers,
                 source=f"the formula, with coefficients drawn with seed {self.seed}",
                 licence="Apache-2.0",
             ),
@@ -210,7 +222,8 @@ def forrester(*, seed: int = 0, tasks: int = FORRESTER.tasks, ordered: bool = Fa
     Raises:
         ExperimentError: A negative seed, or no task.
     """
-    return Synthetic(FORRESTER, ordered, seed, tasks).spec().load()
+    benchmark = SyntheticBenchmark(FORRESTER, ordered=ordered, seed=seed, tasks=tasks)
+    return benchmark.spec().load()
 
 
 def quadratic(*, seed: int = 0, tasks: int = QUADRATIC.tasks, ordered: bool = False) -> Benchmark:
@@ -224,7 +237,8 @@ def quadratic(*, seed: int = 0, tasks: int = QUADRATIC.tasks, ordered: bool = Fa
     Raises:
         ExperimentError: A negative seed, or no task.
     """
-    return Synthetic(QUADRATIC, ordered, seed, tasks).spec().load()
+    benchmark = SyntheticBenchmark(QUADRATIC, ordered=ordered, seed=seed, tasks=tasks)
+    return benchmark.spec().load()
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,15 +250,24 @@ class SyntheticFamily:
     def spec(self, name: str) -> BenchmarkSpec | None:
         """The benchmark of that name; None if the name does not follow the pattern."""
         functions = "|".join(FUNCTIONS)
+        seed = "0|[1-9][0-9]{0,17}"
+        tasks = "[1-9][0-9]{0,5}"
         match = re.fullmatch(
-            rf"({functions})(-ordered)?-seed-(0|[1-9][0-9]{{0,17}})(?:-tasks-([1-9][0-9]{{0,5}}))?",
+            rf"(?P<function>{functions})(?P<ordered>-ordered)?-seed-(?P<seed>{seed})"
+            rf"(-tasks-(?P<tasks>{tasks}))?",
             name,
         )
         if match is None:
             return None
-        function = FUNCTIONS[match[1]]
-        tasks = function.tasks if match[4] is None else int(match[4])
-        return Synthetic(function, match[2] is not None, int(match[3]), tasks).spec()
+
+        function = FUNCTIONS[match["function"]]
+        benchmark = SyntheticBenchmark(
+            function=function,
+            ordered=match["ordered"] is not None,
+            seed=int(match["seed"]),
+            tasks=int(match["tasks"] or function.tasks),
+        )
+        return benchmark.spec()
 
     def files(self) -> tuple[RemoteFile, ...]:
         """No files need to be fetched."""
@@ -252,9 +275,8 @@ class SyntheticFamily:
 
 
 SPECS = tuple(
-    Synthetic(function, ordered, 0, function.tasks).spec()
-    for ordered in (False, True)
-    for function in FUNCTIONS.values()
+    SyntheticBenchmark(function, ordered=ordered, seed=0, tasks=function.tasks).spec()
+    for ordered, function in itertools.product((False, True), FUNCTIONS.values())
 )
 FAMILIES = (
     SyntheticFamily(

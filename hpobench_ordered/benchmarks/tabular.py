@@ -73,12 +73,11 @@ FCNET_TABLES = PublishedTables(
 
 def fcnet_space() -> SearchSpace:
     """The search space: numbers are ordinal, in their native values."""
-    return SearchSpace(
-        [
-            Parameter.choice(name, choices, ordered=not isinstance(choices[0], str))
-            for name, choices in FCNET_TABLES.choices
-        ]
-    )
+    parameters = []
+    for name, choices in FCNET_TABLES.choices:
+        is_number = not isinstance(choices[0], str)
+        parameters.append(Parameter.choice(name, choices, ordered=is_number))
+    return SearchSpace(parameters)
 
 
 def fcnet_definition() -> Definition:
@@ -137,14 +136,15 @@ NAS201_TABLES = PublishedTables(
 )
 
 
-def edge(source: int, target: int) -> str:
-    """Name of the hyperparameter for the operation on the edge from one node to another."""
+def name_edge(source: int, target: int) -> str:
+    """Name the hyperparameter for the operation on the edge from one node to another."""
     return f"edge_{source}_{target}"
 
 
 def nas201_space() -> SearchSpace:
     """The search space: an operation for each of the six edges of a cell."""
-    return SearchSpace([Parameter.choice(edge(*nodes), tuple(OPERATIONS)) for nodes in EDGES])
+    operations = tuple(OPERATIONS)
+    return SearchSpace([Parameter.choice(name_edge(*nodes), operations) for nodes in EDGES])
 
 
 def nas201_definition() -> Definition:

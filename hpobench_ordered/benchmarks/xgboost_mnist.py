@@ -91,6 +91,7 @@ def read_published(path: Path) -> tuple[FloatArray, FloatArray]:
         content = json.loads(path.read_text())
         parameters = content["parameters_mat"]
         values = np.array([parameters[column] for column in _COLUMNS], dtype=np.float64).T
+        # The first two axes are training-set sizes and configurations.
         errors = np.array(content["test_error_mat"], dtype=np.float64)[:, :, 0].T
     except (OSError, ValueError, KeyError, IndexError) as error:
         raise ArtifactError(f"{path} does not hold the published evaluations: {error}") from None
@@ -98,12 +99,16 @@ def read_published(path: Path) -> tuple[FloatArray, FloatArray]:
 
 
 def _load_nearest(*, log_scaled: bool) -> "tuple[Surrogate, Sequence[float]]":
+    """Load a nearest-neighbour surrogate and the best value of every task."""
     from hpobench_ordered.surrogates.nearest import NearestSurrogate, authors_coding, log_coding
 
     values, errors = read_published(PUBLISHED.open_path())
-    coding = (log_coding if log_scaled else authors_coding)(space(), values)
-    model = NearestSurrogate.from_evaluations(values, errors, coding=coding)
-    return model, errors.min(axis=0).tolist()
+    make_coding = log_coding if log_scaled else authors_coding
+    surrogate = NearestSurrogate.from_evaluations(
+        values, errors, coding=make_coding(space(), values)
+    )
+    best_values = errors.min(axis=0)
+    return surrogate, best_values.tolist()
 
 
 SPECS = (

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from hpobench_ordered.core.benchmark import Definition, Provenance, TaskDefinition
@@ -38,13 +39,16 @@ MEASURED_FRACTIONS = (0.05, 0.25, 0.5, 0.75, 1.0)
 REPLICATION = 10
 """Cross-validation replication that values are predicted for: after all ten."""
 
-INSTANCE, FRACTION, REPL = "task_id", "trainsize", "repl"
-"""Inputs of the networks that are not tuned: OpenML data set, training fraction, replication."""
+# Inputs of the networks that are not tuned.
+INSTANCE_COLUMN = "task_id"  # OpenML data set
+FRACTION_COLUMN = "trainsize"  # training fraction
+REPLICATION_COLUMN = "repl"
+NOT_TUNED = (INSTANCE_COLUMN, FRACTION_COLUMN, REPLICATION_COLUMN)
 
 QUALITIES = ("acc", "bac", "auc", "brier", "f1", "logloss")
-TARGETS = (*QUALITIES, "timetrain", "timepredict", "memory")
+OUTPUTS = (*QUALITIES, "timetrain", "timepredict", "memory")
 """Output columns of the v1.0.2 networks."""
-TARGET = "auc"
+OBJECTIVE = "auc"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +72,9 @@ def _scenario(
     """Describe a scenario by the names of its tuned columns and the hashes of its files."""
     files = ("config_space.json", "encoding.json", "model.onnx")
     layout = Layout(
-        categorical=(INSTANCE, *categorical.split()),
-        continuous=(*continuous.split(), FRACTION, REPL),
-        targets=TARGETS,
+        categorical=(INSTANCE_COLUMN, *categorical.split()),
+        continuous=(*continuous.split(), FRACTION_COLUMN, REPLICATION_COLUMN),
+        targets=OUTPUTS,
     )
     return Scenario(learner, layout, dict(zip(files, sha256, strict=True)))
 
@@ -161,11 +165,13 @@ PUBLISHED_INSTANCES = {
 }
 """Instances with published evaluations by scenario, those of the paper's benchmarks first."""
 
-FURTHER_BENCHMARKS = tuple(
+_PUBLISHED_BENCHMARKS = tuple(
     (scenario, str(instance))
     for scenario, instances in PUBLISHED_INSTANCES.items()
     for instance in instances
-    if (scenario, str(instance)) not in PAPER_BENCHMARKS
+)
+FURTHER_BENCHMARKS = tuple(
+    benchmark for benchmark in _PUBLISHED_BENCHMARKS if benchmark not in PAPER_BENCHMARKS
 )
 """Scenario and instance of the other 24 with published evaluations, not used in the paper."""
 
@@ -177,11 +183,13 @@ _IS_SATURATED = (
     "trees at 0.66 on 1220 and 0.81 on 4538: the best is an artefact of the network."
 )
 
-GENERATED_BENCHMARKS = tuple(
+_GENERATED_INSTANCES = (1220, 458, 4538, 41138, 4154, 40978, 375, 40981, 4134, 41163)
+_CANDIDATE_BENCHMARKS = tuple(
     (scenario, str(instance))
-    for scenario in ("xgboost", "rpart")
-    for instance in (1220, 458, 4538, 41138, 4154, 40978, 375, 40981, 4134, 41163)
-    if (scenario, str(instance)) not in SATURATED
+    for scenario, instance in product(("xgboost", "rpart"), _GENERATED_INSTANCES)
+)
+GENERATED_BENCHMARKS = tuple(
+    benchmark for benchmark in _CANDIDATE_BENCHMARKS if benchmark not in SATURATED
 )
 """Scenario and instance of the benchmarks whose forests users generate from YAHPO's network: the
 paper's eight data sets and two others that occur in several scenarios of `PUBLISHED_INSTANCES`,
@@ -197,18 +205,18 @@ IMPLAUSIBLE = {
 """Why a stand-in for YAHPO's own network is not trustworthy, by scenario and instance."""
 
 
-def name_of(scenario: str, instance: str) -> str:
-    """Name of the benchmark of a scenario and an instance."""
+def name_benchmark(scenario: str, instance: str) -> str:
+    """Name the benchmark of a scenario and an instance."""
     return f"yahpo-{scenario}-{instance}"
 
 
-def family_of(scenario: str) -> str:
-    """Family of the benchmarks of a scenario: one learner on many data sets."""
+def name_family(scenario: str) -> str:
+    """Name the family of the benchmarks of a scenario: one learner on many data sets."""
     return f"rbv2_{scenario}"
 
 
-def task_name(fraction: float) -> str:
-    """Name of the task of a training fraction, such as "5%"."""
+def name_task(fraction: float) -> str:
+    """Name the task of a training fraction, such as "5%"."""
     return f"{100 * fraction:.0f}%"
 
 
@@ -241,18 +249,24 @@ def definition(
     Raises:
         UnknownNameError: The scenario has no such instance.
     """
-    items = {item["name"]: item for item in config_space["hyperparameters"]}
-    instances = [choice for choice in items[INSTANCE]["choices"] if choice in encoding[INSTANCE]]
+    hyperparameters = {item["name"]: item for item in config_space["hyperparameters"]}
+    listed_instances = hyperparameters[INSTANCE_COLUMN]["choices"]
+    encoded_instances = encoding[INSTANCE_COLUMN]
+    instances = [choice for choice in listed_instances if choice in encoded_instances]
     if instance not in instances:
         raise UnknownNameError(f"instance of rbv2_{scenario}", instance, instances)
-    tuned = [item for name, item in items.items() if name not in (INSTANCE, FRACTION, REPL)]
+
+    tuned = [item for name, item in hyperparameters.items() if name not in NOT_TUNED]
     return Definition(
-        name=name_of(scenario, instance),
+        name=name_benchmark(scenario, instance),
         version=VERSION,
         summary=_summary(scenario, instance),
         space=SearchSpace.from_json({**config_space, "hyperparameters": tuned}),
-        objective=Objective(TARGET, "area under the ROC curve", Direction.MAXIMIZE),
-        tasks=tuple(TaskDefinition(task_name(f), {"train_fraction": f}) for f in FRACTIONS),
+        objective=Objective(OBJECTIVE, "area under the ROC curve", Direction.MAXIMIZE),
+        tasks=tuple(
+            TaskDefinition(name_task(fraction), {"train_fraction": fraction})
+            for fraction in FRACTIONS
+        ),
         provenance=Provenance(
             paper="Hellan et al. (2023), section 4; YAHPO Gym: Pfisterer et al. (2022)",
             source=f"scenario rbv2_{scenario} of YAHPO Gym, github.com/slds-lmu/yahpo_data",
@@ -270,9 +284,9 @@ def network(
         space=definition.space,
         layout=SCENARIOS[scenario].layout,
         encoding=encoding,
-        fixed={INSTANCE: instance, REPL: REPLICATION},
-        varied={FRACTION: FRACTIONS},
-        target=TARGET,
+        fixed={INSTANCE_COLUMN: instance, REPLICATION_COLUMN: REPLICATION},
+        varied={FRACTION_COLUMN: FRACTIONS},
+        target=OBJECTIVE,
     )
 
 
@@ -297,12 +311,15 @@ class YahpoFamily:
             summary=_summary(scenario, instance),
             define=partial(_define, scenario, instance),
             surrogates=(_onnx_option(scenario, instance),),
-            family=family_of(scenario),
+            family=name_family(scenario),
         )
 
     def files(self) -> tuple[RemoteFile, ...]:
         """The published files of all scenarios."""
-        return tuple(file for scenario in SCENARIOS for file in remote_files(scenario).values())
+        files: list[RemoteFile] = []
+        for scenario in SCENARIOS:
+            files += remote_files(scenario).values()
+        return tuple(files)
 
 
 def _summary(scenario: str, instance: str) -> str:
@@ -312,11 +329,12 @@ def _summary(scenario: str, instance: str) -> str:
 
 def _onnx_option(scenario: str, instance: str) -> SurrogateOption:
     files = remote_files(scenario)
-    unpinned = "model.onnx" in [name for name, file in files.items() if file.sha256 is None]
-    checked = " (checked against the hash of its first download)" if unpinned else ""
+    summary = f"YAHPO's own network, release {RELEASE}"
+    if files["model.onnx"].sha256 is None:
+        summary += " (checked against the hash of its first download)"
     return SurrogateOption(
         name="onnx",
-        summary=f"YAHPO's own network, release {RELEASE}{checked}.",
+        summary=f"{summary}.",
         load=partial(_load_onnx, scenario, instance),
         files=tuple(files.values()),
         extra=EXTRA,
@@ -332,17 +350,19 @@ def _read_json(file: RemoteFile) -> Any:
 
 
 def _define(scenario: str, instance: str) -> Definition:
+    """Read the definition from the scenario's files, which must have been fetched."""
     files = remote_files(scenario)
     try:
         config_space = _read_json(files["config_space.json"])
         encoding = _read_json(files["encoding.json"])
     except NotFetchedError as error:
-        name = name_of(scenario, instance)
+        name = name_benchmark(scenario, instance)
         raise NotFetchedError(f"{error}; get it with: hpobench-ordered fetch {name}") from None
     return definition(scenario, instance, config_space, encoding)
 
 
 def _load_onnx(scenario: str, instance: str) -> "tuple[Surrogate, Sequence[float | None]]":
+    """Load the network; its best values are unknown."""
     files = remote_files(scenario)
     model = network(
         files["model.onnx"].open_path().read_bytes(),
@@ -355,24 +375,28 @@ def _load_onnx(scenario: str, instance: str) -> "tuple[Surrogate, Sequence[float
 
 
 def _bundled(scenario: str, instance: str) -> BenchmarkSpec:
-    origin = (
-        "evaluations sampled from YAHPO's v2 network"
-        if scenario == "ranger"
-        else "the published evaluations at five fractions"
-    )
+    """Spec of a benchmark whose forest comes with the package."""
+    is_sampled_from_network = scenario == "ranger"
+    if is_sampled_from_network:
+        origin = "evaluations sampled from YAHPO's v2 network"
+        interpolated = frozenset[str]()
+    else:
+        origin = "the published evaluations at five fractions"
+        interpolated = frozenset(
+            name_task(fraction) for fraction in FRACTIONS if fraction not in MEASURED_FRACTIONS
+        )
+
     spec = bundled_spec(
-        name_of(scenario, instance),
+        name_benchmark(scenario, instance),
         version=VERSION,
         summary=_summary(scenario, instance),
         surrogates={"forest": f"Random forest fitted to {origin}."},
-        family=family_of(scenario),
+        family=name_family(scenario),
     )
-    is_sampled = scenario == "ranger"
-    between = frozenset(task_name(f) for f in FRACTIONS if f not in MEASURED_FRACTIONS)
     forest = replace(
         spec.option("forest"),
-        interpolated=frozenset() if is_sampled else between,
-        stand_in=is_sampled,
+        interpolated=interpolated,
+        stand_in=is_sampled_from_network,
         left_out=IMPLAUSIBLE.get((scenario, instance), ""),
     )
     return replace(spec, surrogates=(forest, _onnx_option(scenario, instance)))
@@ -381,9 +405,9 @@ def _bundled(scenario: str, instance: str) -> BenchmarkSpec:
 SPECS = tuple(_bundled(*benchmark) for benchmark in (*PAPER_BENCHMARKS, *FURTHER_BENCHMARKS))
 FAMILIES = (YahpoFamily("yahpo-SCENARIO-INSTANCE, SCENARIO one of " + ", ".join(SCENARIOS)),)
 SUITES = (
-    *(("othpo", name_of(*benchmark)) for benchmark in PAPER_BENCHMARKS),
+    *(("othpo", name_benchmark(*benchmark)) for benchmark in PAPER_BENCHMARKS),
     *(
-        ("wide", name_of(*benchmark))
+        ("wide", name_benchmark(*benchmark))
         for benchmark in (*PAPER_BENCHMARKS, *FURTHER_BENCHMARKS, *GENERATED_BENCHMARKS)
     ),
 )

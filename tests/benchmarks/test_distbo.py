@@ -198,7 +198,9 @@ def test_the_kernel_is_that_of_the_formula(sigma, n):
     left, right = rng.normal(size=(n, 6)), rng.normal(size=(7, 6))
     scaled = (left[:, None] - right[None]) / np.array(sigma)
     expected = np.exp(-0.5 * np.sum(scaled**2, axis=2))
-    np.testing.assert_allclose(models.ard_kernel(left, right, np.array(sigma)), expected, atol=1e-9)
+    np.testing.assert_allclose(
+        models.compute_ard_kernel(left, right, np.array(sigma)), expected, atol=1e-9
+    )
 
 
 def test_area_under_the_curve_is_that_of_scikit_learn():
@@ -206,10 +208,10 @@ def test_area_under_the_curve_is_that_of_scikit_learn():
     labels = rng.integers(0, 2, 300).astype(float)
     for scores in (rng.normal(size=300), np.round(rng.normal(size=300)), np.zeros(300)):
         expected = roc_auc_score(labels, scores)
-        assert models.area_under_curve(labels, scores) == pytest.approx(expected, abs=1e-6)
+        assert models.compute_auc(labels, scores) == pytest.approx(expected, abs=1e-6)
 
 
-def exact_ridge(split: data.Split, row: np.ndarray) -> float:
+def exact_ridge(split: data.TrainTestSplit, row: np.ndarray) -> float:
     x, x_test = split.train.features / row[1:], split.test.features / row[1:]
     model = KernelRidge(alpha=row[0], kernel="rbf", gamma=0.5).fit(x, split.train.labels)
     return float(r2_score(split.test.labels, model.predict(x_test)))
@@ -223,13 +225,15 @@ def test_ridge_regression_is_that_of_scikit_learn():
     first = hbo.TaskData(whole.train.features[:1000], whole.train.labels[:1000], whole.train.kind)
     for row in configurations(benchmark):
         value = benchmark.tasks[2].evaluate(benchmark.space.configs(row[None])[0])
-        assert value == pytest.approx(exact_ridge(data.Split(first, whole.test), row), abs=1e-4)
+        assert value == pytest.approx(
+            exact_ridge(data.TrainTestSplit(first, whole.test), row), abs=1e-4
+        )
 
 
 def test_logistic_regression_is_that_of_scikit_learn():
     whole = data.classification_data(0, "a", 0)
     parts = ((part.features, part.labels, part.kind) for part in (whole.train, whole.test))
-    split = data.Split(*(hbo.TaskData(x[:400], y[:400], kind) for x, y, kind in parts))
+    split = data.TrainTestSplit(*(hbo.TaskData(x[:400], y[:400], kind) for x, y, kind in parts))
     for row in configurations(hbo.load("distbo-classification-a"), 8):
         x, x_test = split.train.features / row[1:], split.test.features / row[1:]
         inner = np.exp(-0.5 * cdist(x[:60], x[:60], "sqeuclidean")) + 1e-8 * np.eye(60)
@@ -240,7 +244,7 @@ def test_logistic_regression_is_that_of_scikit_learn():
         model = LogisticRegression(C=row[0], fit_intercept=False, tol=1e-8, max_iter=10_000)
         model.fit(features, split.train.labels)
         expected = roc_auc_score(split.test.labels, model.decision_function(features_test))
-        value = models.logistic_value(split, row, inducing=60)
+        value = models.evaluate_logistic(split, row, inducing=60)
         assert value == pytest.approx(expected, abs=1e-4)
 
 
@@ -258,7 +262,7 @@ def test_few_inducing_points_against_many_in_logistic_regression():
     benchmark = hbo.load("distbo-classification-a")
     split = data.classification_data(0, "a", 10)
     values = configurations(benchmark, n=8)
-    many = np.array([models.logistic_value(split, row, inducing=800) for row in values])
+    many = np.array([models.evaluate_logistic(split, row, inducing=800) for row in values])
     ours = benchmark.tasks[-1].evaluate_many(values)
     assert np.abs(ours - many).mean() < 0.03
     assert spearmanr(ours, many).statistic > 0.9
@@ -331,7 +335,7 @@ def test_protein_forest_is_scikit_learns():
 def test_points_without_features_are_alike():
     points = np.array([[0.0, 0, 0], [1, 0, 1], [1, 1, 0]])
     with np.errstate(all="raise"):
-        similarity = models.jaccard_similarity(points, points)
+        similarity = models.compute_jaccard_similarity(points, points)
     np.testing.assert_allclose(similarity, [[1, 0, 0], [0, 1, 1 / 3], [0, 1 / 3, 1]])
 
 
@@ -381,7 +385,7 @@ def test_artifacts_are_generated_again_byte_by_byte(name, texts, tmp_path):
 
 def test_what_is_not_fetched_says_how(tmp_path, monkeypatch):
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
-    for cached in (data.protein_data, data.parkinsons_data, data._recordings):
+    for cached in (data.protein_data, data.parkinsons_data, data._read_recordings):
         cached.cache_clear()
     for name in ("distbo-parkinsons", "distbo-protein-svm"):
         with pytest.raises(NotFetchedError, match=f"fetch {name} --surrogate trained"):

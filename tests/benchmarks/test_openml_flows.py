@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from sklearn.datasets import load_breast_cancer
 
 import hpobench_ordered as hbo
-from hpobench_ordered.benchmarks._openml_data import FILES, monks, task_data
+from hpobench_ordered.benchmarks._openml_data import FILES, make_monks_problem, task_data
 from hpobench_ordered.benchmarks.openml_flows import (
     CONTEXT,
     LANDMARK,
@@ -181,7 +181,7 @@ def test_recorded_evaluations_can_be_repeated(flow, task):
     assert artifact is not None
     names = [task.name for task in hbo.load(flow.name).tasks]
     raw = read_evaluations(artifact)[names.index(task)]
-    data = monks(1) if task == "3492" else breast_cancer()
+    data = make_monks_problem(1) if task == "3492" else breast_cancer()
     column = flow.space().names.index("cost" if flow is SVM else "nrounds")
     for row in np.argsort(raw.values[:, column])[:5]:
         (config,) = flow.space().configs(raw.values[[row]])

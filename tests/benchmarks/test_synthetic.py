@@ -17,7 +17,7 @@ from hpobench_ordered.benchmarks.synthetic import (
     FORRESTER,
     QUADRATIC,
     SPECS,
-    Synthetic,
+    SyntheticBenchmark,
     forrester,
     quadratic,
 )
@@ -152,16 +152,16 @@ def test_quadratic_minimum_is_that_of_scipy(seed, ordered):
 @given(seed=SEEDS, fewer=st.integers(1, 20), more=st.integers(0, 20))
 @EVERY_FAMILY
 def test_fewer_tasks_are_the_first_of_more(function, ordered, seed, fewer, more):
-    few = Synthetic(function, ordered, seed, fewer).coefficients()
-    many = Synthetic(function, ordered, seed, fewer + more).coefficients()
+    few = SyntheticBenchmark(function, ordered, seed, fewer).coefficients()
+    many = SyntheticBenchmark(function, ordered, seed, fewer + more).coefficients()
     assert few.tobytes() == many[:fewer].tobytes()
-    other = Synthetic(function, ordered, seed + 1, fewer).coefficients()
+    other = SyntheticBenchmark(function, ordered, seed + 1, fewer).coefficients()
     assert not np.isin(few, other).any()
 
 
 @EVERY_FAMILY
 def test_coefficients_follow_the_papers_distributions(function, ordered):
-    coefficients = Synthetic(function, ordered, 1, MANY).coefficients()
+    coefficients = SyntheticBenchmark(function, ordered, 1, MANY).coefficients()
     spacing = 100 if ordered else 1  # what is further apart is as good as independent
     for column, marginal in zip(coefficients[::spacing].T, MARGINALS[function], strict=True):
         assert stats.kstest(column, marginal.cdf).pvalue > 0.01
@@ -173,7 +173,7 @@ def test_coefficients_follow_the_papers_distributions(function, ordered):
 
 @EVERY_FAMILY
 def test_scores_are_correlated_as_documented(function, ordered):
-    coefficients = Synthetic(function, ordered, 2, MANY).coefficients()
+    coefficients = SyntheticBenchmark(function, ordered, 2, MANY).coefficients()
     shares = [m.cdf(column) for m, column in zip(MARGINALS[function], coefficients.T, strict=True)]
     scores = stats.norm.ppf(shares)
     for lag in (1, 2, 9, 29):

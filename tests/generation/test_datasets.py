@@ -110,7 +110,7 @@ class TestMade:
         [(1, 556, 216, 0), (2, 601, 142, 0), (3, 554, 228, 6)],
     )
     def test_monks_are_as_published(self, problem, size, positives, noise):
-        data = _openml_data.monks(problem)
+        data = _openml_data.make_monks_problem(problem)
         assert data.x.shape == (size, 15)
         assert data.y[:432].sum() == positives
         rule = {tuple(x): y for x, y in zip(data.x[:432], data.y[:432], strict=True)}
@@ -124,14 +124,14 @@ class TestMade:
 
     def test_monks_rules_by_hand(self):
         attributes = np.array([[1, 2, 1, 1, 3, 2], [2, 2, 2, 3, 4, 2], [3, 3, 1, 2, 1, 2]])
-        rules = [_openml_data._monks_rule(k, attributes).tolist() for k in (1, 2, 3)]
+        rules = [_openml_data._apply_monks_rule(k, attributes).tolist() for k in (1, 2, 3)]
         assert rules[0] == [False, True, True]
         assert rules[1] == [False, False, True]  # 3, 0 and 2 attributes have their first value
         assert rules[2] == [True, False, False]
 
     def test_another_problem_is_refused(self):
         with pytest.raises(ValueError, match="must be 1, 2 or 3, but got 4"):
-            _openml_data.monks(4)
+            _openml_data.make_monks_problem(4)
 
 
 class FakeError(Exception):
@@ -177,7 +177,7 @@ class TestOpenML:
 
 class TestFolds:
     def test_are_stratified_and_the_same_every_time(self):
-        data = _openml_data.monks(2)
+        data = _openml_data.make_monks_problem(2)
         splitter = StratifiedKFold(5, shuffle=True, random_state=0)
         splits = list(splitter.split(data.x, data.y))
         for fold, (train, test) in zip(datasets.folds(data), splits, strict=True):
@@ -194,7 +194,7 @@ class TestFolds:
         assert scaled.x_test.tolist() == [[0.0, 8.0]]
 
     def test_a_rare_class_is_refused_unless_it_is_a_third_one(self):
-        data = replace(_openml_data.monks(1), y=np.array([1] * 4 + [0] * 552))
+        data = replace(_openml_data.make_monks_problem(1), y=np.array([1] * 4 + [0] * 552))
         with pytest.raises(ExperimentError, match=r"monks-problems-1 .*\[552, 4\]"):
             list(datasets.folds(data))
         data = replace(data, y=np.array([2] * 2 + [1] * 54 + [0] * 500))

@@ -14,7 +14,7 @@ from sklearn.svm import SVC
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import Config
-from hpobench_ordered.benchmarks._openml_data import ClassificationData, monks
+from hpobench_ordered.benchmarks._openml_data import ClassificationData, make_monks_problem
 from hpobench_ordered.benchmarks.openml_flows import svm_space, xgboost_space
 from hpobench_ordered.errors import MissingExtraError
 from hpobench_ordered.generation._flows import training as flow
@@ -211,7 +211,7 @@ class TestDesigns:
             assert np.mean(share) == pytest.approx(0.5, abs=0.02)
 
 
-DATA = {"3492": monks(1), "37": toy()}
+DATA = {"3492": make_monks_problem(1), "37": toy()}
 
 
 def svm_frame(folder: Path, **options: Any) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from sklearn.metrics import r2_score
 from yahpo_files import define, defined_network
 
 from hpobench_ordered.benchmarks import yahpo as benchmarks
-from hpobench_ordered.benchmarks.yahpo import GENERATED_BENCHMARKS, PAPER_BENCHMARKS, name_of
+from hpobench_ordered.benchmarks.yahpo import GENERATED_BENCHMARKS, PAPER_BENCHMARKS, name_benchmark
 from hpobench_ordered.core.suites import suite
 from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError
 from hpobench_ordered.files.artifact import Artifact
@@ -51,7 +51,7 @@ def quick(monkeypatch):
 
 def test_what_is_bundled_and_what_is_to_be_generated_has_a_generator():
     bundled = [spec.name for spec in benchmarks.SPECS]
-    generated = [name_of(*benchmark) for benchmark in GENERATED_BENCHMARKS]
+    generated = [name_benchmark(*benchmark) for benchmark in GENERATED_BENCHMARKS]
     assert [g.name for g in GENERATORS] == bundled + generated
     homes = {g.name: g.home() for g in GENERATORS}
     assert {homes[name] for name in bundled} == {Path("artifacts")}
@@ -196,7 +196,7 @@ def test_a_generated_forest_approximates_the_network_of_its_name(
 def test_generates_what_the_wide_suite_has_beyond_the_package(
     data, tmp_path, monkeypatch, scenario, instance
 ):
-    name = name_of(scenario, instance)
+    name = name_benchmark(scenario, instance)
     monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
     monkeypatch.setattr(pipeline, "best_known", partial(best_known, draws=20_000))
     generate(name, tmp_path, data)
