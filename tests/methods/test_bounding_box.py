@@ -1,4 +1,4 @@
-"""The box around the previous tasks' optima."""
+"""bounding-box: the box around the previous tasks' optima, and the search in it."""
 
 from functools import partial
 
@@ -8,6 +8,7 @@ import pytest
 from histories import minimised
 
 import hpobench_ordered as hbo
+from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.methods._candidates import iter_candidate_blocks
 from hpobench_ordered.methods.bo import BayesianOptimisation
 from hpobench_ordered.methods.bounding_box import BoundingBox, Box
@@ -15,90 +16,137 @@ from hpobench_ordered.methods.bounding_box import BoundingBox, Box
 SPACE = hbo.SearchSpace(
     [
         hbo.Parameter.choice("kernel", ("linear", "radial", "polynomial", "sigmoid")),
-        *(hbo.Parameter.number(name, 1e-3, 1e3, log=True) for name in ("cost", "gamma")),
+        hbo.Parameter.number("cost", 1e-3, 1e3, log=True),
+        hbo.Parameter.number("gamma", 1e-3, 1e3, log=True),
         hbo.Parameter.number("degree", 1, 64, log=True, integer=True),
     ],
     conditions={"gamma": hbo.Compare(0, hbo.Comparison.EQUAL, (1.0,))},
 )
+"""gamma is active with the radial kernel, 1, alone."""
+KERNEL, COST, GAMMA, DEGREE = range(4)
 NAN = np.nan
 
+Values = tuple[float, float, float, float]
+"""A configuration: coded values of kernel, cost, gamma and degree."""
 
-def rows(*configurations: tuple[float, float, float, float]) -> np.ndarray:
-    return np.array(configurations)
+
+def make_box(*configurations: Values) -> Box:
+    return Box(SPACE, np.array(configurations))
 
 
-def history(*optima: tuple[float, float, float, float]) -> list[hbo.Evaluations]:
+def make_history(*optima: Values) -> list[hbo.Evaluations]:
     """Tasks with these best configurations, each beside two that are worse."""
-    others, losses = rows((3, 1e-3, NAN, 1), (0, 1e3, NAN, 64)), np.array([3.0, 2.0, 1.0])
-    tables = (np.concatenate([others, rows(best)]) for best in optima)
-    return [minimised(f"{i}", {}, values, losses, SPACE) for i, values in enumerate(tables)]
+    worse: list[Values] = [(3, 1e-3, NAN, 1), (0, 1e3, NAN, 64)]
+    tasks = []
+    for name, optimum in enumerate(optima):
+        values = np.array([*worse, optimum])
+        tasks.append(minimised(f"{name}", {}, values, np.array([3.0, 2.0, 1.0]), SPACE))
+    return tasks
 
 
 make = partial(by_hand.make, BoundingBox, space=SPACE)
 
 
-def play(method, trials):
-    def loss(config):
-        return abs(np.log10(config["cost"])) + config["degree"] / 64
+def play(method: hbo.Method, trials: int) -> FloatArray:
+    def loss(config: Config) -> float:
+        return float(abs(np.log10(config["cost"])) + config["degree"] / 64)
 
     return SPACE.values(by_hand.optimise(method, loss, trials))
 
 
-def test_every_suggestion_lies_between_the_optima():
-    tasks = history((1, 0.1, 0.5, 3), (2, 10.0, NAN, 9), (1, 2.0, 2.0, 5))
-    kernel, cost, gamma, degree = play(make(tasks), 60).T
-    assert set(kernel) == {1.0, 2.0}
-    assert 0.1 <= cost.min() < 0.3 and 5.0 < cost.max() <= 10.0
-    assert np.nanmin(gamma) >= 0.5 and np.nanmax(gamma) <= 2.0
-    assert set(degree) <= set(range(3, 10))
+# -- the box ---------------------------------------------------------------------------------------
 
 
-def test_what_is_inactive_in_all_optima_is_not_restricted():
-    box = Box(SPACE, rows((2, 0.1, NAN, 3), (0, 10.0, NAN, 9)))
-    np.testing.assert_array_equal(box._lower[2], 0.0)
-    np.testing.assert_array_equal(box._width[2], 1.0)
-    assert not len(set(box.sample_unit(np.random.default_rng(0), 200)[:, 0]) - {0.125, 0.625})
+def test_hyperparameter_inactive_in_all_is_unrestricted():
+    box = make_box((2, 0.1, NAN, 3), (0, 10.0, NAN, 9))
+    assert box._lower[GAMMA] == 0.0
+    assert box._width[GAMMA] == 1.0
 
 
-def test_samples_are_uniform_in_the_box():
-    box = Box(SPACE, rows((1, 0.1, 0.5, 2), (3, 10.0, 2.0, 5)))
+def test_only_occurring_choices_are_drawn():
+    box = make_box((2, 0.1, NAN, 3), (0, 10.0, NAN, 9))
+    values = SPACE.decode(box.sample_unit(np.random.default_rng(0), 200))
+    assert set(values[:, KERNEL]) == {0.0, 2.0}
+
+
+def sample_values(box: Box) -> FloatArray:
+    return SPACE.decode(box.sample_unit(np.random.default_rng(0), 20_000))
+
+
+def test_samples_are_canonical():
+    box = make_box((1, 0.1, 0.5, 2), (3, 10.0, 2.0, 5))
     unit = box.sample_unit(np.random.default_rng(0), 20_000)
-    values = SPACE.decode(unit)
     np.testing.assert_array_equal(unit, SPACE.canonical(unit))
-    assert np.mean(values[:, 0] == 1) == pytest.approx(0.5, abs=0.02)
-    assert np.mean(np.log10(values[:, 1])) == pytest.approx(0.0, abs=0.02)
-    # Integers on a log scale are drawn in proportion to their bins, as in the whole space.
-    widths = np.log(np.arange(2, 6) + 0.5) - np.log(np.arange(2, 6) - 0.5)
-    shares = [np.mean(values[:, 3] == k) for k in range(2, 6)]
-    np.testing.assert_allclose(shares, widths / widths.sum(), atol=0.02)
 
 
-def test_features_span_the_unit_interval_within_the_box():
-    box = Box(SPACE, rows((1, 0.1, 0.5, 2), (1, 10.0, 2.0, 5)))
+def test_choices_and_numbers_are_drawn_uniformly():
+    values = sample_values(make_box((1, 0.1, 0.5, 2), (3, 10.0, 2.0, 5)))
+    assert np.mean(values[:, KERNEL] == 1) == pytest.approx(0.5, abs=0.02)
+    assert np.mean(np.log10(values[:, COST])) == pytest.approx(0.0, abs=0.02)
+
+
+def test_integers_are_drawn_by_width_of_bins():
+    values = sample_values(make_box((1, 0.1, 0.5, 2), (3, 10.0, 2.0, 5)))
+    degrees = np.arange(2, 6)
+    bin_widths = np.log(degrees + 0.5) - np.log(degrees - 0.5)  # the scale is logarithmic
+    shares = [np.mean(values[:, DEGREE] == degree) for degree in degrees]
+    np.testing.assert_allclose(shares, bin_widths / bin_widths.sum(), atol=0.02)
+
+
+def test_features_span_unit_interval():
+    box = make_box((1, 0.1, 0.5, 2), (1, 10.0, 2.0, 5))
     features = box.features(box.sample_unit(np.random.default_rng(0), 5000))
-    assert (features[:, 1] == 1).all()
-    assert features[:, 4:].min() >= 0.0 and features[:, 4:].max() <= 1.0
-    assert np.ptp(features[:, 4]) > 0.99
+    numbers = features[:, 4:]  # after four columns of the kernel
+    assert numbers.min() >= 0.0
+    assert numbers.max() <= 1.0
+    assert np.ptp(numbers[:, 0]) > 0.99
 
 
-def test_the_same_optimum_everywhere_leaves_the_whole_space_to_bo():
-    tasks = history(*[(1, 0.1, 0.5, 3)] * 3)
-    plain = by_hand.make(BayesianOptimisation, space=SPACE)
-    np.testing.assert_array_equal(play(make(tasks), 12), play(plain, 12))
+def test_blocks_contain_whole_finite_box():
+    box = make_box((2, 0.1, NAN, 3), (0, 0.1, NAN, 7))
+    blocks = list(iter_candidate_blocks(box, np.random.default_rng(0)))
+    values = SPACE.decode(np.concatenate(blocks))
+    expected = {(kernel, degree) for kernel in (0, 2) for degree in range(3, 8)}
+    assert {(row[KERNEL], row[DEGREE]) for row in values} == expected
 
 
-def test_a_box_of_few_configurations_is_exhausted_and_then_repeats():
-    method = make(history((2, 0.1, NAN, 3), (3, 0.1, NAN, 4)))
-    assert method.region.size == np.inf  # gamma would be free, were it active
-    values = play(method, 8)
-    assert set(values[:, 1]) == {SPACE.decode(SPACE.encode(rows((2, 0.1, NAN, 3))))[0, 1]}
-    asked = [row.tobytes() for row in values]
-    assert len(set(asked[:4])) == len(set(asked)) == 4
+# -- the method ------------------------------------------------------------------------------------
+
+
+def test_suggestions_lie_between_optima():
+    history = make_history((1, 0.1, 0.5, 3), (2, 10.0, NAN, 9), (1, 2.0, 2.0, 5))
+    kernel, cost, gamma, degree = play(make(history), 60).T
+    assert set(kernel) == {1.0, 2.0}
+    assert set(degree) <= set(range(3, 10))
+    assert cost.min() >= 0.1
+    assert cost.max() <= 10.0
+    assert np.nanmin(gamma) >= 0.5
+    assert np.nanmax(gamma) <= 2.0
+
+
+def test_suggestions_span_box():
+    history = make_history((1, 0.1, 0.5, 3), (2, 10.0, NAN, 9), (1, 2.0, 2.0, 5))
+    cost = play(make(history), 60)[:, COST]
+    assert cost.min() < 0.3
+    assert cost.max() > 5.0
+
+
+def test_equal_optima_leave_whole_space():
+    same_optimum = make_history(*[(1, 0.1, 0.5, 3)] * 3)
+    bo = by_hand.make(BayesianOptimisation, space=SPACE)
+    np.testing.assert_array_equal(play(make(same_optimum), 12), play(bo, 12))
+
+
+def test_small_box_is_exhausted_before_repeats():
+    # Two kernels and two degrees; gamma would be free, but is inactive with these kernels.
+    method = make(make_history((2, 0.1, NAN, 3), (3, 0.1, NAN, 4)))
+    assert method.region.size == np.inf
+    configurations = [row.tobytes() for row in play(method, 8)]
+    assert len(set(configurations[:4])) == 4
+    assert len(set(configurations)) == 4
     assert method.fallbacks == 0
 
 
-def test_blocks_of_a_finite_box_hold_each_of_its_configurations():
-    box = Box(SPACE, rows((2, 0.1, NAN, 3), (0, 0.1, NAN, 7)))
-    blocks = list(iter_candidate_blocks(box, np.random.default_rng(0)))
-    values = SPACE.decode(np.concatenate(blocks))
-    assert {(row[0], row[3]) for row in values} == {(k, n) for k in (0, 2) for n in range(3, 8)}
+def test_equal_numbers_are_kept():
+    method = make(make_history((2, 0.1, NAN, 3), (3, 0.1, NAN, 4)))
+    assert play(method, 8)[:, COST] == pytest.approx(0.1, rel=1e-12)

@@ -1,9 +1,14 @@
+"""Conversion of a history to a changed search space, and the methods that use it."""
+
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from by_hand import make
 from histories import minimised
 
 from hpobench_ordered import Evaluations, SearchSpace
+from hpobench_ordered._typing import Config, FloatArray, Value
 from hpobench_ordered.methods._carry_over import convert_history
 from hpobench_ordered.methods.dre_ordered import DREOrdered
 from hpobench_ordered.methods.simple_ordered import (
@@ -15,76 +20,143 @@ from hpobench_ordered.methods.simple_ordered import (
 from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.testing import toy
 
-SPACES = [
-    (toy.numeric_space_before(), toy.numeric_space()),
-    (toy.conditional_space_before(), toy.conditional_space()),
-    (toy.conditional_space(), toy.conditional_space_before()),
-]
+each_change = pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(toy.numeric_space_before(), toy.numeric_space(), id="numeric"),
+        pytest.param(toy.conditional_space_before(), toy.conditional_space(), id="conditional"),
+        pytest.param(toy.conditional_space(), toy.conditional_space_before(), id="and back"),
+    ],
+)
 
 
-def evaluated(space: SearchSpace, n: int = 200, seed: int = 0) -> Evaluations:
-    values = space.decode(space.sample_unit(np.random.default_rng(seed), n))
+def make_task(space: SearchSpace, n: int = 200) -> Evaluations:
+    """Random evaluations, the best first."""
+    values = space.decode(space.sample_unit(np.random.default_rng(0), n))
     return minimised("t", {"size": 1.0}, values, np.arange(n, dtype=float), space)
 
 
-@pytest.mark.parametrize(("before", "after"), SPACES)
-def test_what_both_spaces_tune_and_allow_keeps_its_value(before, after):
-    old = evaluated(before)
-    (new,) = convert_history([old], after, np.random.default_rng(1))
+def convert(task: Evaluations, space: SearchSpace) -> Evaluations:
+    (converted,) = convert_history([task], space, np.random.default_rng(1))
+    return converted
+
+
+# -- conversion ------------------------------------------------------------------------------------
+
+
+@each_change
+def test_task_and_losses_stay(before, after):
+    old = make_task(before)
+    new = convert(old, after)
     assert (new.task, new.context, new.space) == (old.task, old.context, after)
     np.testing.assert_array_equal(new.losses, old.losses)
-    carried = dict.fromkeys(set(before.names) & set(after.names), 0)
-    for then, now in zip(before.configs(old.values), after.configs(new.values), strict=True):
-        after.validate(now)
-        for name in carried.keys() & then.keys() & now.keys():
-            parameter = after[name]
-            allowed = (
-                then[name] in parameter.choices
-                if parameter.choices
-                else parameter.lower <= then[name] <= parameter.upper
-            )
-            assert not allowed or then[name] == now[name]
-            carried[name] += allowed
-    assert carried
-    assert all(carried.values())
 
 
-def test_what_is_new_or_no_choice_any_more_is_drawn_from_the_new_space():
-    before = SearchSpace([Parameter.choice("kind", ("a", "b", "gone"))], constants={"k": 3})
-    k, y = Parameter.number("k", 0, 9, integer=True), Parameter.number("y", 0, 1)
-    after = SearchSpace([Parameter.choice("kind", ("b", "a")), y, k])
-    old = evaluated(before, n=4000)
-    (new,) = convert_history([old], after, np.random.default_rng(1))
-    gone = old.values[:, 0] == 2
-    for drawn in (new.values[gone, 0], new.values[:, 1]):
-        assert np.histogram(drawn, bins=2, range=(0, 1))[0].min() > 0.4 * len(drawn)
-    assert set(new.values[:, 2]) == set(range(10))  # what was a constant
-    np.testing.assert_array_equal(new.values[~gone, 0], 1 - old.values[~gone, 0])
+@each_change
+def test_converted_configurations_are_valid(before, after):
+    new = convert(make_task(before), after)
+    for config in after.configs(new.values):
+        after.validate(config)
 
 
-def test_a_number_that_is_not_allowed_any_more_becomes_the_nearest_that_is():
+def is_allowed(parameter: Parameter, value: Value) -> bool:
+    if parameter.choices:
+        return value in parameter.choices
+    return parameter.lower <= float(value) <= parameter.upper
+
+
+def iter_shared_values(
+    old_configs: list[Config], new_configs: list[Config], tuned_in_both: list[Parameter]
+) -> Iterator[tuple[str, Value, Value]]:
+    """Name, old value and new value of what is active in both and allowed in the new space."""
+    for old, new in zip(old_configs, new_configs, strict=True):
+        for parameter in tuned_in_both:
+            name = parameter.name
+            if name in old and name in new and is_allowed(parameter, old[name]):
+                yield name, old[name], new[name]
+
+
+@each_change
+def test_allowed_values_of_shared_hyperparameters_stay(before, after):
+    old = make_task(before)
+    new = convert(old, after)
+    tuned_in_both = [parameter for parameter in after.parameters if parameter.name in before.names]
+    compared = set()
+    for name, old_value, new_value in iter_shared_values(
+        before.configs(old.values), after.configs(new.values), tuned_in_both
+    ):
+        assert new_value == old_value
+        compared.add(name)
+    assert compared == {parameter.name for parameter in tuned_in_both}
+
+
+def test_history_on_same_space_is_unchanged():
+    rng = np.random.default_rng(0)
+    history = [make_task(toy.numeric_space())]
+    assert convert_history(history, toy.numeric_space(), rng) == history
+    assert rng.random() == np.random.default_rng(0).random()  # nothing was drawn
+
+
+def test_number_outside_becomes_nearest_allowed():
     before = SearchSpace([Parameter.number("x", -10, 2), Parameter.number("n", 0, 9.8)])
     after = SearchSpace([Parameter.number("n", 2, 5, integer=True), Parameter.number("x", -5, 5)])
-    old = minimised("t", {}, np.array([[-9.0, 4.4], [-5.5, 9.8], [1.5, 0.1]]), np.arange(3), before)
-    (new,) = convert_history([old], after, np.random.default_rng(1))
+    values = np.array([[-9.0, 4.4], [-5.5, 9.8], [1.5, 0.1]])
+    new = convert(minimised("t", {}, values, np.arange(3), before), after)
     assert new.values.tolist() == [[4, -5], [5, -5], [2, 1.5]]
 
 
-def test_a_history_on_the_same_space_stays_as_it_is_and_nothing_is_drawn():
-    space, rng = toy.numeric_space(), np.random.default_rng(0)
-    history = [evaluated(space)]
-    assert convert_history(history, space, rng) == history
-    assert rng.random() == np.random.default_rng(0).random()
+# -- what is drawn from the new space --------------------------------------------------------------
+
+BEFORE = SearchSpace([Parameter.choice("kind", ("a", "b", "gone"))], constants={"k": 3})
+AFTER = SearchSpace(
+    [
+        Parameter.choice("kind", ("b", "a")),
+        Parameter.number("y", 0, 1),
+        Parameter.number("k", 0, 9, integer=True),
+    ]
+)
+
+
+def assert_covers_unit_interval(values: FloatArray) -> None:
+    counts, _ = np.histogram(values, bins=2, range=(0, 1))
+    assert counts.min() > 0.4 * len(values)
+
+
+def test_new_hyperparameter_is_drawn():
+    new = convert(make_task(BEFORE, n=4000), AFTER)
+    assert_covers_unit_interval(new.values[:, AFTER.names.index("y")])
+
+
+def test_removed_choice_is_drawn_anew():
+    old = make_task(BEFORE, n=4000)
+    new = convert(old, AFTER)
+    is_gone = old.values[:, 0] == 2
+    assert_covers_unit_interval(new.values[is_gone, 0])
+
+
+def test_remaining_choice_is_recoded():
+    old = make_task(BEFORE, n=4000)
+    new = convert(old, AFTER)
+    remains = old.values[:, 0] != 2
+    np.testing.assert_array_equal(new.values[remains, 0], 1 - old.values[remains, 0])
+
+
+def test_former_constant_is_drawn():
+    new = convert(make_task(BEFORE, n=4000), AFTER)
+    assert set(new.values[:, AFTER.names.index("k")]) == set(range(10))
+
+
+# -- methods ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "kind", [SimpleOrdered, SimpleOrderedShuffled, SimplePrevious, SimplePreviousNoBO, DREOrdered]
 )
-def test_methods_start_with_the_best_ones_carried_over(kind):
+def test_methods_start_with_converted_best(kind):
     before = SearchSpace([Parameter.number("x", 0, 1), Parameter.number("removed", 0, 1)])
     after = SearchSpace([Parameter.number("new", 0, 1), Parameter.number("x", 0, 1)])
-    old = evaluated(before)  # the first is the best
+    old = make_task(before)
     method = make(kind, [old], space=after, budget=8)
-    asked = [method.ask() for _ in range(5)]
-    assert [config["x"] for config in asked] == old.values[:5, 0].tolist()
-    assert len({config["new"] for config in asked}) == 5
+    configs = [method.ask() for _ in range(5)]
+    assert [config["x"] for config in configs] == old.values[:5, 0].tolist()
+    assert len({config["new"] for config in configs}) == 5

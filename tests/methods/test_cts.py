@@ -1,4 +1,4 @@
-"""Copula Thompson sampling: normal scores, what it learns from, degenerate histories."""
+"""cts: normal scores, suggestions, and degenerate histories."""
 
 import math
 from functools import partial
@@ -15,116 +15,136 @@ from scipy.stats import kstest, norm
 
 from hpobench_ordered import Evaluations
 from hpobench_ordered._typing import Config, FloatArray
-from hpobench_ordered.methods import cts
-from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.methods.cts import CopulaThompsonSampling, compute_normal_scores
+
+OPTIMUM = 0.2
+"""Both coordinates of the optimum of all tasks."""
+
+make = partial(by_hand.make, CopulaThompsonSampling)
 
 
-def finished(
-    n: int, *, seed: int = 0, scale: float = 1.0, noise: float = 0.0, space: SearchSpace = SQUARE
-) -> Evaluations:
-    """A task with its optimum at 0.2, randomly evaluated."""
+def make_task(n: int, *, seed: int = 0, scale: float = 1.0, noise: float = 0.0) -> Evaluations:
     rng = np.random.default_rng(seed)
-    unit = space.sample_unit(rng, n)
-    losses = scale * (((unit - 0.2) ** 2).sum(axis=1) + noise * rng.standard_normal(n))
-    return minimised(f"{seed}", {}, space.decode(unit), losses, space)
+    values = SQUARE.sample_unit(rng, n)
+    bowl = ((values - OPTIMUM) ** 2).sum(axis=1)
+    losses = scale * (bowl + noise * rng.standard_normal(n))
+    return minimised(f"{seed}", {}, values, losses, SQUARE)
 
 
-make = partial(by_hand.make, cts.CopulaThompsonSampling)
+def make_history(tasks: int, n: int, *, noise: float = 0.0) -> list[Evaluations]:
+    return [make_task(n, seed=seed, noise=noise) for seed in range(tasks)]
 
 
-def suggestions(method, trials=25, *, loss=0.0):
+def suggest(method: CopulaThompsonSampling, trials: int = 25, *, loss: float = 0.0) -> list[Config]:
     return by_hand.optimise(method, lambda config: loss, trials)
 
 
-def distances(configs: list[Config]) -> FloatArray:
-    return np.array([math.hypot(c["x"] - 0.2, c["y"] - 0.2) for c in configs])
+def distances_from_optimum(configs: list[Config]) -> FloatArray:
+    return np.array([math.hypot(c["x"] - OPTIMUM, c["y"] - OPTIMUM) for c in configs])
 
 
 # -- normal scores ---------------------------------------------------------------------------------
 
 
-def test_normal_scores_by_hand():
+def score(losses: FloatArray, *, seed: int = 0) -> FloatArray:
+    return compute_normal_scores(losses, np.random.default_rng(seed))
+
+
+def test_scores_are_winsorised_normal_quantiles():
+    z = score(np.array([30.0, -1.0, 7.0, 10.0]))
     delta = 1 / (4 * 4**0.25 * math.sqrt(math.pi * math.log(4)))
-    z = cts.compute_normal_scores(np.array([30.0, -1.0, 7.0, 10.0]), np.random.default_rng(0))
     assert_allclose(norm.cdf(z), [0.75, delta, 0.25, 0.5])
-    assert 0 < delta < 0.25
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 25, 1000, 100_000])
-def test_scores_are_finite_and_winsorised(n):
-    z = cts.compute_normal_scores(np.arange(float(n)), np.random.default_rng(0))
+def test_scores_are_bounded(n):
+    z = score(np.arange(float(n)))
     assert np.isfinite(z).all()
     assert np.abs(z).max() < 3.5
-    assert (np.diff(z) >= 0).all()
 
 
-@given(st.lists(st.integers(-50, 50), min_size=1, max_size=40))
-def test_scores_rank_the_losses_whatever_their_scale(losses):
-    array = np.array(losses, dtype=float)
-    z = cts.compute_normal_scores(array, np.random.default_rng(0))
-    assert_array_equal(z, cts.compute_normal_scores(1e6 * array**3, np.random.default_rng(0)))
-    order = np.argsort(array, kind="stable")
-    different = np.diff(array[order]) > 0
-    assert (np.diff(z[order])[different] >= 0).all()
+LOSSES = st.lists(st.integers(-50, 50), min_size=1, max_size=40).map(
+    lambda losses: np.array(losses, dtype=float)
+)
 
 
-def test_equal_losses_get_ranks_by_chance():
-    z = cts.compute_normal_scores(np.ones(2000), np.random.default_rng(0))
+@given(LOSSES)
+def test_scale_of_losses_does_not_matter(losses):
+    assert_array_equal(score(losses), score(1e6 * losses**3))
+
+
+@given(LOSSES)
+def test_scores_rank_losses(losses):
+    z = score(losses)
+    order = np.argsort(losses, kind="stable")
+    loss_increases = np.diff(losses[order]) > 0
+    assert (np.diff(z[order])[loss_increases] >= 0).all()
+
+
+def test_ties_are_broken_uniformly():
+    z = score(np.ones(2000))
     assert kstest(norm.cdf(z), "uniform").pvalue > 1e-3
-    assert not np.array_equal(z, cts.compute_normal_scores(np.ones(2000), np.random.default_rng(1)))
+
+
+def test_ties_are_broken_by_generator():
+    assert not np.array_equal(score(np.ones(2000)), score(np.ones(2000), seed=1))
 
 
 # -- suggestions -----------------------------------------------------------------------------------
 
 
-def test_suggestions_gather_where_previous_tasks_are_good():
-    near = distances(suggestions(make([finished(50, seed=s) for s in range(5)])))
-    far = distances([SQUARE.sample(np.random.default_rng(s)) for s in range(25)])
-    assert np.median(near) < 0.5 * np.median(far)
+def test_suggestions_are_near_good_configurations():
+    suggested = distances_from_optimum(suggest(make(make_history(5, 50))))
+    random = [SQUARE.sample(np.random.default_rng(seed)) for seed in range(25)]
+    assert np.median(suggested) < 0.5 * np.median(distances_from_optimum(random))
 
 
-def test_scales_of_tasks_and_results_of_this_task_do_not_matter():
-    history = [finished(30, seed=s) for s in range(4)]
-    scaled = [finished(30, seed=s, scale=4.0**s) for s in range(4)]
-    expected = suggestions(make(history))
-    assert suggestions(make(scaled)) == expected
-    assert suggestions(make(history), loss=math.nan) == expected
+def test_scales_of_tasks_do_not_matter():
+    history = [make_task(30, seed=seed) for seed in range(4)]
+    scaled = [make_task(30, seed=seed, scale=4.0**seed) for seed in range(4)]
+    assert suggest(make(scaled)) == suggest(make(history))
 
 
-def test_more_noise_means_wider_suggestions():
-    def width(noise: float) -> float:
-        history = [finished(60, seed=s, noise=noise) for s in range(8)]
-        return float(np.median(distances(suggestions(make(history)))))
-
-    assert width(0.5) > 2 * width(0.0)
+def test_results_of_this_task_do_not_matter():
+    history = make_history(4, 30)
+    assert suggest(make(history), loss=math.nan) == suggest(make(history))
 
 
-def test_standard_deviation_is_that_of_unseen_evaluations():
-    history = [finished(500, seed=s, noise=100.0) for s in range(4)]
-    assert make(history)._sd > 0.9  # nothing to learn: z varies as a standard normal, or more
+def test_noise_widens_suggestions():
+    exact = distances_from_optimum(suggest(make(make_history(8, 60))))
+    noisy = distances_from_optimum(suggest(make(make_history(8, 60, noise=0.5))))
+    assert np.median(noisy) > 2 * np.median(exact)
+
+
+def test_standard_deviation_is_of_unseen_evaluations():
+    method = make(make_history(4, 500, noise=100.0))
+    assert method._sd > 0.9  # nothing to learn: z varies as a standard normal, or more
 
 
 # -- histories -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 9, 10, 11, 25])
-def test_few_evaluations(n):
-    method = make([finished(n)])
-    assert len({tuple(c.items()) for c in suggestions(method)}) == 25
+def test_few_evaluations_suffice(n):
+    method = make([make_task(n)])
+    configs = suggest(method)
+    assert len({tuple(config.items()) for config in configs}) == 25
     assert method.fallbacks == 0
     assert math.isfinite(method._sd)
 
 
-@pytest.mark.parametrize(
-    "history", [[], [minimised("", {}, finished(3).values, np.full(3, math.nan), SQUARE)]]
-)
-def test_without_a_finite_loss_suggestions_are_random(history):
+FAILED = minimised("failed", {}, np.full((3, 2), 0.5), np.full(3, math.nan), SQUARE)
+
+
+@pytest.mark.parametrize("history", [[], [FAILED]])
+def test_suggestions_are_random_without_finite_loss(history):
     method = make(history)
-    assert len({tuple(c.items()) for c in suggestions(method, 5)}) == 5
+    configs = suggest(method, 5)
+    assert len({tuple(config.items()) for config in configs}) == 5
     assert method.fallbacks == 5
 
 
-def test_only_so_many_evaluations_are_fitted(monkeypatch):
+def test_number_of_fitted_evaluations_is_limited(monkeypatch):
     monkeypatch.setattr("hpobench_ordered.methods.cts.MAX_EVALUATIONS", 100)
-    near = distances(suggestions(make([finished(200, seed=s) for s in range(5)])))
-    assert np.median(near) < 0.2
+    suggested = distances_from_optimum(suggest(make(make_history(5, 200))))
+    assert np.median(suggested) < 0.2

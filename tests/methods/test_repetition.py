@@ -1,4 +1,4 @@
-"""Of a few configurations none is suggested twice before all were, evaluated or not."""
+"""In a small space, no configuration is suggested twice before all others were."""
 
 import numpy as np
 import pytest
@@ -10,13 +10,16 @@ from hpobench_ordered.registry import method_spec
 
 @pytest.mark.parametrize("evaluated", [0, 6, 15])
 @pytest.mark.parametrize("name", ["bo", "cts", "dre-ordered", "ordered-gp", "zero-shot"])
-def test_a_small_space_is_exhausted_before_anything_is_repeated(name, evaluated):
+def test_small_space_is_exhausted_before_repeats(name, evaluated):
     rng = np.random.default_rng(0)
     values = TWELVE.decode(TWELVE.sample_unit(rng, 20))
     history = [minimised("before", {}, values, rng.random(20), TWELVE)]
     method = make(method_spec(name).method, history, space=TWELVE)
+
     configs = optimise(method, lambda config: float(config["k"]), evaluated)
-    configs += [method.ask() for _ in range(15 - evaluated)]
-    first = {tuple(config.items()) for config in configs[:12]}
-    assert len(first) == 12
-    assert {tuple(config.items()) for config in configs[12:]} <= first
+    pending = [method.ask() for _ in range(15 - evaluated)]
+
+    suggestions = [tuple(config.items()) for config in [*configs, *pending]]
+    first_twelve = set(suggestions[:12])
+    assert len(first_twelve) == 12
+    assert set(suggestions[12:]) <= first_twelve

@@ -1,4 +1,4 @@
-"""The two-stage surrogate and the acquisition function with rankings, by the papers' formulas."""
+"""tst-r and taf-r: distances, weights, surrogate and acquisition by the papers' formulas."""
 
 import numpy as np
 import pytest
@@ -7,6 +7,7 @@ from by_hand import make
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 
+from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods.tst import (
     BANDWIDTH,
     TAFR,
@@ -15,73 +16,123 @@ from hpobench_ordered.methods.tst import (
     share_of_misranked_pairs,
 )
 
-BOTH = pytest.mark.parametrize("kind", [TSTR, TAFR])
-UNLIKE = [source(0.4, factor=-1.0), source(0.95), source(0.05)]
+both_methods = pytest.mark.parametrize("kind", [TSTR, TAFR])
+DISSIMILAR = [source(0.4, factor=-1.0), source(0.95), source(0.05)]
+"""Tasks whose rankings are of no use for the bowl at 0.4."""
 
 
-def test_distances_are_the_papers_double_sums():
-    rng = np.random.default_rng(0)
-    mean, y = rng.standard_normal((2, 11))
+# -- distances and kernel --------------------------------------------------------------------------
+
+RNG = np.random.default_rng(0)
+MEAN, Y = RNG.standard_normal((2, 11))
+
+
+def test_distance_is_papers_double_sum():
     pairs = [(j, k) for j in range(11) for k in range(11) if j != k]
-    wrong = sum((mean[j] > mean[k]) != (y[j] > y[k]) for j, k in pairs)
-    assert share_of_misranked_pairs(mean, y) == wrong / (11 * 10)
-    assert share_of_misranked_pairs(-y, y) == 1.0
-    assert share_of_misranked_pairs(5.0 * y + 1.0, y) == 0.0
-    assert share_of_misranked_pairs(mean[:1], y[:1]) == 0.0  # without a pair
+    misranked = sum((MEAN[j] > MEAN[k]) != (Y[j] > Y[k]) for j, k in pairs)
+    assert share_of_misranked_pairs(MEAN, Y) == misranked / len(pairs)
 
 
-def test_the_kernel_by_hand():
-    assert_array_equal(epanechnikov(np.array([0.0, 0.5, 1.0, 3.0])), [0.75, 0.5625, 0.0, 0.0])
+@pytest.mark.parametrize(
+    ("mean", "y", "expected"),
+    [
+        pytest.param(-Y, Y, 1.0, id="reversed"),
+        pytest.param(5.0 * Y + 1.0, Y, 0.0, id="same ranking"),
+        pytest.param(MEAN[:1], Y[:1], 0.0, id="no pair"),
+    ],
+)
+def test_distance_of_special_rankings(mean, y, expected):
+    assert share_of_misranked_pairs(mean, y) == expected
 
 
-@BOTH
-def test_only_tasks_that_rank_alike_have_weight(kind):
-    method = make(kind, [source(0.4), source(0.41, factor=100.0), *UNLIKE])
-    played(method, 0.4, 10)
+def test_epanechnikov_kernel():
+    weights = epanechnikov(np.array([0.0, 0.5, 1.0, 3.0]))
+    assert_array_equal(weights, [0.75, 0.5625, 0.0, 0.0])
+
+
+# -- weights ---------------------------------------------------------------------------------------
+
+
+def compute_weights(method: TSTR) -> FloatArray:
     X, y = method.observations()
-    weights = method.compute_weights(X, y, method.fit_target(X, y))
-    distances = [share_of_misranked_pairs(process.predict(X)[0], y) for process in method.processes]
-    expected = 0.75 * np.maximum(1.0 - (np.array(distances) / BANDWIDTH) ** 2, 0.0)
-    assert_allclose(weights[:-1], expected)
-    assert weights[-1] == 0.75
+    return method.compute_weights(X, y, method.fit_target(X, y))
+
+
+def make_started_method(kind: type[TSTR]) -> TSTR:
+    """Two similar tasks, one on another scale, and three dissimilar ones."""
+    method = make(kind, [source(0.4), source(0.41, factor=100.0), *DISSIMILAR])
+    played(method, 0.4, 10)
+    return method
+
+
+@both_methods
+def test_weights_are_kernel_of_distances(kind):
+    method = make_started_method(kind)
+    X, y = method.observations()
+    means = [process.predict(X)[0] for process in method.processes]
+    distances = np.array([share_of_misranked_pairs(mean, y) for mean in means])
+    expected = 0.75 * np.maximum(1.0 - (distances / BANDWIDTH) ** 2, 0.0)
+    assert_allclose(compute_weights(method), [*expected, 0.75])
+
+
+@both_methods
+def test_only_similar_tasks_have_weight(kind):
+    weights = compute_weights(make_started_method(kind))
     assert weights[0] > 0.7
     assert weights[1] > 0.0
-    assert (weights[2:-1] == 0.0).all()
+    assert_array_equal(weights[2:5], 0.0)
 
 
-def test_the_surrogate_is_the_weighted_mean_with_the_variance_of_the_target():
+@both_methods
+def test_dissimilar_tasks_leave_bo(kind):
+    methods, regret, regret_of_bo = beside_bo(kind, DISSIMILAR, trials=15)
+    assert all(method.used_weights.tolist() == [1.0] for method in methods)
+    assert regret < max(10 * regret_of_bo, 1e-3)
+
+
+# -- surrogate and acquisition ---------------------------------------------------------------------
+
+
+def test_surrogate_has_weighted_mean():
     method = make(TSTR, [source(0.4), source(0.41)])
     played(method, 0.4, 6)
     method.ask()
     X = np.random.default_rng(0).random((20, 2))
-    mean, sd = method._predict(X)
     means = [process.predict(X)[0] for process in method.used_processes]
+    mean, _ = method._predict(X)
     assert_allclose(mean, np.average(means, axis=0, weights=method.used_weights))
+
+
+def test_surrogate_has_targets_deviation():
+    method = make(TSTR, [source(0.4), source(0.41)])
+    played(method, 0.4, 6)
+    method.ask()
+    X = np.random.default_rng(0).random((20, 2))
+    _, sd = method._predict(X)
     assert_array_equal(sd, method.used_processes[-1].predict(X)[1])
 
 
-def test_the_acquisition_function_is_the_weighted_mean_of_improvements():
+def expected_improvement(mean: FloatArray, sd: FloatArray, best: float) -> FloatArray:
+    z = (best - mean) / sd
+    return sd * (z * norm.cdf(z) + norm.pdf(z))
+
+
+def test_acquisition_is_weighted_mean_improvement():
     method = make(TAFR, [source(0.4), source(0.45)])
     played(method, 0.4, 5)
     score = method.make_scorer()
-    unit = np.random.default_rng(0).random((200, 2))
+    evaluated, y = method.observations()
+    candidates = np.random.default_rng(0).random((200, 2))
+
     *sources, target = method.used_processes
-    here, y = method.observations()
-    improvements = [
-        np.maximum(process.predict(here)[0].min() - process.predict(unit)[0], 0.0)
-        for process in sources
-    ]
-    mean, sd = target.predict(unit)
-    z = (y.min() - mean) / sd
-    improvements.append(sd * (z * norm.cdf(z) + norm.pdf(z)))
-    expected = sum(w * i for w, i in zip(method.used_weights, improvements, strict=True))
-    some = expected > 1e-9
-    assert some.sum() > 50
-    assert_allclose(np.exp(score(unit))[some], expected[some], rtol=1e-6)
+    improvements = []
+    for process in sources:
+        best_prediction = process.predict(evaluated)[0].min()
+        improvements.append(np.maximum(best_prediction - process.predict(candidates)[0], 0.0))
+    improvements.append(expected_improvement(*target.predict(candidates), y.min()))
+    expected = method.used_weights @ np.array(improvements)
 
-
-@BOTH
-def test_unlike_tasks_leave_bo(kind):
-    methods, ours, of_bo = beside_bo(kind, UNLIKE, trials=15)
-    assert all(method.used_weights.tolist() == [1.0] for method in methods)
-    assert ours < max(10 * of_bo, 1e-3)
+    is_comparable = expected > 1e-9  # below, the formula without logarithms loses its digits
+    assert is_comparable.sum() > 50
+    actual = np.exp(score(candidates))
+    assert_allclose(actual[is_comparable], expected[is_comparable], rtol=1e-6)
