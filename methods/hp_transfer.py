@@ -3,6 +3,17 @@
 The old step is the last task of the history: after an adjustment, the same task on the old search
 space; under other protocols, the previous task, whose search space is the same. `SpaceChange`
 determines which hyperparameters are shared and which are new.
+
+=======  ======  ==================================================================================
+symbol   shape   meaning
+=======  ======  ==================================================================================
+d        scalar  hyperparameters of the new search space
+k        scalar  hyperparameters of the shared space
+n        scalar  old configurations that lie in the shared space
+M_both           model of the shared space, X_both in the paper
+=======  ======  ==================================================================================
+
+"Line" is a line of the paper's algorithm 1.
 """
 
 import warnings
@@ -33,7 +44,7 @@ class OldStep:
     Attributes:
         evaluations: All evaluations, on the old space.
         change: How the space changed; at least one hyperparameter is shared.
-        ranking: Values of the configurations in the shared space, best first, failed ones last;
+        ranking: Configurations of the shared space as coded values, best first, failed ones last;
             equal losses in order of evaluation, shape (n, k).
     """
 
@@ -51,24 +62,26 @@ class AfterChange(ModelBased):
 
     def prepare(self) -> None:
         """Extract the usable part of the history."""
-        self.old = self._old_step()
+        self.old = self._extract_old_step()
         super().prepare()
 
-    def old_best(self) -> FloatArray:
-        """Best old configuration of the shared space as new values (d,), NaN where only new."""
-        assert self.old is not None
-        best: FloatArray = self.old.change.to_new(self.old.ranking[:1])[0]
+    def convert_best(self, old: OldStep) -> FloatArray:
+        """Convert the best old configuration to new coded values (d,), NaN where only new."""
+        best: FloatArray = old.change.to_new(old.ranking[:1])[0]
         return best
 
-    def completed(self, values: FloatArray) -> FloatArray:
-        """Draw missing (NaN), active entries of coded values (d,) from the prior."""
-        drawn = self.rng.random(self.space.dimension)
-        prior = [p.decode(u) for p, u in zip(self.space.parameters, drawn, strict=True)]
-        whole: FloatArray = np.where(np.isnan(values), prior, values)
-        whole[~self.space.active(whole[None])[0]] = np.nan
-        return whole
+    def complete(self, values: FloatArray) -> FloatArray:
+        """Draw what is NaN in coded values (d,) from the prior, unless it is inactive."""
+        parameters = self.space.parameters
+        unit = self.rng.random(len(parameters))
+        drawn = [parameter.decode(u) for parameter, u in zip(parameters, unit, strict=True)]
+        completed: FloatArray = np.where(np.isnan(values), drawn, values)
+        is_active = self.space.active(completed[None])[0]
+        completed[~is_active] = np.nan
+        return completed
 
-    def _old_step(self) -> OldStep | None:
+    def _extract_old_step(self) -> OldStep | None:
+        """Rank the old configurations that lie in the shared space; None if there are none."""
         if not self.history:
             return None
         last = self.history[-1]
@@ -81,84 +94,93 @@ class AfterChange(ModelBased):
             )
             return None
         shared = last.in_shared(change)
+        if not len(shared):
+            return None
         losses = np.where(np.isfinite(shared.losses), shared.losses, np.inf)
-        ranking = shared.values[np.argsort(losses, kind="stable")]
-        return OldStep(last, change, ranking) if len(ranking) else None
+        best_first = np.argsort(losses, kind="stable")
+        return OldStep(last, change, shared.values[best_first])
 
 
 class BestFirst(AfterChange):
     """The best old configuration first; new hyperparameters are drawn from the prior."""
 
     def initial_configurations(self) -> Sequence[Config]:
-        """The best old configuration, completed."""
+        """Choose the best old configuration, completed."""
         if self.old is None:
             return ()
-        return self.space.configs(self.completed(self.old_best())[None])
+        values = self.complete(self.convert_best(self.old))
+        return self.space.configs(values[None])
 
 
 class Transfer(AfterChange):
     """Use a model of the old ranking on the shared space until there is one of the new space.
 
     Algorithm 1 of the paper. A model of the ranking needs two configurations.
+
+    Attributes:
+        shared_method: The method whose model is fitted to the ranking.
     """
 
-    plain: type[ModelBased]
+    shared_method: type[ModelBased]
 
     def prepare(self) -> None:
-        """Fit the model of the shared space, M_both, to the ranks (lines 1 to 4)."""
+        """Fit M_both, the model of the shared space, to the ranks (lines 1 to 4)."""
         super().prepare()
         self._shared: ModelBased | None = None
         if self.old is None or len(self.old.ranking) < 2:
             return
-        space = self.old.change.shared_space()
-        self._shared = self.plain(
-            space=space, rng=self.rng, history=(), context={}, budget=self.budget
+        shared_space = self.old.change.shared_space()
+        self._shared = self.shared_method(
+            space=shared_space, rng=self.rng, history=(), context={}, budget=self.budget
         )
-        for rank, config in enumerate(space.configs(self.old.ranking)):
+        for rank, config in enumerate(shared_space.configs(self.old.ranking)):
             self._shared.tell(config, float(rank))
         self._score: Scorer = self._shared.make_scorer()
 
     def _suggest_before_model(self) -> FloatArray:
-        """Coded values (d,) of an untried suggestion (lines 6 to 15)."""
-        shared = self._shared
-        if shared is None or self.rng.random() < self.random_fraction:
+        """Return coded values (d,) of an untried suggestion (lines 6 to 15)."""
+        if self.old is None or self._shared is None or self.rng.random() < self.random_fraction:
             return self._draw_untried()
-        unit = next(shared.iter_candidates())
-        for row in np.argsort(-self._score(unit), kind="stable"):
-            values = self._combined(shared.space.decode(unit[row : row + 1]))
+        candidates = next(self._shared.iter_candidates())
+        best_first = np.argsort(-self._score(candidates), kind="stable")
+        for row in best_first:
+            shared_values = self._shared.space.decode(candidates[row : row + 1])
+            values = self._extend_to_new_space(self.old, shared_values)
             if values not in self._tried:
                 return values
         return self._draw_untried()
 
-    def _combined(self, values: FloatArray) -> FloatArray:
-        """Add new hyperparameters to a configuration of the shared space (1, k), shape (d,)."""
-        assert self.old is not None
-        change = self.old.change
-        combined: FloatArray = change.to_new(values)[0]
+    def _extend_to_new_space(self, old: OldStep, shared_values: FloatArray) -> FloatArray:
+        """Extend a configuration of the shared space (1, k) to the new space, values (d,).
+
+        With the probability of the part of a range that is only new, a hyperparameter is drawn
+        from there (lines 11 and 12); hyperparameters that are only new are drawn from the prior.
+        """
+        values: FloatArray = old.change.to_new(shared_values)[0]
         for j, name in enumerate(self.space.names):
-            if name in change.shared and self.rng.random() < change.new_share(name):
-                combined[j] = change.draw_only_new(name, self.rng)
-        return self.completed(combined)
+            if name in old.change.shared and self.rng.random() < old.change.new_share(name):
+                values[j] = old.change.draw_only_new(name, self.rng)
+        return self.complete(values)
 
 
 class PartlyFixed(AfterChange):
     """Fixes some shared hyperparameters at the best old configuration and searches the others."""
 
     def choose_region(self) -> Region:
-        """The part of the space that is searched."""
+        """Choose the part of the space in which the fixed hyperparameters have their old values."""
         if self.old is None:
             return super().choose_region()
-        fixed = np.where(self.are_fixed(self.old), self.old_best(), np.nan)
-        return Box(self.space, fixed[None])
+        fixed_values = np.where(self.are_fixed(self.old), self.convert_best(self.old), np.nan)
+        return Box(self.space, fixed_values[None])  # NaN is not restricted
 
     def ask(self) -> Config:
         """Suggest the best old configuration if there is nothing to search."""
-        if self.region.free.any():
+        if self.old is None or self.region.free.any():
             return super().ask()
-        return self.space.configs(self.old_best()[None])[0]
+        return self.space.configs(self.convert_best(self.old)[None])[0]
 
     def are_fixed(self, old: OldStep) -> BoolArray:
-        """Which hyperparameters of the new space stay as they were, shape (d,)."""
+        """Whether each hyperparameter of the new space stays as it was, shape (d,)."""
         return np.array([name in old.change.shared for name in self.space.names])
 
 
@@ -177,33 +199,33 @@ class DropUnimportant(PartlyFixed):
     """
 
     def are_fixed(self, old: OldStep) -> BoolArray:
-        """Which hyperparameters of the new space stay as they were, shape (d,)."""
+        """Whether each hyperparameter of the new space stays as it was, shape (d,)."""
+        unimportant = self._find_unimportant(old)
+        is_unimportant: BoolArray = np.array([name in unimportant for name in self.space.names])
+        return is_unimportant & super().are_fixed(old)
+
+    def _find_unimportant(self, old: OldStep) -> set[str]:
+        """Find the old hyperparameters whose importance is below the mean."""
         from hpobench_ordered.analysis.anova import importance
 
-        space = old.change.old
-        finite = np.isfinite(old.evaluations.losses)
-        if finite.sum() < 2:
-            return np.zeros(self.space.dimension, dtype=np.bool_)
-        total = importance(
-            space.features(space.encode(old.evaluations.values[finite])),
-            old.evaluations.losses[finite],
+        old_space = old.change.old
+        is_finite = np.isfinite(old.evaluations.losses)
+        if is_finite.sum() < 2:
+            return set()
+        importances = importance(
+            old_space.features(old_space.encode(old.evaluations.values[is_finite])),
+            old.evaluations.losses[is_finite],
             rng=self.rng,
-            groups=group_features(space),
+            groups=group_features(old_space),
         ).total
-        unimportant = {
-            name
-            for name, effect in zip(space.names, total, strict=True)
-            if effect < total.mean() - ROUNDING
-        }
-        fixed: BoolArray = np.array([name in unimportant for name in self.space.names])
-        fixed &= super().are_fixed(old)
-        return fixed
+        is_below_mean = importances < importances.mean() - ROUNDING
+        return {old_space.names[j] for j in np.flatnonzero(is_below_mean)}
 
 
 class TransferTPE(Transfer, TPE):
     """Transfer of a TPE model, then TPE."""
 
-    plain = TPE
+    shared_method = TPE
 
 
 class TPEBestFirst(BestFirst, TPE):
@@ -225,7 +247,7 @@ class DropUnimportantTPE(DropUnimportant, TPE):
 class TransferGP(Transfer, BayesianOptimisation):
     """Transfer of a Gaussian process, then `bo`."""
 
-    plain = BayesianOptimisation
+    shared_method = BayesianOptimisation
 
 
 class GPBestFirst(BestFirst, BayesianOptimisation):

@@ -1,7 +1,9 @@
-"""After a search space was changed: each line of algorithm 1, and the other strategies."""
+"""Strategies after a search space was changed: the lines of algorithm 1, and the others.
+
+"Line" is a line of algorithm 1 of Stoll et al. (2020).
+"""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,171 +13,295 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import kstest
 
 import hpobench_ordered as hbo
-from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.methods._tpe import needed
+from hpobench_ordered._typing import BoolArray, FloatArray, IntArray
+from hpobench_ordered.methods._tpe import count_needed_evaluations
 from hpobench_ordered.methods.tpe import TPE
 from hpobench_ordered.registry import method_spec
 
+OLD = hbo.SearchSpace(
+    [
+        hbo.Parameter.number("a", 0, 1),
+        hbo.Parameter.number("b", 0, 10),
+        hbo.Parameter.choice("kind", ("p", "q", "r")),
+        hbo.Parameter.number("removed", 0, 1),
+    ]
+)
+NEW = hbo.SearchSpace(
+    [
+        hbo.Parameter.number("a", 0, 1),
+        hbo.Parameter.number("b", 0, 20),
+        hbo.Parameter.choice("kind", ("s", "r", "q")),
+        hbo.Parameter.number("new", 0, 1),
+    ]
+)
+A, B, KIND, LAST = range(4)
+"""Columns of both spaces; the last one is `removed` or `new`."""
+OLD_P, NEW_S = 0, 0
+"""Codes of the kind that was removed, and of the new one."""
 
-def space_of(highest: float, kinds: str, last: str) -> hbo.SearchSpace:
-    a, b = hbo.Parameter.number("a", 0, 1), hbo.Parameter.number("b", 0, highest)
-    return hbo.SearchSpace(
-        [a, b, hbo.Parameter.choice("kind", kinds), hbo.Parameter.number(last, 0, 1)]
-    )
-
-
-OLD, NEW = space_of(10, "pqr", "gone"), space_of(20, "srq", "new")
 TRANSFER = ("transfer-tpe", "transfer-gp")
 BEST_FIRST = ("best-first", "transfer-tpe-best-first", "gp-best-first", "transfer-gp-best-first")
 
+each_transfer = pytest.mark.parametrize("name", TRANSFER)
+each_best_first = pytest.mark.parametrize("name", BEST_FIRST)
 
-def old_step(n: int = 40, *, best: float = 0.2, seed: int = 0) -> hbo.Evaluations:
-    """Losses depend on a; those of kind p, which is no longer there, are lowest, at other a."""
-    unit = OLD.sample_unit(np.random.default_rng(seed), n)
-    values = OLD.decode(unit)
-    is_p = values[:, 2] == 0
-    losses = (values[:, 0] - np.where(is_p, 0.9, best)) ** 2 - 5.0 * is_p
+
+def make_old_step(n: int = 40) -> hbo.Evaluations:
+    """Evaluations with the optimum at a = 0.2; removed kinds have lower losses, at a = 0.9."""
+    values = OLD.decode(OLD.sample_unit(np.random.default_rng(0), n))
+    is_removed = values[:, KIND] == OLD_P
+    optimum = np.where(is_removed, 0.9, 0.2)
+    losses = (values[:, A] - optimum) ** 2 - 5.0 * is_removed
     return minimised("before", {}, values, losses, OLD)
 
 
-def rows(past: hbo.Evaluations, chosen: Any) -> hbo.Evaluations:
-    return replace(past, values=past.values[chosen], objective=past.objective[chosen])
+def is_allowed(old: hbo.Evaluations) -> BoolArray:
+    """Whether the new space allows each old configuration."""
+    return old.values[:, KIND] != OLD_P
 
 
-def best_inside(past: hbo.Evaluations) -> FloatArray:
-    """The best configuration that the new space allows."""
-    inside = rows(past, past.values[:, 2] != 0)
-    return inside.values[np.argmin(inside.losses)]
+def select(old: hbo.Evaluations, rows: BoolArray | IntArray) -> hbo.Evaluations:
+    return replace(old, values=old.values[rows], objective=old.objective[rows])
 
 
-def made(
-    name: str, past: hbo.Evaluations, *, seed: int = 0, space: hbo.SearchSpace = NEW
+def best_allowed(old: hbo.Evaluations) -> FloatArray:
+    """Coded values of the best configuration that the new space allows."""
+    allowed = select(old, is_allowed(old))
+    return allowed.values[np.argmin(allowed.losses)]
+
+
+def make_method(
+    name: str, old: hbo.Evaluations, *, seed: int = 0, space: hbo.SearchSpace = NEW
 ) -> hbo.Method:
-    return make(method_spec(name).method, [past], space=space, seed=seed, budget=100)
+    return make(method_spec(name).method, [old], space=space, seed=seed, budget=100)
 
 
-def asked(method: hbo.Method, count: int) -> FloatArray:
-    """Suggestions without any result, coded as values."""
-    return NEW.values([method.ask() for _ in range(count)])
-
-
-def always(name: str, past: hbo.Evaluations, *, seed: int = 0) -> hbo.Method:
-    """A method without its random fraction."""
-    method = made(name, past, seed=seed)
+def make_without_random_suggestions(name: str, old: hbo.Evaluations) -> hbo.Method:
+    method = make_method(name, old)
     method.random_fraction = 0.0
     return method
 
 
-@pytest.mark.parametrize("name", TRANSFER)
-def test_line_2_configurations_with_values_that_are_gone_are_discarded(name):
-    a = asked(always(name, old_step()), 100)[:, 0]
-    assert np.abs(np.median(a) - 0.2) < 0.15
-    past = old_step()
-    without = rows(past, past.values[:, 2] != 0)
-    assert_array_equal(asked(always(name, without), 20), asked(always(name, past), 20))
+def ask_many(method: hbo.Method, count: int) -> FloatArray:
+    """Coded values of suggestions, without telling any result."""
+    return NEW.values([method.ask() for _ in range(count)])
 
 
-@pytest.mark.parametrize("name", TRANSFER)
-def test_line_3_what_was_removed_has_no_influence(name):
-    past = old_step()
-    other = past.values.copy()
-    other[:, 3] = np.random.default_rng(5).random(len(other))
-    again = asked(made(name, replace(past, values=other)), 20)
-    assert_array_equal(again, asked(made(name, past), 20))
+# -- transfer of a ranking: algorithm 1 ------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", TRANSFER)
-def test_line_4_ranks_count_and_not_losses(name):
-    past = old_step()
-    stretched = replace(past, objective=np.exp(5.0 * past.losses))
-    assert_array_equal(asked(made(name, stretched), 20), asked(made(name, past), 20))
-    upside_down = replace(past, objective=-past.losses)
-    assert not np.array_equal(asked(made(name, upside_down), 20), asked(made(name, past), 20))
+@each_transfer
+def test_suggestions_follow_old_ranking(name):
+    a = ask_many(make_without_random_suggestions(name, make_old_step()), 100)[:, A]
+    assert np.median(a) == pytest.approx(0.2, abs=0.15)
 
 
-def test_line_7_a_third_is_drawn_from_the_prior():
-    a = asked(made("transfer-tpe", old_step()), 900)[:, 0]
-    follows = np.mean(np.abs(asked(always("transfer-tpe", old_step()), 900)[:, 0] - 0.2) < 0.3)
-    assert_allclose(np.mean(np.abs(a - 0.2) < 0.3), (2 * follows + 0.5) / 3, atol=0.06)
+@each_transfer
+def test_old_configurations_outside_are_discarded(name):  # line 2
+    old = make_old_step()
+    allowed = select(old, is_allowed(old))
+    suggestions = ask_many(make_method(name, old), 20)
+    assert_array_equal(suggestions, ask_many(make_method(name, allowed), 20))
 
 
-@pytest.mark.parametrize("name", TRANSFER)
-def test_lines_10_to_14_what_is_new_has_the_probability_of_its_share(name):
-    values = asked(always(name, old_step()), 600)
-    assert_allclose(np.mean(values[:, 1] > 10), 0.5, atol=0.08)
-    assert_allclose(np.mean(values[:, 2] == 0), 1 / 3, atol=0.08)  # kind s
-    for uniform in ((values[values[:, 1] > 10, 1] - 10) / 10, values[:, 3]):
-        assert kstest(uniform, "uniform").pvalue > 1e-3
+@each_transfer
+def test_removed_hyperparameter_has_no_influence(name):  # line 3
+    old = make_old_step()
+    other_values = old.values.copy()
+    other_values[:, LAST] = np.random.default_rng(5).random(len(old))
+    suggestions = ask_many(make_method(name, old), 20)
+    changed = ask_many(make_method(name, replace(old, values=other_values)), 20)
+    assert_array_equal(changed, suggestions)
 
 
-@pytest.mark.parametrize("name", TRANSFER)
-def test_lines_16_to_18_the_model_of_the_new_space_takes_over(name):
-    first = needed(NEW.dimension) if name == "transfer-tpe" else 3
-    a = play(always(name, old_step()), lambda values: (values[:, 0] - 0.85) ** 2, 60)[:, 0]
-    assert np.median(np.abs(a[:first] - 0.2)) < 0.3
+@each_transfer
+def test_only_ranks_of_losses_matter(name):  # line 4
+    old = make_old_step()
+    stretched = replace(old, objective=np.exp(5.0 * old.losses))
+    suggestions = ask_many(make_method(name, old), 20)
+    assert_array_equal(ask_many(make_method(name, stretched), 20), suggestions)
+
+
+@each_transfer
+def test_reversed_ranks_change_suggestions(name):  # line 4
+    old = make_old_step()
+    reversed_ranks = replace(old, objective=-old.losses)
+    suggestions = ask_many(make_method(name, old), 20)
+    assert not np.array_equal(ask_many(make_method(name, reversed_ranks), 20), suggestions)
+
+
+def share_near_old_optimum(method: hbo.Method) -> float:
+    a = ask_many(method, 900)[:, A]
+    return float(np.mean(np.abs(a - 0.2) < 0.3))
+
+
+def test_third_of_suggestions_is_random():  # line 7
+    share = share_near_old_optimum(make_method("transfer-tpe", make_old_step()))
+    of_ranking = share_near_old_optimum(
+        make_without_random_suggestions("transfer-tpe", make_old_step())
+    )
+    of_prior = 0.5  # of [0, 1], [0, 0.5] is near
+    assert share == pytest.approx(2 / 3 * of_ranking + 1 / 3 * of_prior, abs=0.06)
+
+
+@each_transfer
+def test_new_ranges_are_drawn_by_share(name):  # lines 10 to 14
+    values = ask_many(make_without_random_suggestions(name, make_old_step()), 600)
+    assert_allclose(np.mean(values[:, B] > 10), 0.5, atol=0.08)
+    assert_allclose(np.mean(values[:, KIND] == NEW_S), 1 / 3, atol=0.08)
+
+
+@each_transfer
+def test_new_ranges_are_drawn_uniformly(name):  # lines 10 to 14
+    values = ask_many(make_without_random_suggestions(name, make_old_step()), 600)
+    new_part_of_b = values[values[:, B] > 10, B]
+    assert kstest((new_part_of_b - 10) / 10, "uniform").pvalue > 1e-3
+    assert kstest(values[:, LAST], "uniform").pvalue > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("name", "trials_before_model"),
+    [("transfer-tpe", count_needed_evaluations(NEW.dimension)), ("transfer-gp", 3)],
+)
+def test_model_of_new_space_takes_over(name, trials_before_model):  # lines 16 to 18
+    def compute_losses(values: FloatArray) -> FloatArray:
+        return (values[:, A] - 0.85) ** 2
+
+    method = make_without_random_suggestions(name, make_old_step())
+    a = play(method, compute_losses, 60)[:, A]
+    assert np.median(np.abs(a[:trials_before_model] - 0.2)) < 0.3
     assert np.median(np.abs(a[-20:] - 0.85)) < 0.2
 
 
-@pytest.mark.parametrize("name", BEST_FIRST)
-def test_the_best_old_configuration_comes_first(name):
-    past = old_step()
-    a, b, kind, _ = best_inside(past)
-    first = [made(name, past, seed=seed).ask() for seed in range(150)]
-    assert {(c["a"], c["b"], c["kind"]) for c in first} == {(a, b, "pqr"[int(kind)])}
-    assert kstest([config["new"] for config in first], "uniform").pvalue > 1e-3
+# -- best first ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", BEST_FIRST)
+@each_best_first
+def test_best_old_configuration_comes_first(name):
+    old = make_old_step()
+    a, b, kind, _ = best_allowed(old)
+    first = make_method(name, old).ask()
+    assert (first["a"], first["b"], first["kind"]) == (a, b, OLD["kind"].choices[int(kind)])
+
+
+@each_best_first
+def test_new_hyperparameter_of_first_is_random(name):
+    old = make_old_step()
+    firsts = [make_method(name, old, seed=seed).ask() for seed in range(150)]
+    assert kstest([first["new"] for first in firsts], "uniform").pvalue > 1e-3
+
+
+@each_best_first
 def test_failed_old_evaluations_come_last(name):
-    past = old_step()
-    losses = past.losses.copy()
-    inside = np.flatnonzero(past.values[:, 2] != 0)
-    best, second = inside[np.argsort(losses[inside])[:2]]
-    losses[best] = np.nan
-    assert made(name, replace(past, objective=losses)).ask()["a"] == past.values[second, 0]
+    old = make_old_step()
+    best_first = np.argsort(old.losses)
+    best, second, *_ = best_first[is_allowed(old)[best_first]]
+    objective = old.objective.copy()
+    objective[best] = np.nan
+    first = make_method(name, replace(old, objective=objective)).ask()
+    assert first["a"] == old.values[second, A]
 
 
-@pytest.mark.parametrize("name", ["only-optimize-new", "gp-only-optimize-new"])
-def test_only_what_is_new_is_optimised(name):
-    best = asked(made("best-first", old_step()), 1)
-    values = play(made(name, old_step()), lambda values: (values[:, 3] - 0.6) ** 2, 30)
-    assert_array_equal(np.unique(values[:, :3], axis=0), best[:, :3])
-    assert np.abs(values[:, 3] - 0.6).min() < 0.05
-    assert np.median(np.abs(values[-12:, 3] - 0.6)) < 0.2
+# -- only optimise new hyperparameters -------------------------------------------------------------
+
+each_only_new = pytest.mark.parametrize("name", ["only-optimize-new", "gp-only-optimize-new"])
 
 
-@pytest.mark.parametrize("name", ["only-optimize-new", "gp-only-optimize-new"])
-def test_where_nothing_is_new_the_best_is_repeated(name):
-    method = made(name, old_step(), space=hbo.SearchSpace(NEW.parameters[:1]))
+def compute_losses_of_new(values: FloatArray) -> FloatArray:
+    return (values[:, LAST] - 0.6) ** 2
+
+
+@each_only_new
+def test_shared_hyperparameters_keep_best_values(name):
+    best = ask_many(make_method("best-first", make_old_step()), 1)
+    values = play(make_method(name, make_old_step()), compute_losses_of_new, 30)
+    assert_array_equal(np.unique(values[:, :LAST], axis=0), best[:, :LAST])
+
+
+@each_only_new
+def test_new_hyperparameter_is_optimised(name):
+    values = play(make_method(name, make_old_step()), compute_losses_of_new, 30)
+    distances = np.abs(values[:, LAST] - 0.6)
+    assert distances.min() < 0.05
+    assert np.median(distances[-12:]) < 0.2
+
+
+@each_only_new
+def test_best_is_repeated_if_nothing_new(name):
+    only_a = hbo.SearchSpace(NEW.parameters[:1])
+    method = make_method(name, make_old_step(), space=only_a)
     assert len({method.ask()["a"] for _ in range(3)}) == 1
 
 
-@pytest.mark.parametrize("name", ["drop-unimportant", "gp-drop-unimportant"])
-def test_a_hyperparameter_without_effect_is_dropped(name):
-    past = old_step(60)
-    past = replace(past, objective=np.abs(past.values[:, 0] - 0.3))
-    a, b, kind, new = play(made(name, past), lambda values: values[:, 0], 25).T
-    assert set(b) == {best_inside(past)[1]} and len(set(kind)) == 1
-    assert len(set(a)) > 20  # its bound, where the best is, more than once
-    assert len(set(new)) == 25
+# -- drop unimportant hyperparameters --------------------------------------------------------------
+
+each_drop = pytest.mark.parametrize("name", ["drop-unimportant", "gp-drop-unimportant"])
+
+
+def make_old_step_that_depends_on_a() -> hbo.Evaluations:
+    old = make_old_step(60)
+    return replace(old, objective=np.abs(old.values[:, A] - 0.3))
+
+
+@each_drop
+def test_unimportant_hyperparameters_are_fixed(name):
+    old = make_old_step_that_depends_on_a()
+    values = play(make_method(name, old), lambda values: values[:, A], 25)
+    assert set(values[:, B]) == {best_allowed(old)[B]}
+    assert len(set(values[:, KIND])) == 1
+
+
+@each_drop
+def test_important_and_new_hyperparameters_vary(name):
+    old = make_old_step_that_depends_on_a()
+    values = play(make_method(name, old), lambda values: values[:, A], 25)
+    assert len(set(values[:, A])) > 20  # its bound, where the best is, more than once
+    assert len(set(values[:, LAST])) == 25
+
+
+# -- histories of no use ---------------------------------------------------------------------------
+
+
+def make_unrelated_step() -> hbo.Evaluations:
+    return minimised("before", {}, np.full((3, 2), 0.5), np.arange(3.0), SQUARE)
+
+
+def make_tpe() -> TPE:
+    return make(TPE, space=NEW, budget=100)
 
 
 @pytest.mark.parametrize("name", [*TRANSFER, *BEST_FIRST, "only-optimize-new", "drop-unimportant"])
-def test_spaces_that_share_nothing_are_said_to(name):
-    past = minimised("before", {}, np.full((3, 2), 0.5), np.arange(3.0), SQUARE)
+def test_unrelated_spaces_cause_warning(name):
     with pytest.warns(UserWarning, match="shares no hyperparameter with the one of 'before'"):
-        method = made(name, past)
-    if "gp" not in name:
-        assert_array_equal(asked(method, 8), asked(make(TPE, space=NEW, budget=100), 8))
+        make_method(name, make_unrelated_step())
 
 
-def test_a_history_that_lies_outside_is_of_no_use_and_one_configuration_is_no_ranking():
-    past = old_step()
-    is_p = past.values[:, 2] == 0
-    plain = make(TPE, space=NEW, budget=100)
-    outside = made("transfer-tpe-best-first", rows(past, is_p))
-    assert_array_equal(asked(outside, 8), asked(plain, 8))
-    single = rows(past, np.flatnonzero(~is_p)[:1])
-    method = made("transfer-tpe-best-first", single)
-    assert method.ask()["a"] == single.values[0, 0]
-    method.ask()
+@pytest.mark.filterwarnings("ignore:the search space shares no hyperparameter")
+@pytest.mark.parametrize(
+    "name",
+    [
+        "transfer-tpe",
+        "best-first",
+        "transfer-tpe-best-first",
+        "only-optimize-new",
+        "drop-unimportant",
+    ],
+)
+def test_equals_tpe_with_unrelated_space(name):
+    suggestions = ask_many(make_method(name, make_unrelated_step()), 8)
+    assert_array_equal(suggestions, ask_many(make_tpe(), 8))
+
+
+def test_equals_tpe_with_all_outside():
+    old = make_old_step()
+    outside = select(old, ~is_allowed(old))
+    suggestions = ask_many(make_method("transfer-tpe-best-first", outside), 8)
+    assert_array_equal(suggestions, ask_many(make_tpe(), 8))
+
+
+def test_single_configuration_is_no_ranking():
+    old = make_old_step()
+    single = select(old, np.flatnonzero(is_allowed(old))[:1])
+    method = make_method("transfer-tpe-best-first", single)
+    assert method.ask()["a"] == single.values[0, A]
+    method.ask()  # a random one
