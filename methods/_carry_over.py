@@ -11,7 +11,7 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.differences import recoded
+from hpobench_ordered.space.differences import recode
 from hpobench_ordered.space.parameters import Parameter
 
 
@@ -63,7 +63,7 @@ def _convert_values(
 def _convert_column(values: FloatArray, old: Parameter, new: Parameter) -> FloatArray:
     """Convert values (n,) of one hyperparameter; NaN if inactive, or a choice that was removed."""
     if old.choices or new.choices:
-        return recoded(values, old, new)
+        return recode(values, old, new)
     nearest_allowed = np.clip(values, new.lower, new.upper)
     if new.is_discrete:
         return np.rint(nearest_allowed)

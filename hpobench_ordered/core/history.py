@@ -12,7 +12,7 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import EvaluationsError, InvalidSpaceError, enumerated
 from hpobench_ordered.space import SearchSpace, SpaceChange
-from hpobench_ordered.space.differences import Change, recoded
+from hpobench_ordered.space.differences import Change, recode
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -279,9 +279,7 @@ def _has_same_configurations(old: SearchSpace, new: SearchSpace) -> bool:
 def _recoded(evaluations: Evaluations, space: SearchSpace) -> FloatArray:
     """Values recoded by another space, NaN where it does not allow them, (n, d)."""
     old, values = evaluations.space, evaluations.values
-    columns = [
-        recoded(values[:, old.names.index(p.name)], old[p.name], p) for p in space.parameters
-    ]
+    columns = [recode(values[:, old.names.index(p.name)], old[p.name], p) for p in space.parameters]
     return np.stack(columns, axis=1)
 
 

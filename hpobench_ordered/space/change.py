@@ -24,7 +24,13 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.errors import InvalidSpaceError, UnknownNameError
 from hpobench_ordered.space.conditions import Condition, Joined
 from hpobench_ordered.space.conversion import SpaceLike, to_search_space
-from hpobench_ordered.space.differences import Change, allows, changes, in_words, recoded
+from hpobench_ordered.space.differences import (
+    Change,
+    allows,
+    describe_changes,
+    find_changes,
+    recode,
+)
 from hpobench_ordered.space.parameters import Kind, Parameter
 from hpobench_ordered.space.space import SearchSpace
 
@@ -74,18 +80,20 @@ class SpaceChange:
     @cached_property
     def changes(self) -> Mapping[str, tuple[Change, ...]]:
         """Changes of every hyperparameter and constant by name, those of the new space first."""
-        old, new = self.old, self.new
-        names = dict.fromkeys((*new.names, *new.constants, *old.names, *old.constants))
-        return {name: tuple(changes(old, new, name)) for name in names}
+        names_now = [*self.new.names, *self.new.constants]
+        names_before = [*self.old.names, *self.old.constants]
+        names = dict.fromkeys([*names_now, *names_before])
+        return {name: tuple(find_changes(self.old, self.new, name)) for name in names}
 
     def describe(self) -> list[str]:
         """Describe each change in words; "nothing changed" if there is none."""
-        said = []
-        for name, became in self.changes.items():
-            replaced = name in self.only_new and name in self.old.names
-            sentences = in_words(self.old, self.new, name, became)
-            said += [f"{name}: {s}" + " (counted as new)" * replaced for s in sentences]
-        return said or ["nothing changed"]
+        lines = []
+        for name, changes in self.changes.items():
+            is_replaced = name in self.only_new and name in self.old.names
+            note = " (counted as new)" if is_replaced else ""
+            for sentence in describe_changes(self.old, self.new, name, changes):
+                lines.append(f"{name}: {sentence}{note}")
+        return lines or ["nothing changed"]
 
     def shared_space(self) -> SearchSpace:
         """The shared hyperparameters on the intersections of their ranges or choices, X_both.
@@ -103,12 +111,14 @@ class SpaceChange:
                 f"{list(self.new.names)} now"
             )
         parameters = list(self._both.values())
-        conditions = {
-            name: condition
-            for name in self._both
-            if name in self.new.conditions
-            and (condition := _within(self.new.conditions[name], self.new, parameters))
-        }
+        conditions_now = self.new.conditions
+        conditions = {}
+        for name in self._both:
+            if name not in conditions_now:
+                continue
+            shared_condition = _restrict_condition(conditions_now[name], self.new, parameters)
+            if shared_condition is not None:
+                conditions[name] = shared_condition
         return SearchSpace(parameters, conditions=conditions)
 
     def to_new(self, values: FloatArray) -> FloatArray:
@@ -118,8 +128,9 @@ class SpaceChange:
         applied: their parents may be only new.
         """
         coded = np.full((len(values), self.new.dimension), np.nan)
-        for column, (name, both) in zip(values.T, self._both.items(), strict=True):
-            coded[:, self.new.names.index(name)] = recoded(column, both, self.new[name])
+        for codes, (name, shared) in zip(values.T, self._both.items(), strict=True):
+            column = self.new.names.index(name)
+            coded[:, column] = recode(codes, shared, self.new[name])
         return coded
 
     def new_share(self, name: str) -> float:
@@ -128,11 +139,12 @@ class SpaceChange:
         Raises:
             UnknownNameError: The hyperparameter is not shared.
         """
-        both, new = self._shared(name), self.new[name]
+        shared = self._get_shared(name)
+        new = self.new[name]
         if new.choices:
-            return (len(new.choices) - len(both.choices)) / len(new.choices)
-        below, above = _ends(both, new)
-        return below + (1 - above)
+            return (len(new.choices) - len(shared.choices)) / len(new.choices)
+        begin, end = _unit_bounds(shared, new)
+        return begin + (1 - end)
 
     def draw_only_new(self, name: str, rng: np.random.Generator) -> float:
         """Draw from the prior on a shared hyperparameter's range that is only new, line 12.
@@ -144,44 +156,54 @@ class SpaceChange:
             UnknownNameError: The hyperparameter is not shared.
             InvalidSpaceError: No part of its range is new.
         """
-        both, new, share = self._shared(name), self.new[name], self.new_share(name)
+        shared = self._get_shared(name)
+        new = self.new[name]
+        share = self.new_share(name)
         if share == 0:
             raise InvalidSpaceError(f"no part of the range of {name!r} is new: {new.describe()}")
         if new.choices:
-            is_new = np.isnan(recoded(np.arange(new.size), new, both))
+            is_new = np.isnan(recode(np.arange(new.size), new, shared))
             return float(rng.choice(np.flatnonzero(is_new)))
-        below, above = _ends(both, new)
-        is_below = rng.random() < below / share
-        unit = rng.uniform(0, below) if is_below else rng.uniform(above, 1)
+
+        begin, end = _unit_bounds(shared, new)
+        is_below = rng.random() < begin / share
+        unit = rng.uniform(0, begin) if is_below else rng.uniform(end, 1)
         coded = float(new.decode(np.array(unit)))
         # Rounding may give an end of the shared range: take the next value outside it.
         if is_below:
-            end = both.lower - 1 if new.is_discrete else math.nextafter(both.lower, -math.inf)
-            return min(coded, end)
-        end = both.upper + 1 if new.is_discrete else math.nextafter(both.upper, math.inf)
-        return max(coded, end)
+            return min(coded, _next_value(shared.lower, -1, new))
+        return max(coded, _next_value(shared.upper, 1, new))
 
     @cached_property
     def _both(self) -> Mapping[str, Parameter]:
         """The shared hyperparameters on the intersections, in the order of the new space."""
-        pairs = [(self.old[p.name], p) for p in self.new.parameters if p.name in self.old.names]
-        return {new.name: both for old, new in pairs if (both := _intersection(old, new))}
+        intersections = {}
+        for new in self.new.parameters:
+            if new.name not in self.old.names:
+                continue
+            intersection = _intersect(self.old[new.name], new)
+            if intersection is not None:
+                intersections[new.name] = intersection
+        return intersections
 
-    def _shared(self, name: str) -> Parameter:
+    def _get_shared(self, name: str) -> Parameter:
         if name not in self._both:
             raise UnknownNameError("shared hyperparameter", name, self.shared)
         return self._both[name]
 
 
-def _intersection(old: Parameter, new: Parameter) -> Parameter | None:
+def _intersect(old: Parameter, new: Parameter) -> Parameter | None:
     """The values that both allow, coded as by `new`; None if the hyperparameter is not shared."""
     if bool(old.choices) != bool(new.choices):
         return None
     if new.choices:
         choices = tuple(choice for choice in new.choices if allows(old, choice))
-        ordered = new.kind is Kind.ORDINAL
-        return Parameter.choice(new.name, choices, ordered=ordered) if choices else None
-    lower, upper = max(old.lower, new.lower), min(old.upper, new.upper)
+        if not choices:
+            return None
+        return Parameter.choice(new.name, choices, ordered=new.kind is Kind.ORDINAL)
+
+    lower = max(old.lower, new.lower)
+    upper = min(old.upper, new.upper)
     is_point = lower == upper and new.kind is Kind.FLOAT
     became_integer = old.kind is Kind.FLOAT and new.kind is Kind.INTEGER
     if lower > upper or is_point or became_integer:
@@ -189,26 +211,41 @@ def _intersection(old: Parameter, new: Parameter) -> Parameter | None:
     return replace(new, lower=lower, upper=upper, default=None)
 
 
-def _within(
+def _restrict_condition(
     condition: Condition, new: SearchSpace, shared: Sequence[Parameter]
 ) -> Condition | None:
     """A condition of the new space on shared hyperparameters; None if it cannot be expressed."""
     if isinstance(condition, Joined):
-        parts = [_within(part, new, shared) for part in condition.parts]
-        known = tuple(part for part in parts if part is not None)
-        return Joined(condition.connective, known) if len(known) == len(parts) else None
+        parts = []
+        for part in condition.parts:
+            shared_part = _restrict_condition(part, new, shared)
+            if shared_part is None:
+                return None
+            parts.append(shared_part)
+        return Joined(condition.connective, tuple(parts))
+
     parent = new.parameters[condition.parent]
-    names = [p.name for p in shared]
-    if parent.name not in names:
+    shared_names = [p.name for p in shared]
+    if parent.name not in shared_names:
         return None
-    column = names.index(parent.name)
-    codes = recoded(np.array(condition.coded), parent, shared[column])
-    coded = tuple(codes[~np.isnan(codes)].tolist())
-    return replace(condition, parent=column, coded=coded) if coded else None
+    column = shared_names.index(parent.name)
+    codes = recode(np.array(condition.coded), parent, shared[column])
+    allowed_codes = codes[~np.isnan(codes)]
+    if not len(allowed_codes):
+        return None
+    return replace(condition, parent=column, coded=tuple(allowed_codes.tolist()))
 
 
-def _ends(both: Parameter, new: Parameter) -> tuple[float, float]:
+def _unit_bounds(shared: Parameter, new: Parameter) -> tuple[float, float]:
     """Bounds of a number's shared range in the unit interval of the new space."""
-    margin = 0.5 if new.is_discrete else 0.0
-    below, above = new.encode(np.array([both.lower - margin, both.upper + margin])).tolist()
-    return below, above
+    margin = 0.5 if new.is_discrete else 0.0  # a whole number stands for half a step on each side
+    bounds = np.array([shared.lower - margin, shared.upper + margin])
+    begin, end = new.encode(bounds).tolist()
+    return begin, end
+
+
+def _next_value(coded: float, sign: int, parameter: Parameter) -> float:
+    """The value of a number that follows another one upwards (sign 1) or downwards (sign -1)."""
+    if parameter.is_discrete:
+        return coded + sign
+    return math.nextafter(coded, sign * math.inf)

@@ -12,9 +12,6 @@ from hpobench_ordered.space.conditions import condition_to_json
 from hpobench_ordered.space.parameters import Kind, Parameter
 from hpobench_ordered.space.space import SearchSpace
 
-_Item = Parameter | Value | None
-"""A hyperparameter, the value of a constant, or None if the space has no such name."""
-
 
 class Change(Enum):
     """How a hyperparameter changed."""
@@ -35,79 +32,104 @@ class Change(Enum):
     CONDITION = "active under another condition"
 
 
-def recoded(coded: FloatArray, old: Parameter, new: Parameter) -> FloatArray:
-    """Convert codes (n,) of native values by `old` to codes (n,) of the same values by `new`."""
-    codes = [math.nan if math.isnan(x) else _code(old.value(x), new) for x in coded.tolist()]
+def recode(coded: FloatArray, old: Parameter, new: Parameter) -> FloatArray:
+    """Convert codes (n,) of native values by `old` to codes (n,) of the same values by `new`.
+
+    Codes of values that `new` does not allow are NaN, and NaN stays NaN.
+    """
+    codes = []
+    for code in coded.tolist():
+        codes.append(math.nan if math.isnan(code) else _code_or_nan(old.value(code), new))
     return np.array(codes, dtype=np.float64)
 
 
 def allows(parameter: Parameter, value: Value) -> bool:
     """Whether a hyperparameter allows a native value."""
-    return not math.isnan(_code(value, parameter))
+    return not math.isnan(_code_or_nan(value, parameter))
 
 
-def changes(old: SearchSpace, new: SearchSpace, name: str) -> Iterator[Change]:
-    """Changes of a hyperparameter or constant of either space; none if it is the same."""
-    before, now = _item(old, name), _item(new, name)
-    if before is None or now is None:
-        yield Change.ADDED if before is None else Change.REMOVED
+def _code_or_nan(value: Value, parameter: Parameter) -> float:
+    """Code of a native value, NaN if it is not allowed."""
+    try:
+        return parameter.code(value)
+    except InvalidConfigError:
+        return math.nan
+
+
+def find_changes(old: SearchSpace, new: SearchSpace, name: str) -> Iterator[Change]:
+    """Yield the changes of a hyperparameter or constant of either space; none if it is the same."""
+    before = _get_item(old, name)
+    now = _get_item(new, name)
+    if before is None:
+        yield Change.ADDED
+    elif now is None:
+        yield Change.REMOVED
     elif isinstance(before, Parameter) and isinstance(now, Parameter):
         if before.kind is not now.kind:
             yield Change.TYPE
         if before.choices and now.choices:
-            yield from _changes_of_choices(before, now)
+            yield from _find_changes_of_choices(before, now)
         elif not before.choices and not now.choices:
-            yield from _changes_of_numbers(before, now)
-        if _condition(old, name) != _condition(new, name):
+            yield from _find_changes_of_numbers(before, now)
+        if _condition_by_names(old, name) != _condition_by_names(new, name):
             yield Change.CONDITION
-    elif isinstance(before, Parameter) or isinstance(now, Parameter):
-        yield Change.FREED if isinstance(now, Parameter) else Change.FIXED
+    elif isinstance(now, Parameter):
+        yield Change.FREED
+    elif isinstance(before, Parameter):
+        yield Change.FIXED
     elif before != now:
         yield Change.VALUE
 
 
-def _changes_of_choices(old: Parameter, new: Parameter) -> Iterator[Change]:
-    kept = [choice for choice in old.choices if allows(new, choice)]
-    known = [choice for choice in new.choices if allows(old, choice)]
-    if len(known) < len(new.choices):
+def _find_changes_of_choices(old: Parameter, new: Parameter) -> Iterator[Change]:
+    common_in_old_order = [choice for choice in old.choices if allows(new, choice)]
+    common_in_new_order = [choice for choice in new.choices if allows(old, choice)]
+    if len(common_in_new_order) < len(new.choices):
         yield Change.CHOICES_ADDED
-    if len(kept) < len(old.choices):
+    if len(common_in_old_order) < len(old.choices):
         yield Change.CHOICES_REMOVED
-    if old.kind is new.kind is Kind.ORDINAL and kept != known:
+    if old.kind is new.kind is Kind.ORDINAL and common_in_old_order != common_in_new_order:
         yield Change.REORDERED
 
 
-def _changes_of_numbers(old: Parameter, new: Parameter) -> Iterator[Change]:
+def _find_changes_of_numbers(old: Parameter, new: Parameter) -> Iterator[Change]:
     grew = old.lower > new.lower or old.upper < new.upper
     shrank = old.lower < new.lower or old.upper > new.upper
     if grew and shrank:
         yield Change.MOVED
-    elif grew or shrank:
-        yield Change.GREW if grew else Change.SHRANK
+    elif grew:
+        yield Change.GREW
+    elif shrank:
+        yield Change.SHRANK
     if old.log is not new.log:
         yield Change.SCALE
 
 
-def in_words(
-    old: SearchSpace, new: SearchSpace, name: str, became: Sequence[Change]
+def describe_changes(
+    old: SearchSpace, new: SearchSpace, name: str, changes: Sequence[Change]
 ) -> Iterator[str]:
-    """Describe in words how a hyperparameter or constant changed."""
-    before, now = _item(old, name), _item(new, name)
-    if not became:
+    """Describe in words the changes of a hyperparameter or constant, as `find_changes` finds them.
+
+    Yields:
+        Parts of sentences, such as "from 1 to 9, now from 1 to 20".
+    """
+    before = _get_item(old, name)
+    now = _get_item(new, name)
+    if not changes:
         return
     if before is None:
-        yield f"new ({_text(now)})"
+        yield f"new ({_describe_values(now)})"
     elif now is None:
-        yield f"removed (was {_text(before)})"
+        yield f"removed (was {_describe_values(before)})"
     elif isinstance(before, Parameter) and isinstance(now, Parameter):
-        if set(became) != {Change.CONDITION}:
-            yield _tuned_in_words(before, now, set(became))
-        if Change.CONDITION in became:
-            yield f"was {_when(old, name)}, now {_when(new, name)}"
+        if set(changes) != {Change.CONDITION}:
+            yield _describe_tuned(before, now, set(changes))
+        if Change.CONDITION in changes:
+            yield f"was {_describe_condition(old, name)}, now {_describe_condition(new, name)}"
     elif isinstance(before, Parameter) or isinstance(now, Parameter):
-        yield f"was {_text(before)}, now {_text(now)}"
+        yield f"was {_describe_values(before)}, now {_describe_values(now)}"
     else:
-        yield f"{_text(before)} before, now to {_plain(now)}"
+        yield f"{_describe_values(before)} before, now to {_format_value(now)}"
 
 
 _TYPES: Mapping[Kind, str] = {
@@ -117,62 +139,82 @@ _TYPES: Mapping[Kind, str] = {
     Kind.ORDINAL: " (in this order)",
 }
 
+_CHANGES_OF_THE_SET_OF_CHOICES = {Change.CHOICES_ADDED, Change.CHOICES_REMOVED, Change.CONDITION}
 
-def _tuned_in_words(old: Parameter, new: Parameter, became: set[Change]) -> str:
-    if became <= {Change.CHOICES_ADDED, Change.CHOICES_REMOVED, Change.CONDITION}:
-        added = [_plain(c) for c in new.choices if not allows(old, c)]
-        removed = [_plain(c) for c in old.choices if not allows(new, c)]
-        if len(added) < len(new.choices):
-            parts = [f"now also {_list(added, 'and')}"] * bool(added)
-            return ", ".join(parts + [f"no longer {_list(removed, 'or')}"] * bool(removed))
+
+def _describe_tuned(old: Parameter, new: Parameter, changes: set[Change]) -> str:
+    """Describe the changes of a hyperparameter that both spaces tune, its condition apart."""
+    only_choices_differ = changes <= _CHANGES_OF_THE_SET_OF_CHOICES
+    has_common_choice = any(allows(old, choice) for choice in new.choices)
+    if only_choices_differ and has_common_choice:
+        return _describe_changed_choices(old, new)
+
     texts = []
     for parameter in (old, new):
-        text = _text(parameter)
-        if Change.SCALE in became:
+        text = _describe_values(parameter)
+        if Change.SCALE in changes:
             text += f" on a {'log' if parameter.log else 'linear'} scale"
-        if became & {Change.TYPE, Change.REORDERED}:
+        if Change.TYPE in changes or Change.REORDERED in changes:
             text += _TYPES[parameter.kind]
         texts.append(text)
     return ", now ".join(texts)
 
 
-def _code(value: Value, parameter: Parameter) -> float:
-    """Code of a native value, NaN if it is not allowed."""
-    try:
-        return parameter.code(value)
-    except InvalidConfigError:
-        return math.nan
+def _describe_changed_choices(old: Parameter, new: Parameter) -> str:
+    """Describe which choices were added and removed, such as "now also a, no longer b or c"."""
+    added = [_format_value(choice) for choice in new.choices if not allows(old, choice)]
+    removed = [_format_value(choice) for choice in old.choices if not allows(new, choice)]
+    parts = []
+    if added:
+        parts.append(f"now also {_enumerate(added, 'and')}")
+    if removed:
+        parts.append(f"no longer {_enumerate(removed, 'or')}")
+    return ", ".join(parts)
 
 
-def _item(space: SearchSpace, name: str) -> _Item:
+_Item = Parameter | Value | None
+"""A hyperparameter, the value of a constant, or None if the space has no such name."""
+
+
+def _get_item(space: SearchSpace, name: str) -> _Item:
     return space[name] if name in space.names else space.constants.get(name)
 
 
-def _condition(space: SearchSpace, name: str) -> object:
-    """A condition expressed by names and native values; None if there is none."""
+def _condition_by_names(space: SearchSpace, name: str) -> object:
+    """The condition of a hyperparameter by names and native values; None if it has none.
+
+    Columns and codes, which the condition itself holds, differ between two spaces.
+    """
     condition = space.conditions.get(name)
+    if condition is None:
+        return None
     by_name = {p.name: p for p in space.parameters}
-    return None if condition is None else condition_to_json(condition, name, by_name)
+    return condition_to_json(condition, name, by_name)
 
 
-def _when(space: SearchSpace, name: str) -> str:
-    when = space.describe_condition(name)
-    return f"active if {when}" if when else "always active"
+def _describe_condition(space: SearchSpace, name: str) -> str:
+    condition = space.describe_condition(name)
+    return f"active if {condition}" if condition else "always active"
 
 
-def _text(item: _Item) -> str:
-    """Values of a hyperparameter or constant, as part of a sentence."""
+def _describe_values(item: _Item) -> str:
+    """Describe the values of a hyperparameter or constant, as part of a sentence."""
     if not isinstance(item, Parameter):
-        return f"fixed to {_plain(item)}"
+        return f"fixed to {_format_value(item)}"
     if item.choices:
-        return _list([_plain(choice) for choice in item.choices], "or")
-    return f"from {_plain(item.value(item.lower))} to {_plain(item.value(item.upper))}"
+        return _enumerate([_format_value(choice) for choice in item.choices], "or")
+    lower = _format_value(item.value(item.lower))
+    upper = _format_value(item.value(item.upper))
+    return f"from {lower} to {upper}"
 
 
-def _plain(value: Value | None) -> str:
+def _format_value(value: Value | None) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _list(words: Sequence[str], last: str) -> str:
-    """Words such as "a, b or c"."""
-    return f" {last} ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+def _enumerate(words: Sequence[str], conjunction: str) -> str:
+    """Join words for a sentence, such as "a, b or c"."""
+    *first_words, last_word = words
+    if not first_words:
+        return last_word
+    return f"{', '.join(first_words)} {conjunction} {last_word}"
