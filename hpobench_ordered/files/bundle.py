@@ -24,7 +24,7 @@ from hpobench_ordered.files.artifact import Artifact, ArtifactWriter, is_artifac
 from hpobench_ordered.files.raw_evaluations import RAW_ARRAYS, STORED_ARRAYS, RawEvaluations
 from hpobench_ordered.space.reading import (
     MALFORMED,
-    numbers,
+    read_numbers,
     read_space,
     read_text,
     read_whole_number,
@@ -103,7 +103,7 @@ def read_best_values(artifact: Artifact) -> list[float]:
     """Best known value of each task of a benchmark whose models are trained on demand."""
     content = artifact.read_json(BENCHMARK)
     with _reading(f"{BENCHMARK} of {artifact}"):
-        return list(numbers(dict(enumerate(content[BEST_VALUES]))).values())
+        return list(read_numbers(dict(enumerate(content[BEST_VALUES]))).values())
 
 
 def bundled_spec(
@@ -295,7 +295,7 @@ def _load_surrogate(artifact: Artifact, name: str) -> tuple[Surrogate, Sequence[
         listed = content["surrogates"][name]
         kind, best = SurrogateType[listed["type"]], listed["best_values"]
         defined = definition_from_json(content)
-        best_values = list(numbers(dict(enumerate(best))).values())
+        best_values = list(read_numbers(dict(enumerate(best))).values())
         arrays = artifact.read_arrays(read_text(listed, "file"))
         model = load_stored(kind, arrays, space=defined.space, n_tasks=len(defined.tasks))
         return model, best_values
@@ -340,7 +340,7 @@ def definition_from_json(content: Mapping[str, Any]) -> Definition:
 
 
 def _tasks(content: Sequence[Mapping[str, Any]]) -> tuple[TaskDefinition, ...]:
-    tasks = tuple(TaskDefinition(read_text(t, "name"), numbers(t["context"])) for t in content)
+    tasks = tuple(TaskDefinition(read_text(t, "name"), read_numbers(t["context"])) for t in content)
     if len({task.name for task in tasks}) < len(tasks) or not tasks:
         raise ValueError("there must be tasks, with different names")
     return tasks

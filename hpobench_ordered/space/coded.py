@@ -1,4 +1,4 @@
-"""Configurations as arrays: validation, and the order in which conditions are evaluated.
+"""Configurations as arrays of coded values: validation, and the order of conditions.
 
 Notation:
     n   number of configurations
@@ -22,23 +22,33 @@ if TYPE_CHECKING:
 def activation_order(
     names: Sequence[str], conditions: Mapping[str, Condition], constants: Config
 ) -> tuple[int, ...]:
-    """Indices of the hyperparameters, every parent before its children."""
+    """Columns of the hyperparameters, every parent before its children.
+
+    Args:
+        names: Names of the tunable hyperparameters, by column.
+        conditions: Conditions by the name of the child.
+        constants: Constants of the space.
+
+    Raises:
+        InvalidSpaceError: The child of a condition is not tunable, or conditions form a circle.
+    """
     for child in conditions.keys() - set(names):
-        what = "constant" if child in constants else "unknown hyperparameter"
-        raise InvalidSpaceError(f"a condition of {what} {child!r} is not supported")
+        kind = "constant" if child in constants else "unknown hyperparameter"
+        raise InvalidSpaceError(f"a condition of {kind} {child!r} is not supported")
+
+    parents_of = {
+        column: parents(conditions[name]) if name in conditions else set()
+        for column, name in enumerate(names)
+    }
     order: list[int] = []
-    remaining = list(range(len(names)))
+    remaining = list(parents_of)
     while remaining:
-        ready = [
-            j
-            for j in remaining
-            if names[j] not in conditions or parents(conditions[names[j]]) <= set(order)
-        ]
+        ready = [column for column in remaining if parents_of[column] <= set(order)]
         if not ready:
-            circle = [names[j] for j in remaining]
+            circle = [names[column] for column in remaining]
             raise InvalidSpaceError(f"the conditions of {circle} depend on each other")
         order += ready
-        remaining = [j for j in remaining if j not in ready]
+        remaining = [column for column in remaining if column not in ready]
     return tuple(order)
 
 
@@ -56,24 +66,34 @@ def check_coded(values: FloatArray, parameters: Sequence[Parameter]) -> None:
 def check_allowed(
     values: FloatArray, active: BoolArray | None, parameters: Sequence[Parameter]
 ) -> None:
-    """Check that active values are allowed; if `active` is None, all are active."""
+    """Check that active values (n, d) are allowed; if `active` is None, all are active."""
     for j, parameter in enumerate(parameters):
         column = values[:, j]
-        bad = ~parameter.allows(column)
+        is_wrong = ~parameter.allows(column)
         if active is not None:
-            bad &= active[:, j]
-        if bad.any():
-            i = int(np.argmax(bad))
+            is_wrong &= active[:, j]
+        if is_wrong.any():
+            first_wrong = int(np.argmax(is_wrong))
             raise InvalidConfigError(
-                f"configuration {i}: {parameter.name} must be {parameter.describe_coded()}, "
-                f"but got {column[i]!r}"
+                f"configuration {first_wrong}: {parameter.name} must be "
+                f"{parameter.describe_coded()}, but got {column[first_wrong]!r}"
             )
 
 
 def code_frame(
     frame: "DataFrame", parameters: Sequence[Parameter], conditions: Mapping[int, Condition | None]
 ) -> FloatArray:
-    """Code the rows of a table, (n, d)."""
+    """Code the configurations in the rows of a table, shape (n, d).
+
+    Args:
+        frame: A column of native values for each hyperparameter; it may lack those of which no row
+            is active.
+        parameters: The tunable hyperparameters, by column of the result.
+        conditions: Their conditions by column, parents before their children.
+
+    Raises:
+        InvalidConfigError: A column is missing, or a value is not allowed.
+    """
     coded = np.full((len(frame), len(parameters)), np.nan)
     active = np.ones(coded.shape, dtype=np.bool_)
     for j, condition in conditions.items():
@@ -90,13 +110,17 @@ def code_frame(
 
 
 def code_stored(frame: "DataFrame", parameters: Sequence[Parameter]) -> FloatArray:
-    """Code configurations of a store, in which choices are text: (n, d), NaN where inactive."""
+    """Code configurations read from a store, shape (n, d), NaN where inactive.
+
+    A store holds choices as text, and has no column for a hyperparameter that was never active.
+    """
     coded = np.full((len(frame), len(parameters)), np.nan)
     for j, parameter in enumerate(parameters):
-        if parameter.name in frame:
-            column = frame[parameter.name]
-            if parameter.choices:
-                codes = {str(choice): float(k) for k, choice in enumerate(parameter.choices)}
-                column = column.astype(str).map(codes)
-            coded[:, j] = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        if parameter.name not in frame:
+            continue
+        column = frame[parameter.name]
+        if parameter.choices:
+            code_of = {str(choice): float(code) for code, choice in enumerate(parameter.choices)}
+            column = column.astype(str).map(code_of)
+        coded[:, j] = column.to_numpy(dtype=np.float64, na_value=np.nan)
     return coded

@@ -56,13 +56,13 @@ class Compare:
 
     def holds(self, values: FloatArray, active: BoolArray) -> BoolArray:
         """Evaluate on coded values (n, d), given which parents are active (n, d); shape (n,)."""
-        column = values[:, self.parent]
+        parent_values = values[:, self.parent]
         if self.comparison is Comparison.IN:
-            result = np.isin(column, self.coded)
+            holds_if_active = np.isin(parent_values, self.coded)
         else:
-            result = _OPERATORS[self.comparison](column, self.coded[0])
-        inactive = self.comparison is Comparison.NOT_EQUAL
-        return np.where(active[:, self.parent], result, inactive)
+            holds_if_active = _OPERATORS[self.comparison](parent_values, self.coded[0])
+        holds_if_inactive = self.comparison is Comparison.NOT_EQUAL
+        return np.where(active[:, self.parent], holds_if_active, holds_if_inactive)
 
     def holds_for(self, coded: Sequence[float]) -> bool:
         """Evaluate on one configuration whose inactive parents are NaN, length d."""
@@ -83,14 +83,15 @@ class Joined:
 
     def holds(self, values: FloatArray, active: BoolArray) -> BoolArray:
         """Evaluate on coded values (n, d), given which parents are active (n, d); shape (n,)."""
-        parts = np.stack([part.holds(values, active) for part in self.parts])
+        part_holds = [part.holds(values, active) for part in self.parts]
         join = np.logical_and if self.connective is Connective.AND else np.logical_or
-        return np.asarray(join.reduce(parts, axis=0), dtype=np.bool_)
+        holds: BoolArray = join.reduce(part_holds, axis=0)
+        return holds
 
     def holds_for(self, coded: Sequence[float]) -> bool:
         """Evaluate on one configuration whose inactive parents are NaN, length d."""
-        join = all if self.connective is Connective.AND else any
-        return join(part.holds_for(coded) for part in self.parts)
+        part_holds = (part.holds_for(coded) for part in self.parts)
+        return all(part_holds) if self.connective is Connective.AND else any(part_holds)
 
 
 Condition = Compare | Joined
@@ -112,10 +113,10 @@ _SYMBOLS: Mapping[Comparison, str] = {
 }
 
 
-def describe(condition: Condition, parameters: Sequence[Parameter]) -> str:
+def describe_condition(condition: Condition, parameters: Sequence[Parameter]) -> str:
     """Describe a condition in words, such as "kernel = radial"."""
     if isinstance(condition, Joined):
-        parts = [describe(part, parameters) for part in condition.parts]
+        parts = [describe_condition(part, parameters) for part in condition.parts]
         return f" {condition.connective.value.lower()} ".join(parts)
     parent = parameters[condition.parent]
     values = ", ".join(str(parent.value(coded)) for coded in condition.coded)
@@ -125,33 +126,52 @@ def describe(condition: Condition, parameters: Sequence[Parameter]) -> str:
 def condition_from_json(
     item: Mapping[str, Any], by_name: Mapping[str, Parameter], constants: Container[str]
 ) -> Condition:
-    """Read a condition from ConfigSpace's JSON."""
+    """Read a condition from ConfigSpace's JSON.
+
+    Args:
+        item: The JSON of the condition.
+        by_name: Tunable hyperparameters by name, in the order of the columns.
+        constants: Names of the constants.
+
+    Raises:
+        InvalidSpaceError: The condition is of an unsupported type, or not on a hyperparameter.
+    """
     kind = item["type"]
-    if kind in {c.value for c in Connective}:
-        parts = tuple(condition_from_json(part, by_name, constants) for part in item["conditions"])
-        return Joined(Connective(kind), parts)
-    if kind not in {c.value for c in Comparison}:
+    if kind in {connective.value for connective in Connective}:
+        parts = [condition_from_json(part, by_name, constants) for part in item["conditions"]]
+        return Joined(Connective(kind), tuple(parts))
+    if kind not in {comparison.value for comparison in Comparison}:
         raise InvalidSpaceError(f"condition {kind!r} on {item['child']!r} is not supported")
-    if item["parent"] not in by_name:
-        what = "constant" if item["parent"] in constants else "unknown hyperparameter"
+
+    name = item["parent"]
+    if name not in by_name:
+        noun = "constant" if name in constants else "unknown hyperparameter"
         raise InvalidSpaceError(
-            f"a condition of {item['child']!r} on {what} {item['parent']!r} is not supported"
+            f"a condition of {item['child']!r} on {noun} {name!r} is not supported"
         )
-    parent = by_name[item["parent"]]
+    parent = by_name[name]
     native = item["values"] if kind == Comparison.IN.value else [item["value"]]
-    column = list(by_name).index(item["parent"])
-    return Compare(column, Comparison(kind), tuple(parent.code(value) for value in native))
+    coded = tuple(parent.code(value) for value in native)
+    return Compare(list(by_name).index(name), Comparison(kind), coded)
 
 
 def condition_to_json(
     condition: Condition, child: str, by_name: Mapping[str, Parameter]
 ) -> dict[str, Any]:
-    """Describe a condition in ConfigSpace's JSON."""
+    """Describe a condition in ConfigSpace's JSON.
+
+    Args:
+        condition: The condition.
+        child: Name of the hyperparameter that it is a condition of.
+        by_name: Tunable hyperparameters by name, in the order of the columns.
+    """
     if isinstance(condition, Joined):
         parts = [condition_to_json(part, child, by_name) for part in condition.parts]
         return {"type": condition.connective.value, "child": child, "conditions": parts}
+
     parent = list(by_name.values())[condition.parent]
+    item = {"type": condition.comparison.value, "child": child, "parent": parent.name}
     native = [parent.value(coded) for coded in condition.coded]
-    body = {"values": native} if condition.comparison is Comparison.IN else {"value": native[0]}
-    head = {"type": condition.comparison.value, "child": child, "parent": parent.name}
-    return head | body
+    if condition.comparison is Comparison.IN:
+        return {**item, "values": native}
+    return {**item, "value": native[0]}

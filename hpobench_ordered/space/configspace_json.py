@@ -23,6 +23,7 @@ def space_from_json(
             constants[item["name"]] = item["value"]
         else:
             parameters.append(parameter_from_json(item))
+
     by_name = {p.name: p for p in parameters}
     conditions: dict[str, Condition] = {}
     for item in description.get("conditions", ()):
@@ -37,16 +38,18 @@ def space_to_json(
 ) -> dict[str, Any]:
     """Describe a space in ConfigSpace's JSON."""
     by_name = {p.name: p for p in parameters}
+    tunable_items = [p.to_json() for p in parameters]
+    constant_items = [
+        {"type": "constant", "name": name, "value": value, "meta": None}
+        for name, value in constants.items()
+    ]
+    condition_items = [
+        condition_to_json(condition, child, by_name) for child, condition in conditions.items()
+    ]
     return {
         "name": None,
-        "hyperparameters": [p.to_json() for p in parameters]
-        + [
-            {"type": "constant", "name": name, "value": value, "meta": None}
-            for name, value in constants.items()
-        ],
-        "conditions": [
-            condition_to_json(condition, child, by_name) for child, condition in conditions.items()
-        ],
+        "hyperparameters": tunable_items + constant_items,
+        "conditions": condition_items,
         "forbiddens": [],
         "format_version": 0.4,
     }

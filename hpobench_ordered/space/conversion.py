@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 SpaceLike: TypeAlias = "SearchSpace | ConfigurationSpace | Mapping[str, object]"
 
-LOG = "log"  # third element of a tuple that describes a range on a log scale
+LOG = "log"
+"""Third element of a tuple that describes a range on a log scale."""
 
 
 def to_search_space(space: "SpaceLike") -> SearchSpace:
@@ -35,37 +36,43 @@ def to_search_space(space: "SpaceLike") -> SearchSpace:
     if hasattr(space, "to_serialized_dict"):
         return SearchSpace.from_configspace(space)
     if isinstance(space, Mapping):
-        return _of_dict(space)
+        return _read_dict(space)
     raise EvaluationsError(
         "the search space must be a SearchSpace, ConfigSpace's ConfigurationSpace or a dict such "
         f"as {{'rate': (1e-4, 1.0, 'log')}}, but got {type(space).__name__}"
     )
 
 
-def _of_dict(described: Mapping[str, object]) -> SearchSpace:
+def _read_dict(descriptions: Mapping[str, object]) -> SearchSpace:
     constants: Config = {}
     parameters = []
-    for name, what in described.items():
-        if isinstance(name, str) and _is_value(what):
-            constants[name] = cast("Value", what)
+    for name, description in descriptions.items():
+        if isinstance(name, str) and _is_value(description):
+            constants[name] = cast("Value", description)
         else:
-            parameters.append(_parameter(name, what))
+            parameters.append(_read_parameter(name, description))
     return SearchSpace(parameters, constants=constants)
 
 
-def _parameter(name: object, what: object) -> Parameter:
-    """Read a hyperparameter."""
-    if isinstance(name, str) and isinstance(what, list) and all(map(_is_value, what)):
-        return Parameter.choice(name, tuple(what))
-    if isinstance(name, str) and isinstance(what, tuple) and what[2:] in ((), (LOG,)):
-        bounds = what[:2]
-        if len(bounds) == 2 and all(map(_is_number, bounds)):
-            is_integer = all(isinstance(bound, Integral) for bound in bounds)
-            return Parameter.number(name, *bounds, log=what[2:] == (LOG,), integer=is_integer)
+def _read_parameter(name: object, description: object) -> Parameter:
+    """Read a tunable hyperparameter: a list of choices, or a tuple that describes a range."""
+    if isinstance(name, str) and isinstance(description, list) and all(map(_is_value, description)):
+        return Parameter.choice(name, tuple(description))
+    if isinstance(name, str) and isinstance(description, tuple) and _is_range(description):
+        lower, upper, *scale = description
+        is_integer = isinstance(lower, Integral) and isinstance(upper, Integral)
+        return Parameter.number(name, lower, upper, log=scale == [LOG], integer=is_integer)
     raise InvalidSpaceError(
         f"hyperparameter {name!r}: the name must be a string and the value a tuple (low, high) or "
-        f"(low, high, {LOG!r}), a list of choices or a constant, but got {what!r}"
+        f"(low, high, {LOG!r}), a list of choices or a constant, but got {description!r}"
     )
+
+
+def _is_range(description: tuple[object, ...]) -> bool:
+    """Whether it is (low, high) or (low, high, "log")."""
+    bounds, scale = description[:2], description[2:]
+    has_bounds = len(bounds) == 2 and all(map(_is_number, bounds))
+    return has_bounds and scale in ((), (LOG,))
 
 
 def _is_number(value: object) -> bool:

@@ -13,7 +13,7 @@ from hpobench_ordered._typing import BoolArray, FloatArray, Value
 from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError, near
 
 _BOOLEANS = (bool, np.bool_)
-_NUMBERS = (np.integer, np.floating)
+_NUMPY_NUMBERS = (np.integer, np.floating)
 
 
 class Kind(Enum):
@@ -56,25 +56,40 @@ class Parameter:
     span: tuple[float, float] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # True equals 1 and False equals 0 in Python: the key tells them apart.
-        codes = {(isinstance(c, _BOOLEANS), c): float(i) for i, c in enumerate(self.choices)}
-        object.__setattr__(self, "_codes", codes)
+        self._check_range()
+        self._set_codes()
+        self._set_span()
+        self._set_default()
+
+    def _check_range(self) -> None:
         if not (math.isfinite(self.lower) and math.isfinite(self.upper)):
             raise InvalidSpaceError(f"{self.name}: bounds must be finite")
         if self.lower > self.upper or (self.kind is Kind.FLOAT and self.lower == self.upper):
             raise InvalidSpaceError(f"{self.name}: empty range [{self.lower}, {self.upper}]")
         if self.log and self.lower <= 0:
             raise InvalidSpaceError(f"{self.name}: a log scale needs a positive lower bound")
+
+    def _set_codes(self) -> None:
+        """Set the code of each choice, by whether it is a boolean and by its value."""
+        # True equals 1 and False equals 0 in Python: the first part of the key tells them apart.
+        codes = {(isinstance(c, _BOOLEANS), c): float(i) for i, c in enumerate(self.choices)}
         if len(codes) != len(self.choices):
             raise InvalidSpaceError(f"{self.name}: repeated choices {self.choices}")
+        object.__setattr__(self, "_codes", codes)
+
+    def _set_span(self) -> None:
         margin = 0.5 if self.is_discrete else 0.0
-        ends = np.array([self.lower - margin, self.upper + margin])
-        object.__setattr__(self, "span", tuple((log(ends) if self.log else ends).tolist()))
+        bounds = np.array([self.lower - margin, self.upper + margin])
+        scaled_bounds = log(bounds) if self.log else bounds
+        object.__setattr__(self, "span", tuple(scaled_bounds.tolist()))
         if not self.span[0] < self.span[1]:
             raise InvalidSpaceError(f"{self.name}: {self.describe()} is too narrow for floats")
+
+    def _set_default(self) -> None:
+        """Choose a default if there is none, and check it."""
         if self.default is None:
-            middle = self.lower if self.choices else float(self.decode(np.array(0.5)))
-            object.__setattr__(self, "default", self.value(middle))
+            coded = self.lower if self.choices else float(self.decode(np.array(0.5)))
+            object.__setattr__(self, "default", self.value(coded))
         try:
             self.code(cast(Value, self.default))
         except InvalidConfigError as error:
@@ -101,7 +116,8 @@ class Parameter:
         if not choices:
             raise InvalidSpaceError(f"{name}: no choices")
         kind = Kind.ORDINAL if ordered else Kind.CATEGORICAL
-        return cls(name, kind, 0.0, float(len(choices) - 1), False, tuple(choices), default)
+        highest_code = float(len(choices) - 1)
+        return cls(name, kind, 0.0, highest_code, choices=tuple(choices), default=default)
 
     @property
     def is_discrete(self) -> bool:
@@ -118,8 +134,10 @@ class Parameter:
         if self.choices:
             return "one of " + ", ".join(map(repr, self.choices))
         noun = "an integer" if self.kind is Kind.INTEGER else "a number"
-        lower, upper = self.value(self.lower), self.value(self.upper)
-        return f"{noun} in [{lower!r}, {upper!r}]" + (" (log scale)" if self.log else "")
+        lower = self.value(self.lower)
+        upper = self.value(self.upper)
+        scale = " (log scale)" if self.log else ""
+        return f"{noun} in [{lower!r}, {upper!r}]{scale}"
 
     def describe_coded(self) -> str:
         """Describe the allowed coded values, as part of a sentence."""
@@ -129,15 +147,23 @@ class Parameter:
 
     def to_json(self) -> dict[str, Any]:
         """Describe the hyperparameter in ConfigSpace's JSON."""
-        body: dict[str, Any] = {"type": self.kind.value, "name": self.name}
+        item: dict[str, Any] = {"type": self.kind.value, "name": self.name}
         if self.kind is Kind.ORDINAL:
-            body |= {"sequence": list(self.choices)}
+            item |= {"sequence": list(self.choices), "default_value": self.default}
         elif self.kind is Kind.CATEGORICAL:
-            body |= {"choices": list(self.choices), "weights": None}
+            item |= {
+                "choices": list(self.choices),
+                "weights": None,
+                "default_value": self.default,
+            }
         else:
-            body |= {"lower": self.value(self.lower), "upper": self.value(self.upper)}
-        scale = {} if self.choices else {"log": self.log}
-        return body | {"default_value": self.default} | scale | {"meta": None}
+            item |= {
+                "lower": self.value(self.lower),
+                "upper": self.value(self.upper),
+                "default_value": self.default,
+                "log": self.log,
+            }
+        return {**item, "meta": None}
 
     def code(self, value: Value) -> float:
         """Check one native value and code it as a float.
@@ -148,7 +174,7 @@ class Parameter:
         if self.choices:
             return self._code_choice(value)
         kind = type(value)
-        if kind is not float and kind is not int and not isinstance(value, _NUMBERS):
+        if kind is not float and kind is not int and not isinstance(value, _NUMPY_NUMBERS):
             raise InvalidConfigError(
                 f"{self.name} must be {self.describe()}, but got {value!r} ({kind.__name__})"
             )
@@ -158,8 +184,8 @@ class Parameter:
             raise InvalidConfigError(
                 f"{self.name} must be {self.describe()}, but got an integer too large for a float"
             ) from None
-        whole = self.kind is Kind.FLOAT or number.is_integer()
-        if not (whole and self.lower <= number <= self.upper):
+        is_whole_if_integer = self.kind is Kind.FLOAT or number.is_integer()
+        if not (is_whole_if_integer and self.lower <= number <= self.upper):
             raise InvalidConfigError(f"{self.name} must be {self.describe()}, but got {value!r}")
         return number
 
@@ -187,14 +213,15 @@ class Parameter:
         if not self.choices and column.dtype.kind in "fiu":
             return np.where(active, column.astype(np.float64), np.nan)
         coded = np.full(len(column), np.nan)
-        for i in np.flatnonzero(active):
-            value = column[i]
-            if value is None or (isinstance(value, float) and math.isnan(value)):
+        for row in np.flatnonzero(active):
+            value = column[row]
+            is_missing = value is None or (isinstance(value, float) and math.isnan(value))
+            if is_missing:
                 continue
             try:
-                coded[i] = self.code(value)
+                coded[row] = self.code(value)
             except InvalidConfigError as error:
-                raise InvalidConfigError(f"configuration {i}: {error}") from None
+                raise InvalidConfigError(f"configuration {row}: {error}") from None
         return coded
 
     def value(self, coded: float) -> Value:
@@ -220,17 +247,22 @@ class Parameter:
     def encode(self, coded: FloatArray) -> FloatArray:
         """Map coded values to [0, 1], same shape as the input; NaN stays NaN."""
         low, high = self.span
-        return ((log(coded) if self.log else coded) - low) / (high - low)
+        scaled = log(coded) if self.log else coded
+        return (scaled - low) / (high - low)
 
     def decode(self, unit: FloatArray) -> FloatArray:
         """Map [0, 1] to coded values, same shape as the input; NaN stays NaN."""
         low, high = self.span
         scaled = low + unit * (high - low)
+        if not self.log:
+            coded = scaled
+        elif self.is_discrete:
+            coded = np.exp(scaled)  # rounding removes differences between processors
+        else:
+            coded = exp(scaled)
         if self.is_discrete:
-            scaled = np.rint(np.exp(scaled) if self.log else scaled)
-        elif self.log:
-            scaled = exp(scaled)
-        return np.minimum(np.maximum(scaled, self.lower), self.upper)  # faster than clip
+            coded = np.rint(coded)
+        return np.minimum(np.maximum(coded, self.lower), self.upper)  # faster than clip
 
 
 def exp(x: FloatArray) -> FloatArray:
@@ -279,16 +311,29 @@ def parameter_from_json(item: Mapping[str, Any]) -> Parameter:
             f"supported: {supported}"
         ) from None
     check_keys(item, *_KEYS_IN_JSON[kind])
+    _check_is_supported(item, kind)
+
+    name = item["name"]
+    default = item.get("default_value", item.get("default"))
+    if kind is Kind.CATEGORICAL:
+        return Parameter.choice(name, tuple(item["choices"]), default=default)
+    if kind is Kind.ORDINAL:
+        return Parameter.choice(name, tuple(item["sequence"]), ordered=True, default=default)
+    return Parameter(
+        name,
+        kind,
+        lower=float(item["lower"]),
+        upper=float(item["upper"]),
+        log=bool(item["log"]),
+        default=default,
+    )
+
+
+def _check_is_supported(item: Mapping[str, Any], kind: Kind) -> None:
+    """Check that a hyperparameter has no weights that differ and no steps other than 1."""
     weights = item.get("weights", item.get("probabilities"))
     if weights is not None and len(set(weights)) > 1:
         raise InvalidSpaceError(f"{item['name']}: weights of choices are not supported: {weights}")
     step = item.get("q")
     if step is not None and not (kind is Kind.INTEGER and step == 1):
         raise InvalidSpaceError(f"{item['name']}: quantisation is not supported: q = {step}")
-    default = item.get("default_value", item.get("default"))
-    if kind is Kind.CATEGORICAL or kind is Kind.ORDINAL:
-        choices = tuple(item["choices"] if kind is Kind.CATEGORICAL else item["sequence"])
-        ordered = kind is Kind.ORDINAL
-        return Parameter.choice(item["name"], choices, ordered=ordered, default=default)
-    bounds = float(item["lower"]), float(item["upper"])
-    return Parameter(item["name"], kind, *bounds, bool(item["log"]), (), default)

@@ -19,26 +19,26 @@ def read_space(description: Mapping[str, Any]) -> SearchSpace:
             _check_item(item)
         return SearchSpace.from_json(description)
     except MALFORMED as error:
-        why = str(error) if isinstance(error, InvalidSpaceError) else repr(error)
-        raise InvalidSpaceError(f"invalid description of a search space: {why}") from None
+        reason = str(error) if isinstance(error, InvalidSpaceError) else repr(error)
+        raise InvalidSpaceError(f"invalid description of a search space: {reason}") from None
 
 
 def read_text(content: Mapping[str, Any], name: str) -> str:
-    """The string under a name."""
+    """Read the string under a name, else raise a `TypeError`."""
     if not isinstance(content[name], str):
         raise TypeError(f"{name} must be a string, but got {reprlib.repr(content[name])}")
     return str(content[name])
 
 
 def read_whole_number(content: Mapping[str, Any], name: str) -> int:
-    """The non-negative integer under a name."""
+    """Read the non-negative integer below 2^31 under a name, else raise a `TypeError`."""
     if type(content[name]) is not int or not 0 <= content[name] < 2**31:
         raise TypeError(f"{name} must be a whole number, but got {reprlib.repr(content[name])}")
     return int(content[name])
 
 
-def numbers(content: Mapping[Any, Any]) -> dict[Any, float]:
-    """Check that all values are finite numbers."""
+def read_numbers(content: Mapping[Any, Any]) -> dict[Any, float]:
+    """Read numbers by name; raise a `TypeError` if one of them is not finite."""
     for name, value in content.items():
         if not is_number(value):
             raise TypeError(f"{name} must be a finite number, but got {reprlib.repr(value)}")
@@ -51,9 +51,10 @@ def is_number(value: object) -> bool:
 
 
 def _check_item(item: Mapping[str, Any]) -> None:
-    for name, (is_right, what) in _EXPECTED.items():
-        if name in item and not is_right(item[name]):
-            raise TypeError(f"{name} must be {what}, but got {reprlib.repr(item[name])}")
+    """Check the types of the values in the JSON of a hyperparameter."""
+    for key, (is_right, expected) in _EXPECTED.items():
+        if key in item and not is_right(item[key]):
+            raise TypeError(f"{key} must be {expected}, but got {reprlib.repr(item[key])}")
 
 
 def _is_value(value: object) -> bool:
@@ -64,12 +65,20 @@ def _are_values(choices: object) -> bool:
     return isinstance(choices, list) and all(map(_is_value, choices))
 
 
-_NUMBER = is_number, "a finite number"
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_boolean(value: object) -> bool:
+    return isinstance(value, bool)
+
+
 _EXPECTED: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "name": (lambda name: isinstance(name, str), "a string"),
-    "lower": _NUMBER,
-    "upper": _NUMBER,
-    "log": (lambda log: isinstance(log, bool), "true or false"),
+    "name": (_is_text, "a string"),
+    "lower": (is_number, "a finite number"),
+    "upper": (is_number, "a finite number"),
+    "log": (_is_boolean, "true or false"),
     "choices": (_are_values, "a list of values"),
     "value": (_is_value, "a value"),
 }
+"""What the keys of a hyperparameter's JSON may hold: a check, and its description."""

@@ -18,6 +18,7 @@ Codings of a configuration:
 
 import math
 import reprlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, cast
@@ -28,7 +29,7 @@ from hpobench_ordered._html import table
 from hpobench_ordered._typing import BoolArray, Config, ConfigLike, FloatArray
 from hpobench_ordered.errors import MAX_LISTED, InvalidConfigError, InvalidSpaceError, suggestion
 from hpobench_ordered.space.coded import activation_order, check_allowed, check_coded, code_frame
-from hpobench_ordered.space.conditions import Condition, describe
+from hpobench_ordered.space.conditions import Condition, describe_condition
 from hpobench_ordered.space.configspace_json import space_from_json, space_to_json
 from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.space.unit_cube import UnitCube
@@ -86,10 +87,12 @@ class SearchSpace:
         self.names = tuple(p.name for p in self.parameters)
         self.constants: Config = dict(constants or {})
         self._conditions = dict(conditions or {})
-        self._index = {name: j for j, name in enumerate(self.names)}
-        duplicates = {n for n in self.names if self.names.count(n) > 1 or n in self.constants}
+        self._column_of = {name: j for j, name in enumerate(self.names)}
+
+        counts = Counter([*self.names, *self.constants])
+        duplicates = sorted(name for name, count in counts.items() if count > 1)
         if duplicates:
-            raise InvalidSpaceError(f"hyperparameters defined twice: {sorted(duplicates)}")
+            raise InvalidSpaceError(f"hyperparameters defined twice: {duplicates}")
         if not self.parameters:
             raise InvalidSpaceError("a search space needs at least one tunable hyperparameter")
         self._order = activation_order(self.names, self._conditions, self.constants)
@@ -112,16 +115,16 @@ class SearchSpace:
     def describe_condition(self, name: str) -> str:
         """Describe when a hyperparameter is active, such as "kernel = radial"; "" if always."""
         condition = self._conditions.get(name)
-        return "" if condition is None else describe(condition, self.parameters)
+        return "" if condition is None else describe_condition(condition, self.parameters)
 
     def __len__(self) -> int:
         return self.dimension
 
     def __getitem__(self, name: str) -> Parameter:
-        if name not in self._index:
+        if name not in self._column_of:
             self._check_name(name)
             raise InvalidConfigError(f"hyperparameter {name!r} is a constant")
-        return self.parameters[self._index[name]]
+        return self.parameters[self._column_of[name]]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SearchSpace):
@@ -136,10 +139,11 @@ class SearchSpace:
         return hash((self.parameters, tuple(sorted(self.constants))))
 
     def __repr__(self) -> str:
-        lines = [
-            f"  {n}: {x}" + (f", if {when}" if when else "") for n, x, when in self.described()
-        ]
-        return "SearchSpace(\n" + "\n".join(lines) + "\n)"
+        lines = ["SearchSpace("]
+        for name, values, condition in self.described():
+            line = f"  {name}: {values}"
+            lines.append(f"{line}, if {condition}" if condition else line)
+        return "\n".join([*lines, ")"])
 
     def _repr_html_(self) -> str:
         columns = ("hyperparameter", "values", "active if")
@@ -147,8 +151,10 @@ class SearchSpace:
 
     def described(self) -> list[tuple[str, str, str]]:
         """Name, values and condition of every hyperparameter, constants last."""
-        tunable = [(p.name, p.describe(), self.describe_condition(p.name)) for p in self.parameters]
-        return tunable + [(name, f"always {x!r}", "") for name, x in self.constants.items()]
+        rows = [(p.name, p.describe(), self.describe_condition(p.name)) for p in self.parameters]
+        for name, value in self.constants.items():
+            rows.append((name, f"always {value!r}", ""))
+        return rows
 
     @cached_property
     def size(self) -> float:
@@ -187,15 +193,16 @@ class SearchSpace:
 
     def sample(self, rng: np.random.Generator) -> Config:
         """Draw one configuration uniformly (log-uniformly on log scales)."""
-        return self.configs(self.decode(self.sample_unit(rng, 1)))[0]
+        values = self.decode(self.sample_unit(rng, 1))
+        return self.configs(values)[0]
 
     def codes_as(self, other: "SearchSpace") -> bool:
         """Whether both spaces have the same configurations and codes; defaults may differ."""
         if self is other:
             return True
         return (
-            all(map(Parameter.codes_as, self.parameters, other.parameters))
-            and self.dimension == other.dimension
+            self.dimension == other.dimension
+            and all(map(Parameter.codes_as, self.parameters, other.parameters))
             and self._conditions == other._conditions
             and self.constants == other.constants
         )
@@ -203,22 +210,29 @@ class SearchSpace:
     def allows(self, values: FloatArray) -> BoolArray:
         """Whether each value is valid in this space (NaN where inactive), shape (n, d)."""
         cube = self._cube
-        allowed = (values >= cube.lower) & (values <= cube.upper)
-        allowed &= ~cube.is_discrete | (values == np.floor(values))
-        if self._conditions:
-            allowed = np.where(self.active(values), allowed, np.isnan(values))
-        return allowed
+        is_in_range = (values >= cube.lower) & (values <= cube.upper)
+        is_whole_if_discrete = ~cube.is_discrete | (values == np.floor(values))
+        is_valid_if_active: BoolArray = is_in_range & is_whole_if_discrete
+        if not self._conditions:
+            return is_valid_if_active
+        return np.where(self.active(values), is_valid_if_active, np.isnan(values))
 
     def describe_invalid(self, values: FloatArray) -> str:
         """Describe which values (n, d) are not allowed, by row and hyperparameter."""
-        is_bad, active = ~self.allows(values), self.active(values)
-        said = []
-        for i, j in np.argwhere(is_bad)[:MAX_LISTED]:
-            p = self.parameters[j]
-            must = p.describe_coded() if active[i, j] else "NaN, as it is inactive"
-            said.append(f"row {i}: {p.name} must be {must}, but got {float(values[i, j])!r}")
-        more = int(is_bad.sum()) - len(said)
-        return "; ".join(said) + (f"; and {more} more" if more else "")
+        is_invalid = ~self.allows(values)
+        active = self.active(values)
+        problems = []
+        for row, column in np.argwhere(is_invalid)[:MAX_LISTED]:
+            parameter = self.parameters[column]
+            is_active = active[row, column]
+            expected = parameter.describe_coded() if is_active else "NaN, as it is inactive"
+            value = float(values[row, column])
+            problems.append(f"row {row}: {parameter.name} must be {expected}, but got {value!r}")
+
+        unlisted = int(is_invalid.sum()) - len(problems)
+        if unlisted:
+            problems.append(f"and {unlisted} more")
+        return "; ".join(problems)
 
     def canonical(self, unit: FloatArray) -> FloatArray:
         """Snap discrete hyperparameters to the middle of their bins, set inactive ones to NaN.
@@ -272,23 +286,22 @@ class SearchSpace:
         if type(config) is not dict and not isinstance(config, Mapping):  # the former is faster
             raise InvalidConfigError(f"a configuration must be a dict, but got {config!r}")
         coded = [math.nan] * len(self.parameters)
-        given = 0
-        for j, condition in self.ordered_conditions.items():
-            parameter = self.parameters[j]
-            name = parameter.name
-            present = name in config
-            given += present
+        tunable_count = 0
+        for column, condition in self.ordered_conditions.items():
+            parameter = self.parameters[column]
+            is_present = parameter.name in config
+            tunable_count += is_present
             if condition is not None and not condition.holds_for(coded):
                 continue
-            if not present:
-                self._check_others(config)  # it may be misspelt
-                active = "" if condition is None else ", active here"
+            if not is_present:
+                self._check_other_names(config)  # the missing one may be misspelt
+                note = "" if condition is None else ", active here"
                 raise InvalidConfigError(
-                    f"hyperparameter {name!r} is missing: {parameter.describe()}{active}"
+                    f"hyperparameter {parameter.name!r} is missing: {parameter.describe()}{note}"
                 )
-            coded[j] = parameter.code(config[name])
-        if given != len(config):
-            self._check_others(config)
+            coded[column] = parameter.code(config[parameter.name])
+        if tunable_count != len(config):
+            self._check_other_names(config)
         return np.array(coded)
 
     def values(self, configs: "FloatArray | DataFrame | Iterable[ConfigLike]") -> FloatArray:
@@ -303,36 +316,40 @@ class SearchSpace:
                 the argument is not a list of configurations, such as a single dict.
         """
         if isinstance(configs, np.ndarray):
-            return self._checked(configs)
+            return self._check_values(configs)
         if hasattr(configs, "columns"):  # a DataFrame, recognised without importing pandas
-            frame = cast("DataFrame", configs)
-            for name in frame.columns:
-                self._check_name(name)
-                for value in frame[name].unique() if name in self.constants else ():
-                    self._check_others({name: value})
-            return self._checked(code_frame(frame, self.parameters, self.ordered_conditions))
-        given = list(cast("Iterable[ConfigLike]", configs))
-        if isinstance(configs, Mapping) or not all(isinstance(c, Mapping) for c in given):
+            return self._values_of_frame(cast("DataFrame", configs))
+
+        dicts = list(cast("Iterable[ConfigLike]", configs))
+        if isinstance(configs, Mapping) or not all(isinstance(c, Mapping) for c in dicts):
             raise InvalidConfigError(
                 f"configurations must be a list of dicts, but got {reprlib.repr(configs)}"
             )
         rows = []
-        for i, config in enumerate(given):
+        for i, config in enumerate(dicts):
             try:
                 rows.append(self.row(config))
             except InvalidConfigError as error:
                 raise InvalidConfigError(f"configuration {i}: {error}") from None
         return np.array(rows).reshape(len(rows), self.dimension)
 
+    def _values_of_frame(self, frame: "DataFrame") -> FloatArray:
+        """Validate and code configurations in the rows of a table, shape (n, d)."""
+        for name in frame.columns:
+            self._check_name(name)
+            if name in self.constants:
+                for value in frame[name].unique():
+                    self._check_constant(name, value)
+        return self._check_values(code_frame(frame, self.parameters, self.ordered_conditions))
+
     def configs(self, values: FloatArray) -> list[Config]:
         """Convert coded values to configurations: active hyperparameters, then constants."""
         configs = []
         for row in values.tolist():
-            config = {
-                p.name: p.value(coded)
-                for p, coded in zip(self.parameters, row, strict=True)
-                if coded == coded  # noqa: PLR0124  NaN where inactive
-            }
+            config = {}
+            for parameter, coded in zip(self.parameters, row, strict=True):
+                if coded == coded:  # noqa: PLR0124  NaN where inactive; faster than math.isnan
+                    config[parameter.name] = parameter.value(coded)
             configs.append(config | self.constants)
         return configs
 
@@ -342,20 +359,26 @@ class SearchSpace:
         return UnitCube(self.parameters, conditions)
 
     def _check_name(self, name: str) -> None:
-        if name not in self._index and name not in self.constants:
+        """Raise an `InvalidConfigError` unless the space has a hyperparameter of that name."""
+        if name not in self._column_of and name not in self.constants:
             hint = suggestion(str(name), [*self.names, *self.constants])
             raise InvalidConfigError(f"unknown hyperparameter {name!r}{hint}")
 
-    def _check_others(self, config: ConfigLike) -> None:
-        """Check for unknown names and wrong values of constants."""
+    def _check_other_names(self, config: ConfigLike) -> None:
+        """Check a configuration for unknown names and wrong values of constants."""
         for name, value in config.items():
             self._check_name(name)
-            if name in self.constants and value != self.constants[name]:
-                raise InvalidConfigError(
-                    f"hyperparameter {name!r} is always {self.constants[name]!r}, but got {value!r}"
-                )
+            if name in self.constants:
+                self._check_constant(name, value)
 
-    def _checked(self, values: FloatArray) -> FloatArray:
+    def _check_constant(self, name: str, value: object) -> None:
+        if value != self.constants[name]:
+            raise InvalidConfigError(
+                f"hyperparameter {name!r} is always {self.constants[name]!r}, but got {value!r}"
+            )
+
+    def _check_values(self, values: FloatArray) -> FloatArray:
+        """Validate coded values (n, d), and copy them with NaN where inactive."""
         check_coded(values, self.parameters)
         values = np.array(values, dtype=np.float64)
         active = self.active(values) if self._conditions else None
