@@ -3,13 +3,16 @@
 ========  ==========  =============================================================================
 symbol    shape       meaning
 ========  ==========  =============================================================================
-n, d      scalars     evaluations of a batch, outputs of the network
-X, y      (n, p) (n,) inputs in [-1, 1] and standardised losses
-Phi       (n, d)      outputs of the network
+n, p      scalars     evaluations of a batch, features of a configuration
+d         scalar      outputs of the network
+X, y      (n, p) (n,) features in [0, 1] and standardised losses
+Phi       (n, d)      outputs of the network at the inputs 2 X - 1
 theta     (3,)        log length scale, log signal variance, log noise variance
 x         (size,)     parameters: those of the network, then theta
+S         (1, n, n)   squared distances of the rows of Phi
 K, F      (n, n)      covariance of y and its slopes, as in `_gp.compiled`
-M         (n, n)      derivative of minus the log likelihood by the squared distances of Phi
+alpha     (n,)        K^-1 y
+M         (n, n)      derivatives of minus the log likelihood by S, times -1
 ========  ==========  =============================================================================
 
 Wistuba and Grabocka (2021), sections 3 and 4.
@@ -36,58 +39,71 @@ if TYPE_CHECKING:
 
 HIDDEN = (32, 32)
 """Tanh units of each layer; the last one gives the features."""
+THETA_SIZE = 3
+"""Number of hyperparameters of the kernel, which come last among the parameters."""
 BATCH = 50
 """Largest number of evaluations in a batch, all of one task."""
 STEPS, FINE_STEPS = 1000, 100
 """Number of steps on the earlier tasks, and on the current one before each suggestion."""
 RATE, FINE_RATE = 0.01, 0.001
 """Initial learning rate, with cosine decay to 0."""
-START = 5
-"""Trials of the initial design."""
-CANDIDATES = 500
-"""Random configurations that the initial design is chosen from, and the earlier tasks' best."""
-SCALED = math.log(2.0)
+INITIAL_TRIALS = 5
+"""Number of trials of the initial design."""
+RANDOM_CANDIDATES = 500
+"""Number of random configurations that it is chosen from, beside the earlier tasks' best."""
+MAX_LOG_SCALE = math.log(2.0)
 """Largest absolute logarithm of the random factor that the losses of a batch are multiplied by."""
-FAST, SLOW, SMALLEST = 0.9, 0.999, 1e-8
+MEAN_DECAY, SQUARE_DECAY, EPSILON = 0.9, 0.999, 1e-8
 """Adam: decay of the running means of gradients and of their squares, and epsilon."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class DeepKernel:
-    """A network and the kernel on its outputs."""
+    """A network and the kernel on its outputs.
+
+    Attributes:
+        phi: The network.
+        x: Parameters of the network, then theta, shape (size,).
+    """
 
     phi: "Network"
     x: FloatArray
 
     @classmethod
-    def initial(cls, inputs: int, rng: np.random.Generator) -> "DeepKernel":
-        """Draw a network with a number of inputs."""
+    def draw(cls, input_count: int, rng: np.random.Generator) -> "DeepKernel":
+        """Draw an untrained network with a number of inputs."""
         from hpobench_ordered.methods._networks.features import Network, padded_inputs
 
-        phi = Network(padded_inputs(inputs), HIDDEN)
-        theta = [0.5 * math.log(HIDDEN[-1]), 0.0, -4.0]  # outputs lie in [-1, 1]
-        return cls(phi, np.concatenate([phi.initial(rng, inputs), theta]))
+        phi = Network(padded_inputs(input_count), HIDDEN)
+        log_length_scale = 0.5 * math.log(HIDDEN[-1])  # outputs lie in [-1, 1]
+        theta = [log_length_scale, 0.0, -4.0]
+        return cls(phi, np.concatenate([phi.initial(rng, input_count), theta]))
+
+    @property
+    def theta(self) -> FloatArray:
+        """Hyperparameters of the kernel, shape (3,)."""
+        return self.x[-THETA_SIZE:]
 
     def features(self, X: FloatArray) -> FloatArray:
         """Outputs of the network (m, d) at features (m, p) of configurations, in [0, 1]."""
         from hpobench_ordered.methods._networks.features import compute_features
 
-        return compute_features(self.phi, self.x[:-3], 2.0 * X - 1.0)
+        return compute_features(self.phi, self.x[:-THETA_SIZE], 2.0 * X - 1.0)
 
-    def process(self, X: FloatArray, y: FloatArray) -> "GaussianProcess":
+    def condition(self, X: FloatArray, y: FloatArray) -> "GaussianProcess":
         """Condition the process on features (n, p) of configurations and losses (n,)."""
         from hpobench_ordered.methods._gp.model import GaussianProcess
 
-        return GaussianProcess(self.features(X), y, kernel=kernel(), theta=self.x[-3:])
+        return GaussianProcess(self.features(X), y, kernel=output_kernel(), theta=self.theta)
 
-    def trained(
+    def train(
         self,
         tasks: Sequence[tuple[FloatArray, FloatArray]],
         rng: np.random.Generator,
         *,
         steps: int,
         rate: float,
-        scaled: float = 0.0,
+        max_log_scale: float = 0.0,
     ) -> "DeepKernel":
         """Continue with steps of Adam, each on a random part of a random task.
 
@@ -96,30 +112,36 @@ class DeepKernel:
             rng: Draws the batches.
             steps: Number of steps.
             rate: Initial learning rate.
-            scaled: Largest absolute logarithm of the random factor of the losses.
+            max_log_scale: Largest absolute logarithm of the random factor of a batch's losses.
+
+        Returns:
+            The trained kernel; this one stays as it is.
         """
         from hpobench_ordered.methods._gp.model import Priors, stack_priors
 
         bounds = stack_priors(Priors(), 1)
-        x, mean, square = self.x.copy(), np.zeros(len(self.x)), np.zeros(len(self.x))
+        x = self.x.copy()
+        mean = np.zeros(len(x))
+        square = np.zeros(len(x))
         for step in range(steps):
             X, y = tasks[int(rng.integers(len(tasks)))]
             rows = rng.permutation(len(y))[:BATCH]
-            factor = math.exp(rng.uniform(-scaled, scaled))
-            _, gradient = negative_log_likelihood(
-                self.phi, x, 2.0 * X[rows] - 1.0, factor * y[rows]
-            )
-            mean = FAST * mean + (1.0 - FAST) * gradient
-            square = SLOW * square + (1.0 - SLOW) * gradient**2
-            length = 0.5 * rate * (1.0 + math.cos(math.pi * step / steps))
-            length *= math.sqrt(1.0 - SLOW ** (step + 1)) / (1.0 - FAST ** (step + 1))
-            x -= length * mean / (np.sqrt(square) + SMALLEST)
-            x[-3:] = np.clip(x[-3:], bounds.lower, bounds.upper)
+            scale = math.exp(rng.uniform(-max_log_scale, max_log_scale))
+            _, gradient = negative_log_likelihood(self.phi, x, X[rows], scale * y[rows])
+
+            mean = MEAN_DECAY * mean + (1.0 - MEAN_DECAY) * gradient
+            square = SQUARE_DECAY * square + (1.0 - SQUARE_DECAY) * gradient**2
+            mean_correction = 1.0 - MEAN_DECAY ** (step + 1)
+            square_correction = 1.0 - SQUARE_DECAY ** (step + 1)
+            decayed_rate = 0.5 * rate * (1.0 + math.cos(math.pi * step / steps))
+            decayed_rate *= math.sqrt(square_correction) / mean_correction
+            x -= decayed_rate * mean / (np.sqrt(square) + EPSILON)
+            x[-THETA_SIZE:] = np.clip(x[-THETA_SIZE:], bounds.lower, bounds.upper)
         return DeepKernel(self.phi, x)
 
 
-def kernel() -> "Kernel":
-    """The kernel, with one length scale for all outputs."""
+def output_kernel() -> "Kernel":
+    """Make the kernel on the network's outputs, with one length scale for all."""
     from hpobench_ordered.methods._gp.model import Kernel
 
     return Kernel(np.zeros(HIDDEN[-1], dtype=np.int64))
@@ -128,26 +150,45 @@ def kernel() -> "Kernel":
 def negative_log_likelihood(
     phi: "Network", x: FloatArray, X: FloatArray, y: FloatArray
 ) -> tuple[float, FloatArray]:
-    """Minus log marginal likelihood of losses, and its gradient, of the shape of x."""
+    """Minus log marginal likelihood of losses, and its gradient by all parameters.
+
+    Args:
+        phi: The network.
+        x: All parameters, shape (size,).
+        X: Features of the configurations, in [0, 1], shape (n, p).
+        y: Standardised losses, shape (n,).
+
+    Returns:
+        The value, and the gradient (size,).
+
+    Raises:
+        ModelError: The covariance matrix has no Cholesky factor.
+    """
     from hpobench_ordered.methods._gp import compiled
     from hpobench_ordered.methods._networks.features import linearised
     from hpobench_ordered.methods._products import product
 
-    theta, flat = x[-3:], np.zeros(3)
-    Phi, pull = linearised(phi, x[:-3], X)
-    S = compiled.squared_differences(Phi, kernel().groups, 1)
+    weights, theta = x[:-THETA_SIZE], x[-THETA_SIZE:]
+    Phi, pull_back = linearised(phi, weights, 2.0 * X - 1.0)
+    S = compiled.squared_differences(Phi, output_kernel().groups, 1)
     K, F = compiled.covariance(S, theta)
-    positive, R = compiled.cholesky(K)
-    if not positive:
+    is_positive, R = compiled.cholesky(K)
+    if not is_positive:
         raise ModelError("the covariance matrix is not numerically positive definite")
     alpha = compiled.solve(R, y)
     inverse = compiled.inverse_from_factor(R)
-    M = 0.25 * math.exp(-2.0 * theta[0]) * (np.outer(alpha, alpha) - inverse) * np.triu(F, 1)
-    M += M.T
-    by_outputs = 4.0 * (M.sum(axis=1)[:, None] * Phi - product(M, Phi))
-    by_theta = -compiled.likelihood_gradient(S, K, F, inverse, alpha, theta)
+    flat = np.zeros(THETA_SIZE)  # mean and precision of no prior on theta
     value = compiled.negative_log_posterior_from(y, R, alpha, theta, flat, flat)
-    return value, np.concatenate([pull(by_outputs)[0], by_theta])
+
+    # F is valid above the diagonal alone, as `_gp.compiled` keeps symmetric matrices.
+    likelihood_slopes = np.outer(alpha, alpha) - inverse
+    M = 0.25 * math.exp(-2.0 * theta[0]) * likelihood_slopes * np.triu(F, 1)
+    M += M.T
+    # A squared distance |u - v|^2 has the derivatives 2 (u - v) by u, in both of its places in S.
+    by_outputs = 4.0 * (M.sum(axis=1)[:, None] * Phi - product(M, Phi))
+    by_weights, _ = pull_back(by_outputs)
+    by_theta = -compiled.likelihood_gradient(S, K, F, inverse, alpha, theta)
+    return value, np.concatenate([by_weights, by_theta])
 
 
 class FSBO(FromSources):
@@ -159,39 +200,50 @@ class FSBO(FromSources):
     """
 
     @cached_property
-    def trained(self) -> DeepKernel:
+    def trained_kernel(self) -> DeepKernel:
         """Network and kernel, trained on the earlier tasks."""
-        untrained = DeepKernel.initial(self.sources[0][0].shape[1], self.rng)
-        return untrained.trained(self.sources, self.rng, steps=STEPS, rate=RATE, scaled=SCALED)
+        X, _ = self.sources[0]
+        untrained = DeepKernel.draw(X.shape[1], self.rng)
+        return untrained.train(
+            self.sources, self.rng, steps=STEPS, rate=RATE, max_log_scale=MAX_LOG_SCALE
+        )
 
     def initial_configurations(self) -> Sequence[Config]:
         """Choose configurations greedily to minimise the mean of each task's lowest prediction."""
         if not self._tasks:
             return ()
         best = np.stack([task.values[task.losses.argmin()] for task in self._tasks])
-        drawn = self.space.decode(self.region.sample_unit(self.rng, CANDIDATES))
-        values = np.concatenate([best, drawn])
-        X = self.features(self.space.canonical(self.space.encode(values)))
-        Phi = self.trained.features(X)
-        predicted = [self.trained.process(*task).predict(Phi)[0] for task in self.sources]
-        return self.space.configs(values[choose_portfolio(np.array(predicted), count=START)])
+        random = self.space.decode(self.region.sample_unit(self.rng, RANDOM_CANDIDATES))
+        candidates = np.concatenate([best, random])
+        X = self.features(self.space.canonical(self.space.encode(candidates)))
+        Phi = self.trained_kernel.features(X)
+
+        predicted_means = []
+        for task_X, task_y in self.sources:
+            mean, _ = self.trained_kernel.condition(task_X, task_y).predict(Phi)
+            predicted_means.append(mean)
+        chosen = choose_portfolio(np.array(predicted_means), count=INITIAL_TRIALS)
+        return self.space.configs(candidates[chosen])
 
     def fit_posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
         """Continue the training on this task and condition on its evaluations."""
-        here = [(X, y)]
-        self._deep = self.trained
+        self._deep_kernel = self.trained_kernel
         if len(y):
-            self._deep = self._deep.trained(here, self.rng, steps=FINE_STEPS, rate=FINE_RATE)
-        self._process = self._deep.process(X, y)
+            self._deep_kernel = self._deep_kernel.train(
+                [(X, y)], self.rng, steps=FINE_STEPS, rate=FINE_RATE
+            )
+        self._process = self._deep_kernel.condition(X, y)
         return self._predict, y
 
-    def condition_on_pending(self, pending: FloatArray) -> Predict:
-        """Condition also on pending evaluations."""
-        self._process, _ = self._process.with_fantasies(self._deep.features(pending))
+    def condition_on_pending(self, pending_X: FloatArray) -> Predict:
+        """Condition also on pending evaluations, as if they gave the posterior mean."""
+        pending_Phi = self._deep_kernel.features(pending_X)
+        self._process, _ = self._process.with_fantasies(pending_Phi)
         return self._predict
 
     def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return self._process.predict(self._deep.features(X))
+        """Predict mean (m,) and standard deviation (m,) at features (m, p)."""
+        return self._process.predict(self._deep_kernel.features(X))
 
 
 SPECS = (
@@ -201,7 +253,7 @@ SPECS = (
         summary="Deep kernel trained on all earlier tasks, then fine-tuned on this one.",
         source=(
             "Wistuba and Grabocka (2021), sections 3 and 4: batches of 50, scaled losses, initial "
-            f"design of {START}; its network of {HIDDEN} tanh units is ours"
+            f"design of {INITIAL_TRIALS}; its network of {HIDDEN} tanh units is ours"
         ),
         min_history=1,
         changed_spaces=True,
