@@ -1,11 +1,10 @@
 """Makes the reference results: runs what is missing, and stores the best losses so far.
 
 `PARTS` lists what comes with the package: methods, suites, protocols and seeds that fit into
-three megabytes and a day of one processor. Methods with networks, which take up to a second for a
+six megabytes and a day of one processor. Methods with networks, which take up to a second for a
 suggestion, and those that use training data are left out.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,9 +15,8 @@ from hpobench_ordered.experiment._reference_file import ReferenceFile
 from hpobench_ordered.experiment.api import run
 from hpobench_ordered.experiment.overview import State, overview
 from hpobench_ordered.experiment.plan import Cell, plan
-from hpobench_ordered.experiment.reference import END
 from hpobench_ordered.experiment.store import Store
-from hpobench_ordered.files.writing import write_atomically
+from hpobench_ordered.files.artifact import ArtifactWriter
 from hpobench_ordered.protocols import (
     Adjustment,
     LeaveOneOut,
@@ -138,8 +136,18 @@ def run_missing(folder: Path, *, workers: int, dask: "Client | str | None" = Non
         )
 
 
-def write_reference(results: Path, folder: Path) -> Iterator[tuple[Path, int, int]]:
-    """Replace the files by the finished runs of all parts; yields file, runs, and runs left out.
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """A file of reference results that was written."""
+
+    name: str
+    size: int  # bytes
+    runs: int
+    left_out: int  # runs of seeds that some method has not finished
+
+
+def write_reference(results: Path, folder: Path) -> list[WrittenFile]:
+    """Replace the reference results in a folder by the finished runs of all parts.
 
     Of a part on a benchmark only seeds without missing runs count, so that all methods have the
     same.
@@ -147,23 +155,24 @@ def write_reference(results: Path, folder: Path) -> Iterator[tuple[Path, int, in
     import pandas as pd
 
     store = Store(results)
-    asked = pd.concat([_with_whole_seeds(store, part) for part in PARTS])
-    asked = asked.sort_values("is_whole", ascending=False).drop_duplicates("key")
-    folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob(f"*{END}"):
-        old.unlink()
-    for labels, runs in asked.groupby(["benchmark", "surrogate", "protocol"]):
-        kept = runs[runs["is_whole"] & (runs["state"] == State.DONE.value)]
-        if not len(kept):
-            continue
-        identity, surrogate, protocol = map(str, labels)
-        spec = benchmark_spec(BenchmarkIdentity.parse(identity).id)
-        keys = list(kept["key"])
-        timings = store.records.timings(keys)
-        content = ReferenceFile.of(kept, store.read(keys), timings, spec).to_bytes(spec)
-        path = folder / f"{spec.id}-{surrogate}-{parse_protocol_name(protocol)}{END}"
-        write_atomically(path, content)
-        yield path, len(kept), len(runs) - len(kept)
+    planned = pd.concat([_with_whole_seeds(store, part) for part in PARTS])
+    planned = planned.sort_values("is_whole", ascending=False).drop_duplicates("key")
+    written = []
+    with ArtifactWriter(folder) as artifact:
+        for labels, runs in planned.groupby(["benchmark", "surrogate", "protocol"]):
+            finished = runs[runs["is_whole"] & (runs["state"] == State.DONE.value)]
+            if not len(finished):
+                continue
+            identity, surrogate, protocol = map(str, labels)
+            spec = benchmark_spec(BenchmarkIdentity.parse(identity).id)
+            keys = list(finished["key"])
+            trials, timings = store.read(keys), store.timings(keys)
+            content = ReferenceFile.of_results(finished, trials, timings, spec).to_bytes()
+            name = f"{spec.id}-{surrogate}-{parse_protocol_name(protocol)}.parquet"
+            artifact.write_bytes(name, content)
+            left_out = len(runs) - len(finished)
+            written.append(WrittenFile(name, len(content), len(finished), left_out))
+    return written
 
 
 def _with_whole_seeds(store: Store, part: Part) -> "pd.DataFrame":

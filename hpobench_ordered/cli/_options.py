@@ -10,7 +10,7 @@ import click
 from hpobench_ordered.cli._completion import complete_suite
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.experiment.api import Results, reference
-from hpobench_ordered.experiment.joined import with_reference_results
+from hpobench_ordered.experiment.joined import read_reference_for
 from hpobench_ordered.experiment.parallel import TIME_LIMIT
 from hpobench_ordered.experiment.store import Store
 
@@ -148,4 +148,4 @@ def chosen_results(folder: Path | None, *, with_reference: bool, suite_name: str
             raise click.UsageError("give a folder of RESULTS, or --reference")
         return reference(*([suite_name] if suite_name else []))
     store = Store(folder)
-    return Results(store, (), with_reference_results(store) if with_reference else None)
+    return Results(store, (), read_reference_for(store) if with_reference else None)

@@ -238,13 +238,14 @@ def reference(results: Path, with_runs: bool, workers: int, dask: str | None, ou
 
     if with_runs:
         run_missing(results, workers=workers, dask=dask)
-    size = missing = 0
-    for path, done, lacking in write_reference(results, output):
-        click.echo(f"{path.name}: {done} runs, {path.stat().st_size:,} bytes")
-        size, missing = size + path.stat().st_size, missing + lacking
+    files = write_reference(results, output)
+    for file in files:
+        click.echo(f"{file.name}: {file.runs} runs, {file.size:,} bytes")
+    size = sum(file.size for file in files)
     click.echo(f"{size:,} bytes in {output}")
-    if missing:
-        say(f"{missing} runs are left out, as not all methods finished their seeds")
+    left_out = sum(file.left_out for file in files)
+    if left_out:
+        say(f"{left_out} runs are left out, as not all methods finished their seeds")
 
 
 for command in (*COMMANDS, marks, reference):

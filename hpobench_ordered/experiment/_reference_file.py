@@ -1,12 +1,7 @@
-"""Reference results on one benchmark, in a file: the trials that ranks, scores and regrets need.
+"""Reference results on one benchmark, in a Parquet file: a row per trial that is stored.
 
-Kept are the improvements of each run on each task; all trials of random search, for the median that
-scores need; and each other method's worst trial on a task, which may define a regret of 1. No
-configurations are kept.
-
-A value is stored as an integer multiple of its task's unit plus the difference of the bits, so that
-it is restored exactly. Values of forests are such multiples, with a difference of 0; for other
-surrogates the integer is 0.
+What a file stores is enough for ranks, scores and regrets; it has no configurations. What is the
+same for all trials of a run or task, such as the times of a run, is repeated in each row.
 
 Notation:
     R   runs
@@ -14,153 +9,208 @@ Notation:
     M   trials
 """
 
-import json
-import zipfile
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpobench_ordered._typing import BoolArray, FloatArray, IntArray
 from hpobench_ordered.analysis.samples import incumbents
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
 from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.experiment._parquet import Column, Kind, open_parquet, read_columns
 from hpobench_ordered.experiment._run_file import KEY
 from hpobench_ordered.experiment.plan import key_of
-from hpobench_ordered.files.arrays import npz_bytes, read_npz
-from hpobench_ordered.surrogates import Surrogate
-from hpobench_ordered.surrogates.forest import ForestSurrogate
-from hpobench_ordered.surrogates.per_task import PerTaskSurrogate
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
+WHERE = ("benchmark", "surrogate", "protocol")
+"""Columns that are the same for all runs of a file."""
+RUN = ("method", "method_version", "seed")
+"""Columns that identify a run in a file."""
 TIMES = ("suggestions", "seconds", "method_seconds", "version")
-"""Columns of `TIMING` that do not identify a run."""
+"""Columns of `records.TIMING` that do not identify a run."""
+
+COLUMNS = {
+    "benchmark": Column(Kind.TEXT),
+    "surrogate": Column(Kind.TEXT),
+    "protocol": Column(Kind.TEXT),
+    "method": Column(Kind.TEXT),
+    "method_version": Column(Kind.TEXT),
+    "seed": Column(Kind.INTEGER),
+    "suggestions": Column(Kind.INTEGER, may_be_null=True),
+    "seconds": Column(Kind.NUMBER, may_be_null=True),
+    "method_seconds": Column(Kind.NUMBER, may_be_null=True),
+    "version": Column(Kind.TEXT, may_be_null=True),
+    "task": Column(Kind.INTEGER),
+    "task_name": Column(Kind.TEXT),
+    "sign": Column(Kind.NUMBER),  # factor between objective values and losses
+    "best_loss": Column(Kind.NUMBER, may_be_null=True),  # lowest known one of the task
+    "fallbacks": Column(Kind.INTEGER),  # random suggestions of the run on the task
+    "trials": Column(Kind.INTEGER),  # number of trials of every run on every task, M
+    "trial": Column(Kind.INTEGER),  # from 1
+    "value": Column(Kind.NUMBER),  # objective value
+}
+
+MOST_LOSSES = 100_000_000
+"""Most losses of all runs, tasks and trials of a file, R T M."""
 
 
 @dataclass(frozen=True, eq=False)
 class ReferenceFile:
     """Runs on one benchmark, on one surrogate, under one protocol."""
 
-    cell: dict[str, str]  # benchmark, surrogate and protocol
+    where: dict[str, str]  # benchmark, surrogate and protocol
     sign: float  # factor between objective values and losses
     task_names: tuple[str, ...]
-    best: FloatArray  # lowest losses known, or NaN, (T,)
+    best_losses: FloatArray  # lowest losses known, or NaN, (T,)
     runs: "pd.DataFrame"  # one row per run: method, method_version, seed and `TIMES`
-    losses: FloatArray  # NaN for trials that are not kept, (R, T, M)
+    losses: FloatArray  # NaN for trials that are not stored, (R, T, M)
     fallbacks: IntArray  # random suggestions because a model failed, (R, T)
 
     @classmethod
-    def of(
+    def of_results(
         cls,
         runs: "pd.DataFrame",
         trials: "pd.DataFrame",
         timings: "pd.DataFrame",
         spec: BenchmarkSpec,
     ) -> Self:
-        """Select what is kept of finished runs (as `Overview.runs`), trials and timings."""
+        """Select from finished runs (as `Overview.runs`), trials and timings what is stored."""
         runs = runs.sort_values(["method", "seed"]).merge(
             timings[[KEY, *TIMES]], on=KEY, how="left", validate="one_to_one"
         )
-        place = trials[KEY].astype(str).map(dict(zip(runs[KEY], runs.index, strict=True)))
-        trials = trials.assign(run=place).sort_values(["run", "task", "trial"])
-        label = str(trials["benchmark"].iloc[0])
+        row_of_key = dict(zip(runs[KEY], runs.index, strict=True))
+        trials = trials.assign(run=trials[KEY].astype(str).map(row_of_key))
+        trials = trials.sort_values(["run", "task", "trial"])
+        where = {name: str(trials[name].iloc[0]) for name in WHERE}
+
         tasks = trials[["task", "task_name"]].drop_duplicates("task")
-        shape = len(runs), len(tasks), int(trials["trial"].max())
+        if list(tasks["task"]) != list(range(len(tasks))):
+            raise ArtifactError(f"{where['benchmark']}: tasks must be the first ones, in order")
+        shape = (len(runs), len(tasks), int(trials["trial"].max()))
         losses = trials["loss"].to_numpy().reshape(shape)
         if not np.isfinite(losses).all():
-            raise ArtifactError(f"{label}: losses must be finite")
-        if list(tasks["task"]) != list(range(shape[1])):
-            raise ArtifactError(f"{label}: tasks must be the first ones, in order")
-        cell = {name: str(trials[name].iloc[0]) for name in ("benchmark", "surrogate", "protocol")}
-        _, known = spec.option(cell["surrogate"]).load()
+            raise ArtifactError(f"{where['benchmark']}: losses must be finite")
+        fallbacks = trials["fallbacks"].to_numpy(dtype=np.int64).reshape(shape)
+        is_stored = select_trials_to_store(losses, runs["method"].to_numpy())
+
         sign = spec.define().objective.direction.sign
-        best = [np.nan if value is None else value for value in known][: shape[1]]
         return cls(
-            cell=cell,
+            where=where,
             sign=sign,
             task_names=tuple(map(str, tasks["task_name"])),
-            best=sign * np.array(best),
-            runs=runs[["method", "method_version", "seed", *TIMES]],
-            losses=np.where(_kept(losses, runs["method"].to_numpy()), losses, np.nan),
-            fallbacks=trials["fallbacks"].to_numpy(dtype=np.int64).reshape(shape).max(axis=2),
+            best_losses=sign * _load_best_values(spec, where["surrogate"])[: len(tasks)],
+            runs=runs[[*RUN, *TIMES]],
+            losses=np.where(is_stored, losses, np.nan),
+            fallbacks=fallbacks.max(axis=2),
         )
 
-    def to_bytes(self, spec: BenchmarkSpec) -> bytes:
-        """Content of the file; the units are those of the benchmark's surrogate."""
-        kept = ~np.isnan(self.losses)
-        values = self.sign * self.losses.transpose(1, 0, 2)[kept.transpose(1, 0, 2)]
-        model, _ = spec.option(self.cell["surrogate"]).load()
-        units = np.array([_unit(model, task) for task in range(len(self.task_names))])
-        offset, unit = np.repeat(units, kept.sum(axis=(0, 2)), axis=0).T
-        with np.errstate(over="ignore"):
-            numbers = np.rint((values - offset) / np.where(unit > 0, unit, np.inf))
-        numbers = np.where(np.abs(numbers) < 2**31, numbers, 0.0)
-        said = self.cell | {
-            "sign": self.sign,
-            "task_names": self.task_names,
-            "trials": self.losses.shape[2],
-            "runs": self.runs.to_dict("list"),
+    def to_bytes(self) -> bytes:
+        """Content of the file, byte by byte the same for the same results."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        run, task, trial = np.nonzero(~np.isnan(self.losses))
+        first = np.zeros_like(run)
+        names = {name: _take_texts([text], first) for name, text in self.where.items()}
+        columns = names | {
+            "method": _take_texts(self.runs["method"], run),
+            "method_version": _take_texts(self.runs["method_version"], run),
+            "seed": pa.array(self.runs["seed"].to_numpy()[run]),
+            "suggestions": _take_numbers(self.runs["suggestions"], run).cast(pa.int64()),
+            "seconds": _take_numbers(self.runs["seconds"], run),
+            "method_seconds": _take_numbers(self.runs["method_seconds"], run),
+            "version": _take_texts(self.runs["version"], run),
+            "task": pa.array(task, pa.int32()),
+            "task_name": _take_texts(self.task_names, task),
+            "sign": pa.array(np.full(len(run), self.sign)),
+            "best_loss": _take_numbers(self.best_losses, task),
+            "fallbacks": pa.array(self.fallbacks[run, task], pa.int32()),
+            "trials": pa.array(np.full(len(run), self.losses.shape[2]), pa.int32()),
+            "trial": pa.array(trial + 1, pa.int32()),
+            "value": pa.array(self.sign * self.losses[run, task, trial]),
         }
-        arrays = {
-            "about": np.array(json.dumps(said)),
-            "best": self.best,
-            "units": units,
-            "kept": np.packbits(kept.transpose(2, 1, 0)),
-            "numbers": numbers.astype(np.int32),
-            "differences": values.view(np.int64) - (offset + unit * numbers).view(np.int64),
-            "fallbacks": self.fallbacks.astype(np.int32),
-        }
-        return npz_bytes(arrays, method=zipfile.ZIP_LZMA)
+        buffer = pa.BufferOutputStream()
+        pq.write_table(
+            pa.table(columns),
+            buffer,
+            compression="zstd",
+            compression_level=19,
+            write_statistics=False,
+            store_schema=False,
+            # Few values are alike: their bytes compress better sorted by place in the number.
+            use_dictionary=[name for name in columns if name != "value"],
+            column_encoding={"value": "BYTE_STREAM_SPLIT"},
+        )
+        return bytes(buffer.getvalue())
 
     @classmethod
     def from_bytes(cls, data: bytes, *, name: str) -> Self:
-        """Inverse of `to_bytes`; an `ArtifactError` if the content is damaged."""
-        import pandas as pd
-
+        """Inverse of `to_bytes`; an `ArtifactError` if the file holds something else."""
         try:
-            arrays = read_npz(data)
-            about = json.loads(str(arrays["about"]))
-            runs, names = pd.DataFrame(about["runs"]), tuple(about["task_names"])
-            shape = (about["trials"], len(names), len(runs))
-            kept = np.unpackbits(arrays["kept"], count=int(np.prod(shape))).astype(np.bool_)
-            kept = kept.reshape(shape).transpose(1, 2, 0)
-            offset, unit = np.repeat(arrays["units"], kept.sum(axis=(1, 2)), axis=0).T
-            values = offset + unit * arrays["numbers"]
-            losses = np.full(kept.shape, np.nan)
-            bits = values.view(np.int64) + arrays["differences"]
-            losses[kept] = about["sign"] * bits.view(np.float64)
-            return cls(
-                cell={name: about[name] for name in ("benchmark", "surrogate", "protocol")},
-                sign=about["sign"],
-                task_names=names,
-                best=arrays["best"],
-                runs=runs,
-                losses=losses.transpose(1, 0, 2),
-                fallbacks=arrays["fallbacks"].astype(np.int64),
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise ArtifactError(f"{name} holds no reference results: {error!r}") from None
+            table = read_columns(open_parquet(data, COLUMNS), COLUMNS, list(COLUMNS))
+            return cls._from_rows(table.to_pandas())
+        except ValueError as error:
+            raise ArtifactError(f"{name} holds no reference results: {error}") from None
 
-    def chosen(self, is_chosen: BoolArray) -> Self:
+    @classmethod
+    def _from_rows(cls, rows: "pd.DataFrame") -> Self:
+        if not len(rows):
+            raise ValueError("it has no rows")
+        constant = rows[[*WHERE, "sign", "trials"]].drop_duplicates()
+        if len(constant) > 1:
+            raise ValueError("it must be of one benchmark, surrogate and protocol")
+        runs = rows[[*RUN, *TIMES]].drop_duplicates(list(RUN), ignore_index=True)
+        tasks = rows[["task", "task_name", "best_loss"]].drop_duplicates("task").sort_values("task")
+        if list(tasks["task"]) != list(range(len(tasks))):
+            raise ValueError("its tasks must be the first ones")
+        shape = (len(runs), len(tasks), int(rows["trials"].iloc[0]))
+        if not 1 <= rows["trial"].min() <= rows["trial"].max() <= shape[2]:
+            raise ValueError("its trials must be from 1 to the number of trials")
+        if np.prod(shape) > MOST_LOSSES:
+            raise ValueError(f"it stands for more than {MOST_LOSSES:,} losses")
+
+        run = rows.groupby(list(RUN), sort=False).ngroup().to_numpy()
+        task, trial = rows["task"].to_numpy(), rows["trial"].to_numpy() - 1
+        sign = float(rows["sign"].iloc[0])
+        losses = np.full(shape, np.nan)
+        losses[run, task, trial] = sign * rows["value"].to_numpy()
+        fallbacks = np.zeros(shape[:2], dtype=np.int64)
+        fallbacks[run, task] = rows["fallbacks"].to_numpy()
+        if np.isnan(losses[..., 0]).any():
+            raise ValueError("it must have the first trial of every run on every task")
+        return cls(
+            where={name: str(rows[name].iloc[0]) for name in WHERE},
+            sign=sign,
+            task_names=tuple(tasks["task_name"]),
+            best_losses=tasks["best_loss"].to_numpy(dtype=np.float64),
+            runs=runs,
+            losses=losses,
+            fallbacks=fallbacks,
+        )
+
+    def select_runs(self, is_selected: BoolArray) -> Self:
         """Select runs by a mask, (R,)."""
         return replace(
             self,
-            runs=self.runs[is_chosen].reset_index(drop=True),
-            losses=self.losses[is_chosen],
-            fallbacks=self.fallbacks[is_chosen],
+            runs=self.runs[is_selected].reset_index(drop=True),
+            losses=self.losses[is_selected],
+            fallbacks=self.fallbacks[is_selected],
         )
 
-    def first_tasks(self, number: int, protocol: str) -> Self:
-        """The same runs as if the protocol had ended after a number of tasks."""
+    def select_first_tasks(self, number: int, protocol: str) -> Self:
+        """Select the first tasks, as if the protocol had ended after them."""
         return replace(
             self,
-            cell=self.cell | {"protocol": protocol},
+            where=self.where | {"protocol": protocol},
             task_names=self.task_names[:number],
-            best=self.best[:number],
+            best_losses=self.best_losses[:number],
             losses=self.losses[:, :number],
             fallbacks=self.fallbacks[:, :number],
         )
@@ -168,73 +218,91 @@ class ReferenceFile:
     @cached_property
     def cells(self) -> dict[str, dict[str, Any]]:
         """What identifies each run, by key."""
-        runs = self.runs[["method", "method_version", "seed"]].to_dict("records")
-        return {key_of(cell): cell for cell in ({**self.cell, **run} for run in runs)}
+        cell_of_key = {}
+        for run in self.runs[list(RUN)].to_dict("records"):
+            cell = {**self.where, **run}
+            cell_of_key[key_of(cell)] = cell
+        return cell_of_key
 
     def timings(self) -> "pd.DataFrame":
         """One row per run, see `Records.timings`."""
         import pandas as pd
 
-        times = self.runs[list(TIMES)].to_dict("records")
-        cells = zip(self.cells.items(), times, strict=True)
-        return pd.DataFrame([{KEY: key, **cell, **time} for (key, cell), time in cells])
+        cells = pd.DataFrame([{KEY: key, **cell} for key, cell in self.cells.items()])
+        return pd.concat([cells, self.runs[list(TIMES)]], axis=1)
 
     def trials(self) -> "pd.DataFrame":
-        """One row per trial, see `Store.read`; trials that were not kept repeat the best before."""
+        """One row per trial; those that are not stored repeat the best before, see `Store.read`."""
         import pandas as pd
 
-        runs, tasks, trials = self.losses.shape
         best = incumbents(np.where(np.isnan(self.losses), np.inf, self.losses))
         losses = np.where(np.isnan(self.losses), best, self.losses)
+        number_of_runs, number_of_tasks, number_of_trials = losses.shape
+        run, task, trial = np.ogrid[:number_of_runs, :number_of_tasks, :number_of_trials]
+        zero = np.zeros_like(run)
+        methods, method_of_run = np.unique(
+            self.runs["method"].to_numpy(dtype=str), return_inverse=True
+        )
 
-        def categories(names: Any, codes: IntArray, repeats: int) -> pd.Categorical:
-            return pd.Categorical.from_codes(np.repeat(codes, repeats), categories=pd.Index(names))
+        def spread(values: IntArray | FloatArray) -> NDArray[Any]:
+            """Repeat values, such as one of each run, (R, 1, 1), to one of each trial, (R T M,)."""
+            return np.broadcast_to(values, losses.shape).ravel()
 
-        methods, codes = np.unique(self.runs["method"].to_numpy(dtype=str), return_inverse=True)
-        alike = {
-            name: categories([value], np.zeros(runs, dtype=np.int64), tasks * trials)
-            for name, value in self.cell.items()
-        }
-        numbers = np.tile(np.arange(tasks), runs)
+        def spread_texts(texts: Any, index: IntArray) -> pd.Categorical:
+            return pd.Categorical.from_codes(spread(index), categories=pd.Index(texts))
+
         return pd.DataFrame(
             {
-                KEY: categories(list(self.cells), np.arange(runs), tasks * trials),
-                **alike,
-                "method": categories(methods, codes, tasks * trials),
-                "seed": np.repeat(self.runs["seed"].to_numpy(), tasks * trials),
-                "task": np.repeat(numbers, trials),
-                "task_name": categories(self.task_names, numbers, trials),
-                "trial": np.tile(np.arange(1, trials + 1), runs * tasks),
-                "value": (self.sign * losses).ravel(),
-                "loss": losses.ravel(),
-                "regret": (losses - self.best[:, None]).ravel(),
-                "fallbacks": np.repeat(self.fallbacks.ravel(), trials),
+                KEY: spread_texts(list(self.cells), run),
+                "benchmark": spread_texts([self.where["benchmark"]], zero),
+                "surrogate": spread_texts([self.where["surrogate"]], zero),
+                "protocol": spread_texts([self.where["protocol"]], zero),
+                "method": spread_texts(methods, method_of_run[run]),
+                "seed": spread(self.runs["seed"].to_numpy()[run]),
+                "task": spread(task),
+                "task_name": spread_texts(self.task_names, task),
+                "trial": spread(trial + 1),
+                "value": spread(self.sign * losses),
+                "loss": spread(losses),
+                "regret": spread(losses - self.best_losses[:, None]),
+                "fallbacks": spread(self.fallbacks[:, :, None]),
             }
         )
 
 
-def _kept(losses: FloatArray, methods: "np.ndarray[Any, Any]") -> BoolArray:
-    """Which trials are kept, (R, T, M)."""
-    kept = np.ones(losses.shape, dtype=np.bool_)
-    kept[..., 1:] = losses[..., 1:] < incumbents(losses)[..., :-1]
-    tasks = np.arange(losses.shape[1])
+def select_trials_to_store(losses: FloatArray, methods: NDArray[Any]) -> BoolArray:
+    """Which trials a reference file stores, shape (R, T, M), of the runs' methods, (R,).
+
+    Scores need three kinds: those that improve on the incumbent, all of random search (they define
+    a score of 100), and each method's worst one on each task (it bounds the regret).
+    """
+    is_stored = np.ones(losses.shape, dtype=np.bool_)
+    is_stored[..., 1:] = losses[..., 1:] < incumbents(losses)[..., :-1]
+    is_stored[methods == RANDOM_SEARCH] = True
+    all_tasks = np.arange(losses.shape[1])
     for method in np.unique(methods):
         rows = np.flatnonzero(methods == method)
-        if method == RANDOM_SEARCH:
-            kept[rows] = True
-        else:
-            by_task = losses[rows].transpose(1, 0, 2)
-            worst = by_task.reshape(len(tasks), -1).argmax(axis=1)
-            run, trial = np.divmod(worst, losses.shape[2])
-            kept[rows[run], tasks, trial] = True
-    return kept
+        losses_by_task = losses[rows].transpose(1, 0, 2).reshape(len(all_tasks), -1)
+        row, trial = np.divmod(losses_by_task.argmax(axis=1), losses.shape[2])
+        is_stored[rows[row], all_tasks, trial] = True
+    return is_stored
 
 
-def _unit(model: Surrogate, task: int) -> tuple[float, float]:
-    """Offset and unit of the values of a task; 0 if unknown."""
-    if isinstance(model, PerTaskSurrogate):
-        return _unit(model.models[task], 0)
-    if isinstance(model, ForestSurrogate) and not model.tasks[task].weight:
-        output = model.tasks[task].low
-        return float(model.offset[output]), float(model.step[output] / len(model.nodes))
-    return 0.0, 0.0
+def _load_best_values(spec: BenchmarkSpec, surrogate: str) -> FloatArray:
+    """Best known objective value of each task of a surrogate; NaN where none is known."""
+    _, best_values = spec.option(surrogate).load()
+    return np.array([np.nan if value is None else value for value in best_values])
+
+
+def _take_texts(texts: Any, index: IntArray) -> "pa.Array":
+    """Texts by index, as a dictionary; null where there is none."""
+    import pyarrow as pa
+
+    return pa.array(texts, pa.string(), from_pandas=True).take(pa.array(index)).dictionary_encode()
+
+
+def _take_numbers(numbers: Any, index: IntArray) -> "pa.Array":
+    """Numbers by index; null where there is none."""
+    import pyarrow as pa
+
+    return pa.array(np.asarray(numbers)[index], from_pandas=True)

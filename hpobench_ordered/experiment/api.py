@@ -13,14 +13,20 @@ from hpobench_ordered.analysis.leaderboard import leaderboard
 from hpobench_ordered.analysis.scoring import BenchmarkScores
 from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.errors import ExperimentError, FailedRunsWarning, StoreError
-from hpobench_ordered.experiment.joined import JoinedStore, joined, store_to_compare, terms
+from hpobench_ordered.experiment.joined import (
+    JoinedRuns,
+    choose_protocol_and_seeds,
+    join_overviews,
+    open_runs_to_compare,
+)
 from hpobench_ordered.experiment.overview import Overview, State, overview
 from hpobench_ordered.experiment.parallel import TIME_LIMIT, run_cells
 from hpobench_ordered.experiment.plan import Cell, grid, part_of, plan, several_of
 from hpobench_ordered.experiment.records import Failure
-from hpobench_ordered.experiment.reference import BEST_ONLY, reference_store
+from hpobench_ordered.experiment.reference import BEST_ONLY, read_reference
 from hpobench_ordered.experiment.scored import families, known_limits, left_out, measured, scored
 from hpobench_ordered.experiment.store import MANY, Store
+from hpobench_ordered.experiment.stored_runs import StoredRuns
 from hpobench_ordered.protocols import Ordered, Protocol
 from hpobench_ordered.runtime.progress import watched
 
@@ -55,9 +61,9 @@ class Results:
     and `overview` cover both.
     """
 
-    store: Store
+    store: StoredRuns
     cells: tuple[Cell, ...]
-    against: Store | None = None
+    against: StoredRuns | None = None
 
     def __repr__(self) -> str:
         runs = len(self.cells) or len(self.store.keys())
@@ -115,9 +121,9 @@ class Results:
         return scored(self.joined, self.overview(), measured_only=measured_only)
 
     @property
-    def joined(self) -> Store:
+    def joined(self) -> StoredRuns:
         """The store, joined with the one that it is compared with."""
-        return self.store if self.against is None else JoinedStore(self.store, self.against)
+        return self.store if self.against is None else JoinedRuns(self.store, self.against)
 
     @property
     def plot(self) -> "Plots":
@@ -141,7 +147,7 @@ class Results:
     def overview(self) -> Overview:
         """The state of every run."""
         own = overview(self.store, self.cells or None)
-        return own if self.against is None else joined(own, overview(self.against))
+        return own if self.against is None else join_overviews(own, overview(self.against))
 
 
 def run(
@@ -205,11 +211,11 @@ def run(
     """
     benchmarks, methods = several_of(benchmarks, "benchmark"), several_of(methods, "method")
     ask = partial(plan, benchmarks=benchmarks, methods=methods, surrogates=surrogates)
-    other: Store | None = None
+    other: StoredRuns | None = None
     if against is not None:
         first = ask(seeds=[0], protocol=protocol or Ordered())
-        other = store_to_compare(against, first, protocol)
-        protocol, known = terms(other, first, protocol)
+        other = open_runs_to_compare(against, first, protocol)
+        protocol, known = choose_protocol_and_seeds(other, first, protocol)
         seeds = known if seeds is None else seeds
     planned = ask(seeds=range(5) if seeds is None else seeds, protocol=protocol or Ordered())
     cells = planned if shard is None else part_of(planned, shard)
@@ -254,11 +260,11 @@ def reference(*names: str, methods: Iterable[str] | None = None) -> Results:
         >>> list(board["method"].unique())
         ['bo', 'random-search']
     """
-    return Results(reference_store(names, methods=methods), ())
+    return Results(read_reference(names, methods=methods), ())
 
 
 def with_configurations(
-    trials: "pd.DataFrame", runs: "pd.DataFrame", store: Store
+    trials: "pd.DataFrame", runs: "pd.DataFrame", store: StoredRuns
 ) -> "pd.DataFrame":
     """Add method versions and hyperparameters to a table of trials."""
     import pandas as pd

@@ -16,12 +16,13 @@ from hpobench_ordered.experiment.api import Results
 from hpobench_ordered.experiment.overview import State
 from hpobench_ordered.experiment.plan import source_of
 from hpobench_ordered.experiment.store import Store
+from hpobench_ordered.experiment.stored_runs import StoredRuns
 from hpobench_ordered.protocols import parse_protocol_name
 from hpobench_ordered.space.coded import code_stored
 
 
 def history_from_results(
-    results: Results | Store | str | os.PathLike[str],
+    results: Results | StoredRuns | str | os.PathLike[str],
     *,
     method: str,
     seed: int,
@@ -63,7 +64,7 @@ def history_from_results(
         [('0', 5, 'maximize'), ('1', 5, 'maximize')]
     """
     if not isinstance(results, Results):
-        results = Results(results if isinstance(results, Store) else Store(Path(results)), ())
+        results = Results(results if isinstance(results, StoredRuns) else Store(Path(results)), ())
     identity = None if benchmark is None else source_of(benchmark, {})[2]
     named = {"method": method, "seed": seed, "benchmark": identity, "protocol": protocol}
     run = _run(results, {column: value for column, value in named.items() if value is not None})

@@ -1,111 +1,155 @@
 """Comparison with the runs of another store: a folder of results, or the reference results."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hpobench_ordered.analysis.labels import listed, protocol_label
 from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.experiment.overview import Overview, State, overview
 from hpobench_ordered.experiment.plan import Cell
-from hpobench_ordered.experiment.reference import reference_store
+from hpobench_ordered.experiment.records import Failure
+from hpobench_ordered.experiment.reference import read_reference
 from hpobench_ordered.experiment.store import Store
+from hpobench_ordered.experiment.stored_runs import Cells, StoredRuns
 from hpobench_ordered.protocols import Protocol, format_protocol, parse_protocol
 
 if TYPE_CHECKING:
     import pandas as pd
 
-REFERENCE = "reference"  # given instead of a folder, means the reference results
+REFERENCE = "reference"
+"""Means the reference results, where the folder of a store may be given."""
 
 WHERE = ["benchmark", "surrogate"]
+"""Columns of what a run is on."""
 
 
-class JoinedStore(Store):
-    """A read-only store of the runs of two stores."""
+class JoinedRuns(StoredRuns):
+    """The finished runs of two stores, and what the first one records besides."""
 
-    def __init__(self, own: Store, other: Store) -> None:
-        self.folder, self.records, self._both = own.folder, own.records, (own, other)
+    def __init__(self, own: StoredRuns, other: StoredRuns) -> None:
+        self.folder = own.folder
         self.has_all_trials = own.has_all_trials and other.has_all_trials
+        self._own = own
+        self._other = other
+
+    def cells(self, planned: Cells | None = None) -> Cells:
+        """What identifies each finished run of either store, by key."""
+        return {**self._other.cells(planned), **self._own.cells(planned)}
 
     def read(self, keys: Iterable[str] | None = None) -> "pd.DataFrame":
-        """Read runs, see `Store.read`; runs that both stores hold are read from the first."""
-        return _concatenated(store.read(part) for store, part in self._parts(keys))
+        """Trials of runs; those of runs in both stores are read from the first."""
+        return _concatenate(runs.read(part) for runs, part in self._split(keys))
 
     def configurations(self, keys: Iterable[str]) -> "pd.DataFrame":
-        """Read configurations of runs on one benchmark, see `Store.configurations`."""
-        return _concatenated(store.configurations(part) for store, part in self._parts(keys))
+        """Configurations of runs on one benchmark."""
+        return _concatenate(runs.configurations(part) for runs, part in self._split(keys))
 
     def timings(self, keys: Collection[str] | None = None) -> "pd.DataFrame":
-        """Timings of runs, see `Store.timings`."""
-        return _concatenated(store.timings(part) for store, part in self._parts(keys))
+        """Timings of runs, one row per run."""
+        return _concatenate(runs.timings(part) for runs, part in self._split(keys))
 
-    def _parts(self, keys: Iterable[str] | None) -> list[tuple[Store, list[str]]]:
-        own, other = self._both
-        held, others = own.keys(), other.cells().keys()
-        chosen = held | others if keys is None else set(keys)
-        parts = [(own, sorted(chosen & held)), (other, sorted(chosen - held & others))]
-        return [(store, part) for store, part in parts if part] or parts[:1]
+    def experiments(self) -> Mapping[str, Cells]:
+        """What the first store planned, by experiment and key."""
+        return self._own.experiments()
+
+    def failures(self) -> Mapping[str, Failure]:
+        """Failed runs of the first store, by key."""
+        return self._own.failures()
+
+    def in_progress(self) -> frozenset[str]:
+        """Keys of the runs in progress in the first store."""
+        return self._own.in_progress()
+
+    def sessions(self) -> tuple[Mapping[str, Any], ...]:
+        """Starts of the runner in the first store."""
+        return self._own.sessions()
+
+    def _split(self, keys: Iterable[str] | None) -> Iterator[tuple[StoredRuns, list[str]]]:
+        """The stores with the keys, by default all, that are to be read from each."""
+        own_keys = self._own.keys()
+        wanted = own_keys | self._other.keys() if keys is None else set(keys)
+        own_part = sorted(wanted & own_keys)
+        other_part = sorted(wanted & self._other.keys() - own_keys)
+        if own_part or not other_part:
+            yield self._own, own_part
+        if other_part:
+            yield self._other, other_part
 
 
-def _concatenated(frames: Iterable["pd.DataFrame"]) -> "pd.DataFrame":
-    """Concatenate frames without empty ones, whose columns have no types."""
+def _concatenate(frames: Iterable["pd.DataFrame"]) -> "pd.DataFrame":
+    """Concatenate frames; empty ones, whose columns have no types, count only if all are."""
     import pandas as pd
 
-    every = list(frames)
-    return pd.concat([frame for frame in every if len(frame)] or every[:1], ignore_index=True)
+    frames = list(frames)
+    filled = [frame for frame in frames if len(frame)]
+    return pd.concat(filled or frames[:1], ignore_index=True)
 
 
-def joined(own: Overview, other: Overview) -> Overview:
+def join_overviews(own: Overview, other: Overview) -> Overview:
     """Add finished runs of other methods on the same benchmarks, protocols and seeds."""
     import pandas as pd
 
     conditions = [*WHERE, "protocol", "seed"]
-    done = other.runs[other.runs["state"] == State.DONE.value]
-    alike = done.merge(own.runs[conditions].drop_duplicates())
-    others = alike[~alike["method"].isin(own.runs["method"])]
-    return replace(own, runs=pd.concat([own.runs, others], ignore_index=True))
+    finished = _select_finished(other)
+    comparable = finished.merge(own.runs[conditions].drop_duplicates())
+    of_other_methods = comparable[~comparable["method"].isin(own.runs["method"])]
+    return replace(own, runs=pd.concat([own.runs, of_other_methods], ignore_index=True))
 
 
-def store_to_compare(
+def open_runs_to_compare(
     against: str | Path, cells: Sequence[Cell], protocol: Protocol | None = None
-) -> Store:
+) -> StoredRuns:
     """The store in a folder, or the reference results on the benchmarks of a plan."""
     if against == REFERENCE:
-        return _reference_on([cell.benchmark for cell in cells], protocol)
+        return _read_reference_on([cell.benchmark for cell in cells], protocol)
     return Store.there(against, hint=f"; {REFERENCE!r} means the bundled one")
 
 
-def with_reference_results(store: Store) -> Store:
-    """Reference results on a store's benchmarks under its protocol, else `ExperimentError`."""
+def read_reference_for(store: StoredRuns) -> StoredRuns:
+    """Reference results on a store's benchmarks, and under its protocol if it has only one."""
     runs = overview(store).runs
-    texts = runs["protocol"].unique()
-    return _reference_on(runs["benchmark"], parse_protocol(texts[0]) if len(texts) == 1 else None)
+    protocols = runs["protocol"].unique()
+    protocol = parse_protocol(protocols[0]) if len(protocols) == 1 else None
+    return _read_reference_on(runs["benchmark"], protocol)
 
 
-def _reference_on(benchmarks: Iterable[str], protocol: Protocol | None) -> Store:
+def _read_reference_on(benchmarks: Iterable[str], protocol: Protocol | None) -> StoredRuns:
     names = {BenchmarkIdentity.parse(text).name for text in benchmarks}
-    return reference_store(sorted(names), protocol=protocol)
+    return read_reference(sorted(names), protocol=protocol)
 
 
-def terms(
-    store: Store, cells: Sequence[Cell], protocol: Protocol | None
+def choose_protocol_and_seeds(
+    store: StoredRuns, cells: Sequence[Cell], protocol: Protocol | None
 ) -> tuple[Protocol, list[int]]:
-    """Protocol and seeds with which the plan's runs can be compared on all benchmarks."""
+    """Protocol and seeds with which a plan can be compared with a store on all its benchmarks.
+
+    The protocol is the given one, or that of most runs on these benchmarks; the seeds are those
+    that finished runs on each of the benchmarks have. Raises an `ExperimentError` if the store has
+    no runs on one of them.
+    """
     import pandas as pd
 
-    runs = overview(store).runs
-    runs = runs[runs["state"] == State.DONE.value]
-    asked = pd.DataFrame([cell.describe() for cell in cells])[WHERE].drop_duplicates()
-    runs = runs.merge(asked)
-    most = next(iter(runs["protocol"].value_counts().index), "")
-    text = format_protocol(protocol) if protocol else str(most)
+    finished = _select_finished(overview(store))
+    benchmarks = pd.DataFrame([cell.describe() for cell in cells])[WHERE].drop_duplicates()
+    runs = finished.merge(benchmarks)
+    if protocol is not None:
+        text = format_protocol(protocol)
+    else:
+        text = str(next(iter(runs["protocol"].value_counts().index), ""))
     runs = runs[runs["protocol"] == text]
-    seeds = {name: set(part["seed"]) for name, part in runs.groupby("benchmark")}
-    if lacking := [name for name in asked["benchmark"] if name not in seeds]:
+    seeds_of_benchmark = {name: set(part["seed"]) for name, part in runs.groupby("benchmark")}
+    lacking = [name for name in benchmarks["benchmark"] if name not in seeds_of_benchmark]
+    if lacking:
         under = f" under {protocol_label(text)}" if text else ""
         raise ExperimentError(
             f"nothing to compare with on {listed(lacking)}{under}: no such runs in {store.folder}"
         )
-    return protocol or parse_protocol(text), sorted(map(int, set.intersection(*seeds.values())))
+    common_seeds = set.intersection(*seeds_of_benchmark.values())
+    return protocol or parse_protocol(text), sorted(map(int, common_seeds))
+
+
+def _select_finished(runs: Overview) -> "pd.DataFrame":
+    return runs.runs[runs.runs["state"] == State.DONE.value]

@@ -10,7 +10,7 @@ import numpy as np
 
 from hpobench_ordered.experiment.plan import IDENTITY, Cell
 from hpobench_ordered.experiment.records import Failure
-from hpobench_ordered.experiment.store import Cells, Store
+from hpobench_ordered.experiment.stored_runs import Cells, StoredRuns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,7 +49,7 @@ class Overview:
         return counts.reindex(columns=states, fill_value=0).rename_axis(columns=None).reset_index()
 
 
-def overview(store: Store, cells: Iterable[Cell] | None = None) -> Overview:
+def overview(store: StoredRuns, cells: Iterable[Cell] | None = None) -> Overview:
     """State of these cells in a store; `StoreError` if one of its files is damaged.
 
     Default: of all runs that it holds or that were planned, except those of a version of a method
@@ -57,9 +57,9 @@ def overview(store: Store, cells: Iterable[Cell] | None = None) -> Overview:
     """
     import pandas as pd
 
-    sessions, experiments = store.records.sessions(), store.records.experiments()
+    sessions, experiments = store.sessions(), store.experiments()
     requested = {key: cell for runs in experiments.values() for key, cell in runs.items()}
-    finished, failures = store.cells(requested), store.records.failures()
+    finished, failures = store.cells(requested), store.failures()
     if cells is None:
         tried = {k: {name: getattr(f, name) for name in IDENTITY} for k, f in failures.items()}
         everything = {**finished, **tried, **requested}
@@ -69,7 +69,7 @@ def overview(store: Store, cells: Iterable[Cell] | None = None) -> Overview:
         known, superseded = {cell.key: cell.describe() for cell in cells}, 0
     rows = [{"key": key, **cell} for key, cell in known.items()]
     runs = pd.DataFrame(rows, columns=["key", *IDENTITY])
-    running = store.records.in_progress()
+    running = store.in_progress()
     runs["state"] = np.select(
         [runs["key"].isin(list(keys)) for keys in (finished, failures, running)],
         [State.DONE.value, State.FAILED.value, State.RUNNING.value],

@@ -5,10 +5,8 @@ of other versions of a benchmark or method than the installed one are left out.
 """
 
 import warnings
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from importlib import resources
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Never
 
@@ -22,16 +20,15 @@ from hpobench_ordered.errors import (
     enumerated,
 )
 from hpobench_ordered.experiment._reference_file import ReferenceFile
-from hpobench_ordered.experiment.records import Records
-from hpobench_ordered.experiment.store import Cells, Store
+from hpobench_ordered.experiment.stored_runs import Cells, StoredRuns
+from hpobench_ordered.files.artifact import Artifact
 from hpobench_ordered.protocols import Ordered, Protocol, format_protocol
 from hpobench_ordered.registry import benchmark_spec, list_methods, method_spec, suites
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FOLDER = resources.files("hpobench_ordered") / "artifacts" / "reference"
-END = ".npz"
+ARTIFACT = Artifact.packaged("reference")
 
 BEST_ONLY = (
     "reference results are the best losses so far, without configurations or other trials: they "
@@ -39,69 +36,66 @@ BEST_ONLY = (
 )
 
 
-class ReferenceStore(Store):
-    """Reference results as a read-only store."""
+class ReferenceRuns(StoredRuns):
+    """Runs in reference files."""
 
+    folder = Path("reference")
     has_all_trials = False
 
     def __init__(self, files: Sequence[ReferenceFile]) -> None:
-        self.folder = Path("reference")
-        self.records = Records(self.folder)
         self._files = files
 
-    def keys(self) -> frozenset[str]:
-        """Keys of the runs."""
-        return frozenset(self.cells())
-
-    def cells(self, known: Cells | None = None) -> Cells:
+    def cells(self, planned: Cells | None = None) -> Cells:
         """What identifies each run, by key."""
-        return {key: cell for file in self._files for key, cell in file.cells.items()}
+        cells = {}
+        for file in self._files:
+            cells.update(file.cells)
+        return cells
 
     def read(self, keys: Iterable[str] | None = None) -> "pd.DataFrame":
-        """One row per trial, see `Store.read`; trials that were not kept repeat the best before."""
+        """One row per trial; trials that are not stored repeat the best before."""
         import pandas as pd
 
         trials = pd.concat([file.trials() for file in self._files], ignore_index=True)
         return trials if keys is None else trials[trials["key"].isin(list(keys))]
 
     def timings(self, keys: Collection[str] | None = None) -> "pd.DataFrame":
-        """Timings of runs, see `Store.timings`."""
+        """Timings of runs, one row per run."""
         import pandas as pd
 
         timings = pd.concat([file.timings() for file in self._files], ignore_index=True)
         return timings if keys is None else timings[timings["key"].isin(list(keys))]
 
     def configurations(self, keys: Iterable[str]) -> Never:
-        """Raise an `ExperimentError`: configurations are not kept."""
+        """Raise an `ExperimentError`: configurations are not stored."""
         raise ExperimentError(BEST_ONLY)
 
 
-def reference_store(
+def read_reference(
     names: Iterable[str] = (),
     *,
     methods: Iterable[str] | None = None,
     protocol: Protocol | None = None,
-) -> ReferenceStore:
+) -> ReferenceRuns:
     """Read reference results, by default all.
 
     `names` are suites and benchmarks. An ordered protocol of fewer tasks gets their first tasks.
     Raises an `UnknownNameError` for unknown names, an `ExperimentError` if nothing is left, and an
     `ArtifactError` for a damaged file; warns (`OutdatedReferenceWarning`) of outdated results.
     """
-    names, wanted = list(names), None if methods is None else set(methods)
-    for unknown in sorted((wanted or set()) - {*list_methods()}):
-        raise UnknownNameError("method", unknown, list_methods())
-    chosen = (one for name in names for one in (suite(name) if name in suites() else [name]))
-    benchmarks = {benchmark_spec(one).name for one in chosen}
-    files, outdated = list[ReferenceFile](), list[str]()
-    for path in sorted(FOLDER.iterdir() if FOLDER.is_dir() else (), key=attrgetter("name")):
-        if path.name.endswith(END) and (not names or path.name.partition("@")[0] in benchmarks):
-            file = ReferenceFile.from_bytes(path.read_bytes(), name=path.name)
-            found = _cut(_current(file, outdated), protocol)
-            if found is not None and wanted is not None:
-                found = found.chosen(found.runs["method"].isin(wanted).to_numpy())
-            if found is not None and len(found.runs):
-                files.append(found)
+    names = list(names)
+    methods = None if methods is None else set(methods)
+    _check_methods(methods or ())
+    outdated: list[str] = []
+    files = []
+    for file in _read_files(_benchmarks_in(names)):
+        selected = _select_installed_versions(file, outdated)
+        if protocol is not None:
+            selected = _select_protocol(selected, protocol)
+        if methods is not None:
+            selected = selected.select_runs(selected.runs["method"].isin(methods).to_numpy())
+        if len(selected.runs):
+            files.append(selected)
     if outdated:
         left_out = enumerated(dict.fromkeys(outdated))
         warnings.warn(
@@ -110,38 +104,69 @@ def reference_store(
             stacklevel=3,
         )
     if not files:
-        of = f" of {enumerated(names)}" if names else ""
+        on_benchmarks = f" of {enumerated(names)}" if names else ""
         under = "" if protocol is None else f" under {format_protocol(protocol)}"
-        raise ExperimentError(f"there are no reference results{of}{under}")
-    return ReferenceStore(files)
+        raise ExperimentError(f"there are no reference results{on_benchmarks}{under}")
+    return ReferenceRuns(files)
 
 
-def _current(file: ReferenceFile, outdated: list[str]) -> ReferenceFile | None:
+def _check_methods(names: Iterable[str]) -> None:
+    installed = list_methods()
+    for name in sorted(names):
+        if name not in installed:
+            raise UnknownNameError("method", name, installed)
+
+
+def _benchmarks_in(names: Sequence[str]) -> set[str] | None:
+    """Names of the benchmarks that names of suites and benchmarks stand for; None: all."""
+    if not names:
+        return None
+    benchmarks: set[str] = set()
+    for name in names:
+        members = suite(name) if name in suites() else [name]
+        benchmarks.update(benchmark_spec(member).name for member in members)
+    return benchmarks
+
+
+def _read_files(benchmarks: Collection[str] | None) -> Iterator[ReferenceFile]:
+    """Read the files on benchmarks, sorted by name; None: all."""
+    for file_name in sorted(ARTIFACT.sums()):
+        benchmark, _, _ = file_name.partition("@")
+        if benchmarks is None or benchmark in benchmarks:
+            yield ReferenceFile.from_bytes(ARTIFACT.read(file_name), name=file_name)
+
+
+def _select_installed_versions(file: ReferenceFile, outdated: list[str]) -> ReferenceFile:
     """The runs in a file with installed versions; the others are added to `outdated`."""
-    identity, surrogate = file.cell["benchmark"], file.cell["surrogate"]
+    identity, surrogate = file.where["benchmark"], file.where["surrogate"]
     try:
         spec = benchmark_spec(BenchmarkIdentity.parse(identity).name)
-        is_current = spec.identity(surrogate) == identity
+        is_installed = spec.identity(surrogate) == identity
     except HPOBenchOrderedError:  # it does not exist any more
-        is_current = False
-    if not is_current:
+        is_installed = False
+    if not is_installed:
         outdated.append(f"{identity} ({surrogate})")
-        return None
-    installed = {name: str(method_spec(name).version) for name in list_methods()}
-    fits = file.runs["method"].map(installed) == file.runs["method_version"]
-    for run in file.runs[~fits].drop_duplicates("method").itertuples():
+        return _without_runs(file)
+
+    version_of_method = {name: str(method_spec(name).version) for name in list_methods()}
+    is_current = file.runs["method"].map(version_of_method) == file.runs["method_version"]
+    for run in file.runs[~is_current].drop_duplicates("method").itertuples():
         outdated.append(f"{run.method}, version {run.method_version}")
-    return file.chosen(fits.to_numpy())
+    return file.select_runs(is_current.to_numpy())
 
 
-def _cut(file: ReferenceFile | None, protocol: Protocol | None) -> ReferenceFile | None:
-    """What of a file is under a protocol, by default all."""
-    if file is None or protocol is None:
+def _select_protocol(file: ReferenceFile, protocol: Protocol) -> ReferenceFile:
+    """The runs in a file under a protocol, cut to the first tasks if it has fewer."""
+    wanted, stored = format_protocol(protocol), file.where["protocol"]
+    if stored == wanted:
         return file
-    text = format_protocol(protocol)
     if isinstance(protocol, Ordered) and protocol.tasks is not None:
-        whole = replace(protocol, tasks=None)
-        # Later tasks do not affect earlier ones.
-        if file.cell["protocol"] == format_protocol(whole):
-            return file.first_tasks(protocol.tasks, text)
-    return file if file.cell["protocol"] == text else None
+        all_tasks = format_protocol(replace(protocol, tasks=None))
+        if stored == all_tasks:  # later tasks do not affect earlier ones
+            return file.select_first_tasks(protocol.tasks, wanted)
+    return _without_runs(file)
+
+
+def _without_runs(file: ReferenceFile) -> ReferenceFile:
+    is_selected = file.runs["method"].isin([]).to_numpy()
+    return file.select_runs(is_selected)

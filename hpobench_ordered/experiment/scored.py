@@ -9,7 +9,7 @@ from hpobench_ordered.analysis.scoring import BenchmarkScores, score_benchmarks
 from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.errors import HPOBenchOrderedError
 from hpobench_ordered.experiment.overview import Overview, State
-from hpobench_ordered.experiment.store import Store
+from hpobench_ordered.experiment.stored_runs import StoredRuns
 from hpobench_ordered.files.bundle import find_card
 from hpobench_ordered.registry import benchmark_spec
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def scored(
-    store: Store, found: Overview, *, measured_only: bool = False
+    store: StoredRuns, found: Overview, *, measured_only: bool = False
 ) -> tuple[list[BenchmarkScores], list[str]]:
     """Scores by benchmark, surrogate and protocol, and why others could not be scored."""
     done, runs = found.keys(State.DONE), found.runs

@@ -25,7 +25,7 @@ from contextlib import suppress
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -59,9 +59,12 @@ from hpobench_ordered.experiment.records import (
     EXPERIMENTS,
     FAILURES,
     RUNNING,
+    Failure,
+    Record,
     Records,
     read_failure,
 )
+from hpobench_ordered.experiment.stored_runs import Cells, StoredRuns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,10 +77,9 @@ MANY = 1000  # files of single runs from which on they are packed automatically
 PACK = 5000  # most runs in one file
 
 Columns = Sequence[str] | None  # names of columns; None: all
-Cells = Mapping[str, Mapping[str, Any]]  # what identifies runs, by key
 
 
-class Store:
+class Store(StoredRuns):
     """A folder of runs, created when something is first written; `records` are all the rest."""
 
     has_all_trials = True
@@ -151,12 +153,30 @@ class Store:
         """Timings of runs, see `Records.timings`."""
         return self.records.timings(keys)
 
-    def cells(self, known: Cells | None = None) -> Cells:
-        """What identifies each finished run; files of `known` (planned) runs stay closed."""
-        if known is None:
-            known = {k: c for run in self.records.experiments().values() for k, c in run.items()}
+    def experiments(self) -> Mapping[str, Cells]:
+        """What identifies each planned run, by experiment and key."""
+        return self.records.experiments()
+
+    def failures(self) -> Mapping[str, Failure]:
+        """Failed runs, by key."""
+        return self.records.failures()
+
+    def in_progress(self) -> frozenset[str]:
+        """Keys of the runs in progress."""
+        return self.records.in_progress()
+
+    def sessions(self) -> tuple[Record, ...]:
+        """Starts of the runner, in their order."""
+        return self.records.sessions()
+
+    def cells(self, planned: Cells | None = None) -> Cells:
+        """What identifies each finished run; files of `planned` runs stay closed."""
+        if planned is None:
+            planned = {}
+            for experiment in self.experiments().values():
+                planned |= experiment
         finished = self.keys()
-        cells = {key: cell for key, cell in known.items() if key in finished}
+        cells = {key: cell for key, cell in planned.items() if key in finished}
         for table in self._runs(IDENTITY, finished - cells.keys()):
             runs = table.select([KEY, *IDENTITY]).to_pandas().drop_duplicates(KEY)
             cells |= {run.pop(KEY): run for run in runs.to_dict("records")}

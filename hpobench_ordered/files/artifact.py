@@ -19,7 +19,7 @@ from hpobench_ordered.files.arrays import npz_bytes, read_npz
 from hpobench_ordered.files.writing import file_sha256
 
 SUMS = "SHA256SUMS"
-_LINE = re.compile(r"([0-9a-f]{64})  (\w[\w.+-]*)", re.ASCII)
+_LINE = re.compile(r"([0-9a-f]{64})  (\w[\w.+@-]*)", re.ASCII)
 
 
 class Artifact:

@@ -14,7 +14,7 @@ import hpobench_ordered as hbo
 from hpobench_ordered.analysis.leaderboard import leaderboard
 from hpobench_ordered.analysis.scoring import score_benchmarks
 from hpobench_ordered.cli.experiments import SEEDS, SMALL, TASKS
-from hpobench_ordered.experiment.reference import reference_store
+from hpobench_ordered.experiment.reference import read_reference
 from hpobench_ordered.experiment.scored import families, left_out
 from hpobench_ordered.registry import benchmark_spec
 
@@ -113,7 +113,7 @@ def test_tables_and_figures_for_a_paper(cli, folder):
 def test_the_small_part_ranks_methods_as_the_whole_does():
     """Also after leaving any method out, and where the whole has other seeds."""
     protocol = hbo.Ordered(tasks=TASKS)
-    part = ranks(hbo.Results(reference_store(SMALL, protocol=protocol), ()), range(SEEDS))
+    part = ranks(hbo.Results(read_reference(SMALL, protocol=protocol), ()), range(SEEDS))
     for suites, least in ((("othpo", "retrain"), 0.95), (("othpo",), 0.9), (("retrain",), 0.9)):
         whole = ranks(hbo.reference(*suites), range(SEEDS, 5))
         methods = part.index.intersection(whole.index)

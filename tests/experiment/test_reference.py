@@ -1,7 +1,8 @@
-"""Reference results: what is kept of runs, what is read of it, what is compared with it."""
+"""Reference results: which trials are stored, how they are read, and what is compared with them."""
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,13 +11,21 @@ from own_method import Mine
 
 import hpobench_ordered as hbo
 from hpobench_ordered.adapters import as_method_spec
-from hpobench_ordered.errors import ExperimentError, OutdatedReferenceWarning, UnknownNameError
+from hpobench_ordered.errors import (
+    ArtifactError,
+    ExperimentError,
+    OutdatedReferenceWarning,
+    UnknownNameError,
+)
 from hpobench_ordered.experiment import reference
 from hpobench_ordered.experiment._reference_file import ReferenceFile
+from hpobench_ordered.experiment.joined import JoinedRuns
 from hpobench_ordered.experiment.overview import overview
 from hpobench_ordered.experiment.plan import plan
-from hpobench_ordered.experiment.reference import reference_store
+from hpobench_ordered.experiment.reference import read_reference
 from hpobench_ordered.experiment.runner import run_cell
+from hpobench_ordered.experiment.store import Store
+from hpobench_ordered.files.artifact import Artifact, ArtifactWriter
 from hpobench_ordered.generation import _reference
 from hpobench_ordered.generation._reference import Part, write_reference
 from hpobench_ordered.protocols import format_protocol, parse_protocol
@@ -25,177 +34,329 @@ from hpobench_ordered.registry import benchmark_spec
 BENCHMARKS = ("newsvendor", "yahpo-svm-1220", "forrester")
 METHODS = ("random-search", "cts", "zero-shot")
 PROTOCOL = hbo.Ordered(trials=6, tasks=4)
-DRAW = 8
-"""Reference runs that are made again; 40 of them were, when the results were made."""
+NEWSVENDOR = "newsvendor@1-table-ordered.parquet"
+NUMBER_OF_RUNS_REPEATED = 8
+"""Reference runs that a test repeats; 40 were repeated when the results were made."""
 
 
-def results(folder: Path, methods=METHODS, **changes: object) -> hbo.Results:
-    settings = {"benchmarks": BENCHMARKS, "seeds": range(3), "protocol": PROTOCOL}
-    return hbo.run(methods=methods, folder=folder, **(settings | changes))
+def run(folder: Path, **changes: Any) -> hbo.Results:
+    settings = {
+        "benchmarks": BENCHMARKS,
+        "methods": METHODS,
+        "seeds": range(3),
+        "protocol": PROTOCOL,
+        "folder": folder,
+    }
+    return hbo.run(**(settings | changes))
 
 
 @pytest.fixture(scope="module")
-def full(tmp_path_factory) -> hbo.Results:
-    """Everything: the methods of the bundle and one more, in one folder."""
-    return results(tmp_path_factory.mktemp("full"), [*METHODS, Mine])
+def all_results(tmp_path_factory) -> hbo.Results:
+    """Runs of the methods in the reference, and of one more."""
+    return run(tmp_path_factory.mktemp("all"), methods=[*METHODS, Mine])
 
 
 @pytest.fixture
-def bundle(full, tmp_path, monkeypatch) -> Path:
-    """A folder of reference files, in place of those that come with the package."""
+def bundle(all_results, tmp_path, monkeypatch) -> Artifact:
+    """Reference files of these runs, in place of those that come with the package."""
     part = Part("", METHODS, 3, PROTOCOL)
     monkeypatch.setattr(_reference, "PARTS", (part,))
     monkeypatch.setattr(Part, "benchmarks", lambda self: list(BENCHMARKS))
-    folder = tmp_path / "bundle"
-    written = list(write_reference(full.store.folder, folder))
-    assert [lacking for _, _, lacking in written] == [0, 0, 0]
-    monkeypatch.setattr(reference, "FOLDER", folder)
-    return folder
+    artifact = Artifact(tmp_path / "bundle")
+    write_reference(all_results.store.folder, artifact.folder)
+    monkeypatch.setattr(reference, "ARTIFACT", artifact)
+    return artifact
 
 
-def file_of(path: Path) -> ReferenceFile:
-    return ReferenceFile.from_bytes(path.read_bytes(), name=path.name)
+def read_file(artifact: Artifact, name: str) -> ReferenceFile:
+    return ReferenceFile.from_bytes(artifact.read(name), name=name)
 
 
-def test_scores_ranks_and_times_are_those_of_all_trials(full, bundle):
-    kept = hbo.reference(*BENCHMARKS)
-    whole = hbo.Results(full.store, tuple(c for c in full.cells if c.method.name in METHODS))
-    for trial in (None, 1, 3):
-        pd.testing.assert_frame_equal(
-            kept.leaderboard(trial, full=True),
-            whole.leaderboard(trial, full=True),
-            check_exact=True,
-        )
-    for mine, its in zip(kept.scored()[0], whole.scored()[0], strict=True):
-        for name in ("runs", "fallbacks", "task_names"):
-            assert getattr(mine, name) == getattr(its, name)
-        for measure, scores in its.measures.items():
-            np.testing.assert_array_equal(mine.measures[measure].values, scores.values)
+def replace_file(artifact: Artifact, name: str, file: ReferenceFile) -> None:
+    contents = {other: artifact.read(other) for other in artifact.sums()}
+    with ArtifactWriter(Path(str(artifact.folder))) as writer:
+        for other, content in (contents | {name: file.to_bytes()}).items():
+            writer.write_bytes(other, content)
 
 
-def test_any_losses_come_back_to_the_last_bit(full):
-    """Those of no unit, ties, both zeros, and numbers near the ends of what there is."""
+def without_times(board: pd.DataFrame) -> pd.DataFrame:
+    return board.drop(columns="seconds")
+
+
+@pytest.mark.parametrize("trial", [None, 1, 3])
+def test_leaderboards_equal_those_of_all_trials(all_results, bundle, trial):
+    cells = tuple(cell for cell in all_results.cells if cell.method.name in METHODS)
+    expected = hbo.Results(all_results.store, cells).leaderboard(trial, full=True)
+    board = hbo.reference(*BENCHMARKS).leaderboard(trial, full=True)
+    pd.testing.assert_frame_equal(board, expected, check_exact=True)
+
+
+def test_scores_equal_those_of_all_trials(all_results, bundle):
+    cells = tuple(cell for cell in all_results.cells if cell.method.name in METHODS)
+    expected_scores, _ = hbo.Results(all_results.store, cells).scored()
+    scores, _ = hbo.reference(*BENCHMARKS).scored()
+    for actual, expected in zip(scores, expected_scores, strict=True):
+        assert actual.runs == expected.runs
+        assert actual.fallbacks == expected.fallbacks
+        assert actual.task_names == expected.task_names
+        for name, measure in expected.measures.items():
+            np.testing.assert_array_equal(actual.measures[name].values, measure.values)
+
+
+def test_every_run_is_written(all_results, bundle):
+    written = write_reference(all_results.store.folder, bundle.folder)
+    assert [(file.runs, file.left_out) for file in written] == [(9, 0)] * 3
+
+
+@pytest.fixture
+def file_with_odd_losses(all_results) -> ReferenceFile:
+    """Losses with ties, both zeros, and numbers near the ends of the range."""
     spec = benchmark_spec("yahpo-svm-1220")
-    done = overview(full.store).runs
-    done = done[done["benchmark"] == spec.id].drop(columns="state")
-    keys = list(done["key"])
-    trials, timings = full.store.read(keys), full.store.records.timings(keys)
+    runs = overview(all_results.store).runs
+    runs = runs[runs["benchmark"] == spec.id].drop(columns="state")
+    keys = list(runs["key"])
+    trials, timings = all_results.store.read(keys), all_results.store.timings(keys)
     rng = np.random.default_rng(0)
-    odd = np.array([0.0, -0.0, 5e-324, -1e308, 1e308, 1 / 3, 1 / 3, -0.5])
-    losses = np.where(rng.random(len(trials)) < 0.5, rng.choice(odd, len(trials)), trials["loss"])
+    odd = rng.choice([0.0, -0.0, 5e-324, -1e308, 1e308, 1 / 3, 1 / 3, -0.5], len(trials))
+    losses = np.where(rng.random(len(trials)) < 0.5, odd, trials["loss"])
     trials = trials.assign(loss=losses, value=-losses)
-    kept = ReferenceFile.of(done, trials, timings, spec)
-    back = ReferenceFile.from_bytes(kept.to_bytes(spec), name="it")
-    assert back.losses.tobytes() == kept.losses.tobytes()
-    assert back.runs.equals(kept.runs)
-    assert back.to_bytes(spec) == kept.to_bytes(spec)
+    return ReferenceFile.of_results(runs, trials, timings, spec)
 
 
-def test_a_method_compared_with_the_reference_ranks_as_if_all_had_been_run(full, bundle, tmp_path):
-    compared = hbo.run(
-        benchmarks=BENCHMARKS,
-        methods=[Mine],
-        protocol=PROTOCOL,
-        against="reference",
-        folder=tmp_path / "mine",
+def test_losses_are_restored_to_last_bit(file_with_odd_losses):
+    restored = ReferenceFile.from_bytes(file_with_odd_losses.to_bytes(), name="file")
+    assert restored.losses.tobytes() == file_with_odd_losses.losses.tobytes()
+    assert restored.best_losses.tobytes() == file_with_odd_losses.best_losses.tobytes()
+
+
+def test_runs_are_restored(file_with_odd_losses):
+    restored = ReferenceFile.from_bytes(file_with_odd_losses.to_bytes(), name="file")
+    pd.testing.assert_frame_equal(restored.runs, file_with_odd_losses.runs, check_dtype=False)
+    assert restored.cells == file_with_odd_losses.cells
+
+
+def test_files_are_same_bytes_each_time(file_with_odd_losses):
+    content = file_with_odd_losses.to_bytes()
+    assert ReferenceFile.from_bytes(content, name="file").to_bytes() == content
+
+
+def test_runs_without_timings_are_restored(file_with_odd_losses):
+    runs = file_with_odd_losses.runs.assign(
+        suggestions=np.nan, seconds=np.nan, method_seconds=np.nan, version=None
     )
-    assert {cell.seed for cell in compared.cells} == {0, 1, 2}  # the reference's
+    untimed = replace(file_with_odd_losses, runs=runs)
+    restored = ReferenceFile.from_bytes(untimed.to_bytes(), name="file")
+    assert restored.timings()[["suggestions", "seconds", "version"]].isna().all(axis=None)
+
+
+def write_parquet(*, count: int = 1, **changes: Any) -> bytes:
+    """A file of `count` rows of one run with one trial, with other values in some columns."""
+    columns: dict[str, list[Any]] = {
+        "benchmark": ["toy@1"],
+        "surrogate": ["table"],
+        "protocol": ["ordered()"],
+        "method": ["bo"],
+        "method_version": ["1"],
+        "seed": [0],
+        "suggestions": [1],
+        "seconds": [0.5],
+        "method_seconds": [0.25],
+        "version": ["1.0"],
+        "task": [0],
+        "task_name": ["first"],
+        "sign": [1.0],
+        "best_loss": [0.0],
+        "fallbacks": [0],
+        "trials": [1],
+        "trial": [1],
+        "value": [0.5],
+    }
+    columns = {name: values for name, values in (columns | changes).items() if values is not None}
+    return pd.DataFrame(columns)[:count].to_parquet(index=False)
+
+
+MALFORMED = {
+    "no Parquet": (b"PAR1", "not a Parquet file"),
+    "no column": (write_parquet(value=None), "no column 'value'"),
+    "text as value": (write_parquet(value=["0.5"]), "'value' must hold floating-point numbers"),
+    "missing value": (write_parquet(method=pd.array([None], "string")), "'method' has missing"),
+    "control character": (write_parquet(task_name=["\x1b[2J"]), "control characters"),
+    "task out of range": (write_parquet(task=[5]), "tasks must be the first ones"),
+    "trial out of range": (write_parquet(trial=[2]), "trials must be from 1"),
+    "too many trials": (write_parquet(trials=[2**40]), "more than 100,000,000 losses"),
+    "no rows": (write_parquet(count=0), "no rows"),
+}
+
+
+@pytest.mark.parametrize(("content", "reason"), MALFORMED.values(), ids=MALFORMED)
+def test_malformed_files_are_refused(content, reason):
+    with pytest.raises(ArtifactError, match=reason):
+        ReferenceFile.from_bytes(content, name="file")
+
+
+def test_damaged_files_are_refused(bundle):
+    path = Path(str(bundle.folder)) / NEWSVENDOR
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ArtifactError, match=f"{NEWSVENDOR} is damaged"):
+        hbo.reference("newsvendor")
+
+
+def test_own_method_ranks_among_reference(all_results, bundle, tmp_path):
+    settings = {"methods": [Mine], "seeds": None, "folder": tmp_path / "mine"}
+    compared = run(**settings, against="reference")
+    board = without_times(compared.leaderboard(full=True))
+    expected = without_times(all_results.leaderboard(full=True))
+    pd.testing.assert_frame_equal(board, expected, check_exact=True)
+
+
+def test_own_method_ranks_among_folder(all_results, tmp_path):
+    settings = {"methods": [Mine], "seeds": None, "protocol": None, "folder": tmp_path / "mine"}
+    compared = run(**settings, against=all_results.store.folder)
+    board = without_times(compared.leaderboard(full=True))
+    expected = without_times(all_results.leaderboard(full=True))
+    pd.testing.assert_frame_equal(board, expected, check_exact=True)
+
+
+def test_compared_method_gets_seeds_of_reference(bundle, tmp_path):
+    compared = run(tmp_path / "mine", methods=[Mine], seeds=None, against="reference")
+    assert {cell.seed for cell in compared.cells} == {0, 1, 2}
+
+
+def test_frame_of_comparison_has_own_runs(bundle, tmp_path):
+    compared = run(tmp_path / "mine", methods=[Mine], seeds=[0], against="reference")
     assert set(compared.frame()["method"]) == {as_method_spec(Mine).name}
-    # Against a folder, the protocol and the seeds are taken from there.
-    settings = {"benchmarks": BENCHMARKS, "methods": [Mine], "folder": tmp_path / "mine"}
-    for board in (compared, hbo.run(**settings, against=full.store.folder)):
-        pd.testing.assert_frame_equal(
-            board.leaderboard(full=True).drop(columns="seconds"),
-            full.leaderboard(full=True).drop(columns="seconds"),
-            check_exact=True,
-        )
 
 
-def test_what_is_run_takes_the_place_of_the_reference_s_own(bundle, tmp_path):
-    settings = {"against": "reference", "folder": tmp_path / "mine", "seeds": [1]}
-    compared = results(methods=["cts", Mine], **settings)
+def test_own_runs_replace_those_of_reference(bundle, tmp_path):
+    compared = run(tmp_path / "mine", methods=["cts", Mine], seeds=[1], against="reference")
     board = compared.leaderboard()
-    rows = board[board["benchmark"] == "all"].set_index("method")
-    assert set(rows.index) == {*METHODS, as_method_spec(Mine).name}
-    assert set(rows["seeds"]) == {1}
+    overall = board[board["benchmark"] == "all"]
+    assert set(overall["method"]) == {*METHODS, as_method_spec(Mine).name}
+    assert set(overall["seeds"]) == {1}
+
+
+def test_comparison_with_reference_has_no_landscape(bundle, tmp_path):
+    compared = run(tmp_path / "mine", methods=["cts"], seeds=[1], against="reference")
     with pytest.raises(ExperimentError, match="without configurations"):
         compared.plot.landscape("newsvendor")
 
 
-def test_fewer_tasks_are_the_first_ones(full, bundle, tmp_path):
+def test_fewer_tasks_are_first_ones(bundle, tmp_path):
     fewer = hbo.Ordered(trials=6, tasks=2)
-    for path in bundle.glob("*.npz"):  # as if all tasks had been run
-        file = file_of(path)
-        spec = benchmark_spec(file.cell["benchmark"])
-        cell = file.cell | {"protocol": format_protocol(hbo.Ordered(trials=6))}
-        path.write_bytes(replace(file, cell=cell).to_bytes(spec))
-    kept = hbo.Results(reference_store(BENCHMARKS, protocol=fewer), ())
-    run = results(tmp_path / "fewer", protocol=fewer)
-    boards = (one.leaderboard(full=True).drop(columns="seconds") for one in (kept, run))
-    pd.testing.assert_frame_equal(*boards)
-
-
-def test_what_other_versions_made_is_left_out_by_name(bundle):
-    newsvendor = bundle / "newsvendor@1-table-ordered.npz"
-    spec = benchmark_spec("newsvendor")
-    file = file_of(newsvendor)
-    versions = file.runs["method_version"].where(file.runs["method"] != "cts", "0")
-    newsvendor.write_bytes(
-        replace(file, runs=file.runs.assign(method_version=versions)).to_bytes(spec)
+    for name in bundle.sums():  # as if all tasks had been run
+        file = read_file(bundle, name)
+        where = file.where | {"protocol": format_protocol(hbo.Ordered(trials=6))}
+        replace_file(bundle, name, replace(file, where=where))
+    cut = hbo.Results(read_reference(BENCHMARKS, protocol=fewer), ())
+    expected = run(tmp_path / "fewer", protocol=fewer)
+    pd.testing.assert_frame_equal(
+        without_times(cut.leaderboard(full=True)), without_times(expected.leaderboard(full=True))
     )
+
+
+def test_other_versions_of_methods_are_left_out(bundle):
+    file = read_file(bundle, NEWSVENDOR)
+    versions = file.runs["method_version"].where(file.runs["method"] != "cts", "0")
+    replace_file(bundle, NEWSVENDOR, replace(file, runs=file.runs.assign(method_version=versions)))
     with pytest.warns(OutdatedReferenceWarning, match=r"left out: cts, version 0$"):
-        kept = hbo.reference("newsvendor")
-    assert set(kept.overview().runs["method"]) == {"random-search", "zero-shot"}
-    old = file.cell | {"benchmark": "newsvendor@0"}
-    newsvendor.write_bytes(replace(file, cell=old).to_bytes(spec))
+        results = hbo.reference("newsvendor")
+    assert set(results.overview().runs["method"]) == {"random-search", "zero-shot"}
+
+
+def test_other_versions_of_benchmarks_are_left_out(bundle):
+    file = read_file(bundle, NEWSVENDOR)
+    older = replace(file, where=file.where | {"benchmark": "newsvendor@0"})
+    replace_file(bundle, NEWSVENDOR, older)
     with pytest.warns(OutdatedReferenceWarning, match=r"left out: newsvendor@0 \(table\)$"):
-        assert "newsvendor@0" not in set(hbo.reference(*BENCHMARKS).overview().runs["benchmark"])
+        results = hbo.reference(*BENCHMARKS)
+    assert "newsvendor@0" not in set(results.overview().runs["benchmark"])
 
 
-def test_what_is_not_there_is_said(bundle, tmp_path):
+def test_reference_has_no_frames(bundle):
     with pytest.raises(ExperimentError, match="best losses so far, without configurations"):
         hbo.reference("newsvendor").frame()
+
+
+def test_unknown_benchmark_is_named(bundle):
     with pytest.raises(UnknownNameError, match="did you mean 'newsvendor'"):
         hbo.reference("newsvender")
+
+
+def test_unknown_method_is_named(bundle):
     with pytest.raises(UnknownNameError, match="unknown method 'ct'"):
         hbo.reference("newsvendor", methods=["ct"])
+
+
+def test_benchmark_without_reference_is_named(bundle):
     with pytest.raises(ExperimentError, match="no reference results of quadratic"):
         hbo.reference("quadratic")
+
+
+def test_comparison_names_benchmarks_without_reference(bundle, tmp_path):
+    benchmarks = ["newsvendor", "quadratic"]
     with pytest.raises(ExperimentError, match="nothing to compare with on quadratic@1"):
-        results(tmp_path, [Mine], benchmarks=["newsvendor", "quadratic"], against="reference")
+        run(tmp_path / "mine", methods=[Mine], benchmarks=benchmarks, against="reference")
+
+
+@pytest.mark.parametrize("name", ["compact", "digest", "write", "merge", "prepare"])
+def test_reference_has_no_methods_of_stores(bundle, name):
+    runs = hbo.reference("newsvendor").store
+    assert not isinstance(runs, Store)
+    assert not hasattr(runs, name)
+
+
+def test_reference_ignores_folder_named_reference(all_results, bundle, tmp_path, monkeypatch):
+    failures = tmp_path / "reference" / "failures"
+    failures.mkdir(parents=True)
+    (failures / "0.json").write_text("not a failure")
+    monkeypatch.chdir(tmp_path)
+    assert hbo.reference("newsvendor").failures() == ()
+
+
+def test_joined_runs_have_runs_of_both(all_results, bundle):
+    own = all_results.store
+    joined = JoinedRuns(own, read_reference(BENCHMARKS))
+    assert joined.keys() == own.keys() | read_reference(BENCHMARKS).keys()
+    assert len(joined.read()) == len(own.read())
+    assert len(joined.timings()) == len(own.timings())
 
 
 @pytest.mark.slow
-def test_a_report_of_the_reference_has_no_landscapes(bundle, tmp_path):
+def test_report_of_reference_has_no_landscapes(bundle, tmp_path):
     report = hbo.report(hbo.reference("newsvendor"), tmp_path / "report")
     stems = {path.stem for path in report.files}
     assert "leaderboard" in stems
     assert not any(stem.startswith("landscapes") for stem in stems)
 
 
+def draw_bundled_runs(count: int) -> list[tuple[ReferenceFile, int]]:
+    """Files that come with the package, and the number of a run in each, drawn at random."""
+    packaged = reference.ARTIFACT
+    files = [read_file(packaged, name) for name in sorted(packaged.sums())]
+    run_counts = np.array([len(file.runs) for file in files])
+    file_of_run = np.repeat(np.arange(len(files)), run_counts)
+    first_run_of_file = np.cumsum(run_counts) - run_counts
+    drawn = np.random.default_rng(0).choice(run_counts.sum(), count, replace=False)
+    return [(files[file_of_run[i]], int(i - first_run_of_file[file_of_run[i]])) for i in drawn]
+
+
 @pytest.mark.slow
-def test_runs_made_again_are_those_of_the_reference():
-    """A random draw of what comes with the package."""
-    rng = np.random.default_rng(0)
-    bundled = [file_of(path) for path in sorted(Path(str(reference.FOLDER)).glob("*.npz"))]
-    sizes = np.array([len(file.runs) for file in bundled])
-    for number in rng.choice(sizes.sum(), DRAW, replace=False):
-        place = int(np.searchsorted(np.cumsum(sizes), number, side="right"))
-        file, row = bundled[place], int(number - sizes[:place].sum())
-        run, losses = file.runs.iloc[row], file.losses[row]
+def test_repeated_runs_equal_bundled_reference():
+    for file, row in draw_bundled_runs(NUMBER_OF_RUNS_REPEATED):
+        run_in_file, losses = file.runs.iloc[row], file.losses[row]
         (cell,) = plan(
-            benchmarks=[file.cell["benchmark"]],
-            methods=[run["method"]],
-            seeds=[int(run["seed"])],
-            protocol=parse_protocol(file.cell["protocol"]),
-            surrogates={file.cell["benchmark"]: file.cell["surrogate"]},
+            benchmarks=[file.where["benchmark"]],
+            methods=[run_in_file["method"]],
+            seeds=[int(run_in_file["seed"])],
+            protocol=parse_protocol(file.where["protocol"]),
+            surrogates={file.where["benchmark"]: file.where["surrogate"]},
         )
-        assert cell.describe() == file.cell | dict(run[["method", "method_version", "seed"]])
         table, _ = run_cell(cell)
-        made = table["loss"].to_numpy().reshape(losses.shape)
-        is_kept = ~np.isnan(losses)
-        np.testing.assert_array_equal(made[is_kept], losses[is_kept], err_msg=str(cell))
-        best = np.minimum.accumulate(made, axis=1)
-        assert (np.where(is_kept, np.inf, made) >= best).all()
-        improves = np.diff(best, axis=1) < 0
-        assert is_kept[:, 1:][improves].all()
+        repeated = table["loss"].to_numpy().reshape(losses.shape)
+        is_stored = ~np.isnan(losses)
+        incumbent = np.minimum.accumulate(repeated, axis=1)
+        improves = np.diff(incumbent, axis=1) < 0
+
+        assert cell.key == list(file.cells)[row]
+        np.testing.assert_array_equal(repeated[is_stored], losses[is_stored], err_msg=str(cell))
+        assert is_stored[:, 1:][improves].all()
