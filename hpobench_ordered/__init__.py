@@ -5,8 +5,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from hpobench_ordered.adapters import history_from_frame
+from hpobench_ordered.adapters.advice import Advice, advise
 from hpobench_ordered.adapters.optimiser import Optimiser, optimiser
-from hpobench_ordered.advice import Advice, advise
 from hpobench_ordered.core.benchmark import (
     Benchmark,
     Definition,

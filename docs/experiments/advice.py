@@ -19,7 +19,7 @@ import numpy as np
 from rich.progress import track
 
 import hpobench_ordered as hbo
-from hpobench_ordered.advice import METHODS, SAMPLE, TRIALS, compared
+from hpobench_ordered.adapters.advice import METHODS, SAMPLE, TRIALS, compared
 from hpobench_ordered.analysis.copying import scale
 from hpobench_ordered.analysis.scores import best_met, normalised_regrets
 from hpobench_ordered.errors import PoorSurrogateWarning

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from hpobench_ordered.advice import METHODS, TRIALS, Advice, advise
+from hpobench_ordered.adapters.advice import METHODS, TRIALS, Advice, advise
 from hpobench_ordered.analysis.labels import counted
 from hpobench_ordered.cli._completion import complete_method
 from hpobench_ordered.cli._history import Earlier, earlier_options, space_of

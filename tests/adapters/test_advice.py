@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hpobench_ordered as hbo
-from hpobench_ordered.advice import POOR, SAMPLE, compared
+from hpobench_ordered.adapters.advice import POOR, SAMPLE, compared
 from hpobench_ordered.analysis.samples import Resampling, samples_of
 from hpobench_ordered.analysis.significance import least_significant_difference
 from hpobench_ordered.errors import (
@@ -157,7 +157,7 @@ def test_no_share_is_below_that_of_the_best(monkeypatch):
         losses = np.stack([t.evaluate_many(SPACE.decode(u)) for t in benchmark.tasks], axis=1)
         return np.median(losses, axis=0) - 1e-3, losses
 
-    monkeypatch.setattr("hpobench_ordered.advice.scale", poor_scale)
+    monkeypatch.setattr("hpobench_ordered.adapters.advice.scale", poor_scale)
     advice = advised(stream(jumping, tasks=4, n=20), surrogate="nearest", seeds=[0])
     assert (advice.methods[["left", "first"]] >= 0).all(axis=None)
 

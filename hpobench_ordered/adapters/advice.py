@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.adapters import as_method_spec
 from hpobench_ordered.analysis.bootstrap import mean_intervals
 from hpobench_ordered.analysis.copying import copying, scale
 from hpobench_ordered.analysis.labels import counted, listed
@@ -43,6 +42,7 @@ from hpobench_ordered.space.conversion import SpaceLike, to_search_space
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.card import Figures
 from hpobench_ordered.user_benchmarks.making import OF_THE_USER, MadeFrom, built, surrogate_type
+from hpobench_ordered.user_methods.factory import as_method_spec
 
 if TYPE_CHECKING:
     import pandas as pd
