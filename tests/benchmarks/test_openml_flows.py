@@ -2,6 +2,7 @@
 
 import math
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,13 @@ from click.testing import CliRunner
 from sklearn.datasets import load_breast_cancer
 
 import hpobench_ordered as hbo
-from hpobench_ordered.benchmarks._openml_data import FILES, make_monks_problem, task_data
+from hpobench_ordered._typing import Config
+from hpobench_ordered.benchmarks._openml_data import (
+    FILES,
+    ClassificationData,
+    make_monks_problem,
+    task_data,
+)
 from hpobench_ordered.benchmarks.openml_flows import (
     CONTEXT,
     LANDMARK,
@@ -37,86 +44,152 @@ BUNDLED = (SVM, XGBOOST)
 # -- search spaces ---------------------------------------------------------------------------------
 
 
-def paper_s_bounds(shared: Path, flow: Flow) -> dict[str, tuple[float, float]]:
-    """Bounds of the numbers, as the supplement lists them."""
-    text = (shared / "papers" / "ablr-2018-supplement.txt").read_text()
-    begin, end = ("## B.1", "## B.2") if flow is SVM else ("## B.2", "### B.3")
-    lines = text[text.index(begin) : text.index(end)].splitlines()
+def read_supplement(shared: Path) -> str:
+    return (shared / "papers" / "ablr-2018-supplement.txt").read_text()
+
+
+def read_bounds(shared: Path, flow: Flow) -> dict[str, tuple[float, float]]:
+    """Bounds of the numbers, as the supplement lists them: "- NAME (..., min: LOW, max: HIGH)"."""
+    first_heading, next_heading = ("## B.1", "## B.2") if flow is SVM else ("## B.2", "### B.3")
+    text = read_supplement(shared)
+    section = text[text.index(first_heading) : text.index(next_heading)]
+
     bounds = {}
-    for line in lines:
-        if line.startswith("- ") and "min:" in line:
-            name, _, rest = line.removeprefix("- ").partition(" (")
-            low, high = (part.split(":")[1] for part in rest.split(",")[1:3])
-            bounds[name.replace("\\_", "_")] = float(low), float(high.strip(" ),;."))
+    for line in section.splitlines():
+        if not line.startswith("- ") or "min:" not in line:
+            continue
+        name, _, description = line.removeprefix("- ").partition(" (")
+        _, lower, upper = description.split(",")[:3]
+        lower_number = float(lower.split(":")[1])
+        upper_number = float(upper.split(":")[1].strip(" ),;."))
+        bounds[name.replace("\\_", "_")] = (lower_number, upper_number)
     return bounds
 
 
 @pytest.mark.parametrize("flow", BUNDLED)
-def test_bounds_and_tasks_are_the_paper_s(shared, flow):
-    space = flow.space()
-    numbers = {p.name: (p.lower, p.upper) for p in space.parameters if not p.choices}
-    assert numbers == paper_s_bounds(shared, flow)
-    text = (shared / "papers" / "ablr-2018-supplement.txt").read_text()
-    listed = re.findall(r"ids`? are: ([\d, ]+)", text)[0 if flow is SVM else 1]
-    assert set(flow.tasks) == set(map(int, listed.split(",")))
+def test_bounds_are_the_papers(shared, flow):
+    numbers = [parameter for parameter in flow.space().parameters if not parameter.choices]
+
+    bounds = {parameter.name: (parameter.lower, parameter.upper) for parameter in numbers}
+
+    assert bounds == read_bounds(shared, flow)
+
+
+@pytest.mark.parametrize(("flow", "section"), [(SVM, 0), (XGBOOST, 1)])
+def test_tasks_are_the_papers(shared, flow, section):
+    sections = re.findall(r"ids`? are: ([\d, ]+)", read_supplement(shared))
+
     assert len(flow.tasks) == 30
+    assert set(flow.tasks) == set(map(int, sections[section].split(",")))
 
 
-def active(flow: Flow, **choice: str) -> set[str]:
+XGBOOST_LINEAR = {"booster", "nrounds", "eta", "lambda", "alpha"}
+
+
+@pytest.mark.parametrize(
+    ("flow", "name", "choice", "active"),
+    [
+        (SVM, "kernel", "linear", {"kernel", "cost"}),
+        (SVM, "kernel", "radial", {"kernel", "cost", "gamma"}),
+        (SVM, "kernel", "sigmoid", {"kernel", "cost", "gamma"}),
+        (SVM, "kernel", "polynomial", {"kernel", "cost", "gamma", "degree"}),
+        (XGBOOST, "booster", "gblinear", XGBOOST_LINEAR),
+        (XGBOOST, "booster", "gbtree", set(XGBOOST.space().names)),
+    ],
+)
+def test_choice_decides_what_is_active(flow, name, choice, active):
     space = flow.space()
-    drawn = space.configs(space.decode(space.sample_unit(np.random.default_rng(0), 200)))
-    names_of = [set(config) for config in drawn if choice.items() <= config.items()]
-    assert all(names == names_of[0] for names in names_of)
-    return names_of[0]
+    configs = space.configs(space.decode(space.sample_unit(np.random.default_rng(0), 200)))
+
+    with_choice = [config for config in configs if config[name] == choice]
+
+    assert with_choice
+    assert all(set(config) == active for config in with_choice)
 
 
-def test_what_is_active_and_on_a_log_scale():
-    assert active(SVM, kernel="linear") == {"kernel", "cost"}
-    assert active(SVM, kernel="radial") == active(SVM, kernel="sigmoid")
-    assert active(SVM, kernel="radial") == {"kernel", "cost", "gamma"}
-    assert active(SVM, kernel="polynomial") == {"kernel", "cost", "gamma", "degree"}
-    assert active(XGBOOST, booster="gbtree") == set(XGBOOST.space().names)
-    linear = {"booster", "nrounds", "eta", "lambda", "alpha"}
-    assert active(XGBOOST, booster="gblinear") == linear
-    logs = [{p.name for p in flow.space().parameters if p.log} for flow in (SVM, XGBOOST, RANGER)]
-    assert logs == [{"cost", "gamma"}, {"eta", "lambda", "alpha", "min_child_weight"}, set()]
+@pytest.mark.parametrize(
+    ("flow", "expected"),
+    [
+        (SVM, {"cost", "gamma"}),
+        (XGBOOST, {"eta", "lambda", "alpha", "min_child_weight"}),
+        (RANGER, set()),
+    ],
+)
+def test_log_scales(flow, expected):
+    on_log_scale = {parameter.name for parameter in flow.space().parameters if parameter.log}
+
+    assert on_log_scale == expected
 
 
 # -- the random forest, which is not bundled -------------------------------------------------------
 
 
-def test_the_forest_is_listed_and_says_how_it_is_made(tmp_path, monkeypatch):
-    monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))  # where other tests have made none
-    assert RANGER.name in hbo.list_benchmarks()
+@pytest.fixture
+def no_generated(tmp_path, monkeypatch):
+    """A folder of the user's own benchmarks, where none has been generated."""
+    monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
+
+
+@pytest.mark.usefixtures("no_generated")
+def test_ranger_is_to_be_generated():
     spec = benchmark_spec(RANGER.name)
+
+    assert RANGER.name in hbo.list_benchmarks()
     assert all(option.lacks == "generate" for option in spec.surrogates)
-    definition = spec.define()
-    assert [task.name for task in definition.tasks] == [str(task) for task in XGBOOST_TASKS]
-    assert definition.space == RANGER.space()
     with pytest.raises(NotFetchedError, match="hpobench-ordered generate openml-ranger"):
         hbo.load(RANGER.name)
+
+
+@pytest.mark.usefixtures("no_generated")
+def test_ranger_is_defined_before_generation():
+    definition = benchmark_spec(RANGER.name).define()
+
+    assert [task.name for task in definition.tasks] == [str(task) for task in XGBOOST_TASKS]
+    assert definition.space == RANGER.space()
 
 
 # -- bundled artifacts -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("flow", BUNDLED)
-def test_bundled_benchmarks(flow):
-    spec = benchmark_spec(flow.name)
+def test_bundled_flows_have_fourteen_tasks(flow):
     benchmark = hbo.load(flow.name)
-    assert spec.artifact is not None and benchmark.recorded is not None
+
     assert benchmark.surrogate == "forest"
     assert benchmark.space == flow.space()
     assert len(benchmark.tasks) == 14
-    papers = SVM_TASKS if flow is SVM else XGBOOST_TASKS
-    card = read_card(spec.artifact)
-    present = [task.name for task in benchmark.tasks if int(task.name) in papers]
-    assert f"{len(present)} of the paper's 30 tasks: {', '.join(present)};" in card.describe()
-    assert "our own" in card.describe()
-    for task, evaluations in zip(benchmark.tasks, benchmark.recorded(), strict=True):
+
+
+@pytest.mark.parametrize(("flow", "tasks_of_paper"), [(SVM, SVM_TASKS), (XGBOOST, XGBOOST_TASKS)])
+def test_card_lists_tasks_of_paper(flow, tasks_of_paper):
+    artifact = benchmark_spec(flow.name).artifact
+    assert artifact is not None
+
+    description = read_card(artifact).describe()
+
+    names = [task.name for task in hbo.load(flow.name).tasks if int(task.name) in tasks_of_paper]
+    assert f"{len(names)} of the paper's 30 tasks: {', '.join(names)};" in description
+    assert "our own" in description
+
+
+@pytest.mark.parametrize("flow", BUNDLED)
+def test_context_of_bundled_tasks(flow):
+    for task in hbo.load(flow.name).tasks:
         assert tuple(task.context) == (*CONTEXT, LANDMARK)
         assert all(type(value) is float for value in task.context.values())
-        assert task.best_value is not None and 0.5 < task.best_value <= 1
+
+
+@pytest.mark.parametrize("flow", BUNDLED)
+def test_best_aucs_are_plausible(flow):
+    for task in hbo.load(flow.name).tasks:
+        assert 0.5 < task.best_value <= 1
+
+
+@pytest.mark.parametrize("flow", BUNDLED)
+def test_every_task_has_recorded_evaluations(flow):
+    benchmark = hbo.load(flow.name)
+    assert benchmark.recorded is not None
+    for task, evaluations in zip(benchmark.tasks, benchmark.recorded(), strict=True):
         assert evaluations.task == task.name
         assert len(evaluations) >= 100
 
@@ -125,44 +198,60 @@ def test_bundled_benchmarks(flow):
 
 
 @pytest.fixture
-def fetched(shared, tmp_path, monkeypatch):
-    """A cache with the tasks' data, written as OpenML publishes them."""
-    folder = shared / "data" / "openml_datasets"
-    frames = {path.name.partition("_")[0]: pd.read_csv(path) for path in folder.glob("*.csv")}
+def published(shared, tmp_path, monkeypatch):
+    """A folder of the tasks' data, written as OpenML publishes them; the cache is empty."""
+    sources = shared / "data" / "openml_datasets"
+    frames = {path.name.partition("_")[0]: pd.read_csv(path) for path in sources.glob("*.csv")}
     inputs, labels = load_breast_cancer(return_X_y=True, as_frame=True)
     frames["9946"] = inputs.assign(Class=labels)
-    published = tmp_path / "published"
-    published.mkdir()
+
+    folder = tmp_path / "published"
+    folder.mkdir()
     for task, file in FILES.items():
-        frames[task].to_parquet(published / Path(file.name).name, index=False)
+        frames[task].to_parquet(folder / Path(file.name).name, index=False)
+
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     task_data.cache_clear()
-    return published
+    return folder
 
 
-def test_training_data_are_those_that_were_trained_on(shared, fetched):
-    """Once fetched; before, a method that looks at them is refused."""
+@pytest.mark.usefixtures("published")
+def test_method_needs_fetched_data():
     with pytest.raises(NotFetchedError, match=f"fetch {SVM.name}"):
         hbo.run(benchmarks=[SVM.name], methods=["manual-gp"], seeds=range(1))
-    result = CliRunner().invoke(fetch, [SVM.name, "--from", str(fetched)], catch_exceptions=False)
+
+
+def test_fetched_data_are_those_trained_on(shared, published):
+    result = CliRunner().invoke(fetch, [SVM.name, "--from", str(published)], catch_exceptions=False)
     assert result.output.count("copied") == len(FILES)
-    trained_on = offline_datasets(shared / "data" / "openml_datasets")
+
     source = benchmark_spec(SVM.name).data
-    assert source is not None and not source.missing
+
+    assert source is not None
+    assert not source.missing
+    trained_on = offline_datasets(shared / "data" / "openml_datasets")
     for index, task in enumerate(hbo.load(SVM.name).tasks):
-        data, expected = source.load(index), trained_on[task.name]
-        assert data is not None and data.labels is not None
-        assert np.array_equal(data.features, expected.x)
-        assert np.array_equal(data.labels, expected.y)
+        data = source.load(index)
+        assert np.array_equal(data.features, trained_on[task.name].x)
+        assert np.array_equal(data.labels, trained_on[task.name].y)
+
+
+def test_unknown_task_has_no_data():
     assert task_data("1") is None
 
 
-def test_other_data_are_refused(fetched):
-    path = fetched / "37_diabetes.pq"
+def test_data_of_other_size_are_refused(published):
+    path = published / "37_diabetes.pq"
     pd.read_parquet(path).iloc[1:].to_parquet(path)
+
     with pytest.raises(DownloadError, match=r"\(768, 8, 500\), but got \(767, 8"):
         FILES["37"].store(path)
+
+
+def test_text_instead_of_data_is_refused(published):
+    path = published / "37_diabetes.pq"
     path.write_text("no table")
+
     with pytest.raises(DownloadError, match="not the published"):
         FILES["37"].store(path)
 
@@ -170,27 +259,37 @@ def test_other_data_are_refused(fetched):
 # -- evaluations -----------------------------------------------------------------------------------
 
 
+def train_svm(data: ClassificationData, config: Config, task: str) -> dict[str, float]:
+    (outcome,) = SVMTrainer(data)(config, task)["evaluations"]
+    return outcome
+
+
+def train_boosting(data: ClassificationData, config: Config, task: str) -> dict[str, float]:
+    pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")
+    rounds = config.pop("nrounds")
+    (outcome,) = BoostingTrainer(data)({**config, "rounds": [rounds]}, task)["evaluations"]
+    return outcome
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("flow", BUNDLED)
-@pytest.mark.parametrize("task", ["3492", "9946"])
-def test_recorded_evaluations_can_be_repeated(flow, task):
-    """Training again the cheapest configurations gives the values recorded."""
-    if flow is XGBOOST:
-        pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")
+@pytest.mark.parametrize(
+    ("flow", "train", "cost"), [(SVM, train_svm, "cost"), (XGBOOST, train_boosting, "nrounds")]
+)
+@pytest.mark.parametrize(
+    ("task", "make_data"), [("3492", partial(make_monks_problem, 1)), ("9946", breast_cancer)]
+)
+def test_recorded_evaluations_can_be_repeated(flow, train, cost, task, make_data):
     artifact = benchmark_spec(flow.name).artifact
     assert artifact is not None
     names = [task.name for task in hbo.load(flow.name).tasks]
-    raw = read_evaluations(artifact)[names.index(task)]
-    data = make_monks_problem(1) if task == "3492" else breast_cancer()
-    column = flow.space().names.index("cost" if flow is SVM else "nrounds")
-    for row in np.argsort(raw.values[:, column])[:5]:
-        (config,) = flow.space().configs(raw.values[[row]])
-        if flow is SVM:
-            (outcome,) = SVMTrainer(data)(config, task)["evaluations"]
-        else:
-            rounds = config.pop("nrounds")
-            repeated = BoostingTrainer(data)({**config, "rounds": [rounds]}, task)
-            (outcome,) = repeated["evaluations"]
+    recorded = read_evaluations(artifact)[names.index(task)]
+    space = flow.space()
+    costs = recorded.values[:, space.names.index(cost)]
+    for row in np.argsort(costs)[:5]:
+        (config,) = space.configs(recorded.values[[row]])
+
+        outcome = train(make_data(), config, task)
+
         # The last bits of sums may differ between processors and versions of the libraries.
-        assert math.isclose(outcome["value"], raw.objective[row], abs_tol=1e-6)
-        assert math.isclose(outcome["spread"], raw.spread[row], abs_tol=1e-6)
+        assert math.isclose(outcome["value"], recorded.objective[row], abs_tol=1e-6)
+        assert math.isclose(outcome["spread"], recorded.spread[row], abs_tol=1e-6)

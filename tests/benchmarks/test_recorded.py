@@ -1,4 +1,4 @@
-"""Values recorded by others, through the public interface: fetched, loaded by name, evaluated."""
+"""Values recorded by others, against those of benchmarks loaded by name."""
 
 import json
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import hpobench_ordered as hbo
+from hpobench_ordered.benchmarks.yahpo import name_task
 from hpobench_ordered.files.remote import CACHE_VARIABLE
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.testing import check_benchmark
@@ -16,38 +17,43 @@ SCENARIOS = ("xgboost", "rpart")
 
 @pytest.fixture(scope="module")
 def fetched(shared, tmp_path_factory):
-    """A cache that holds what can be fetched from local copies."""
+    """A cache that holds what can be fetched, from local copies."""
     cache = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv(CACHE_VARIABLE, str(cache))
-        folders = {"yahpo_data-1.0.2": shared / "data" / "yahpo", "othpo": shared / "data"}
-        for name in ("xgboost-mnist", *(f"yahpo-{s}-1220" for s in SCENARIOS)):
-            for option in benchmark_spec(name).surrogates:
-                for file in option.files:
-                    copy = folders[Path(file.name).parts[0]] / file.name
-                    packed = copy.with_name(copy.name + ".gz")
-                    file.store(packed if packed.exists() else copy)
+        store_files("xgboost-mnist", shared / "data")
+        for scenario in SCENARIOS:
+            store_files(f"yahpo-{scenario}-1220", shared / "data" / "yahpo")
     return cache
 
 
-def recorded(shared: Path, name: str) -> list[dict[str, Any]]:
+def store_files(benchmark: str, folder: Path) -> None:
+    """Copy the files that a benchmark needs from a folder into the cache."""
+    for option in benchmark_spec(benchmark).surrogates:
+        for file in option.files:
+            copy = folder / file.name
+            compressed = copy.with_name(copy.name + ".gz")
+            file.store(compressed if compressed.exists() else copy)
+
+
+def read_records(shared: Path, name: str) -> list[dict[str, Any]]:
     records: list[dict[str, Any]] = json.loads((shared / "reference" / name).read_text())
     return records
 
 
-def test_newsvendor(shared):
+def test_newsvendor_profits(shared):
     benchmark = hbo.load("newsvendor")
-    for record in recorded(shared, "newsvendor_recorded.json"):
+    for record in read_records(shared, "newsvendor_recorded.json"):
         config = {f"price_{i}": price for i, price in enumerate(record["price"])}
         value = benchmark.task(record["task"]).evaluate(config)
         assert value == pytest.approx(record["profit"], abs=1e-9, rel=0)
 
 
 @pytest.mark.slow
-def test_xgboost_mnist(shared, fetched, monkeypatch):
+def test_xgboost_mnist_error_counts(shared, fetched, monkeypatch):
     monkeypatch.setenv(CACHE_VARIABLE, str(fetched))
     benchmark = hbo.load("xgboost-mnist", surrogate="nearest")
-    for record in recorded(shared, "xgboost_mnist_recorded.json"):
+    for record in read_records(shared, "xgboost_mnist_recorded.json"):
         config = {name: record[name] for name in benchmark.space.names}
         task = benchmark.task(str(record["train_size"]))
         assert task.evaluate(config) == record["error_count"]
@@ -55,16 +61,15 @@ def test_xgboost_mnist(shared, fetched, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_yahpo(shared, fetched, monkeypatch, scenario):
+def test_yahpo_aucs(shared, fetched, monkeypatch, scenario):
     monkeypatch.setenv(CACHE_VARIABLE, str(fetched))
-    records = recorded(shared, "yahpo_gym_values.json")
-    chosen = [r for r in records if r["scenario"] == f"rbv2_{scenario}"]
-    assert len(chosen) == 80
-    for record in chosen:
+    all_records = read_records(shared, "yahpo_gym_values.json")
+    records = [record for record in all_records if record["scenario"] == f"rbv2_{scenario}"]
+    assert len(records) == 80
+
+    for record in records:
         benchmark = hbo.load(f"yahpo-{scenario}-{record['instance']}")
-        task = next(
-            t for t in benchmark.tasks if t.context["train_fraction"] == record["trainsize"]
-        )
+        task = benchmark.task(name_task(record["trainsize"]))
         assert task.evaluate(record["config"]) == pytest.approx(record["values"]["auc"], rel=1e-5)
 
 

