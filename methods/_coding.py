@@ -25,7 +25,7 @@ from hpobench_ordered.runtime.compiling import compiled
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conditions import Condition, parents
 from hpobench_ordered.space.parameters import Kind, Parameter
-from hpobench_ordered.space.unit_cube import INACTIVE_FEATURE, MOST_LISTED
+from hpobench_ordered.space.unit_cube import INACTIVE_FEATURE, MAX_TABULATED
 
 
 class Scales(NamedTuple):
@@ -126,7 +126,7 @@ def can_tabulate(parameters: Sequence[Parameter], conditions: Sequence[Condition
         if len(columns) > 1:
             return False
         tabulated.append(parameters[columns[0]])
-    return all(p.size <= MOST_LISTED for p in tabulated)
+    return all(p.size <= MAX_TABULATED for p in tabulated)
 
 
 def tabulate_scales(parameters: Sequence[Parameter]) -> Scales:

@@ -21,7 +21,7 @@ from hpobench_ordered.space.parameters import Kind, Parameter, exp, log
 INACTIVE_FEATURE = 0.5
 """Model feature of an inactive numeric hyperparameter: the middle of its range."""
 
-MOST_LISTED = 4096
+MAX_TABULATED = 4096
 """Largest number of values of an integer on a log scale whose unit values are tabulated."""
 
 
@@ -31,40 +31,57 @@ class UnitCube:
     def __init__(
         self, parameters: Sequence[Parameter], conditions: Mapping[int, Condition]
     ) -> None:
-        self._parameters, self._conditions = parameters, conditions
+        self._parameters = parameters
+        self._conditions = conditions
         self.lower: FloatArray = np.array([p.lower for p in parameters])
         self.upper: FloatArray = np.array([p.upper for p in parameters])
         self.is_discrete: BoolArray = np.array([p.is_discrete for p in parameters])
         self._low, high = np.array([p.span for p in parameters]).T
         self._width = high - self._low
-        is_log: BoolArray = np.array([p.log for p in parameters])
+        self._find_scales()
+        self._lay_out_features()
+
+    def _find_scales(self) -> None:
+        """Find the columns of each kind of scale, as `canonical` and `decode` treat them."""
+        is_log: BoolArray = np.array([p.log for p in self._parameters])
         self._logs = np.flatnonzero(is_log)
         self._log_floats = np.flatnonzero(is_log & ~self.is_discrete)
         self._log_integers: list[int] = np.flatnonzero(is_log & self.is_discrete).tolist()
-        self._bins = np.flatnonzero(~is_log & self.is_discrete)
-        bounds = (self._low, self._width, self.lower, self.upper)
-        self._bounds = [bound[self._bins, None] for bound in bounds]
-        seen = set[int]().union(*map(parents, conditions.values()))
-        self._decoded = sorted(seen.union(self._log_integers).difference(self._bins.tolist()))
-        choices = np.array([len(p.choices) * (p.kind is Kind.CATEGORICAL) for p in parameters])
-        widths = np.maximum(choices, 1)
-        self._columns = np.repeat(np.arange(len(parameters)), widths)
-        self._one_hot = np.flatnonzero(choices[self._columns])
-        self._counts = choices[self._columns[self._one_hot], None]
-        self._choices = np.concatenate([*map(np.arange, widths)])[self._one_hot, None]
+        self._evenly_spaced = np.flatnonzero(~is_log & self.is_discrete)
+
+        # Those that `canonical` decodes one by one: it needs the values of parents, too.
+        parent_columns = set[int]().union(*map(parents, self._conditions.values()))
+        one_by_one = parent_columns.union(self._log_integers)
+        self._decoded_singly = sorted(one_by_one.difference(self._evenly_spaced.tolist()))
+
+    def _lay_out_features(self) -> None:
+        """Determine the hyperparameter of each feature and, if it is one-hot coded, the choice."""
+        choice_counts: list[int] = []
+        columns: list[int] = []
+        choices: list[int] = []
+        for column, parameter in enumerate(self._parameters):
+            count = len(parameter.choices) if parameter.kind is Kind.CATEGORICAL else 0
+            width = max(count, 1)
+            choice_counts += [count] * width
+            columns += [column] * width
+            choices += range(width)
+        self._column_of_feature = np.array(columns)
+        self._one_hot = np.flatnonzero(choice_counts)  # features that stand for one choice each
+        self._choice_count_of_one_hot = np.array(choice_counts)[self._one_hot, None]
+        self._choice_of_one_hot = np.array(choices)[self._one_hot, None]
 
     def encode(self, values: FloatArray) -> FloatArray:
         """Map values to the unit cube, shape (n, d) to (n, d); NaN stays NaN."""
         scaled = np.array(values)
-        _replace(scaled, self._logs, log)
+        _apply_to_columns(scaled, self._logs, log)
         unit: FloatArray = (scaled - self._low) / self._width
         return unit
 
     def decode(self, unit: FloatArray) -> FloatArray:
         """Map unit vectors to values, shape (n, d) to (n, d); inactive hyperparameters NaN."""
         values: FloatArray = self._low + unit * self._width
-        _replace(values, self._log_floats, exp)
-        _replace(values, self._log_integers, np.exp)
+        _apply_to_columns(values, self._log_floats, exp)
+        _apply_to_columns(values, self._log_integers, np.exp)
         np.rint(values, out=values, where=self.is_discrete)
         np.minimum(np.maximum(values, self.lower), self.upper, out=values)  # faster than clip
         if self._conditions:
@@ -73,19 +90,23 @@ class UnitCube:
 
     def canonical(self, unit: FloatArray) -> FloatArray:
         """Unit vectors (n, d) as `SearchSpace.canonical` describes."""
-        rows = np.array(unit.T, dtype=np.float64, order="C")
-        values = np.empty_like(rows)  # filled for discrete hyperparameters and parents only
-        low, width, lower, upper = self._bounds
-        bins = np.rint(low + rows[self._bins] * width)
-        values[self._bins] = bins = np.minimum(np.maximum(bins, lower), upper)
-        rows[self._bins] = (bins - low) / width
-        for j in self._decoded:
-            values[j] = self._parameters[j].decode(rows[j])
+        unit_rows = np.array(unit.T, dtype=np.float64, order="C")
+        value_rows = np.empty_like(unit_rows)  # filled for discrete hyperparameters and parents
+
+        even = self._evenly_spaced
+        low, width = self._low[even, None], self._width[even, None]
+        lower, upper = self.lower[even, None], self.upper[even, None]
+        rounded = np.rint(low + unit_rows[even] * width)
+        value_rows[even] = np.minimum(np.maximum(rounded, lower), upper)
+        unit_rows[even] = (value_rows[even] - low) / width
+
+        for j in self._decoded_singly:
+            value_rows[j] = self._parameters[j].decode(unit_rows[j])
         for j in self._log_integers:
-            rows[j] = self._middle(j, values[j])
+            unit_rows[j] = self._encode_log_integer(j, value_rows[j])
         if self._conditions:
-            np.copyto(rows, np.nan, where=~self.active(values.T).T)
-        return rows.T.copy()
+            np.copyto(unit_rows, np.nan, where=~self.active(value_rows.T).T)
+        return unit_rows.T.copy()
 
     def active(self, values: FloatArray) -> BoolArray:
         """Whether each hyperparameter of each configuration is active, shape (n, d)."""
@@ -98,32 +119,36 @@ class UnitCube:
         """Features of canonical unit vectors, (n, d) to (n, p), see `SearchSpace.features`."""
         if not len(self._one_hot) and not self._conditions:
             return unit
-        rows = unit.T[self._columns]
+        feature_rows: FloatArray = unit.T[self._column_of_feature]
         if len(self._one_hot):
-            bins = np.floor(rows[self._one_hot] * self._counts)
-            rows[self._one_hot] = bins == self._choices
+            choices = np.floor(feature_rows[self._one_hot] * self._choice_count_of_one_hot)
+            feature_rows[self._one_hot] = choices == self._choice_of_one_hot  # 0 if NaN, inactive
         if self._conditions:
-            np.copyto(rows, INACTIVE_FEATURE, where=np.isnan(rows))
-        return rows.T.copy()
+            np.copyto(feature_rows, INACTIVE_FEATURE, where=np.isnan(feature_rows))
+        return feature_rows.T.copy()
 
     @cached_property
-    def _middles(self) -> Mapping[int, FloatArray]:
-        """Tables of unit values of integers on log scales with few values; NaN comes last."""
-        listed = [j for j in self._log_integers if self._parameters[j].size <= MOST_LISTED]
-        values = {j: np.arange(self.lower[j], self.upper[j] + 1) for j in listed}
-        return {j: np.append(self._parameters[j].encode(x), np.nan) for j, x in values.items()}
+    def _unit_tables(self) -> Mapping[int, FloatArray]:
+        """Unit values of all values of integers on log scales with few values; NaN comes last."""
+        tables = {}
+        for j in self._log_integers:
+            parameter = self._parameters[j]
+            if parameter.size <= MAX_TABULATED:
+                all_values = np.arange(parameter.lower, parameter.upper + 1)
+                tables[j] = np.append(parameter.encode(all_values), np.nan)
+        return tables
 
-    def _middle(self, j: int, values: FloatArray) -> FloatArray:
+    def _encode_log_integer(self, j: int, values: FloatArray) -> FloatArray:
         """Unit values (n,) of values (n,) of an integer on a log scale."""
-        if j not in self._middles:
+        if j not in self._unit_tables:
             return self._parameters[j].encode(values)
         place = values - self.lower[j]
-        place[np.isnan(place)] = -1
-        unit: FloatArray = self._middles[j][place.astype(np.intp)]
+        place[np.isnan(place)] = -1  # the last entry of a table
+        unit: FloatArray = self._unit_tables[j][place.astype(np.intp)]
         return unit
 
 
-def _replace(
+def _apply_to_columns(
     array: FloatArray, columns: IntArray | list[int], function: Callable[[FloatArray], FloatArray]
 ) -> None:
     """Apply a function to some columns of an array (n, d), in place."""

@@ -15,7 +15,7 @@ from hpobench_ordered.methods._coding import Coder
 from hpobench_ordered.methods.random_search import RandomSearch
 from hpobench_ordered.space.conditions import Compare, Comparison, Condition, Connective, Joined
 from hpobench_ordered.space.parameters import Kind, Parameter
-from hpobench_ordered.space.unit_cube import MOST_LISTED
+from hpobench_ordered.space.unit_cube import MAX_TABULATED
 
 KINDS = ("float", "log float", "integer", "log integer", "many", "categorical", "ordinal")
 FLOATS = st.floats(1e-3, 1e3)
@@ -33,7 +33,7 @@ def parameters(draw: st.DrawFn, name: str) -> Parameter:
         low, width = draw(FLOATS), draw(FLOATS)
         return Parameter.number(name, low, low + width, log=is_log)
     low = draw(st.integers(1, 100))
-    high = low + (2 * MOST_LISTED if kind == "many" else draw(st.integers(0, 300)))
+    high = low + (2 * MAX_TABULATED if kind == "many" else draw(st.integers(0, 300)))
     return Parameter.number(name, low, high, log=is_log, integer=True)
 
 
