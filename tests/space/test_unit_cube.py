@@ -53,13 +53,16 @@ def conditions(draw: st.DrawFn, parents: list[Parameter], depth: int = 2) -> Con
 @st.composite
 def spaces(draw: st.DrawFn) -> SearchSpace:
     """A space of up to six hyperparameters, of which any but the first may be conditional."""
-    chosen = [draw(parameters(f"p{j}")) for j in range(draw(st.integers(1, 6)))]
-    conditional = [j for j in range(1, len(chosen)) if draw(st.booleans())]
-    made = {chosen[j].name: draw(conditions(chosen[:j])) for j in conditional}
-    return SearchSpace(chosen, conditions=made)
+    dimension = draw(st.integers(1, 6))
+    all_parameters = [draw(parameters(f"p{j}")) for j in range(dimension)]
+    condition_of = {}
+    for j in range(1, dimension):
+        if draw(st.booleans()):
+            condition_of[f"p{j}"] = draw(conditions(all_parameters[:j]))
+    return SearchSpace(all_parameters, conditions=condition_of)
 
 
-def active_by_hand(space: SearchSpace, values: FloatArray) -> FloatArray:
+def hide_inactive(space: SearchSpace, values: FloatArray) -> FloatArray:
     """Values with NaN where a hyperparameter is inactive, one configuration after the other."""
     result = np.full_like(values, np.nan)
     for row, coded in zip(result, values, strict=True):
@@ -69,106 +72,164 @@ def active_by_hand(space: SearchSpace, values: FloatArray) -> FloatArray:
     return result
 
 
-def decoded_by_hand(space: SearchSpace, unit: FloatArray) -> FloatArray:
+def decode_by_hand(space: SearchSpace, unit: FloatArray) -> FloatArray:
+    """Decode one hyperparameter after the other."""
     columns = [p.decode(unit[:, j]) for j, p in enumerate(space.parameters)]
-    return active_by_hand(space, np.stack(columns, axis=1))
+    return hide_inactive(space, np.stack(columns, axis=1))
 
 
 def canonical_by_hand(space: SearchSpace, unit: FloatArray) -> FloatArray:
-    columns = [
-        p.encode(p.decode(unit[:, j])) if p.is_discrete else unit[:, j]
-        for j, p in enumerate(space.parameters)
-    ]
-    inactive = np.isnan(decoded_by_hand(space, np.stack(columns, axis=1)))
-    return np.where(inactive, np.nan, np.stack(columns, axis=1))
+    """Move one discrete hyperparameter after the other to the middle of its bins."""
+    canonical = unit.copy()
+    for j, parameter in enumerate(space.parameters):
+        if parameter.is_discrete:
+            canonical[:, j] = parameter.encode(parameter.decode(unit[:, j]))
+    canonical[np.isnan(decode_by_hand(space, canonical))] = np.nan
+    return canonical
 
 
 def features_by_hand(space: SearchSpace, unit: FloatArray) -> FloatArray:
     columns = []
-    for p, column in zip(space.parameters, unit.T, strict=True):
-        if p.kind is Kind.CATEGORICAL:
-            coded = p.decode(column)
-            columns += [(coded == k).astype(float) for k in range(len(p.choices))]
+    for parameter, column in zip(space.parameters, unit.T, strict=True):
+        if parameter.kind is Kind.CATEGORICAL:
+            codes = parameter.decode(column)
+            for code in range(len(parameter.choices)):
+                columns.append((codes == code).astype(float))
         else:
             columns.append(np.where(np.isnan(column), 0.5, column))
     return np.stack(columns, axis=1)
 
 
-def same_bits(array: FloatArray, expected: FloatArray) -> None:
+def assert_same_bits(array: FloatArray, expected: FloatArray) -> None:
     assert array.dtype == expected.dtype
     np.testing.assert_array_equal(array, expected)
 
 
+@st.composite
+def spaces_and_units(draw: st.DrawFn) -> tuple[SearchSpace, FloatArray]:
+    """A space, and unit vectors of up to 30 configurations that are not canonical."""
+    space = draw(spaces())
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    return space, rng.random((draw(st.integers(0, 30)), space.dimension))
+
+
 @given(spaces(), st.integers(0, 2**32 - 1), st.data())
-def test_what_becomes_active_is_drawn(space, seed, data):
+def test_completed_configurations_are_valid(space, seed, data):
     """Any hyperparameter is changed, or lacks its value: the result is a configuration."""
     rng = np.random.default_rng(seed)
     unit = space.sample_unit(rng, 20)
-    changed = data.draw(st.integers(0, space.dimension - 1))
-    moved = unit.copy()
-    moved[:, changed] = rng.random(20)
-    moved[rng.random(unit.shape) < 0.2] = np.nan
-    completed = space.completed(moved, rng)
+    unit[:, data.draw(st.integers(0, space.dimension - 1))] = rng.random(20)
+    unit[rng.random(unit.shape) < 0.2] = np.nan
+
+    completed = space.completed(unit, rng)
+
     assert space.allows(space.decode(completed)).all()
-    given_values = space.canonical(moved)
-    kept = ~np.isnan(given_values) & ~np.isnan(completed)
-    np.testing.assert_array_equal(completed[kept], given_values[kept])
+    canonical = space.canonical(unit)
+    had_value = ~np.isnan(canonical) & ~np.isnan(completed)
+    np.testing.assert_array_equal(completed[had_value], canonical[had_value])
 
 
-@given(spaces(), st.integers(0, 2**32 - 1), st.integers(0, 30))
-def test_arrays_are_coded_as_each_hyperparameter_says(space, seed, n):
-    drawn = np.random.default_rng(seed).random((n, space.dimension))
-    unit = space.canonical(drawn)
-    same_bits(unit, canonical_by_hand(space, drawn))
+@given(spaces_and_units())
+def test_canonical_treats_each_hyperparameter_singly(case):
+    space, unit = case
+    assert_same_bits(space.canonical(unit), canonical_by_hand(space, unit))
+
+
+@given(spaces_and_units())
+def test_decode_treats_each_hyperparameter_singly(case):
+    space, unit = case
+    for coded in (unit, space.canonical(unit)):
+        assert_same_bits(space.decode(coded), decode_by_hand(space, coded))
+
+
+@given(spaces_and_units())
+def test_decoded_values_are_nan_where_inactive(case):
+    space, unit = case
     values = space.decode(unit)
-    same_bits(values, decoded_by_hand(space, unit))
-    same_bits(space.decode(drawn), decoded_by_hand(space, drawn))
-    same_bits(space.active(values), ~np.isnan(values))
-    encoded = [p.encode(values[:, j]) for j, p in enumerate(space.parameters)]
-    same_bits(space.encode(values), np.stack(encoded, axis=1))
-    same_bits(space.features(unit), features_by_hand(space, unit))
+    assert_same_bits(space.active(values), ~np.isnan(values))
+
+
+@given(spaces_and_units())
+def test_encode_treats_each_hyperparameter_singly(case):
+    space, unit = case
+    values = space.decode(unit)
+    columns = [p.encode(values[:, j]) for j, p in enumerate(space.parameters)]
+    assert_same_bits(space.encode(values), np.stack(columns, axis=1))
+
+
+@given(spaces_and_units())
+def test_features_treat_each_hyperparameter_singly(case):
+    space, unit = case
+    canonical = space.canonical(unit)
+    assert_same_bits(space.features(canonical), features_by_hand(space, canonical))
+
+
+@given(spaces_and_units())
+def test_compiled_coder_agrees_with_space(case):
+    space, unit = case
     coder = Coder(space)
-    same_bits(coder.canonical(drawn), unit)
-    same_bits(coder.features(unit), space.features(unit))
+    canonical = space.canonical(unit)
+    assert_same_bits(coder.canonical(unit), canonical)
+    assert_same_bits(coder.features(canonical), space.features(canonical))
 
 
 @given(spaces(), st.integers(0, 2**32 - 1))
-def test_a_configuration_is_coded_alike_alone_and_among_others(space, seed):
-    drawn = np.random.default_rng(seed).random((10, space.dimension))
-    values = space.decode(space.canonical(drawn))
-    for row, config, expected in zip(drawn, space.configs(values), values, strict=True):
-        same_bits(space.decode(space.canonical(row[None]))[0], expected)
-        same_bits(space.row(config), expected)
+def test_coding_does_not_depend_on_other_rows(space, seed):
+    unit = np.random.default_rng(seed).random((10, space.dimension))
+    values = space.decode(space.canonical(unit))
+    for unit_row, config, expected in zip(unit, space.configs(values), values, strict=True):
+        assert_same_bits(space.decode(space.canonical(unit_row[None]))[0], expected)
+        assert_same_bits(space.row(config), expected)
 
 
 @pytest.mark.parametrize("corner", [0.0, 1.0, math.nan])
 @given(space=spaces())
-def test_corners_and_what_is_missing(corner, space):
-    drawn = np.full((2, space.dimension), corner)
-    unit = space.canonical(drawn)
-    same_bits(unit, canonical_by_hand(space, drawn))
-    same_bits(space.decode(unit), decoded_by_hand(space, unit))
+def test_corners_and_missing_values_are_coded(corner, space):
+    unit = np.full((2, space.dimension), corner)
+    canonical = space.canonical(unit)
+    assert_same_bits(canonical, canonical_by_hand(space, unit))
+    assert_same_bits(space.decode(canonical), decode_by_hand(space, canonical))
 
 
-def test_neither_given_arrays_nor_other_spaces_are_changed():
-    space = SearchSpace([Parameter.number("n", 1, 9, integer=True, log=True)])
-    drawn = np.random.default_rng(0).random((9, 1))
-    expected, copy = space.canonical(drawn), pickle.loads(pickle.dumps(space))
-    same_bits(copy.canonical(drawn), expected)
+def log_integer_space() -> SearchSpace:
+    return SearchSpace([Parameter.number("n", 1, 9, integer=True, log=True)])
+
+
+def test_pickled_space_codes_alike():
+    unit = np.random.default_rng(0).random((9, 1))
+    space = log_integer_space()
+    expected = space.canonical(unit)  # before it is pickled: tables are computed at the first use
+    copy = pickle.loads(pickle.dumps(space))
+    assert_same_bits(copy.canonical(unit), expected)
+
+
+def test_spaces_share_no_arrays():
+    unit = np.random.default_rng(0).random((9, 1))
+    space = log_integer_space()
+    expected = space.canonical(unit)
+    copy = pickle.loads(pickle.dumps(space))
+
     vandalise([copy])
-    same_bits(space.canonical(drawn), expected)
-    same_bits(SearchSpace(space.parameters).canonical(drawn), expected)
-    for code, given_values in ((space.canonical, 0.3), (space.decode, 0.3), (space.encode, 3.0)):
-        array = np.full((4, 1), given_values)
-        array.flags.writeable = False
-        code(array)
-        code(np.asfortranarray(np.repeat(array, 2, axis=0))[::2])
+
+    assert_same_bits(space.canonical(unit), expected)
+    assert_same_bits(SearchSpace(space.parameters).canonical(unit), expected)
 
 
-def test_blocks_of_random_search_are_what_single_draws_are():
+@pytest.mark.parametrize(
+    ("function", "argument"), [("canonical", 0.3), ("decode", 0.3), ("encode", 3.0)]
+)
+def test_arguments_may_be_read_only_or_strided(function, argument):
+    code = getattr(log_integer_space(), function)
+    array = np.full((4, 1), argument)
+    array.flags.writeable = False
+    strided = np.asfortranarray(np.repeat(array, 2, axis=0))[::2]
+    assert_same_bits(code(strided), code(array))
+
+
+def test_random_search_draws_as_one_by_one():
     space = SearchSpace([Parameter.number("x", 0, 1), Parameter.choice("c", ("a", "b", "c"))])
-    setting = {"space": space, "history": (), "context": {}, "budget": 3}
-    method = RandomSearch(rng=np.random.default_rng(7), **setting)
-    one_by_one = np.random.default_rng(7)
+    rng = np.random.default_rng(7)
+    method = RandomSearch(rng=rng, space=space, history=(), context={}, budget=3)
+    other_rng = np.random.default_rng(7)
     for _ in range(60):
-        assert method.ask() == space.sample(one_by_one)
+        assert method.ask() == space.sample(other_rng)
