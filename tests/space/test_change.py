@@ -4,7 +4,7 @@ import pickle
 import numpy as np
 import pytest
 from histories import minimised
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import kstest
 
@@ -18,7 +18,7 @@ from hpobench_ordered.space.parameters import Kind, Parameter
 ADJUSTMENTS = {adjustment.name: adjustment for adjustment in (*FINITE, *SEARCHED)}
 
 
-def adjusted(name: str) -> SpaceChange:
+def change_of_benchmark(name: str) -> SpaceChange:
     adjustment = ADJUSTMENTS[name]
     return SpaceChange.between(adjustment.space(Steps.STEP_1), adjustment.space(Steps.STEP_2))
 
@@ -43,15 +43,17 @@ def ordered(*values: bool | int | float | str) -> Parameter:
     return choices(*values, ordered=True)
 
 
-def between(old: Parameter, new: Parameter) -> SpaceChange:
+def change_of(old: Parameter, new: Parameter) -> SpaceChange:
     return SpaceChange.between(SearchSpace([old]), SearchSpace([new]))
 
 
 GREW, SHRANK, MOVED, SCALE = Change.GREW, Change.SHRANK, Change.MOVED, Change.SCALE
-REPLACED, TYPE = [Change.CHOICES_ADDED, Change.CHOICES_REMOVED], Change.TYPE
-LINEAR, LOG = "on a linear scale", "on a log scale"
+TYPE = Change.TYPE
+REPLACED = [Change.CHOICES_ADDED, Change.CHOICES_REMOVED]
+LINEAR = "on a linear scale"
+LOG = "on a log scale"
 GREW_ON_LOG = math.log(8.5 / 4.5) / math.log(8.5 / 0.5)
-# Both, the intersection (None: not shared), the share that is new, changes, and what is said.
+# Old, new, their intersection (None: not shared), the share that is new, changes, description.
 # fmt: off
 PAIRS = [
     (number(0, 1), number(0, 1), number(0, 1), 0, [], None),
@@ -87,34 +89,53 @@ PAIRS = [
 # fmt: on
 
 
-@pytest.mark.parametrize(("old", "new", "both", "share", "became", "said"), PAIRS)
-def test_one_hyperparameter(old, new, both, share, became, said):
-    change = between(old, new)
-    said = f"x: {said}" if said else "nothing changed"
-    assert change.describe() == [said if both else f"{said} (counted as new)"]
-    assert list(change.changes["x"]) == became
-    if both is None:
-        assert (change.shared, change.only_new) == ((), ("x",))
-        with pytest.raises(InvalidSpaceError, match="share no hyperparameter"):
-            change.shared_space()
-        with pytest.raises(UnknownNameError, match="unknown shared hyperparameter 'x'"):
-            change.new_share("x")
-    else:
-        assert (change.shared, change.only_new) == (("x",), ())
-        assert change.shared_space() == SearchSpace([both])
-        assert change.new_share("x") == pytest.approx(share)
-        assert (change.new_share("x") == 0) == (share == 0)
+SHARED = [(old, new, both, share) for old, new, both, share, _, _ in PAIRS if both is not None]
+NOT_SHARED = [(old, new) for old, new, both, _, _, _ in PAIRS if both is None]
 
 
-def test_constants_come_go_and_change():
+@pytest.mark.parametrize(("old", "new", "both", "share", "changes", "text"), PAIRS)
+def test_changes_of_a_hyperparameter_are_described(old, new, both, share, changes, text):
+    change = change_of(old, new)
+    line = f"x: {text}" if text else "nothing changed"
+    assert list(change.changes["x"]) == changes
+    assert change.describe() == [line if both else f"{line} (counted as new)"]
+
+
+@pytest.mark.parametrize(("old", "new", "both", "share"), SHARED)
+def test_overlapping_ranges_are_shared(old, new, both, share):
+    change = change_of(old, new)
+    assert (change.shared, change.only_new) == (("x",), ())
+    assert change.shared_space() == SearchSpace([both])
+
+
+@pytest.mark.parametrize(("old", "new", "both", "share"), SHARED)
+def test_new_share_is_that_of_the_range(old, new, both, share):
+    new_share = change_of(old, new).new_share("x")
+    assert new_share == (pytest.approx(share) if share else 0)
+
+
+@pytest.mark.parametrize(("old", "new"), NOT_SHARED)
+def test_ranges_without_overlap_are_not_shared(old, new):
+    change = change_of(old, new)
+    assert (change.shared, change.only_new) == ((), ("x",))
+    with pytest.raises(InvalidSpaceError, match="share no hyperparameter"):
+        change.shared_space()
+    with pytest.raises(UnknownNameError, match="unknown shared hyperparameter 'x'"):
+        change.new_share("x")
+
+
+def change_of_constants() -> SpaceChange:
+    """Constants are added, removed, changed, and made of a hyperparameter and to one."""
     x, y = Parameter.number("x", 0, 1), Parameter.number("y", 0, 1)
-    old = SearchSpace([x, y], constants={"k": 3, "same": "a", "gone": 1, "other": 0.1})
-    new = SearchSpace(
-        [Parameter.number("k", 0, 9, integer=True), x],
-        constants={"y": 0.5, "same": "a", "come": True, "other": 0.25},
-    )
-    change = SpaceChange.between(old, new)
-    assert change.changes == {
+    k = Parameter.number("k", 0, 9, integer=True)
+    old_constants = {"k": 3, "same": "a", "gone": 1, "other": 0.1}
+    new_constants = {"y": 0.5, "same": "a", "come": True, "other": 0.25}
+    old = SearchSpace([x, y], constants=old_constants)
+    return SpaceChange.between(old, SearchSpace([k, x], constants=new_constants))
+
+
+def test_changes_of_constants():
+    assert change_of_constants().changes == {
         "k": (Change.FREED,),
         "x": (),
         "y": (Change.FIXED,),
@@ -123,13 +144,20 @@ def test_constants_come_go_and_change():
         "other": (Change.VALUE,),
         "gone": (Change.REMOVED,),
     }
-    assert change.describe() == [
+
+
+def test_changes_of_constants_are_described():
+    assert change_of_constants().describe() == [
         "k: was fixed to 3, now from 0 to 9",
         "y: was from 0 to 1, now fixed to 0.5",
         "come: new (fixed to True)",
         "other: fixed to 0.1 before, now to 0.25",
         "gone: removed (was fixed to 1)",
     ]
+
+
+def test_constants_are_not_shared():
+    change = change_of_constants()
     assert (change.shared, change.only_new) == (("x",), ("k",))
 
 
@@ -137,105 +165,153 @@ def kernels(*names: str) -> Parameter:
     return Parameter.choice("kernel", names)
 
 
-GAMMA, DEGREE = Parameter.number("gamma", 0, 1), Parameter.number("degree", 2, 5, integer=True)
+GAMMA = Parameter.number("gamma", 0, 1)
+DEGREE = Parameter.number("degree", 2, 5, integer=True)
 
 
-def conditional(kernel: Parameter, *when: str, extra: tuple[Parameter, ...] = ()) -> SearchSpace:
-    """Gamma is active for some kernels."""
-    codes = tuple(kernel.code(name) for name in when)
-    column = len(extra)
-    conditions = {"gamma": Compare(column, Comparison.IN, codes)} if when else {}
-    return SearchSpace([*extra, kernel, GAMMA], conditions=conditions)
+def conditional(
+    kernel: Parameter, *kernels_with_gamma: str, first: tuple[Parameter, ...] = ()
+) -> SearchSpace:
+    """A space in which gamma is active for some kernels; by default for all, unconditionally."""
+    if not kernels_with_gamma:
+        return SearchSpace([*first, kernel, GAMMA])
+    codes = tuple(kernel.code(name) for name in kernels_with_gamma)
+    condition = Compare(len(first), Comparison.IN, codes)
+    return SearchSpace([*first, kernel, GAMMA], conditions={"gamma": condition})
 
 
-def on_old(change: SpaceChange, configs: list[dict[str, float | str]]) -> Evaluations:
+def evaluations_before(change: SpaceChange, configs: list[dict[str, float | str]]) -> Evaluations:
     """Evaluations on the old space; losses 0, 1, ..."""
     losses = np.arange(len(configs), dtype=float)
     return minimised("t", {"size": 1.0}, change.old.values(configs), losses, change.old)
 
 
 class TestConditions:
-    def test_condition_of_the_new_space_is_that_of_the_shared_one(self):
-        old = conditional(kernels("linear", "radial", "sigmoid"), "radial", "sigmoid")
-        new = conditional(kernels("radial", "poly", "linear"), "radial", "poly", extra=(DEGREE,))
-        change = SpaceChange.between(old, new)
-        shared = change.shared_space()
-        assert shared == conditional(kernels("radial", "linear"), "radial")
-        assert SearchSpace.from_json(shared.to_json()) == shared
-        assert "gamma: was active if kernel in radial, sigmoid, now active if kernel in " in str(
-            change.describe()
-        )
-        kept = [{"kernel": "linear"}, {"kernel": "radial", "gamma": 0.25}]
-        evaluations = on_old(change, [kept[0], {"kernel": "sigmoid", "gamma": 0.5}, kept[1]])
-        left = evaluations.in_shared(change)
-        assert shared.configs(left.values) == kept
-        assert left.losses.tolist() == [0, 2]
-        coded = change.to_new(left.values)
-        np.testing.assert_array_equal(coded, [[np.nan, 2, np.nan], [np.nan, 0, 0.25]])
+    old = conditional(kernels("linear", "radial", "sigmoid"), "radial", "sigmoid")
+    new = conditional(kernels("radial", "poly", "linear"), "radial", "poly", first=(DEGREE,))
+    shared = conditional(kernels("radial", "linear"), "radial")
 
-    def test_condition_on_what_is_not_shared_is_left_out(self):
+    def test_shared_space_has_the_new_condition(self):
+        shared = SpaceChange.between(self.old, self.new).shared_space()
+        assert shared == self.shared
+        assert SearchSpace.from_json(shared.to_json()) == shared
+
+    def test_changed_conditions_are_described(self):
+        lines = SpaceChange.between(self.old, self.new).describe()
+        text = "gamma: was active if kernel in radial, sigmoid, now active if kernel in radial, "
+        assert any(line.startswith(text) for line in lines)
+
+    def test_evaluations_are_coded_by_the_shared_space(self):
+        change = SpaceChange.between(self.old, self.new)
+        configs = [
+            {"kernel": "linear"},
+            {"kernel": "sigmoid", "gamma": 0.5},  # this kernel is not in the new space
+            {"kernel": "radial", "gamma": 0.25},
+        ]
+
+        shared_evaluations = evaluations_before(change, configs).in_shared(change)
+
+        assert self.shared.configs(shared_evaluations.values) == [configs[0], configs[2]]
+        assert shared_evaluations.losses.tolist() == [0, 2]
+
+    def test_shared_values_are_coded_by_the_new_space(self):
+        change = SpaceChange.between(self.old, self.new)
+        values = self.shared.values([{"kernel": "linear"}, {"kernel": "radial", "gamma": 0.25}])
+        expected = [[np.nan, 2, np.nan], [np.nan, 0, 0.25]]
+        np.testing.assert_array_equal(change.to_new(values), expected)
+
+    def test_condition_on_a_new_choice_is_left_out(self):
         old = conditional(kernels("linear", "radial"))
-        change = SpaceChange.between(old, conditional(kernels("linear", "radial", "poly"), "poly"))
+        new = conditional(kernels("linear", "radial", "poly"), "poly")
+        change = SpaceChange.between(old, new)
         assert change.shared_space() == conditional(kernels("linear", "radial"))
         assert change.describe() == [
             "kernel: now also poly",
             "gamma: was always active, now active if kernel in poly",
         ]
-        before = SearchSpace([GAMMA], constants={"kernel": "radial"})
-        change = SpaceChange.between(before, conditional(kernels("linear", "radial"), "radial"))
-        assert change.shared_space() == SearchSpace([Parameter.number("gamma", 0, 1)])
+
+    def test_condition_on_a_new_hyperparameter_is_left_out(self):
+        old = SearchSpace([GAMMA], constants={"kernel": "radial"})
+        change = SpaceChange.between(old, conditional(kernels("linear", "radial"), "radial"))
+        assert change.shared_space() == SearchSpace([GAMMA])
         assert change.only_new == ("kernel",)
 
-    @pytest.mark.parametrize("connective", Connective)
-    def test_joined_conditions_are_kept_whole_or_not_at_all(self, connective):
-        def joined(comparison: Comparison) -> SearchSpace:
-            parts = Compare(1, Comparison.EQUAL, (1.0,)), Compare(0, comparison, (3.0,))
-            conditions = {"gamma": Joined(connective, parts)}
-            return SearchSpace([DEGREE, kernel, GAMMA], conditions=conditions)
+    def test_same_condition_in_other_columns_is_unchanged(self):
+        old = conditional(kernels("linear", "radial"), "radial")
+        new = conditional(kernels("radial", "linear"), "radial", first=(DEGREE,))
+        assert SpaceChange.between(old, new).describe() == ["degree: new (from 2 to 5)"]
 
-        kernel = kernels("linear", "radial")
-        new, other = joined(Comparison.GREATER), joined(Comparison.LESS)
-        same = SearchSpace([GAMMA, kernel, DEGREE])  # both parts are on what is shared
-        assert SpaceChange.between(same, new).shared_space().conditions == new.conditions
-        lacks = SearchSpace([kernel, GAMMA])  # degree is new
-        assert SpaceChange.between(lacks, new).shared_space().conditions == {}
-        assert SpaceChange.between(other, new).changes["gamma"] == (Change.CONDITION,)
-
-    def test_same_condition_with_other_columns_is_no_change(self):
-        kernel = kernels("linear", "radial")
-        new = conditional(kernels("radial", "linear"), "radial", extra=(DEGREE,))
-        change = SpaceChange.between(conditional(kernel, "radial"), new)
-        assert change.describe() == ["degree: new (from 2 to 5)"]
-
-    def test_what_was_inactive_and_is_active_now_is_left_out(self):
+    def test_evaluations_without_a_shared_value_are_left_out(self):
+        """Gamma was inactive where it is active now."""
         kernel = kernels("linear", "radial")
         change = SpaceChange.between(conditional(kernel, "radial"), conditional(kernel))
-        evaluations = on_old(change, [{"kernel": "linear"}, {"kernel": "radial", "gamma": 1.0}])
+        configs = [{"kernel": "linear"}, {"kernel": "radial", "gamma": 1.0}]
+        evaluations = evaluations_before(change, configs)
         assert evaluations.in_shared(change).losses.tolist() == [1]
 
 
-def test_errors_name_what_was_given():
-    change = adjusted("svm-b")
+def joined(connective: Connective, comparison: Comparison = Comparison.GREATER) -> SearchSpace:
+    """A space in which gamma is active depending on the kernel and on the degree."""
+    parts = (Compare(1, Comparison.EQUAL, (1.0,)), Compare(0, comparison, (3.0,)))
+    conditions = {"gamma": Joined(connective, parts)}
+    return SearchSpace([DEGREE, kernels("linear", "radial"), GAMMA], conditions=conditions)
+
+
+@pytest.mark.parametrize("connective", Connective)
+class TestJoinedConditions:
+    def test_are_shared_if_all_parts_are(self, connective):
+        old = SearchSpace([GAMMA, kernels("linear", "radial"), DEGREE])
+        new = joined(connective)
+        assert SpaceChange.between(old, new).shared_space().conditions == new.conditions
+
+    def test_are_left_out_if_a_part_is_new(self, connective):
+        old = SearchSpace([kernels("linear", "radial"), GAMMA])  # without the degree
+        assert SpaceChange.between(old, joined(connective)).shared_space().conditions == {}
+
+    def test_change_if_a_part_does(self, connective):
+        old = joined(connective, Comparison.LESS)
+        change = SpaceChange.between(old, joined(connective))
+        assert change.changes["gamma"] == (Change.CONDITION,)
+
+
+def test_unknown_name_suggests_a_shared_one():
     with pytest.raises(UnknownNameError, match=r"'kost'.*did you mean 'cost'"):
-        change.new_share("kost")
+        change_of_benchmark("svm-b").new_share("kost")
+
+
+def test_names_that_are_not_shared_cannot_be_drawn():
     with pytest.raises(UnknownNameError, match="unknown shared hyperparameter 'gamma'"):
-        change.draw_only_new("gamma", np.random.default_rng(0))
-    same = pickle.loads(pickle.dumps(SpaceChange.between(change.new, change.new)))
-    assert same.describe() == ["nothing changed"]
-    assert (same.shared, same.only_new) == (change.new.names, ())
+        change_of_benchmark("svm-b").draw_only_new("gamma", np.random.default_rng(0))
+
+
+def test_unchanged_space_has_no_new_range():
+    space = change_of_benchmark("svm-b").new
+    change = SpaceChange.between(space, space)
     with pytest.raises(InvalidSpaceError, match="no part of the range of 'cost' is new"):
-        same.draw_only_new("cost", np.random.default_rng(0))
-    other = SearchSpace([Parameter.number("cost", 1, 2)])
+        change.draw_only_new("cost", np.random.default_rng(0))
+
+
+def test_pickled_change_is_the_same():
+    space = change_of_benchmark("svm-b").new
+    change = pickle.loads(pickle.dumps(SpaceChange.between(space, space)))
+    assert change.describe() == ["nothing changed"]
+    assert (change.shared, change.only_new) == (space.names, ())
+
+
+def test_evaluations_on_another_space_are_refused():
+    other_space = SearchSpace([Parameter.number("cost", 1, 2)])
+    evaluations = minimised("t", {}, np.ones((1, 1)), np.zeros(1), other_space)
     with pytest.raises(InvalidSpaceError, match="task 't' are neither on the old search space"):
-        minimised("t", {}, np.ones((1, 1)), np.zeros(1), other).in_shared(change)
+        evaluations.in_shared(change_of_benchmark("svm-b"))
 
 
-def test_evaluations_without_any_left_have_the_right_shape():
-    change = between(number(0, 10), number(5, 6))
-    for n in (3, 0):
-        left = minimised("t", {}, np.ones((n, 1)), np.zeros(n), change.old).in_shared(change)
-        assert (left.values.shape, left.losses.shape) == ((0, 1), (0,))
-        assert change.to_new(left.values).shape == (0, 1)
+@pytest.mark.parametrize("count", [3, 0])
+def test_no_shared_evaluations_have_right_shape(count):
+    change = change_of(number(0, 10), number(5, 6))
+    evaluations = minimised("t", {}, np.ones((count, 1)), np.zeros(count), change.old)
+    shared = evaluations.in_shared(change)
+    assert (shared.values.shape, shared.losses.shape) == ((0, 1), (0,))
+    assert change.to_new(shared.values).shape == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -247,13 +323,13 @@ def test_evaluations_without_any_left_have_the_right_shape():
         (number(0.3, 2), number(0, 1)),
     ],
 )
-def test_draws_of_floats_follow_the_prior_outside_the_old_range(old, new):
-    change = between(old, new)
+def test_new_floats_follow_the_prior(old, new):
+    change = change_of(old, new)
     rng = np.random.default_rng(0)
-    drawn = new.encode(np.array([change.draw_only_new("x", rng) for _ in range(2000)]))
+    drawn = np.array([change.draw_only_new("x", rng) for _ in range(2000)])
     prior = new.decode(rng.random(20000))
-    outside = new.encode(prior[(prior < old.lower) | (prior > old.upper)])
-    assert kstest(drawn, outside).pvalue > 0.01
+    only_new = prior[(prior < old.lower) | (prior > old.upper)]
+    assert kstest(new.encode(drawn), new.encode(only_new)).pvalue > 0.01
 
 
 @pytest.mark.parametrize(
@@ -265,27 +341,30 @@ def test_draws_of_floats_follow_the_prior_outside_the_old_range(old, new):
         (choices(4, 8, ordered=True), choices(2, 4, 8, 16, 32, ordered=True)),
     ],
 )
-def test_draws_of_discrete_values_follow_the_prior_outside_the_old_range(old, new):
-    change = between(old, new)
+def test_new_discrete_values_follow_the_prior(old, new):
+    change = change_of(old, new)
     rng = np.random.default_rng(0)
     drawn = [new.value(change.draw_only_new("x", rng)) for _ in range(4000)]
-    prior = [new.value(x) for x in new.decode(rng.random(40000)).tolist()]
-    outside = [value for value in prior if not allowed(value, old)]
-    assert set(drawn) == set(outside)
+    prior = [new.value(coded) for coded in new.decode(rng.random(40000)).tolist()]
+    only_new = [value for value in prior if not is_allowed(value, old)]
+    assert set(drawn) == set(only_new)
     for value in set(drawn):
-        share = outside.count(value) / len(outside)
+        share = only_new.count(value) / len(only_new)
         assert drawn.count(value) / len(drawn) == pytest.approx(share, abs=0.04)
 
 
-@pytest.mark.parametrize("only", [0.1, 1.0])
-def test_a_new_range_of_one_float_is_drawn_although_rounding_leads_to_the_old_one(only):
-    lower, upper = (math.nextafter(0.1, 1), 1) if only == 0.1 else (0.1, math.nextafter(1, 0))
-    change = between(number(lower, upper), number(0.1, 1))
+@pytest.mark.parametrize(
+    ("old_range", "only_new"),
+    [((math.nextafter(0.1, 1), 1.0), 0.1), ((0.1, math.nextafter(1, 0)), 1.0)],
+)
+def test_only_new_float_is_drawn(old_range, only_new):
+    """Rounding would lead to the old range, which is one float smaller."""
+    change = change_of(number(*old_range), number(0.1, 1))
     rng = np.random.default_rng(0)
-    assert {change.draw_only_new("x", rng) for _ in range(100)} == {only}
+    assert {change.draw_only_new("x", rng) for _ in range(100)} == {only_new}
 
 
-def allowed(value: bool | int | float | str, parameter: Parameter) -> bool:
+def is_allowed(value: bool | int | float | str, parameter: Parameter) -> bool:
     """Whether a native value is in the range or among the choices, without the package's codes."""
     if parameter.choices:
         return any(type(value) is type(choice) and value == choice for choice in parameter.choices)
@@ -300,12 +379,12 @@ def parameters(draw: st.DrawFn, name: str) -> Parameter:
         return Parameter.choice(name, tuple(values), ordered=kind is Kind.ORDINAL)
     log = draw(st.booleans())
     if kind is Kind.INTEGER:
-        ends = st.integers(1 if log else -9, 30)
-        low, high = sorted((draw(ends), draw(ends)))
+        whole = st.integers(1 if log else -9, 30)
+        low, high = sorted((draw(whole), draw(whole)))
     else:
         real = st.floats(1e-6 if log else -10, 30)
-        ends = st.lists(real, min_size=2, max_size=2)
-        low, high = sorted(draw(ends.filter(lambda of: not math.isclose(*of, abs_tol=1e-9))))
+        low, high = sorted((draw(real), draw(real)))
+        assume(not math.isclose(low, high, abs_tol=1e-9))
     return Parameter.number(name, low, high, log=log, integer=kind is Kind.INTEGER)
 
 
@@ -315,84 +394,116 @@ def spaces(draw: st.DrawFn) -> SearchSpace:
     return SearchSpace([draw(parameters(name)) for name in names])
 
 
-def sampled(space: SearchSpace, n: int = 30) -> np.ndarray:
+def sample_values(space: SearchSpace, n: int = 30) -> np.ndarray:
     return space.decode(space.sample_unit(np.random.default_rng(0), n))
 
 
+def changes() -> st.SearchStrategy[SpaceChange]:
+    return st.builds(SpaceChange.between, spaces(), spaces())
+
+
 def shared_changes() -> st.SearchStrategy[SpaceChange]:
-    return st.builds(SpaceChange.between, spaces(), spaces()).filter(lambda c: bool(c.shared))
+    """Changes between spaces that share a hyperparameter."""
+    return changes().filter(lambda change: bool(change.shared))
 
 
-@given(st.builds(SpaceChange.between, spaces(), spaces()))
-def test_every_hyperparameter_of_the_new_space_is_shared_or_new(change):
+@given(changes())
+def test_every_hyperparameter_is_shared_or_new(change):
     assert sorted(change.shared + change.only_new) == sorted(change.new.names)
     assert set(change.shared) <= set(change.old.names)
+
+
+@given(changes())
+def test_every_change_is_described(change):
     assert set(change.changes) == {*change.old.names, *change.new.names}
-    changed = [name for name, became in change.changes.items() if became]
-    assert [s.partition(":")[0] for s in change.describe() if ":" in s] == changed
+    changed_names = [name for name, changes in change.changes.items() if changes]
+    described_names = [line.partition(":")[0] for line in change.describe() if ":" in line]
+    assert described_names == changed_names
 
 
 @given(shared_changes())
 def test_shared_space_lies_in_both(change):
     shared = change.shared_space()
     assert shared.names == change.shared
-    for config in shared.configs(sampled(shared)):
+    for config in shared.configs(sample_values(shared)):
         for name, value in config.items():
-            assert allowed(value, change.old[name])
-            assert allowed(value, change.new[name])
+            assert is_allowed(value, change.old[name])
+            assert is_allowed(value, change.new[name])
 
 
 @given(shared_changes())
-def test_evaluations_are_left_out_exactly_where_a_shared_value_is_not_allowed(change):
-    values = sampled(change.old)
-    evaluations = minimised("t", {"size": 1.0}, values, np.arange(30.0), change.old)
-    left = evaluations.in_shared(change)
-    configs = [
-        {name: config[name] for name in change.shared} for config in change.old.configs(values)
-    ]
-    inside = [all(allowed(c[name], change.new[name]) for name in c) for c in configs]
-    assert left.losses.tolist() == np.flatnonzero(inside).tolist()
-    assert (left.task, left.context) == ("t", {"size": 1.0})
-    assert left.space == change.shared_space()
-    kept = [config for config, is_inside in zip(configs, inside, strict=True) if is_inside]
-    assert left.space.configs(left.values) == kept
+def test_evaluations_outside_the_new_ranges_are_left_out(change):
+    values = sample_values(change.old)
+    losses = np.arange(len(values), dtype=float)
+    evaluations = minimised("t", {"size": 1.0}, values, losses, change.old)
+
+    shared = evaluations.in_shared(change)
+
+    expected = {}
+    for loss, config in zip(losses, change.old.configs(values), strict=True):
+        shared_config = {name: config[name] for name in change.shared}
+        if all(is_allowed(value, change.new[name]) for name, value in shared_config.items()):
+            expected[loss] = shared_config
+    assert (shared.task, shared.context) == ("t", {"size": 1.0})
+    assert shared.space == change.shared_space()
+    assert shared.losses.tolist() == list(expected)
+    assert shared.space.configs(shared.values) == list(expected.values())
 
 
 @given(shared_changes())
-def test_configurations_of_the_intersection_are_kept_and_coded_by_the_new_space(change):
+def test_shared_configurations_are_coded_as_new_ones(change):
     shared = change.shared_space()
-    configs = shared.configs(sampled(shared))
-    coded = change.to_new(shared.values(configs))
-    assert coded.shape == (30, change.new.dimension)
-    only_new = [change.new.names.index(name) for name in change.only_new]
-    assert np.isnan(coded[:, only_new]).all()
-    coded[:, only_new] = sampled(change.new)[:, only_new]
-    for config, again in zip(configs, change.new.configs(coded), strict=True):
-        assert {name: again[name] for name in change.shared} == config
-    left = minimised("t", {}, coded, np.arange(30.0), change.new).in_shared(change)
-    assert shared.configs(left.values) == configs
+    configs = shared.configs(sample_values(shared))
+    coded = complete_new_values(change, shared.values(configs))
+    for config, new_config in zip(configs, change.new.configs(coded), strict=True):
+        assert {name: new_config[name] for name in change.shared} == config
+
+
+@given(shared_changes())
+def test_evaluations_on_the_new_space_are_shared(change):
+    shared = change.shared_space()
+    values = sample_values(shared)
+    coded = complete_new_values(change, values)
+    evaluations = minimised("t", {}, coded, np.arange(float(len(coded))), change.new)
+    assert shared.configs(evaluations.in_shared(change).values) == shared.configs(values)
+
+
+def complete_new_values(change: SpaceChange, values: np.ndarray) -> np.ndarray:
+    """Code values of the shared space by the new one; hyperparameters that are new are drawn."""
+    coded = change.to_new(values)
+    assert coded.shape == (len(values), change.new.dimension)
+    is_only_new = np.isin(change.new.names, change.only_new)
+    assert np.isnan(coded[:, is_only_new]).all()
+    coded[:, is_only_new] = sample_values(change.new, len(values))[:, is_only_new]
+    return coded
 
 
 @given(shared_changes(), st.integers(0, 2**32 - 1))
-def test_draws_lie_in_the_new_range_and_not_in_the_old(change, seed):
+def test_draws_lie_only_in_the_new_range(change, seed):
     rng = np.random.default_rng(seed)
     for name in change.shared:
-        old, new = change.old[name], change.new[name]
+        if change.new_share(name) == 0:
+            continue
+        drawn = change.draw_only_new(name, rng)
+        assert change.new[name].allows(np.array([drawn])).all()
+        assert not is_allowed(change.new[name].value(drawn), change.old[name])
+
+
+@given(shared_changes())
+def test_old_range_allows_all_without_new_share(change):
+    for name in change.shared:
         assert 0 <= change.new_share(name) <= 1
         if change.new_share(name) == 0:
-            assert all(allowed(new.value(x), old) for x in sampled(SearchSpace([new]))[:, 0])
-            continue
-        for _ in range(5):
-            drawn = change.draw_only_new(name, rng)
-            assert new.allows(np.array([drawn])).all()
-            assert not allowed(new.value(drawn), old)
+            new = change.new[name]
+            for coded in sample_values(SearchSpace([new]))[:, 0]:
+                assert is_allowed(new.value(coded), change.old[name])
 
 
 @pytest.mark.parametrize("name", ["nas-b", "svm-b"])
-def test_share_is_that_of_the_prior(name):
-    change = adjusted(name)
-    values = sampled(change.new, 20000)
+def test_new_share_is_that_of_the_prior(name):
+    change = change_of_benchmark(name)
+    values = sample_values(change.new, 20000)
     for parameter, column in zip(change.new.parameters, values.T, strict=True):
         old = change.old[parameter.name]
-        new = [not allowed(parameter.value(x), old) for x in column.tolist()]
-        assert np.mean(new) == pytest.approx(change.new_share(parameter.name), abs=0.02)
+        is_new = [not is_allowed(parameter.value(coded), old) for coded in column.tolist()]
+        assert np.mean(is_new) == pytest.approx(change.new_share(parameter.name), abs=0.02)
