@@ -2,9 +2,21 @@
 
 Network and heads are fitted together, by L-BFGS on the sum of the tasks' marginal likelihoods, and
 again when the current task has clearly more evaluations; its head is fitted after every one.
+
+=======  =======  =================================================================================
+symbol   shape    meaning
+=======  =======  =================================================================================
+n, m     scalar   evaluations of a task, candidates
+p        scalar   inputs: features of a configuration and, possibly, of its task's context
+d        scalar   features, outputs of the network: the inputs of the regression
+k        scalar   size of a task's embedding, which the network gets before the other inputs
+X        (n, p)   inputs
+y        (n,)     standardised losses
+z        (size,)  parameters of the network
+=======  =======  =================================================================================
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -22,17 +34,32 @@ EMBEDDING = 4
 """Size of a learned embedding."""
 EMBEDDING_SD = 0.1
 """Standard deviation of embeddings before they are learned."""
-BEFOREHAND = (200, 60)
-"""Number of evaluations of the joint likelihood in the fit to the previous tasks: largest, and
-smallest (with very many evaluations of configurations, as the time of each grows with them)."""
-ONLINE = (6, 3)
-"""The same for each refit, when the current task has `GROWTH` times as many evaluations."""
 GROWTH = 1.3
-"""Refitting after every evaluation takes 1.6 times as long and finds nothing better."""
-ALONE = (10, 3)
-"""The same without previous tasks, where every fit starts from scratch."""
+"""Factor by which the current task's evaluations grow between two fits of all parameters. Fitting
+after every evaluation takes 1.6 times as long and finds nothing better."""
 LARGE = 10_000
-"""Number of evaluations of configurations above which the likelihood is evaluated less often."""
+"""Number of evaluations of configurations above which the likelihood is evaluated less often, as
+the time of each evaluation grows with it."""
+
+
+class Effort(NamedTuple):
+    """How often a fit may evaluate the joint likelihood.
+
+    Attributes:
+        most: With up to `LARGE` evaluations of configurations; proportionally less with more.
+        least: At least so often.
+    """
+
+    most: int
+    least: int
+
+
+BEFOREHAND = Effort(200, 60)
+"""Effort of the fit to the previous tasks."""
+ONLINE = Effort(6, 3)
+"""Effort of each fit that includes the current task."""
+ALONE = Effort(10, 3)
+"""Effort of each fit without previous tasks, which starts from scratch."""
 
 
 class ABLR(LinearHead):
@@ -54,49 +81,60 @@ class ABLR(LinearHead):
         from hpobench_ordered.methods._networks.features import Network, padded_inputs
 
         super().prepare()
-        self._sources = self.prepare_sources()
-        used = self.embedding + self.make_inputs(np.empty((0, self.space.dimension))).shape[1]
-        self.phi = Network(padded_inputs(used), HIDDEN)
-        self._fitted_to = 0
-        tasks = len(self._sources[0]) + 1
-        z = self.phi.initial(self.rng, used)
-        embedded = EMBEDDING_SD * self.rng.standard_normal((tasks, self.embedding))
-        self._parameters = self._start = Parameters.initial(z, embedded)
-        if tasks > 1:
-            self._fit(np.empty((0, used - self.embedding)), np.empty(0), BEFOREHAND)
+        self._source_inputs, self._source_losses = self.prepare_sources()
+        no_inputs = self.make_inputs(np.empty((0, self.space.dimension)))
+        network_inputs = self.embedding + no_inputs.shape[1]
+        self.phi = Network(padded_inputs(network_inputs), HIDDEN)
+
+        task_count = len(self._source_inputs) + 1
+        z = self.phi.initial(self.rng, network_inputs)
+        embeddings = EMBEDDING_SD * self.rng.standard_normal((task_count, self.embedding))
+        self._start = Parameters.initial(z, embeddings)
+        self._parameters = self._start
+        self._fitted_count = 0  # of the current task's evaluations at the last fit
+        if self._source_inputs:
+            self._fit_all(no_inputs, np.empty(0), BEFOREHAND)
 
     def features(self, X: FloatArray) -> FloatArray:
         """Features (m, d) of inputs (m, p) on this task."""
-        own = self._parameters.embedded[-1]
-        return super().features(np.hstack([np.broadcast_to(own, (len(X), len(own))), X]))
+        embedding = self._parameters.embedded[-1]
+        columns = np.broadcast_to(embedding, (len(X), len(embedding)))
+        return super().features(np.hstack([columns, X]))
 
     def fit_head(self, X: FloatArray, y: FloatArray) -> "Head":
         """Fit the head to X (n, p), y (n,) and, from time to time, all parameters to all tasks."""
         from hpobench_ordered.methods._blr.heads import Head
 
-        sources = len(self._sources[0])
-        if not sources:
+        if not self._source_inputs:
             self._parameters = self._start
-            self._fit(X, y, ALONE)
-        elif len(y) >= GROWTH * self._fitted_to:
-            self._fit(X, y, ONLINE)
-            self._fitted_to = len(y)
-        fitted = self._parameters
-        start = fitted.median_precisions(sources) if sources else fitted.precisions_of(-1)
+            self._fit_all(X, y, ALONE)
+            start = self._parameters.precisions_of(-1)
+        else:
+            if len(y) >= GROWTH * self._fitted_count:
+                self._fit_all(X, y, ONLINE)
+                self._fitted_count = len(y)
+            start = self._parameters.median_precisions(len(self._source_inputs))
         head = Head.fit(self.features(X), y, start)
         self._parameters = self._parameters.with_precisions(-1, head.precisions)
         return head
 
-    def _fit(self, X: FloatArray, y: FloatArray, evaluations: tuple[int, int]) -> None:
-        """Continue the descent with a limited number of evaluations of the joint likelihood."""
+    def _fit_all(self, X: FloatArray, y: FloatArray, effort: Effort) -> None:
+        """Continue the fit of all parameters to all tasks.
+
+        Args:
+            X: Inputs of the current task's evaluations, shape (n, p).
+            y: Their standardised losses, shape (n,).
+            effort: How often the joint likelihood may be evaluated.
+        """
         from hpobench_ordered.methods._blr.joint import fit_jointly
 
-        inputs, losses = [*self._sources[0], X], [*self._sources[1], y]
-        most, least = evaluations
-        affordable = most * LARGE // max(1, sum(map(len, losses)))
-        count = min(most, max(least, affordable))
+        inputs = [*self._source_inputs, X]
+        losses = [*self._source_losses, y]
+        configuration_count = sum(len(of_task) for of_task in losses)
+        affordable = effort.most * LARGE // max(1, configuration_count)
+        evaluations = min(effort.most, max(effort.least, affordable))
         self._parameters = fit_jointly(
-            self.phi, inputs, losses, self._parameters, evaluations=count
+            self.phi, inputs, losses, self._parameters, evaluations=evaluations
         )
 
     @property
@@ -106,7 +144,7 @@ class ABLR(LinearHead):
 
     @property
     def embeddings(self) -> FloatArray:
-        """Learned embeddings, (tasks, k): previous tasks with finite losses, then this one."""
+        """Learned embeddings (T, k): of T - 1 previous tasks with finite losses, then this one."""
         return self._parameters.embedded
 
 

@@ -1,4 +1,14 @@
-"""ABRAC and its variants: a pre-trained network, and a head fitted to the current task alone."""
+"""ABRAC and its variants: a pre-trained network, and a head fitted to the current task alone.
+
+=======  =======  =================================================================================
+symbol   shape    meaning
+=======  =======  =================================================================================
+n        scalar   evaluations of a task
+p        scalar   inputs of the network
+alpha    (d,)     precisions of the head's weights: one for all, or one for each of d features
+z        (size,)  parameters of the network
+=======  =======  =================================================================================
+"""
 
 import math
 from typing import TYPE_CHECKING
@@ -18,14 +28,14 @@ HIDDEN = (50, 50)
 """Tanh units of each layer."""
 OUTPUTS = 20
 """Linear outputs of the network, which are the features."""
-EVALUATIONS = 200
-"""Evaluations of the joint marginal likelihood when the network is fitted by it."""
+LIKELIHOOD_EVALUATIONS = 200
+"""Largest number of evaluations of the joint marginal likelihood when it fits the network."""
+LENGTH_SCALE_EVALUATIONS = 50
+"""The same when it fits the length scale of random features."""
 KITCHEN_SINKS = 100
 """Number of random features."""
 SPREAD = 1.0
 """Standard deviation of log alpha around the mean over all weights, in `abrac-prior`."""
-LENGTH_SCALE_EVALUATIONS = 50
-"""Evaluations of the joint marginal likelihood when it fits random features' length scale."""
 
 
 class FixedNetwork(LinearHead):
@@ -34,14 +44,14 @@ class FixedNetwork(LinearHead):
     Without previous tasks the network keeps its random initial weights.
 
     Attributes:
-        nested: Whether the network is trained with nested dropout, which orders the features.
-        ard: Whether each weight of the head has its own precision, so that features can be switched
-            off.
+        uses_nested_dropout: Whether the network is trained with it, which orders the features.
+        has_separate_precisions: Whether each weight of the head has its own precision, so that
+            features can be switched off.
         spread: Standard deviation of the prior on the logarithms of these precisions.
     """
 
-    nested = False
-    ard = False
+    uses_nested_dropout = False
+    has_separate_precisions = False
     spread = math.inf
 
     def prepare(self) -> None:
@@ -49,27 +59,28 @@ class FixedNetwork(LinearHead):
         from hpobench_ordered.methods._blr.heads import Precisions
 
         super().prepare()
-        inputs, losses = self.prepare_sources()
-        used = self.make_inputs(np.empty((0, self.space.dimension))).shape[1]
-        self.phi = self.feature_map(used)
-        self._z = self.phi.initial(self.rng, used)
-        count = self.phi.features if self.ard else 1
-        self._start = Precisions.initial(count, spread=self.spread)
-        if inputs:
-            self._z = self.trained(self._z, inputs, losses)
+        source_inputs, source_losses = self.prepare_sources()
+        no_units = np.empty((0, self.space.dimension))
+        input_count = self.make_inputs(no_units).shape[1]
+        self.phi = self.make_feature_map(input_count)
+        self._z = self.phi.initial(self.rng, input_count)
+        precision_count = self.phi.features if self.has_separate_precisions else 1
+        self._start = Precisions.initial(precision_count, spread=self.spread)
+        if source_inputs:
+            self._z = self.train_network(self._z, source_inputs, source_losses)
 
-    def feature_map(self, inputs: int) -> "FeatureMap":
+    def make_feature_map(self, input_count: int) -> "FeatureMap":
         """Make the feature map for a number of inputs."""
         from hpobench_ordered.methods._networks.features import Network, padded_inputs
 
-        return Network(padded_inputs(inputs), HIDDEN, OUTPUTS)
+        return Network(padded_inputs(input_count), HIDDEN, OUTPUTS)
 
     @property
     def z(self) -> FloatArray:
         """Parameters of the network."""
         return self._z
 
-    def trained(
+    def train_network(
         self, z: FloatArray, inputs: list[FloatArray], losses: list[FloatArray]
     ) -> FloatArray:
         """Train the network on the squared error.
@@ -81,7 +92,7 @@ class FixedNetwork(LinearHead):
         """
         from hpobench_ordered.methods._networks.sgd import train
 
-        return train(self.phi, z, inputs, losses, nested=self.nested, rng=self.rng)
+        return train(self.phi, z, inputs, losses, nested=self.uses_nested_dropout, rng=self.rng)
 
     def fit_head(self, X: FloatArray, y: FloatArray) -> "Head":
         """Fit the head to inputs (n, p) and standardised losses (n,)."""
@@ -93,8 +104,8 @@ class FixedNetwork(LinearHead):
 class ABRAC(FixedNetwork):
     """Ordered features, of which a task uses as many as its evaluations support."""
 
-    nested = True
-    ard = True
+    uses_nested_dropout = True
+    has_separate_precisions = True
 
 
 class ABRACPrior(ABRAC):
@@ -106,13 +117,13 @@ class ABRACPrior(ABRAC):
 class ABRACFixed(FixedNetwork):
     """ABRAC with all features at every step."""
 
-    nested = True
+    uses_nested_dropout = True
 
 
 class ABLRAdaptive(FixedNetwork):
     """ABRAC without ordering the features."""
 
-    ard = True
+    has_separate_precisions = True
 
 
 class ABLRLikelihood(FixedNetwork):
@@ -121,12 +132,12 @@ class ABLRLikelihood(FixedNetwork):
     Every fit of the current task's head starts from the medians of the previous tasks' precisions.
 
     Attributes:
-        evaluations: Largest number of evaluations of the sum of the marginal likelihoods.
+        evaluations: Largest number of evaluations of the joint marginal likelihood.
     """
 
-    evaluations = EVALUATIONS
+    evaluations = LIKELIHOOD_EVALUATIONS
 
-    def trained(
+    def train_network(
         self, z: FloatArray, inputs: list[FloatArray], losses: list[FloatArray]
     ) -> FloatArray:
         """Fit the network and a head for each task by L-BFGS."""
@@ -143,11 +154,11 @@ class ABLRKitchenSinks(ABLRLikelihood):
 
     evaluations = LENGTH_SCALE_EVALUATIONS
 
-    def feature_map(self, inputs: int) -> "FeatureMap":
+    def make_feature_map(self, input_count: int) -> "FeatureMap":
         """Make the random features for a number of inputs."""
         from hpobench_ordered.methods._networks.features import RandomKitchenSinks, padded_inputs
 
-        return RandomKitchenSinks(padded_inputs(inputs), KITCHEN_SINKS)
+        return RandomKitchenSinks(padded_inputs(input_count), KITCHEN_SINKS)
 
 
 PAPER = "Horvath et al. (2021), Hyperparameter transfer learning with adaptive complexity"

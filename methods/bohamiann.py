@@ -2,6 +2,17 @@
 
 A suggestion takes 0.08 s, the first one of a task 0.25 s (one core), fifty times as long as with
 `bo`.
+
+=======  ======  ==================================================================================
+symbol   shape   meaning
+=======  ======  ==================================================================================
+n        scalar  evaluations that the network is fitted to
+m        scalar  candidates
+d        scalar  hyperparameters
+p        scalar  inputs of the network
+X        (n, p)  inputs
+y        (n,)    standardised losses
+=======  ======  ==================================================================================
 """
 
 from collections.abc import Sequence
@@ -21,7 +32,7 @@ if TYPE_CHECKING:
 MAX_SOURCES = 3000
 """Largest number of evaluations of other tasks that the network is fitted to; in the papers, the 29
 tasks of `quadratic` have 100 each."""
-MAX_OWN = 1000
+MAX_CURRENT = 1000
 """Largest number of evaluations of the current task that it is fitted to, the latest ones."""
 
 
@@ -52,17 +63,24 @@ class Bohamiann(ModelBased):
         if self._network is None:
             self._network = BayesianNetwork(X.shape[1], self.rng)
         network = self._network
-        pending = self.features(self.pending_units())
-        network.fit(np.concatenate([X, pending]), np.concatenate([y, np.zeros(len(pending))]))
+
+        pending_X = self.features(self.pending_units())
+        pending_y = np.zeros(len(pending_X))  # the mean of standardised losses
+        network.fit(np.concatenate([X, pending_X]), np.concatenate([y, pending_y]))
         best = self.incumbent(network, y)
-        return lambda unit: log_expected_improvement(*network.predict(self.features(unit)), best)
+
+        def score(unit: FloatArray) -> FloatArray:
+            mean, sd = network.predict(self.features(unit))
+            return log_expected_improvement(mean, sd, best)
+
+        return score
 
     def observations(self) -> tuple[FloatArray, FloatArray]:
         """Features (n, p) and standardised losses (n,) that the model is fitted to."""
         from hpobench_ordered.methods._gp.model import standardise
 
         y = standardise(self.evaluated_losses())
-        return self.features(self.evaluated_units()[-MAX_OWN:]), y[-MAX_OWN:]
+        return self.features(self.evaluated_units()[-MAX_CURRENT:]), y[-MAX_CURRENT:]
 
     def incumbent(self, network: "BayesianNetwork", y: FloatArray) -> float:
         """Standardised loss to improve on.
@@ -87,9 +105,9 @@ class ContextBohamiann(TaskByTask, Bohamiann):
     """
 
     def choose_source_evaluations(
-        self, tasks: Sequence[Evaluations], inputs: FloatArray
+        self, tasks: Sequence[Evaluations], task_features: FloatArray
     ) -> Sequence[Evaluations]:
-        """All evaluations of each task, or a random subset."""
+        """Draw evaluations of each task at random; all, if they are few enough."""
         counts = draw_sample_counts(tasks, MAX_SOURCES, MAX_SOURCES, self.rng)
         return sample_standardised(tasks, counts, self.rng)
 

@@ -1,5 +1,6 @@
-"""Networks shared by tasks: what they learn from, what they are told, what stays fixed."""
+"""ablr, abrac and their variants: what networks and heads are fitted to, and their inputs."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import by_hand
@@ -20,159 +21,214 @@ from hpobench_ordered.space.parameters import Parameter
 pytestmark = pytest.mark.slow
 
 
-def loss(values: FloatArray, optimum: float, rate: float = 1.0) -> FloatArray:
-    return np.cos(np.pi + rate * (values[:, 0] - optimum)) + (values[:, 1] - optimum) ** 2
+def compute_losses(values: FloatArray, optimum: float, frequency: float = 1.0) -> FloatArray:
+    x, y = values.T
+    return np.cos(np.pi + frequency * (x - optimum)) + (y - optimum) ** 2
 
 
-def finished(optimum: float, *, seed: int, rate: float = 1.0, n: int = 20) -> Evaluations:
-    values = SQUARE.decode(SQUARE.sample_unit(np.random.default_rng(seed), n))
-    return minimised(f"{seed}", {"optimum": optimum}, values, loss(values, optimum, rate), SQUARE)
+def make_task(optimum: float, *, seed: int, frequency: float = 1.0, n: int = 20) -> Evaluations:
+    values = SQUARE.sample_unit(np.random.default_rng(seed), n)
+    losses = compute_losses(values, optimum, frequency)
+    return minimised(f"{seed}", {"optimum": optimum}, values, losses, SQUARE)
 
 
-def history(*, rate: float = 1.0) -> list[Evaluations]:
-    return [finished(0.3 + 0.1 * t, seed=t, rate=rate) for t in range(3)]
+def make_history(*, frequency: float = 1.0) -> list[Evaluations]:
+    return [make_task(0.3 + 0.1 * t, seed=t, frequency=frequency) for t in range(3)]
 
 
-def make(kind, past, *, optimum=0.6):
-    return by_hand.make(kind, past, context={"optimum": optimum}, budget=20)
+def make(
+    kind: type[LinearHead], history: Sequence[Evaluations], *, optimum: float = 0.6
+) -> LinearHead:
+    return by_hand.make(kind, history, context={"optimum": optimum}, budget=20)
 
 
-def play(method, trials, *, optimum=0.6):
-    return by_hand.play(method, lambda values: loss(values, optimum), trials)
+def play(method: LinearHead, trials: int, *, optimum: float = 0.6) -> FloatArray:
+    return by_hand.play(method, lambda values: compute_losses(values, optimum), trials)
+
+
+# -- history ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", [ABLRTransfer, abrac.ABRAC])
-def test_the_scale_of_a_task_does_not_matter(kind):
-    past = history()
-    scaled = [replace(task, objective=16.0 * task.losses) for task in past]
-    np.testing.assert_array_equal(play(make(kind, past), 6), play(make(kind, scaled), 6))
-    assert make(kind, past).fallbacks == 0
+def test_scale_of_task_does_not_matter(kind):
+    history = make_history()
+    scaled = [replace(task, objective=16.0 * task.losses) for task in history]
+    np.testing.assert_array_equal(play(make(kind, history), 6), play(make(kind, scaled), 6))
+
+
+def test_history_without_finite_losses_is_ignored():
+    failed = [replace(task, objective=np.full(20, np.nan)) for task in make_history()]
+    np.testing.assert_array_equal(make(abrac.ABRAC, failed).z, make(abrac.ABRAC, []).z)
+
+
+def make_method_with_large_history(monkeypatch: pytest.MonkeyPatch) -> LinearHead:
+    monkeypatch.setattr("hpobench_ordered.methods._blr.method.MAX_SOURCES", 150)
+    return make(abrac.ABRAC, [make_task(0.1 * t, seed=t, n=200) for t in range(3)])
+
+
+def test_large_history_is_subsampled(monkeypatch):
+    inputs, losses = make_method_with_large_history(monkeypatch).prepare_sources()
+    counts = [len(X) for X in inputs]
+    assert counts == [len(y) for y in losses]
+    assert sum(counts) == 150
+    assert min(counts) > 30
+
+
+def test_subsample_depends_on_seed_alone(monkeypatch):
+    first, _ = make_method_with_large_history(monkeypatch).prepare_sources()
+    second, _ = make_method_with_large_history(monkeypatch).prepare_sources()
+    np.testing.assert_array_equal(np.concatenate(first), np.concatenate(second))
+
+
+# -- when networks are fitted ----------------------------------------------------------------------
+
+FIXED = [abrac.FixedNetwork, abrac.ABRAC, abrac.ABLRLikelihood, abrac.ABLRKitchenSinks]
+
+
+@pytest.mark.parametrize("kind", [*FIXED, ABLRTransfer])
+def test_network_is_trained_on_history(kind):
+    assert not np.array_equal(make(kind, make_history()).z, make(kind, []).z)
 
 
 @pytest.mark.parametrize(
-    ("kind", "learns_on"),
-    [
-        (abrac.FixedNetwork, False),
-        (abrac.ABRAC, False),
-        (abrac.ABLRLikelihood, False),
-        (abrac.ABLRKitchenSinks, False),
-        (ABLRTransfer, True),
-    ],
+    ("kind", "trials", "changes"),
+    [*((kind, 6, False) for kind in FIXED), (ABLRTransfer, 3, False), (ABLRTransfer, 6, True)],
 )
-def test_a_fixed_network_stays_as_it_was_trained_and_a_shared_one_learns_on(kind, learns_on):
-    method = make(kind, history())
+def test_only_shared_network_learns_on(kind, trials, changes):
+    method = make(kind, make_history())
     before = method.z.copy()
-    play(method, 3)
-    np.testing.assert_array_equal(method.z, before)
-    play(method, 3)
-    assert np.array_equal(method.z, before) is not learns_on
-    assert not np.array_equal(before, make(kind, []).z)
+    play(method, trials)
+    assert (not np.array_equal(method.z, before)) == changes
 
 
-def test_alone_every_fit_starts_anew():
-    method, other, shared = make(ABLR, history()), make(ABLR, []), make(ABLRTransfer, [])
-    played = play(method, 5)
-    np.testing.assert_array_equal(played, play(other, 5))  # history has no influence
-    np.testing.assert_array_equal(played, play(shared, 5))  # nor is there one to share
+def test_ablr_ignores_history():
+    values = play(make(ABLR, make_history()), 5)
+    np.testing.assert_array_equal(values, play(make(ABLR, []), 5))
+
+
+def test_ablr_transfer_equals_ablr_without_history():
+    values = play(make(ABLRTransfer, []), 5)
+    np.testing.assert_array_equal(values, play(make(ABLR, []), 5))
+
+
+def test_every_fit_of_ablr_starts_anew():
+    method = make(ABLR, [])
+    play(method, 5)
     X, y = method.make_inputs(method.evaluated_units()), np.linspace(-1, 1, 5)
-    first = method.fit_head(X, y).weights
-    np.testing.assert_array_equal(method.fit_head(X, y).weights, first)
+    first = method.fit_head(X, y)
+    second = method.fit_head(X, y)
+    np.testing.assert_array_equal(second.weights, first.weights)
 
 
-def test_context_is_an_input_of_variance_one_over_the_tasks():
-    contexts = [{"n": 10.0, "constant": 3.0, "other": 1.0}, {"n": 30.0, "constant": 3.0}]
-    contexts.append({"n": 20.0, "constant": 3.0, "other": 2.0})
-    scaled = standardise_contexts(contexts)
-    np.testing.assert_allclose(scaled, [[-(1.5**0.5), 0], [1.5**0.5, 0], [0, 0]], atol=1e-12)
-    past = [finished(optimum, seed=k) for k, optimum in enumerate(np.linspace(0, 1, 30))]
-    method = make(ABLRContext, past, optimum=0.5)
-    assert method.make_inputs(method.evaluated_units()).shape == (0, 3)
-    inputs, _ = method.prepare_sources()
-    known = np.array([X[0, 2] for X in inputs])  # scaled as hyperparameters are
-    assert len(set(known)) == 30 and known.std() > 0.2 and np.abs(known).max() < 1
-
-
-def test_of_a_very_long_history_a_random_part_is_learned_from(monkeypatch):
-    past = [finished(0.1 * t, seed=t, n=200) for t in range(3)]
-    monkeypatch.setattr("hpobench_ordered.methods._blr.method.MAX_SOURCES", 150)
-    inputs, losses = make(abrac.ABRAC, past).prepare_sources()
-    assert sum(map(len, inputs)) == sum(map(len, losses)) == 150
-    assert all(30 < len(X) < 70 for X in inputs)
-    again, _ = make(abrac.ABRAC, past).prepare_sources()
-    assert all(np.array_equal(X, other) for X, other in zip(inputs, again, strict=True))
-
-
-def test_a_change_of_choice_is_no_farther_than_the_range_of_a_number():
-    space = SearchSpace([Parameter.number("x", 0, 1), Parameter.choice("c", ("a", "b", "c"))])
-    method = by_hand.make(ABLR, space=space)
-    configs = [{"x": 0, "c": "a"}, {"x": 1, "c": "a"}, {"x": 0, "c": "b"}]
-    X = method.make_inputs(space.encode(space.values(configs)))
-    a_range, a_choice = np.linalg.norm(X[1:] - X[0], axis=1)
-    typical = a_range / 3  # mean distance of two numbers drawn uniformly
-    assert 0.8 * typical < a_choice < 1.2 * typical
-
-
-def test_a_head_alone_is_fitted_as_the_others_are():
+def test_fit_of_ablr_maximises_likelihood():
     method = make(ABLR, [])
     X = np.random.default_rng(0).uniform(-1, 1, (6, 2))
     y = np.array([-1.5, -0.5, 0.0, 0.0, 0.5, 1.5])
-    head = method.fit_head(X, y)
+    precisions = method.fit_head(X, y).precisions
     Phi = method.features(X)
-    least = min(
-        likelihood(Phi, y, np.array([log_alpha]), log_beta).rho
-        for log_alpha in np.linspace(-8, 2 * np.log(6), 25)
-        for log_beta in np.linspace(0, 10, 25)
-    )
-    fitted = likelihood(Phi, y, head.precisions.log_alpha, head.precisions.log_beta)
-    assert fitted.rho < least + 0.02
+
+    lowest = np.inf
+    for log_alpha in np.linspace(-8, 2 * np.log(6), 25):
+        for log_beta in np.linspace(0, 10, 25):
+            lowest = min(lowest, likelihood(Phi, y, np.array([log_alpha]), log_beta).rho)
+    fitted = likelihood(Phi, y, precisions.log_alpha, precisions.log_beta)
+    assert fitted.rho < lowest + 0.02
 
 
-def test_first_suggestions_follow_the_context():
-    past = [finished(optimum, seed=k, n=30) for k, optimum in enumerate(np.linspace(0, 1, 8))]
-    for optimum in (0.1, 0.9):
-        own = play(make(ABLRContext, past, optimum=optimum), 4, optimum=optimum)[3]
-        assert np.abs(own - optimum).max() < 0.35
+# -- inputs ----------------------------------------------------------------------------------------
 
 
-def test_embeddings_are_learned_for_every_task():
-    past = history()
-    method = make(ABLREmbeddings, past)
-    before = method.embeddings.copy()
-    assert before.shape == (len(past) + 1, EMBEDDING)
-    play(method, 5)
-    assert (method.embeddings != before).all()
+def test_common_contexts_are_standardised():
+    contexts = [
+        {"n": 10.0, "constant": 3.0, "other": 1.0},
+        {"n": 30.0, "constant": 3.0},
+        {"n": 20.0, "constant": 3.0, "other": 2.0},
+    ]
+    expected = [[-(1.5**0.5), 0], [1.5**0.5, 0], [0, 0]]
+    np.testing.assert_allclose(standardise_contexts(contexts), expected, atol=1e-12)
+
+
+def test_context_is_input_of_network():
+    optima = np.linspace(0, 1, 30)
+    history = [make_task(optimum, seed=seed) for seed, optimum in enumerate(optima)]
+    inputs, _ = make(ABLRContext, history, optimum=0.5).prepare_sources()
+    contexts = np.array([X[0, 2] for X in inputs])
+    assert len(set(contexts)) == 30
+    assert contexts.std() > 0.2  # on a scale like that of hyperparameters
+    assert np.abs(contexts).max() < 1
+
+
+def test_choices_are_typically_distant():
+    space = SearchSpace([Parameter.number("x", 0, 1), Parameter.choice("c", ("a", "b", "c"))])
+    method = by_hand.make(ABLR, space=space)
+    configs = [{"x": 0, "c": "a"}, {"x": 1, "c": "a"}, {"x": 0, "c": "b"}]
+    first, other_number, other_choice = method.make_inputs(space.encode(space.values(configs)))
+    mean_distance_of_numbers = np.linalg.norm(other_number - first) / 3  # if drawn uniformly
+    distance_of_choices = np.linalg.norm(other_choice - first)
+    assert distance_of_choices == pytest.approx(mean_distance_of_numbers, rel=0.2)
+
+
+@pytest.mark.parametrize("optimum", [0.1, 0.9])
+def test_suggestions_follow_context(optimum):
+    optima = np.linspace(0, 1, 8)
+    history = [make_task(other, seed=seed, n=30) for seed, other in enumerate(optima)]
+    values = play(make(ABLRContext, history, optimum=optimum), 4, optimum=optimum)
+    assert np.abs(values[3] - optimum).max() < 0.35
+
+
+# -- embeddings ------------------------------------------------------------------------------------
+
+
+def test_every_task_has_embedding():
+    method = make(ABLREmbeddings, make_history())
+    assert method.embeddings.shape == (4, EMBEDDING)
     assert method.features(np.zeros((2, 2))).shape == (2, 50)
 
 
-def test_adaptive_heads_switch_features_off_and_others_do_not():
-    heads: dict[type[LinearHead], Head] = {}
-    for kind in (abrac.ABRAC, abrac.FixedNetwork):
-        method = make(kind, history())
-        values = SQUARE.decode(SQUARE.sample_unit(np.random.default_rng(9), 15))
-        losses = loss(values, 0.6)
-        X = method.make_inputs(SQUARE.encode(values))
-        heads[kind] = method.fit_head(X, (losses - losses.mean()) / losses.std())
-    adaptive = heads[abrac.ABRAC].precisions.log_alpha
-    assert adaptive.shape == (20,)
-    assert 1 <= np.sum(adaptive < 2.0 * np.log(15) - 1.0) < 15
-    assert heads[abrac.FixedNetwork].precisions.log_alpha.shape == (1,)
+def test_embeddings_are_learned():
+    method = make(ABLREmbeddings, make_history())
+    before = method.embeddings.copy()
+    play(method, 5)
+    assert (method.embeddings != before).all()
 
 
-def test_a_prior_keeps_the_precisions_near_each_other():
-    method, other = make(abrac.ABRACPrior, history()), make(abrac.ABRAC, history())
-    np.testing.assert_array_equal(method.z, other.z)
+# -- variants of abrac -----------------------------------------------------------------------------
+
+
+def fit_head_to_current_task(kind: type[LinearHead]) -> Head:
+    method = make(kind, make_history())
+    values = SQUARE.sample_unit(np.random.default_rng(9), 15)
+    losses = compute_losses(values, 0.6)
+    y = (losses - losses.mean()) / losses.std()
+    return method.fit_head(method.make_inputs(SQUARE.encode(values)), y)
+
+
+def test_adaptive_head_switches_features_off():
+    log_alpha = fit_head_to_current_task(abrac.ABRAC).precisions.log_alpha
+    used_features = np.sum(log_alpha < 2.0 * np.log(15) - 1.0)
+    assert log_alpha.shape == (20,)
+    assert 1 <= used_features < 15
+
+
+def test_fixed_head_has_common_precision():
+    log_alpha = fit_head_to_current_task(abrac.FixedNetwork).precisions.log_alpha
+    assert log_alpha.shape == (1,)
+
+
+def test_prior_keeps_precisions_together():
     X = np.random.default_rng(9).uniform(-1, 1, (15, 2))
     y = np.sin(3 * X[:, 0])
     y = (y - y.mean()) / y.std()
-    apart = [m.fit_head(X, y).precisions.log_alpha.std() for m in (method, other)]
-    assert 0 < apart[0] < 0.7 * apart[1]
+    with_prior, without = make(abrac.ABRACPrior, make_history()), make(abrac.ABRAC, make_history())
+    np.testing.assert_array_equal(with_prior.z, without.z)
+
+    spread_with_prior = with_prior.fit_head(X, y).precisions.log_alpha.std()
+    spread_without = without.fit_head(X, y).precisions.log_alpha.std()
+    assert 0 < spread_with_prior < 0.7 * spread_without
 
 
-def test_the_length_scale_of_random_features_is_that_of_the_previous_tasks():
-    smooth, rough = (make(abrac.ABLRKitchenSinks, history(rate=rate)).z[0] for rate in (1.0, 15.0))
-    assert rough < smooth - 0.5
-
-
-def test_a_history_without_finite_losses_is_none():
-    past = [replace(task, objective=np.full(20, np.nan)) for task in history()]
-    np.testing.assert_array_equal(make(abrac.ABRAC, past).z, make(abrac.ABRAC, []).z)
+def test_length_scale_of_random_features_is_fitted():
+    smooth = make(abrac.ABLRKitchenSinks, make_history(frequency=1.0))
+    rough = make(abrac.ABLRKitchenSinks, make_history(frequency=15.0))
+    log_smooth_scale, log_rough_scale = smooth.z[0], rough.z[0]
+    assert log_rough_scale < log_smooth_scale - 0.5

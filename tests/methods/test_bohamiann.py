@@ -1,4 +1,6 @@
-"""Bayesian optimisation with a sampled network: what it is fitted to."""
+"""bohamiann and bohamiann-ctx: what the network is fitted to, and suggestions."""
+
+from unittest.mock import patch
 
 import by_hand
 import numpy as np
@@ -7,80 +9,123 @@ from by_hand import WITH_CHOICE
 from histories import minimised
 
 from hpobench_ordered import Evaluations
-from hpobench_ordered.methods.bohamiann import MAX_OWN, MAX_SOURCES, Bohamiann, ContextBohamiann
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.methods.bohamiann import (
+    MAX_CURRENT,
+    MAX_SOURCES,
+    Bohamiann,
+    ContextBohamiann,
+)
 
 pytestmark = pytest.mark.slow
 
+CURRENT_PLACE = 0.6
+CONTEXT_COLUMN = 3
+"""Column of the context among the inputs, after x and the two choices."""
 
-def loss(values: np.ndarray, place: float) -> np.ndarray:
-    return 50 * place + (values[:, 0] - place) ** 2 + 0.3 * values[:, 1]
+
+def compute_losses(values: FloatArray, place: float) -> FloatArray:
+    """The optimum is at x = place and the first choice; every task has a level of its own."""
+    x, choice = values.T
+    return 50 * place + (x - place) ** 2 + 0.3 * choice
 
 
-def task(place: float, trials: int = 30) -> Evaluations:
+def make_task(place: float, trials: int = 30) -> Evaluations:
     rng = np.random.default_rng([trials, int(1000 * place)])
     values = WITH_CHOICE.decode(WITH_CHOICE.sample_unit(rng, trials))
-    return minimised(f"{place}", {"place": place}, values, loss(values, place), WITH_CHOICE)
+    losses = compute_losses(values, place)
+    return minimised(f"{place}", {"place": place}, values, losses, WITH_CHOICE)
 
 
-def make(kind=Bohamiann, history=(), *, seed=0):
-    return by_hand.make(kind, history, space=WITH_CHOICE, seed=seed, context={"place": 0.6})
+def make(*, seed: int = 0) -> Bohamiann:
+    return by_hand.make(Bohamiann, space=WITH_CHOICE, seed=seed)
 
 
-def play(method, trials):
-    return by_hand.play(method, lambda values: loss(values, 0.6), trials)
+def make_with_context(history: list[Evaluations], *, seed: int = 0) -> ContextBohamiann:
+    context = {"place": CURRENT_PLACE}
+    return by_hand.make(ContextBohamiann, history, space=WITH_CHOICE, seed=seed, context=context)
 
 
-def test_the_network_is_fitted_to_all_tasks_standardised_one_by_one():
-    history = (task(0.2), task(0.9, 10))
-    method = make(ContextBohamiann, history)
+def play(method: Bohamiann, trials: int) -> FloatArray:
+    return by_hand.play(method, lambda values: compute_losses(values, CURRENT_PLACE), trials)
+
+
+# -- what the network is fitted to -----------------------------------------------------------------
+
+ROWS_OF_TASKS = (slice(0, 30), slice(30, 40), slice(40, 43))
+"""Observations of two earlier tasks, then of the current one."""
+
+
+def make_method_with_three_tasks() -> ContextBohamiann:
+    method = make_with_context([make_task(0.2, 30), make_task(0.9, 10)])
     play(method, 3)
-    X, y = method.observations()
-    assert X.shape == (43, 4)
-    for rows in (slice(0, 30), slice(30, 40), slice(40, 43)):
-        assert len(np.unique(X[rows, 3])) == 1
+    return method
+
+
+def test_losses_are_standardised_by_task():
+    _, y = make_method_with_three_tasks().observations()
+    assert len(y) == 43
+    for rows in ROWS_OF_TASKS:
         np.testing.assert_allclose([y[rows].mean(), y[rows].std()], [0.0, 1.0], atol=1e-9)
-    places = np.array([0.2, 0.9, 0.6])
+
+
+def test_contexts_are_standardised_over_tasks():
+    X, _ = make_method_with_three_tasks().observations()
+    places = np.array([0.2, 0.9, CURRENT_PLACE])
     expected = (places - places.mean()) / places.std() / 4 + 0.5
-    np.testing.assert_allclose(X[[0, 30, 40], 3], expected)
+    for rows, context in zip(ROWS_OF_TASKS, expected, strict=True):
+        np.testing.assert_allclose(X[rows, CONTEXT_COLUMN], context)
 
 
-def test_a_random_part_of_a_history_too_large():
-    history = tuple(task(p, MAX_SOURCES) for p in (0.1, 0.5))
-    one, other = (make(ContextBohamiann, history, seed=s).observations()[0] for s in (0, 1))
-    assert len(one) == MAX_SOURCES
-    assert not np.array_equal(one, other)
-    assert 0.45 < np.mean(one[:, 3] == one[0, 3]) < 0.55
+def test_large_history_is_subsampled():
+    history = [make_task(0.1, MAX_SOURCES), make_task(0.5, MAX_SOURCES)]
+    X, _ = make_with_context(history).observations()
+    share_of_first = np.mean(X[:, CONTEXT_COLUMN] == X[0, CONTEXT_COLUMN])
+    assert len(X) == MAX_SOURCES
+    assert share_of_first == pytest.approx(0.5, abs=0.05)
 
 
-def test_no_more_than_so_many_of_its_own():
+def test_subsample_depends_on_seed():
+    history = [make_task(0.1, MAX_SOURCES), make_task(0.5, MAX_SOURCES)]
+    first, _ = make_with_context(history, seed=0).observations()
+    second, _ = make_with_context(history, seed=1).observations()
+    assert not np.array_equal(first, second)
+
+
+def test_latest_current_evaluations_are_used():
     method = make()
-    for x in np.linspace(0, 1, MAX_OWN + 5):
+    for x in np.linspace(0, 1, MAX_CURRENT + 5):
         method.tell({"x": float(x), "c": "a"}, float(x))
     X, y = method.observations()
-    assert len(X) == len(y) == MAX_OWN
+    assert len(X) == len(y) == MAX_CURRENT
     assert X[-1, 0] == 1.0
 
 
-def test_the_first_suggestion_follows_other_tasks():
-    method = make(ContextBohamiann, (task(0.5), task(0.55), task(0.65), task(0.7)))
-    ((x, c),) = play(method, 1)
-    assert abs(x - 0.6) < 0.2
-    assert c == 0
+# -- suggestions -----------------------------------------------------------------------------------
 
 
-def test_pending_evaluations_are_taken_to_give_the_mean_loss():
+def test_first_suggestion_follows_earlier_tasks():
+    method = make_with_context([make_task(place) for place in (0.5, 0.55, 0.65, 0.7)])
+    ((x, choice),) = play(method, 1)
+    assert x == pytest.approx(CURRENT_PLACE, abs=0.2)
+    assert choice == 0
+
+
+def test_pending_evaluation_counts_as_mean():
     method = make()
     play(method, 5)
-    waiting = method.ask()
-    fitted: list[tuple[np.ndarray, np.ndarray]] = []
+    pending = method.ask()
     network = method._network
-    assert network is not None
-    original = network.fit
-    network.fit = lambda X, y: (fitted.append((X, y)), original(X, y))[1]
-    assert method.ask() != waiting
-    ((X, y),) = fitted
-    assert X.shape == (6, 3)
-    assert y[5] == 0.0
-    np.testing.assert_array_equal(
-        X[5], method.features(WITH_CHOICE.encode(WITH_CHOICE.row(waiting)[None]))[0]
-    )
+    with patch.object(network, "fit", wraps=network.fit) as fit:
+        method.ask()
+    X, y = fit.call_args.args
+    pending_unit = WITH_CHOICE.encode(WITH_CHOICE.row(pending)[None])
+    np.testing.assert_array_equal(X[5], method.features(pending_unit)[0])
+    assert y[5] == 0.0  # losses are standardised
+    assert len(y) == 6
+
+
+def test_pending_configuration_is_not_repeated():
+    method = make()
+    play(method, 5)
+    assert method.ask() != method.ask()
