@@ -49,143 +49,199 @@ def space():
 
 
 class TestCodings:
-    def test_every_sample_is_a_configuration_for_configspace(self, space):
+    def test_samples_are_valid_for_configspace(self, space):
         reference = mixed_configspace()
         rng = np.random.default_rng(0)
         for config in space.configs(space.decode(space.sample_unit(rng, 300))):
             ConfigSpace.Configuration(reference, values=config)  # raises if it is not
 
-    def test_every_sample_of_configspace_is_valid_here(self, space):
+    def test_samples_of_configspace_are_valid(self, space):
         reference = mixed_configspace()
         reference.seed(3)
-        for theirs in reference.sample_configuration(300):
-            config = dict(theirs)
-            row = space.row(config)
-            assert space.configs(row[None])[0] == config
+        for config in map(dict, reference.sample_configuration(300)):
+            assert space.configs(space.row(config)[None]) == [config]
 
     @given(st.integers(0, 2**32 - 1))
-    def test_round_trips(self, space, seed):
+    def test_unit_vectors_round_trip(self, space, seed):
         unit = space.sample_unit(np.random.default_rng(seed), 20)
         values = space.decode(unit)
-        configs = space.configs(values)
         np.testing.assert_allclose(space.encode(values), unit, atol=1e-12)
-        np.testing.assert_array_equal(space.values(configs), values)
-        np.testing.assert_array_equal(space.values(pd.DataFrame(configs)), values)
-        np.testing.assert_array_equal(space.values(values), values)
         np.testing.assert_array_equal(space.canonical(unit), unit)
 
-    def test_sampling_is_uniform_on_the_scale(self):
-        log_integer = SearchSpace([Parameter.number("n", 1, 100, integer=True, log=True)])
-        drawn = log_integer.decode(log_integer.sample_unit(np.random.default_rng(0), 200_000))
-        span = math.log(100.5 / 0.5)
+    @given(st.integers(0, 2**32 - 1))
+    def test_configurations_round_trip(self, space, seed):
+        values = space.decode(space.sample_unit(np.random.default_rng(seed), 20))
+        configs = space.configs(values)
+        for same_configs in (configs, pd.DataFrame(configs), values):
+            np.testing.assert_array_equal(space.values(same_configs), values)
+
+    def test_sampling_is_uniform_on_log_scale(self):
+        space = SearchSpace([Parameter.number("n", 1, 100, integer=True, log=True)])
+        drawn = space.decode(space.sample_unit(np.random.default_rng(0), 200_000))
+        log_range = math.log(100.5 / 0.5)
         for n in (1, 2, 10, 100):
-            expected = math.log((n + 0.5) / (n - 0.5)) / span
-            assert np.mean(drawn == n) == pytest.approx(expected, abs=0.004)
+            probability = math.log((n + 0.5) / (n - 0.5)) / log_range
+            assert np.mean(drawn == n) == pytest.approx(probability, abs=0.004)
+
+
+CONFIG = {
+    "kernel": "radial",
+    "gamma": 5.0,
+    "trees": 5,
+    "depth": 0,
+    "level": 2,
+    "flag": False,
+    "nested": 1.0,
+}
+
+WRONG_VALUES = [
+    ({"trees": 1}, ["trees", "[2, 256]", "got 1"]),
+    ({"trees": 2.5}, ["trees", "an integer", "2.5"]),
+    ({"gamma": math.nan}, ["gamma", "[0.001, 10.0]", "nan"]),
+    ({"gamma": math.inf}, ["gamma", "inf"]),
+    ({"gamma": "a lot"}, ["gamma", "'a lot'", "str"]),
+    ({"gamma": None}, ["gamma", "None"]),
+    ({"gamma": [0.1]}, ["gamma", "list"]),
+    ({"gamma": 10**400}, ["gamma", "[0.001, 10.0]", "too large for a float"]),
+    ({"trees": 10**400}, ["trees", "an integer", "too large for a float"]),
+    ({"trees": -(10**5000)}, ["trees", "an integer", "too large for a float"]),
+    ({"gamma": np.complex128(0.1)}, ["gamma", "a number", "complex128"]),
+    ({"gamma": 0.1 + 0j}, ["gamma", "a number", "complex"]),
+    ({"kernel": "radical"}, ["kernel", "did you mean 'radial'"]),
+    ({"kernel": ["radial"]}, ["kernel", "one of"]),
+    ({"flag": 0}, ["flag", "one of True, False", "got 0"]),
+    ({"depth": True}, ["depth", "bool"]),
+    ({"fixed": 4}, ["fixed", "always 3", "got 4"]),
+    ({"tree": 5}, ["unknown", "'tree'", "did you mean 'trees'"]),
+]
 
 
 class TestValidation:
-    config = {  # noqa: RUF012
-        "kernel": "radial",
-        "gamma": 5.0,
-        "trees": 5,
-        "depth": 0,
-        "level": 2,
-        "flag": False,
-        "nested": 1.0,
-    }
+    @pytest.mark.parametrize(("change", "words"), WRONG_VALUES)
+    def test_message_names_value_and_range(self, space, change, words):
+        with pytest.raises(InvalidConfigError) as caught:
+            space.validate({**CONFIG, **change})
+        for word in words:
+            assert word in str(caught.value)
+
+    @pytest.mark.parametrize(("change", "words"), WRONG_VALUES)
+    def test_wrong_values_are_refused_in_lists(self, space, change, words):
+        with pytest.raises(InvalidConfigError, match="configuration 1"):
+            space.values([CONFIG, {**CONFIG, **change}])
+
+    @pytest.mark.parametrize(("change", "words"), WRONG_VALUES)
+    def test_wrong_values_are_refused_in_frames(self, space, change, words):
+        frame = pd.DataFrame([CONFIG, {**CONFIG, **change}], dtype=object)
+        with pytest.raises(InvalidConfigError):
+            space.values(frame)
+
+    def test_valid_configuration_passes(self, space):
+        space.validate(CONFIG)
+
+    def test_missing_hyperparameter_is_named(self, space):
+        without_gamma = {name: value for name, value in CONFIG.items() if name != "gamma"}
+        with pytest.raises(InvalidConfigError, match="'gamma' is missing: a number in"):
+            space.validate(without_gamma)
+
+    @pytest.mark.parametrize("name", ["trees", "gamma"])
+    def test_missing_column_is_named(self, space, name):
+        with pytest.raises(InvalidConfigError, match=f"'{name}' is missing"):
+            space.values(pd.DataFrame([CONFIG]).drop(columns=name))
+
+    def test_column_may_be_missing_if_inactive(self, space):
+        values = space.values(pd.DataFrame([CONFIG]))  # without a column for alpha
+        assert np.isnan(values[0, space.names.index("alpha")])
+
+    @pytest.mark.parametrize("wrong", [None, 3, [0.1, 5], "kernel"])
+    def test_configuration_must_be_a_dict(self, space, wrong):
+        with pytest.raises(InvalidConfigError, match="a configuration must be a dict, but got"):
+            space.validate(wrong)
 
     @pytest.mark.parametrize(
-        ("change", "words"),
+        "configs",
         [
-            ({"trees": 1}, ["trees", "[2, 256]", "got 1"]),
-            ({"trees": 2.5}, ["trees", "an integer", "2.5"]),
-            ({"gamma": math.nan}, ["gamma", "[0.001, 10.0]", "nan"]),
-            ({"gamma": math.inf}, ["gamma", "inf"]),
-            ({"gamma": "a lot"}, ["gamma", "'a lot'", "str"]),
-            ({"gamma": None}, ["gamma", "None"]),
-            ({"gamma": [0.1]}, ["gamma", "list"]),
-            ({"gamma": 10**400}, ["gamma", "[0.001, 10.0]", "too large for a float"]),
-            ({"trees": 10**400}, ["trees", "an integer", "too large for a float"]),
-            ({"trees": -(10**5000)}, ["trees", "an integer", "too large for a float"]),
-            ({"gamma": np.complex128(0.1)}, ["gamma", "a number", "complex128"]),
-            ({"gamma": 0.1 + 0j}, ["gamma", "a number", "complex"]),
-            ({"kernel": "radical"}, ["kernel", "did you mean 'radial'"]),
-            ({"kernel": ["radial"]}, ["kernel", "one of"]),
-            ({"flag": 0}, ["flag", "one of True, False", "got 0"]),
-            ({"depth": True}, ["depth", "bool"]),
-            ({"fixed": 4}, ["fixed", "always 3", "got 4"]),
-            ({"tree": 5}, ["unknown", "'tree'", "did you mean 'trees'"]),
+            iter([CONFIG]),
+            [ConfigSpace.Configuration(mixed_configspace(), values={**CONFIG, "fixed": 3})],
+            [{**CONFIG, "trees": np.int32(5), "depth": 0.0, "gamma": np.float32(5.0)}],
+        ],
+        ids=["iterator", "ConfigSpace", "numpy"],
+    )
+    def test_other_forms_are_coded_alike(self, space, configs):
+        np.testing.assert_array_equal(space.values(configs), space.values([CONFIG]))
+
+    @pytest.mark.parametrize(
+        "empty",
+        [
+            [],
+            pd.DataFrame([CONFIG]).iloc[:0],
+            pd.DataFrame([CONFIG]).iloc[:0].astype(object),
+            pd.DataFrame(),
         ],
     )
-    def test_says_what_is_wrong(self, space, change, words):
-        space.validate(self.config)
-        wrong = {**self.config, **change}
-        with pytest.raises(InvalidConfigError) as one:
-            space.validate(wrong)
-        with pytest.raises(InvalidConfigError, match="configuration 1"):
-            space.values([self.config, wrong])
-        with pytest.raises(InvalidConfigError):
-            space.values(pd.DataFrame([self.config, wrong], dtype=object))
-        assert all(word in str(one.value) for word in words), str(one.value)
+    def test_no_configurations_have_shape(self, space, empty):
+        assert space.values(empty).shape == (0, space.dimension)
 
-    def test_missing(self, space):
-        with pytest.raises(InvalidConfigError, match="'gamma' is missing: a number in"):
-            space.validate({k: v for k, v in self.config.items() if k != "gamma"})
-        frame = pd.DataFrame([self.config])  # without a column for alpha, which is inactive
-        assert np.isnan(space.values(frame)[0, space.names.index("alpha")])
-        for name in ("trees", "gamma"):
-            with pytest.raises(InvalidConfigError, match=f"'{name}' is missing"):
-                space.values(frame.drop(columns=name))
-        for wrong in (None, 3, [0.1, 5], "kernel"):
-            with pytest.raises(InvalidConfigError, match="a configuration must be a dict, but got"):
-                space.validate(wrong)
+    @pytest.mark.parametrize(
+        "wrong", [CONFIG, {}, pd.Series(CONFIG), [1, 2], [[0.0] * 8], "abc"], ids=repr
+    )
+    def test_configurations_must_be_listed_dicts(self, space, wrong):
+        with pytest.raises(InvalidConfigError, match="configurations must be a list of dicts"):
+            space.values(wrong)
 
-    def test_forms_of_configurations(self, space):
-        expected = space.values([self.config] * 2)
-        np.testing.assert_array_equal(space.values(iter([self.config] * 2)), expected)
-        theirs = ConfigSpace.Configuration(mixed_configspace(), values={**self.config, "fixed": 3})
-        np.testing.assert_array_equal(space.values([theirs]), expected[:1])
-        numbers = {"trees": np.int32(5), "depth": 0.0, "gamma": np.float32(5.0)}
-        np.testing.assert_array_equal(space.values([{**self.config, **numbers}]), expected[:1])
-        frame = pd.DataFrame([self.config])
-        for empty in ([], frame.iloc[:0], frame.iloc[:0].astype(object), pd.DataFrame()):
-            assert space.values(empty).shape == (0, space.dimension)
-        for wrong in (self.config, {}, pd.Series(self.config), [1, 2], [[0.0] * 8], "abc"):
-            with pytest.raises(InvalidConfigError, match="configurations must be a list of dicts"):
-                space.values(wrong)
-
-    def test_arrays(self, space):
+    def test_arrays_must_have_a_column_each(self, space):
         with pytest.raises(InvalidConfigError, match=r"shape \(n, 8\)"):
             space.values(np.zeros((3, 2)))
+
+    def test_arrays_must_be_numeric(self, space):
         with pytest.raises(InvalidConfigError, match="numeric"):
             space.values(np.full((1, 8), "a"))
-        row = space.row(self.config)
+
+    def test_codes_of_arrays_must_be_choices(self, space):
+        row = space.row(CONFIG)
         row[space.names.index("kernel")] = 3
         with pytest.raises(InvalidConfigError, match="configuration 0: kernel must be the index"):
             space.values(row[None])
 
-    def test_entries_of_inactive_hyperparameters_are_ignored(self, space):
-        row = space.row(self.config)
+
+class TestInactiveHyperparameters:
+    def test_entries_of_arrays_are_ignored(self, space):
+        row = space.row(CONFIG)
         filled = np.where(np.isnan(row), 1e9, row)
         np.testing.assert_array_equal(space.values(filled[None])[0], row)
-        configs = [self.config, {**self.config, "kernel": "linear", "gamma": "junk"}]
+
+    @pytest.mark.parametrize(
+        "change", [{"alpha": 1e9}, {"alpha": math.inf}, {"kernel": "linear", "gamma": "junk"}]
+    )
+    def test_entries_of_frames_are_ignored(self, space, change):
+        configs = [CONFIG, {**CONFIG, **change}]
         np.testing.assert_array_equal(space.values(pd.DataFrame(configs)), space.values(configs))
-        out_of_bounds = [{**self.config, "alpha": 1e9}, {**self.config, "alpha": math.inf}]
-        expected = space.values([self.config] * 2)
-        np.testing.assert_array_equal(space.values(pd.DataFrame(out_of_bounds)), expected)
+
+    def test_numeric_columns_are_ignored(self, space):
+        frame = pd.DataFrame([{**CONFIG, "alpha": 1e9}, {**CONFIG, "alpha": math.inf}])
+        np.testing.assert_array_equal(space.values(frame), space.values([CONFIG] * 2))
 
 
 class TestDescription:
-    def test_round_trips(self, space):
+    def test_configspace_round_trips(self, space):
         assert SearchSpace.from_configspace(space.to_configspace()) == space
+
+    def test_json_round_trips(self, space):
         assert SearchSpace.from_json(space.to_json()) == space
+
+    def test_defaults_round_trip_through_json(self):
+        space = SearchSpace(
+            [Parameter.number("x", 1, 100, log=True), Parameter.choice("c", (1, 2))]
+        )
+        assert [p.default for p in space.parameters] == [pytest.approx(10), 1]
+        assert SearchSpace.from_json(space.to_json()) == space
+
+    def test_pickle_round_trips(self, space):
         assert pickle.loads(pickle.dumps(space)) == space
-        made = SearchSpace([Parameter.number("x", 1, 100, log=True), Parameter.choice("c", (1, 2))])
-        assert [p.default for p in made.parameters] == [pytest.approx(10), 1]
-        assert SearchSpace.from_json(made.to_json()) == made
 
     def test_text_names_ranges(self, space):
         assert "gamma: a number in [0.001, 10.0] (log scale)" in repr(space)
+
+    def test_text_names_conditions(self, space):
         assert space.describe_condition("gamma") == "kernel in poly, radial"
 
     @pytest.mark.parametrize(
@@ -211,24 +267,28 @@ class TestDescription:
         [
             ({**CHOICE, "weights": [1, 3]}, r"x: weights.*1, 3\]"),
             ({**CHOICE, "probabilities": [0.4, 0.6]}, "x: weights"),
-            ({**CHOICE, "probabilities": None}, ""),
-            ({**CHOICE, "probabilities": [1 / 2] * 2}, ""),
-            ({**CHOICE, "weights": [2, 2]}, ""),
             ({"type": "uniform_float", **RANGE, "q": 0.1}, "q = 0.1"),
-            ({"type": "uniform_float", **RANGE, "q": None}, ""),
             ({"type": "uniform_int", **RANGE, "q": 3}, "q = 3"),
-            ({"type": "uniform_int", **RANGE, "q": 1}, ""),
             ({"type": "normal_float"}, "unsupported hyperparameter type"),
         ],
     )
-    def test_details_are_refused_where_they_change_something(self, item, message):
-        description = {"hyperparameters": [{"name": "x", **item}]}
-        if not message:
-            space = SearchSpace.from_json(description)
-            assert SearchSpace.from_json(space.to_json()) == space
-            return
+    def test_unsupported_details_are_refused(self, item, message):
         with pytest.raises(InvalidSpaceError, match=message):
-            SearchSpace.from_json(description)
+            SearchSpace.from_json({"hyperparameters": [{"name": "x", **item}]})
+
+    @pytest.mark.parametrize(
+        "item",
+        [
+            {**CHOICE, "probabilities": None},
+            {**CHOICE, "probabilities": [1 / 2] * 2},
+            {**CHOICE, "weights": [2, 2]},
+            {"type": "uniform_float", **RANGE, "q": None},
+            {"type": "uniform_int", **RANGE, "q": 1},
+        ],
+    )
+    def test_details_without_effect_are_accepted(self, item):
+        space = SearchSpace.from_json({"hyperparameters": [{"name": "x", **item}]})
+        assert SearchSpace.from_json(space.to_json()) == space
 
     @pytest.mark.parametrize(
         ("item", "key"),
@@ -245,8 +305,9 @@ class TestDescription:
         with pytest.raises(InvalidSpaceError, match=f"hyperparameter 'rate' has no {key!r}"):
             SearchSpace.from_json({"hyperparameters": [{"name": "rate", **item}]})
 
+    @pytest.mark.parametrize("join", [False, True], ids=["plain", "joined"])
     @pytest.mark.parametrize(
-        ("pairs", "message"),
+        ("child_and_parent", "message"),
         [
             ([("a", "fixed")], "condition of 'a' on constant 'fixed'"),
             ([("fixed", "a")], "condition of constant 'fixed'"),
@@ -255,11 +316,17 @@ class TestDescription:
             ([("a", "b"), ("b", "a")], "depend on each other"),
         ],
     )
-    def test_unsupported_conditions(self, pairs, message):
-        items = [{"type": "categorical", "name": n, "choices": [1, 2], "default": 1} for n in "ab"]
-        items.append({"type": "constant", "name": "fixed", "value": 1})
-        plain = [{"type": "EQ", "child": c, "parent": p, "value": 1} for c, p in pairs]
-        joined = [{"type": "AND", "child": one["child"], "conditions": [one] * 2} for one in plain]
-        for conditions in (plain, joined):
-            with pytest.raises(InvalidSpaceError, match=message):
-                SearchSpace.from_json({"hyperparameters": items, "conditions": conditions})
+    def test_unsupported_conditions_are_refused(self, child_and_parent, message, join):
+        hyperparameters = [
+            {"type": "categorical", "name": "a", "choices": [1, 2]},
+            {"type": "categorical", "name": "b", "choices": [1, 2]},
+            {"type": "constant", "name": "fixed", "value": 1},
+        ]
+        conditions = []
+        for child, parent in child_and_parent:
+            condition = {"type": "EQ", "child": child, "parent": parent, "value": 1}
+            if join:
+                condition = {"type": "AND", "child": child, "conditions": [condition] * 2}
+            conditions.append(condition)
+        with pytest.raises(InvalidSpaceError, match=message):
+            SearchSpace.from_json({"hyperparameters": hyperparameters, "conditions": conditions})
