@@ -8,26 +8,38 @@ Targets = int | tuple[str | int, ...] | None
 """Number of tasks, the first ones; or a list of names or indices; or None for all tasks."""
 
 
-def checked_targets(tasks: int | Sequence[str | int] | None) -> Targets:
-    """Check a choice of tasks as far as possible without their names."""
+def check_targets(tasks: int | Sequence[str | int] | None) -> Targets:
+    """Check a choice of tasks as far as possible without their names; lists become tuples."""
     if isinstance(tasks, str):
         raise ExperimentError(
             f"tasks must be a number or a list, such as [{tasks!r}], but got {tasks!r}"
         )
-    targets = tasks if tasks is None or isinstance(tasks, int) else tuple(tasks)
-    if targets is not None:
-        check_count("task", len(targets) if isinstance(targets, tuple) else targets)
-    return targets
+    if tasks is None:
+        return None
+    if isinstance(tasks, int):
+        check_count("task", tasks)
+        return tasks
+    check_count("task", len(tasks))
+    return tuple(tasks)
 
 
-def target_indices(targets: Targets, names: Sequence[str]) -> tuple[int, ...]:
-    """Indices of the chosen tasks, unique, in the order chosen."""
+def find_targets(targets: Targets, names: Sequence[str]) -> tuple[int, ...]:
+    """Indices of the chosen tasks, unique, in the order chosen.
+
+    Args:
+        targets: The choice.
+        names: Names of all tasks of the benchmark.
+
+    Raises:
+        UnknownNameError: There is no such task.
+    """
     if targets is None or isinstance(targets, int):
         return tuple(range(len(names)))[:targets]
-    indices: dict[str | int, int] = {index: index for index in range(len(names))}
-    indices |= {name: index for index, name in enumerate(names)}
+    index_of: dict[str | int, int] = {index: index for index in range(len(names))}
+    index_of |= {name: index for index, name in enumerate(names)}
     for target in targets:
-        if target not in indices:
+        if target not in index_of:
             hint = f" (or an index: there are tasks 0 to {len(names) - 1})"
             raise UnknownNameError("task", target, names, hint=hint)
-    return tuple(dict.fromkeys(indices[target] for target in targets))
+    indices = [index_of[target] for target in targets]
+    return tuple(dict.fromkeys(indices))

@@ -9,7 +9,7 @@ from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.errors import ExperimentError, check_count
 from hpobench_ordered.methods.base import MethodSpec
-from hpobench_ordered.protocols._targets import Targets, checked_targets, target_indices
+from hpobench_ordered.protocols._targets import Targets, check_targets, find_targets
 from hpobench_ordered.protocols.base import Assignment
 from hpobench_ordered.registry import (
     benchmark_spec,
@@ -55,7 +55,7 @@ class Adjustment:
     def __post_init__(self) -> None:
         for number in (self.first_trials, self.trials):
             check_count("trial a task", number)
-        object.__setattr__(self, "tasks", checked_targets(self.tasks))
+        object.__setattr__(self, "tasks", check_targets(self.tasks))
 
     @property
     def name(self) -> str:
@@ -68,19 +68,8 @@ class Adjustment:
 
     def check(self, benchmark: BenchmarkSpec, method: MethodSpec) -> None:
         """Check that the search space was adjusted, and that the method supports that."""
-        if benchmark.previous is None:
-            adjusted = (n for n in list_benchmarks() if benchmark_spec(n).previous is not None)
-            raise ExperimentError(
-                f"the search space of {benchmark.id} was never adjusted; benchmarks where it was: "
-                f"{', '.join(adjusted) or 'none'}"
-            )
-        if not method.changed_spaces:
-            others = (n for n in list_methods() if method_spec(n).changed_spaces)
-            raise ExperimentError(
-                f"{method.name} needs its history on the same search space, which the adjustment "
-                f"changes (its spec does not say changed_spaces=True); methods that do not: "
-                f"{', '.join(others)}"
-            )
+        _check_was_adjusted(benchmark)
+        _check_supports_changed_spaces(method)
         if method.min_history > 1:
             raise ExperimentError(
                 f"{method.name} needs {method.min_history} earlier tasks; after an adjustment "
@@ -90,7 +79,7 @@ class Adjustment:
             raise ExperimentError(
                 f"{self.first_method} needs earlier tasks; before the adjustment there are none"
             )
-        target_indices(self.tasks, [task.name for task in benchmark.define().tasks])
+        find_targets(self.tasks, [task.name for task in benchmark.define().tasks])
 
     def length(self, benchmark: Benchmark) -> int:
         """Two assignments for each task."""
@@ -108,9 +97,10 @@ class Adjustment:
         """At even positions the optimisation before the adjustment, at odd ones that after it."""
         if benchmark.previous is None:
             raise ExperimentError(f"the search space of {benchmark.id} was never adjusted")
-        which, step = divmod(position, 2)
-        task = benchmark.tasks[self._targets(benchmark)[which]]
-        if step == 0:
+        target, step = divmod(position, 2)
+        task = benchmark.tasks[self._targets(benchmark)[target]]
+        is_before_adjustment = step == 0
+        if is_before_adjustment:
             return Assignment(
                 method=method_spec(self.first_method),
                 task=benchmark.previous.task(task.name),
@@ -123,4 +113,25 @@ class Adjustment:
         )
 
     def _targets(self, benchmark: Benchmark) -> tuple[int, ...]:
-        return target_indices(self.tasks, [task.name for task in benchmark.tasks])
+        return find_targets(self.tasks, [task.name for task in benchmark.tasks])
+
+
+def _check_was_adjusted(benchmark: BenchmarkSpec) -> None:
+    if benchmark.previous is not None:
+        return
+    adjusted = [name for name in list_benchmarks() if benchmark_spec(name).previous is not None]
+    raise ExperimentError(
+        f"the search space of {benchmark.id} was never adjusted; benchmarks where it was: "
+        f"{', '.join(adjusted) or 'none'}"
+    )
+
+
+def _check_supports_changed_spaces(method: MethodSpec) -> None:
+    if method.changed_spaces:
+        return
+    supporting = [name for name in list_methods() if method_spec(name).changed_spaces]
+    raise ExperimentError(
+        f"{method.name} needs its history on the same search space, which the adjustment "
+        f"changes (its spec does not say changed_spaces=True); methods that do not: "
+        f"{', '.join(supporting)}"
+    )

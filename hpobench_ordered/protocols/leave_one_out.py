@@ -9,7 +9,7 @@ from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.errors import ExperimentError, check_count
 from hpobench_ordered.methods.base import MethodSpec
-from hpobench_ordered.protocols._targets import Targets, checked_targets, target_indices
+from hpobench_ordered.protocols._targets import Targets, check_targets, find_targets
 from hpobench_ordered.protocols.base import Assignment
 
 if TYPE_CHECKING:
@@ -49,8 +49,9 @@ class LeaveOneOut:
 
     def __post_init__(self) -> None:
         check_count("trial a task", self.trials)
-        check_count("evaluation a source task", 1 if self.history is None else self.history)
-        object.__setattr__(self, "tasks", checked_targets(self.tasks))
+        if self.history is not None:
+            check_count("evaluation a source task", self.history)
+        object.__setattr__(self, "tasks", check_targets(self.tasks))
 
     @property
     def name(self) -> str:
@@ -64,8 +65,9 @@ class LeaveOneOut:
     def check(self, benchmark: BenchmarkSpec, method: MethodSpec) -> None:
         """Check that there are the targets, and source tasks enough for the method."""
         names = [task.name for task in benchmark.define().tasks]
-        target_indices(self.tasks, names)
-        sources, needed = len(names) - 1, max(1, method.min_history)
+        find_targets(self.tasks, names)
+        sources = len(names) - 1
+        needed = max(1, method.min_history)
         if sources < needed:
             raise ExperimentError(
                 f"{method.name} on {benchmark.id} needs a target and {needed} source task(s), "
@@ -87,13 +89,17 @@ class LeaveOneOut:
     ) -> Assignment:
         """The target at this position, with evaluations of all other tasks."""
         target = self._targets(benchmark)[position]
-        sources = (task.index for task in benchmark.tasks if task.index != target)
+        history = [
+            benchmark.evaluations(task.index, rng=rng, n=self.history)
+            for task in benchmark.tasks
+            if task.index != target
+        ]
         return Assignment(
             method=method,
             task=benchmark.tasks[target],
-            history=tuple(benchmark.evaluations(i, rng=rng, n=self.history) for i in sources),
+            history=tuple(history),
             budget=self.trials,
         )
 
     def _targets(self, benchmark: Benchmark) -> tuple[int, ...]:
-        return target_indices(self.tasks, [task.name for task in benchmark.tasks])
+        return find_targets(self.tasks, [task.name for task in benchmark.tasks])

@@ -52,7 +52,8 @@ class Ordered:
             raise ExperimentError(
                 f"with ordered tasks, tasks must be a number, but got {self.tasks!r}"
             )
-        check_count("task", 1 if self.tasks is None else self.tasks)
+        if self.tasks is not None:
+            check_count("task", self.tasks)
         check_count("simulated worker", self.workers_simulated)
 
     @property
@@ -69,8 +70,9 @@ class Ordered:
 
     def length(self, benchmark: Benchmark) -> int:
         """Number of tasks of a run."""
-        total = len(benchmark.tasks)
-        return total if self.tasks is None else min(self.tasks, total)
+        if self.tasks is None:
+            return len(benchmark.tasks)
+        return min(self.tasks, len(benchmark.tasks))
 
     def assignment(
         self,
@@ -85,10 +87,9 @@ class Ordered:
 
         While there are fewer earlier tasks than the method needs, `bo` runs instead.
         """
-        ready = len(evaluated) >= method.min_history
-        chosen = method if ready else method_spec(FIRST_TASKS_METHOD)
+        has_history = len(evaluated) >= method.min_history
         return Assignment(
-            method=chosen,
+            method=method if has_history else method_spec(FIRST_TASKS_METHOD),
             task=benchmark.tasks[position],
             history=tuple(evaluated),
             budget=self.trials,

@@ -17,13 +17,13 @@ from hpobench_ordered.testing.toy import numeric_space, numeric_space_before, to
 def toy(monkeypatch):
     """A registered benchmark of four tasks, with a search space before an adjustment."""
     spec = toy_spec(numeric_space(), tasks=4, previous=numeric_space_before())
-    everything = {**registry._benchmarks(), spec.name: spec}
-    monkeypatch.setattr(registry, "_benchmarks", lambda: everything)
+    all_benchmarks = {**registry._benchmarks(), spec.name: spec}
+    monkeypatch.setattr(registry, "_benchmarks", lambda: all_benchmarks)
     return spec
 
 
 @pytest.fixture
-def assignments(toy):
+def make_assignments(toy):
     """Makes all assignments of a run on the toy benchmark, as the runner does."""
 
     def make(
@@ -35,36 +35,41 @@ def assignments(toy):
     ) -> list[Assignment]:
         benchmark = benchmark or toy.load()
         (cell,) = plan(benchmarks=["toy"], methods=[method], seeds=[seed], protocol=protocol)
-        made: list[Assignment] = []
+        assignments: list[Assignment] = []
         evaluated: list[hbo.Evaluations] = []
-        for i in range(protocol.length(benchmark)):
+        for position in range(protocol.length(benchmark)):
             assignment = protocol.assignment(
-                benchmark, cell.method, position=i, evaluated=evaluated, rng=cell.protocol_rng(i)
+                benchmark,
+                cell.method,
+                position=position,
+                evaluated=evaluated,
+                rng=cell.protocol_rng(position),
             )
-            done = optimise(assignment, cell.rng(i))
-            evaluated.append(assignment.task.evaluated(done.values, done.objective))
-            made.append(assignment)
-        return made
+            outcome = optimise(assignment, cell.rng(position))
+            evaluated.append(assignment.task.evaluated(outcome.values, outcome.objective))
+            assignments.append(assignment)
+        return assignments
 
     return make
 
 
 @pytest.fixture
-def content():
-    """What the histories of some assignments hold, to be compared."""
+def list_history():
+    """Lists what the histories of some assignments hold, to be compared."""
 
-    def of(made: Sequence[Assignment]) -> list[object]:
-        return [
-            [(e.task, e.values.tolist(), e.losses.tolist()) for e in assignment.history]
-            for assignment in made
-        ]
+    def list_contents(assignments: Sequence[Assignment]) -> list[object]:
+        contents: list[object] = []
+        for assignment in assignments:
+            history = assignment.history
+            contents.append([(e.task, e.values.tolist(), e.losses.tolist()) for e in history])
+        return contents
 
-    return of
+    return list_contents
 
 
 @pytest.fixture
 def recorded(toy):
-    """The toy benchmark with 30 recorded evaluations a task; their losses number them."""
+    """The toy benchmark with 30 recorded evaluations a task, of losses t * 100, t * 100 + 1, ..."""
     space = numeric_space()
 
     def load() -> list[hbo.Evaluations]:

@@ -7,59 +7,73 @@ from hpobench_ordered.methods.random_search import RandomSearch
 from hpobench_ordered.registry import benchmark_spec, method_spec
 from hpobench_ordered.testing.toy import numeric_space, numeric_space_before
 
-
-def test_each_task_is_optimised_on_the_old_space_then_on_the_new_one(assignments):
-    made = assignments(Adjustment(first_trials=5, trials=3, tasks=["2", 0]), method="bo")
-    for first, second, index in zip(made[::2], made[1::2], (2, 0), strict=True):
-        assert first.task.index == second.task.index == index
-        assert first.task.space == numeric_space_before()
-        assert second.task.space == numeric_space()
-        assert (first.method.name, first.budget, first.is_recorded) == ("bo", 5, False)
-        assert (second.method.name, second.budget, second.is_recorded) == ("bo", 3, True)
-        assert first.history == ()
+BO = method_spec("bo")
 
 
-def test_the_history_is_what_the_first_step_evaluated(assignments):
-    made = assignments(Adjustment(first_trials=5, trials=3))
-    for first, second in zip(made[::2], made[1::2], strict=True):
-        (history,) = second.history
-        assert (history.task, len(history)) == (first.task.name, 5)
-        assert history.space == numeric_space_before()
-        np.testing.assert_array_equal(history.losses, first.task.evaluate_many(history.values))
+def test_tasks_are_optimised_on_both_spaces(make_assignments):
+    protocol = Adjustment(first_trials=5, trials=3, tasks=["2", 0])
+    assignments = make_assignments(protocol, method="simple-previous")
+    steps = [
+        (a.task.index, a.task.space, a.method.name, a.budget, a.is_recorded) for a in assignments
+    ]
+    assert steps == [
+        (2, numeric_space_before(), "bo", 5, False),
+        (2, numeric_space(), "simple-previous", 3, True),
+        (0, numeric_space_before(), "bo", 5, False),
+        (0, numeric_space(), "simple-previous", 3, True),
+    ]
 
 
-def test_the_first_step_is_the_same_for_all_methods(assignments, content):
+def test_history_is_the_first_optimisation(make_assignments):
+    first, second = make_assignments(Adjustment(first_trials=5, trials=3, tasks=1))
+    assert first.history == ()
+    (history,) = second.history
+    assert (history.task, len(history)) == (first.task.name, 5)
+    assert history.space == numeric_space_before()
+    np.testing.assert_array_equal(history.losses, first.task.evaluate_many(history.values))
+
+
+def test_history_is_the_same_for_all_methods(make_assignments, list_history):
     protocol = Adjustment(first_trials=6, trials=2)
-    first, other = (
-        content(assignments(protocol, method=method)) for method in ("bo", "simple-previous")
-    )
-    assert first == other != content(assignments(protocol, method="bo", seed=1))
+    history_of_bo = list_history(make_assignments(protocol, method="bo"))
+    assert list_history(make_assignments(protocol, method="simple-previous")) == history_of_bo
+
+
+def test_history_depends_on_seed_and_first_method(make_assignments, list_history):
+    protocol = Adjustment(first_trials=6, trials=2)
+    history = list_history(make_assignments(protocol))
+    assert list_history(make_assignments(protocol, seed=1)) != history
     by_random_search = Adjustment(first_trials=6, trials=2, first_method="random-search")
-    assert first != content(assignments(by_random_search))
+    assert list_history(make_assignments(by_random_search)) != history
 
 
-def test_a_method_that_needs_the_same_search_space_is_refused(toy):
-    with pytest.raises(ExperimentError, match="cts needs its history on the same search space"):
-        Adjustment().check(toy, method_spec("cts"))
-    for name in list_methods():
-        if method_spec(name).changed_spaces:
-            Adjustment().check(toy, method_spec(name))
+@pytest.mark.parametrize("name", list_methods())
+def test_methods_must_support_changed_spaces(toy, name):
+    method = method_spec(name)
+    if method.changed_spaces:
+        Adjustment().check(toy, method)
+        return
+    with pytest.raises(ExperimentError, match=f"{name} needs its history on the same search space"):
+        Adjustment().check(toy, method)
 
 
-TWO = MethodSpec("two", RandomSearch, "", "", min_history=2, changed_spaces=True)
+TWO_TASKS = MethodSpec("two", RandomSearch, "", "", min_history=2, changed_spaces=True)
 
 
 @pytest.mark.parametrize(
     ("protocol", "method", "error", "message"),
     [
-        (Adjustment(first_method="zero-shot"), "bo", ExperimentError, "there are none"),
-        (Adjustment(first_method="boo"), "bo", UnknownNameError, "did you mean 'bo'"),
-        (Adjustment(tasks=["9"]), "bo", UnknownNameError, "unknown task '9'"),
-        (Adjustment(), TWO, ExperimentError, "two needs 2 earlier tasks"),
+        (Adjustment(first_method="zero-shot"), BO, ExperimentError, "there are none"),
+        (Adjustment(first_method="boo"), BO, UnknownNameError, "did you mean 'bo'"),
+        (Adjustment(tasks=["9"]), BO, UnknownNameError, "unknown task '9'"),
+        (Adjustment(), TWO_TASKS, ExperimentError, "two needs 2 earlier tasks"),
     ],
 )
-def test_nonsense_is_refused(protocol, method, error, message, toy):
+def test_impossible_settings_are_refused(protocol, method, error, message, toy):
     with pytest.raises(error, match=message):
-        protocol.check(toy, method if method is TWO else method_spec(method))
+        protocol.check(toy, method)
+
+
+def test_benchmarks_without_adjustment_are_refused(toy):
     with pytest.raises(ExperimentError, match=r"newsvendor@1 was never adjusted.*: .*toy"):
-        protocol.check(benchmark_spec("newsvendor"), method_spec("bo"))
+        Adjustment().check(benchmark_spec("newsvendor"), BO)

@@ -8,32 +8,72 @@ from hpobench_ordered.methods.random_search import RandomSearch
 TRANSFER = hbo.MethodSpec("transfer", RandomSearch, "", "", min_history=2)
 
 
-@pytest.mark.parametrize(
-    ("kind", "settings"),
-    [
-        *((hbo.Ordered, {name: 0}) for name in ("trials", "tasks", "workers_simulated")),
-        *((hbo.LeaveOneOut, {name: 0}) for name in ("trials", "tasks", "history")),
-        *((hbo.LeaveOneOut, {"tasks": tasks}) for tasks in ((), -1)),
-        *((hbo.Adjustment, {name: 0}) for name in ("trials", "tasks", "first_trials")),
-    ],
-)
-def test_protocols_need_something_to_do(kind, settings):
+ZERO_SETTINGS = [
+    (hbo.Ordered, "trials"),
+    (hbo.Ordered, "tasks"),
+    (hbo.Ordered, "workers_simulated"),
+    (hbo.LeaveOneOut, "trials"),
+    (hbo.LeaveOneOut, "tasks"),
+    (hbo.LeaveOneOut, "history"),
+    (hbo.Adjustment, "trials"),
+    (hbo.Adjustment, "tasks"),
+    (hbo.Adjustment, "first_trials"),
+]
+
+
+@pytest.mark.parametrize(("protocol", "setting"), ZERO_SETTINGS)
+def test_settings_must_be_positive(protocol, setting):
     with pytest.raises(ExperimentError, match="at least 1 "):
-        kind(**settings)
+        protocol(**{setting: 0})
 
 
-def test_ordered_assignments():
-    benchmark, protocol = hbo.load("newsvendor"), hbo.Ordered(trials=3, workers_simulated=2)
+@pytest.mark.parametrize("tasks", [(), -1])
+def test_tasks_must_not_be_empty(tasks):
+    with pytest.raises(ExperimentError, match="at least 1 "):
+        hbo.LeaveOneOut(tasks=tasks)
+
+
+@pytest.fixture
+def assignments():
+    """The first four assignments on newsvendor of a method that needs two earlier tasks."""
+    benchmark = hbo.load("newsvendor")
+    protocol = hbo.Ordered(trials=3, workers_simulated=2)
     evaluated: list[hbo.Evaluations] = []
-    for position, optimiser in enumerate(["bo", "bo", "transfer", "transfer"]):
-        rng = np.random.default_rng(0)
+    assignments = []
+    for position in range(4):
         assignment = protocol.assignment(
-            benchmark, TRANSFER, position=position, evaluated=evaluated, rng=rng
+            benchmark,
+            TRANSFER,
+            position=position,
+            evaluated=evaluated,
+            rng=np.random.default_rng(0),
         )
-        assert assignment.method.name == optimiser
-        assert assignment.task is benchmark.tasks[position]
-        assert (assignment.budget, assignment.workers_simulated) == (3, 2)
-        assert assignment.history == tuple(evaluated)
+        assignments.append(assignment)
         values = benchmark.space.values([{"price_0": 1, "price_1": 2, "price_2": position}])
         evaluated.append(assignment.task.evaluated(values, values[:, 0]))
-    assert [hbo.Ordered(tasks=tasks).length(benchmark) for tasks in (None, 4, 50)] == [9, 4, 9]
+    return assignments
+
+
+def test_tasks_come_in_order(assignments):
+    assert [assignment.task.index for assignment in assignments] == [0, 1, 2, 3]
+
+
+def test_history_is_all_earlier_tasks(assignments):
+    last = [e.values[0, 2] for e in assignments[-1].history]
+    assert last == [0, 1, 2]
+    for position, assignment in enumerate(assignments):
+        assert assignment.history == assignments[-1].history[:position]
+
+
+def test_bo_runs_until_there_is_history(assignments):
+    names = [assignment.method.name for assignment in assignments]
+    assert names == ["bo", "bo", "transfer", "transfer"]
+
+
+def test_settings_are_those_of_the_protocol(assignments):
+    assert {(a.budget, a.workers_simulated) for a in assignments} == {(3, 2)}
+
+
+@pytest.mark.parametrize(("tasks", "length"), [(None, 9), (4, 4), (50, 9)])
+def test_length_is_at_most_all_tasks(tasks, length):
+    assert hbo.Ordered(tasks=tasks).length(hbo.load("newsvendor")) == length
