@@ -35,12 +35,12 @@ from scipy.special import ndtr, ndtri
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.runtime.compiling import compiled
 
-GOOD = 0.15
+GOOD_SHARE = 0.15
 """Share of the configurations that are good."""
 MIN_BANDWIDTH = 1e-3
-WIDER = 3.0
+SAMPLING_WIDTH = 3.0
 """Factor of the bandwidths with which candidates are drawn."""
-LOWEST = 1e-32
+MIN_DENSITY = 1e-32
 """Lower bound of densities."""
 
 
@@ -61,29 +61,36 @@ class Density:
     @classmethod
     def fit(cls, data: FloatArray, choices: IntArray) -> Self:
         """Density of configurations, with bandwidths by the normal reference rule."""
-        return cls(data, choices, bandwidths(data, choices))
+        return cls(data, choices, choose_bandwidths(data, choices))
 
     def log(self, unit: FloatArray) -> FloatArray:
-        """Logarithm of the density, or of `LOWEST`, at unit vectors (m, d); shape (m,)."""
+        """Logarithm of the density, or of `MIN_DENSITY`, at unit vectors (m, d); shape (m,)."""
         return log_density(unit, self.data, self.choices, self.bandwidths)
 
-    def sample(self, rng: np.random.Generator, m: int, *, wider: float = WIDER) -> FloatArray:
+    def sample(
+        self, rng: np.random.Generator, m: int, *, wider: float = SAMPLING_WIDTH
+    ) -> FloatArray:
         """Draw around randomly chosen configurations, shape (m, d).
 
         Numbers are drawn from a normal distribution truncated to [0, 1], `wider` times as wide as
         the kernel. A choice is kept with probability 1 - h, and otherwise drawn uniformly.
         Hyperparameters that are inactive in the chosen configuration are drawn from the prior.
         """
-        (n, d), h = self.data.shape, self.bandwidths
+        n, d = self.data.shape
         centres = self.data[rng.integers(n, size=m)]
-        uniform, stays = rng.random((m, d)), rng.random((m, d))
-        missing, wide = np.isnan(centres), wider * h
-        low, high = ndtr((0.0 - centres) / wide), ndtr((1.0 - centres) / wide)
-        numbers = np.clip(centres + wide * ndtri(low + uniform * (high - low)), 0.0, 1.0)
-        of_choice = np.where(stays < 1.0 - h, centres, uniform)
-        drawn: FloatArray = np.where(
-            missing, uniform, np.where(self.choices > 0, of_choice, numbers)
-        )
+        uniform = rng.random((m, d))
+        keeps_choice = rng.random((m, d)) < 1.0 - self.bandwidths
+
+        # The distribution function of a truncated normal, inverted at uniform numbers.
+        sd = wider * self.bandwidths
+        lowest = ndtr((0.0 - centres) / sd)
+        highest = ndtr((1.0 - centres) / sd)
+        quantiles = ndtri(lowest + uniform * (highest - lowest))
+        numbers = np.clip(centres + sd * quantiles, 0.0, 1.0)
+
+        categories = np.where(keeps_choice, centres, uniform)
+        if_active = np.where(self.choices > 0, categories, numbers)
+        drawn: FloatArray = np.where(np.isnan(centres), uniform, if_active)
         return drawn
 
 
@@ -98,8 +105,8 @@ class ParzenModel:
     def fit(cls, unit: FloatArray, losses: FloatArray, choices: IntArray) -> Self:
         """Split evaluations and fit both densities.
 
-        The share `GOOD` with the lowest losses is good, at least d + 1 and at most half of the
-        evaluations; of equal losses the first.
+        The share `GOOD_SHARE` with the lowest losses is good, at least d + 1 and at most half of
+        the evaluations; of equal losses the first.
 
         Args:
             unit: At least two configurations, unit vectors, shape (n, d).
@@ -107,9 +114,12 @@ class ParzenModel:
             choices: c, shape (d,).
         """
         n, d = unit.shape
-        count = max(min(d + 1, n // 2), int(GOOD * n))
+        good_count = max(min(d + 1, n // 2), int(GOOD_SHARE * n))
         order = np.argsort(losses, kind="stable")
-        return cls(*(Density.fit(unit[rows], choices) for rows in (order[:count], order[count:])))
+        return cls(
+            good=Density.fit(unit[order[:good_count]], choices),
+            bad=Density.fit(unit[order[good_count:]], choices),
+        )
 
     def score(self, unit: FloatArray) -> FloatArray:
         """Logarithm of the ratio of the densities at unit vectors (m, d); shape (m,)."""
@@ -117,51 +127,81 @@ class ParzenModel:
 
 
 def count_needed_evaluations(dimension: int) -> int:
-    """Number of evaluations needed for a model of `dimension` hyperparameters."""
+    """Number of evaluations from which on there is a model of `dimension` hyperparameters."""
     return 2 * (dimension + 1)
 
 
-def bandwidths(data: FloatArray, choices: IntArray) -> FloatArray:
+def choose_bandwidths(data: FloatArray, choices: IntArray) -> FloatArray:
     """Bandwidths h (d,) of configurations (n, d) by the normal reference rule."""
     n, d = data.shape
     active = ~np.isnan(data)
     count = np.maximum(active.sum(axis=0), 1)
     mean = np.where(active, data, 0.0).sum(axis=0) / count
-    squares = np.where(active, (data - mean) ** 2, 0.0).sum(axis=0) / count
-    indices = np.where(choices > 0, choices, 1)  # choices are multiples of 1 / c apart
-    h = 1.06 * np.sqrt(squares) * indices * n ** (-1.0 / (4.0 + d))
-    highest = np.where(choices > 0, (indices - 1.0) / indices, np.inf)
-    bounded: FloatArray = np.minimum(np.maximum(h, MIN_BANDWIDTH), highest)
+    variance = np.where(active, (data - mean) ** 2, 0.0).sum(axis=0) / count
+
+    # Unit values of neighbouring choices are 1 / c apart, their indices 1.
+    c = np.where(choices > 0, choices, 1)
+    h = 1.06 * np.sqrt(variance) * c * n ** (-1.0 / (4.0 + d))
+    upper_bound = np.where(choices > 0, (c - 1.0) / c, np.inf)
+    bounded: FloatArray = np.minimum(np.maximum(h, MIN_BANDWIDTH), upper_bound)
     return bounded
 
 
 @compiled
 def log_density(unit: FloatArray, data: FloatArray, choices: IntArray, h: FloatArray) -> FloatArray:
-    """Logarithm of the density (m,); see `Density.log`."""
-    (m, d), n = unit.shape, len(data)
-    columns, exponent, kernel, total = unit.T.copy(), np.empty(m), np.empty(m), np.zeros(m)
-    for i in range(n):
-        exponent[:], kernel[:] = 0.0, 1.0
+    """Logarithm of the density at unit vectors (m, d), shape (m,); see `Density.log`.
+
+    Each of the n terms of the mean is kept as factor * exp(exponent): one exponential is computed
+    for all hyperparameters together.
+    """
+    m, d = unit.shape
+    columns = unit.T.copy()
+    exponent = np.empty(m)
+    factor = np.empty(m)
+    total = np.zeros(m)
+    for i in range(len(data)):
+        exponent[:] = 0.0
+        factor[:] = 1.0
         for j in range(d):
-            x, centre, c = columns[j], data[i, j], choices[j]
-            if c == 0 and not math.isnan(centre):
-                norm = 1.0 / (h[j] * math.sqrt(2.0 * math.pi))
-                for row in range(
-                    m
-                ):  # NaN is not equal to itself; without a branch it is vectorised
-                    z = (x[row] - centre) / h[j]
-                    exponent[row] -= 0.0 if math.isnan(z) else 0.5 * z * z
-                    kernel[row] *= 1.0 if math.isnan(z) else norm
-            elif c > 0 and math.isnan(centre):
-                for row in range(m):
-                    kernel[row] /= 1 if math.isnan(x[row]) else c
-            elif c > 0:
-                same, other = 1.0 - h[j], h[j] / (c - 1)
-                for row in range(m):
-                    factor = same if abs(x[row] - centre) * c < 0.5 else other
-                    kernel[row] *= 1.0 if math.isnan(x[row]) else factor
+            if choices[j] == 0:
+                if not math.isnan(data[i, j]):
+                    _multiply_by_normal(exponent, factor, columns[j], data[i, j], h[j])
+            elif math.isnan(data[i, j]):
+                _multiply_by_prior(factor, columns[j], choices[j])
+            else:
+                _multiply_by_choice(factor, columns[j], data[i, j], h[j], choices[j])
         for row in range(m):
-            total[row] += kernel[row] * math.exp(exponent[row])
+            total[row] += factor[row] * math.exp(exponent[row])
     for row in range(m):
-        total[row] = math.log(max(LOWEST, total[row] / n))
+        total[row] = math.log(max(MIN_DENSITY, total[row] / len(data)))
     return total
+
+
+@compiled
+def _multiply_by_normal(
+    exponent: FloatArray, factor: FloatArray, x: FloatArray, centre: float, h: float
+) -> None:
+    """Multiply terms (m,) by a number's kernel at x (m,); there is no branch, to vectorise."""
+    norm = 1.0 / (h * math.sqrt(2.0 * math.pi))
+    for row in range(len(x)):
+        z = (x[row] - centre) / h
+        exponent[row] -= 0.0 if math.isnan(z) else 0.5 * z * z
+        factor[row] *= 1.0 if math.isnan(z) else norm
+
+
+@compiled
+def _multiply_by_prior(factor: FloatArray, x: FloatArray, c: int) -> None:
+    """Multiply terms (m,) by the probability of each of c choices, where x (m,) is active."""
+    for row in range(len(x)):
+        factor[row] /= 1 if math.isnan(x[row]) else c
+
+
+@compiled
+def _multiply_by_choice(factor: FloatArray, x: FloatArray, centre: float, h: float, c: int) -> None:
+    """Multiply terms (m,) by the kernel of a categorical with c choices, where x (m,) is active."""
+    same = 1.0 - h
+    other = h / (c - 1)
+    for row in range(len(x)):
+        is_same = abs(x[row] - centre) * c < 0.5  # unit values of choices are 1 / c apart
+        probability = same if is_same else other
+        factor[row] *= 1.0 if math.isnan(x[row]) else probability

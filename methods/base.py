@@ -138,7 +138,8 @@ class MethodSpec:
 
     def __post_init__(self) -> None:
         check_name("method", self.name)
-        if isinstance(self.version, bool) or not isinstance(self.version, int) or self.version < 1:
+        is_integer = isinstance(self.version, int) and not isinstance(self.version, bool)
+        if not is_integer or self.version < 1:
             raise ValueError(
                 f"version of {self.name!r} must be an integer from 1, but got {self.version!r}"
             )

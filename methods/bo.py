@@ -1,4 +1,16 @@
-"""Bayesian optimisation with a Gaussian process and expected improvement."""
+"""Bayesian optimisation with a Gaussian process and expected improvement.
+
+========  ===============  =====================================================================
+symbol    shape            meaning
+========  ===============  =====================================================================
+n, m      scalars          evaluations, candidates
+d, p      scalars          hyperparameters, columns of features
+unit      (n or m, d)      configurations, canonical unit vectors
+X         (n, p)           features of the evaluated configurations
+y         (n,)             their standardised losses
+theta     (g + 2,)         hyperparameters of the Gaussian process, as in `_gp.compiled`
+========  ===============  =====================================================================
+"""
 
 from typing import TYPE_CHECKING
 
@@ -13,10 +25,10 @@ from hpobench_ordered.space.parameters import Kind
 if TYPE_CHECKING:
     from hpobench_ordered.methods._gp.model import GaussianProcess, Kernel
 
-FEW = 8
+MAX_TWO_STARTS = 8
 """Number of evaluations up to which every fit of the model has two starting points."""
 
-EVERY = 5
+SECOND_START_INTERVAL = 5
 """Suggestions between fits with a second start; with many evaluations, between any fits."""
 
 MAX_CONDITIONED = 300
@@ -46,7 +58,7 @@ class BayesianOptimisation(ModelBased):
         super().prepare()
         self._kernel: Kernel | None = None
         self._theta: FloatArray | None = None
-        self._fits = 0
+        self._suggestions = 0  # made with a model
 
     def make_scorer(self) -> Scorer:
         """Fit the model; the score is log expected improvement."""
@@ -61,16 +73,22 @@ class BayesianOptimisation(ModelBased):
         if self._pending:
             model, fantasies = model.with_fantasies(self.features(self.pending_units()))
             best = min(best, float(fantasies.min()))
-        return lambda unit: log_expected_improvement(*model.predict(self.features(unit)), best)
+
+        def score(unit: FloatArray) -> FloatArray:
+            mean, sd = model.predict(self.features(unit))
+            return log_expected_improvement(mean, sd, best)
+
+        return score
 
     def observations(self) -> tuple[FloatArray, FloatArray]:
         """Features (n, p) and standardised losses (n,) that the model is fitted to."""
         from hpobench_ordered.methods._gp.model import standardise
 
-        unit, y = self.evaluated_units(), standardise(self.evaluated_losses())
+        unit = self.evaluated_units()
+        y = standardise(self.evaluated_losses())
         if len(y) > MAX_CONDITIONED:
-            chosen = choose_best_and_random(y, self.rng)
-            unit, y = unit[chosen], y[chosen]
+            rows = choose_best_and_random(y, self.rng)
+            return self.features(unit[rows]), y[rows]
         return self.features(unit), y
 
     def incumbent(self, model: "GaussianProcess", y: FloatArray) -> float:
@@ -109,21 +127,30 @@ class BayesianOptimisation(ModelBased):
         if self._kernel is None:
             self._kernel = Kernel(self.group_features())
         kernel, priors = self._kernel, Priors()
-        n, due = len(y), self._fits % EVERY == 0
-        self._fits += 1
-        if n > COMPILED_LIMIT and self._theta is not None and not due:
-            return GaussianProcess(X, y, kernel=kernel, theta=self._theta)
-        starts = [] if self._theta is None else [self._theta]
-        if not starts or n <= FEW or (n <= COMPILED_LIMIT and due):
-            starts.append(stack_priors(priors, kernel.length_scales).mean)
+        prior_mean = stack_priors(priors, kernel.length_scales).mean
+        is_due = self._suggestions % SECOND_START_INTERVAL == 0
+        self._suggestions += 1
+
+        if self._theta is None:
+            starts = [prior_mean]
+        elif len(y) > COMPILED_LIMIT:
+            if not is_due:
+                return GaussianProcess(X, y, kernel=kernel, theta=self._theta)
+            starts = [self._theta]
+        elif len(y) <= MAX_TWO_STARTS or is_due:
+            starts = [self._theta, prior_mean]
+        else:
+            starts = [self._theta]
         return GaussianProcess.fit(X, y, kernel=kernel, starts=starts, priors=priors)
 
 
 def choose_best_and_random(losses: FloatArray, rng: np.random.Generator) -> IntArray:
     """Choose `MAX_CONDITIONED` of the losses (n,): indices of the best and of random others."""
     order = np.argsort(losses, kind="stable")
+    best = order[:BEST_CONDITIONED]
     others = rng.permutation(order[BEST_CONDITIONED:])
-    return np.sort(np.concatenate([order[:BEST_CONDITIONED], others])[:MAX_CONDITIONED])
+    chosen = np.concatenate([best, others])[:MAX_CONDITIONED]
+    return np.sort(chosen)
 
 
 def group_features(space: SearchSpace) -> IntArray:

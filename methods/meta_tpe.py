@@ -217,10 +217,10 @@ def fit_density(data: FloatArray, choices: IntArray) -> "Density":
         data: The configurations, unit vectors, shape (N, d).
         choices: Number of choices of each hyperparameter, 0 for numbers, shape (d,).
     """
-    from hpobench_ordered.methods._tpe import Density, bandwidths
+    from hpobench_ordered.methods._tpe import Density, choose_bandwidths
 
     data = np.ascontiguousarray(data)
-    return Density(data, choices, np.maximum(bandwidths(data, choices), MIN_BANDWIDTH))
+    return Density(data, choices, np.maximum(choose_bandwidths(data, choices), MIN_BANDWIDTH))
 
 
 def compute_similarity(p: FloatArray, q: FloatArray) -> float:

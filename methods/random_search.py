@@ -1,9 +1,12 @@
 """Random search."""
 
+from collections import deque
+
 from hpobench_ordered._typing import Config
 from hpobench_ordered.methods.base import Method, MethodSpec
 
-BLOCK = 25  # configurations drawn together, which is much faster than one by one
+BLOCK = 25
+"""Number of configurations drawn together, which is much faster than one by one."""
 
 
 class RandomSearch(Method):
@@ -11,14 +14,14 @@ class RandomSearch(Method):
 
     def prepare(self) -> None:
         """Start with nothing drawn."""
-        self._drawn: list[Config] = []
+        self._drawn = deque[Config]()
 
     def ask(self) -> Config:
         """Draw a configuration."""
         if not self._drawn:
             unit = self.space.sample_unit(self.rng, BLOCK)
-            self._drawn = self.space.configs(self.space.decode(unit))[::-1]
-        return self._drawn.pop()
+            self._drawn = deque(self.space.configs(self.space.decode(unit)))
+        return self._drawn.popleft()
 
     def tell(self, config: Config, loss: float) -> None:
         """Ignore the result."""

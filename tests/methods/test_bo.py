@@ -198,7 +198,7 @@ def test_a_suggestion_costs_no_more_with_many_more_evaluations():
         method = told_at_random(evaluations)
         optimise(method, bowl, trials=1)  # with the first fit
         begun = time.process_time()
-        optimise(method, bowl, trials=2 * bo.EVERY)
+        optimise(method, bowl, trials=2 * bo.SECOND_START_INTERVAL)
         return time.process_time() - begun
 
     def seconds(evaluations: int) -> float:  # other work only ever adds to it

@@ -51,7 +51,7 @@ def test_densities_and_ranking_are_those_of_statsmodels(seed, n):
     unit, losses = evaluated(SPACE, n, seed)
     model = tpe.ParzenModel.fit(unit, losses, choices)
     candidates = SPACE.sample_unit(np.random.default_rng(seed + 1), 64)
-    count = max(SPACE.dimension + 1, math.floor(tpe.GOOD * n))
+    count = max(SPACE.dimension + 1, math.floor(tpe.GOOD_SHARE * n))
     order = np.argsort(losses)
     densities = []
     for density, rows in ((model.good, order[:count]), (model.bad, order[count:])):
@@ -63,7 +63,7 @@ def test_densities_and_ranking_are_those_of_statsmodels(seed, n):
         if len(np.unique(unit[rows][:, 1])) == 3:  # statsmodels counts the choices that occur
             expected = reference.pdf(indices(candidates, choices))
             assert_allclose(np.exp(density.log(candidates)), expected, rtol=1e-6, atol=1e-30)
-            densities.append(np.maximum(tpe.LOWEST, expected))
+            densities.append(np.maximum(tpe.MIN_DENSITY, expected))
     if len(densities) == 2:
         ours, theirs = model.score(candidates), densities[0] / densities[1]
         gaps = np.diff(np.sort(np.log(theirs)))
@@ -97,7 +97,7 @@ def test_candidates_come_from_truncated_normals_around_the_good():
     data, h = np.array([[0.1], [0.1]]), np.array([0.05])
     density = tpe.Density(data, np.zeros(1, dtype=np.int64), h)
     drawn = density.sample(np.random.default_rng(0), 4000)[:, 0]
-    wide = tpe.WIDER * 0.05
+    wide = tpe.SAMPLING_WIDTH * 0.05
     expected = truncnorm((0 - 0.1) / wide, (1 - 0.1) / wide, loc=0.1, scale=wide)
     assert kstest(drawn, expected.cdf).pvalue > 1e-3
     of_choice = tpe.Density(np.array([[0.5], [0.5]]), np.array([3]), np.array([0.3]))
