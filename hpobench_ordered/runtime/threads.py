@@ -1,8 +1,15 @@
 """Thread limits for linear algebra, and a picklable lock."""
 
+import ctypes
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 
 class Lock:
@@ -25,7 +32,57 @@ class Lock:
 def one_thread() -> Iterator[None]:
     """Limit linear algebra to one thread: faster for small matrices, and always the same bits."""
     import scipy.linalg  # noqa: F401  only libraries that are loaded can be limited
-    from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(limits=1):
+    with find_thread_pools().limit(limits=1):
         yield
+
+
+def find_thread_pools() -> "ThreadpoolController":
+    """Find the thread pools of all loaded libraries.
+
+    A search takes a millisecond, so it is repeated only if a library was loaded since; where that
+    cannot be told (not on Linux), at every call.
+    """
+    if sys.platform.startswith("linux"):
+        return _search_thread_pools(*count_library_changes())
+    return _search_thread_pools.__wrapped__(0, 0)
+
+
+@lru_cache(maxsize=1)
+def _search_thread_pools(loaded: int, unloaded: int) -> "ThreadpoolController":
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+class _LibraryInfo(ctypes.Structure):
+    """`struct dl_phdr_info` of `<link.h>`, which the dynamic linker passes for each library."""
+
+    _fields_ = (
+        ("address", ctypes.c_void_p),
+        ("name", ctypes.c_char_p),
+        ("headers", ctypes.c_void_p),
+        ("header_count", ctypes.c_uint16),
+        ("loaded", ctypes.c_ulonglong),
+        ("unloaded", ctypes.c_ulonglong),
+    )
+
+
+def _read_counts(info: "ctypes._Pointer[_LibraryInfo]", size: int, counts: list[int]) -> int:
+    """Append the two counts, and stop at the first library, as they are the same for all."""
+    counts += [info.contents.loaded, info.contents.unloaded]
+    return 1
+
+
+_CALLBACK = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.POINTER(_LibraryInfo), ctypes.c_size_t, ctypes.py_object
+)(_read_counts)
+
+
+def count_library_changes() -> tuple[int, int]:
+    """How many libraries this process has loaded and unloaded so far (Linux only)."""
+    counts: list[int] = []
+    # `pythonapi` keeps the interpreter's lock: a thread that holds it may be loading a library.
+    ctypes.pythonapi.dl_iterate_phdr(_CALLBACK, ctypes.py_object(counts))
+    loaded, unloaded = counts
+    return loaded, unloaded
