@@ -18,7 +18,6 @@ packages.
     optuna.create_study().optimize(optuna_objective(task), n_trials=25)
     OptunaHubProblem(task)                                       # as the problems of OptunaHub
     space, target = configspace_problem(task)                    # for SMAC and the like
-    transfer_learning_evaluations(benchmark, rng=rng, n=50)      # history for Syne Tune
 
 Earlier tuning, as the history of a method:
 
@@ -39,10 +38,6 @@ from hpobench_ordered.adapters.problems import (
     objective_function,
     optuna_objective,
 )
-from hpobench_ordered.adapters.syne_tune import (
-    TransferLearningTaskEvaluations,
-    transfer_learning_evaluations,
-)
 from hpobench_ordered.user_methods.factory import FromFactory, as_method_spec
 from hpobench_ordered.user_methods.importing import import_object
 
@@ -59,7 +54,6 @@ __all__ = [
     "FromFactory",
     "OptunaHubProblem",
     "OptunaSampler",
-    "TransferLearningTaskEvaluations",
     "as_method_spec",
     "configspace_problem",
     "history_from_frame",
@@ -70,7 +64,6 @@ __all__ = [
     "objective_function",
     "optuna_method",
     "optuna_objective",
-    "transfer_learning_evaluations",
 ]
 
 
