@@ -9,7 +9,7 @@ WIDTH = 80
 INTRODUCTION = """# Command line
 
 Results go to standard output, progress and messages to standard error. Exit codes: 0 success,
-1 something failed, 2 the command was misused, 130 interrupted. A command that was stopped continues
+1 something failed, 2 invalid arguments or input, 130 interrupted. A command that was stopped continues
 when it is given again.
 """
 

@@ -16,13 +16,30 @@ from hpobench_ordered.cli.stores import compact, merge, status
 from hpobench_ordered.cli.trust import fetch, verify
 from hpobench_ordered.cli.tuning import suggest
 from hpobench_ordered.errors import (
+    DuplicateNameError,
+    EvaluationsError,
     ExperimentError,
     HPOBenchOrderedError,
     InvalidConfigError,
+    InvalidNameError,
+    InvalidSpaceError,
     UnknownNameError,
 )
 
-FAILED, MISUSED, INTERRUPTED = 1, 2, 130
+FAILED = 1
+MISUSED = 2
+INTERRUPTED = 130  # as shells report a process that SIGINT ended
+
+MISUSES = (
+    DuplicateNameError,
+    EvaluationsError,
+    ExperimentError,
+    InvalidConfigError,
+    InvalidNameError,
+    InvalidSpaceError,
+    UnknownNameError,
+)
+"""Errors in what the user asked for or wrote; all others are failures."""
 
 
 @click.group(
@@ -34,7 +51,7 @@ def app() -> None:
     """Benchmarks and methods for ordered transfer hyperparameter optimisation.
 
     Results go to standard output, progress and messages to standard error. Exit codes: 0
-    success, 1 something failed, 2 invalid arguments, 130 interrupted.
+    success, 1 something failed, 2 invalid arguments or input, 130 interrupted.
     """
 
 
@@ -80,6 +97,5 @@ def main() -> None:
         code = INTERRUPTED
     except HPOBenchOrderedError as error:
         click.echo(f"error: {error}", err=True)
-        misused = UnknownNameError | InvalidConfigError | ExperimentError
-        code = MISUSED if isinstance(error, misused) else FAILED
+        code = MISUSED if isinstance(error, MISUSES) else FAILED
     sys.exit(code)

@@ -2,14 +2,16 @@
 
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import click
 
 from hpobench_ordered.adapters import as_method_spec
 from hpobench_ordered.cli._options import CHECK_LIMIT
-from hpobench_ordered.cli._show import say
+from hpobench_ordered.cli._output import say
 from hpobench_ordered.errors import ExperimentError, HPOBenchOrderedError, InvalidConfigError
+from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.registry import list_methods
 from hpobench_ordered.testing import (
     ConformanceError,
@@ -19,80 +21,106 @@ from hpobench_ordered.testing import (
 )
 from hpobench_ordered.testing._require import call_in_new_process
 
-FRAMES = 4  # number of innermost calls shown of a traceback
+MAX_FRAMES = 4  # innermost calls shown of a traceback
 
 
-def check_own(methods: Sequence[str], *, time_limit: float | None) -> None:
+class Outcome(NamedTuple):
+    """What the checks of a method found: lines to print, and the error that ended them."""
+
+    passed: Sequence[str] = ()
+    remarks: Sequence[str] = ()
+    error: HPOBenchOrderedError | None = None
+
+
+def check_own_methods(methods: Sequence[str], *, time_limit: float | None) -> None:
     """Check the methods that are not registered; an invalid one raises a ConformanceError."""
     for method in methods:
         name = as_method_spec(method).name
         if name not in list_methods():
             say(f"checking {name} on small problems (--no-check skips this)")
-            verdict(method, time_limit=time_limit, only_contract=True)
+            check_and_report(method, time_limit=time_limit, only_contract=True)
 
 
-def verdict(
+def check_and_report(
     method: str, *, time_limit: float | None, learns: bool = False, only_contract: bool = False
 ) -> None:
     """Check a method and print the verdict after its own output.
 
-    A call may take `time_limit` seconds, `CHECK_LIMIT` if None, any time if 0. With `learns` it
-    must also beat random search; with `only_contract` only the contract is checked, and success not
-    reported. The first violation raises a ConformanceError.
+    Args:
+        method: Name or place of the method.
+        time_limit: Seconds that a call may take; None: `CHECK_LIMIT`; 0: any time.
+        learns: Whether it must also beat random search.
+        only_contract: Whether only the contract is checked, and success not reported.
+
+    Raises:
+        ConformanceError: The first violation.
     """
     as_method_spec(method).check_installed()  # fails early
-    limit = CHECK_LIMIT if time_limit is None else time_limit or None
-    lines, error = call_in_new_process(_checked, method, limit, learns, only_contract)
-    passed = [line for line in lines if line.startswith("ok ")]
-    for line in lines:
-        if line not in passed:
-            say(line)
-    for line in () if only_contract else passed:
-        click.echo(line)
-    if error is not None:
-        raise error
+    if time_limit is None:
+        time_limit = CHECK_LIMIT
+    outcome = call_in_new_process(
+        run_checks, method, time_limit or None, learns=learns, only_contract=only_contract
+    )
+    for remark in outcome.remarks:
+        say(remark)
+    if not only_contract:
+        for line in outcome.passed:
+            click.echo(line)
+    if outcome.error is not None:
+        raise outcome.error
 
 
-def _checked(
-    method: str, limit: float | None, learns: bool, only_contract: bool
-) -> tuple[list[str], HPOBenchOrderedError | None]:
-    """The checks that a method passes, and the error that ended them."""
+def run_checks(
+    method: str, time_limit: float | None, *, learns: bool, only_contract: bool
+) -> Outcome:
+    """Run the checks of a method in this process, up to the first violation."""
     warnings.simplefilter("ignore")  # they would hide the verdict
-    lines: list[str] = []
     try:
-        lines.extend(_checks(method, limit, learns, only_contract))
+        return _run_checks(as_method_spec(method), time_limit, learns, only_contract)
     except ConformanceError as error:
-        if isinstance(deepest := _deepest(error), ImportError):
-            return [], ExperimentError(f"{method} cannot be run here: {deepest}")
-        said = ConformanceError(f"{method} violates the contract: {error}")
-        return [where for where in [explained(error)] if where], said
-    return lines, None
+        cause = find_root_cause(error)
+        if isinstance(cause, ImportError):
+            return Outcome(error=ExperimentError(f"{method} cannot be run here: {cause}"))
+        violation = ConformanceError(f"{method} violates the contract: {error}")
+        trace = format_cause(error)
+        return Outcome(remarks=[trace] if trace else [], error=violation)
 
 
-def _checks(method: str, limit: float | None, learns: bool, only_contract: bool) -> Iterator[str]:
-    spec = as_method_spec(method)
-    check_method(spec, time_limit=limit)
-    yield f"ok       {spec.name}: keeps the contract"
+def _run_checks(
+    spec: MethodSpec, time_limit: float | None, learns: bool, only_contract: bool
+) -> Outcome:
+    passed: list[str] = []
+    remarks: list[str] = []
+    check_method(spec, time_limit=time_limit)
+    passed.append(f"ok       {spec.name}: keeps the contract")
     if only_contract:
-        return
+        return Outcome(passed)
+
     try:
         check_degenerate_input(spec)
-        yield f"ok       {spec.name}: survives degenerate input"
+        passed.append(f"ok       {spec.name}: survives degenerate input")
     except ConformanceError as error:
-        yield f"note     {error}; this matters only if evaluations fail or are uninformative"
+        remarks.append(
+            f"note     {error}; this matters only if evaluations fail or are uninformative"
+        )
+
     if learns:
         check_beats_random_search(spec)
-        yield f"ok       {spec.name}: beats random search with twice the trials"
+        passed.append(f"ok       {spec.name}: beats random search with twice the trials")
+    return Outcome(passed, remarks)
 
 
-def explained(error: BaseException) -> str:
+def format_cause(error: BaseException) -> str:
     """The traceback of an exception in the method, "" if there is none."""
-    deepest = _deepest(error)
-    if deepest is error or isinstance(deepest, InvalidConfigError):
+    cause = find_root_cause(error)
+    if cause is error or isinstance(cause, InvalidConfigError):
         return ""
-    return "".join(traceback.format_tb(deepest.__traceback__)[-FRAMES:]).rstrip()
+    innermost = traceback.format_tb(cause.__traceback__)[-MAX_FRAMES:]
+    return "".join(innermost).rstrip()
 
 
-def _deepest(error: BaseException) -> BaseException:
-    """The root cause of an exception."""
-    return error if error.__cause__ is None else _deepest(error.__cause__)
+def find_root_cause(error: BaseException) -> BaseException:
+    """The exception at the end of the chain of causes; the error itself if it has no cause."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error

@@ -13,29 +13,36 @@ from hpobench_ordered.registry import benchmark_spec, list_benchmarks, list_meth
 Completer = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
-def _completer(names: Callable[[click.Context], Iterable[str]]) -> Completer:
+def make_completer(list_names: Callable[[click.Context], Iterable[str]]) -> Completer:
+    """Make a function that click calls for the names that begin as a word does."""
+
     def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
         try:
-            return sorted(name for name in names(context) if name.startswith(incomplete))
+            names = list_names(context)
+            return sorted(name for name in names if name.startswith(incomplete))
         except HPOBenchOrderedError:  # the command itself reports it
             return []
 
     return complete
 
 
-def _surrogates(context: click.Context) -> list[str]:
-    """Names of the surrogates of the benchmarks given, or of all benchmarks."""
-    name = context.params.get("name")
-    named = [name] if name else context.params.get("benchmarks")
-    return surrogate_names(named or list_benchmarks())
-
-
-def surrogate_names(benchmarks: Iterable[str]) -> list[str]:
+def list_surrogates(benchmarks: Iterable[str]) -> list[str]:
     """Names of the surrogates of benchmarks, sorted."""
-    return sorted({o.name for name in benchmarks for o in benchmark_spec(name).surrogates})
+    names = set()
+    for benchmark in benchmarks:
+        names |= {option.name for option in benchmark_spec(benchmark).surrogates}
+    return sorted(names)
 
 
-complete_benchmark = _completer(lambda _: list_benchmarks())
-complete_method = _completer(lambda _: list_methods())
-complete_suite = _completer(lambda _: suites())
-complete_surrogate = _completer(_surrogates)
+def _list_surrogates_in_command(context: click.Context) -> list[str]:
+    """Names of the surrogates of the benchmarks in the command, or of all benchmarks."""
+    name = context.params.get("name")  # of commands on one benchmark
+    if name:
+        return list_surrogates([name])
+    return list_surrogates(context.params.get("benchmarks") or list_benchmarks())
+
+
+complete_benchmark = make_completer(lambda _: list_benchmarks())
+complete_method = make_completer(lambda _: list_methods())
+complete_suite = make_completer(lambda _: suites())
+complete_surrogate = make_completer(_list_surrogates_in_command)

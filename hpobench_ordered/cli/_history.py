@@ -3,8 +3,8 @@
 import csv
 import functools
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import click
 
 from hpobench_ordered.adapters._rows import Reader
 from hpobench_ordered.adapters._tables import Columns, read_table
-from hpobench_ordered.cli._options import FILE, Command, pairs, with_options
+from hpobench_ordered.cli._options import FILE, Command, add_options, parse_pairs
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import EvaluationsError, InvalidSpaceError
@@ -22,6 +22,9 @@ from hpobench_ordered.space.reading import read_space
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+OTHER_SEPARATORS = ";\t|"
+"""Separators of columns that are used instead of a comma, and refused."""
 
 _OPTIONS = (
     click.option(
@@ -64,8 +67,8 @@ _OPTIONS = (
 
 
 @dataclass(frozen=True)
-class Earlier:
-    """Values of the options of what is tuned, and of the history."""
+class EarlierTasks:
+    """Values of the options that say what is tuned, and where the earlier tasks are."""
 
     space: Path
     direction: str
@@ -79,56 +82,79 @@ class Earlier:
     clip: bool
 
     def read(self, space: SearchSpace, context: Sequence[str] = ()) -> tuple[Evaluations, ...]:
-        """Read the history, empty without options, with contexts of these names."""
-        if self.storage is not None and (self.history is not None or context):
+        """Read the evaluations of the earlier tasks; without options there are none.
+
+        Args:
+            space: The search space of the current task.
+            context: Names of the columns with the contexts of tasks.
+        """
+        self._check_combination(has_context=bool(context))
+        new_names = parse_pairs(self.rename, "--rename", "OLD=NEW")
+        if self.storage is not None:
+            return self._read_storage(self.storage, space, new_names)
+        if self.history is not None:
+            return self._read_file(self.history, space, context, new_names)
+        return ()
+
+    def _check_combination(self, *, has_context: bool) -> None:
+        """Raise a UsageError for options that cannot be combined."""
+        if self.storage is not None and (self.history is not None or has_context):
             raise click.UsageError("--storage cannot be combined with --history or --context")
         if self.storage is None and self.studies is not None:
             raise click.UsageError("--studies needs --storage")
-        is_empty = self.storage is None and self.history is None
-        if is_empty and (self.rename or self.drop_invalid or self.clip):
+        has_source = self.storage is not None or self.history is not None
+        if not has_source and (self.rename or self.drop_invalid or self.clip):
             raise click.UsageError(
                 "--rename, --drop-invalid and --clip need --history or --storage"
             )
-        rename = pairs(self.rename, "--rename", "OLD=NEW")
-        if self.storage is not None:
-            from hpobench_ordered.adapters import history_from_storage
 
-            return history_from_storage(
-                self.storage,
-                self.studies or "*",
-                space=space,
-                drop_invalid=self.drop_invalid,
-                clip=self.clip,
-                rename=rename,
-            )
-        if self.history is None:
-            return ()
+    def _read_storage(
+        self, storage: str, space: SearchSpace, new_names: Mapping[str, str]
+    ) -> tuple[Evaluations, ...]:
+        from hpobench_ordered.adapters import history_from_storage
+
+        return history_from_storage(
+            storage,
+            self.studies or "*",
+            space=space,
+            drop_invalid=self.drop_invalid,
+            clip=self.clip,
+            rename=new_names,
+        )
+
+    def _read_file(
+        self,
+        path: Path,
+        space: SearchSpace,
+        context: Sequence[str],
+        new_names: Mapping[str, str],
+    ) -> tuple[Evaluations, ...]:
         if self.task is None or self.objective is None:
             raise click.UsageError("--history needs --task COLUMN and --objective COLUMN")
-        reader = Reader(self.drop_invalid, self.clip, str(self.history), refuses_repeated=True)
-        read = read_table(
-            table_of(self.history),
+        reader = Reader(self.drop_invalid, self.clip, str(path), refuses_repeated=True)
+        history = read_table(
+            read_csv(path),
             space,
             Columns(self.task, self.objective, context),
             reader,
             direction=Direction(self.direction),
-            rename=rename,
+            rename=new_names,
         )
-        return reader.finish(read)
+        return reader.finish(history)
 
 
 def earlier_options(command: Command) -> Command:
-    """Add the options of the history to a command, as its argument `earlier`."""
+    """Add the options of `EarlierTasks` to a command, as its argument `earlier`."""
 
     @functools.wraps(command)
-    def called(**given: Any) -> None:
-        earlier = Earlier(**{name: given.pop(name) for name in Earlier.__dataclass_fields__})
-        command(earlier=earlier, **given)
+    def command_with_earlier(**options: Any) -> None:
+        values = {field.name: options.pop(field.name) for field in fields(EarlierTasks)}
+        command(earlier=EarlierTasks(**values), **options)
 
-    return with_options(called, _OPTIONS)
+    return add_options(command_with_earlier, _OPTIONS)
 
 
-def space_of(path: Path) -> SearchSpace:
+def read_space_file(path: Path) -> SearchSpace:
     """Read a search space from a file."""
     check_file(path)
     try:
@@ -140,14 +166,31 @@ def space_of(path: Path) -> SearchSpace:
     return read_space(description)
 
 
-def table_of(path: Path) -> "DataFrame":
+def read_csv(path: Path) -> "DataFrame":
     """Read a CSV file with all cells as text; the index "line" has the line numbers."""
     check_file(path)
     import pandas as pd
 
+    rows = _read_rows(path)
+    if not rows:
+        raise EvaluationsError(
+            f"{path} is empty: its first line must hold the names of the columns"
+        )
+    header = rows.pop(min(rows))
+    _check_rows(path, header, rows)
+    line_numbers = pd.Index(list(rows), name="line")
+    return pd.DataFrame(list(rows.values()), index=line_numbers, columns=header, dtype=object)
+
+
+def _read_rows(path: Path) -> dict[int, list[str]]:
+    """The cells of every line that is not empty, by the number of the line."""
+    rows = {}
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            lines = {reader.line_num: row for reader in [csv.reader(file)] for row in reader}
+            reader = csv.reader(file)
+            for row in reader:
+                if row:
+                    rows[reader.line_num] = row
     except UnicodeDecodeError:
         raise EvaluationsError(
             f"{path} is not a CSV file in UTF-8; for a storage of Optuna use --storage "
@@ -155,20 +198,20 @@ def table_of(path: Path) -> "DataFrame":
         ) from None
     except (OSError, csv.Error) as error:
         raise EvaluationsError(f"{path} cannot be read: {error}") from error
-    rows = {number: row for number, row in lines.items() if row}
-    if not rows:
-        raise EvaluationsError(
-            f"{path} is empty: its first line must hold the names of the columns"
-        )
-    header = rows.pop(min(rows))
-    if len(header) == 1 and (other := [mark for mark in ";\t|" if mark in header[0]]):
-        raise EvaluationsError(
-            f"the columns of {path} must be separated by commas, not {other[0]!r}"
-        )
-    for number, row in rows.items():
+    return rows
+
+
+def _check_rows(path: Path, header: Sequence[str], rows: Mapping[int, Sequence[str]]) -> None:
+    """Raise an EvaluationsError for another separator, or a line of another length."""
+    if len(header) == 1:
+        for separator in OTHER_SEPARATORS:
+            if separator in header[0]:
+                raise EvaluationsError(
+                    f"the columns of {path} must be separated by commas, not {separator!r}"
+                )
+    for line_number, row in rows.items():
         if len(row) != len(header):
             raise EvaluationsError(
-                f"line {number} of {path} has {len(row)} values, but its header has {len(header)}"
+                f"line {line_number} of {path} has {len(row)} values, but its header has "
+                f"{len(header)}"
             )
-    lines_named = pd.Index(list(rows), name="line")
-    return pd.DataFrame(list(rows.values()), index=lines_named, columns=header, dtype=object)

@@ -1,4 +1,4 @@
-"""Options and arguments shared by several commands."""
+"""Options and arguments shared by several commands, and how their values are read."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -16,13 +16,31 @@ from hpobench_ordered.experiment.store import Store
 
 CHECK_LIMIT = 30.0  # default time limit, in seconds, of a call while a method is checked
 
-MOST_SEEDS = 1_000_000
-
-FILE = click.Path(dir_okay=False, path_type=Path)
-FOLDER = click.Path(file_okay=False, path_type=Path)
-RESULTS = click.Path(exists=True, file_okay=False, path_type=Path)
+MAX_SEEDS = 1_000_000
 
 Command = Callable[..., Any]
+
+
+class PathType(click.Path):
+    """A path; one with a null character is refused, which no system can open."""
+
+    def convert(
+        self,
+        value: "str | os.PathLike[str]",
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> "str | bytes | os.PathLike[str]":
+        """Convert text to a path."""
+        if "\0" in os.fspath(value):
+            self.fail("a path cannot contain a null character.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+PATH = PathType(path_type=Path)
+EXISTING_PATH = PathType(exists=True, path_type=Path)
+FILE = PathType(dir_okay=False, path_type=Path)
+FOLDER = PathType(file_okay=False, path_type=Path)
+EXISTING_FOLDER = PathType(exists=True, file_okay=False, path_type=Path)
 
 time_limit_option = click.option(
     "--time-limit",
@@ -52,73 +70,92 @@ dask_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 
 
-def with_options(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
+def add_options(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
     """Add options to a command, in the order of its help."""
     for option in reversed(options):
         command = option(command)
     return command
 
 
-def seeds_of(context: click.Context, option: click.Parameter, text: str | None) -> list[int] | None:
+def parse_seeds(
+    context: click.Context, option: click.Parameter, text: str | None
+) -> list[int] | None:
     """Read seeds: "5" is 0 to 4, "10-19" a range with both ends, "3,7" a list."""
     if text is None:
         return None
-    seeds: Sequence[int]
+
     try:
-        if "," in text:
-            seeds = [int(part) for part in text.split(",")]
-        else:
-            first, dash, last = text.partition("-")
-            seeds = range(int(first), int(last) + 1) if dash else range(int(first))
-        too_many = bool(seeds[MOST_SEEDS:])
-    except (ValueError, OverflowError):
-        seeds, too_many = (), False
+        seeds = _parse_seeds(text)
+    except ValueError:
+        seeds = ()
     if not seeds:
         raise click.BadParameter(
             f"must be a number of seeds (5), a range (10-19) or a list (3,7), but got {text!r}"
         )
-    if too_many:
-        raise click.BadParameter(f"there must be at most {MOST_SEEDS} seeds, but got {text}")
+
+    seeds_over_limit = seeds[MAX_SEEDS:]  # not len(seeds), which overflows for a huge range
+    if seeds_over_limit:
+        raise click.BadParameter(f"there must be at most {MAX_SEEDS} seeds, but got {text}")
     return list(seeds)
 
 
-def shard_of(
+def _parse_seeds(text: str) -> Sequence[int]:
+    """Read seeds; a ValueError if the text is none of the three forms."""
+    if "," in text:
+        return [int(part) for part in text.split(",")]
+    first, dash, last = text.partition("-")
+    if dash:
+        return range(int(first), int(last) + 1)
+    return range(int(text))
+
+
+def parse_shard(
     context: click.Context, option: click.Parameter, text: str | None
 ) -> tuple[int, int] | None:
     """Read a shard such as "0/4"."""
     if text is None:
         return None
-    first, _, second = text.partition("/")
+    index, _, count = text.partition("/")
     try:
-        return int(first), int(second)
+        return int(index), int(count)
     except ValueError:
         raise click.BadParameter(
             f"a part must be such as 0/4, the first of four, but got {text!r}"
         ) from None
 
 
-def sizes_of(context: click.Context, option: click.Parameter, text: str | None) -> list[int] | None:
+def parse_sizes(
+    context: click.Context, option: click.Parameter, text: str | None
+) -> list[int] | None:
     """Read training-set sizes from a list such as 56,155,433."""
+    if text is None:
+        return None
     try:
-        return None if text is None else [int(part) for part in text.split(",")]
+        return [int(part) for part in text.split(",")]
     except ValueError:
         message = f"must be a list such as 56,155,433, but got {text!r}"
         raise click.BadParameter(message) from None
 
 
-def pairs(words: Sequence[str], option: str, form: str) -> dict[str, str]:
-    """Read words such as NAME=VALUE, each name once."""
-    read: dict[str, str] = {}
+def parse_pairs(words: Sequence[str], option: str, form: str) -> dict[str, str]:
+    """Read words such as NAME=VALUE, each name once.
+
+    Args:
+        words: What the option was given.
+        option: The option, for errors.
+        form: What a word should look like, for errors.
+    """
+    value_of_name: dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")
-        if not (name and equals) or name in read:
+        if not name or not equals or name in value_of_name:
             raise ExperimentError(f"{option} must be {form}, each name once, but got {word!r}")
-        read[name] = value
-    return read
+        value_of_name[name] = value
+    return value_of_name
 
 
-_ARGUMENTS = (
-    click.argument("results", required=False, type=RESULTS),
+_RESULTS_ARGUMENTS = (
+    click.argument("results", required=False, type=EXISTING_FOLDER),
     click.option(
         "--reference",
         "with_reference",
@@ -135,17 +172,19 @@ _ARGUMENTS = (
 
 
 def results_arguments(command: Command) -> Command:
-    """Add RESULTS, `--reference` and `--suite`, the arguments of `chosen_results`."""
-    return with_options(command, _ARGUMENTS)
+    """Add RESULTS, `--reference` and `--suite`, the arguments of `open_results`."""
+    return add_options(command, _RESULTS_ARGUMENTS)
 
 
-def chosen_results(folder: Path | None, *, with_reference: bool, suite_name: str | None) -> Results:
-    """The results that a command is asked to read, from at least one source."""
+def open_results(folder: Path | None, *, with_reference: bool, suite_name: str | None) -> Results:
+    """Open the results in a folder, the reference results, or both together."""
     if suite_name is not None and (folder is not None or not with_reference):
         raise click.UsageError("--suite needs --reference, and no RESULTS")
+    if folder is None and not with_reference:
+        raise click.UsageError("give a folder of RESULTS, or --reference")
+
     if folder is None:
-        if not with_reference:
-            raise click.UsageError("give a folder of RESULTS, or --reference")
-        return reference(*([suite_name] if suite_name else []))
+        return reference() if suite_name is None else reference(suite_name)
     store = Store(folder)
-    return Results(store, (), read_reference_for(store) if with_reference else None)
+    against = read_reference_for(store) if with_reference else None
+    return Results(store, cells=(), against=against)

@@ -4,7 +4,7 @@ import ast
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,17 +15,16 @@ from hpobench_ordered.cli._options import (
     FILE,
     FOLDER,
     Command,
-    pairs,
-    sizes_of,
-    with_options,
+    add_options,
+    parse_pairs,
+    parse_sizes,
     workers_option,
 )
-from hpobench_ordered.cli._show import progress_bar, say
+from hpobench_ordered.cli._output import progress_bar, say
 from hpobench_ordered.files.local import LOCAL_VARIABLE, local_folder
 from hpobench_ordered.generation import custom as making
 from hpobench_ordered.generation import retrain as retraining
 from hpobench_ordered.generation._retrain.streams import PERIODS
-from hpobench_ordered.generation.base import Progress
 from hpobench_ordered.generation.custom import Custom, Failures, Kind, generate_custom
 from hpobench_ordered.generation.retrain import Retrain, generate_retrain
 
@@ -58,30 +57,36 @@ Examples:
 """
 
 
-def _window(context: click.Context, option: click.Parameter, text: str) -> tuple[int, int]:
-    """Read a number of periods, or a range."""
-    least, _, most = text.partition("-")
+def parse_window(context: click.Context, option: click.Parameter, text: str) -> tuple[int, int]:
+    """Read a number of periods ("3") or a range ("1-6"); gives the least and the most."""
+    first, _, last = text.partition("-")
     try:
-        numbers = int(least), int(most or least)
+        least = int(first)
+        most = int(last) if last else least
     except ValueError:
-        numbers = 0, 0
-    if not 1 <= numbers[0] <= numbers[1]:
+        least = most = 0
+    if not 1 <= least <= most:
         raise click.BadParameter(f"must be a number or range such as 3 or 1-6, but got {text!r}")
-    return numbers
+    return least, most
 
 
-def _settings(
+def parse_settings(
     context: click.Context, option: click.Parameter, words: tuple[str, ...]
 ) -> dict[str, Any]:
     """Read KEYWORD=VALUE words; a value is a Python literal, otherwise text."""
-    settings: dict[str, Any] = dict(pairs(words, "--set", "KEYWORD=VALUE"))
-    for name, text in settings.items():
-        with suppress(ValueError, SyntaxError):
-            settings[name] = ast.literal_eval(text)
-    return settings
+    text_of_keyword = parse_pairs(words, "--set", "KEYWORD=VALUE")
+    return {keyword: parse_literal(text) for keyword, text in text_of_keyword.items()}
 
 
-_COMMON: tuple[Callable[[Command], Command], ...] = (
+def parse_literal(text: str) -> Any:
+    """Read a Python literal, such as 0.5 or None; anything else is text."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+_COMMON_OPTIONS: tuple[Callable[[Command], Command], ...] = (
     click.option("--name", required=True, help="Name of the benchmark."),
     click.option(
         "--model",
@@ -106,7 +111,7 @@ _COMMON: tuple[Callable[[Command], Command], ...] = (
         "--set",
         "fixed",
         multiple=True,
-        callback=_settings,
+        callback=parse_settings,
         metavar="KEYWORD=VALUE",
         help="A keyword of the class that every configuration gets; not tuned then. Repeat.",
     ),
@@ -149,15 +154,15 @@ _COMMON: tuple[Callable[[Command], Command], ...] = (
     ),
     click.option("--replace", is_flag=True, help="Replace a benchmark of this name made before."),
 )
-"""Options shared by `custom` and `retrain`."""
 
 
-def _common(command: Command) -> Command:
-    return with_options(command, _COMMON)
+def common_options(command: Command) -> Command:
+    """Add the options shared by `custom` and `retrain`."""
+    return add_options(command, _COMMON_OPTIONS)
 
 
 @click.command(making.COMMAND, epilog=CUSTOM_EXAMPLES)
-@_common
+@common_options
 @click.option(
     "--data",
     required=True,
@@ -166,7 +171,10 @@ def _common(command: Command) -> Command:
     "diabetes, digits, iris, wine).",
 )
 @click.option(
-    "--sizes", required=True, callback=sizes_of, help="Training-set sizes, such as 60,141,332,782."
+    "--sizes",
+    required=True,
+    callback=parse_sizes,
+    help="Training-set sizes, such as 60,141,332,782.",
 )
 @click.option(
     "--validation",
@@ -190,7 +198,7 @@ def custom(**options: Any) -> None:
 
 
 @click.command(retraining.COMMAND, epilog=RETRAIN_EXAMPLES)
-@_common
+@common_options
 @click.option(
     "--data", required=True, metavar="FILE", help="What it learns from: a .csv or .parquet file."
 )
@@ -210,7 +218,7 @@ def custom(**options: Any) -> None:
     "--window",
     default="1",
     show_default=True,
-    callback=_window,
+    callback=parse_window,
     help="Periods that a model is trained on; a range such as 1-6 makes it a hyperparameter.",
 )
 def retrain(**options: Any) -> None:
@@ -233,28 +241,40 @@ COMMANDS = (custom, retrain)
 
 def _generate(
     generate: Callable[..., Path],
-    described: Callable[..., Any],
+    describe: Callable[..., Any],
     *,
     workers: int,
     output: Path | None,
     replace: bool,
     **options: Any,
 ) -> None:
-    """Generate the benchmark and print its path."""
-    asked = described(**options)
-    with _trainings() as move:
-        written = generate(asked, output=output, replace=replace, workers=workers, progress=move)
+    """Generate the benchmark that the options describe, and print its path.
+
+    Args:
+        generate: Generates a benchmark from its description.
+        describe: Makes the description from the options.
+        workers: Number of processes.
+        output: Folder that gets the artifact; None: that of the user's own benchmarks.
+        replace: Whether to replace a benchmark of this name.
+        options: All other options of the command.
+    """
+    description = describe(**options)
+    sys.path.append(str(Path.cwd()))  # to import the user's module
+    with progress_bar() as show_progress, _workers_ignore_interrupt():
+        written = generate(
+            description, output=output, replace=replace, workers=workers, progress=show_progress
+        )
     click.echo(str(written))
-    known_as = asked.name if written.parent == local_folder() else written
-    say(f"try:  hpobench-ordered run --benchmark {known_as}")
+    is_found_by_name = written.parent == local_folder()
+    name_or_path = description.name if is_found_by_name else written
+    say(f"try:  hpobench-ordered run --benchmark {name_or_path}")
 
 
 @contextmanager
-def _trainings() -> Iterator[Progress]:
-    """Show progress; workers ignore Ctrl-C, as this process ends them."""
+def _workers_ignore_interrupt() -> Iterator[None]:
+    """Let worker processes ignore Ctrl-C, as this process ends them."""
     from joblib import parallel_config
 
-    sys.path.append(str(Path.cwd()))  # to import the user's module
-    ignore = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
-    with progress_bar() as move, parallel_config("loky", initializer=ignore):
-        yield move
+    ignore_interrupt = partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
+    with parallel_config("loky", initializer=ignore_interrupt):
+        yield

@@ -7,12 +7,14 @@ from typing import Any
 
 import click
 
-from hpobench_ordered.cli._options import Command, with_options
+from hpobench_ordered.cli._options import Command, add_options
 from hpobench_ordered.protocols import PROTOCOLS, Adjustment, Ordered, Protocol
 
-_TRIALS = ", ".join(f"{name} {protocol().trials}" for name, protocol in PROTOCOLS.items())
+DEFAULT_TRIALS = ", ".join(f"{name} {protocol().trials}" for name, protocol in PROTOCOLS.items())
+
 SETTINGS = ("trials", "tasks", "workers_simulated", "history", "first_trials", "first_method")
-FLAGS = {"workers_simulated": "--simulated-workers"}
+
+RENAMED_OPTIONS = {"workers_simulated": "--simulated-workers"}
 """Options whose names differ from that of the setting."""
 
 
@@ -20,25 +22,33 @@ def make_protocol(
     name: str, settings: Mapping[str, int | str | tuple[str, ...] | None]
 ) -> Protocol:
     """Make the protocol of a name; settings that are None keep their default."""
+    possible = [field.name for field in fields(PROTOCOLS[name]) if field.name in settings]
     chosen = {setting: value for setting, value in settings.items() if value is not None}
-    known = [field.name for field in fields(PROTOCOLS[name]) if field.name in settings]
     for setting in chosen:
-        if setting not in known:
+        if setting not in possible:
+            options = ", ".join(map(option_of_setting, possible))
             raise click.UsageError(
-                f"the protocol {name} does not take {_flag(setting)}; it takes "
-                f"{', '.join(map(_flag, known))}"
+                f"the protocol {name} does not take {option_of_setting(setting)}; it takes "
+                f"{options}"
             )
     protocol: Protocol = PROTOCOLS[name](**chosen)
     return protocol
 
 
-def tasks_of(
+def option_of_setting(setting: str) -> str:
+    """The option that sets a setting of a protocol, such as --first-trials."""
+    return RENAMED_OPTIONS.get(setting, f"--{setting.replace('_', '-')}")
+
+
+def parse_tasks(
     context: click.Context, option: click.Parameter, text: str | None
 ) -> int | tuple[str, ...] | None:
     """Read a number of tasks, or names separated by commas."""
     if text is None:
         return None
-    return int(text) if text.isdecimal() else tuple(part.strip() for part in text.split(","))
+    if text.isdecimal():
+        return int(text)
+    return tuple(part.strip() for part in text.split(","))
 
 
 _OPTIONS = (
@@ -50,10 +60,10 @@ _OPTIONS = (
         show_default=True,
         help="Which history methods have, and in which order tasks come.",
     ),
-    click.option("--trials", type=int, help=f"Evaluations per task.  [default: {_TRIALS}]"),
+    click.option("--trials", type=int, help=f"Evaluations per task.  [default: {DEFAULT_TRIALS}]"),
     click.option(
         "--tasks",
-        callback=tasks_of,
+        callback=parse_tasks,
         help="Number of tasks, from the first on; leave-one-out and adjustment: or names of tasks, "
         "separated by commas.",
     ),
@@ -85,19 +95,19 @@ _OPTIONS = (
 
 
 def protocol_options(command: Command) -> Command:
-    """Add the options of protocols to a command, as its argument `protocol`."""
+    """Add the options of protocols to a command, as its argument `protocol`.
+
+    It is None if nothing is chosen, so that `run --against` can take the other results' protocol.
+    """
 
     @functools.wraps(command)
-    def called(protocol_name: str, **given: Any) -> None:
-        settings = {name: given.pop(name) for name in SETTINGS}
-        is_left_open = protocol_name == Ordered().name and not any(
-            v is not None for v in settings.values()
-        )
-        protocol = None if is_left_open else make_protocol(protocol_name, settings)
-        command(protocol=protocol, **given)
+    def command_with_protocol(protocol_name: str, **options: Any) -> None:
+        settings = {name: options.pop(name) for name in SETTINGS}
+        has_settings = any(value is not None for value in settings.values())
+        if protocol_name == Ordered().name and not has_settings:
+            protocol = None
+        else:
+            protocol = make_protocol(protocol_name, settings)
+        command(protocol=protocol, **options)
 
-    return with_options(called, _OPTIONS)
-
-
-def _flag(setting: str) -> str:
-    return FLAGS.get(setting, f"--{setting.replace('_', '-')}")
+    return add_options(command_with_protocol, _OPTIONS)

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -9,9 +10,9 @@ import click
 from hpobench_ordered.adapters.advice import METHODS, TRIALS, Advice, advise
 from hpobench_ordered.analysis.labels import counted
 from hpobench_ordered.cli._completion import complete_method
-from hpobench_ordered.cli._history import Earlier, earlier_options, space_of
-from hpobench_ordered.cli._options import FOLDER, seeds_of, workers_option
-from hpobench_ordered.cli._show import print_table, progress_bar, say, warnings_said
+from hpobench_ordered.cli._history import EarlierTasks, earlier_options, read_space_file
+from hpobench_ordered.cli._options import FOLDER, parse_seeds, workers_option
+from hpobench_ordered.cli._output import print_table, progress_bar, say, warnings_at_end
 from hpobench_ordered.cli.experiments import announce_compiling
 from hpobench_ordered.errors import PoorSurrogateWarning
 from hpobench_ordered.experiment.api import report
@@ -37,7 +38,7 @@ Example: old.csv and space.json are those of `hpobench-ordered suggest --help`
     "--seeds",
     default="5",
     show_default=True,
-    callback=seeds_of,
+    callback=parse_seeds,
     help="How many (5), a range (10-19), a list (3,7).",
 )
 @click.option(
@@ -52,7 +53,7 @@ Example: old.csv and space.json are those of `hpobench-ordered suggest --help`
 @workers_option
 @click.option("--output", type=FOLDER, help="Folder to keep the runs in, and a report of them.")
 def advise_(
-    earlier: Earlier,
+    earlier: EarlierTasks,
     trials: int,
     seeds: list[int],
     methods: tuple[str, ...],
@@ -65,52 +66,61 @@ def advise_(
     has what it found on the tasks before as its history. Nothing is trained. At least three tasks
     are needed, with ten different configurations each.
     """
-    described = space_of(earlier.space)
-    with warnings_said():
-        history = earlier.read(described)
+    space = read_space_file(earlier.space)
+    with warnings_at_end():
+        history = earlier.read(space)
         if not history:
             raise click.UsageError("give earlier tasks: --history FILE, or --storage URL")
         warnings.simplefilter("ignore", PoorSurrogateWarning)  # part of the advice
         announce_compiling()
         say("fitting a model to the evaluations of each task")
-        with progress_bar() as move:
+        with progress_bar() as show_progress:
             advice = advise(
                 history,
-                space=described,
+                space=space,
                 direction=earlier.direction,
                 methods=methods,
                 trials=trials,
                 seeds=seeds,
                 folder=output,
                 workers=workers,
-                progress=lambda done, total: move("runs", done, total),
+                progress=lambda done, total: show_progress("runs", done, total),
             )
-    _show(advice, {e.task: len(e) for e in history})
+
+    _print_quality(advice, {task.task: len(task) for task in history})
+    _print_methods(advice)
+    click.echo("\n" + "\n".join(advice.sentences))
     if output is not None:
         say(f"report: {report(advice.results).page}")
 
 
-def _show(advice: Advice, evaluations: dict[str, int]) -> None:
+def _print_quality(advice: Advice, number_of_evaluations: Mapping[str, int]) -> None:
+    """Print how well the surrogate of each task predicts, with its number of evaluations."""
+    rows = [
+        (task.name, str(number_of_evaluations[task.name]), f"{task.r2:.2f}", f"{task.spearman:.2f}")
+        for task in advice.quality
+    ]
     print_table(
         ("task", "evaluations", "R2", "rank correlation"),
-        [
-            (one.name, str(evaluations[one.name]), f"{one.r2:.2f}", f"{one.spearman:.2f}")
-            for one in advice.quality
-        ],
+        rows,
         title="How well the model of a task predicts evaluations that it was not fitted to:",
     )
-    trials = counted(advice.trials, "trial")
-    rows = zip(*(advice.methods[name] for name in COLUMNS), strict=True)
+
+
+def _print_methods(advice: Advice) -> None:
+    """Print what each method leaves of the distance to the best, the best method first."""
+    rows = []
+    for method in advice.methods.itertuples():
+        shares = (method.first, method.left, method.lower, method.upper)
+        within = "yes" if method.is_within_error else "no"
+        rows.append((method.method, *map(_format_share, shares), within))
     click.echo()
     print_table(
-        ("method", "1 trial", trials, "from", "to", "within error"),
-        [
-            (m, *("-" if math.isnan(x) else f"{x:.2f}" for x in numbers), "yes" if w else "no")
-            for m, *numbers, w in rows
-        ],
+        ("method", "1 trial", counted(advice.trials, "trial"), "from", "to", "within error"),
+        rows,
         title="Share of the distance from the median to the best that methods leave:",
     )
-    click.echo("\n" + "\n".join(advice.sentences))
 
 
-COLUMNS = ("method", "first", "left", "lower", "upper", "is_within_error")
+def _format_share(share: float) -> str:
+    return "-" if math.isnan(share) else f"{share:.2f}"

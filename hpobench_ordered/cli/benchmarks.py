@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -13,12 +12,12 @@ from hpobench_ordered.cli._completion import (
     complete_benchmark,
     complete_suite,
     complete_surrogate,
-    surrogate_names,
+    list_surrogates,
 )
 from hpobench_ordered.cli._options import json_option
-from hpobench_ordered.cli._show import print_json, print_table, say
-from hpobench_ordered.core.benchmark import Definition
-from hpobench_ordered.core.specs import BenchmarkSpec
+from hpobench_ordered.cli._output import print_json, print_table, say
+from hpobench_ordered.core.benchmark import Benchmark, Definition
+from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.core.suites import suite
 from hpobench_ordered.errors import ArtifactError, InvalidConfigError, UnknownNameError
 from hpobench_ordered.files.bundle import find_card
@@ -57,20 +56,98 @@ def list_(
     the figures.
     """
     names = list_benchmarks() if suite_name is None else suite(suite_name)
-    if surrogate is not None and surrogate not in (known := surrogate_names(list_benchmarks())):
-        raise UnknownNameError("surrogate", surrogate, known)
-    specs = [spec for spec in map(benchmark_spec, names) if _has(spec, surrogate, ready=ready)]
-    entries = [entry for entry in map(_entry, specs) if text.lower() in _searched(entry)]
+    if surrogate is not None:
+        _check_surrogate(surrogate)
+
+    entries = []
+    for name in names:
+        spec = benchmark_spec(name)
+        if has_surrogate(spec, surrogate, ready=ready):
+            entries.append(describe_in_list(spec))
+    entries = [entry for entry in entries if contains_text(entry, text)]
+
     if as_json:
         print_json(entries)
         return
     headers = ("benchmark", "tasks", "d", "objective", "surrogates", "offline", "marks", "source")
-    print_table(headers, map(_list_row, entries))
+    print_table(headers, map(_format_entry, entries))
     if not entries:
         say("no benchmark matches")
-    if not (text or suite_name or ready or surrogate):
+    is_filtered = bool(text or suite_name or ready or surrogate)
+    if not is_filtered:
         for family in benchmark_families():
             say(f"and those of the pattern {family.pattern}")
+
+
+def _check_surrogate(surrogate: str) -> None:
+    """Raise an UnknownNameError unless some benchmark has this surrogate."""
+    surrogates = list_surrogates(list_benchmarks())
+    if surrogate not in surrogates:
+        raise UnknownNameError("surrogate", surrogate, surrogates)
+
+
+def has_surrogate(spec: BenchmarkSpec, surrogate: str | None, *, ready: bool) -> bool:
+    """Whether a benchmark has a surrogate, None for any; it must be ready if `ready`."""
+    options = [option for option in spec.surrogates if surrogate in (None, option.name)]
+    if not options:
+        return False
+    return options[0].is_ready if ready else True
+
+
+def describe_in_list(spec: BenchmarkSpec) -> dict[str, Any]:
+    """The entry of a benchmark in `list`; without definition if its files are damaged."""
+    entry: dict[str, Any] = {
+        "name": spec.name,
+        "version": spec.version,
+        "tasks": None,
+        "dimension": None,
+        "direction": None,
+        "objective": None,
+        "source": spec.summary,
+        "family": spec.family,
+        "marks": None,
+        "surrogates": [{"name": o.name, "ready": o.is_ready} for o in spec.surrogates],
+        "lacks": spec.option().lacks,
+    }
+    try:
+        definition = spec.define()
+        marks = spec.marks
+    except ArtifactError:
+        return entry
+    return entry | {
+        "tasks": len(definition.tasks),
+        "dimension": definition.space.dimension,
+        "direction": definition.objective.direction.value,
+        "objective": definition.objective.name,
+        "source": definition.provenance.source,
+        "marks": None if marks is None else list(marks.names),
+    }
+
+
+def contains_text(entry: Mapping[str, Any], text: str) -> bool:
+    """Whether the name, objective or source of an entry contains a text, in any case."""
+    searched = [str(entry[field]).lower() for field in ("name", "objective", "source")]
+    return any(text.lower() in value for value in searched)
+
+
+def _format_entry(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """The row of a benchmark in the table of `list`."""
+    is_damaged = entry["tasks"] is None
+    surrogates = []
+    for surrogate in entry["surrogates"]:
+        name = surrogate["name"]
+        surrogates.append(name if surrogate["ready"] else f"[{name}]")
+    short_source = entry["source"].partition(",")[0]  # `info` has the rest
+    return (
+        f"{entry['name']}@{entry['version']}",
+        "-" if is_damaged else str(entry["tasks"]),
+        "-" if is_damaged else str(entry["dimension"]),
+        "damaged" if is_damaged else f"{entry['direction']} {entry['objective']}",
+        " ".join(surrogates),
+        f"no: {entry['lacks']}" if entry["lacks"] else "yes",
+        "-" if entry["marks"] is None else " ".join(entry["marks"]),
+        entry["source"] if is_damaged else short_source,
+    )
 
 
 @click.command()
@@ -79,8 +156,8 @@ def methods(as_json: bool) -> None:
     """List the methods, where each comes from, and how many earlier tasks it needs."""
     specs = [method_spec(name) for name in list_methods()]
     if as_json:
-        shown = ("name", "min_history", "changed_spaces", "uses_data", "summary", "source")
-        print_json([{name: getattr(spec, name) for name in shown} for spec in specs])
+        fields = ("name", "min_history", "changed_spaces", "uses_data", "summary", "source")
+        print_json([{field: getattr(spec, field) for field in fields} for spec in specs])
         return
     rows = [(spec.name, str(spec.min_history), spec.summary, spec.source) for spec in specs]
     print_table(("method", "earlier tasks", "summary", "source"), rows)
@@ -94,37 +171,190 @@ def info(name: str, as_json: bool) -> None:
     spec = benchmark_spec(name)
     definition = spec.define()
     card = find_card(spec.artifact)
-    figures = {f.name: f for f in card.figures} if card is not None else {}
+    figures = {} if card is None else {figure.name: figure for figure in card.figures}
     best = best_values(spec)
     if as_json:
-        print_json(_described(spec, definition, best, figures))
+        print_json(describe_as_json(spec, definition, best, figures))
         return
-    objective, provenance = definition.objective, definition.provenance
-    click.echo(f"{spec.id}: {definition.summary}")
-    unit = f" ({objective.unit})" if objective.unit else ""
-    click.echo(f"objective: {objective.direction.value} {objective.name}{unit}")
-    click.echo(f"paper:     {provenance.paper}")
-    click.echo(f"source:    {provenance.source}")
-    click.echo(f"licence:   {provenance.licence}")
-    click.echo(f"data:      {_data(spec)}")
-    click.echo(f"family:    {spec.family or 'itself'}")
-    click.echo(f"marks:     {_marks(spec)}\n")
+
+    _print_definition(spec, definition)
+    click.echo()
     print_table(("hyperparameter", "range", "active"), definition.space.described())
     click.echo()
     if spec.previous is not None:
-        click.echo(f"What changed in the search space since {spec.previous.name}:")
-        for sentence in _changes(spec.previous, definition):
-            click.echo(f"  {sentence}")
-        click.echo()
-    options = [
-        (o.name, f"first: {o.lacks}" if o.lacks else "ready", o.summary) for o in spec.surrogates
-    ]
-    print_table(("surrogate", "state", ""), options)
+        _print_space_changes(spec.previous, definition)
+    print_table(("surrogate", "state", ""), map(_format_surrogate, spec.surrogates))
     click.echo()
     print_table(*task_rows(definition, best, figures))
     if card is not None:
         click.echo()
         click.echo(card.describe())
+
+
+def _print_definition(spec: BenchmarkSpec, definition: Definition) -> None:
+    """Print what a benchmark is about, a fact a line."""
+    objective = definition.objective
+    provenance = definition.provenance
+    unit = f" ({objective.unit})" if objective.unit else ""
+    click.echo(f"{spec.id}: {definition.summary}")
+    click.echo(f"objective: {objective.direction.value} {objective.name}{unit}")
+    click.echo(f"paper:     {provenance.paper}")
+    click.echo(f"source:    {provenance.source}")
+    click.echo(f"licence:   {provenance.licence}")
+    click.echo(f"data:      {_describe_data(spec)}")
+    click.echo(f"family:    {spec.family or 'itself'}")
+    click.echo(f"marks:     {_describe_marks(spec)}")
+
+
+def _describe_data(spec: BenchmarkSpec) -> str:
+    """Whether the tasks carry training data."""
+    if spec.data is None:
+        return "none; methods that use the training data of tasks cannot run on it"
+    return "every task's training data" + (", once fetched" if spec.data.missing else "")
+
+
+def _describe_marks(spec: BenchmarkSpec) -> str:
+    """Whether it is a plateau or solved by copying."""
+    if spec.marks is None:
+        return f"not computed; compute them by: hpobench-ordered generate marks {spec.name}"
+    return spec.marks.describe()
+
+
+def _print_space_changes(previous: BenchmarkSpec, definition: Definition) -> None:
+    click.echo(f"What changed in the search space since {previous.name}:")
+    for sentence in describe_space_changes(previous, definition):
+        click.echo(f"  {sentence}")
+    click.echo()
+
+
+def _format_surrogate(option: SurrogateOption) -> tuple[str, str, str]:
+    state = f"first: {option.lacks}" if option.lacks else "ready"
+    return option.name, state, option.summary
+
+
+def describe_as_json(
+    spec: BenchmarkSpec,
+    definition: Definition,
+    best: Sequence[float | None],
+    figures: Mapping[str, Figures],
+) -> dict[str, Any]:
+    """The data that `info` shows.
+
+    Args:
+        spec: The benchmark.
+        definition: Its definition.
+        best: Best known value of each task.
+        figures: Quality of the surrogate by name of the task.
+    """
+    objective = definition.objective
+    tasks = []
+    for task, best_value in zip(definition.tasks, best, strict=True):
+        quality = figures.get(task.name)
+        tasks.append(
+            {
+                "name": task.name,
+                "context": dict(task.context),
+                "best_value": best_value,
+                "quality": None if quality is None else asdict(quality),
+            }
+        )
+    marks = spec.marks
+    return {
+        "name": spec.name,
+        "version": spec.version,
+        "summary": definition.summary,
+        "objective": {
+            "name": objective.name,
+            "direction": objective.direction.value,
+            "unit": objective.unit,
+        },
+        "provenance": asdict(definition.provenance),
+        "has_data": spec.data is not None,
+        "family": spec.family,
+        "marks": None if marks is None else {**asdict(marks), "names": marks.names},
+        "space": definition.space.to_json(),
+        "previous": _describe_previous(spec.previous, definition),
+        "surrogates": [
+            {"name": o.name, "summary": o.summary, "ready": o.is_ready, "lacks": o.lacks}
+            for o in spec.surrogates
+        ],
+        "tasks": tasks,
+    }
+
+
+def _describe_previous(
+    previous: BenchmarkSpec | None, definition: Definition
+) -> dict[str, Any] | None:
+    """The benchmark before the adjustment of its search space, and what changed."""
+    if previous is None:
+        return None
+    return {
+        "name": previous.name,
+        "space": previous.define().space.to_json(),
+        "changes": describe_space_changes(previous, definition),
+    }
+
+
+def describe_space_changes(previous: BenchmarkSpec, definition: Definition) -> Sequence[str]:
+    """Sentences on what an adjustment changed in the search space."""
+    return SpaceChange.between(previous.define().space, definition.space).describe()
+
+
+def task_rows(
+    definition: Definition, best: Sequence[float | None], figures: Mapping[str, Figures]
+) -> tuple[Sequence[str], list[tuple[str, ...]]]:
+    """Headers and a row per task: context, best known value, and quality if there are figures.
+
+    Args:
+        definition: The benchmark's definition.
+        best: Best known value of each task.
+        figures: Quality of the surrogate by name of the task, or nothing.
+    """
+    headers = ["index", "task", "context", "best known"]
+    if figures:
+        headers += ["R2", "Spearman", "top decile"]
+    rows: list[tuple[str, ...]] = []
+    for index, (task, best_value) in enumerate(
+        zip(definition.tasks, format_column(best), strict=True)
+    ):
+        context = ", ".join(f"{name}: {value:.6g}" for name, value in task.context.items())
+        cells = [str(index), task.name, context, best_value]
+        if task.name in figures:
+            quality = figures[task.name]
+            cells += [f"{x:.3f}" for x in (quality.r2, quality.spearman, quality.top_decile)]
+        rows.append(tuple(cells))
+    return headers, rows
+
+
+def best_values(spec: BenchmarkSpec) -> list[float | None]:
+    """Best known value of each task on the first surrogate that is ready; None if none is."""
+    for option in spec.surrogates:
+        if option.is_ready:
+            return [task.best_value for task in spec.load(option.name).tasks]
+    return [None] * len(spec.define().tasks)
+
+
+def format_column(values: Sequence[float | None]) -> list[str]:
+    """Format numbers with equally many decimals, "-" for None.
+
+    The largest number has six digits; zeros at the end of all numbers are left out.
+    """
+    finite = [value for value in values if value is not None and math.isfinite(value)]
+    largest = max(map(abs, finite), default=0.0)
+    digits_before_point = 1 + math.floor(math.log10(largest)) if largest else 6
+    decimals = max(6 - digits_before_point, 0)
+    texts = ["-" if value is None else f"{value:.{decimals}f}" for value in values]
+    if decimals == 0:
+        return texts
+
+    number_of_zeros = min(_count_final_zeros(text) for text in texts if text != "-")
+    if number_of_zeros == decimals:
+        number_of_zeros += 1  # the point, too
+    return [text if text == "-" else text[: len(text) - number_of_zeros] for text in texts]
+
+
+def _count_final_zeros(text: str) -> int:
+    return len(text) - len(text.rstrip("0"))
 
 
 @click.command(
@@ -142,8 +372,14 @@ def evaluate(name: str, settings: tuple[str, ...], task: str, surrogate: str | N
     """Evaluate one configuration; prints the objective's value."""
     benchmark = load(name, surrogate=surrogate)
     config = parse_config(settings, benchmark.space)
-    by_name = any(task == one.name for one in benchmark.tasks) or not task.isdecimal()
-    click.echo(repr(benchmark.task(task if by_name else int(task)).evaluate(config)))
+    value = benchmark.task(parse_task(task, benchmark)).evaluate(config)
+    click.echo(repr(value))
+
+
+def parse_task(text: str, benchmark: Benchmark) -> str | int:
+    """Read the name of a task, or else its index."""
+    is_name = any(text == task.name for task in benchmark.tasks)
+    return int(text) if text.isdecimal() and not is_name else text
 
 
 def parse_config(settings: Sequence[str], space: SearchSpace) -> Config:
@@ -156,170 +392,26 @@ def parse_config(settings: Sequence[str], space: SearchSpace) -> Config:
         if name in config:
             raise InvalidConfigError(f"hyperparameter {name!r} is given twice")
         if name in space.constants:
-            config[name] = _match(text, [space.constants[name]])
+            config[name] = find_value(text, [space.constants[name]])
         else:
-            config[name] = _value(text, space[name])
+            config[name] = parse_value(text, space[name])
     return config
 
 
-def aligned(values: Sequence[float | None]) -> list[str]:
-    """Format a column with the decimals that the largest of six digits needs, "-" for None."""
-    known = [value for value in values if value is not None and math.isfinite(value)]
-    largest = max(map(abs, known), default=0.0)
-    shown = 5 - math.floor(math.log10(largest)) if largest else 0
-    texts = ["-" if value is None else f"{value:.{max(shown, 0)}f}" for value in values]
-    while any("." in text for text in texts) and all(text[-1] in "0-." for text in texts):
-        texts = [text[:-1] if "." in text else text for text in texts]
-    return texts
-
-
-def _has(spec: BenchmarkSpec, surrogate: str | None, *, ready: bool) -> bool:
-    """Whether a benchmark has a surrogate, which must be ready if `ready`."""
-    options = [option for option in spec.surrogates if surrogate in (None, option.name)]
-    return bool(options) and (not ready or options[0].is_ready)
-
-
-def _entry(spec: BenchmarkSpec) -> dict[str, Any]:
-    """The entry of a benchmark in `list`; without definition if its files are damaged."""
-    entry: dict[str, Any] = {
-        "name": spec.name,
-        "version": spec.version,
-        **dict.fromkeys(("tasks", "dimension", "direction", "objective")),
-        "source": spec.summary,
-        "family": spec.family,
-        "marks": None,
-        "surrogates": [{"name": o.name, "ready": o.is_ready} for o in spec.surrogates],
-        "lacks": spec.option().lacks,
-    }
-    with suppress(ArtifactError):
-        definition = spec.define()
-        entry |= {
-            "tasks": len(definition.tasks),
-            "dimension": definition.space.dimension,
-            "direction": definition.objective.direction.value,
-            "objective": definition.objective.name,
-            "source": definition.provenance.source,
-            "marks": spec.marks and list(spec.marks.names),
-        }
-    return entry
-
-
-def _searched(entry: Mapping[str, Any]) -> str:
-    return "\n".join(str(entry[field]) for field in ("name", "objective", "source")).lower()
-
-
-def _list_row(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    options = [o["name"] if o["ready"] else f"[{o['name']}]" for o in entry["surrogates"]]
-    offline = f"no: {entry['lacks']}" if entry["lacks"] else "yes"
-    marks = "-" if entry["marks"] is None else " ".join(entry["marks"])
-    first, last = f"{entry['name']}@{entry['version']}", (" ".join(options), offline, marks)
-    if entry["tasks"] is None:
-        return first, "-", "-", "damaged", *last, entry["source"]
-    objective = f"{entry['direction']} {entry['objective']}"
-    source = entry["source"].partition(",")[0]  # `info` has the rest
-    return first, str(entry["tasks"]), str(entry["dimension"]), objective, *last, source
-
-
-def _data(spec: BenchmarkSpec) -> str:
-    """Whether the tasks carry training data."""
-    if spec.data is None:
-        return "none; methods that use the training data of tasks cannot run on it"
-    return "every task's training data" + (", once fetched" if spec.data.missing else "")
-
-
-def _marks(spec: BenchmarkSpec) -> str:
-    """Whether it is a plateau or solved by copying."""
-    command = f"hpobench-ordered generate marks {spec.name}"
-    return spec.marks.describe() if spec.marks else f"not computed; compute them by: {command}"
-
-
-def _described(
-    spec: BenchmarkSpec,
-    definition: Definition,
-    best: Sequence[float | None],
-    figures: Mapping[str, Figures],
-) -> dict[str, Any]:
-    """The data that `info` shows."""
-    objective = definition.objective
-    tasks = []
-    for task, value in zip(definition.tasks, best, strict=True):
-        quality = asdict(figures[task.name]) if task.name in figures else None
-        known = {"context": dict(task.context), "best_value": value, "quality": quality}
-        tasks.append({"name": task.name, **known})
-    return {
-        "name": spec.name,
-        "version": spec.version,
-        "summary": definition.summary,
-        "objective": {
-            "name": objective.name,
-            "direction": objective.direction.value,
-            "unit": objective.unit,
-        },
-        "provenance": asdict(definition.provenance),
-        "has_data": spec.data is not None,
-        "family": spec.family,
-        "marks": spec.marks and {**asdict(spec.marks), "names": spec.marks.names},
-        "space": definition.space.to_json(),
-        "previous": spec.previous
-        and {
-            "name": spec.previous.name,
-            "space": spec.previous.define().space.to_json(),
-            "changes": _changes(spec.previous, definition),
-        },
-        "surrogates": [
-            {"name": o.name, "summary": o.summary, "ready": o.is_ready, "lacks": o.lacks}
-            for o in spec.surrogates
-        ],
-        "tasks": tasks,
-    }
-
-
-def _changes(previous: BenchmarkSpec, definition: Definition) -> Sequence[str]:
-    """What changed in the search space by an adjustment."""
-    return SpaceChange.between(previous.define().space, definition.space).describe()
-
-
-def _value(text: str, parameter: Parameter) -> Value:
-    """The choice or number that a text stands for."""
+def parse_value(text: str, parameter: Parameter) -> Value:
+    """Read a choice or number; other text stays text, which validation rejects."""
     if parameter.choices:
-        return _match(text, parameter.choices)
+        return find_value(text, parameter.choices)
     try:
         number = float(text)
     except ValueError:
-        return text  # validation rejects it
+        return text
     return int(number) if number.is_integer() else number
 
 
-def _match(text: str, values: Iterable[Value]) -> Value:
-    """The value written as this text, or the text itself, which validation rejects."""
-    return next((value for value in values if str(value) == text), text)
-
-
-def task_rows(
-    definition: Definition, best: Sequence[float | None], figures: Mapping[str, Figures]
-) -> tuple[Sequence[str], list[tuple[str, ...]]]:
-    """Headers and a row per task: context, best known value, and quality if known."""
-    rows = [
-        (str(i), task.name, _context(task.context), value, *_quality(figures.get(task.name)))
-        for i, (task, value) in enumerate(zip(definition.tasks, aligned(best), strict=True))
-    ]
-    headers = ("index", "task", "context", "best known", "R2", "Spearman", "top decile")
-    return headers[: None if figures else 4], rows
-
-
-def best_values(spec: BenchmarkSpec) -> list[float | None]:
-    """Best known values on the first surrogate that is ready; None if none is."""
-    ready = next((o.name for o in spec.surrogates if o.is_ready), None)
-    if ready is None:
-        return [None] * len(spec.define().tasks)
-    return [task.best_value for task in spec.load(ready).tasks]
-
-
-def _quality(figures: Figures | None) -> tuple[str, ...]:
-    if figures is None:
-        return ()
-    return tuple(f"{x:.3f}" for x in (figures.r2, figures.spearman, figures.top_decile))
-
-
-def _context(context: Mapping[str, float]) -> str:
-    return ", ".join(f"{name}: {value:.6g}" for name, value in context.items())
+def find_value(text: str, values: Iterable[Value]) -> Value:
+    """Find the value that is written as a text; else the text, which validation rejects."""
+    for value in values:
+        if str(value) == text:
+            return value
+    return text

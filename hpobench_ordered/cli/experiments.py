@@ -1,7 +1,7 @@
 """Commands on experiments: run, compare, report and check."""
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,17 +18,18 @@ from hpobench_ordered.cli._completion import (
 )
 from hpobench_ordered.cli._options import (
     FOLDER,
-    chosen_results,
+    PATH,
     dask_option,
     measured_only_option,
+    open_results,
+    parse_seeds,
+    parse_shard,
     results_arguments,
-    seeds_of,
-    shard_of,
     time_limit_option,
     workers_option,
 )
+from hpobench_ordered.cli._output import progress_bar, say
 from hpobench_ordered.cli._protocol import protocol_options
-from hpobench_ordered.cli._show import progress_bar, say
 from hpobench_ordered.cli.leaderboard import show_scores
 from hpobench_ordered.core.suites import suite
 from hpobench_ordered.errors import FailedRunsWarning
@@ -38,9 +39,10 @@ from hpobench_ordered.experiment.parallel import TIME_LIMIT
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.registry import suites
 
-METHODS = (RANDOM_SEARCH, "bo", "simple-ordered")
+DEFAULT_METHODS = (RANDOM_SEARCH, "bo", "simple-ordered")
+DEFAULT_SUITE = "othpo"
 
-SMALL = (
+COMPARED_BENCHMARKS = (
     "newsvendor",
     "xgboost-mnist",
     "yahpo-svm-1220",
@@ -52,9 +54,10 @@ SMALL = (
     "retrain-metro-traffic-xgboost",
     "retrain-flights-xgboost",
 )
-"""The first benchmark, of those that count in means, of every family in othpo and retrain."""
+"""Those of `compare`: of each family in othpo and retrain, the first one that counts in means."""
 
-TASKS, SEEDS = 10, 2
+COMPARED_TASKS = 10  # number of first tasks of each benchmark that `compare` runs on
+COMPARED_SEEDS = 2  # number of seeds of `compare`
 
 EPILOG = """\b
 Protocols:
@@ -86,7 +89,7 @@ Examples:
     "suite_name",
     shell_complete=complete_suite,
     help=f"Benchmarks to run on: {', '.join(suites())}.  "
-    "[default: othpo if there is no --benchmark]",
+    f"[default: {DEFAULT_SUITE} if there is no --benchmark]",
 )
 @click.option(
     "--benchmark",
@@ -99,7 +102,7 @@ Examples:
     "--method",
     "methods",
     multiple=True,
-    default=METHODS,
+    default=DEFAULT_METHODS,
     show_default=True,
     shell_complete=complete_method,
     help="Method to run: a name, or where yours is: package.module:Class or file.py:Class; repeat.",
@@ -113,13 +116,13 @@ Examples:
 )
 @click.option(
     "--seeds",
-    callback=seeds_of,
+    callback=parse_seeds,
     help="How many (5), a range (10-19), a list (3,7).  [default: 5; or as --against]",
 )
 @protocol_options
 @click.option(
     "--surrogate",
-    "surrogates",
+    "surrogate_words",
     multiple=True,
     metavar="[BENCHMARK=]SURROGATE",
     shell_complete=complete_surrogate,
@@ -131,12 +134,13 @@ Examples:
 @click.option(
     "--shard",
     metavar="I/N",
-    callback=shard_of,
+    callback=parse_shard,
     help="Run part I, from 0, of N parts of the experiment; `merge` joins the results.",
 )
 @click.option("--retry-failed", is_flag=True, help="Repeat runs that failed before.")
 @click.option(
     "--check/--no-check",
+    "with_check",
     default=True,
     show_default=True,
     help="Check methods of your own first, as `check` does.",
@@ -146,7 +150,7 @@ Examples:
 )
 @click.option(
     "--output",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=Path("results"),
     show_default=True,
     help="Folder of the results; running again with the same folder continues.",
@@ -156,9 +160,9 @@ def run(
     benchmarks: tuple[str, ...],
     methods: tuple[str, ...],
     against: str | None,
-    surrogates: tuple[str, ...],
+    surrogate_words: tuple[str, ...],
     time_limit: float | None,
-    check: bool,
+    with_check: bool,
     with_report: bool,
     output: Path,
     **settings: Any,
@@ -168,32 +172,34 @@ def run(
     Each run is stored when it finishes: after a stop, repeat the command to continue. If a run
     fails, the others go on: `status` says why, and the exit code is 1.
     """
-    given = _specs(_to_run(methods, against), check=check, time_limit=time_limit)
-    listed = () if benchmarks and suite_name is None else _listed(suite_name or "othpo")
-    chosen = tuple(dict.fromkeys([*listed, *benchmarks]))
-    with progress_bar() as move, warnings.catch_warnings():
-        warnings.simplefilter("ignore", FailedRunsWarning)  # printed below
-        results = api.run(
-            benchmarks=chosen,
-            methods=given,
-            surrogates=_surrogates(surrogates, chosen),
-            folder=output,
-            against=against,
-            time_limit=TIME_LIMIT if time_limit is None else time_limit or None,
-            progress=lambda done, total: move("runs", done, total),
-            **settings,
-        )
-    shown = results if against else replace(results, cells=())  # with those of earlier commands
+    names_to_run = _choose_methods(methods, against)
+    specs = [as_method_spec(name) for name in names_to_run]
+    if with_check:
+        _check_own_methods(names_to_run, time_limit)
+    if any(spec.name != RANDOM_SEARCH for spec in specs):
+        announce_compiling()
+
+    all_benchmarks = _choose_benchmarks(suite_name, benchmarks)
+    results = _run(
+        specs,
+        all_benchmarks,
+        surrogates=_parse_surrogates(surrogate_words, all_benchmarks),
+        folder=output,
+        against=against,
+        time_limit=TIME_LIMIT if time_limit is None else time_limit or None,
+        **settings,
+    )
+
+    # Without --against, runs of earlier commands in the same folder are shown too.
+    shown = results if against else replace(results, cells=())
     if settings["shard"] is not None:
         say("this part is done; join it with the others by hpobench-ordered merge")
     elif with_report:
-        _report(shown, output / "report", folder=output)
+        _write_report(shown, output / "report", folder=output)
     else:
-        show_scores(*shown.scored(), folder=output, own=_own(results))
-    if failures := results.failures():
-        say(f"{len(failures)} of {len(results.cells)} runs failed, such as: {failures[0].message}")
-        say(f"all of them, with tracebacks: hpobench-ordered status {output} --failures")
-        click.get_current_context().exit(1)
+        scores, unscored = shown.scored()
+        show_scores(scores, unscored, folder=output, own_methods=_own_methods(results))
+    _exit_if_runs_failed(results, output)
 
 
 @click.command(epilog="Example:  hpobench-ordered compare mine.py:Mine")
@@ -224,9 +230,9 @@ def compare(
     context.invoke(
         run,
         methods=methods,
-        benchmarks=SMALL,
-        tasks=TASKS,
-        seeds=list(range(SEEDS)),
+        benchmarks=COMPARED_BENCHMARKS,
+        tasks=COMPARED_TASKS,
+        seeds=list(range(COMPARED_SEEDS)),
         against="reference",
         workers=workers,
         time_limit=time_limit,
@@ -249,9 +255,11 @@ def report(
     measured_only: bool,
 ) -> None:
     """Show scores of finished runs, and write them as a page with tables and figures."""
-    chosen = chosen_results(results, with_reference=with_reference, suite_name=suite_name)
-    target = output or (results or Path()) / "report"
-    _report(chosen, target, folder=results or Path("--reference"), measured_only=measured_only)
+    opened = open_results(results, with_reference=with_reference, suite_name=suite_name)
+    if output is None:
+        output = (results or Path()) / "report"
+    folder = results or Path("--reference")
+    _write_report(opened, output, folder=folder, measured_only=measured_only)
 
 
 @click.command(epilog="Example:  hpobench-ordered check mine.py:Mine")
@@ -265,51 +273,9 @@ def check(method: str, learns: bool, time_limit: float | None) -> None:
     as asked for and in time; be deterministic given the seed; and share nothing between runs or
     with the global random state. It is checked in a separate process; the verdict comes last.
     """
-    from hpobench_ordered.cli._checking import verdict
+    from hpobench_ordered.cli._checking import check_and_report
 
-    verdict(method, time_limit=time_limit, learns=learns)
-
-
-def _specs(names: Iterable[str], *, check: bool, time_limit: float | None) -> list[MethodSpec]:
-    """The methods, those of the user checked first if asked, and the numerics compiled."""
-    names = list(dict.fromkeys(names))
-    given = [as_method_spec(name) for name in names]
-    if check:
-        from hpobench_ordered.cli._checking import check_own
-
-        check_own(names, time_limit=time_limit)
-    if any(spec.name != RANDOM_SEARCH for spec in given):
-        announce_compiling()
-    return given
-
-
-def _listed(name: str) -> tuple[str, ...]:
-    """The available benchmarks of a suite; prints which are missing."""
-    there = suite(name)
-    lacking = [benchmark for benchmark in suites()[name] if benchmark not in there]
-    if lacking:
-        say(
-            f"{len(lacking)} more benchmarks of suite {name}, such as {lacking[0]}, are missing; "
-            f"make them with: hpobench-ordered generate --suite {name}"
-        )
-    return there
-
-
-def _surrogates(given: Sequence[str], benchmarks: Sequence[str]) -> dict[str, str]:
-    chosen: dict[str, str] = {}
-    for text in given:
-        benchmark, equals, surrogate = text.rpartition("=")
-        chosen |= dict.fromkeys([benchmark] if equals else benchmarks, surrogate)
-    return chosen
-
-
-def _report(
-    results: api.Results, target: Path, *, folder: Path, measured_only: bool = False
-) -> None:
-    """Write a report of results and print the scores."""
-    written = api.report(results, target, measured_only=measured_only)
-    show_scores(written.benchmarks, written.unscored, folder=folder, own=_own(results))
-    click.echo(f"{written.page} and {len(written.files) - 1} more files in {target}")
+    check_and_report(method, time_limit=time_limit, learns=learns)
 
 
 def announce_compiling() -> None:
@@ -321,20 +287,93 @@ def announce_compiling() -> None:
         say("compiling the numerics, once: about half a minute")
 
 
-def _own(results: api.Results) -> list[str]:
-    """The methods that are compared with other results."""
+def _choose_methods(methods: tuple[str, ...], against: str | None) -> list[str]:
+    """The methods to run, each once: also random search, unless its runs exist elsewhere."""
+    if against is not None and methods == DEFAULT_METHODS:
+        raise click.UsageError("--against needs a --method to compare")
+    if against is None and RANDOM_SEARCH not in methods:
+        say(f"{RANDOM_SEARCH} runs too: the scores are relative to it")
+        methods = (RANDOM_SEARCH, *methods)
+    return list(dict.fromkeys(methods))
+
+
+def _check_own_methods(names: Sequence[str], time_limit: float | None) -> None:
+    from hpobench_ordered.cli._checking import check_own_methods
+
+    check_own_methods(names, time_limit=time_limit)
+
+
+def _choose_benchmarks(suite_name: str | None, benchmarks: Sequence[str]) -> tuple[str, ...]:
+    """The benchmarks of a suite, the default one if nothing is named, and those named, each once.
+
+    Prints which benchmarks of the suite are missing.
+    """
+    if suite_name is None and benchmarks:
+        return tuple(dict.fromkeys(benchmarks))
+
+    suite_name = suite_name or DEFAULT_SUITE
+    available = suite(suite_name)
+    missing = [name for name in suites()[suite_name] if name not in available]
+    if missing:
+        say(
+            f"{len(missing)} more benchmarks of suite {suite_name}, such as {missing[0]}, are "
+            f"missing; make them with: hpobench-ordered generate --suite {suite_name}"
+        )
+    return tuple(dict.fromkeys([*available, *benchmarks]))
+
+
+def _parse_surrogates(words: Sequence[str], benchmarks: Sequence[str]) -> dict[str, str]:
+    """Read SURROGATE, of all benchmarks, or BENCHMARK=SURROGATE; the last word counts."""
+    surrogate_of_benchmark: dict[str, str] = {}
+    for word in words:
+        benchmark, equals, surrogate = word.rpartition("=")
+        names = [benchmark] if equals else benchmarks
+        surrogate_of_benchmark |= dict.fromkeys(names, surrogate)
+    return surrogate_of_benchmark
+
+
+def _run(methods: Sequence[MethodSpec], benchmarks: Sequence[str], **settings: Any) -> api.Results:
+    """Run the experiment with a progress bar; the command itself reports failed runs."""
+    with progress_bar() as show_progress, warnings.catch_warnings():
+        warnings.simplefilter("ignore", FailedRunsWarning)
+        return api.run(
+            benchmarks=benchmarks,
+            methods=methods,
+            progress=lambda done, total: show_progress("runs", done, total),
+            **settings,
+        )
+
+
+def _exit_if_runs_failed(results: api.Results, folder: Path) -> None:
+    """Say how many runs failed, and end the command with exit code 1, if there are any."""
+    failures = results.failures()
+    if failures:
+        say(f"{len(failures)} of {len(results.cells)} runs failed, such as: {failures[0].message}")
+        say(f"all of them, with tracebacks: hpobench-ordered status {folder} --failures")
+        click.get_current_context().exit(1)
+
+
+def _write_report(
+    results: api.Results, output: Path, *, folder: Path, measured_only: bool = False
+) -> None:
+    """Write a report of results and print the scores.
+
+    Args:
+        results: The results.
+        output: Folder of the report.
+        folder: Folder of the results, for the command that shows more.
+        measured_only: Whether to leave out interpolated tasks and stand-in surrogates.
+    """
+    written = api.report(results, output, measured_only=measured_only)
+    show_scores(
+        written.benchmarks, written.unscored, folder=folder, own_methods=_own_methods(results)
+    )
+    click.echo(f"{written.page} and {len(written.files) - 1} more files in {output}")
+
+
+def _own_methods(results: api.Results) -> list[str]:
+    """The methods that are compared with other results; none without such a comparison."""
     if results.against is None:
         return []
-    return sorted(overview(results.store, results.cells or None).runs["method"].unique())
-
-
-def _to_run(methods: tuple[str, ...], against: str | None) -> tuple[str, ...]:
-    """The methods, and the one that scores are relative to unless its runs exist."""
-    if against is not None:
-        if methods == METHODS:
-            raise click.UsageError("--against needs a --method to compare")
-        return methods
-    if RANDOM_SEARCH in methods:
-        return methods
-    say(f"{RANDOM_SEARCH} runs too: the scores are relative to it")
-    return (RANDOM_SEARCH, *methods)
+    runs = overview(results.store, results.cells or None).runs
+    return sorted(runs["method"].unique())

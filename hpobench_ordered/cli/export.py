@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpobench_ordered.cli._options import FILE, chosen_results, results_arguments
+from hpobench_ordered.analysis.incumbent_trials import select_incumbents
+from hpobench_ordered.cli._options import FILE, open_results, results_arguments
+from hpobench_ordered.cli._output import output_file
 from hpobench_ordered.errors import UnknownNameError
 from hpobench_ordered.experiment.api import Results
 from hpobench_ordered.files.writing import write_atomically
@@ -13,13 +15,17 @@ from hpobench_ordered.files.writing import write_atomically
 if TYPE_CHECKING:
     import pandas as pd
 
-DEFAULT = {
-    **dict.fromkeys((".csv", ".parquet"), "trials"),
-    ".tex": "leaderboard",
-    **dict.fromkeys((".pdf", ".svg", ".png"), "curves"),
-}
-"""Contents that files of a suffix can have."""
 FIGURES = ("curves", "ranks", "heatmap", "critical-differences")
+
+CONTENTS_OF_SUFFIX = {
+    ".csv": ("trials", "incumbents", "leaderboard"),
+    ".parquet": ("trials", "incumbents", "leaderboard"),
+    ".tex": ("leaderboard",),
+    ".pdf": FIGURES,
+    ".svg": FIGURES,
+    ".png": FIGURES,
+}
+"""What a file can hold by its suffix, the default first."""
 
 EPILOG = """\b
 Examples:
@@ -41,6 +47,7 @@ Examples:
 )
 @click.option(
     "--what",
+    "content",
     type=click.Choice(["trials", "incumbents", "leaderboard", *FIGURES]),
     help="All trials; of these the incumbents, better than all before; the leaderboard; or a "
     "figure.  [default: trials, leaderboard as .tex, curves as .pdf, .svg and .png]",
@@ -50,42 +57,50 @@ def export(
     with_reference: bool,
     suite_name: str | None,
     output: Path,
-    what: str | None,
+    content: str | None,
 ) -> None:
     """Write results for use elsewhere: trials with configurations, a table, or a figure.
 
     In trials each hyperparameter is a column `config.NAME`, empty where it is inactive or belongs
     to another benchmark. Tables for LaTeX need its package booktabs.
     """
-    from hpobench_ordered.plotting.saving import save
-
     suffix = output.suffix.lower()
-    if suffix not in DEFAULT:
-        raise UnknownNameError("format", suffix, DEFAULT)
-    chosen = chosen_results(results, with_reference=with_reference, suite_name=suite_name)
-    asked = what or DEFAULT[suffix]
-    if (asked in FIGURES) != (DEFAULT[suffix] == "curves"):
-        raise click.UsageError(f"{asked} cannot be written as {suffix}")
-    if asked in FIGURES:
-        save(getattr(chosen.plot, asked.replace("-", "_"))(), output)
+    if suffix not in CONTENTS_OF_SUFFIX:
+        raise UnknownNameError("format", suffix, CONTENTS_OF_SUFFIX)
+    possible = CONTENTS_OF_SUFFIX[suffix]
+    if content is None:
+        content = possible[0]
+    if content not in possible:
+        raise click.UsageError(f"{content} cannot be written as {suffix}")
+
+    opened = open_results(results, with_reference=with_reference, suite_name=suite_name)
+    if content in FIGURES:
+        _write_figure(opened, content, output)
     else:
-        write_atomically(output, _encoded(_table(chosen, asked), suffix))
+        table = _make_table(opened, content)
+        encoded = _encode(table, suffix)
+        with output_file(output):
+            write_atomically(output, encoded)
     click.echo(str(output))
 
 
-def _table(results: Results, what: str) -> "pd.DataFrame":
-    if what == "leaderboard":
+def _write_figure(results: Results, name: str, output: Path) -> None:
+    from hpobench_ordered.plotting.saving import save
+
+    draw = getattr(results.plot, name.replace("-", "_"))
+    chart = draw()
+    with output_file(output):
+        save(chart, output)
+
+
+def _make_table(results: Results, content: str) -> "pd.DataFrame":
+    if content == "leaderboard":
         return results.leaderboard(full=True)
     trials = results.frame(configurations=True)
-    if what == "trials":
-        return trials
-    runs = [trials["key"], trials["task"]]
-    best = trials["loss"].groupby(runs).cummin()
-    before = best.groupby(runs).shift()
-    return trials[before.isna() | (trials["loss"] < before)]
+    return select_incumbents(trials) if content == "incumbents" else trials
 
 
-def _encoded(table: "pd.DataFrame", suffix: str) -> bytes:
+def _encode(table: "pd.DataFrame", suffix: str) -> bytes:
     from hpobench_ordered.reporting.formats import csv_bytes, latex
     from hpobench_ordered.reporting.tables import leaderboard_tables
 
@@ -93,6 +108,4 @@ def _encoded(table: "pd.DataFrame", suffix: str) -> bytes:
         return bytes(table.to_parquet(index=False))
     if suffix == ".csv":
         return csv_bytes(table)
-    if "wins" not in table:
-        raise click.UsageError("trials cannot be written as .tex")
     return "\n".join(map(latex, leaderboard_tables(table))).encode()

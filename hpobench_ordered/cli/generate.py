@@ -1,16 +1,24 @@
 """Commands that generate: artifacts of benchmarks, marks, and reference results."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from hpobench_ordered.cli._completion import complete_benchmark, complete_suite
-from hpobench_ordered.cli._options import FILE, FOLDER, dask_option, sizes_of, workers_option
+from hpobench_ordered.cli._options import (
+    EXISTING_PATH,
+    FILE,
+    FOLDER,
+    dask_option,
+    parse_sizes,
+    workers_option,
+)
+from hpobench_ordered.cli._output import output_file, progress_bar, say
 from hpobench_ordered.cli._own_trainings import COMMANDS
-from hpobench_ordered.cli._show import progress_bar, say
 from hpobench_ordered.core.marks import FILE as MARKS
-from hpobench_ordered.core.marks import Marks, write_marks
+from hpobench_ordered.core.marks import Marked, Marks, write_marks
 from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.errors import UnknownNameError
 from hpobench_ordered.files.local import local_folder
@@ -38,21 +46,28 @@ Examples:
 """
 
 
-def _sources() -> list[tuple[str, str]]:
-    """Help on the benchmarks and their sources; benchmarks with the same ones share a line."""
-    alike: dict[tuple[str, str], list[str]] = {}
-    for name, one in sorted(generators().items()):
+def list_sources() -> list[tuple[str, str]]:
+    """Help on every benchmark and source: the words of the command, and what the source is.
+
+    Benchmarks that differ in a number at the end of their name alone, and have the same sources,
+    share an entry.
+    """
+    numbers_of_entry: dict[tuple[str, str], list[str]] = {}
+    for name, chosen in sorted(generators().items()):
         stem, _, number = name.rpartition("-")
-        shown = f"{stem}-ID" if number.isdecimal() else name
-        for source, described in one.sources.items():
-            alike.setdefault((f"{shown} --source {source}", described.summary), []).append(number)
-    return [
-        (shown, f"{summary} ID: {', '.join(numbers)}." if "-ID " in shown else summary)
-        for (shown, summary), numbers in alike.items()
-    ]
+        pattern = f"{stem}-ID" if number.isdecimal() else name
+        for source, described in chosen.sources.items():
+            entry = (f"{pattern} --source {source}", described.summary)
+            numbers_of_entry.setdefault(entry, []).append(number)
+
+    entries = []
+    for (words, summary), numbers in numbers_of_entry.items():
+        ids = f" ID: {', '.join(numbers)}." if "-ID " in words else ""
+        entries.append((words, f"{summary}{ids}"))
+    return entries
 
 
-class _Named(click.Command):
+class _GenerateNamed(click.Command):
     """`generate NAME`: the help lists benchmarks and sources, looked up when it is shown."""
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -60,14 +75,16 @@ class _Named(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         records = [parameter.get_help_record(ctx) for parameter in self.get_params(ctx)]
+        options = [record for record in records if record is not None]
         with formatter.section("Options of generate NAME"):
-            formatter.write_dl([record for record in records if record is not None])
+            formatter.write_dl(options)
+
+        families = [(family.pattern, "Further ones.") for family in generator_families()]
         with formatter.section("Benchmarks and their sources, the default one first"):
-            families = [(family.pattern, "Further ones.") for family in generator_families()]
-            formatter.write_dl([*_sources(), *families], col_max=40)
+            formatter.write_dl([*list_sources(), *families], col_max=40)
 
 
-class _Generate(click.Group):
+class _GenerateGroup(click.Group):
     """A group whose unknown command names are benchmarks; options may come first."""
 
     def resolve_command(
@@ -84,17 +101,16 @@ class _Generate(click.Group):
             formatter.write_usage(ctx.command_path, f"{name} [OPTIONS]", prefix=prefix)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        entries = [
+            (f"{name} --help", command.get_short_help_str(limit=100))
+            for name, command in self.commands.items()
+        ]
         with formatter.section("A benchmark of your own, marks, and reference results"):
-            formatter.write_dl(
-                [
-                    (f"{name} --help", command.get_short_help_str(limit=100))
-                    for name, command in self.commands.items()
-                ]
-            )
+            formatter.write_dl(entries)
         named.format_options(ctx, formatter)
 
 
-@click.group(cls=_Generate, context_settings={"ignore_unknown_options": True}, epilog=EXAMPLES)
+@click.group(cls=_GenerateGroup, context_settings={"ignore_unknown_options": True}, epilog=EXAMPLES)
 def generate() -> None:
     """Make a benchmark's artifact: surrogate, best known values and quality card.
 
@@ -107,7 +123,7 @@ def generate() -> None:
     """
 
 
-@click.command(cls=_Named, epilog=EXAMPLES)
+@click.command(cls=_GenerateNamed, epilog=EXAMPLES)
 @click.argument("name", required=False)
 @click.option(
     "--suite",
@@ -119,7 +135,7 @@ def generate() -> None:
 @click.option(
     "--from",
     "local",
-    type=click.Path(exists=True, path_type=Path),
+    type=EXISTING_PATH,
     help="A local copy of the raw data, instead of a download.",
 )
 @click.option(
@@ -132,7 +148,7 @@ def generate() -> None:
 @click.option("--workers", type=click.IntRange(1), help="Number of processes.  [default: 1]")
 @click.option(
     "--sizes",
-    callback=sizes_of,
+    callback=parse_sizes,
     help="Training-set sizes, such as 56,155,433 (sources that train).",
 )
 @click.option(
@@ -146,32 +162,29 @@ def named(
 
     A source rejects options that it does not use.
     """
-    for one in _to_generate(name, suite_name):
-        chosen = generator(one)
-        with progress_bar() as move:
+    if (name is None) == (suite_name is None):
+        raise click.UsageError("give either the NAME of a benchmark or --suite")
+    names = [name] if name is not None else _list_without_artifact(str(suite_name))
+    task_names = None if tasks is None else tasks.split(",")
+    for benchmark in names:
+        chosen = generator(benchmark)
+        folder = chosen.home() if output is None else output
+        with progress_bar() as show_progress:
             written = chosen.generate(
-                (chosen.home() if output is None else output) / one,
-                tasks=None if tasks is None else tasks.split(","),
-                progress=move,
-                **options,
+                folder / benchmark, tasks=task_names, progress=show_progress, **options
             )
         click.echo(str(written))
 
 
-def _to_generate(name: str | None, suite_name: str | None) -> list[str]:
-    """The benchmark of that name, or those of a suite that have no artifact yet."""
-    if (name is None) == (suite_name is None):
-        raise click.UsageError("give either the NAME of a benchmark or --suite")
-    if suite_name is not None:
-        if suite_name not in suites():
-            raise UnknownNameError("suite", suite_name, suites())
-        made = [one for one in suites()[suite_name] if one in generators()]
-        lacking = [one for one in made if benchmark_spec(one).artifact is None]
-        if not lacking:
-            say(f"suite {suite_name}: nothing to generate, every artifact is there")
-        return lacking
-    generator(str(name))
-    return [str(name)]
+def _list_without_artifact(suite_name: str) -> list[str]:
+    """The benchmarks of a suite that can be generated and have no artifact yet."""
+    if suite_name not in suites():
+        raise UnknownNameError("suite", suite_name, suites())
+    names = [name for name in suites()[suite_name] if name in generators()]
+    missing = [name for name in names if benchmark_spec(name).artifact is None]
+    if not missing:
+        say(f"suite {suite_name}: nothing to generate, every artifact is there")
+    return missing
 
 
 @click.command(epilog="Example:  hpobench-ordered generate marks digits-forest")
@@ -191,24 +204,33 @@ def marks(names: tuple[str, ...], output: Path | None) -> None:
     the best configuration of the task before leaves less than 5 % of that distance. `list` and
     `info` show the marks; after a benchmark changes they show none until this is run again.
     """
-    specs = [benchmark_spec(name) for name in names] or _packaged()
-    found = []
-    with progress_bar() as move:
-        for done, spec in enumerate(specs):
-            move("marking", done, len(specs))
-            found.append((spec.marked, Marks.of(spec.load())))
-        move("marking", len(specs), len(specs))
+    specs = [benchmark_spec(name) for name in names] or _list_markable()
+    marks_of_specs = _compute_marks(specs)
     path = local_folder() / MARKS if output is None else output
-    write_marks(path, found, command=" ".join(["hpobench-ordered generate marks", *names]))
-    for marked, one in found:
-        if one.names:
-            click.echo(f"{marked.id}: {one.describe()}")
+    command = " ".join(["hpobench-ordered generate marks", *names])
+    with output_file(path):
+        write_marks(path, marks_of_specs, command=command)
+    for marked, computed in marks_of_specs:
+        if computed.names:
+            click.echo(f"{marked.id}: {computed.describe()}")
     click.echo(str(path))
 
 
-def _packaged() -> list[BenchmarkSpec]:
+def _list_markable() -> list[BenchmarkSpec]:
+    """The benchmarks of the package that can be evaluated at once and train no model."""
     specs = map(benchmark_spec, list_benchmarks(ready=True))
     return [spec for spec in specs if not spec.is_local and not spec.option().trains]
+
+
+def _compute_marks(specs: Sequence[BenchmarkSpec]) -> list[tuple[Marked, Marks]]:
+    """Compute the marks of benchmarks, with what identifies each benchmark."""
+    computed = []
+    with progress_bar() as show_progress:
+        for number_done, spec in enumerate(specs):
+            show_progress("marking", number_done, len(specs))
+            computed.append((spec.marked, Marks.of(spec.load())))
+        show_progress("marking", len(specs), len(specs))
+    return computed
 
 
 @click.command("reference", epilog="Example:  hpobench-ordered generate reference results")

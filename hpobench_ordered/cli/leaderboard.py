@@ -11,18 +11,18 @@ from hpobench_ordered.analysis.leaderboard import leaderboard as make_leaderboar
 from hpobench_ordered.analysis.scoring import BenchmarkScores
 from hpobench_ordered.analysis.verdict import surrogate_agreement, verdicts
 from hpobench_ordered.cli._options import (
-    chosen_results,
     json_option,
     measured_only_option,
+    open_results,
     results_arguments,
 )
-from hpobench_ordered.cli._show import fits, print_json, print_table, print_text, say
+from hpobench_ordered.cli._output import fits_console, print_json, print_table, print_text, say
 from hpobench_ordered.reporting.tables import leaderboard_tables
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_ROWS = 12  # most methods per benchmark that `run` and `report` print
+MAX_ROWS = 12  # methods per benchmark that `run` and `report` print
 
 LEGEND = (
     "Of the best trial so far; lower is better. rank: among the methods, each seed on each task, 1 "
@@ -64,21 +64,22 @@ def leaderboard(
     as_json: bool,
 ) -> None:
     """Show how methods compare on the finished runs in a folder of results."""
-    chosen = chosen_results(results, with_reference=with_reference, suite_name=suite_name)
-    scores, unscored = chosen.scored(measured_only=measured_only)
-    table = make_leaderboard(scores, trial=trial)
-    printed = _without_repetition(table)
+    opened = open_results(results, with_reference=with_reference, suite_name=suite_name)
+    scores, unscored = opened.scored(measured_only=measured_only)
+    board = make_leaderboard(scores, trial=trial)
+    if not as_json:  # programs find the rows over all benchmarks in any case
+        board = drop_repeated_overall(board)
     if by is None:
-        table = table[(table["benchmark"] == ALL) | ~_has_overall(table)]
-        printed = printed[printed.index.isin(table.index)]
+        board = select_overall(board)
+
     if as_json:
-        print_json(table.astype(object).where(table.notna(), None).to_dict("records"))
+        with_none_for_nan = board.astype(object).where(board.notna(), None)
+        print_json(with_none_for_nan.to_dict("records"))
     else:
-        _print(printed)
+        _print_board(board)
         _print_agreement(scores, trial)
-        for item in scores if by else ():
-            for note in item.notes():
-                print_text(f"{item.label}: {note}")
+        if by is not None:
+            _print_notes(scores)
         print_text(LEGEND)
     for note in unscored:
         say(f"not compared: {note}")
@@ -89,69 +90,105 @@ def show_scores(
     unscored: Sequence[str],
     *,
     folder: Path,
-    own: Collection[str] = (),
+    own_methods: Collection[str] = (),
 ) -> None:
-    """Print the leaderboard over all benchmarks, the ranks of methods in `own`, and verdicts."""
-    table = _without_repetition(make_leaderboard(scores))
-    table = table[(table["benchmark"] == ALL) | ~_has_overall(table)]
-    _print(table, most=MOST_ROWS, own=own)
-    for line in _places(table, own):
+    """Print the leaderboard over all benchmarks, the places of the user's methods, and verdicts.
+
+    Args:
+        scores: Scores by benchmark.
+        unscored: Why other benchmarks have none.
+        folder: Folder of the results, for the command that shows more.
+        own_methods: The user's methods, if they are compared with other results.
+    """
+    board = select_overall(drop_repeated_overall(make_leaderboard(scores)))
+    _print_board(board, max_rows=MAX_ROWS, always_shown=own_methods)
+    for line in describe_places(board, own_methods):
         click.echo(line)
     _print_agreement(scores)
     for verdict in verdicts(scores):
         print_text(verdict.sentence)
+
     left_out = [item.benchmark for item in scores if item.left_out]
-    if 0 < len(left_out) < len(scores):
+    if left_out and len(left_out) < len(scores):
         say(f"left out of means, plateaus or implausible: {', '.join(left_out)}")
     if scores:
-        again = f"{folder} --reference" if own else str(folder)
+        arguments = f"{folder} --reference" if own_methods else str(folder)
         say(
-            f"each benchmark, with what the columns mean: hpobench-ordered leaderboard {again} "
-            "--by benchmark"
+            "each benchmark, with what the columns mean: hpobench-ordered leaderboard "
+            f"{arguments} --by benchmark"
         )
     for note in unscored:
         say(f"not compared: {note}")
 
 
+def select_overall(board: "pd.DataFrame") -> "pd.DataFrame":
+    """The rows over all benchmarks; those of a benchmark that is its protocol's only one stay."""
+    return board[(board["benchmark"] == ALL) | ~_has_several_benchmarks(board)]
+
+
+def drop_repeated_overall(board: "pd.DataFrame") -> "pd.DataFrame":
+    """Drop the rows over all benchmarks where there is one, whose own rows say the same."""
+    return board[(board["benchmark"] != ALL) | _has_several_benchmarks(board)]
+
+
+def _has_several_benchmarks(board: "pd.DataFrame") -> "pd.Series[bool]":
+    """Whether the protocol of each row has more than one benchmark."""
+    benchmarks = board[board["benchmark"] != ALL]
+    number_of_benchmarks = benchmarks.groupby("protocol")["benchmark"].nunique()
+    return board["protocol"].map(number_of_benchmarks) > 1
+
+
+def describe_places(board: "pd.DataFrame", methods: Collection[str]) -> Iterator[str]:
+    """A sentence on the mean rank of each of some methods, by protocol and benchmark."""
+    for _, rows in board.groupby(["protocol", "benchmark"], sort=False):
+        rank_of_method = rows.set_index("method")["rank"].dropna()
+        for method, rank in rank_of_method.items():
+            if method in methods:
+                place = 1 + int((rank_of_method < rank).sum())
+                yield (
+                    f"{method} is number {place} of {len(rank_of_method)} methods: mean rank "
+                    f"{rank:.2f}"
+                )
+
+
+def _print_board(
+    board: "pd.DataFrame", *, max_rows: int | None = None, always_shown: Collection[str] = ()
+) -> None:
+    """Print a leaderboard: a table of all benchmarks, or one of each.
+
+    Args:
+        board: The leaderboard.
+        max_rows: Number of methods in a table; default: all.
+        always_shown: Methods that are printed wherever they stand.
+    """
+    tables = list(leaderboard_tables(board))
+    if not all(fits_console(table.header, table.rows) for table in tables):
+        tables = list(leaderboard_tables(board, narrow=True))
+    for table in tables:
+        first_rows = table.rows[:max_rows]
+        later_rows = table.rows[len(first_rows) :]
+        rows = [*first_rows, *(row for row in later_rows if row[0] in always_shown)]
+        number_left_out = len(table.rows) - len(rows)
+        print_table(table.header, rows, title=table.caption)
+        click.echo(f"and {number_left_out} more methods\n" if number_left_out else "")
+
+
 def _print_agreement(scores: Sequence[BenchmarkScores], trial: int | None = None) -> None:
     """Print mean ranks by surrogate for benchmarks that were run on several."""
-    table = surrogate_agreement(scores, trial=trial)
-    for (_, benchmark), group in table.groupby(["protocol", "benchmark"], sort=False):
+    agreement = surrogate_agreement(scores, trial=trial)
+    for (_, benchmark), group in agreement.groupby(["protocol", "benchmark"], sort=False):
         ranks = group.pivot_table(index="method", columns="surrogate", values="rank", sort=False)
+        rows = []
+        for method, ranks_by_surrogate in ranks.iterrows():
+            rows.append((str(method), *(f"{rank:.2f}" for rank in ranks_by_surrogate)))
         order = "the same" if group["is_same"].all() else "NOT the same"
-        rows = [(str(method), *(f"{rank:.2f}" for rank in row)) for method, row in ranks.iterrows()]
         title = f"{benchmark}: mean ranks by surrogate; the order of methods is {order} on all"
         print_table(("method", *map(str, ranks.columns)), rows, title=title)
         click.echo()
 
 
-def _has_overall(table: "pd.DataFrame") -> "pd.Series[bool]":
-    """Whether the protocol of each row has more than one benchmark."""
-    benchmarks = table[table["benchmark"] != ALL].groupby("protocol")["benchmark"].nunique()
-    return table["protocol"].map(benchmarks) > 1
-
-
-def _without_repetition(table: "pd.DataFrame") -> "pd.DataFrame":
-    """Drop the rows over all benchmarks if there is only one benchmark."""
-    return table[(table["benchmark"] != ALL) | _has_overall(table)]
-
-
-def _places(table: "pd.DataFrame", own: Collection[str]) -> Iterator[str]:
-    """A sentence on the mean rank of each of the methods `own`."""
-    for _, group in table.groupby(["protocol", "benchmark"], sort=False):
-        ranks = group.set_index("method")["rank"].dropna()
-        for method in ranks.index.intersection([*own], sort=False):
-            place, rank = int((ranks < ranks[method]).sum()) + 1, ranks[method]
-            yield f"{method} is number {place} of {len(ranks)} methods: mean rank {rank:.2f}"
-
-
-def _print(table: "pd.DataFrame", *, most: int | None = None, own: Collection[str] = ()) -> None:
-    """Print a leaderboard, a table for each benchmark; of at most so many methods, and these."""
-    tables = list(leaderboard_tables(table))
-    if not all(fits(shown.header, shown.rows) for shown in tables):
-        tables = list(leaderboard_tables(table, narrow=True))
-    for shown in tables:
-        rows = [row for n, row in enumerate(shown.rows) if n < (most or n + 1) or row[0] in own]
-        left_out = len(shown.rows) - len(rows)
-        print_table(shown.header, rows, title=shown.caption)
-        click.echo(f"and {left_out} more methods\n" if left_out else "")
+def _print_notes(scores: Sequence[BenchmarkScores]) -> None:
+    """Print what should be known of the scores of each benchmark."""
+    for item in scores:
+        for note in item.notes():
+            print_text(f"{item.label}: {note}")

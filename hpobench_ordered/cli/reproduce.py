@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpobench_ordered.cli._options import FOLDER, seeds_of, workers_option
-from hpobench_ordered.cli._show import print_table, progress_bar
+from hpobench_ordered.cli._options import FOLDER, parse_seeds, workers_option
+from hpobench_ordered.cli._output import print_table, progress_bar
 
 if TYPE_CHECKING:
     from hpobench_ordered.reproduction import Reproduction
@@ -41,7 +41,7 @@ Examples:
 @click.option("--table", "tables", type=int, multiple=True, help="Only this table; repeat.")
 @click.option(
     "--seeds",
-    callback=seeds_of,
+    callback=parse_seeds,
     help="How many (5), a range (10-19), a list (3,7), on all benchmarks; default: the paper's.",
 )
 @workers_option
@@ -85,7 +85,7 @@ def reproduce(
     from hpobench_ordered import reproduction
 
     chosen = reproduction.paper(paper)
-    with progress_bar() as move:
+    with progress_bar() as show_progress:
         result = reproduction.reproduce(
             chosen,
             folder=output,
@@ -95,22 +95,28 @@ def reproduce(
             surrogate=surrogate,
             workers=workers,
             workers_simulated=simulated_workers,
-            progress=move,
+            progress=show_progress,
         )
-    _show(result)
-
-
-def _show(result: "Reproduction") -> None:
-    from hpobench_ordered.reproduction import summary
-
-    if result.claims:
-        rows = summary.claim_rows(result)
-        print_table(summary.CLAIM_HEADER, rows, title=f"{result.setup.paper.citation}\n")
-    for exhibit in result.setup.exhibits:
-        if exhibit.name in result.entries:
-            click.echo()
-            rows = summary.entry_rows(result.entries[exhibit.name])
-            print_table(summary.ENTRY_HEADER, rows, title=f"{exhibit.title}: {exhibit.caption}")
+    _print_claims(result)
+    _print_tables(result)
     click.echo()
     for path in result.setup.files:
         click.echo(str(path))
+
+
+def _print_claims(result: "Reproduction") -> None:
+    from hpobench_ordered.reproduction.summary import CLAIM_HEADER, claim_rows
+
+    if result.claims:
+        print_table(CLAIM_HEADER, claim_rows(result), title=f"{result.setup.paper.citation}\n")
+
+
+def _print_tables(result: "Reproduction") -> None:
+    """Print the entries of the paper's tables, ours beside the published ones."""
+    from hpobench_ordered.reproduction.summary import ENTRY_HEADER, entry_rows
+
+    for exhibit in result.setup.exhibits:
+        if exhibit.name in result.entries:
+            click.echo()
+            rows = entry_rows(result.entries[exhibit.name])
+            print_table(ENTRY_HEADER, rows, title=f"{exhibit.title}: {exhibit.caption}")

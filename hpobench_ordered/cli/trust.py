@@ -9,23 +9,17 @@ from typing import Any
 import click
 
 from hpobench_ordered.cli._completion import complete_benchmark
-from hpobench_ordered.cli._show import progress_bar, say
-from hpobench_ordered.core.marks import Marks
-from hpobench_ordered.core.specs import BenchmarkSpec
-from hpobench_ordered.errors import (
-    ArtifactError,
-    DownloadError,
-    HPOBenchOrderedError,
-    UnknownNameError,
-)
-from hpobench_ordered.files.bundle import find_card
+from hpobench_ordered.cli._options import EXISTING_PATH
+from hpobench_ordered.cli._output import progress_bar, say
+from hpobench_ordered.errors import ArtifactError, HPOBenchOrderedError, UnknownNameError
+from hpobench_ordered.files.local_copy import find_local_copy
 from hpobench_ordered.files.remote import RemoteFile, cache_folder
 from hpobench_ordered.generation.base import silent
 from hpobench_ordered.registry import benchmark_families, benchmark_spec, list_benchmarks
-from hpobench_ordered.testing.golden import check_golden, golden_options, read_golden
+from hpobench_ordered.testing.golden import read_golden
+from hpobench_ordered.testing.verification import Verification, verify_benchmark, verify_family
 
-FEW = 3  # with at most this many benchmarks the check takes two seconds, without progress bar
-Outcome = tuple[list[str], list[str]]  # what was checked, and what is wrong
+MAX_WITHOUT_BAR = 3  # this many benchmarks are verified in two seconds, without a progress bar
 
 
 @click.command(
@@ -36,7 +30,7 @@ Outcome = tuple[list[str], list[str]]  # what was checked, and what is wrong
 @click.option(
     "--from",
     "source",
-    type=click.Path(exists=True, path_type=Path),
+    type=EXISTING_PATH,
     help="A local copy instead of a download: the file, or a folder that holds the files.",
 )
 def fetch(name: str, surrogate: str | None, source: Path | None) -> None:
@@ -52,18 +46,25 @@ def fetch(name: str, surrogate: str | None, source: Path | None) -> None:
     for option in options:
         if option.files and option.extra is not None:
             option.extra.check(f"surrogate {option.name!r} of {spec.name}")
+
     if not files:
         say(f"{spec.id}: nothing to fetch, it comes with the package")
     for file in files:
-        if file.is_fetched:
-            file.open_path()
-            say(f"{file.name}: already in the cache")
-        elif source is not None:
-            file.store(_local_copy(source, file))
-            say(f"{file.name}: copied")
-        else:
-            _download(file)
+        _fetch_file(file, source)
     click.echo(str(cache_folder()))
+
+
+def _fetch_file(file: RemoteFile, source: Path | None) -> None:
+    """Check a file in the cache, or else copy it from a source, or else download it."""
+    if file.is_fetched:
+        file.open_path()
+        say(f"{file.name}: already in the cache")
+    elif source is not None:
+        file.store(find_local_copy(source, file))
+        say(f"{file.name}: copied")
+    else:
+        with progress_bar() as show_progress:
+            file.download(progress=lambda done, total: show_progress(file.name, done, total))
 
 
 @click.command(
@@ -84,109 +85,52 @@ def verify(names: tuple[str, ...]) -> None:
 
     Exits with 1 if anything is wrong, after everything was checked.
     """
-    golden = read_golden()
-    checks: dict[str, list[Callable[[], str]]] = {}
-    for name in names or list_benchmarks():
-        try:
-            spec = benchmark_spec(name)
-        except UnknownNameError:
-            raise
-        except HPOBenchOrderedError:
-            checks[name] = [partial(_unreadable, name)]
-        else:
-            files = partial(_files, spec, spec.files)
-            rest = [partial(_golden, spec, golden), partial(_card, spec), partial(_marks, spec)]
-            checks[spec.id] = [files, *rest]
-    for family in () if names else benchmark_families():
-        checks[family.pattern] = [partial(_files, None, family.files())]
-    wrong = False
-    with progress_bar() if len(checks) > FEW else nullcontext(silent) as move:
-        for done, (label, parts) in enumerate(checks.items()):
-            move("verifying", done, len(checks))
-            checked, problems = _outcome(parts)
-            wrong |= bool(problems)
-            for line in _lines(label, checked, problems):
+    _check_names(names)
+    verifiers = _make_verifiers(names, read_golden())
+    is_damaged = False
+    has_bar = len(verifiers) > MAX_WITHOUT_BAR
+    with progress_bar() if has_bar else nullcontext(silent) as show_progress:
+        for number_done, verify_next in enumerate(verifiers):
+            show_progress("verifying", number_done, len(verifiers))
+            verification = verify_next()
+            is_damaged |= bool(verification.problems)
+            for line in _describe(verification):
                 # A path may not be valid text.
                 click.echo(line.encode(errors="backslashreplace").decode())
-        move("verifying", len(checks), len(checks))
-    if wrong:
+        show_progress("verifying", len(verifiers), len(verifiers))
+    if is_damaged:
         raise ArtifactError("some benchmarks are damaged")
 
 
-def _lines(label: str, checked: list[str], problems: list[str]) -> Iterator[str]:
-    for problem in problems:
-        yield f"damaged  {label}: {' '.join(problem.split())}"
-    if not problems:
-        said = ", ".join(checked)
-        yield (f"ok       {label}: {said}" if said else f"-        {label}: nothing to check")
-
-
-def _unreadable(name: str) -> str:
-    return benchmark_spec(name).id  # raises what is wrong
-
-
-def _outcome(parts: Sequence[Callable[[], str]]) -> Outcome:
-    """Run several checks, each of which describes itself; all are run even if one fails."""
-    checked, problems = [], []
-    for part in parts:
+def _check_names(names: Sequence[str]) -> None:
+    """Raise an UnknownNameError for a name of no benchmark, before anything is verified."""
+    for name in names:
         try:
-            checked.append(part())
-        except HPOBenchOrderedError as error:
-            problems.append(str(error))
-    return [text for text in checked if text], list(dict.fromkeys(problems))
+            benchmark_spec(name)
+        except UnknownNameError:
+            raise
+        except HPOBenchOrderedError:
+            pass  # damaged, which is reported with the other benchmarks
 
 
-def _files(spec: BenchmarkSpec | None, files: Sequence[RemoteFile]) -> str:
-    packaged = 0 if spec is None or spec.artifact is None else spec.artifact.check()
-    fetched = [file for file in files if file.is_fetched]
-    for file in fetched:
-        file.open_path()
-    count = packaged + len(fetched)
-    return f"{count} file{'s' * (count != 1)}" if count else ""
+def _make_verifiers(
+    names: Sequence[str], golden: Mapping[str, Any]
+) -> list[Callable[[], Verification]]:
+    """Functions that verify each of some benchmarks; without names all, and the families."""
+    verifiers: list[Callable[[], Verification]] = []
+    for name in names or list_benchmarks():
+        verifiers.append(partial(verify_benchmark, name, golden))
+    if not names:
+        verifiers += [partial(verify_family, family) for family in benchmark_families()]
+    return verifiers
 
 
-def _golden(spec: BenchmarkSpec, golden: Mapping[str, Any]) -> str:
-    if spec.is_local or spec.id not in golden:  # another package's, or of a family
-        return ""
-    count = check_golden(spec, golden)
-    lacking = sorted({option.lacks for option in golden_options(spec) if not option.is_ready})
-    text = f"{count} golden values" if count else ""
-    return ", ".join(filter(None, [text, *(f"without golden values ({x})" for x in lacking)]))
-
-
-def _card(spec: BenchmarkSpec) -> str:
-    from hpobench_ordered.files.verification import check_card
-
-    if spec.artifact is None or find_card(spec.artifact) is None:
-        return ""
-    check_card(spec, spec.artifact)
-    return "card"
-
-
-def _marks(spec: BenchmarkSpec) -> str:
-    stored = spec.marks
-    if not spec.option().is_ready:
-        return ""
-    if stored is None:
-        is_marked = spec.name in list_benchmarks() and not spec.is_local
-        return "without marks" if is_marked and not spec.option().trains else ""
-    stored.check(Marks.of(spec.load()))
-    return "marks"
-
-
-def _local_copy(source: Path, file: RemoteFile) -> Path:
-    """The file itself, or that of the same name anywhere in a folder, maybe compressed."""
-    if source.is_file():
-        return source
-    name_there = Path(file.name)
-    for name in (name_there.name, name_there.name + ".gz"):
-        matches = sorted(source.rglob(name))
-        nearest = [m for m in matches if m.parent.name == name_there.parent.name] or matches
-        if nearest:
-            return nearest[0]
-    raise DownloadError(f"no file {name_there.name} in {source}")
-
-
-def _download(file: RemoteFile) -> None:
-    with progress_bar() as move:
-        file.download(progress=lambda done, total: move(file.name, done, total))
+def _describe(verification: Verification) -> Iterator[str]:
+    """A line for each problem, or a line that says what was checked."""
+    label = verification.label
+    for problem in verification.problems:
+        on_one_line = " ".join(problem.split())
+        yield f"damaged  {label}: {on_one_line}"
+    if not verification.problems:
+        checked = ", ".join(verification.checked)
+        yield f"ok       {label}: {checked}" if checked else f"-        {label}: nothing to check"

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,17 +14,25 @@ import click
 from hpobench_ordered._typing import Config
 from hpobench_ordered.adapters._rows import Reader, number_of
 from hpobench_ordered.adapters._tables import Columns, read_table
-from hpobench_ordered.adapters.optimiser import BUDGET, METHOD, Optimiser, optimiser
+from hpobench_ordered.adapters.optimiser import BUDGET, METHOD, optimiser
+from hpobench_ordered.adapters.replay import Result, suggest_after
 from hpobench_ordered.cli._completion import complete_method
-from hpobench_ordered.cli._history import Earlier, earlier_options, space_of, table_of
-from hpobench_ordered.cli._options import FILE, pairs
-from hpobench_ordered.cli._show import warnings_said
+from hpobench_ordered.cli._history import (
+    EarlierTasks,
+    earlier_options,
+    read_csv,
+    read_space_file,
+)
+from hpobench_ordered.cli._options import FILE, parse_pairs
+from hpobench_ordered.cli._output import output_file, warnings_at_end
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import EvaluationsError, ExperimentError
 from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.space import SearchSpace
 
-ONE_TASK = "task of --results"  # column of the task where --results has none
+TASK_COLUMN = "task of --results"
+"""Column that is added to --results where it has none, as tables are read task by task."""
+
 EXAMPLES = """\b
 Example: a model that is tuned every month. space.json says what is tuned:
   {"hyperparameters": [
@@ -73,7 +81,7 @@ old.csv holds what was evaluated in earlier months, oldest first:
 )
 @click.option(
     "--context",
-    "contexts",
+    "context_words",
     multiple=True,
     metavar="NAME=NUMBER",
     help="What is known of this task beforehand; --history has a column of that name. Repeat.",
@@ -88,7 +96,7 @@ old.csv holds what was evaluated in earlier months, oldest first:
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @click.option(
     "--format",
-    "form",
+    "output_format",
     type=click.Choice(["csv", "json"]),
     default="csv",
     show_default=True,
@@ -96,11 +104,11 @@ old.csv holds what was evaluated in earlier months, oldest first:
 )
 @click.option("--output", type=FILE, help="File to write instead of printing.")
 def suggest(
-    earlier: Earlier,
+    earlier: EarlierTasks,
     results: Path | None,
     trials: int,
-    contexts: tuple[str, ...],
-    form: str,
+    context_words: tuple[str, ...],
+    output_format: str,
     output: Path | None,
     **settings: Any,
 ) -> None:
@@ -111,15 +119,15 @@ def suggest(
     `hpobench_ordered.optimiser`. Results are assumed to have come --trials at a time, so do not
     change that between calls. They may include configurations of your own.
     """
-    files = {"space": earlier.space, "history": earlier.history, "results": results}
-    for option, path in files.items():
-        if output is not None and path is not None and output.resolve() == path.resolve():
-            raise click.UsageError(f"--output must not be the file of --{option}")
-    space, context = space_of(earlier.space), _context(contexts)
-    with warnings_said():
+    if output is not None:
+        _check_output(output, earlier, results)
+    space = read_space_file(earlier.space)
+    context = _parse_context(context_words)
+
+    with warnings_at_end():
         history = earlier.read(space, tuple(context))
-        told = [] if results is None else _results(results, space, earlier)
-        make = partial(
+        results_so_far = [] if results is None else _read_results(results, space, earlier)
+        make_optimiser = partial(
             optimiser,
             space=space,
             direction=earlier.direction,
@@ -127,85 +135,70 @@ def suggest(
             context=context,
             **settings,
         )
-        text = _written(suggestions(make, told, trials), space, form)
+        suggestions = suggest_after(make_optimiser, results_so_far, trials)
+
+    text = _format_json(suggestions) if output_format == "json" else _format_csv(suggestions, space)
     if output is None:
         click.echo(text, nl=False)
-        return
-    try:
-        write_atomically(output, text.encode())
-    except OSError as error:
-        raise click.FileError(str(output), str(error.strerror)) from None
+    else:
+        with output_file(output):
+            write_atomically(output, text.encode())
 
 
-def suggestions(
-    make: Callable[[], Optimiser],
-    results: Sequence[tuple[Config, float | None]],
-    trials: int,
-    *,
-    matching: int | None = None,
-) -> list[Config]:
-    """Suggestions of an optimiser after results, assumed to have come `trials` at a time.
-
-    From the first result on that it would not have suggested, the one after `matching`, results are
-    told without asking.
-    """
-    tuner = make()
-    for start in range(0, len(results), trials):
-        batch = results[start : start + trials]
-        if matching is None or start < matching:
-            asked = [tuner.ask() for _ in batch]
-            if any(config not in asked for config, _ in batch):
-                # Again, so that nothing stays in flight that was not evaluated.
-                return suggestions(make, results, trials, matching=start)
-        for config, value in batch:
-            tuner.tell(config, value)
-    if matching is None:
-        return [tuner.ask() for _ in range(trials)]
-    known = [config for config, _ in results]
-    drawn = [tuner.ask() for _ in range(trials + len(results))]
-    return ([config for config in drawn if config not in known] + drawn)[:trials]
+def _check_output(output: Path, earlier: EarlierTasks, results: Path | None) -> None:
+    """Raise a UsageError if the output would replace a file that is read."""
+    path_of_option = {"space": earlier.space, "history": earlier.history, "results": results}
+    for option, path in path_of_option.items():
+        if path is not None and output.resolve() == path.resolve():
+            raise click.UsageError(f"--output must not be the file of --{option}")
 
 
-def _context(words: Sequence[str]) -> dict[str, float]:
+def _parse_context(words: Sequence[str]) -> dict[str, float]:
     """Read NAME=NUMBER words."""
-    form = ("--context", "NAME=NUMBER")
-    texts = pairs(words, *form)
-    context = {name: number_of(text) for name, text in texts.items()}
+    text_of_name = parse_pairs(words, "--context", "NAME=NUMBER")
+    context = {name: number_of(text) for name, text in text_of_name.items()}
     for name, number in context.items():
         if not math.isfinite(number):
-            raise ExperimentError(f"{' must be '.join(form)}, but {name!r} is {texts[name]!r}")
+            raise ExperimentError(
+                f"--context must be NAME=NUMBER, but {name!r} is {text_of_name[name]!r}"
+            )
     return context
 
 
-def _results(path: Path, space: SearchSpace, earlier: Earlier) -> list[tuple[Config, float | None]]:
-    """The configurations and values in a table of one task."""
+def _read_results(path: Path, space: SearchSpace, earlier: EarlierTasks) -> list[Result]:
+    """Read the configurations and values in a table of one task."""
     if earlier.objective is None:
         raise click.UsageError("--results needs --objective COLUMN")
-    table, task = table_of(path), earlier.task
-    if task is None or task not in table.columns:
-        task = ONE_TASK
-        table = table.assign(**{task: "this task"})
+    table = read_csv(path)
+    task_column = earlier.task
+    if task_column is None or task_column not in table.columns:
+        task_column = TASK_COLUMN
+        table = table.assign(**{TASK_COLUMN: "this task"})
+
     reader = Reader(drop_invalid=False, clip=False, source="--results")
-    columns, direction = Columns(task, earlier.objective), Direction(earlier.direction)
-    found = read_table(table, space, columns, reader, direction=direction)
+    columns = Columns(task_column, earlier.objective)
+    direction = Direction(earlier.direction)
+    evaluations_by_task = read_table(table, space, columns, reader, direction=direction)
     reader.refuse()
     reader.warn_of_ignored()
-    read = [e for e in found if e is not None]
-    if len(read) > 1:
-        raise EvaluationsError(
-            f"--results must be of one task, but {task!r} has {[e.task for e in read]}"
-        )
-    return [
-        (config, None if math.isnan(value) else value)
-        for e in read
-        for config, value in zip(space.configs(e.values), e.objective.tolist(), strict=True)
-    ]
+
+    tasks = [evaluations for evaluations in evaluations_by_task if evaluations is not None]
+    if not tasks:
+        return []
+    if len(tasks) > 1:
+        names = [evaluations.task for evaluations in tasks]
+        raise EvaluationsError(f"--results must be of one task, but {task_column!r} has {names}")
+    evaluations = tasks[0]
+    values = [None if math.isnan(value) else value for value in evaluations.objective.tolist()]
+    return list(zip(space.configs(evaluations.values), values, strict=True))
 
 
-def _written(configs: Sequence[Config], space: SearchSpace, form: str) -> str:
-    """Format configurations as text."""
-    if form == "json":
-        return json.dumps(configs, indent=2, ensure_ascii=False) + "\n"
+def _format_json(configs: Sequence[Config]) -> str:
+    return json.dumps(configs, indent=2, ensure_ascii=False) + "\n"
+
+
+def _format_csv(configs: Sequence[Config], space: SearchSpace) -> str:
+    """Format configurations as CSV; an inactive hyperparameter has an empty cell."""
     text = io.StringIO()
     writer = csv.DictWriter(text, [*space.names, *space.constants], lineterminator="\n")
     writer.writeheader()

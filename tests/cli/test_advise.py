@@ -87,8 +87,8 @@ def test_it_says_that_copying_wins_and_keeps_the_runs(cli, files):
         ({"history": "older.csv"}, None, 2, "unknown file 'older.csv'; did you mean 'old.csv'?"),
         ({"history": None}, None, 2, "give earlier tasks: --history FILE, or --storage URL"),
         ({"method": "simple-orderd"}, None, 2, "did you mean 'simple-ordered'"),
-        ({}, lambda t: t[t["month"] < "m2"], 1, "at least 3 tasks, but got 2: 'm0', 'm1'"),
-        ({}, lambda t: t.groupby("month").head(9), 1, "at least 10 different configurations"),
+        ({}, lambda t: t[t["month"] < "m2"], 2, "at least 3 tasks, but got 2: 'm0', 'm1'"),
+        ({}, lambda t: t.groupby("month").head(9), 2, "at least 10 different configurations"),
     ],
 )
 def test_what_is_wrong_is_said(cli, files, options, change, code, said):

@@ -10,7 +10,7 @@ import pytest
 
 from hpobench_ordered import SearchSpace, list_benchmarks, list_methods, load, suite
 from hpobench_ordered.benchmarks.yahpo import remote_files
-from hpobench_ordered.cli.benchmarks import aligned, parse_config
+from hpobench_ordered.cli.benchmarks import format_column, parse_config
 from hpobench_ordered.core import extras
 from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.errors import InvalidConfigError
@@ -47,12 +47,12 @@ def test_list_is_filtered(cli):
 
 
 def test_numbers_of_a_column_have_equally_many_decimals():
-    assert aligned([182.6, 308.9, None]) == ["182.6", "308.9", "-"]
-    assert aligned([3.0, 12.0]) == ["3", "12"]
-    assert aligned([0.987654321, 0.5]) == ["0.987654", "0.500000"]
-    assert aligned([0.0, -0.25]) == ["0.00", "-0.25"]
-    assert aligned([None, None]) == ["-", "-"]
-    assert aligned([1234567.5, 1.0]) == ["1234568", "1"]
+    assert format_column([182.6, 308.9, None]) == ["182.6", "308.9", "-"]
+    assert format_column([3.0, 12.0]) == ["3", "12"]
+    assert format_column([0.987654321, 0.5]) == ["0.987654", "0.500000"]
+    assert format_column([0.0, -0.25]) == ["0.00", "-0.25"]
+    assert format_column([None, None]) == ["-", "-"]
+    assert format_column([1234567.5, 1.0]) == ["1234568", "1"]
 
 
 def test_methods(cli):
@@ -286,7 +286,7 @@ def test_a_method_that_fails_has_a_line_and_earlier_methods_are_shown(cli, tmp_p
     state = cli("status", "results").stdout
     assert [line.split()[:5] for line in state.splitlines() if "bad.Bad" in line] == [
         ["bad.Bad", "each", "of", "4", "benchmarks"],
-        ["failed:", "bad.Bad", "on", "forrester@1,", "seed"],
+        ["failed:", "bad.Bad", "on", "forrester-ordered@1,", "seed"],
     ]
     shown = cli("run", *words, "--seeds", "2", "--method", "simple-previous-no-bo").stdout
     assert all(f"{method} " in shown for method in ("bad.Bad", "simple-previous-no-bo"))

@@ -31,7 +31,7 @@ def test_a_benchmark_of_ones_own_can_be_used_at_once(cli, tmp_path):
     assert run.returncode == 0, run.stderr
     assert "wine-tree@1" in run.stdout and "simple-ordered" in run.stdout
     again = cli(*custom("wine-tree", *WINE, *SIZES))
-    assert (again.returncode, again.stdout) == (1, "")
+    assert (again.returncode, again.stdout) == (2, "")
     assert "--replace" in again.stderr
 
 
@@ -75,7 +75,7 @@ def test_a_model_of_ones_own_lies_in_the_folder(process, tmp_path):
         (["--name", "x", *WINE, "--sizes", "a,b"], 2, "56,155,433"),
         (["--name", "x", *WINE, "--sizes", "60", "--set", "depth"], 2, "KEYWORD=VALUE"),
         (["--name", "x", *WINE, "--sizes", "60", "--set", "depth=3"], 2, "'max_depth'"),
-        (["--name", "newsvendor", *WINE, "--sizes", "60"], 1, "already"),
+        (["--name", "newsvendor", *WINE, "--sizes", "60"], 2, "already"),
     ],
 )
 def test_what_cannot_be_is_said_in_one_message(cli, words, code, message, tmp_path):

@@ -13,7 +13,11 @@ from scipy.stats import spearmanr
 import hpobench_ordered as hbo
 from hpobench_ordered.analysis.leaderboard import leaderboard
 from hpobench_ordered.analysis.scoring import score_benchmarks
-from hpobench_ordered.cli.experiments import SEEDS, SMALL, TASKS
+from hpobench_ordered.cli.experiments import (
+    COMPARED_BENCHMARKS,
+    COMPARED_SEEDS,
+    COMPARED_TASKS,
+)
 from hpobench_ordered.experiment.reference import read_reference
 from hpobench_ordered.experiment.scored import families, left_out
 from hpobench_ordered.registry import benchmark_spec
@@ -36,7 +40,9 @@ def test_a_method_s_place_among_those_of_the_reference(cli, folder):
 
 @pytest.mark.slow
 def test_the_comparison_runs_on_its_small_part(cli, folder, monkeypatch):
-    monkeypatch.setattr(sys.modules["hpobench_ordered.cli.experiments"], "SMALL", ("newsvendor",))
+    monkeypatch.setattr(
+        sys.modules["hpobench_ordered.cli.experiments"], "COMPARED_BENCHMARKS", ("newsvendor",)
+    )
     shutil.copy(own_method.__file__, folder / "mine.py")
     result = cli("compare", "mine.py:Mine", "--workers", "1")
     assert result.returncode == 0, result.stderr
@@ -44,12 +50,12 @@ def test_the_comparison_runs_on_its_small_part(cli, folder, monkeypatch):
     runs = hbo.run(  # the same runs, so that none is made
         benchmarks=["newsvendor"],
         methods=["mine.py:Mine"],
-        seeds=range(SEEDS),
-        protocol=hbo.Ordered(tasks=TASKS),
+        seeds=range(COMPARED_SEEDS),
+        protocol=hbo.Ordered(tasks=COMPARED_TASKS),
         folder="comparison",
         progress=False,
     )
-    assert len(runs.timings()) == SEEDS
+    assert len(runs.timings()) == COMPARED_SEEDS
 
 
 def test_what_cannot_be_compared_is_said(cli):
@@ -112,10 +118,13 @@ def test_tables_and_figures_for_a_paper(cli, folder):
 @pytest.mark.slow
 def test_the_small_part_ranks_methods_as_the_whole_does():
     """Also after leaving any method out, and where the whole has other seeds."""
-    protocol = hbo.Ordered(tasks=TASKS)
-    part = ranks(hbo.Results(read_reference(SMALL, protocol=protocol), ()), range(SEEDS))
+    protocol = hbo.Ordered(tasks=COMPARED_TASKS)
+    part = ranks(
+        hbo.Results(read_reference(COMPARED_BENCHMARKS, protocol=protocol), ()),
+        range(COMPARED_SEEDS),
+    )
     for suites, least in ((("othpo", "retrain"), 0.95), (("othpo",), 0.9), (("retrain",), 0.9)):
-        whole = ranks(hbo.reference(*suites), range(SEEDS, 5))
+        whole = ranks(hbo.reference(*suites), range(COMPARED_SEEDS, 5))
         methods = part.index.intersection(whole.index)
         assert len(methods) > 20
         for method in methods:

@@ -163,18 +163,18 @@ OLD = "month,x,y,loss\nMay,1,0.5,3\nMay,2,0.1,\nJune,3,0.2,1\n"
     [
         ({"objective": None}, OLD, None, 2, "needs --task COLUMN and --objective"),
         ({"context": "size"}, OLD, None, 2, "NAME=NUMBER"),
-        ({"context": "size=2"}, OLD, None, 1, "old.csv cannot be read:\n- no column 'size'"),
-        ({"context": "size=2"}, SIZES, None, 1, "each task, but task 'May' has '4' in l"),
+        ({"context": "size=2"}, OLD, None, 2, "old.csv cannot be read:\n- no column 'size'"),
+        ({"context": "size=2"}, SIZES, None, 2, "each task, but task 'May' has '4' in l"),
         ({"space": "other.json"}, OLD, None, 2, "unknown file 'other.json'"),
-        ({"space": "old.csv"}, OLD, None, 1, "no search space in old.csv"),
-        ({}, OLD.replace("0.2,", ""), None, 1, "line 4 of old.csv has 3 values, but its header"),
-        ({}, OLD + "May,1,0.5,3\n", None, 1, "repeat another row of their task: line 5 (line 2)"),
-        ({}, OLD.replace(",", ";"), None, 1, "separated by commas, not ';'"),
-        ({}, "", None, 1, "old.csv is empty"),
-        ({}, OLD, "x,loss\n1,2\n", 1, "--results cannot be read:\n- no column 'y'"),
-        ({}, OLD, "x,y,loss\n1,0.5,2\n\n1,5,2\n", 1, "(log scale): line 4 ('5')"),
-        ({}, OLD, "x,y,loss\n1,0.5,low\n", 1, "the evaluation failed: line 2 ('low')"),
-        ({}, OLD, "month,x,y,loss\nMay,1,0.5,2\nJune,1,0.5,3\n", 1, "results must be of one task"),
+        ({"space": "old.csv"}, OLD, None, 2, "no search space in old.csv"),
+        ({}, OLD.replace("0.2,", ""), None, 2, "line 4 of old.csv has 3 values, but its header"),
+        ({}, OLD + "May,1,0.5,3\n", None, 2, "repeat another row of their task: line 5 (line 2)"),
+        ({}, OLD.replace(",", ";"), None, 2, "separated by commas, not ';'"),
+        ({}, "", None, 2, "old.csv is empty"),
+        ({}, OLD, "x,loss\n1,2\n", 2, "--results cannot be read:\n- no column 'y'"),
+        ({}, OLD, "x,y,loss\n1,0.5,2\n\n1,5,2\n", 2, "(log scale): line 4 ('5')"),
+        ({}, OLD, "x,y,loss\n1,0.5,low\n", 2, "the evaluation failed: line 2 ('low')"),
+        ({}, OLD, "month,x,y,loss\nMay,1,0.5,2\nJune,1,0.5,3\n", 2, "results must be of one task"),
     ],
 )
 def test_what_is_wrong_is_said(cli, folder, options, old, this, code, said):
@@ -193,7 +193,7 @@ def test_rows_are_left_out_or_moved_only_where_asked_for(cli, folder):
     (folder / "space.json").write_text(json.dumps(numeric_space().to_json()))
     (folder / "old.csv").write_text(OLD.replace("0.2,1", "20,1").replace("May,1", "June,1"))
     options = words("simple-ordered", context=None, format="json")
-    assert cli(*options).returncode == 1
+    assert cli(*options).returncode == 2
     dropped = cli(*options, "--drop-invalid")
     assert dropped.stderr.startswith("warning: 1 of 3 evaluations are left out")
     assert json.loads(dropped.stdout) == [{"x": 1.0, "y": 0.5}]

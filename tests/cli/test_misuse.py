@@ -1,0 +1,106 @@
+"""Wrong input gives one message and the exit code 2, on every command that takes it."""
+
+import json
+
+import pytest
+
+import hpobench_ordered as hbo
+from hpobench_ordered.testing.toy import numeric_space
+
+UNOPENABLE = "x\0y"
+DIRECTION = ("--direction", "minimize")
+TRAINING = ("--model", "sklearn.tree:DecisionTreeClassifier", "--data", "sklearn:wine")
+CUSTOM = ("generate", "custom", "--name", "mine", *TRAINING, "--sizes", "60")
+
+COMMANDS_WITH_PATH = {
+    "report": ("report", UNOPENABLE),
+    "report --output": ("report", ".", "--output", UNOPENABLE),
+    "status": ("status", UNOPENABLE),
+    "merge": ("merge", "all", UNOPENABLE),
+    "merge into": ("merge", UNOPENABLE, "."),
+    "compact": ("compact", UNOPENABLE),
+    "leaderboard": ("leaderboard", UNOPENABLE),
+    "export": ("export", UNOPENABLE, "--output", "trials.csv"),
+    "export --output": ("export", ".", "--output", f"{UNOPENABLE}.csv"),
+    "run --output": ("run", "--output", UNOPENABLE),
+    "compare --output": ("compare", "bo", "--output", UNOPENABLE),
+    "fetch --from": ("fetch", "xgboost-mnist", "--from", UNOPENABLE),
+    "generate --from": ("generate", "newsvendor", "--from", UNOPENABLE),
+    "generate --output": ("generate", "newsvendor", "--output", UNOPENABLE),
+    "generate custom --space": (*CUSTOM, "--space", UNOPENABLE),
+    "generate custom --output": (*CUSTOM, "--output", UNOPENABLE),
+    "generate marks --output": ("generate", "marks", "quadratic", "--output", UNOPENABLE),
+    "generate reference": ("generate", "reference", UNOPENABLE),
+    "reproduce --output": ("reproduce", "othpo", "--output", UNOPENABLE),
+    "suggest --space": ("suggest", *DIRECTION, "--space", UNOPENABLE),
+    "suggest --history": ("suggest", *DIRECTION, "--space", ".", "--history", UNOPENABLE),
+    "suggest --results": ("suggest", *DIRECTION, "--space", ".", "--results", UNOPENABLE),
+    "suggest --output": ("suggest", *DIRECTION, "--space", ".", "--output", UNOPENABLE),
+    "advise --history": ("advise", *DIRECTION, "--space", ".", "--history", UNOPENABLE),
+}
+
+
+@pytest.mark.parametrize("words", COMMANDS_WITH_PATH.values(), ids=COMMANDS_WITH_PATH)
+def test_null_character_in_path_is_refused(cli, words):
+    result = cli(*words)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.count("rror") == 1
+    assert "Invalid value" in result.stderr
+
+
+@pytest.fixture
+def space_file(folder):
+    (folder / "space.json").write_text(json.dumps(numeric_space().to_json()))
+    return folder / "space.json"
+
+
+@pytest.mark.parametrize("content", ["", "x,y,loss\n1,0.5\n", "x;y;loss\n1;0.5;1\n", "\0"])
+def test_malformed_csv_is_misuse(cli, folder, space_file, content):
+    (folder / "this.csv").write_text(content)
+    words = ("--space", str(space_file), "--objective", "loss", "--results", "this.csv")
+    result = cli("suggest", *DIRECTION, *words)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "error: " in result.stderr
+
+
+def test_malformed_space_is_misuse(cli, folder):
+    (folder / "space.json").write_text("{")
+    result = cli("suggest", *DIRECTION, "--space", "space.json")
+    assert result.returncode == 2
+    assert "no search space in space.json" in result.stderr
+
+
+@pytest.fixture
+def results(folder):
+    """A folder with a short run."""
+    hbo.run(
+        benchmarks=["newsvendor"],
+        methods=["random-search"],
+        seeds=[0],
+        protocol=hbo.Ordered(trials=2, tasks=2),
+        folder=folder / "results",
+    )
+    return folder / "results"
+
+
+@pytest.mark.parametrize("name", ["trials.csv", "curves.svg", "table.tex"])
+def test_export_creates_the_folder(cli, folder, results, name):
+    path = folder / "no" / "such" / "folder" / name
+    result = cli("export", str(results), "--output", str(path))
+    assert result.returncode == 0, result.stderr
+    assert path.stat().st_size > 0
+
+
+def test_suggest_creates_the_folder(cli, folder, space_file):
+    words = ("--space", str(space_file), "--output", "no/such/next.csv")
+    result = cli("suggest", *DIRECTION, "--method", "random-search", *words)
+    assert result.returncode == 0, result.stderr
+    assert (folder / "no" / "such" / "next.csv").exists()
+
+
+@pytest.mark.parametrize("name", ["trials.csv", "curves.svg", "table.tex"])
+def test_failing_export_gives_one_message(cli, folder, results, name):
+    (folder / "file").write_text("")
+    result = cli("export", str(results), "--output", f"file/{name}")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.startswith(f"Error: cannot write file/{name}: ")
