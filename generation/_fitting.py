@@ -20,19 +20,25 @@ from hpobench_ordered.core.benchmark import Definition
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.files.raw_evaluations import RawEvaluations
 from hpobench_ordered.generation.base import Request
-from hpobench_ordered.surrogates.artifacts import Report, write_surrogates
+from hpobench_ordered.surrogates.artifacts import CardTexts, write_surrogates
 from hpobench_ordered.surrogates.best import NOT_OPTIMAL
 from hpobench_ordered.surrogates.coding import Coding
 from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
 from hpobench_ordered.surrogates.forest import TaskMix
-from hpobench_ordered.surrogates.pipeline import FOLDS, BenchmarkFit, Fit, Fitter, fit_nearest
+from hpobench_ordered.surrogates.pipeline import (
+    FOLDS,
+    BenchmarkFit,
+    Fitter,
+    SurrogateFit,
+    fit_nearest,
+)
 
 FOREST, NEAREST = "forest", "nearest"
 
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """Configurations (n, d), objective values (n, K), and options of the forest, see `Fit`."""
+    """Configurations (n, d), objective values (n, K), and options; see `SurrogateFit`."""
 
     values: FloatArray
     targets: FloatArray
@@ -46,7 +52,7 @@ def write_forest(
     request: Request,
     defined: Definition,
     forest: Forest,
-    report: Report,
+    report: CardTexts,
     *,
     evaluations: Sequence[RawEvaluations] | None = None,
     runs: Sequence[RawEvaluations] | None = None,
@@ -54,7 +60,7 @@ def write_forest(
     """Fit a forest to evaluations and write the benchmark's artifact; return its folder."""
     recipe = forest.recipe
     fitter = partial(fit_forest, coding=forest.coding, recipe=recipe, workers=request.workers)
-    fit = Fit.of_all_tasks(
+    fit = SurrogateFit.of_all_tasks(
         fitter, forest.values, forest.targets, seed=request.seed, rng=forest.rng, mixes=forest.mixes
     )
     return write_surrogates(
@@ -70,7 +76,7 @@ def write_per_task(
     request: Request,
     defined: Definition,
     evaluations: Sequence[RawEvaluations],
-    report: Report,
+    report: CardTexts,
     *,
     coding: Coding,
     recipe: ForestRecipe,

@@ -13,7 +13,8 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from hpobench_ordered.errors import ArtifactError, DownloadError, needed
+from hpobench_ordered.core.extras import import_extra
+from hpobench_ordered.errors import ArtifactError, DownloadError
 from hpobench_ordered.files.download import check_online
 
 OPENML_DATA_SET = 554  # mnist_784, version 1
@@ -102,7 +103,7 @@ def _from_npz(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _from_openml() -> tuple[NDArray[Any], NDArray[Any]]:
-    openml = needed("openml", package="openml", extra="train", purpose="downloading MNIST")
+    openml = import_extra("openml", package="openml", extra="train", purpose="downloading MNIST")
     local = "Give a local npz file with the arrays 'data' and 'target' instead."
     check_online("MNIST", instead=local)
     try:

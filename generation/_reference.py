@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpobench_ordered.core.identity import BenchmarkIdentity
-from hpobench_ordered.core.suites import suite
 from hpobench_ordered.experiment._reference_file import ReferenceFile
 from hpobench_ordered.experiment.api import run
 from hpobench_ordered.experiment.overview import State, overview
@@ -24,7 +23,7 @@ from hpobench_ordered.protocols import (
     Protocol,
     parse_protocol_name,
 )
-from hpobench_ordered.registry import benchmark_spec
+from hpobench_ordered.registry import benchmark_spec, suite
 
 if TYPE_CHECKING:
     import pandas as pd

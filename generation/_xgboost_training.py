@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from hpobench_ordered._typing import ConfigLike, FloatArray
-from hpobench_ordered.errors import needed
+from hpobench_ordered.core.extras import import_extra
 from hpobench_ordered.generation._mnist import Split
 from hpobench_ordered.generation._training import Job, Trainer, run_trainings
 from hpobench_ordered.generation.base import Progress, silent
@@ -77,4 +77,4 @@ def train_many(
 
 
 def _xgboost() -> Any:
-    return needed("xgboost", package="xgboost", extra="train", purpose="training")
+    return import_extra("xgboost", package="xgboost", extra="train", purpose="training")

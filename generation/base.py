@@ -1,4 +1,4 @@
-"""The interface of generators, which turn raw evaluations into artifacts."""
+"""Generators, which turn raw evaluations into artifacts: their interface, and how to find them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,6 +8,10 @@ from typing import Any, Protocol
 
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.files.artifact import check_writable
+from hpobench_ordered.registry import iter_exports, specs_by_name
+
+GENERATION = "hpobench_ordered.generation"
+"""Package whose modules export generators, and entry-point group of other packages' generators."""
 
 
 class Progress(Protocol):
@@ -153,3 +157,25 @@ class GeneratorFamily:
 
     pattern: str
     generator: Callable[[str], Generator | None]
+
+
+def generators() -> Mapping[str, Generator]:
+    """Generators of artifacts, by the benchmark's name."""
+    return specs_by_name(GENERATION, "GENERATORS", Generator)
+
+
+def generator_families() -> tuple[GeneratorFamily, ...]:
+    """All families of generators."""
+    return tuple(family for family, _ in iter_exports(GENERATION, "FAMILIES", GeneratorFamily))
+
+
+def generator(name: str) -> Generator:
+    """Find the generator of a benchmark's artifact, else raise an `UnknownNameError`."""
+    generator_of_name = generators()
+    if name in generator_of_name:
+        return generator_of_name[name]
+    for family in generator_families():
+        member = family.generator(name)
+        if member is not None:
+            return member
+    raise UnknownNameError("benchmark to generate", name, generator_of_name)

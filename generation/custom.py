@@ -33,8 +33,8 @@ from hpobench_ordered.generation._custom.writing import (
     trained,
 )
 from hpobench_ordered.generation._training import Job
-from hpobench_ordered.generation.base import Progress, Request, silent
-from hpobench_ordered.registry import benchmark_spec, generators
+from hpobench_ordered.generation.base import Progress, Request, generators, silent
+from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.surrogates.coding import space_coding
 
 __all__ = [

@@ -24,7 +24,7 @@ from hpobench_ordered.benchmarks.distbo import (
     runs_home,
 )
 from hpobench_ordered.core.benchmark import Definition
-from hpobench_ordered.files.bundle import write_runs
+from hpobench_ordered.core.surrogate import Surrogate
 from hpobench_ordered.files.raw_evaluations import RawEvaluations
 from hpobench_ordered.generation import base
 from hpobench_ordered.generation._fitting import Forest, write_forest
@@ -34,8 +34,8 @@ from hpobench_ordered.generation.base import Generator, GeneratorFamily, Option,
 from hpobench_ordered.methods.bo import BayesianOptimisation
 from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.surrogates.artifacts import Report
-from hpobench_ordered.surrogates.base import Surrogate
+from hpobench_ordered.surrogates.artifacts import CardTexts
+from hpobench_ordered.surrogates.bundle import write_runs
 from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.surrogates.fitting import ForestRecipe
 from hpobench_ordered.surrogates.pipeline import FOLDS
@@ -189,7 +189,7 @@ def generate_forest(real: RealBenchmark, request: Request) -> Path:
     )
     targets = np.array([outcome["values"] for outcome in outcomes], dtype=np.float64)
     runs = source_runs(defined, real.load()[0], real.outline.source_budget, request)
-    report = Report(
+    report = CardTexts(
         source=defined.provenance.source,
         command=request.command(name, f"{Option.LOCAL.value} DATA"),
         limits=(

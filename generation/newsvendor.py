@@ -24,10 +24,10 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.benchmarks.newsvendor import HIGHEST_PRICE, NAME, definition
-from hpobench_ordered.errors import needed
-from hpobench_ordered.files.bundle import BundledSurrogate, write_bundle
+from hpobench_ordered.core.extras import import_extra
 from hpobench_ordered.generation.base import Generator, Request, Source
 from hpobench_ordered.surrogates import SurrogateType
+from hpobench_ordered.surrogates.bundle import BundledSurrogate, write_bundle
 from hpobench_ordered.surrogates.card import Card, versions_of
 from hpobench_ordered.surrogates.table import TableSurrogate
 
@@ -67,7 +67,7 @@ def draws() -> FloatArray:
     Gumbel noise of scale 1 and location minus Euler's gamma, so of mean 0, by inverse transform of
     MRG32k3a's uniforms, item by item, customer by customer, replication by replication.
     """
-    mrg32k3a = needed(
+    mrg32k3a = import_extra(
         "mrg32k3a.mrg32k3a", package="mrg32k3a", extra="generate", purpose="simulating newsvendor"
     )
     rng = mrg32k3a.MRG32k3a(s_ss_sss_index=list(_STREAM))

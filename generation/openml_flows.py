@@ -46,7 +46,7 @@ from hpobench_ordered.generation._openml.setups import MLR_DEFAULTS, MlrSetups
 from hpobench_ordered.generation._openml.tasks import DataSize, data_sizes
 from hpobench_ordered.generation._raw import About, RawTable, read_raw, write_raw
 from hpobench_ordered.generation.base import Generator, Option, Request, Source, here
-from hpobench_ordered.surrogates.artifacts import Report
+from hpobench_ordered.surrogates.artifacts import CardTexts
 from hpobench_ordered.surrogates.card import versions_of
 from hpobench_ordered.surrogates.fitting import ForestRecipe
 from hpobench_ordered.surrogates.pipeline import FOLDS
@@ -206,7 +206,7 @@ def _fit(
         request,
         _definition(flow, table),
         list(evaluations.values()),
-        Report(source=table.about.source, limits=limits, command=command, summaries=SURROGATES),
+        CardTexts(source=table.about.source, limits=limits, command=command, summaries=SURROGATES),
         coding=plan.coding(),
         recipe=RECIPE,
     )

@@ -24,7 +24,7 @@ from hpobench_ordered.generation._mnist import load_mnist, split
 from hpobench_ordered.generation._xgboost_comparison import FEWEST, compare
 from hpobench_ordered.generation._xgboost_training import AS_PUBLISHED, XGBoostTrainer, train_many
 from hpobench_ordered.generation.base import Generator, Option, Request, Source
-from hpobench_ordered.surrogates.artifacts import Report
+from hpobench_ordered.surrogates.artifacts import CardTexts
 from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.surrogates.fitting import ForestRecipe
 from hpobench_ordered.surrogates.pipeline import FOLDS
@@ -126,7 +126,7 @@ def _write(
     tasks = tuple(task for task in defined.tasks if task.context["train_size"] in sizes)
     weights = [dict(zip(SIZES, SMALLEST_WEIGHTS, strict=False)).get(size, 1.0) for size in sizes]
     fitted_to = source.partition(",")[0]
-    report = Report(
+    report = CardTexts(
         source=source,
         command=command,
         limits=LIMITS,

@@ -42,7 +42,7 @@ from hpobench_ordered.files.writing import file_sha256
 from hpobench_ordered.generation._fitting import FOREST, Forest, write_forest
 from hpobench_ordered.generation.base import Generator, Option, Request, Source, here
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.surrogates.artifacts import Report
+from hpobench_ordered.surrogates.artifacts import CardTexts
 from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.surrogates.fitting import ForestRecipe
 from hpobench_ordered.surrogates.forest import interpolate
@@ -92,7 +92,7 @@ NOT_TRAINED = (
     "The evaluations are predictions of a YAHPO Gym network, not results of real training: the "
     "forest approximates an approximation."
 )
-PUBLISHED = Report(
+PUBLISHED = CardTexts(
     source=f"evaluations of the YAHPO Gym v1.0 network by Hellan et al. (2023), {PUBLISHED_AT}",
     summaries={FOREST: "Random forest fitted to the published evaluations at five fractions."},
     limits=(
@@ -103,12 +103,12 @@ PUBLISHED = Report(
     ),
 )
 YAHPO_DATA = "sampled by this package; github.com/slds-lmu/yahpo_data"
-OWN_NETWORK = Report(
+OWN_NETWORK = CardTexts(
     source=f"evaluations of the scenario's YAHPO Gym network, {YAHPO_DATA}, release {RELEASE}",
     summaries={FOREST: "Random forest fitted to evaluations sampled from YAHPO's own network."},
     limits=(NOT_TRAINED,),
 )
-V2_NETWORK = Report(
+V2_NETWORK = CardTexts(
     source=(
         f"evaluations of the YAHPO Gym v2 network of rbv2_ranger, {YAHPO_DATA}, commit {V2_COMMIT}"
     ),
@@ -181,7 +181,7 @@ def generate_from_own_network(scenario: str, instance: str, request: Request) ->
 
 
 def _generate_from(
-    model: OnnxSurrogate, defined: Definition, request: Request, report: Report
+    model: OnnxSurrogate, defined: Definition, request: Request, report: CardTexts
 ) -> Path:
     rng = np.random.default_rng(request.seed)
     measured = sample_network(model, defined.space, request, rng)
@@ -277,7 +277,7 @@ def _write(
     request: Request,
     defined: Definition,
     measured: Measured,
-    report: Report,
+    report: CardTexts,
     recipe: ForestRecipe,
     *,
     rng: np.random.Generator | None = None,

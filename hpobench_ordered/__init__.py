@@ -19,13 +19,13 @@ from hpobench_ordered.core.extras import Extra
 from hpobench_ordered.core.history import Evaluations, check_history
 from hpobench_ordered.core.objective import Direction, Objective
 from hpobench_ordered.core.specs import BenchmarkFamily, BenchmarkSpec, SurrogateOption
-from hpobench_ordered.core.suites import suite
+from hpobench_ordered.core.surrogate import Surrogate
 from hpobench_ordered.errors import HPOBenchOrderedError
 from hpobench_ordered.experiment.api import Results, merge_stores, reference, report, run
 from hpobench_ordered.experiment.history import history_from_results
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.protocols import Adjustment, LeaveOneOut, Ordered
-from hpobench_ordered.registry import list_benchmarks, list_methods, load
+from hpobench_ordered.registry import list_benchmarks, list_methods, load, suite
 from hpobench_ordered.space import (
     Compare,
     Comparison,
@@ -37,7 +37,7 @@ from hpobench_ordered.space import (
     SearchSpace,
     SpaceChange,
 )
-from hpobench_ordered.surrogates import Surrogate, SurrogateType
+from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.user_benchmarks import from_evaluations, save
 
 if TYPE_CHECKING:

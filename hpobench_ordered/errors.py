@@ -1,14 +1,10 @@
 """Errors: one root; messages name what was given, what is allowed and the nearest match."""
 
 import copyreg
-import difflib
-import random
 from collections.abc import Iterable
-from importlib import import_module
-from numbers import Integral
 from typing import Any
 
-MAX_LISTED = 12
+from hpobench_ordered._wording import suggest_allowed
 
 
 class HPOBenchOrderedError(Exception):
@@ -32,11 +28,12 @@ class HPOBenchOrderedError(Exception):
 class UnknownNameError(HPOBenchOrderedError, LookupError):
     """A benchmark, task, method, surrogate or suite of that name does not exist."""
 
-    def __init__(self, kind: str, given: object, allowed: Iterable[str], *, hint: str = "") -> None:
-        names = list(allowed)
-        what, of, whose = kind.partition(" of ")  # unknown surrogate 'x' of bowls
-        unknown = f"unknown {what} {given!r}{of}{whose}"
-        super().__init__(f"{unknown}{suggestion(str(given), names)}{hint}")
+    def __init__(self, kind: str, name: object, allowed: Iterable[str], *, hint: str = "") -> None:
+        noun, of, owner = kind.partition(
+            " of "
+        )  # "surrogate of bowls": unknown surrogate 'x' of bowls
+        unknown = f"unknown {noun} {name!r}{of}{owner}"
+        super().__init__(f"{unknown}{suggest_allowed(str(name), allowed)}{hint}")
 
 
 class InvalidConfigError(HPOBenchOrderedError, ValueError):
@@ -71,32 +68,6 @@ class MissingExtraError(HPOBenchOrderedError, ImportError):
             f"{purpose} needs the package {package!r}; install it with: pip install {package} "
             f"(or, in a checkout of hpobench-ordered, pip install '.[{extra}]')"
         )
-
-
-def needed(module: str, *, package: str, extra: str, purpose: str) -> Any:
-    """Import an optional module without changing Python's global random state.
-
-    Raises a `MissingExtraError`, which names the purpose, if the package is not installed.
-    """
-    state = random.getstate()
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise MissingExtraError(package, extra=extra, purpose=purpose) from error
-    finally:
-        random.setstate(state)  # scikit-learn draws when it is imported
-
-
-def check_count(what: str, number: object) -> None:
-    """Raise an `ExperimentError` unless a number is a positive integer."""
-    if not isinstance(number, Integral) or number < 1:
-        raise ExperimentError(f"at least 1 {what} is needed (whole number), but got {number!r}")
-
-
-def check_seed(seed: object) -> None:
-    """Raise an `ExperimentError` unless a seed is a non-negative integer."""
-    if not isinstance(seed, Integral) or seed < 0:
-        raise ExperimentError(f"a seed must be a whole number from 0, but got {seed!r}")
 
 
 class EvaluationsError(HPOBenchOrderedError, ValueError):
@@ -167,24 +138,3 @@ class FailedRunsWarning(UserWarning):
 
 class OutdatedReferenceWarning(UserWarning):
     """Reference results of other versions of benchmarks or methods are left out."""
-
-
-def enumerated(words: Iterable[str]) -> str:
-    """Join words by commas; of more than `MAX_LISTED`, the first and the number of others."""
-    given = list(words)
-    more = f" and {len(given) - MAX_LISTED} more" if len(given) > MAX_LISTED else ""
-    return ", ".join(given[:MAX_LISTED]) + more
-
-
-def near(given: str, allowed: Iterable[str]) -> str:
-    """Suggest the nearest allowed name ("; did you mean 'x'?"), "" if none is near."""
-    folded = {name.casefold(): name for name in sorted(allowed, reverse=True)}
-    found = difflib.get_close_matches(given.casefold(), folded, n=1)
-    return f"; did you mean {folded[found[0]]!r}?" if found else ""
-
-
-def suggestion(given: str, allowed: Iterable[str]) -> str:
-    """Suggest the nearest allowed name, else list the allowed names."""
-    names = sorted(allowed)
-    listed = f"; choose from {enumerated(map(repr, names))}" if names else "; there are none"
-    return near(given, names) or listed

@@ -17,7 +17,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.core.identity import BenchmarkIdentity
@@ -27,12 +27,10 @@ from hpobench_ordered.files.artifact import is_artifact
 from hpobench_ordered.files.local import local_folder
 from hpobench_ordered.methods.base import MethodSpec
 
-if TYPE_CHECKING:
-    from hpobench_ordered.generation.base import Generator, GeneratorFamily
-
 BENCHMARKS = "hpobench_ordered.benchmarks"
 METHODS = "hpobench_ordered.methods"
-GENERATION = "hpobench_ordered.generation"
+FILES_LACKING = ("generate", "fetch")
+"""What `SurrogateOption.lacks` says where a benchmark's files must be made or fetched first."""
 
 
 def load(name: str | os.PathLike[str], *, surrogate: str | None = None) -> Benchmark:
@@ -91,15 +89,47 @@ def list_methods() -> list[str]:
 def suites() -> Mapping[str, tuple[str, ...]]:
     """Names of the benchmarks of each suite, including those not generated or fetched yet."""
     members: dict[str, list[str]] = {}
-    for name, benchmark in (pair for pair, _ in _exported(BENCHMARKS, "SUITES", tuple)):
+    for name, benchmark in (pair for pair, _ in iter_exports(BENCHMARKS, "SUITES", tuple)):
         members.setdefault(name, []).append(benchmark)
     return {name: tuple(names) for name, names in members.items()}
+
+
+def suite(name: str) -> tuple[str, ...]:
+    """Names of the benchmarks of a suite.
+
+    `othpo`: the ten benchmarks of Hellan et al. (2023), section 4.
+    `wide`: these, `retrain`, and YAHPO's svm, aknn and glmnet on ten data sets each; xgboost and
+    rpart on five and ten once they have been generated, or fetched.
+    `retrain`: models trained again every period of a stream.
+    `adjustments`: the eight of Stoll et al. (2020), appendix C.
+    `openml`: the flows of Perrone et al. (2018), supplement B, that come with the package.
+    `distbo`: the seven of Law et al. (2019), whose tasks carry their training data.
+    `synthetic`: the function families of Horvath et al. (2021), section 5, and ordered versions.
+
+    Raises:
+        UnknownNameError: No such suite.
+
+    Examples:
+        >>> import hpobench_ordered as hbo
+        >>> hbo.suite("synthetic")
+        ('forrester', 'quadratic', 'forrester-ordered', 'quadratic-ordered')
+        >>> len(hbo.suite("othpo")), len(hbo.suite("wide")) >= 47
+        (10, True)
+    """
+    names_of_suite = suites()
+    if name not in names_of_suite:
+        raise UnknownNameError("suite", name, names_of_suite)
+    return tuple(
+        benchmark
+        for benchmark in names_of_suite[name]
+        if benchmark_spec(benchmark).option().lacks not in FILES_LACKING
+    )
 
 
 @cache
 def benchmark_families() -> tuple[BenchmarkFamily, ...]:
     """All families of benchmarks whose names follow a pattern."""
-    return tuple(family for family, _ in _exported(BENCHMARKS, "FAMILIES", BenchmarkFamily))
+    return tuple(family for family, _ in iter_exports(BENCHMARKS, "FAMILIES", BenchmarkFamily))
 
 
 def benchmark_spec(name: str | os.PathLike[str]) -> BenchmarkSpec:
@@ -123,7 +153,7 @@ def benchmark_spec(name: str | os.PathLike[str]) -> BenchmarkSpec:
 
 
 def _folder_spec(folder: str | os.PathLike[str]) -> BenchmarkSpec:
-    from hpobench_ordered.files.bundle import folder_spec
+    from hpobench_ordered.surrogates.bundle import folder_spec
 
     return replace(folder_spec(Path(folder)), is_local=True)
 
@@ -154,30 +184,6 @@ def method_spec(name: str) -> MethodSpec:
         raise UnknownNameError("method", name, _methods()) from None
 
 
-def generators() -> "Mapping[str, Generator]":
-    """Generators of artifacts, by the benchmark's name."""
-    from hpobench_ordered.generation.base import Generator
-
-    return specs_by_name(GENERATION, "GENERATORS", Generator)
-
-
-def generator_families() -> "tuple[GeneratorFamily, ...]":
-    """All families of generators."""
-    from hpobench_ordered.generation.base import GeneratorFamily
-
-    return tuple(family for family, _ in _exported(GENERATION, "FAMILIES", GeneratorFamily))
-
-
-def generator(name: str) -> "Generator":
-    """Find the generator of a benchmark's artifact, else raise an `UnknownNameError`."""
-    found = generators().get(name)
-    for family in generator_families() if found is None else ():
-        found = found or family.generator(name)
-    if found is None:
-        raise UnknownNameError("benchmark to generate", name, generators())
-    return found
-
-
 def _local_names() -> frozenset[str]:
     """Names of the artifacts in the folder of the user's own benchmarks."""
     folder = local_folder()
@@ -186,7 +192,7 @@ def _local_names() -> frozenset[str]:
     return frozenset(path.name for path in folder.iterdir() if is_artifact(path))
 
 
-def _exported(package: str, attribute: str, kind: type[Any]) -> Iterator[tuple[Any, str]]:
+def iter_exports(package: str, attribute: str, kind: type[Any]) -> Iterator[tuple[Any, str]]:
     """What modules export in tuples of this name, this package's first, each with its package."""
     for info in pkgutil.iter_modules(import_module(package).__path__):
         if not info.name.startswith("_"):
@@ -216,7 +222,7 @@ def _warn_of_plugin(problem: str) -> None:
 def specs_by_name(package: str, attribute: str, kind: type[Any]) -> Mapping[str, Any]:
     """All specs of a kind by name; two of one name are an error, or left out if from elsewhere."""
     specs: dict[str, Any] = {}
-    for spec, owner in _exported(package, attribute, kind):
+    for spec, owner in iter_exports(package, attribute, kind):
         if specs.setdefault(spec.name, spec) is spec:
             continue
         problem = f"{spec.name!r} is registered twice in {package}"

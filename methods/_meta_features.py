@@ -22,7 +22,8 @@ import numpy as np
 
 from hpobench_ordered._typing import BoolArray, FloatArray, IntArray
 from hpobench_ordered.core.data import DataKind, TaskData
-from hpobench_ordered.errors import EvaluationsError, needed
+from hpobench_ordered.core.extras import import_extra
+from hpobench_ordered.errors import EvaluationsError
 from hpobench_ordered.runtime.threads import one_thread
 
 if TYPE_CHECKING:
@@ -126,10 +127,10 @@ def _general(X: FloatArray, Z: FloatArray) -> FloatArray:
 def _of_classes(Z: FloatArray, y: IntArray, classes: int) -> FloatArray:
     """Class ratios, their entropy in nats and the landmarkers, shape (classes + 5,)."""
     purpose = {"package": "scikit-learn", "extra": "generate", "purpose": "meta-features"}
-    neighbours = needed("sklearn.neighbors", **purpose)
-    analysis = needed("sklearn.discriminant_analysis", **purpose)
-    bayes = needed("sklearn.naive_bayes", **purpose)
-    tree = needed("sklearn.tree", **purpose)
+    neighbours = import_extra("sklearn.neighbors", **purpose)
+    analysis = import_extra("sklearn.discriminant_analysis", **purpose)
+    bayes = import_extra("sklearn.naive_bayes", **purpose)
+    tree = import_extra("sklearn.tree", **purpose)
     ratios = np.bincount(y, minlength=classes) / len(y)
     present = ratios[ratios > 0]
     models = [
@@ -145,9 +146,9 @@ def _of_classes(Z: FloatArray, y: IntArray, classes: int) -> FloatArray:
 def _of_numbers(Z: FloatArray, y: FloatArray) -> FloatArray:
     """Mean, standard deviation, skewness, kurtosis of the labels and the landmarkers, (7,)."""
     purpose = {"package": "scikit-learn", "extra": "generate", "purpose": "meta-features"}
-    neighbours = needed("sklearn.neighbors", **purpose)
-    linear = needed("sklearn.linear_model", **purpose)
-    tree = needed("sklearn.tree", **purpose)
+    neighbours = import_extra("sklearn.neighbors", **purpose)
+    linear = import_extra("sklearn.linear_model", **purpose)
+    tree = import_extra("sklearn.tree", **purpose)
     skewness, kurtosis = _moments(_standardised(y[:, None]))
     models = [
         neighbours.KNeighborsRegressor(1),

@@ -103,7 +103,7 @@ def test_unknown_surrogates_and_tasks_and_repeated_names(monkeypatch):
     with pytest.raises(UnknownNameError, match="tasks 0 to 27"):
         benchmark.task(28)
     from hpobench_ordered.benchmarks import newsvendor
-    from hpobench_ordered.files.bundle import bundled_spec
+    from hpobench_ordered.surrogates.bundle import bundled_spec
 
     again = bundled_spec("newsvendor", version=2, summary="", surrogates={"table": ""})
     monkeypatch.setattr(newsvendor, "SPECS", (*newsvendor.SPECS, again))

@@ -12,9 +12,10 @@ from markdown_text import code, facts, plain, table
 
 import hpobench_ordered as hbo
 from hpobench_ordered.core.benchmark import Definition
-from hpobench_ordered.files.bundle import find_card
+from hpobench_ordered.surrogates.bundle import find_card
 from hpobench_ordered.cli.benchmarks import best_values, task_rows
 from hpobench_ordered.core.objective import Direction
+from hpobench_ordered.analysis.marks import find_marks
 from hpobench_ordered.registry import benchmark_families, benchmark_spec, suites
 from hpobench_ordered.space import SearchSpace, SpaceChange
 from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
@@ -57,6 +58,7 @@ def page(name: str) -> Page:
     options = [(code(o.name), plain(o.summary), _needs(o, name)) for o in spec.surrogates]
     text = PAGES.get_template("benchmark.md.j2").render(
         spec=spec,
+        marks=find_marks(spec),
         definition=definition,
         objective=definition.objective,
         provenance=definition.provenance,
@@ -92,8 +94,9 @@ def overview() -> str:
         counts = str(len(definition.tasks)), str(definition.space.dimension)
         objective = f"{_aim(definition)} {plain(definition.objective.name)}"
         needs = _needs(spec.surrogates[0], name)
-        marks = ", ".join(spec.marks.names) if spec.marks else "not computed"
-        rows.append((f"[{name}]({name}.md)", *counts, objective, _names(spec), marks, needs))
+        marks = find_marks(spec)
+        names_of_marks = "not computed" if marks is None else ", ".join(marks.names)
+        rows.append((f"[{name}]({name}.md)", *counts, objective, _names(spec), names_of_marks, needs))
     header = (
         "benchmark",
         ">tasks",

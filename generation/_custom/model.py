@@ -11,7 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from hpobench_ordered.errors import ExperimentError, UnknownNameError, suggestion
+from hpobench_ordered._wording import suggest_allowed
+from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.files.writing import file_sha256
 from hpobench_ordered.generation._custom.split import Kind
 
@@ -94,7 +95,7 @@ def _module(name: str) -> ModuleType:
         missing = error.name or name
         if not f"{name}.".startswith(f"{missing}."):
             raise ExperimentError(f"the module {name!r} needs {missing!r}: {error}") from error
-        near = suggestion(name, _neighbours(missing))
+        near = suggest_allowed(name, _neighbours(missing))
         hint = near if "did you mean" in near else "; is it installed, or a file in this folder?"
         raise ExperimentError(f"there is no module {name!r}{hint}") from error
     except Exception as error:  # the user's module may raise anything

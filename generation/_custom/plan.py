@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import Config, FloatArray
+from hpobench_ordered.core.extras import import_extra
 from hpobench_ordered.core.objective import Objective
-from hpobench_ordered.errors import ExperimentError, needed
+from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.generation._custom.data import PREFIX, DataSet, read_data
 from hpobench_ordered.generation._custom.estimators import built_in_space, read_space
 from hpobench_ordered.generation._custom.model import Model, kind_of_estimator
@@ -84,7 +85,7 @@ class Trained:
     def imported(self) -> Model:
         """Import the model; scikit-learn must be installed."""
         purpose = "generating a benchmark"
-        needed("sklearn", package="scikit-learn", extra="generate", purpose=purpose)
+        import_extra("sklearn", package="scikit-learn", extra="generate", purpose=purpose)
         if self.configurations < FOLDS:
             raise ExperimentError(
                 f"there must be at least {FOLDS} configurations, but got {self.configurations}"

@@ -24,7 +24,7 @@ from hpobench_ordered.generation._raw import About, configured, raw_frame, write
 from hpobench_ordered.generation._training import Job, Trainer, run_trainings
 from hpobench_ordered.generation.base import Request
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.surrogates.artifacts import Report
+from hpobench_ordered.surrogates.artifacts import CardTexts
 from hpobench_ordered.surrogates.card import versions_of
 from hpobench_ordered.surrogates.coding import Coding
 from hpobench_ordered.surrogates.fitting import ForestRecipe
@@ -143,7 +143,7 @@ class OwnTrainings:
         evaluations: Sequence[RawEvaluations] | None = None,
     ) -> Path:
         """Fit a forest and write the artifact; `words` are those of the command."""
-        report = Report(
+        report = CardTexts(
             source=self.source,
             command=request.command(*words),
             limits=(*self.limits, *more_limits),

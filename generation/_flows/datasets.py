@@ -23,7 +23,8 @@ from hpobench_ordered.benchmarks._openml_data import (
     code_data,
     make_monks_problem,
 )
-from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError, needed
+from hpobench_ordered.core.extras import import_extra
+from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError
 from hpobench_ordered.files.download import check_online
 
 FOLDS = 5
@@ -67,7 +68,7 @@ def read_csv(path: Path, name: str) -> ClassificationData:
 
 def openml_dataset(task: str) -> ClassificationData:
     """Download the data set of an OpenML task, or take it from OpenML's own cache."""
-    openml = needed("openml", package="openml", extra="train", purpose="OpenML's data")
+    openml = import_extra("openml", package="openml", extra="train", purpose="OpenML's data")
     check_online(f"the data set of OpenML's task {task}", instead="")
     try:
         described = openml.tasks.get_task(int(task))
@@ -83,7 +84,9 @@ def breast_cancer() -> ClassificationData:
     """The data set wdbc: 569 examples, 30 numbers, two classes; scikit-learn's copy."""
     import pandas as pd
 
-    datasets = needed("sklearn.datasets", package="scikit-learn", extra="train", purpose="wdbc")
+    datasets = import_extra(
+        "sklearn.datasets", package="scikit-learn", extra="train", purpose="wdbc"
+    )
     loaded = datasets.load_breast_cancer()
     inputs, classes = pd.DataFrame(loaded.data), pd.Series(loaded.target)
     return code_data("wdbc", inputs, classes, "scikit-learn's copy of Breast Cancer Wisconsin")
@@ -122,7 +125,7 @@ class Fold:
 
 def folds(data: ClassificationData) -> Iterator[Fold]:
     """The five stratified splits of a data set, from a constant seed."""
-    selection = needed(
+    selection = import_extra(
         "sklearn.model_selection", package="scikit-learn", extra="train", purpose="training"
     )
     counts = np.bincount(data.y)
@@ -142,7 +145,9 @@ def folds(data: ClassificationData) -> Iterator[Fold]:
 
 def naive_bayes_auc(data: ClassificationData) -> float:
     """Landmarker: area under the ROC curve of Gaussian naive Bayes, mean over the folds."""
-    bayes = needed("sklearn.naive_bayes", package="scikit-learn", extra="train", purpose="training")
+    bayes = import_extra(
+        "sklearn.naive_bayes", package="scikit-learn", extra="train", purpose="training"
+    )
     areas = []
     for fold in folds(data):
         model = bayes.GaussianNB().fit(fold.x, fold.y)

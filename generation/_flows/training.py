@@ -32,7 +32,7 @@ import numpy as np
 
 from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.benchmarks._openml_data import ClassificationData
-from hpobench_ordered.errors import needed
+from hpobench_ordered.core.extras import import_extra
 from hpobench_ordered.generation._flows.datasets import FOLD_SEED, FOLDS, Fold, folds
 from hpobench_ordered.generation._flows.designs import ROUNDS, svm_design, xgboost_design
 from hpobench_ordered.generation._raw import configured, raw_frame
@@ -262,11 +262,11 @@ def _rows(
 
 
 def _sklearn() -> Any:
-    needed("sklearn.svm", package="scikit-learn", extra="train", purpose="training")
+    import_extra("sklearn.svm", package="scikit-learn", extra="train", purpose="training")
     import sklearn.exceptions
 
     return sklearn
 
 
 def _xgboost() -> Any:
-    return needed("xgboost", package="xgboost", extra="train", purpose="training")
+    return import_extra("xgboost", package="xgboost", extra="train", purpose="training")

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from threading import Thread
 from typing import Any, TypeVar
 
-from hpobench_ordered.errors import DownloadError, needed
+from hpobench_ordered.core.extras import import_extra
+from hpobench_ordered.errors import DownloadError
 from hpobench_ordered.files.download import check_online
 
 FUNCTION = "area_under_roc_curve"
@@ -223,7 +224,7 @@ class Client:
 def connected(connection: Connection) -> Iterator[Client]:
     """Configure the client for a download, and restore its configuration when the block ends."""
     check_online("what OpenML publishes", instead="Unset it to go on.")
-    openml = needed(
+    openml = import_extra(
         "openml", package="openml", extra="train", purpose="downloading OpenML's records"
     )
     config = openml.config

@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import BoolArray, FloatArray, Value
+from hpobench_ordered._wording import join_words
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction
-from hpobench_ordered.errors import EvaluationsError, HistoryWarning, InvalidConfigError, enumerated
+from hpobench_ordered.errors import EvaluationsError, HistoryWarning, InvalidConfigError
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind, Parameter
 
@@ -123,7 +124,7 @@ class Reader:
             )
 
     def _problems(self) -> str:
-        return "".join(f"\n- {what}: {enumerated(where)}" for what, where in self.wrong.items())
+        return "".join(f"\n- {what}: {join_words(where)}" for what, where in self.wrong.items())
 
     def finish(self, history: Iterable[Evaluations | None]) -> tuple[Evaluations, ...]:
         """The history with the warnings and errors of `usable`, and those of its tasks."""
@@ -136,7 +137,7 @@ class Reader:
     def warn_of_ignored(self) -> None:
         """Warn of columns that are not read: the space may lack a hyperparameter."""
         if self.ignored:
-            names = enumerated(map(repr, self.ignored))
+            names = join_words(map(repr, self.ignored))
             warn(f"columns that are not hyperparameters of the search space are ignored: {names}")
 
     def usable(self, history: Iterable[Evaluations | None]) -> tuple[Evaluations, ...]:
@@ -148,11 +149,11 @@ class Reader:
         if not any(np.isfinite(e.objective).any() for e in read):
             raise EvaluationsError(f"no usable evaluation with a value in {self.source}{problems}")
         if self._dropped:
-            empty = f"; nothing is left of {enumerated(self.empty)}" * bool(self.empty)
+            empty = f"; nothing is left of {join_words(self.empty)}" * bool(self.empty)
             count = f"{self._dropped} of {self._read} evaluations"
             warn(f"{count} are left out{empty}:{problems}")
         elif self.empty:
-            warn(f"no evaluations of {enumerated(self.empty)}")
+            warn(f"no evaluations of {join_words(self.empty)}")
         if self._moved:
             counts = ", ".join(f"{n} of {name!r}" for name, n in self._moved.items())
             warn(f"numbers out of range were moved to the nearest bound: {counts}")
@@ -330,7 +331,7 @@ def _check_order(tasks: Sequence[str]) -> None:
         numbers = [each[::-1] for each in numbers]
     if len({DIGITS.sub("0", task) for task in tasks}) == 1 and numbers != sorted(numbers):
         warn(
-            f"tasks are taken in the order {enumerated(tasks)}, the last one as the latest, which "
+            f"tasks are taken in the order {join_words(tasks)}, the last one as the latest, which "
             "is not that of the numbers in their names: sort them by their time, if they have one"
         )
 

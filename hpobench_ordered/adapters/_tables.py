@@ -6,10 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hpobench_ordered._wording import join_words, suggest_allowed
 from hpobench_ordered.adapters._rows import Reader, Rows, is_missing, number_of
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction
-from hpobench_ordered.errors import EvaluationsError, enumerated, suggestion
+from hpobench_ordered.errors import EvaluationsError
 from hpobench_ordered.space import SearchSpace
 
 if TYPE_CHECKING:
@@ -109,10 +110,10 @@ def contexts_of(
     for name in contexts:
         if name not in {*tasks, *others}:
             raise EvaluationsError(
-                f"contexts of the unknown task {name!r}{suggestion(name, tasks)}"
+                f"contexts of the unknown task {name!r}{suggest_allowed(name, tasks)}"
             )
     if without := [task for task in tasks if task not in contexts]:
-        raise EvaluationsError(f"no context of {enumerated(map(repr, without))}")
+        raise EvaluationsError(f"no context of {join_words(map(repr, without))}")
     expected = list(contexts[tasks[0]]) if tasks else []
     for task in tasks:
         context = contexts[task]
@@ -136,7 +137,7 @@ def check_renaming(rename: Mapping[str, str], *sources: Collection[str]) -> None
     for old in rename:
         if not any(old in names for names in sources):
             known = dict.fromkeys(str(name) for names in sources for name in names)
-            raise EvaluationsError(f"{old!r} cannot be renamed{suggestion(str(old), known)}")
+            raise EvaluationsError(f"{old!r} cannot be renamed{suggest_allowed(str(old), known)}")
     for names in sources:
         if len({rename.get(name, name) for name in names}) < len(set(names)):
             raise EvaluationsError(
@@ -168,7 +169,7 @@ def _check_columns(
     wrong = [f"two columns {n!r}" for n in known if present.count(n) > 1]
     missing = [name for name in needed if name not in present]
     for name in missing:
-        hint = suggestion(name, others) if others else ""
+        hint = suggest_allowed(name, others) if others else ""
         near = difflib.get_close_matches(name, others, n=1)
         if can_rename and (near := near or others[: len(missing) == len(others) == 1]):
             hint = f"; is {near[0]!r} now called {name!r}? (rename={{{near[0]!r}: {name!r}}})"

@@ -40,7 +40,7 @@ from hpobench_ordered.protocols import Ordered
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conversion import SpaceLike, to_search_space
 from hpobench_ordered.surrogates import SurrogateType
-from hpobench_ordered.surrogates.card import Figures
+from hpobench_ordered.surrogates.card import TaskQuality
 from hpobench_ordered.user_benchmarks.making import OF_THE_USER, MadeFrom, built, surrogate_type
 from hpobench_ordered.user_methods.factory import as_method_spec
 
@@ -111,7 +111,7 @@ class Advice:
     results: Results
 
     @property
-    def quality(self) -> tuple[Figures, ...]:
+    def quality(self) -> tuple[TaskQuality, ...]:
         """The cross-validated quality of the surrogate on each task."""
         return cast("MadeFrom", self.benchmark.recorded).fit.figures
 

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from hpobench_ordered._typing import Config, ConfigLike
+from hpobench_ordered._wording import join_words
 from hpobench_ordered.adapters._journal import Journal, digest_of, plain
 from hpobench_ordered.adapters._rows import warn
 from hpobench_ordered.adapters._tables import contexts_of
 from hpobench_ordered.analysis.labels import counted
+from hpobench_ordered.core.checks import check_count, check_seed
 from hpobench_ordered.core.data import TaskData
 from hpobench_ordered.core.history import Evaluations, aligned, check_history, differences, listed
 from hpobench_ordered.core.objective import Direction
@@ -24,9 +26,6 @@ from hpobench_ordered.errors import (
     InvalidConfigError,
     InvalidSuggestionError,
     StoreError,
-    check_count,
-    check_seed,
-    enumerated,
 )
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.runtime.threads import Lock, one_thread
@@ -357,7 +356,7 @@ def check_use(spec: MethodSpec, history: Sequence[Evaluations], space: SearchSpa
         if not e.is_on(space):
             other.setdefault("; ".join(differences(e.space, space)), []).append(repr(e.task))
     if other:
-        said = "".join(f"\n- {enumerated(tasks)}: {what}" for what, tasks in other.items())
+        said = "".join(f"\n- {join_words(tasks)}: {what}" for what, tasks in other.items())
         warn(f"earlier tasks are on another search space than this one:{said}")
 
 
@@ -371,7 +370,7 @@ def check_context(context: Mapping[str, float], history: Sequence[Evaluations]) 
     if context and others:
         warn(
             f"the context of {here} has {sorted(context)}, which differs from that of "
-            f"{enumerated(others)}: a method may not use it"
+            f"{join_words(others)}: a method may not use it"
         )
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from hpobench_ordered._typing import ConfigLike
 from hpobench_ordered.adapters._optuna_space import distribution, suggest_config
 from hpobench_ordered.core.benchmark import Task
+from hpobench_ordered.core.extras import import_extra
 from hpobench_ordered.core.objective import Direction
-from hpobench_ordered.errors import needed
 
 if TYPE_CHECKING:
     from ConfigSpace import ConfigurationSpace
@@ -58,7 +58,7 @@ class OptunaHubProblem:
     """
 
     def __init__(self, task: Task) -> None:
-        needed("optuna", package="optuna", extra="optuna", purpose="OptunaHubProblem")
+        import_extra("optuna", package="optuna", extra="optuna", purpose="OptunaHubProblem")
         self.task = task
 
     @property

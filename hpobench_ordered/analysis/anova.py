@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from hpobench_ordered._typing import BoolArray, FloatArray, IntArray
-from hpobench_ordered.errors import needed
+from hpobench_ordered.core.extras import import_extra
 
 TREES = 64
 """Trees of a forest. With the 16 of `fanova`, total effects vary 1.7 times as much between seeds:
@@ -76,7 +76,7 @@ def importance(
     where it is inactive, are only used in the fit.
     """
     groups = np.arange(features.shape[1]) if groups is None else groups
-    ensemble = needed(
+    ensemble = import_extra(
         "sklearn.ensemble", package="scikit-learn", extra="generate", purpose="importance"
     )
     forest = ensemble.RandomForestRegressor(

@@ -15,14 +15,14 @@ import numpy as np
 
 from hpobench_ordered._typing import Config, Value
 from hpobench_ordered.core.benchmark import Definition, Provenance
+from hpobench_ordered.core.files import ArtifactFiles
 from hpobench_ordered.core.objective import Objective
 from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
+from hpobench_ordered.core.surrogate import Surrogate
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.files.artifact import Artifact
-from hpobench_ordered.files.bundle import BENCHMARK
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind, Parameter
-from hpobench_ordered.surrogates.base import Surrogate
+from hpobench_ordered.surrogates.bundle import BENCHMARK
 from hpobench_ordered.surrogates.embedded import EmbeddedSurrogate
 
 VERSION = 1
@@ -98,7 +98,7 @@ class SpaceAdjustment:
     tasks: tuple[str, ...] = ()
     surrogates: tuple[str, ...] = ()
     unlisted: Config = field(default_factory=dict)
-    artifact: Artifact | None = None
+    artifact: ArtifactFiles | None = None
 
     def spec(self) -> BenchmarkSpec:
         """The benchmark after the adjustment, with the one before it as `previous`."""
@@ -189,7 +189,9 @@ class SpaceAdjustment:
             return surrogate, find_optima(surrogate, self.definition(step).objective)
         return surrogate, self._read_best_values(self.artifact, step, option.name)
 
-    def _read_best_values(self, artifact: Artifact, step: Steps, surrogate: str) -> list[float]:
+    def _read_best_values(
+        self, artifact: ArtifactFiles, step: Steps, surrogate: str
+    ) -> list[float]:
         """Read best known values; an error if they belong to another version of the surrogate."""
         try:
             stored = artifact.read_json(BENCHMARK)[BEST_VALUES][surrogate]

@@ -37,7 +37,7 @@ from hpobench_ordered.benchmarks._distbo_data import (
     toy_mean,
 )
 from hpobench_ordered.core.data import TaskData
-from hpobench_ordered.errors import needed
+from hpobench_ordered.core.extras import import_extra
 from hpobench_ordered.runtime.threads import one_thread
 
 if TYPE_CHECKING:
@@ -309,6 +309,6 @@ def _require_labels(data: TaskData) -> FloatArray:
 
 
 def _import_sklearn(module: str) -> Any:
-    return needed(
+    return import_extra(
         f"sklearn.{module}", package="scikit-learn", extra="generate", purpose="training live"
     )

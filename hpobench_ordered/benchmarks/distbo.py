@@ -22,13 +22,13 @@ from hpobench_ordered.core.data import DataSource, TaskData
 from hpobench_ordered.core.extras import SKLEARN, Extra
 from hpobench_ordered.core.objective import Direction, Objective
 from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
+from hpobench_ordered.core.surrogate import Surrogate
 from hpobench_ordered.files.artifact import Artifact
-from hpobench_ordered.files.bundle import RUNS, Recorded, bundled_spec, read_best_values
 from hpobench_ordered.files.local import local_folder
 from hpobench_ordered.files.remote import RemoteFile
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
-from hpobench_ordered.surrogates.base import Surrogate
+from hpobench_ordered.surrogates.bundle import RUNS, Recorded, bundled_spec, read_best_values
 
 PAPER = "Law et al. (2019)"
 

@@ -2,9 +2,9 @@
 
 from hpobench_ordered.core.benchmark import Definition, Provenance, TaskDefinition
 from hpobench_ordered.core.objective import Direction, Objective
-from hpobench_ordered.files.bundle import bundled_spec
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
+from hpobench_ordered.surrogates.bundle import bundled_spec
 
 NAME = "newsvendor"
 VERSION = 1

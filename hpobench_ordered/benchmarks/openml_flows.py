@@ -16,11 +16,11 @@ from hpobench_ordered.core.benchmark import Definition, Provenance, TaskDefiniti
 from hpobench_ordered.core.data import DataSource, TaskData
 from hpobench_ordered.core.objective import Direction, Objective
 from hpobench_ordered.core.specs import BenchmarkSpec
-from hpobench_ordered.files.bundle import bundled_spec, generated_spec
 from hpobench_ordered.files.local import local_folder
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conditions import Compare, Comparison
 from hpobench_ordered.space.parameters import Parameter
+from hpobench_ordered.surrogates.bundle import bundled_spec, generated_spec
 
 VERSION = 1
 OPENML_LICENCE = "CC-BY-4.0"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from hpobench_ordered.core.objective import Direction, Objective
-from hpobench_ordered.files.bundle import bundled_spec
+from hpobench_ordered.surrogates.bundle import bundled_spec
 
 VERSION = 2
 FOREST = "forest"

@@ -13,13 +13,13 @@ from hpobench_ordered.core.benchmark import Definition, Provenance, TaskDefiniti
 from hpobench_ordered.core.objective import Direction, Objective
 from hpobench_ordered.core.specs import SurrogateOption
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.files.bundle import bundled_spec
 from hpobench_ordered.files.remote import RemoteFile
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
+from hpobench_ordered.surrogates.bundle import bundled_spec
 
 if TYPE_CHECKING:
-    from hpobench_ordered.surrogates import Surrogate
+    from hpobench_ordered.core.surrogate import Surrogate
 
 NAME = "xgboost-mnist"
 VERSION = 1

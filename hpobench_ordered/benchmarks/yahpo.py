@@ -19,13 +19,13 @@ from hpobench_ordered.core.extras import Extra
 from hpobench_ordered.core.objective import Direction, Objective
 from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.errors import ArtifactError, NotFetchedError, UnknownNameError
-from hpobench_ordered.files.bundle import bundled_spec
 from hpobench_ordered.files.remote import RemoteFile
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.surrogates.bundle import bundled_spec
 from hpobench_ordered.surrogates.onnx import Encoding, Layout, OnnxSurrogate, check_network
 
 if TYPE_CHECKING:
-    from hpobench_ordered.surrogates import Surrogate
+    from hpobench_ordered.core.surrogate import Surrogate
 
 VERSION = 1
 EXTRA = Extra("onnx", "onnxruntime", "onnxruntime")

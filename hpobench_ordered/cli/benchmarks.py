@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from hpobench_ordered._typing import Config, Value
+from hpobench_ordered.analysis.marks import find_marks
 from hpobench_ordered.cli._completion import (
     complete_benchmark,
     complete_suite,
@@ -18,9 +19,7 @@ from hpobench_ordered.cli._options import json_option
 from hpobench_ordered.cli._output import print_json, print_table, say
 from hpobench_ordered.core.benchmark import Benchmark, Definition
 from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
-from hpobench_ordered.core.suites import suite
 from hpobench_ordered.errors import ArtifactError, InvalidConfigError, UnknownNameError
-from hpobench_ordered.files.bundle import find_card
 from hpobench_ordered.registry import (
     benchmark_families,
     benchmark_spec,
@@ -28,10 +27,12 @@ from hpobench_ordered.registry import (
     list_methods,
     load,
     method_spec,
+    suite,
 )
 from hpobench_ordered.space import SearchSpace, SpaceChange
 from hpobench_ordered.space.parameters import Parameter
-from hpobench_ordered.surrogates.card import Figures
+from hpobench_ordered.surrogates.bundle import find_card
+from hpobench_ordered.surrogates.card import TaskQuality
 
 
 @click.command("list", epilog="Example:  hpobench-ordered list yahpo --ready")
@@ -111,7 +112,7 @@ def describe_in_list(spec: BenchmarkSpec) -> dict[str, Any]:
     }
     try:
         definition = spec.define()
-        marks = spec.marks
+        marks = find_marks(spec)
     except ArtifactError:
         return entry
     return entry | {
@@ -215,9 +216,10 @@ def _describe_data(spec: BenchmarkSpec) -> str:
 
 def _describe_marks(spec: BenchmarkSpec) -> str:
     """Whether it is a plateau or solved by copying."""
-    if spec.marks is None:
+    marks = find_marks(spec)
+    if marks is None:
         return f"not computed; compute them by: hpobench-ordered generate marks {spec.name}"
-    return spec.marks.describe()
+    return marks.describe()
 
 
 def _print_space_changes(previous: BenchmarkSpec, definition: Definition) -> None:
@@ -236,7 +238,7 @@ def describe_as_json(
     spec: BenchmarkSpec,
     definition: Definition,
     best: Sequence[float | None],
-    figures: Mapping[str, Figures],
+    figures: Mapping[str, TaskQuality],
 ) -> dict[str, Any]:
     """The data that `info` shows.
 
@@ -258,7 +260,7 @@ def describe_as_json(
                 "quality": None if quality is None else asdict(quality),
             }
         )
-    marks = spec.marks
+    marks = find_marks(spec)
     return {
         "name": spec.name,
         "version": spec.version,
@@ -301,7 +303,7 @@ def describe_space_changes(previous: BenchmarkSpec, definition: Definition) -> S
 
 
 def task_rows(
-    definition: Definition, best: Sequence[float | None], figures: Mapping[str, Figures]
+    definition: Definition, best: Sequence[float | None], figures: Mapping[str, TaskQuality]
 ) -> tuple[Sequence[str], list[tuple[str, ...]]]:
     """Headers and a row per task: context, best known value, and quality if there are figures.
 

@@ -31,13 +31,12 @@ from hpobench_ordered.cli._options import (
 from hpobench_ordered.cli._output import progress_bar, say
 from hpobench_ordered.cli._protocol import protocol_options
 from hpobench_ordered.cli.leaderboard import show_scores
-from hpobench_ordered.core.suites import suite
 from hpobench_ordered.errors import FailedRunsWarning
 from hpobench_ordered.experiment import api
 from hpobench_ordered.experiment.overview import overview
 from hpobench_ordered.experiment.parallel import TIME_LIMIT
 from hpobench_ordered.methods.base import MethodSpec
-from hpobench_ordered.registry import suites
+from hpobench_ordered.registry import suite, suites
 
 DEFAULT_METHODS = (RANDOM_SEARCH, "bo", "simple-ordered")
 DEFAULT_SUITE = "othpo"

@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from hpobench_ordered.analysis.marks import FILE as MARKS
+from hpobench_ordered.analysis.marks import MarkedContent, Marks, write_marks
 from hpobench_ordered.cli._completion import complete_benchmark, complete_suite
 from hpobench_ordered.cli._options import (
     EXISTING_PATH,
@@ -17,19 +19,11 @@ from hpobench_ordered.cli._options import (
 )
 from hpobench_ordered.cli._output import output_file, progress_bar, say
 from hpobench_ordered.cli._own_trainings import COMMANDS
-from hpobench_ordered.core.marks import FILE as MARKS
-from hpobench_ordered.core.marks import Marked, Marks, write_marks
 from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.errors import UnknownNameError
 from hpobench_ordered.files.local import local_folder
-from hpobench_ordered.registry import (
-    benchmark_spec,
-    generator,
-    generator_families,
-    generators,
-    list_benchmarks,
-    suites,
-)
+from hpobench_ordered.generation.base import generator, generator_families, generators
+from hpobench_ordered.registry import benchmark_spec, list_benchmarks, suites
 
 EXAMPLES = """\b
 Examples:
@@ -222,13 +216,13 @@ def _list_markable() -> list[BenchmarkSpec]:
     return [spec for spec in specs if not spec.is_local and not spec.option().trains]
 
 
-def _compute_marks(specs: Sequence[BenchmarkSpec]) -> list[tuple[Marked, Marks]]:
+def _compute_marks(specs: Sequence[BenchmarkSpec]) -> list[tuple[MarkedContent, Marks]]:
     """Compute the marks of benchmarks, with what identifies each benchmark."""
     computed = []
     with progress_bar() as show_progress:
         for number_done, spec in enumerate(specs):
             show_progress("marking", number_done, len(specs))
-            computed.append((spec.marked, Marks.of(spec.load())))
+            computed.append((MarkedContent.of(spec), Marks.of(spec.load())))
         show_progress("marking", len(specs), len(specs))
     return computed
 

@@ -13,9 +13,9 @@ from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.core.names import check_name
 from hpobench_ordered.core.objective import Objective
+from hpobench_ordered.core.surrogate import Surrogate
 from hpobench_ordered.errors import UnknownNameError
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.surrogates.base import Surrogate
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -8,8 +8,8 @@ from enum import Enum
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.core.files import PublishedFile
 from hpobench_ordered.errors import EvaluationsError, UnknownNameError
-from hpobench_ordered.files.remote import RemoteFile
 
 
 class DataKind(Enum):
@@ -121,9 +121,9 @@ class DataSource:
     """
 
     load: Callable[[int], TaskData | None]
-    files: tuple[RemoteFile, ...] = ()
+    files: tuple[PublishedFile, ...] = ()
 
     @property
-    def missing(self) -> tuple[RemoteFile, ...]:
+    def missing(self) -> tuple[PublishedFile, ...]:
         """The files that are still to be fetched."""
         return tuple(file for file in self.files if not file.is_fetched)

@@ -1,7 +1,10 @@
 """Packages that only some users need: extras of this package."""
 
+import random
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
 
 from hpobench_ordered.errors import MissingExtraError
 
@@ -41,3 +44,24 @@ class Extra:
 SKLEARN = Extra("generate", "scikit-learn", "sklearn")
 NEURAL = Extra("neural", "jax", "jax")
 OPTUNA = Extra("optuna", "optuna", "optuna")
+
+
+def import_extra(module: str, *, package: str, extra: str, purpose: str) -> Any:
+    """Import a module of an optional package without changing Python's global random state.
+
+    Args:
+        module: The module, such as "sklearn.ensemble".
+        package: Its package on PyPI, for the message.
+        extra: Name of the extra in this package's metadata, for the message.
+        purpose: What needs it, for the message.
+
+    Raises:
+        MissingExtraError: The package is not installed.
+    """
+    state = random.getstate()
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(package, extra=extra, purpose=purpose) from error
+    finally:
+        random.setstate(state)  # scikit-learn draws when it is imported

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered._wording import join_words
 from hpobench_ordered.core.objective import Direction
-from hpobench_ordered.errors import EvaluationsError, InvalidSpaceError, enumerated
+from hpobench_ordered.errors import EvaluationsError, InvalidSpaceError
 from hpobench_ordered.space import SearchSpace, SpaceChange
 from hpobench_ordered.space.differences import Change, recode
 
@@ -227,7 +228,7 @@ def check_history(
         for problem in _problems(e, space, wanted, changed_spaces=changed_spaces):
             wrong.setdefault(problem, []).append(repr(e.task))
     if wrong:
-        said = "".join(f"\n- {enumerated(tasks)}: {problem}" for problem, tasks in wrong.items())
+        said = "".join(f"\n- {join_words(tasks)}: {problem}" for problem, tasks in wrong.items())
         raise EvaluationsError(f"the history does not fit the task:{said}")
 
 

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.errors import EvaluationsError, suggestion
+from hpobench_ordered._wording import suggest_allowed
+from hpobench_ordered.errors import EvaluationsError
 
 
 class Direction(Enum):
@@ -34,7 +35,7 @@ class Direction(Enum):
         try:
             return cls(choice)
         except ValueError:
-            hint = suggestion(str(choice), [d.value for d in cls])
+            hint = suggest_allowed(str(choice), [d.value for d in cls])
             raise EvaluationsError(f"unknown direction {choice!r}{hint}") from None
 
 

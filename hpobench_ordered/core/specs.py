@@ -4,19 +4,16 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from hpobench_ordered.core.benchmark import HISTORY_SIZE, Benchmark, Definition
 from hpobench_ordered.core.data import DataSource
 from hpobench_ordered.core.extras import Extra
+from hpobench_ordered.core.files import ArtifactFiles, PublishedFile
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.identity import DIGITS_OF_CONTENT, BenchmarkIdentity
-from hpobench_ordered.core.marks import Marked, Marks, stored_marks
+from hpobench_ordered.core.surrogate import Surrogate
 from hpobench_ordered.errors import ArtifactError, NotFetchedError, UnknownNameError
-from hpobench_ordered.files.artifact import Artifact, is_artifact
-from hpobench_ordered.files.remote import RemoteFile, cache_folder
-from hpobench_ordered.surrogates.base import Surrogate
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +26,8 @@ class SurrogateOption:
         load: Loads the surrogate and the best known value of each task.
         files: What must be fetched first; empty for a surrogate that comes with the package.
         extra: What must be installed first; None for a surrogate that needs nothing more.
-        generated: Folder of the artifact that must be generated first; None for one that comes
-            with the package.
+        generated: The artifact that must be generated first; None for one that comes with the
+            package.
         interpolated: Names of the tasks whose values are interpolated between those of others.
         stand_in: Whether it models a substitute, such as another release of a network, because
             what defines the benchmark is not available.
@@ -47,9 +44,9 @@ class SurrogateOption:
     name: str
     summary: str
     load: Callable[[], tuple[Surrogate, Sequence[float | None]]]
-    files: tuple[RemoteFile, ...] = ()
+    files: tuple[PublishedFile, ...] = ()
     extra: Extra | None = None
-    generated: Path | None = None
+    generated: ArtifactFiles | None = None
     interpolated: frozenset[str] = frozenset()
     stand_in: bool = False
     left_out: str = ""
@@ -65,7 +62,7 @@ class SurrogateOption:
         return hashlib.sha256(json.dumps(hashes).encode()).hexdigest() if hashes else ""
 
     @property
-    def missing(self) -> tuple[RemoteFile, ...]:
+    def missing(self) -> tuple[PublishedFile, ...]:
         """The files that are still to be fetched."""
         return tuple(file for file in self.files if not file.is_fetched)
 
@@ -79,13 +76,9 @@ class SurrogateOption:
         """What must be done before it can be loaded, such as "fetch"; "" if nothing."""
         if self.extra is not None and not self.extra.is_installed:
             return f"install extra {self.extra.name}"
-        if self._is_to_be_generated:
+        if self.generated is not None and not self.generated.exists:
             return "generate"
         return "fetch" if self.missing else ""
-
-    @property
-    def _is_to_be_generated(self) -> bool:
-        return self.generated is not None and not is_artifact(self.generated)
 
     def check_ready(self, benchmark: str) -> None:
         """Check that it can be loaded at once.
@@ -100,16 +93,16 @@ class SurrogateOption:
         label = f"surrogate {self.name!r} of {benchmark}"
         if self.extra is not None:
             self.extra.check(label)
-        if self._is_to_be_generated:
+        if self.generated is not None and not self.generated.exists:
             raise NotFetchedError(
-                f"{label} must be generated first: there is no artifact in {self.generated}; "
-                f"generate it with: hpobench-ordered generate {benchmark}"
+                f"{label} must be generated first: there is no artifact in "
+                f"{self.generated.folder}; generate it with: hpobench-ordered generate {benchmark}"
             )
-        if missing := self.missing:
-            names = ", ".join(file.name for file in missing)
+        if self.missing:
+            names = ", ".join(file.name for file in self.missing)
             raise NotFetchedError(
-                f"{label} must be fetched first: {len(missing)} of {len(self.files)} files are not "
-                f"in the cache {cache_folder()} ({names}); "
+                f"{label} must be fetched first: {len(self.missing)} of {len(self.files)} files "
+                f"are not in the cache {self.missing[0].cache} ({names}); "
                 f"get it with: hpobench-ordered fetch {benchmark} --surrogate {self.name}"
             )
 
@@ -149,28 +142,13 @@ class BenchmarkSpec:
     summary: str
     define: Callable[[], Definition]
     surrogates: tuple[SurrogateOption, ...]
-    artifact: Artifact | None = None
+    artifact: ArtifactFiles | None = None
     is_local: bool = False
     previous: "BenchmarkSpec | None" = None
     history_size: int = HISTORY_SIZE
     recorded: Callable[[], Sequence[Evaluations]] | None = None
     data: DataSource | None = None
     family: str = ""
-
-    @property
-    def marks(self) -> Marks | None:
-        """Whether it is a plateau, or solved by copying; None where that was not computed.
-
-        Raises:
-            ArtifactError: A file of marks is damaged.
-        """
-        return stored_marks(self.marked)
-
-    @property
-    def marked(self) -> Marked:
-        """The values on the default surrogate, from which its marks are computed."""
-        option = self.option()
-        return Marked(self.id, option.name, self.content or option.content)
 
     @property
     def id(self) -> str:
@@ -188,7 +166,7 @@ class BenchmarkSpec:
         return self.surrogates[0].interpolated
 
     @property
-    def files(self) -> tuple[RemoteFile, ...]:
+    def files(self) -> tuple[PublishedFile, ...]:
         """All published files that its surrogates and training data need."""
         data = () if self.data is None else self.data.files
         return tuple(dict.fromkeys([*(f for one in self.surrogates for f in one.files), *data]))
@@ -285,6 +263,6 @@ class BenchmarkFamily(Protocol):
         """The benchmark of that name; None if the name does not follow the pattern."""
         ...
 
-    def files(self) -> Sequence[RemoteFile]:
+    def files(self) -> Sequence[PublishedFile]:
         """All published files that its benchmarks may need, fetched or not."""
         ...

@@ -8,7 +8,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from hpobench_ordered.errors import ExperimentError, HPOBenchOrderedError, StoreError, needed
+from hpobench_ordered.core.extras import import_extra
+from hpobench_ordered.errors import ExperimentError, HPOBenchOrderedError, StoreError
 from hpobench_ordered.experiment.job import Job
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.runtime.child import CHILDREN, pickled
@@ -67,7 +68,7 @@ def on_workers(
 @contextmanager
 def connected(dask: "Client | str") -> Iterator[tuple["Client", Mapping[str, Mapping[str, str]]]]:
     """Connect to a cluster: its client, closed at the end unless the user's, and its versions."""
-    distributed = needed("distributed", package="distributed", extra="dask", purpose="Dask")
+    distributed = import_extra("distributed", package="distributed", extra="dask", purpose="Dask")
     with ExitStack() as stack:
         for name in (*NOISY, *logging.root.manager.loggerDict):
             if name.partition(".")[0] in NOISY:

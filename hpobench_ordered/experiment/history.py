@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from hpobench_ordered._wording import suggest_allowed
 from hpobench_ordered.adapters._tables import contexts_of
 from hpobench_ordered.core.benchmark import Benchmark, Definition
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.identity import BenchmarkIdentity
-from hpobench_ordered.errors import StoreError, UnknownNameError, suggestion
+from hpobench_ordered.errors import StoreError, UnknownNameError
 from hpobench_ordered.experiment.api import Results
 from hpobench_ordered.experiment.overview import State
 from hpobench_ordered.experiment.plan import source_of
@@ -106,7 +107,7 @@ def _run(results: Results, chosen: Mapping[str, object]) -> Mapping[str, Any]:
         if column == "protocol":
             is_it |= there.map(parse_protocol_name) == value
         if not is_it.any():
-            hint = suggestion(str(value), map(str, dict.fromkeys(there.tolist())))
+            hint = suggest_allowed(str(value), map(str, dict.fromkeys(there.tolist())))
             raise StoreError(f"there is no finished run of {column} {value!r} in {folder}{hint}")
         runs = runs[is_it]
     if len(runs) > 1:

@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hpobench_ordered.core.checks import check_count
 from hpobench_ordered.errors import (
     DamagedFilesWarning,
     ExperimentError,
     MethodError,
     ProcessDiedError,
     SuggestionTimeoutError,
-    check_count,
 )
 from hpobench_ordered.experiment._dask import connected, on_workers
 from hpobench_ordered.experiment.job import Job

@@ -10,20 +10,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Never
 
+from hpobench_ordered._wording import join_words
 from hpobench_ordered.core.identity import BenchmarkIdentity
-from hpobench_ordered.core.suites import suite
 from hpobench_ordered.errors import (
     ExperimentError,
     HPOBenchOrderedError,
     OutdatedReferenceWarning,
     UnknownNameError,
-    enumerated,
 )
 from hpobench_ordered.experiment._reference_file import ReferenceFile
 from hpobench_ordered.experiment.stored_runs import Cells, StoredRuns
 from hpobench_ordered.files.artifact import Artifact
 from hpobench_ordered.protocols import Ordered, Protocol, format_protocol
-from hpobench_ordered.registry import benchmark_spec, list_methods, method_spec, suites
+from hpobench_ordered.registry import benchmark_spec, list_methods, method_spec, suite, suites
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,14 +96,14 @@ def read_reference(
         if len(selected.runs):
             files.append(selected)
     if outdated:
-        left_out = enumerated(dict.fromkeys(outdated))
+        left_out = join_words(dict.fromkeys(outdated))
         warnings.warn(
             f"reference results of other versions are left out: {left_out}",
             OutdatedReferenceWarning,
             stacklevel=3,
         )
     if not files:
-        on_benchmarks = f" of {enumerated(names)}" if names else ""
+        on_benchmarks = f" of {join_words(names)}" if names else ""
         under = "" if protocol is None else f" under {format_protocol(protocol)}"
         raise ExperimentError(f"there are no reference results{on_benchmarks}{under}")
     return ReferenceRuns(files)

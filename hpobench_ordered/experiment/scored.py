@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hpobench_ordered.analysis.marks import find_marks
 from hpobench_ordered.analysis.scoring import BenchmarkScores, score_benchmarks
 from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.errors import HPOBenchOrderedError
 from hpobench_ordered.experiment.overview import Overview, State
 from hpobench_ordered.experiment.stored_runs import StoredRuns
-from hpobench_ordered.files.bundle import find_card
 from hpobench_ordered.registry import benchmark_spec
+from hpobench_ordered.surrogates.bundle import find_card
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,7 +58,7 @@ def _reason(benchmark: str, surrogate: str) -> str:
         spec = benchmark_spec(benchmark)
         if reason := spec.option(surrogate).left_out:
             return reason
-        marks = spec.marks if spec.marked.surrogate == surrogate else None
+        marks = find_marks(spec) if spec.option().name == surrogate else None
         if marks and "plateau" in marks.names:
             return f"A plateau: {marks.near_best:.0%} of random configurations are near the best."
     return ""

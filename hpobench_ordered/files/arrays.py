@@ -3,6 +3,7 @@
 import io
 import zipfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,3 +38,36 @@ def npz_bytes(arrays: Mapping[str, NDArray[Any]], *, method: int = zipfile.ZIP_D
             info.compress_type = method
             archive.writestr(info, member.getvalue())
     return buffer.getvalue()
+
+
+def read_only(array: Any, kind: type[np.generic] = np.float64) -> NDArray[Any]:
+    """A read-only copy of an array, in C order."""
+    copy = np.array(array, dtype=kind, order="C")
+    copy.flags.writeable = False
+    return copy
+
+
+@dataclass(frozen=True, slots=True)
+class StoredArray:
+    """Requirements on an array of a stored surrogate."""
+
+    dimensions: int | None  # None: any number
+    types: tuple[type[np.generic], ...]
+    may_be_nan: bool = False
+
+
+def check_arrays(arrays: Mapping[str, NDArray[Any]], expected: Mapping[str, StoredArray]) -> None:
+    """Check type, dimensions and finiteness of arrays by NAME or TASK/NAME, `expected` by NAME."""
+    for name, array in arrays.items():
+        allowed = expected.get(name.rpartition("/")[2])
+        if allowed is None:
+            raise ValueError(f"array {name!r} is unknown; known are {sorted(expected)}")
+        if array.dtype.type not in allowed.types or not array.dtype.isnative:
+            names = " or ".join(sorted(np.dtype(kind).name for kind in allowed.types))
+            raise ValueError(f"array {name!r} must be of type {names}, but got {array.dtype}")
+        if array.ndim != allowed.dimensions and allowed.dimensions is not None:
+            raise ValueError(
+                f"array {name!r} must have {allowed.dimensions} dimensions, but got {array.ndim}"
+            )
+        if array.dtype.kind == "f" and not (allowed.may_be_nan or np.isfinite(array).all()):
+            raise ValueError(f"array {name!r} must be finite")

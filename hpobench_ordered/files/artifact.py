@@ -36,6 +36,11 @@ class Artifact:
         """The artifact of that name in the package."""
         return cls(resources.files("hpobench_ordered") / "artifacts" / name)
 
+    @property
+    def exists(self) -> bool:
+        """Whether the folder has a list of hashes."""
+        return (self.folder / SUMS).is_file()
+
     def sums(self) -> dict[str, str]:
         """SHA-256 of every file, by name."""
         what = f"{SUMS} in {self.folder}"
@@ -101,7 +106,7 @@ class Artifact:
 
 def is_artifact(folder: Path) -> bool:
     """Whether a folder has a list of hashes."""
-    return (folder / SUMS).is_file()
+    return Artifact(folder).exists
 
 
 class ArtifactWriter:

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
+from hpobench_ordered.core.files import PublishedFile
 from hpobench_ordered.errors import DownloadError
-from hpobench_ordered.files.remote import RemoteFile
 
 
-def find_local_copy(source: Path, file: RemoteFile) -> Path:
+def find_local_copy(source: Path, file: PublishedFile) -> Path:
     """Find a published file, maybe compressed, in a folder.
 
     Args:

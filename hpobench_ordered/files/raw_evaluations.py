@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray, IntArray
-from hpobench_ordered.surrogates.base import StoredArray, read_only
+from hpobench_ordered.files.arrays import StoredArray, read_only
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,9 +43,14 @@ class RemoteFile:
     check: Callable[[bytes], None] | None = field(default=None, compare=False)
 
     @property
+    def cache(self) -> Path:
+        """The cache folder."""
+        return cache_folder()
+
+    @property
     def path(self) -> Path:
         """Where the file is in the cache."""
-        return cache_folder() / self.name
+        return self.cache / self.name
 
     @property
     def is_fetched(self) -> bool:

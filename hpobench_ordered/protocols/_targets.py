@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from hpobench_ordered.errors import ExperimentError, UnknownNameError, check_count
+from hpobench_ordered.core.checks import check_count
+from hpobench_ordered.errors import ExperimentError, UnknownNameError
 
 Targets = int | tuple[str | int, ...] | None
 """Number of tasks, the first ones; or a list of names or indices; or None for all tasks."""

@@ -5,9 +5,10 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from hpobench_ordered.core.benchmark import Benchmark
+from hpobench_ordered.core.checks import check_count
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.specs import BenchmarkSpec
-from hpobench_ordered.errors import ExperimentError, check_count
+from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols._targets import Targets, check_targets, find_targets
 from hpobench_ordered.protocols.base import Assignment

@@ -10,9 +10,10 @@ from hpobench_ordered.experiment.parallel import run_cells
 from hpobench_ordered.experiment.plan import Cell, plan
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.files.writing import write_atomically
+from hpobench_ordered.generation.base import generator
 from hpobench_ordered.plotting.saving import png_of, svg_of
 from hpobench_ordered.protocols import Ordered
-from hpobench_ordered.registry import benchmark_spec, generator
+from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.reproduction.evidence import Evidence
 from hpobench_ordered.reproduction.paper import (
     Entry,

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import BoolArray, FloatArray, Value
-from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError, near
+from hpobench_ordered._wording import suggest_nearest
+from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError
 
 _BOOLEANS = (bool, np.bool_)
 _NUMPY_NUMBERS = (np.integer, np.floating)
@@ -193,7 +194,7 @@ class Parameter:
         try:
             return self._codes[isinstance(value, _BOOLEANS), value]
         except (KeyError, TypeError):
-            hint = near(value, map(str, self.choices)) if isinstance(value, str) else ""
+            hint = suggest_nearest(value, map(str, self.choices)) if isinstance(value, str) else ""
             raise InvalidConfigError(
                 f"{self.name} must be {self.describe()}, but got {value!r}{hint}"
             ) from None

@@ -27,7 +27,8 @@ import numpy as np
 
 from hpobench_ordered._html import table
 from hpobench_ordered._typing import BoolArray, Config, ConfigLike, FloatArray
-from hpobench_ordered.errors import MAX_LISTED, InvalidConfigError, InvalidSpaceError, suggestion
+from hpobench_ordered._wording import MAX_LISTED, suggest_allowed
+from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError
 from hpobench_ordered.space.coded import activation_order, check_allowed, check_coded, code_frame
 from hpobench_ordered.space.conditions import Condition, describe_condition
 from hpobench_ordered.space.configspace_json import space_from_json, space_to_json
@@ -361,7 +362,7 @@ class SearchSpace:
     def _check_name(self, name: str) -> None:
         """Raise an `InvalidConfigError` unless the space has a hyperparameter of that name."""
         if name not in self._column_of and name not in self.constants:
-            hint = suggestion(str(name), [*self.names, *self.constants])
+            hint = suggest_allowed(str(name), [*self.names, *self.constants])
             raise InvalidConfigError(f"unknown hyperparameter {name!r}{hint}")
 
     def _check_other_names(self, config: ConfigLike) -> None:

@@ -1,10 +1,6 @@
 """Surrogates: regression models standing in for the real blackbox."""
 
-from hpobench_ordered.surrogates.base import (
-    DescribedSurrogate,
-    StoredSurrogate,
-    Surrogate,
-    SurrogateType,
-)
+from hpobench_ordered.core.surrogate import Surrogate
+from hpobench_ordered.surrogates.base import DescribedSurrogate, StoredSurrogate, SurrogateType
 
 __all__ = ["DescribedSurrogate", "StoredSurrogate", "Surrogate", "SurrogateType"]

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from hpobench_ordered.files.bundle import BundledSurrogate, write_bundle
 from hpobench_ordered.files.raw_evaluations import RawEvaluations, count_distinct
+from hpobench_ordered.surrogates.bundle import BundledSurrogate, write_bundle
 from hpobench_ordered.surrogates.card import Card, versions_of
 from hpobench_ordered.surrogates.pipeline import BenchmarkFit
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class CardTexts:
     """The texts of a quality card, and further comparisons."""
 
     source: str
@@ -27,7 +27,7 @@ class Report:
 def write_surrogates(
     folder: Path,
     surrogates: Mapping[str, BenchmarkFit],
-    report: Report,
+    report: CardTexts,
     *,
     evaluations: Sequence[RawEvaluations] | None = None,
     runs: Sequence[RawEvaluations] | None = None,

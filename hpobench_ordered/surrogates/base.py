@@ -7,45 +7,18 @@ Notation:
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
-import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.files.arrays import StoredArray, check_arrays
 
 if TYPE_CHECKING:
     from hpobench_ordered.space import SearchSpace
-
-
-@runtime_checkable
-class Surrogate(Protocol):
-    """A regression model standing in for the real blackbox of all tasks of a benchmark.
-
-    Immutable and picklable. Predictions depend on the configuration and the task alone: not on
-    the batch a configuration is in, nor on threads, order or process.
-    """
-
-    def predict(self, values: FloatArray, task: int) -> FloatArray:
-        """Predict the objective of many configurations.
-
-        Args:
-            values: Validated native values as coded by `SearchSpace.values`, shape (n, d);
-                categoricals as the index of the choice, inactive hyperparameters NaN.
-            task: Index of the task in the benchmark.
-
-        Returns:
-            Objective values in the objective's own units, shape (n,).
-        """
-        ...
-
-    def predict_one(self, row: FloatArray, task: int) -> float:
-        """Predict one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly."""
-        ...
 
 
 class SurrogateType(Enum):
@@ -80,26 +53,10 @@ class SurrogateType(Enum):
             ) from error
 
 
-@dataclass(frozen=True, slots=True)
-class StoredArray:
-    """Requirements on an array of a stored surrogate."""
-
-    dimensions: int | None  # None: any number
-    types: tuple[type[np.generic], ...]
-    may_be_nan: bool = False
-
-
 def check_task(task: int, count: int) -> None:
     """Raise an `IndexError` unless a task is one of `count`."""
     if not 0 <= task < count:
         raise IndexError(f"task must be from 0 to {count - 1}, but got {task}")
-
-
-def read_only(array: Any, kind: type[np.generic] = np.float64) -> NDArray[Any]:
-    """A read-only copy of an array, in C order."""
-    copy = np.array(array, dtype=kind, order="C")
-    copy.flags.writeable = False
-    return copy
 
 
 class DescribedSurrogate(ABC):
@@ -185,20 +142,3 @@ def load_stored(
             f"{model.n_tasks} and {model.dimension}"
         )
     return model
-
-
-def check_arrays(arrays: Mapping[str, NDArray[Any]], expected: Mapping[str, StoredArray]) -> None:
-    """Check type, dimensions and finiteness of arrays by NAME or TASK/NAME, `expected` by NAME."""
-    for name, array in arrays.items():
-        allowed = expected.get(name.rpartition("/")[2])
-        if allowed is None:
-            raise ValueError(f"array {name!r} is unknown; known are {sorted(expected)}")
-        if array.dtype.type not in allowed.types or not array.dtype.isnative:
-            names = " or ".join(sorted(np.dtype(kind).name for kind in allowed.types))
-            raise ValueError(f"array {name!r} must be of type {names}, but got {array.dtype}")
-        if array.ndim != allowed.dimensions and allowed.dimensions is not None:
-            raise ValueError(
-                f"array {name!r} must have {allowed.dimensions} dimensions, but got {array.ndim}"
-            )
-        if array.dtype.kind == "f" and not (allowed.may_be_nan or np.isfinite(array).all()):
-            raise ValueError(f"array {name!r} must be finite")

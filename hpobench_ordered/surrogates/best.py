@@ -6,9 +6,9 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.core.objective import Objective
+from hpobench_ordered.core.surrogate import Surrogate
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind
-from hpobench_ordered.surrogates.base import Surrogate
 
 DRAWS = 200_000
 """Random configurations, the same for all tasks."""

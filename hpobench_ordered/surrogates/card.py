@@ -71,7 +71,7 @@ def upper_half_correlation(
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class TaskQuality:
     """Cross-validated quality of one output (task)."""
 
     name: str
@@ -81,9 +81,9 @@ class Figures:
     upper_half: float | None = None  # Spearman in the better half; None in older cards
 
 
-def figures(
+def measure_quality(
     truth: FloatArray, predicted: FloatArray, *, names: Sequence[str], direction: Direction
-) -> tuple[Figures, ...]:
+) -> tuple[TaskQuality, ...]:
     """Compute the figures of every output."""
     if truth.shape != predicted.shape:
         raise ValueError(f"predictions must have shape {truth.shape}, but got {predicted.shape}")
@@ -94,7 +94,7 @@ def figures(
         upper_half_correlation(truth, predicted, direction=direction),
     )
     rows = zip(names, *(column.tolist() for column in columns), strict=True)
-    return tuple(Figures(*row) for row in rows)
+    return tuple(TaskQuality(*row) for row in rows)
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Card:
     evaluations: int  # that it was fitted to
     configurations: int  # distinct ones among them
     folds: int  # of the cross-validation; 0 for exact tables
-    figures: tuple[Figures, ...]
+    figures: tuple[TaskQuality, ...]
     limits: tuple[str, ...]  # one sentence each
     command: str
     versions: Mapping[str, str]  # by package
@@ -170,9 +170,9 @@ _MEASURES = {
 }
 
 
-def _figures(content: Mapping[str, Any]) -> Figures:
+def _figures(content: Mapping[str, Any]) -> TaskQuality:
     numbers = {k: float(v) for k, v in content.items() if k != "name" and v is not None}
-    return Figures(content["name"], **numbers)
+    return TaskQuality(content["name"], **numbers)
 
 
 def _plain(content: Any) -> Any:

@@ -14,16 +14,12 @@ from typing import Self, cast
 import numpy as np
 
 from hpobench_ordered._typing import Config, FloatArray, Value
+from hpobench_ordered.core.surrogate import Surrogate
 from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conditions import Condition
 from hpobench_ordered.space.parameters import Parameter
-from hpobench_ordered.surrogates.base import (
-    DescribedSurrogate,
-    Surrogate,
-    SurrogateType,
-    check_task,
-)
+from hpobench_ordered.surrogates.base import DescribedSurrogate, SurrogateType, check_task
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.errors import needed
+from hpobench_ordered.core.extras import import_extra
 from hpobench_ordered.surrogates.coding import Coding
 from hpobench_ordered.surrogates.forest import LEAF, ForestSurrogate, TaskMix
 
@@ -92,7 +92,7 @@ def _weights(recipe: ForestRecipe, outputs: int) -> FloatArray:
 
 
 def _model(recipe: ForestRecipe, seed: int, workers: int) -> "ExtraTreesRegressor":
-    ensemble = needed(
+    ensemble = import_extra(
         "sklearn.ensemble", package="scikit-learn", extra="generate", purpose="fitting a forest"
     )
     return ensemble.ExtraTreesRegressor(

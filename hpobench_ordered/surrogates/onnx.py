@@ -25,7 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray, Value
-from hpobench_ordered.errors import ArtifactError, needed
+from hpobench_ordered.core.extras import import_extra
+from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates._onnx_graph import keep_output
 from hpobench_ordered.surrogates.base import check_task
@@ -186,7 +187,7 @@ def check_network(model: bytes, layout: Layout) -> None:
 def _start(network: bytes, n_categorical: int, n_continuous: int) -> "InferenceSession":
     """Start onnxruntime with a network."""
     name, purpose = "onnxruntime", "a published network"
-    onnxruntime = needed(name, package=name, extra="onnx", purpose=purpose)
+    onnxruntime = import_extra(name, package=name, extra="onnx", purpose=purpose)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1

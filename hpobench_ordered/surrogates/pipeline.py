@@ -23,7 +23,7 @@ from hpobench_ordered.files.raw_evaluations import RawEvaluations
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.base import StoredSurrogate, SurrogateType
 from hpobench_ordered.surrogates.best import best_known
-from hpobench_ordered.surrogates.card import Figures, figures
+from hpobench_ordered.surrogates.card import TaskQuality, measure_quality
 from hpobench_ordered.surrogates.forest import ForestSurrogate, TaskMix
 from hpobench_ordered.surrogates.nearest import NearestSurrogate, log_coding
 from hpobench_ordered.surrogates.per_task import PerTaskSurrogate
@@ -55,7 +55,7 @@ def fit_nearest(
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class SurrogateFit:
     """A surrogate of one or more tasks, and everything that determines it."""
 
     fitter: Fitter
@@ -172,7 +172,7 @@ class BenchmarkFit:
     """A surrogate of all tasks of a benchmark, and its quality."""
 
     defined: Definition
-    fits: Sequence[Fit]
+    fits: Sequence[SurrogateFit]
     seed: int
     progress: Callable[[str, int, int], None] = _silent
     is_per_task: bool = False
@@ -188,9 +188,9 @@ class BenchmarkFit:
         folds: int = FOLDS,
         progress: Callable[[str, int, int], None] = _silent,
     ) -> Self:
-        """A surrogate per task (`Fit.of_task`) from one set of evaluations each."""
+        """A surrogate per task (`SurrogateFit.of_task`) from one set of evaluations each."""
         fits = [
-            Fit.of_task(fitter, raw, task=task.name, seed=seed, folds=folds)
+            SurrogateFit.of_task(fitter, raw, task=task.name, seed=seed, folds=folds)
             for task, raw in zip(defined.tasks, evaluations, strict=True)
         ]
         return cls(defined, fits, seed, progress, is_per_task=True)
@@ -218,16 +218,16 @@ class BenchmarkFit:
         return len(self.fits[0].folds)
 
     @cached_property
-    def figures(self) -> tuple[Figures, ...]:
+    def figures(self) -> tuple[TaskQuality, ...]:
         """Cross-validated quality on every task."""
         done, total = count(1), self.folds * len(self.fits)
         names = iter([task.name for task in self.defined.tasks])
-        quality: list[Figures] = []
+        quality: list[TaskQuality] = []
         for fit in self.fits:
             predicted = fit.cross_validate(
                 lambda: self.progress("cross-validation", next(done), total)
             )
-            quality += figures(
+            quality += measure_quality(
                 fit.truth(),
                 predicted,
                 names=[next(names) for _ in range(predicted.shape[1])],

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.errors import InvalidConfigError
-from hpobench_ordered.surrogates.base import StoredArray, StoredSurrogate, SurrogateType, check_task
+from hpobench_ordered.files.arrays import StoredArray
+from hpobench_ordered.surrogates.base import StoredSurrogate, SurrogateType, check_task
 
 if TYPE_CHECKING:
     from hpobench_ordered.space import SearchSpace

@@ -11,9 +11,9 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.adapters import as_method_spec
 from hpobench_ordered.core.benchmark import Task
 from hpobench_ordered.core.history import Evaluations
+from hpobench_ordered.core.surrogate import Surrogate
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.surrogates.base import Surrogate
 from hpobench_ordered.testing._require import ConformanceError
 from hpobench_ordered.testing.toy import (
     ShiftedQuadratics,

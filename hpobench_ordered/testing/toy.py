@@ -20,6 +20,7 @@ from hpobench_ordered.core.data import DataKind, DataSource, TaskData
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction, Objective
 from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
+from hpobench_ordered.core.surrogate import Surrogate
 from hpobench_ordered.errors import MethodError
 from hpobench_ordered.experiment.outcome import Outcome
 from hpobench_ordered.experiment.runner import optimise, setting_of
@@ -28,7 +29,6 @@ from hpobench_ordered.protocols import Assignment
 from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
-from hpobench_ordered.surrogates.base import Surrogate
 from hpobench_ordered.testing._require import ConformanceError
 
 FIRST_OPTIMUM = 0.4  # of the first task, in every coordinate of the unit cube

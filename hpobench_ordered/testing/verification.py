@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from hpobench_ordered.core.marks import Marks
+from hpobench_ordered.analysis.marks import Marks, find_marks
+from hpobench_ordered.core.files import ArtifactFiles, PublishedFile
 from hpobench_ordered.core.specs import BenchmarkFamily, BenchmarkSpec
 from hpobench_ordered.errors import HPOBenchOrderedError
-from hpobench_ordered.files.artifact import Artifact
-from hpobench_ordered.files.bundle import find_card
-from hpobench_ordered.files.remote import RemoteFile
-from hpobench_ordered.files.verification import check_card
 from hpobench_ordered.registry import benchmark_spec, list_benchmarks
+from hpobench_ordered.surrogates.bundle import find_card
+from hpobench_ordered.surrogates.verification import check_card
 from hpobench_ordered.testing.golden import check_golden, golden_options
 
 Check = Callable[[], str]
@@ -69,7 +68,7 @@ def run_checks(label: str, checks: Sequence[Check]) -> Verification:
     return Verification(label, tuple(filter(None, checked)), tuple(unique_problems))
 
 
-def check_files(artifact: Artifact | None, files: Sequence[RemoteFile]) -> str:
+def check_files(artifact: ArtifactFiles | None, files: Sequence[PublishedFile]) -> str:
     """Check the hashes of an artifact's files, and of those that are fetched."""
     count = 0 if artifact is None else artifact.check()
     for file in files:
@@ -106,10 +105,11 @@ def check_marks(spec: BenchmarkSpec) -> str:
     default = spec.option()
     if not default.is_ready:
         return ""
-    if spec.marks is None:
+    marks = find_marks(spec)
+    if marks is None:
         should_have_marks = (
             spec.name in list_benchmarks() and not spec.is_local and not default.trains
         )
         return "without marks" if should_have_marks else ""
-    spec.marks.check(Marks.of(spec.load()))
+    marks.check(Marks.of(spec.load()))
     return "marks"

@@ -45,7 +45,13 @@ def fit_benchmark(
     """Fit a surrogate to each task's averages, or one to all if the configurations are the same."""
     from hpobench_ordered.surrogates.coding import space_coding
     from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
-    from hpobench_ordered.surrogates.pipeline import FOLDS, BenchmarkFit, Fit, Fitter, fit_nearest
+    from hpobench_ordered.surrogates.pipeline import (
+        FOLDS,
+        BenchmarkFit,
+        Fitter,
+        SurrogateFit,
+        fit_nearest,
+    )
 
     space = definition.space
     fitter: Fitter = partial(
@@ -60,5 +66,5 @@ def fit_benchmark(
     if not all(np.array_equal(task.values, first, equal_nan=True) for task in averages):
         return BenchmarkFit.of_each_task(definition, fitter, averages, seed=seed, folds=folds)
     targets = np.stack([task.objective for task in averages], axis=1)
-    fit = Fit.of_all_tasks(fitter, first, targets, seed=seed, folds=folds)
+    fit = SurrogateFit.of_all_tasks(fitter, first, targets, seed=seed, folds=folds)
     return BenchmarkFit(definition, [fit], seed)

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hpobench_ordered._wording import suggest_allowed
 from hpobench_ordered.adapters._rows import Reader
 from hpobench_ordered.adapters._tables import Columns, read_table
 from hpobench_ordered.core.benchmark import Benchmark, Definition, Provenance, TaskDefinition
 from hpobench_ordered.core.data import TaskData
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction, Objective
-from hpobench_ordered.errors import EvaluationsError, PoorSurrogateWarning, suggestion
+from hpobench_ordered.errors import EvaluationsError, PoorSurrogateWarning
 from hpobench_ordered.files.raw_evaluations import RawEvaluations
 from hpobench_ordered.space.conversion import SpaceLike, to_search_space
 from hpobench_ordered.surrogates import SurrogateType
@@ -195,7 +196,7 @@ def _check_contexts(context: Sequence[str], ordered: str | None) -> None:
             f"context must be a list, such as [{context!r}], but got {context!r}"
         )
     if ordered is not None and ordered not in context:
-        hint = suggestion(ordered, context)
+        hint = suggest_allowed(ordered, context)
         raise EvaluationsError(f"ordered must be one of the contexts, but got {ordered!r}{hint}")
 
 
@@ -217,7 +218,7 @@ def surrogate_type(choice: SurrogateType | str) -> SurrogateType:
     by_name = {kind.name.lower(): kind for kind in FEWEST}
     name = choice.name.lower() if isinstance(choice, SurrogateType) else choice
     if name not in by_name:
-        raise EvaluationsError(f"unknown surrogate {name!r}{suggestion(str(name), by_name)}")
+        raise EvaluationsError(f"unknown surrogate {name!r}{suggest_allowed(str(name), by_name)}")
     return by_name[name]
 
 
@@ -227,7 +228,9 @@ def _check_data(definition: Definition, data: Mapping[str, TaskData]) -> None:
         raise EvaluationsError(f"data must map tasks to TaskData, but got a {type(data).__name__}")
     for name, one in data.items():
         if name not in names:
-            raise EvaluationsError(f"data of an unknown task {name!r}{suggestion(name, names)}")
+            raise EvaluationsError(
+                f"data of an unknown task {name!r}{suggest_allowed(name, names)}"
+            )
         if not isinstance(one, TaskData):
             raise EvaluationsError(
                 f"the data of task {name!r} must be a TaskData, but got {type(one).__name__}"

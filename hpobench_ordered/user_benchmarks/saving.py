@@ -9,10 +9,15 @@ import numpy as np
 from hpobench_ordered.core.benchmark import Benchmark, Definition
 from hpobench_ordered.errors import EvaluationsError
 from hpobench_ordered.files.artifact import Artifact, is_artifact
-from hpobench_ordered.files.bundle import EVALUATIONS, read_card, read_definition, read_evaluations
 from hpobench_ordered.files.raw_evaluations import RawEvaluations
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.best import NOT_OPTIMAL
+from hpobench_ordered.surrogates.bundle import (
+    EVALUATIONS,
+    read_card,
+    read_definition,
+    read_evaluations,
+)
 from hpobench_ordered.user_benchmarks.fitting import raw_evaluations
 from hpobench_ordered.user_benchmarks.making import MadeFrom
 
@@ -106,13 +111,13 @@ def _check_replaceable(folder: Path, definition: Definition) -> None:
 def _write(
     folder: Path, surrogate: str, fit: "BenchmarkFit", raw: Sequence[RawEvaluations]
 ) -> Path:
-    from hpobench_ordered.surrogates.artifacts import Report, write_surrogates
+    from hpobench_ordered.surrogates.artifacts import CardTexts, write_surrogates
     from hpobench_ordered.surrogates.fitting import ForestRecipe
 
     limits = ["The value of the nearest configuration that was evaluated on the task."]
     if fit.model.kind is SurrogateType.FOREST:
         limits = [ForestRecipe().describe(), NOT_OPTIMAL]
-    report = Report(
+    report = CardTexts(
         source=fit.defined.provenance.source,
         command="hpobench_ordered.save",
         limits=limits,

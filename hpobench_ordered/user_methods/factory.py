@@ -8,8 +8,9 @@ from typing import Any, cast
 import numpy as np
 
 from hpobench_ordered._typing import Config
+from hpobench_ordered._wording import suggest_nearest
 from hpobench_ordered.core.history import Evaluations
-from hpobench_ordered.errors import ExperimentError, MethodError, near
+from hpobench_ordered.errors import ExperimentError, MethodError
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.registry import list_methods, method_spec
 from hpobench_ordered.space import SearchSpace
@@ -221,7 +222,7 @@ def _keywords(method: object) -> tuple[str, ...]:
         elif is_needed and parameter.kind is not parameter.VAR_POSITIONAL:
             raise ExperimentError(
                 f"{called} needs {parameter.name!r}, but only {', '.join(known)} are passed, "
-                f"by keyword{near(parameter.name, known)}"
+                f"by keyword{suggest_nearest(parameter.name, known)}"
                 f"{FOR_DATA if parameter.name == 'data' else ''}"
             )
     return tuple(dict.fromkeys([*SETTING, *named])) if takes_all else tuple(named)

@@ -23,11 +23,12 @@ from hpobench_ordered.benchmarks import _distbo_models as models
 from hpobench_ordered.benchmarks import distbo
 from hpobench_ordered.errors import ArtifactError, DownloadError, NotFetchedError, UnknownNameError
 from hpobench_ordered.files.artifact import Artifact
-from hpobench_ordered.files.bundle import find_card, read_definition
 from hpobench_ordered.files.local import LOCAL_VARIABLE
 from hpobench_ordered.files.remote import CACHE_VARIABLE
-from hpobench_ordered.registry import benchmark_spec, generator
+from hpobench_ordered.generation.base import generator
+from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.runtime.threads import one_thread
+from hpobench_ordered.surrogates.bundle import find_card, read_definition
 from hpobench_ordered.testing import check_benchmark
 
 HEADER = (

@@ -19,10 +19,10 @@ from hpobench_ordered.benchmarks.yahpo import (
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.errors import DownloadError, NotFetchedError, UnknownNameError
-from hpobench_ordered.files.bundle import read_card
 from hpobench_ordered.files.remote import CACHE_VARIABLE
 from hpobench_ordered.files.writing import file_sha256
 from hpobench_ordered.registry import benchmark_spec, load, suites
+from hpobench_ordered.surrogates.bundle import read_card
 
 COMPLETE = ("rpart", "xgboost")
 """Scenarios whose three files are in the shared data."""

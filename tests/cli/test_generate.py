@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hpobench_ordered.registry import generators
+from hpobench_ordered.generation.base import generators
 
 SIZES = ("--sizes", "20,60", "--configs", "10", "--workers", "1")
 WINE = ("--data", "sklearn:wine", "--model", "sklearn.tree:DecisionTreeClassifier")

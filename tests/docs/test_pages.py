@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 import hpobench_ordered as hbo
 from hpobench_ordered.cli import app
-from hpobench_ordered.files.bundle import read_card
 from hpobench_ordered.registry import benchmark_spec, method_spec
+from hpobench_ordered.surrogates.bundle import read_card
 
 pytestmark = pytest.mark.usefixtures("builders")
 

@@ -5,6 +5,7 @@ import pytest
 
 import hpobench_ordered as hbo
 from hpobench_ordered import reporting
+from hpobench_ordered.analysis.marks import find_marks
 from hpobench_ordered.analysis.together import Together
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.experiment.overview import overview
@@ -104,7 +105,7 @@ def test_plateaus_are_left_out_of_means_on_the_surrogate_that_was_looked_at():
 def test_plateaus_are_what_the_leaderboard_of_wide_leaves_out():
     scores, _ = hbo.reference("wide", methods=["random-search", "bo"]).scored()
     without = {item.benchmark for item in scores if item.left_out}
-    marks = {item.benchmark: benchmark_spec(item.benchmark).marks for item in scores}
+    marks = {item.benchmark: find_marks(benchmark_spec(item.benchmark)) for item in scores}
     plateaus = {name for name, one in marks.items() if one and "plateau" in one.names}
     assert without == {RANGER, *plateaus} and len(plateaus) == 7
     assert Together.of(scores).families == Together.of_all(scores).families

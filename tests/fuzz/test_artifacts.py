@@ -26,10 +26,10 @@ from toy_artifacts import (
 
 from hpobench_ordered.errors import ArtifactError, HPOBenchOrderedError
 from hpobench_ordered.files.artifact import SUMS, Artifact
-from hpobench_ordered.files.bundle import BENCHMARK, CARD, EVALUATIONS
-from hpobench_ordered.files.verification import check_card
 from hpobench_ordered.registry import benchmark_spec
+from hpobench_ordered.surrogates.bundle import BENCHMARK, CARD, EVALUATIONS
 from hpobench_ordered.surrogates.forest import LEAF
+from hpobench_ordered.surrogates.verification import check_card
 
 SLOW = pytest.mark.slow
 FILES = (BENCHMARK, CARD, EVALUATIONS, "forest.npz", "nearest.npz", "table.npz", "apart.npz")

@@ -16,11 +16,11 @@ from hpobench_ordered.benchmarks.openml_flows import SVM, XGBOOST, svm_space, xg
 from hpobench_ordered.core.objective import Direction, Objective
 from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.files import bundle
 from hpobench_ordered.files.artifact import Artifact, ArtifactWriter
 from hpobench_ordered.generation import adjustments
 from hpobench_ordered.generation.adjustments import generate
 from hpobench_ordered.generation.base import Request
+from hpobench_ordered.surrogates import bundle
 from hpobench_ordered.surrogates.best import best_known
 from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest

@@ -6,9 +6,8 @@ import pytest
 from hpobench_ordered.benchmarks.distbo import GENERATED
 from hpobench_ordered.errors import ArtifactError, ExperimentError, UnknownNameError
 from hpobench_ordered.files.artifact import Artifact, is_artifact
-from hpobench_ordered.files.bundle import find_card
-from hpobench_ordered.generation.base import Generator, Option, Request, Source
-from hpobench_ordered.registry import generators
+from hpobench_ordered.generation.base import Generator, Option, Request, Source, generators
+from hpobench_ordered.surrogates.bundle import find_card
 
 
 @pytest.fixture

@@ -41,8 +41,8 @@ from hpobench_ordered.generation._custom.training import (
 )
 from hpobench_ordered.generation._raw import read_raw
 from hpobench_ordered.generation._xgboost_training import AS_PUBLISHED, XGBoostTrainer
+from hpobench_ordered.generation.base import generators
 from hpobench_ordered.generation.custom import Custom, generate_custom
-from hpobench_ordered.registry import generators
 from hpobench_ordered.surrogates import pipeline
 from hpobench_ordered.surrogates.best import best_known
 from hpobench_ordered.testing import check_benchmark

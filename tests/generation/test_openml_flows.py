@@ -18,7 +18,6 @@ from hpobench_ordered.benchmarks._openml_data import ClassificationData
 from hpobench_ordered.benchmarks.openml_flows import RANGER, SVM, XGBOOST, Flow
 from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError, UnknownNameError
 from hpobench_ordered.files.artifact import Artifact
-from hpobench_ordered.files.bundle import read_card, read_definition, read_evaluations
 from hpobench_ordered.files.local import LOCAL_VARIABLE, local_folder
 from hpobench_ordered.generation import openml_flows
 from hpobench_ordered.generation._flows import training as flow_training
@@ -35,6 +34,7 @@ from hpobench_ordered.generation._raw import About, read_raw, write_raw
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.surrogates import pipeline
 from hpobench_ordered.surrogates.best import best_known
+from hpobench_ordered.surrogates.bundle import read_card, read_definition, read_evaluations
 from hpobench_ordered.surrogates.fitting import ForestRecipe
 from hpobench_ordered.surrogates.pipeline import grouped_folds
 from hpobench_ordered.testing import check_benchmark

@@ -13,7 +13,7 @@ from hpobench_ordered.files.artifact import Artifact
 from hpobench_ordered.generation import _xgboost_comparison as comparison
 from hpobench_ordered.generation import xgboost_mnist
 from hpobench_ordered.generation._fitting import Forest
-from hpobench_ordered.surrogates.artifacts import Report
+from hpobench_ordered.surrogates.artifacts import CardTexts
 
 (GENERATOR,) = xgboost_mnist.GENERATORS
 
@@ -34,9 +34,11 @@ def trained():
 @pytest.fixture
 def fitted(published, trained, monkeypatch):
     """What forests would have been fitted to."""
-    seen: list[tuple[np.ndarray, Report]] = []
+    seen: list[tuple[np.ndarray, CardTexts]] = []
 
-    def write_forest(request: Any, defined: Any, forest: Forest, report: Report, **_: Any) -> Path:
+    def write_forest(
+        request: Any, defined: Any, forest: Forest, report: CardTexts, **_: Any
+    ) -> Path:
         assert len(defined.tasks) == forest.targets.shape[1]
         seen.append((forest.targets, report))
         return request.folder

@@ -10,7 +10,6 @@ from yahpo_files import define, defined_network
 
 from hpobench_ordered.benchmarks import yahpo as benchmarks
 from hpobench_ordered.benchmarks.yahpo import GENERATED_BENCHMARKS, PAPER_BENCHMARKS, name_benchmark
-from hpobench_ordered.core.suites import suite
 from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentError
 from hpobench_ordered.files.artifact import Artifact
 from hpobench_ordered.files.local import LOCAL_VARIABLE, local_folder
@@ -18,7 +17,7 @@ from hpobench_ordered.files.remote import CACHE_VARIABLE
 from hpobench_ordered.generation import yahpo
 from hpobench_ordered.generation.base import Request
 from hpobench_ordered.generation.yahpo import GENERATORS, evaluations_path, read_evaluations
-from hpobench_ordered.registry import load
+from hpobench_ordered.registry import load, suite
 from hpobench_ordered.surrogates import pipeline
 from hpobench_ordered.surrogates.best import best_known
 from hpobench_ordered.testing import check_benchmark

@@ -14,16 +14,17 @@ from numpy.typing import NDArray
 import hpobench_ordered as hbo
 from hpobench_ordered.core.benchmark import Definition, Provenance, TaskDefinition
 from hpobench_ordered.core.objective import Direction, Objective
+from hpobench_ordered.core.surrogate import Surrogate
 from hpobench_ordered.errors import HPOBenchOrderedError
 from hpobench_ordered.files.artifact import SUMS, Artifact
-from hpobench_ordered.files.bundle import BundledSurrogate, read_card, write_bundle
 from hpobench_ordered.files.raw_evaluations import RawEvaluations
 from hpobench_ordered.files.writing import file_sha256
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
-from hpobench_ordered.surrogates import Surrogate, SurrogateType
-from hpobench_ordered.surrogates.card import Card, Figures, versions_of
+from hpobench_ordered.surrogates import SurrogateType
+from hpobench_ordered.surrogates.bundle import BundledSurrogate, read_card, write_bundle
+from hpobench_ordered.surrogates.card import Card, TaskQuality, versions_of
 from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.surrogates.forest import LEAF, ForestSurrogate, TaskMix
 from hpobench_ordered.surrogates.nearest import NearestSurrogate, log_coding
@@ -103,7 +104,7 @@ def card_of(tasks: Iterable[str] = TASKS, **changes: Any) -> Card:
         evaluations=48,
         configurations=24,
         folds=2,
-        figures=tuple(Figures(name, -1e3, 0.5, 0.5) for name in tasks),
+        figures=tuple(TaskQuality(name, -1e3, 0.5, 0.5) for name in tasks),
         limits=("A toy.",),
         command="none",
         versions=versions_of("numpy"),

@@ -14,8 +14,8 @@ from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.surrogates.card import (
     Card,
-    Figures,
-    figures,
+    TaskQuality,
+    measure_quality,
     r_squared,
     rank_correlation,
     top_decile_overlap,
@@ -70,18 +70,18 @@ def test_names_and_shapes_must_fit():
     assert [*r_squared(constant, constant), *r_squared(constant, constant + 1)] == [1, -np.inf]
     assert np.isnan(rank_correlation(constant, constant)).all()
     truth = np.random.default_rng(0).random((20, 2))
-    computed = figures(truth, truth, names=["a", "b"], direction=Direction.MINIMIZE)
+    computed = measure_quality(truth, truth, names=["a", "b"], direction=Direction.MINIMIZE)
     one = pytest.approx(1)
-    assert computed == (Figures("a", 1, one, 1, one), Figures("b", 1, one, 1, one))
+    assert computed == (TaskQuality("a", 1, one, 1, one), TaskQuality("b", 1, one, 1, one))
     with pytest.raises(ValueError, match="argument 2"):
-        figures(truth, truth, names=["a"], direction=Direction.MINIMIZE)
+        measure_quality(truth, truth, names=["a"], direction=Direction.MINIMIZE)
     with pytest.raises(ValueError, match="shape"):
-        figures(truth, truth[1:], names=["a", "b"], direction=Direction.MINIMIZE)
+        measure_quality(truth, truth[1:], names=["a", "b"], direction=Direction.MINIMIZE)
 
 
 CARD = card_of(
     evaluations=200,
-    figures=(Figures("a", 0.9, 0.8, 0.7), Figures("b", 0.7, 1.0, 0.9)),
+    figures=(TaskQuality("a", 0.9, 0.8, 0.7), TaskQuality("b", 0.7, 1.0, 0.9)),
     versions={"numpy": "2"},
     comparisons={"training": {"sizes": [1, 2]}},
 )
@@ -100,8 +100,8 @@ def test_cards_survive_json_and_are_described():
     assert versions["no-such-package"] == "not installed"
     assert Card.from_json(json.loads(json.dumps(known.to_json()))) == known
     assert Card.from_json(json.loads(json.dumps(card.to_json()))) == card
-    figures = (Figures("a", -math.inf, math.nan, 0.0),)  # which JSON has not
-    card = replace(CARD, figures=figures, comparisons={"x": {"r2": [math.nan]}})
+    measure_quality = (TaskQuality("a", -math.inf, math.nan, 0.0),)  # which JSON has not
+    card = replace(CARD, figures=measure_quality, comparisons={"x": {"r2": [math.nan]}})
     text = json.dumps(card.to_json(), allow_nan=False)
     (read,) = Card.from_json(json.loads(text)).figures
     assert read.r2 == -math.inf and math.isnan(read.spearman)

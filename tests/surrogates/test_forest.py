@@ -12,7 +12,7 @@ from hpobench_ordered.surrogates.card import r_squared
 from hpobench_ordered.surrogates.coding import Coding, Feature, FeatureKind
 from hpobench_ordered.surrogates.fitting import ForestRecipe, _model, fit_forest
 from hpobench_ordered.surrogates.forest import LEAF, TaskMix, interpolate
-from hpobench_ordered.surrogates.pipeline import Fit, row_folds
+from hpobench_ordered.surrogates.pipeline import SurrogateFit, row_folds
 
 CODING = Coding(
     (
@@ -95,7 +95,9 @@ def test_output_weights_favour_an_output():
     for weights in ((20.0, 1.0), (1.0, 20.0)):
         recipe = ForestRecipe(trees=20, output_weights=weights, min_samples_leaf=5)
         fitter = partial(fit_forest, coding=CODING, recipe=recipe)
-        predicted = Fit.of_all_tasks(fitter, values, both, seed=0, folds=3).cross_validate()
+        predicted = SurrogateFit.of_all_tasks(
+            fitter, values, both, seed=0, folds=3
+        ).cross_validate()
         errors.append(np.mean((predicted[:, 0] - both[:, 0]) ** 2))
     assert errors[0] < 0.75 * errors[1]
     with pytest.raises(ValueError, match="2 positive output weights"):
@@ -109,7 +111,7 @@ def test_cross_validation_never_predicts_what_it_was_fitted_to():
     seen = fit_forest(values, noise, coding=CODING, recipe=recipe, seed=0).predict(values, 0)
     calls = []
     fitter = partial(fit_forest, coding=CODING, recipe=recipe)
-    fit = Fit.of_all_tasks(fitter, values, noise, seed=0, folds=5)
+    fit = SurrogateFit.of_all_tasks(fitter, values, noise, seed=0, folds=5)
     unseen = fit.cross_validate(lambda: calls.append(1))
     np.testing.assert_allclose(seen, noise[:, 0], atol=1e-4)
     assert np.corrcoef(unseen[:, 0], noise[:, 0])[0, 1] < 0.6
@@ -158,7 +160,7 @@ def test_figures_do_not_depend_on_the_layout_in_memory():
     targets, predicted = rng.normal(size=(2, 1000, 20))
     fitter = partial(fit_forest, coding=CODING, recipe=SMALL)
     rows, columns = (
-        Fit.of_all_tasks(fitter, np.zeros((1000, 3)), laid_out, seed=0).truth()
+        SurrogateFit.of_all_tasks(fitter, np.zeros((1000, 3)), laid_out, seed=0).truth()
         for laid_out in (targets, np.asfortranarray(targets))
     )
     assert r_squared(rows, predicted).tolist() == r_squared(columns, predicted).tolist()

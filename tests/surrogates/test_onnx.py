@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from yahpo_files import define, files
 
-from hpobench_ordered.benchmarks.yahpo import FRACTIONS, SCENARIOS, TARGETS
+from hpobench_ordered.benchmarks.yahpo import FRACTIONS, SCENARIOS
 from hpobench_ordered.core.benchmark import Benchmark, Definition
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.surrogates import onnx
@@ -43,7 +43,15 @@ def draw(defined: Definition, n: int, seed: int = 0) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    "target", ["auc", *(pytest.param(t, marks=pytest.mark.slow) for t in TARGETS if t != "auc")]
+    "target",
+    [
+        "auc",
+        *(
+            pytest.param(t, marks=pytest.mark.slow)
+            for t in SCENARIOS["rpart"].layout.targets
+            if t != "auc"
+        ),
+    ],
 )
 def test_agrees_with_yahpo_gym(shared, target):
     records = json.loads((shared / "reference" / "yahpo_gym_values.json").read_text())

@@ -21,10 +21,10 @@ from hpobench_ordered.errors import (
     InvalidNameError,
     PoorSurrogateWarning,
 )
-from hpobench_ordered.files.bundle import read_card
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.surrogates import SurrogateType
+from hpobench_ordered.surrogates.bundle import read_card
 from hpobench_ordered.surrogates.forest import ForestSurrogate
 from hpobench_ordered.surrogates.nearest import NearestSurrogate
 from hpobench_ordered.surrogates.per_task import PerTaskSurrogate

@@ -1,8 +1,8 @@
 """Optuna's samplers as methods, and methods as Optuna's samplers. Needs the extra `optuna`."""
 
-from hpobench_ordered.errors import needed
+from hpobench_ordered.core.extras import import_extra
 
-needed("optuna", package="optuna", extra="optuna", purpose="an adapter for Optuna")
+import_extra("optuna", package="optuna", extra="optuna", purpose="an adapter for Optuna")
 
 from hpobench_ordered.adapters.optuna.methods import OptunaMethod, optuna_method  # noqa: E402
 from hpobench_ordered.adapters.optuna.samplers import OptunaSampler  # noqa: E402

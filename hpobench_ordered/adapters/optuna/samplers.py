@@ -19,6 +19,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from hpobench_ordered._typing import Config
+from hpobench_ordered._wording import join_words
 from hpobench_ordered.adapters._optuna_space import distribution, space_of
 from hpobench_ordered.adapters.optimiser import BUDGET, METHOD, Optimiser, check_use
 from hpobench_ordered.adapters.optuna.studies import history_from_studies, is_same
@@ -29,7 +30,6 @@ from hpobench_ordered.errors import (
     HistoryWarning,
     InvalidConfigError,
     UnknownNameError,
-    enumerated,
 )
 from hpobench_ordered.runtime.threads import Lock
 from hpobench_ordered.space import SearchSpace
@@ -252,7 +252,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         if gone:
             self._compared |= gone
             _warn(
-                f"the objective does not suggest {enumerated(map(repr, sorted(gone)))}, which is "
+                f"the objective does not suggest {join_words(map(repr, sorted(gone)))}, which is "
                 "tuned nevertheless; give the current search space as `space=`"
             )
 

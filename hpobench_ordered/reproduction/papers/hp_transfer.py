@@ -9,10 +9,10 @@ from functools import partial
 
 from hpobench_ordered.analysis.differences import Estimate
 from hpobench_ordered.analysis.speedup import PAPER_BUDGETS
-from hpobench_ordered.core.suites import suite
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.methods.tpe import TPE
 from hpobench_ordered.protocols import Adjustment
+from hpobench_ordered.registry import suite
 from hpobench_ordered.reproduction.evidence import Comparison
 from hpobench_ordered.reproduction.paper import Claim, Figure, Paper, Setting
 from hpobench_ordered.reproduction.speedups import (

@@ -11,13 +11,19 @@ from functools import partial
 import numpy as np
 
 from hpobench_ordered.core.benchmark import Benchmark, Definition, Task
+from hpobench_ordered.core.files import ArtifactFiles
 from hpobench_ordered.core.specs import BenchmarkSpec
+from hpobench_ordered.core.surrogate import Surrogate
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.files.artifact import Artifact
-from hpobench_ordered.files.bundle import EVALUATIONS, read_card, read_definition, read_evaluations
 from hpobench_ordered.files.raw_evaluations import RawEvaluations, count_distinct
-from hpobench_ordered.surrogates import DescribedSurrogate, Surrogate
+from hpobench_ordered.surrogates import DescribedSurrogate
 from hpobench_ordered.surrogates.artifacts import comparison_name
+from hpobench_ordered.surrogates.bundle import (
+    EVALUATIONS,
+    read_card,
+    read_definition,
+    read_evaluations,
+)
 from hpobench_ordered.surrogates.card import Card, r_squared
 from hpobench_ordered.surrogates.pipeline import BenchmarkFit, fit_nearest
 
@@ -26,7 +32,7 @@ NEAREST_COMPARISON = comparison_name("nearest")
 _ROUNDING = 1e-9
 
 
-def check_card(spec: BenchmarkSpec, artifact: Artifact) -> None:
+def check_card(spec: BenchmarkSpec, artifact: ArtifactFiles) -> None:
     """Check a benchmark's definition, best known values and card."""
     card, defined = read_card(artifact), read_definition(artifact)
     _require(defined == spec.define(), "the definition is not that of the code")

@@ -18,7 +18,9 @@ import hpobench_ordered as hbo
 from hpobench_ordered import BenchmarkSpec
 from hpobench_ordered.errors import ArtifactError, NotFetchedError, UnknownNameError
 from hpobench_ordered.files.artifact import Artifact, ArtifactWriter
-from hpobench_ordered.files.bundle import (
+from hpobench_ordered.files.raw_evaluations import RawEvaluations
+from hpobench_ordered.registry import benchmark_spec
+from hpobench_ordered.surrogates.bundle import (
     BENCHMARK,
     EVALUATIONS,
     BundledSurrogate,
@@ -30,8 +32,6 @@ from hpobench_ordered.files.bundle import (
     read_evaluations,
     write_bundle,
 )
-from hpobench_ordered.files.raw_evaluations import RawEvaluations
-from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.surrogates.table import TableSurrogate
 
 PRICES = {"price_0": 9, "price_1": 9, "price_2": 9}

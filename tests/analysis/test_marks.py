@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from toy_artifacts import definition
 import hpobench_ordered as hbo
 from hpobench_ordered import Benchmark
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.core.marks import FILE, Marks, write_marks
+from hpobench_ordered.analysis.marks import FILE, MarkedContent, Marks, find_marks, write_marks
+from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.files.artifact import Artifact
 from hpobench_ordered.files.local import LOCAL_VARIABLE
@@ -73,9 +75,9 @@ def test_figures_of_functions_and_marks_of_two_thirds_of_the_tasks():
 def test_benchmarks_of_the_package_have_marks():
     """If not: `hpobench-ordered generate marks --output artifacts/marks.json`."""
     names = [*hbo.suite("othpo"), *hbo.suite("wide"), *hbo.suite("retrain"), "distbo-parkinsons"]
-    marks = {name: benchmark_spec(name).marks for name in names if "rpart" not in name}
-    assert [name for name, one in marks.items() if one is None] == []
-    plateaus = {name for name, one in marks.items() if one and "plateau" in one.names}
+    marks = {name: find_marks(benchmark_spec(name)) for name in names if "rpart" not in name}
+    assert [name for name, found in marks.items() if found is None] == []
+    plateaus = {name for name, found in marks.items() if found and "plateau" in found.names}
     assert plateaus == {
         *(f"yahpo-glmnet-{k}" for k in (375, 40978, 41163, 40981, 41138)),
         *(f"yahpo-svm-{k}" for k in (458, 40966)),
@@ -83,26 +85,63 @@ def test_benchmarks_of_the_package_have_marks():
     }
 
 
-def test_marks_are_computed_again_and_are_of_one_content_alone():
+def test_stored_marks_equal_recomputed_ones():
     spec = benchmark_spec("newsvendor")
-    spec.marks.check(Marks.of(spec.load()))
+    find_marks(spec).check(Marks.of(spec.load()))
+
+
+def test_check_refuses_other_figures():
+    marks = Marks(0.2, 0.1)
     with pytest.raises(ArtifactError, match="recomputed"):
-        replace(spec.marks, near_best=0.5).check(spec.marks)
-    assert replace(spec, version=spec.version + 1).marks is None
-    assert replace(spec, artifact=Artifact.packaged("xgboost-mnist")).marks is None
-    others = (replace(spec.surrogates[0], name="another"), *spec.surrogates)
-    assert replace(spec, surrogates=others).marks is None
+        replace(marks, near_best=0.5).check(marks)
 
 
-def test_marks_of_ones_own_benchmark(tmp_path, monkeypatch):
+NEWSVENDOR = benchmark_spec("newsvendor")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": NEWSVENDOR.version + 1},
+        {"artifact": Artifact.packaged("xgboost-mnist")},
+        {"surrogates": (replace(NEWSVENDOR.option(), name="another"), *NEWSVENDOR.surrogates)},
+    ],
+    ids=["version", "content", "default surrogate"],
+)
+def test_changed_benchmark_has_no_marks(change):
+    assert find_marks(NEWSVENDOR) is not None
+    assert find_marks(replace(NEWSVENDOR, **change)) is None
+
+
+@pytest.fixture
+def own_folder(tmp_path, monkeypatch):
     monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
-    spec = replace(benchmark_spec("forrester"), name="mine")
-    assert spec.marks is None
-    write_marks(tmp_path / FILE, [(spec.marked, Marks(0.2, None))], command="by hand")
-    assert spec.marks == Marks(0.2, None)
-    other = replace(spec, name="other")
-    write_marks(tmp_path / FILE, [(other.marked, Marks(0.3, 0.1))], command="by hand")
-    assert (spec.marks, other.marks) == (Marks(0.2, None), Marks(0.3, 0.1))
-    (tmp_path / FILE).write_text(json.dumps({"benchmarks": {"mine@1": 3}}))
+    return tmp_path
+
+
+def own_spec(name: str) -> BenchmarkSpec:
+    return replace(benchmark_spec("forrester"), name=name)
+
+
+def write_own(folder: Path, name: str, marks: Marks) -> None:
+    content = MarkedContent.of(own_spec(name))
+    write_marks(folder / FILE, [(content, marks)], command="by hand")
+
+
+def test_own_benchmark_has_written_marks(own_folder):
+    assert find_marks(own_spec("mine")) is None
+    write_own(own_folder, "mine", Marks(0.2, None))
+    assert find_marks(own_spec("mine")) == Marks(0.2, None)
+
+
+def test_writing_keeps_marks_of_other_benchmarks(own_folder):
+    write_own(own_folder, "mine", Marks(0.2, None))
+    write_own(own_folder, "other", Marks(0.3, 0.1))
+    assert find_marks(own_spec("mine")) == Marks(0.2, None)
+    assert find_marks(own_spec("other")) == Marks(0.3, 0.1)
+
+
+def test_damaged_marks_are_refused(own_folder):
+    (own_folder / FILE).write_text(json.dumps({"benchmarks": {"mine@1": 3}}))
     with pytest.raises(ArtifactError, match="holds no marks"):
-        _ = spec.marks
+        find_marks(own_spec("mine"))

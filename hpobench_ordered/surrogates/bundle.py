@@ -16,10 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpobench_ordered.core.benchmark import Definition, Provenance, TaskDefinition
+from hpobench_ordered.core.files import ArtifactFiles
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction, Objective
 from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
+from hpobench_ordered.core.surrogate import Surrogate
 from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.files.arrays import check_arrays
 from hpobench_ordered.files.artifact import Artifact, ArtifactWriter, is_artifact
 from hpobench_ordered.files.raw_evaluations import RAW_ARRAYS, STORED_ARRAYS, RawEvaluations
 from hpobench_ordered.space.reading import (
@@ -29,13 +32,7 @@ from hpobench_ordered.space.reading import (
     read_text,
     read_whole_number,
 )
-from hpobench_ordered.surrogates.base import (
-    StoredSurrogate,
-    Surrogate,
-    SurrogateType,
-    check_arrays,
-    load_stored,
-)
+from hpobench_ordered.surrogates.base import StoredSurrogate, SurrogateType, load_stored
 from hpobench_ordered.surrogates.card import Card
 
 BENCHMARK = "benchmark.json"
@@ -99,7 +96,7 @@ def write_runs(
         writer.write_json(BENCHMARK, {**definition_to_json(definition), **content})
 
 
-def read_best_values(artifact: Artifact) -> list[float]:
+def read_best_values(artifact: ArtifactFiles) -> list[float]:
     """Best known value of each task of a benchmark whose models are trained on demand."""
     content = artifact.read_json(BENCHMARK)
     with _reading(f"{BENCHMARK} of {artifact}"):
@@ -147,7 +144,7 @@ def generated_spec(
         version=version,
         summary=summary,
         define=partial(_define_generated, folder, version, name, planned),
-        surrogates=_options(artifact, surrogates, generated=folder),
+        surrogates=_options(artifact, surrogates, generated=artifact),
         artifact=artifact if is_artifact(folder) else None,
         is_local=True,
         recorded=Recorded(artifact),
@@ -180,14 +177,17 @@ def folder_spec(folder: Path) -> BenchmarkSpec:
     )
 
 
-def _recorded(artifact: Artifact, *, is_recorded: bool, has_runs: bool) -> "Recorded | None":
+def _recorded(artifact: ArtifactFiles, *, is_recorded: bool, has_runs: bool) -> "Recorded | None":
     if has_runs:
         return Recorded(artifact, RUNS)
     return Recorded(artifact) if is_recorded else None
 
 
 def _options(
-    artifact: Artifact, surrogates: Mapping[str, str], *, generated: Path | None = None
+    artifact: ArtifactFiles,
+    surrogates: Mapping[str, str],
+    *,
+    generated: ArtifactFiles | None = None,
 ) -> tuple[SurrogateOption, ...]:
     return tuple(
         SurrogateOption(name, line, partial(_load_surrogate, artifact, name), generated=generated)
@@ -195,13 +195,13 @@ def _options(
     )
 
 
-def read_definition(artifact: Artifact) -> Definition:
+def read_definition(artifact: ArtifactFiles) -> Definition:
     """Read search space, objective and tasks from an artifact."""
     with _reading(f"{BENCHMARK} of {artifact}"):
         return definition_from_json(artifact.read_json(BENCHMARK))
 
 
-def _define(artifact: Artifact, version: int, name: str | None) -> Definition:
+def _define(artifact: ArtifactFiles, version: int, name: str | None) -> Definition:
     """Read a definition; check its version and, if given, its name."""
     found = read_definition(artifact)
     if found.version != version or name not in (None, found.name):
@@ -218,12 +218,12 @@ def _define_generated(
     return _define(Artifact(folder), version, name) if is_artifact(folder) else planned()
 
 
-def read_card(artifact: Artifact) -> Card:
+def read_card(artifact: ArtifactFiles) -> Card:
     """Read the quality card of an artifact."""
     return Card.from_json(artifact.read_json(CARD))
 
 
-def find_card(artifact: Artifact | None) -> Card | None:
+def find_card(artifact: ArtifactFiles | None) -> Card | None:
     """The quality card of an artifact; None if there is none."""
     return None if artifact is None or CARD not in artifact.sums() else read_card(artifact)
 
@@ -231,7 +231,7 @@ def find_card(artifact: Artifact | None) -> Card | None:
 class Recorded:
     """The raw evaluations of an artifact as history, read on demand."""
 
-    def __init__(self, artifact: Artifact, file: str = EVALUATIONS) -> None:
+    def __init__(self, artifact: ArtifactFiles, file: str = EVALUATIONS) -> None:
         self._artifact, self._file = artifact, file
 
     def __call__(self) -> tuple[Evaluations, ...]:
@@ -255,7 +255,9 @@ class Recorded:
         )
 
 
-def read_evaluations(artifact: Artifact, file: str = EVALUATIONS) -> tuple[RawEvaluations, ...]:
+def read_evaluations(
+    artifact: ArtifactFiles, file: str = EVALUATIONS
+) -> tuple[RawEvaluations, ...]:
     """Read raw evaluations from a file of an artifact, one set per task."""
     defined = read_definition(artifact)
     arrays = artifact.read_arrays(file)
@@ -289,7 +291,7 @@ def _raw_to_arrays(
     return arrays
 
 
-def _load_surrogate(artifact: Artifact, name: str) -> tuple[Surrogate, Sequence[float]]:
+def _load_surrogate(artifact: ArtifactFiles, name: str) -> tuple[Surrogate, Sequence[float]]:
     content = artifact.read_json(BENCHMARK)
     with _reading(f"surrogate {name!r} of {artifact}"):
         listed = content["surrogates"][name]

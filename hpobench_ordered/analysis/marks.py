@@ -1,0 +1,183 @@
+"""Marks of benchmarks on which methods hardly differ: plateaus, and those that copying solves.
+
+Both are computed from random configurations on the default surrogate, by the command
+`hpobench-ordered generate marks`, and stored in `marks.json`: among the artifacts, or in the folder
+of the user's own benchmarks. A mark is only used for the content (hash) that it was computed from.
+
+Notation:
+    n   configurations
+    T   tasks
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.analysis.copying import copying, near_best, scale
+from hpobench_ordered.core.benchmark import Benchmark
+from hpobench_ordered.core.identity import BenchmarkIdentity
+from hpobench_ordered.core.specs import BenchmarkSpec
+from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.files.local import local_folder
+from hpobench_ordered.files.writing import write_atomically
+from hpobench_ordered.surrogates.card import versions_of
+
+FILE = "marks.json"
+DRAWS = 4000
+"""Number of random configurations n, the same for all tasks."""
+SEED = 0
+SHARE_OF_TASKS = Fraction(2, 3)
+"""Share of the tasks on which a mark must hold."""
+LEAST_NEAR_BEST_OF_PLATEAU = 0.1
+LARGEST_REGRET_OF_COPYING = 0.05
+DIGITS = 4
+"""Decimal digits that figures are stored with."""
+ROUNDING = 10 * 10.0**-DIGITS
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """Figures of random configurations on a benchmark.
+
+    Both are relative to the distance from the median to the best known value: `near_best` is the
+    share of configurations within 5 % of the best, which two thirds of the tasks reach; `copying`
+    the regret of copying the best configuration from the task before, which two thirds of the tasks
+    do not exceed.
+    """
+
+    near_best: float
+    copying: float | None  # None for a single task
+
+    @classmethod
+    def of(cls, benchmark: Benchmark) -> Self:
+        """Evaluate random configurations on every task."""
+        best, losses = scale(benchmark, DRAWS)
+        shares_near_best = near_best(losses, best=best)
+        regrets = copying(losses, best=best)
+        regrets = regrets[~np.isnan(regrets)]
+
+        # A share that most tasks reach is the negative of a number that most do not exceed.
+        return cls(
+            near_best=-_figure_that_most_do_not_exceed(-shares_near_best),
+            copying=_figure_that_most_do_not_exceed(regrets) if len(regrets) else None,
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its marks: "plateau", "copying", or both."""
+        names = []
+        if self.near_best > LEAST_NEAR_BEST_OF_PLATEAU:
+            names.append("plateau")
+        if self.copying is not None and self.copying < LARGEST_REGRET_OF_COPYING:
+            names.append("copying")
+        return tuple(names)
+
+    def check(self, recomputed: "Marks") -> None:
+        """Raise an `ArtifactError` unless these are the recomputed marks, up to rounding."""
+        ours, theirs = self._figures(), recomputed._figures()
+        if not np.allclose(ours, theirs, rtol=0, atol=ROUNDING, equal_nan=True):
+            raise ArtifactError(f"marks must be {recomputed} (recomputed), but got {self}")
+
+    def _figures(self) -> tuple[float, float]:
+        return self.near_best, math.nan if self.copying is None else self.copying
+
+    def describe(self) -> str:
+        """The marks and their figures in plain text."""
+        figures = f"{self.near_best:.1%} of random configurations are near the best"
+        if self.copying is not None:
+            figures += f", copying from the task before leaves {self.copying:.1%}"
+        return f"{', '.join(self.names) or 'none'} ({figures})"
+
+
+class MarkedContent(NamedTuple):
+    """The benchmark, surrogate and content (hash) that marks are computed from."""
+
+    id: str
+    surrogate: str
+    content: str
+
+    @classmethod
+    def of(cls, spec: BenchmarkSpec) -> Self:
+        """The content of a benchmark on its default surrogate."""
+        option = spec.option()
+        return cls(spec.id, option.name, spec.content or option.content)
+
+
+def find_marks(spec: BenchmarkSpec) -> Marks | None:
+    """The stored marks of a benchmark with exactly its content; None if there are none.
+
+    Raises:
+        ArtifactError: A file of marks is damaged.
+    """
+    content = MarkedContent.of(spec)
+    packaged = resources.files("hpobench_ordered") / "artifacts" / FILE
+    for file in (packaged, local_folder() / FILE):
+        entry = _read_entries(file).get(content.id)
+        if entry is None:
+            continue
+        if (entry["surrogate"], entry["content"]) == (content.surrogate, content.content):
+            return Marks(near_best=entry["near_best"], copying=entry["copying"])
+    return None
+
+
+def write_marks(path: Path, marks: Sequence[tuple[MarkedContent, Marks]], *, command: str) -> None:
+    """Write marks and the command that computed them; those of other benchmarks stay."""
+    replaced = {BenchmarkIdentity.parse(content.id).name for content, _ in marks}
+    entries = {
+        identity: entry
+        for identity, entry in _read_entries(path).items()
+        if BenchmarkIdentity.parse(identity).name not in replaced
+    }
+    for content, figures in marks:
+        entries[content.id] = {
+            "surrogate": content.surrogate,
+            "content": content.content,
+            "near_best": figures.near_best,
+            "copying": figures.copying,
+        }
+
+    whole = {
+        "command": command,
+        "versions": versions_of("hpobench-ordered", "numpy"),
+        "configurations": DRAWS,
+        "seed": SEED,
+        "benchmarks": dict(sorted(entries.items())),
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, (json.dumps(whole, indent=1) + "\n").encode())
+
+
+def _read_entries(file: Traversable) -> Mapping[str, Any]:
+    """Entries of a file of marks by benchmark ID; none if there is no such file."""
+    if not file.is_file():
+        return {}
+    try:
+        entries: Mapping[str, Any] = json.loads(file.read_bytes())["benchmarks"]
+        for entry in entries.values():
+            _check_entry(entry)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ArtifactError(f"{file} holds no marks: {error!r}") from None
+    return entries
+
+
+def _check_entry(entry: Mapping[str, Any]) -> None:
+    """Raise the error of whatever is missing or no number."""
+    _ = entry["surrogate"]
+    _ = entry["content"]
+    float(entry["near_best"])
+    float(entry["copying"] or 0.0)
+
+
+def _figure_that_most_do_not_exceed(figures: FloatArray) -> float:
+    """The lowest of the tasks' figures (T,) that a share `SHARE_OF_TASKS` does not exceed."""
+    rank = math.ceil(SHARE_OF_TASKS * len(figures))
+    return round(float(np.sort(figures)[rank - 1]), DIGITS)

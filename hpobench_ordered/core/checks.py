@@ -1,0 +1,17 @@
+"""Checks of numbers that users give."""
+
+from numbers import Integral
+
+from hpobench_ordered.errors import ExperimentError
+
+
+def check_count(noun: str, number: object) -> None:
+    """Raise an `ExperimentError` unless a number of things is a positive integer."""
+    if not isinstance(number, Integral) or number < 1:
+        raise ExperimentError(f"at least 1 {noun} is needed (whole number), but got {number!r}")
+
+
+def check_seed(seed: object) -> None:
+    """Raise an `ExperimentError` unless a seed is a non-negative integer."""
+    if not isinstance(seed, Integral) or seed < 0:
+        raise ExperimentError(f"a seed must be a whole number from 0, but got {seed!r}")
