@@ -2,11 +2,26 @@
 
 scipy's version uses BLAS, whose order of summation depends on the processor. A fit of thousands of
 parameters that is stopped early amplifies differences in the last bit, so networks would differ.
+
+=========  ======  =============================================================================
+symbol     shape   meaning
+=========  ======  =============================================================================
+k          scalar  parameters
+x          (k,)    the point reached so far
+value              of the objective at x
+gradient   (k,)    its gradient at x
+step       (k,)    from one point to the next
+change     (k,)    of the gradient with a step
+curvature  scalar  step^T change
+=========  ======  =============================================================================
+
+Nocedal and Wright (2006), Numerical Optimization: algorithms 7.4 (the direction) and 7.5.
 """
 
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,15 +29,32 @@ from hpobench_ordered._typing import BoolArray, FloatArray
 from hpobench_ordered.methods._products import inner
 
 MEMORY = 20
-"""Number of last steps that the curvature is estimated from."""
+"""Number of last steps that the Hessian is estimated from."""
 ARMIJO = 1e-4
 """Smallest gain of a step, as a share of the gain expected from the slope (Armijo's rule)."""
-SHORTEST = 1e-8
-"""Step size at which the line search stops, relative to the first one."""
+MIN_LENGTH = 1e-8
+"""Length of a step at which the line search stops, relative to the first one tried."""
+MIN_CURVATURE = 1e-10
+"""Smallest cosine of the angle between a step and the change of the gradient to remember it."""
 
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
-Step = tuple[FloatArray, FloatArray, float]
-"""A change of x, the change of the gradient with it, and their inner product."""
+"""Gives the value and the gradient (k,) at a point (k,)."""
+
+
+class Step(NamedTuple):
+    """A step that the estimate of the Hessian remembers."""
+
+    step: FloatArray
+    change: FloatArray
+    curvature: float
+
+
+class Point(NamedTuple):
+    """A point with what the objective is there."""
+
+    x: FloatArray
+    value: float
+    gradient: FloatArray
 
 
 def minimise(
@@ -46,60 +78,97 @@ def minimise(
     Returns:
         The lowest value and its location, which may be the starting point.
     """
-    x = np.clip(x, *bounds)
-    value, gradient = objective(x)
+    start = np.clip(x, *bounds)
+    point = Point(start, *objective(start))
     steps: deque[Step] = deque(maxlen=MEMORY)
-    left = evaluations - 1
-    while left > 0 and math.isfinite(value):
-        direction = _direction(gradient, _free(x, gradient, bounds), steps)
-        length, gain = 1.0, -1.0
-        while left > 0 and length > SHORTEST:
-            trial = np.clip(x + length * direction, *bounds)
-            new_value, new_gradient = objective(trial)
-            left -= 1
-            promised = -inner(gradient, trial - x)
-            gain = value - new_value
-            if gain >= ARMIJO * promised and promised > 0.0:
-                break
-            length *= _shortening(gain, promised)
+    remaining = evaluations - 1
+    while remaining > 0 and math.isfinite(point.value):
+        direction = _find_direction(point, bounds, steps)
+        trial, used = _search_line(objective, point, direction, bounds, evaluations=remaining)
+        remaining -= used
+        gain = point.value - trial.value
         if not gain > 0.0:
             break
-        step, change = trial - x, new_gradient - gradient
+
+        step = trial.x - point.x
+        change = trial.gradient - point.gradient
         curvature = inner(step, change)
-        if curvature > 1e-10 * math.sqrt(inner(step, step) * inner(change, change)):
-            steps.append((step, change, curvature))
-        x, value, gradient = trial, new_value, new_gradient
+        if curvature > MIN_CURVATURE * math.sqrt(inner(step, step) * inner(change, change)):
+            steps.append(Step(step, change, curvature))
+        point = trial
         if gain < tolerance:
             break
-    return value, x
+    return point.value, point.x
 
 
-def _free(x: FloatArray, gradient: FloatArray, bounds: tuple[FloatArray, FloatArray]) -> BoolArray:
-    """Whether a descent along each coordinate stays in the box, shape (k,)."""
-    lower, upper = bounds
-    free: BoolArray = ((x > lower) | (gradient < 0.0)) & ((x < upper) | (gradient > 0.0))
-    return free
+def _search_line(
+    objective: Objective,
+    point: Point,
+    direction: FloatArray,
+    bounds: tuple[FloatArray, FloatArray],
+    *,
+    evaluations: int,
+) -> tuple[Point, int]:
+    """Shorten the step along a direction until it gains enough, or evaluations run out.
+
+    Returns:
+        The last point tried, and the number of evaluations used.
+    """
+    length = 1.0
+    used = 0
+    while True:
+        x = np.clip(point.x + length * direction, *bounds)
+        trial = Point(x, *objective(x))
+        used += 1
+        expected_gain = -inner(point.gradient, x - point.x)
+        gain = point.value - trial.value
+        if gain >= ARMIJO * expected_gain and expected_gain > 0.0:
+            break
+        length *= _choose_shortening(gain, expected_gain)
+        if length <= MIN_LENGTH or used == evaluations:
+            break
+    return trial, used
 
 
-def _direction(gradient: FloatArray, free: BoolArray, steps: Sequence[Step]) -> FloatArray:
-    """Minus the inverse Hessian, estimated from the last steps, times the gradient (k,)."""
-    q = np.where(free, gradient, 0.0)
+def _choose_shortening(gain: float, expected_gain: float) -> float:
+    """Factor that shortens a step to the minimum of the interpolating parabola, within bounds."""
+    if not math.isfinite(gain) or gain >= expected_gain:
+        return 0.1
+    to_minimum = 0.5 * expected_gain / (expected_gain - gain)
+    return min(max(to_minimum, 0.1), 0.5)
+
+
+def _find_direction(
+    point: Point, bounds: tuple[FloatArray, FloatArray], steps: Sequence[Step]
+) -> FloatArray:
+    """Minus the inverse Hessian, estimated from the last steps, times the gradient (k,).
+
+    Coordinates along which a descent would leave the box stay as they are.
+    """
+    is_free = _is_free(point, bounds)
+    q = np.where(is_free, point.gradient, 0.0)
     if not steps:
         return -q / max(1.0, math.sqrt(inner(q, q)))
+
     weights = []
     for step, change, curvature in reversed(steps):
-        weights.append(inner(step, q) / curvature)
-        q = q - weights[-1] * change
+        weight = inner(step, q) / curvature
+        weights.append(weight)
+        q = q - weight * change
+
     _, change, curvature = steps[-1]
     q = q * (curvature / inner(change, change))
+
     for (step, change, curvature), weight in zip(steps, reversed(weights), strict=True):
         q = q + (weight - inner(change, q) / curvature) * step
-    direction: FloatArray = -np.where(free, q, 0.0)
+    direction: FloatArray = -np.where(is_free, q, 0.0)
     return direction
 
 
-def _shortening(gain: float, promised: float) -> float:
-    """Factor that shortens a step to the minimum of the interpolating parabola, within bounds."""
-    if not math.isfinite(gain) or gain >= promised:
-        return 0.1
-    return min(max(0.5 * promised / (promised - gain), 0.1), 0.5)
+def _is_free(point: Point, bounds: tuple[FloatArray, FloatArray]) -> BoolArray:
+    """Whether a descent along each coordinate stays in the box, shape (k,)."""
+    lower, upper = bounds
+    can_fall = (point.x > lower) | (point.gradient < 0.0)
+    can_rise = (point.x < upper) | (point.gradient > 0.0)
+    is_free: BoolArray = can_fall & can_rise
+    return is_free

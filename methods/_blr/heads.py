@@ -45,7 +45,9 @@ ADAPTIVE_START = (4.0, 0.0)
 are used. From `START`, where all are on, five evaluations of a Forrester function leave a mean
 error of 0.76 of its standard deviation, from here 0.71."""
 MAX_EVALUATIONS = 60
-TOLERANCE = 1e-2  # nats, as of the Gaussian process
+"""Largest number of evaluations of the marginal likelihood in a fit."""
+TOLERANCE = 1e-2
+"""Smallest gain of an iteration of a fit to continue, in nats, as of the Gaussian process."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -86,18 +88,20 @@ class Head:
 
     def __init__(self, Phi: FloatArray, y: FloatArray, precisions: Precisions) -> None:
         self.precisions = precisions
-        self._Phi, self._y = Phi, y
+        self._Phi = Phi
+        self._y = y
         self._beta = math.exp(precisions.log_beta)
         self._scales = exponentials(-0.5 * precisions.log_alpha)
-        scaled = Phi * self._scales
+        scaled_Phi = Phi * self._scales
         n, d = Phi.shape
-        self._is_many = n > d
-        self._R = factor(scaled, self._beta)
-        if self._is_many:
-            solved = _solve(self._R, _solve(self._R, scaled.T @ y), transposed=False)
+        self._has_more_evaluations = n > d
+        self._R = factor(scaled_Phi, self._beta)
+        if self._has_more_evaluations:
+            half_solved = _solve_transposed(self._R, scaled_Phi.T @ y)
+            solved = _solve(self._R, half_solved)  # C Phi~^T y
         else:
-            self._V = _solve(self._R, scaled)
-            solved = _solve(self._R, y) @ self._V
+            self._V = _solve_transposed(self._R, scaled_Phi)
+            solved = _solve_transposed(self._R, y) @ self._V
         self.weights: FloatArray = self._beta * solved
 
     @classmethod
@@ -119,20 +123,23 @@ class Head:
         Raises:
             ModelError: The fit does not reach a finite value.
         """
+        count = len(start.log_alpha)
 
         def objective(x: FloatArray) -> tuple[float, FloatArray]:
-            of = likelihood(Phi, y, x[:-1], float(x[-1]))
-            by_alpha = of.by_alpha if len(x) > 2 else of.by_alpha.sum(keepdims=True)
-            apart = (x[:-1] - x[:-1].mean()) / spread
-            # The derivative with respect to the mean is the sum of all `apart`, 0.
-            return (
-                of.rho + 0.5 * float(np.sum(apart**2)),
-                np.append(by_alpha + apart / spread, of.by_beta),
-            )
+            """Rho and the negative log prior of x, log alpha followed by log beta."""
+            log_alpha, log_beta = x[:-1], float(x[-1])
+            task = likelihood(Phi, y, log_alpha, log_beta)
+            by_alpha = task.by_alpha if count > 1 else task.by_alpha.sum(keepdims=True)
+            # The prior's mean depends on log alpha, too, but its derivative has the factor
+            # sum(deviations), which is 0.
+            deviations = (log_alpha - log_alpha.mean()) / spread
+            value = task.rho + 0.5 * float(np.sum(deviations**2))
+            return value, np.append(by_alpha + deviations / spread, task.by_beta)
 
-        count, unseen = len(start.log_alpha), 2.0 * math.log(max(len(y), 2))
+        # Standard deviations of weights are alpha^(-1/2), here at least 1 / n.
+        log_alpha_limit = 2.0 * math.log(max(len(y), 2))
         lower = np.append(np.full(count, LOG_ALPHA[0]), LOG_BETA[0])
-        upper = np.append(np.full(count, min(LOG_ALPHA[1], unseen)), LOG_BETA[1])
+        upper = np.append(np.full(count, min(LOG_ALPHA[1], log_alpha_limit)), LOG_BETA[1])
         _, best = minimise(
             objective,
             np.append(start.log_alpha, start.log_beta),
@@ -148,15 +155,16 @@ class Head:
         Args:
             Phi: Features phi* of the configurations to predict, shape (m, d).
         """
-        scaled = Phi * self._scales
-        if self._is_many:
-            solved = _solve(self._R, scaled.T)
+        scaled_Phi = Phi * self._scales
+        mean = scaled_Phi @ self.weights
+        if self._has_more_evaluations:
+            solved = _solve_transposed(self._R, scaled_Phi.T)
             variance = np.einsum("ij,ij->j", solved, solved)
         else:
-            reduction = self._V @ scaled.T
-            variance = np.einsum("ij,ij->i", scaled, scaled)
-            variance -= self._beta * np.einsum("ij,ij->j", reduction, reduction)
-        return scaled @ self.weights, np.sqrt(np.maximum(variance, 0.0))
+            projected = self._V @ scaled_Phi.T
+            prior_variance = np.einsum("ij,ij->i", scaled_Phi, scaled_Phi)
+            variance = prior_variance - self._beta * np.einsum("ij,ij->j", projected, projected)
+        return mean, np.sqrt(np.maximum(variance, 0.0))
 
     @property
     def noise_variance(self) -> float:
@@ -177,7 +185,13 @@ class Head:
         return type(self)(np.concatenate([self._Phi, Phi]), y, self.precisions), mean
 
 
-def _solve(R: FloatArray, B: FloatArray, *, transposed: bool = True) -> FloatArray:
-    """Solve R^T X = B, or R X = B, for upper R."""
-    solution: FloatArray = dtrtrs(R, B, trans=int(transposed))[0]
+def _solve(R: FloatArray, B: FloatArray) -> FloatArray:
+    """Solve R X = B for upper R."""
+    solution: FloatArray = dtrtrs(R, B, trans=0)[0]
+    return solution
+
+
+def _solve_transposed(R: FloatArray, B: FloatArray) -> FloatArray:
+    """Solve R^T X = B for upper R."""
+    solution: FloatArray = dtrtrs(R, B, trans=1)[0]
     return solution

@@ -52,23 +52,27 @@ class Parameters:
 
     @classmethod
     def initial(cls, z: FloatArray, embedded: FloatArray) -> "Parameters":
-        """Before a fit: the same precisions for every task."""
+        """Parameters before a fit: the same precisions for every task."""
         tasks = len(embedded)
-        return cls(z, embedded, np.full(tasks, START[0]), np.full(tasks, START[1]))
+        log_alpha, log_beta = START
+        return cls(z, embedded, np.full(tasks, log_alpha), np.full(tasks, log_beta))
 
     def precisions_of(self, t: int) -> Precisions:
-        """Precisions of one task."""
-        return Precisions(self.log_alpha[t : t + 1 or None], float(self.log_beta[t]))
+        """Precisions of task t; the last one if t is -1."""
+        return Precisions(self.log_alpha[[t]], float(self.log_beta[t]))
 
     def median_precisions(self, tasks: int) -> Precisions:
         """Medians over the first tasks, to start the fit of another one."""
-        log_alpha, log_beta = self.log_alpha[:tasks], self.log_beta[:tasks]
-        return Precisions(np.array([np.median(log_alpha)]), float(np.median(log_beta)))
+        log_alpha = np.median(self.log_alpha[:tasks])
+        log_beta = np.median(self.log_beta[:tasks])
+        return Precisions(np.array([log_alpha]), float(log_beta))
 
-    def with_precisions(self, t: int, own: Precisions) -> "Parameters":
-        """Replace the precisions of one task."""
-        log_alpha, log_beta = self.log_alpha.copy(), self.log_beta.copy()
-        log_alpha[t], log_beta[t] = own.log_alpha[0], own.log_beta
+    def with_precisions(self, t: int, precisions: Precisions) -> "Parameters":
+        """These parameters with other precisions of task t."""
+        log_alpha = self.log_alpha.copy()
+        log_beta = self.log_beta.copy()
+        log_alpha[t] = precisions.log_alpha[0]
+        log_beta[t] = precisions.log_beta
         return replace(self, log_alpha=log_alpha, log_beta=log_beta)
 
 
@@ -99,14 +103,30 @@ def fit_jointly(
         except ModelError:
             return np.inf, np.zeros(len(x))
 
-    x, tasks = _joined(start), len(losses)
-    free = np.full(len(x) - 2 * tasks, np.inf)
-    lower, upper = (
-        np.concatenate([sign * free, np.full(tasks, of_alpha), np.full(tasks, of_beta)])
-        for sign, of_alpha, of_beta in zip((-1, 1), LOG_ALPHA, LOG_BETA, strict=True)
+    x = _join(start)
+    _, best = minimise(
+        objective, x, _make_bounds(start), evaluations=evaluations, tolerance=TOLERANCE
     )
-    _, best = minimise(objective, x, (lower, upper), evaluations=evaluations, tolerance=TOLERANCE)
     return _split(best, start)
+
+
+def _make_bounds(parameters: Parameters) -> tuple[FloatArray, FloatArray]:
+    """Lowest and highest values of x: only the precisions are bounded."""
+    lowest = replace(
+        parameters,
+        z=np.full_like(parameters.z, -np.inf),
+        embedded=np.full_like(parameters.embedded, -np.inf),
+        log_alpha=np.full_like(parameters.log_alpha, LOG_ALPHA[0]),
+        log_beta=np.full_like(parameters.log_beta, LOG_BETA[0]),
+    )
+    highest = replace(
+        parameters,
+        z=np.full_like(parameters.z, np.inf),
+        embedded=np.full_like(parameters.embedded, np.inf),
+        log_alpha=np.full_like(parameters.log_alpha, LOG_ALPHA[1]),
+        log_beta=np.full_like(parameters.log_beta, LOG_BETA[1]),
+    )
+    return _join(lowest), _join(highest)
 
 
 def value_and_gradient(
@@ -120,34 +140,49 @@ def value_and_gradient(
     Raises:
         ModelError: A matrix of a task has no Cholesky factor.
     """
-    counts, embedded = [len(y) for y in losses], parameters.embedded
-    k = embedded.shape[1]
+    counts = [len(y) for y in losses]
+    embedded = parameters.embedded
     X = np.hstack([np.repeat(embedded, counts, axis=0), np.concatenate(inputs)])
-    Phi, pull_back = linearised(phi, parameters.z, X, first=k)
-    total, slopes = 0.0, np.empty(Phi.shape)
-    by_alpha, by_beta, by_embedded = np.zeros(len(counts)), np.zeros(len(counts)), 0.0 * embedded
+    Phi, pull_back = linearised(phi, parameters.z, X, first=embedded.shape[1])
+
+    # Rows of each task in X and Phi, which hold the tasks one after the other.
     ends = np.cumsum(counts)
     rows = [slice(end - n, end) for end, n in zip(ends, counts, strict=True)]
+
+    total = 0.0
+    by_Phi = np.empty(Phi.shape)
+    by_alpha = np.zeros(len(counts))
+    by_beta = np.zeros(len(counts))
     for t, y in enumerate(losses):
-        if len(y):
-            own = parameters.precisions_of(t)
-            of = likelihood(Phi[rows[t]], y, own.log_alpha, own.log_beta)
-            total += of.rho
-            slopes[rows[t]], by_alpha[t], by_beta[t] = of.by_features, of.by_alpha.sum(), of.by_beta
-    by_z, by_first = pull_back(slopes)
-    for t, at in enumerate(rows):
-        by_embedded[t] = by_first[at].sum(axis=0)
+        if not len(y):
+            continue
+        precisions = parameters.precisions_of(t)
+        task = likelihood(Phi[rows[t]], y, precisions.log_alpha, precisions.log_beta)
+        total += task.rho
+        by_Phi[rows[t]] = task.by_features
+        by_alpha[t] = task.by_alpha.sum()
+        by_beta[t] = task.by_beta
+
+    by_z, by_embedded_inputs = pull_back(by_Phi)
+    by_embedded = np.zeros_like(embedded)
+    for t in range(len(counts)):
+        by_embedded[t] = by_embedded_inputs[rows[t]].sum(axis=0)
     return total, np.concatenate([by_z, by_embedded.ravel(), by_alpha, by_beta])
 
 
-def _joined(parameters: Parameters) -> FloatArray:
+def _join(parameters: Parameters) -> FloatArray:
     """Join the parameters to x."""
     parts = (parameters.embedded.ravel(), parameters.log_alpha, parameters.log_beta)
     return np.concatenate([parameters.z, *parts])
 
 
 def _split(x: FloatArray, like: Parameters) -> Parameters:
-    """Split x into parameters."""
-    T, size = len(like.log_beta), len(like.z)
-    embedded = x[size : -2 * T].reshape(like.embedded.shape)
-    return Parameters(x[:size], embedded, x[-2 * T : -T], x[-T:])
+    """Split x into parameters, of the shapes of others."""
+    tasks = len(like.log_beta)
+    size = len(like.z)
+    return Parameters(
+        z=x[:size],
+        embedded=x[size : -2 * tasks].reshape(like.embedded.shape),
+        log_alpha=x[-2 * tasks : -tasks],
+        log_beta=x[-tasks:],
+    )

@@ -85,67 +85,84 @@ def likelihood(
     Raises:
         ModelError: A matrix has no Cholesky factor.
     """
-    scales, beta = exponentials(-0.5 * log_alpha), math.exp(log_beta)
-    scaled = Phi * scales
-    n, d = scaled.shape
-    R = factor(scaled, beta)
-    inverse = inverse_from_factor(R)
+    scales = exponentials(-0.5 * log_alpha)
+    beta = math.exp(log_beta)
+    scaled_Phi = Phi * scales
+    n, d = scaled_Phi.shape
+    R = factor(scaled_Phi, beta)
+    inverse = inverse_from_factor(R)  # of K with more evaluations than features, else of E
     mirror_upper_triangle(inverse)
-    row, column = y[None], y[:, None]
+
+    y_row = y[None]
+    y_column = y[:, None]
     if n > d:
-        M = product(scaled, inverse)
-        w = beta * product(product(row, scaled), inverse)
-        r = column - product(scaled, w.T)
+        M = product(scaled_Phi, inverse)
+        w = beta * product(product(y_row, scaled_Phi), inverse)
+        r = y_column - product(scaled_Phi, w.T)
     else:
-        M = product(inverse, scaled)
-        r = product(inverse, column)
-        w = beta * product(r.T, scaled)
-    by_features, by_alpha = _derivatives(scaled, M, r, w, beta, np.full(d, scales))
+        M = product(inverse, scaled_Phi)
+        r = product(inverse, y_column)
+        w = beta * product(r.T, scaled_Phi)
+
+    by_features, by_alpha = _derivatives(scaled_Phi, M, r, w, beta, np.full(d, scales))
+    y_times_r = float(product(y_row, r)[0, 0])
+    squared_r = float(product(r.T, r)[0, 0])
     effective = len(inverse) - float(np.trace(inverse))
-    logarithms = sum_log_diagonal(R)
     return Likelihood(
-        rho=-0.5 * n * log_beta + logarithms + 0.5 * beta * float(product(row, r)[0, 0]),
+        rho=-0.5 * n * log_beta + sum_log_diagonal(R) + 0.5 * beta * y_times_r,
         by_features=by_features,
         by_alpha=by_alpha,
-        by_beta=0.5 * (beta * float(product(r.T, r)[0, 0]) + effective - n),
+        by_beta=0.5 * (beta * squared_r + effective - n),
     )
 
 
 @compiled
 def _derivatives(
-    scaled: FloatArray,
+    scaled_Phi: FloatArray,
     M: FloatArray,
     r: FloatArray,
     w: FloatArray,
     beta: float,
     scales: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Derivatives of rho by Phi (n, d) and log alpha (d,), with r (n, 1) and w (1, d)."""
-    by_features, by_alpha, weights = np.empty(scaled.shape), np.zeros(len(scales)), w[0]
-    for i in range(len(scaled)):
-        features, of_M, slopes, residual = scaled[i], M[i], by_features[i], r[i, 0]
+    """Derivatives of rho by Phi (n, d) and log alpha (d,).
+
+    Args:
+        scaled_Phi: Phi~, shape (n, d).
+        M: See the module, shape (n, d).
+        r: Residuals, shape (n, 1).
+        w: Weights, shape (1, d).
+        beta: Precision of the noise.
+        scales: alpha^(-1/2) of each feature, shape (d,): the derivatives of Phi~ by Phi.
+    """
+    by_features = np.empty(scaled_Phi.shape)
+    by_alpha = np.zeros(len(scales))
+    weights = w[0]
+    for i in range(len(scaled_Phi)):
+        scaled_row, M_row, by_row = scaled_Phi[i], M[i], by_features[i]
+        residual = r[i, 0]
         for j in range(len(scales)):
-            slope = beta * (of_M[j] - residual * weights[j])
-            by_alpha[j] += features[j] * slope
-            slopes[j] = slope * scales[j]
+            by_scaled = beta * (M_row[j] - residual * weights[j])
+            by_alpha[j] += scaled_row[j] * by_scaled
+            by_row[j] = by_scaled * scales[j]
     return by_features, -0.5 * by_alpha
 
 
-def factor(scaled: FloatArray, beta: float) -> FloatArray:
+def factor(scaled_Phi: FloatArray, beta: float) -> FloatArray:
     """Compute R: of K, shape (d, d), with more evaluations than features, else of E, (n, n).
 
     Args:
-        scaled: Phi~.
+        scaled_Phi: Phi~, shape (n, d).
         beta: Precision of the noise.
 
     Raises:
         ModelError: The matrix has no Cholesky factor.
     """
-    n, d = scaled.shape
-    K = gram(scaled if n > d else scaled.T.copy())
-    K *= beta
-    K.flat[:: len(K) + 1] += 1.0
-    positive, R = cholesky(K)
-    if not positive:
+    n, d = scaled_Phi.shape
+    K_or_E = gram(scaled_Phi if n > d else scaled_Phi.T.copy())
+    K_or_E *= beta
+    K_or_E.flat[:: len(K_or_E) + 1] += 1.0
+    is_positive_definite, R = cholesky(K_or_E)
+    if not is_positive_definite:
         raise ModelError("the precision matrix is not numerically positive definite")
     return R

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from hpobench_ordered.methods._networks.features import FeatureMap
 
 
-CHOICE = 0.25
+CHOICE_SCALE = 0.25
 """One-hot columns are this and minus this, while numbers are in [-1, 1]: two choices are 0.71
 apart, like two random values of a number on average (2/3). With 1 they would be 1.4 times as far
 apart as the ends of its range, and hardly informative about each other."""
-CONTEXT = 0.25
+CONTEXT_SCALE = 0.25
 """Factor of standardised contexts, so that tasks are closer to each other than configurations."""
 MAX_SOURCES = 20_000
 """Largest number of evaluations of previous tasks to use; the time of every fit grows with it."""
@@ -94,19 +94,21 @@ class LinearHead(ModelBased):
         if sum(map(len, tasks)) > MAX_SOURCES:
             counts = draw_sample_counts(tasks, MAX_SOURCES, MAX_SOURCES, self.rng)
             tasks = sample_standardised(tasks, counts, self.rng)
-        contexts = [*(task.context for task in tasks), self.context]
-        if not self.uses_context:
-            contexts = [{}] * len(contexts)
-        *known, self._known = standardise_contexts(contexts)
+
+        contexts: list[Mapping[str, float]] = [{}] * (len(tasks) + 1)
+        if self.uses_context:
+            contexts = [*(task.context for task in tasks), self.context]
+        *task_contexts, self._context = standardise_contexts(contexts)
+
         inputs = []
-        for task, own in zip(tasks, known, strict=True):
+        for task, context in zip(tasks, task_contexts, strict=True):
             unit = self.space.canonical(self.space.encode(task.values))
-            inputs.append(self._with_context(unit, own))
+            inputs.append(self._append_context(unit, context))
         return inputs, [standardise(task.losses) for task in tasks]
 
     def make_inputs(self, unit: FloatArray) -> FloatArray:
         """Inputs (m, p) of canonical unit vectors (m, d) on this task."""
-        return self._with_context(unit, self._known)
+        return self._append_context(unit, self._context)
 
     def features(self, X: FloatArray) -> FloatArray:
         """Features (m, d) of inputs (m, p)."""
@@ -114,18 +116,25 @@ class LinearHead(ModelBased):
 
         return compute_features(self.phi, self.z, X)
 
-    def _with_context(self, unit: FloatArray, known: FloatArray) -> FloatArray:
-        columns = np.broadcast_to(CONTEXT * known, (len(unit), len(known)))
+    def _append_context(self, unit: FloatArray, context: FloatArray) -> FloatArray:
+        """Inputs (m, p) of canonical unit vectors (m, d) on a task of standardised context (q,)."""
         is_choice = [p.kind is Kind.CATEGORICAL for p in self.space.parameters]
-        scales = np.where(is_choice, CHOICE, 1.0)[group_features(self.space)]
+        scale_of_parameter = np.where(is_choice, CHOICE_SCALE, 1.0)
+        scales = scale_of_parameter[group_features(self.space)]
         centred = 2.0 * self.region.features(unit) - 1.0  # networks learn faster with this
-        return np.concatenate([scales * centred, columns], axis=1)
+        context_columns = np.broadcast_to(CONTEXT_SCALE * context, (len(unit), len(context)))
+        return np.concatenate([scales * centred, context_columns], axis=1)
 
 
 def standardise_contexts(contexts: Sequence[Mapping[str, float]]) -> FloatArray:
-    """Common context quantities, standardised over all tasks, shape (tasks, q)."""
+    """Standardise over all tasks the q context quantities that all of them have, (tasks, q)."""
     from hpobench_ordered.methods._gp.model import standardise
 
-    names = [name for name in contexts[-1] if all(name in context for context in contexts)]
-    columns = [standardise(np.array([float(c[name]) for c in contexts])) for name in names]
-    return np.stack(columns, axis=1) if columns else np.zeros((len(contexts), 0))
+    columns = []
+    for name in contexts[-1]:
+        if all(name in context for context in contexts):
+            values = [float(context[name]) for context in contexts]
+            columns.append(standardise(np.array(values)))
+    if not columns:
+        return np.zeros((len(contexts), 0))
+    return np.stack(columns, axis=1)

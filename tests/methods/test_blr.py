@@ -178,7 +178,7 @@ def test_the_joint_likelihood_is_the_sum_of_the_tasks(k):
         own = Precisions(parameters.log_alpha[t : t + 1], parameters.log_beta[t])
         expected += direct_rho(Phi, losses, own) if len(x) else 0.0
     assert_allclose(value, expected, rtol=1e-8)
-    again = joint._split(joint._joined(parameters), parameters)
+    again = joint._split(joint._join(parameters), parameters)
     for name in ("z", "embedded", "log_alpha", "log_beta"):
         assert_array_equal(getattr(again, name), getattr(parameters, name))
     assert np.isfinite(gradient).all()
@@ -191,7 +191,7 @@ def test_gradient_of_the_joint_likelihood():
     def at(x: FloatArray) -> tuple[float, FloatArray]:
         return joint.value_and_gradient(SMALL, X, y, joint._split(x, parameters))
 
-    x = joint._joined(parameters)
+    x = joint._join(parameters)
     numeric = [(at(x + step)[0] - at(x - step)[0]) / 2e-5 for step in 1e-5 * np.eye(len(x))]
     assert_allclose(at(x)[1], numeric, rtol=1e-4, atol=1e-4)
 
