@@ -15,6 +15,7 @@ correlation of a single feature or the skewness of a constant, are 0.
 """
 
 import hashlib
+import math
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -29,22 +30,22 @@ from hpobench_ordered.runtime.threads import one_thread
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-MOST_POINTS = 5000
+MAX_POINTS = 5000
 """Largest number of points used; larger data sets are subsampled."""
 
-LEAST_POINTS = 5
+MIN_POINTS = 5
 """Smallest number of points for landmarkers: two of them are for testing."""
 
 EXPLAINED = 0.95
 """Share of the variance that the intrinsic dimension explains."""
 
-KNOWN = 1000
+MAX_CACHED = 1000
 """Number of cached results."""
 
-_known: dict[str, FloatArray] = {}
+_cache: dict[str, FloatArray] = {}
 
 
-def meta_features(data: TaskData, *, classes: int | None = None) -> FloatArray:
+def compute_meta_features(data: TaskData, *, classes: int | None = None) -> FloatArray:
     """Compute the meta-features of a data set; results are cached.
 
     Args:
@@ -63,22 +64,23 @@ def meta_features(data: TaskData, *, classes: int | None = None) -> FloatArray:
         MissingExtraError: There are labels, and scikit-learn is not installed.
     """
     key = _digest(data, classes)
-    if key not in _known:
-        if len(_known) >= KNOWN:
-            _known.clear()
+    if key not in _cache:
+        if len(_cache) >= MAX_CACHED:
+            _cache.clear()
         with one_thread():
-            _known[key] = _computed(data, classes)
-    return _known[key].copy()
+            _cache[key] = _compute(data, classes)
+    return _cache[key].copy()
 
 
-def normalised(table: FloatArray) -> FloatArray:
+def scale_to_unit_interval(table: FloatArray) -> FloatArray:
     """Scale each column to [0, 1] over the tasks, the rows; constant columns become 0."""
-    low = table.min(axis=0)
-    spread = np.ptp(table, axis=0)
-    return np.asarray((table - low) / np.where(spread > 0, spread, 1.0))
+    lowest = table.min(axis=0)
+    width = np.ptp(table, axis=0)
+    return np.asarray((table - lowest) / np.where(width > 0, width, 1.0))
 
 
 def _digest(data: TaskData, classes: int | None) -> str:
+    """Hash everything that the meta-features depend on."""
     digest = hashlib.sha256(f"{data.kind.value} {data.features.shape} {classes}".encode())
     digest.update(data.features.tobytes())
     if data.labels is not None:
@@ -86,117 +88,170 @@ def _digest(data: TaskData, classes: int | None) -> str:
     return digest.hexdigest()
 
 
-def _computed(data: TaskData, classes: int | None) -> FloatArray:
+def _compute(data: TaskData, classes: int | None) -> FloatArray:
+    """Compute the meta-features of `compute_meta_features`."""
+    class_count = _count_classes(data, classes)
     X, y = data.features, data.labels
-    if len(X) > MOST_POINTS:
-        chosen = np.random.default_rng(0).choice(len(X), MOST_POINTS, replace=False)
-        X, y = X[chosen], None if y is None else y[chosen]
-    Z = _standardised(X)
+    if len(X) > MAX_POINTS:
+        rows = np.random.default_rng(0).choice(len(X), MAX_POINTS, replace=False)
+        X = X[rows]
+        y = None if y is None else y[rows]
+
+    Z = _standardise(X)
     if y is None:
-        return np.concatenate([_general(X, Z), X.mean(axis=0)])
+        return np.concatenate([_describe_features(X, Z), X.mean(axis=0)])
     if data.kind is DataKind.CLASSIFICATION:
-        assert data.labels is not None
-        found = int(data.labels.max()) + 1
-        if classes is not None and found > classes:
-            raise EvaluationsError(f"labels must be below {classes}, but got {found - 1}")
-        own = _of_classes(Z, y.astype(np.int64), found if classes is None else classes)
+        of_labels = _describe_classes(Z, y.astype(np.int64), class_count)
     else:
-        own = _of_numbers(Z, normalised(y[:, None])[:, 0])
-    return np.concatenate([_general(Z, Z), own])
+        (scaled_y,) = scale_to_unit_interval(y[:, None]).T
+        of_labels = _describe_numeric_labels(Z, scaled_y)
+    return np.concatenate([_describe_features(Z, Z), of_labels])
 
 
-def _general(X: FloatArray, Z: FloatArray) -> FloatArray:
-    """Meta-features that need no labels, shape (19,).
+def _count_classes(data: TaskData, classes: int | None) -> int:
+    """Return the number of classes to describe; 0 if labels are not classes.
+
+    Raises:
+        EvaluationsError: A label is not below `classes`.
+    """
+    if data.kind is not DataKind.CLASSIFICATION:
+        return 0
+    assert data.labels is not None
+    highest_label = int(data.labels.max())
+    if classes is None:
+        return highest_label + 1
+    if highest_label >= classes:
+        raise EvaluationsError(f"labels must be below {classes}, but got {highest_label}")
+    return classes
+
+
+def _describe_features(X: FloatArray, Z: FloatArray) -> FloatArray:
+    """Compute the meta-features that need no labels, shape (19,).
+
+    They are minimum, maximum, mean and standard deviation of the skewness and of the kurtosis of
+    the features, and of the correlation and of the covariance of their pairs; then skewness and
+    kurtosis of the first principal component, and the number of components that explain `EXPLAINED`
+    of the variance, the intrinsic dimension.
 
     The sign of a principal component is arbitrary, so the absolute value of its skewness is used.
     """
+    skewness, kurtosis = _compute_moments(Z)
     centred = X - X.mean(axis=0)
     C = (centred.T @ centred) * (1.0 / len(X))
+    correlation = Z.T @ Z / len(Z)
     pairs = np.triu_indices(len(C), k=1)
-    correlation = (Z.T @ Z / len(Z))[pairs]
-    variances, directions = np.linalg.eigh(C)
-    first = centred @ directions[:, -1:]
-    skewness, kurtosis = _moments(_standardised(first))
+
+    variances, directions = np.linalg.eigh(C)  # ascending
+    first_component = centred @ directions[:, -1:]
+    (component_skewness,), (component_kurtosis,) = _compute_moments(_standardise(first_component))
     explained = np.cumsum(np.maximum(variances[::-1], 0.0))
-    needed_components = np.searchsorted(explained, EXPLAINED * explained[-1], side="right") + 1
-    summaries = [_summary(values) for values in (*_moments(Z), correlation, C[pairs])]
-    pca = [abs(skewness[0]), kurtosis[0], needed_components if explained[-1] > 0 else 0.0]
-    return np.concatenate([*summaries, pca])
+    intrinsic_dimension = 0.0
+    if explained[-1] > 0:
+        needed_variance = EXPLAINED * explained[-1]
+        intrinsic_dimension = np.searchsorted(explained, needed_variance, side="right") + 1.0
+
+    return np.array(
+        [
+            *_summarise(skewness),
+            *_summarise(kurtosis),
+            *_summarise(correlation[pairs]),
+            *_summarise(C[pairs]),
+            abs(component_skewness),
+            component_kurtosis,
+            intrinsic_dimension,
+        ]
+    )
 
 
-def _of_classes(Z: FloatArray, y: IntArray, classes: int) -> FloatArray:
-    """Class ratios, their entropy in nats and the landmarkers, shape (classes + 5,)."""
+def _describe_classes(Z: FloatArray, y: IntArray, class_count: int) -> FloatArray:
+    """Compute class ratios, their entropy in nats and the landmarkers, shape (classes + 5,)."""
     purpose = {"package": "scikit-learn", "extra": "generate", "purpose": "meta-features"}
     neighbours = import_extra("sklearn.neighbors", **purpose)
     analysis = import_extra("sklearn.discriminant_analysis", **purpose)
     bayes = import_extra("sklearn.naive_bayes", **purpose)
     tree = import_extra("sklearn.tree", **purpose)
-    ratios = np.bincount(y, minlength=classes) / len(y)
+
+    ratios = np.bincount(y, minlength=class_count) / len(y)
     present = ratios[ratios > 0]
+    entropy = -np.sum(present * np.log(present))
     models = [
         neighbours.KNeighborsClassifier(1),
         analysis.LinearDiscriminantAnalysis(),
         bayes.GaussianNB(),
         tree.DecisionTreeClassifier(random_state=0),
     ]
-    entropy = -np.sum(present * np.log(present))
-    return np.array([*ratios, entropy, *_landmarkers(models, Z, y)])
+    return np.array([*ratios, entropy, *_compute_landmarkers(models, Z, y)])
 
 
-def _of_numbers(Z: FloatArray, y: FloatArray) -> FloatArray:
-    """Mean, standard deviation, skewness, kurtosis of the labels and the landmarkers, (7,)."""
+def _describe_numeric_labels(Z: FloatArray, y: FloatArray) -> FloatArray:
+    """Compute mean, standard deviation, skewness, kurtosis of labels, and landmarkers, (7,)."""
     purpose = {"package": "scikit-learn", "extra": "generate", "purpose": "meta-features"}
     neighbours = import_extra("sklearn.neighbors", **purpose)
     linear = import_extra("sklearn.linear_model", **purpose)
     tree = import_extra("sklearn.tree", **purpose)
-    skewness, kurtosis = _moments(_standardised(y[:, None]))
+
+    (skewness,), (kurtosis,) = _compute_moments(_standardise(y[:, None]))
     models = [
         neighbours.KNeighborsRegressor(1),
         linear.LinearRegression(),
         tree.DecisionTreeRegressor(random_state=0),
     ]
-    return np.array([y.mean(), y.std(), skewness[0], kurtosis[0], *_landmarkers(models, Z, y)])
+    landmarkers = _compute_landmarkers(models, Z, y)
+    return np.array([y.mean(), y.std(), skewness, kurtosis, *landmarkers])
 
 
-def _landmarkers(
+def _compute_landmarkers(
     models: "Sequence[Any]", Z: FloatArray, y: FloatArray | IntArray
 ) -> "Sequence[float]":
     """Score each model on a held-out quarter of the points; 0 if that is impossible."""
+    if len(Z) < MIN_POINTS:
+        return [0.0] * len(models)
     order = np.random.default_rng(0).permutation(len(Z))
-    test, train = np.split(order, [-(-len(Z) // 4)])
-    varies: BoolArray = np.ptp(Z[train], axis=0) > 0 if len(train) else np.zeros(0, dtype=bool)
-    if len(Z) < LEAST_POINTS or not varies.any() or np.ptp(y[train]) == 0:
+    test_count = math.ceil(len(Z) / 4)
+    test, train = np.split(order, [test_count])
+    varies: BoolArray = np.ptp(Z[train], axis=0) > 0
+    if not varies.any() or np.ptp(y[train]) == 0:
         return [0.0] * len(models)
     X = Z[:, varies]
     return [_score(model, X[train], y[train], X[test], y[test]) for model in models]
 
 
-def _score(model: Any, *parts: FloatArray | IntArray) -> float:
+def _score(
+    model: Any,
+    train_X: FloatArray,
+    train_y: FloatArray | IntArray,
+    test_X: FloatArray,
+    test_y: FloatArray | IntArray,
+) -> float:
+    """Fit a model and score it on other points; 0 if it cannot be fitted or has no finite score."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of collinear or, within a class, constant features
         try:
-            score = model.fit(*parts[:2]).score(*parts[2:])
+            score = model.fit(train_X, train_y).score(test_X, test_y)
         except (ValueError, IndexError, np.linalg.LinAlgError):
             return 0.0  # discriminant analysis of too few points, or without variance in classes
     return float(score) if np.isfinite(score) else 0.0
 
 
-def _standardised(X: FloatArray) -> FloatArray:
-    """Features with mean 0 and variance 1; constant ones become 0."""
+def _standardise(X: FloatArray) -> FloatArray:
+    """Scale features (n, p) to mean 0 and variance 1; constant ones become 0."""
     varies = np.ptp(X, axis=0) > 0
-    Z = X - X.mean(axis=0)
-    Z /= np.where(varies, np.abs(Z).max(axis=0), 1.0)  # so that squares do not underflow
-    return np.asarray(np.where(varies, Z / np.where(varies, Z.std(axis=0), 1.0), 0.0))
+    centred = X - X.mean(axis=0)
+    centred /= np.where(varies, np.abs(centred).max(axis=0), 1.0)  # or squares may underflow
+    sd = np.where(varies, centred.std(axis=0), 1.0)
+    return np.asarray(np.where(varies, centred / sd, 0.0))
 
 
-def _moments(Z: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Skewness and excess kurtosis of standardised features, shape (p,) each; 0 for constants."""
-    kurtosis = np.where(Z.any(axis=0), (Z**4).mean(axis=0) - 3.0, 0.0)
-    return (Z**3).mean(axis=0), kurtosis
+def _compute_moments(Z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Compute skewness and excess kurtosis of standardised features, (p,) each; 0 for constants."""
+    skewness = (Z**3).mean(axis=0)
+    is_constant = ~Z.any(axis=0)  # a constant's fourth moment is 0, but its kurtosis is not -3
+    kurtosis = np.where(is_constant, 0.0, (Z**4).mean(axis=0) - 3.0)
+    return skewness, kurtosis
 
 
-def _summary(values: FloatArray) -> FloatArray:
-    """Minimum, maximum, mean and standard deviation, shape (4,); zeros if there are no values."""
+def _summarise(values: FloatArray) -> FloatArray:
+    """Compute minimum, maximum, mean and standard deviation, (4,); zeros without values."""
     if not values.size:
         return np.zeros(4)
     return np.array([values.min(), values.max(), values.mean(), values.std()])

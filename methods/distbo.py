@@ -11,6 +11,17 @@ of the tasks with the closest meta-features (`init-`).
 Losses are standardised over all tasks together, assuming that they are on one scale, as accuracies
 are. Unlike in the paper, outliers among the bad ones are clipped first: an R2 of -30 is no more
 informative than one of -2, and a Gaussian process fits both badly.
+
+=======  ======  ==================================================================================
+symbol   shape   meaning
+=======  ======  ==================================================================================
+T        scalar  tasks of the model: the usable earlier ones, then the current one
+q        scalar  numbers that describe a task
+m        scalar  candidates
+d        scalar  hyperparameters
+p        scalar  features of a configuration
+moments  (2, m)  posterior means and standard deviations of candidates
+=======  ======  ==================================================================================
 """
 
 import math
@@ -53,27 +64,26 @@ XI = 0.01
 accuracy; losses here may have any unit."""
 KAPPA = 2.58
 """Standard deviations of the confidence bounds (appendix A.3)."""
-VANISHED = -20.0
+MIN_LOG_IMPROVEMENT = -20.0
 """Log expected improvement below which the paper's program computes 0."""
-MOST_OF_PROCESS, MOST_OF_LINEAR = 500, 1500
+MAX_SOURCES_OF_PROCESS, MAX_SOURCES_OF_LINEAR = 500, 1500
 """Number of evaluations of earlier tasks that a model uses, as in the paper's experiments. The time
 of a step of a Gaussian process grows with their cube."""
-WARM_TASKS, WARM_EACH = 3, 3
+WARM_TASKS, WARM_PER_TASK = 3, 3
 """Number of closest tasks, and of best configurations of each, that `init-` starts with (section
 5)."""
-BEST, AROUND = 10, 20
+REFINED, AROUND_EACH = 10, 20
 """Number of best candidates that are refined, and of configurations drawn around each."""
 RADII = (0.1, 0.03, 0.01)
 """Standard deviations of these in the unit cube, one for each round."""
-SPREAD = math.sqrt(12.0)
+FEATURE_SCALE = math.sqrt(12.0)
 """One over the standard deviation of the uniform distribution on [0, 1]."""
-
-CHOICE = 0.25
+CHOICE_SCALE = 0.25
 """Scale of one-hot columns in a network, relative to a number's range. With 1, two choices would
 be 1.4 times as far apart as the ends of that range."""
 
 
-class OneModel(ModelBased):
+class JointlyModelled(ModelBased):
     """Bayesian optimisation with one model of the current and the earlier tasks.
 
     The first configuration minimises an upper confidence bound of the loss. The others maximise
@@ -86,135 +96,188 @@ class OneModel(ModelBased):
 
     def prepare(self) -> None:
         """Set up the model, which is fitted when the first configuration is asked for."""
-        self._earlier, self._data = self._usable()
+        self._earlier, self._data = self._select_usable_tasks()
         super().prepare()
         tasks = self._earlier
         counts = [len(task) for task in tasks]
-        most = MOST_OF_LINEAR if self.is_linear else MOST_OF_PROCESS
-        if sum(counts) > most:
-            counts = draw_sample_counts(tasks, max(counts), most, self.rng)
-        parts = [_part(task, n, self.rng) for task, n in zip(tasks, counts, strict=True)]
-        self._task = np.repeat(np.arange(len(tasks)), counts)
-        self._units = self._canonical([part.values for part in parts])
-        self._source_losses = np.concatenate([np.empty(0), *(part.losses for part in parts)])
-        self._bests = self._canonical([t.values[[int(np.argmin(t.losses))]] for t in tasks])
+        max_sources = MAX_SOURCES_OF_LINEAR if self.is_linear else MAX_SOURCES_OF_PROCESS
+        if sum(counts) > max_sources:
+            counts = draw_sample_counts(tasks, max(counts), max_sources, self.rng)
+        sources = []
+        for task, count in zip(tasks, counts, strict=True):
+            sources.append(draw_evaluations(task, count, self.rng))
+        self._source_task = np.repeat(np.arange(len(tasks)), counts)
+        self._source_units = self._encode([task.values for task in sources])
+        self._source_losses = np.concatenate([np.empty(0), *(task.losses for task in sources)])
+
+        best_values = [task.values[[int(np.argmin(task.losses))]] for task in tasks]
+        self._best_units = self._encode(best_values)
         self._model: JointModel | None = None
-        self._refined_block = np.empty(0), np.empty(0)
-        self._moments: Scorer
+        # The last refined block of candidates, and its moments, which are not computed twice.
+        self._refined_block: FloatArray = np.empty(0)
+        self._refined_moments: FloatArray = np.empty(0)
+        self._predict_moments: Scorer
         self._acquisition: Scorer
 
-    def with_data(self, task: TaskData | None) -> bool:
+    def is_usable(self, data: TaskData | None) -> bool:
         """Whether an earlier task with these training data can be used. Default: always."""
         return True
 
     @abstractmethod
-    def model(self) -> "JointModel":
+    def make_model(self) -> "JointModel":
         """Make the unfitted model of the earlier tasks and, last, the current one."""
 
     def make_scorer(self) -> Scorer:
         """Fit the model; the score is the acquisition function."""
-        from hpobench_ordered.methods._distribution.product_gp import Observations
-        from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
-        from hpobench_ordered.methods._gp.model import standardise
-
-        units = np.concatenate([self._units, self.evaluated_units()])
-        if not len(units):
-            self._moments = lambda unit: np.empty((2, len(unit)))
+        if not len(self._source_units) and not self.evaluation_count:
+            self._predict_moments = lambda unit: np.empty((2, len(unit)))
             self._acquisition = lambda moments: self.rng.random(len(moments.T))
             return self._score
-        y = standardise(
-            without_outliers(np.concatenate([self._source_losses, self.evaluated_losses()]))
-        )
-        current = np.full(self.evaluation_count, len(self._earlier))
-        groups, tasks = group_features(self.space), np.concatenate([self._task, current])
-        data = Observations(self.features(units), groups, tasks, y)
-        posterior = self._fitted(data)
-        best = float(y[len(self._task) :].min(initial=math.inf))
+
+        observations = self._collect_observations()
+        current_losses = observations.y[len(self._source_task) :]
+        best = float(current_losses.min(initial=math.inf))
+        posterior = self._fit(observations)
         if self._pending:
-            posterior, losses = posterior.with_fantasies(self.features(self.pending_units()))
-            best = min(best, float(losses.min()))
+            pending_X = self.features(self.pending_units())
+            posterior, pending_losses = posterior.with_fantasies(pending_X)
+            best = min(best, float(pending_losses.min()))
+
+        self._predict_moments = lambda unit: np.stack(posterior.predict(self.features(unit)))
+        self._acquisition = self._make_acquisition(best)
+        return self._score
+
+    def _collect_observations(self) -> "Observations":
+        """Join the evaluations of all tasks, with losses standardised together."""
+        from hpobench_ordered.methods._distribution.product_gp import Observations
+        from hpobench_ordered.methods._gp.model import standardise
+
+        units = np.concatenate([self._source_units, self.evaluated_units()])
+        losses = np.concatenate([self._source_losses, self.evaluated_losses()])
+        current_task = np.full(self.evaluation_count, len(self._earlier))
+        return Observations(
+            X=self.features(units),
+            groups=group_features(self.space),
+            task=np.concatenate([self._source_task, current_task]),
+            y=standardise(clip_outliers(losses)),
+        )
+
+    def _make_acquisition(self, best: float) -> Scorer:
+        """Make the function of moments (2, m) that gives scores (m,).
+
+        Args:
+            best: Lowest standardised loss of this task so far.
+        """
+        from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
+
+        has_evaluations = self.evaluation_count > 0
 
         def acquisition(moments: FloatArray) -> FloatArray:
             mean: FloatArray = moments[0]
             sd: FloatArray = moments[1]
-            if not self.evaluation_count:
-                return -(mean + KAPPA * sd)
+            if not has_evaluations:
+                upper_bound = mean + KAPPA * sd
+                return -upper_bound
             improvement = log_expected_improvement(mean, sd, best - XI)
-            if improvement.max() < VANISHED:
-                return KAPPA * sd - mean
+            if improvement.max() < MIN_LOG_IMPROVEMENT:
+                return KAPPA * sd - mean  # minus the lower bound
             return improvement
 
-        self._moments = lambda unit: np.stack(posterior.predict(self.features(unit)))
-        self._acquisition = acquisition
-        return self._score
+        return acquisition
 
     def _score(self, unit: FloatArray) -> FloatArray:
-        """Acquisition function of candidates, reusing moments computed by `_refined`."""
-        block, moments = self._refined_block
-        return self._acquisition(moments if unit is block else self._moments(unit))
+        """Score candidates, unit vectors (m, d), by the acquisition function."""
+        if unit is self._refined_block:
+            return self._acquisition(self._refined_moments)
+        return self._acquisition(self._predict_moments(unit))
 
-    def _fitted(self, data: "Observations") -> "Posterior":
+    def _fit(self, observations: "Observations") -> "Posterior":
         """Fit from the parameters of the last fit; anew if there is none or it fails or is poor."""
-        last, self._model = self._model, None
-        if last is not None:
+        last_model, self._model = self._model, None
+        if last_model is not None:
             with suppress(ModelError):
-                posterior = last.fit(data)
-                self._model = last
+                posterior = last_model.fit(observations)
+                self._model = last_model
                 return posterior
-        model = self.model()
-        posterior = model.fit(data)
+        model = self.make_model()
+        posterior = model.fit(observations)
         self._model = model
         return posterior
 
     def iter_candidates(self) -> Iterator[FloatArray]:
-        """Refined blocks of candidates; the first of a linear model are earlier tasks' best."""
-        if self.is_linear and not self.evaluation_count and len(self._bests):
-            yield self._bests
+        """Yield refined blocks of candidates, for a linear model the earlier tasks' best first."""
+        if self.is_linear and not self.evaluation_count and len(self._best_units):
+            yield self._best_units
         if self.region.size > CANDIDATES:
-            yield self._refined(self.region.sample_unit(self.rng, CANDIDATES))
+            yield self._refine(self.region.sample_unit(self.rng, CANDIDATES))
         yield from super().iter_candidates()
 
     def features(self, unit: FloatArray) -> FloatArray:
         """Features (m, p) of canonical unit vectors (m, d), of mean 0 and variance 1."""
-        return SPREAD * (self.region.features(unit) - 0.5)
+        return FEATURE_SCALE * (self.region.features(unit) - 0.5)
 
-    def _refined(self, block: FloatArray) -> FloatArray:
-        """Candidates and, around the best of them, further ones, (m, d)."""
-        moments = self._moments(block)
+    def _refine(self, block: FloatArray) -> FloatArray:
+        """Add configurations around the best candidates, in rounds that come ever closer.
+
+        Args:
+            block: Candidates, canonical unit vectors, shape (m, d).
+
+        Returns:
+            These candidates and those that were added.
+        """
+        moments = self._predict_moments(block)
         scores = self._acquisition(moments)
         for radius in RADII:
-            top = np.repeat(block[np.argsort(-scores, kind="stable")[:BEST]], AROUND, axis=0)
-            inactive = np.isnan(top)  # may become active with another choice
-            top[inactive] = self.rng.random(np.count_nonzero(inactive))
-            moved = np.clip(top + radius * self.rng.standard_normal(top.shape), 0.0, 1.0)
-            around = self.space.canonical(moved)
-            block, added = np.concatenate([block, around]), self._moments(around)
-            moments = np.concatenate([moments, added], axis=1)
-            scores = np.concatenate([scores, self._acquisition(added)])
-        self._refined_block = block, moments
+            best_rows = np.argsort(-scores, kind="stable")[:REFINED]
+            added = self._draw_around(block[best_rows], radius)
+            added_moments = self._predict_moments(added)
+            block = np.concatenate([block, added])
+            moments = np.concatenate([moments, added_moments], axis=1)
+            scores = np.concatenate([scores, self._acquisition(added_moments)])
+        self._refined_block, self._refined_moments = block, moments
         return block
 
-    def _usable(self) -> tuple[list[Evaluations], list[TaskData | None]]:
-        """Usable earlier tasks with finite losses, and training data of them and of this task."""
-        given: Sequence[TaskData | None] = self.data or [None] * (len(self.history) + 1)
-        if len(given) != len(self.history) + 1:
+    def _draw_around(self, centres: FloatArray, radius: float) -> FloatArray:
+        """Draw `AROUND_EACH` configurations around each centre, unit vectors (k, d)."""
+        unit = np.repeat(centres, AROUND_EACH, axis=0)
+        is_inactive = np.isnan(unit)  # may become active with another choice
+        unit[is_inactive] = self.rng.random(np.count_nonzero(is_inactive))
+        steps = radius * self.rng.standard_normal(unit.shape)
+        return self.space.canonical(np.clip(unit + steps, 0.0, 1.0))
+
+    def _select_usable_tasks(self) -> tuple[list[Evaluations], list[TaskData | None]]:
+        """Select the usable earlier tasks with finite losses.
+
+        Returns:
+            Their finite evaluations, and the training data of these tasks and of the current one.
+
+        Raises:
+            ExperimentError: The number of data sets is not that of the tasks.
+        """
+        task_count = len(self.history) + 1
+        all_data: Sequence[TaskData | None] = self.data or [None] * task_count
+        if len(all_data) != task_count:
             raise ExperimentError(
                 f"training data must be given for {len(self.history)} earlier tasks and the "
-                f"current one, but got data of {len(given)} tasks"
+                f"current one, but got data of {len(all_data)} tasks"
             )
-        tasks, data = list[Evaluations](), list[TaskData | None]()
-        for task, own in zip(self.history, given, strict=False):
-            if self.with_data(own) and (finite := remove_failed_evaluations([task])):
-                tasks += finite
-                data.append(own)
-        return tasks, [*data, given[-1]]
+        *earlier_data, current_data = all_data
+        usable_tasks: list[Evaluations] = []
+        usable_data: list[TaskData | None] = []
+        for task, data in zip(self.history, earlier_data, strict=True):
+            finite_task = remove_failed_evaluations([task])
+            if finite_task and self.is_usable(data):
+                usable_tasks += finite_task
+                usable_data.append(data)
+        return usable_tasks, [*usable_data, current_data]
 
-    def _canonical(self, values: Sequence[FloatArray]) -> FloatArray:
+    def _encode(self, values: Sequence[FloatArray]) -> FloatArray:
+        """Join coded values, (n, d) each, and encode them as canonical unit vectors."""
         joined = np.concatenate([np.empty((0, self.space.dimension)), *values])
         return self.space.canonical(self.space.encode(joined))
 
 
-class LooksAtData(OneModel):
+class UsesTrainingData(JointlyModelled):
     """Needs training data; earlier tasks without any, or with another kind, are left out."""
 
     def prepare(self) -> None:
@@ -226,43 +289,44 @@ class LooksAtData(OneModel):
             )
         super().prepare()
 
-    def with_data(self, task: TaskData | None) -> bool:
+    def is_usable(self, data: TaskData | None) -> bool:
         """Whether the data have the same kind as the current task's."""
-        here = self.data[-1]
-        return task is not None and here is not None and task.kind is here.kind
+        current_data = self.data[-1]
+        return data is not None and current_data is not None and data.kind is current_data.kind
 
     @property
-    def known(self) -> list[TaskData]:
-        """Training data of the earlier tasks and, last, the current one."""
-        return [one for one in self._data if one is not None]
+    def task_data(self) -> list[TaskData]:
+        """Training data of the usable earlier tasks and, last, the current one."""
+        return [data for data in self._data if data is not None]
 
 
-class Embeds(LooksAtData):
+class EmbedsFeatures(UsesTrainingData):
     """Embeds the features; tasks with another number of features are left out, too."""
 
-    def with_data(self, task: TaskData | None) -> bool:
+    def is_usable(self, data: TaskData | None) -> bool:
         """Whether the data have the same kind and number of features as the current task's."""
-        here = self.data[-1]
-        if task is None or here is None or task.features.shape[1] != here.features.shape[1]:
+        current_data = self.data[-1]
+        if data is None or current_data is None:
             return False
-        return super().with_data(task)
+        has_same_width = data.features.shape[1] == current_data.features.shape[1]
+        return has_same_width and super().is_usable(data)
 
 
-class Process(OneModel):
+class WithProcess(JointlyModelled):
     """The model is a Gaussian process."""
 
-    def model(self) -> "ProcessModel":
-        """A Gaussian process on configuration and task."""
+    def make_model(self) -> "ProcessModel":
+        """Make a Gaussian process on configuration and task."""
         from hpobench_ordered.methods._distribution.models import ProcessModel
 
-        return ProcessModel(self.tasks(), self.space.dimension, self.rng)
+        return ProcessModel(self.make_task_kernel(), self.space.dimension, self.rng)
 
     @abstractmethod
-    def tasks(self) -> "TaskKernel":
-        """Covariance of the earlier tasks and, last, the current one."""
+    def make_task_kernel(self) -> "TaskKernel":
+        """Make the covariance of the earlier tasks and, last, the current one."""
 
     def similarities(self) -> FloatArray:
-        """Last fitted correlation of every earlier task with the current one, (tasks,), or NaN."""
+        """Correlation (T - 1,) of every earlier task with the current one; NaN before a fit."""
         from hpobench_ordered.methods._distribution.models import ProcessModel
 
         if not isinstance(self._model, ProcessModel):
@@ -270,31 +334,31 @@ class Process(OneModel):
         return self._model.similarities()
 
 
-class Linear(OneModel):
+class WithLinearModel(JointlyModelled):
     """The model is Bayesian linear regression on a network."""
 
     is_linear = True
 
     def features(self, unit: FloatArray) -> FloatArray:
-        """Features as in other models, with narrower columns of choices."""
+        """Features (m, p) as in other models, with narrower columns of choices."""
         features = super().features(unit)
         groups = group_features(self.space)
-        is_choice = np.bincount(groups)[groups] > 1
-        return np.where(is_choice, CHOICE * features, features)
+        is_one_hot = np.bincount(groups)[groups] > 1  # several columns of one hyperparameter
+        return np.where(is_one_hot, CHOICE_SCALE * features, features)
 
-    def model(self) -> "JointModel":
-        """Bayesian linear regression on a network of configuration and task."""
+    def make_model(self) -> "JointModel":
+        """Make a Bayesian linear regression on a network of configuration and task."""
         from hpobench_ordered.methods._distribution.models import LinearModel
 
         width = self.features(np.empty((0, self.space.dimension))).shape[1]
-        return LinearModel(self.descriptions(), width, self.rng)
+        return LinearModel(self.make_descriptions(), width, self.rng)
 
     @abstractmethod
-    def descriptions(self) -> "Descriptions":
-        """Descriptions of the earlier tasks and, last, the current one."""
+    def make_descriptions(self) -> "Descriptions":
+        """Make the descriptions of the earlier tasks and, last, the current one."""
 
 
-class DistGP(Embeds, Process):
+class DistGP(EmbedsFeatures, WithProcess):
     """distGP: a Gaussian process with embeddings of the tasks' training data.
 
     Attributes:
@@ -303,12 +367,12 @@ class DistGP(Embeds, Process):
 
     joint = False
 
-    def tasks(self) -> "TaskKernel":
-        """Covariance of the embeddings."""
-        from hpobench_ordered.methods._distribution.descriptions import Learned
+    def make_task_kernel(self) -> "TaskKernel":
+        """Make the covariance of the embeddings."""
+        from hpobench_ordered.methods._distribution.descriptions import LearnedDescriptions
         from hpobench_ordered.methods._distribution.models import DescribedTasks
 
-        return DescribedTasks(Learned(self.known, joint=self.joint))
+        return DescribedTasks(LearnedDescriptions(self.task_data, joint=self.joint))
 
 
 class DistGPJoint(DistGP):
@@ -317,7 +381,7 @@ class DistGPJoint(DistGP):
     joint = True
 
 
-class DistBLR(Embeds, Linear):
+class DistBLR(EmbedsFeatures, WithLinearModel):
     """distBLR: Bayesian linear regression with embeddings of the tasks' training data.
 
     Attributes:
@@ -326,11 +390,11 @@ class DistBLR(Embeds, Linear):
 
     joint = False
 
-    def descriptions(self) -> "Descriptions":
-        """The embeddings."""
-        from hpobench_ordered.methods._distribution.descriptions import Learned
+    def make_descriptions(self) -> "Descriptions":
+        """Make the embeddings."""
+        from hpobench_ordered.methods._distribution.descriptions import LearnedDescriptions
 
-        return Learned(self.known, joint=self.joint)
+        return LearnedDescriptions(self.task_data, joint=self.joint)
 
 
 class DistBLRJoint(DistBLR):
@@ -339,97 +403,100 @@ class DistBLRJoint(DistBLR):
     joint = True
 
 
-class ManualGP(LooksAtData, Process):
+class ManualGP(UsesTrainingData, WithProcess):
     """manualGP: a Gaussian process with handcrafted meta-features of the tasks' training data."""
 
-    def tasks(self) -> "TaskKernel":
-        """Covariance of the meta-features and sizes."""
-        from hpobench_ordered.methods._distribution.descriptions import Given
+    def make_task_kernel(self) -> "TaskKernel":
+        """Make the covariance of the meta-features and sizes."""
+        from hpobench_ordered.methods._distribution.descriptions import FixedDescriptions
         from hpobench_ordered.methods._distribution.models import DescribedTasks
 
-        return DescribedTasks(Given(described(self.known)))
+        return DescribedTasks(FixedDescriptions(describe_tasks(self.task_data)))
 
 
-class ManualBLR(LooksAtData, Linear):
+class ManualBLR(UsesTrainingData, WithLinearModel):
     """manualBLR: Bayesian linear regression with handcrafted meta-features."""
 
-    def descriptions(self) -> "Descriptions":
-        """Meta-features and sizes."""
-        from hpobench_ordered.methods._distribution.descriptions import Given
+    def make_descriptions(self) -> "Descriptions":
+        """Describe the tasks by meta-features and sizes."""
+        from hpobench_ordered.methods._distribution.descriptions import FixedDescriptions
 
-        return Given(described(self.known))
+        return FixedDescriptions(describe_tasks(self.task_data))
 
 
-class MultiGP(Process):
+class MultiGP(WithProcess):
     """multiGP: a Gaussian process with a free covariance of the tasks; one random trial."""
 
     random_trials = 1
 
-    def tasks(self) -> "TaskKernel":
-        """A free covariance L L^T, where the entries of L are positive."""
+    def make_task_kernel(self) -> "TaskKernel":
+        """Make a free covariance L L^T, where the entries of L are positive."""
         from hpobench_ordered.methods._distribution.models import FreeTasks
 
         return FreeTasks(len(self._earlier) + 1)
 
 
-class MultiBLR(Linear):
+class MultiBLR(WithLinearModel):
     """multiBLR: Bayesian linear regression with the one-hot task as input; one random trial."""
 
     random_trials = 1
 
-    def descriptions(self) -> "Descriptions":
-        """One-hot coding of the tasks."""
-        from hpobench_ordered.methods._distribution.descriptions import Given
+    def make_descriptions(self) -> "Descriptions":
+        """Code the tasks one-hot."""
+        from hpobench_ordered.methods._distribution.descriptions import FixedDescriptions
 
-        return Given(np.eye(len(self._earlier) + 1))
+        return FixedDescriptions(np.eye(len(self._earlier) + 1))
 
 
-class NoneGP(Process):
+class NoneGP(WithProcess):
     """noneGP: a Gaussian process of the current task alone, after random trials."""
 
     random_trials = 5
 
-    def with_data(self, task: TaskData | None) -> bool:
-        """Earlier tasks are of no use."""
+    def is_usable(self, data: TaskData | None) -> bool:
+        """Never: the model is of the current task alone."""
         return False
 
-    def tasks(self) -> "TaskKernel":
-        """The trivial covariance of one task."""
-        from hpobench_ordered.methods._distribution.descriptions import Given
+    def make_task_kernel(self) -> "TaskKernel":
+        """Make the trivial covariance of one task."""
+        from hpobench_ordered.methods._distribution.descriptions import FixedDescriptions
         from hpobench_ordered.methods._distribution.models import DescribedTasks
 
-        return DescribedTasks(Given(np.empty((1, 0))))
+        return DescribedTasks(FixedDescriptions(np.empty((1, 0))))
 
 
-class NoneBLR(Linear):
+class NoneBLR(WithLinearModel):
     """noneBLR: Bayesian linear regression of the current task alone, after random trials."""
 
     random_trials = 5
 
-    def with_data(self, task: TaskData | None) -> bool:
-        """Earlier tasks are of no use."""
+    def is_usable(self, data: TaskData | None) -> bool:
+        """Never: the model is of the current task alone."""
         return False
 
-    def descriptions(self) -> "Descriptions":
-        """Nothing."""
-        from hpobench_ordered.methods._distribution.descriptions import Given
+    def make_descriptions(self) -> "Descriptions":
+        """Describe the only task by no number."""
+        from hpobench_ordered.methods._distribution.descriptions import FixedDescriptions
 
-        return Given(np.empty((1, 0)))
+        return FixedDescriptions(np.empty((1, 0)))
 
 
-class WarmStarted(LooksAtData):
+class WarmStarted(UsesTrainingData):
     """A model of the current task alone, started with the best configurations of similar tasks."""
 
     def initial_configurations(self) -> Sequence[Config]:
-        """The best configurations of the closest tasks, closest first."""
+        """Choose the best configurations of the closest tasks, closest first."""
         if not self._earlier:
             return ()
-        table = described(self.known)
-        distances = np.square(table[:-1] - table[-1]).sum(axis=1)
-        closest = [self._earlier[t] for t in np.argsort(distances, kind="stable")[:WARM_TASKS]]
-        best = [t.values[np.argsort(t.losses, kind="stable")[:WARM_EACH]] for t in closest]
+        *earlier, current = describe_tasks(self.task_data)
+        distances = np.square(np.array(earlier) - current).sum(axis=1)
+        best_values = []
+        for t in np.argsort(distances, kind="stable")[:WARM_TASKS]:
+            task = self._earlier[t]
+            best_rows = np.argsort(task.losses, kind="stable")[:WARM_PER_TASK]
+            best_values.append(task.values[best_rows])
         self._earlier, self._data = [], self._data[-1:]  # the model does not use them
-        return self.space.configs(np.concatenate(best))
+        return self.space.configs(np.concatenate(best_values))
 
 
 class InitGP(WarmStarted, NoneGP):
@@ -444,29 +511,35 @@ class InitBLR(WarmStarted, NoneBLR):
     random_trials = 0
 
 
-def described(data: Sequence[TaskData]) -> FloatArray:
-    """Meta-features of training data, scaled to [0, 1] over the tasks, and sizes; (T, q)."""
-    from hpobench_ordered.methods._distribution.descriptions import relative_sizes
-    from hpobench_ordered.methods._meta_features import meta_features, normalised
+def describe_tasks(data: Sequence[TaskData]) -> FloatArray:
+    """Describe tasks by meta-features, scaled to [0, 1] over the tasks, and sizes; (T, q)."""
+    from hpobench_ordered.methods._distribution.descriptions import compute_relative_sizes
+    from hpobench_ordered.methods._meta_features import (
+        compute_meta_features,
+        scale_to_unit_interval,
+    )
 
-    labels = [one.labels for one in data if one.labels is not None]
-    classes = 1 + max((int(each.max()) for each in labels), default=0)
-    table = normalised(np.stack([meta_features(one, classes=classes) for one in data]))
-    return np.hstack([table, relative_sizes(data)[:, None]])
+    all_labels = [task.labels for task in data if task.labels is not None]
+    class_count = 1 + max((int(labels.max()) for labels in all_labels), default=0)
+    meta_features = [compute_meta_features(task, classes=class_count) for task in data]
+    sizes = compute_relative_sizes(data)
+    return np.hstack([scale_to_unit_interval(np.stack(meta_features)), sizes[:, None]])
 
 
-def without_outliers(losses: FloatArray) -> FloatArray:
+def clip_outliers(losses: FloatArray) -> FloatArray:
     """Clip losses (n,) at their upper quartile plus twice its distance from the best.
 
     The median is not used, because most losses of a good optimiser are near the best.
     """
-    quartile = float(np.sort(losses)[3 * (len(losses) - 1) // 4])
-    below = quartile - float(losses.min())
-    return np.minimum(losses, quartile + 2.0 * below) if below > 0.0 else losses
+    upper_quartile = float(np.sort(losses)[3 * (len(losses) - 1) // 4])
+    distance = upper_quartile - float(losses.min())
+    if distance <= 0.0:
+        return losses
+    return np.minimum(losses, upper_quartile + 2.0 * distance)
 
 
-def _part(task: Evaluations, count: int, rng: np.random.Generator) -> Evaluations:
-    """Random evaluations of a task, in their order."""
+def draw_evaluations(task: Evaluations, count: int, rng: np.random.Generator) -> Evaluations:
+    """Draw evaluations of a task at random, in their order; nothing is drawn if it is all."""
     if count == len(task):
         return task
     rows = np.sort(rng.permutation(len(task))[:count])
@@ -479,7 +552,7 @@ EMBEDDED = f"{PAPER}, section 4: networks of 20 and 10 units on features and lab
 
 def _spec(
     name: str,
-    method: type[OneModel],
+    method: type[JointlyModelled],
     summary: str,
     source: str,
     *extras: Extra,
@@ -491,8 +564,8 @@ def _spec(
         summary=summary,
         source=source,
         min_history=min_history,
-        version=5 if issubclass(method, Linear) else 4,
-        uses_data=issubclass(method, LooksAtData),
+        version=5 if issubclass(method, WithLinearModel) else 4,
+        uses_data=issubclass(method, UsesTrainingData),
         extras=extras,
         uses_history=min_history > 0,
         changed_spaces=min_history == 0,

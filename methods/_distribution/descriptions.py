@@ -1,7 +1,13 @@
-"""Descriptions of tasks for a model: given numbers, or embeddings learned from training data.
+"""Descriptions of tasks for a model: fixed numbers, or embeddings learned from training data.
 
-Notation: T tasks, the current one last; q numbers that describe a task; Psi (T, q) all of them;
-z (size,) the parameters of the embedding.
+=======  =======  =================================================================================
+symbol   shape    meaning
+=======  =======  =================================================================================
+T        scalar   tasks, the current one last
+q        scalar   numbers that describe a task
+Psi      (T, q)   descriptions of the tasks
+z        (size,)  parameters of the descriptions
+=======  =======  =================================================================================
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +25,7 @@ if TYPE_CHECKING:
 Linearised = tuple[FloatArray, Callable[[FloatArray], FloatArray]]
 """Embeddings (T, q), and a function from derivatives by them to derivatives by z, (size,)."""
 
-MOST = 5000
+MAX_POINTS = 5000
 """Largest number of points of each data set that a model uses."""
 
 
@@ -30,20 +36,20 @@ class Descriptions(Protocol):
     """How many numbers describe a task, q."""
 
     def initial(self, rng: np.random.Generator) -> FloatArray:
-        """Draw the parameters to start from, (size,)."""
+        """Draw the parameters z to start from, (size,)."""
         ...
 
     def table(self, z: FloatArray) -> FloatArray:
-        """Psi, (T, q)."""
+        """Compute Psi, (T, q)."""
         ...
 
     def pull_back(self, z: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Derivatives of a function of Psi by z, (size,), from those by Psi, (T, q)."""
+        """Compute derivatives of a function of Psi by z, (size,), from those by Psi, (T, q)."""
         ...
 
 
-class Given:
-    """Given descriptions.
+class FixedDescriptions:
+    """Descriptions without parameters.
 
     Args:
         table: Psi, shape (T, q).
@@ -54,19 +60,19 @@ class Given:
         self._table = table
 
     def initial(self, rng: np.random.Generator) -> FloatArray:
-        """No parameters, (0,)."""
+        """Return no parameters, (0,)."""
         return np.empty(0)
 
     def table(self, z: FloatArray) -> FloatArray:
-        """Psi, (T, q)."""
+        """Return Psi, (T, q)."""
         return self._table
 
     def pull_back(self, z: FloatArray, slopes: FloatArray) -> FloatArray:
-        """No derivatives, (0,)."""
+        """Return no derivatives, (0,)."""
         return np.empty(0)
 
 
-class Learned:
+class LearnedDescriptions:
     """Embeddings of the tasks' training data, with the sizes of the data sets.
 
     Args:
@@ -79,80 +85,94 @@ class Learned:
         from hpobench_ordered.methods._distribution.embedding import Embedded, Embedding
         from hpobench_ordered.methods._networks.features import padded_inputs
 
-        kind, self._features = data[-1].kind, data[-1].features.shape[1]
-        classes = 1
-        if kind is DataKind.CLASSIFICATION:
-            what = Embedded.CLASSES
-            classes = 1 + max(int(one.labels.max()) for one in data if one.labels is not None)
-        elif kind is DataKind.UNSUPERVISED:
-            what = Embedded.MARGINAL
+        current = data[-1]
+        self._feature_count = current.features.shape[1]
+        class_count = 1
+        if current.kind is DataKind.CLASSIFICATION:
+            embedded = Embedded.CLASSES
+            all_labels = [task.labels for task in data if task.labels is not None]
+            class_count = 1 + max(int(labels.max()) for labels in all_labels)
+        elif current.kind is DataKind.UNSUPERVISED:
+            embedded = Embedded.MARGINAL
+        elif joint:
+            embedded = Embedded.JOINT
         else:
-            what = Embedded.JOINT if joint else Embedded.CONCATENATED
-        self._map = Embedding(what, padded_inputs(self._features), classes)
+            embedded = Embedded.CONCATENATED
+        self._embedding = Embedding(embedded, padded_inputs(self._feature_count), class_count)
         self._data = data
-        self._sizes = relative_sizes(data)
-        self._last: tuple[FloatArray, Linearised] | None = None
-        self.width = self._map.size + 1
+        self._sizes = compute_relative_sizes(data)
+        self._last_z: FloatArray | None = None
+        self._last_linearised: Linearised
+        self.width = self._embedding.size + 1
 
     def initial(self, rng: np.random.Generator) -> FloatArray:
         """Draw the networks' parameters, (size,)."""
-        return self._map.initial(rng, self._features)
+        return self._embedding.initial(rng, self._feature_count)
 
     def table(self, z: FloatArray) -> FloatArray:
-        """Psi, (T, q)."""
-        return np.hstack([self._linearised(z)[0], self._sizes[:, None]])
+        """Compute Psi, (T, q): the embeddings and, last, the sizes."""
+        embeddings, _ = self._linearise(z)
+        return np.hstack([embeddings, self._sizes[:, None]])
 
     def pull_back(self, z: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Derivatives of a function of Psi by z, (size,), from those by Psi, (T, q)."""
-        return self._linearised(z)[1](slopes[:, :-1])
+        """Compute derivatives of a function of Psi by z, (size,), from those by Psi, (T, q)."""
+        _, pull_back = self._linearise(z)
+        return pull_back(slopes[:, :-1])
 
-    def _linearised(self, z: FloatArray) -> Linearised:
-        if self._last is None or not np.array_equal(self._last[0], z):  # the two need the same
-            self._last = z, self._map.linearised(z, self._points)
-        return self._last[1]
+    def _linearise(self, z: FloatArray) -> Linearised:
+        """Compute the embeddings at z once, for their values and their derivatives."""
+        if self._last_z is None or not np.array_equal(self._last_z, z):
+            self._last_z = z
+            self._last_linearised = self._embedding.linearise(z, self._points)
+        return self._last_linearised
 
     @cached_property
     def _points(self) -> "Points":
-        """Features and labels of at most `MOST` points of each task."""
+        """Features and labels of at most `MAX_POINTS` evenly spaced points of each task."""
         from hpobench_ordered.methods._distribution.embedding import Points
 
-        counts = [min(MOST, len(one)) for one in self._data]
-        X = np.zeros((sum(counts), self._map.inputs))
-        labels, begin = [], 0
-        for one, n in zip(self._data, counts, strict=True):
-            rows = np.arange(n) * len(one) // n
-            X[begin : begin + n, : self._features] = standardised_features(one)[rows]
-            labels.append(_label_columns(one, self._map.labels)[rows])
-            begin += n
+        counts = [min(MAX_POINTS, len(task)) for task in self._data]
+        features = []
+        labels = []
+        for task, count in zip(self._data, counts, strict=True):
+            rows = np.arange(count) * len(task) // count
+            features.append(standardise_features(task)[rows])
+            labels.append(_code_labels(task, self._embedding.labels)[rows])
+        X = np.zeros((sum(counts), self._embedding.inputs))  # with padding
+        X[:, : self._feature_count] = np.concatenate(features)
         return Points(X, np.concatenate(labels), counts)
 
 
-def standardised_features(data: TaskData) -> FloatArray:
-    """Features with mean 0 and variance 1, (n, p); unchanged if there are no labels.
+def standardise_features(data: TaskData) -> FloatArray:
+    """Scale features (n, p) to mean 0 and variance 1; leave them if there are no labels.
 
     Law et al. (2019), section 5: without labels, the scale may be important.
     """
     if data.kind is DataKind.UNSUPERVISED:
         return data.features
     centred = data.features - data.features.mean(axis=0)
-    spread = np.sqrt(np.square(centred).mean(axis=0))
-    standardised: FloatArray = centred / np.where(spread > 0.0, spread, 1.0)
+    sd = np.sqrt(np.square(centred).mean(axis=0))
+    standardised: FloatArray = centred / np.where(sd > 0.0, sd, 1.0)
     return standardised
 
 
-def relative_sizes(data: Sequence[TaskData]) -> FloatArray:
-    """Numbers of points as shares of the largest, (T,)."""
-    sizes = np.array([float(len(one)) for one in data])
+def compute_relative_sizes(data: Sequence[TaskData]) -> FloatArray:
+    """Compute the numbers of points as shares of the largest, (T,)."""
+    sizes = np.array([float(len(task)) for task in data])
     shares: FloatArray = sizes / sizes.max()
     return shares
 
 
-def _label_columns(data: TaskData, classes: int) -> FloatArray:
-    """Labels as the embedding takes them: in [0, 1], or one-hot; (n, classes or 1)."""
+def _code_labels(data: TaskData, class_count: int) -> FloatArray:
+    """Code labels for the embedding: numbers scaled to [0, 1], (n, 1), or classes one-hot.
+
+    Without labels the column is 0.
+    """
     if data.labels is None:
         return np.zeros((len(data), 1))
     if data.kind is DataKind.CLASSIFICATION:
-        return np.eye(classes)[data.labels.astype(np.int64)]
-    low, high = data.labels.min(), data.labels.max()
-    columns: FloatArray = ((data.labels - low) / (high - low if high > low else 1.0))[:, None]
-    return columns
+        return np.eye(class_count)[data.labels.astype(np.int64)]
+    lowest, highest = data.labels.min(), data.labels.max()
+    width = highest - lowest if highest > lowest else 1.0
+    scaled: FloatArray = (data.labels - lowest) / width
+    return scaled[:, None]

@@ -3,13 +3,16 @@
 ========  ===============  ========================================================================
 symbol    shape            meaning
 ========  ===============  ========================================================================
-T, b      scalar           tasks, points of all of them that are used
-X, Y      (b, p or c)      features of the points; their labels, or of classes one-hot
-w         scalar           weight of a task's points, 1 over their number
-phi_x     (b, a)           network of 20 and 10 units on the features
-phi_y     (b, c')          the same on the labels of a regression; of classes one-hot
-psi       (T, q)           embeddings
+T         scalar           tasks
+s, b      scalar           points of a task, of all tasks
+p, c      scalar           features of a point, columns of its labels
+X, Y      (b, p) (b, c)    features of the points; their labels, or classes one-hot
+w         scalar           weight of a task's points, 1 / s
+Phi_x     (b, a)           network of 20 and 10 units on the features, rows phi_x
+Phi_y     (b, c')          the same on the labels of a regression; of classes one-hot
+psi       (q,)             embedding of a task
 lambda    scalar           regularisation, learned
+z         (size,)          parameters: those of both networks, and log lambda
 ========  ===============  ========================================================================
 
 Law et al. (2019), section 4.1: of the marginal distribution the mean embedding
@@ -68,9 +71,10 @@ class Points:
     Y: FloatArray
     counts: Sequence[int]
 
-    def of_tasks(self) -> list[slice]:
-        """Where the points of each task are."""
-        return [slice(*ends) for ends in pairwise([0, *np.cumsum(self.counts).tolist()])]
+    def task_slices(self) -> list[slice]:
+        """Rows of the points of each task."""
+        ends = np.cumsum(self.counts).tolist()
+        return [slice(begin, end) for begin, end in pairwise([0, *ends])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,117 +82,139 @@ class Embedding:
     """The map from data sets to their embeddings.
 
     Attributes:
-        what: What is embedded.
+        embedded: What is embedded.
         inputs: Number of features, padding included.
         labels: Columns of Y, c: the number of classes, or 1.
     """
 
-    what: Embedded
+    embedded: Embedded
     inputs: int
     labels: int
 
     @property
     def size(self) -> int:
         """Length of an embedding, q."""
-        if self.what is Embedded.MARGINAL:
-            return OUTPUTS
-        if self.what is Embedded.CLASSES:
-            return OUTPUTS * self.labels + self.labels
-        return OUTPUTS * OUTPUTS + (OUTPUTS if self.what is Embedded.CONCATENATED else 0)
+        sizes = {
+            Embedded.MARGINAL: OUTPUTS,
+            Embedded.CLASSES: OUTPUTS * self.labels + self.labels,
+            Embedded.JOINT: OUTPUTS * OUTPUTS,
+            Embedded.CONCATENATED: OUTPUTS + OUTPUTS * OUTPUTS,
+        }
+        return sizes[self.embedded]
 
-    def initial(self, rng: np.random.Generator, features: int) -> FloatArray:
-        """Draw parameters: of both networks, and log lambda.
+    def initial(self, rng: np.random.Generator, feature_count: int) -> FloatArray:
+        """Draw z to start from: parameters of both networks, and log lambda.
 
         Args:
             rng: Source of randomness.
-            features: Features that are not padding.
+            feature_count: Number of features that are not padding.
         """
-        of_x = self._on_features().initial(rng, features)
-        of_y = self._on_labels().initial(rng, self.labels)
-        return np.concatenate([of_x, of_y, [LOG_LAMBDA]])
+        x_parameters = self._x_network().initial(rng, feature_count)
+        y_parameters = self._y_network().initial(rng, self.labels)
+        return np.concatenate([x_parameters, y_parameters, [LOG_LAMBDA]])
 
-    def linearised(
+    def linearise(
         self, z: FloatArray, points: Points
     ) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
-        """Embeddings (T, q) of data sets, and how derivatives by them become those by z.
+        """Compute the embeddings of data sets, and how derivatives by them become those by z.
 
         Args:
             z: Parameters, shape (size,).
             points: The data sets.
 
         Returns:
-            The embeddings, and a function from derivatives by them, (T, q), to those by z, (size,).
+            The embeddings (T, q), and a function from derivatives by them, (T, q), to those by z,
+            (size,).
         """
-        end = self._on_features().size
-        has_network = self.what in {Embedded.CONCATENATED, Embedded.JOINT}
-        phi_x, by_features = linearised(self._on_features(), z[:end], points.X)
-        phi_y, by_labels = points.Y, None
-        if has_network:
-            phi_y, by_labels = linearised(self._on_labels(), z[end:-1], points.Y)
-        tasks = [_Task(phi_x[at], phi_y[at], np.exp(z[-1])) for at in points.of_tasks()]
+        x_size = self._x_network().size
+        Phi_x, pull_back_x = linearised(self._x_network(), z[:x_size], points.X)
+        Phi_y = points.Y
+        pull_back_y = None
+        if self.embedded in {Embedded.CONCATENATED, Embedded.JOINT}:
+            Phi_y, pull_back_y = linearised(self._y_network(), z[x_size:-1], points.Y)
 
-        def pull(slopes: FloatArray) -> FloatArray:
-            by_x, by_y = np.empty(phi_x.shape), np.empty(phi_y.shape)
+        slices = points.task_slices()
+        ridge = np.exp(z[-1])
+        tasks = [_TaskMoments(Phi_x[rows], Phi_y[rows], ridge) for rows in slices]
+        embeddings = np.stack([task.embed(self.embedded) for task in tasks])
+
+        def pull_back(slopes: FloatArray) -> FloatArray:
             by_z = np.zeros(len(z))
-            for at, task, slope in zip(points.of_tasks(), tasks, slopes, strict=True):
-                by_x[at], by_y[at], by_lambda = task.pulled_back(self.what, slope)
-                by_z[-1] += by_lambda
-            by_z[:end] = by_features(by_x)[0]
-            if by_labels is not None:
-                by_z[end:-1] = by_labels(by_y)[0]
+            by_Phi_x = np.empty(Phi_x.shape)
+            by_Phi_y = np.empty(Phi_y.shape)
+            for rows, task, task_slopes in zip(slices, tasks, slopes, strict=True):
+                by_x, by_y, by_log_lambda = task.pull_back(self.embedded, task_slopes)
+                by_Phi_x[rows] = by_x
+                by_Phi_y[rows] = by_y
+                by_z[-1] += by_log_lambda
+            by_z[:x_size], _ = pull_back_x(by_Phi_x)
+            if pull_back_y is not None:
+                by_z[x_size:-1], _ = pull_back_y(by_Phi_y)
             return by_z
 
-        return np.stack([task.embedding(self.what) for task in tasks]), pull
+        return embeddings, pull_back
 
-    def _on_features(self) -> Network:
+    def _x_network(self) -> Network:
+        """Network on the features."""
         return Network(self.inputs, (HIDDEN,), OUTPUTS)
 
-    def _on_labels(self) -> Network:
+    def _y_network(self) -> Network:
+        """Network on the labels of a regression."""
         return Network(self.labels, (HIDDEN,), OUTPUTS)
 
 
-class _Task:
-    """Moments of the points of one task: phi_x (s, a), phi_y (s, c'), and lambda."""
+class _TaskMoments:
+    """Moments of the points of one task.
 
-    def __init__(self, phi_x: FloatArray, phi_y: FloatArray, ridge: float) -> None:
-        self._x, self._y, self._ridge = phi_x, phi_y, ridge
-        self._w = 1.0 / len(phi_x)
-        self._joint: FloatArray = self._w * transposed_product(phi_y, phi_x)
+    Args:
+        Phi_x: Outputs of the network on the features, shape (s, a).
+        Phi_y: Outputs of the network on the labels, or classes one-hot, shape (s, c').
+        ridge: lambda.
+    """
 
-    def embedding(self, what: Embedded) -> FloatArray:
-        """The embedding, (q,)."""
-        mean: FloatArray = self._w * self._x.sum(axis=0)
-        if what is Embedded.MARGINAL:
-            return mean
-        if what is Embedded.JOINT:
-            return self._joint.ravel()
-        if what is Embedded.CLASSES:
-            return np.concatenate([self._joint.ravel(), self._w * self._y.sum(axis=0)])
-        within = self._w * transposed_product(self._x, self._x)
-        self._inverse = _inverse(within + self._ridge * np.eye(OUTPUTS))
-        self._conditional = product(self._joint, self._inverse)
-        return np.concatenate([mean, self._conditional.ravel()])
+    def __init__(self, Phi_x: FloatArray, Phi_y: FloatArray, ridge: float) -> None:
+        self._Phi_x, self._Phi_y, self._ridge = Phi_x, Phi_y, ridge
+        self._w = 1.0 / len(Phi_x)
+        self._C_yx: FloatArray = self._w * transposed_product(Phi_y, Phi_x)
 
-    def pulled_back(
-        self, what: Embedded, slopes: FloatArray
+    def embed(self, embedded: Embedded) -> FloatArray:
+        """Compute the embedding, (q,)."""
+        mu: FloatArray = self._w * self._Phi_x.sum(axis=0)
+        if embedded is Embedded.MARGINAL:
+            return mu
+        if embedded is Embedded.JOINT:
+            return self._C_yx.ravel()
+        if embedded is Embedded.CLASSES:
+            class_shares = self._w * self._Phi_y.sum(axis=0)
+            return np.concatenate([self._C_yx.ravel(), class_shares])
+        C_xx = self._w * transposed_product(self._Phi_x, self._Phi_x)
+        self._A_inverse = _inverse(C_xx + self._ridge * np.eye(OUTPUTS))
+        self._conditional = product(self._C_yx, self._A_inverse)
+        return np.concatenate([mu, self._conditional.ravel()])
+
+    def pull_back(
+        self, embedded: Embedded, slopes: FloatArray
     ) -> tuple[FloatArray, FloatArray, float]:
-        """Derivatives by phi_x, phi_y and log lambda, from those by the embedding (q,)."""
-        by_x, by_y, by_lambda = np.zeros(self._x.shape), np.zeros(self._y.shape), 0.0
-        joint = None if what is Embedded.MARGINAL else slopes[-self._joint.size :]
-        if what is Embedded.CLASSES:
-            joint = slopes[: self._joint.size]
-        if what in {Embedded.MARGINAL, Embedded.CONCATENATED}:
-            by_x += slopes[:OUTPUTS]
-        if joint is not None:
-            by_joint = joint.reshape(self._joint.shape)
-            if what is Embedded.CONCATENATED:
-                by_joint = product(by_joint, self._inverse)
-                by_A = -transposed_product(self._conditional, by_joint)
-                by_lambda = self._ridge * float(np.trace(by_A))
-                by_x += product(self._x, by_A + by_A.T)
-            by_x += product(self._y, by_joint)
-            by_y = product(self._x, by_joint.T.copy())
-        return self._w * by_x, self._w * by_y, by_lambda
+        """Compute derivatives by Phi_x, Phi_y and log lambda, from those by the embedding (q,)."""
+        by_x, by_y = np.zeros(self._Phi_x.shape), np.zeros(self._Phi_y.shape)
+        if embedded in {Embedded.MARGINAL, Embedded.CONCATENATED}:
+            by_mu = slopes[:OUTPUTS]
+            by_x += by_mu
+        if embedded is Embedded.MARGINAL:
+            return self._w * by_x, by_y, 0.0
+
+        by_log_lambda = 0.0
+        size = self._C_yx.size
+        of_matrix = slopes[:size] if embedded is Embedded.CLASSES else slopes[-size:]
+        by_C_yx = of_matrix.reshape(self._C_yx.shape)
+        if embedded is Embedded.CONCATENATED:
+            by_C_yx = product(by_C_yx, self._A_inverse)
+            by_A = -transposed_product(self._conditional, by_C_yx)
+            by_log_lambda = self._ridge * float(np.trace(by_A))
+            by_x += product(self._Phi_x, by_A + by_A.T)
+        by_x += product(self._Phi_y, by_C_yx)
+        by_y = product(self._Phi_x, by_C_yx.T.copy())
+        return self._w * by_x, self._w * by_y, by_log_lambda
 
 
 def _inverse(A: FloatArray) -> FloatArray:

@@ -1,4 +1,19 @@
-"""Compiled parts of `product_gp`, whose sums have one order on every processor; in its notation."""
+"""Compiled parts of `product_gp`, whose sums have the same order on every processor.
+
+=======  =======  =================================================================================
+symbol   shape    meaning
+=======  =======  =================================================================================
+N, T     scalar   evaluations of all tasks, tasks
+p        scalar   features
+U        (N, p)   features divided by the length scales
+r        (N, N)   Euclidean distances of the rows of U
+decay    (N, N)   exp(-sqrt(3) r)
+k        (N, N)   Matern-3/2, (1 + sqrt(3) r) decay
+P        (T, T)   covariance of the tasks
+W        (N, N)   K^-1 - a a^T, with the covariance K and a = K^-1 (y - mu) of `product_gp`
+nll      scalar   minus log likelihood;  nu: signal variance
+=======  =======  =================================================================================
+"""
 
 import numpy as np
 
@@ -9,28 +24,32 @@ from hpobench_ordered.runtime.compiling import compiled
 
 @compiled
 def matern32(U: FloatArray, V: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Matern-3/2 of rows of U (n, p) and V (m, p), and exp(-sqrt(3) r), each (n, m)."""
+    """Compute Matern-3/2 of rows of U (n, p) and V (m, p), and exp(-sqrt(3) r), each (n, m)."""
     (n, p), m = U.shape, V.shape[0]
-    columns = V.T.copy()
-    k, decay, scratch = np.zeros((n, m)), np.empty((n, m)), np.empty(m)
+    V_columns = V.T.copy()
+    k, decay = np.zeros((n, m)), np.empty((n, m))
+    scratch = np.empty(m)
     for i in range(n):
-        row, fading = k[i], decay[i]
+        k_row, decay_row = k[i], decay[i]
         for c in range(p):
-            u, column = U[i, c], columns[c]
+            u, column = U[i, c], V_columns[c]
             for j in range(m):
-                row[j] += (u - column[j]) * (u - column[j])
+                k_row[j] += (u - column[j]) * (u - column[j])
         for j in range(m):
-            row[j] = np.sqrt(3.0 * row[j])
-            fading[j] = -row[j]
-        exp_in_place(fading, scratch)
+            k_row[j] = np.sqrt(3.0 * k_row[j])  # sqrt(3) r
+            decay_row[j] = -k_row[j]
+        exp_in_place(decay_row, scratch)
         for j in range(m):
-            row[j] = (1.0 + row[j]) * fading[j]
+            k_row[j] = (1.0 + k_row[j]) * decay_row[j]
     return k, decay
 
 
 @compiled
 def matern32_gradient(U: FloatArray, decay: FloatArray, G: FloatArray) -> FloatArray:
-    """Derivatives (n, p) of the sum of G k over all pairs by U (n, p), for symmetric G (n, n)."""
+    """Compute derivatives (n, p) of the sum of G k over all pairs by U (n, p).
+
+    G (n, n) is symmetric, so each pair counts twice: dk/du_i = -3 decay (u_i - u_j).
+    """
     n, p = U.shape
     gradient = np.zeros((n, p))
     for i in range(n):
@@ -51,52 +70,69 @@ def likelihood_gradient(
     inverse: FloatArray,
     a: FloatArray,
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Derivatives of 2 nll / nu by P (T, T) and by log lengths of features (p,), and tr W.
+    """Compute derivatives of 2 nll / nu by P and by the log length scales, and the trace of W.
 
-    `inverse` is K^-1, of which the upper triangle counts. Sums go along columns, so that the
-    compiler vectorises them.
+    Sums go along columns, so that the compiler vectorises them.
+
+    Args:
+        U: Shape (N, p).
+        task: Task of each evaluation, ascending, shape (N,).
+        P: Shape (T, T).
+        k: Shape (N, N).
+        decay: Shape (N, N).
+        inverse: K^-1, of which only the upper triangle is used, shape (N, N).
+        a: Shape (N,).
+
+    Returns:
+        Derivatives by P (T, T), symmetric, by the log length scale of each feature (p,), and tr W.
     """
     N, p = U.shape
-    columns = U.T.copy()
-    by_tasks, by_length, trace = np.zeros(P.shape), np.zeros((p, N)), 0.0
-    begin, weighted = 0, np.empty(N)
-    while begin < N:
-        own, end = task[begin], begin
-        sums = np.zeros(N)
-        while end < N and task[end] == own:
-            i, end = end, end + 1
-            W = inverse[i, i] - a[i] * a[i]
-            trace += W
-            by_tasks[own, own] += W * k[i, i]
+    U_columns = U.T.copy()
+    by_P = np.zeros(P.shape)
+    by_length_of_column = np.zeros((p, N))  # summed over rows; over columns in the end
+    weighted = np.empty(N)
+    trace = 0.0
+    first_row = 0
+    while first_row < N:  # over tasks, whose rows stand together
+        row_task = task[first_row]
+        by_column_task = np.zeros(N)  # sum of W k over the task's rows
+        end_row = first_row
+        while end_row < N and task[end_row] == row_task:
+            i = end_row
+            end_row += 1
+            diagonal = inverse[i, i] - a[i] * a[i]
+            trace += diagonal
+            by_P[row_task, row_task] += diagonal * k[i, i]
             for j in range(i + 1, N):
                 weighted[j] = inverse[i, j] - a[i] * a[j]
-                sums[j] += weighted[j] * k[i, j]
-                weighted[j] *= decay[i, j] * P[own, task[j]]
+                by_column_task[j] += weighted[j] * k[i, j]
+                weighted[j] *= decay[i, j] * P[row_task, task[j]]
             for c in range(p):
-                u, others, row = columns[c, i], columns[c], by_length[c]
+                u, column, by_length = U_columns[c, i], U_columns[c], by_length_of_column[c]
                 for j in range(i + 1, N):
-                    row[j] += weighted[j] * (u - others[j]) * (u - others[j])
-        for j in range(begin, N):
-            by_tasks[own, task[j]] += sums[j]
-            by_tasks[task[j], own] += sums[j]
-        begin = end
-    lengths = np.empty(p)
+                    by_length[j] += weighted[j] * (u - column[j]) * (u - column[j])
+        for j in range(first_row, N):
+            by_P[row_task, task[j]] += by_column_task[j]
+            by_P[task[j], row_task] += by_column_task[j]
+        first_row = end_row
+
+    by_log_length = np.empty(p)
     for c in range(p):
-        lengths[c] = 6.0 * np.sum(by_length[c])
-    return by_tasks, lengths, trace
+        by_log_length[c] = 6.0 * np.sum(by_length_of_column[c])
+    return by_P, by_log_length, trace
 
 
 @compiled
 def forward(R: FloatArray, B: FloatArray) -> FloatArray:
-    """R^-T B (n, m) of upper R (n, n)."""
+    """Compute R^-T B (n, m) of upper R (n, n) by forward substitution."""
     n, m = B.shape
     X = B.copy()
     for i in range(n):
         row = X[i]
         for k in range(i):
-            factor, above = R[k, i], X[k]
+            factor, solved_row = R[k, i], X[k]
             for j in range(m):
-                row[j] -= factor * above[j]
+                row[j] -= factor * solved_row[j]
         scale = 1.0 / R[i, i]
         for j in range(m):
             row[j] *= scale

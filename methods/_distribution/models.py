@@ -9,7 +9,11 @@ symbol    shape            meaning
 ========  ===============  ========================================================================
 T         scalar           tasks, the current one last
 N, p      scalar           evaluations of all tasks, features of a configuration
+g         scalar           length scales of the configuration
 q         scalar           numbers that describe a task
+nu, s2    scalar           variances of signal and noise
+alpha     scalar           precision of the weights of Bayesian linear regression
+beta      scalar           precision of its noise
 Psi       (T, q)           descriptions of the tasks
 P         (T, T)           covariance of the tasks: Matern-3/2 of Psi, or L L^T
 x                          all parameters, one after the other
@@ -34,24 +38,29 @@ from hpobench_ordered.methods._distribution.product_gp import (
     Hyperparameters,
     Observations,
     ProductGP,
-    likelihood,
+    compute_likelihood,
 )
 from hpobench_ordered.methods._gp.compiled import cholesky
 from hpobench_ordered.methods._model_based import ModelError
 from hpobench_ordered.methods._products import exponentials, product
 
-FIRST, AGAIN = 100, 10
+FIRST_EVALUATIONS, LATER_EVALUATIONS = 100, 10
 """Largest number of likelihoods in the first fit, and in each fit after a new evaluation."""
-GAIN = 1e-3
+MIN_GAIN = 1e-3
 """Smallest gain of a step of the fit to continue, in nats per evaluation."""
-POOR = 1.0
+MAX_LOSS = 1.0
 """Nats per evaluation above which a fit is poor; for pure noise they are 0.5."""
 LOG_LENGTH = (-6.0, 8.0)
+"""Bounds of the log length scales of the configuration."""
 LOG_SIGNAL = (-6.0, 6.0)
+"""Bounds of log nu."""
 LOG_NOISE = (-12.0, 0.0)
+"""Bounds of log s2."""
 LOG_BETA = (-LOG_NOISE[1], -LOG_NOISE[0])
-"""Bounds of the log precision of the noise in Bayesian linear regression."""
-NOISE_START = -3.0
+"""Bounds of log beta."""
+TASK_PARAMETER = (-20.0, 20.0)
+"""Bounds of the parameters of the tasks' covariance."""
+INITIAL_LOG_NOISE = -3.0
 """log s2 before the fit. With the authors' 1e-5, whose losses are not standardised, a regression
 starts at a million nats, from which a fit does not recover."""
 HIDDEN = (50, 50, 50)
@@ -66,7 +75,11 @@ class Posterior(Protocol):
         ...
 
     def with_fantasies(self, X: FloatArray) -> "tuple[Posterior, FloatArray]":
-        """Condition also on pending evaluations; and the losses they are taken to give, (k,)."""
+        """Condition also on pending evaluations at X (k, p), as if they gave the posterior mean.
+
+        Returns:
+            The model, and these means, (k,).
+        """
         ...
 
 
@@ -75,11 +88,12 @@ class JointModel(ABC):
 
     Attributes:
         x: Its parameters, as fitted last.
+        bounds: Smallest and largest value of each parameter, shaped as x.
     """
 
     x: FloatArray
     bounds: tuple[FloatArray, FloatArray]
-    _fitted = False
+    _is_fitted = False
 
     def fit(self, data: Observations) -> Posterior:
         """Fit all parameters, from where they are, and condition on the evaluations.
@@ -102,207 +116,263 @@ class JointModel(ABC):
             objective,
             self.x,
             self.bounds,
-            evaluations=AGAIN if self._fitted else FIRST,
-            tolerance=GAIN * n,
+            evaluations=LATER_EVALUATIONS if self._is_fitted else FIRST_EVALUATIONS,
+            tolerance=MIN_GAIN * n,
         )
-        if not nll <= POOR * n:
+        is_good = nll <= MAX_LOSS * n  # false if it is NaN
+        if not is_good:
             raise ModelError(f"the fit is poor: {nll / n:.3g} nats per evaluation")
-        self._fitted = True
-        return self.conditioned(data)
+        self._is_fitted = True
+        return self.condition(data)
 
     @abstractmethod
     def value_and_gradient(self, data: Observations, x: FloatArray) -> tuple[float, FloatArray]:
         """Minus log marginal likelihood at parameters x, and its gradient of their shape."""
 
     @abstractmethod
-    def conditioned(self, data: Observations) -> Posterior:
+    def condition(self, data: Observations) -> Posterior:
         """Condition on evaluations, with the parameters as they are."""
 
 
 class TaskKernel(Protocol):
-    """Covariance of the tasks, with parameters."""
+    """Covariance of the tasks, with parameters x (size,) of its own."""
 
     def initial(self, rng: np.random.Generator) -> FloatArray:
         """Draw the parameters to start from, (size,)."""
         ...
 
     def matrix(self, x: FloatArray) -> FloatArray:
-        """P, (T, T)."""
+        """Compute P, (T, T)."""
         ...
 
     def pull_back(self, x: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Derivatives of a function of P by x, (size,), from those by P, symmetric, (T, T)."""
+        """Compute derivatives of a function of P by x, (size,), from those by P, (T, T).
+
+        The derivatives by P are symmetric.
+        """
         ...
 
 
 class DescribedTasks:
-    """Matern-3/2 kernel of the tasks' descriptions, with a length scale for each number."""
+    """Matern-3/2 kernel of the tasks' descriptions, with a length scale for each number.
+
+    The parameters are those of the descriptions and the log length scales, (q,).
+    """
 
     def __init__(self, descriptions: Descriptions) -> None:
-        self._of = descriptions
-        self._last: tuple[FloatArray, FloatArray] | None = None
+        self._descriptions = descriptions
+        self._last_x: FloatArray | None = None
+        self._last_scaled: FloatArray
 
     def initial(self, rng: np.random.Generator) -> FloatArray:
         """Draw the descriptions' parameters, with length scales for which tasks differ."""
-        z = self._of.initial(rng)
-        table = self._of.table(z)
-        typical = np.sqrt(np.square(table - table.mean(axis=0)).sum(axis=1).mean())
-        return np.concatenate([z, np.full(self._of.width, math.log(typical or 1.0))])
+        z = self._descriptions.initial(rng)
+        Psi = self._descriptions.table(z)
+        squared_distances = np.square(Psi - Psi.mean(axis=0)).sum(axis=1)
+        typical_distance = np.sqrt(squared_distances.mean()) or 1.0
+        log_lengths = np.full(self._descriptions.width, math.log(typical_distance))
+        return np.concatenate([z, log_lengths])
 
     def matrix(self, x: FloatArray) -> FloatArray:
-        """P, (T, T)."""
-        return matern32(*[self._scaled(x)] * 2)[0]
+        """Compute P, (T, T)."""
+        U = self._scale(x)
+        P, _ = matern32(U, U)
+        return P
 
     def pull_back(self, x: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Derivatives of a function of P by x, (size,), from those by P, symmetric, (T, T)."""
-        U = self._scaled(x)
+        """Compute derivatives of a function of P by x, (size,), from those by P, (T, T)."""
+        U = self._scale(x)
         _, decay = matern32(U, U)
         by_U = matern32_gradient(U, decay, slopes)
-        z, log_length = np.split(x, [len(x) - self._of.width])
-        by_z = self._of.pull_back(z, by_U / exponentials(log_length))
-        return np.concatenate([by_z, -(by_U * U).sum(axis=0)])
+        z, log_lengths = self._split(x)
+        by_Psi = by_U / exponentials(log_lengths)
+        by_log_lengths = -(by_U * U).sum(axis=0)
+        return np.concatenate([self._descriptions.pull_back(z, by_Psi), by_log_lengths])
 
-    def _scaled(self, x: FloatArray) -> FloatArray:
-        if self._last is None or self._last[0] is not x:  # P and its derivatives need the same
-            z, log_length = np.split(x, [len(x) - self._of.width])
-            self._last = x, self._of.table(z) / exponentials(log_length)
-        return self._last[1]
+    def _split(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Split the parameters into those of the descriptions and the log length scales."""
+        z, log_lengths = np.split(x, [len(x) - self._descriptions.width])
+        return z, log_lengths
+
+    def _scale(self, x: FloatArray) -> FloatArray:
+        """Divide Psi by the length scales, (T, q); once for P and its derivatives."""
+        if self._last_x is not x:
+            z, log_lengths = self._split(x)
+            self._last_x = x
+            self._last_scaled = self._descriptions.table(z) / exponentials(log_lengths)
+        return self._last_scaled
 
 
 class FreeTasks:
     """L L^T with a learned lower triangle L of positive entries (appendix B.2).
 
-    Initially any two tasks have a correlation of a half.
+    The parameters are the logarithms of the entries, row by row. Initially any two tasks have a
+    correlation of a half.
     """
 
-    def __init__(self, tasks: int) -> None:
-        self._rows, self._columns = np.tril_indices(tasks)
-        self._tasks = tasks
+    def __init__(self, task_count: int) -> None:
+        self._rows, self._columns = np.tril_indices(task_count)
+        self._task_count = task_count
 
     def initial(self, rng: np.random.Generator) -> FloatArray:
-        """Logarithms of the triangle's entries."""
-        half = np.full((self._tasks, self._tasks), 0.5) + 0.5 * np.eye(self._tasks)
-        _, upper = cholesky(half)
-        return np.array([math.log(x) for x in upper.T[self._rows, self._columns].tolist()])
+        """Compute the parameters to start from, (size,); nothing is drawn."""
+        shape = self._task_count, self._task_count
+        half_correlated = np.full(shape, 0.5) + 0.5 * np.eye(self._task_count)
+        _, upper = cholesky(half_correlated)
+        entries = upper.T[self._rows, self._columns]
+        return np.array([math.log(entry) for entry in entries.tolist()])
 
     def matrix(self, x: FloatArray) -> FloatArray:
-        """P, (T, T)."""
-        lower = self._lower(x)
-        return product(lower, lower.T.copy())
+        """Compute P, (T, T)."""
+        L = self._make_triangle(x)
+        return product(L, L.T.copy())
 
     def pull_back(self, x: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Derivatives of a function of P by x, (size,), from those by P, symmetric, (T, T)."""
-        lower = self._lower(x)
-        by_x: FloatArray = (2.0 * product(slopes, lower) * lower)[self._rows, self._columns]
+        """Compute derivatives of a function of P by x, (size,), from those by P, (T, T)."""
+        L = self._make_triangle(x)
+        by_L = 2.0 * product(slopes, L)
+        by_x: FloatArray = (by_L * L)[self._rows, self._columns]
         return by_x
 
-    def _lower(self, x: FloatArray) -> FloatArray:
-        lower = np.zeros((self._tasks, self._tasks))
-        lower[self._rows, self._columns] = exponentials(x)
-        return lower
+    def _make_triangle(self, x: FloatArray) -> FloatArray:
+        """Make L, (T, T), of the logarithms of its entries."""
+        L = np.zeros((self._task_count, self._task_count))
+        L[self._rows, self._columns] = exponentials(x)
+        return L
+
+
+def stack_bounds(
+    *parts: tuple[tuple[float, float], int],
+) -> tuple[FloatArray, FloatArray]:
+    """Stack bounds of parameters.
+
+    Args:
+        parts: Smallest and largest value of some parameters, and their number.
+
+    Returns:
+        The smallest and the largest values.
+    """
+    lower = [np.full(count, lowest) for (lowest, _), count in parts]
+    upper = [np.full(count, highest) for (_, highest), count in parts]
+    return np.concatenate(lower), np.concatenate(upper)
 
 
 class ProcessModel(JointModel):
     """A Gaussian process on configuration and task.
 
+    The parameters are those of the covariance of the tasks, the log length scales of the
+    configuration, log nu and log s2.
+
     Args:
-        tasks: Covariance of the tasks.
+        task_kernel: Covariance of the tasks.
         length_scales: Number of length scales of the configuration, g.
         rng: Draws the parameters to start from.
     """
 
-    def __init__(self, tasks: TaskKernel, length_scales: int, rng: np.random.Generator) -> None:
-        self._tasks, self._g = tasks, length_scales
-        own = tasks.initial(rng)
-        self.x = np.concatenate([own, np.zeros(length_scales + 1), [NOISE_START]])
-        free = np.full(len(own), 20.0)
-        lower, upper = (
-            np.concatenate([sign * free, np.full(length_scales, ell), [signal, noise]])
-            for sign, ell, signal, noise in zip(
-                (-1, 1), LOG_LENGTH, LOG_SIGNAL, LOG_NOISE, strict=True
-            )
+    def __init__(
+        self, task_kernel: TaskKernel, length_scales: int, rng: np.random.Generator
+    ) -> None:
+        self._task_kernel, self._g = task_kernel, length_scales
+        task_parameters = task_kernel.initial(rng)
+        log_lengths_and_signal = np.zeros(length_scales + 1)
+        self.x = np.concatenate([task_parameters, log_lengths_and_signal, [INITIAL_LOG_NOISE]])
+        self.bounds = stack_bounds(
+            (TASK_PARAMETER, len(task_parameters)),
+            (LOG_LENGTH, length_scales),
+            (LOG_SIGNAL, 1),
+            (LOG_NOISE, 1),
         )
-        self.bounds = (lower, upper)
 
     def value_and_gradient(self, data: Observations, x: FloatArray) -> tuple[float, FloatArray]:
         """Minus log marginal likelihood at parameters x, and its gradient of their shape."""
-        own, theta = self._split(x)
-        of = likelihood(data, theta, self._tasks.matrix(own))
-        by_own = self._tasks.pull_back(own, of.by_tasks)
-        return of.nll, np.concatenate([by_own, of.by_length, [of.by_signal, of.by_noise]])
+        task_parameters, theta = self._split(x)
+        likelihood = compute_likelihood(data, theta, self._task_kernel.matrix(task_parameters))
+        by_task_parameters = self._task_kernel.pull_back(task_parameters, likelihood.by_tasks)
+        by_signal_and_noise = [likelihood.by_signal, likelihood.by_noise]
+        gradient = np.concatenate([by_task_parameters, likelihood.by_length, by_signal_and_noise])
+        return likelihood.nll, gradient
 
-    def conditioned(self, data: Observations) -> ProductGP:
+    def condition(self, data: Observations) -> ProductGP:
         """Condition on evaluations, with the parameters as they are."""
-        own, theta = self._split(self.x)
-        P = self._tasks.matrix(own)
-        return ProductGP(data, theta, P, len(P) - 1)
+        task_parameters, theta = self._split(self.x)
+        P = self._task_kernel.matrix(task_parameters)
+        return ProductGP(data, theta, P, target=len(P) - 1)
 
     def similarities(self) -> FloatArray:
         """Correlation of each earlier task with the current one, (T - 1,)."""
-        P = self._tasks.matrix(self._split(self.x)[0])
-        similar: FloatArray = P[:-1, -1] / np.sqrt(np.diag(P)[:-1] * P[-1, -1])
-        return similar
+        task_parameters, _ = self._split(self.x)
+        P = self._task_kernel.matrix(task_parameters)
+        variances = np.diag(P)
+        similarities: FloatArray = P[:-1, -1] / np.sqrt(variances[:-1] * variances[-1])
+        return similarities
 
     def _split(self, x: FloatArray) -> tuple[FloatArray, Hyperparameters]:
-        own, log_length, others = np.split(x, [len(x) - self._g - 2, len(x) - 2])
-        return own, Hyperparameters(log_length, float(others[0]), float(others[1]))
+        """Split the parameters into those of the tasks' covariance and all others."""
+        task_size = len(x) - self._g - 2
+        task_parameters, log_length, (log_signal, log_noise) = np.split(x, [task_size, len(x) - 2])
+        return task_parameters, Hyperparameters(log_length, float(log_signal), float(log_noise))
 
 
 class LinearModel(JointModel):
     """One Bayesian linear regression for all tasks, on a network of configuration and task.
 
+    The parameters are those of the descriptions, those of the network, log alpha and log beta.
+
     Args:
         descriptions: What describes the tasks.
-        features: Features of a configuration, p.
+        feature_count: Features of a configuration, p.
         rng: Draws the parameters to start from.
     """
 
-    def __init__(self, descriptions: Descriptions, features: int, rng: np.random.Generator) -> None:
+    def __init__(
+        self, descriptions: Descriptions, feature_count: int, rng: np.random.Generator
+    ) -> None:
         from hpobench_ordered.methods._networks.features import Network, padded_inputs
 
-        self._of = descriptions
-        used = descriptions.width + features
-        self._network = Network(padded_inputs(used), HIDDEN)
-        of_tasks, of_network = descriptions.initial(rng), self._network.initial(rng, used)
-        self._sizes = [len(of_tasks), len(of_tasks) + len(of_network)]
-        self.x = np.concatenate([of_tasks, of_network, [0.0, -NOISE_START]])
-        free = np.full(self._sizes[1], np.inf)
-        lower, upper = (
-            np.concatenate([sign * free, [alpha, beta]])
-            for sign, alpha, beta in zip((-1, 1), LOG_ALPHA, LOG_BETA, strict=True)
+        self._descriptions = descriptions
+        input_count = descriptions.width + feature_count
+        self._network = Network(padded_inputs(input_count), HIDDEN)
+        task_parameters = descriptions.initial(rng)
+        weights = self._network.initial(rng, input_count)
+        network_end = len(task_parameters) + len(weights)
+        self._ends = [len(task_parameters), network_end]
+        self.x = np.concatenate([task_parameters, weights, [0.0, -INITIAL_LOG_NOISE]])
+        self.bounds = stack_bounds(
+            ((-math.inf, math.inf), network_end), (LOG_ALPHA, 1), (LOG_BETA, 1)
         )
-        self.bounds = (lower, upper)
 
     def value_and_gradient(self, data: Observations, x: FloatArray) -> tuple[float, FloatArray]:
         """Minus log marginal likelihood at parameters x, and its gradient of their shape."""
         from hpobench_ordered.methods._networks.features import linearised
 
-        z, weights, (log_alpha, log_beta) = np.split(x, self._sizes)
-        table = self._of.table(z)
-        inputs = np.hstack([table[data.task], data.X])
-        Phi, pull_back = linearised(self._network, weights, inputs, first=self._of.width)
-        of = linear_likelihood(Phi, data.y, np.array([log_alpha]), float(log_beta))
-        by_weights, by_table = pull_back(of.by_features)
-        slopes = np.zeros(table.shape)
-        present, starts = np.unique(data.task, return_index=True)
-        slopes[present] = np.add.reduceat(by_table, starts, axis=0)
-        by_z = self._of.pull_back(z, slopes)
-        return of.rho, np.concatenate([by_z, by_weights, [of.by_alpha.sum(), of.by_beta]])
+        task_parameters, weights, (log_alpha, log_beta) = np.split(x, self._ends)
+        Psi = self._descriptions.table(task_parameters)
+        inputs = np.hstack([Psi[data.task], data.X])
+        Phi, pull_back = linearised(self._network, weights, inputs, first=self._descriptions.width)
+        likelihood = linear_likelihood(Phi, data.y, np.array([log_alpha]), float(log_beta))
 
-    def conditioned(self, data: Observations) -> "LinearPosterior":
+        by_weights, by_described_inputs = pull_back(likelihood.by_features)
+        by_Psi = np.zeros(Psi.shape)
+        present_tasks, first_rows = np.unique(data.task, return_index=True)
+        by_Psi[present_tasks] = np.add.reduceat(by_described_inputs, first_rows, axis=0)
+        by_task_parameters = self._descriptions.pull_back(task_parameters, by_Psi)
+        by_precisions = [likelihood.by_alpha.sum(), likelihood.by_beta]
+        return likelihood.rho, np.concatenate([by_task_parameters, by_weights, by_precisions])
+
+    def condition(self, data: Observations) -> "LinearPosterior":
         """Condition on evaluations, with the parameters as they are."""
         from hpobench_ordered.methods._networks.features import compute_features
 
-        z, weights, (log_alpha, log_beta) = np.split(self.x, self._sizes)
-        table = self._of.table(z)
+        task_parameters, weights, (log_alpha, log_beta) = np.split(self.x, self._ends)
+        Psi = self._descriptions.table(task_parameters)
 
-        def features(X: FloatArray) -> FloatArray:
-            own = np.broadcast_to(table[-1], (len(X), self._of.width))
-            return compute_features(self._network, weights, np.hstack([own, X]))
+        def current_task_features(X: FloatArray) -> FloatArray:
+            psi = np.broadcast_to(Psi[-1], (len(X), self._descriptions.width))
+            return compute_features(self._network, weights, np.hstack([psi, X]))
 
-        Phi = compute_features(self._network, weights, np.hstack([table[data.task], data.X]))
+        Phi = compute_features(self._network, weights, np.hstack([Psi[data.task], data.X]))
         precisions = Precisions(np.array([log_alpha]), float(log_beta))
-        return LinearPosterior(Head(Phi, data.y, precisions), features)
+        return LinearPosterior(Head(Phi, data.y, precisions), current_task_features)
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,6 +392,10 @@ class LinearPosterior:
         return self.head.predict(self.features(X))
 
     def with_fantasies(self, X: FloatArray) -> "tuple[LinearPosterior, FloatArray]":
-        """Condition also on pending evaluations; and the losses they are taken to give, (k,)."""
+        """Condition also on pending evaluations at X (k, p), as if they gave the posterior mean.
+
+        Returns:
+            The model, and these means, (k,).
+        """
         head, losses = self.head.with_fantasies(self.features(X))
         return LinearPosterior(head, self.features), losses

@@ -4,6 +4,7 @@
 symbol    shape            meaning
 ========  ===============  ========================================================================
 N, T      scalar           evaluations of all tasks, tasks
+p, g, m   scalar           features, length scales, configurations to predict
 X         (N, p)           features of the configurations
 task      (N,)             task of each evaluation
 y         (N,)             losses, standardised over all tasks
@@ -47,7 +48,7 @@ from hpobench_ordered.methods._products import exponentials, product, sum_log_di
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Observations:
-    """What a process is conditioned on.
+    """Evaluations that a process is conditioned on.
 
     Attributes:
         X: Features of the configurations, shape (N, p).
@@ -64,7 +65,7 @@ class Observations:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Hyperparameters:
-    """What a process is determined by, beside the covariance of the tasks.
+    """Hyperparameters of a process, beside the covariance of the tasks.
 
     Attributes:
         log_length: Logarithms of the length scales, shape (g,).
@@ -96,7 +97,7 @@ class Likelihood:
     by_tasks: FloatArray
 
 
-def likelihood(data: Observations, theta: Hyperparameters, P: FloatArray) -> Likelihood:
+def compute_likelihood(data: Observations, theta: Hyperparameters, P: FloatArray) -> Likelihood:
     """Compute nll and its gradient.
 
     Args:
@@ -107,15 +108,24 @@ def likelihood(data: Observations, theta: Hyperparameters, P: FloatArray) -> Lik
     Raises:
         ModelError: K has no Cholesky factor.
     """
-    of = _Factored(data, theta, P)
-    by_P, by_columns, trace = likelihood_gradient(
-        of.U, data.task, P, of.k, of.decay, of.inverse(), of.weights
+    factored = _Factored(data, theta, P)
+    by_P, by_column_lengths, trace = likelihood_gradient(
+        factored.U,
+        data.task,
+        P,
+        factored.k,
+        factored.decay,
+        factored.inverse(),
+        factored.weights,
     )
-    half_signal, residuals = 0.5 * math.exp(theta.log_signal), data.y - of.mean
+    half_signal = 0.5 * math.exp(theta.log_signal)
     by_length = np.zeros(len(theta.log_length))
-    np.add.at(by_length, data.groups, half_signal * by_columns)
+    np.add.at(by_length, data.groups, half_signal * by_column_lengths)
+
+    residuals = data.y - factored.mean
+    squares = float(np.sum(residuals * factored.weights))  # (y - mu)^T K^-1 (y - mu)
     return Likelihood(
-        nll=0.5 * float(np.sum(residuals * of.weights)) + sum_log_diagonal(of.R),
+        nll=0.5 * squares + sum_log_diagonal(factored.R),
         by_length=by_length,
         by_signal=half_signal * float(np.sum(by_P * P)),
         by_noise=0.5 * math.exp(theta.log_noise) * trace,
@@ -140,16 +150,19 @@ class ProductGP:
         self, data: Observations, theta: Hyperparameters, P: FloatArray, target: int
     ) -> None:
         self._data, self._theta, self._P, self._target = data, theta, P, target
-        self._of = _Factored(data, theta, P)
+        self._factored = _Factored(data, theta, P)
 
     def predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Posterior mean (m,) and standard deviation (m,), without noise, at features (m, p)."""
         signal = math.exp(self._theta.log_signal)
-        k, _ = matern32(self._of.U, X / self._of.scales)
-        cross = signal * k * self._P[self._data.task, self._target][:, None]
-        solved = self._of.solved(cross)
-        variance = signal * self._P[self._target, self._target] - np.square(solved).sum(axis=0)
-        mean = self._of.mean + product(self._of.weights[None], cross)[0]
+        k, _ = matern32(self._factored.U, X / self._factored.scales)
+        task_covariance = self._P[self._data.task, self._target]
+        cross = signal * k * task_covariance[:, None]
+        mean = self._factored.mean + product(self._factored.weights[None], cross)[0]
+
+        prior_variance = signal * self._P[self._target, self._target]
+        solved = self._factored.solve_forward(cross)
+        variance = prior_variance - np.square(solved).sum(axis=0)
         return mean, np.sqrt(np.maximum(variance, 0.0))
 
     def with_fantasies(self, X: FloatArray) -> tuple["ProductGP", FloatArray]:
@@ -173,7 +186,20 @@ class ProductGP:
 
 
 class _Factored:
-    """K and what follows from it: its factor, mu and K^-1 (y - mu)."""
+    """K, its Cholesky factor, and what follows from it.
+
+    Attributes:
+        scales: Length scale of each feature, shape (p,).
+        U: Features divided by the length scales, shape (N, p).
+        k: Correlation of the configurations, shape (N, N).
+        decay: exp(-sqrt(3) r), shape (N, N).
+        R: Upper Cholesky factor of K, shape (N, N).
+        mean: mu.
+        weights: K^-1 (y - mu), shape (N,).
+
+    Raises:
+        ModelError: K has no Cholesky factor.
+    """
 
     def __init__(self, data: Observations, theta: Hyperparameters, P: FloatArray) -> None:
         self.scales = exponentials(theta.log_length)[data.groups]
@@ -181,23 +207,27 @@ class _Factored:
         self.k, self.decay = matern32(self.U, self.U)
         K = math.exp(theta.log_signal) * self.k * P[np.ix_(data.task, data.task)]
         K.flat[:: len(K) + 1] += math.exp(theta.log_noise)
+
         self._is_small = len(K) <= COMPILED_LIMIT
-        positive, self.R = (compiled if self._is_small else lapack).cholesky(K)
-        if not positive:
+        cholesky = compiled.cholesky if self._is_small else lapack.cholesky
+        is_positive, self.R = cholesky(K)
+        if not is_positive:
             raise ModelError("the covariance matrix is not numerically positive definite")
-        of_losses, of_ones = compiled.solve(self.R, data.y), compiled.solve(self.R, np.ones(len(K)))
-        self.mean = float(of_losses.sum() / of_ones.sum())
-        self.weights = of_losses - self.mean * of_ones
+
+        solved_y = compiled.solve(self.R, data.y)  # K^-1 y
+        solved_ones = compiled.solve(self.R, np.ones(len(K)))  # K^-1 1
+        self.mean = float(solved_y.sum() / solved_ones.sum())
+        self.weights = solved_y - self.mean * solved_ones
 
     def inverse(self) -> FloatArray:
-        """K^-1 (N, N), of which the upper triangle counts."""
+        """Compute K^-1 (N, N); only the upper triangle is valid."""
         if self._is_small:
             return compiled.inverse_from_factor(self.R)
         upper: FloatArray = dpotri(self.R.T, lower=1)[0].T
         return upper
 
-    def solved(self, B: FloatArray) -> FloatArray:
-        """R^-T B, (N, m)."""
+    def solve_forward(self, B: FloatArray) -> FloatArray:
+        """Compute R^-T B (N, m) of B (N, m)."""
         if self._is_small:
             return forward(self.R, B)
         solution: FloatArray = dtrsm(1.0, self.R.T, B.T, side=1, lower=1, trans_a=1).T

@@ -92,7 +92,7 @@ def test_after_a_poor_fit_the_next_one_starts_anew(monkeypatch):
     """A model without noise may be unable to go on from a loss that it did not expect."""
     method = Toy(0).method("manual-gp")
     with monkeypatch.context() as changed:
-        changed.setattr(models, "POOR", -1e9)
+        changed.setattr(models, "MAX_LOSS", -1e9)
         method.tell(method.ask(), 0.0)
     assert method.fallbacks == 1 and np.isnan(method.similarities()).all()
     method.ask()
@@ -106,12 +106,12 @@ def test_after_a_poor_fit_the_next_one_starts_anew(monkeypatch):
 def test_warm_start_is_the_best_of_the_closest_tasks():
     toy = Toy(2)
     method = toy.method("init-gp")
-    asked = [method.ask()["theta"] for _ in range(distbo.WARM_TASKS * distbo.WARM_EACH)]
-    table = distbo.described(toy.data)
+    asked = [method.ask()["theta"] for _ in range(distbo.WARM_TASKS * distbo.WARM_PER_TASK)]
+    table = distbo.describe_tasks(toy.data)
     closest = np.argsort(np.linalg.norm(table[:-1] - table[-1], axis=1))[: distbo.WARM_TASKS]
     expected: list[float] = []
     for t in closest:
-        order = np.argsort(toy.history[t].losses)[: distbo.WARM_EACH]
+        order = np.argsort(toy.history[t].losses)[: distbo.WARM_PER_TASK]
         expected += toy.history[t].values[order, 0].tolist()
     assert asked == expected
 
@@ -178,18 +178,18 @@ def test_data_that_tell_nothing(name, kind, labels, points):
 
 
 def test_of_many_evaluations_a_part_is_used(monkeypatch):
-    monkeypatch.setattr(distbo, "MOST_OF_PROCESS", 50)
+    monkeypatch.setattr(distbo, "MAX_SOURCES_OF_PROCESS", 50)
     toy = Toy(0)
     assert toy.best(toy.method("multi-gp"), 4) > 0
 
 
 def test_only_losses_far_above_the_others_are_cut_off():
     losses = np.array([-1.0, -0.5, 0.0, 0.5, 1.5, 1.0, 30.0, 2.5, 3.9])
-    cut = distbo.without_outliers(losses)
+    cut = distbo.clip_outliers(losses)
     np.testing.assert_array_equal(cut, [-1.0, -0.5, 0.0, 0.5, 1.5, 1.0, 9.5, 2.5, 3.9])
     optimised = np.concatenate([np.full(20, -1.0), np.linspace(-0.9, 0.0, 12)])
     for same in (optimised, np.zeros(5), np.array([0.0, 0.0, 0.0, 9.0]), np.array([3.0])):
-        np.testing.assert_array_equal(distbo.without_outliers(same), same)
+        np.testing.assert_array_equal(distbo.clip_outliers(same), same)
 
 
 def test_what_another_choice_makes_active_has_a_value():
@@ -202,7 +202,7 @@ def test_what_another_choice_makes_active_has_a_value():
     for index in range(6):
         method.tell(method.ask(), float(index))
     method.make_scorer()
-    refined = method._refined(space.canonical(np.random.default_rng(1).random((50, 2))))
+    refined = method._refine(space.canonical(np.random.default_rng(1).random((50, 2))))
     values = space.decode(refined)
     assert (values[:, 0] == 3).any()
     assert np.array_equal(np.isnan(values[:, 1]), values[:, 0] != 3)

@@ -9,7 +9,10 @@ from scipy.stats import multivariate_normal
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._distribution import descriptions, models, product_gp
-from hpobench_ordered.methods._distribution.descriptions import Given, Learned
+from hpobench_ordered.methods._distribution.descriptions import (
+    FixedDescriptions,
+    LearnedDescriptions,
+)
 from hpobench_ordered.methods._model_based import ModelError
 
 T, N = 4, 25
@@ -64,7 +67,7 @@ def test_likelihood_and_prediction_are_those_of_the_joint_normal_distribution(se
     ones = np.ones(N)
     mean = ones @ np.linalg.solve(K, data.y) / (ones @ np.linalg.solve(K, ones))
     expected = -multivariate_normal(np.full(N, mean), K).logpdf(data.y)
-    of = product_gp.likelihood(data, theta, P)
+    of = product_gp.compute_likelihood(data, theta, P)
     assert of.nll + 0.5 * N * np.log(2 * np.pi) == pytest.approx(expected, rel=1e-9)
     new = rng.uniform(-1.7, 1.7, (6, 3))
     cross = kernel(theta, data.X, new) * P[data.task, -1][:, None]
@@ -89,9 +92,10 @@ KINDS = [(UNSUPERVISED, False), (CLASSIFICATION, False), (REGRESSION, False), (R
 
 
 def task_kernels(rng: np.random.Generator) -> list[models.TaskKernel]:
-    learned = [Learned(datasets(kind, rng), joint=joint) for kind, joint in KINDS]
+    learned = [LearnedDescriptions(datasets(kind, rng), joint=joint) for kind, joint in KINDS]
     described = [
-        models.DescribedTasks(one) for one in (Given(rng.standard_normal((T, 3))), *learned)
+        models.DescribedTasks(one)
+        for one in (FixedDescriptions(rng.standard_normal((T, 3))), *learned)
     ]
     return [*described, models.FreeTasks(T)]
 
@@ -119,14 +123,17 @@ def test_gradients_of_the_process_are_finite_differences(which):
 @pytest.mark.parametrize("which", range(3))
 def test_gradients_of_the_regression_are_finite_differences(which):
     rng = np.random.default_rng(which)
-    of = [Given(np.eye(T)), *(Learned(datasets(k, rng), joint=False) for k in (REGRESSION,) * 2)]
+    of = [
+        FixedDescriptions(np.eye(T)),
+        *(LearnedDescriptions(datasets(k, rng), joint=False) for k in (REGRESSION,) * 2),
+    ]
     model = models.LinearModel(of[which], 3, rng)
     way = rng.standard_normal(len(model.x)) / np.sqrt(len(model.x))
     assert_gradient(model, observations(rng, 80), model.x.copy(), way)
 
 
 def embedded(data: list[hbo.TaskData], seed: int = 0, *, joint: bool = False) -> FloatArray:
-    of = Learned(data, joint=joint)
+    of = LearnedDescriptions(data, joint=joint)
     return of.table(of.initial(np.random.default_rng(seed)))[:, :-1]
 
 
@@ -140,7 +147,7 @@ def network(z: FloatArray, X: FloatArray, inputs: int) -> tuple[FloatArray, Floa
 def test_conditional_embedding_is_the_direct_formula():
     rng = np.random.default_rng(3)
     data = datasets(REGRESSION, rng)
-    of = Learned(data, joint=False)
+    of = LearnedDescriptions(data, joint=False)
     z = of.initial(rng)
     table = of.table(z)
     for one, row in zip(data, table, strict=True):
@@ -154,7 +161,7 @@ def test_conditional_embedding_is_the_direct_formula():
         conditional = phi_y.T @ np.linalg.solve(gram, phi_x)
         np.testing.assert_allclose(row[:10], phi_x.mean(axis=0), rtol=1e-8)
         np.testing.assert_allclose(row[10:110], conditional.ravel(), rtol=1e-8, atol=1e-8)
-    joint = Learned(data, joint=True).table(z)
+    joint = LearnedDescriptions(data, joint=True).table(z)
     np.testing.assert_allclose(joint[-1, :100], (phi_y.T @ phi_x / s).ravel(), rtol=1e-8)
     np.testing.assert_allclose(table[:, -1], [len(one) / len(data[-1]) for one in data])
 
@@ -181,7 +188,7 @@ def test_samples_of_one_distribution_are_closer_than_those_of_two():
 
 
 def test_of_many_points_evenly_spaced_ones_are_looked_at(monkeypatch):
-    monkeypatch.setattr(descriptions, "MOST", 10)
+    monkeypatch.setattr(descriptions, "MAX_POINTS", 10)
     points = np.random.default_rng(0).standard_normal((30, 2))
     few = [hbo.TaskData(part, None, UNSUPERVISED) for part in (points[::3], points[:7])]
     many = [hbo.TaskData(points, None, UNSUPERVISED), few[1]]
@@ -214,7 +221,7 @@ def test_a_fit_explains_what_there_is_to_explain(kind, seed):
     if kind == "process":
         model = models.ProcessModel(models.FreeTasks(T), 2, rng)
     else:
-        model = models.LinearModel(Given(np.eye(T)), 3, rng)
+        model = models.LinearModel(FixedDescriptions(np.eye(T)), 3, rng)
     mean, _ = model.fit(data).predict(whole.X[unseen[1::2]])
     assert model.value_and_gradient(data, model.x)[0] < -0.5 * len(data.y)
     assert np.mean((mean - whole.y[unseen[1::2]]) ** 2) < 0.1
