@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
+from sklearn.gaussian_process.kernels import Matern
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import FloatArray
@@ -13,225 +14,346 @@ from hpobench_ordered.methods._distribution.descriptions import (
     FixedDescriptions,
     LearnedDescriptions,
 )
+from hpobench_ordered.methods._distribution.product_gp import (
+    Hyperparameters,
+    Observations,
+    ProductGP,
+)
 from hpobench_ordered.methods._model_based import ModelError
 
 T, N = 4, 25
+"""Tasks, and their evaluations."""
 GROUPS = np.array([0, 0, 1])
+"""Length scale of each of three features."""
 SEEDS = st.integers(0, 2**32 - 1)
 CLASSIFICATION, REGRESSION = hbo.DataKind.CLASSIFICATION, hbo.DataKind.REGRESSION
 UNSUPERVISED = hbo.DataKind.UNSUPERVISED
 
 
-def observations(rng: np.random.Generator, n: int = N) -> product_gp.Observations:
+def make_observations(rng: np.random.Generator, n: int = N) -> Observations:
     X = rng.uniform(-1.7, 1.7, (n, 3))
-    return product_gp.Observations(
-        X, GROUPS, np.sort(rng.integers(T, size=n)), rng.standard_normal(n)
-    )
+    return Observations(X, GROUPS, np.sort(rng.integers(T, size=n)), rng.standard_normal(n))
 
 
-def hyperparameters(rng: np.random.Generator) -> product_gp.Hyperparameters:
-    return product_gp.Hyperparameters(0.5 * rng.standard_normal(2), float(rng.normal(0, 0.3)), -2.0)
+def make_hyperparameters(rng: np.random.Generator) -> Hyperparameters:
+    return Hyperparameters(0.5 * rng.standard_normal(2), float(rng.normal(0, 0.3)), -2.0)
 
 
-def covariance(rng: np.random.Generator) -> FloatArray:
+def make_task_covariance(rng: np.random.Generator) -> FloatArray:
     L = np.tril(rng.uniform(0.1, 1.0, (T, T)))
     return L @ L.T
 
 
-def kernel(theta: product_gp.Hyperparameters, A: FloatArray, B: FloatArray) -> FloatArray:
-    """Matern-3/2 by scikit-learn."""
-    from sklearn.gaussian_process.kernels import Matern
+# -- the process -----------------------------------------------------------------------------------
 
+
+def compute_kernel(theta: Hyperparameters, A: FloatArray, B: FloatArray) -> FloatArray:
+    """Matern-3/2 by scikit-learn, times the variance of the signal."""
     scales = np.exp(theta.log_length)[GROUPS]
-    K: FloatArray = Matern(length_scale=scales, nu=1.5)(A, B)
-    return np.exp(theta.log_signal) * K
+    return np.exp(theta.log_signal) * Matern(length_scale=scales, nu=1.5)(A, B)
 
 
-def datasets(kind: hbo.DataKind, rng: np.random.Generator, points: int = 30) -> list[hbo.TaskData]:
-    made = []
-    for t in range(T):
-        X = rng.standard_normal((points + t, 3)) * (1.0 + 0.3 * t)
-        labels = np.sin(X[:, 0] + t)
-        if kind is CLASSIFICATION:
-            labels = (labels > 0.2).astype(float)
-        made.append(hbo.TaskData(X, None if kind is UNSUPERVISED else labels, kind))
-    return made
+def compute_covariance(
+    data: Observations, theta: Hyperparameters, P: FloatArray
+) -> tuple[FloatArray, float]:
+    """Covariance of the losses, and their mean that maximises the likelihood."""
+    K = compute_kernel(theta, data.X, data.X) * P[np.ix_(data.task, data.task)]
+    K += np.exp(theta.log_noise) * np.eye(len(data.y))
+    inverse = np.linalg.inv(K)
+    return K, float((inverse @ data.y).sum() / inverse.sum())
 
 
 @given(SEEDS)
-def test_likelihood_and_prediction_are_those_of_the_joint_normal_distribution(seed):
+def test_likelihood_is_joint_normal_one(seed):
     rng = np.random.default_rng(seed)
-    data, theta, P = observations(rng), hyperparameters(rng), covariance(rng)
-    K = kernel(theta, data.X, data.X) * P[np.ix_(data.task, data.task)]
-    K += np.exp(theta.log_noise) * np.eye(N)
-    ones = np.ones(N)
-    mean = ones @ np.linalg.solve(K, data.y) / (ones @ np.linalg.solve(K, ones))
+    data = make_observations(rng)
+    theta, P = make_hyperparameters(rng), make_task_covariance(rng)
+    likelihood = product_gp.compute_likelihood(data, theta, P)
+    K, mean = compute_covariance(data, theta, P)
     expected = -multivariate_normal(np.full(N, mean), K).logpdf(data.y)
-    of = product_gp.compute_likelihood(data, theta, P)
-    assert of.nll + 0.5 * N * np.log(2 * np.pi) == pytest.approx(expected, rel=1e-9)
-    new = rng.uniform(-1.7, 1.7, (6, 3))
-    cross = kernel(theta, data.X, new) * P[data.task, -1][:, None]
-    predicted, sd = product_gp.ProductGP(data, theta, P, T - 1).predict(new)
+    assert likelihood.nll + 0.5 * N * np.log(2 * np.pi) == pytest.approx(expected, rel=1e-8)
+
+
+@given(SEEDS)
+def test_prediction_is_joint_normal_one(seed):
+    rng = np.random.default_rng(seed)
+    data = make_observations(rng)
+    theta, P = make_hyperparameters(rng), make_task_covariance(rng)
+    X = rng.uniform(-1.7, 1.7, (6, 3))
+    predicted_mean, predicted_sd = ProductGP(data, theta, P, T - 1).predict(X)
+
+    K, mean = compute_covariance(data, theta, P)
+    cross = compute_kernel(theta, data.X, X) * P[data.task, -1][:, None]
     solved = np.linalg.solve(K, cross)
-    np.testing.assert_allclose(predicted, mean + solved.T @ (data.y - mean), rtol=1e-8, atol=1e-8)
-    variance = np.exp(theta.log_signal) * P[-1, -1] - (cross * solved).sum(axis=0)
-    np.testing.assert_allclose(sd**2, variance, rtol=1e-6, atol=1e-8)
+    expected_mean = mean + solved.T @ (data.y - mean)
+    expected_variance = np.exp(theta.log_signal) * P[-1, -1] - (cross * solved).sum(axis=0)
+    np.testing.assert_allclose(predicted_mean, expected_mean, rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(predicted_sd**2, expected_variance, rtol=1e-6, atol=1e-8)
 
 
-def test_pending_evaluations_leave_the_mean_and_shrink_the_deviation():
+def make_process() -> ProductGP:
     rng = np.random.default_rng(0)
-    model = product_gp.ProductGP(observations(rng), hyperparameters(rng), covariance(rng), T - 1)
-    pending, new = rng.uniform(-1, 1, (2, 3)), rng.uniform(-1, 1, (5, 3))
-    after, losses = model.with_fantasies(pending)
-    np.testing.assert_allclose(losses, model.predict(pending)[0])
-    assert (after.predict(pending)[1] < model.predict(pending)[1]).all()
-    assert (after.predict(new)[1] <= model.predict(new)[1] + 1e-9).all()
+    theta, P = make_hyperparameters(rng), make_task_covariance(rng)
+    return ProductGP(make_observations(rng), theta, P, T - 1)
 
 
-KINDS = [(UNSUPERVISED, False), (CLASSIFICATION, False), (REGRESSION, False), (REGRESSION, True)]
+PENDING = np.array([[0.1, -0.5, 0.9], [-0.8, 0.3, 0.2]])
 
 
-def task_kernels(rng: np.random.Generator) -> list[models.TaskKernel]:
-    learned = [LearnedDescriptions(datasets(kind, rng), joint=joint) for kind, joint in KINDS]
-    described = [
-        models.DescribedTasks(one)
-        for one in (FixedDescriptions(rng.standard_normal((T, 3))), *learned)
-    ]
-    return [*described, models.FreeTasks(T)]
+def test_pending_evaluations_give_posterior_mean():
+    process = make_process()
+    _, losses = process.with_fantasies(PENDING)
+    mean, _ = process.predict(PENDING)
+    np.testing.assert_allclose(losses, mean)
 
 
-def assert_gradient(
-    model: models.JointModel, data: product_gp.Observations, x: FloatArray, way: FloatArray
+def test_pending_evaluations_shrink_deviation():
+    process = make_process()
+    with_pending, _ = process.with_fantasies(PENDING)
+    _, sd_before = process.predict(PENDING)
+    _, sd_after = with_pending.predict(PENDING)
+    assert (sd_after < sd_before).all()
+
+
+def test_pending_evaluations_enlarge_no_deviation():
+    process = make_process()
+    with_pending, _ = process.with_fantasies(PENDING)
+    X = np.random.default_rng(1).uniform(-1, 1, (5, 3))
+    _, sd_before = process.predict(X)
+    _, sd_after = with_pending.predict(X)
+    assert (sd_after <= sd_before + 1e-9).all()
+
+
+# -- gradients -------------------------------------------------------------------------------------
+
+
+def make_datasets(kind: hbo.DataKind, rng: np.random.Generator) -> list[hbo.TaskData]:
+    datasets = []
+    for task in range(T):
+        X = rng.standard_normal((30 + task, 3)) * (1.0 + 0.3 * task)
+        numbers = np.sin(X[:, 0] + task)
+        classes = (numbers > 0.2).astype(float)
+        labels = {UNSUPERVISED: None, REGRESSION: numbers, CLASSIFICATION: classes}[kind]
+        datasets.append(hbo.TaskData(X, labels, kind))
+    return datasets
+
+
+def make_learned(
+    kind: hbo.DataKind, rng: np.random.Generator, *, joint: bool = False
+) -> LearnedDescriptions:
+    return LearnedDescriptions(make_datasets(kind, rng), joint=joint)
+
+
+def make_task_kernel(name: str, rng: np.random.Generator) -> models.TaskKernel:
+    if name == "free":
+        return models.FreeTasks(T)
+    if name == "fixed":
+        return models.DescribedTasks(FixedDescriptions(rng.standard_normal((T, 3))))
+    if name == "joint":
+        return models.DescribedTasks(make_learned(REGRESSION, rng, joint=True))
+    return models.DescribedTasks(make_learned(hbo.DataKind(name), rng))
+
+
+def assert_gradient_is_numeric(
+    model: models.JointModel, data: Observations, x: FloatArray, direction: FloatArray
 ) -> None:
-    """Along one direction, beside the central difference."""
-    above, below = (model.value_and_gradient(data, x + s * way)[0] for s in (1e-6, -1e-6))
-    slope = float(model.value_and_gradient(data, x)[1] @ way)
-    assert slope == pytest.approx((above - below) / 2e-6, rel=1e-4, abs=1e-4)
+    """Compare the slope along a direction with the central difference."""
+    _, gradient = model.value_and_gradient(data, x)
+    above, _ = model.value_and_gradient(data, x + 1e-6 * direction)
+    below, _ = model.value_and_gradient(data, x - 1e-6 * direction)
+    assert gradient @ direction == pytest.approx((above - below) / 2e-6, rel=1e-4, abs=1e-4)
 
 
 @pytest.mark.parametrize(
-    "which", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in (1, 2, 3)), 4, 5]
+    "name",
+    [
+        "free",
+        "fixed",
+        "joint",
+        pytest.param(UNSUPERVISED.value, marks=pytest.mark.slow),
+        pytest.param(CLASSIFICATION.value, marks=pytest.mark.slow),
+        pytest.param(REGRESSION.value, marks=pytest.mark.slow),
+    ],
 )
-def test_gradients_of_the_process_are_finite_differences(which):
-    rng = np.random.default_rng(which)
-    model = models.ProcessModel(task_kernels(rng)[which], 2, rng)
-    data = observations(rng)
+def test_gradient_of_process_is_numeric_one(name):
+    rng = np.random.default_rng(0)
+    model = models.ProcessModel(make_task_kernel(name, rng), 2, rng)
     x = model.x + 0.1 * rng.standard_normal(len(model.x))
-    assert_gradient(model, data, x, rng.standard_normal(len(x)))
+    direction = rng.standard_normal(len(x))
+    assert_gradient_is_numeric(model, make_observations(rng), x, direction)
 
 
-@pytest.mark.parametrize("which", range(3))
-def test_gradients_of_the_regression_are_finite_differences(which):
-    rng = np.random.default_rng(which)
-    of = [
-        FixedDescriptions(np.eye(T)),
-        *(LearnedDescriptions(datasets(k, rng), joint=False) for k in (REGRESSION,) * 2),
-    ]
-    model = models.LinearModel(of[which], 3, rng)
-    way = rng.standard_normal(len(model.x)) / np.sqrt(len(model.x))
-    assert_gradient(model, observations(rng, 80), model.x.copy(), way)
+@pytest.mark.parametrize("is_learned", [False, True])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_gradient_of_regression_is_numeric_one(is_learned, seed):
+    rng = np.random.default_rng(seed)
+    task_descriptions = (
+        make_learned(REGRESSION, rng) if is_learned else FixedDescriptions(np.eye(T))
+    )
+    model = models.LinearModel(task_descriptions, 3, rng)
+    direction = rng.standard_normal(len(model.x)) / np.sqrt(len(model.x))
+    assert_gradient_is_numeric(model, make_observations(rng, 80), model.x.copy(), direction)
 
 
-def embedded(data: list[hbo.TaskData], seed: int = 0, *, joint: bool = False) -> FloatArray:
-    of = LearnedDescriptions(data, joint=joint)
-    return of.table(of.initial(np.random.default_rng(seed)))[:, :-1]
+# -- embeddings ------------------------------------------------------------------------------------
 
 
-def network(z: FloatArray, X: FloatArray, inputs: int) -> tuple[FloatArray, FloatArray]:
-    """Outputs of a network of 20 and 10 units, by numpy; and the parameters after its own."""
-    A, a, B, b, rest = np.split(z, np.cumsum([20 * inputs, 20, 200, 10]))
-    hidden = np.tanh(X @ A.reshape(inputs, 20)[: X.shape[1]] + a)
-    return hidden @ B.reshape(20, 10) + b, rest
+def evaluate_network(
+    z: FloatArray, X: FloatArray, padded_inputs: int
+) -> tuple[FloatArray, FloatArray]:
+    """Outputs of a network of 20 and 10 units, and the parameters that follow its own."""
+    sizes = [20 * padded_inputs, 20, 200, 10]
+    W, b, V, c, following = np.split(z, np.cumsum(sizes))
+    hidden = np.tanh(X @ W.reshape(padded_inputs, 20)[: X.shape[1]] + b)
+    return hidden @ V.reshape(20, 10) + c, following
 
 
-def test_conditional_embedding_is_the_direct_formula():
+def evaluate_networks(z: FloatArray, data: hbo.TaskData) -> tuple[FloatArray, FloatArray, float]:
+    """Features of points and labels, (s, 10) each, and lambda."""
+    X = (data.features - data.features.mean(axis=0)) / data.features.std(axis=0)
+    y = (data.labels - data.labels.min()) / np.ptp(data.labels)
+    Phi_x, following = evaluate_network(z, X, 8)
+    Phi_y, (log_lambda,) = evaluate_network(following, y[:, None], 1)
+    return Phi_x, Phi_y, np.exp(log_lambda)
+
+
+def make_regression_descriptions(*, joint: bool) -> tuple[LearnedDescriptions, FloatArray]:
     rng = np.random.default_rng(3)
-    data = datasets(REGRESSION, rng)
-    of = LearnedDescriptions(data, joint=False)
-    z = of.initial(rng)
-    table = of.table(z)
-    for one, row in zip(data, table, strict=True):
-        X = (one.features - one.features.mean(axis=0)) / one.features.std(axis=0)
-        assert one.labels is not None
-        y = (one.labels - one.labels.min()) / (one.labels.max() - one.labels.min())
-        phi_x, rest = network(z, X, 8)
-        phi_y, log_lambda = network(rest, y[:, None], 1)
-        s = len(X)
-        gram = phi_x @ phi_x.T + s * np.exp(log_lambda[0]) * np.eye(s)
-        conditional = phi_y.T @ np.linalg.solve(gram, phi_x)
-        np.testing.assert_allclose(row[:10], phi_x.mean(axis=0), rtol=1e-8)
-        np.testing.assert_allclose(row[10:110], conditional.ravel(), rtol=1e-8, atol=1e-8)
-    joint = LearnedDescriptions(data, joint=True).table(z)
-    np.testing.assert_allclose(joint[-1, :100], (phi_y.T @ phi_x / s).ravel(), rtol=1e-8)
-    np.testing.assert_allclose(table[:, -1], [len(one) / len(data[-1]) for one in data])
+    learned = make_learned(REGRESSION, rng, joint=joint)
+    return learned, learned.initial(rng)
+
+
+REGRESSION_DATA = make_datasets(REGRESSION, np.random.default_rng(3))
+
+
+@pytest.mark.parametrize("task", range(T))
+def test_conditional_embedding_is_direct_formula(task):
+    learned, z = make_regression_descriptions(joint=False)
+    Phi_x, Phi_y, regularisation = evaluate_networks(z, REGRESSION_DATA[task])
+    s = len(Phi_x)
+    gram = Phi_x @ Phi_x.T + s * regularisation * np.eye(s)
+    conditional = Phi_y.T @ np.linalg.solve(gram, Phi_x)
+    embedding = learned.table(z)[task]
+    np.testing.assert_allclose(embedding[:10], Phi_x.mean(axis=0), rtol=1e-8)
+    np.testing.assert_allclose(embedding[10:110], conditional.ravel(), rtol=1e-8, atol=1e-8)
+
+
+def test_joint_embedding_is_mean_product():
+    learned, z = make_regression_descriptions(joint=True)
+    Phi_x, Phi_y, _ = evaluate_networks(z, REGRESSION_DATA[-1])
+    expected = Phi_y.T @ Phi_x / len(Phi_x)
+    np.testing.assert_allclose(learned.table(z)[-1, :100], expected.ravel(), rtol=1e-8)
+
+
+def test_relative_size_is_last_description():
+    learned, z = make_regression_descriptions(joint=False)
+    sizes = np.array([len(data) for data in REGRESSION_DATA])
+    np.testing.assert_allclose(learned.table(z)[:, -1], sizes / sizes.max())
+
+
+def embed(datasets: list[hbo.TaskData], seed: int = 0) -> FloatArray:
+    """Embeddings without sizes, by networks with random weights."""
+    learned = LearnedDescriptions(datasets, joint=False)
+    return learned.table(learned.initial(np.random.default_rng(seed)))[:, :-1]
+
+
+def sample_regression(slope: float, rng: np.random.Generator) -> hbo.TaskData:
+    X = rng.standard_normal((800, 2))
+    return hbo.TaskData(X, slope * X[:, 0] + 0.1 * rng.standard_normal(800), REGRESSION)
+
+
+def sample_classes(share: float, rng: np.random.Generator) -> hbo.TaskData:
+    X = rng.standard_normal((800, 2))
+    return hbo.TaskData(X, (rng.random(800) < share).astype(float), CLASSIFICATION)
+
+
+def sample_points(mean: float, rng: np.random.Generator) -> hbo.TaskData:
+    return hbo.TaskData(rng.normal(mean, 1.0, (800, 1)), None, UNSUPERVISED)
 
 
 @pytest.mark.slow
-def test_samples_of_one_distribution_are_closer_than_those_of_two():
-    rng = np.random.default_rng(0)
-
-    def sample(slope: float) -> hbo.TaskData:
-        X = rng.standard_normal((800, 2))
-        return hbo.TaskData(X, slope * X[:, 0] + 0.1 * rng.standard_normal(800), REGRESSION)
-
-    def classes(share: float) -> hbo.TaskData:
-        X = rng.standard_normal((800, 2))
-        return hbo.TaskData(X, (rng.random(800) < share).astype(float), CLASSIFICATION)
-
-    def points(mean: float) -> hbo.TaskData:
-        return hbo.TaskData(rng.normal(mean, 1.0, (800, 1)), None, UNSUPERVISED)
-
-    for seed in range(5):
-        for draw, one, two in ((sample, 1.0, -1.0), (classes, 0.5, 0.1), (points, 0.0, 2.0)):
-            a, b, other = embedded([draw(one), draw(one), draw(two)], seed)
-            assert 2 * np.linalg.norm(a - b) < np.linalg.norm(a - other)
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    ("sample", "parameter", "other_parameter"),
+    [(sample_regression, 1.0, -1.0), (sample_classes, 0.5, 0.1), (sample_points, 0.0, 2.0)],
+)
+def test_samples_of_same_distribution_are_close(sample, parameter, other_parameter, seed):
+    rng = np.random.default_rng(seed)
+    datasets = [sample(parameter, rng), sample(parameter, rng), sample(other_parameter, rng)]
+    first, second, other = embed(datasets, seed)
+    assert 2 * np.linalg.norm(first - second) < np.linalg.norm(first - other)
 
 
-def test_of_many_points_evenly_spaced_ones_are_looked_at(monkeypatch):
+def test_large_datasets_are_thinned_evenly(monkeypatch):
     monkeypatch.setattr(descriptions, "MAX_POINTS", 10)
     points = np.random.default_rng(0).standard_normal((30, 2))
-    few = [hbo.TaskData(part, None, UNSUPERVISED) for part in (points[::3], points[:7])]
-    many = [hbo.TaskData(points, None, UNSUPERVISED), few[1]]
-    np.testing.assert_array_equal(embedded(many), embedded(few))
+    small = hbo.TaskData(points[:7], None, UNSUPERVISED)
+    large = hbo.TaskData(points, None, UNSUPERVISED)
+    every_third = hbo.TaskData(points[::3], None, UNSUPERVISED)
+    np.testing.assert_array_equal(embed([large, small]), embed([every_third, small]))
 
 
-def test_free_tasks_start_correlated_by_a_half():
-    free = models.FreeTasks(5)
-    x = free.initial(np.random.default_rng(0))
-    np.testing.assert_allclose(free.matrix(x), 0.5 + 0.5 * np.eye(5), atol=1e-12)
+# -- fits ------------------------------------------------------------------------------------------
 
 
-def related(n: int, seed: int = 0) -> product_gp.Observations:
+def test_free_tasks_start_half_correlated():
+    free_tasks = models.FreeTasks(5)
+    P = free_tasks.matrix(free_tasks.initial(np.random.default_rng(0)))
+    np.testing.assert_allclose(P, 0.5 + 0.5 * np.eye(5), atol=1e-12)
+
+
+def make_related_observations(n: int, seed: int) -> Observations:
     """Smooth functions of two inputs that differ by task, without noise."""
     rng = np.random.default_rng(seed)
-    X, task = rng.uniform(-1.7, 1.7, (n, 3)), np.sort(rng.integers(T, size=n))
+    X = rng.uniform(-1.7, 1.7, (n, 3))
+    task = np.sort(rng.integers(T, size=n))
     y = np.sin(2.0 * X[:, 0] + 0.3 * task) + np.square(X[:, 1] - 0.2 * task)
-    return product_gp.Observations(X, GROUPS, task, (y - y.mean()) / y.std())
+    return Observations(X, GROUPS, task, (y - y.mean()) / y.std())
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (1, 2))])
-@pytest.mark.parametrize("kind", ["process", "regression"])
-def test_a_fit_explains_what_there_is_to_explain(kind, seed):
-    """Half the losses foretell the other half, and the likelihood is far above that of noise."""
-    rng, whole = np.random.default_rng(seed), related(300, seed)
-    seen, unseen = np.flatnonzero(whole.task < T - 1), np.flatnonzero(whole.task == T - 1)
-    shown = np.sort(np.concatenate([seen, unseen[::2]]))
-    data = product_gp.Observations(whole.X[shown], GROUPS, whole.task[shown], whole.y[shown])
-    model: models.JointModel
+def select(data: Observations, rows: FloatArray) -> Observations:
+    return Observations(data.X[rows], data.groups, data.task[rows], data.y[rows])
+
+
+def make_model(kind: str, rng: np.random.Generator) -> models.JointModel:
     if kind == "process":
-        model = models.ProcessModel(models.FreeTasks(T), 2, rng)
-    else:
-        model = models.LinearModel(FixedDescriptions(np.eye(T)), 3, rng)
-    mean, _ = model.fit(data).predict(whole.X[unseen[1::2]])
-    assert model.value_and_gradient(data, model.x)[0] < -0.5 * len(data.y)
-    assert np.mean((mean - whole.y[unseen[1::2]]) ** 2) < 0.1
+        return models.ProcessModel(models.FreeTasks(T), 2, rng)
+    return models.LinearModel(FixedDescriptions(np.eye(T)), 3, rng)
 
 
-def test_a_poor_fit_is_no_fit():
-    """Without noise and length scales to fit, a process is sure of what contradicts it."""
-    rng, data = np.random.default_rng(0), observations(np.random.default_rng(0))
+each_kind = pytest.mark.parametrize("kind", ["process", "regression"])
+each_seed = pytest.mark.parametrize(
+    "seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)]
+)
+
+
+@each_kind
+@each_seed
+def test_fit_predicts_unseen_evaluations(kind, seed):
+    data = make_related_observations(300, seed)
+    current = np.flatnonzero(data.task == T - 1)
+    unseen = current[1::2]
+    seen = np.setdiff1d(np.arange(300), unseen)
+    model = make_model(kind, np.random.default_rng(seed))
+    mean, _ = model.fit(select(data, seen)).predict(data.X[unseen])
+    assert np.mean((mean - data.y[unseen]) ** 2) < 0.1
+
+
+@each_kind
+@each_seed
+def test_fit_is_likelier_than_noise(kind, seed):
+    data = make_related_observations(250, seed)
+    model = make_model(kind, np.random.default_rng(seed))
+    model.fit(data)
+    nll, _ = model.value_and_gradient(data, model.x)
+    assert nll < -0.5 * len(data.y)
+
+
+def test_poor_fit_is_refused():
+    # With fixed long length scales and hardly any noise, the process contradicts the losses.
+    rng = np.random.default_rng(0)
     model = models.ProcessModel(models.FreeTasks(T), 2, rng)
-    model.x[-4:] = (5.0, 5.0, 0.0, -12.0)  # lengths, signal and noise
+    model.x[-4:] = (5.0, 5.0, 0.0, -12.0)  # two log lengths, log signal and log noise
     model.bounds = (model.x, model.x)
     with pytest.raises(ModelError, match=r"the fit is poor: .* nats per evaluation"):
-        model.fit(data)
+        model.fit(make_observations(np.random.default_rng(0)))
