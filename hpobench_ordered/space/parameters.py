@@ -13,6 +13,7 @@ from hpobench_ordered._typing import BoolArray, FloatArray, Value
 from hpobench_ordered._wording import suggest_nearest
 from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError
 
+EXACT_INTEGERS = 2**53  # below this number floats represent every integer exactly
 _BOOLEANS = (bool, np.bool_)
 _NUMPY_NUMBERS = (np.integer, np.floating)
 
@@ -42,8 +43,8 @@ class Parameter:
             values, half a step below the smallest and above the largest.
 
     Raises:
-        InvalidSpaceError: Empty or infinite range, non-positive bounds on a log scale, repeated
-            choices, or a default outside the range.
+        InvalidSpaceError: Empty or infinite range, integers that floats would round, non-positive
+            bounds on a log scale, repeated choices, or a default outside the range.
     """
 
     name: str
@@ -69,6 +70,12 @@ class Parameter:
             raise InvalidSpaceError(f"{self.name}: empty range [{self.lower}, {self.upper}]")
         if self.log and self.lower <= 0:
             raise InvalidSpaceError(f"{self.name}: a log scale needs a positive lower bound")
+        largest = max(abs(self.lower), abs(self.upper))
+        if self.kind is Kind.INTEGER and largest >= EXACT_INTEGERS:
+            raise InvalidSpaceError(
+                f"{self.name}: integers must be between -2**53 and 2**53, as floats round "
+                "larger ones"
+            )
 
     def _set_codes(self) -> None:
         """Set the code of each choice, by whether it is a boolean and by its value."""

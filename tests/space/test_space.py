@@ -248,7 +248,8 @@ class TestDescription:
         ("make", "message"),
         [
             (lambda: Parameter.number("x", 2, 1), "empty range"),
-            (lambda: Parameter.number("x", 2**60, 2**60, integer=True), "too narrow for floats"),
+            (lambda: Parameter.number("x", 1e300, 1.0000000000000002e300, log=True), "too narrow"),
+            (lambda: Parameter.number("x", 0, 2**53 + 1, integer=True), "between -2\\*\\*53 and"),
             (lambda: Parameter.number("x", 0, 1, log=True), "positive lower bound"),
             (lambda: Parameter.number("x", 0, math.inf), "finite"),
             (lambda: Parameter.choice("x", ("a", "a")), "repeated"),
