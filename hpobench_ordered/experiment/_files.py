@@ -1,41 +1,133 @@
-"""Files of a store: reading and writing them, with errors that name the file and the remedy."""
+"""Files of a store: their names, reading and writing them, with errors that name the file.
+
+The name of a file tells its content: KEY is the run's, HASH the beginning of the content's SHA-256.
+"""
 
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+import re
+import stat
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
+
 from hpobench_ordered.errors import StoreError
+from hpobench_ordered.experiment._parquet import CONTROL_CHARACTERS
 from hpobench_ordered.files.writing import write_atomically
 
 T = TypeVar("T")
+
+KEY_LENGTH = 20
+KEY_PATTERN = f"[0-9a-f]{{{KEY_LENGTH}}}"
+HASH_LENGTH = 16
+EXPERIMENT_LENGTH = 20
+
+MAX_FILE_SIZE = 2**31
+"""Most bytes of a file."""
+
+MAX_REASON_LENGTH = 300
+"""Most characters of why a file is damaged."""
+
+DEFAULT_REMEDY = "delete it and run the experiment again, which repeats its runs"
 
 
 class DamagedFileError(StoreError):
     """A file of a store is malformed."""
 
-    def __init__(self, path: Path, why: object) -> None:
-        super().__init__(
-            f"{path} is damaged ({why}); delete it and run the experiment again, which repeats its "
-            "runs"
-        )
+    def __init__(self, path: Path, reason: object, remedy: str = DEFAULT_REMEDY) -> None:
+        shown = make_printable(f"{path} is damaged ({str(reason)[:MAX_REASON_LENGTH]})")
+        super().__init__(f"{shown}; {remedy}")
 
 
-def listed(folder: Path) -> list[Path]:
-    """Complete files of a folder (not hidden), sorted by name; none without a folder."""
+def make_printable(text: str) -> str:
+    """Replace what would end the line of a message or change the terminal."""
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
+class FileKind:
+    """Files of a folder of a store, all named by one pattern."""
+
+    def __init__(self, folder: str, pattern: str) -> None:
+        self.folder = folder
+        self.pattern = re.compile(pattern, re.ASCII)
+
+
+KEY_GROUP = f"(?P<key>{KEY_PATTERN})"
+HASH_GROUP = f"(?P<hash>[0-9a-f]{{{HASH_LENGTH}}})"
+
+RUN_FILES = FileKind("runs", rf"{KEY_GROUP}-{HASH_GROUP}\.parquet")
+PACKED_FILES = FileKind("packed", rf"{HASH_GROUP}\.parquet")
+FAILURE_FILES = FileKind("failures", rf"{KEY_GROUP}(-{HASH_GROUP})?\.json")  # format 5: no hash
+EXPERIMENT_FILES = FileKind("experiments", rf"(?P<hash>[0-9a-f]{{{EXPERIMENT_LENGTH}}})\.json")
+RUNNING_FILES = FileKind("running", rf"{KEY_GROUP}\.json")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file of a store whose name fits."""
+
+    path: Path
+    key: str | None  # that of the run, if it is in the name
+    content_hash: str | None  # if it is in the name
+
+    def read(self) -> bytes:
+        """Read the content, checked against the hash in the name."""
+        data = read_bytes(self.path)
+        expected = self.content_hash
+        if expected is not None and hash_content(data, len(expected)) != expected:
+            raise DamagedFileError(self.path, "its content does not have the hash in its name")
+        return data
+
+
+def list_paths(folder: Path) -> list[Path]:
+    """What is in a folder and not hidden, sorted by name; nothing if there is no folder."""
     try:
         names = os.listdir(folder)  # noqa: PTH208 - ten times faster for many files
     except (FileNotFoundError, NotADirectoryError):  # an error is raised when writing there
         return []
+    except OSError as error:
+        raise StoreError(f"{folder} cannot be read: {error.strerror}") from None
     return [folder / name for name in sorted(names) if name[0] != "."]
+
+
+def list_files(store: Path, kind: FileKind) -> list[StoredFile]:
+    """Files of a kind, sorted by name; a `DamagedFileError` if something else is among them."""
+    return [parse_name(path, kind) for path in list_paths(store / kind.folder)]
+
+
+def parse_name(path: Path, kind: FileKind) -> StoredFile:
+    """Take the key and the hash from a file's name."""
+    match = kind.pattern.fullmatch(path.name)
+    if match is None:
+        raise DamagedFileError(
+            path, "no file of a store has such a name", "move it to another folder"
+        )
+    groups = match.groupdict()
+    return StoredFile(path, groups.get("key"), groups.get("hash"))
+
+
+def has_named_files(store: Path, kinds: tuple[FileKind, ...]) -> bool:
+    """Whether a folder has files with names as in a store."""
+    for kind in kinds:
+        for path in list_paths(store / kind.folder):
+            if kind.pattern.fullmatch(path.name):
+                return True
+    return False
 
 
 def read_bytes(path: Path) -> bytes:
     """Read a file; a `FileNotFoundError` stays, as other processes may remove files."""
     try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):  # reading a device or pipe might never end
+            raise DamagedFileError(path, "it is not a regular file", "move it to another folder")
+        if status.st_size > MAX_FILE_SIZE:
+            raise DamagedFileError(path, f"it has more than {MAX_FILE_SIZE:,} bytes")
         return path.read_bytes()
     except FileNotFoundError:
         raise
@@ -43,30 +135,37 @@ def read_bytes(path: Path) -> bytes:
         raise StoreError(f"{path} cannot be read: {error.strerror}") from None
 
 
-def content_hash(data: bytes, length: int) -> str:
+def hash_content(data: bytes, length: int) -> str:
     """Beginning of the SHA-256 of a file's content, for its name."""
     return hashlib.sha256(data).hexdigest()[:length]
 
 
-def read_checked(path: Path) -> bytes:
-    """Read a file and check its content against the hash in its name, HASH or KEY-HASH."""
-    data, expected = read_bytes(path), path.stem.rpartition("-")[2]
-    if content_hash(data, len(expected)) != expected:
-        raise DamagedFileError(path, "its content does not have the hash in its name")
-    return data
-
-
-def parsed(path: Path, data: bytes, make: Callable[[Any], T]) -> T:
-    """Parse JSON and convert it by `make`, naming the file if either fails."""
+def decode_json(path: Path, data: bytes, content: type[T]) -> T:
+    """Decode JSON into a type; a `DamagedFileError` if it does not fit or has odd characters."""
     try:
-        return make(json.loads(data))
-    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-        raise DamagedFileError(path, repr(error)) from None
+        decoded = msgspec.json.decode(data, type=content)
+        check_texts(msgspec.to_builtins(decoded))
+    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
+        raise DamagedFileError(path, error) from None
+    return decoded
 
 
-def text_of(record: Mapping[str, Any]) -> str:
-    """A record as one line of JSON with sorted keys."""
-    return json.dumps(record, sort_keys=True)
+def check_texts(value: object) -> None:
+    """Raise a `ValueError` if any text in a JSON value has control characters."""
+    if isinstance(value, str):
+        if CONTROL_CHARACTERS.search(value):
+            raise ValueError("a text has control characters")
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            check_texts(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            check_texts(part)
+
+
+def encode_json(record: Mapping[str, Any]) -> bytes:
+    """Encode a record as one line of JSON with sorted keys."""
+    return json.dumps(record, sort_keys=True).encode()
 
 
 def append_line(path: Path, record: Mapping[str, Any]) -> None:
@@ -80,14 +179,18 @@ def append_line(path: Path, record: Mapping[str, Any]) -> None:
             raise OSError(f"{path.name} could only be written in part: is the disk full?")
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The objects in a file of JSON lines, without incomplete lines."""
+def read_lines(path: Path, content: type) -> list[dict[str, Any]]:
+    """The objects in a file of JSON lines that fit a type.
+
+    Others are left out: a crash may have left a line incomplete, and journals are only shown.
+    """
     records = []
     with suppress(FileNotFoundError):
         for line in read_bytes(path).splitlines():
-            with suppress(ValueError):
+            with suppress(msgspec.MsgspecError, RecursionError, ValueError):
+                msgspec.json.decode(line, type=content)
                 records.append(json.loads(line))
-    return [record for record in records if isinstance(record, dict)]
+    return records
 
 
 @contextmanager

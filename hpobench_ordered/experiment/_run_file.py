@@ -1,85 +1,126 @@
 """Finished runs: tables of one row per trial, in Parquet files of one or many runs on a benchmark.
 
-A file name contains the HASH of the content, which is checked before parsing, so that damage by a
-failing disk or an interrupted copy is detected. What identifies a run is repeated in columns, as
-dictionaries.
+What identifies a run is repeated in columns, as dictionaries. The rows of a run follow one another,
+as do those of a task.
 """
 
+import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-from hpobench_ordered._typing import FloatArray
+from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.errors import StoreError
-from hpobench_ordered.experiment._files import DamagedFileError, content_hash, read_checked
+from hpobench_ordered.experiment._files import (
+    HASH_LENGTH,
+    KEY_PATTERN,
+    DamagedFileError,
+    StoredFile,
+    hash_content,
+)
+from hpobench_ordered.experiment._parquet import (
+    Column,
+    Kind,
+    kind_of,
+    open_parquet,
+    read_columns,
+)
 from hpobench_ordered.experiment.outcome import Outcome
-from hpobench_ordered.experiment.plan import Cell
+from hpobench_ordered.experiment.plan import IDENTITY, Cell, key_of
 from hpobench_ordered.runtime.machine import package_versions
-from hpobench_ordered.space.parameters import Kind, Parameter
+from hpobench_ordered.space.parameters import Kind as ParameterKind
+from hpobench_ordered.space.parameters import Parameter
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-FORMAT = 5
+FORMAT = 6
+READABLE_FORMATS = (5, 6)  # in format 5 runs have a column more, and failures no hash
 METADATA = b"hpobench_ordered"
-KEY_LENGTH, HASH_LENGTH, DIGEST_LENGTH = 20, 16, 32
+"""Where a file tells its format."""
+
 KEY = "key"
-DIGEST = "digest"  # hash of all values of a run, independent of its file
 TRIAL_COLUMNS = ("task", "task_name", "trial", "value", "loss", "regret", "fallbacks", "optimiser")
 CONFIG_PREFIX = "config."
 
+COLUMNS = {
+    KEY: Column(Kind.TEXT),
+    "benchmark": Column(Kind.TEXT),
+    "surrogate": Column(Kind.TEXT),
+    "method": Column(Kind.TEXT),
+    "method_version": Column(Kind.TEXT),
+    "seed": Column(Kind.INTEGER),
+    "protocol": Column(Kind.TEXT),
+    "task": Column(Kind.INTEGER),
+    "task_name": Column(Kind.TEXT),
+    "trial": Column(Kind.INTEGER),
+    "value": Column(Kind.NUMBER),
+    "loss": Column(Kind.NUMBER),
+    "regret": Column(Kind.NUMBER, may_be_null=True),
+    "fallbacks": Column(Kind.INTEGER),
+    "optimiser": Column(Kind.TEXT),
+}
+"""Columns of every file, beside those of the configurations, `CONFIG_PREFIX` and a name."""
 
-def other_format(path: Path, written: object) -> StoreError:
+NULL_INTEGER = np.iinfo(np.int64).min
+"""Stands for a missing integer in digests; no hyperparameter has it."""
+
+
+def other_format(path: Path, written: object, hint: str = "") -> StoreError:
     """The error for a store or file in another format."""
     version = package_versions()["hpobench-ordered"]
     return StoreError(
         f"{path} is in store format {written!r}, this is version {version} of hpobench-ordered "
-        f"with format {FORMAT}: choose another folder, or use the version that wrote it"
+        f"with format {FORMAT}: choose another folder, or use the version that wrote it{hint}"
     )
 
 
-def run_table(cell: Cell, benchmark: Benchmark, outcomes: Sequence[Outcome]) -> "pa.Table":
+def make_run_table(cell: Cell, benchmark: Benchmark, outcomes: Sequence[Outcome]) -> "pa.Table":
     """Table of a run: what identifies it and its recorded outcomes."""
     import pyarrow as pa
 
-    lengths = [len(o.losses) for o in outcomes]
-    tasks = [benchmark.tasks[o.task] for o in outcomes]
-    regrets = [
-        np.full(n, np.nan) if task.best_value is None else task.regret(o.objective)
-        for task, o, n in zip(tasks, outcomes, lengths, strict=True)
-    ]
-    identity = {KEY: cell.key, **cell.describe()}
-    columns = {name: _repeated([value], [sum(lengths)]) for name, value in identity.items()} | {
-        "task": pa.array(np.repeat([o.task for o in outcomes], lengths), pa.int32()),
-        "task_name": _repeated([o.task_name for o in outcomes], lengths),
-        "trial": pa.array(np.concatenate([np.arange(1, n + 1) for n in lengths]), pa.int32()),
-        "value": pa.array(np.concatenate([o.objective for o in outcomes])),
-        "loss": pa.array(np.concatenate([o.losses for o in outcomes])),
+    lengths = [len(outcome.losses) for outcome in outcomes]
+    regrets = [_compute_regrets(benchmark, outcome) for outcome in outcomes]
+    trials = [np.arange(1, length + 1) for length in lengths]
+    tasks = np.repeat([outcome.task for outcome in outcomes], lengths)
+
+    columns = {}
+    for name, value in {KEY: cell.key, **cell.describe()}.items():
+        columns[name] = _repeat([value], [sum(lengths)])
+    columns |= {
+        "task": pa.array(tasks, pa.int32()),
+        "task_name": _repeat([outcome.task_name for outcome in outcomes], lengths),
+        "trial": pa.array(np.concatenate(trials), pa.int32()),
+        "value": pa.array(np.concatenate([outcome.objective for outcome in outcomes])),
+        "loss": pa.array(np.concatenate([outcome.losses for outcome in outcomes])),
         "regret": pa.array(np.concatenate(regrets), from_pandas=True),  # unknown ones are null
-        "fallbacks": pa.array(np.concatenate([o.fallbacks for o in outcomes]), pa.int32()),
-        "optimiser": _repeated([o.optimiser for o in outcomes], lengths),
+        "fallbacks": pa.array(
+            np.concatenate([outcome.fallbacks for outcome in outcomes]), pa.int32()
+        ),
+        "optimiser": _repeat([outcome.optimiser for outcome in outcomes], lengths),
     }
-    values = np.concatenate([o.values for o in outcomes])
+    values = np.concatenate([outcome.values for outcome in outcomes])
     for parameter, coded in zip(benchmark.space.parameters, values.T, strict=True):
-        columns[CONFIG_PREFIX + parameter.name] = _native(parameter, coded)
+        columns[CONFIG_PREFIX + parameter.name] = _decode_parameter(parameter, coded)
     return pa.table(columns)
 
 
-def with_digest(table: "pa.Table") -> "pa.Table":
-    """Add the digest to the table of one run."""
-    return table.append_column(DIGEST, _repeated([_digest(table)], [table.num_rows]))
+def _compute_regrets(benchmark: Benchmark, outcome: Outcome) -> FloatArray:
+    """Regret of each trial of an outcome, (n,); NaN if the best value of the task is unknown."""
+    task = benchmark.tasks[outcome.task]
+    if task.best_value is None:
+        return np.full(len(outcome.losses), np.nan)
+    return np.asarray(task.regret(outcome.objective))
 
 
-def _digest(table: "pa.Table") -> str:
-    return content_hash(json.dumps(table.to_pydict()).encode(), DIGEST_LENGTH)
-
-
-def encode(table: "pa.Table") -> tuple[str, bytes]:
+def encode_runs(table: "pa.Table") -> tuple[str, bytes]:
     """File name HASH.parquet and content, byte by byte the same for the same runs."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -88,61 +129,174 @@ def encode(table: "pa.Table") -> tuple[str, bytes]:
     marked = table.replace_schema_metadata({METADATA: json.dumps(FORMAT)})
     pq.write_table(marked, buffer, compression="zstd", write_statistics=False)
     data = bytes(buffer.getvalue())
-    return f"{content_hash(data, HASH_LENGTH)}.parquet", data
+    return f"{hash_content(data, HASH_LENGTH)}.parquet", data
 
 
-def read_runs(path: Path, columns: Sequence[str] | None) -> "pa.Table":
-    """Read columns, including `KEY`, of a file of runs; a single run has the key in its name."""
-    table = open_runs(path).read(columns, use_threads=False)
-    key = path.name.partition("-")[0]
-    if len(key) == KEY_LENGTH and table[KEY].unique().to_pylist() != [key]:
-        raise DamagedFileError(path, "its name is that of another run")
+def read_runs(file: StoredFile, names: Sequence[str] | None = None) -> "pa.Table":
+    """Read columns, by default all, of a file of runs, and the keys of its runs.
+
+    Raises a `DamagedFileError` if its content does not fit its name or what is stored of runs, and
+    a `StoreError` if it is in another format.
+    """
+    data = file.read()
+    try:
+        parquet = open_parquet(data, COLUMNS)
+        _check_format(file.path, parquet)
+        columns = _columns_of(parquet)
+        wanted = list(columns) if names is None else [*dict.fromkeys((KEY, *names))]
+        table = read_columns(parquet, columns, wanted)
+        _check_keys(table, file.key)
+    except ValueError as error:
+        raise DamagedFileError(file.path, error) from None
     return table
 
 
-def open_runs(path: Path) -> "pq.ParquetFile":
-    """Open a file of runs."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    # For small files this is several times faster than `read_table`.
-    file = pq.ParquetFile(pa.BufferReader(read_checked(path)))
-    written = json.loads(file.schema_arrow.metadata[METADATA])
-    if written != FORMAT:
+def _check_format(path: Path, parquet: "pq.ParquetFile") -> None:
+    metadata = parquet.schema_arrow.metadata or {}
+    try:
+        written = msgspec.json.decode(metadata.get(METADATA, b""), type=int)
+    except msgspec.DecodeError:
+        raise ValueError("it does not tell its format") from None
+    if written not in READABLE_FORMATS:
         raise other_format(path, written)
-    return file
 
 
-def digests(table: "pa.Table") -> dict[str, str]:
-    """Digest of each run in a table, by key; unique, in the order of the runs."""
-    keys, hashes = (table[name].unique().to_pylist() for name in (KEY, DIGEST))
-    return dict(zip(keys, hashes, strict=True))
+def _columns_of(parquet: "pq.ParquetFile") -> dict[str, Column]:
+    """Columns of a file, with those of the configurations."""
+    columns = dict(COLUMNS)
+    for field in parquet.schema_arrow:
+        if field.name.startswith(CONFIG_PREFIX):
+            kind = kind_of(field.type)
+            if kind is None:
+                raise ValueError(f"the column {field.name!r} has the type {field.type}")
+            columns[field.name] = Column(kind, may_be_null=True)
+    return columns
 
 
-def check_digests(path: Path) -> None:
-    """Raise a `DamagedFileError` unless all runs in a file have their digests."""
-    table = open_runs(path).read(use_threads=False)
-    values, held, start = table.drop_columns([DIGEST]), digests(table), 0
-    lengths = {count["values"]: count["counts"] for count in table[KEY].value_counts().to_pylist()}
-    for key, digest in held.items():  # runs are one after the other
-        if _digest(values.slice(start, lengths[key])) != digest:
-            raise DamagedFileError(path, f"the values of run {key} do not have its digest")
-        start += lengths[key]
+def _check_keys(table: "pa.Table", key_in_name: str | None) -> None:
+    keys = table[KEY].unique()
+    if key_in_name is not None:
+        if keys.to_pylist() != [key_in_name]:
+            raise ValueError("its name is that of another run")
+        return
+    import pyarrow.compute as pc
+
+    is_key = pc.match_substring_regex(keys.cast("string"), f"^{KEY_PATTERN}$")
+    if not pc.all(is_key).as_py():
+        raise ValueError("a run has no proper key")
 
 
-def _repeated(values: Sequence[str | int], lengths: Sequence[int]) -> "pa.Array":
+def check_runs(file: StoredFile, table: "pa.Table") -> None:
+    """Check that each run of a whole table has the key of what identifies it, and its trials."""
+    try:
+        _check_identities(table)
+        _check_trials(table)
+    except ValueError as error:
+        raise DamagedFileError(file.path, error) from None
+
+
+def _check_identities(table: "pa.Table") -> None:
+    """Raise a `ValueError` unless each run has the key of its benchmark, method and so on."""
+    runs = table.select([KEY, *IDENTITY]).to_pandas().drop_duplicates()
+    if len(runs) > len(table[KEY].unique()):
+        raise ValueError("all trials of a run must have the same benchmark, method and so on")
+    for run in runs.to_dict("records"):
+        key = run.pop(KEY)
+        if key != key_of(run):
+            raise ValueError(f"the key {key} is not that of its run")
+
+
+def _check_trials(table: "pa.Table") -> None:
+    """Raise a `ValueError` unless tasks and trials of each run are in order, trials from 1."""
+    task, trial = table["task"].to_numpy(), table["trial"].to_numpy()
+    is_first = np.zeros(len(trial), dtype=np.bool_)
+    is_first[[rows.start for _, rows in iter_runs(table)]] = True
+    is_first[1:] |= task[1:] != task[:-1]
+    follows = np.zeros(len(trial), dtype=np.bool_)
+    follows[1:] = trial[1:] == trial[:-1] + 1
+    if not np.where(is_first, trial == 1, follows).all():
+        raise ValueError("the trials of each task must be numbered from 1")
+
+
+def iter_runs(table: "pa.Table") -> Iterator[tuple[str, slice]]:
+    """The runs of a table, by key, with their rows; a `ValueError` unless these are together."""
+    if not table.num_rows:
+        return
+    column = table[KEY].combine_chunks()
+    encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
+    keys = encoded.dictionary.to_pylist()
+    run_of_row = encoded.indices.to_numpy()
+    starts = np.flatnonzero(np.diff(run_of_row, prepend=-1))
+    keys_in_order = [keys[run_of_row[start]] for start in starts]
+    if len(set(keys_in_order)) < len(keys_in_order):
+        raise ValueError("the rows of a run must follow one another")
+    stops = [*starts[1:], table.num_rows]
+    for key, start, stop in zip(keys_in_order, starts, stops, strict=True):
+        yield key, slice(int(start), int(stop))
+
+
+def digest_runs(table: "pa.Table") -> dict[str, str]:
+    """Hash of all values of each run of a whole table, by key, however they are stored."""
+    names = sorted(table.column_names)
+    values = np.column_stack([_represent_values(table[name].combine_chunks()) for name in names])
+    header = json.dumps(names).encode()
+    digests = {}
+    for key, rows in iter_runs(table):
+        content = header + np.ascontiguousarray(values[rows], dtype="<u8").tobytes()
+        digests[key] = hashlib.sha256(content).hexdigest()
+    return digests
+
+
+def _represent_values(column: "pa.Array") -> NDArray[np.uint64]:
+    """A 64-bit number for each value of a column, (n,): the bits of a number, a hash of a text."""
+    kind = kind_of(column.type)
+    if kind is Kind.INTEGER:
+        integers: IntArray = column.cast("int64").fill_null(NULL_INTEGER).to_numpy()
+        return integers.view(np.uint64)
+    if kind is Kind.NUMBER:
+        numbers: FloatArray = column.fill_null(np.nan).to_numpy()
+        return numbers.view(np.uint64)
+    texts = column if hasattr(column, "dictionary") else column.dictionary_encode()
+    hashes = [_hash_text(text) for text in texts.dictionary.to_pylist()]
+    hash_of_code = np.array([0, *hashes], dtype=np.uint64)  # the first is of null, code -1
+    codes: IntArray = texts.indices.fill_null(-1).to_numpy()
+    return hash_of_code[codes + 1]
+
+
+def _hash_text(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
+
+
+def _repeat(values: Sequence[str | int], lengths: Sequence[int]) -> "pa.Array":
     """Repeat each value `lengths` times; text as a dictionary."""
     import pyarrow as pa
 
-    array = pa.array(values).take(pa.array(np.repeat(np.arange(len(values)), lengths)))
+    places = np.repeat(np.arange(len(values)), lengths)
+    array = pa.array(values).take(pa.array(places))
     return array.dictionary_encode() if array.type == pa.string() else array
 
 
-def _native(parameter: Parameter, coded: FloatArray) -> "pa.Array":
+def _decode_parameter(parameter: Parameter, coded: FloatArray) -> "pa.Array":
     """Native values of a hyperparameter, (n,), choices as text; null where inactive."""
     import pyarrow as pa
 
     active = pa.array(coded, mask=np.isnan(coded))
     if parameter.choices:
         return pa.array(list(map(str, parameter.choices))).take(active.cast(pa.int32()))
-    return active.cast(pa.int64()) if parameter.kind is Kind.INTEGER else active
+    return active.cast(pa.int64()) if parameter.kind is ParameterKind.INTEGER else active
+
+
+def name_run(table: "pa.Table", rows: slice) -> str:
+    """Benchmark, method, seed and key of a run in a table, for messages."""
+    columns = (KEY, "benchmark", "method", "seed")
+    (run,) = table.select(columns).slice(rows.start, 1).to_pylist()
+    return "{benchmark}, {method}, seed {seed} ({key})".format(**run)
+
+
+def describe_runs(table: "pa.Table") -> Mapping[str, Mapping[str, object]]:
+    """What identifies each run of a table, by key."""
+    runs = {}
+    for key, rows in iter_runs(table):
+        (identity,) = table.select(IDENTITY).slice(rows.start, 1).to_pylist()
+        runs[key] = identity
+    return runs

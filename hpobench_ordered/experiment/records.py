@@ -2,8 +2,8 @@
 
 import heapq
 import json
+import math
 import os
-import re
 import socket
 import traceback
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -11,44 +11,117 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+import msgspec
 
 from hpobench_ordered.errors import (
     BenchmarkFailedError,
+    ExperimentError,
     InvalidSuggestionError,
     MethodError,
     ProcessDiedError,
+    StoreError,
     SuggestionTimeoutError,
 )
 from hpobench_ordered.experiment._files import (
+    EXPERIMENT_FILES,
+    EXPERIMENT_LENGTH,
+    FAILURE_FILES,
+    HASH_LENGTH,
+    KEY_LENGTH,
+    RUNNING_FILES,
+    DamagedFileError,
+    StoredFile,
     append_line,
-    content_hash,
-    listed,
-    parsed,
+    decode_json,
+    encode_json,
+    hash_content,
+    list_files,
+    list_paths,
+    parse_name,
     read_bytes,
-    read_checked,
     read_lines,
-    text_of,
     write_whole,
     writing,
 )
-from hpobench_ordered.experiment.plan import IDENTITY, Cell, grid_cells
+from hpobench_ordered.experiment._parquet import CONTROL_CHARACTERS
+from hpobench_ordered.experiment.plan import IDENTITY, Cell, grid_cells, key_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-RUNNING, EXPERIMENTS, FAILURES = "running", "experiments", "failures"
-SESSIONS, TIMINGS = JOURNALS = ("sessions.jsonl", "timings.jsonl")
-
-TIMING = ("key", *IDENTITY, "suggestions", "seconds", "method_seconds", "version")
-"""Keys of the timing of a run, see `Records.timings`."""
+SESSIONS, TIMINGS = "sessions.jsonl", "timings.jsonl"
 
 Record = Mapping[str, Any]
 
 MAX_MESSAGE, MAX_TRACEBACK = 10_000, 200_000
 """Most characters stored of a message (its beginning) and a traceback (its end)."""
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+MAX_PLANNED_RUNS = 500_000
+"""Most runs of an experiment: a short list of methods and of seeds may stand for any number."""
+
+Seed = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+
+class PlannedGrid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Content of a file of a planned experiment, see `plan.grid`."""
+
+    benchmarks: list[tuple[str, str]] = msgspec.field(name="benchmark surrogate")
+    methods: list[tuple[str, str]] = msgspec.field(name="method method_version")
+    seeds: list[tuple[Seed]] = msgspec.field(name="seed")
+    protocols: list[tuple[str]] = msgspec.field(name="protocol")
+
+    def count_runs(self) -> int:
+        """Number of the planned runs: every combination is one."""
+        axes = (self.benchmarks, self.methods, self.seeds, self.protocols)
+        return math.prod(len(axis) for axis in axes)
+
+
+class Session(msgspec.Struct, frozen=True):
+    """What is read of a line of sessions; other fields are shown as they are."""
+
+    started: str | None = None
+    experiment: str | None = None
+    shard: str | None = None
+    workers: int | None = None
+    backend: str | None = None
+    time_limit: float | None = None
+    python: str | None = None
+    platform: str | None = None
+    processor: str | None = None
+    cores: int | None = None
+    packages: dict[str, str] = {}
+
+
+class Timing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A line of timings, see `Records.timings`."""
+
+    key: str
+    benchmark: str
+    surrogate: str
+    method: str
+    method_version: str
+    seed: Seed
+    protocol: str
+    suggestions: int
+    seconds: float
+    method_seconds: float
+    version: str
+
+
+TIMING = Timing.__struct_fields__
+"""Keys of the timing of a run."""
+
+
+class RunningMark(msgspec.Struct, frozen=True):
+    """Content of the file of a run in progress: the process that makes it."""
+
+    host: str
+    pid: Annotated[int, msgspec.Meta(gt=0, lt=2**31)]
+
+
+JOURNALS: Mapping[str, type] = {SESSIONS: Session, TIMINGS: Timing}
 
 
 class Reason(StrEnum):
@@ -89,7 +162,7 @@ class Failure:
 
     @classmethod
     def of(cls, cell: Cell, error: MethodError, *, said: str = "") -> Self:
-        """Describe a failed run, with its traceback or what its process printed."""
+        """Describe a failed run, with its traceback, or else with what its process `said`."""
         if error.__cause__ is not None:
             said = "".join(traceback.format_exception(error.__cause__))
         return cls(
@@ -103,6 +176,15 @@ class Failure:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All records of a store, read and checked, except runs in progress."""
+
+    failures: Mapping[str, Failure]  # by key
+    experiments: Mapping[str, bytes]  # contents by file name
+    journals: Mapping[str, list[dict[str, Any]]]  # lines by file name
+
+
 class Records:
     """Failures, runs in progress, planned experiments, sessions and timings of a store."""
 
@@ -111,53 +193,76 @@ class Records:
 
     def write_failure(self, failure: Failure) -> None:
         """Record a failed run."""
-        write_whole(self._path(FAILURES, failure.key), text_of(asdict(failure)).encode())
+        content = encode_json(asdict(failure))
+        name = f"{failure.key}-{hash_content(content, HASH_LENGTH)}.json"
+        write_whole(self.folder / FAILURE_FILES.folder / name, content)
 
     def failures(self) -> dict[str, Failure]:
-        """Failed runs, by key."""
-        failures = {}
-        for path in listed(self.folder / FAILURES):
+        """Failed runs, by key; of several failures of one run, always the same one."""
+        failures: dict[str, Failure] = {}
+        for file in list_files(self.folder, FAILURE_FILES):
             with suppress(FileNotFoundError):  # the run has just been finished
-                failures[path.stem] = read_failure(path)
+                failure = read_failure(file)
+                other = failures.get(failure.key, failure)
+                failures[failure.key] = min(failure, other, key=_encode_failure)
         return failures
+
+    def has_failure(self, key: str) -> bool:
+        """Whether a run is recorded as failed; the record is not opened."""
+        folder = self.folder / FAILURE_FILES.folder
+        return any(path.name[:KEY_LENGTH] == key for path in list_paths(folder))
 
     def forget_failures(self, keys: Iterable[str]) -> None:
         """Remove records of failed runs, so that they are run again."""
-        with writing(self.folder):
-            for key in keys:
-                self._path(FAILURES, key).unlink(missing_ok=True)
+        keys = set(keys)
+        for path in list_paths(self.folder / FAILURE_FILES.folder):
+            if path.name[:KEY_LENGTH] in keys:
+                with writing(self.folder):
+                    path.unlink(missing_ok=True)
 
     @contextmanager
     def running(self, key: str) -> Iterator[None]:
         """Mark a run as in progress in this process, while inside."""
         with writing(self.folder):
             text = json.dumps({"host": socket.gethostname(), "pid": os.getpid()})
-            self._path(RUNNING, key).write_text(text)
+            self._running_path(key).write_text(text)
         try:
             yield
         finally:
             self.forget_progress(key)
 
     def in_progress(self) -> frozenset[str]:
-        """Keys of the runs in progress."""
-        return frozenset(p.stem for p in listed(self.folder / RUNNING) if _is_alive(p))
+        """Keys of the runs in progress; files that tell no process are left out."""
+        keys = set()
+        for path in list_paths(self.folder / RUNNING_FILES.folder):
+            if RUNNING_FILES.pattern.fullmatch(path.name) and _is_alive(path):
+                keys.add(path.stem)
+        return frozenset(keys)
 
     def forget_progress(self, key: str) -> None:
         """Remove the mark of a run in progress."""
         with suppress(OSError):
-            self._path(RUNNING, key).unlink(missing_ok=True)
+            self._running_path(key).unlink(missing_ok=True)
 
     def write_experiment(self, grid: Mapping[str, Any]) -> str:
-        """Record what was planned (a `grid`); return the record's name, a hash of it."""
-        content = text_of(grid).encode()
-        path = self._path(EXPERIMENTS, content_hash(content, 20))
-        write_whole(path, content)
-        return path.stem
+        """Record what was planned (a `plan.grid`); return the record's name, a hash of it."""
+        count = msgspec.convert(grid, PlannedGrid).count_runs()
+        if count > MAX_PLANNED_RUNS:
+            raise ExperimentError(
+                f"an experiment can have at most {MAX_PLANNED_RUNS:,} runs, but this one has "
+                f"{count:,}: make several of it"
+            )
+        content = encode_json(grid)
+        name = hash_content(content, EXPERIMENT_LENGTH)
+        write_whole(self.folder / EXPERIMENT_FILES.folder / f"{name}.json", content)
+        return name
 
     def experiments(self) -> dict[str, Mapping[str, Record]]:
         """What identifies each planned run, by experiment and key."""
-        paths = listed(self.folder / EXPERIMENTS)
-        return {p.stem: parsed(p, read_checked(p), grid_cells) for p in paths}
+        experiments: dict[str, Mapping[str, Record]] = {}
+        for file in list_files(self.folder, EXPERIMENT_FILES):
+            experiments[file.path.stem] = expand_experiment(file, file.read())
+        return experiments
 
     def write_session(self, session: Record) -> None:
         """Add a session: one start of the runner."""
@@ -165,7 +270,7 @@ class Records:
 
     def sessions(self) -> tuple[Record, ...]:
         """Sessions in the order they were added, as clocks may be set back."""
-        return tuple(read_lines(self.folder / SESSIONS))
+        return tuple(read_lines(self.folder / SESSIONS, Session))
 
     def write_timing(self, timing: Record) -> None:
         """Add the timing of a run: `TIMING`."""
@@ -180,51 +285,91 @@ class Records:
         """
         import pandas as pd
 
-        lines = [r for r in read_lines(self.folder / TIMINGS) if r.keys() == set(TIMING)]
-        frame = pd.DataFrame(lines, columns=TIMING)
+        frame = pd.DataFrame(read_lines(self.folder / TIMINGS, Timing), columns=list(TIMING))
         if keys is not None:
             frame = frame[frame["key"].isin(keys)]
         return frame.sort_values(["key", "seconds"]).drop_duplicates("key", ignore_index=True)
 
-    def merge(self, other: "Records") -> None:
-        """Add the records of another store, except runs in progress; times decide the order."""
-        known = self.failures()
-        for key, failure in other.failures().items():
-            both = (failure, known.get(key, failure))
-            self.write_failure(min(both, key=lambda one: text_of(asdict(one))))
-        for path in listed(other.folder / EXPERIMENTS):
-            write_whole(self.folder / EXPERIMENTS / path.name, read_checked(path))
-        for name in JOURNALS:
-            mine, theirs = read_lines(self.folder / name), read_lines(other.folder / name)
-            texts = set(map(text_of, mine))
-            new = [record for record in theirs if text_of(record) not in texts]
-            if new:
-                joined = heapq.merge(mine, new, key=lambda r: (str(r.get("started")), text_of(r)))
-                write_whole(self.folder / name, "\n".join(map(text_of, joined)).encode())
+    def read_all(self) -> Snapshot:
+        """Read and check all records except runs in progress."""
+        experiments = {}
+        for file in list_files(self.folder, EXPERIMENT_FILES):
+            experiments[file.path.name] = content = file.read()
+            expand_experiment(file, content)
+        journals = {
+            name: read_lines(self.folder / name, content) for name, content in JOURNALS.items()
+        }
+        return Snapshot(self.failures(), experiments, journals)
 
-    def _path(self, kind: str, name: str) -> Path:
-        return self.folder / kind / f"{name}.json"
+    def add(self, snapshot: Snapshot) -> None:
+        """Add the records of another store; times decide the order of sessions and timings."""
+        for failure in snapshot.failures.values():
+            self.write_failure(failure)
+        for name, content in snapshot.experiments.items():
+            write_whole(self.folder / EXPERIMENT_FILES.folder / name, content)
+        for name, lines in snapshot.journals.items():
+            self._add_lines(name, lines)
+
+    def _add_lines(self, name: str, lines: list[dict[str, Any]]) -> None:
+        own_lines = read_lines(self.folder / name, JOURNALS[name])
+        own_texts = {encode_json(line) for line in own_lines}
+        new_lines = [line for line in lines if encode_json(line) not in own_texts]
+        if new_lines:
+            joined = heapq.merge(own_lines, new_lines, key=_order_in_journal)
+            content = b"\n".join(encode_json(line) for line in joined)
+            write_whole(self.folder / name, content)
+
+    def _running_path(self, key: str) -> Path:
+        return self.folder / RUNNING_FILES.folder / f"{key}.json"
 
 
-def read_failure(path: Path) -> Failure:
-    """Read the record of a failed run."""
-    content = read_bytes(path)
-    return parsed(path, content, lambda r: Failure(**{**r, "reason": Reason(r["reason"])}))
+def read_failure(file: StoredFile) -> Failure:
+    """Read the record of a failed run; it must be that of the run in the file's name."""
+    failure = decode_json(file.path, file.read(), Failure)
+    identity = {name: getattr(failure, name) for name in IDENTITY}
+    if failure.key != file.key or failure.key != key_of(identity):
+        raise DamagedFileError(file.path, "it is that of another run")
+    return failure
+
+
+def expand_experiment(file: StoredFile, content: bytes) -> dict[str, dict[str, Any]]:
+    """What identifies each run of a planned experiment, by key."""
+    grid = decode_json(file.path, content, PlannedGrid)
+    if grid.count_runs() > MAX_PLANNED_RUNS:
+        raise DamagedFileError(file.path, f"it has more than {MAX_PLANNED_RUNS:,} runs")
+    return grid_cells(msgspec.to_builtins(grid))
+
+
+def check_record(path: Path) -> None:
+    """Check a file of a failed run or a planned experiment."""
+    if path.parent.name == FAILURE_FILES.folder:
+        read_failure(parse_name(path, FAILURE_FILES))
+    else:
+        file = parse_name(path, EXPERIMENT_FILES)
+        expand_experiment(file, file.read())
 
 
 def _is_alive(path: Path) -> bool:
     """Whether the process that wrote the file is alive; assumed on other machines."""
     try:
-        process = json.loads(path.read_bytes())
-        if process["host"] == socket.gethostname():
-            os.kill(process["pid"], 0)
+        process = msgspec.json.decode(read_bytes(path), type=RunningMark)
+        if process.host == socket.gethostname():
+            os.kill(process.pid, 0)
     except PermissionError:  # another user's process
         return True
-    except (OSError, LookupError, TypeError, ValueError):  # it ended, perhaps while writing this
+    except (OSError, StoreError, msgspec.MsgspecError):  # it ended, perhaps while writing this
         return False
     return True
 
 
+def _encode_failure(failure: Failure) -> bytes:
+    return encode_json(asdict(failure))
+
+
+def _order_in_journal(line: Record) -> tuple[str, bytes]:
+    return str(line.get("started")), encode_json(line)
+
+
 def _printable(text: str) -> str:
     """Replace control characters, which terminals would interpret."""
-    return _CONTROL.sub("\ufffd", text)
+    return CONTROL_CHARACTERS.sub("\ufffd", text)

@@ -26,7 +26,7 @@ from hpobench_ordered.errors import (
     MethodError,
     SuggestionTimeoutError,
 )
-from hpobench_ordered.experiment._run_file import run_table
+from hpobench_ordered.experiment._run_file import make_run_table
 from hpobench_ordered.experiment.outcome import Outcome
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.records import Record
@@ -54,7 +54,7 @@ def run_cell(cell: Cell, *, time_limit: float | None = None) -> "tuple[pa.Table,
         raise
     except BaseException as error:  # not from the method, whose errors are MethodErrors
         raise BenchmarkFailedError(f"{cell.benchmark}: {_said(error)}") from error
-    table = run_table(cell, source, [outcome for outcome in outcomes if outcome.is_recorded])
+    table = make_run_table(cell, source, [outcome for outcome in outcomes if outcome.is_recorded])
     return table, {
         "key": cell.key,
         **cell.describe(),

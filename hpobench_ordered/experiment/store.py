@@ -3,7 +3,7 @@
     store.json                the format
     runs/KEY-HASH.parquet     a finished run: one row per trial
     packed/HASH.parquet       many finished runs in one file, see `Store.compact`
-    failures/KEY.json         a failed run, with its error
+    failures/KEY-HASH.json    a failed run, with its error
     running/KEY.json          the process that is at a run
     experiments/HASH.json     what was planned
     sessions.jsonl            starts of the runner: when, where, with what versions
@@ -14,69 +14,86 @@ KEY is the hash of what identifies a run, HASH that of the file's content. Files
 another name and then renamed. A run is the same bytes wherever it is made, so several processes may
 make the same one: files with the same run count once, and different results for one key are an
 error. Only `compact` removes runs, after the file that replaces theirs was written and read back.
+A folder without `store.json` is a store if it has files with such names.
 """
 
 import hashlib
 import json
 import os
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import suppress
 from itertools import chain
-from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.experiment._files import (
+    EXPERIMENT_FILES,
+    FAILURE_FILES,
+    KEY_LENGTH,
+    PACKED_FILES,
+    RUN_FILES,
+    RUNNING_FILES,
     DamagedFileError,
-    listed,
-    parsed,
+    FileKind,
+    StoredFile,
+    decode_json,
+    has_named_files,
+    list_files,
+    list_paths,
+    parse_name,
     read_bytes,
-    read_checked,
     write_whole,
     writing,
 )
 from hpobench_ordered.experiment._run_file import (
     CONFIG_PREFIX,
-    DIGEST,
     FORMAT,
     KEY,
-    KEY_LENGTH,
+    READABLE_FORMATS,
     TRIAL_COLUMNS,
-    check_digests,
-    digests,
-    encode,
-    open_runs,
+    check_runs,
+    describe_runs,
+    digest_runs,
+    encode_runs,
+    iter_runs,
+    name_run,
     other_format,
     read_runs,
-    with_digest,
 )
 from hpobench_ordered.experiment.plan import IDENTITY
-from hpobench_ordered.experiment.records import (
-    EXPERIMENTS,
-    FAILURES,
-    RUNNING,
-    Failure,
-    Record,
-    Records,
-    read_failure,
-)
+from hpobench_ordered.experiment.records import Failure, Record, Records, check_record
 from hpobench_ordered.experiment.stored_runs import Cells, StoredRuns
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     import pandas as pd
     import pyarrow as pa
 
-MARKER, RUNS, PACKED = "store.json", "runs", "packed"
+MARKER = "store.json"
+DAMAGED = "damaged"
+KINDS = (RUN_FILES, PACKED_FILES, EXPERIMENT_FILES, FAILURE_FILES, RUNNING_FILES)
 CELL_COLUMNS = ("benchmark", "surrogate", "method", "seed", "protocol")
-NAMED = (KEY, DIGEST, "benchmark", "method", "seed")  # columns that identify results in errors
-MANY = 1000  # files of single runs from which on they are packed automatically
-PACK = 5000  # most runs in one file
 
-Columns = Sequence[str] | None  # names of columns; None: all
+MANY = 1000
+"""Number of files of single runs from which on they are packed automatically."""
+MAX_PACKED_RUNS = 5000
+"""Most runs in one file."""
+MAX_NAMED_RUNS = 20
+"""Most runs that an error names."""
+
+WITHOUT_MARKER = "delete it: the folder is recognised by its other files"
+
+
+class Marker(msgspec.Struct, frozen=True):
+    """Content of the file that makes a folder a store."""
+
+    format: int
 
 
 class Store(StoredRuns):
@@ -88,18 +105,33 @@ class Store(StoredRuns):
         self.folder = folder
         self.records = Records(folder)
         self._marker = folder / MARKER
+        self._keys_of_packed: dict[str, frozenset[str]] = {}  # by name, which tells the content
+        if "\0" in str(folder):
+            raise StoreError(f"a folder cannot be named {str(folder)!r}: it has a null character")
         try:
             names = os.listdir(folder) if folder.exists() else []  # noqa: PTH208
         except (OSError, ValueError) as error:
             raise StoreError(f"{folder} is not a folder that can be read: {error}") from None
         if MARKER in names:
-            written = parsed(self._marker, read_bytes(self._marker), itemgetter("format"))
-            if written != FORMAT:
-                raise other_format(folder, written)
-        elif any(not name.startswith(f".{MARKER}") for name in names):
+            self._check_format()
+            return
+        # A process may have been killed while it wrote the marker.
+        others = [name for name in names if not name.startswith(f".{MARKER}")]
+        if others and not self.is_prepared:
             raise StoreError(
                 f"{folder} is not a result store: it holds other files; choose another folder"
             )
+
+    def _check_format(self) -> None:
+        """Raise a `StoreError` unless the marker tells a format that can be read."""
+        data = read_bytes(self._marker)
+        try:
+            marker = decode_json(self._marker, data, Marker)
+        except DamagedFileError as error:
+            raise DamagedFileError(self._marker, "it is no marker", WITHOUT_MARKER) from error
+        if marker.format not in READABLE_FORMATS:
+            hint = f"; if {self._marker.name} alone is damaged, {WITHOUT_MARKER}"
+            raise other_format(self.folder, marker.format, hint)
 
     @classmethod
     def there(cls, folder: str | Path, hint: str = "") -> "Store":
@@ -111,8 +143,9 @@ class Store(StoredRuns):
 
     @property
     def is_prepared(self) -> bool:
-        """Whether it is a store."""
-        return self._marker.exists()
+        """Whether it is a store: it has the marker, or files that are named as in a store."""
+        recognised = (RUN_FILES, PACKED_FILES, EXPERIMENT_FILES, FAILURE_FILES)
+        return self._marker.exists() or has_named_files(self.folder, recognised)
 
     def prepare(self) -> None:
         """Create the folders and the marker."""
@@ -120,36 +153,45 @@ class Store(StoredRuns):
             self.folder.mkdir(parents=True, exist_ok=True)
             if not self._marker.exists():  # first, since other folders without it are no stores
                 write_whole(self._marker, json.dumps({"format": FORMAT}).encode())
-            for name in (RUNS, PACKED, EXPERIMENTS, FAILURES, RUNNING):
-                (self.folder / name).mkdir(exist_ok=True)
+            for kind in KINDS:
+                (self.folder / kind.folder).mkdir(exist_ok=True)
 
     def keys(self) -> frozenset[str]:
         """Keys of the finished runs; files of single runs are not opened."""
-        return frozenset(chain.from_iterable(map(_held, self._paths())))
+        keys: set[str] = set()
+        for file in self._run_files():
+            keys |= self._keys_in(file)
+        return frozenset(keys)
 
     def has(self, key: str) -> bool:
-        """Whether a run has failed, or is finished and not packed yet."""
-        is_finished = any((self.folder / RUNS).glob(f"{key}-*"))
-        return is_finished or (self.folder / FAILURES / f"{key}.json").exists()
+        """Whether a run is finished or has failed."""
+        return self.records.has_failure(key) or self._is_finished(key)
+
+    def _is_finished(self, key: str) -> bool:
+        for path in list_paths(self.folder / RUN_FILES.folder):
+            if path.name[:KEY_LENGTH] == key:
+                return True
+        return any(key in self._keys_in(file) for file in list_files(self.folder, PACKED_FILES))
 
     def write(self, table: "pa.Table") -> None:
-        """Write a finished run, a table made by `run_table`."""
-        key, (name, data) = str(table[KEY][0]), encode(with_digest(table))
-        write_whole(self.folder / RUNS / f"{key}-{name}", data)
+        """Write a finished run, a table made by `make_run_table`."""
+        key = str(table[KEY][0])
+        name, data = encode_runs(table)
+        write_whole(self.folder / RUN_FILES.folder / f"{key}-{name}", data)
         self.records.forget_failures([key])
 
     def read(self, keys: Iterable[str] | None = None) -> "pd.DataFrame":
         """Runs, by default all, a row per trial, by key; regret is NaN where no best is known."""
-        return self._table([KEY, *CELL_COLUMNS, *TRIAL_COLUMNS], keys).to_pandas()
+        return self._read_sorted([KEY, *CELL_COLUMNS, *TRIAL_COLUMNS], keys).to_pandas()
 
     def configurations(self, keys: Iterable[str]) -> "pd.DataFrame":
         """Configurations of runs on one benchmark, by trial, empty where inactive."""
-        frame = self._table(None, keys).to_pandas()
+        frame = self._read_sorted(None, keys).to_pandas()
         names = [name for name in frame if name.startswith(CONFIG_PREFIX)]
         chosen = frame[[KEY, "task", "trial", "value", "loss", *names]].astype({KEY: str})
         return chosen.rename(columns=lambda name: name.removeprefix(CONFIG_PREFIX))
 
-    def timings(self, keys: Collection[str] | None = None) -> "pd.DataFrame":
+    def timings(self, keys: "Collection[str] | None" = None) -> "pd.DataFrame":
         """Timings of runs, see `Records.timings`."""
         return self.records.timings(keys)
 
@@ -176,34 +218,45 @@ class Store(StoredRuns):
             for experiment in self.experiments().values():
                 planned |= experiment
         finished = self.keys()
-        cells = {key: cell for key, cell in planned.items() if key in finished}
-        for table in self._runs(IDENTITY, finished - cells.keys()):
-            runs = table.select([KEY, *IDENTITY]).to_pandas().drop_duplicates(KEY)
-            cells |= {run.pop(KEY): run for run in runs.to_dict("records")}
+        cells: dict[str, Mapping[str, Any]] = {
+            key: cell for key, cell in planned.items() if key in finished
+        }
+        for table in self._read_once(IDENTITY, finished - cells.keys()):
+            cells |= describe_runs(table)
         return cells
 
     def digest(self) -> str:
         """Hash of all values of all finished runs, however they were made and stored."""
-        results = chain.from_iterable(digests(table).items() for table in self._runs([]))
-        return hashlib.sha256(json.dumps(sorted(results)).encode()).hexdigest()
+        digests: list[tuple[str, str]] = []
+        for table in self._read_once(None):
+            digests += digest_runs(table).items()
+        return hashlib.sha256(json.dumps(sorted(digests)).encode()).hexdigest()
 
     def set_aside_damaged(self) -> list[Path]:
         """Move damaged files to the folder "damaged", so that they are made again; return them."""
-        moved, folders = [], (RUNS, PACKED, EXPERIMENTS, FAILURES)
-        for path in chain.from_iterable(listed(self.folder / name) for name in folders):
-            try:
-                read_failure(path) if path.parent.name == FAILURES else read_checked(path)
-                if path.parent.name == RUNS:
-                    read_runs(path, [KEY])
-            except DamagedFileError:
-                target = self.folder / "damaged" / path.name
-                with writing(self.folder), suppress(FileNotFoundError):
-                    target.parent.mkdir(exist_ok=True)
-                    path.replace(target)
-                    moved.append(target)
-            except FileNotFoundError:  # just packed
-                continue
+        moved = []
+        for kind in (RUN_FILES, PACKED_FILES, EXPERIMENT_FILES, FAILURE_FILES):
+            for path in list_paths(self.folder / kind.folder):
+                try:
+                    _check_file(path, kind)
+                except DamagedFileError:
+                    moved.append(self._set_aside(path))
+                except FileNotFoundError:  # just packed
+                    continue
         return moved
+
+    def _set_aside(self, path: Path) -> Path:
+        """Move a file to the folder "damaged", under a name that is free there."""
+        folder = self.folder / DAMAGED
+        target = folder / path.name
+        number = 1
+        while target.exists():
+            number += 1
+            target = folder / f"{path.name}-{number}"
+        with writing(self.folder), suppress(FileNotFoundError):  # another process has moved it
+            folder.mkdir(exist_ok=True)
+            path.replace(target)
+        return target
 
     def compact(self, *, at_least: int = 0) -> int:
         """Join files of single runs and of few runs; return the number of removed files.
@@ -212,123 +265,185 @@ class Store(StoredRuns):
         may write, read and compact at the same time. Does nothing with fewer than `at_least` single
         runs.
         """
-        if len(listed(self.folder / RUNS)) < at_least:
+        if len(list_paths(self.folder / RUN_FILES.folder)) < at_least:
             return 0
         self.prepare()
         cells = self.cells()
-        held = {path: _held(path) for path in self._paths()}
-        sources = {p for p, keys in held.items() if len(keys) < PACK and keys <= cells.keys()}
-        by_benchmark = defaultdict(list)
-        for key in sorted(frozenset().union(*(held[path] for path in sources))):
-            by_benchmark[cells[key]["benchmark"]].append(key)
-        written = {
-            self._pack(frozenset(keys[start : start + PACK]))
-            for keys in by_benchmark.values()
-            for start in range(0, len(keys), PACK)
-        }
+        sources: dict[Path, frozenset[str]] = {}
+        for file in self._run_files():
+            keys = self._keys_in(file)
+            if len(keys) < MAX_PACKED_RUNS and keys <= cells.keys():
+                sources[file.path] = keys
+
+        keys_of_benchmark = defaultdict(list)
+        for key in sorted(frozenset[str]().union(*sources.values())):
+            keys_of_benchmark[cells[key]["benchmark"]].append(key)
+        written = set()
+        for benchmark_keys in keys_of_benchmark.values():
+            for start in range(0, len(benchmark_keys), MAX_PACKED_RUNS):
+                written.add(self._pack(benchmark_keys[start : start + MAX_PACKED_RUNS]))
+
+        replaced = sources.keys() - written
         with writing(self.folder):
-            for path in sources - written:
+            for path in replaced:
                 path.unlink(missing_ok=True)
-        return len(sources - written)
+        return len(replaced)
 
     def merge(self, *others: "Store") -> None:
-        """Add everything from other stores, if their files are intact and no results differ."""
-        for path in chain.from_iterable(store._paths() for store in others):
-            with suppress(FileNotFoundError):  # just packed
-                check_digests(path)
-        _distinct(chain.from_iterable(store._tables(NAMED) for store in (self, *others)))
+        """Add everything from other stores.
+
+        Raises a `StoreError`, before anything is written, if a file of any of them or of this store
+        does not fit, or two results of a run differ.
+        """
+        _check_same_results((self, *others))
+        self.records.read_all()
+        snapshots = [other.records.read_all() for other in others]
+
         self.prepare()
-        for other in others:
-            known = self.keys()
-            for path in other._paths():
-                with suppress(FileNotFoundError):  # just packed
-                    if not _held(path) <= known:
-                        write_whole(self.folder / path.parent.name / path.name, read_checked(path))
-            self.records.merge(other.records)
-        self.records.forget_failures(self.keys() & self.records.failures().keys())
+        for other, snapshot in zip(others, snapshots, strict=True):
+            self._copy_runs(other)
+            self.records.add(snapshot)
+        self.records.forget_failures(self.keys() & self.failures().keys())
 
-    def _paths(self) -> Iterator[Path]:
+    def _copy_runs(self, other: "Store") -> None:
+        """Copy files of runs from a store; their names tell the contents that were checked."""
+        finished = self.keys()
+        for file in other._run_files():
+            with suppress(FileNotFoundError):  # just packed
+                if not other._keys_in(file) <= finished:
+                    target = self.folder / file.path.parent.name / file.path.name
+                    write_whole(target, file.read())
+
+    def _run_files(self) -> Iterator[StoredFile]:
         """Files of runs, including those they are joined into in the meantime."""
-        folders, seen = (self.folder / RUNS, self.folder / PACKED), set[Path]()
-        while new := [p for folder in folders for p in listed(folder) if p not in seen]:
-            yield from new
-            seen.update(new)
+        seen: set[Path] = set()
+        while True:
+            files = list_files(self.folder, RUN_FILES) + list_files(self.folder, PACKED_FILES)
+            new_files = [file for file in files if file.path not in seen]
+            if not new_files:
+                return
+            yield from new_files
+            seen.update(file.path for file in new_files)
 
-    def _tables(self, columns: Columns, keys: Set[str] | None = None) -> Iterator["pa.Table"]:
-        """Tables of the files that hold any of these runs, by default all."""
-        for path in self._paths():
-            with suppress(FileNotFoundError):  # joined into another file, which comes later
-                if keys is None or not keys.isdisjoint(_held(path)):
-                    yield read_runs(path, columns)
+    def _keys_in(self, file: StoredFile) -> frozenset[str]:
+        """Keys of the runs in a file; none if it was joined into another."""
+        if file.key is not None:
+            return frozenset([file.key])
+        name = file.path.name
+        if name not in self._keys_of_packed:
+            try:
+                table = read_runs(file, [KEY])
+            except FileNotFoundError:
+                return frozenset()
+            self._keys_of_packed[name] = frozenset(table[KEY].unique().to_pylist())
+        return self._keys_of_packed[name]
 
-    def _runs(self, columns: Columns, keys: Set[str] | None = None) -> list["pa.Table"]:
-        """Runs, by default all, each once, with `NAMED` and these columns."""
-        wanted = None if columns is None else [*dict.fromkeys((*NAMED, *columns))]
-        return _distinct(self._tables(wanted, keys), keys)
+    def _read_once(
+        self, names: Iterable[str] | None, keys: Set[str] | None = None
+    ) -> list["pa.Table"]:
+        """Runs, by default all, with columns, by default all; a run in several files counts once.
 
-    def _table(self, columns: Columns, keys: Iterable[str] | None) -> "pa.Table":
+        Raises a `StoreError` if two files have different results of one run.
+        """
+        columns = None if names is None else [KEY, *names]
+        tables = []
+        file_of_key: dict[str, StoredFile] = {}
+        repeated: list[StoredFile] = []
+        for file in self._run_files():
+            keys_in_file = self._keys_in(file)
+            wanted = keys_in_file if keys is None else keys_in_file & keys
+            if not wanted:
+                continue
+            try:
+                table = read_runs(file, columns)
+            except FileNotFoundError:  # joined into another file, which comes later
+                continue
+            earlier = wanted & file_of_key.keys()
+            if earlier:
+                repeated += [file, *(file_of_key[key] for key in earlier)]
+            new = wanted - earlier
+            if new:
+                tables.append(table if new == keys_in_file else _select_keys(table, new))
+            for key in new:
+                file_of_key[key] = file
+        _check_same_in_files(dict.fromkeys(repeated))
+        return tables
+
+    def _read_sorted(self, names: list[str] | None, keys: Iterable[str] | None) -> "pa.Table":
         """Runs, by default all, sorted by key, one row per trial."""
         import pyarrow as pa
 
-        tables = self._runs(columns, None if keys is None else set(keys))
+        tables = self._read_once(names, None if keys is None else set(keys))
         if not tables:
-            return pa.table({name: [] for name in columns or (KEY, *TRIAL_COLUMNS)})
-        runs = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
-        sorted_runs = pa.table(
-            [_with_sorted_names(column.chunk(0)) for column in runs.columns], runs.column_names
-        )
+            return pa.table({name: [] for name in names or (KEY, *TRIAL_COLUMNS)})
+        try:
+            runs = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+        except pa.ArrowInvalid:
+            raise StoreError(
+                f"runs in {self.folder} on one benchmark have different hyperparameters"
+            ) from None
+        sorted_columns = [_sort_dictionary(column.chunk(0)) for column in runs.columns]
+        sorted_runs = pa.table(sorted_columns, runs.column_names)
         order = np.argsort(sorted_runs[KEY].chunk(0).indices, kind="stable")
-        return sorted_runs.select(columns or runs.column_names).take(order)
+        return sorted_runs.select(names or runs.column_names).take(order)
 
-    def _pack(self, keys: Set[str]) -> Path:
+    def _pack(self, keys: Iterable[str]) -> Path:
         """Write runs to one file, and read it back."""
-        runs = self._table(None, keys)
-        name, data = encode(runs)
-        path = self.folder / PACKED / name
+        runs = self._read_sorted(None, keys)
+        name, data = encode_runs(runs)
+        path = self.folder / PACKED_FILES.folder / name
         write_whole(path, data)
         with suppress(FileNotFoundError):  # another process has joined it into another file
-            if digests(open_runs(path).read([KEY, DIGEST])) != digests(runs):
+            if digest_runs(read_runs(parse_name(path, PACKED_FILES))) != digest_runs(runs):
                 raise StoreError(f"{path} does not hold what was written to it")
         return path
 
 
-def _held(path: Path) -> frozenset[str]:
-    """Keys of the runs in a file; none if it was joined into another."""
-    if path.parent.name == RUNS:
-        return frozenset([path.name[:KEY_LENGTH]])
-    with suppress(FileNotFoundError):
-        return frozenset(open_runs(path).read([KEY])[KEY].unique().to_pylist())
-    return frozenset()
+def _check_file(path: Path, kind: FileKind) -> None:
+    """Raise a `DamagedFileError` if a file of a store is damaged."""
+    if kind in (RUN_FILES, PACKED_FILES):
+        read_runs(parse_name(path, kind), [KEY])
+    else:
+        check_record(path)
 
 
-def _distinct(tables: Iterable["pa.Table"], keys: Set[str] | None = None) -> list["pa.Table"]:
-    """Runs, by default all, each once; a `StoreError` if one key has two results."""
+def _select_keys(table: "pa.Table", keys: Iterable[str]) -> "pa.Table":
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    known: dict[str, str] = {}
+    return table.filter(pc.is_in(table[KEY], pa.array(sorted(keys), pa.string())))
+
+
+def _check_same_results(stores: Iterable[Store]) -> None:
+    """Read and check all files of runs; a `StoreError` if two results of a run differ."""
+    files = chain.from_iterable(store._run_files() for store in stores)
+    _check_same_in_files(files, is_whole_check=True)
+
+
+def _check_same_in_files(files: Iterable[StoredFile], *, is_whole_check: bool = False) -> None:
+    """Raise a `StoreError` if two files have different results of one run."""
+    digest_of_key: dict[str, str] = {}
     different: dict[str, str] = {}
-    chosen = []
-    for table in tables:
-        held = digests(table)
-        for key in [k for k, digest in held.items() if known.get(k, digest) != digest]:
-            (run,) = table.filter(pc.equal(table[KEY], key)).select(NAMED).slice(0, 1).to_pylist()
-            different[key] = "{benchmark}, {method}, seed {seed} ({key})".format(**run)
-        new = [k for k in held if k not in known and (keys is None or k in keys)]
-        if len(new) < len(held):
-            table = table.filter(pc.is_in(table[KEY], pa.array(new, pa.string())))  # noqa: PLW2901
-        chosen.append(table)
-        known |= held
+    for file in files:
+        try:
+            table = read_runs(file)
+        except FileNotFoundError:  # just packed
+            continue
+        if is_whole_check:
+            check_runs(file, table)
+        digests = digest_runs(table)
+        for key, rows in iter_runs(table):
+            if digest_of_key.setdefault(key, digests[key]) != digests[key]:
+                different[key] = name_run(table, rows)
     if different:
-        named = "; ".join(list(different.values())[:20])
+        named = "; ".join([*different.values()][:MAX_NAMED_RUNS])
         raise StoreError(
             f"{len(different)} runs have two different results, such as {named}. Remove the wrong "
             "files, which have these keys in their names"
         )
-    return chosen
 
 
-def _with_sorted_names(column: "pa.Array") -> "pa.Array":
+def _sort_dictionary(column: "pa.Array") -> "pa.Array":
     """Sort a column's dictionary, without unused entries, so that it is deterministic."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -1,3 +1,5 @@
+"""Stores: packing, damage, merging, and what is shown of runs."""
+
 import json
 import os
 import shutil
@@ -5,6 +7,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -13,12 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import hpobench_ordered as hbo
-from hpobench_ordered.errors import DamagedFilesWarning, StoreError
+from hpobench_ordered.errors import DamagedFilesWarning, ExperimentError, StoreError
 from hpobench_ordered.experiment import store as store_module
-from hpobench_ordered.experiment._run_file import encode
+from hpobench_ordered.experiment._run_file import encode_runs
 from hpobench_ordered.experiment.overview import State, overview
 from hpobench_ordered.experiment.parallel import run_cells
-from hpobench_ordered.experiment.plan import grid, grid_cells, part_of, plan
+from hpobench_ordered.experiment.plan import grid, grid_cells, key_of, part_of, plan
+from hpobench_ordered.experiment.records import Failure, Reason
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.methods.random_search import RandomSearch
 
@@ -35,58 +39,153 @@ def cells():
 
 
 @pytest.fixture(scope="module")
-def original(cells, tmp_path_factory):
+def original(cells, tmp_path_factory) -> Store:
     """A store with a file a run."""
-    folder = tmp_path_factory.mktemp("stores") / "original"
-    store = Store(folder)
+    store = Store(tmp_path_factory.mktemp("stores") / "original")
     run_cells(cells, store)
     store.records.write_experiment(grid(cells))
-    return folder
+    return store
 
 
 @pytest.fixture
-def store(original, tmp_path):
+def store(original, tmp_path) -> Store:
     """A copy of it."""
-    return Store(shutil.copytree(original, tmp_path / "store"))
+    return Store(shutil.copytree(original.folder, tmp_path / "store"))
 
 
-def files(store: Store) -> tuple[int, int]:
-    """Number of files of one run, and of many."""
-    return len(single(store)), len(list((store.folder / "packed").iterdir()))
+@pytest.fixture
+def packed_store(store) -> Store:
+    store.compact()
+    return store
 
 
-def single(store: Store) -> list[Path]:
+def single_files(store: Store) -> list[Path]:
     return sorted((store.folder / "runs").iterdir())
 
 
-def test_compacting_changes_nothing_but_the_files(cells, store):
-    frame, digest, described = store.read(), store.digest(), store.cells()
-    assert grid_cells(grid(cells)) == {cell.key: cell.describe() for cell in cells}
-    one = [cells[0].key]
-    configurations = store.configurations(one)
-    assert files(store) == (16, 0)
-    assert store.compact(at_least=17) == 0
-    assert store.compact() == 16
-    assert files(store) == (0, 2)  # one a benchmark
-    assert store.read().equals(frame)
-    same = frame[frame["key"] == one[0]].reset_index(drop=True)
-    pd.testing.assert_frame_equal(store.read(one), same, check_categorical=False)
-    assert store.configurations(one).equals(configurations)
-    assert (store.digest(), store.cells()) == (digest, described)
-    assert store.keys() == {cell.key for cell in cells}
-    assert store.compact() == 0
+def packed_files(store: Store) -> list[Path]:
+    return sorted((store.folder / "packed").iterdir())
 
 
-def test_compacting_again_joins_what_is_not_full(original, tmp_path, monkeypatch):
-    monkeypatch.setattr(store_module, "PACK", 3)
-    store = Store(tmp_path / "store")
+def count_files(store: Store) -> tuple[int, int]:
+    """Number of files of one run, and of many."""
+    return len(single_files(store)), len(packed_files(store))
+
+
+def read_contents(store: Store) -> dict[str, bytes]:
+    """Content of every file of a store, by its path there."""
+    paths = [path for path in store.folder.rglob("*") if path.is_file()]
+    return {str(path.relative_to(store.folder)): path.read_bytes() for path in paths}
+
+
+def make_failure(seed: int = 0, **changes: Any) -> Failure:
+    """A failed run of a method that no store here has finished."""
+    identity = {
+        "benchmark": "newsvendor@1",
+        "surrogate": "table",
+        "method": "mine",
+        "method_version": "1",
+        "seed": seed,
+        "protocol": "ordered()",
+    }
+    fields = {"key": key_of(identity), "reason": Reason.RAISED, "message": "out of ideas"}
+    return Failure(**(identity | fields | changes))
+
+
+def make_store(folder: Path) -> Store:
+    store = Store(folder)
     store.prepare()
-    for path in single(Store(original)):
+    return store
+
+
+def add_to_losses(table: pa.Table, change: float) -> pa.Table:
+    place = table.column_names.index("loss")
+    return table.set_column(place, "loss", pc.add(table["loss"], change))
+
+
+def replace_run(path: Path, table: pa.Table) -> Path:
+    """Replace a file of runs, under the name that fits its content."""
+    name, data = encode_runs(table)
+    key, dash, _ = path.name.rpartition("-")
+    path.unlink()
+    changed = path.with_name(f"{key}{dash}{name}")
+    changed.write_bytes(data)
+    return changed
+
+
+# Packing
+
+
+def test_packing_leaves_one_file_a_benchmark(store):
+    assert store.compact() == 16
+    assert count_files(store) == (0, 2)
+
+
+def test_packing_again_changes_no_file(packed_store):
+    before = read_contents(packed_store)
+    assert packed_store.compact() == 0
+    assert read_contents(packed_store) == before
+
+
+def test_few_files_are_not_packed(store):
+    assert store.compact(at_least=17) == 0
+    assert count_files(store) == (16, 0)
+
+
+def test_packed_runs_have_same_trials(original, packed_store):
+    assert packed_store.read().equals(original.read())
+
+
+def test_one_packed_run_is_read(cells, original, packed_store):
+    key = cells[0].key
+    trials = original.read()
+    expected = trials[trials["key"] == key].reset_index(drop=True)
+    pd.testing.assert_frame_equal(packed_store.read([key]), expected, check_categorical=False)
+
+
+def test_packed_runs_have_same_configurations(cells, original, packed_store):
+    keys = [cells[0].key]
+    assert packed_store.configurations(keys).equals(original.configurations(keys))
+
+
+def test_packed_runs_have_same_digest(original, packed_store):
+    assert packed_store.digest() == original.digest()
+
+
+def test_packed_runs_have_same_identities(cells, packed_store):
+    assert packed_store.cells() == {cell.key: cell.describe() for cell in cells}
+    assert packed_store.keys() == {cell.key for cell in cells}
+
+
+def test_store_has_packed_runs(cells, packed_store):
+    assert packed_store.has(cells[0].key)
+    assert not packed_store.has("0" * 20)
+
+
+def test_store_has_single_runs(cells, store):
+    assert store.has(cells[0].key)
+
+
+def test_store_has_failed_runs(store):
+    store.records.write_failure(make_failure())
+    assert store.has(make_failure().key)
+
+
+def test_identities_are_read_without_plan(cells, store):
+    shutil.rmtree(store.folder / "experiments")
+    assert store.cells() == {cell.key: cell.describe() for cell in cells}
+
+
+def test_files_with_room_are_packed_again(original, tmp_path, monkeypatch):
+    monkeypatch.setattr(store_module, "MAX_PACKED_RUNS", 3)
+    store = make_store(tmp_path / "store")
+    for path in single_files(original):
         shutil.copy(path, store.folder / "runs")
         store.compact()
-    assert files(store)[0] == 0
-    assert files(store)[1] <= 8  # 8 runs on each of two benchmarks, hardly more than is needed
-    assert store.digest() == Store(original).digest()
+    single, packed = count_files(store)
+    assert single == 0
+    assert packed <= 8  # 8 runs on each of two benchmarks need 6
+    assert store.digest() == original.digest()
 
 
 COMPACT = """
@@ -97,224 +196,538 @@ store = Store(Path(sys.argv[1])); store.compact(); print(len(store.read()))
 
 
 @pytest.mark.slow
-def test_compacting_while_others_do(original, store):
+def test_several_processes_pack_at_once(original, store):
     command = [sys.executable, "-c", COMPACT, str(store.folder)]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     outputs = [process.communicate(timeout=120)[0] for process in processes]
-    assert outputs == [f"{len(Store(original).read())}\n"] * 3
-    assert store.digest() == Store(original).digest()
+    assert outputs == [f"{len(original.read())}\n"] * 3
+    assert store.digest() == original.digest()
 
 
-def test_a_file_that_is_packed_while_it_is_read(cells, original, store, monkeypatch):
-    read_runs, opened = store_module.read_runs, []
+def test_runs_are_packed_while_read(cells, original, store, monkeypatch):
+    read_runs = store_module.read_runs
+    opened: list[Path] = []
 
-    def disturbed(path, columns):
-        opened.append(path)
+    def pack_before_second_file(file, names=None):
+        opened.append(file.path)
         if len(opened) == 2:
             store.compact()
-        return read_runs(path, columns)
+        return read_runs(file, names)
 
-    monkeypatch.setattr(store_module, "read_runs", disturbed)
-    assert store.read(cell.key for cell in cells).equals(Store(original).read())
-    assert files(store) == (0, 2)
+    monkeypatch.setattr(store_module, "read_runs", pack_before_second_file)
+    assert store.read(cell.key for cell in cells).equals(original.read())
+    assert count_files(store) == (0, 2)
 
 
-@pytest.mark.parametrize("removed", [0, 2])
-def test_nothing_is_lost_where_compacting_stops(original, store, monkeypatch, removed):
-    left = [removed]
+@pytest.fixture
+def interrupt_removal(monkeypatch):
+    """Raise a `KeyboardInterrupt` after some files were removed."""
 
-    def unlink(path, missing_ok=False):
-        left[0] -= 1
-        if left[0] < 0:
-            raise KeyboardInterrupt
-        os.unlink(path)  # noqa: PTH108 - that of Path is replaced
+    def interrupt_after(removals: int) -> None:
+        removed: list[Path] = []
 
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(Path, "unlink", unlink)
+        def unlink(path, missing_ok=False):
+            if len(removed) == removals:
+                raise KeyboardInterrupt
+            removed.append(path)
+            os.unlink(path)  # noqa: PTH108 - that of Path is replaced
+
+        monkeypatch.setattr(Path, "unlink", unlink)
+
+    return interrupt_after
+
+
+@pytest.mark.parametrize("removals", [0, 2])
+def test_interrupted_packing_loses_nothing(original, store, interrupt_removal, removals):
+    interrupt_removal(removals)
+    with pytest.raises(KeyboardInterrupt):
         store.compact()
-    assert files(store) == (16 - removed, 2)
-    assert store.digest() == Store(original).digest()
+    assert count_files(store) == (16 - removals, 2)
+    assert store.digest() == original.digest()
+
+
+def test_interrupted_packing_continues(original, store, interrupt_removal, monkeypatch):
+    interrupt_removal(2)
+    with pytest.raises(KeyboardInterrupt):
+        store.compact()
+    monkeypatch.undo()
     store.compact()
-    assert files(store) == (0, 2)
-    assert store.digest() == Store(original).digest()
+    assert count_files(store) == (0, 2)
+    assert store.digest() == original.digest()
 
 
-def test_a_packed_file_that_is_not_what_was_written_removes_nothing(store, monkeypatch):
+def test_wrongly_written_file_replaces_nothing(store, monkeypatch):
     write = store_module.write_whole
     monkeypatch.setattr(store_module, "write_whole", lambda path, data: write(path, data[:-9]))
     with pytest.raises(StoreError, match="damaged"):
         store.compact()
-    assert files(store)[0] == 16
+    assert len(single_files(store)) == 16
 
 
-def test_damaged_runs_are_noticed_and_made_again(cells, original, store):
-    changed, renamed, lost = single(store)[:3]
-    changed.write_bytes(changed.read_bytes()[:-1])
-    lost.unlink()
-    renamed = renamed.rename(renamed.with_name(lost.name[:21] + renamed.name[21:]))
-    for path, why in ((changed, "its content"), (renamed, "its name is that of another run")):
-        with pytest.raises(StoreError, match=f"{path.name} is damaged .{why}"):
-            store.read([path.name[:20]])
-    with pytest.warns(DamagedFilesWarning, match="2 damaged files"):
+# Damage
+
+
+def damage_content(store: Store) -> Path:
+    path = single_files(store)[0]
+    path.write_bytes(path.read_bytes()[:-1])
+    return path
+
+
+def rename_to_other_run(store: Store) -> Path:
+    path, other = single_files(store)[:2]
+    other.unlink()
+    return path.rename(path.with_name(other.name[:21] + path.name[21:]))
+
+
+DAMAGES = {
+    "content": (damage_content, "its content"),
+    "name": (rename_to_other_run, "its name is that of another run"),
+}
+
+
+@pytest.mark.parametrize(("damage", "reason"), DAMAGES.values(), ids=DAMAGES)
+def test_damaged_run_is_named(store, damage, reason):
+    path = damage(store)
+    with pytest.raises(StoreError, match=f"{path.name} is damaged .{reason}"):
+        store.read([path.name[:20]])
+
+
+@pytest.mark.parametrize(("damage", "reason"), DAMAGES.values(), ids=DAMAGES)
+def test_damaged_run_is_repeated(cells, original, store, damage, reason):
+    path = damage(store)
+    with pytest.warns(DamagedFilesWarning, match="1 damaged files"):
         run_cells(cells, store)
-    assert store.digest() == Store(original).digest()
-    assert files(store) == (16, 0)
-    moved = (store.folder / "damaged").iterdir()
-    assert {path.name for path in moved} == {changed.name, renamed.name}
+    assert store.digest() == original.digest()
+    assert [moved.name for moved in (store.folder / "damaged").iterdir()] == [path.name]
 
 
-def test_values_that_are_not_those_of_their_digest_are_not_merged(store, tmp_path):
-    store.compact()
-    path = next((store.folder / "packed").iterdir())
-    table = pq.read_table(path)
-    losses = pa.array([*table["loss"].to_pylist()[:-1], 0.5])
-    name, data = encode(table.set_column(table.column_names.index("loss"), "loss", losses))
-    path.rename(path.with_name(name)).write_bytes(data)
-    with pytest.raises(StoreError, match=f"{name} is damaged .the values of run"):
-        hbo.merge_stores(tmp_path / "all", [store.folder])
-    assert not (tmp_path / "all").exists()
+def damage_packed(store: Store) -> Path:
+    path = packed_files(store)[0]
+    path.write_bytes(path.read_bytes()[:-1])
+    return path
 
 
-def test_what_is_damaged_is_set_aside(cells, original, store):
-    store.compact()
-    packed = next((store.folder / "packed").iterdir())
-    packed.write_bytes(packed.read_bytes()[:-1])
-    failure = store.folder / "failures" / "0.json"
-    failure.write_text("{\x1b[2J")
-    experiment = next((store.folder / "experiments").iterdir())
-    experiment.write_text(experiment.read_text().replace("random-search", "random-zearch"))
-    for use, path in ((store.keys, packed), (store.records.failures, failure)):
-        with pytest.raises(StoreError, match=f"{path.name} is damaged") as caught:
-            use()
-        assert str(caught.value).isprintable()
-    assert {path.name for path in store.set_aside_damaged()} == {
-        path.name for path in (packed, failure, experiment)
-    }
-    assert store.set_aside_damaged() == []
-    assert len(store.keys()) == 8
-    run_cells(cells, store)
-    assert store.digest() == Store(original).digest()
+def damage_failure(store: Store) -> Path:
+    store.records.write_failure(make_failure())
+    (path,) = (store.folder / "failures").iterdir()
+    path.write_bytes(path.read_bytes().replace(b"ideas", b"iDeas"))
+    return path
 
 
-def test_looking_opens_no_file_of_one_run(store):
-    for path in single(store):
+def copy_failure_to_other_run(store: Store) -> Path:
+    store.records.write_failure(make_failure())
+    (path,) = (store.folder / "failures").iterdir()
+    return path.rename(path.with_name("0" * 20 + path.name[20:]))
+
+
+def damage_experiment(store: Store) -> Path:
+    (path,) = (store.folder / "experiments").iterdir()
+    path.write_text(path.read_text().replace("random-search", "random-zearch"))
+    return path
+
+
+def make_folder_among_runs(store: Store) -> Path:
+    path = store.folder / "runs" / "folder"
+    path.mkdir()
+    return path
+
+
+ALL_DAMAGES = (
+    damage_packed,
+    damage_failure,
+    copy_failure_to_other_run,
+    damage_experiment,
+    make_folder_among_runs,
+)
+
+
+@pytest.mark.parametrize("damage", ALL_DAMAGES)
+def test_damaged_file_is_named(packed_store, damage):
+    path = damage(packed_store)
+    with pytest.raises(StoreError, match=f"{path.name} is damaged") as caught:
+        overview(Store(packed_store.folder))
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("damage", ALL_DAMAGES)
+def test_damaged_file_is_set_aside(packed_store, damage):
+    path = damage(packed_store)
+    assert [moved.name for moved in packed_store.set_aside_damaged()] == [path.name]
+    assert packed_store.set_aside_damaged() == []
+    overview(packed_store)
+
+
+def test_two_files_of_one_name_are_set_aside(store):
+    path = damage_content(store)
+    store.set_aside_damaged()
+    path.write_text("damaged again")
+    store.set_aside_damaged()
+    names = sorted(moved.name for moved in (store.folder / "damaged").iterdir())
+    assert names == [path.name, f"{path.name}-2"]
+
+
+def test_runs_of_damaged_packed_file_are_repeated(cells, original, packed_store):
+    damage_packed(packed_store)
+    packed_store.set_aside_damaged()
+    run_cells(cells, packed_store)
+    assert packed_store.digest() == original.digest()
+
+
+def test_overview_opens_no_single_run(store):
+    for path in single_files(store):
         path.write_bytes(b"")
     assert len(overview(store).keys(State.DONE)) == 16
-    with pytest.raises(StoreError, match="is damaged"):
-        store.read()
 
 
-def test_two_results_of_one_run_are_named_and_not_merged(store, tmp_path):
-    path = single(store)[0]
-    (cell,) = (cell for key, cell in store.cells().items() if path.name.startswith(key))
-    table = pq.read_table(path).drop_columns(["digest"])
-    place = table.column_names.index("loss")
-    changed = table.set_column(place, "loss", pc.add(table["loss"], 1e-9))
-    other = Store(tmp_path / "other")
-    other.prepare()
-    other.write(changed)
-    said = f"{cell['benchmark']}, {cell['method']}, seed {cell['seed']} "
-    for folders in ([store.folder, other.folder], [other.folder, store.folder]):
-        with pytest.raises(StoreError, match=said):
-            hbo.merge_stores(tmp_path / "all", folders)
-        assert not (tmp_path / "all").exists()
-    store.write(changed)
-    assert len(store.keys()) == 16
-    for use in (store.read, store.digest, store.compact):
-        with pytest.raises(StoreError, match=said.strip()):
-            use()
-    assert files(store) == (17, 0)
+def test_changed_value_changes_digest(original, store):
+    path = single_files(store)[0]
+    replace_run(path, add_to_losses(pq.read_table(path), 1e-9))
+    assert store.digest() != original.digest()
 
 
-def test_merging_does_not_depend_on_the_order(cells, original, tmp_path):
-    parts = [part_of(cells, (i, 3)) for i in range(3)]
-    assert sorted(map(len, parts)) == [5, 5, 6]
-    assert sorted(c.key for part in parts for c in part) == sorted(c.key for c in cells)
-    stores = [Store(tmp_path / str(i)) for i in range(3)]
-    for i, (part, store) in enumerate(zip(parts, stores, strict=True)):
-        run_cells([*part, cells[0]], store)
-        store.records.write_session({"started": f"2026-01-0{3 - i}", "experiment": str(i)})
-    stores[1].compact()
-    folders = [store.folder for store in stores]
-    merged = hbo.merge_stores(tmp_path / "all", folders)
-    swapped = hbo.merge_stores(tmp_path / "swapped", reversed(folders))
-    hbo.merge_stores(swapped.folder, [folders[1]])
-    assert merged.digest() == swapped.digest() == Store(original).digest()
-    assert merged.records.timings().equals(swapped.records.timings())
-    assert len(merged.records.timings()) == 16
-    assert merged.records.sessions() == swapped.records.sessions()
-    assert [session["experiment"] for session in merged.records.sessions()] == ["2", "1", "0"]
+def test_runs_of_earlier_format_have_same_digest(original, store):
+    for path in single_files(store):
+        table = pq.read_table(path)
+        digests = pa.array(["0" * 32] * table.num_rows)
+        replace_run(path, table.append_column("digest", digests))
+    assert store.digest() == original.digest()
 
 
-def test_a_folder_of_other_things_is_no_store(tmp_path):
-    path = tmp_path / "other" / "runs"
-    path.parent.mkdir()
-    path.write_text("{}")
+def test_failures_of_earlier_format_are_read(store):
+    failure = make_failure()
+    store.records.write_failure(failure)
+    (path,) = (store.folder / "failures").iterdir()
+    path.rename(path.with_name(f"{failure.key}.json"))
+    assert store.failures() == {failure.key: failure}
+
+
+def test_two_failures_of_run_count_once(store):
+    failures = [make_failure(message=message) for message in ("first", "second")]
+    for failure in failures:
+        store.records.write_failure(failure)
+    assert list(store.failures()) == [failures[0].key]
+
+
+def test_forgotten_failure_is_removed(store):
+    store.records.write_failure(make_failure())
+    store.records.forget_failures([make_failure().key])
+    assert store.failures() == {}
+
+
+# The marker
+
+
+@pytest.mark.parametrize("place", range(len('{"format": 6}')))
+@pytest.mark.parametrize("byte", [b"\x00", b"7", b"x"])
+def test_damaged_marker_can_be_deleted(original, store, place, byte):
+    marker = store.folder / "store.json"
+    content = marker.read_bytes()
+    marker.write_bytes(content[:place] + byte + content[place + 1 :])
+    try:
+        Store(store.folder)
+    except StoreError as error:
+        assert "delete it: the folder is recognised by its other files" in str(error)
+    marker.unlink()
+    restored = Store(store.folder)
+    restored.prepare()
+    assert restored.digest() == original.digest()
+    assert marker.read_bytes() == content
+
+
+def test_folder_of_other_things_is_no_store(tmp_path):
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "events.out").write_text("")
     with pytest.raises(StoreError, match="it holds other files"):
-        hbo.merge_stores(tmp_path / "all", [path.parent])
+        Store(tmp_path)
+
+
+def test_file_is_no_store(tmp_path):
+    path = tmp_path / "runs"
+    path.write_text("{}")
     with pytest.raises(StoreError, match="not a folder"):
         Store(path)
-    assert not (tmp_path / "all").exists()
 
 
-def test_another_version_of_the_package_goes_on(cells, original, tmp_path, monkeypatch):
-    store = Store(tmp_path / "store")
+@pytest.mark.parametrize("name", ["x\0y", "x" * 5000])
+def test_impossible_folder_is_named(name):
+    with pytest.raises(StoreError, match="x"):
+        make_store(Path(name))
+
+
+@pytest.mark.parametrize("module", ["store", "_run_file"])
+def test_other_format_is_refused(cells, tmp_path, monkeypatch, module):
+    with monkeypatch.context() as patched:
+        patched.setattr(f"hpobench_ordered.experiment.{module}.FORMAT", 7)
+        store = make_store(tmp_path)
+        if module == "_run_file":
+            run_cells(cells[:1], store)
+    with pytest.raises(StoreError, match=r"store format 7, .* with format 6"):
+        Store(tmp_path).read()
+
+
+# Merging
+
+
+def test_different_values_are_not_merged(original, packed_store):
+    path = packed_files(packed_store)[0]
+    replace_run(path, add_to_losses(pq.read_table(path), 1e-9))
+    with pytest.raises(StoreError, match="8 runs have two different results"):
+        packed_store.merge(original)
+
+
+def make_other_result(original: Store, folder: Path) -> Store:
+    """A store with one run of another, with another result."""
+    other = make_store(folder)
+    path = single_files(original)[0]
+    other.write(add_to_losses(pq.read_table(path), 1e-9))
+    return other
+
+
+@pytest.mark.parametrize("own_first", [True, False])
+def test_two_results_of_run_are_named(original, tmp_path, own_first):
+    other = make_other_result(original, tmp_path / "other")
+    (run,) = other.cells().values()
+    name = "{benchmark}, {method}, seed {seed} ".format(**run)
+    folders = [original.folder, other.folder] if own_first else [other.folder, original.folder]
+    with pytest.raises(StoreError, match=name):
+        hbo.merge_stores(tmp_path / "merged", folders)
+    assert not (tmp_path / "merged").exists()
+
+
+@pytest.mark.parametrize("use", [Store.read, Store.digest, Store.compact])
+def test_two_results_in_store_are_named(original, store, tmp_path, use):
+    other = make_other_result(original, tmp_path / "other")
+    shutil.copy(single_files(other)[0], store.folder / "runs")
+    with pytest.raises(StoreError, match="1 runs have two different results"):
+        use(store)
+    assert count_files(store) == (17, 0)
+
+
+def write_foreign_failure(store: Store, key: str) -> None:
+    content = json.dumps({**vars_of(make_failure()), "key": key})
+    (store.folder / "failures" / f"{'0' * 20}.json").write_text(content)
+
+
+def vars_of(failure: Failure) -> dict[str, Any]:
+    return {name: getattr(failure, name) for name in Failure.__dataclass_fields__}
+
+
+@pytest.mark.parametrize("key", ["../../EVIL", "/tmp/EVIL", "0" * 20, "0" * 20 + "\n"])
+def test_merging_writes_nothing_outside(original, store, tmp_path, key):
+    other = make_store(tmp_path / "theirs" / "other")
+    write_foreign_failure(other, key)
+    before = read_contents(store)
+    with pytest.raises(StoreError, match="is damaged"):
+        store.merge(original, other)
+    assert read_contents(store) == before
+    assert not list(tmp_path.rglob("EVIL*"))
+
+
+DAMAGES_OF_OTHER = (
+    damage_content,
+    rename_to_other_run,
+    damage_failure,
+    copy_failure_to_other_run,
+    damage_experiment,
+    make_folder_among_runs,
+)
+
+
+@pytest.mark.parametrize("damage", DAMAGES_OF_OTHER)
+def test_refused_merge_changes_nothing(cells, store, tmp_path, damage):
+    own = make_store(tmp_path / "own")
+    run_cells(cells[:2], own)
+    own.records.write_failure(make_failure())
+    before = read_contents(own)
+    damage(store)
+    with pytest.raises(StoreError, match="is damaged"):
+        own.merge(store)
+    assert read_contents(own) == before
+
+
+def test_run_with_key_of_other_is_not_merged(cells, store, tmp_path):
+    path = single_files(store)[0]
+    table = pq.read_table(path)
+    place = table.column_names.index("seed")
+    changed = table.set_column(place, "seed", pc.add(table["seed"], 1000))
+    replace_run(path, changed)
+    with pytest.raises(StoreError, match="is not that of its run"):
+        Store(tmp_path / "own").merge(store)
+
+
+def test_failures_are_merged(store, tmp_path):
+    own = make_store(tmp_path / "own")
+    own.records.write_failure(make_failure(seed=1))
+    store.records.write_failure(make_failure(seed=2))
+    own.merge(store)
+    assert set(own.failures()) == {make_failure(seed=1).key, make_failure(seed=2).key}
+
+
+def test_failure_of_finished_run_is_forgotten(cells, original, tmp_path):
+    own = make_store(tmp_path / "own")
+    identity = cells[0].describe()
+    own.records.write_failure(make_failure(**identity, key=cells[0].key))
+    own.merge(original)
+    assert own.failures() == {}
+
+
+@pytest.fixture
+def parts(cells, tmp_path) -> list[Store]:
+    """Three stores with a part of the runs each, and all with the first run."""
+    stores = [Store(tmp_path / str(number)) for number in range(3)]
+    for number, store in enumerate(stores):
+        run_cells([*part_of(cells, (number, 3)), cells[0]], store)
+        session = {"started": f"2026-01-0{3 - number}", "experiment": str(number)}
+        store.records.write_session(session)
+    stores[1].compact()
+    return stores
+
+
+def test_parts_have_each_run_once(cells):
+    parts = [part_of(cells, (number, 3)) for number in range(3)]
+    assert sorted(map(len, parts)) == [5, 5, 6]
+    keys = [cell.key for part in parts for cell in part]
+    assert sorted(keys) == sorted(cell.key for cell in cells)
+
+
+def test_merged_parts_equal_whole(original, parts, tmp_path):
+    merged = hbo.merge_stores(tmp_path / "merged", [part.folder for part in parts])
+    assert merged.digest() == original.digest()
+
+
+def test_merging_does_not_depend_on_order(parts, tmp_path):
+    folders = [part.folder for part in parts]
+    merged = hbo.merge_stores(tmp_path / "merged", folders)
+    reversed_merge = hbo.merge_stores(tmp_path / "reversed", reversed(folders))
+    assert merged.digest() == reversed_merge.digest()
+    assert merged.timings().equals(reversed_merge.timings())
+    assert merged.sessions() == reversed_merge.sessions()
+
+
+def test_merging_again_changes_nothing(parts, tmp_path):
+    folders = [part.folder for part in parts]
+    merged = hbo.merge_stores(tmp_path / "merged", folders)
+    before = read_contents(merged)
+    hbo.merge_stores(merged.folder, folders[1:2])
+    assert read_contents(merged) == before
+
+
+def test_merged_sessions_are_in_order_of_time(parts, tmp_path):
+    merged = hbo.merge_stores(tmp_path / "merged", [part.folder for part in parts])
+    assert [session["experiment"] for session in merged.sessions()] == ["2", "1", "0"]
+
+
+@pytest.fixture
+def store_of_two_versions(cells, tmp_path, monkeypatch) -> Store:
+    """A store that another version of the package began."""
+    store = Store(tmp_path / "versions")
     with monkeypatch.context() as patched:
         versions = {"hpobench-ordered": "9.9"}
         patched.setattr("hpobench_ordered.experiment.runner.package_versions", lambda: versions)
         run_cells(cells[:5], store)
     run_cells(cells, Store(store.folder))
-    assert (store.records.timings()["version"] == "9.9").sum() == 5
-    assert Store(store.folder).digest() == Store(original).digest()
-    assert hbo.merge_stores(store.folder, [original]).digest() == Store(original).digest()
+    return store
 
 
-@pytest.mark.parametrize("module", ["store", "_run_file"])
-def test_another_format_is_refused(cells, tmp_path, monkeypatch, module):
-    with monkeypatch.context() as patched:
-        patched.setattr(f"hpobench_ordered.experiment.{module}.FORMAT", 6)
-        run_cells(cells[:1], Store(tmp_path))
-    with pytest.raises(StoreError, match=r"store format 6, .* with format 5"):
-        Store(tmp_path).read()
+def test_runs_of_other_version_are_not_repeated(store_of_two_versions):
+    assert (store_of_two_versions.timings()["version"] == "9.9").sum() == 5
 
+
+def test_runs_of_two_versions_are_same(original, store_of_two_versions):
+    merged = hbo.merge_stores(store_of_two_versions.folder, [original.folder])
+    assert merged.digest() == original.digest()
+
+
+# Plans
+
+
+def test_grid_tells_all_cells(cells):
+    assert grid_cells(grid(cells)) == {cell.key: cell.describe() for cell in cells}
+
+
+def test_too_large_plan_is_refused(store):
+    axis = [[str(number), "1"] for number in range(3000)]
+    planned = {
+        "benchmark surrogate": axis,
+        "method method_version": axis,
+        "seed": [[0]],
+        "protocol": [["ordered()"]],
+    }
+    with pytest.raises(ExperimentError, match="at most 500,000 runs"):
+        store.records.write_experiment(planned)
+
+
+# The state of runs
 
 SMALL = {"benchmarks": ["newsvendor"], "protocol": hbo.Ordered(trials=2, tasks=1)}
 
 
-def test_what_is_done_and_missing(tmp_path):
-    settings = SMALL | {"methods": ["random-search"], "folder": tmp_path}
-    hbo.run(seeds=range(4), shard=(0, 2), **settings)
-    store = Store(tmp_path)
-    seen = overview(store)
-    assert len(seen.keys(State.DONE)) == len(seen.keys(State.MISSING)) == 2
-    with store.records.running(seen.keys(State.MISSING)[0]):
+def run_shard(folder: Path, shard: tuple[int, int]) -> Store:
+    hbo.run(methods=["random-search"], seeds=range(4), shard=shard, folder=folder, **SMALL)
+    return Store(folder)
+
+
+def test_runs_of_other_shards_are_missing(tmp_path):
+    state = overview(run_shard(tmp_path, (0, 2)))
+    assert len(state.keys(State.DONE)) == 2
+    assert len(state.keys(State.MISSING)) == 2
+
+
+def test_counts_tell_runs_in_progress(tmp_path):
+    store = run_shard(tmp_path, (0, 2))
+    missing = overview(store).keys(State.MISSING)
+    with store.records.running(missing[0]):
         (row,) = overview(store).counts().to_dict("records")
-        assert [row[state.value] for state in State] == [2, 1, 0, 1]
-    hbo.run(seeds=range(4), shard=(1, 2), **settings)
-    seen = overview(store)
-    assert len(seen.keys(State.DONE)) == 4
-    assert [session["shard"] for session in seen.sessions] == ["0/2", "1/2"]
-    assert seen.superseded == 0
+    assert [row[state.value] for state in State] == [2, 1, 0, 1]
 
 
-def test_a_run_of_a_process_that_ended_is_not_running(tmp_path):
-    store = Store(tmp_path)
-    store.prepare()
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    with store.records.running("a"):
-        assert store.records.in_progress() == {"a"}
-        path = tmp_path / "running" / "a.json"
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"pid": ended.pid}))
-        assert store.records.in_progress() == frozenset()
+def test_all_shards_finish_experiment(tmp_path):
+    run_shard(tmp_path, (0, 2))
+    state = overview(run_shard(tmp_path, (1, 2)))
+    assert len(state.keys(State.DONE)) == 4
+    assert [session["shard"] for session in state.sessions] == ["0/2", "1/2"]
+    assert state.superseded == 0
 
 
-def test_the_version_asked_for_last_counts(tmp_path):
+KEY = "0" * 20
+
+
+def test_run_of_this_process_is_in_progress(tmp_path):
+    store = make_store(tmp_path)
+    with store.records.running(KEY):
+        assert store.in_progress() == {KEY}
+    assert store.in_progress() == frozenset()
+
+
+@pytest.fixture(scope="module")
+def ended_process() -> int:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def test_run_of_ended_process_is_not_in_progress(tmp_path, ended_process):
+    store = make_store(tmp_path)
+    with store.records.running(KEY):
+        path = tmp_path / "running" / f"{KEY}.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"pid": ended_process}))
+        assert store.in_progress() == frozenset()
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"host": 1}', '{"host": "a", "pid": 1e99}'])
+def test_unreadable_mark_is_not_in_progress(tmp_path, content):
+    store = make_store(tmp_path)
+    (tmp_path / "running" / f"{KEY}.json").write_text(content)
+    assert store.in_progress() == frozenset()
+
+
+def test_last_planned_version_of_method_counts(tmp_path):
     for version in ("older", "newer"):
         factory = partial(RandomSearch)
         factory.identity = version  # type: ignore[attr-defined]
         methods = ["random-search", hbo.MethodSpec("mine", factory, "", "")]
         newest = hbo.run(methods=methods, seeds=[0], folder=tmp_path, **SMALL)
-    seen = overview(newest.store)
-    assert set(seen.runs["key"]) == {cell.key for cell in newest.cells}
-    assert (seen.superseded, len(newest.store.keys())) == (1, 3)
+    state = overview(newest.store)
+    assert set(state.runs["key"]) == {cell.key for cell in newest.cells}
+    assert state.superseded == 1
+    assert len(newest.store.keys()) == 3
