@@ -9,10 +9,10 @@ from markdown_text import plain, table
 
 import hpobench_ordered as hbo
 from hpobench_ordered.core.identity import BenchmarkIdentity
-from hpobench_ordered.analysis.labels import counted, protocol_label, ranges
+from hpobench_ordered.analysis.labels import format_count, label_protocol, format_ranges
 from hpobench_ordered.analysis.leaderboard import ALL, leaderboard
-from hpobench_ordered.analysis.scoring import BenchmarkScores, by_protocol
-from hpobench_ordered.analysis.together import Together
+from hpobench_ordered.analysis.scoring import BenchmarkScores, group_by_protocol
+from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.registry import method_spec, suites
 from hpobench_ordered.reporting.formats import number
@@ -61,7 +61,7 @@ def _missing() -> str:
 def _sections() -> Iterator[str]:
     for name, results in _results().items():
         scores, _ = results.scored()
-        for protocol, items in by_protocol(scores).items():
+        for protocol, items in group_by_protocol(scores).items():
             page = f'<a href="{FOLDER}/{name}/report.html">Sort, filter, choose a trial, a '
             page += "benchmark and a task; curves and figures</a>"
             said = f"{_said(name, protocol, items)} {page}."
@@ -70,12 +70,12 @@ def _sections() -> Iterator[str]:
 
 def _said(name: str, protocol: str, items: list[BenchmarkScores]) -> str:
     """The sentence above a table: protocol, benchmarks and seeds."""
-    together = Together.of(items)
+    together = BenchmarkGroup.for_means(items)
     there, every = {BenchmarkIdentity.parse(item.benchmark).name for item in items}, suites()[name]
-    said = f"{protocol_label(protocol).capitalize()}; mean over {together.scope}, "
-    said += f"seeds {ranges({seed for item in items for seed in item.seed_numbers})}."
+    said = f"{label_protocol(protocol).capitalize()}; mean over {together.scope}, "
+    said += f"seeds {format_ranges({seed for item in items for seed in item.seed_numbers})}."
     if lacking := len([one for one in every if one not in there]):
-        said += f" {counted(lacking, 'benchmark')} of the suite have no reference results yet."
+        said += f" {format_count(lacking, 'benchmark')} of the suite have no reference results yet."
     for item in items:
         if item.left_out:
             said += f" Left out is {item.label}. {item.left_out}"

@@ -20,8 +20,8 @@ from rich.progress import track
 
 import hpobench_ordered as hbo
 from hpobench_ordered.adapters.advice import METHODS, SAMPLE, TRIALS, compared
-from hpobench_ordered.analysis.copying import scale
-from hpobench_ordered.analysis.scores import best_met, normalised_regrets
+from hpobench_ordered.analysis.copying import best_and_random_losses
+from hpobench_ordered.analysis.scores import lowest_losses, normalised_regrets
 from hpobench_ordered.errors import PoorSurrogateWarning
 from hpobench_ordered.experiment.scored import scored
 
@@ -73,8 +73,8 @@ def row(name: str, asked: argparse.Namespace) -> tuple[list[str], bool, float]:
         **options,
     )
     (scores,), _ = scored(results.store, results.overview())
-    best, losses = scale(bench, SAMPLE)
-    best = np.fmin(best, best_met(scores.losses))
+    best, losses = best_and_random_losses(bench, SAMPLE)
+    best = np.fmin(best, lowest_losses(scores.losses))
     left = normalised_regrets(scores.losses, best, np.median(losses, axis=0))
     table = compared(left, scores.methods, first_task=half)[0].set_index("method")
     is_right = bool(table["is_within_error"][advice.best])

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.analysis.copying import copying
+from hpobench_ordered.analysis.copying import copying_regrets
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.surrogates.card import rank_correlation, upper_half_correlation
 
@@ -78,7 +78,7 @@ def comparisons(
     Of losses of the trainings, (n, T), `smooth` ones on the forest, (n, T), and `repeated` ones of
     every seed, if any, (S, m, T); a loss is the mean of `averaged` seeds.
     """
-    shares, on_forest = copying(losses), copying(smooth)
+    shares, on_forest = copying_regrets(losses), copying_regrets(smooth)
     median, forest_median = _median(shares), _median(on_forest)
     lags = correlation_by_lag(losses)
     spoken = ", ".join(f"{lag}: {value:.2f}" for lag, value in lags.items())

@@ -25,10 +25,10 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.bootstrap import mean_intervals
-from hpobench_ordered.analysis.copying import copying, scale
-from hpobench_ordered.analysis.labels import counted, listed
-from hpobench_ordered.analysis.samples import Resampling, samples_of
-from hpobench_ordered.analysis.scores import best_met, normalised_regrets
+from hpobench_ordered.analysis.copying import best_and_random_losses, copying_regrets
+from hpobench_ordered.analysis.labels import format_count, join_names
+from hpobench_ordered.analysis.samples import Resampling, independent_samples
+from hpobench_ordered.analysis.scores import lowest_losses, normalised_regrets
 from hpobench_ordered.analysis.significance import least_significant_difference
 from hpobench_ordered.core.benchmark import Benchmark, Definition, TaskDefinition
 from hpobench_ordered.core.history import Evaluations, aligned, check_history
@@ -139,7 +139,7 @@ class Advice:
         return (
             "The surrogate is poor, so this advice is unreliable: on configurations that it was "
             f"not fitted to its rank correlation is {mean:.2f} on average, and less than "
-            f"{POOR} on {len(self.poor_tasks)} of {counted(len(self.quality), 'task')}. More "
+            f"{POOR} on {len(self.poor_tasks)} of {format_count(len(self.quality), 'task')}. More "
             "evaluations of each task would help."
         )
 
@@ -153,9 +153,9 @@ class Advice:
         best, others = self.methods.iloc[0], self.within_error[1:]
         ends = f" ({best['lower']:.2f} to {best['upper']:.2f})" if best["lower"] >= 0 else ""
         text = (
-            f"After {counted(self.trials, 'trial')} {self.best} leaves least: {best['left']:.2f}"
-            f"{ends} of the distance from the median to the best, over "
-            f"{counted(len(self.copied), 'task')} with a history."
+            f"After {format_count(self.trials, 'trial')} {self.best} leaves least: "
+            f"{best['left']:.2f}{ends} of the distance from the median to the best, over "
+            f"{format_count(len(self.copied), 'task')} with a history."
         )
         if len(self.methods) == 1:
             return text
@@ -165,7 +165,7 @@ class Advice:
         if not others:
             return f"{text} all other methods leave more."
         verb = "is" if len(others) == 1 else "are"
-        return f"{text} {listed(others, most=len(others))} {verb} within error of it."
+        return f"{text} {join_names(others, most=len(others))} {verb} within error of it."
 
     @property
     def _of_copying(self) -> str:
@@ -178,7 +178,7 @@ class Advice:
         if cold.empty:
             return f"{text}."
         name, left = cold.iloc[0][["method", "left"]]
-        without = f"{counted(self.trials, 'trial')} of {name}, without any history, leave"
+        without = f"{format_count(self.trials, 'trial')} of {name}, without any history, leave"
         if share <= left:
             return f"{text}. Copying wins: {without} {left:.2f}."
         return f"{text}. Copying is not enough: {without} {left:.2f}."
@@ -250,8 +250,8 @@ def advise(
     specs = [as_method_spec(method) for method in several_of(methods, "method")]
     protocol = Ordered(trials=trials)
     benchmark = replayed(history, to_search_space(space), direction, surrogate=surrogate)
-    best, losses = scale(benchmark, SAMPLE)
-    copied = copying(losses, best=best)
+    best, losses = best_and_random_losses(benchmark, SAMPLE)
+    copied = copying_regrets(losses, best=best)
     if np.isnan(copied).all():
         raise EvaluationsError("no configuration is better than another on any task but the first")
     results = run(
@@ -266,7 +266,7 @@ def advise(
     scores, unscored = results.scored()
     if not scores:
         raise ExperimentError(f"no method could be replayed: {unscored[0]}")
-    best = np.fmin(best, best_met(scores[0].losses))
+    best = np.fmin(best, lowest_losses(scores[0].losses))
     left = normalised_regrets(scores[0].losses, best, np.median(losses, axis=0))
     table, margin = compared(left, scores[0].methods)
     table["needs_history"] = table["method"].map({s.name: s.min_history > 0 for s in specs})
@@ -316,7 +316,7 @@ def compared(left: FloatArray, methods: Sequence[str]) -> "tuple[pd.DataFrame, f
     """`Advice.methods` without `needs_history`, and the margin, from shares left (A, S, T, M)."""
     import pandas as pd
 
-    samples = samples_of(left, Resampling.TASKS, first_task=1)  # (tasks, A, M)
+    samples = independent_samples(left, Resampling.TASKS, first_task=1)  # (tasks, A, M)
     of_trials = mean_intervals(samples, rng=np.random.default_rng(0), possible=(0, np.inf))
     margin = least_significant_difference(samples[..., -1])
     behind = of_trials.mean[:, -1] - of_trials.mean[:, -1].min()

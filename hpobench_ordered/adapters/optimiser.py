@@ -15,7 +15,7 @@ from hpobench_ordered._wording import join_words
 from hpobench_ordered.adapters._journal import Journal, digest_of, plain
 from hpobench_ordered.adapters._rows import warn
 from hpobench_ordered.adapters._tables import contexts_of
-from hpobench_ordered.analysis.labels import counted
+from hpobench_ordered.analysis.labels import format_count
 from hpobench_ordered.core.checks import check_count, check_seed
 from hpobench_ordered.core.data import TaskData
 from hpobench_ordered.core.history import Evaluations, aligned, check_history, differences, listed
@@ -340,12 +340,12 @@ def check_use(spec: MethodSpec, history: Sequence[Evaluations], space: SearchSpa
     spec.check_installed()
     if len(history) < spec.min_history:
         raise ExperimentError(
-            f"{spec.name} needs a history of {counted(spec.min_history, 'earlier task')}, got "
+            f"{spec.name} needs a history of {format_count(spec.min_history, 'earlier task')}, got "
             f"{len(history)}; 'bo' needs none"
         )
     if history and not spec.uses_history:
         warn(
-            f"{spec.name} does not use the history of {counted(len(history), 'task')}; "
+            f"{spec.name} does not use the history of {format_count(len(history), 'task')}; "
             "'simple-ordered' does, and `hpobench-ordered methods` lists others"
         )
         return

@@ -13,7 +13,7 @@ from hpobench_ordered.core.benchmark import Benchmark
 NEAR = 0.05  # share of the distance from the median to the best that counts as near
 
 
-def scale(benchmark: Benchmark, count: int) -> tuple[FloatArray, FloatArray]:
+def best_and_random_losses(benchmark: Benchmark, count: int) -> tuple[FloatArray, FloatArray]:
     """Best losses known or drawn, (T,), and losses of random configurations, (count, T)."""
     objective, space = benchmark.objective, benchmark.space
     values = space.decode(space.sample_unit(np.random.default_rng(0), count))
@@ -22,7 +22,7 @@ def scale(benchmark: Benchmark, count: int) -> tuple[FloatArray, FloatArray]:
     return np.fmin(objective.losses(np.array(known)), losses.min(axis=0)), losses
 
 
-def copying(losses: FloatArray, *, best: FloatArray | None = None) -> FloatArray:
+def copying_regrets(losses: FloatArray, *, best: FloatArray | None = None) -> FloatArray:
     """Regret of the configuration that was best on the previous task, (n, T) to (T - 1,).
 
     It is relative to the distance from the task's median loss to its best: 0 is as good as the
@@ -39,7 +39,7 @@ def copying(losses: FloatArray, *, best: FloatArray | None = None) -> FloatArray
     return np.where(median > lowest, share, np.nan)
 
 
-def near_best(losses: FloatArray, *, best: FloatArray | None = None) -> FloatArray:
+def shares_near_best(losses: FloatArray, *, best: FloatArray | None = None) -> FloatArray:
     """Share of configurations (n, T) within `NEAR` of the best of each task, (T,)."""
     lowest = losses.min(axis=0) if best is None else best
     distance = np.median(losses, axis=0) - lowest

@@ -23,15 +23,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup
 from hpobench_ordered.analysis.leaderboard import (
     ALL,
     MEASURES,
     benchmark_intervals,
     overall_intervals,
 )
-from hpobench_ordered.analysis.samples import Resampling, defined_tasks, mean_over_seeds, samples_of
-from hpobench_ordered.analysis.scoring import BenchmarkScores, by_protocol
-from hpobench_ordered.analysis.together import Together
+from hpobench_ordered.analysis.samples import (
+    Resampling,
+    defined_tasks,
+    independent_samples,
+    mean_over_seeds,
+)
+from hpobench_ordered.analysis.scoring import BenchmarkScores, group_by_protocol
 from hpobench_ordered.errors import ExperimentError
 
 if TYPE_CHECKING:
@@ -70,8 +75,8 @@ def curves(
     import pandas as pd
 
     frames = []
-    for items in by_protocol(scores).values():
-        together = Together.of(items)
+    for items in group_by_protocol(scores).values():
+        together = BenchmarkGroup.for_means(items)
         for measure in measures:
             if measure in MEASURES and together.methods:
                 found = overall_intervals(together, measure, over)
@@ -86,7 +91,7 @@ def curves(
     return joined.astype({name: pd.CategoricalDtype(joined[name].unique()) for name in LABELS})
 
 
-def attained(
+def attainment_curves(
     scores: Sequence[BenchmarkScores], *, fractions: Sequence[float] = QUARTILES
 ) -> "pd.DataFrame":
     """Normalised regret that fractions of the runs attain after every trial, all tasks together.
@@ -106,7 +111,9 @@ def attained(
         values = values[:, :, defined_tasks(values)].reshape(len(item.methods), -1, item.last_trial)
         levels = [attained_levels(runs[~np.isnan(runs).any(axis=1)], fractions) for runs in values]
         labels = {**_names(item), "method": item.methods, "fraction": fractions}
-        frames.append(product({**labels, "trial": range(1, item.last_trial + 1)}, level=levels))
+        frames.append(
+            cross_labels({**labels, "trial": range(1, item.last_trial + 1)}, level=levels)
+        )
     return _joined(frames, [*LABELS[:3], "method", "trial", "fraction", "level"])
 
 
@@ -131,7 +138,7 @@ def _of_benchmark(
             yield _frame(labels, np.stack([found.mean, found.lower, found.upper]))
         else:
             values = item.measures[measure].values
-            samples = samples_of(values, Resampling.SEEDS, first_task=item.first_task)
+            samples = independent_samples(values, Resampling.SEEDS, first_task=item.first_task)
             yield _frame(labels, mean_over_seeds(samples, axis=0)[None])
         if tasks:
             means = np.moveaxis(item.measures[measure].mean, 1, 0)  # (T, A, M)
@@ -147,10 +154,10 @@ def _frame(labels: Labels, ends: FloatArray) -> "pd.DataFrame":
     levels = {name: labels.get(name, [""]) for name in LABELS}
     mean, low, high = ends if len(ends) == 3 else (ends[0], np.nan, np.nan)
     columns = {"mean": mean, "low": low, "high": high}
-    return product({**levels, "trial": range(1, ends.shape[-1] + 1)}, **columns)
+    return cross_labels({**levels, "trial": range(1, ends.shape[-1] + 1)}, **columns)
 
 
-def product(levels: Labels, **columns: Any) -> "pd.DataFrame":
+def cross_labels(levels: Labels, **columns: Any) -> "pd.DataFrame":
     """All combinations of labels as rows, with columns of numbers."""
     import pandas as pd
 

@@ -68,13 +68,13 @@ class Difference:
         return int((np.abs(self.by_task) <= allowed).sum())
 
 
-def difference(scores: Scores, first: str, second: str, *, trial: int) -> Difference:
+def compare_methods(scores: Scores, first: str, second: str, *, trial: int) -> Difference:
     """Compare two methods after a trial."""
     one, other = (scores.values[scores.methods.index(m), :, :, trial - 1] for m in (first, second))
     return Difference((one - other)[:, ~np.isnan(one - other).any(axis=0)])
 
 
-def pooled(differences: Sequence[Difference]) -> Difference:
+def pool_differences(differences: Sequence[Difference]) -> Difference:
     """The differences on the tasks of several benchmarks together, all with the same seeds."""
     return Difference(np.concatenate([item.values for item in differences], axis=1))
 
@@ -107,7 +107,7 @@ def improvement_in_mean(
     return np.asarray(-direction.sign * 100 * (ratio - 1)) + 0.0
 
 
-def over_tasks(per_task: FloatArray) -> Estimate:
+def mean_over_tasks(per_task: FloatArray) -> Estimate:
     """Mean over tasks, (T,) without NaN, with two standard errors between tasks."""
     defined = per_task[~np.isnan(per_task)]
     mean = float(defined.mean()) if len(defined) else float("nan")

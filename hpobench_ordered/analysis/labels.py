@@ -11,7 +11,7 @@ COUNTS = ("trials", "first_trials")
 """Settings of protocols that labels write as a number of things: "25 trials"."""
 
 
-def protocol_label(protocol: str) -> str:
+def label_protocol(protocol: str) -> str:
     """A protocol without the settings that are at their defaults.
 
     "ordered(trials=25, tasks=None, workers_simulated=1)" is "ordered, 25 trials".
@@ -29,7 +29,7 @@ def _setting_label(name: str, value: str) -> str:
     return label.replace("_", " ")
 
 
-def ranges(numbers: Iterable[int]) -> str:
+def format_ranges(numbers: Iterable[int]) -> str:
     """Abbreviate whole numbers: "0 to 4, 7"."""
     runs: list[list[int]] = []
     for number in sorted(map(int, numbers)):
@@ -40,20 +40,20 @@ def ranges(numbers: Iterable[int]) -> str:
     return ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in runs)
 
 
-def counted(number: int, noun: str) -> str:
+def format_count(number: int, noun: str) -> str:
     """A number with its noun: "1 seed", "2 seeds"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def scope(benchmarks: int, families: int) -> str:
+def format_scope(benchmarks: int, families: int) -> str:
     """What means are over: "5 benchmarks", "9 benchmarks, each of 6 families counting once"."""
-    text = counted(benchmarks, "benchmark")
+    text = format_count(benchmarks, "benchmark")
     if families == benchmarks:
         return text
     return f"{text}, each of {families} families counting once" if families > 1 else text
 
 
-def listed(names: Iterable[str], *, most: int = 4) -> str:
+def join_names(names: Iterable[str], *, most: int = 4) -> str:
     """Join names for a sentence: "a, b and c", or "a, b and 7 more"."""
     names = list(names)
     if len(names) > most + 1:

@@ -64,7 +64,7 @@ def best_indices(losses: FloatArray, count: int) -> NDArray[np.intp]:
     return np.argsort(losses, kind="stable")[:count]
 
 
-def drift(coordinate: FloatArray, losses: FloatArray, *, count: int) -> float:
+def optimum_drift(coordinate: FloatArray, losses: FloatArray, *, count: int) -> float:
     """Rank correlation of task order with the mean coordinate (n,) of each task's `count` best."""
     from scipy.stats import spearmanr
 

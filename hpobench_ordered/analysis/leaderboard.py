@@ -1,7 +1,8 @@
 """The leaderboard: one table of all benchmarks together and of each.
 
 A row per protocol, benchmark, surrogate and method. The rows of all benchmarks come first, with the
-benchmark "all" and no surrogate: means over families of means over their benchmarks (`Together`).
+benchmark "all" and no surrogate: means over families of means over their benchmarks
+(`BenchmarkGroup`).
 Within a benchmark a figure is the mean over the tasks that count (`BenchmarkScores.first_task`) and
 the seeds that the method has finished.
 
@@ -32,11 +33,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup, family_means
 from hpobench_ordered.analysis.bootstrap import Intervals, draw_weights, mean_intervals
-from hpobench_ordered.analysis.samples import Resampling, mean_over_seeds, samples_of
+from hpobench_ordered.analysis.samples import Resampling, independent_samples, mean_over_seeds
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
-from hpobench_ordered.analysis.scoring import BenchmarkScores, MethodRuns, by_protocol
-from hpobench_ordered.analysis.together import Together, family_means
+from hpobench_ordered.analysis.scoring import BenchmarkScores, MethodRuns, group_by_protocol
 from hpobench_ordered.analysis.wins import count_wins
 from hpobench_ordered.errors import ExperimentError
 
@@ -76,7 +77,9 @@ def leaderboard(scores: Sequence[BenchmarkScores], *, trial: int | None = None) 
     """
     import pandas as pd
 
-    groups = [(Together.of(items), items) for items in by_protocol(scores).values()]
+    groups = [
+        (BenchmarkGroup.for_means(items), items) for items in group_by_protocol(scores).values()
+    ]
     if trial is not None:
         most = max((group.last_trial for group, _ in groups), default=0)
         if not 1 <= trial <= most:
@@ -103,7 +106,7 @@ def benchmark_intervals(
     for measure in MEASURES:
         values = item.measures[measure].values[..., trials]
         for over in Resampling:
-            samples = samples_of(values, over, first_task=item.first_task)
+            samples = independent_samples(values, over, first_task=item.first_task)
             if over in overs:
                 found[measure, over] = mean_intervals(
                     samples, rng=rng, resamples=RESAMPLES, possible=item.measures[measure].possible
@@ -114,7 +117,7 @@ def benchmark_intervals(
 
 
 def overall_intervals(
-    together: Together, measure: str, over: Resampling, *, trials: slice = slice(None)
+    together: BenchmarkGroup, measure: str, over: Resampling, *, trials: slice = slice(None)
 ) -> Intervals:
     """Mean of a measure over benchmarks, (A, M), with its interval; 0 samples if none has it."""
     last = together.last_trial
@@ -122,7 +125,9 @@ def overall_intervals(
     items = [item for item in together.items if item.is_defined(measure)]
     for item in items:
         values = item.measures[measure].values[together.rows(item), :, :, :last][..., trials]
-        sampled.append((item, samples_of(values, Resampling.SEEDS, first_task=item.first_task)))
+        sampled.append(
+            (item, independent_samples(values, Resampling.SEEDS, first_task=item.first_task))
+        )
     if not items:
         nothing = np.full((len(together.methods), len(range(last)[trials])), np.nan)
         return Intervals(nothing, nothing, nothing, 0)
@@ -182,7 +187,7 @@ def _benchmark_rows(item: BenchmarkScores, trial: int) -> Iterator[Row]:
         yield row
 
 
-def _overall_rows(together: Together, trial: int) -> Iterator[Row]:
+def _overall_rows(together: BenchmarkGroup, trial: int) -> Iterator[Row]:
     """Rows of all benchmarks together."""
     at = slice(trial - 1, trial)
     intervals = {

@@ -22,7 +22,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.analysis.copying import copying, near_best, scale
+from hpobench_ordered.analysis.copying import (
+    best_and_random_losses,
+    copying_regrets,
+    shares_near_best,
+)
 from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.core.specs import BenchmarkSpec
@@ -60,14 +64,14 @@ class Marks:
     @classmethod
     def of(cls, benchmark: Benchmark) -> Self:
         """Evaluate random configurations on every task."""
-        best, losses = scale(benchmark, DRAWS)
-        shares_near_best = near_best(losses, best=best)
-        regrets = copying(losses, best=best)
+        best, losses = best_and_random_losses(benchmark, DRAWS)
+        shares = shares_near_best(losses, best=best)
+        regrets = copying_regrets(losses, best=best)
         regrets = regrets[~np.isnan(regrets)]
 
         # A share that most tasks reach is the negative of a number that most do not exceed.
         return cls(
-            near_best=-_figure_that_most_do_not_exceed(-shares_near_best),
+            near_best=-_figure_that_most_do_not_exceed(-shares),
             copying=_figure_that_most_do_not_exceed(regrets) if len(regrets) else None,
         )
 

@@ -87,7 +87,7 @@ def incumbents(losses: FloatArray) -> FloatArray:
     return np.minimum.accumulate(losses, axis=-1)
 
 
-def of_incumbents(quantity: FloatArray, losses: FloatArray) -> FloatArray:
+def at_incumbents(quantity: FloatArray, losses: FloatArray) -> FloatArray:
     """A quantity, such as the regret, of the best trial so far; of equal losses, the first."""
     improves = np.ones(losses.shape, dtype=np.bool_)
     improves[..., 1:] = losses[..., 1:] < incumbents(losses)[..., :-1]
@@ -120,7 +120,9 @@ def mean_over_seeds(values: FloatArray, *, axis: int = 1) -> FloatArray:
     return np.asarray(total / np.where(counts > 0, counts, np.nan))
 
 
-def samples_of(values: FloatArray, resampling: Resampling, *, first_task: int = 0) -> FloatArray:
+def independent_samples(
+    values: FloatArray, resampling: Resampling, *, first_task: int = 0
+) -> FloatArray:
     """Independent samples, (n, A, ...), of a quantity of shape (A, S, T, ...).
 
     Tasks on which the quantity is NaN in a finished run are left out; if none is left, the samples

@@ -51,12 +51,12 @@ import numpy as np
 from hpobench_ordered._typing import BoolArray, FloatArray
 from hpobench_ordered.analysis.samples import (
     Resampling,
+    at_incumbents,
     defined_tasks,
     finished_runs,
     incumbents,
+    independent_samples,
     mean_over_seeds,
-    of_incumbents,
-    samples_of,
     two_standard_errors,
 )
 from hpobench_ordered.errors import ExperimentError
@@ -85,7 +85,7 @@ class Scores:
     def over_tasks(self, *, trial: int, first_task: int = 0) -> "TaskMean":
         """Mean over tasks after a trial."""
         values = self.values[..., trial - 1]
-        per_seed = samples_of(values, Resampling.SEEDS, first_task=first_task).T
+        per_seed = independent_samples(values, Resampling.SEEDS, first_task=first_task).T
         return TaskMean(
             mean=mean_over_seeds(per_seed),
             two_standard_errors=two_standard_errors(per_seed),
@@ -135,19 +135,19 @@ def _random_search(methods: Sequence[str]) -> int:
     return list(methods).index(RANDOM_SEARCH)
 
 
-def best_known(losses: FloatArray, regrets: FloatArray) -> FloatArray:
+def best_known_losses(losses: FloatArray, regrets: FloatArray) -> FloatArray:
     """Best known losses b, (T,), from losses and regrets (A, S, T, M); NaN if unknown."""
     run = tuple(np.argwhere(finished_runs(losses))[0])  # the same in every run
     final = incumbents(losses[run])[:, -1]
-    return np.asarray(final - of_incumbents(regrets[run], losses[run])[:, -1])
+    return np.asarray(final - at_incumbents(regrets[run], losses[run])[:, -1])
 
 
-def best_met(losses: FloatArray) -> FloatArray:
+def lowest_losses(losses: FloatArray) -> FloatArray:
     """Lowest finite loss that any method found, (A, S, T, M) to (T,)."""
-    return -worst_met(-losses)
+    return -highest_losses(-losses)
 
 
-def worst_met(losses: FloatArray) -> FloatArray:
+def highest_losses(losses: FloatArray) -> FloatArray:
     """Highest finite loss that any method found, (A, S, T, M) to (T,); regrets use it as w."""
     worst = np.where(np.isfinite(losses), losses, -np.inf).max(axis=(0, 1, 3))
     return np.where(np.isfinite(worst), worst, np.nan)

@@ -19,18 +19,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.analysis.labels import counted, protocol_label, ranges
-from hpobench_ordered.analysis.samples import finished_runs, of_incumbents, trial_arrays
+from hpobench_ordered.analysis.labels import format_count, format_ranges, label_protocol
+from hpobench_ordered.analysis.samples import at_incumbents, finished_runs, trial_arrays
 from hpobench_ordered.analysis.scores import (
     RANDOM_SEARCH,
     Scores,
     TaskMean,
-    best_known,
-    best_met,
+    best_known_losses,
+    highest_losses,
+    lowest_losses,
     normalised_regrets,
     ranks_by_seed,
     robust_scores,
-    worst_met,
 )
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.protocols import Ordered, parse_protocol_name
@@ -160,13 +160,13 @@ class BenchmarkScores:
         for measure, reason in UNDEFINED.items():
             mean = self.over_tasks(measure, self.last_trial)
             if mean.defined < mean.tasks and measure not in self.unavailable:
-                tasks = counted(mean.tasks - mean.defined, "task")
+                tasks = format_count(mean.tasks - mean.defined, "task")
                 notes.append(f"{tasks} without a {measure}: {reason}.")
         for method in self.methods:
             lacking = set(self.seed_numbers) - set(self.runs[method].seeds)
             if lacking:
                 noun = "seed" if len(lacking) == 1 else "seeds"
-                notes.append(f"{method} has not finished {noun} {ranges(lacking)}.")
+                notes.append(f"{method} has not finished {noun} {format_ranges(lacking)}.")
         others = ", ".join(
             f"{name} ({len(runs.seeds)} of {runs.planned})"
             for name, runs in self.runs.items()
@@ -184,7 +184,7 @@ def fallback_counts(results: "pd.DataFrame") -> dict[str, int]:
     return {str(m): int(n) for m, n in by_task.groupby("method", observed=True).sum().items()}
 
 
-def runs_of(trials: "pd.DataFrame") -> "pd.DataFrame":
+def runs_of_trials(trials: "pd.DataFrame") -> "pd.DataFrame":
     """The runs that trials belong to, all of them finished, in the columns of `Overview.runs`."""
     columns = [*GROUP, "method", "seed"]
     return trials[columns].drop_duplicates(ignore_index=True).assign(state="done")
@@ -210,7 +210,7 @@ def score_benchmarks(
         Scores by benchmark, surrogate and protocol; and why others could not be scored.
     """
     slim = results[[*GROUP, *NEEDED]].astype(dict.fromkeys((*GROUP, *NAMES), "category"))
-    planned = runs_of(slim) if runs is None else runs
+    planned = runs_of_trials(slim) if runs is None else runs
     by_group = dict(iter(slim.groupby(list(GROUP), observed=True)[list(NEEDED)]))
     timed = {} if timings is None else dict(iter(timings.groupby(list(GROUP), observed=True)))
     scored, unscored = [], []
@@ -225,11 +225,11 @@ def score_benchmarks(
             scored.append(replace(item, left_out=reason, family=family))
         except ExperimentError as error:
             label = f"{names['benchmark']} ({names['surrogate']})"
-            unscored.append(f"{label}, {protocol_label(names['protocol'])}: {error}.")
+            unscored.append(f"{label}, {label_protocol(names['protocol'])}: {error}.")
     return scored, unscored
 
 
-def by_protocol(scored: Sequence[BenchmarkScores]) -> dict[str, list[BenchmarkScores]]:
+def group_by_protocol(scored: Sequence[BenchmarkScores]) -> dict[str, list[BenchmarkScores]]:
     """Scores by protocol, the one with most benchmarks first; benchmarks stay in their order."""
     groups: dict[str, list[BenchmarkScores]] = {}
     for item in scored:
@@ -306,8 +306,8 @@ def _measures(
     """Every measure, and why some of them are NaN everywhere."""
     losses, regrets = arrays["loss"], arrays["regret"]
     # A method may beat the best known loss.
-    known, met = best_known(losses, regrets), best_met(losses)
-    regret = normalised_regrets(losses, np.minimum(known, met), worst_met(losses))
+    known, met = best_known_losses(losses, regrets), lowest_losses(losses)
+    regret = normalised_regrets(losses, np.minimum(known, met), highest_losses(losses))
     running = np.cumsum(regret, axis=-1) / np.arange(1, losses.shape[-1] + 1)
     unavailable = {}
     try:
@@ -320,7 +320,7 @@ def _measures(
         "regret": Scores(methods, regret, possible=(0, 1)),
         "rank": ranks_by_seed(losses, methods),
         "regret_over_trials": Scores(methods, running, possible=(0, 1)),
-        "simple_regret": Scores(methods, of_incumbents(regrets, losses)),
-        "value": Scores(methods, of_incumbents(arrays["value"], losses)),
+        "simple_regret": Scores(methods, at_incumbents(regrets, losses)),
+        "value": Scores(methods, at_incumbents(arrays["value"], losses)),
     }
     return MappingProxyType(measures), MappingProxyType(unavailable)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpobench_ordered.analysis.labels import counted, listed, scope
-from hpobench_ordered.analysis.scoring import BenchmarkScores, by_protocol
+from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup, rank_and_compare
+from hpobench_ordered.analysis.labels import format_count, format_scope, join_names
+from hpobench_ordered.analysis.scoring import BenchmarkScores, group_by_protocol
 from hpobench_ordered.analysis.significance import ALPHA, PostHoc
-from hpobench_ordered.analysis.together import Together, differences_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,14 +51,14 @@ class Verdict:
     @property
     def sentence(self) -> str:
         """The verdict in words."""
-        trials = counted(self.trial, "trial")
+        trials = format_count(self.trial, "trial")
         if len(self.leaders) == self.methods:
             return f"After {trials} all {self.methods} methods share the mean rank."
         verb = "leads" if len(self.leaders) == 1 else "lead together"
-        text = f"After {trials} {listed(self.leaders)} {verb}, with a mean rank of "
+        text = f"After {trials} {join_names(self.leaders)} {verb}, with a mean rank of "
         text += f"{self.mean_rank:.2f} among {self.methods} methods"
         if self.families < self.benchmarks:
-            text += f" over {scope(self.benchmarks, self.families)}"
+            text += f" over {format_scope(self.benchmarks, self.families)}"
         if self.families == 1:
             single = self.benchmarks == 1
             what = "a single benchmark" if single else f"{self.benchmarks} benchmarks of one family"
@@ -77,8 +77,8 @@ class Verdict:
         if not self.not_told_apart:
             return f"The difference from every other method is significant {over} ({by})."
         return (
-            f"The difference is significant {over} from {listed(self.better_than)}, and not from "
-            f"{listed(self.not_told_apart)} ({by})."
+            f"The difference is significant {over} from {join_names(self.better_than)}, and not "
+            f"from {join_names(self.not_told_apart)} ({by})."
         )
 
 
@@ -94,8 +94,8 @@ def verdicts(scores: Sequence[BenchmarkScores], *, trials: Sequence[int] = TRIAL
         all benchmarks.
     """
     found = []
-    for items in by_protocol(scores).values():
-        together = Together.of(items)
+    for items in group_by_protocol(scores).values():
+        together = BenchmarkGroup.for_means(items)
         last = together.last_trial
         if len(together.methods) > 1:
             shown = sorted({trial for trial in trials if trial < last} | {last})
@@ -103,14 +103,14 @@ def verdicts(scores: Sequence[BenchmarkScores], *, trials: Sequence[int] = TRIAL
     return found
 
 
-def _verdict(together: Together, trial: int) -> Verdict:
+def _verdict(together: BenchmarkGroup, trial: int) -> Verdict:
     ranks = together.by_family("rank", trial)
     means = ranks.mean(axis=0)
     places = np.flatnonzero(means <= means.min() + EQUAL)
     firsts = ranks <= ranks.min(axis=1, keepdims=True) + EQUAL
     leaders = tuple(together.methods[place] for place in places)
     others = [method for method in together.methods if method not in leaders]
-    tested = differences_of(together, trial=trial) if len(ranks) >= FEWEST else None
+    tested = rank_and_compare(together, trial=trial) if len(ranks) >= FEWEST else None
     better: list[str] = []
     if tested is not None and len(leaders) == 1:
         far = {m for m, alike in zip(tested.methods, tested.alike[0], strict=True) if not alike}
@@ -157,7 +157,7 @@ def surrogate_agreement(
         groups.setdefault((item.protocol, item.benchmark), []).append(item)
     rows = []
     for (protocol, benchmark), items in groups.items():
-        together = Together.of_all(items)
+        together = BenchmarkGroup.of_all(items)
         if len(items) < 2 or len(together.methods) < 2:
             continue
         at = trial or together.last_trial

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from hpobench_ordered.adapters.advice import METHODS, TRIALS, Advice, advise
-from hpobench_ordered.analysis.labels import counted
+from hpobench_ordered.analysis.labels import format_count
 from hpobench_ordered.cli._completion import complete_method
 from hpobench_ordered.cli._history import EarlierTasks, earlier_options, read_space_file
 from hpobench_ordered.cli._options import FOLDER, parse_seeds, workers_option
@@ -116,7 +116,7 @@ def _print_methods(advice: Advice) -> None:
         rows.append((method.method, *map(_format_share, shares), within))
     click.echo()
     print_table(
-        ("method", "1 trial", counted(advice.trials, "trial"), "from", "to", "within error"),
+        ("method", "1 trial", format_count(advice.trials, "trial"), "from", "to", "within error"),
         rows,
         title="Share of the distance from the median to the best that methods leave:",
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from hpobench_ordered.analysis.labels import counted
+from hpobench_ordered.analysis.labels import format_count
 from hpobench_ordered.cli._options import EXISTING_FOLDER, FOLDER, json_option
 from hpobench_ordered.cli._output import print_json, print_table
 from hpobench_ordered.experiment.api import merge_stores
@@ -99,6 +99,6 @@ def _print_failing_methods(failures: Sequence[Failure]) -> None:
     """
     for method, failures_of_method in groupby(failures, attrgetter("method")):
         first, *others = failures_of_method
-        more = f"; and {counted(len(others), 'more run')} (--failures)" if others else ""
+        more = f"; and {format_count(len(others), 'more run')} (--failures)" if others else ""
         run = f"{method} on {first.benchmark}, seed {first.seed}"
         click.echo(f"failed: {run}: {first.message}{more}")

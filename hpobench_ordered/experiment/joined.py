@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpobench_ordered.analysis.labels import listed, protocol_label
+from hpobench_ordered.analysis.labels import join_names, label_protocol
 from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.experiment.overview import Overview, State, overview
@@ -143,9 +143,10 @@ def choose_protocol_and_seeds(
     seeds_of_benchmark = {name: set(part["seed"]) for name, part in runs.groupby("benchmark")}
     lacking = [name for name in benchmarks["benchmark"] if name not in seeds_of_benchmark]
     if lacking:
-        under = f" under {protocol_label(text)}" if text else ""
+        under = f" under {label_protocol(text)}" if text else ""
         raise ExperimentError(
-            f"nothing to compare with on {listed(lacking)}{under}: no such runs in {store.folder}"
+            f"nothing to compare with on {join_names(lacking)}{under}: "
+            f"no such runs in {store.folder}"
         )
     common_seeds = set.intersection(*seeds_of_benchmark.values())
     return protocol or parse_protocol(text), sorted(map(int, common_seeds))

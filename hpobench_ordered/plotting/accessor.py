@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import altair as alt
 
 from hpobench_ordered import plotting
-from hpobench_ordered.analysis.curves import attained, curves
+from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup, rank_and_compare
+from hpobench_ordered.analysis.curves import attainment_curves, curves
 from hpobench_ordered.analysis.leaderboard import leaderboard
-from hpobench_ordered.analysis.scoring import BenchmarkScores, by_protocol
-from hpobench_ordered.analysis.together import Together, differences_of
+from hpobench_ordered.analysis.scoring import BenchmarkScores, group_by_protocol
 from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.plotting.evaluations import (
@@ -92,8 +92,8 @@ class Plots:
 
     def critical_differences(self, *, trial: int | None = None) -> alt.TopLevelMixin:
         """Mean ranks over benchmarks, and which methods cannot be told apart."""
-        together = Together.of(self._scores)
-        ranking = differences_of(together, trial=trial)
+        together = BenchmarkGroup.for_means(self._scores)
+        ranking = rank_and_compare(together, trial=trial)
         if ranking is None:
             raise ExperimentError("critical differences need two methods on a benchmark")
         title = f"mean ranks over {together.scope}"
@@ -111,7 +111,7 @@ class Plots:
         Needs the best values of the benchmark.
         """
         item = self._item(benchmark)
-        frame = attained([item])
+        frame = attainment_curves([item])
         if not len(frame):
             raise ExperimentError(f"no best values of {item.benchmark} are known: no regrets")
         title = f"normalised regret that runs attain: {item.benchmark}"
@@ -167,7 +167,7 @@ class Plots:
         every, unscored = self._scored()
         if not every:
             raise ExperimentError(" ".join(unscored) or "no run is finished")
-        return next(iter(by_protocol(every).values()))
+        return next(iter(group_by_protocol(every).values()))
 
     @cached_property
     def _ranked(self) -> list[str]:

@@ -156,7 +156,8 @@ def attainment(
 ) -> alt.TopLevelMixin:
     """Draw the normalised regret that half of the runs attain, with quartiles.
 
-    Of a frame as `analysis.curves.attained` gives of three fractions; arguments as of `curves`.
+    The frame is what `analysis.curves.attainment_curves` gives of three fractions; the other
+    arguments are those of `curves`.
     """
     levels = frame.assign(panel=frame[facet].astype(str)).pivot(
         index=["panel", "method", "trial"], columns="fraction", values="level"

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
-from hpobench_ordered.analysis.curves import attained
-from hpobench_ordered.analysis.labels import protocol_label
+from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup, Unit, rank_and_compare
+from hpobench_ordered.analysis.curves import attainment_curves
+from hpobench_ordered.analysis.labels import label_protocol
 from hpobench_ordered.analysis.leaderboard import ALL
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
 from hpobench_ordered.analysis.scoring import BenchmarkScores
-from hpobench_ordered.analysis.together import Together, Unit, differences_of
 from hpobench_ordered.analysis.verdict import FEWEST, TESTS
 from hpobench_ordered.plotting import Panel, attainment, critical_differences, heatmap, landscape
 from hpobench_ordered.plotting.evaluations import (
@@ -79,7 +79,7 @@ class Figure:
 class Material:
     """Scores, leaderboard and runs under one protocol, which figures are made from."""
 
-    group: Together
+    group: BenchmarkGroup
     board: "pd.DataFrame"
     runs: "pd.DataFrame"
     configurations: Configurations | None
@@ -103,7 +103,7 @@ class Material:
 
     def name(self, stem: str, title: str) -> tuple[str, str]:
         """Stem and title of one of the protocol's figures; the title says which of several."""
-        label = protocol_label(self.group.protocol)
+        label = label_protocol(self.group.protocol)
         return slug(f"{stem} {label}"), f"{title}; {label}" if self.is_one_of_several else title
 
 
@@ -124,7 +124,7 @@ def _heat_map(material: Material) -> Iterator[Figure]:
 def _differences(material: Material) -> Iterator[Figure]:
     group = material.group
     for unit in Unit:
-        ranking = differences_of(group, unit=unit)
+        ranking = rank_and_compare(group, unit=unit)
         if ranking is None or (unit is Unit.BENCHMARKS and ranking.samples < FEWEST):
             continue
         caption = (
@@ -143,7 +143,7 @@ def _differences(material: Material) -> Iterator[Figure]:
 def _attainment(material: Material) -> Iterator[Figure]:
     best, methods = material.best, material.ranked
     is_part = len(material.group.items) > MOST_PANELS
-    frame = attained(material.of_families if is_part else material.group.items)
+    frame = attainment_curves(material.of_families if is_part else material.group.items)
     frame = frame[frame["method"].isin(best)]
     if not frame["level"].notna().any():
         return

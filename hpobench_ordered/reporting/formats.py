@@ -25,7 +25,7 @@ LATEX = re.compile(r"([&%$#_{}])")
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """A table of texts."""
 
     caption: str
@@ -34,7 +34,7 @@ class Table:
     text_columns: int = 1
 
 
-def markdown(table: Table) -> str:
+def markdown(table: TextTable) -> str:
     """A table as GitHub-flavoured Markdown."""
     numbers = len(table.header) - table.text_columns
     rows = [[markdown_text(cell) for cell in row] for row in (table.header, *table.rows)]
@@ -48,7 +48,7 @@ def markdown_text(text: str) -> str:
     return MARKDOWN.sub(r"\\\1", " ".join(text.split()))
 
 
-def latex(table: Table) -> str:
+def latex(table: TextTable) -> str:
     """A table as LaTeX, for the package booktabs."""
     import pandas as pd
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpobench_ordered._typing import IntArray
-from hpobench_ordered.analysis.labels import protocol_label
+from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup
+from hpobench_ordered.analysis.labels import label_protocol
 from hpobench_ordered.analysis.leaderboard import ALL, DECIMALS
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
-from hpobench_ordered.analysis.scoring import BenchmarkScores, by_protocol
-from hpobench_ordered.analysis.together import Together
+from hpobench_ordered.analysis.scoring import BenchmarkScores, group_by_protocol
 from hpobench_ordered.analysis.wins import count_wins
 from hpobench_ordered.plotting.theme import styles
 from hpobench_ordered.reporting.chart import interactive_specification
@@ -54,7 +54,7 @@ def interactive(
 ) -> tuple[dict[str, Any], list[Any]]:
     """Everything that the script shows, and the curves of tasks by protocol and entry."""
     protocols, tasks = [], []
-    for protocol, items in by_protocol(scored).items():
+    for protocol, items in group_by_protocol(scored).items():
         rows = board[board["protocol"] == protocol]
         compared = [str(method) for method in rows["method"]]
         methods = [*dict.fromkeys([*compared, *(m for item in items for m in item.runs)])]
@@ -67,7 +67,7 @@ def interactive(
         entries = _entries(items, methods, rows, views)
         protocols.append(
             {
-                "label": protocol_label(protocol),
+                "label": label_protocol(protocol),
                 "methods": methods,
                 "looks": looks,
                 "entries": entries,
@@ -94,7 +94,7 @@ def _entries(
     items: Sequence[BenchmarkScores], methods: Sequence[str], board: "pd.DataFrame", views: Views
 ) -> list[dict[str, Any]]:
     """What can be selected: all benchmarks together, and each of them."""
-    group, wins = Together.of(items), {item.label: _wins(item) for item in items}
+    group, wins = BenchmarkGroup.for_means(items), {item.label: _wins(item) for item in items}
     parts: list[Any] = [
         ((one.benchmark, one.surrogate), label, one.last_trial, wins[label], one.notes(), one)
         for label, one in zip(wins, items, strict=True)

@@ -6,23 +6,23 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup
 from hpobench_ordered.analysis.bootstrap import FEWEST
 from hpobench_ordered.analysis.curves import curves
-from hpobench_ordered.analysis.labels import counted, protocol_label
+from hpobench_ordered.analysis.labels import format_count, label_protocol
 from hpobench_ordered.analysis.leaderboard import leaderboard
 from hpobench_ordered.analysis.scoring import (
     BenchmarkScores,
-    by_protocol,
-    runs_of,
+    group_by_protocol,
+    runs_of_trials,
     score_benchmarks,
 )
-from hpobench_ordered.analysis.together import Together
 from hpobench_ordered.analysis.verdict import Verdict, verdicts
 from hpobench_ordered.errors import ExperimentError, StoreError
 from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.plotting.evaluations import Configurations
 from hpobench_ordered.reporting.figures import SECTIONS, Figure, Material
-from hpobench_ordered.reporting.formats import Table, csv_bytes, latex, markdown, markdown_text
+from hpobench_ordered.reporting.formats import TextTable, csv_bytes, latex, markdown, markdown_text
 from hpobench_ordered.reporting.interactive import COLUMNS, interactive
 from hpobench_ordered.reporting.render import render
 from hpobench_ordered.reporting.tables import (
@@ -126,7 +126,7 @@ def write_report(content: ReportInput, folder: Path) -> Report:
         ExperimentError: There are no runs.
         StoreError: The folder cannot be written.
     """
-    runs = runs_of(content.trials) if content.overview is None else content.overview.runs
+    runs = runs_of_trials(content.trials) if content.overview is None else content.overview.runs
     if not len(runs):
         raise ExperimentError("there are no runs to report")
     scored, unscored = score_benchmarks(
@@ -191,7 +191,7 @@ def _verdicts(scored: Sequence[BenchmarkScores]) -> dict[str, list[Verdict]]:
     """The verdicts by protocol."""
     parts: dict[str, list[Verdict]] = {}
     for verdict in verdicts(scored):
-        parts.setdefault(protocol_label(verdict.protocol), []).append(verdict)
+        parts.setdefault(label_protocol(verdict.protocol), []).append(verdict)
     return parts
 
 
@@ -199,7 +199,7 @@ def _tables(
     scored: Sequence[BenchmarkScores],
     means: "pd.DataFrame",
     board: "pd.DataFrame",
-    boards: Sequence[Table],
+    boards: Sequence[TextTable],
 ) -> dict[str, bytes]:
     """The files with numbers."""
     return {
@@ -211,7 +211,7 @@ def _tables(
 
 
 def _summary(
-    parts: Mapping[str, Sequence[str]], boards: Sequence[Table], notes: Sequence[str]
+    parts: Mapping[str, Sequence[str]], boards: Sequence[TextTable], notes: Sequence[str]
 ) -> str:
     """The verdicts and leaderboards as Markdown."""
     texts = []
@@ -226,12 +226,12 @@ def _sections(
     runs: "pd.DataFrame",
     scored: Sequence[BenchmarkScores],
     board: "pd.DataFrame",
-) -> Iterator[tuple[str, str, list[Figure], list[Table]]]:
+) -> Iterator[tuple[str, str, list[Figure], list[TextTable]]]:
     """Parts of the page with figures or tables: id, title, figures and tables of each."""
-    groups = by_protocol(scored)
+    groups = group_by_protocol(scored)
     materials = [
         Material(
-            Together.of(items),
+            BenchmarkGroup.for_means(items),
             board[board["protocol"] == protocol],
             runs,
             content.configurations,
@@ -259,14 +259,14 @@ def _head(content: ReportInput, runs: "pd.DataFrame") -> dict[str, Any]:
     if overview is not None and overview.superseded:
         older = f"{overview.superseded:,} runs of other versions of a method"
         coverage += f" {older} are there and count nowhere."
-    protocols = "; ".join(map(protocol_label, dict.fromkeys(runs["protocol"])))
+    protocols = "; ".join(map(label_protocol, dict.fromkeys(runs["protocol"])))
     days = sorted(str(s["started"]).partition("T")[0] for s in sessions if s.get("started"))
     versions = {f"{p} {v}" for s in sessions for p, v in s.get("packages", {}).items()}
     return {
         "title": f"{_named(runs, 'method')} on {_named(runs, 'benchmark')}",
         "version": version("hpobench-ordered"),
         "summary": f"{counts['done']:,} of {len(runs):,} runs are finished, over "
-        f"{counted(runs['seed'].nunique(), 'seed')}, under {protocols}.",
+        f"{format_count(runs['seed'].nunique(), 'seed')}, under {protocols}.",
         "when": " to ".join(dict.fromkeys((days[0], days[-1]))) if days else "",
         "limits": content.limits,
         "coverage": coverage,
@@ -281,4 +281,4 @@ def _head(content: ReportInput, runs: "pd.DataFrame") -> dict[str, Any]:
 def _named(runs: "pd.DataFrame", noun: str) -> str:
     """The only method or benchmark, or their number."""
     names = runs[noun].unique()
-    return str(names[0]) if len(names) == 1 else counted(len(names), noun)
+    return str(names[0]) if len(names) == 1 else format_count(len(names), noun)

@@ -10,8 +10,8 @@ from functools import partial
 
 import numpy as np
 
-from hpobench_ordered.analysis.differences import Difference, difference, pooled
-from hpobench_ordered.analysis.landscape import drift
+from hpobench_ordered.analysis.differences import Difference, compare_methods, pool_differences
+from hpobench_ordered.analysis.landscape import optimum_drift
 from hpobench_ordered.analysis.scores import Scores
 from hpobench_ordered.reproduction.evidence import Comparison, Evidence, Measure
 from hpobench_ordered.reproduction.paper import Check, Entry, Finding
@@ -37,7 +37,7 @@ def ahead(
         last = max(firsts, key=means.__getitem__)
         rival = min(rivals, key=means.__getitem__)
         holds = means[last] < means[rival]
-        gap = difference(scores, last, rival, trial=trial)
+        gap = compare_methods(scores, last, rival, trial=trial)
         sign, digits = "<" if holds else "≥", DIGITS[measure]
         measured = f"{_scored(means, [last], digits)} {sign} {_scored(means, [rival], digits)}"
         return Finding(benchmark, f"{measured} ({_describe(gap, digits)})", holds)
@@ -49,7 +49,7 @@ def not_behind(first: str, second: str, *, trial: int, measure: Measure) -> Chec
     """One method is no worse than another, or by less than two standard errors."""
 
     def check(benchmark: str, scores: Scores) -> Finding:
-        gap = difference(scores, first, second, trial=trial)
+        gap = compare_methods(scores, first, second, trial=trial)
         holds = gap.mean <= np.nan_to_num(gap.two_standard_errors)
         means, digits = _means(scores, trial), DIGITS[measure]
         measured = f"{_scored(means, [first, second], digits)} ({_describe(gap, digits)})"
@@ -101,7 +101,7 @@ def stays_ahead(first: str, second: str, *, since: int) -> Check:
 
     def check(benchmark: str, scores: Scores) -> Finding:
         trials = range(since, scores.values.shape[-1] + 1)
-        gaps = {n: difference(scores, first, second, trial=n) for n in trials}
+        gaps = {n: compare_methods(scores, first, second, trial=n) for n in trials}
         worst = max(gaps, key=lambda trial: gaps[trial].mean)
         measured = f"least ahead after trial {worst} ({_describe(gaps[worst])})"
         return Finding(benchmark, measured, gaps[worst].mean < 0)
@@ -224,7 +224,7 @@ def grows(benchmark: str, hyperparameter: str, *, count: int, at_least: float) -
     def check(evidence: Evidence, _: Sequence[Comparison]) -> list[Finding]:
         landscape, space = evidence.landscape(benchmark), evidence.benchmark(benchmark).space
         unit = space.encode(landscape.values)[:, space.names.index(hyperparameter)]
-        correlation = drift(unit, landscape.losses, count=count)
+        correlation = optimum_drift(unit, landscape.losses, count=count)
         measured = f"rank correlation with the task {correlation:.2f} (asked: {at_least})"
         return [Finding(f"{hyperparameter} of {benchmark}", measured, correlation >= at_least)]
 
@@ -256,7 +256,9 @@ def _on_all_tasks(
     """Check the difference of two methods on the tasks of all benchmarks together."""
 
     def checked(evidence: Evidence, comparisons: Sequence[Comparison]) -> list[Finding]:
-        gap = pooled([_difference(evidence, item, first, second, trial) for item in comparisons])
+        gap = pool_differences(
+            [_difference(evidence, item, first, second, trial) for item in comparisons]
+        )
         return [Finding(_together(comparisons), *check(gap))]
 
     return checked
@@ -284,7 +286,7 @@ def _difference(
     evidence: Evidence, comparison: Comparison, first: str, second: str, trial: int
 ) -> Difference:
     scores = evidence.measured(comparison, Measure.SCORE)
-    return difference(scores, first, second, trial=trial)
+    return compare_methods(scores, first, second, trial=trial)
 
 
 def _together(comparisons: Sequence[Comparison]) -> str:

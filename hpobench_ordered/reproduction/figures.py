@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpobench_ordered import plotting
-from hpobench_ordered.analysis.curves import product
+from hpobench_ordered.analysis.curves import cross_labels
 from hpobench_ordered.analysis.landscape import best_indices, colour_ends, visible_indices
 from hpobench_ordered.analysis.scores import Scores
 from hpobench_ordered.core.objective import Direction
@@ -63,7 +63,7 @@ def score_table(
             "trial": trials,
         }
         mean, errors = scores.mean[..., columns], scores.two_standard_errors[..., columns]
-        frames.append(product(levels, score=mean, two_standard_errors=errors))
+        frames.append(cross_labels(levels, score=mean, two_standard_errors=errors))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -141,7 +141,7 @@ def rank_curves(
         mean, errors = ranks.mean[chosen], ranks.two_standard_errors[chosen]
         trials = range(1, mean.shape[-1] + 1)
         levels = {"benchmark": [comparison.benchmark], "method": methods, "trial": trials}
-        frames.append(product(levels, mean_rank=mean, two_standard_errors=errors))
+        frames.append(cross_labels(levels, mean_rank=mean, two_standard_errors=errors))
     table = pd.concat(frames, ignore_index=True)
     surrogates = {one.benchmark: evidence.benchmark(one.benchmark).surrogate for one in comparisons}
     frame = table.assign(surrogate=table["benchmark"].map(surrogates), measure="rank")
@@ -213,7 +213,7 @@ def mean_curves(
     if (mean >= 0).all():  # keep bands visible on a logarithmic axis
         low = np.maximum(low, mean[mean > 0].min(initial=np.inf) / 1.1)
     levels = {"method": scores.methods, "trial": trials}
-    frame = product(levels, mean=mean, low=np.minimum(low, mean), high=mean + errors)
+    frame = cross_labels(levels, mean=mean, low=np.minimum(low, mean), high=mean + errors)
     frame = frame.assign(benchmark=name, measure=measure.value)
     label = f"mean {measure.value}"
     labelled, methods = frame.assign(measure=label), scores.methods

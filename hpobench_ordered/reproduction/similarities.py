@@ -23,7 +23,7 @@ import numpy as np
 
 from hpobench_ordered import plotting
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.analysis.curves import product
+from hpobench_ordered.analysis.curves import cross_labels
 from hpobench_ordered.analysis.samples import two_standard_errors
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.runner import setting_of, training_data
@@ -103,7 +103,7 @@ def similarity_curves(
         mean = found.mean(axis=0).T
         errors = two_standard_errors(found.transpose(2, 0, 1))
         levels = {"method": sources, "trial": range(1, trials + 1)}
-        frame = product(levels, mean=mean, low=mean - errors, high=mean + errors)
+        frame = cross_labels(levels, mean=mean, low=mean - errors, high=mean + errors)
         frame = frame.assign(benchmark=method, measure="similarity")
         chart = plotting.curves(
             frame,

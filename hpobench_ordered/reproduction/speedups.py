@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hpobench_ordered import plotting
-from hpobench_ordered.analysis.curves import product
-from hpobench_ordered.analysis.differences import Estimate, over_tasks
+from hpobench_ordered.analysis.curves import cross_labels
+from hpobench_ordered.analysis.differences import Estimate, mean_over_tasks
 from hpobench_ordered.analysis.speedup import speedups
 from hpobench_ordered.protocols import Adjustment
 from hpobench_ordered.reproduction.evidence import Comparison, Evidence
@@ -56,7 +56,7 @@ def speedup_table(
             "reference_budget": found.budgets,
         }
         columns = {SPEEDUP: found.values, FAILURE_RATE: found.failure_rates}
-        frames.append(product(levels, **columns))
+        frames.append(cross_labels(levels, **columns))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -116,7 +116,7 @@ def average_speedup(method: str, holds: Callable[[Estimate], bool], *, reference
         means = _by_benchmark(evidence, comparisons, SPEEDUP, reference)
         findings = []
         for subject, group in means[means["method"] == method].groupby(SUBJECT, sort=False):
-            logs = over_tasks(np.log(group[SPEEDUP].to_numpy()))
+            logs = mean_over_tasks(np.log(group[SPEEDUP].to_numpy()))
             found = Estimate(*np.exp([logs.value, logs.lower, logs.upper]).tolist())
             measured = f"{found.value:.2f}"
             if not math.isnan(found.lower):

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from hpobench_ordered.analysis.differences import Estimate
-from hpobench_ordered.analysis.labels import ranges
+from hpobench_ordered.analysis.labels import format_ranges
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.reproduction.paper import Entry, Table, combined
 from hpobench_ordered.reproduction.result import CheckedClaim, Reproduction, Setup
@@ -154,7 +154,7 @@ def _settings(setup: Setup) -> list[str]:
         protocol = item.protocol or setting.protocol
         given = [f"{what} {x}" for what, x in protocol.settings().items() if x is not None]
         how = f"protocol {protocol.name}: {', '.join(given).replace('_', ' ')}"
-        text = f"seeds {ranges(setting.seeds)}; {how}."
+        text = f"seeds {format_ranges(setting.seeds)}; {how}."
         benchmarks.setdefault(text, []).append(name)
     return [f"- {', '.join(names)}: {text}" for text, names in benchmarks.items()]
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from hpobench_ordered.analysis.differences import (
     Estimate,
     improvement_in_mean,
-    over_tasks,
+    mean_over_tasks,
     reduction_in_standard_error,
 )
 from hpobench_ordered.reproduction.evidence import Comparison, Evidence, Measure
@@ -37,7 +37,7 @@ def downstream(
             IMPROVEMENT: improvement_in_mean(tested, reference, direction=direction),
         }
         entries += [
-            Entry(row, name, published[row, name], over_tasks(per_task))
+            Entry(row, name, published[row, name], mean_over_tasks(per_task))
             for row, per_task in measured.items()
         ]
     return entries

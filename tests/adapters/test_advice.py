@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import hpobench_ordered as hbo
 from hpobench_ordered.adapters.advice import POOR, SAMPLE, compared
-from hpobench_ordered.analysis.samples import Resampling, samples_of
+from hpobench_ordered.analysis.samples import Resampling, independent_samples
 from hpobench_ordered.analysis.significance import least_significant_difference
 from hpobench_ordered.errors import (
     EvaluationsError,
@@ -128,7 +128,7 @@ def test_within_error_is_all_that_leaves_at_most_the_margin_more(entropy, tasks,
     table, margin = compared(left, [f"m{a}" for a in range(methods)])
     within = table["is_within_error"].tolist()
     assert table["left"].is_monotonic_increasing and within == sorted(within, reverse=True)
-    last = samples_of(left, Resampling.TASKS, first_task=1)[..., -1]
+    last = independent_samples(left, Resampling.TASKS, first_task=1)[..., -1]
     assert np.array_equal(margin, least_significant_difference(last), equal_nan=True)
     assert within[0] and (table["lower"].dropna() >= 0).all()
     assert table["behind"].tolist() == pytest.approx((table["left"] - table["left"][0]).tolist())
@@ -157,7 +157,7 @@ def test_no_share_is_below_that_of_the_best(monkeypatch):
         losses = np.stack([t.evaluate_many(SPACE.decode(u)) for t in benchmark.tasks], axis=1)
         return np.median(losses, axis=0) - 1e-3, losses
 
-    monkeypatch.setattr("hpobench_ordered.adapters.advice.scale", poor_scale)
+    monkeypatch.setattr("hpobench_ordered.adapters.advice.best_and_random_losses", poor_scale)
     advice = advised(stream(jumping, tasks=4, n=20), surrogate="nearest", seeds=[0])
     assert (advice.methods[["left", "first"]] >= 0).all(axis=None)
 

@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import stats
 
 from hpobench_ordered.analysis.bootstrap import FEWEST, mean_intervals
-from hpobench_ordered.analysis.samples import Resampling, samples_of
+from hpobench_ordered.analysis.samples import Resampling, independent_samples
 
 TIED = st.tuples(st.integers(FEWEST, 12), st.integers(1, 5), st.integers(0, 2**32)).map(
     lambda drawn: np.random.default_rng(drawn[2]).integers(-4, 5, drawn[:2]).astype(float)
@@ -148,10 +148,10 @@ def test_an_outlier_does_not_make_an_interval_endless():
 def test_seeds_and_tasks_are_different_samples():
     values = np.random.default_rng(0).random((2, 6, 5, 4))  # (A, S, T, M)
     np.testing.assert_allclose(
-        samples_of(values, Resampling.SEEDS, first_task=1),
+        independent_samples(values, Resampling.SEEDS, first_task=1),
         np.swapaxes(values[:, :, 1:].mean(axis=2), 0, 1),
     )
-    tasks = samples_of(values, Resampling.TASKS)
+    tasks = independent_samples(values, Resampling.TASKS)
     np.testing.assert_allclose(tasks, np.swapaxes(values.mean(axis=1), 0, 1))
     computed = mean_intervals(tasks, rng=_rng())
     assert computed.samples == 5
@@ -162,10 +162,10 @@ def test_undefined_tasks_are_left_out_of_all_means():
     values = np.random.default_rng(0).random((2, 6, 5))
     values[1, 3, 2] = np.nan
     for kind, count in ((Resampling.SEEDS, 6), (Resampling.TASKS, 4)):
-        computed = mean_intervals(samples_of(values, kind), rng=_rng())
+        computed = mean_intervals(independent_samples(values, kind), rng=_rng())
         np.testing.assert_allclose(computed.mean, np.delete(values, 2, axis=2).mean(axis=(1, 2)))
         assert computed.samples == count
-        undefined = samples_of(np.full((2, 6, 5), np.nan), kind)
+        undefined = independent_samples(np.full((2, 6, 5), np.nan), kind)
         nothing = mean_intervals(undefined, rng=_rng())
         assert np.isnan([nothing.mean, nothing.lower, nothing.upper]).all()
 

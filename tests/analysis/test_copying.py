@@ -5,15 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpobench_ordered.analysis.copying import copying, near_best
+from hpobench_ordered.analysis.copying import copying_regrets, shares_near_best
 
 
 def test_by_hand():
     """Of three configurations: the best of a task, and what it loses on the next one."""
     losses = np.array([[0.0, 4.0, 0.0], [1.0, 0.0, 8.0], [2.0, 2.0, 2.0]])
-    assert copying(losses).tolist() == [2.0, 4.0]
-    assert copying(losses, best=np.array([0.0, -2.0, 1.0])).tolist() == [1.5, 7.0]
-    assert np.isnan(copying(np.ones((3, 2)))).all()
+    assert copying_regrets(losses).tolist() == [2.0, 4.0]
+    assert copying_regrets(losses, best=np.array([0.0, -2.0, 1.0])).tolist() == [1.5, 7.0]
+    assert np.isnan(copying_regrets(np.ones((3, 2)))).all()
 
 
 @given(seed=st.integers(0, 99), factor=st.floats(0.1, 10), shift=st.floats(-5, 5))
@@ -21,13 +21,13 @@ def test_the_scale_of_a_task_does_not_matter(seed, factor, shift):
     losses = np.random.default_rng(seed).normal(size=(9, 4))
     scaled = losses.copy()
     scaled[:, 2] = scaled[:, 2] * factor + shift
-    assert copying(scaled) == pytest.approx(copying(losses), abs=1e-9)
+    assert copying_regrets(scaled) == pytest.approx(copying_regrets(losses), abs=1e-9)
 
 
 @given(seed=st.integers(0, 99))
 def test_the_same_task_again_leaves_nothing(seed):
     losses = np.random.default_rng(seed).normal(size=(9, 1))
-    assert copying(np.repeat(losses, 3, axis=1)).tolist() == [0.0, 0.0]
+    assert copying_regrets(np.repeat(losses, 3, axis=1)).tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -39,4 +39,4 @@ def test_the_same_task_again_leaves_nothing(seed):
     ],
 )
 def test_near_is_a_twentieth_of_the_way_to_the_median(losses, best, share):
-    np.testing.assert_allclose(near_best(np.array(losses)[:, None], best=best), [share])
+    np.testing.assert_allclose(shares_near_best(np.array(losses)[:, None], best=best), [share])

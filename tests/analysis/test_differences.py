@@ -5,10 +5,10 @@ from hpobench_ordered import Direction
 from hpobench_ordered.analysis.differences import (
     Difference,
     Estimate,
-    difference,
+    compare_methods,
     improvement_in_mean,
-    over_tasks,
-    pooled,
+    mean_over_tasks,
+    pool_differences,
     reduction_in_standard_error,
 )
 from hpobench_ordered.analysis.scores import Scores
@@ -22,7 +22,7 @@ def scores() -> Scores:
 
 
 def test_differences_are_paired_by_seed_and_leave_out_undefined_tasks():
-    gap = difference(scores(), "c", "a", trial=2)
+    gap = compare_methods(scores(), "c", "a", trial=2)
     values = scores().values
     expected = (values[2] - values[0])[:, [0, 1, 2, 4], 1]
     np.testing.assert_array_equal(gap.values, expected)
@@ -31,7 +31,7 @@ def test_differences_are_paired_by_seed_and_leave_out_undefined_tasks():
     errors = 2 * expected.mean(axis=1).std(ddof=1) / 2
     assert gap.two_standard_errors == pytest.approx(errors)
     assert gap.better == (expected.mean(axis=0) < 0).sum()
-    both = pooled([gap, gap])
+    both = pool_differences([gap, gap])
     assert (both.tasks, both.better) == (2 * gap.tasks, 2 * gap.better)
     assert both.mean == pytest.approx(gap.mean)
 
@@ -47,7 +47,7 @@ def test_one_seed_and_no_task():
     assert np.isnan(one.two_standard_errors)
     assert one.alike(margin=1) == 2
     assert np.isnan(reduction_in_standard_error(OWN[:1], OTHER[:1])).all()
-    assert np.isnan(over_tasks(np.array([np.nan])).value)
+    assert np.isnan(mean_over_tasks(np.array([np.nan])).value)
     none = Difference(np.empty((3, 0)))
     assert np.isnan(none.mean) and np.isnan(none.two_standard_errors)
 
@@ -68,7 +68,7 @@ def test_worked_by_hand():
 def test_mean_over_tasks_with_two_standard_errors():
     # Standard deviation 20 over four tasks: standard error 10.
     sample = np.array([50.0, 70.0, 50.0, 70.0]) * np.sqrt(3)
-    estimate = over_tasks(sample)
+    estimate = mean_over_tasks(sample)
     assert estimate.value == pytest.approx(60 * np.sqrt(3))
     assert estimate.upper - estimate.value == pytest.approx(20)
     assert estimate.value - estimate.lower == pytest.approx(20)
@@ -77,8 +77,8 @@ def test_mean_over_tasks_with_two_standard_errors():
 def test_tasks_without_variation_are_left_out():
     reduction = reduction_in_standard_error(OTHER, OWN)
     np.testing.assert_allclose(reduction, [-100, np.nan])
-    assert over_tasks(reduction).value == -100
-    assert np.isnan(over_tasks(reduction).lower)
+    assert mean_over_tasks(reduction).value == -100
+    assert np.isnan(mean_over_tasks(reduction).lower)
 
 
 def test_interval():

@@ -7,8 +7,8 @@ from scipy.stats import rankdata
 from hpobench_ordered.analysis.landscape import (
     best_indices,
     colour_ends,
-    drift,
     explained_shares,
+    optimum_drift,
     visible_indices,
 )
 
@@ -55,8 +55,8 @@ def test_colours_end_at_the_best_and_leave_few_of_the_worst_alike(maximised):
 def test_drift_is_1_if_the_optimum_grows():
     x = np.linspace(0, 1, 101)
     losses = np.abs(x - np.linspace(0.2, 0.8, 7)[:, None])
-    assert drift(x, losses, count=5) == pytest.approx(1)
-    assert drift(x, losses[::-1], count=5) == pytest.approx(-1)
+    assert optimum_drift(x, losses, count=5) == pytest.approx(1)
+    assert optimum_drift(x, losses[::-1], count=5) == pytest.approx(-1)
 
 
 def test_the_best_are_first_and_that_of_each_place_is_seen_the_best_of_all_last():

@@ -3,18 +3,18 @@ import pandas as pd
 import pytest
 from reporting_support import made_up_trials
 
-from hpobench_ordered.analysis.curves import attained, curves
+from hpobench_ordered.analysis.benchmark_group import (
+    BenchmarkGroup,
+    Unit,
+    compare_pairs,
+    count_all_wins,
+    rank_and_compare,
+)
+from hpobench_ordered.analysis.curves import attainment_curves, curves
 from hpobench_ordered.analysis.leaderboard import ALL, MEASURES, leaderboard
 from hpobench_ordered.analysis.samples import Resampling
-from hpobench_ordered.analysis.scoring import BenchmarkScores, runs_of, score_benchmarks
+from hpobench_ordered.analysis.scoring import BenchmarkScores, runs_of_trials, score_benchmarks
 from hpobench_ordered.analysis.significance import pairwise_wilcoxon
-from hpobench_ordered.analysis.together import (
-    Together,
-    Unit,
-    differences_of,
-    significance_of,
-    wins_of,
-)
 from hpobench_ordered.analysis.verdict import surrogate_agreement, verdicts
 from hpobench_ordered.errors import ExperimentError
 
@@ -74,8 +74,8 @@ def test_a_family_counts_once_in_means_and_tests():
         np.testing.assert_allclose(means[measure][ALL], (of_family + others) / 5)
     overall = table[table["benchmark"] == ALL].set_index("method")
     assert (overall["benchmarks"] == 7).all() and (overall["families"] == 5).all()
-    together = Together.of(scores)
-    found = differences_of(together)
+    together = BenchmarkGroup.for_means(scores)
+    found = rank_and_compare(together)
     assert found is not None and found.samples == 5
     np.testing.assert_allclose(found.mean_ranks, overall["rank"].loc[list(found.methods)])
     assert len(together.samples(Unit.TASKS, 6)) == sum(range(1, 8))
@@ -115,7 +115,7 @@ def test_alone_it_counts():
     scores, _ = score_benchmarks(pd.concat(frames), left_out=reasons)
     agreement = surrogate_agreement(scores)
     assert set(agreement["surrogate"]) == {"forest", "nearest"}
-    assert Together.of(scores).items == (scores[1],)
+    assert BenchmarkGroup.for_means(scores).items == (scores[1],)
 
 
 def test_of_a_trial(several):
@@ -141,19 +141,19 @@ def test_the_same_figures_everywhere(several):
             mine = at[at["measure"] == measure].sort_index()
             names = [measure, f"{measure}_low{suffix}", f"{measure}_high{suffix}"]
             np.testing.assert_allclose(mine[["mean", "low", "high"]], table[names])
-    computed = differences_of(Together.of(several), trial=5)
+    computed = rank_and_compare(BenchmarkGroup.for_means(several), trial=5)
     assert computed is not None
     ranks = table.loc[ALL, "rank"].loc[list(computed.methods)]
     np.testing.assert_allclose(computed.mean_ranks, ranks)
 
 
 def test_tests_are_over_benchmarks_or_over_tasks(several):
-    together = Together.of(several)
-    over = significance_of(together)
+    together = BenchmarkGroup.for_means(several)
+    over = compare_pairs(together)
     means = np.stack([item.over_tasks("regret", 6).mean for item in several])
     assert over is not None
     np.testing.assert_array_equal(over.adjusted, pairwise_wilcoxon(means, over.methods).adjusted)
-    by_task = significance_of(together, unit=Unit.TASKS)
+    by_task = compare_pairs(together, unit=Unit.TASKS)
     assert by_task is not None
     assert (over.samples, by_task.samples) == (8, 1 + 2 + 3 + 4 + 5 + 6 + 7 + 8)
 
@@ -163,23 +163,25 @@ def test_pairs_are_compared_on_common_seeds():
     frames = [frame(f"b{place}@1") for place in range(8)]
     lacking = pd.concat(frames)
     lacking = lacking[(lacking["method"] != "cts") | (lacking["seed"] != 1)]
-    whole, part = (Together.of(scores_of(table)) for table in (pd.concat(frames), lacking))
-    one, other = significance_of(whole), significance_of(part)
+    whole, part = (
+        BenchmarkGroup.for_means(scores_of(table)) for table in (pd.concat(frames), lacking)
+    )
+    one, other = compare_pairs(whole), compare_pairs(part)
     assert one is not None and other is not None
     assert one.p_values[0, 1] == other.p_values[0, 1]
-    rest = Together.of(scores_of(pd.concat(frames).query("seed != 1")))
-    common = significance_of(rest)
+    rest = BenchmarkGroup.for_means(scores_of(pd.concat(frames).query("seed != 1")))
+    common = compare_pairs(rest)
     assert common is not None
     # The worst loss met, which regrets are relative to, may be one of the left out seed.
     assert other.p_values[0, 2] == pytest.approx(common.p_values[0, 2], abs=0.1)
-    np.testing.assert_array_equal(wins_of(part).wins[2], wins_of(rest).wins[2])
-    assert wins_of(part).wins[0, 1] == wins_of(whole).wins[0, 1]
+    np.testing.assert_array_equal(count_all_wins(part).wins[2], count_all_wins(rest).wins[2])
+    assert count_all_wins(part).wins[0, 1] == count_all_wins(whole).wins[0, 1]
 
 
 def test_methods_that_are_not_compared_everywhere_have_runs_but_no_figures():
     whole = pd.concat([frame("a@1"), frame("b@1")])
     bad_runs = "method == 'bo' and benchmark == 'b@1' and seed > 0"
-    planned = runs_of(whole)
+    planned = runs_of_trials(whole)
     bad, failed = whole.eval(bad_runs), planned.eval(bad_runs)
     planned.loc[failed, "state"] = "failed"
     times = planned.assign(suggestions=10, method_seconds=1.0)
@@ -225,22 +227,28 @@ def test_surrogates_that_order_methods_otherwise():
 
 def test_levels_that_runs_attain():
     (item,) = scores_of(frame("a@1"))
-    computed = attained([item], fractions=(0.5, 1.0))
+    computed = attainment_curves([item], fractions=(0.5, 1.0))
     regret = item.measures["regret"].values
     last = computed.query("trial == 6 and fraction == 1").set_index("method")["level"]
     assert [last[method] for method in item.methods] == [*regret[..., 5].max(axis=(1, 2))]
 
 
 def test_nothing_to_compare():
-    assert len(leaderboard([])) == len(curves([])) == len(attained([])) == len(verdicts([])) == 0
+    assert (
+        len(leaderboard([]))
+        == len(curves([]))
+        == len(attainment_curves([]))
+        == len(verdicts([]))
+        == 0
+    )
     (alone,) = scores_of(frame("a@1").query("method == 'bo'"))
     assert len(leaderboard([alone])) == 2
-    assert differences_of(Together.of([alone])) is None
+    assert rank_and_compare(BenchmarkGroup.for_means([alone])) is None
 
 
 def test_a_benchmark_whose_times_are_not_known_takes_none_from_others():
     whole = pd.concat([frame("a@1"), frame("b@1")])
-    times = runs_of(frame("a@1")).assign(suggestions=10, method_seconds=1.0)
+    times = runs_of_trials(frame("a@1")).assign(suggestions=10, method_seconds=1.0)
     table = leaderboard(score_benchmarks(whole, None, times)[0]).set_index("benchmark")
     np.testing.assert_allclose(table.loc[[ALL, "a@1"], "seconds"], 0.1)
     assert table.loc["b@1", "seconds"].isna().all()

@@ -6,15 +6,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.stats import rankdata
 
-from hpobench_ordered.analysis.samples import incumbents, of_incumbents, trial_arrays
+from hpobench_ordered.analysis.samples import at_incumbents, incumbents, trial_arrays
 from hpobench_ordered.analysis.scores import (
-    best_known,
+    best_known_losses,
+    highest_losses,
     normalised_regrets,
     normalised_scores,
     rank_over_methods,
     ranks_by_seed,
     ranks_of_means,
-    worst_met,
 )
 from hpobench_ordered.errors import ExperimentError
 
@@ -78,11 +78,11 @@ def test_incumbents(losses):
 @given(hnp.arrays(int, (3, 6), elements=st.integers(0, 4)))
 def test_quantities_of_incumbents(losses):
     quantity = np.random.default_rng(0).random(losses.shape)
-    computed = of_incumbents(quantity, losses.astype(float))
+    computed = at_incumbents(quantity, losses.astype(float))
     for row in range(3):
         for m in range(6):
             assert computed[row, m] == quantity[row, losses[row, : m + 1].argmin()]
-    np.testing.assert_array_equal(of_incumbents(losses, losses), incumbents(losses))
+    np.testing.assert_array_equal(at_incumbents(losses, losses), incumbents(losses))
 
 
 def test_array_from_shuffled_rows():
@@ -111,21 +111,21 @@ LOSSES = st.integers(0, 2**32).map(
 def test_regret_of_the_incumbent_is_its_distance_from_the_best(losses):
     best = np.array([-6.0, -5.0])
     regrets = losses - best[:, None]
-    computed = of_incumbents(regrets, losses)
+    computed = at_incumbents(regrets, losses)
     np.testing.assert_array_equal(computed, incumbents(losses) - best[:, None])
     assert (computed >= 0).all()
     assert (np.diff(computed, axis=-1) <= 0).all()
-    np.testing.assert_array_equal(best_known(losses, regrets), best)
-    unknown = best_known(losses, regrets - np.array([0.0, np.nan])[:, None])
+    np.testing.assert_array_equal(best_known_losses(losses, regrets), best)
+    unknown = best_known_losses(losses, regrets - np.array([0.0, np.nan])[:, None])
     np.testing.assert_array_equal(unknown, [-6, np.nan])
 
 
 @given(LOSSES, st.floats(0.1, 10), st.floats(-10, 10))
 def test_normalised_regret_has_no_scale(losses, scale, shift):
     best = losses.min(axis=(0, 1, 3))
-    plain = normalised_regrets(losses, best, worst_met(losses))
+    plain = normalised_regrets(losses, best, highest_losses(losses))
     scaled = scale * losses + shift
-    computed = normalised_regrets(scaled, scale * best + shift, worst_met(scaled))
+    computed = normalised_regrets(scaled, scale * best + shift, highest_losses(scaled))
     np.testing.assert_allclose(computed, plain, atol=1e-9)
     defined = plain[~np.isnan(plain)]
     assert ((defined >= 0) & (defined <= 1)).all()
@@ -142,7 +142,7 @@ def test_normalised_regret_by_hand():
 
 def test_the_worst_loss_met_leaves_out_failures():
     losses = np.array([[[[np.inf, 2, np.nan], [np.inf] * 3]], [[[5, 4, 3], [np.nan] * 3]]])
-    np.testing.assert_array_equal(worst_met(losses), [5, np.nan])
+    np.testing.assert_array_equal(highest_losses(losses), [5, np.nan])
 
 
 @given(hnp.arrays(float, (5, 3, 4), elements=st.integers(0, 3).map(float)))

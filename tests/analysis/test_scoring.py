@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from reporting_support import made_up_trials
 
-from hpobench_ordered.analysis.scoring import BenchmarkScores, runs_of, score_benchmarks
+from hpobench_ordered.analysis.scoring import BenchmarkScores, runs_of_trials, score_benchmarks
 from hpobench_ordered.protocols import parse_protocol_name
 
 METHODS = ("bo", "random-search", "simple-ordered")
@@ -110,22 +110,22 @@ def test_ranks_compare_two_methods_on_the_seeds_that_both_have():
 
 def test_a_method_with_fewer_than_half_of_the_seeds_is_not_compared():
     frame = results()
-    item = scored(without(frame, "bo", [0, 2]), runs_of(frame))
+    item = scored(without(frame, "bo", [0, 2]), runs_of_trials(frame))
     assert item.methods == ("random-search", "simple-ordered")
     assert item.notes() == [
         "Not compared, with fewer than half of their runs finished: bo (1 of 3)."
     ]
-    assert scored(without(frame, "bo", [2]), runs_of(frame)).methods[1] == "bo"
+    assert scored(without(frame, "bo", [2]), runs_of_trials(frame)).methods[1] == "bo"
 
 
 @pytest.mark.parametrize("finished", [0, 1])
 def test_a_method_that_is_not_compared_changes_nothing(finished):
     frame = results()
     others, bad = frame[frame["method"] != "bo"], frame[frame["method"] == "bo"]
-    never = runs_of(bad).assign(method="worse", state="failed")
+    never = runs_of_trials(bad).assign(method="worse", state="failed")
     more = [never.assign(seed=seed) for seed in range(20)]  # of more seeds than the others
     item = scored(
-        pd.concat([others, bad[bad["seed"] < finished]]), pd.concat([runs_of(frame), *more])
+        pd.concat([others, bad[bad["seed"] < finished]]), pd.concat([runs_of_trials(frame), *more])
     )
     alone = scored(others)
     assert set(item.runs) - set(item.methods) == {"bo", "worse"}
@@ -155,8 +155,8 @@ def test_what_is_not_defined_is_said():
 
 def test_a_benchmark_of_which_nothing_is_finished_is_named():
     frame = results()
-    other = runs_of(results(benchmark="y@1")).assign(state="failed")
-    _, unscored = score_benchmarks(frame, pd.concat([runs_of(frame), other]))
+    other = runs_of_trials(results(benchmark="y@1")).assign(state="failed")
+    _, unscored = score_benchmarks(frame, pd.concat([runs_of_trials(frame), other]))
     assert unscored == ["y@1 (forest), ordered, 12 trials: no run is finished."]
     apart = (frame["method"] == "bo") ^ (frame["seed"] == 1)
     item = scored(frame[apart & (frame["seed"] < 2)])  # no seed in common

@@ -5,8 +5,8 @@ import pytest
 
 import hpobench_ordered as hbo
 from hpobench_ordered import reporting
+from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup
 from hpobench_ordered.analysis.marks import find_marks
-from hpobench_ordered.analysis.together import Together
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.experiment.overview import overview
 from hpobench_ordered.experiment.scored import families, left_out, scored
@@ -108,7 +108,7 @@ def test_plateaus_are_what_the_leaderboard_of_wide_leaves_out():
     marks = {item.benchmark: find_marks(benchmark_spec(item.benchmark)) for item in scores}
     plateaus = {name for name, one in marks.items() if one and "plateau" in one.names}
     assert without == {RANGER, *plateaus} and len(plateaus) == 7
-    assert Together.of(scores).families == Together.of_all(scores).families
+    assert BenchmarkGroup.for_means(scores).families == BenchmarkGroup.of_all(scores).families
 
 
 def test_nothing_measured_says_so(tmp_path):

@@ -4,7 +4,7 @@ import io
 import pandas as pd
 import pytest
 
-from hpobench_ordered.reporting.formats import Table, csv_bytes, latex, markdown, markdown_text
+from hpobench_ordered.reporting.formats import TextTable, csv_bytes, latex, markdown, markdown_text
 
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", '=HYPERLINK("http://x")', "\t=1", "\r=1"]
 
@@ -21,6 +21,6 @@ def test_texts_are_no_formulas_of_a_spreadsheet(dtype):
 def test_markdown_has_no_html_and_tables_hold_any_text():
     text = markdown_text('<img src=x onerror="f()"> & [a](b) `c` |')
     assert text == '\\<img src=x onerror="f()"\\> \\& \\[a\\](b) \\`c\\` \\|'
-    table = Table("a & b", ("m|n", "p"), [("50 % <i>_", "\u22121 to 2")])
+    table = TextTable("a & b", ("m|n", "p"), [("50 % <i>_", "\u22121 to 2")])
     assert r"| 50 % \<i\>\_ |" in markdown(table)
     assert r"50 \% <i>\_ & $-$1 to 2 \\" in latex(table)

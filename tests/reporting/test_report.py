@@ -14,11 +14,11 @@ from markupsafe import escape
 from reporting_support import HOSTILE, ORDERED, known_runs, made_up_trials
 
 import hpobench_ordered as hbo
+from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup, compare_pairs
 from hpobench_ordered.analysis.curves import curves
-from hpobench_ordered.analysis.labels import listed
+from hpobench_ordered.analysis.labels import join_names
 from hpobench_ordered.analysis.leaderboard import leaderboard
-from hpobench_ordered.analysis.scoring import by_protocol
-from hpobench_ordered.analysis.together import Together, significance_of
+from hpobench_ordered.analysis.scoring import group_by_protocol
 from hpobench_ordered.analysis.verdict import verdicts
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.experiment.overview import Overview
@@ -56,7 +56,9 @@ def test_the_files(page_report):
     expected = curves(page_report.benchmarks, tasks=False)
     np.testing.assert_allclose(means["mean"], expected["mean"], rtol=1e-15)  # as pandas reads
     pairs = pd.read_csv(folder / "pairs.csv")
-    test = significance_of(Together.of(by_protocol(page_report.benchmarks)[ORDERED]))
+    test = compare_pairs(
+        BenchmarkGroup.for_means(group_by_protocol(page_report.benchmarks)[ORDERED])
+    )
     assert test is not None
     chosen = pairs[(pairs["protocol"] == ORDERED) & (pairs["method"] == test.methods[0])]
     np.testing.assert_allclose(chosen["p_holm_benchmarks"], test.adjusted[0, 1:], rtol=1e-15)
@@ -67,7 +69,7 @@ def test_the_page_shows_what_analysis_computes(page_report):
     leads = page.partition('id="verdict"')[2].partition("</section>")[0]
     summary = (page_report.page.parent / "summary.md").read_text(encoding="utf-8")
     for verdict in verdicts(page_report.benchmarks):
-        assert str(escape(listed(verdict.leaders))) in leads
+        assert str(escape(join_names(verdict.leaders))) in leads
         assert f"{verdict.mean_rank:.2f}" in leads
         assert f"{verdict.mean_rank:.2f} among {verdict.methods} methods" in summary
     data = unpacked(page, "data")

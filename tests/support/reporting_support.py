@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from hpobench_ordered.analysis.scoring import runs_of
+from hpobench_ordered.analysis.scoring import runs_of_trials
 
 ORDERED = "ordered(trials=6, tasks=None)"
 OTHER = "leave-one-out(trials=4)"
@@ -50,5 +50,5 @@ def made_up_trials(
 
 def known_runs(trials: pd.DataFrame) -> pd.DataFrame:
     """The runs of some trials, as an overview has them."""
-    runs = runs_of(trials)
+    runs = runs_of_trials(trials)
     return runs.assign(key=[f"key-{n}" for n in range(len(runs))], method_version="1")

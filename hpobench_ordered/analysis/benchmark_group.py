@@ -16,13 +16,13 @@ from enum import Enum
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.analysis.labels import scope
+from hpobench_ordered.analysis.labels import format_scope
 from hpobench_ordered.analysis.samples import (
     Resampling,
     defined_tasks,
     finished_runs,
+    independent_samples,
     mean_over_seeds,
-    samples_of,
 )
 from hpobench_ordered.analysis.scoring import BenchmarkScores
 from hpobench_ordered.analysis.significance import (
@@ -48,7 +48,7 @@ class Unit(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class BenchmarkGroup:
     """Several benchmarks under one protocol, and the methods compared on all of them."""
 
     protocol: str
@@ -56,12 +56,12 @@ class Together:
     methods: tuple[str, ...]
 
     @classmethod
-    def of(cls, items: Sequence[BenchmarkScores]) -> "Together":
+    def for_means(cls, items: Sequence[BenchmarkScores]) -> "BenchmarkGroup":
         """Benchmarks of one protocol, at least one, without those left out of means."""
         return cls.of_all([item for item in items if not item.left_out] or items)
 
     @classmethod
-    def of_all(cls, items: Sequence[BenchmarkScores]) -> "Together":
+    def of_all(cls, items: Sequence[BenchmarkScores]) -> "BenchmarkGroup":
         """Benchmarks of one protocol, at least one, including those left out of means."""
         common = set(items[0].methods).intersection(*(item.methods for item in items))
         methods = tuple(method for method in items[0].methods if method in common)
@@ -80,7 +80,7 @@ class Together:
     @property
     def scope(self) -> str:
         """What means are over, in words."""
-        return scope(len(self.benchmarks), len(self.families))
+        return format_scope(len(self.benchmarks), len(self.families))
 
     @property
     def last_trial(self) -> int:
@@ -106,7 +106,7 @@ class Together:
         if unit is Unit.BENCHMARKS:
             return self.by_family(MEASURE, trial)
         values = [self.values(item, MEASURE, trial) for item in self.items]
-        return np.concatenate([samples_of(value, Resampling.TASKS) for value in values])
+        return np.concatenate([independent_samples(value, Resampling.TASKS) for value in values])
 
 
 def family_means(parts: Iterable[tuple[BenchmarkScores, FloatArray]]) -> FloatArray:
@@ -123,8 +123,8 @@ def family_means(parts: Iterable[tuple[BenchmarkScores, FloatArray]]) -> FloatAr
     )
 
 
-def significance_of(
-    together: Together, *, unit: Unit = Unit.BENCHMARKS, trial: int | None = None
+def compare_pairs(
+    together: BenchmarkGroup, *, unit: Unit = Unit.BENCHMARKS, trial: int | None = None
 ) -> PairwiseTests | None:
     """Wilcoxon's test of every pair on common seeds; None without two methods and a sample."""
     trial = trial or together.last_trial
@@ -135,12 +135,12 @@ def significance_of(
     return pairwise_wilcoxon(samples, together.methods, differences=differences)
 
 
-def differences_of(
-    together: Together, *, unit: Unit = Unit.BENCHMARKS, trial: int | None = None
+def rank_and_compare(
+    together: BenchmarkGroup, *, unit: Unit = Unit.BENCHMARKS, trial: int | None = None
 ) -> CriticalDifference | None:
     """Mean ranks of the leaderboard, and which methods differ; see `significance_of`."""
     trial = trial or together.last_trial
-    tests = significance_of(together, unit=unit, trial=trial)
+    tests = compare_pairs(together, unit=unit, trial=trial)
     if tests is None:
         return None
     return critical_difference(
@@ -151,7 +151,7 @@ def differences_of(
     )
 
 
-def wins_of(together: Together) -> Wins:
+def count_all_wins(together: BenchmarkGroup) -> Wins:
     """Wins over the runs of all benchmarks, after the last trial of each benchmark."""
     wins = ties = np.zeros((len(together.methods),) * 2, dtype=np.int64)
     for item in together.items:
@@ -161,7 +161,7 @@ def wins_of(together: Together) -> Wins:
     return Wins(together.methods, wins, ties)
 
 
-def speedups_of(together: Together) -> list[Speedups]:
+def speedups_after_adjustment(together: BenchmarkGroup) -> list[Speedups]:
     """Speedups over the method before the adjustment; none without it or with unfinished runs."""
     if parse_protocol_name(together.protocol) != Adjustment().name:
         return []
@@ -183,7 +183,9 @@ def speedups_of(together: Together) -> list[Speedups]:
     ]
 
 
-def _differences(together: Together, samples: FloatArray, unit: Unit, trial: int) -> FloatArray:
+def _differences(
+    together: BenchmarkGroup, samples: FloatArray, unit: Unit, trial: int
+) -> FloatArray:
     """Differences of all pairs of methods, (n, A, A), on the seeds that both have finished."""
     differences = samples[:, :, None] - samples[:, None, :]
     values = [together.values(item, MEASURE, trial) for item in together.items]
