@@ -26,27 +26,30 @@ from hpobench_ordered.runtime.compiling import compiled
 SQRT_HALF = math.sqrt(0.5)
 LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 INVERSE_SQRT_2PI = 1.0 / math.sqrt(2.0 * math.pi)
-TAIL = -10.0  # there the direct formula still has 13 digits, and the fraction converges in 12 terms
-TERMS = 12
+TAIL = -10.0
+"""Largest z of the left tail: there the direct formula still has 13 digits."""
+FRACTION_TERMS = 12
+"""Number of terms in which the continued fraction converges in the tail."""
 
 
 @compiled
 def log_expected_improvement(mean: FloatArray, sd: FloatArray, best: float) -> FloatArray:
     """Log expected improvement (m,) below `best`; -inf where sd is not positive."""
-    m = mean.shape[0]
-    result = np.empty(m)
-    for j in range(m):
+    log_ei = np.empty(len(mean))
+    for j in range(len(mean)):
         if not sd[j] > 0.0:
-            result[j] = -math.inf
+            log_ei[j] = -math.inf
             continue
         z = (best - mean[j]) / sd[j]
         if z > TAIL:
             density = math.exp(-0.5 * z * z) * INVERSE_SQRT_2PI
-            result[j] = math.log(sd[j] * (density + 0.5 * z * math.erfc(-z * SQRT_HALF)))
+            probability = 0.5 * math.erfc(-z * SQRT_HALF)
+            log_ei[j] = math.log(sd[j] * (density + z * probability))
         else:
             t = -z
             c = 0.0
-            for k in range(TERMS, 0, -1):
+            for k in range(FRACTION_TERMS, 0, -1):
                 c = k / (t + c)
-            result[j] = -0.5 * z * z - LOG_SQRT_2PI + math.log(c / (t + c)) + math.log(sd[j])
-    return result
+            log_density = -0.5 * z * z - LOG_SQRT_2PI
+            log_ei[j] = log_density + math.log(c / (t + c)) + math.log(sd[j])
+    return log_ei

@@ -37,13 +37,25 @@ from hpobench_ordered.runtime.compiling import compiled
 SQRT5 = math.sqrt(5.0)
 LOG_2PI = math.log(2.0 * math.pi)
 ARMIJO = 1e-4
-CURVATURE = 6.0  # of minus the log likelihood along a coordinate of theta, roughly: first guess
-MAX_STEP = 2.0  # per coordinate of theta and iteration: a factor of e^2
-BLOCK = 64  # candidates predicted together: a block of n rows stays in the first-level cache
+"""Smallest gain of a step, as a share of the gain expected from the slope (Armijo's rule)."""
+CURVATURE = 6.0
+"""Guess of the curvature of minus the log likelihood along a coordinate of theta."""
+MAX_STEP = 2.0
+"""Largest step along a coordinate of theta in an iteration: a factor of e^2."""
+SHORTENING = 0.3
+"""Factor of the length of a step that does not gain enough."""
+MIN_LENGTH = 1e-6
+"""Length of a step, relative to the first one tried, at which the line search stops."""
+MIN_CURVATURE = 1e-10
+"""Smallest cosine of the angle between a step and the change of the gradient to learn from it."""
+BLOCK = 64
+"""Number of candidates predicted together: a block of n rows stays in the first-level cache."""
 
 LOG2_E = 1.4426950408889634
 ROUNDER = 6755399441055744.0  # 1.5 * 2^52: adding it leaves the nearest integer in the low bits
-LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+LN2_HIGH = 6.93147180369123816490e-01  # ln(2) in two parts: the product of k and this one is exact
+LN2_LOW = 1.90821492927058770002e-10
+# 1 / k! of Taylor's series
 E2, E3, E4, E5, E6, E7, E8, E9, E10, E11, E12, E13 = (1 / math.factorial(k) for k in range(2, 14))
 
 
@@ -55,7 +67,6 @@ def exp_in_place(x: FloatArray, scratch: FloatArray) -> None:
     that the compiler vectorises it: it takes a third of the time of the library's exp. Below -700
     it is exp(-700).
     """
-    bits, power = x.view(np.int64), scratch.view(np.int64)
     for j in range(x.shape[0]):
         s = max(x[j], -700.0)
         scratch[j] = s * LOG2_E + ROUNDER
@@ -64,12 +75,16 @@ def exp_in_place(x: FloatArray, scratch: FloatArray) -> None:
         high = E8 + r * (E9 + r * (E10 + r * (E11 + r * (E12 + r * E13))))
         low = E2 + r * (E3 + r * (E4 + r * (E5 + r * (E6 + r * (E7 + r * high)))))
         x[j] = 1.0 + r * (1.0 + r * low)
+
+    # Multiply by 2^k: add k, the low bits of scratch, to the exponent, which begins at bit 52.
+    bits_of_x = x.view(np.int64)
+    bits_with_k = scratch.view(np.int64)
     for j in range(x.shape[0]):
-        bits[j] += power[j] << 52
+        bits_of_x[j] += bits_with_k[j] << 52
 
 
 @compiled
-def _decay(row: FloatArray, decay: FloatArray, scratch: FloatArray) -> None:
+def _scale_distances(row: FloatArray, decay: FloatArray, scratch: FloatArray) -> None:
     """Replace r^2 in row (m,) by a = sqrt(5) r, and write exp(-a) to decay (m,)."""
     for j in range(row.shape[0]):
         a = SQRT5 * math.sqrt(row[j])
@@ -79,14 +94,14 @@ def _decay(row: FloatArray, decay: FloatArray, scratch: FloatArray) -> None:
 
 
 @compiled
-def _correlation(row: FloatArray, decay: FloatArray) -> None:
+def _correlate(row: FloatArray, decay: FloatArray) -> None:
     """Replace a in row (m,) by the Matern-5/2 correlation; decay (m,) is exp(-a)."""
     for j in range(row.shape[0]):
         row[j] = (1.0 + row[j] + row[j] * row[j] / 3.0) * decay[j]
 
 
 @compiled
-def _slope(row: FloatArray, decay: FloatArray, slopes: FloatArray) -> None:
+def _differentiate(row: FloatArray, decay: FloatArray, slopes: FloatArray) -> None:
     """Write -2 d correlation / d(r^2) to slopes (m,); row (m,) is a, decay (m,) exp(-a)."""
     for j in range(row.shape[0]):
         slopes[j] = (5.0 / 3.0) * (1.0 + row[j]) * decay[j]
@@ -116,11 +131,11 @@ def squared_differences(X: FloatArray, groups: IntArray, g: int) -> FloatArray:
     """S (g, n, n) of the features X (n, p), whose columns belong to length scales `groups` (p,)."""
     n, p = X.shape
     S = np.zeros((g, n, n))
-    for c in range(p):
-        k = groups[c]
+    for column in range(p):
+        k = groups[column]
         for i in range(n):
             for j in range(n):
-                S[k, i, j] += (X[i, c] - X[j, c]) ** 2
+                S[k, i, j] += (X[i, column] - X[j, column]) ** 2
     return S
 
 
@@ -128,26 +143,28 @@ def squared_differences(X: FloatArray, groups: IntArray, g: int) -> FloatArray:
 def covariance(S: FloatArray, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
     """K and F, upper triangles (n, n), with dK / d log l_k = F * S_k / l_k^2 elementwise."""
     g, n, _ = S.shape
-    variance = math.exp(theta[g])
-    inverses = np.exp(-2.0 * theta[:g])
+    inverse_squared_scales = np.exp(-2.0 * theta[:g])
+    signal_variance = math.exp(theta[g])
+    noise_variance = math.exp(theta[g + 1])
     K = np.zeros((n, n))
     F = np.zeros((n, n))
-    decay, scratch = np.empty(n), np.empty(n)
+    decay = np.empty(n)
+    scratch = np.empty(n)
     for i in range(n):
-        row = K[i, i:]
-        slopes = F[i, i:]
+        K_row = K[i, i:]  # at first r^2, then the correlation, then the covariance
+        F_row = F[i, i:]
         width = n - i
         for k in range(g):
-            squared = S[k, i, i:]
+            S_row = S[k, i, i:]
             for j in range(width):
-                row[j] += inverses[k] * squared[j]
-        _decay(row, decay[:width], scratch[:width])
-        _slope(row, decay[:width], slopes)
-        _correlation(row, decay[:width])
+                K_row[j] += inverse_squared_scales[k] * S_row[j]
+        _scale_distances(K_row, decay[:width], scratch[:width])
+        _differentiate(K_row, decay[:width], F_row)
+        _correlate(K_row, decay[:width])
         for j in range(width):
-            row[j] *= variance
-            slopes[j] *= variance
-        row[0] += math.exp(theta[g + 1])
+            K_row[j] *= signal_variance
+            F_row[j] *= signal_variance
+        K_row[0] += noise_variance  # the first entry is on the diagonal
     return K, F
 
 
@@ -166,12 +183,12 @@ def cholesky(K: FloatArray) -> tuple[bool, FloatArray]:
         if not pivot > 0.0 or not math.isfinite(pivot):
             return False, R
         R[k, k:] /= math.sqrt(pivot)
-        for i in range(k + 1, n):
+        for i in range(k + 1, n):  # subtract the outer product of row k from the rows below
             factor = R[k, i]
-            source = R[k, i:]
-            target = R[i, i:]
+            row_k = R[k, i:]
+            row_i = R[i, i:]
             for j in range(n - i):
-                target[j] -= factor * source[j]
+                row_i[j] -= factor * row_k[j]
     return True, R
 
 
@@ -180,11 +197,11 @@ def solve(R: FloatArray, y: FloatArray) -> FloatArray:
     """K^-1 y (n,) from the Cholesky factor R of K."""
     n = y.shape[0]
     x = y.copy()
-    for k in range(n):
+    for k in range(n):  # R^T x = y, forwards
         x[k] /= R[k, k]
         for j in range(k + 1, n):
             x[j] -= x[k] * R[k, j]
-    for i in range(n - 1, -1, -1):
+    for i in range(n - 1, -1, -1):  # R x = the result, backwards
         total = x[i]
         for j in range(i + 1, n):
             total -= R[i, j] * x[j]
@@ -196,27 +213,35 @@ def solve(R: FloatArray, y: FloatArray) -> FloatArray:
 def inverse_from_factor(R: FloatArray) -> FloatArray:
     """K^-1 (n, n), its upper triangle only, from the Cholesky factor R of K."""
     n = R.shape[0]
-    T = np.zeros((n, n))
-    for i in range(n):
-        row = T[i]
-        row[i] = 1.0
-        for k in range(i):
-            factor = R[k, i]
-            above = T[k]
-            for j in range(k + 1):
-                row[j] -= factor * above[j]
-        scale = 1.0 / R[i, i]
-        for j in range(i + 1):
-            row[j] *= scale
+    T = _invert_transposed(R)
     inverse = np.zeros((n, n))
-    for k in range(n):
+    for k in range(n):  # add the outer product of row k of T
         for i in range(k + 1):
             factor = T[k, i]
-            source = T[k, i:]
-            target = inverse[i, i:]
+            T_row = T[k, i:]
+            inverse_row = inverse[i, i:]
             for j in range(k + 1 - i):
-                target[j] += factor * source[j]
+                inverse_row[j] += factor * T_row[j]
     return inverse
+
+
+@compiled
+def _invert_transposed(R: FloatArray) -> FloatArray:
+    """T (n, n), the lower triangular inverse of R^T, row by row by forward substitution."""
+    n = R.shape[0]
+    T = np.zeros((n, n))
+    for i in range(n):
+        row_i = T[i]
+        row_i[i] = 1.0
+        for k in range(i):
+            factor = R[k, i]
+            row_k = T[k]
+            for j in range(k + 1):
+                row_i[j] -= factor * row_k[j]
+        scale = 1.0 / R[i, i]
+        for j in range(i + 1):
+            row_i[j] *= scale
+    return T
 
 
 @compiled
@@ -230,30 +255,35 @@ def likelihood_gradient(
 ) -> FloatArray:
     """Gradient of the log marginal likelihood: 1/2 tr((alpha alpha^T - K^-1) dK/dtheta).
 
-    `inverse` is K^-1; only its upper triangle is read. Shaped as theta.
+    `inverse` is K^-1; only its upper triangle is read. Shaped as theta. The matrices are symmetric:
+    entries above the diagonal stand for two each, which cancels the 1/2.
     """
     g, n, _ = S.shape
-    noise = math.exp(theta[g + 1])
+    noise_variance = math.exp(theta[g + 1])
     gradient = np.zeros(theta.shape[0])
-    weighted = np.empty(n)
-    by_column = np.zeros((g, n))
+    weighted_F = np.empty(n)
+    sums_by_column = np.zeros((g, n))  # of (alpha alpha^T - K^-1) F S_k
     for i in range(n):
-        diagonal = 0.5 * (alpha[i] * alpha[i] - inverse[i, i])
-        gradient[g] += diagonal * (K[i, i] - noise)
-        gradient[g + 1] += diagonal * noise
+        diagonal_weight = 0.5 * (alpha[i] * alpha[i] - inverse[i, i])
+        gradient[g] += diagonal_weight * (K[i, i] - noise_variance)
+        gradient[g + 1] += diagonal_weight * noise_variance
+
         width = n - i - 1
-        row, inverses, slopes = K[i, i + 1 :], inverse[i, i + 1 :], F[i, i + 1 :]
-        others = alpha[i + 1 :]
+        K_row = K[i, i + 1 :]
+        F_row = F[i, i + 1 :]
+        inverse_row = inverse[i, i + 1 :]
+        alpha_row = alpha[i + 1 :]
         for j in range(width):
-            weight = alpha[i] * others[j] - inverses[j]
-            gradient[g] += weight * row[j]
-            weighted[j] = weight * slopes[j]
+            weight = alpha[i] * alpha_row[j] - inverse_row[j]
+            gradient[g] += weight * K_row[j]
+            weighted_F[j] = weight * F_row[j]
         for k in range(g):
-            squared, sums = S[k, i, i + 1 :], by_column[k, i + 1 :]
+            S_row = S[k, i, i + 1 :]
+            sums = sums_by_column[k, i + 1 :]
             for j in range(width):
-                sums[j] += weighted[j] * squared[j]
+                sums[j] += weighted_F[j] * S_row[j]
     for k in range(g):
-        gradient[k] = math.exp(-2.0 * theta[k]) * np.sum(by_column[k])
+        gradient[k] = math.exp(-2.0 * theta[k]) * np.sum(sums_by_column[k])
     return gradient
 
 
@@ -284,8 +314,8 @@ def negative_log_posterior(
     The value is infinite where K has no Cholesky factor.
     """
     K, F = covariance(S, theta)
-    positive, R = cholesky(K)
-    if not positive:
+    is_positive_definite, R = cholesky(K)
+    if not is_positive_definite:
         return math.inf, np.zeros(theta.shape[0])
     alpha = solve(R, y)
     value = negative_log_posterior_from(y, R, alpha, theta, mu, w)
@@ -298,15 +328,19 @@ def negative_log_posterior(
 def _descent_direction(
     H: FloatArray, x: FloatArray, gradient: FloatArray, lower: FloatArray, upper: FloatArray
 ) -> tuple[FloatArray, float]:
-    """Quasi-Newton direction among the free coordinates, and its slope; 0 at a stationary x."""
+    """Quasi-Newton direction of descent from x, and the slope of the objective along it.
+
+    `H` estimates the inverse Hessian matrix. Coordinates whose descent would leave the box stay as
+    they are. Both are 0 at a stationary point.
+    """
     size = x.shape[0]
     direction = np.zeros(size)
     slope = 0.0
     for i in range(size):
-        if _blocked(x[i], gradient[i], lower[i], upper[i]):
+        if _is_blocked(x[i], gradient[i], lower[i], upper[i]):
             continue
         for j in range(size):
-            if not _blocked(x[j], gradient[j], lower[j], upper[j]):
+            if not _is_blocked(x[j], gradient[j], lower[j], upper[j]):
                 direction[i] -= H[i, j] * gradient[j]
         direction[i] = min(max(direction[i], -MAX_STEP), MAX_STEP)
         slope += direction[i] * gradient[i]
@@ -314,28 +348,33 @@ def _descent_direction(
 
 
 @compiled
-def _blocked(x: float, slope: float, lower: float, upper: float) -> bool:
+def _is_blocked(x: float, slope: float, lower: float, upper: float) -> bool:
     """Whether a descent along this coordinate would leave the box."""
     return (x <= lower and slope > 0.0) or (x >= upper and slope < 0.0)
 
 
 @compiled
 def update_inverse_hessian(H: FloatArray, step: FloatArray, change: FloatArray) -> None:
-    """BFGS update of H in place (Nocedal and Wright 2006, equation 6.17); skipped if not convex."""
+    """Update an estimate H of the inverse Hessian matrix in place, by BFGS.
+
+    Nocedal and Wright (2006), equation 6.17. `change` is that of the gradient with `step`. The
+    update is skipped where the objective is not convex along the step.
+    """
     curvature = np.sum(step * change)
-    if curvature <= 1e-10 * math.sqrt(np.sum(step * step) * np.sum(change * change)):
+    norms = math.sqrt(np.sum(step * step) * np.sum(change * change))
+    if curvature <= MIN_CURVATURE * norms:
         return
     size = step.shape[0]
-    product = np.zeros(size)
+    H_change = np.zeros(size)
     for i in range(size):
         for j in range(size):
-            product[i] += H[i, j] * change[j]
-    scale = (1.0 + np.sum(change * product) / curvature) / curvature
+            H_change[i] += H[i, j] * change[j]
+    scale = (1.0 + np.sum(change * H_change) / curvature) / curvature
     for i in range(size):
         for j in range(size):
             H[i, j] += (
                 scale * step[i] * step[j]
-                - (product[i] * step[j] + step[i] * product[j]) / curvature
+                - (H_change[i] * step[j] + step[i] * H_change[j]) / curvature
             )
 
 
@@ -354,7 +393,7 @@ def fit(
     """Minimise the negative log posterior in the box by projected BFGS; theta and its value.
 
     Stops after an iteration that gains less than `tolerance`; the value is infinite if the start
-    itself has no Cholesky factor.
+    itself has no Cholesky factor. `lower` and `upper` are shaped as theta.
     """
     x = np.minimum(np.maximum(start, lower), upper)
     value, gradient = negative_log_posterior(S, y, x, mu, w)
@@ -370,9 +409,9 @@ def fit(
         while True:
             trial = np.minimum(np.maximum(x + length * direction, lower), upper)
             new_value, new_gradient = negative_log_posterior(S, y, trial, mu, w)
-            if new_value <= value + ARMIJO * length * slope or length < 1e-6:
+            if new_value <= value + ARMIJO * length * slope or length < MIN_LENGTH:
                 break
-            length *= 0.3
+            length *= SHORTENING
         if not new_value < value:
             break
         gain = value - new_value
@@ -384,27 +423,32 @@ def fit(
 
 
 @compiled
-def _scaled(X: FloatArray, groups: IntArray, theta: FloatArray) -> FloatArray:
+def _scale_features(X: FloatArray, groups: IntArray, theta: FloatArray) -> FloatArray:
     """Features (p, rows) divided by their length scales, one row a feature."""
     rows, p = X.shape
     scaled = np.empty((p, rows))
-    for c in range(p):
-        inverse = math.exp(-theta[groups[c]])
+    for column in range(p):
+        inverse_scale = math.exp(-theta[groups[column]])
         for i in range(rows):
-            scaled[c, i] = X[i, c] * inverse
+            scaled[column, i] = X[i, column] * inverse_scale
     return scaled
 
 
 @compiled
-def _squared_distances(row: FloatArray, x: FloatArray, scaled: FloatArray, begin: int) -> None:
-    """Write r^2 between one scaled observation x (p,) and the candidates from `begin` on to row."""
+def _write_squared_distances(
+    row: FloatArray, x: FloatArray, scaled_candidates: FloatArray, begin: int
+) -> None:
+    """Write r^2 between a scaled observation x (p,) and candidates (p, m) from `begin` on to row.
+
+    Row (width,) determines the number of candidates.
+    """
     width = row.shape[0]
     for j in range(width):
         row[j] = 0.0
     for k in range(x.shape[0]):
-        others = scaled[k, begin : begin + width]
+        features = scaled_candidates[k, begin : begin + width]
         for j in range(width):
-            row[j] += (x[k] - others[j]) ** 2
+            row[j] += (x[k] - features[j]) ** 2
 
 
 @compiled
@@ -412,18 +456,20 @@ def cross_covariance(
     X: FloatArray, candidates: FloatArray, groups: IntArray, theta: FloatArray, g: int
 ) -> FloatArray:
     """Covariance (n, m) between the observations X (n, p) and candidates (m, p)."""
-    variance = math.exp(theta[g])
-    scaled = _scaled(candidates, groups, theta)
-    points = _scaled(X, groups, theta).T.copy()
-    m = candidates.shape[0]
-    cross = np.empty((X.shape[0], m))
-    decay, scratch = np.empty(m), np.empty(m)
-    for i in range(X.shape[0]):
-        _squared_distances(cross[i], points[i], scaled, 0)
-        _decay(cross[i], decay, scratch)
-        _correlation(cross[i], decay)
+    n, m = X.shape[0], candidates.shape[0]
+    signal_variance = math.exp(theta[g])
+    scaled_candidates = _scale_features(candidates, groups, theta)
+    scaled_X = _scale_features(X, groups, theta).T.copy()
+    cross = np.empty((n, m))
+    decay = np.empty(m)
+    scratch = np.empty(m)
+    for i in range(n):
+        row = cross[i]
+        _write_squared_distances(row, scaled_X[i], scaled_candidates, 0)
+        _scale_distances(row, decay, scratch)
+        _correlate(row, decay)
         for j in range(m):
-            cross[i, j] *= variance
+            row[j] *= signal_variance
     return cross
 
 
@@ -437,40 +483,55 @@ def predict(
     theta: FloatArray,
     g: int,
 ) -> tuple[FloatArray, FloatArray]:
-    """Posterior mean (m,) and variance (m,) of the noise-free function at the candidates (m, p)."""
+    """Posterior mean (m,) and variance (m,) of the noise-free function at the candidates (m, p).
+
+    With the covariances k of the observations and a candidate, the mean is k^T alpha and the
+    variance s2 - |R^-T k|^2. A block of candidates at a time, row i of R^-T k is computed from
+    those above by forward substitution.
+    """
     n, m = X.shape[0], candidates.shape[0]
-    variance = math.exp(theta[g])
-    scaled = _scaled(candidates, groups, theta)
-    points = _scaled(X, groups, theta).T.copy()
+    signal_variance = math.exp(theta[g])
+    scaled_candidates = _scale_features(candidates, groups, theta)
+    scaled_X = _scale_features(X, groups, theta).T.copy()
     mean = np.zeros(m)
-    remaining = np.full(m, variance)
-    block = np.empty((n, BLOCK))
-    decay, scratch = np.empty(BLOCK), np.empty(BLOCK)
+    variance = np.full(m, signal_variance)
+    solved = np.empty((n, BLOCK))
+    decay = np.empty(BLOCK)
+    scratch = np.empty(BLOCK)
     for begin in range(0, m, BLOCK):
         width = min(BLOCK, m - begin)
         block_mean = mean[begin : begin + width]
-        block_remaining = remaining[begin : begin + width]
+        block_variance = variance[begin : begin + width]
         for i in range(n):
-            row = block[i, :width]
-            _squared_distances(row, points[i], scaled, begin)
-            _decay(row, decay[:width], scratch[:width])
-            _correlation(row, decay[:width])
+            row = solved[i, :width]
+            _write_squared_distances(row, scaled_X[i], scaled_candidates, begin)
+            _scale_distances(row, decay[:width], scratch[:width])
+            _correlate(row, decay[:width])
             for j in range(width):
-                row[j] *= variance
+                row[j] *= signal_variance
                 block_mean[j] += alpha[i] * row[j]
-            done = i - i % 4  # four rows at a time are read and written once
-            for k in range(0, done, 4):
-                c0, c1, c2, c3 = R[k, i], R[k + 1, i], R[k + 2, i], R[k + 3, i]
-                r0, r1 = block[k, :width], block[k + 1, :width]
-                r2, r3 = block[k + 2, :width], block[k + 3, :width]
-                for j in range(width):
-                    row[j] -= c0 * r0[j] + c1 * r1[j] + c2 * r2[j] + c3 * r3[j]
-            for k in range(done, i):
-                factor, other = R[k, i], block[k, :width]
-                for j in range(width):
-                    row[j] -= factor * other[j]
-            scale = 1.0 / R[i, i]
+            _substitute_forwards(solved, R, i, width)
             for j in range(width):
-                row[j] *= scale
-                block_remaining[j] -= row[j] * row[j]
-    return mean, remaining
+                block_variance[j] -= row[j] * row[j]
+    return mean, variance
+
+
+@compiled
+def _substitute_forwards(solved: FloatArray, R: FloatArray, i: int, width: int) -> None:
+    """Replace row i, of a right-hand side k, by row i of R^-T k; the rows above already are."""
+    row = solved[i, :width]
+    whole = i - i % 4  # four rows at a time are read and written once
+    for k in range(0, whole, 4):
+        c0, c1, c2, c3 = R[k, i], R[k + 1, i], R[k + 2, i], R[k + 3, i]
+        row0, row1 = solved[k, :width], solved[k + 1, :width]
+        row2, row3 = solved[k + 2, :width], solved[k + 3, :width]
+        for j in range(width):
+            row[j] -= c0 * row0[j] + c1 * row1[j] + c2 * row2[j] + c3 * row3[j]
+    for k in range(whole, i):
+        factor = R[k, i]
+        row_k = solved[k, :width]
+        for j in range(width):
+            row[j] -= factor * row_k[j]
+    scale = 1.0 / R[i, i]
+    for j in range(width):
+        row[j] *= scale
