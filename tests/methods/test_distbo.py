@@ -1,6 +1,6 @@
-"""Methods that look at training data, and what they were compared with."""
+"""dist-gp and its relatives: what they learn from training data, and what they do without."""
 
-from typing import Any
+from collections.abc import Sequence
 from unittest.mock import Mock
 
 import numpy as np
@@ -9,6 +9,8 @@ from by_hand import make
 from histories import minimised
 
 import hpobench_ordered as hbo
+from hpobench_ordered._typing import Config, FloatArray
+from hpobench_ordered.core.data import TaskData
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods import distbo
 from hpobench_ordered.methods._distribution import models
@@ -16,203 +18,309 @@ from hpobench_ordered.methods._model_based import ModelError
 from hpobench_ordered.registry import method_spec
 
 SPACE = hbo.SearchSpace([hbo.Parameter.number("theta", -8, 8)])
-UNSUPERVISED = hbo.DataKind.UNSUPERVISED
-LEARNED = ("dist-gp", "dist-gp-joint", "dist-blr", "init-blr")
-SOURCES = 8
-SIMILAR = 3
-"""The first so many source tasks are like the current one."""
+SOURCES, SIMILAR = 8, 3
+"""Numbers of earlier tasks, and of those, the first ones, that are like the current one."""
 
 
 class Toy:
-    """The toy example of section 5.1: the best theta is the mean of the data."""
+    """The toy example of section 5.1: the best theta is the mean of the task's data."""
 
     def __init__(self, seed: int, points: int = 60) -> None:
         rng = np.random.default_rng(seed)
-        means = np.concatenate([rng.normal(0, 1, SIMILAR), rng.normal(4, 1, SOURCES - SIMILAR)])
-        samples = [rng.normal(mean, 1, (points, 1)) for mean in (*means, rng.normal(0, 1))]
-        self.data = [hbo.TaskData(sample, None, UNSUPERVISED) for sample in samples]
-        self.history = []
-        for t in range(SOURCES):
-            theta = np.concatenate([rng.uniform(-8, 8, 8), samples[t].mean() + rng.normal(0, 1, 8)])
-            theta = np.clip(theta, -8, 8)
-            losses = -self.value(t, theta)
-            self.history.append(minimised(str(t), {}, theta[:, None], losses, SPACE))
+        similar_means = rng.normal(0, 1, SIMILAR)
+        other_means = rng.normal(4, 1, SOURCES - SIMILAR)
+        current_mean = rng.normal(0, 1)
+        means = [*similar_means, *other_means, current_mean]
+        samples = [rng.normal(mean, 1, (points, 1)) for mean in means]
+        self.data = [hbo.TaskData(x, None, hbo.DataKind.UNSUPERVISED) for x in samples]
+        self.history = [self._evaluate(task, rng) for task in range(SOURCES)]
 
-    def value(self, task: int, theta: Any) -> Any:
+    def _evaluate(self, task: int, rng: np.random.Generator) -> hbo.Evaluations:
+        """Evaluate theta everywhere, and near the optimum."""
+        anywhere = rng.uniform(-8, 8, 8)
+        near_optimum = self.data[task].features.mean() + rng.normal(0, 1, 8)
+        theta = np.clip(np.concatenate([anywhere, near_optimum]), -8, 8)
+        losses = -self.compute_values(task, theta)
+        return minimised(str(task), {}, theta[:, None], losses, SPACE)
+
+    def compute_values(self, task: int, theta: FloatArray) -> FloatArray:
+        """The objective, which is maximised; its maximum is 1."""
         return np.exp(-((theta - self.data[task].features.mean()) ** 2) / 2)
 
-    def method(self, name: str, **changes: Any) -> Any:
+    def make_method(
+        self,
+        name: str,
+        *,
+        history: Sequence[hbo.Evaluations] | None = None,
+        data: Sequence[TaskData | None] | None = None,
+    ) -> hbo.Method:
         spec = method_spec(name)
-        setting = {"history": self.history, "context": {}, "budget": 5, "space": SPACE}
+        data_options = {}
         if spec.uses_data:
-            setting["data"] = self.data
-        return spec.method(rng=np.random.default_rng(0), **(setting | changes))
+            data_options["data"] = self.data if data is None else data
+        return spec.method(
+            space=SPACE,
+            rng=np.random.default_rng(0),
+            history=self.history if history is None else history,
+            context={},
+            budget=5,
+            **data_options,
+        )
 
-    def best(self, method: Any, trials: int) -> float:
-        best = 0.0
+    def play(self, method: hbo.Method, trials: int) -> float:
+        """Play a method on the current task, and return the best value."""
+        values = []
         for _ in range(trials):
             config = method.ask()
-            value = float(self.value(-1, config["theta"]))
+            value = float(self.compute_values(-1, config["theta"]))
             method.tell(config, -value)
-            best = max(best, value)
+            values.append(value)
         assert method.fallbacks == 0
-        return best
+        return max(values)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["dist-gp", pytest.param("dist-blr", marks=pytest.mark.slow), "manual-gp"]
-)
-def test_what_the_data_say_is_enough_for_a_good_start(name):
+# -- what training data tell -----------------------------------------------------------------------
+
+
+def mean_first_value(name: str) -> float:
     toys = [Toy(seed) for seed in range(6)]
-    assert np.mean([toy.best(toy.method(name), 1) for toy in toys]) > 0.6
-    assert np.mean([toy.best(toy.method("multi-gp"), 1) for toy in toys]) < 0.3
-
-
-def test_embeddings_tell_the_similar_tasks():
-    toy = Toy(0)
-    method = toy.method("dist-gp")
-    assert np.isnan(method.similarities()).all()
-    method.ask()
-    similar = method.similarities()
-    assert similar.shape == (SOURCES,)
-    assert similar[:SIMILAR].min() > similar[SIMILAR:].max()
+    return float(np.mean([toy.play(toy.make_method(name), 1) for toy in toys]))
 
 
 @pytest.mark.slow
-def test_first_suggestion_of_the_regression_is_the_best_of_an_earlier_task():
+@pytest.mark.parametrize("name", ["dist-gp", "dist-blr", "manual-gp"])
+def test_first_suggestion_is_good_with_data(name):
+    assert mean_first_value(name) > 0.6
+
+
+@pytest.mark.slow
+def test_first_suggestion_is_poor_without_data():
+    assert mean_first_value("multi-gp") < 0.3
+
+
+def test_embeddings_reveal_similar_tasks():
+    method = Toy(0).make_method("dist-gp")
+    method.ask()
+    similarities = method.similarities()
+    assert len(similarities) == SOURCES
+    assert similarities[:SIMILAR].min() > similarities[SIMILAR:].max()
+
+
+def test_similarities_are_nan_before_fit():
+    method = Toy(0).make_method("dist-gp")
+    assert np.isnan(method.similarities()).all()
+
+
+def distance_from_earlier_bests(toy: Toy, config: Config) -> float:
+    bests = [task.values[task.losses.argmin(), 0] for task in toy.history]
+    return float(min(abs(config["theta"] - best) for best in bests))
+
+
+@pytest.mark.slow
+def test_regression_starts_with_earlier_best():
     toy = Toy(1)
-    bests = {float(task.values[task.losses.argmin(), 0]) for task in toy.history}
-    linear, process = (toy.method(name).ask()["theta"] for name in ("dist-blr", "dist-gp"))
-    assert min(abs(linear - best) for best in bests) < 1e-9
-    assert min(abs(process - best) for best in bests) > 1e-9
+    first = toy.make_method("dist-blr").ask()
+    assert distance_from_earlier_bests(toy, first) < 1e-9
 
 
-def test_after_a_poor_fit_the_next_one_starts_anew(monkeypatch):
-    """A model without noise may be unable to go on from a loss that it did not expect."""
-    method = Toy(0).method("manual-gp")
-    with monkeypatch.context() as changed:
-        changed.setattr(models, "MAX_LOSS", -1e9)
-        method.tell(method.ask(), 0.0)
-    assert method.fallbacks == 1 and np.isnan(method.similarities()).all()
-    method.ask()
-    assert method.fallbacks == 1 and np.isfinite(method.similarities()).all()
-    last = method._model
-    monkeypatch.setattr(last, "fit", Mock(side_effect=ModelError("the fit is poor")))
-    method.ask()
-    assert method.fallbacks == 1 and method._model not in (None, last)
+@pytest.mark.slow
+def test_process_starts_anywhere():
+    toy = Toy(1)
+    first = toy.make_method("dist-gp").ask()
+    assert distance_from_earlier_bests(toy, first) > 1e-9
 
 
-def test_warm_start_is_the_best_of_the_closest_tasks():
+def test_warm_start_is_best_of_closest():
     toy = Toy(2)
-    method = toy.method("init-gp")
-    asked = [method.ask()["theta"] for _ in range(distbo.WARM_TASKS * distbo.WARM_PER_TASK)]
     table = distbo.describe_tasks(toy.data)
-    closest = np.argsort(np.linalg.norm(table[:-1] - table[-1], axis=1))[: distbo.WARM_TASKS]
-    expected: list[float] = []
-    for t in closest:
-        order = np.argsort(toy.history[t].losses)[: distbo.WARM_PER_TASK]
-        expected += toy.history[t].values[order, 0].tolist()
-    assert asked == expected
+    distances = np.linalg.norm(table[:-1] - table[-1], axis=1)
+    expected = []
+    for task in np.argsort(distances)[: distbo.WARM_TASKS]:
+        best_rows = np.argsort(toy.history[task].losses)[: distbo.WARM_PER_TASK]
+        expected += toy.history[task].values[best_rows, 0].tolist()
+
+    method = toy.make_method("init-gp")
+    assert [method.ask()["theta"] for _ in expected] == expected
+
+
+# -- which tasks are used --------------------------------------------------------------------------
+
+NO_DATA = None
+LABELLED = hbo.TaskData(np.zeros((60, 1)), np.zeros(60), hbo.DataKind.REGRESSION)
+TWO_FEATURES = hbo.TaskData(np.zeros((5, 2)), None, hbo.DataKind.UNSUPERVISED)
 
 
 @pytest.mark.parametrize(
     "name", ["dist-gp", pytest.param("dist-blr", marks=pytest.mark.slow), "manual-gp", "init-gp"]
 )
-def test_a_task_without_data_or_with_others_is_left_out(name):
+@pytest.mark.parametrize("unusable", [NO_DATA, LABELLED])
+def test_task_without_comparable_data_is_ignored(name, unusable):
     toy = Toy(3)
-    history, data = (few[:2] + few[3:] for few in (toy.history, toy.data))
-    expected = toy.method(name, history=history, data=data).ask()
-    more_features = hbo.TaskData(np.zeros((5, 2)), None, UNSUPERVISED)
-    labelled = hbo.TaskData(toy.data[2].features, np.zeros(60), hbo.DataKind.REGRESSION)
-    others = [None, labelled, *([more_features] if name.startswith("dist") else [])]
-    for other in others:
-        data = [*toy.data[:2], other, *toy.data[3:]]
-        assert toy.method(name, data=data).ask() == expected
+    data = [*toy.data[:2], unusable, *toy.data[3:]]
+    suggestion = toy.make_method(name, data=data).ask()
+
+    remaining_history = toy.history[:2] + toy.history[3:]
+    remaining_data = toy.data[:2] + toy.data[3:]
+    expected = toy.make_method(name, history=remaining_history, data=remaining_data).ask()
+    assert suggestion == expected
 
 
-def test_meta_features_compare_data_with_other_features_and_classes():
-    rng, toy, kind = np.random.default_rng(0), Toy(5), hbo.DataKind.CLASSIFICATION
-    data = [
-        hbo.TaskData(rng.standard_normal((40, p)), rng.integers(classes, size=40), kind)
-        for p, classes in ((3, 2), (5, 3), (4, 2))
-    ]
-    for name in ("manual-gp", "init-blr"):
-        toy.best(toy.method(name, history=toy.history[:2], data=data), 2)
+@pytest.mark.parametrize("name", ["dist-gp", pytest.param("dist-blr", marks=pytest.mark.slow)])
+def test_embeddings_need_same_number_of_features(name):
+    toy = Toy(3)
+    with_other = toy.make_method(name, data=[*toy.data[:2], TWO_FEATURES, *toy.data[3:]])
+    without = toy.make_method(name, data=[*toy.data[:2], NO_DATA, *toy.data[3:]])
+    assert with_other.ask() == without.ask()
 
 
-@pytest.mark.parametrize("name", ["dist-gp", "manual-blr", "init-blr"])
-def test_without_data_of_the_current_task_nothing_is_made(name):
+@pytest.mark.parametrize("name", ["manual-gp", "init-blr"])
+def test_meta_features_compare_differing_data(name):
+    rng = np.random.default_rng(0)
+    data = []
+    for features, classes in ((3, 2), (5, 3), (4, 2)):
+        X, labels = rng.standard_normal((40, features)), rng.integers(classes, size=40)
+        data.append(hbo.TaskData(X, labels, hbo.DataKind.CLASSIFICATION))
+    toy = Toy(5)
+    toy.play(toy.make_method(name, history=toy.history[:2], data=data), 2)
+
+
+def test_large_history_is_subsampled(monkeypatch):
+    monkeypatch.setattr(distbo, "MAX_SOURCES_OF_PROCESS", 50)
     toy = Toy(0)
-    for data in ((), [*toy.data[:-1], None]):
-        with pytest.raises(ExperimentError, match="training data of the task"):
-            toy.method(name, data=data)
+    method = toy.make_method("multi-gp")
+    assert len(method._source_losses) == 50
+    assert toy.play(method, 4) > 0
+
+
+each_user_of_data = pytest.mark.parametrize("name", ["dist-gp", "manual-blr", "init-blr"])
+
+
+@each_user_of_data
+@pytest.mark.parametrize("has_earlier", [False, True])
+def test_missing_current_data_are_refused(name, has_earlier):
+    toy = Toy(0)
+    data = [*toy.data[:-1], NO_DATA] if has_earlier else ()
+    with pytest.raises(ExperimentError, match="training data of the task"):
+        toy.make_method(name, data=data)
+
+
+@each_user_of_data
+def test_wrong_number_of_data_is_refused(name):
+    toy = Toy(0)
     with pytest.raises(ExperimentError, match=r"for 8 earlier tasks .* data of 3 tasks"):
-        toy.method(name, data=toy.data[-3:])
+        toy.make_method(name, data=toy.data[-3:])
+
+
+# -- poor fits and poor data -----------------------------------------------------------------------
+
+
+def test_poor_fit_falls_back_to_random(monkeypatch):
+    method = Toy(0).make_method("manual-gp")
+    monkeypatch.setattr(models, "MAX_LOSS", -1e9)
+    method.ask()
+    assert method.fallbacks == 1
+    assert np.isnan(method.similarities()).all()
+
+
+def test_next_fit_after_poor_one_succeeds(monkeypatch):
+    method = Toy(0).make_method("manual-gp")
+    with monkeypatch.context() as patched:
+        patched.setattr(models, "MAX_LOSS", -1e9)
+        method.tell(method.ask(), 0.0)
+    method.ask()
+    assert method.fallbacks == 1
+    assert np.isfinite(method.similarities()).all()
+
+
+def test_failing_continuation_starts_anew(monkeypatch):
+    """A model without noise may be unable to go on from a loss that it did not expect."""
+    method = Toy(0).make_method("manual-gp")
+    method.tell(method.ask(), 0.0)
+    last_model = method._model
+    monkeypatch.setattr(last_model, "fit", Mock(side_effect=ModelError("the fit is poor")))
+    method.ask()
+    assert method.fallbacks == 0
+    assert method._model not in (None, last_model)
+
+
+NORMAL_FEATURES = np.random.default_rng(0).standard_normal((40, 2))
+POOR_DATA = {
+    "constant labels": hbo.TaskData(NORMAL_FEATURES, np.full(40, 2.0), hbo.DataKind.REGRESSION),
+    "one class": hbo.TaskData(NORMAL_FEATURES, np.zeros(40), hbo.DataKind.CLASSIFICATION),
+    "class 1 alone": hbo.TaskData(NORMAL_FEATURES, np.ones(40), hbo.DataKind.CLASSIFICATION),
+    "one point": hbo.TaskData(np.ones((1, 3)), np.zeros(1), hbo.DataKind.CLASSIFICATION),
+    "two equal points": hbo.TaskData(np.ones((2, 3)), np.zeros(2), hbo.DataKind.REGRESSION),
+}
 
 
 @pytest.mark.parametrize(
     "name",
-    ["manual-gp", *(pytest.param(name, marks=pytest.mark.slow) for name in LEARNED)],
-)
-@pytest.mark.parametrize(
-    ("kind", "labels", "points"),
     [
-        (hbo.DataKind.REGRESSION, 2.0, 40),
-        (hbo.DataKind.CLASSIFICATION, 0.0, 40),
-        (hbo.DataKind.CLASSIFICATION, 1.0, 40),
-        (hbo.DataKind.CLASSIFICATION, 0.0, 1),
-        (hbo.DataKind.REGRESSION, 0.0, 2),
+        "manual-gp",
+        pytest.param("dist-gp", marks=pytest.mark.slow),
+        pytest.param("dist-gp-joint", marks=pytest.mark.slow),
+        pytest.param("dist-blr", marks=pytest.mark.slow),
+        pytest.param("init-blr", marks=pytest.mark.slow),
     ],
-    ids=["constant labels", "one class", "class 1 alone", "one point", "two equal points"],
 )
+@pytest.mark.parametrize("case", POOR_DATA)
+@pytest.mark.parametrize("sources", [1, 2])
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-def test_data_that_tell_nothing(name, kind, labels, points):
-    toy, features = Toy(4), np.ones((points, 3))
-    if points > 2:
-        features = np.random.default_rng(0).standard_normal((points, 2))
-    data = hbo.TaskData(features, np.full(points, labels), kind)
-    for sources in (1, 2):
-        method = toy.method(name, history=toy.history[:sources], data=[data] * (sources + 1))
-        toy.best(method, 3)
+def test_poor_data_cause_no_failure(name, case, sources):
+    toy = Toy(4)
+    data = [POOR_DATA[case]] * (sources + 1)
+    toy.play(toy.make_method(name, history=toy.history[:sources], data=data), 3)
 
 
-def test_of_many_evaluations_a_part_is_used(monkeypatch):
-    monkeypatch.setattr(distbo, "MAX_SOURCES_OF_PROCESS", 50)
-    toy = Toy(0)
-    assert toy.best(toy.method("multi-gp"), 4) > 0
+# -- losses, candidates, features ------------------------------------------------------------------
 
 
-def test_only_losses_far_above_the_others_are_cut_off():
+def test_losses_far_above_others_are_clipped():
     losses = np.array([-1.0, -0.5, 0.0, 0.5, 1.5, 1.0, 30.0, 2.5, 3.9])
-    cut = distbo.clip_outliers(losses)
-    np.testing.assert_array_equal(cut, [-1.0, -0.5, 0.0, 0.5, 1.5, 1.0, 9.5, 2.5, 3.9])
-    optimised = np.concatenate([np.full(20, -1.0), np.linspace(-0.9, 0.0, 12)])
-    for same in (optimised, np.zeros(5), np.array([0.0, 0.0, 0.0, 9.0]), np.array([3.0])):
-        np.testing.assert_array_equal(distbo.clip_outliers(same), same)
+    expected = np.array([-1.0, -0.5, 0.0, 0.5, 1.5, 1.0, 9.5, 2.5, 3.9])
+    np.testing.assert_array_equal(distbo.clip_outliers(losses), expected)
 
 
-def test_what_another_choice_makes_active_has_a_value():
-    """Candidates around a configuration without x may have the choice that asks for one."""
+@pytest.mark.parametrize(
+    "losses",
+    [
+        pytest.param([-1.0] * 20 + np.linspace(-0.9, 0.0, 12).tolist(), id="mostly optimal"),
+        pytest.param([0.0] * 5, id="equal"),
+        pytest.param([0.0, 0.0, 0.0, 9.0], id="equal but one"),
+        pytest.param([3.0], id="single"),
+    ],
+)
+def test_other_losses_are_not_clipped(losses):
+    np.testing.assert_array_equal(distbo.clip_outliers(np.array(losses)), losses)
+
+
+def test_newly_active_hyperparameters_get_values():
+    """Candidates around a configuration without x may have the choice that activates it."""
     space = hbo.SearchSpace(
         [hbo.Parameter.choice("kind", [*"abcdefgh"]), hbo.Parameter.number("x", 0, 1)],
         conditions={"x": hbo.Compare(0, hbo.Comparison.EQUAL, (3.0,))},
     )
     method = make(method_spec("none-gp").method, space=space)
-    for index in range(6):
-        method.tell(method.ask(), float(index))
+    for loss in range(6):
+        method.tell(method.ask(), float(loss))
     method.make_scorer()
-    refined = method._refine(space.canonical(np.random.default_rng(1).random((50, 2))))
-    values = space.decode(refined)
-    assert (values[:, 0] == 3).any()
-    assert np.array_equal(np.isnan(values[:, 1]), values[:, 0] != 3)
+    block = space.canonical(np.random.default_rng(1).random((50, 2)))
+    kind, x = space.decode(method._refine(block)).T
+    has_x = kind == 3
+    assert has_x.any()
+    np.testing.assert_array_equal(np.isnan(x), ~has_x)
 
 
-@pytest.mark.parametrize(("name", "width"), [("none-gp", 1.0), ("none-blr", 0.25)])
-def test_in_networks_choices_are_closer(name, width):
-    """A one-hot column is that wide, as part of the range of a number, sqrt(12)."""
+@pytest.mark.parametrize(
+    ("name", "choice_scale"), [("none-gp", 1.0), ("none-blr", distbo.CHOICE_SCALE)]
+)
+def test_networks_see_choices_closer(name, choice_scale):
     space = hbo.SearchSpace([hbo.Parameter.choice("kind", "abc"), hbo.Parameter.number("x", 0, 1)])
     method = make(method_spec(name).method, space=space)
-    a, b, far = method.features(space.encode(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])))
-    assert np.linalg.norm(a - far) == pytest.approx(np.sqrt(12.0))
-    assert np.linalg.norm(a - b) == pytest.approx(width * np.sqrt(24.0))
+    values = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    first, other_choice, other_number = method.features(space.encode(values))
+    number_range = np.sqrt(12.0)
+    assert np.linalg.norm(other_number - first) == pytest.approx(number_range)
+    # Two columns of the one-hot code differ.
+    expected = choice_scale * np.sqrt(2.0) * number_range
+    assert np.linalg.norm(other_choice - first) == pytest.approx(expected)

@@ -187,9 +187,9 @@ def test_gradient_of_process_is_numeric_one(name):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_gradient_of_regression_is_numeric_one(is_learned, seed):
     rng = np.random.default_rng(seed)
-    task_descriptions = (
-        make_learned(REGRESSION, rng) if is_learned else FixedDescriptions(np.eye(T))
-    )
+    task_descriptions = FixedDescriptions(np.eye(T))
+    if is_learned:
+        task_descriptions = make_learned(REGRESSION, rng)
     model = models.LinearModel(task_descriptions, 3, rng)
     direction = rng.standard_normal(len(model.x)) / np.sqrt(len(model.x))
     assert_gradient_is_numeric(model, make_observations(rng, 80), model.x.copy(), direction)

@@ -1,7 +1,8 @@
-"""Meta-features: against scipy and scikit-learn, finite on any data, blind where they should be."""
+"""Meta-features: against scipy and scikit-learn, on any data, and what they cannot see."""
 
 import sys
 import warnings
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -19,127 +20,230 @@ from hpobench_ordered.errors import EvaluationsError, MissingExtraError
 from hpobench_ordered.methods._meta_features import compute_meta_features, scale_to_unit_interval
 
 GENERAL = 19
+"""Number of meta-features that need no labels, which come first."""
 REGRESSION, CLASSIFICATION = hbo.DataKind.REGRESSION, hbo.DataKind.CLASSIFICATION
 UNSUPERVISED = hbo.DataKind.UNSUPERVISED
 
 
-def regression(rng: np.random.Generator, n: int = 300, p: int = 4) -> hbo.TaskData:
+def make_regression(rng: np.random.Generator, n: int = 300, p: int = 4) -> hbo.TaskData:
     X = rng.gamma(2.0, size=(n, p)) @ rng.normal(size=(p, p))
-    return hbo.TaskData(X, 3.0 + np.exp(X[:, 0] / 4) + 0.1 * rng.normal(size=n), REGRESSION)
+    y = 3.0 + np.exp(X[:, 0] / 4) + 0.1 * rng.normal(size=n)
+    return hbo.TaskData(X, y, REGRESSION)
 
 
-def summary(values: FloatArray) -> list[float]:
+# -- against scipy and scikit-learn ----------------------------------------------------------------
+
+
+def summarise(values: FloatArray) -> list[float]:
     return [values.min(), values.max(), values.mean(), values.std()]
 
 
-def expected_general(X: FloatArray) -> list[float]:
-    p = X.shape[1]
-    pairs = [(i, j) for i in range(p) for j in range(i)]
-    correlation = np.array([stats.pearsonr(X[:, i], X[:, j]).statistic for i, j in pairs])
-    covariance = np.array([np.cov(X[:, i], X[:, j], ddof=0)[0, 1] for i, j in pairs])
-    pca = PCA().fit(X)
-    projected = pca.transform(X)[:, 0]
+def describe_features_by_scipy(X: FloatArray) -> list[float]:
+    correlations = []
+    covariances = []
+    for i, j in combinations(range(X.shape[1]), 2):
+        correlations.append(stats.pearsonr(X[:, i], X[:, j]).statistic)
+        covariances.append(np.cov(X[:, i], X[:, j], ddof=0)[0, 1])
+    first_component = PCA().fit_transform(X)[:, 0]
     return [
-        *summary(stats.skew(X)),
-        *summary(stats.kurtosis(X)),
-        *summary(correlation),
-        *summary(covariance),
-        abs(stats.skew(projected)),
-        stats.kurtosis(projected),
+        *summarise(stats.skew(X)),
+        *summarise(stats.kurtosis(X)),
+        *summarise(np.array(correlations)),
+        *summarise(np.array(covariances)),
+        abs(stats.skew(first_component)),
+        stats.kurtosis(first_component),
         PCA(n_components=0.95).fit(X).n_components_,
     ]
 
 
-def test_those_of_regression_agree_with_scipy_and_scikit_learn():
-    data = regression(np.random.default_rng(0))
-    y = data.labels
-    assert y is not None
-    y = (y - y.min()) / (y.max() - y.min())
-    expected = expected_general(StandardScaler().fit_transform(data.features))
-    assert len(expected) == GENERAL
-    expected += [y.mean(), y.std(), stats.skew(y), stats.kurtosis(y)]
-    assert_allclose(compute_meta_features(data)[: GENERAL + 4], expected, rtol=1e-8)
+def test_features_are_standardised_with_labels():
+    data = make_regression(np.random.default_rng(0))
+    expected = describe_features_by_scipy(StandardScaler().fit_transform(data.features))
+    assert_allclose(compute_meta_features(data)[:GENERAL], expected, rtol=1e-8)
 
 
-def test_without_labels_features_keep_their_scale_and_their_means_are_encoded():
+def test_numeric_labels_are_scaled_and_described():
+    data = make_regression(np.random.default_rng(0))
+    y = (data.labels - data.labels.min()) / np.ptp(data.labels)
+    expected = [y.mean(), y.std(), stats.skew(y), stats.kurtosis(y)]
+    assert_allclose(compute_meta_features(data)[GENERAL : GENERAL + 4], expected, rtol=1e-8)
+
+
+def test_features_keep_scale_without_labels():
     X = np.random.default_rng(2).gamma(1.0, size=(200, 3)) * [1.0, 5.0, 0.1] - [4.0, 0.0, 1.0]
-    found = compute_meta_features(hbo.TaskData(X, None, UNSUPERVISED))
-    assert_allclose(found, [*expected_general(X), *X.mean(axis=0)], rtol=1e-8)
+    meta_features = compute_meta_features(hbo.TaskData(X, None, UNSUPERVISED))
+    expected = [*describe_features_by_scipy(X), *X.mean(axis=0)]
+    assert_allclose(meta_features, expected, rtol=1e-8)
 
 
-def test_one_feature_has_no_pairs():
+def test_single_feature_has_no_pairs():
     X = np.random.default_rng(3).gamma(1.0, size=(200, 1))
-    found = compute_meta_features(hbo.TaskData(X, None, UNSUPERVISED))
-    assert_array_equal(found[8:16], 0)
-    assert_allclose(found[16:], [stats.skew(X[:, 0]), stats.kurtosis(X[:, 0]), 1, X.mean()])
+    meta_features = compute_meta_features(hbo.TaskData(X, None, UNSUPERVISED))
+    of_component = [stats.skew(X[:, 0]), stats.kurtosis(X[:, 0]), 1]
+    assert_array_equal(meta_features[8:16], 0)  # correlation and covariance
+    assert_allclose(meta_features[16:], [*of_component, X.mean()])
 
 
-def test_class_ratios_and_their_entropy():
-    rng = np.random.default_rng(4)
-    y = np.repeat([0.0, 1.0, 2.0], [100, 60, 40])
-    data = hbo.TaskData(rng.normal(size=(200, 3)), y, CLASSIFICATION)
-    ratios = [0.5, 0.3, 0.2]
-    expected = [*ratios, stats.entropy(ratios)]
-    assert_allclose(compute_meta_features(data)[GENERAL : GENERAL + 4], expected)
-    padded = compute_meta_features(data, classes=5)
-    assert_allclose(padded[GENERAL : GENERAL + 6], [*ratios, 0, 0, stats.entropy(ratios)])
+# -- classes ---------------------------------------------------------------------------------------
+
+
+def make_classification() -> hbo.TaskData:
+    """Data of three classes, with shares of 0.5, 0.3 and 0.2."""
+    X = np.random.default_rng(4).normal(size=(200, 3))
+    return hbo.TaskData(X, np.repeat([0.0, 1.0, 2.0], [100, 60, 40]), CLASSIFICATION)
+
+
+@pytest.mark.parametrize(
+    ("classes", "ratios"), [(None, [0.5, 0.3, 0.2]), (5, [0.5, 0.3, 0.2, 0, 0])]
+)
+def test_class_ratios_and_entropy(classes, ratios):
+    meta_features = compute_meta_features(make_classification(), classes=classes)
+    expected = [*ratios, stats.entropy([0.5, 0.3, 0.2])]
+    assert_allclose(meta_features[GENERAL:-4], expected)
+
+
+def test_label_above_number_of_classes_is_refused():
     with pytest.raises(EvaluationsError, match="labels must be below 2, but got 2"):
-        compute_meta_features(data, classes=2)
+        compute_meta_features(make_classification(), classes=2)
 
 
-def test_landmarkers_tell_what_is_linear_from_what_is_not():
-    X = np.random.default_rng(5).uniform(-1, 1, size=(2000, 2))
+# -- landmarkers -----------------------------------------------------------------------------------
 
-    def landmarkers(labels: FloatArray, kind: hbo.DataKind) -> FloatArray:
-        return compute_meta_features(hbo.TaskData(X, labels, kind))[-4:]
-
-    assert min(landmarkers(X[:, 0] > X[:, 1], CLASSIFICATION)) > 0.93
-    nn, lda, bayes, tree = landmarkers(X[:, 0] * X[:, 1] > 0, CLASSIFICATION)
-    assert max(lda, bayes) < 0.7 and min(nn, tree) > 0.9
-    _, nn, linear, tree = landmarkers(X @ [1.0, 2.0], REGRESSION)
-    assert linear == pytest.approx(1) and min(nn, tree) > 0.9
-    _, nn, linear, tree = landmarkers(X[:, 0] ** 2, REGRESSION)
-    assert linear < 0.1 and min(nn, tree) > 0.9
+SQUARE_POINTS = np.random.default_rng(5).uniform(-1, 1, size=(2000, 2))
 
 
-@given(st.integers(0, 2**32 - 1), st.sampled_from(hbo.DataKind))
-def test_order_of_points_and_features_does_not_matter(seed, kind):
-    rng = np.random.default_rng(seed)
-    data = regression(rng, n=40, p=3)
-    points, features = rng.permutation(40), rng.permutation(3)
-    X = data.features
-    labels = {REGRESSION: data.labels, CLASSIFICATION: X[:, 0] > np.median(X[:, 0])}.get(kind)
-    first = compute_meta_features(hbo.TaskData(X, labels, kind))
-    shuffled = None if labels is None else labels[points]
-    other = compute_meta_features(hbo.TaskData(X[points][:, features], shuffled, kind))
-    own = {REGRESSION: 4, CLASSIFICATION: 3, UNSUPERVISED: 0}[kind]
-    assert_allclose(other[: GENERAL + own], first[: GENERAL + own], rtol=1e-6, atol=1e-9)
+def compute_landmarkers_of_classes(labels: FloatArray) -> dict[str, float]:
+    data = hbo.TaskData(SQUARE_POINTS, labels, CLASSIFICATION)
+    names = ("neighbour", "linear", "bayes", "tree")
+    return dict(zip(names, compute_meta_features(data)[-4:], strict=True))
+
+
+def compute_landmarkers_of_numbers(labels: FloatArray) -> dict[str, float]:
+    data = hbo.TaskData(SQUARE_POINTS, labels, REGRESSION)
+    return dict(zip(("neighbour", "linear", "tree"), compute_meta_features(data)[-3:], strict=True))
+
+
+def test_all_models_learn_linear_classes():
+    x, y = SQUARE_POINTS.T
+    landmarkers = compute_landmarkers_of_classes(x > y)
+    assert min(landmarkers.values()) > 0.93
+
+
+def test_only_flexible_models_learn_nonlinear_classes():
+    x, y = SQUARE_POINTS.T
+    landmarkers = compute_landmarkers_of_classes(x * y > 0)
+    assert max(landmarkers["linear"], landmarkers["bayes"]) < 0.7
+    assert min(landmarkers["neighbour"], landmarkers["tree"]) > 0.9
+
+
+def test_all_models_learn_linear_function():
+    landmarkers = compute_landmarkers_of_numbers(SQUARE_POINTS @ [1.0, 2.0])
+    assert landmarkers["linear"] == pytest.approx(1)
+    assert min(landmarkers.values()) > 0.9
+
+
+def test_only_flexible_models_learn_nonlinear_function():
+    landmarkers = compute_landmarkers_of_numbers(SQUARE_POINTS[:, 0] ** 2)
+    assert landmarkers["linear"] < 0.1
+    assert min(landmarkers["neighbour"], landmarkers["tree"]) > 0.9
+
+
+# -- properties ------------------------------------------------------------------------------------
+
+SEEDS = st.integers(0, 2**32 - 1)
+ORDER_FREE = {REGRESSION: GENERAL + 4, CLASSIFICATION: GENERAL + 3, UNSUPERVISED: GENERAL}
+"""Number of meta-features, from the first, that do not depend on an order: all but landmarkers,
+which split the points, and means of features."""
+
+
+def make_data(kind: hbo.DataKind, seed: int) -> hbo.TaskData:
+    regression = make_regression(np.random.default_rng(seed), n=40, p=3)
+    X = regression.features
+    if kind is REGRESSION:
+        return regression
+    if kind is CLASSIFICATION:
+        return hbo.TaskData(X, X[:, 0] > np.median(X[:, 0]), CLASSIFICATION)
+    return hbo.TaskData(X, None, UNSUPERVISED)
+
+
+@given(SEEDS, st.sampled_from(hbo.DataKind))
+def test_order_of_points_does_not_matter(seed, kind):
+    data = make_data(kind, seed)
+    order = np.random.default_rng(seed).permutation(40)
+    labels = None if data.labels is None else data.labels[order]
+    shuffled = hbo.TaskData(data.features[order], labels, kind)
+    expected = compute_meta_features(data)[: ORDER_FREE[kind]]
+    actual = compute_meta_features(shuffled)[: ORDER_FREE[kind]]
+    assert_allclose(actual, expected, rtol=1e-6, atol=1e-9)
+
+
+@given(SEEDS, st.sampled_from(hbo.DataKind))
+def test_order_of_features_does_not_matter(seed, kind):
+    data = make_data(kind, seed)
+    order = np.random.default_rng(seed).permutation(3)
+    shuffled = hbo.TaskData(data.features[:, order], data.labels, kind)
+    expected = compute_meta_features(data)[: ORDER_FREE[kind]]
+    actual = compute_meta_features(shuffled)[: ORDER_FREE[kind]]
+    assert_allclose(actual, expected, rtol=1e-6, atol=1e-9)
+
+
+@given(SEEDS)
+def test_means_are_in_order_of_features(seed):
+    data = make_data(UNSUPERVISED, seed)
+    order = np.random.default_rng(seed).permutation(3)
+    shuffled = hbo.TaskData(data.features[:, order], None, UNSUPERVISED)
+    means = compute_meta_features(data)[GENERAL:]
+    assert_allclose(compute_meta_features(shuffled)[GENERAL:], means[order])
+
+
+NUMBERS = st.sampled_from([0.0, 0.1, 1.0, -3.0]) | st.floats(-1e6, 1e6)
+LABELS = {REGRESSION: NUMBERS, CLASSIFICATION: st.integers(0, 2).map(float)}
+
+
+@st.composite
+def any_data(draw: st.DrawFn) -> hbo.TaskData:
+    """Up to twelve points of up to four features, often equal or constant."""
+    kind = draw(st.sampled_from(hbo.DataKind))
+    n, p = draw(st.integers(1, 12)), draw(st.integers(1, 4))
+    X = draw(arrays(np.float64, (n, p), elements=NUMBERS))
     if kind is UNSUPERVISED:
-        assert_allclose(other[GENERAL:], first[GENERAL:][features])
+        return hbo.TaskData(X, None, kind)
+    return hbo.TaskData(X, draw(arrays(np.float64, n, elements=LABELS[kind])), kind)
 
 
-@given(st.data(), st.integers(1, 12), st.integers(1, 4), st.sampled_from(hbo.DataKind))
-def test_any_data_give_finite_numbers_without_warnings(draw, n, p, kind):
-    few = st.sampled_from([0.0, 0.1, 1.0, -3.0]) | st.floats(-1e6, 1e6)
-    X = draw.draw(arrays(np.float64, (n, p), elements=few))
-    of_labels = {REGRESSION: few, CLASSIFICATION: st.integers(0, 2).map(float)}.get(kind)
-    y = None if of_labels is None else draw.draw(arrays(np.float64, n, elements=of_labels))
+@given(any_data())
+def test_any_data_give_finite_numbers(data):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = compute_meta_features(hbo.TaskData(X, y, kind), classes=3)
-    lengths = {REGRESSION: GENERAL + 7, CLASSIFICATION: GENERAL + 8, UNSUPERVISED: GENERAL + p}
-    assert found.shape == (lengths[kind],)
-    assert np.isfinite(found).all()
+        meta_features = compute_meta_features(data, classes=3)
+    lengths = {
+        REGRESSION: GENERAL + 7,
+        CLASSIFICATION: GENERAL + 8,
+        UNSUPERVISED: GENERAL + data.features.shape[1],
+    }
+    assert meta_features.shape == (lengths[data.kind],)
+    assert np.isfinite(meta_features).all()
 
 
-def test_nothing_varies():
-    X, y = np.full((20, 3), 0.1), np.repeat([0.0, 1.0], 10)
-    found = compute_meta_features(hbo.TaskData(X, y, CLASSIFICATION))
-    assert not found[:GENERAL].any() and not found[-4:].any()
-    assert not compute_meta_features(hbo.TaskData(X, np.full(20, 2.0), REGRESSION)).any()
+CONSTANT_FEATURES = np.full((20, 3), 0.1)
 
 
-def counterexample(rng: np.random.Generator, task: int) -> hbo.TaskData:
+def test_constant_features_give_zeros():
+    labels = np.repeat([0.0, 1.0], 10)
+    meta_features = compute_meta_features(hbo.TaskData(CONSTANT_FEATURES, labels, CLASSIFICATION))
+    assert not meta_features[:GENERAL].any()
+    assert not meta_features[-4:].any()  # landmarkers
+
+
+def test_constant_data_give_zeros():
+    data = hbo.TaskData(CONSTANT_FEATURES, np.full(20, 2.0), REGRESSION)
+    assert not compute_meta_features(data).any()
+
+
+# -- the counterexample ----------------------------------------------------------------------------
+
+
+def make_counterexample(rng: np.random.Generator, task: int) -> hbo.TaskData:
     """Section 5.2, equation 1: features 1, 2 and task + 2 matter."""
     X = rng.normal(0.0, 2.0, size=(5000, 6))
     X[:, task + 1] = np.sign(X[:, 0] * X[:, 1]) * np.abs(X[:, task + 1])
@@ -148,39 +252,53 @@ def counterexample(rng: np.random.Generator, task: int) -> hbo.TaskData:
 
 
 @pytest.mark.slow
-def test_processes_of_the_counterexample_look_alike():
+def test_counterexample_tasks_look_alike():
     rng = np.random.default_rng(6)
-    first, second = (
-        np.array([compute_meta_features(counterexample(rng, i)) for _ in range(8)]) for i in (1, 2)
-    )
+    first = [compute_meta_features(make_counterexample(rng, 1)) for _ in range(8)]
+    second = [compute_meta_features(make_counterexample(rng, 2)) for _ in range(8)]
     varies = np.ptp([*first, *second], axis=0) > 1e-9
     assert varies.sum() == GENERAL + 7 - 1  # the intrinsic dimension does not
-    p_values = stats.ttest_ind(first[:, varies], second[:, varies]).pvalue
-    assert p_values.min() > 0.01 / varies.sum()  # Bonferroni
+    p_values = stats.ttest_ind(np.array(first)[:, varies], np.array(second)[:, varies]).pvalue
+    bonferroni = 0.01 / varies.sum()
+    assert p_values.min() > bonferroni
 
 
-def test_large_data_are_sampled():
+# -- large data, missing packages, scaling ---------------------------------------------------------
+
+
+def test_large_data_are_subsampled():
+    X = np.random.default_rng(7).uniform(size=(20_000, 2))
+    small = compute_meta_features(hbo.TaskData(X[:5000], X[:5000, 0], REGRESSION))
+    large = compute_meta_features(hbo.TaskData(X, X[:, 0], REGRESSION))
+    assert large == pytest.approx(small, abs=0.1)
+    assert (large != small).any()
+
+
+def test_class_outside_subsample_counts():
     rng = np.random.default_rng(7)
-    X = rng.uniform(size=(20000, 2))
-    few, many = (hbo.TaskData(X[:n], X[:n, 0], REGRESSION) for n in (5000, 20000))
-    assert compute_meta_features(many) == pytest.approx(compute_meta_features(few), abs=0.1)
-    assert (compute_meta_features(many) != compute_meta_features(few)).any()
-    y = np.zeros(20000)
-    y[0] = 1  # most likely not in the sample
-    assert (
-        len(compute_meta_features(hbo.TaskData(rng.normal(size=(20000, 1)), y, CLASSIFICATION)))
-        == 26
-    )
+    labels = np.zeros(20_000)
+    labels[0] = 1  # most likely not in the sample
+    data = hbo.TaskData(rng.normal(size=(20_000, 1)), labels, CLASSIFICATION)
+    assert len(compute_meta_features(data)) == GENERAL + 2 + 1 + 4
 
 
-def test_without_scikit_learn_labels_cannot_be_described(monkeypatch):
+UNCACHED_FEATURES = np.random.default_rng(10).normal(size=(50, 2))
+
+
+def test_labels_need_scikit_learn(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.neighbors", None)
-    X = np.random.default_rng(10).normal(size=(50, 2))
+    data = hbo.TaskData(UNCACHED_FEATURES, UNCACHED_FEATURES[:, 0], REGRESSION)
     with pytest.raises(MissingExtraError, match="scikit-learn"):
-        compute_meta_features(hbo.TaskData(X, X[:, 0], REGRESSION))
-    assert compute_meta_features(hbo.TaskData(X, None, UNSUPERVISED)).shape == (GENERAL + 2,)
+        compute_meta_features(data)
 
 
-def test_normalised_over_tasks():
+def test_features_need_no_scikit_learn(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.neighbors", None)
+    meta_features = compute_meta_features(hbo.TaskData(UNCACHED_FEATURES, None, UNSUPERVISED))
+    assert meta_features.shape == (GENERAL + 2,)
+
+
+def test_columns_are_scaled_to_unit_interval():
     table = np.array([[1.0, 5.0, -2.0], [3.0, 5.0, 0.0], [2.0, 5.0, -1.0]])
-    assert_array_equal(scale_to_unit_interval(table), [[0, 0, 0], [1, 0, 1], [0.5, 0, 0.5]])
+    expected = [[0, 0, 0], [1, 0, 1], [0.5, 0, 0.5]]
+    assert_array_equal(scale_to_unit_interval(table), expected)
