@@ -33,12 +33,23 @@ from hpobench_ordered.surrogates.pipeline import (
     fit_nearest,
 )
 
-FOREST, NEAREST = "forest", "nearest"
+# Names of surrogates.
+FOREST = "forest"
+NEAREST = "nearest"
 
 
 @dataclass(frozen=True, eq=False)
-class Forest:
-    """Configurations (n, d), objective values (n, K), and options; see `SurrogateFit`."""
+class ForestData:
+    """What a forest is fitted to, and how; see `SurrogateFit`.
+
+    Attributes:
+        values: Configurations, (n, d).
+        targets: Objective values, (n, K).
+        coding: How configurations are coded as inputs of the forest.
+        recipe: Settings of the forest.
+        rng: Draws the folds of the cross-validation; default: by the seed of the request.
+        mixes: How each task's value is mixed from the outputs; default: one output a task.
+    """
 
     values: FloatArray
     targets: FloatArray
@@ -51,22 +62,23 @@ class Forest:
 def write_forest(
     request: Request,
     defined: Definition,
-    forest: Forest,
+    forest: ForestData,
     report: CardTexts,
     *,
     evaluations: Sequence[RawEvaluations] | None = None,
     runs: Sequence[RawEvaluations] | None = None,
 ) -> Path:
     """Fit a forest to evaluations and write the benchmark's artifact; return its folder."""
-    recipe = forest.recipe
-    fitter = partial(fit_forest, coding=forest.coding, recipe=recipe, workers=request.workers)
+    fitter = partial(
+        fit_forest, coding=forest.coding, recipe=forest.recipe, workers=request.workers
+    )
     fit = SurrogateFit.of_all_tasks(
         fitter, forest.values, forest.targets, seed=request.seed, rng=forest.rng, mixes=forest.mixes
     )
     return write_surrogates(
         request.folder,
         {FOREST: BenchmarkFit(defined, [fit], request.seed, request.progress)},
-        replace(report, limits=(recipe.describe(), *report.limits, NOT_OPTIMAL)),
+        replace(report, limits=(forest.recipe.describe(), *report.limits, NOT_OPTIMAL)),
         evaluations=evaluations,
         runs=runs,
     )
@@ -83,15 +95,22 @@ def write_per_task(
 ) -> Path:
     """Fit surrogates to the evaluations of every task and write the artifact; return its folder."""
     for task, raw in zip(defined.tasks, evaluations, strict=True):
-        trainings = len(np.unique(raw.training))
-        if trainings < FOLDS:
+        number_of_trainings = len(np.unique(raw.training))
+        if number_of_trainings < FOLDS:
             raise ExperimentError(
-                f"task {task.name} has evaluations of {trainings} trainings; at least {FOLDS} are "
-                "needed"
+                f"task {task.name} has evaluations of {number_of_trainings} trainings; at least "
+                f"{FOLDS} are needed"
             )
+
     fitters: dict[str, Fitter] = {
         FOREST: partial(fit_forest, coding=coding, recipe=recipe, workers=request.workers),
         NEAREST: partial(fit_nearest, space=defined.space),
+    }
+    fits = {
+        name: BenchmarkFit.of_each_task(
+            defined, fitter, evaluations, seed=request.seed, progress=request.progress
+        )
+        for name, fitter in fitters.items()
     }
     limits = (
         f"{recipe.describe()} Each task has its own.",
@@ -101,12 +120,7 @@ def write_per_task(
     )
     return write_surrogates(
         request.folder,
-        {
-            name: BenchmarkFit.of_each_task(
-                defined, fitter, evaluations, seed=request.seed, progress=request.progress
-            )
-            for name, fitter in fitters.items()
-        },
+        fits,
         replace(report, limits=limits),
         evaluations=evaluations,
     )

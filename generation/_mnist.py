@@ -26,7 +26,7 @@ _UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, BadZipFile, z
 
 
 @dataclass(frozen=True)
-class Split:
+class MnistSplit:
     """Training pool (N, p) and validation set (M, p), float32, standardised by the pool.
 
     The pool is in the order in which training sets grow; from `smallest` images on they hold all
@@ -59,7 +59,7 @@ def split(
     *,
     pool_size: int = POOL_SIZE,
     smallest: int = SMALLEST_TRAINING_SET,
-) -> Split:
+) -> MnistSplit:
     """Split as the paper's authors did: shuffle until the smallest training set holds all classes.
 
     The shuffles come from NumPy's legacy generator under the authors' seed, because the published
@@ -82,7 +82,7 @@ def split(
     mean, deviation = data[:pool_size].mean(axis=0), data[:pool_size].std(axis=0)
     scale = np.where(deviation > 0, deviation, 1.0)
     features = ((data - mean) / scale).astype(np.float32)  # the precision of XGBoost
-    return Split(
+    return MnistSplit(
         smallest=smallest,
         pool=features[:pool_size],
         pool_labels=labels[:pool_size],

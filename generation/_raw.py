@@ -31,7 +31,8 @@ from hpobench_ordered.space import Kind, Parameter, SearchSpace
 if TYPE_CHECKING:
     import pandas as pd
 
-PREFIX = "config."
+COLUMN_PREFIX = "config."
+"""Prefix of the columns of hyperparameters."""
 _METADATA = b"hpobench_ordered"
 
 
@@ -49,8 +50,9 @@ class About:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """The inverse of `asdict`."""
-        return cls(**{**content, "limits": tuple(content.get("limits", ()))})
+        """Make it from JSON; the inverse of `asdict`."""
+        limits = tuple(content.get("limits", ()))
+        return cls(**{**content, "limits": limits})
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,48 +62,66 @@ class RawTable:
     about: About
     tasks: Mapping[str, RawEvaluations]
 
-    def only(self, names: Sequence[str]) -> "RawTable":
-        """The given tasks, in the table's order."""
+    def select_tasks(self, names: Sequence[str]) -> "RawTable":
+        """Return the table of some of the tasks, in its own order.
+
+        Raises:
+            UnknownNameError: The table has no such task.
+        """
         for name in names:
             if name not in self.tasks:
                 raise UnknownNameError(
                     f"task with evaluations of {self.about.benchmark}", name, self.tasks
                 )
-        return RawTable(self.about, {n: raw for n, raw in self.tasks.items() if n in names})
+        selected = {name: raw for name, raw in self.tasks.items() if name in names}
+        return RawTable(self.about, selected)
 
 
-def raw_frame(
-    rows: Iterable[Mapping[str, Any]], space: SearchSpace, further: Mapping[str, str]
+def make_raw_frame(
+    rows: Iterable[Mapping[str, Any]], space: SearchSpace, further_types: Mapping[str, str]
 ) -> "pd.DataFrame":
-    """Make a table with one row per evaluation; `further` are the types of further columns."""
+    """Make a table with one row per evaluation.
+
+    Args:
+        rows: The evaluations, by column.
+        space: Search space of their configurations.
+        further_types: Types of columns beyond those of the format, by column.
+    """
     import pandas as pd
 
+    types_of_config = {
+        f"{COLUMN_PREFIX}{parameter.name}": _pandas_type(parameter)
+        for parameter in space.parameters
+    }
     types = {
         "task": "object",
         "training": "int64",
-        **{f"{PREFIX}{parameter.name}": _dtype(parameter) for parameter in space.parameters},
+        **types_of_config,
         "value": "float64",
         "spread": "float64",
-        **further,
+        **further_types,
     }
     frame = pd.DataFrame.from_records(list(rows), columns=list(types))
-    frame = frame.astype({column: kind for column, kind in types.items() if kind != "object"})
+    types_to_set = {column: dtype for column, dtype in types.items() if dtype != "object"}
+    frame = frame.astype(types_to_set)
+
     for parameter in space.parameters:
-        if len({type(choice) for choice in parameter.choices}) > 1:  # a column has one type
-            column = f"{PREFIX}{parameter.name}"
+        types_of_choices = {type(choice) for choice in parameter.choices}
+        if len(types_of_choices) > 1:  # but a parquet column has only one
+            column = f"{COLUMN_PREFIX}{parameter.name}"
             frame[column] = frame[column].map(str, na_action="ignore")
     return frame
 
 
-def _dtype(parameter: Parameter) -> str:
+def _pandas_type(parameter: Parameter) -> str:
     if parameter.choices:
         return "object"
     return "Int64" if parameter.kind is Kind.INTEGER else "float64"
 
 
-def configured(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration with the names of its columns."""
-    return {f"{PREFIX}{name}": value for name, value in config.items()}
+def name_config_columns(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a configuration by the names of its columns."""
+    return {f"{COLUMN_PREFIX}{name}": value for name, value in config.items()}
 
 
 def write_raw(path: Path, frame: "pd.DataFrame", about: About) -> None:
@@ -110,9 +130,9 @@ def write_raw(path: Path, frame: "pd.DataFrame", about: About) -> None:
     import pyarrow.parquet as pq
 
     table = pa.Table.from_pandas(frame, preserve_index=False)
-    described = {**(table.schema.metadata or {}), _METADATA: json.dumps(asdict(about)).encode()}
+    metadata = {**(table.schema.metadata or {}), _METADATA: json.dumps(asdict(about)).encode()}
     buffer = io.BytesIO()
-    pq.write_table(table.replace_schema_metadata(described), buffer)
+    pq.write_table(table.replace_schema_metadata(metadata), buffer)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, buffer.getvalue())
@@ -133,35 +153,46 @@ def read_raw(path: Path, *, benchmark: str, space: SearchSpace) -> RawTable:
     if about.benchmark != benchmark:
         raise ArtifactError(f"{path} holds evaluations of {about.benchmark!r}, not {benchmark!r}")
     try:
-        return RawTable(about, coded_tasks(table.to_pandas(), space))
+        return RawTable(about, code_tasks(table.to_pandas(), space))
     except ArtifactError as error:
         raise ArtifactError(f"{path}: {error}") from None
 
 
-def coded_tasks(frame: "pd.DataFrame", space: SearchSpace) -> dict[str, RawEvaluations]:
+def code_tasks(frame: "pd.DataFrame", space: SearchSpace) -> dict[str, RawEvaluations]:
     """Check and code the rows of a table by task, as `from_evaluations` does."""
-    named = frame.rename(columns=lambda column: column.removeprefix(PREFIX))
-    known = {PREFIX + name for name in (*space.names, *space.constants)}
+    expected_columns = {COLUMN_PREFIX + name for name in (*space.names, *space.constants)}
+    config_columns = [column for column in frame if column.startswith(COLUMN_PREFIX)]
+    unknown_columns = [column for column in config_columns if column not in expected_columns]
+    if unknown_columns:
+        raise ArtifactError(f"columns of unknown hyperparameters: {', '.join(unknown_columns)}")
+
+    frame = frame.rename(columns=lambda column: column.removeprefix(COLUMN_PREFIX))
     reader = Reader(drop_invalid=False, clip=False, source="the table", allows_failed=False)
-    if unknown := [c for c in frame if c.startswith(PREFIX) and c not in known]:
-        raise ArtifactError(f"columns of unknown hyperparameters: {', '.join(unknown)}")
     try:
-        columns, of = Columns("task", "value"), Direction.MINIMIZE  # objectives stay as they are
-        tasks = reader.usable(read_table(named, space, columns, reader, direction=of))
+        table = read_table(
+            frame,
+            space,
+            Columns("task", "value"),
+            reader,
+            direction=Direction.MINIMIZE,  # so that objective values stay as they are
+        )
+        evaluations_of_tasks = reader.usable(table)
     except EvaluationsError as error:
         raise ArtifactError(str(error)) from None
+
     for name in ("spread", "training"):
-        if name not in named:
+        if name not in frame:
             raise ArtifactError(f"the table has no column {name!r}")
-    if not named["training"].notna().all():
+    if not frame["training"].notna().all():
         raise ArtifactError("column 'training' must hold whole numbers")
-    rows = named.groupby("task").indices
-    return {
-        one.task: RawEvaluations(
-            one.values,
-            one.objective,
-            named["spread"].to_numpy(dtype=np.float64)[rows[one.task]],
-            named["training"].to_numpy(dtype=np.int64)[rows[one.task]],
+
+    spread = frame["spread"].to_numpy(dtype=np.float64)
+    training = frame["training"].to_numpy(dtype=np.int64)
+    rows_of_task = frame.groupby("task").indices
+    tasks = {}
+    for evaluations in evaluations_of_tasks:
+        rows = rows_of_task[evaluations.task]
+        tasks[evaluations.task] = RawEvaluations(
+            evaluations.values, evaluations.objective, spread[rows], training[rows]
         )
-        for one in tasks
-    }
+    return tasks

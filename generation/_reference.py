@@ -94,13 +94,14 @@ class Part:
     protocol: Protocol = field(default_factory=Ordered)
 
     def benchmarks(self) -> list[str]:
-        """The benchmarks that are ready; without an order if the protocol makes no use of it."""
+        """The benchmarks that are ready; without ordered ones if the protocol ignores the order."""
         ready = [name for name in suite(self.suite) if benchmark_spec(name).option().is_ready]
-        unordered = isinstance(self.protocol, LeaveOneOut)
-        return [name for name in ready if not (unordered and name.endswith("-ordered"))]
+        if isinstance(self.protocol, LeaveOneOut):
+            return [name for name in ready if not name.endswith("-ordered")]
+        return ready
 
-    def cells(self) -> list[Cell]:
-        """Its runs."""
+    def plan_cells(self) -> list[Cell]:
+        """Plan its runs."""
         return plan(
             benchmarks=self.benchmarks(),
             methods=self.methods,
@@ -154,28 +155,39 @@ def write_reference(results: Path, folder: Path) -> list[WrittenFile]:
     import pandas as pd
 
     store = Store(results)
-    planned = pd.concat([_with_whole_seeds(store, part) for part in PARTS])
+    planned = pd.concat([_mark_whole_seeds(store, part) for part in PARTS])
+
+    # A run that several parts share counts as whole if it is in any of them.
     planned = planned.sort_values("is_whole", ascending=False).drop_duplicates("key")
-    written = []
+    written_files = []
     with ArtifactWriter(folder) as artifact:
         for labels, runs in planned.groupby(["benchmark", "surrogate", "protocol"]):
-            finished = runs[runs["is_whole"] & (runs["state"] == State.DONE.value)]
+            is_done = runs["state"] == State.DONE.value
+            finished = runs[runs["is_whole"] & is_done]
             if not len(finished):
                 continue
+
             identity, surrogate, protocol = map(str, labels)
             spec = benchmark_spec(BenchmarkIdentity.parse(identity).id)
             keys = list(finished["key"])
-            trials, timings = store.read(keys), store.timings(keys)
-            content = ReferenceFile.of_results(finished, trials, timings, spec).to_bytes()
+            file = ReferenceFile.of_results(finished, store.read(keys), store.timings(keys), spec)
+            content = file.to_bytes()
             name = f"{spec.id}-{surrogate}-{parse_protocol_name(protocol)}.parquet"
             artifact.write_bytes(name, content)
-            left_out = len(runs) - len(finished)
-            written.append(WrittenFile(name, len(content), len(finished), left_out))
-    return written
+            written_files.append(
+                WrittenFile(
+                    name=name,
+                    size=len(content),
+                    runs=len(finished),
+                    left_out=len(runs) - len(finished),
+                )
+            )
+    return written_files
 
 
-def _with_whole_seeds(store: Store, part: Part) -> "pd.DataFrame":
-    """The runs of a part, and whether all runs of their benchmark and seed are finished."""
-    runs = overview(store, part.cells()).runs
+def _mark_whole_seeds(store: Store, part: Part) -> "pd.DataFrame":
+    """The runs of a part; `is_whole` where all runs of their benchmark and seed are over."""
+    runs = overview(store, part.plan_cells()).runs
     is_over = runs["state"].isin([State.DONE.value, State.FAILED.value])
-    return runs.assign(is_whole=is_over.groupby([runs["benchmark"], runs["seed"]]).transform("all"))
+    runs_of_seeds = is_over.groupby([runs["benchmark"], runs["seed"]])
+    return runs.assign(is_whole=runs_of_seeds.transform("all"))

@@ -1,7 +1,7 @@
 """Runs trainings in parallel, stores each one, and can be resumed.
 
-A `Job` is one training: a configuration, and where it is trained (a task, a training-set size). A
-`Trainer` does it. `run_trainings` does all jobs and stores every finished one:
+A `TrainingJob` is one training: a configuration, and where it is trained (a task, a training-set
+size). A `Trainer` does it. `run_trainings` does all jobs and stores every finished one:
 
     FOLDER/<where>/<key>.json   one finished training
 
@@ -12,7 +12,7 @@ everything that determines a training, so folders are merged by copying them tog
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,7 +25,7 @@ _FOLDER_NAME = re.compile(r"\w[\w.+-]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class TrainingJob:
     """A training to do."""
 
     where: str
@@ -53,50 +53,68 @@ class Trainer(Protocol):
 
 def run_trainings(
     trainer: Trainer,
-    jobs: Sequence[Job],
+    jobs: Sequence[TrainingJob],
     folder: Path,
     *,
     workers: int = 1,
     progress: Progress = silent,
 ) -> list[Mapping[str, Any]]:
-    """Do every job that `folder` does not hold yet, equal jobs once.
+    """Do every job whose outcome is not stored yet, equal jobs once.
 
-    `progress` gets the number of distinct jobs done, including stored ones.
+    Args:
+        trainer: Does the jobs.
+        jobs: The jobs.
+        folder: Stores the outcomes.
+        workers: Number of processes.
+        progress: Is told the number of distinct jobs done, including stored ones.
+
+    Returns:
+        The outcome of every job.
+
+    Raises:
+        StoreError: An outcome cannot be read or stored.
     """
     from joblib import Parallel, delayed
 
     identity = trainer.identity
-    paths = [_path(folder, identity, job) for job in jobs]
-    distinct = dict(zip(paths, jobs, strict=True))
+    paths = [_choose_path(folder, identity, job) for job in jobs]
+    job_of_path = dict(zip(paths, jobs, strict=True))
+
     # Fail on damaged files now, not after hours of training.
-    outcomes = {path: _read(path) for path in distinct if path.exists()}
-    missing = {path: job for path, job in distinct.items() if path not in outcomes}
-    _make_folders(missing)
-    progress("training", len(outcomes), len(distinct))
+    outcome_of_path = {path: _read_outcome(path) for path in job_of_path if path.exists()}
+    missing = {path: job for path, job in job_of_path.items() if path not in outcome_of_path}
+    _make_folders({path.parent for path in missing})
+    progress("training", len(outcome_of_path), len(job_of_path))
+
     # With batches, finished trainings would be stored late.
     parallel = Parallel(n_jobs=workers, batch_size=1, return_as="generator_unordered")
     calls = (delayed(_train_and_store)(trainer, job, path) for path, job in missing.items())
     for path, outcome in parallel(calls):
-        outcomes[path] = outcome
-        progress("training", len(outcomes), len(distinct))
-    return [outcomes[path] for path in paths]
+        outcome_of_path[path] = outcome
+        progress("training", len(outcome_of_path), len(job_of_path))
+    return [outcome_of_path[path] for path in paths]
 
 
-def _path(folder: Path, identity: Mapping[str, Any], job: Job) -> Path:
+def _choose_path(folder: Path, identity: Mapping[str, Any], job: TrainingJob) -> Path:
+    """The file of a training, named by the hash of all that determines it."""
     content = {"where": job.where, "config": dict(job.config), "trainer": identity}
     text = json.dumps(content, sort_keys=True)
-    return folder / job.where / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
+    key = hashlib.sha256(text.encode()).hexdigest()[:32]
+    return folder / job.where / f"{key}.json"
 
 
-def _make_folders(paths: Mapping[Path, Job]) -> None:
+def _make_folders(folders: Iterable[Path]) -> None:
     try:
-        for parent in {path.parent for path in paths}:
-            parent.mkdir(parents=True, exist_ok=True)
+        for folder in folders:
+            folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(f"cannot store trainings in {error.filename}: {error}") from error
 
 
-def _train_and_store(trainer: Trainer, job: Job, path: Path) -> tuple[Path, Mapping[str, Any]]:
+def _train_and_store(
+    trainer: Trainer, job: TrainingJob, path: Path
+) -> tuple[Path, Mapping[str, Any]]:
+    """Train, and return the path and the outcome as later calls will read it."""
     outcome = trainer(job.config, job.where)
     record = {
         "where": job.where,
@@ -115,7 +133,7 @@ def _train_and_store(trainer: Trainer, job: Job, path: Path) -> tuple[Path, Mapp
     return path, json.loads(data)["outcome"]
 
 
-def _read(path: Path) -> Mapping[str, Any]:
+def _read_outcome(path: Path) -> Mapping[str, Any]:
     try:
         return dict(json.loads(path.read_bytes())["outcome"])
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -11,7 +11,7 @@ import numpy as np
 
 from hpobench_ordered._typing import BoolArray, FloatArray, IntArray
 from hpobench_ordered.benchmarks.xgboost_mnist import SIZES, space
-from hpobench_ordered.generation._mnist import Split
+from hpobench_ordered.generation._mnist import MnistSplit
 from hpobench_ordered.generation._xgboost_training import (
     AS_PUBLISHED,
     CURRENT_DEFAULTS,
@@ -48,7 +48,7 @@ EXPLANATION = (
 
 
 def compare(
-    request: Request, split: Split, values: FloatArray, errors: FloatArray
+    request: Request, split: MnistSplit, values: FloatArray, errors: FloatArray
 ) -> dict[str, Any]:
     """Compare the error counts of a sample of the published configurations, as JSON for the card.
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from hpobench_ordered._typing import ConfigLike, FloatArray
 from hpobench_ordered.core.extras import import_extra
-from hpobench_ordered.generation._mnist import Split
-from hpobench_ordered.generation._training import Job, Trainer, run_trainings
+from hpobench_ordered.generation._mnist import MnistSplit
+from hpobench_ordered.generation._training import Trainer, TrainingJob, run_trainings
 from hpobench_ordered.generation.base import Progress, silent
 
 AS_PUBLISHED = {"tree_method": "exact", "base_score": 0.5}
@@ -38,7 +38,7 @@ frequencies; `hist` has been one since 2.0."""
 class XGBoostTrainer:
     """Trains XGBoost on a split with fixed settings, besides the four hyperparameters."""
 
-    split: Split
+    split: MnistSplit
     settings: Mapping[str, Any]
 
     @property
@@ -70,7 +70,7 @@ def train_many(
     progress: Progress = silent,
 ) -> FloatArray:
     """Error counts, (n, S), of n configurations on S sizes, trained unless `folder` holds them."""
-    jobs = [Job(str(size), dict(config)) for size in sizes for config in configs]
+    jobs = [TrainingJob(str(size), dict(config)) for size in sizes for config in configs]
     outcomes = run_trainings(trainer, jobs, folder, workers=workers, progress=progress)
     counts = np.array([outcome["error_count"] for outcome in outcomes], dtype=np.float64)
     return counts.reshape(len(sizes), len(configs)).T

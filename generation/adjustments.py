@@ -21,7 +21,7 @@ from hpobench_ordered.benchmarks.adjustments import FLOW_SURROGATE, SEARCHED
 from hpobench_ordered.core.surrogate import Surrogate
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.files.artifact import ArtifactWriter
-from hpobench_ordered.generation.base import Generator, Option, Request, Source
+from hpobench_ordered.generation.base import EvaluationSource, Generator, Option, Request
 from hpobench_ordered.surrogates.best import DRAWS, NOT_OPTIMAL, best_known
 from hpobench_ordered.surrogates.bundle import BENCHMARK, CARD, definition_to_json, read_card
 from hpobench_ordered.surrogates.card import Card, versions_of
@@ -98,7 +98,7 @@ GENERATORS = tuple(
     Generator(
         adjustment.name,
         {
-            "forests": Source(
+            "forests": EvaluationSource(
                 f"Best values on the forest of {adjustment.base.name}.",
                 frozenset({Option.SEED}),
                 partial(generate, adjustment),

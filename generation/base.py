@@ -1,6 +1,6 @@
 """Generators, which turn raw evaluations into artifacts: their interface, and how to find them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -55,31 +55,34 @@ class Request:
 
     def command(self, *words: str) -> str:
         """The equivalent command: `words`, then the options that affect the result."""
-        options = {
-            Option.SEED: (self.seed,),
-            Option.SIZES: self.sizes,
-            Option.CONFIGURATIONS: None if self.configurations is None else (self.configurations,),
-            Option.TASKS: self.tasks,
-        }
-        given = [f"{o.value} {','.join(map(str, v))}" for o, v in options.items() if v is not None]
-        return " ".join(["hpobench-ordered generate", *words, *given])
+        command = ["hpobench-ordered generate", *words, f"{Option.SEED.value} {self.seed}"]
+        if self.sizes is not None:
+            command.append(f"{Option.SIZES.value} {','.join(map(str, self.sizes))}")
+        if self.configurations is not None:
+            command.append(f"{Option.CONFIGURATIONS.value} {self.configurations}")
+        if self.tasks is not None:
+            command.append(f"{Option.TASKS.value} {','.join(self.tasks)}")
+        return " ".join(command)
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """A source of evaluations of a benchmark, and the options that it takes.
+class EvaluationSource:
+    """A source of evaluations of a benchmark.
 
-    `generate` writes the artifact, or another result, and returns its path; it needs at least
-    `fewest` configurations.
+    Attributes:
+        summary: One line.
+        options: The options that it takes.
+        generate: Writes the artifact, or another result, and returns its path.
+        min_configurations: Smallest number of configurations that it needs.
     """
 
     summary: str
-    takes: frozenset[Option]
+    options: frozenset[Option]
     generate: Callable[[Request], Path]
-    fewest: int = 1
+    min_configurations: int = 1
 
 
-def here() -> Path:
+def artifacts_folder() -> Path:
     """The folder `artifacts` in the current folder."""
     return Path("artifacts")
 
@@ -89,8 +92,8 @@ class Generator:
     """Makes a benchmark's artifact in the folder `home()`, from its first source by default."""
 
     name: str
-    sources: Mapping[str, Source]
-    home: Callable[[], Path] = here
+    sources: Mapping[str, EvaluationSource]
+    home: Callable[[], Path] = artifacts_folder
 
     def generate(
         self,
@@ -110,8 +113,8 @@ class Generator:
         Arguments are those of `Request`; an option that the source does not take raises an
         ExperimentError.
         """
-        name = next(iter(self.sources)) if source is None else source
-        options = {
+        source_name = next(iter(self.sources)) if source is None else source
+        values = {
             Option.LOCAL: local,
             Option.SEED: seed,
             Option.WORKERS: workers,
@@ -119,7 +122,8 @@ class Generator:
             Option.CONFIGURATIONS: configurations,
             Option.TASKS: tasks,
         }
-        self._check(name, {o: value for o, value in options.items() if value is not None})
+        values = {option: value for option, value in values.items() if value is not None}
+        self._check(source_name, values)
         check_writable(folder)
         request = Request(
             folder=folder,
@@ -131,29 +135,43 @@ class Generator:
             tasks=None if tasks is None else tuple(dict.fromkeys(tasks)),
             progress=progress,
         )
-        return self.sources[name].generate(request)
+        return self.sources[source_name].generate(request)
 
-    def _check(self, name: str, options: Mapping[Option, Any]) -> None:
-        if name not in self.sources:
-            raise UnknownNameError(f"source of {self.name}", name, self.sources)
-        source = self.sources[name]
-        refused = [option.value for option in Option if option in options.keys() - source.takes]
-        if refused:
-            allowed = [option.value for option in Option if option in source.takes]
+    def _check(self, source_name: str, values: Mapping[Option, Any]) -> None:
+        """Check that there is such a source, and that it takes these values of options."""
+        if source_name not in self.sources:
+            raise UnknownNameError(f"source of {self.name}", source_name, self.sources)
+
+        source = self.sources[source_name]
+        refused_options = values.keys() - source.options
+        if refused_options:
+            allowed = ", ".join(_list_flags(source.options)) or "no options"
             raise ExperimentError(
-                f"source {name!r} of {self.name} does not take {', '.join(refused)}; "
-                f"it takes {', '.join(allowed) or 'no options'}"
+                f"source {source_name!r} of {self.name} does not take "
+                f"{', '.join(_list_flags(refused_options))}; it takes {allowed}"
             )
-        if options.get(Option.CONFIGURATIONS, source.fewest) < source.fewest:
+
+        configurations = values.get(Option.CONFIGURATIONS)
+        if configurations is not None and configurations < source.min_configurations:
             raise ExperimentError(
-                f"source {name!r} of {self.name} needs at least {source.fewest} configurations, "
-                f"got {options[Option.CONFIGURATIONS]}"
+                f"source {source_name!r} of {self.name} needs at least "
+                f"{source.min_configurations} configurations, got {configurations}"
             )
+
+
+def _list_flags(options: Container[Option]) -> list[str]:
+    """Names of options on the command line, in the order of `Option`."""
+    return [option.value for option in Option if option in options]
 
 
 @dataclass(frozen=True, slots=True)
 class GeneratorFamily:
-    """Generators of benchmarks whose names follow a `pattern`, None for other names."""
+    """Generators of benchmarks whose names follow a pattern.
+
+    Attributes:
+        pattern: The pattern, in words.
+        generator: The generator of the benchmark of a name; None for other names.
+    """
 
     pattern: str
     generator: Callable[[str], Generator | None]

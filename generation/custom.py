@@ -8,31 +8,33 @@ with its authors' shuffle and settings.
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hpobench_ordered.core.benchmark import Definition
 from hpobench_ordered.errors import DuplicateNameError, ExperimentError, UnknownNameError
 from hpobench_ordered.files.artifact import check_writable, is_artifact
 from hpobench_ordered.files.local import local_folder
 from hpobench_ordered.generation._custom.plan import (
     COMMAND,
     CONFIGURATIONS,
-    VALIDATION,
+    VALIDATION_SHARE,
     Custom,
-    Plan,
-    plan_of,
+    CustomPlan,
+    make_plan,
 )
-from hpobench_ordered.generation._custom.split import Kind
+from hpobench_ordered.generation._custom.split import PredictionKind
 from hpobench_ordered.generation._custom.training import Failures
 from hpobench_ordered.generation._custom.writing import (
     OwnTrainings,
-    Results,
-    definition_of,
-    trained,
+    TrainingResults,
+    define_benchmark,
+    run_stored_trainings,
 )
-from hpobench_ordered.generation._training import Job
+from hpobench_ordered.generation._training import TrainingJob
 from hpobench_ordered.generation.base import Progress, Request, generators, silent
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.surrogates.coding import space_coding
@@ -40,10 +42,10 @@ from hpobench_ordered.surrogates.coding import space_coding
 __all__ = [
     "COMMAND",
     "CONFIGURATIONS",
-    "VALIDATION",
+    "VALIDATION_SHARE",
     "Custom",
     "Failures",
-    "Kind",
+    "PredictionKind",
     "generate_custom",
 ]
 
@@ -64,8 +66,8 @@ def generate_custom(
     Finished trainings are stored beside the artifact, in a folder of its name and "-evaluations".
     Calling this again continues, and more configurations or other sizes train only what is new.
     """
-    folder = destination(custom.name, output, replace=replace)
-    plan = plan_of(custom)
+    folder = choose_folder(custom.name, output, replace=replace)
+    plan = make_plan(custom)
     request = Request(
         folder=folder,
         seed=custom.seed,
@@ -74,34 +76,57 @@ def generate_custom(
         configurations=custom.configurations,
         progress=progress,
     )
-    jobs = [Job(str(size), config) for config in plan.configs for size in plan.sizes]
-    results = _results(trained(plan.trainer, jobs, request), len(plan.sizes))
-    rows = [f"{size} rows" for size in plan.sizes]
-    results.check(plan.trainer.model, custom.failures, plan.configs, rows)
-    model, sizes = plan.trainer.model.name, plan.sizes
-    defined = definition_of(
+    jobs = [TrainingJob(str(size), config) for config, size in product(plan.configs, plan.sizes)]
+    outcomes = run_stored_trainings(plan.trainer, jobs, request)
+    results = _gather_results(outcomes, len(plan.sizes))
+    training_sets = [f"{size} rows" for size in plan.sizes]
+    results.check(plan.trainer.model, custom.failures, plan.configs, training_sets)
+
+    trainings = OwnTrainings(
+        defined=_define(custom, plan),
+        values=plan.values,
+        results=results,
+        source=f"own trainings of {custom.model} on {plan.data.origin}",
+        limits=_describe_limits(plan, results),
+    )
+    trainings.store(request, "scikit-learn")
+    return trainings.write(request, space_coding(plan.space), custom.list_words())
+
+
+def _define(custom: Custom, plan: CustomPlan) -> Definition:
+    """Define the benchmark: a task for each training-set size."""
+    model = plan.trainer.model.name
+    return define_benchmark(
         custom.name,
-        f"{model} on {plan.data.name}, {sizes[0]} to {sizes[-1]} rows.",
+        f"{model} on {plan.data.name}, {plan.sizes[0]} to {plan.sizes[-1]} rows.",
         plan.space,
         plan.objective,
-        {str(size): {"train_size": size} for size in sizes},
+        {str(size): {"train_size": size} for size in plan.sizes},
         source=f"own trainings of {model} on {plan.data.name}",
         licence=LICENCE,
     )
-    source = f"own trainings of {custom.model} on {plan.data.origin}"
-    trainings = OwnTrainings(defined, plan.values, results, source, _limits(plan, results))
-    trainings.store(request, "scikit-learn")
-    return trainings.write(request, space_coding(plan.space), custom.words())
 
 
-def destination(name: str, output: Path | None, *, replace: bool) -> Path:
-    """Folder of the artifact of a user's benchmark: its name is free, and it can be written."""
+def choose_folder(name: str, output: Path | None, *, replace: bool) -> Path:
+    """Choose the folder of the artifact of a user's benchmark.
+
+    Args:
+        name: Name of the benchmark.
+        output: Parent of the folder; default: that of the user's own benchmarks.
+        replace: Whether an artifact in this folder may be replaced.
+
+    Raises:
+        DuplicateNameError: There is a benchmark of this name.
+        ExperimentError: The name has characters that are not allowed.
+    """
     folder = (local_folder() if output is None else output) / name
     if _NAME.fullmatch(name) is None:
         raise ExperimentError(
             f"a benchmark's name must be letters, digits and (not first) . _ -, but got {name!r}"
         )
-    if is_artifact(folder) and name not in generators():
+
+    is_users_own = is_artifact(folder) and name not in generators()
+    if is_users_own:
         if not replace:
             raise DuplicateNameError(
                 f"there is a benchmark {name!r} in {folder}; replace it (--replace), or choose "
@@ -121,24 +146,25 @@ def _is_registered(name: str) -> bool:
     return True
 
 
-def _results(outcomes: Sequence[Mapping[str, Any]], sizes: int) -> Results:
-    """Gather outcomes of `EstimatorTrainer` by configuration."""
-    values, seconds = (
-        np.array([outcome.get(key, np.nan) for outcome in outcomes]).reshape(-1, sizes)
-        for key in ("value", "seconds")
+def _gather_results(outcomes: Sequence[Mapping[str, Any]], number_of_sizes: int) -> TrainingResults:
+    """Gather outcomes of `EstimatorTrainer`, all sizes of a configuration after another."""
+    values = np.array([outcome.get("value", np.nan) for outcome in outcomes])
+    seconds = np.array([outcome.get("seconds", np.nan) for outcome in outcomes])
+    failures = {}
+    for number, outcome in enumerate(outcomes):
+        if "failure" in outcome:
+            config_and_size = divmod(number, number_of_sizes)
+            failures[config_and_size] = str(outcome["failure"])
+    return TrainingResults(
+        values.reshape(-1, number_of_sizes), seconds.reshape(-1, number_of_sizes), failures
     )
-    failures = {
-        divmod(number, sizes): str(outcome["failure"])
-        for number, outcome in enumerate(outcomes)
-        if "failure" in outcome
-    }
-    return Results(values, seconds, failures)
 
 
-def _limits(plan: Plan, results: Results) -> tuple[str, ...]:
-    parts = plan.trainer.split
+def _describe_limits(plan: CustomPlan, results: TrainingResults) -> tuple[str, ...]:
+    """Limits of the benchmark, for its card."""
+    split = plan.trainer.split
     return (
-        f"One split ({len(parts.pool)} rows to train on, {len(parts.validation)} to validate) and "
+        f"One split ({len(split.pool)} rows to train on, {len(split.validation)} to validate) and "
         "one seed: values hold no noise between repetitions.",
-        *results.failed("size"),
+        *results.describe_failures("size"),
     )

@@ -27,9 +27,9 @@ from hpobench_ordered.core.benchmark import Definition
 from hpobench_ordered.core.surrogate import Surrogate
 from hpobench_ordered.files.raw_evaluations import RawEvaluations
 from hpobench_ordered.generation import base
-from hpobench_ordered.generation._fitting import Forest, write_forest
+from hpobench_ordered.generation._fitting import ForestData, write_forest
 from hpobench_ordered.generation._flows.designs import sobol
-from hpobench_ordered.generation._training import Job, run_trainings
+from hpobench_ordered.generation._training import TrainingJob, run_trainings
 from hpobench_ordered.generation.base import Generator, GeneratorFamily, Option, Request
 from hpobench_ordered.methods.bo import BayesianOptimisation
 from hpobench_ordered.runtime.threads import one_thread
@@ -182,7 +182,7 @@ def generate_forest(real: RealBenchmark, request: Request) -> Path:
     folder = request.folder.with_name(f"{request.folder.name}{TRAININGS}")
     outcomes = run_trainings(
         TaskTrainer(real),
-        [Job("tasks", config) for config in defined.space.configs(values)],
+        [TrainingJob("tasks", config) for config in defined.space.configs(values)],
         folder,
         workers=request.workers,
         progress=request.progress,
@@ -200,7 +200,7 @@ def generate_forest(real: RealBenchmark, request: Request) -> Path:
         ),
         summaries={FOREST: "Random forest fitted to own trainings."},
     )
-    forest = Forest(values, targets, space_coding(_log_scaled(defined.space)), RECIPES[name])
+    forest = ForestData(values, targets, space_coding(_log_scaled(defined.space)), RECIPES[name])
     return write_forest(request, defined, forest, report, runs=runs)
 
 
@@ -224,21 +224,21 @@ def _log_scaled(space: SearchSpace) -> SearchSpace:
 
 
 def _runs_generator(generated: GeneratedBenchmark, seed: int) -> Generator:
-    source = base.Source(
+    source = base.EvaluationSource(
         "Trains the models of every task's source run, and searches best values.",
         frozenset({Option.SEED, Option.WORKERS}),
         partial(generate_runs, generated, seed),
     )
-    home = runs_home if seed else base.here
+    home = runs_home if seed else base.artifacts_folder
     return Generator(generated.name(seed), {"train": source}, home=home)
 
 
 def _forest_generator(real: RealBenchmark) -> Generator:
-    source = base.Source(
+    source = base.EvaluationSource(
         "Trains on the published data; --from is a folder that holds them.",
         frozenset({Option.LOCAL, Option.SEED, Option.WORKERS, Option.CONFIGURATIONS}),
         partial(generate_forest, real),
-        fewest=FOLDS,
+        min_configurations=FOLDS,
     )
     return Generator(real.outline.name, {"train": source})
 

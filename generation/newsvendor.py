@@ -25,7 +25,7 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.benchmarks.newsvendor import HIGHEST_PRICE, NAME, definition
 from hpobench_ordered.core.extras import import_extra
-from hpobench_ordered.generation.base import Generator, Request, Source
+from hpobench_ordered.generation.base import EvaluationSource, Generator, Request
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.bundle import BundledSurrogate, write_bundle
 from hpobench_ordered.surrogates.card import Card, versions_of
@@ -151,7 +151,9 @@ GENERATORS = (
     Generator(
         name=NAME,
         sources={
-            "simulation": Source("Simulates all 9 x 9261 price vectors.", frozenset(), generate)
+            "simulation": EvaluationSource(
+                "Simulates all 9 x 9261 price vectors.", frozenset(), generate
+            )
         },
     ),
 )

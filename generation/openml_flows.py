@@ -32,7 +32,7 @@ from hpobench_ordered.generation._flows.datasets import (
 )
 from hpobench_ordered.generation._flows.plans import (
     PLANS,
-    Plan,
+    FlowPlan,
     Training,
     data_limits,
     left_out_limits,
@@ -45,7 +45,13 @@ from hpobench_ordered.generation._openml.records import download_records
 from hpobench_ordered.generation._openml.setups import MLR_DEFAULTS, MlrSetups
 from hpobench_ordered.generation._openml.tasks import DataSize, data_sizes
 from hpobench_ordered.generation._raw import About, RawTable, read_raw, write_raw
-from hpobench_ordered.generation.base import Generator, Option, Request, Source, here
+from hpobench_ordered.generation.base import (
+    EvaluationSource,
+    Generator,
+    Option,
+    Request,
+    artifacts_folder,
+)
 from hpobench_ordered.surrogates.artifacts import CardTexts
 from hpobench_ordered.surrogates.card import versions_of
 from hpobench_ordered.surrogates.fitting import ForestRecipe
@@ -63,7 +69,7 @@ MOST = 4000
 almost a million of the SVM's."""
 
 
-def generate_by_training(plan: Plan, training: Training, request: Request) -> Path:
+def generate_by_training(plan: FlowPlan, training: Training, request: Request) -> Path:
     """Train the flow's learner on data sets, then fit."""
     data = _data(plan.flow, request)
     frame = train_flow(
@@ -95,7 +101,7 @@ def generate_by_training(plan: Plan, training: Training, request: Request) -> Pa
     return _fit(plan, request, table, request.command(*words))
 
 
-def generate_from_openml(plan: Plan, request: Request) -> Path:
+def generate_from_openml(plan: FlowPlan, request: Request) -> Path:
     """Download OpenML's records of the flow, then fit."""
     flow, folder = plan.flow, _beside(request, "records")
     tasks = flow.tasks if request.tasks is None else _numbers(request.tasks)
@@ -129,7 +135,7 @@ def generate_from_openml(plan: Plan, request: Request) -> Path:
     return _fit(plan, request, table, command, most=request.configurations or MOST)
 
 
-def generate_from_evaluations(plan: Plan, request: Request) -> Path:
+def generate_from_evaluations(plan: FlowPlan, request: Request) -> Path:
     """Fit to existing raw evaluations."""
     if request.local is None:
         raise ExperimentError(
@@ -138,7 +144,7 @@ def generate_from_evaluations(plan: Plan, request: Request) -> Path:
     flow = plan.flow
     table = read_raw(request.local, benchmark=flow.name, space=flow.space())
     if request.tasks is not None:
-        table = table.only(request.tasks)
+        table = table.select_tasks(request.tasks)
     local = f"{Option.LOCAL.value} {request.local.name}"
     command = request.command(flow.name, "--source evaluations", local)
     return _fit(plan, request, table, command, most=request.configurations or MOST)
@@ -190,7 +196,7 @@ def _frequent(frame: "pd.DataFrame") -> tuple["pd.DataFrame", list[str]]:
 
 
 def _fit(
-    plan: Plan, request: Request, table: RawTable, command: str, *, most: int | None = None
+    plan: FlowPlan, request: Request, table: RawTable, command: str, *, most: int | None = None
 ) -> Path:
     """Fit surrogates to raw evaluations and write the artifact; return its folder."""
     flow = plan.flow
@@ -236,32 +242,34 @@ def _definition(flow: Flow, table: RawTable) -> Definition:
     return flow.definition(tasks, source=table.about.source, licence=table.about.licence)
 
 
-def _sources(plan: Plan) -> dict[str, Source]:
+def _sources(plan: FlowPlan) -> dict[str, EvaluationSource]:
     fitting = frozenset({Option.SEED, Option.WORKERS, Option.CONFIGURATIONS, Option.TASKS})
-    openml = Source(
+    openml = EvaluationSource(
         "Downloads OpenML's public records; --configs is the most that are fitted to a task.",
         fitting,
         partial(generate_from_openml, plan),
-        fewest=FOLDS,
+        min_configurations=FOLDS,
     )
-    evaluations = Source(
+    evaluations = EvaluationSource(
         "Fits to raw evaluations; --from takes their parquet file, --configs as for openml.",
         fitting | {Option.LOCAL},
         partial(generate_from_evaluations, plan),
-        fewest=FOLDS,
+        min_configurations=FOLDS,
     )
     if plan.training is None:
         return {"openml": openml, "evaluations": evaluations}
-    train = Source(
+    train = EvaluationSource(
         "Trains; --from takes a folder of data sets, TASK_NAME.csv; --configs counts trainings.",
         fitting | {Option.LOCAL},
         partial(generate_by_training, plan, plan.training),
-        fewest=FOLDS,
+        min_configurations=FOLDS,
     )
     return {"train": train, "openml": openml, "evaluations": evaluations}
 
 
 GENERATORS = tuple(
-    Generator(plan.flow.name, _sources(plan), home=here if plan.training else local_folder)
+    Generator(
+        plan.flow.name, _sources(plan), home=artifacts_folder if plan.training else local_folder
+    )
     for plan in PLANS
 )

@@ -13,25 +13,43 @@ from typing import Any
 
 import numpy as np
 
+from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.benchmarks.retrain import RETRAINING, VERSION, Retraining
 from hpobench_ordered.core.benchmark import Definition
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.generation._custom.model import Model
-from hpobench_ordered.generation._custom.plan import Trained
-from hpobench_ordered.generation._custom.split import Kind
+from hpobench_ordered.generation._custom.plan import TrainingSpec
+from hpobench_ordered.generation._custom.split import PredictionKind
 from hpobench_ordered.generation._custom.training import Metric
-from hpobench_ordered.generation._custom.writing import OwnTrainings, definition_of, trained
-from hpobench_ordered.generation._retrain.figures import comparisons, flatness
-from hpobench_ordered.generation._retrain.plan import RetrainPlan, gather, limits_of, recorded
-from hpobench_ordered.generation._retrain.streams import Stream, public_stream, read_stream
+from hpobench_ordered.generation._custom.writing import (
+    OwnTrainings,
+    define_benchmark,
+    run_stored_trainings,
+)
+from hpobench_ordered.generation._retrain.figures import describe_flatness, make_comparisons
+from hpobench_ordered.generation._retrain.plan import (
+    RetrainPlan,
+    describe_limits,
+    gather_results,
+    make_raw_evaluations,
+)
+from hpobench_ordered.generation._retrain.streams import Stream, read_public_stream, read_stream
 from hpobench_ordered.generation._retrain.training import (
     HALF_LIFE,
-    OF_THE_DATA,
+    HYPERPARAMETERS_OF_DATA,
     WINDOW,
     RetrainTrainer,
+    select_model_config,
 )
-from hpobench_ordered.generation.base import Generator, Option, Progress, Request, Source, silent
-from hpobench_ordered.generation.custom import LICENCE, destination
+from hpobench_ordered.generation.base import (
+    EvaluationSource,
+    Generator,
+    Option,
+    Progress,
+    Request,
+    silent,
+)
+from hpobench_ordered.generation.custom import LICENCE, choose_folder
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind as ParameterKind
 from hpobench_ordered.space.parameters import Parameter
@@ -41,9 +59,11 @@ from hpobench_ordered.surrogates.pipeline import FOLDS
 
 COMMAND = "retrain"
 """The subcommand of `hpobench-ordered generate` for a user's stream."""
-CONFIGURATIONS, SEEDS = 320, 1
-"""Configurations of this package's benchmarks, and seeds that values are averaged over."""
-MORE = {
+CONFIGURATIONS = 320
+"""Configurations of this package's benchmarks."""
+SEEDS = 1
+"""Seeds that values of this package's benchmarks are averaged over."""
+CONFIGURATIONS_AND_SEEDS = {
     "retrain-electricity-xgboost": (400, 1),
     "retrain-electricity-linear": (320, 2),
     "retrain-electricity-mlp": (200, 2),
@@ -57,26 +77,36 @@ RANDOM_FEATURES = "hpobench_ordered.generation._retrain.random_features:RandomFe
 
 
 @dataclass(frozen=True)
-class Learner:
-    """A learner and its search space."""
+class RetrainingLearner:
+    """A learner and its search space.
 
-    models: Mapping[Kind, str]
+    Attributes:
+        models: The model of each kind of prediction, as MODULE:CLASS.
+        parameters: The hyperparameters, without the window.
+        fixed: Keywords with the same value in all configurations.
+    """
+
+    models: Mapping[PredictionKind, str]
     parameters: tuple[Parameter, ...]
     fixed: Mapping[str, Any] = field(default_factory=dict)
 
 
-def window(least: int, most: int) -> Parameter:
-    """Number of periods to train on."""
+def window_parameter(least: int, most: int) -> Parameter:
+    """The hyperparameter window: number of periods to train on."""
     return Parameter.number(WINDOW, least, most, integer=True)
 
 
-def _models(path: str) -> dict[Kind, str]:
-    return {Kind.CLASSIFICATION: f"{path}Classifier", Kind.REGRESSION: f"{path}Regressor"}
+def _pair_of_models(path: str) -> dict[PredictionKind, str]:
+    """A classifier and a regressor whose names differ only in their ending."""
+    return {
+        PredictionKind.CLASSIFICATION: f"{path}Classifier",
+        PredictionKind.REGRESSION: f"{path}Regressor",
+    }
 
 
 LEARNERS = {
-    "xgboost": Learner(
-        _models("xgboost:XGB"),
+    "xgboost": RetrainingLearner(
+        _pair_of_models("xgboost:XGB"),
         (
             Parameter.number("learning_rate", 0.01, 1, log=True),
             Parameter.number("n_estimators", 8, 128, log=True, integer=True),
@@ -88,8 +118,8 @@ LEARNERS = {
         ),
         fixed={"tree_method": "hist", "max_bin": 64},
     ),
-    "linear": Learner(
-        _models(RANDOM_FEATURES),
+    "linear": RetrainingLearner(
+        _pair_of_models(RANDOM_FEATURES),
         (
             Parameter.number("gamma", 1e-4, 1, log=True),
             Parameter.number("n_components", 16, 256, log=True, integer=True),
@@ -97,8 +127,8 @@ LEARNERS = {
             Parameter.number(HALF_LIFE, 0.5, 16, log=True),
         ),
     ),
-    "mlp": Learner(
-        _models("sklearn.neural_network:MLP"),
+    "mlp": RetrainingLearner(
+        _pair_of_models("sklearn.neural_network:MLP"),
         (
             Parameter.number("hidden_layer_sizes", 8, 128, log=True, integer=True),
             Parameter.choice("activation", ("relu", "tanh")),
@@ -113,7 +143,7 @@ LEARNERS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Retrain(Trained):
+class Retrain(TrainingSpec):
     """Specification of a benchmark of retraining on a user's stream."""
 
     time: str
@@ -121,14 +151,18 @@ class Retrain(Trained):
     window: tuple[int, int]
     time_format: str | None = None
 
-    def words(self) -> list[str]:
+    def list_words(self) -> list[str]:
         """The words of the equivalent command, without the options common to all generation."""
         least, most = self.window
-        spoken = f"{most}" if least == most else f"{least}-{most}"
-        times = {"time": self.time, "time-format": self.time_format}
-        return [COMMAND, *self.options(**times, every=self.every, window=spoken)]
+        options = {
+            "time": self.time,
+            "time-format": self.time_format,
+            "every": self.every,
+            "window": f"{most}" if least == most else f"{least}-{most}",
+        }
+        return [COMMAND, *self.list_options(**options)]
 
-    def stream(self) -> Stream:
+    def read_stream(self) -> Stream:
         """Read the data and cut them into periods."""
         return read_stream(
             Path(self.data),
@@ -139,26 +173,36 @@ class Retrain(Trained):
         )
 
 
-def plan_of(
+def make_plan(
     benchmark: Retraining, folder: Path, *, configurations: int | None = None, seed: int = 0
 ) -> RetrainPlan:
-    """The trainings of one of this package's benchmarks, on the streams in a folder."""
-    stream, learner = benchmark.stream, LEARNERS[benchmark.learner]
-    kind = Kind.REGRESSION if stream.is_regression else Kind.CLASSIFICATION
-    scorer = "neg_mean_absolute_error" if stream.is_regression else "roc_auc"
-    longest = benchmark.window or stream.longest_window
-    usual, averaged = MORE.get(benchmark.name, (CONFIGURATIONS, SEEDS))
-    windows = () if benchmark.window else (window(1, longest),)
+    """Plan the trainings of one of this package's benchmarks, on the streams in a folder."""
+    stream = benchmark.stream
+    learner = LEARNERS[benchmark.learner]
+    if stream.is_regression:
+        metric = Metric(PredictionKind.REGRESSION, "neg_mean_absolute_error")
+    else:
+        metric = Metric(PredictionKind.CLASSIFICATION, "roc_auc")
+
+    parameters = list(learner.parameters)
+    longest_window = benchmark.window
+    if longest_window is None:
+        longest_window = stream.longest_window
+        parameters.append(window_parameter(1, longest_window))
+
     trainer = RetrainTrainer(
-        public_stream(stream.name, folder),
-        Model.imported(learner.models[kind], fixed=learner.fixed, seed=seed),
-        Metric(kind, scorer),
-        longest=longest,
+        read_public_stream(stream.name, folder),
+        Model.from_path(learner.models[metric.kind], fixed=learner.fixed, seed=seed),
+        metric,
+        longest_window=longest_window,
+    )
+    default_configurations, averaged = CONFIGURATIONS_AND_SEEDS.get(
+        benchmark.name, (CONFIGURATIONS, SEEDS)
     )
     return RetrainPlan(
         trainer,
-        SearchSpace([*learner.parameters, *windows]),
-        configurations=configurations or usual,
+        SearchSpace(parameters),
+        configurations=configurations or default_configurations,
         seed=seed,
         averaged=averaged,
     )
@@ -171,10 +215,10 @@ def generate(benchmark: Retraining, request: Request) -> Path:
             f"{benchmark.name} needs a folder with {benchmark.stream.name}.parquet: "
             f"{Option.LOCAL.value} (the stream is from {benchmark.stream.source})"
         )
-    plan = plan_of(
+    plan = make_plan(
         benchmark, request.local, configurations=request.configurations, seed=request.seed
     )
-    defined = definition_of(
+    defined = define_benchmark(
         benchmark.name,
         benchmark.summary,
         plan.space,
@@ -185,14 +229,18 @@ def generate(benchmark: Retraining, request: Request) -> Path:
         version=VERSION,
     )
     words = (benchmark.name, f"{Option.LOCAL.value} STREAMS")
-    numbers = [p.name for p in plan.space.parameters if p.kind is not ParameterKind.CATEGORICAL]
-    pairs = list(combinations(numbers, 2))  # products and ratios often matter
+    names_of_numbers = [
+        parameter.name
+        for parameter in plan.space.parameters
+        if parameter.kind is not ParameterKind.CATEGORICAL
+    ]
+    pairs = list(combinations(names_of_numbers, 2))  # products and ratios often matter
     coding = space_coding(plan.space, products=pairs, ratios=pairs)
-    return _generate(plan, defined, request, words, coding)
+    return _train_and_write(plan, defined, request, words, coding)
 
 
 def generate_retrain(
-    asked: Retrain,
+    spec: Retrain,
     *,
     output: Path | None = None,
     replace: bool = False,
@@ -203,74 +251,130 @@ def generate_retrain(
 
     As `generate_custom`.
     """
-    folder = destination(asked.name, output, replace=replace)
-    model, most, stream = asked.imported(), asked.window[1], asked.stream()
-    space = _space(asked, model, stream)
-    metric = Metric(_kind(asked, model, space, stream), asked.metric)
-    plan = RetrainPlan(
-        RetrainTrainer(stream, model, metric, longest=most, failures=asked.failures),
-        space,
-        configurations=asked.configurations,
-        seed=asked.seed,
-    )
+    folder = choose_folder(spec.name, output, replace=replace)
+    plan = _make_own_plan(spec)
     request = Request(
         folder=folder,
-        seed=asked.seed,
+        seed=spec.seed,
         workers=workers,
-        configurations=asked.configurations,
+        configurations=spec.configurations,
         progress=progress,
     )
-    periods = f"{stream.names[most]} to {stream.names[-1]}"
-    defined = definition_of(
-        asked.name,
-        f"{model.name} trained again on {stream.data.name}, {periods}.",
-        plan.space,
-        metric.objective(stream.starts[-1] - stream.starts[-2]),
-        plan.trainer.contexts,
-        source=f"own trainings of {asked.model} on {stream.data.origin}",
-        licence=LICENCE,
-        version=VERSION,
+    defined = _define_own(spec, plan)
+    return _train_and_write(plan, defined, request, spec.list_words(), space_coding(plan.space))
+
+
+def _make_own_plan(spec: Retrain) -> RetrainPlan:
+    """Plan the trainings on a user's own stream."""
+    model = spec.import_model()
+    stream = spec.read_stream()
+    space = _make_space(spec, model, stream)
+
+    rng = np.random.default_rng(0)
+    (any_config,) = space.configs(space.decode(space.sample_unit(rng, 1)))
+    kind = spec.decide_kind(model, select_model_config(any_config), stream.data.target)
+    _, longest_window = spec.window
+    trainer = RetrainTrainer(
+        stream,
+        model,
+        Metric(kind, spec.metric),
+        longest_window=longest_window,
+        failures=spec.failures,
     )
-    return _generate(plan, defined, request, asked.words(), space_coding(plan.space))
+    return RetrainPlan(trainer, space, configurations=spec.configurations, seed=spec.seed)
 
 
-def _space(asked: Retrain, model: Model, stream: Stream) -> SearchSpace:
+def _make_space(spec: Retrain, model: Model, stream: Stream) -> SearchSpace:
     """The search space of the model, and the window where that is a range."""
-    least, most = asked.window
-    smallest = int(np.diff(stream.starts).min()) * least
-    space = asked.search_space(model, smallest=smallest, of_the_data=OF_THE_DATA)
+    least, most = spec.window
+    rows_of_periods = np.diff(stream.starts)
+    space = spec.make_space(
+        model,
+        smallest_size=int(rows_of_periods.min()) * least,
+        names_of_data=HYPERPARAMETERS_OF_DATA,
+    )
     if least == most or WINDOW in space.names:
         return space
-    parameters = [*space.parameters, window(least, most)]
+
+    parameters = [*space.parameters, window_parameter(least, most)]
     return SearchSpace(parameters, conditions=space.conditions, constants=space.constants)
 
 
-def _kind(asked: Retrain, model: Model, space: SearchSpace, stream: Stream) -> Kind:
-    first = space.configs(space.decode(space.sample_unit(np.random.default_rng(0), 1)))[0]
-    own = {name: value for name, value in first.items() if name not in OF_THE_DATA}
-    return asked.kind_with(model, own, stream.data.target)
+def _define_own(spec: Retrain, plan: RetrainPlan) -> Definition:
+    """Define a benchmark on a user's own stream."""
+    trainer = plan.trainer
+    stream = trainer.stream
+    first_period = stream.names[trainer.longest_window]
+    last_period = stream.names[-1]
+    rows_of_last_period = stream.starts[-1] - stream.starts[-2]
+    return define_benchmark(
+        spec.name,
+        f"{trainer.model.name} trained again on {stream.data.name}, {first_period} to "
+        f"{last_period}.",
+        plan.space,
+        trainer.metric.objective(rows_of_last_period),
+        trainer.contexts,
+        source=f"own trainings of {spec.model} on {stream.data.origin}",
+        licence=LICENCE,
+        version=VERSION,
+    )
 
 
-def _generate(
+def _train_and_write(
     plan: RetrainPlan, defined: Definition, request: Request, words: Sequence[str], coding: Coding
 ) -> Path:
-    results, repeated = gather(plan, trained(plan.trainer, plan.jobs(), request))
-    source, limits = defined.provenance.source, limits_of(plan, results)
-    trainings = OwnTrainings(defined, plan.values, results, source, limits)
+    """Train, store the table of all trainings, fit the forest and write the artifact."""
+    outcomes = run_stored_trainings(plan.trainer, plan.jobs(), request)
+    results, repeated = gather_results(plan, outcomes)
+    trainings = OwnTrainings(
+        defined=defined,
+        values=plan.values,
+        results=results,
+        source=defined.provenance.source,
+        limits=describe_limits(plan, results),
+    )
     trainings.store(request, "scikit-learn", "xgboost")
-    values, losses = results.filled(defined.objective), defined.objective.losses
-    recipe = ForestRecipe()
-    forest = fit_forest(plan.values, values, coding=coding, recipe=recipe, seed=request.seed)
-    smooth = np.stack([forest.predict(plan.values, k) for k in range(forest.n_tasks)], axis=1)
-    seeds = None if repeated is None else losses(repeated)
-    compared = comparisons(losses(values), losses(smooth), seeds, averaged=plan.averaged)
+
+    values = results.fill_failures(defined.objective)
+    comparisons = _compare_with_forest(plan, defined, values, repeated, coding, request.seed)
     return trainings.write(
         request,
         coding,
         words,
-        more_limits=flatness(compared),
-        comparisons=compared,
-        evaluations=recorded(plan.values, values, repeated),
+        more_limits=describe_flatness(comparisons),
+        comparisons=comparisons,
+        evaluations=make_raw_evaluations(plan.values, values, repeated),
+    )
+
+
+def _compare_with_forest(
+    plan: RetrainPlan,
+    defined: Definition,
+    values: FloatArray,
+    repeated: FloatArray | None,
+    coding: Coding,
+    seed: int,
+) -> dict[str, Any]:
+    """Compare trainings with each other and with a forest fitted to all of them.
+
+    Args:
+        plan: The plan, whose configurations have shape (n, d).
+        defined: The benchmark.
+        values: Objective values, (n, T).
+        repeated: Objective values of every seed, (S, m, T); None if nothing was repeated.
+        coding: How configurations are coded as inputs of the forest.
+        seed: Seed of the forest.
+    """
+    forest = fit_forest(plan.values, values, coding=coding, recipe=ForestRecipe(), seed=seed)
+    predictions = [forest.predict(plan.values, task) for task in range(forest.n_tasks)]
+    smooth_values = np.stack(predictions, axis=1)
+
+    compute_losses = defined.objective.losses
+    return make_comparisons(
+        compute_losses(values),
+        compute_losses(smooth_values),
+        None if repeated is None else compute_losses(repeated),
+        averaged=plan.averaged,
     )
 
 
@@ -278,11 +382,11 @@ GENERATORS = tuple(
     Generator(
         benchmark.name,
         {
-            "train": Source(
+            "train": EvaluationSource(
                 f"Trains on the stream {benchmark.stream.name}; --from is a folder with its file.",
                 frozenset({Option.LOCAL, Option.SEED, Option.WORKERS, Option.CONFIGURATIONS}),
                 partial(generate, benchmark),
-                fewest=FOLDS,
+                min_configurations=FOLDS,
             )
         },
     )

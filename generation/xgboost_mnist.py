@@ -19,11 +19,11 @@ from hpobench_ordered.benchmarks.xgboost_mnist import (
 )
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.files.writing import write_atomically
-from hpobench_ordered.generation._fitting import FOREST, Forest, write_forest
+from hpobench_ordered.generation._fitting import FOREST, ForestData, write_forest
 from hpobench_ordered.generation._mnist import load_mnist, split
 from hpobench_ordered.generation._xgboost_comparison import FEWEST, compare
 from hpobench_ordered.generation._xgboost_training import AS_PUBLISHED, XGBoostTrainer, train_many
-from hpobench_ordered.generation.base import Generator, Option, Request, Source
+from hpobench_ordered.generation.base import EvaluationSource, Generator, Option, Request
 from hpobench_ordered.surrogates.artifacts import CardTexts
 from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.surrogates.fitting import ForestRecipe
@@ -136,7 +136,7 @@ def _write(
     coding = space_coding(
         space(), products=[("learning_rate", "n_estimators")], also_raw=["min_child_weight"]
     )
-    forest = Forest(values, errors, coding, ForestRecipe(output_weights=tuple(weights)))
+    forest = ForestData(values, errors, coding, ForestRecipe(output_weights=tuple(weights)))
     return write_forest(request, replace(defined, tasks=tasks), forest, report)
 
 
@@ -144,22 +144,22 @@ GENERATORS = (
     Generator(
         name=NAME,
         sources={
-            "published": Source(
+            "published": EvaluationSource(
                 "The authors' 28 000 evaluations; --from takes a copy.",
                 frozenset({Option.LOCAL, Option.SEED, Option.WORKERS}),
                 generate_from_published,
             ),
-            "train": Source(
+            "train": EvaluationSource(
                 "Trains XGBoost on MNIST; --from takes an npz file of the images.",
                 frozenset(Option) - {Option.TASKS},
                 generate_by_training,
-                fewest=FOLDS,
+                min_configurations=FOLDS,
             ),
-            "compare": Source(
+            "compare": EvaluationSource(
                 "Trains a sample of the published ones and compares; --from as for train.",
                 frozenset(Option) - {Option.TASKS},
                 generate_comparison,
-                fewest=FEWEST,
+                min_configurations=FEWEST,
             ),
         },
     ),

@@ -39,8 +39,14 @@ from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentErro
 from hpobench_ordered.files.local import local_folder
 from hpobench_ordered.files.remote import RemoteFile
 from hpobench_ordered.files.writing import file_sha256
-from hpobench_ordered.generation._fitting import FOREST, Forest, write_forest
-from hpobench_ordered.generation.base import Generator, Option, Request, Source, here
+from hpobench_ordered.generation._fitting import FOREST, ForestData, write_forest
+from hpobench_ordered.generation.base import (
+    EvaluationSource,
+    Generator,
+    Option,
+    Request,
+    artifacts_folder,
+)
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.artifacts import CardTexts
 from hpobench_ordered.surrogates.coding import space_coding
@@ -284,13 +290,13 @@ def _write(
 ) -> Path:
     mixes = interpolate(measured.fractions, FRACTIONS)
     coding = space_coding(defined.space)
-    forest = Forest(measured.values, measured.auc, coding, recipe, rng, mixes)
+    forest = ForestData(measured.values, measured.auc, coding, recipe, rng, mixes)
     report = replace(report, command=request.command(defined.name, "--from DATA"))
     return write_forest(request, defined, forest, report)
 
 
 def _generator(scenario: str, instance: str) -> Generator:
-    home = here
+    home = artifacts_folder
     if scenario == "ranger":
         line = "YAHPO's v2 network, sampled at 20 fractions."
         source, generate = "network", generate_from_v2_network
@@ -301,7 +307,9 @@ def _generator(scenario: str, instance: str) -> Generator:
         line = "YAHPO's own network, sampled at 20 fractions."
         source, generate, home = "network", generate_from_own_network, local_folder
     takes = frozenset({Option.LOCAL, Option.SEED, Option.WORKERS, Option.CONFIGURATIONS})
-    made = Source(line, takes, partial(generate, scenario, instance), fewest=FOLDS)
+    made = EvaluationSource(
+        line, takes, partial(generate, scenario, instance), min_configurations=FOLDS
+    )
     return Generator(name_benchmark(scenario, instance), {source: made}, home=home)
 
 

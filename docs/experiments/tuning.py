@@ -31,7 +31,7 @@ from hpobench_ordered.analysis.bootstrap import mean_intervals
 from hpobench_ordered.analysis.samples import two_standard_errors
 from hpobench_ordered.benchmarks.retrain import RETRAINING
 from hpobench_ordered.generation._retrain.training import RetrainTrainer
-from hpobench_ordered.generation.retrain import plan_of
+from hpobench_ordered.generation.retrain import make_plan
 
 BENCHMARK = "retrain-electricity-xgboost"
 EARLIER, OLD_TRIALS, NEW_TRIALS = 6, 25, 15
@@ -56,7 +56,7 @@ class Experiment:
 
     def __init__(self, streams: Path, output: Path) -> None:
         benchmark = next(one for one in RETRAINING if one.name == BENCHMARK)
-        plan = plan_of(benchmark, streams, configurations=10, seed=0)
+        plan = make_plan(benchmark, streams, configurations=10, seed=0)
         self.trainer: RetrainTrainer = plan.trainer
         self.space: hbo.SearchSpace = plan.space
         output.mkdir(parents=True, exist_ok=True)

@@ -24,12 +24,12 @@ from hpobench_ordered.files.writing import file_sha256
 if TYPE_CHECKING:
     import pandas as pd
 
-PREFIX = "sklearn:"
+SKLEARN_PREFIX = "sklearn:"
 """Prefix of the names of scikit-learn's data sets."""
 BUNDLED = ("breast_cancer", "diabetes", "digits", "iris", "wine")
 """scikit-learn's data sets that need no download."""
-MOST_CATEGORIES = 100
-"""Most categories of a column; with more it is an identifier, text or date."""
+CATEGORIES_LIMIT = 100
+"""A column with more categories is an identifier, text or date."""
 MISSING = -1
 """Code of a missing category."""
 
@@ -38,7 +38,15 @@ _UNREADABLE = (OSError, EOFError, ValueError, KeyError, BadZipFile, zlib.error)
 
 @dataclass(frozen=True)
 class DataSet:
-    """Rows to learn from, as read."""
+    """Rows to learn from, as read.
+
+    Attributes:
+        name: Name of the data.
+        origin: The file or package that they come from.
+        numbers: Columns of numbers, (n, a); NaN where missing.
+        categories: Codes of columns of categories, (n, b); `MISSING` where missing.
+        target: What is predicted, (n,).
+    """
 
     name: str
     origin: str
@@ -56,27 +64,30 @@ def read_data(data: str, *, target: str | None = None) -> DataSet:
     `target` is the column of a CSV or parquet file to be predicted; default: the last one.
     """
     path = Path(data)
-    if data.startswith(PREFIX):
-        data_set = _bundled(data.removeprefix(PREFIX))
-    elif path.suffix == ".npz":
-        data_set = _from_npz(path)
-    else:
-        return data_set_of(path, read_table(path), target)
-    if target is not None:
+    is_bundled = data.startswith(SKLEARN_PREFIX)
+    is_npz = path.suffix == ".npz" and not is_bundled
+    if target is not None and (is_bundled or is_npz):
         raise ExperimentError(f"{data} has no named columns, so no target {target!r}")
-    return data_set
+
+    if is_bundled:
+        return _load_bundled(data.removeprefix(SKLEARN_PREFIX))
+    if is_npz:
+        return _read_npz(path)
+    return split_table(path, read_table(path), target)
 
 
-def _bundled(name: str) -> DataSet:
+def _load_bundled(name: str) -> DataSet:
     from sklearn import datasets
 
     if name not in BUNDLED:
         raise UnknownNameError("data set of scikit-learn", name, BUNDLED)
     numbers, target = getattr(datasets, f"load_{name}")(return_X_y=True)
-    return _checked(name, f"scikit-learn's data set {name}", numbers, _no_columns(target), target)
+    return _make_data_set(
+        name, f"scikit-learn's data set {name}", numbers, _no_columns(len(target)), target
+    )
 
 
-def _from_npz(path: Path) -> DataSet:
+def _read_npz(path: Path) -> DataSet:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             inputs = arrays["data"] if "data" in arrays else arrays["X"]
@@ -88,40 +99,53 @@ def _from_npz(path: Path) -> DataSet:
         ) from error
     if target.shape != numbers.shape[:1]:
         raise ArtifactError(f"{path} holds {len(numbers)} rows and a target of {target.shape}")
-    return _checked(path.stem, _described(path), numbers, _no_columns(target), target)
+    return _make_data_set(
+        path.stem, _describe_file(path), numbers, _no_columns(len(target)), target
+    )
 
 
-def _no_columns(target: NDArray[Any]) -> IntArray:
-    return np.empty((len(target), 0), dtype=np.int64)
+def _no_columns(rows: int) -> IntArray:
+    """Codes of no columns, (rows, 0)."""
+    return np.empty((rows, 0), dtype=np.int64)
 
 
-def data_set_of(path: Path, frame: "pd.DataFrame", target: str | None) -> DataSet:
+def split_table(path: Path, frame: "pd.DataFrame", target: str | None) -> DataSet:
     """Split a table into features and target; arguments are those of `read_data`."""
     import pandas as pd
 
-    chosen = frame.columns[-1] if target is None else target
-    if chosen not in frame.columns:
-        raise UnknownNameError(f"column of {path}", chosen, frame.columns)
-    inputs = frame.drop(columns=chosen)
+    target_column = frame.columns[-1] if target is None else target
+    if target_column not in frame.columns:
+        raise UnknownNameError(f"column of {path}", target_column, frame.columns)
+
+    inputs = frame.drop(columns=target_column)
     if inputs.empty:
         raise ArtifactError(
-            f"{path} has {len(frame)} rows and, beside the target {chosen!r}, "
+            f"{path} has {len(frame)} rows and, beside the target {target_column!r}, "
             f"{inputs.shape[1]} columns; columns are separated by commas"
         )
-    is_number = np.array([pd.api.types.is_numeric_dtype(kind) for kind in inputs.dtypes])
+
+    is_number = np.array([pd.api.types.is_numeric_dtype(dtype) for dtype in inputs.dtypes])
     numbers = inputs.loc[:, is_number].to_numpy(dtype=np.float64, na_value=np.nan)
-    others = inputs.loc[:, ~is_number]
-    categories = [_categories(path, others.iloc[:, j]) for j in range(others.shape[1])]
-    predicted = frame[chosen]
-    if predicted.isna().any():
-        missing = int(predicted.isna().sum())
-        raise ArtifactError(f"{path}: {missing} rows have no {chosen!r}, the target; remove them")
-    return _checked(
+    other_inputs = inputs.loc[:, ~is_number]
+    codes_of_columns = [
+        _code_categories(path, other_inputs.iloc[:, index])
+        for index in range(other_inputs.shape[1])
+    ]
+    categories = _no_columns(len(frame))
+    if codes_of_columns:
+        categories = np.stack(codes_of_columns, axis=1)
+
+    number_missing = int(frame[target_column].isna().sum())
+    if number_missing > 0:
+        raise ArtifactError(
+            f"{path}: {number_missing} rows have no {target_column!r}, the target; remove them"
+        )
+    return _make_data_set(
         path.name.partition(".")[0],
-        f"{_described(path)}, target {chosen}",
+        f"{_describe_file(path)}, target {target_column}",
         np.ascontiguousarray(numbers),
-        np.stack(categories, axis=1) if categories else _no_columns(predicted.to_numpy()),
-        predicted.to_numpy(),
+        categories,
+        frame[target_column].to_numpy(),
     )
 
 
@@ -129,47 +153,51 @@ def read_table(path: Path) -> "pd.DataFrame":
     """Read a CSV or parquet file, by its suffix; names of columns become text."""
     import pandas as pd
 
-    csv = partial(pd.read_csv, na_values=["?"], skipinitialspace=True)
-    readers = {".csv": csv, ".csv.gz": csv, ".parquet": pd.read_parquet}
-    reader = next((readers[end] for end in readers if path.name.endswith(end)), None)
-    if reader is None:
+    read_csv = partial(pd.read_csv, na_values=["?"], skipinitialspace=True)
+    readers = {".csv": read_csv, ".csv.gz": read_csv, ".parquet": pd.read_parquet}
+    ending = next((ending for ending in readers if path.name.endswith(ending)), None)
+    if ending is None:
         endings = ", ".join([*readers, ".npz"])
         raise ArtifactError(
-            f"data are a file that ends in one of {endings}, or {PREFIX}NAME with one of "
+            f"data are a file that ends in one of {endings}, or {SKLEARN_PREFIX}NAME with one of "
             f"{', '.join(BUNDLED)}; got {str(path)!r}"
         )
+
     try:
-        frame = reader(path)
+        frame = readers[ending](path)
     except _UNREADABLE as error:
         raise ArtifactError(f"cannot read the data {path}: {error}") from error
     frame.columns = frame.columns.map(str)
     return frame
 
 
-def _categories(path: Path, column: "pd.Series[Any]") -> IntArray:
+def _code_categories(path: Path, column: "pd.Series[Any]") -> IntArray:
+    """Codes of a column's categories in the order of their names; `MISSING` where missing."""
     import pandas as pd
 
     if pd.api.types.is_datetime64_any_dtype(column):
         raise ArtifactError(f"{path}: column {column.name!r} holds dates; turn them into numbers")
-    texts = column.astype(object).where(column.notna(), None)
-    factorised = pd.factorize(texts.map(str, na_action="ignore"), sort=True)
-    codes: IntArray = factorised[0].astype(np.int64)
-    names = factorised[1]
-    if len(names) > MOST_CATEGORIES:
+
+    values = column.astype(object).where(column.notna(), None)
+    texts = values.map(str, na_action="ignore")
+    codes, names = pd.factorize(texts, sort=True)
+    if len(names) > CATEGORIES_LIMIT:
         raise ArtifactError(
             f"{path}: column {column.name!r} is text with {len(names)} different values; "
-            f"categories are at most {MOST_CATEGORIES}: remove the column or turn it into numbers"
+            f"categories are at most {CATEGORIES_LIMIT}: remove the column or turn it into numbers"
         )
-    return codes
+    category_codes: IntArray = codes.astype(np.int64)
+    return category_codes
 
 
-def _described(path: Path) -> str:
+def _describe_file(path: Path) -> str:
     return f"{path.name} (SHA-256 {file_sha256(path)})"
 
 
-def _checked(
+def _make_data_set(
     name: str, origin: str, numbers: FloatArray, categories: IntArray, target: NDArray[Any]
 ) -> DataSet:
+    """Make a data set, after checking that numbers are finite and no target is missing."""
     if np.isinf(numbers).any():
         raise ArtifactError(f"{origin}: infinite numbers; remove or replace them")
     if target.dtype.kind == "f" and not np.isfinite(target).all():
@@ -177,10 +205,10 @@ def _checked(
     return DataSet(name, origin, numbers, categories, target)
 
 
-def digest_of(*arrays: NDArray[Any]) -> str:
+def hash_arrays(*arrays: NDArray[Any]) -> str:
     """SHA-256 of the content, shapes and types of arrays."""
-    content = hashlib.sha256()
+    sha256 = hashlib.sha256()
     for array in arrays:
-        content.update(f"{array.dtype.str}{array.shape}".encode())
-        content.update(np.ascontiguousarray(array).tobytes())
-    return content.hexdigest()
+        sha256.update(f"{array.dtype.str}{array.shape}".encode())
+        sha256.update(np.ascontiguousarray(array).tobytes())
+    return sha256.hexdigest()

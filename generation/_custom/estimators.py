@@ -18,8 +18,8 @@ from hpobench_ordered.errors import ExperimentError, InvalidSpaceError
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
 
-NEIGHBOURS = "n_neighbors"
-"""Names of hyperparameters that must not exceed the number of rows to learn from."""
+NEIGHBOURS_KEYWORD = "n_neighbors"
+"""The hyperparameter that must not exceed the number of rows to learn from."""
 
 EXAMPLE = """{"hyperparameters": [
   {"type": "uniform_float", "name": "alpha", "lower": 1e-4, "upper": 1.0, "log": true},
@@ -30,11 +30,11 @@ EXAMPLE = """{"hyperparameters": [
 _HOW_TO = "It is in ConfigSpace's JSON, the names being keywords of the class, such as\n" + EXAMPLE
 
 
-def _whole(name: str, lower: int, upper: int, *, log: bool = True) -> Parameter:
+def _integer(name: str, lower: int, upper: int, *, log: bool = True) -> Parameter:
     return Parameter.number(name, lower, upper, log=log, integer=True)
 
 
-def _real(name: str, lower: float, upper: float, *, log: bool = True) -> Parameter:
+def _float(name: str, lower: float, upper: float, *, log: bool = True) -> Parameter:
     return Parameter.number(name, lower, upper, log=log)
 
 
@@ -42,41 +42,41 @@ def _choice(name: str, *choices: Value) -> Parameter:
     return Parameter.choice(name, choices)
 
 
-_TREES = _whole("n_estimators", 8, 128)
-_FEATURES = _real("max_features", 0.05, 1.0, log=False)
+_NUMBER_OF_TREES = _integer("n_estimators", 8, 128)
+_SHARE_OF_FEATURES = _float("max_features", 0.05, 1.0, log=False)
 _TREE = (
-    _whole("max_depth", 1, 50),
-    _whole("min_samples_split", 2, 128),
-    _whole("min_samples_leaf", 1, 20),
-    _FEATURES,
+    _integer("max_depth", 1, 50),
+    _integer("min_samples_split", 2, 128),
+    _integer("min_samples_leaf", 1, 20),
+    _SHARE_OF_FEATURES,
 )
-_FOREST = (_TREES, *_TREE)
+_FOREST = (_NUMBER_OF_TREES, *_TREE)
 _BOOSTING = (
-    _real("learning_rate", 0.01, 1.0),
-    _TREES,
-    _whole("max_depth", 1, 10),
-    _whole("min_samples_leaf", 1, 20),
-    _real("subsample", 0.1, 1.0, log=False),
-    _FEATURES,
+    _float("learning_rate", 0.01, 1.0),
+    _NUMBER_OF_TREES,
+    _integer("max_depth", 1, 10),
+    _integer("min_samples_leaf", 1, 20),
+    _float("subsample", 0.1, 1.0, log=False),
+    _SHARE_OF_FEATURES,
 )
 _HISTOGRAM_BOOSTING = (
-    _real("learning_rate", 0.01, 1.0),
-    _whole("max_iter", 8, 128),
-    _whole("max_leaf_nodes", 3, 256),
-    _whole("min_samples_leaf", 1, 200),
-    _real("l2_regularization", 1e-10, 1.0),
+    _float("learning_rate", 0.01, 1.0),
+    _integer("max_iter", 8, 128),
+    _integer("max_leaf_nodes", 3, 256),
+    _integer("min_samples_leaf", 1, 200),
+    _float("l2_regularization", 1e-10, 1.0),
 )
-_SUPPORT_VECTORS = (_real("C", 2.0**-5, 2.0**15), _real("gamma", 2.0**-15, 2.0**3))
+_SUPPORT_VECTORS = (_float("C", 2.0**-5, 2.0**15), _float("gamma", 2.0**-15, 2.0**3))
 _NEIGHBOURS = (
-    _whole(NEIGHBOURS, 1, 100),
+    _integer(NEIGHBOURS_KEYWORD, 1, 100),
     _choice("weights", "uniform", "distance"),
     _choice("p", 1, 2),
 )
 _NETWORK = (
-    _whole("hidden_layer_sizes", 16, 264),
+    _integer("hidden_layer_sizes", 16, 264),
     _choice("activation", "relu", "tanh"),
-    _real("alpha", 1e-5, 1.0),
-    _real("learning_rate_init", 1e-4, 0.5),
+    _float("alpha", 1e-5, 1.0),
+    _float("learning_rate_init", 1e-4, 0.5),
 )
 _XGBOOST = xgboost_space().parameters
 
@@ -91,24 +91,30 @@ SPACES: Mapping[str, tuple[Parameter, ...]] = {
     "sklearn.HistGradientBoostingRegressor": _HISTOGRAM_BOOSTING,
     "sklearn.KNeighborsClassifier": _NEIGHBOURS,
     "sklearn.KNeighborsRegressor": _NEIGHBOURS,
-    "sklearn.LogisticRegression": (_real("C", 1e-4, 1e4), _whole("max_iter", 10, 1000)),
+    "sklearn.LogisticRegression": (_float("C", 1e-4, 1e4), _integer("max_iter", 10, 1000)),
     "sklearn.MLPClassifier": _NETWORK,
     "sklearn.MLPRegressor": _NETWORK,
     "sklearn.RandomForestClassifier": (*_FOREST, _choice("bootstrap", True, False)),
     "sklearn.RandomForestRegressor": (*_FOREST, _choice("bootstrap", True, False)),
-    "sklearn.Ridge": (_real("alpha", 1e-5, 1e5),),
+    "sklearn.Ridge": (_float("alpha", 1e-5, 1e5),),
     "sklearn.SVC": _SUPPORT_VECTORS,
-    "sklearn.SVR": (*_SUPPORT_VECTORS, _real("epsilon", 1e-3, 1.0)),
+    "sklearn.SVR": (*_SUPPORT_VECTORS, _float("epsilon", 1e-3, 1.0)),
     "xgboost.XGBClassifier": _XGBOOST,
     "xgboost.XGBRegressor": _XGBOOST,
 }
 """Hyperparameters by package and class."""
 
 
-def built_in_space(key: str, *, smallest: int, leave_out: Container[str] = ()) -> SearchSpace:
-    """The search space of a well-known class, such as "sklearn.SVC", without some hyperparameters.
+def built_in_space(key: str, *, smallest_size: int, leave_out: Container[str] = ()) -> SearchSpace:
+    """The search space of a well-known class, such as "sklearn.SVC".
 
-    There are at most as many neighbours as rows in the smallest training set.
+    Args:
+        key: Package and class.
+        smallest_size: Rows of the smallest training set; there are at most as many neighbours.
+        leave_out: Names of hyperparameters that are left out.
+
+    Raises:
+        ExperimentError: There is no search space for this class.
     """
     if key not in SPACES:
         known = ", ".join(name.partition(".")[2] for name in SPACES)
@@ -116,13 +122,17 @@ def built_in_space(key: str, *, smallest: int, leave_out: Container[str] = ()) -
             f"there is no built-in search space for {key}, only for {known}; write one to a file "
             f"and give it with --space FILE. {_HOW_TO}"
         )
-    return SearchSpace(
-        [
-            _whole(NEIGHBOURS, 1, min(int(p.upper), smallest)) if p.name == NEIGHBOURS else p
-            for p in SPACES[key]
-            if p.name not in leave_out
-        ]
-    )
+
+    parameters = []
+    for parameter in SPACES[key]:
+        if parameter.name in leave_out:
+            continue
+        if parameter.name == NEIGHBOURS_KEYWORD:
+            most_neighbours = min(int(parameter.upper), smallest_size)
+            parameters.append(_integer(NEIGHBOURS_KEYWORD, 1, most_neighbours))
+        else:
+            parameters.append(parameter)
+    return SearchSpace(parameters)
 
 
 def read_space(path: Path) -> SearchSpace:
@@ -130,5 +140,6 @@ def read_space(path: Path) -> SearchSpace:
     try:
         return SearchSpace.from_json(json.loads(path.read_bytes()))
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        reason = f"{error}" if isinstance(error, OSError | ValueError) else repr(error)
+        has_message = isinstance(error, OSError | ValueError)
+        reason = str(error) if has_message else repr(error)
         raise InvalidSpaceError(f"no search space in {path}: {reason}. {_HOW_TO}") from error

@@ -14,27 +14,34 @@ from typing import Any
 from hpobench_ordered._wording import suggest_allowed
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.files.writing import file_sha256
-from hpobench_ordered.generation._custom.split import Kind
+from hpobench_ordered.generation._custom.split import PredictionKind
 
 EXAMPLE = "sklearn.ensemble:RandomForestClassifier"
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A class or function that makes an estimator from keywords."""
+    """A class or function that makes an estimator from keywords.
+
+    Attributes:
+        path: MODULE:CLASS.
+        fixed: Keywords that have the same value in all configurations.
+        version: Version of its package, or the hash of its file.
+    """
 
     path: str
     fixed: Mapping[str, Any]
     version: str
 
     @classmethod
-    def imported(cls, path: str, *, fixed: Mapping[str, Any], seed: int) -> "Model":
-        """Import a model and determine its fixed keywords."""
-        factory = _factory(path)
-        known, _ = _keywords(factory)
-        usual = {"random_state": seed, "n_jobs": 1}
-        settled = {name: value for name, value in usual.items() if name in known} | dict(fixed)
-        model = cls(path, settled, _version(path.partition(":")[0]))
+    def from_path(cls, path: str, *, fixed: Mapping[str, Any], seed: int) -> "Model":
+        """Import a model, whose seed and number of jobs are fixed if it has such keywords."""
+        keywords, _ = _list_keywords(_import_factory(path))
+        defaults = {"random_state": seed, "n_jobs": 1}
+        fixed_defaults = {name: value for name, value in defaults.items() if name in keywords}
+
+        module, _, _ = path.partition(":")
+        model = cls(path, fixed_defaults | dict(fixed), _find_version(module))
         model.check_keywords(fixed)
         return model
 
@@ -46,57 +53,65 @@ class Model:
     @property
     def key(self) -> str:
         """Package and class, such as "sklearn.SVC", wherever in the package the class is."""
-        factory = _factory(self.path)
-        return f"{factory.__module__.partition('.')[0]}.{factory.__name__}"
+        factory = _import_factory(self.path)
+        package, _, _ = factory.__module__.partition(".")
+        return f"{package}.{factory.__name__}"
 
     def check_keywords(self, names: Iterable[str]) -> None:
         """Raise an UnknownNameError unless the model takes these keywords."""
-        known, takes_any = _keywords(_factory(self.path))
+        keywords, takes_others = _list_keywords(_import_factory(self.path))
         for name in names:
-            if name not in known and not takes_any:
-                raise UnknownNameError(f"keyword of {self.path}", name, known)
+            if name not in keywords and not takes_others:
+                raise UnknownNameError(f"keyword of {self.path}", name, keywords)
 
-    def estimator(self, config: Mapping[str, Any]) -> Any:
+    def make_estimator(self, config: Mapping[str, Any]) -> Any:
         """Make the estimator of a configuration, which overrides fixed keywords."""
-        return _factory(self.path)(**{**self.fixed, **config})
+        return _import_factory(self.path)(**{**self.fixed, **config})
 
 
-def kind_of_estimator(estimator: Any) -> Kind | None:
+def infer_kind_of_estimator(estimator: Any) -> PredictionKind | None:
     """What an estimator predicts according to scikit-learn's metadata; None if unknown."""
-    told = getattr(estimator, "_estimator_type", None)
-    if told is None and hasattr(estimator, "__sklearn_tags__"):  # from scikit-learn 1.6 on
-        told = estimator.__sklearn_tags__().estimator_type
-    kinds = {"classifier": Kind.CLASSIFICATION, "regressor": Kind.REGRESSION}
-    return kinds.get(str(told))
+    estimator_type = getattr(estimator, "_estimator_type", None)
+    if estimator_type is None and hasattr(estimator, "__sklearn_tags__"):  # since scikit-learn 1.6
+        estimator_type = estimator.__sklearn_tags__().estimator_type
+
+    kinds = {"classifier": PredictionKind.CLASSIFICATION, "regressor": PredictionKind.REGRESSION}
+    return kinds.get(str(estimator_type))
 
 
 @cache
-def _factory(path: str) -> Callable[..., Any]:
-    name, colon, attribute = path.partition(":")
-    if not (name and colon and attribute):
-        near = f"; did you mean {':'.join(path.rsplit('.', 1))!r}?" if "." in path else ""
-        raise ExperimentError(
-            f"model must be MODULE:CLASS, such as {EXAMPLE}; got {path!r}{'' if colon else near}"
-        )
-    module = _module(name)
+def _import_factory(path: str) -> Callable[..., Any]:
+    """Import the class or function MODULE:CLASS."""
+    module_name, colon, attribute = path.partition(":")
+    if not module_name or not attribute:
+        hint = ""
+        if "." in path and not colon:
+            hint = f"; did you mean {':'.join(path.rsplit('.', 1))!r}?"
+        raise ExperimentError(f"model must be MODULE:CLASS, such as {EXAMPLE}; got {path!r}{hint}")
+
+    module = _import_module(module_name)
     factory: Callable[..., Any] | None = getattr(module, attribute, None)
     if factory is None:
-        public = [n for n in dir(module) if not n.startswith("_") and callable(getattr(module, n))]
-        raise UnknownNameError(f"class of the module {name}", attribute, public)
+        public_names = [name for name in dir(module) if not name.startswith("_")]
+        callables = [name for name in public_names if callable(getattr(module, name))]
+        raise UnknownNameError(f"class of the module {module_name}", attribute, callables)
     if not callable(factory):
         raise ExperimentError(f"{path} is not a class or function that makes an estimator")
     return factory
 
 
-def _module(name: str) -> ModuleType:
+def _import_module(name: str) -> ModuleType:
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
         missing = error.name or name
-        if not f"{name}.".startswith(f"{missing}."):
+        is_itself_missing = f"{name}.".startswith(f"{missing}.")
+        if not is_itself_missing:
             raise ExperimentError(f"the module {name!r} needs {missing!r}: {error}") from error
-        near = suggest_allowed(name, _neighbours(missing))
-        hint = near if "did you mean" in near else "; is it installed, or a file in this folder?"
+
+        hint = suggest_allowed(name, _list_sibling_modules(missing))
+        if "did you mean" not in hint:
+            hint = "; is it installed, or a file in this folder?"
         raise ExperimentError(f"there is no module {name!r}{hint}") from error
     except Exception as error:  # the user's module may raise anything
         raise ExperimentError(
@@ -104,7 +119,7 @@ def _module(name: str) -> ModuleType:
         ) from error
 
 
-def _neighbours(missing: str) -> list[str]:
+def _list_sibling_modules(missing: str) -> list[str]:
     """Names of modules in the package that lacks this one, or of all packages."""
     parent = missing.rpartition(".")[0]
     if not parent:
@@ -113,32 +128,39 @@ def _neighbours(missing: str) -> list[str]:
     return [f"{parent}.{module.name}" for module in modules]
 
 
-def _version(module: str) -> str:
-    package = import_module(module.partition(".")[0])
-    version = getattr(package, "__version__", None)
+def _find_version(module: str) -> str:
+    """Version of a module's package; without one, the hash of the module's file."""
+    package, _, _ = module.partition(".")
+    version = getattr(import_module(package), "__version__", None)
     if isinstance(version, str):
         return version
+
     file = getattr(import_module(module), "__file__", None)
     return "unknown" if file is None else f"SHA-256 {file_sha256(Path(file))}"
 
 
-def _keywords(factory: Callable[..., Any]) -> tuple[set[str], bool]:
+def _list_keywords(factory: Callable[..., Any]) -> tuple[set[str], bool]:
     """Names of the keywords, and whether any others are accepted."""
+    keyword_kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     names: set[str] = set()
-    for call in _calls(factory):
-        parameters = inspect.signature(call).parameters.values()
-        kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-        names |= {p.name for p in parameters if p.kind in kinds and p.name != "self"}
-        if all(p.kind is not inspect.Parameter.VAR_KEYWORD for p in parameters):
+    for function in _iter_initialisers(factory):
+        parameters = inspect.signature(function).parameters.values()
+        keywords = {parameter.name for parameter in parameters if parameter.kind in keyword_kinds}
+        names |= keywords - {"self"}
+
+        # An initialiser without **kwargs passes nothing on to those of the bases.
+        has_var_keyword = inspect.Parameter.VAR_KEYWORD in {p.kind for p in parameters}
+        if not has_var_keyword:
             return names, False
     return names, True
 
 
-def _calls(factory: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
+def _iter_initialisers(factory: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
     """The callables that take the keywords: a function, or initialisers of a class and bases."""
     if not isinstance(factory, type):
         yield factory
         return
-    for base in factory.__mro__[:-1]:
+    *classes, _ = factory.__mro__  # the last one is object
+    for base in classes:
         if "__init__" in vars(base):
             yield vars(base)["__init__"]

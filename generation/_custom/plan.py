@@ -17,10 +17,14 @@ from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.core.extras import import_extra
 from hpobench_ordered.core.objective import Objective
 from hpobench_ordered.errors import ExperimentError
-from hpobench_ordered.generation._custom.data import PREFIX, DataSet, read_data
+from hpobench_ordered.generation._custom.data import SKLEARN_PREFIX, DataSet, read_data
 from hpobench_ordered.generation._custom.estimators import built_in_space, read_space
-from hpobench_ordered.generation._custom.model import Model, kind_of_estimator
-from hpobench_ordered.generation._custom.split import Kind, kind_of_target, split
+from hpobench_ordered.generation._custom.model import Model, infer_kind_of_estimator
+from hpobench_ordered.generation._custom.split import (
+    PredictionKind,
+    infer_kind_of_target,
+    split_data,
+)
 from hpobench_ordered.generation._custom.training import EstimatorTrainer, Failures, Metric
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.pipeline import FOLDS
@@ -28,18 +32,18 @@ from hpobench_ordered.surrogates.pipeline import FOLDS
 COMMAND = "custom"
 """The subcommand of `hpobench-ordered generate`."""
 CONFIGURATIONS = 200
-VALIDATION = 0.25
+VALIDATION_SHARE = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trained:
+class TrainingSpec:
     """Specification of a benchmark of the user's trainings, without its tasks."""
 
     name: str
     model: str
     data: str
     target: str | None = None
-    kind: Kind | None = None
+    kind: PredictionKind | None = None
     metric: str | None = None
     fixed: Mapping[str, Any] = field(default_factory=dict)
     space: Path | None = None
@@ -47,9 +51,10 @@ class Trained:
     failures: Failures = Failures.STOP
     seed: int = 0
 
-    def options(self, **others: str | None) -> list[str]:
-        """The options of the equivalent command."""
-        data = self.data if self.data.startswith(PREFIX) else Path(self.data).name
+    def list_options(self, **others: str | None) -> list[str]:
+        """The options of the equivalent command, and others; an option of None is left out."""
+        is_bundled = self.data.startswith(SKLEARN_PREFIX)
+        data = self.data if is_bundled else Path(self.data).name
         options = {
             "--model": self.model,
             "--data": data,
@@ -61,28 +66,45 @@ class Trained:
             "--failures": None if self.failures is Failures.STOP else self.failures.value,
             "--name": self.name,
         }
-        words = [f"{option} {shlex.quote(v)}" for option, v in options.items() if v is not None]
-        settings = [f"{name}={value}" for name, value in self.fixed.items()]
-        return [*words, *(f"--set {shlex.quote(setting)}" for setting in settings)]
+        words = [
+            f"{option} {shlex.quote(value)}"
+            for option, value in options.items()
+            if value is not None
+        ]
+        for name, value in self.fixed.items():
+            words.append("--set " + shlex.quote(f"{name}={value}"))
+        return words
 
-    def kind_with(self, model: Model, config: Config, target: NDArray[Any]) -> Kind:
+    def decide_kind(self, model: Model, config: Config, target: NDArray[Any]) -> PredictionKind:
         """What is predicted: as specified, or inferred from model or target."""
-        return self.kind or _kind(model, config) or kind_of_target(target)
+        return self.kind or _infer_kind_of_model(model, config) or infer_kind_of_target(target)
 
-    def search_space(
-        self, model: Model, *, smallest: int, of_the_data: Sequence[str] = ()
+    def make_space(
+        self, model: Model, *, smallest_size: int, names_of_data: Sequence[str] = ()
     ) -> SearchSpace:
-        """The search space: the user's file, or a built-in one."""
+        """Make the search space: the user's file, or a built-in one.
+
+        Args:
+            model: The model, whose keywords are the hyperparameters.
+            smallest_size: Rows of the smallest training set.
+            names_of_data: Hyperparameters that are no keywords of the model.
+
+        Raises:
+            ExperimentError: A hyperparameter is fixed, too.
+            UnknownNameError: The model has no such keyword.
+        """
         if self.space is None:
-            return built_in_space(model.key, smallest=smallest, leave_out=self.fixed)
+            return built_in_space(model.key, smallest_size=smallest_size, leave_out=self.fixed)
+
         space = read_space(self.space)
         names = {*space.names, *space.constants}
-        model.check_keywords(sorted(names.difference(of_the_data)))
-        if both := sorted(names & set(self.fixed)):
-            raise ExperimentError(f"{', '.join(both)}: both fixed and in the search space")
+        model.check_keywords(sorted(names.difference(names_of_data)))
+        fixed_too = sorted(names & set(self.fixed))
+        if fixed_too:
+            raise ExperimentError(f"{', '.join(fixed_too)}: both fixed and in the search space")
         return space
 
-    def imported(self) -> Model:
+    def import_model(self) -> Model:
         """Import the model; scikit-learn must be installed."""
         purpose = "generating a benchmark"
         import_extra("sklearn", package="scikit-learn", extra="generate", purpose=purpose)
@@ -90,25 +112,34 @@ class Trained:
             raise ExperimentError(
                 f"there must be at least {FOLDS} configurations, but got {self.configurations}"
             )
-        return Model.imported(self.model, fixed=self.fixed, seed=self.seed)
+        return Model.from_path(self.model, fixed=self.fixed, seed=self.seed)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Custom(Trained):
+class Custom(TrainingSpec):
     """Specification of a custom benchmark."""
 
     sizes: Sequence[int]
-    validation: float = VALIDATION
+    validation: float = VALIDATION_SHARE
 
-    def words(self) -> list[str]:
+    def list_words(self) -> list[str]:
         """The words of the equivalent command, without the options common to all generation."""
-        share = None if self.validation == VALIDATION else str(self.validation)
-        return [COMMAND, *self.options(validation=share)]
+        share = None if self.validation == VALIDATION_SHARE else str(self.validation)
+        return [COMMAND, *self.list_options(validation=share)]
 
 
 @dataclass(frozen=True)
-class Plan:
-    """The trainings: n configurations on every size."""
+class CustomPlan:
+    """The trainings: n configurations on every size.
+
+    Attributes:
+        data: The data.
+        trainer: Trains a configuration on a training set.
+        space: The search space.
+        values: Configurations coded as values, (n, d).
+        configs: The same configurations by name, (n,).
+        sizes: Training-set sizes, ascending.
+    """
 
     data: DataSet
     trainer: EstimatorTrainer
@@ -123,25 +154,28 @@ class Plan:
         return self.trainer.metric.objective(len(self.trainer.split.validation))
 
 
-def plan_of(custom: Custom) -> Plan:
+def make_plan(custom: Custom) -> CustomPlan:
     """Read data, model and search space, and draw the configurations."""
-    model = custom.imported()
+    model = custom.import_model()
     data = read_data(custom.data, target=custom.target)
+
     sizes = tuple(sorted(set(custom.sizes)))
-    space = custom.search_space(model, smallest=min(sizes, default=1))
-    drawn = space.sample_unit(np.random.default_rng(custom.seed), custom.configurations)
-    values = space.decode(drawn)
+    space = custom.make_space(model, smallest_size=min(sizes, default=1))
+    rng = np.random.default_rng(custom.seed)
+    values = space.decode(space.sample_unit(rng, custom.configurations))
     configs = space.configs(values)
-    kind = custom.kind_with(model, configs[0], data.target)
-    parts = split(data, kind, validation=custom.validation, seed=custom.seed)
-    parts.check_sizes(sizes)
-    trainer = EstimatorTrainer(parts, model, Metric(kind, custom.metric), custom.failures)
-    return Plan(data, trainer, space, values, configs, sizes)
+
+    kind = custom.decide_kind(model, configs[0], data.target)
+    split = split_data(data, kind, validation=custom.validation, seed=custom.seed)
+    split.check_sizes(sizes)
+    trainer = EstimatorTrainer(split, model, Metric(kind, custom.metric), custom.failures)
+    return CustomPlan(data, trainer, space, values, configs, sizes)
 
 
-def _kind(model: Model, config: Config) -> Kind | None:
+def _infer_kind_of_model(model: Model, config: Config) -> PredictionKind | None:
+    """What the estimator of a configuration predicts; None if unknown."""
     try:
-        return kind_of_estimator(model.estimator(config))
+        return infer_kind_of_estimator(model.make_estimator(config))
     except Exception as error:  # a class may raise anything
         raise ExperimentError(
             f"{model.path} cannot be made with {config} and {dict(model.fixed)} "

@@ -23,16 +23,17 @@ from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.errors import ExperimentError
-from hpobench_ordered.generation._custom.data import DataSet, digest_of
+from hpobench_ordered.generation._custom.data import DataSet, hash_arrays
 
-MOST_CLASSES = 20
-"""Most classes of a target of whole numbers; with more values it is a number."""
-MOST_NAMED = 5
+CLASSES_LIMIT = 20
+"""Whole numbers with more values than this are numbers, not classes."""
+NAMED_CLASSES_LIMIT = 5
 """Most classes that a message names."""
-_SHUFFLE = 1  # makes the shuffle independent of other uses of the seed
+SHUFFLE_STREAM = 1
+"""Part of the seed, so that the shuffle is independent of other uses of it."""
 
 
-class Kind(Enum):
+class PredictionKind(Enum):
     """What is predicted."""
 
     CLASSIFICATION = "classification"
@@ -40,10 +41,20 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True)
-class Split:
-    """Training pool and validation part."""
+class DataSplit:
+    """Training pool and validation part.
 
-    kind: Kind
+    Attributes:
+        kind: What is predicted.
+        classes: Names of the classes, of which targets are indices; empty for a regression.
+        pool: Features of the pool, (N, p).
+        pool_target: Target of the pool, (N,).
+        validation: Features to validate, (M, p).
+        validation_target: Target to validate, (M,).
+        digest: Hash of the data and the cut.
+    """
+
+    kind: PredictionKind
     classes: tuple[str, ...]
     pool: FloatArray
     pool_target: NDArray[Any]
@@ -60,100 +71,152 @@ class Split:
                 f"a training set of {sizes[-1]} rows is too large: {len(self.pool)} rows are for "
                 f"training, the other {len(self.validation)} for validation"
             )
-        lacking = set(range(len(self.classes))) - set(self.pool_target[: sizes[0]].tolist())
-        if lacking:
-            names = _named(self.classes, lacking)
-            smallest = int(np.unique(self.pool_target, return_index=True)[1].max()) + 1
+
+        missing = _find_missing_classes(self.classes, self.pool_target[: sizes[0]])
+        if missing:
+            _, first_rows_of_classes = np.unique(self.pool_target, return_index=True)
+            smallest_size = int(first_rows_of_classes.max()) + 1
             raise ExperimentError(
-                f"the smallest training set, {sizes[0]} rows, lacks {names}; the smallest size "
-                f"that holds all classes is {smallest}"
+                f"the smallest training set, {sizes[0]} rows, lacks {_name_classes(missing)}; the "
+                f"smallest size that holds all classes is {smallest_size}"
             )
 
 
-def kind_of_target(target: NDArray[Any]) -> Kind:
+def infer_kind_of_target(target: NDArray[Any]) -> PredictionKind:
     """Infer what is predicted: text, booleans and few whole numbers are classes."""
-    if target.dtype.kind not in "iuf":
-        return Kind.CLASSIFICATION
-    is_few = len(np.unique(target)) <= MOST_CLASSES and not (target % 1).any()
-    return Kind.CLASSIFICATION if is_few else Kind.REGRESSION
+    is_number = target.dtype.kind in "iuf"
+    if not is_number:
+        return PredictionKind.CLASSIFICATION
+
+    has_fractions = (target % 1).any()
+    if has_fractions or len(np.unique(target)) > CLASSES_LIMIT:
+        return PredictionKind.REGRESSION
+    return PredictionKind.CLASSIFICATION
 
 
-def split(data: DataSet, kind: Kind, *, validation: float, seed: int) -> Split:
-    """Shuffle, cut and prepare a data set; `validation` is the share of validation rows."""
+def split_data(data: DataSet, kind: PredictionKind, *, validation: float, seed: int) -> DataSplit:
+    """Shuffle, cut and prepare a data set.
+
+    Args:
+        data: The data set.
+        kind: What is predicted.
+        validation: Share of the rows that validate.
+        seed: Seed of the shuffle.
+
+    Raises:
+        ExperimentError: A part would be empty, or no row of a class would be in the pool.
+    """
     cut = len(data) - round(validation * len(data))
     if not (0 < validation < 1 and 0 < cut < len(data)):
         raise ExperimentError(
             f"the share held out to validate must be between 0 and 1, but got {validation} of "
             f"{len(data)} rows"
         )
-    order = np.random.default_rng([seed, _SHUFFLE]).permutation(len(data))
-    target, classes = coded_target(data, kind)
+
+    order = np.random.default_rng([seed, SHUFFLE_STREAM]).permutation(len(data))
+    target, classes = code_target(data, kind)
     target = target[order]
-    absent = set(range(len(classes))) - set(target[:cut].tolist())
-    if absent:
+    missing = _find_missing_classes(classes, target[:cut])
+    if missing:
         raise ExperimentError(
-            f"{_named(classes, absent)} of {data.name}, of {len(classes)} classes in {len(data)} "
+            f"{_name_classes(missing)} of {data.name}, of {len(classes)} classes in {len(data)} "
             "rows, cannot be learnt: all rows are held out to validate; remove such rare classes, "
             "choose another seed, or predict the target as a number, by a regression"
         )
-    numbers, categories = data.numbers[order], data.categories[order]
-    features = standardised(coded(numbers, categories, cut), cut)
-    return Split(
+
+    numbers = data.numbers[order]
+    categories = data.categories[order]
+    features = standardise(code_features(numbers, categories, cut), cut)
+    return DataSplit(
         kind=kind,
         classes=classes,
         pool=features[:cut],
         pool_target=target[:cut],
         validation=features[cut:],
         validation_target=target[cut:],
-        digest=digest_of(numbers, categories, target, np.array(cut)),
+        digest=hash_arrays(numbers, categories, target, np.array(cut)),
     )
 
 
-def standardised(features: FloatArray, cut: int) -> FloatArray:
-    """Features, (n, p), standardised by mean and standard deviation of the first `cut` rows."""
-    mean, deviation = features[:cut].mean(axis=0), features[:cut].std(axis=0)
-    result: FloatArray = (features - mean) / np.where(deviation > 0, deviation, 1.0)
-    return result
+def standardise(features: FloatArray, cut: int) -> FloatArray:
+    """Standardise features, (n, p), by mean and standard deviation of the first `cut` rows."""
+    mean = features[:cut].mean(axis=0)
+    deviation = features[:cut].std(axis=0)
+    divisor = np.where(deviation > 0, deviation, 1.0)
+    standardised: FloatArray = (features - mean) / divisor
+    return standardised
 
 
-def coded(numbers: FloatArray, categories: IntArray, cut: int) -> FloatArray:
-    """Impute and encode by the first `cut` rows; (n, a) and (n, b) to (n, p)."""
-    known = ~np.isnan(numbers[:cut]).all(axis=0)  # drop columns without any number
-    medians = np.nanmedian(numbers[:cut, known], axis=0)
-    columns = [np.where(np.isnan(numbers[:, known]), medians, numbers[:, known])]
+def code_features(numbers: FloatArray, categories: IntArray, cut: int) -> FloatArray:
+    """Impute numbers, (n, a), and encode categories, (n, b), by the first `cut` rows; (n, p)."""
+    has_numbers = ~np.isnan(numbers[:cut]).all(axis=0)
+    numbers = numbers[:, has_numbers]
+    medians = np.nanmedian(numbers[:cut], axis=0)
+    blocks = [np.where(np.isnan(numbers), medians, numbers)]
+
     for codes in categories.T:
         choices = np.unique(codes[:cut])
-        coded = choices if len(choices) != 2 else choices[1:]
-        columns.append((codes[:, None] == coded).astype(np.float64))
-    return np.concatenate(columns, axis=1)
+        is_binary = len(choices) == 2
+        coded_choices = choices[1:] if is_binary else choices
+        blocks.append((codes[:, None] == coded_choices).astype(np.float64))
+    return np.concatenate(blocks, axis=1)
 
 
-def coded_target(data: DataSet, kind: Kind) -> tuple[NDArray[Any], tuple[str, ...]]:
+def code_target(data: DataSet, kind: PredictionKind) -> tuple[NDArray[Any], tuple[str, ...]]:
+    """Code the target as numbers, (n,), or as indices of classes.
+
+    Returns:
+        The coded target, and the names of the classes, none for a regression.
+
+    Raises:
+        ExperimentError: The target is not of this kind, or has only one class.
+    """
+    if kind is PredictionKind.REGRESSION:
+        return _code_numbers(data), ()
+    return _code_classes(data)
+
+
+def _code_numbers(data: DataSet) -> FloatArray:
     target = data.target
-    if kind is Kind.REGRESSION:
-        if target.dtype.kind not in "iufb":
-            raise ExperimentError(
-                f"the target of {data.name} is text, such as {str(target[0])!r}; a regression "
-                "predicts numbers"
-            )
-        return target.astype(np.float64), ()
+    is_number = target.dtype.kind in "iufb"
+    if not is_number:
+        raise ExperimentError(
+            f"the target of {data.name} is text, such as {str(target[0])!r}; a regression "
+            "predicts numbers"
+        )
+    return target.astype(np.float64)
+
+
+def _code_classes(data: DataSet) -> tuple[IntArray, tuple[str, ...]]:
+    target = data.target
     if target.dtype.kind == "f" and (target % 1).any():
         raise ExperimentError(
             f"the target of {data.name} has fractional values, such as "
             f"{target[np.argmax(target % 1 != 0)]}; a classification predicts classes"
         )
-    names, codes = np.unique(target.astype(str), return_inverse=True)
-    if target.dtype.kind in "iuf":  # numeric order, not that of text
+
+    is_number = target.dtype.kind in "iuf"
+    if is_number:  # in numeric order, not that of text
         numbers, codes = np.unique(target, return_inverse=True)
         names = numbers.astype(str)
+    else:
+        names, codes = np.unique(target.astype(str), return_inverse=True)
     if len(names) < 2:
         raise ExperimentError(f"the target of {data.name} has only one class, {names[0]!r}")
     return codes.astype(np.int64), tuple(names.tolist())
 
 
-def _named(classes: Sequence[str], chosen: set[int]) -> str:
-    """Some of the classes, and the number of others, as text."""
-    names = [repr(classes[k]) for k in sorted(chosen)]
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+def _find_missing_classes(classes: Sequence[str], target: NDArray[Any]) -> list[str]:
+    """Names of the classes that do not occur in a target."""
+    occurring = set(target.tolist())
+    return [name for index, name in enumerate(classes) if index not in occurring]
+
+
+def _name_classes(names: Sequence[str]) -> str:
+    """Name some of the classes, and tell the number of others."""
     noun = "class" if len(names) == 1 else "classes"
-    return f"the {noun} {', '.join(names[:MOST_NAMED])}{more}"
+    first_names = ", ".join(repr(name) for name in names[:NAMED_CLASSES_LIMIT])
+    number_of_others = len(names) - NAMED_CLASSES_LIMIT
+    if number_of_others <= 0:
+        return f"the {noun} {first_names}"
+    return f"the {noun} {first_names} and {number_of_others} more"

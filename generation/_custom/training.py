@@ -17,9 +17,9 @@ import numpy as np
 from hpobench_ordered.core.objective import Direction, Objective
 from hpobench_ordered.errors import HPOBenchOrderedError, UnknownNameError
 from hpobench_ordered.generation._custom.model import Model
-from hpobench_ordered.generation._custom.split import Kind, Split
+from hpobench_ordered.generation._custom.split import DataSplit, PredictionKind
 
-NEGATED = "neg_"
+NEGATED_PREFIX = "neg_"
 """Prefix of scikit-learn's scorers that are an error times -1."""
 
 
@@ -40,7 +40,7 @@ class Failures(Enum):
 class Metric:
     """The metric on the validation part."""
 
-    kind: Kind
+    kind: PredictionKind
     scorer: str | None = None
 
     def __post_init__(self) -> None:
@@ -53,35 +53,41 @@ class Metric:
         """The objective of the benchmark, given the number of validation rows."""
         if self.scorer is None:
             names = {
-                Kind.CLASSIFICATION: ("error", "share misclassified"),
-                Kind.REGRESSION: ("squared_error", "mean"),
+                PredictionKind.CLASSIFICATION: ("error", "share misclassified"),
+                PredictionKind.REGRESSION: ("squared_error", "mean"),
             }
             name, unit = names[self.kind]
             return Objective(name, f"{unit} of {rows} validation rows", Direction.MINIMIZE)
-        name = self.scorer.removeprefix(NEGATED)
-        direction = Direction.MAXIMIZE if name == self.scorer else Direction.MINIMIZE
+
+        is_error = self.scorer.startswith(NEGATED_PREFIX)
+        direction = Direction.MINIMIZE if is_error else Direction.MAXIMIZE
+        name = self.scorer.removeprefix(NEGATED_PREFIX)
         return Objective(name, f"on {rows} validation rows", direction)
 
-    def value(self, estimator: Any, split: Split) -> float:
+    def measure(self, estimator: Any, split: DataSplit) -> float:
         """Measure a fitted estimator on the validation part."""
         if self.scorer is not None:
-            from sklearn.metrics import get_scorer
+            return self._measure_by_scorer(self.scorer, estimator, split)
 
-            score = get_scorer(self.scorer)(estimator, split.validation, split.validation_target)
-            return float(-score if self.scorer.startswith(NEGATED) else score)
-        predicted = np.asarray(estimator.predict(split.validation))
-        truth = split.validation_target
-        predicted = predicted.reshape(truth.shape)
-        if self.kind is Kind.CLASSIFICATION:
-            return float(np.mean(predicted != truth))
-        return float(np.mean((predicted - truth) ** 2))
+        target = split.validation_target
+        predicted = np.asarray(estimator.predict(split.validation)).reshape(target.shape)
+        if self.kind is PredictionKind.CLASSIFICATION:
+            return float(np.mean(predicted != target))
+        return float(np.mean((predicted - target) ** 2))
+
+    def _measure_by_scorer(self, scorer: str, estimator: Any, split: DataSplit) -> float:
+        from sklearn.metrics import get_scorer
+
+        score = float(get_scorer(scorer)(estimator, split.validation, split.validation_target))
+        is_error = scorer.startswith(NEGATED_PREFIX)
+        return -score if is_error else score
 
 
 @dataclass(frozen=True)
 class EstimatorTrainer:
     """Trains a model on one split; a job's place is the size of its training set."""
 
-    split: Split
+    split: DataSplit
     model: Model
     metric: Metric
     failures: Failures = Failures.STOP
@@ -96,21 +102,23 @@ class EstimatorTrainer:
         }
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-        """Train and measure."""
+        """Train on the first `where` rows of the pool, and measure."""
         from threadpoolctl import threadpool_limits
 
-        pool, target = self.split.pool[: int(where)], self.split.pool_target[: int(where)]
-        parts = replace(self.split, pool=pool, pool_target=target)
+        size = int(where)
+        split = replace(
+            self.split, pool=self.split.pool[:size], pool_target=self.split.pool_target[:size]
+        )
         try:
             with threadpool_limits(1):
-                value, seconds = fitted_value(
-                    lambda: self.model.estimator(config), parts, self.metric
+                value, seconds = fit_and_measure(
+                    lambda: self.model.make_estimator(config), split, self.metric
                 )
         except Exception as error:  # an estimator may raise anything
             failure = f"{type(error).__name__}: {error}"
             if self.failures is Failures.STOP:
-                rows = f"{where} rows"
-                raise TrainingError(described(self.model, config, rows, failure)) from error
+                message = describe_failure(self.model, config, f"{where} rows", failure)
+                raise TrainingError(message) from error
             return {"failure": failure}
         return {"value": value, "seconds": seconds}
 
@@ -127,24 +135,31 @@ def model_identity(model: Model, metric: Metric) -> dict[str, Any]:
     }
 
 
-def fitted_value(
-    make: Callable[[], Any], parts: Split, metric: Metric, **fit_arguments: Any
+def fit_and_measure(
+    make_estimator: Callable[[], Any], split: DataSplit, metric: Metric, **fit_arguments: Any
 ) -> tuple[float, float]:
-    """Fit an estimator to the pool and measure it; returns value and seconds."""
+    """Fit an estimator to the pool and measure it.
+
+    Returns:
+        The value of the metric, and the seconds that fitting and measuring took.
+
+    Raises:
+        ValueError: The value is not finite.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # such as warnings on convergence
-        estimator = make()
+        estimator = make_estimator()
         begin = time.perf_counter()
-        estimator.fit(parts.pool, parts.pool_target, **fit_arguments)
-        value = metric.value(estimator, parts)
+        estimator.fit(split.pool, split.pool_target, **fit_arguments)
+        value = metric.measure(estimator, split)
         seconds = time.perf_counter() - begin
     if not np.isfinite(value):
         raise ValueError(f"the metric is {value}")
     return value, seconds
 
 
-def described(model: Model, config: Mapping[str, Any], where: str, failure: str) -> str:
-    """Message on a failed training, with a way out."""
+def describe_failure(model: Model, config: Mapping[str, Any], where: str, failure: str) -> str:
+    """Describe a failed training, and what the user can do about it."""
     keywords = ", ".join(f"{name}={value!r}" for name, value in config.items())
     return (
         f"{model.name}({keywords}) failed on {where}: {failure} -- change the search space, "

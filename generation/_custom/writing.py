@@ -18,10 +18,10 @@ from hpobench_ordered.core.benchmark import Definition, Provenance, TaskDefiniti
 from hpobench_ordered.core.objective import Objective
 from hpobench_ordered.files.raw_evaluations import RawEvaluations
 from hpobench_ordered.generation._custom.model import Model
-from hpobench_ordered.generation._custom.training import Failures, TrainingError, described
-from hpobench_ordered.generation._fitting import FOREST, Forest, write_forest
-from hpobench_ordered.generation._raw import About, configured, raw_frame, write_raw
-from hpobench_ordered.generation._training import Job, Trainer, run_trainings
+from hpobench_ordered.generation._custom.training import Failures, TrainingError, describe_failure
+from hpobench_ordered.generation._fitting import FOREST, ForestData, write_forest
+from hpobench_ordered.generation._raw import About, make_raw_frame, name_config_columns, write_raw
+from hpobench_ordered.generation._training import Trainer, TrainingJob, run_trainings
 from hpobench_ordered.generation.base import Request
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.surrogates.artifacts import CardTexts
@@ -29,17 +29,24 @@ from hpobench_ordered.surrogates.card import versions_of
 from hpobench_ordered.surrogates.coding import Coding
 from hpobench_ordered.surrogates.fitting import ForestRecipe
 
-EVALUATIONS = "-evaluations"
+EVALUATIONS_SUFFIX = "-evaluations"
 """Suffix of the folder of trainings and of the table of them, after the benchmark's name."""
 
 
-def trained(trainer: Trainer, jobs: Sequence[Job], request: Request) -> list[Mapping[str, Any]]:
-    """Do trainings, which are stored beside the artifact."""
-    folder, progress = _beside(request.folder, ""), request.progress
-    return run_trainings(trainer, jobs, folder, workers=request.workers, progress=progress)
+def run_stored_trainings(
+    trainer: Trainer, jobs: Sequence[TrainingJob], request: Request
+) -> list[Mapping[str, Any]]:
+    """Do trainings, which are stored beside the artifact, and return their outcomes."""
+    return run_trainings(
+        trainer,
+        jobs,
+        _path_beside(request.folder, ""),
+        workers=request.workers,
+        progress=request.progress,
+    )
 
 
-def definition_of(
+def define_benchmark(
     name: str,
     summary: str,
     space: SearchSpace,
@@ -63,8 +70,14 @@ def definition_of(
 
 
 @dataclass(frozen=True, eq=False)
-class Results:
-    """Values and seconds of n configurations on every task, both (n, S), and failures by place."""
+class TrainingResults:
+    """Results of n configurations on every task.
+
+    Attributes:
+        values: Objective values, (n, S); NaN where a training failed.
+        seconds: Seconds of each training, (n, S).
+        failures: Messages of failed trainings, by the indices of configuration and task.
+    """
 
     values: FloatArray
     seconds: FloatArray
@@ -75,14 +88,26 @@ class Results:
         model: Model,
         treatment: Failures,
         configs: Sequence[Mapping[str, Any]],
-        rows: Sequence[str],
+        training_sets: Sequence[str],
     ) -> None:
-        """Check that failures may count as worst and that there is a worst value; rows are (S,)."""
-        for (i, j), failure in self.failures.items():
-            if treatment is Failures.STOP or np.isnan(self.values[:, j]).all():
-                raise TrainingError(described(model, configs[i], rows[j], failure))
+        """Check that failures may count as the worst value, and that there is a worst value.
 
-    def failed(self, noun: str) -> tuple[str, ...]:
+        Args:
+            model: The model, for the message.
+            treatment: How failures are treated.
+            configs: The configurations, (n,).
+            training_sets: What is trained on for each task, for the message, (S,).
+
+        Raises:
+            TrainingError: With the first failure.
+        """
+        for (config, task), failure in self.failures.items():
+            has_no_value = np.isnan(self.values[:, task]).all()
+            if treatment is Failures.STOP or has_no_value:
+                message = describe_failure(model, configs[config], training_sets[task], failure)
+                raise TrainingError(message)
+
+    def describe_failures(self, noun: str) -> tuple[str, ...]:
         """A limit for the card: how many trainings failed; empty if none."""
         if not self.failures:
             return ()
@@ -91,12 +116,15 @@ class Results:
             f"of their {noun}.",
         )
 
-    def filled(self, objective: Objective) -> FloatArray:
-        """Values, (n, S), with the worst one of the task where a training failed."""
+    def fill_failures(self, objective: Objective) -> FloatArray:
+        """Return the values, (n, S), with the worst one of the task where a training failed."""
         if not self.failures:
             return self.values
+
         losses = objective.losses(self.values)
-        return objective.losses(np.where(np.isnan(losses), np.nanmax(losses, axis=0), losses))
+        worst_of_tasks = np.nanmax(losses, axis=0)
+        filled_losses = np.where(np.isnan(losses), worst_of_tasks, losses)
+        return objective.losses(filled_losses)  # `losses` is its own inverse
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +133,7 @@ class OwnTrainings:
 
     defined: Definition
     values: FloatArray
-    results: Results
+    results: TrainingResults
     source: str
     limits: tuple[str, ...]
 
@@ -119,18 +147,30 @@ class OwnTrainings:
             contexts={task.name: dict(task.context) for task in self.defined.tasks},
             versions=versions_of("hpobench-ordered", *packages),
         )
-        space, tasks = self.defined.space, [task.name for task in self.defined.tasks]
-        filled, results = self.results.filled(self.defined.objective), self.results
-        configs = [configured(config) for config in space.configs(self.values)]
-        cells = [(j, task, i) for j, task in enumerate(tasks) for i in range(len(configs))]
-        rows = [
-            {"task": task, "training": number, "value": filled[i, j], "spread": np.nan}
-            | configs[i]
-            | {"seconds": results.seconds[i, j], "failure": results.failures.get((i, j))}
-            for number, (j, task, i) in enumerate(cells)
-        ]
-        frame = raw_frame(rows, space, {"seconds": "float64", "failure": "object"})
-        write_raw(_beside(request.folder, ".parquet"), frame, about)
+        space = self.defined.space
+        further_types = {"seconds": "float64", "failure": "object"}
+        frame = make_raw_frame(self._make_rows(), space, further_types)
+        write_raw(_path_beside(request.folder, ".parquet"), frame, about)
+
+    def _make_rows(self) -> list[dict[str, Any]]:
+        """Rows of the table, a task after the other."""
+        values = self.results.fill_failures(self.defined.objective)
+        configs = self.defined.space.configs(self.values)
+        rows: list[dict[str, Any]] = []
+        for task_index, task in enumerate(self.defined.tasks):
+            for config_index, config in enumerate(configs):
+                place = (config_index, task_index)
+                row = {
+                    "task": task.name,
+                    "training": len(rows),
+                    "value": values[place],
+                    "spread": np.nan,
+                    **name_config_columns(config),
+                    "seconds": self.results.seconds[place],
+                    "failure": self.results.failures.get(place),
+                }
+                rows.append(row)
+        return rows
 
     def write(
         self,
@@ -150,10 +190,10 @@ class OwnTrainings:
             summaries={FOREST: "Random forest fitted to own trainings."},
             comparisons=comparisons,
         )
-        targets = self.results.filled(self.defined.objective)
-        forest = Forest(self.values, targets, coding, ForestRecipe())
+        targets = self.results.fill_failures(self.defined.objective)
+        forest = ForestData(self.values, targets, coding, ForestRecipe())
         return write_forest(request, self.defined, forest, report, evaluations=evaluations)
 
 
-def _beside(folder: Path, ending: str) -> Path:
-    return folder.with_name(f"{folder.name}{EVALUATIONS}{ending}")
+def _path_beside(folder: Path, ending: str) -> Path:
+    return folder.with_name(f"{folder.name}{EVALUATIONS_SUFFIX}{ending}")

@@ -10,7 +10,7 @@ from hpobench_ordered.benchmarks.openml_flows import RANGER, SVM, XGBOOST, Flow
 from hpobench_ordered.generation._flows import training
 from hpobench_ordered.generation._flows.datasets import BREAST_CANCER_TASK
 from hpobench_ordered.generation._flows.datasets import FOLDS as TRAINING_FOLDS
-from hpobench_ordered.generation._flows.training import SOLVER_WORK, Learner
+from hpobench_ordered.generation._flows.training import SOLVER_WORK, FlowLearner
 from hpobench_ordered.generation._openml.setups import Converter
 from hpobench_ordered.generation._openml.tasks import DataSize, ranger_converters, svm_converters
 from hpobench_ordered.surrogates.coding import Coding, space_coding
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 class Training:
     """How a flow is trained here."""
 
-    learner: Learner
+    learner: FlowLearner
     count: int
     limits: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Plan:
+class FlowPlan:
     """How a flow's artifact is made."""
 
     flow: Flow
@@ -51,7 +51,7 @@ def _xgboost_coding() -> Coding:
 
 
 PLANS = (
-    Plan(
+    FlowPlan(
         SVM,
         lambda: space_coding(SVM.space(), products=[("cost", "gamma")]),
         svm_converters,
@@ -68,7 +68,7 @@ PLANS = (
             ),
         ),
     ),
-    Plan(
+    FlowPlan(
         XGBOOST,
         _xgboost_coding,
         lambda sizes: {},
@@ -86,7 +86,7 @@ PLANS = (
             ),
         ),
     ),
-    Plan(
+    FlowPlan(
         RANGER,
         lambda: space_coding(RANGER.space()),
         ranger_converters,
@@ -142,7 +142,7 @@ def data_limits(data: Mapping[str, ClassificationData], folder: Path | None) -> 
 def left_out_limits(dropped: Mapping[str, int], scarce: Sequence[str]) -> list[str]:
     """Number of OpenML's records left out, by reason, and tasks with too few setups."""
     counts = ", ".join(f"{count} {reason}" for reason, count in dropped.items() if count)
-    limits = [f"Records left out: {counts}."] if counts else []
+    limits = [f"FlowRecords left out: {counts}."] if counts else []
     if scarce:
         limits.append(f"Tasks left out, with fewer than {FOLDS} setups: {', '.join(scarce)}.")
     return limits

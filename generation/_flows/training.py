@@ -35,8 +35,8 @@ from hpobench_ordered.benchmarks._openml_data import ClassificationData
 from hpobench_ordered.core.extras import import_extra
 from hpobench_ordered.generation._flows.datasets import FOLD_SEED, FOLDS, Fold, folds
 from hpobench_ordered.generation._flows.designs import ROUNDS, svm_design, xgboost_design
-from hpobench_ordered.generation._raw import configured, raw_frame
-from hpobench_ordered.generation._training import Job, Trainer, run_trainings
+from hpobench_ordered.generation._raw import make_raw_frame, name_config_columns
+from hpobench_ordered.generation._training import Trainer, TrainingJob, run_trainings
 from hpobench_ordered.generation.base import Progress, silent
 from hpobench_ordered.space import SearchSpace
 
@@ -207,18 +207,18 @@ def _fixed_parameters(booster: str, classes: int) -> dict[str, Any]:
     return objective | method | {"base_score": 0.5, "nthread": 1, "seed": 0, "verbosity": 1}
 
 
-class Learner(NamedTuple):
+class FlowLearner(NamedTuple):
     """A flow's learner, and what configurations it is trained with."""
 
     trainer: Callable[[ClassificationData], Trainer]
     design: Callable[[SearchSpace, int, int, str], Sequence[Mapping[str, Any]]]
 
 
-SVM, XGBOOST = Learner(SVMTrainer, svm_design), Learner(BoostingTrainer, xgboost_design)
+SVM, XGBOOST = FlowLearner(SVMTrainer, svm_design), FlowLearner(BoostingTrainer, xgboost_design)
 
 
 def train_flow(
-    learner: Learner,
+    learner: FlowLearner,
     data: Mapping[str, ClassificationData],
     *,
     n: int,
@@ -237,7 +237,7 @@ def train_flow(
     """
     rows: list[dict[str, Any]] = []
     for task, dataset in data.items():
-        jobs = [Job(task, config) for config in learner.design(space, n, seed, task)]
+        jobs = [TrainingJob(task, config) for config in learner.design(space, n, seed, task)]
         outcomes = run_trainings(
             learner.trainer(dataset),
             jobs,
@@ -247,7 +247,7 @@ def train_flow(
         )
         for training, (job, outcome) in enumerate(zip(jobs, outcomes, strict=True)):
             rows += _rows(task, training, job.config, outcome)
-    return raw_frame(rows, space, {"capped": "bool", "seconds": "float64"})
+    return make_raw_frame(rows, space, {"capped": "bool", "seconds": "float64"})
 
 
 def _rows(
@@ -258,7 +258,7 @@ def _rows(
     configs: list[Config] = [single | {"nrounds": count} for count in config.get(ROUNDS, ())]
     for native, evaluation in zip(configs or [single], outcome["evaluations"], strict=True):
         measured = {name: evaluation[name] for name in ("value", "spread", "capped", "seconds")}
-        yield {"task": task, "training": training} | configured(native) | measured
+        yield {"task": task, "training": training} | name_config_columns(native) | measured
 
 
 def _sklearn() -> Any:

@@ -28,7 +28,7 @@ from hpobench_ordered.generation._openml.client import (
 )
 from hpobench_ordered.generation._openml.pages import Pages
 from hpobench_ordered.generation._openml.setups import Dropped, MlrSetups, stated_values
-from hpobench_ordered.generation._raw import configured, raw_frame
+from hpobench_ordered.generation._raw import make_raw_frame, name_config_columns
 from hpobench_ordered.generation.base import Progress, silent
 from hpobench_ordered.space import SearchSpace
 
@@ -52,7 +52,7 @@ _Setups = Mapping[int, _Stated | Dropped]
 """Parameters stated by setups, or why they are unknown, by id."""
 
 
-class Records(NamedTuple):
+class FlowRecords(NamedTuple):
     """The evaluations as a table, and the number of the others by reason, all reasons listed."""
 
     frame: "pd.DataFrame"
@@ -69,7 +69,7 @@ def download_records(
     page_size: int = PAGE_SIZE,
     progress: Progress = silent,
     connection: Connection = PUBLIC,
-) -> Records:
+) -> FlowRecords:
     """Download all evaluations of a flow on some tasks that `folder` does not hold.
 
     One row per evaluation, in the order of `tasks`, runs ascending: `task`, `training` (the setup's
@@ -166,7 +166,7 @@ def _assemble(
     known: _Setups,
     defaults: _Stated,
     setups: MlrSetups,
-) -> Records:
+) -> FlowRecords:
     dropped = dict.fromkeys(Dropped, 0)
     rows: list[dict[str, Any]] = []
     for task, listed in evaluations.items():
@@ -181,10 +181,10 @@ def _assemble(
             spread = _spread(row["folds"])
             rows.append(
                 {"task": str(task), "training": row["setup"], "run": row["run"]}
-                | configured(config)
+                | name_config_columns(config)
                 | {"value": row["value"], "spread": spread}
             )
-    return Records(raw_frame(rows, space, {"run": "int64"}), dropped)
+    return FlowRecords(make_raw_frame(rows, space, {"run": "int64"}), dropped)
 
 
 def _config(

@@ -19,114 +19,147 @@ from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.surrogates.card import rank_correlation, upper_half_correlation
 
 LAGS = (1, 2, 5, 10)
-NEAR = 0.1
-"""Smallest shares of configurations within noise of the best, and of such tasks, for a limit."""
+FLATNESS_SHARE = 0.1
+"""A task with a larger share of configurations within noise of the best is flat; a benchmark with a
+larger share of such tasks says so on its card."""
 
 
-def correlation_by_lag(losses: FloatArray) -> dict[int, float]:
+def compute_correlation_by_lag(losses: FloatArray) -> dict[int, float]:
     """Mean rank correlation of the losses, (n, T), of tasks at each lag."""
-    tasks = losses.shape[1]
-    return {
-        lag: float(np.nanmean(rank_correlation(losses[:, :-lag], losses[:, lag:])))
-        for lag in LAGS
-        if lag < tasks
-    }
+    number_of_tasks = losses.shape[1]
+    correlations = {}
+    for lag in LAGS:
+        if lag < number_of_tasks:
+            earlier, later = losses[:, :-lag], losses[:, lag:]
+            correlations[lag] = float(np.nanmean(rank_correlation(earlier, later)))
+    return correlations
 
 
-def noise(repeated: FloatArray, *, averaged: int = 1) -> float:
+def compute_noise_share(repeated: FloatArray, *, averaged: int = 1) -> float:
     """Share of the variance of losses, (S, m, T), within a task that is due to the seed.
 
     The variance over seeds, averaged over configurations, relative to its sum with the variance of
     the configurations' means (corrected for the seeds' share in these); averaged over tasks. Values
     are means of `averaged` seeds.
     """
-    seeds = len(repeated)
-    within = repeated.var(axis=0, ddof=1).mean(axis=0)
-    between = np.maximum(repeated.mean(axis=0).var(axis=0, ddof=1) - within / seeds, 0.0)
-    within /= averaged
-    total = within + between
-    shares = within[total > 0] / total[total > 0]
-    return float(shares.mean()) if len(shares) else 0.0
+    variance_of_seeds = repeated.var(axis=0, ddof=1).mean(axis=0)
+    variance_of_means = repeated.mean(axis=0).var(axis=0, ddof=1)
+    variance_of_configs = np.maximum(variance_of_means - variance_of_seeds / len(repeated), 0.0)
+
+    variance_of_seeds /= averaged
+    total = variance_of_seeds + variance_of_configs
+    has_variance = total > 0
+    if not has_variance.any():
+        return 0.0
+    shares = variance_of_seeds[has_variance] / total[has_variance]
+    return float(shares.mean())
 
 
-def agreement(repeated: FloatArray) -> tuple[float, float]:
-    """Mean rank correlation of two seeds: all configurations, and the better half of the first."""
-    pairs = list(permutations(repeated, 2))
-    everywhere = [rank_correlation(one, other) for one, other in pairs]
-    better = [upper_half_correlation(*pair, direction=Direction.MINIMIZE) for pair in pairs]
-    return float(np.nanmean(everywhere)), float(np.nanmean(better))
+def compute_agreement(repeated: FloatArray) -> tuple[float, float]:
+    """Mean rank correlation of the losses, (S, m, T), of two seeds.
+
+    Returns:
+        That of all configurations, and that of the better half by the first seed.
+    """
+    pairs_of_seeds = list(permutations(repeated, 2))
+    of_all = [rank_correlation(first, second) for first, second in pairs_of_seeds]
+    of_better_half = [
+        upper_half_correlation(first, second, direction=Direction.MINIMIZE)
+        for first, second in pairs_of_seeds
+    ]
+    return float(np.nanmean(of_all)), float(np.nanmean(of_better_half))
 
 
-def within_noise(smooth: FloatArray, repeated: FloatArray, *, averaged: int = 1) -> FloatArray:
+def compute_shares_within_noise(
+    smooth: FloatArray, repeated: FloatArray, *, averaged: int = 1
+) -> FloatArray:
     """Share of configurations, (T,), within two standard deviations of the best.
 
     `smooth`, (n, T), are losses on the forest, without the effect of the seed; the standard
     deviation is that of means of `averaged` seeds, in the better half of `repeated`, (S, m, T).
     """
     means = repeated.mean(axis=0)
-    variances = np.where(means <= np.median(means, axis=0), repeated.var(axis=0, ddof=1), np.nan)
+    is_in_better_half = means <= np.median(means, axis=0)
+    variances = np.where(is_in_better_half, repeated.var(axis=0, ddof=1), np.nan)
     deviation = np.sqrt(np.nanmean(variances, axis=0) / averaged)
-    shares: FloatArray = (smooth <= smooth.min(axis=0) + 2 * deviation).mean(axis=0)
+
+    is_near_best = smooth <= smooth.min(axis=0) + 2 * deviation
+    shares: FloatArray = is_near_best.mean(axis=0)
     return shares
 
 
-def comparisons(
+def make_comparisons(
     losses: FloatArray, smooth: FloatArray, repeated: FloatArray | None, *, averaged: int = 1
 ) -> dict[str, Any]:
-    """The comparisons on a card.
+    """Make the comparisons on a card.
 
-    Of losses of the trainings, (n, T), `smooth` ones on the forest, (n, T), and `repeated` ones of
-    every seed, if any, (S, m, T); a loss is the mean of `averaged` seeds.
+    Args:
+        losses: Losses of the trainings, (n, T).
+        smooth: Losses on the forest, (n, T).
+        repeated: Losses of every seed, (S, m, T); None if nothing was repeated.
+        averaged: Number of seeds that a loss is the mean of.
     """
-    shares, on_forest = copying_regrets(losses), copying_regrets(smooth)
-    median, forest_median = _median(shares), _median(on_forest)
-    lags = correlation_by_lag(losses)
-    spoken = ", ".join(f"{lag}: {value:.2f}" for lag, value in lags.items())
-    compared: dict[str, Any] = {
+    shares = copying_regrets(losses)
+    median = _nan_median(shares)
+    forest_median = _nan_median(copying_regrets(smooth))
+    lags = compute_correlation_by_lag(losses)
+    lags_in_words = ", ".join(f"{lag}: {value:.2f}" for lag, value in lags.items())
+    comparisons: dict[str, Any] = {
         "copying": {
             "explanation": f"the configuration that was best on the task before leaves {median:.2f}"
             f" of the distance from the median to the best in trainings, {forest_median:.2f} on the"
-            f" forest (medians over tasks); mean rank correlation by lag {spoken}",
+            f" forest (medians over tasks); mean rank correlation by lag {lags_in_words}",
             "median_share": median,
             "median_share_on_forest": forest_median,
             "shares": shares.tolist(),
             "rank_correlation": {str(lag): value for lag, value in lags.items()},
         }
     }
-    if repeated is not None and len(repeated) > 1 and repeated.shape[1] > 3:
-        compared["other seeds"] = _of_seeds(smooth, repeated, averaged)
-    return compared
+    if repeated is None:
+        return comparisons
+
+    number_of_seeds, number_of_configs, _ = repeated.shape
+    if number_of_seeds > 1 and number_of_configs > 3:
+        comparisons["other seeds"] = _compare_seeds(smooth, repeated, averaged)
+    return comparisons
 
 
-def flatness(compared: Mapping[str, Any]) -> tuple[str, ...]:
+def describe_flatness(comparisons: Mapping[str, Any]) -> tuple[str, ...]:
     """A limit for the card if on many tasks the best configurations differ only by noise."""
-    flat = compared.get("other seeds", {}).get("tasks_within_noise", 0.0)
-    if flat <= NEAR:
+    share_of_flat_tasks = comparisons.get("other seeds", {}).get("tasks_within_noise", 0.0)
+    if share_of_flat_tasks <= FLATNESS_SHARE:
         return ()
     return (
-        f"On {100 * flat:.0f} % of tasks more than a tenth of configurations are within two "
-        "standard deviations of the seed of the best: which of them is better is uncertain.",
+        f"On {100 * share_of_flat_tasks:.0f} % of tasks more than a tenth of configurations are "
+        "within two standard deviations of the seed of the best: which of them is better is "
+        "uncertain.",
     )
 
 
-def _of_seeds(smooth: FloatArray, repeated: FloatArray, averaged: int) -> dict[str, Any]:
-    once, share = noise(repeated), noise(repeated, averaged=averaged)
-    everywhere, better = agreement(repeated)
-    near = within_noise(smooth, repeated, averaged=averaged)
-    plateaus = float(np.mean(near > NEAR))
-    means = f", {100 * share:.1f} % of that of means of {averaged}" if averaged > 1 else ""
+def _compare_seeds(smooth: FloatArray, repeated: FloatArray, averaged: int) -> dict[str, Any]:
+    """Compare the losses of different seeds; arguments are those of `make_comparisons`."""
+    noise_of_one_seed = compute_noise_share(repeated)
+    noise_of_means = compute_noise_share(repeated, averaged=averaged)
+    correlation, correlation_in_better_half = compute_agreement(repeated)
+    shares_near_best = compute_shares_within_noise(smooth, repeated, averaged=averaged)
+    share_of_flat_tasks = float(np.mean(shares_near_best > FLATNESS_SHARE))
+
+    means = ""
+    if averaged > 1:
+        means = f", {100 * noise_of_means:.1f} % of that of means of {averaged}"
     return {
         "explanation": f"{repeated.shape[1]} configurations trained with {len(repeated)} seeds: "
-        f"{100 * once:.1f} % of the variance of a task is due to the seed{means}; two seeds "
-        f"rank alike at {everywhere:.2f}, in the better half at {better:.2f}; on "
-        f"{100 * plateaus:.0f} % of tasks more than a tenth of configurations lie within two "
-        "standard deviations of the best",
-        "share_of_variance": share,
-        "rank_correlation": everywhere,
-        "rank_correlation_in_better_half": better,
-        "tasks_within_noise": plateaus,
+        f"{100 * noise_of_one_seed:.1f} % of the variance of a task is due to the seed{means}; two "
+        f"seeds rank alike at {correlation:.2f}, in the better half at "
+        f"{correlation_in_better_half:.2f}; on {100 * share_of_flat_tasks:.0f} % of tasks more "
+        "than a tenth of configurations lie within two standard deviations of the best",
+        "share_of_variance": noise_of_means,
+        "rank_correlation": correlation,
+        "rank_correlation_in_better_half": correlation_in_better_half,
+        "tasks_within_noise": share_of_flat_tasks,
     }
 
 
-def _median(shares: FloatArray) -> float:
+def _nan_median(shares: FloatArray) -> float:
+    """Median of the finite shares; 0 if there are none."""
     return float(np.nanmedian(shares)) if np.isfinite(shares).any() else 0.0

@@ -16,18 +16,26 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.files.raw_evaluations import RawEvaluations
-from hpobench_ordered.generation._custom.writing import Results
+from hpobench_ordered.generation._custom.writing import TrainingResults
 from hpobench_ordered.generation._retrain.training import SEED, RetrainTrainer
-from hpobench_ordered.generation._training import Job
+from hpobench_ordered.generation._training import TrainingJob
 from hpobench_ordered.space import SearchSpace
 
-REPEATED = 32
+REPEATED_CONFIGURATIONS = 32
 """Number of configurations with a second seed if the others have one."""
 
 
 @dataclass(frozen=True)
 class RetrainPlan:
-    """Trainings of n configurations on every task."""
+    """Trainings of n configurations on every task.
+
+    Attributes:
+        trainer: Trains a configuration on every task.
+        space: The search space.
+        configurations: Number of configurations, n.
+        seed: Seed of the configurations, and the first one of the models.
+        averaged: Number of seeds that values are averaged over.
+    """
 
     trainer: RetrainTrainer
     space: SearchSpace
@@ -42,81 +50,106 @@ class RetrainPlan:
         return self.space.decode(self.space.sample_unit(rng, self.configurations))
 
     @property
-    def repeated(self) -> int:
+    def number_repeated(self) -> int:
         """Number m of configurations that are trained with every seed, from the first on."""
         if self.averaged > 1:
             return len(self.values)
-        return min(REPEATED, len(self.values)) if SEED in self.trainer.model.fixed else 0
+        has_seed = SEED in self.trainer.model.fixed
+        return min(REPEATED_CONFIGURATIONS, len(self.values)) if has_seed else 0
 
-    def jobs(self) -> list[Job]:
+    def jobs(self) -> list[TrainingJob]:
         """All trainings: every configuration, then the first m with each further seed."""
         configs = self.space.configs(self.values)
-        again = range(self.seed + 1, self.seed + max(self.averaged, 2))
-        return [
-            *(Job(str(self.seed), config) for config in configs),
-            *(Job(str(seed), config) for seed in again for config in configs[: self.repeated]),
-        ]
+        jobs = [TrainingJob(str(self.seed), config) for config in configs]
+
+        further_seeds = range(self.seed + 1, self.seed + max(self.averaged, 2))
+        for seed in further_seeds:
+            repeated_configs = configs[: self.number_repeated]
+            jobs += [TrainingJob(str(seed), config) for config in repeated_configs]
+        return jobs
 
 
-def gather(
+def gather_results(
     plan: RetrainPlan, outcomes: Sequence[Mapping[str, Any]]
-) -> tuple[Results, FloatArray | None]:
-    """Combine the outcomes of a plan's jobs."""
-    results = _results(plan, outcomes)
-    return _averaged(plan, results), _repeated(plan, results.values)
+) -> tuple[TrainingResults, FloatArray | None]:
+    """Combine the outcomes of a plan's jobs.
+
+    Returns:
+        Results of the n configurations, means over seeds if there are several; and the values of
+        the configurations that were trained with every seed, (S, m, T), None if there are none.
+
+    Raises:
+        TrainingError: A training failed, and this may not count as the worst value.
+    """
+    results = _gather_jobs(plan, outcomes)
+    return _average_seeds(plan, results), _select_repeated(plan, results.values)
 
 
-def recorded(
+def make_raw_evaluations(
     configs: FloatArray, values: FloatArray, repeated: FloatArray | None
 ) -> list[RawEvaluations]:
-    """The evaluations of each task; spread is over seeds, if there are several."""
+    """Make the evaluations of each task; spread is over seeds, if there are several.
+
+    Args:
+        configs: Configurations coded as values, (n, d).
+        values: Objective values, (n, T).
+        repeated: Objective values of every seed, (S, m, T); None if nothing was repeated.
+    """
     spread = np.full_like(values, np.nan)
     if repeated is not None:
         spread[: repeated.shape[1]] = repeated.std(axis=0, ddof=1)
     training = np.arange(len(configs))
     return [
-        RawEvaluations(configs, column, deviation, training)
-        for column, deviation in zip(values.T, spread.T, strict=True)
+        RawEvaluations(configs, values_of_task, spread_of_task, training)
+        for values_of_task, spread_of_task in zip(values.T, spread.T, strict=True)
     ]
 
 
-def _results(plan: RetrainPlan, outcomes: Sequence[Mapping[str, Any]]) -> Results:
-    """Values and seconds of all jobs on all tasks."""
-    values, seconds = (
-        np.array([outcome[key] for outcome in outcomes], dtype=np.float64)
-        for key in ("values", "seconds")
-    )
-    failed = np.argwhere(np.isnan(values)).tolist()
-    results = Results(values, seconds, {(i, j): str(outcomes[i]["failure"]) for i, j in failed})
+def _gather_jobs(plan: RetrainPlan, outcomes: Sequence[Mapping[str, Any]]) -> TrainingResults:
+    """Results of all jobs on all tasks."""
+    values = np.array([outcome["values"] for outcome in outcomes], dtype=np.float64)
+    seconds = np.array([outcome["seconds"] for outcome in outcomes], dtype=np.float64)
+    failures = {
+        (job, task): str(outcomes[job]["failure"])
+        for job, task in np.argwhere(np.isnan(values)).tolist()
+    }
+    results = TrainingResults(values, seconds, failures)
+
     periods = [f"the rows before {name}" for name in plan.trainer.contexts]
     configs = [job.config for job in plan.jobs()]
     results.check(plan.trainer.model, plan.trainer.failures, configs, periods)
     return results
 
 
-def _averaged(plan: RetrainPlan, results: Results) -> Results:
-    """Means over seeds."""
-    n, count = len(plan.values), plan.averaged
-    values, seconds = (
-        column[: count * n].reshape(count, n, -1).mean(axis=0)
-        for column in (results.values, results.seconds)
-    )
-    failures = {(i % n, j): why for (i, j), why in results.failures.items() if i < count * n}
-    return Results(values, seconds, failures)
+def _average_seeds(plan: RetrainPlan, results: TrainingResults) -> TrainingResults:
+    """Average the results of all jobs over the seeds that count, (jobs, T) to (n, T)."""
+    n = len(plan.values)
+    jobs_that_count = plan.averaged * n
+    values = results.values[:jobs_that_count].reshape(plan.averaged, n, -1).mean(axis=0)
+    seconds = results.seconds[:jobs_that_count].reshape(plan.averaged, n, -1).mean(axis=0)
+    failures = {
+        (job % n, task): failure
+        for (job, task), failure in results.failures.items()
+        if job < jobs_that_count
+    }
+    return TrainingResults(values, seconds, failures)
 
 
-def _repeated(plan: RetrainPlan, values: FloatArray) -> FloatArray | None:
-    """Values of the repeated configurations; None if there are none or one failed."""
-    if not plan.repeated:
+def _select_repeated(plan: RetrainPlan, values: FloatArray) -> FloatArray | None:
+    """Values of configurations with every seed, (S, m, T); None if there are none or one failed."""
+    m = plan.number_repeated
+    if m == 0:
         return None
-    again = values[len(plan.values) :].reshape(-1, plan.repeated, values.shape[1])
-    repeated = np.concatenate([values[None, : plan.repeated], again])
+
+    with_first_seed = values[:m]
+    with_further_seeds = values[len(plan.values) :].reshape(-1, m, values.shape[1])
+    repeated = np.concatenate([with_first_seed[None], with_further_seeds])
     return None if np.isnan(repeated).any() else repeated
 
 
-def limits_of(plan: RetrainPlan, results: Results) -> tuple[str, ...]:
-    """Known limits for the card: how the values were made."""
-    starts = np.diff(plan.trainer.stream.starts)
+def describe_limits(plan: RetrainPlan, results: TrainingResults) -> tuple[str, ...]:
+    """Describe limits for the card: how the values were made."""
+    rows = np.diff(plan.trainer.stream.starts)  # of each period
     times = "once" if plan.averaged == 1 else f"{plan.averaged} times"
     seeds = ", ".join(str(plan.seed + k) for k in range(plan.averaged))
     noun = "seed" if plan.averaged == 1 else "seeds"
@@ -124,7 +157,7 @@ def limits_of(plan: RetrainPlan, results: Results) -> tuple[str, ...]:
         f"A model was trained {times}, with {noun} {seeds}, for each configuration and task: what "
         "the seed does is in the values, and the forest smooths it, so that a training may beat "
         "the best known value, which is the forest's.",
-        f"A period has {starts.min()} to {starts.max()} rows, all of which measure the model that "
+        f"A period has {rows.min()} to {rows.max()} rows, all of which measure the model that "
         "was trained on those before it.",
-        *results.failed("task"),
+        *results.describe_failures("task"),
     )

@@ -24,23 +24,26 @@ class _RandomFeatures(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
     def __init__(
         self, *, gamma: float, n_components: int, alpha: float, random_state: int = 0
     ) -> None:
-        self.gamma, self.n_components, self.alpha = gamma, n_components, alpha
+        self.gamma = gamma
+        self.n_components = n_components
+        self.alpha = alpha
         self.random_state = random_state
 
     def fit(self, x: FloatArray, y: NDArray[Any], sample_weight: FloatArray | None = None) -> Self:
         """Fit to rows (n, p) and targets (n,)."""
         self.features_ = RBFSampler(
             gamma=self.gamma, n_components=self.n_components, random_state=self.random_state
-        ).fit(x)
+        )
+        self.features_.fit(x)
         self.ridge_ = Ridge(alpha=self.alpha, solver="cholesky")
-        self.ridge_.fit(self._inputs(x), y, sample_weight)
+        self.ridge_.fit(self._append_features(x), y, sample_weight)
         return self
 
-    def _inputs(self, x: FloatArray) -> FloatArray:
+    def _append_features(self, x: FloatArray) -> FloatArray:
         return np.hstack([x, self.features_.transform(x)])
 
-    def _linear(self, x: FloatArray) -> FloatArray:
-        values: FloatArray = self.ridge_.predict(self._inputs(x))
+    def _predict_ridge(self, x: FloatArray) -> FloatArray:
+        values: FloatArray = self.ridge_.predict(self._append_features(x))
         return values
 
 
@@ -49,7 +52,7 @@ class RandomFeaturesRegressor(RegressorMixin, _RandomFeatures):  # type: ignore[
 
     def predict(self, x: FloatArray) -> FloatArray:
         """Predictions for rows (n, p), shape (n,)."""
-        return self._linear(x)
+        return self._predict_ridge(x)
 
 
 class RandomFeaturesClassifier(ClassifierMixin, _RandomFeatures):  # type: ignore[misc]
@@ -62,8 +65,8 @@ class RandomFeaturesClassifier(ClassifierMixin, _RandomFeatures):  # type: ignor
 
     def decision_function(self, x: FloatArray) -> FloatArray:
         """Scores of rows (n, p), shape (n,): above 0 is class 1."""
-        return self._linear(x)
+        return self._predict_ridge(x)
 
     def predict(self, x: FloatArray) -> NDArray[Any]:
         """Classes of rows (n, p), shape (n,)."""
-        return (self._linear(x) > 0).astype(int)
+        return (self._predict_ridge(x) > 0).astype(int)

@@ -20,52 +20,69 @@ from numpy.typing import NDArray
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.errors import ExperimentError
-from hpobench_ordered.generation._custom.data import digest_of
+from hpobench_ordered.generation._custom.data import hash_arrays
 from hpobench_ordered.generation._custom.model import Model
-from hpobench_ordered.generation._custom.split import Kind, Split, coded, coded_target, standardised
+from hpobench_ordered.generation._custom.split import (
+    DataSplit,
+    PredictionKind,
+    code_features,
+    code_target,
+    standardise,
+)
 from hpobench_ordered.generation._custom.training import (
     Failures,
     Metric,
     TrainingError,
-    described,
-    fitted_value,
+    describe_failure,
+    fit_and_measure,
     model_identity,
 )
 from hpobench_ordered.generation._retrain.streams import Stream
 
-WINDOW, HALF_LIFE = "window", "half_life"
-OF_THE_DATA = (WINDOW, HALF_LIFE)
-"""Hyperparameters that choose and weight the training rows."""
+WINDOW = "window"
+HALF_LIFE = "half_life"
+HYPERPARAMETERS_OF_DATA = (WINDOW, HALF_LIFE)
+"""Hyperparameters that choose and weight the training rows; the others are the model's."""
 SEED = "random_state"
+"""Keyword of a model's seed."""
 
 
 @dataclass(frozen=True)
 class RetrainTrainer:
-    """Trains a configuration for every task; the place of a job is the seed of the model."""
+    """Trains a configuration for every task; the place of a job is the seed of the model.
+
+    Attributes:
+        stream: The stream.
+        model: The model.
+        metric: The metric on a period.
+        longest_window: Most periods that a model is trained on.
+        failures: Treatment of configurations that cannot be trained.
+    """
 
     stream: Stream
     model: Model
     metric: Metric
-    longest: int  # most periods that a model is trained on
+    longest_window: int
     failures: Failures = Failures.STOP
 
     def __post_init__(self) -> None:
-        data, most = self.stream.data, len(self.stream.names) - 2
-        if not 1 <= self.longest <= most:
+        number_of_periods = len(self.stream.names)
+        most = max(number_of_periods - 2, 0)
+        if not 1 <= self.longest_window <= most:
             raise ExperimentError(
-                f"{data.name} has {len(self.stream.names)} periods; with two to predict, a model "
-                f"must be trained on 1 to {max(most, 0)} of them, but got {self.longest}"
+                f"{self.stream.data.name} has {number_of_periods} periods; with two to predict, a "
+                f"model must be trained on 1 to {most} of them, but got {self.longest_window}"
             )
 
     @cached_property
-    def coded(self) -> tuple[NDArray[Any], tuple[str, ...]]:
-        """The target as numbers, and the names of classes."""
-        return coded_target(self.stream.data, self.metric.kind)
+    def coded_target(self) -> tuple[NDArray[Any], tuple[str, ...]]:
+        """The target as numbers, (n,), and the names of classes."""
+        return code_target(self.stream.data, self.metric.kind)
 
     @property
     def tasks(self) -> range:
         """Numbers of the periods that are predicted."""
-        return range(self.longest, len(self.stream.names))
+        return range(self.longest_window, len(self.stream.names))
 
     @property
     def contexts(self) -> dict[str, dict[str, float]]:
@@ -76,45 +93,57 @@ class RetrainTrainer:
     def identity(self) -> Mapping[str, Any]:
         """Data, model, metric and versions; the treatment of failures changes no value."""
         data = self.stream.data
+        target, _ = self.coded_target
         return {
             **model_identity(self.model, self.metric),
-            "data": digest_of(data.numbers, data.categories, self.coded[0]),
+            "data": hash_arrays(data.numbers, data.categories, target),
             "periods": list(self.stream.starts),
-            "longest": self.longest,
+            "longest": self.longest_window,
         }
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-        """Train for every task."""
+        """Train for every task with the seed `where`; the first failure, if any, is told."""
         from threadpoolctl import threadpool_limits
 
+        values: list[float | None] = []
+        seconds: list[float] = []
+        failures: list[str] = []
         with threadpool_limits(1):  # once for all tasks, as it is slow
-            outcomes = [self._tried(config, task, seed=int(where)) for task in self.tasks]
-        values, seconds, reasons = (list(column) for column in zip(*outcomes, strict=True))
-        failure = next(filter(None, reasons), None)
-        failed = {} if failure is None else {"failure": failure}
-        return {"values": values, "seconds": seconds, **failed}
+            for task in self.tasks:
+                try:
+                    value, seconds_of_task = self.train(config, task, seed=int(where))
+                except Exception as error:  # an estimator may raise anything
+                    failures.append(f"{type(error).__name__}: {error}")
+                    if self.failures is Failures.STOP:
+                        raise self._make_error(config, task, failures[0]) from error
+                    values.append(None)
+                    seconds.append(0.0)
+                else:
+                    values.append(value)
+                    seconds.append(seconds_of_task)
 
-    def _tried(
-        self, config: Mapping[str, Any], task: int, *, seed: int
-    ) -> tuple[float | None, float, str]:
-        """Value, seconds, and the reason of a failure that counts as worst, else ""."""
-        try:
-            return *self.train(config, task, seed=seed), ""
-        except Exception as error:  # an estimator may raise anything
-            reason = f"{type(error).__name__}: {error}"
-            if self.failures is Failures.STOP:
-                period = f"the rows before {self.stream.names[task]}"
-                raise TrainingError(described(self.model, config, period, reason)) from error
-            return None, 0.0, reason
+        outcome: dict[str, Any] = {"values": values, "seconds": seconds}
+        if failures:
+            outcome["failure"] = failures[0]
+        return outcome
 
-    def split(self, task: int, window: int) -> Split:
-        """The rows that the model of a period is trained and measured on."""
-        train = self.stream.rows(task - window, task - 1)
-        rows = slice(train.start, self.stream.rows(task, task).stop)
-        cut, data = train.stop - train.start, self.stream.data
-        features = standardised(coded(data.numbers[rows], data.categories[rows], cut), cut)
-        target, classes = self.coded[0][rows], self.coded[1]
-        return Split(
+    def _make_error(self, config: Mapping[str, Any], task: int, failure: str) -> TrainingError:
+        training_set = f"the rows before {self.stream.names[task]}"
+        return TrainingError(describe_failure(self.model, config, training_set, failure))
+
+    def split_rows(self, task: int, window: int) -> DataSplit:
+        """Split off the rows that the model of a period is trained and measured on."""
+        training_rows = self.stream.rows(task - window, task - 1)
+        rows_of_period = self.stream.rows(task, task)
+        rows = slice(training_rows.start, rows_of_period.stop)
+        cut = training_rows.stop - training_rows.start
+
+        data = self.stream.data
+        features = code_features(data.numbers[rows], data.categories[rows], cut)
+        features = standardise(features, cut)
+        target_of_stream, classes = self.coded_target
+        target = target_of_stream[rows]
+        return DataSplit(
             kind=self.metric.kind,
             classes=classes,
             pool=features[:cut],
@@ -125,33 +154,44 @@ class RetrainTrainer:
         )
 
     def train(self, config: Mapping[str, Any], task: int, *, seed: int) -> tuple[float, float]:
-        """Train for the period of number `task`."""
-        parts = self.split(task, int(config.get(WINDOW, self.longest)))
-        own = {name: value for name, value in config.items() if name not in OF_THE_DATA}
-        return fitted_value(
-            lambda: self._estimator(own, seed),
-            parts,
+        """Train for the period of number `task`; returns value and seconds."""
+        window = int(config.get(WINDOW, self.longest_window))
+        split = self.split_rows(task, window)
+        config_of_model = select_model_config(config)
+
+        fit_arguments = {}
+        if HALF_LIFE in config:
+            weights = self._compute_weights(config[HALF_LIFE], task, len(split.pool))
+            fit_arguments["sample_weight"] = weights
+        return fit_and_measure(
+            lambda: self._make_estimator(config_of_model, seed),
+            split,
             self.metric,
-            **self._weights(config, task, parts),
+            **fit_arguments,
         )
 
-    def _estimator(self, config: Mapping[str, Any], seed: int) -> Any:
-        """A seeded estimator; a numeric target is standardised."""
+    def _make_estimator(self, config: Mapping[str, Any], seed: int) -> Any:
+        """Make a seeded estimator, for which a numeric target is standardised."""
         from sklearn.compose import TransformedTargetRegressor
         from sklearn.preprocessing import StandardScaler
 
-        seeded = {SEED: seed} if SEED in self.model.fixed else {}
-        estimator = self.model.estimator({**seeded, **config})
-        if self.metric.kind is Kind.CLASSIFICATION:
+        seed_keyword = {SEED: seed} if SEED in self.model.fixed else {}
+        estimator = self.model.make_estimator({**seed_keyword, **config})
+        if self.metric.kind is PredictionKind.CLASSIFICATION:
             return estimator
         return TransformedTargetRegressor(estimator, transformer=StandardScaler())
 
-    def _weights(self, config: Mapping[str, Any], task: int, parts: Split) -> dict[str, FloatArray]:
-        """Weights of training rows by their age, if there is a half-life."""
-        if HALF_LIFE not in config:
-            return {}
+    def _compute_weights(self, half_life: float, task: int, number_of_rows: int) -> FloatArray:
+        """Weights of the rows before a period, by their age in periods, (rows,)."""
         starts = np.asarray(self.stream.starts)
-        last = self.stream.starts[task]
-        rows = np.arange(last - len(parts.pool), last)
-        age = task - np.searchsorted(starts, rows, side="right")
-        return {"sample_weight": 0.5 ** (age / config[HALF_LIFE])}
+        end = self.stream.starts[task]
+        rows = np.arange(end - number_of_rows, end)
+        period_of_row = np.searchsorted(starts, rows, side="right") - 1
+        age = task - 1 - period_of_row
+        weights: FloatArray = 0.5 ** (age / half_life)
+        return weights
+
+
+def select_model_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the hyperparameters that are keywords of the model."""
+    return {name: value for name, value in config.items() if name not in HYPERPARAMETERS_OF_DATA}

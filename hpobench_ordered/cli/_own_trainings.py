@@ -25,7 +25,7 @@ from hpobench_ordered.files.local import LOCAL_VARIABLE, local_folder
 from hpobench_ordered.generation import custom as making
 from hpobench_ordered.generation import retrain as retraining
 from hpobench_ordered.generation._retrain.streams import PERIODS
-from hpobench_ordered.generation.custom import Custom, Failures, Kind, generate_custom
+from hpobench_ordered.generation.custom import Custom, Failures, PredictionKind, generate_custom
 from hpobench_ordered.generation.retrain import Retrain, generate_retrain
 
 CUSTOM_EXAMPLES = """\b
@@ -120,8 +120,8 @@ _COMMON_OPTIONS: tuple[Callable[[Command], Command], ...] = (
     ),
     click.option(
         "--kind",
-        type=click.Choice([kind.value for kind in Kind]),
-        callback=lambda _, __, text: text and Kind(text),
+        type=click.Choice([kind.value for kind in PredictionKind]),
+        callback=lambda _, __, text: text and PredictionKind(text),
         help="What is predicted.  [default: told from the model, or else the target]",
     ),
     click.option(
@@ -179,7 +179,7 @@ def common_options(command: Command) -> Command:
 @click.option(
     "--validation",
     type=float,
-    default=making.VALIDATION,
+    default=making.VALIDATION_SHARE,
     show_default=True,
     help="Share of the rows that is held out to validate.",
 )

@@ -5,36 +5,63 @@ import pytest
 
 from hpobench_ordered.benchmarks.distbo import GENERATED
 from hpobench_ordered.errors import ArtifactError, ExperimentError, UnknownNameError
-from hpobench_ordered.files.artifact import Artifact, is_artifact
-from hpobench_ordered.generation.base import Generator, Option, Request, Source, generators
-from hpobench_ordered.surrogates.bundle import find_card
+from hpobench_ordered.files.artifact import Artifact
+from hpobench_ordered.generation.base import (
+    EvaluationSource,
+    Generator,
+    Option,
+    Request,
+    generators,
+)
+from hpobench_ordered.surrogates.bundle import BENCHMARK, find_card
+
+ARTIFACTS = Path(str(resources.files("hpobench_ordered") / "artifacts"))
+SHIPPED = sorted(path.parent.name for path in ARTIFACTS.glob(f"*/{BENCHMARK}"))
+SHIPPED_WITH_SURROGATE = [name for name in SHIPPED if name not in GENERATED]
 
 
 @pytest.fixture
-def recorded():
-    """A generator, and what its sources were asked for."""
-    requests: list[Request] = []
+def requests():
+    """What the sources of `generator` were asked for."""
+    return []
+
+
+@pytest.fixture
+def generator(requests):
+    """A generator whose sources record what they are asked for, and write nothing."""
 
     def record(request: Request) -> Path:
         requests.append(request)
         return request.folder
 
-    sources = {
-        "exact": Source("Takes nothing.", frozenset(), record),
-        "sampled": Source("Takes two.", frozenset({Option.SEED, Option.SIZES}), record),
-        "any": Source("Takes all.", frozenset(Option), record, fewest=10),
-    }
-    return Generator("mine", sources), requests
+    two_options = frozenset({Option.SEED, Option.SIZES})
+    return Generator(
+        "mine",
+        {
+            "exact": EvaluationSource("Takes nothing.", frozenset(), record),
+            "sampled": EvaluationSource("Takes two.", two_options, record),
+            "any": EvaluationSource("Takes all.", frozenset(Option), record, min_configurations=10),
+        },
+    )
 
 
-def test_a_source_gets_what_is_asked_for(recorded, tmp_path):
-    generator, requests = recorded
+def test_first_source_is_the_default(generator, requests, tmp_path):
     folder = tmp_path / "mine"
+
     assert generator.generate(folder) == folder
-    generator.generate(folder, source="sampled", seed=3, sizes=[433, 56, 155, 56])
-    generator.generate(folder, source="any", tasks=["49", "37", "49"])
-    sampled = Request(folder, seed=3, sizes=(56, 155, 433))
-    assert requests == [Request(folder), sampled, Request(folder, tasks=("49", "37"))]
+    assert requests == [Request(folder)]
+
+
+def test_sizes_are_sorted_and_distinct(generator, requests, tmp_path):
+    generator.generate(tmp_path, source="sampled", seed=3, sizes=[433, 56, 155, 56])
+
+    assert requests == [Request(tmp_path, seed=3, sizes=(56, 155, 433))]
+
+
+def test_tasks_are_distinct(generator, requests, tmp_path):
+    generator.generate(tmp_path, source="any", tasks=["49", "37", "49"])
+
+    assert requests == [Request(tmp_path, tasks=("49", "37"))]
 
 
 @pytest.mark.parametrize(
@@ -48,34 +75,55 @@ def test_a_source_gets_what_is_asked_for(recorded, tmp_path):
         ),
         ({"source": "any", "configurations": 9}, ExperimentError, "at least 10 configurations"),
         ({"source": "exat"}, UnknownNameError, "did you mean 'exact'"),
-        ({"folder": "file/x"}, ArtifactError, "file"),
     ],
 )
-def test_nothing_is_started_that_cannot_be_finished(recorded, tmp_path, options, error, message):
-    generator, requests = recorded
-    (tmp_path / "file").touch()
-    options = {"folder": "x"} | options
+def test_impossible_requests_start_nothing(generator, requests, tmp_path, options, error, message):
     with pytest.raises(error, match=message):
-        generator.generate(tmp_path / options.pop("folder"), **options)
+        generator.generate(tmp_path / "mine", **options)
+
     assert not requests
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert not list(tmp_path.iterdir())
 
 
-def test_the_command_holds_what_decides_the_result(tmp_path):
-    plain, some = Request(tmp_path, workers=2), Request(tmp_path, tasks=("37", "49"))
-    assert plain.command("mine") == "hpobench-ordered generate mine --seed 0"
-    assert some.command("mine") == "hpobench-ordered generate mine --seed 0 --tasks 37,49"
-    request = Request(tmp_path, seed=3, sizes=(56, 155), configurations=20)
-    assert request.command("mine", "--source any") == (
-        "hpobench-ordered generate mine --source any --seed 3 --sizes 56,155 --configs 20"
-    )
+def test_folder_below_file_starts_nothing(generator, requests, tmp_path):
+    (tmp_path / "file").touch()
+
+    with pytest.raises(ArtifactError, match="file"):
+        generator.generate(tmp_path / "file" / "mine")
+
+    assert not requests
 
 
-def test_every_shipped_artifact_has_a_generator_and_names_it():
-    folder = Path(str(resources.files("hpobench_ordered") / "artifacts"))
-    shipped = {path.name for path in folder.iterdir() if is_artifact(path)}
-    assert {"newsvendor", "xgboost-mnist"} < shipped <= generators().keys()
-    for name in shipped:
-        card = find_card(Artifact.packaged(name))
-        assert (card is None) == (name in GENERATED)  # which have no stored surrogate
-        assert card is None or card.command.startswith(f"hpobench-ordered generate {name}")
+@pytest.mark.parametrize(
+    ("options", "words", "command"),
+    [
+        ({"workers": 2}, ("mine",), "mine --seed 0"),
+        ({"tasks": ("37", "49")}, ("mine",), "mine --seed 0 --tasks 37,49"),
+        (
+            {"seed": 3, "sizes": (56, 155), "configurations": 20},
+            ("mine", "--source any"),
+            "mine --source any --seed 3 --sizes 56,155 --configs 20",
+        ),
+    ],
+)
+def test_command_has_what_decides_the_result(tmp_path, options, words, command):
+    request = Request(tmp_path, **options)
+
+    assert request.command(*words) == f"hpobench-ordered generate {command}"
+
+
+def test_every_shipped_artifact_has_a_generator():
+    assert {"newsvendor", "xgboost-mnist"} < set(SHIPPED) <= generators().keys()
+
+
+@pytest.mark.parametrize("name", SHIPPED_WITH_SURROGATE)
+def test_card_names_the_generator(name):
+    card = find_card(Artifact.packaged(name))
+
+    assert card is not None
+    assert card.command.startswith(f"hpobench-ordered generate {name}")
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_without_stored_surrogate_is_no_card(name):
+    assert find_card(Artifact.packaged(name)) is None

@@ -26,12 +26,12 @@ from hpobench_ordered.errors import (
 from hpobench_ordered.files.artifact import Artifact
 from hpobench_ordered.files.local import LOCAL_VARIABLE
 from hpobench_ordered.generation._custom.data import DataSet, read_data
-from hpobench_ordered.generation._custom.model import Model, kind_of_estimator
+from hpobench_ordered.generation._custom.model import Model, infer_kind_of_estimator
 from hpobench_ordered.generation._custom.split import (
-    Kind,
-    Split,
-    kind_of_target,
-    split,
+    DataSplit,
+    PredictionKind,
+    infer_kind_of_target,
+    split_data,
 )
 from hpobench_ordered.generation._custom.training import (
     EstimatorTrainer,
@@ -118,15 +118,19 @@ def data_set(target: Any, numbers: np.ndarray | None = None) -> DataSet:
 
 
 def parts_of(
-    data: DataSet, kind: Kind = Kind.CLASSIFICATION, *, validation: float = 0.25, seed: int = 0
-) -> Split:
-    return split(data, kind, validation=validation, seed=seed)
+    data: DataSet,
+    kind: PredictionKind = PredictionKind.CLASSIFICATION,
+    *,
+    validation: float = 0.25,
+    seed: int = 0,
+) -> DataSplit:
+    return split_data(data, kind, validation=validation, seed=seed)
 
 
 def trainer_of(
-    parts: Split, path: str = TREE, *, scorer: str | None = None, seed: int = 0, **fixed: Any
+    parts: DataSplit, path: str = TREE, *, scorer: str | None = None, seed: int = 0, **fixed: Any
 ) -> EstimatorTrainer:
-    model = Model.imported(path, fixed=fixed, seed=seed)
+    model = Model.from_path(path, fixed=fixed, seed=seed)
     return EstimatorTrainer(parts, model, Metric(parts.kind, scorer))
 
 
@@ -214,7 +218,7 @@ class TestSplit:
         data = DataSet("made", "", numbers, categories, rng.integers(0, 2, 80))
         parts = parts_of(data, seed=3)
         # The order, told by targets that number the rows.
-        rows = parts_of(replace(data, target=np.arange(80.0)), Kind.REGRESSION, seed=3)
+        rows = parts_of(replace(data, target=np.arange(80.0)), PredictionKind.REGRESSION, seed=3)
         pool, others = (r.astype(int) for r in (rows.pool_target, rows.validation_target))
         assert len(pool) == 60 and sorted([*pool, *others]) == list(range(80))
         median = (SimpleImputer(strategy="median"), [0, 1, 2])
@@ -260,26 +264,33 @@ class TestSplit:
 
     def test_the_target_tells_its_kind(self):
         classes: list[Any] = [["a", "b"], [True, False], [0, 1, 2], [0.0, 1.0]]
-        assert {kind_of_target(np.array(y)) for y in classes} == {Kind.CLASSIFICATION}
+        assert {infer_kind_of_target(np.array(y)) for y in classes} == {
+            PredictionKind.CLASSIFICATION
+        }
         numbers: list[Any] = [[0.5, 1.0], range(21)]
-        assert {kind_of_target(np.array(y)) for y in numbers} == {Kind.REGRESSION}
+        assert {infer_kind_of_target(np.array(y)) for y in numbers} == {PredictionKind.REGRESSION}
 
     def test_classes_are_numbered_in_order(self):
         parts = parts_of(data_set([10, 9, 100] * 4))
-        numbers = parts_of(data_set([10, 9, 100] * 4), Kind.REGRESSION).pool_target
+        numbers = parts_of(data_set([10, 9, 100] * 4), PredictionKind.REGRESSION).pool_target
         assert parts.classes == ("9", "10", "100")
         np.testing.assert_array_equal(np.array([9, 10, 100])[parts.pool_target], numbers)
 
     @pytest.mark.parametrize(
         ("target", "kind", "validation", "message"),
         [
-            (["a"] * 8, Kind.CLASSIFICATION, 0.25, "only one class"),
-            ([0.5, 1.5] * 4, Kind.CLASSIFICATION, 0.25, "fractional values, such as 0.5"),
-            (["a", "b"] * 4, Kind.REGRESSION, 0.25, "is text, such as 'a'"),
-            ([0, 1] * 4, Kind.CLASSIFICATION, 0.0, "between 0 and 1"),
-            ([0, 1] * 4, Kind.CLASSIFICATION, 0.01, "between 0 and 1"),
-            ([0, 1] * 4, Kind.CLASSIFICATION, 0.99, "between 0 and 1"),
-            (range(40), Kind.CLASSIFICATION, 0.25, r"5 more of made, of 40 classes .* regression"),
+            (["a"] * 8, PredictionKind.CLASSIFICATION, 0.25, "only one class"),
+            ([0.5, 1.5] * 4, PredictionKind.CLASSIFICATION, 0.25, "fractional values, such as 0.5"),
+            (["a", "b"] * 4, PredictionKind.REGRESSION, 0.25, "is text, such as 'a'"),
+            ([0, 1] * 4, PredictionKind.CLASSIFICATION, 0.0, "between 0 and 1"),
+            ([0, 1] * 4, PredictionKind.CLASSIFICATION, 0.01, "between 0 and 1"),
+            ([0, 1] * 4, PredictionKind.CLASSIFICATION, 0.99, "between 0 and 1"),
+            (
+                range(40),
+                PredictionKind.CLASSIFICATION,
+                0.25,
+                r"5 more of made, of 40 classes .* regression",
+            ),
         ],
     )
     def test_what_cannot_be_split_is_refused(self, target, kind, validation, message):
@@ -304,7 +315,7 @@ class TestModel:
     )
     def test_names_that_cannot_be(self, toy, path, keywords, message):
         with pytest.raises((ExperimentError, UnknownNameError), match=message):
-            Model.imported(path.format(toy=toy), fixed=keywords, seed=0)
+            Model.from_path(path.format(toy=toy), fixed=keywords, seed=0)
 
     @pytest.mark.parametrize(
         ("code", "message"),
@@ -316,11 +327,11 @@ class TestModel:
     )
     def test_broken_modules(self, module, code, message):
         with pytest.raises(ExperimentError, match=message):
-            Model.imported(f"{module(code)}:X", fixed={}, seed=0)
+            Model.from_path(f"{module(code)}:X", fixed={}, seed=0)
 
     def test_seed_and_threads_go_where_they_are_taken(self, toy):
         def fixed(path: str, **keywords: Any) -> dict[str, Any]:
-            return dict(Model.imported(path, fixed=keywords, seed=7).fixed)
+            return dict(Model.from_path(path, fixed=keywords, seed=7).fixed)
 
         assert fixed("sklearn.ensemble:RandomForestClassifier") == {"random_state": 7, "n_jobs": 1}
         assert fixed(TREE, random_state=3, max_depth=2) == {"random_state": 3, "max_depth": 2}
@@ -334,12 +345,12 @@ class TestModel:
         import sklearn
         from sklearn.svm import SVC, SVR
 
-        assert kind_of_estimator(SVC()) is Kind.CLASSIFICATION
-        assert kind_of_estimator(SVR()) is Kind.REGRESSION
-        made = Model.imported(f"{toy}:make", fixed={}, seed=0)
-        assert kind_of_estimator(made.estimator({"a": 1})) is None
+        assert infer_kind_of_estimator(SVC()) is PredictionKind.CLASSIFICATION
+        assert infer_kind_of_estimator(SVR()) is PredictionKind.REGRESSION
+        made = Model.from_path(f"{toy}:make", fixed={}, seed=0)
+        assert infer_kind_of_estimator(made.make_estimator({"a": 1})) is None
         assert made.version.startswith("SHA-256 ")  # of the module
-        assert Model.imported(TREE, fixed={}, seed=0).version == sklearn.__version__
+        assert Model.from_path(TREE, fixed={}, seed=0).version == sklearn.__version__
 
 
 class TestTraining:
@@ -347,8 +358,8 @@ class TestTraining:
     def test_counts_the_errors_that_the_trainer_of_xgboost_mnist_counts(
         self, small, xgboost, weight
     ):
-        parts = Split(
-            kind=Kind.CLASSIFICATION,
+        parts = DataSplit(
+            kind=PredictionKind.CLASSIFICATION,
             classes=tuple("0123456789"),
             pool=small.pool.astype(np.float64),
             pool_target=small.pool_labels,
@@ -381,9 +392,11 @@ class TestTraining:
             for one in (trainer, pickle.loads(pickle.dumps(trainer))):
                 assert one({"max_depth": 7}, "300")["value"] == pytest.approx(expected)
             assert trainer.metric.objective(449).direction is direction
-        assert Metric(Kind.CLASSIFICATION, "neg_log_loss").objective(449).name == "log_loss"
+        assert (
+            Metric(PredictionKind.CLASSIFICATION, "neg_log_loss").objective(449).name == "log_loss"
+        )
         with pytest.raises(UnknownNameError, match="did you mean 'roc_auc'"):
-            Metric(Kind.CLASSIFICATION, "roc-auc")
+            Metric(PredictionKind.CLASSIFICATION, "roc-auc")
 
     @pytest.mark.parametrize(
         ("config", "size", "message"),
@@ -395,7 +408,7 @@ class TestTraining:
         ],
     )
     def test_failures(self, toy, config, size, message):
-        parts = parts_of(data_set(np.arange(40) / 4), Kind.REGRESSION)
+        parts = parts_of(data_set(np.arange(40) / 4), PredictionKind.REGRESSION)
         trainer = trainer_of(parts, f"{toy}:Line")
         with pytest.raises(TrainingError, match=message) as caught:
             trainer(config, size)
@@ -498,7 +511,7 @@ class TestGeneration:
             ({"configurations": 9}, ExperimentError, "at least 10"),
             ({"metric": "acuracy"}, UnknownNameError, "did you mean 'accuracy'"),
             ({"model": "sklearn.naive_bayes:GaussianNB"}, ExperimentError, "--space FILE"),
-            ({"kind": Kind.REGRESSION, "data": "x.csv"}, ArtifactError, "No such file"),
+            ({"kind": PredictionKind.REGRESSION, "data": "x.csv"}, ArtifactError, "No such file"),
             ({"space": Path("nowhere.json")}, InvalidSpaceError, "nowhere"),
             ({"fixed": {"max_dept": 1}}, UnknownNameError, "did you mean 'max_depth'"),
         ],

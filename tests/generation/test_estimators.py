@@ -10,13 +10,13 @@ from hpobench_ordered.errors import ExperimentError, InvalidSpaceError
 from hpobench_ordered.generation._custom.data import read_data
 from hpobench_ordered.generation._custom.estimators import (
     EXAMPLE,
-    NEIGHBOURS,
+    NEIGHBOURS_KEYWORD,
     SPACES,
     built_in_space,
     read_space,
 )
-from hpobench_ordered.generation._custom.model import Model, kind_of_estimator
-from hpobench_ordered.generation._custom.split import Kind, split
+from hpobench_ordered.generation._custom.model import Model, infer_kind_of_estimator
+from hpobench_ordered.generation._custom.split import PredictionKind, split_data
 from hpobench_ordered.generation._custom.training import EstimatorTrainer, Metric
 
 MODULES = ("ensemble", "linear_model", "neighbors", "neural_network", "svm", "tree")
@@ -26,14 +26,18 @@ def model_of(key: str) -> Model:
     package, name = key.split(".")
     modules = [f"sklearn.{module}" for module in MODULES] if package == "sklearn" else [package]
     module = next(m for m in modules if hasattr(import_module(m), name))
-    return Model.imported(f"{module}:{name}", fixed={}, seed=0)
+    return Model.from_path(f"{module}:{name}", fixed={}, seed=0)
 
 
 @pytest.fixture(scope="module")
 def splits():
-    names = {Kind.CLASSIFICATION: "sklearn:wine", Kind.REGRESSION: "sklearn:diabetes"}
+    names = {
+        PredictionKind.CLASSIFICATION: "sklearn:wine",
+        PredictionKind.REGRESSION: "sklearn:diabetes",
+    }
     return {
-        kind: split(read_data(name), kind, validation=0.25, seed=0) for kind, name in names.items()
+        kind: split_data(read_data(name), kind, validation=0.25, seed=0)
+        for kind, name in names.items()
     }
 
 
@@ -42,13 +46,13 @@ def splits():
 def test_every_class_can_be_trained_in_its_space(key, splits):
     if key.startswith("xgboost"):
         pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")
-    model, space = model_of(key), built_in_space(key, smallest=15)
+    model, space = model_of(key), built_in_space(key, smallest_size=15)
     assert model.key == key
     model.check_keywords(space.names)
     corners = np.repeat([[0.0], [0.5]], space.dimension, axis=1)
     drawn = space.sample_unit(np.random.default_rng(1), 2)
     configs = space.configs(space.decode(np.concatenate([corners, drawn])))
-    kind = kind_of_estimator(model.estimator(configs[0]))
+    kind = infer_kind_of_estimator(model.make_estimator(configs[0]))
     assert kind is not None
     trainer = EstimatorTrainer(splits[kind], model, Metric(kind))
     for config in configs:
@@ -59,17 +63,17 @@ def test_every_class_can_be_trained_in_its_space(key, splits):
 
 def test_what_depends_on_the_rows_and_on_what_is_fixed():
     for smallest, most in ((1, 1), (15, 15), (100, 100), (5000, 100)):
-        space = built_in_space("sklearn.KNeighborsRegressor", smallest=smallest)
-        assert space[NEIGHBOURS].upper == most
-    assert built_in_space("xgboost.XGBClassifier", smallest=56) == xgboost_space()
-    assert built_in_space("sklearn.SVC", smallest=10, leave_out=["C"]).names == ("gamma",)
+        space = built_in_space("sklearn.KNeighborsRegressor", smallest_size=smallest)
+        assert space[NEIGHBOURS_KEYWORD].upper == most
+    assert built_in_space("xgboost.XGBClassifier", smallest_size=56) == xgboost_space()
+    assert built_in_space("sklearn.SVC", smallest_size=10, leave_out=["C"]).names == ("gamma",)
     with pytest.raises(InvalidSpaceError, match="at least one"):
-        built_in_space("sklearn.SVC", smallest=10, leave_out=["C", "gamma"])
+        built_in_space("sklearn.SVC", smallest_size=10, leave_out=["C", "gamma"])
 
 
 def test_for_other_classes_the_example_can_be_followed(tmp_path):
     with pytest.raises(ExperimentError, match=r"sklearn\.GaussianNB, .* --space FILE") as caught:
-        built_in_space("sklearn.GaussianNB", smallest=10)
+        built_in_space("sklearn.GaussianNB", smallest_size=10)
     example, file = str(caught.value).partition("such as\n")[2], tmp_path / "space.json"
     assert example == EXAMPLE
     file.write_text(example)
@@ -80,13 +84,13 @@ def test_for_other_classes_the_example_can_be_followed(tmp_path):
 
 @pytest.mark.parametrize("key", SPACES)
 def test_every_space_is_one_of_configspace(key):
-    space = built_in_space(key, smallest=1000)
+    space = built_in_space(key, smallest_size=1000)
     ConfigurationSpace.from_serialized_dict(space.to_json())
     assert set(space.names) == {parameter.name for parameter in SPACES[key]}
 
 
 def test_reads_what_configspace_writes(tmp_path):
-    space = built_in_space("sklearn.RandomForestClassifier", smallest=10)
+    space = built_in_space("sklearn.RandomForestClassifier", smallest_size=10)
     file = tmp_path / "space.json"
     space.to_configspace().to_json(file)
     assert {p.name: p for p in read_space(file).parameters} == {p.name: p for p in space.parameters}

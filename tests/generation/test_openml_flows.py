@@ -22,7 +22,7 @@ from hpobench_ordered.files.local import LOCAL_VARIABLE, local_folder
 from hpobench_ordered.generation import openml_flows
 from hpobench_ordered.generation._flows import training as flow_training
 from hpobench_ordered.generation._openml.client import Connection
-from hpobench_ordered.generation._openml.records import Records
+from hpobench_ordered.generation._openml.records import FlowRecords
 from hpobench_ordered.generation._openml.setups import Dropped
 from hpobench_ordered.generation._openml.tasks import (
     DataSize,
@@ -312,12 +312,12 @@ def downloaded(monkeypatch):
     """What each call of the stub that stands for the download got."""
     calls: list[dict[str, Any]] = []
 
-    def download_records(*, flow_id: int, tasks: Sequence[int], **options: Any) -> Records:
+    def download_records(*, flow_id: int, tasks: Sequence[int], **options: Any) -> FlowRecords:
         calls.append({"flow_id": flow_id, "tasks": tuple(tasks), **options})
         flow = next(flow for flow in (SVM, XGBOOST, RANGER) if flow.flow_id == flow_id)
         frames = [evaluations(flow, [str(task)], n=6 if task == 31 else 60) for task in tasks]
         dropped = dict.fromkeys(Dropped, 0) | {Dropped.OUT_OF_BOUNDS: 7}
-        return Records(pd.concat(frames, ignore_index=True), dropped)
+        return FlowRecords(pd.concat(frames, ignore_index=True), dropped)
 
     monkeypatch.setattr(openml_flows, "download_records", download_records)
     monkeypatch.setattr(
@@ -338,7 +338,7 @@ def test_openml_s_records(downloaded, tmp_path):
     }
     assert definition.provenance.licence == card.licence == "CC-BY-4.0"
     text = card.describe()
-    assert "Records left out: 7 out of bounds." in text
+    assert "FlowRecords left out: 7 out of bounds." in text
     assert "fewer than 10 setups: 31." in text
     assert "our own" not in text
     assert card.command == (

@@ -18,7 +18,7 @@ from hpobench_ordered.benchmarks.openml_flows import ranger_space, svm_space, xg
 from hpobench_ordered.errors import DownloadError, MissingExtraError, StoreError
 from hpobench_ordered.generation._openml import client as openml_client
 from hpobench_ordered.generation._openml.client import Connection
-from hpobench_ordered.generation._openml.records import Records, download_records
+from hpobench_ordered.generation._openml.records import FlowRecords, download_records
 from hpobench_ordered.generation._openml.setups import (
     MLR_DEFAULTS,
     Dropped,
@@ -116,7 +116,7 @@ def download(
     timeout: float = 20.0,
     requests_per_second: float = 1.0,
     **options: Any,
-) -> Records:
+) -> FlowRecords:
     """Download with a clock that does not wait, all tasks unless told otherwise."""
     clock, space = clock or Clock(), svm_space()
     connection = Connection(

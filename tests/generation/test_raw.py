@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hpobench_ordered.benchmarks.openml_flows import ranger_space, svm_space, xgboost_space
 from hpobench_ordered.errors import ArtifactError, UnknownNameError
-from hpobench_ordered.generation._raw import About, coded_tasks, read_raw, write_raw
+from hpobench_ordered.generation._raw import About, code_tasks, read_raw, write_raw
 from hpobench_ordered.space import SearchSpace
 
 ABOUT = About(
@@ -76,10 +76,10 @@ def test_the_same_evaluations_make_the_same_file_that_other_tools_read(tmp_path)
 def test_some_of_the_tasks(tmp_path):
     write_raw(tmp_path / "x", table(svm_space()), ABOUT)
     raw = read_raw(tmp_path / "x", benchmark="mine", space=svm_space())
-    assert list(raw.only(["3", "37"]).tasks) == ["37", "3"]
-    assert list(raw.only(["3"]).tasks) == ["3"]
+    assert list(raw.select_tasks(["3", "37"]).tasks) == ["37", "3"]
+    assert list(raw.select_tasks(["3"]).tasks) == ["3"]
     with pytest.raises(UnknownNameError, match="task with evaluations '31' of mine"):
-        raw.only(["3", "31"])
+        raw.select_tasks(["3", "31"])
 
 
 def test_what_is_no_such_file_is_refused(tmp_path):
@@ -117,7 +117,7 @@ def test_what_is_no_such_file_is_refused(tmp_path):
 def test_what_is_wrong_is_counted_and_named(damage, message, tmp_path):
     damaged = damage(table(svm_space()))
     with pytest.raises(ArtifactError, match=message):
-        coded_tasks(damaged, svm_space())
+        code_tasks(damaged, svm_space())
     write_raw(tmp_path / "x", damaged, ABOUT)
     with pytest.raises(ArtifactError, match=message) as error:
         read_raw(tmp_path / "x", benchmark="mine", space=svm_space())

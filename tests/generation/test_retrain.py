@@ -23,9 +23,9 @@ from hpobench_ordered.errors import ArtifactError, ExperimentError, UnknownNameE
 from hpobench_ordered.files.local import LOCAL_VARIABLE
 from hpobench_ordered.generation import retrain
 from hpobench_ordered.generation._custom.model import Model
-from hpobench_ordered.generation._custom.split import Kind
+from hpobench_ordered.generation._custom.split import PredictionKind
 from hpobench_ordered.generation._custom.training import Failures, Metric, TrainingError
-from hpobench_ordered.generation._custom.writing import definition_of
+from hpobench_ordered.generation._custom.writing import define_benchmark
 from hpobench_ordered.generation._raw import read_raw
 from hpobench_ordered.generation._retrain import figures
 from hpobench_ordered.generation._retrain.plan import RetrainPlan
@@ -69,9 +69,9 @@ def _trainer(
     seed: int = 0,
     **fixed: Any,
 ) -> RetrainTrainer:
-    model = Model.imported(path, fixed=fixed, seed=seed)
-    metric = Metric(Kind.REGRESSION, "neg_mean_absolute_error")
-    return RetrainTrainer(stream, model, metric, longest=longest, failures=failures)
+    model = Model.from_path(path, fixed=fixed, seed=seed)
+    metric = Metric(PredictionKind.REGRESSION, "neg_mean_absolute_error")
+    return RetrainTrainer(stream, model, metric, longest_window=longest, failures=failures)
 
 
 def test_rows_are_sorted_and_cut_by_the_calendar(prices):
@@ -204,7 +204,7 @@ def test_impossible_requests_are_refused(prices, mine):
 @given(seed=st.integers(0, 99))
 def test_rank_correlation_by_lag_is_scipys(seed):
     losses = np.random.default_rng(seed).normal(size=(8, 4))
-    found = figures.correlation_by_lag(losses)
+    found = figures.compute_correlation_by_lag(losses)
     assert list(found) == [1, 2]
     by_hand = [spearmanr(losses[:, t], losses[:, t + 2]).statistic for t in range(2)]
     assert found[2] == pytest.approx(np.mean(by_hand))
@@ -215,14 +215,14 @@ def test_the_share_of_the_seeds_in_the_variance_is_found(share):
     rng = np.random.default_rng(0)
     means = rng.normal(size=(400, 5)) * np.sqrt(1 - share)
     repeated = means + rng.normal(size=(3, 400, 5)) * np.sqrt(share)
-    assert figures.noise(repeated) == pytest.approx(share, abs=0.05)
+    assert figures.compute_noise_share(repeated) == pytest.approx(share, abs=0.05)
     of_means = (share / 2) / (1 - share / 2)  # means over seeds have less of it
-    assert figures.noise(repeated, averaged=2) == pytest.approx(of_means, abs=0.05)
+    assert figures.compute_noise_share(repeated, averaged=2) == pytest.approx(of_means, abs=0.05)
 
 
 def test_how_alike_two_seeds_rank_is_scipys():
     one, other = repeated = np.random.default_rng(0).normal(size=(2, 11, 1))
-    everywhere, better = figures.agreement(repeated)
+    everywhere, better = figures.compute_agreement(repeated)
     assert everywhere == pytest.approx(spearmanr(one, other).statistic)
     halves = [np.argsort(seed[:, 0])[:5] for seed in repeated]
     by_hand = [spearmanr(one[half], other[half]).statistic for half in halves]
@@ -234,8 +234,8 @@ def test_what_lies_within_the_noise_of_the_best_is_counted():
     smooth = np.array([[1.0], [1.27], [1.29], [2.0]])
     repeated = np.stack([smooth - 0.1, smooth + 0.1])
     repeated[:, 3] += [[-9], [9]]  # the worse half says nothing of the noise near the best
-    assert figures.within_noise(smooth, repeated).tolist() == [0.5]
-    assert figures.within_noise(smooth, repeated, averaged=2).tolist() == [0.25]
+    assert figures.compute_shares_within_noise(smooth, repeated).tolist() == [0.5]
+    assert figures.compute_shares_within_noise(smooth, repeated, averaged=2).tolist() == [0.25]
 
 
 @pytest.mark.slow
@@ -244,11 +244,11 @@ def test_a_value_may_be_the_mean_over_seeds(prices, tmp_path):
     space = hbo.SearchSpace([hbo.Parameter.number("max_depth", 1, 9, integer=True)])
     plan = RetrainPlan(trainer, space, configurations=12, seed=4, averaged=3)
     objective = STREAMS["bike_sharing"].objective
-    defined = definition_of(
+    defined = define_benchmark(
         "mean", "", space, objective, trainer.contexts, source="here", licence="CC0"
     )
     request = Request(folder=tmp_path / "mean", seed=4)
-    folder = retrain._generate(plan, defined, request, ("retrain",), space_coding(space))
+    folder = retrain._train_and_write(plan, defined, request, ("retrain",), space_coding(space))
     (config, *_), (row, *_) = plan.space.configs(plan.values), plan.values
     trained = [plan.trainer(config, str(seed))["values"] for seed in (4, 5, 6)]
     with np.load(folder / "evaluations.npz") as stored:
@@ -269,7 +269,7 @@ def test_recorded_evaluations_are_trained_again_with_the_same_result(retraining,
     """Two random ones of each of the thirteen benchmarks."""
     if retraining.learner == "xgboost":
         pytest.importorskip("xgboost")
-    plan = retrain.plan_of(retraining, shared / "data" / "streams")
+    plan = retrain.make_plan(retraining, shared / "data" / "streams")
     loaded = hbo.load(retraining.name)
     assert loaded.recorded is not None
     recorded = loaded.recorded()

@@ -13,10 +13,10 @@ from sklearn.metrics import roc_auc_score
 
 from hpobench_ordered.errors import ArtifactError, ExperimentError
 from hpobench_ordered.generation._retrain.streams import (
-    LAGS,
     PUBLIC,
+    TRAFFIC_LAGS,
     Stream,
-    public_stream,
+    read_public_stream,
     read_stream,
 )
 
@@ -26,7 +26,7 @@ SLOW = [pytest.param(n, marks=pytest.mark.slow) for n in sorted(PUBLIC) if n != 
 
 @pytest.fixture(scope="module", params=["bike_sharing", *SLOW])
 def stream(request, shared):
-    return public_stream(request.param, shared / "data" / "streams")
+    return read_public_stream(request.param, shared / "data" / "streams")
 
 
 def _raw(name: str, shared: Path) -> pd.DataFrame:
@@ -78,7 +78,7 @@ def test_the_label_of_electricity_is_what_is_said(shared):
     raw = _raw("electricity", shared)
     above = raw["nswprice"] > raw["nswprice"].shift(1).rolling(48).mean()
     assert (above == raw["target"])[48:].all()
-    stream = public_stream("electricity", shared / "data" / "streams")
+    stream = read_public_stream("electricity", shared / "data" / "streams")
     last = len(stream.data)
     assert stream.data.target.tolist() == raw["target"][48 : 48 + last].tolist()
     market = raw[["nswprice", "nswdemand", "vicprice", "vicdemand", "transfer"]]
@@ -91,10 +91,10 @@ def test_the_label_of_electricity_is_what_is_said(shared):
 
 def test_lags_of_traffic_are_hours(shared):
     """Traffic repeats itself after a day, and after a week but for hours that are missing."""
-    stream = public_stream("metro_traffic", shared / "data" / "streams")
-    target, before = stream.data.target, max(LAGS)
-    lagged = stream.data.numbers[:, -len(LAGS) :]
-    for lag, column in zip(LAGS, lagged.T, strict=True):
+    stream = read_public_stream("metro_traffic", shared / "data" / "streams")
+    target, before = stream.data.target, max(TRAFFIC_LAGS)
+    lagged = stream.data.numbers[:, -len(TRAFFIC_LAGS) :]
+    for lag, column in zip(TRAFFIC_LAGS, lagged.T, strict=True):
         np.testing.assert_array_equal(column[before:], target[before - lag : -lag])
 
     def correlation(lag: int) -> float:

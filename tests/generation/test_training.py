@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from joblib import parallel_config
 
 from hpobench_ordered.errors import StoreError
-from hpobench_ordered.generation._training import Job, run_trainings
+from hpobench_ordered.generation._training import TrainingJob, run_trainings
 
-JOBS = [Job(where, {"x": x, "mode": "a"}) for where in ("37", "4") for x in (1, 2, 3)]
+JOBS = [TrainingJob(where, {"x": x, "mode": "a"}) for where in ("37", "4") for x in (1, 2, 3)]
 
 
 @dataclass(frozen=True)
@@ -95,9 +95,9 @@ FIRST = JOBS[0]
     ("job", "name", "trained"),
     [
         (FIRST, "stub", 1),
-        (Job("37", {"mode": "a", "x": 1}), "stub", 1),
-        (Job("38", {"x": 1, "mode": "a"}), "stub", 2),
-        (Job("37", {"x": 1.5, "mode": "a"}), "stub", 2),
+        (TrainingJob("37", {"mode": "a", "x": 1}), "stub", 1),
+        (TrainingJob("38", {"x": 1, "mode": "a"}), "stub", 2),
+        (TrainingJob("37", {"x": 1.5, "mode": "a"}), "stub", 2),
         (FIRST, "other", 2),
     ],
 )
@@ -153,7 +153,7 @@ def test_what_cannot_be_stored_is_refused(stub, tmp_path):
     assert stub.calls() == 0
     for where in ("", ".", "..", "a/b", "../a", "a b", "-a"):
         with pytest.raises(ValueError, match="place"):
-            Job(where, {})
+            TrainingJob(where, {})
 
 
 @pytest.mark.slow
@@ -162,7 +162,7 @@ def test_killing_the_process_loses_only_what_is_in_flight(tmp_path):
     script = textwrap.dedent("""
         import os, sys, time
         from pathlib import Path
-        from hpobench_ordered.generation._training import Job, run_trainings
+        from hpobench_ordered.generation._training import TrainingJob, run_trainings
 
         class Slow:
             identity = {"name": "slow"}
@@ -172,7 +172,7 @@ def test_killing_the_process_loses_only_what_is_in_flight(tmp_path):
                     time.sleep(float(sys.argv[2]))
                 return {"size": int(where)}
 
-        jobs = [Job(where, {"x": 0.5}) for where in "1234"]
+        jobs = [TrainingJob(where, {"x": 0.5}) for where in "1234"]
         outcomes = run_trainings(Slow(), jobs, Path(sys.argv[1], "kept"))
         print([outcome["size"] for outcome in outcomes])
     """)

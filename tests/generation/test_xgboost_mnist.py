@@ -12,7 +12,7 @@ from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.files.artifact import Artifact
 from hpobench_ordered.generation import _xgboost_comparison as comparison
 from hpobench_ordered.generation import xgboost_mnist
-from hpobench_ordered.generation._fitting import Forest
+from hpobench_ordered.generation._fitting import ForestData
 from hpobench_ordered.surrogates.artifacts import CardTexts
 
 (GENERATOR,) = xgboost_mnist.GENERATORS
@@ -37,7 +37,7 @@ def fitted(published, trained, monkeypatch):
     seen: list[tuple[np.ndarray, CardTexts]] = []
 
     def write_forest(
-        request: Any, defined: Any, forest: Forest, report: CardTexts, **_: Any
+        request: Any, defined: Any, forest: ForestData, report: CardTexts, **_: Any
     ) -> Path:
         assert len(defined.tasks) == forest.targets.shape[1]
         seen.append((forest.targets, report))
