@@ -13,16 +13,20 @@ y           (n,)            targets; 0 and 1 for the logistic loss
 score       (n,)            prediction so far: of the target, or of the log odds of y = 1
 g, h        (n,)            first and second derivative of the loss in the score
 G, H        scalars         sums of g and h over a node's observations
-rows        (p, n)          observations, those of a node together, ascending in each column
+rows        (p, n)          observations, those of a node together, ascending in each column; a
+                            node's are rows[:, begin:end]
 depths      (T,)            depth of each tree
-columns     (T, 2^D - 1)    column each inner node splits on
+columns     (T, 2^D - 1)    column that each inner node splits on
 thresholds  (T, 2^D - 1)    observations below go left, others right; inf where a node is a leaf
-leaves      (T, 2^D)        what a leaf adds to the score
+leaves      (T, 2^D)        value that a leaf adds to the score
 ==========  ==============  =======================================================================
 
 Trees are perfect binary trees: the children of node k are 2 k + 1 and 2 k + 2. A node that is not
-split sends everything left, and what it adds stands in the leftmost leaf below it; prediction takes
-as many steps as the tree is deep, without a branch.
+split sends everything left, and its value stands in the leftmost leaf below it; prediction takes as
+many steps as the tree is deep, without a branch.
+
+The value of a leaf is -G / (H + l2). A split replaces G^2 / (H + l2) of the node by the sum of the
+same over its two children, and gains if that is more.
 
 Formulas: Chen and Guestrin (2016), XGBoost: a scalable tree boosting system, equations 4 to 7.
 """
@@ -40,7 +44,9 @@ MIN_GAIN = 1e-6
 TIE = 1e-10
 """Relative difference below which two splits are equally good; larger than rounding errors."""
 MIN_CURVATURE = 1e-16
-BLOCK = 64  # observations predicted together: they stay in the first-level cache
+"""Smallest second derivative, so that no H is 0."""
+BLOCK = 64
+"""Number of observations predicted together: they stay in the first-level cache."""
 
 
 class Settings(NamedTuple):
@@ -49,9 +55,9 @@ class Settings(NamedTuple):
     Attributes:
         rounds: Number of trees, T.
         depth: Greatest depth of a tree, D.
-        learning_rate: Factor of what every leaf adds.
+        learning_rate: Factor of the value of every leaf.
         l2: Penalty on the squared value of a leaf, lambda.
-        min_weight: Least H of a leaf.
+        min_weight: Smallest H of a leaf.
     """
 
     rounds: int = 100
@@ -83,24 +89,25 @@ def fit(
     Returns:
         depths, columns, thresholds and leaves.
     """
-    n, inner = X.shape[0], 2**settings.depth - 1
+    n, inner_nodes = X.shape[0], 2**settings.depth - 1
     depths = np.zeros(settings.rounds, np.int64)
-    columns = np.zeros((settings.rounds, inner), np.int64)
-    thresholds = np.full((settings.rounds, inner), np.inf)
-    leaves = np.zeros((settings.rounds, inner + 1))
+    columns = np.zeros((settings.rounds, inner_nodes), np.int64)
+    thresholds = np.full((settings.rounds, inner_nodes), np.inf)
+    leaves = np.zeros((settings.rounds, inner_nodes + 1))
+
     score = np.full(n, start)
-    g, h = np.empty(n), np.ones(n)
-    grown = np.empty_like(rows)
-    side, spare = np.empty(n, np.bool_), np.empty(n, np.int64)
+    g, h = np.empty(n), np.ones(n)  # of the squared error; the logistic loss overwrites h
+    tree_rows = np.empty_like(rows)
+    scratch = (np.empty(n, np.bool_), np.empty(n, np.int64))
     for t in range(settings.rounds):
         if logistic:
             _logistic_derivatives(score, y, g, h)
         else:
             for i in range(n):
                 g[i] = score[i] - y[i]
-        grown[:] = rows
+        tree_rows[:] = rows
         tree = (columns[t], thresholds[t], leaves[t])
-        depths[t] = _grow(X, g, h, grown, (side, spare), tree, score, settings)
+        depths[t] = _grow(X, g, h, tree_rows, scratch, tree, score, settings)
     return depths, columns, thresholds, leaves
 
 
@@ -113,36 +120,46 @@ def predict(
     thresholds: FloatArray,
     leaves: FloatArray,
 ) -> FloatArray:
-    """Scores (m,) of features X (m, p)."""
+    """Compute scores (m,) of features X (m, p), a block of observations at a time."""
     score = np.full(X.shape[0], start)
-    reached = np.empty(BLOCK, np.int64)
+    node_of_block = np.empty(BLOCK, np.int64)
     for begin in range(0, X.shape[0], BLOCK):
         end = min(begin + BLOCK, X.shape[0])
-        block = reached[: end - begin]
+        node = node_of_block[: end - begin]
         for t in range(depths.shape[0]):
             tree = (columns[t], thresholds[t], leaves[t])
-            _add(X[begin:end], depths[t], tree, block, score[begin:end])
+            _add_leaves(X[begin:end], depths[t], tree, node, score[begin:end])
     return score
 
 
 @compiled
-def _add(
+def _add_leaves(
     X: FloatArray,
     depth: int,
     tree: tuple[IntArray, FloatArray, FloatArray],
     node: IntArray,
     score: FloatArray,
 ) -> None:
-    """Add one tree's leaves to the scores (m,) of X (m, p); node (m,) is space to work with."""
+    """Add one tree's leaves to the scores of features, in place.
+
+    Args:
+        X: Features, shape (m, p).
+        depth: Depth of the tree.
+        tree: Its columns, thresholds and leaves.
+        node: Space for the node that each observation has reached, shape (m,).
+        score: The scores, shape (m,).
+    """
     columns, thresholds, leaves = tree
     node[:] = 0
     for _ in range(depth):
         for i in range(X.shape[0]):
             k = node[i]
-            node[i] = 2 * k + 1 + (X[i, columns[k]] >= thresholds[k])
-    first, width = 2**depth - 1, leaves.shape[0] // 2**depth
+            goes_right = X[i, columns[k]] >= thresholds[k]
+            node[i] = 2 * k + 1 + goes_right
+    first_node = 2**depth - 1
+    leaves_per_node = leaves.shape[0] // 2**depth
     for i in range(X.shape[0]):
-        score[i] += leaves[(node[i] - first) * width]
+        score[i] += leaves[(node[i] - first_node) * leaves_per_node]
 
 
 @compiled
@@ -160,7 +177,7 @@ def _grow(
     g: FloatArray,
     h: FloatArray,
     rows: IntArray,
-    space: tuple[BoolArray, IntArray],
+    scratch: tuple[BoolArray, IntArray],
     tree: tuple[IntArray, FloatArray, FloatArray],
     score: FloatArray,
     settings: Settings,
@@ -172,45 +189,48 @@ def _grow(
         g: First derivatives.
         h: Second derivatives.
         rows: All observations, ascending in each column; reordered here.
-        space: Two arrays (n,) to work with.
+        scratch: Two arrays (n,) to work with.
         tree: Columns, thresholds and leaves of this tree, written here.
         score: Updated here.
         settings: Settings of the boosting.
     """
     columns, thresholds, leaves = tree
-    ends = np.zeros((columns.shape[0] + leaves.shape[0], 2), np.int64)  # of each node's rows
+    node_count = columns.shape[0] + leaves.shape[0]
+    ends = np.zeros((node_count, 2), np.int64)  # begin and end of each node's rows
     ends[0, 1] = X.shape[0]
     depth = 0
     for level in range(settings.depth + 1):
-        first, width = 2**level - 1, 2 ** (settings.depth - level)
-        for node in range(first, 2 * first + 1):
+        first_node = 2**level - 1
+        leaves_per_node = 2 ** (settings.depth - level)
+        for node in range(first_node, 2 * first_node + 1):
             begin, end = ends[node]
             if begin == end:
                 continue
-            G, H = _sums(g, h, rows[0, begin:end])
-            column, at = -1, begin
+            G, H = _sum_derivatives(g, h, rows[0, begin:end])
+            column, split = -1, begin
             if level < settings.depth:
-                column, at = _best_split(X, g, h, rows, begin, end, G, H, settings)
-            if column < 0:
+                column, split = _find_best_split(X, g, h, rows, begin, end, G, H, settings)
+
+            if column < 0:  # a leaf
                 value = -settings.learning_rate * G / (H + settings.l2)
-                leaves[(node - first) * width] = value
+                leaves[(node - first_node) * leaves_per_node] = value
                 for i in rows[0, begin:end]:
                     score[i] += value
                 continue
+
+            last_left, first_right = rows[column, split - 1], rows[column, split]
             columns[node] = column
-            thresholds[node] = _between(
-                X[rows[column, at - 1], column], X[rows[column, at], column]
-            )
-            _divide(rows, begin, at, end, column, space)
-            ends[2 * node + 1] = begin, at
-            ends[2 * node + 2] = at, end
+            thresholds[node] = _threshold_between(X[last_left, column], X[first_right, column])
+            _partition(rows, begin, split, end, column, scratch)
+            ends[2 * node + 1] = begin, split
+            ends[2 * node + 2] = split, end
             depth = level + 1
     return depth
 
 
 @compiled
-def _sums(g: FloatArray, h: FloatArray, rows: IntArray) -> tuple[float, float]:
-    """G and H of the observations `rows`."""
+def _sum_derivatives(g: FloatArray, h: FloatArray, rows: IntArray) -> tuple[float, float]:
+    """Compute G and H of the observations `rows`."""
     G = H = 0.0
     for i in rows:
         G += g[i]
@@ -219,7 +239,7 @@ def _sums(g: FloatArray, h: FloatArray, rows: IntArray) -> tuple[float, float]:
 
 
 @compiled
-def _best_split(
+def _find_best_split(
     X: FloatArray,
     g: FloatArray,
     h: FloatArray,
@@ -230,64 +250,81 @@ def _best_split(
     H: float,
     settings: Settings,
 ) -> tuple[int, int]:
-    """Column and position of the best split of rows[:, begin:end]; -1 if there is none.
+    """Find the best split of a node's observations rows[:, begin:end], with sums G and H.
 
     Of equally good splits, that of the first column at the highest position is used, as in XGBoost.
+
+    Returns:
+        The column, -1 if there is no split, and the position of the first observation of
+        rows[column] that goes right.
     """
-    best, column, at = G * G / (H + settings.l2) + MIN_GAIN, -1, begin
-    least = settings.min_weight
-    if end - begin < 2 or H < 2.0 * least:  # noqa: SIM300 (no constant)
-        return column, at
-    for c in range(X.shape[1]):
-        ordered = rows[c]
-        above = X[ordered[end - 1], c]
+    best_quality = G * G / (H + settings.l2) + MIN_GAIN
+    best_column, best_split = -1, begin
+    min_weight = settings.min_weight
+    if end - begin < 2 or H < 2.0 * min_weight:  # noqa: SIM300 (no constant)
+        return best_column, best_split
+    for column in range(X.shape[1]):
+        ordered = rows[column]
+        value_right = X[ordered[end - 1], column]
         G_right = H_right = 0.0
-        for s in range(end - 1, begin, -1):
-            G_right += g[ordered[s]]
-            H_right += h[ordered[s]]
-            below, value = X[ordered[s - 1], c], above
-            above = below
+        for split in range(end - 1, begin, -1):
+            G_right += g[ordered[split]]
+            H_right += h[ordered[split]]
+            value_left, value_here = X[ordered[split - 1], column], value_right
+            value_right = value_left
             H_left = H - H_right
-            if below == value or min(H_left, H_right) < least:
+            if value_left == value_here or min(H_left, H_right) < min_weight:
                 continue
             G_left = G - G_right
-            a, b = H_left + settings.l2, H_right + settings.l2
-            total = (G_left * G_left * b + G_right * G_right * a) / (a * b)
-            if total > best * (1.0 + TIE):
-                best, column, at = total, c, s
-    return column, at
+            weight_left, weight_right = H_left + settings.l2, H_right + settings.l2
+            # G_left^2 / weight_left + G_right^2 / weight_right with one division
+            numerator = G_left * G_left * weight_right + G_right * G_right * weight_left
+            quality = numerator / (weight_left * weight_right)
+            if quality > best_quality * (1.0 + TIE):
+                best_quality, best_column, best_split = quality, column, split
+    return best_column, best_split
 
 
 @compiled
-def _between(below: float, above: float) -> float:
-    """The middle of two values, or the upper one if they are neighbouring floats."""
+def _threshold_between(below: float, above: float) -> float:
+    """Compute the middle of two values, or the upper one if they are neighbouring floats."""
     middle = 0.5 * (below + above)
     return middle if middle > below else above
 
 
 @compiled
-def _divide(
+def _partition(
     rows: IntArray,
     begin: int,
-    at: int,
+    split: int,
     end: int,
     column: int,
-    space: tuple[BoolArray, IntArray],
+    scratch: tuple[BoolArray, IntArray],
 ) -> None:
-    """Put the observations rows[column, begin:at] first in every column, keeping their order."""
-    goes_right, right = space
-    for i in rows[column, begin:at]:
+    """Divide a node's observations between its children, in every column, keeping their order.
+
+    Args:
+        rows: All observations, ascending in each column; those of the node are reordered so that
+            rows[column, begin:split] come first in every column.
+        begin: Position of the node's first observation.
+        split: Position of the first observation that goes right.
+        end: Position after the node's last observation.
+        column: The column that is split.
+        scratch: Two arrays (n,) to work with.
+    """
+    goes_right, right = scratch
+    for i in rows[column, begin:split]:
         goes_right[i] = False
-    for i in rows[column, at:end]:
+    for i in rows[column, split:end]:
         goes_right[i] = True
     for c in range(rows.shape[0]):
         ordered = rows[c]
-        left, moved = begin, 0
-        for s in range(begin, end):
-            i = ordered[s]
+        next_left, right_count = begin, 0
+        for position in range(begin, end):
+            i = ordered[position]
             # Both are written to avoid a branch; the next step overwrites one of them.
-            ordered[left] = i
-            right[moved] = i
-            moved += goes_right[i]
-            left += not goes_right[i]
-        ordered[at:end] = right[:moved]
+            ordered[next_left] = i
+            right[right_count] = i
+            right_count += goes_right[i]
+            next_left += not goes_right[i]
+        ordered[split:end] = right[:right_count]

@@ -17,7 +17,8 @@ from hpobench_ordered.methods._boosting.compiled import Settings
 
 XGBOOST = Settings()
 """XGBoost's defaults."""
-MARGIN = 1e-6  # distance of the share of positive targets from 0 and 1, so that log odds are finite
+MARGIN = 1e-6
+"""Smallest distance of the share of positive targets from 0 and 1, so that log odds are finite."""
 
 
 class Loss(Enum):
@@ -29,14 +30,14 @@ class Loss(Enum):
 
 @dataclass(frozen=True, eq=False)
 class BoostedTrees:
-    """A sum of regression trees.
+    """A sum of T regression trees, at most D deep.
 
     Attributes:
-        start: Constant the trees add to: the targets' mean, or its log odds.
+        start: Constant that the trees add to: the targets' mean, or its log odds.
         depths: Depth of each tree, shape (T,).
-        columns: Column each inner node splits on, shape (T, 2^D - 1).
+        columns: Column that each inner node splits on, shape (T, 2^D - 1).
         thresholds: Observations below go left, shape (T, 2^D - 1).
-        leaves: What leaves add, shape (T, 2^D).
+        leaves: Values that leaves add, shape (T, 2^D).
     """
 
     start: float
@@ -67,13 +68,13 @@ class BoostedTrees:
         """
         X = np.ascontiguousarray(X, dtype=np.float64)
         y = np.ascontiguousarray(y, dtype=np.float64)
-        logistic = loss is Loss.LOGISTIC
+        is_logistic = loss is Loss.LOGISTIC
         start = float(y.mean())
-        if logistic:
-            share = min(max(start, MARGIN), 1.0 - MARGIN)
-            start = math.log(share / (1.0 - share))
+        if is_logistic:
+            positive_share = min(max(start, MARGIN), 1.0 - MARGIN)
+            start = math.log(positive_share / (1.0 - positive_share))
         rows = np.ascontiguousarray(np.argsort(X, axis=0, kind="stable").T)
-        return cls(start, *compiled.fit(X, y, rows, start, logistic, settings))
+        return cls(start, *compiled.fit(X, y, rows, start, is_logistic, settings))
 
     def predict(self, X: FloatArray) -> FloatArray:
         """Predict targets (m,), their log odds after the logistic loss, of features X (m, p)."""
