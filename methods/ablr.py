@@ -78,13 +78,13 @@ class ABLR(LinearHead):
     def prepare(self) -> None:
         """Fit the feature map to the previous tasks."""
         from hpobench_ordered.methods._blr.joint import Parameters
-        from hpobench_ordered.methods._networks.features import Network, padded_inputs
+        from hpobench_ordered.methods._networks.features import Network, pad_input_count
 
         super().prepare()
         self._source_inputs, self._source_losses = self.prepare_sources()
         no_inputs = self.make_inputs(np.empty((0, self.space.dimension)))
         network_inputs = self.embedding + no_inputs.shape[1]
-        self.phi = Network(padded_inputs(network_inputs), HIDDEN)
+        self.phi = Network(pad_input_count(network_inputs), HIDDEN)
 
         task_count = len(self._source_inputs) + 1
         z = self.phi.initial(self.rng, network_inputs)

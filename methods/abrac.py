@@ -64,16 +64,16 @@ class FixedNetwork(LinearHead):
         input_count = self.make_inputs(no_units).shape[1]
         self.phi = self.make_feature_map(input_count)
         self._z = self.phi.initial(self.rng, input_count)
-        precision_count = self.phi.features if self.has_separate_precisions else 1
+        precision_count = self.phi.feature_count if self.has_separate_precisions else 1
         self._start = Precisions.initial(precision_count, spread=self.spread)
         if source_inputs:
             self._z = self.train_network(self._z, source_inputs, source_losses)
 
     def make_feature_map(self, input_count: int) -> "FeatureMap":
         """Make the feature map for a number of inputs."""
-        from hpobench_ordered.methods._networks.features import Network, padded_inputs
+        from hpobench_ordered.methods._networks.features import Network, pad_input_count
 
-        return Network(padded_inputs(input_count), HIDDEN, OUTPUTS)
+        return Network(pad_input_count(input_count), HIDDEN, OUTPUTS)
 
     @property
     def z(self) -> FloatArray:
@@ -156,9 +156,9 @@ class ABLRKitchenSinks(ABLRLikelihood):
 
     def make_feature_map(self, input_count: int) -> "FeatureMap":
         """Make the random features for a number of inputs."""
-        from hpobench_ordered.methods._networks.features import RandomKitchenSinks, padded_inputs
+        from hpobench_ordered.methods._networks.features import RandomKitchenSinks, pad_input_count
 
-        return RandomKitchenSinks(padded_inputs(input_count), KITCHEN_SINKS)
+        return RandomKitchenSinks(pad_input_count(input_count), KITCHEN_SINKS)
 
 
 PAPER = "Horvath et al. (2021), Hyperparameter transfer learning with adaptive complexity"

@@ -72,9 +72,9 @@ class DeepKernel:
     @classmethod
     def draw(cls, input_count: int, rng: np.random.Generator) -> "DeepKernel":
         """Draw an untrained network with a number of inputs."""
-        from hpobench_ordered.methods._networks.features import Network, padded_inputs
+        from hpobench_ordered.methods._networks.features import Network, pad_input_count
 
-        phi = Network(padded_inputs(input_count), HIDDEN)
+        phi = Network(pad_input_count(input_count), HIDDEN)
         log_length_scale = 0.5 * math.log(HIDDEN[-1])  # outputs lie in [-1, 1]
         theta = [log_length_scale, 0.0, -4.0]
         return cls(phi, np.concatenate([phi.initial(rng, input_count), theta]))
@@ -165,11 +165,11 @@ def negative_log_likelihood(
         ModelError: The covariance matrix has no Cholesky factor.
     """
     from hpobench_ordered.methods._gp import compiled
-    from hpobench_ordered.methods._networks.features import linearised
+    from hpobench_ordered.methods._networks.features import linearise
     from hpobench_ordered.methods._products import product
 
     weights, theta = x[:-THETA_SIZE], x[-THETA_SIZE:]
-    Phi, pull_back = linearised(phi, weights, 2.0 * X - 1.0)
+    Phi, pull_back = linearise(phi, weights, 2.0 * X - 1.0)
     S = compiled.squared_differences(Phi, output_kernel().groups, 1)
     K, F = compiled.covariance(S, theta)
     is_positive, R = compiled.cholesky(K)

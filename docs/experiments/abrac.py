@@ -37,7 +37,7 @@ from hpobench_ordered.methods._blr.heads import (
 )
 from hpobench_ordered.methods._blr.likelihood import likelihood
 from hpobench_ordered.methods._gp.model import standardise
-from hpobench_ordered.methods._networks.features import Network, compute_features, padded_inputs
+from hpobench_ordered.methods._networks.features import Network, compute_features, pad_input_count
 from hpobench_ordered.methods._networks.sgd import train
 from hpobench_ordered.methods.abrac import HIDDEN, OUTPUTS, SPREAD
 from hpobench_ordered.runtime.threads import one_thread
@@ -45,7 +45,7 @@ from hpobench_ordered.runtime.threads import one_thread
 GRID = np.linspace(0.0, 1.0, 201)[:, None]
 COUNTS = (5, 10)
 SCALES = ("standardised", "divided by one number")
-NETWORK = Network(padded_inputs(1), HIDDEN, OUTPUTS)
+NETWORK = Network(pad_input_count(1), HIDDEN, OUTPUTS)
 
 Fit = Callable[[FloatArray, FloatArray], Head]
 """Fits a head to features (n, d) and losses (n,)."""

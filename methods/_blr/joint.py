@@ -31,7 +31,7 @@ from hpobench_ordered.methods._blr.heads import (
 )
 from hpobench_ordered.methods._blr.likelihood import likelihood
 from hpobench_ordered.methods._model_based import ModelError
-from hpobench_ordered.methods._networks.features import FeatureMap, linearised
+from hpobench_ordered.methods._networks.features import FeatureMap, linearise
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -143,7 +143,7 @@ def value_and_gradient(
     counts = [len(y) for y in losses]
     embedded = parameters.embedded
     X = np.hstack([np.repeat(embedded, counts, axis=0), np.concatenate(inputs)])
-    Phi, pull_back = linearised(phi, parameters.z, X, first=embedded.shape[1])
+    Phi, pull_back = linearise(phi, parameters.z, X, first=embedded.shape[1])
 
     # Rows of each task in X and Phi, which hold the tasks one after the other.
     ends = np.cumsum(counts)

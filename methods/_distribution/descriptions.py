@@ -83,7 +83,7 @@ class LearnedDescriptions:
 
     def __init__(self, data: Sequence[TaskData], *, joint: bool) -> None:
         from hpobench_ordered.methods._distribution.embedding import Embedded, Embedding
-        from hpobench_ordered.methods._networks.features import padded_inputs
+        from hpobench_ordered.methods._networks.features import pad_input_count
 
         current = data[-1]
         self._feature_count = current.features.shape[1]
@@ -98,7 +98,7 @@ class LearnedDescriptions:
             embedded = Embedded.JOINT
         else:
             embedded = Embedded.CONCATENATED
-        self._embedding = Embedding(embedded, padded_inputs(self._feature_count), class_count)
+        self._embedding = Embedding(embedded, pad_input_count(self._feature_count), class_count)
         self._data = data
         self._sizes = compute_relative_sizes(data)
         self._last_z: FloatArray | None = None

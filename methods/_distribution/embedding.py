@@ -39,7 +39,7 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._gp.compiled import cholesky, inverse_from_factor
-from hpobench_ordered.methods._networks.features import Network, linearised
+from hpobench_ordered.methods._networks.features import Network, linearise
 from hpobench_ordered.methods._products import mirror_upper_triangle, product, transposed_product
 
 HIDDEN, OUTPUTS = 20, 10
@@ -127,11 +127,11 @@ class Embedding:
             (size,).
         """
         x_size = self._x_network().size
-        Phi_x, pull_back_x = linearised(self._x_network(), z[:x_size], points.X)
+        Phi_x, pull_back_x = linearise(self._x_network(), z[:x_size], points.X)
         Phi_y = points.Y
         pull_back_y = None
         if self.embedded in {Embedded.CONCATENATED, Embedded.JOINT}:
-            Phi_y, pull_back_y = linearised(self._y_network(), z[x_size:-1], points.Y)
+            Phi_y, pull_back_y = linearise(self._y_network(), z[x_size:-1], points.Y)
 
         slices = points.task_slices()
         ridge = np.exp(z[-1])

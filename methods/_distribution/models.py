@@ -327,11 +327,11 @@ class LinearModel(JointModel):
     def __init__(
         self, descriptions: Descriptions, feature_count: int, rng: np.random.Generator
     ) -> None:
-        from hpobench_ordered.methods._networks.features import Network, padded_inputs
+        from hpobench_ordered.methods._networks.features import Network, pad_input_count
 
         self._descriptions = descriptions
         input_count = descriptions.width + feature_count
-        self._network = Network(padded_inputs(input_count), HIDDEN)
+        self._network = Network(pad_input_count(input_count), HIDDEN)
         task_parameters = descriptions.initial(rng)
         weights = self._network.initial(rng, input_count)
         network_end = len(task_parameters) + len(weights)
@@ -343,12 +343,12 @@ class LinearModel(JointModel):
 
     def value_and_gradient(self, data: Observations, x: FloatArray) -> tuple[float, FloatArray]:
         """Minus log marginal likelihood at parameters x, and its gradient of their shape."""
-        from hpobench_ordered.methods._networks.features import linearised
+        from hpobench_ordered.methods._networks.features import linearise
 
         task_parameters, weights, (log_alpha, log_beta) = np.split(x, self._ends)
         Psi = self._descriptions.table(task_parameters)
         inputs = np.hstack([Psi[data.task], data.X])
-        Phi, pull_back = linearised(self._network, weights, inputs, first=self._descriptions.width)
+        Phi, pull_back = linearise(self._network, weights, inputs, first=self._descriptions.width)
         likelihood = linear_likelihood(Phi, data.y, np.array([log_alpha]), float(log_beta))
 
         by_weights, by_described_inputs = pull_back(likelihood.by_features)

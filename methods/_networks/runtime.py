@@ -28,7 +28,7 @@ except ModuleNotFoundError as error:
 finally:
     np.random.set_state(_numpy_state)  # noqa: NPY002
 
-__all__ = ["call", "compilations", "jax", "place"]
+__all__ = ["call", "count_programs", "jax", "place"]
 
 THREADS = "NPROC"
 """Environment variable from which XLA takes the number of its threads."""
@@ -54,10 +54,9 @@ def call(function: Callable[..., Any], *arrays: Any, static: tuple[Hashable, ...
     signature = tuple((array.shape, np.dtype(array.dtype).char) for array in arrays)
     key = (function, static, signature)
     with jax.enable_x64(True), jax.default_device(_cpu()):
-        program = _programs.get(key)
-        if program is None:
-            program = _programs[key] = _compiled(function, arrays, static)
-        return program(*arrays)
+        if key not in _programs:
+            _programs[key] = _compile(function, arrays, static)
+        return _programs[key](*arrays)
 
 
 def place(array: np.ndarray[Any, Any]) -> Any:
@@ -66,12 +65,13 @@ def place(array: np.ndarray[Any, Any]) -> Any:
         return jax.device_put(array, _cpu())
 
 
-def compilations() -> int:
-    """Number of programs compiled, or read from the disk, in this process."""
+def count_programs() -> int:
+    """Count the programs compiled, or read from the disk, in this process."""
     return len(_programs)
 
 
-def _compiled(function: Callable[..., Any], arrays: Any, static: tuple[Hashable, ...]) -> Any:
+def _compile(function: Callable[..., Any], arrays: Any, static: tuple[Hashable, ...]) -> Any:
+    """Compile function(*static, *arrays) for the shapes of these arrays."""
     jitted = jax.jit(function, static_argnums=tuple(range(len(static))))
     with _cache_on_disk():
         return jitted.lower(*static, *arrays).compile()
@@ -79,46 +79,50 @@ def _compiled(function: Callable[..., Any], arrays: Any, static: tuple[Hashable,
 
 @cache
 def _cpu() -> Any:
-    """The CPU with only the caller's thread, unless JAX was used before."""
-    threads, asynchronous = os.environ.get(THREADS), jax.config.values[ASYNCHRONOUS]
+    """Start the CPU with only the caller's thread, unless JAX was used before."""
+    threads_before = os.environ.get(THREADS)
+    asynchronous_before = jax.config.values[ASYNCHRONOUS]
     os.environ[THREADS] = "1"
     jax.config.update(ASYNCHRONOUS, False)
     try:
         return jax.local_devices(backend="cpu")[0]
     finally:
-        jax.config.update(ASYNCHRONOUS, asynchronous)
+        jax.config.update(ASYNCHRONOUS, asynchronous_before)
         os.environ.pop(THREADS)
-        if threads is not None:
-            os.environ[THREADS] = threads
+        if threads_before is not None:
+            os.environ[THREADS] = threads_before
 
 
 @contextmanager
 def _cache_on_disk() -> Iterator[None]:
     """Cache compiled programs for later processes, unless the user has configured a cache."""
     folder = cache_folder() / FOLDER
-    ours = {
+    settings = {
         "jax_compilation_cache_dir": str(folder),
         "jax_persistent_cache_min_compile_time_secs": 0.0,
         "jax_persistent_cache_min_entry_size_bytes": -1,
     }
-    before = {name: getattr(jax.config, name) for name in ours}
-    if before["jax_compilation_cache_dir"] is not None or not _is_writable(folder):
+    settings_before = {name: getattr(jax.config, name) for name in settings}
+    user_has_cache = settings_before["jax_compilation_cache_dir"] is not None
+    if user_has_cache or not _make_writable_folder(folder):
         yield
         return
-    _configure(ours)
+    _configure(settings)
     try:
         yield
     finally:
-        _configure(before)
+        _configure(settings_before)
 
 
 def _configure(settings: dict[str, Any]) -> None:
+    """Change JAX's settings of its cache of compiled programs."""
     for name, value in settings.items():
         jax.config.update(name, value)
     compilation_cache.reset_cache()  # it remembers whether and where it was used
 
 
-def _is_writable(folder: Path) -> bool:
+def _make_writable_folder(folder: Path) -> bool:
+    """Make the folder if it does not exist, and return whether it is writable."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:

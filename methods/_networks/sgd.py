@@ -30,14 +30,19 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._networks import runtime
-from hpobench_ordered.methods._networks.features import FeatureMap, rounded
+from hpobench_ordered.methods._networks.features import FeatureMap, round_up_to_power_of_two
 from hpobench_ordered.methods._networks.runtime import jax
 
 BATCH = 64
+"""Number of evaluations in a mini-batch."""
 MOMENTUM = 0.9
+"""Share of the velocity that a step keeps."""
 RATE = 0.1
+"""Initial learning rate."""
 EPOCHS = 350
+"""Number of times that each evaluation is used, within the bounds of the number of steps."""
 MIN_STEPS, MAX_STEPS = 4000, 16_000
+"""Bounds of the number of steps."""
 CHUNK = 500
 """Number of steps in one call of a compiled program."""
 MAX_NORM = 1.0
@@ -53,7 +58,7 @@ def train(
     nested: bool,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Fit a feature map to the evaluations of tasks; its parameters (size,).
+    """Fit a feature map to the evaluations of tasks, and return its parameters (size,).
 
     Args:
         phi: The feature map.
@@ -64,27 +69,33 @@ def train(
         rng: Draws batches, truncations and the weights at the start.
     """
     counts = [len(y) for y in losses]
-    M, tasks, d = sum(counts), len(counts), phi.features
-    X, y = np.zeros((rounded(M), phi.inputs)), np.zeros(rounded(M))
-    X[:M, : inputs[0].shape[1]], y[:M] = np.concatenate(inputs), np.concatenate(losses)
-    task = np.zeros(len(y), dtype=np.int32)
-    task[:M] = np.repeat(np.arange(tasks), counts)
-    W = np.zeros((rounded(tasks), d))
-    W[:tasks] = rng.standard_normal((tasks, d)) / math.sqrt(d)
+    M, task_count, d = sum(counts), len(counts), phi.feature_count
+    padded_M = round_up_to_power_of_two(M)
+    X = np.zeros((padded_M, phi.input_count))
+    X[:M, : inputs[0].shape[1]] = np.concatenate(inputs)
+    y = np.zeros(padded_M)
+    y[:M] = np.concatenate(losses)
+    task = np.zeros(padded_M, dtype=np.int32)
+    task[:M] = np.repeat(np.arange(task_count), counts)
+    W = np.zeros((round_up_to_power_of_two(task_count), d))
+    W[:task_count] = rng.standard_normal((task_count, d)) / math.sqrt(d)
+
     data = [runtime.place(array) for array in (X, y, task)]
     state: Any = (z, W, np.zeros_like(z), np.zeros_like(W))
-    steps = CHUNK * math.ceil(min(max(EPOCHS * M / BATCH, MIN_STEPS), MAX_STEPS) / CHUNK)
+    steps = min(max(EPOCHS * M / BATCH, MIN_STEPS), MAX_STEPS)
+    steps = CHUNK * math.ceil(steps / CHUNK)
     for begin in range(0, steps, CHUNK):
         rates = RATE * (1.0 - np.arange(begin, begin + CHUNK) / steps)
         rows = rng.integers(M, size=(CHUNK, BATCH), dtype=np.int32)
-        kept = np.full((CHUNK, BATCH), d, dtype=np.int32)
+        truncations = np.full((CHUNK, BATCH), d, dtype=np.int32)
         if nested:
-            kept = rng.integers(1, d + 1, size=(CHUNK, BATCH), dtype=np.int32)
-        state = runtime.call(many_steps, *state, *data, rates, rows, kept, static=(phi,))
-    return np.asarray(state[0])
+            truncations = rng.integers(1, d + 1, size=(CHUNK, BATCH), dtype=np.int32)
+        state = runtime.call(trace_steps, *state, *data, rates, rows, truncations, static=(phi,))
+    trained_z, *_ = state
+    return np.asarray(trained_z)
 
 
-def many_steps(
+def trace_steps(
     phi: FeatureMap,
     z: Any,
     W: Any,
@@ -95,9 +106,9 @@ def many_steps(
     task: Any,
     rates: Any,
     rows: Any,
-    kept: Any,
+    truncations: Any,
 ) -> Any:
-    """Steps of the descent, as JAX traces them.
+    """Take steps of the descent, as JAX traces them.
 
     Args:
         phi: The feature map.
@@ -110,26 +121,29 @@ def many_steps(
         task: Tasks, shape (M,).
         rates: Rate of each step, shape (steps,).
         rows: Evaluations of each step, shape (steps, batch).
-        kept: Their truncations b, shape (steps, batch).
+        truncations: Their truncations b, shape (steps, batch).
 
     Returns:
         z, W and their velocities after the steps.
     """
     jnp = jax.numpy
 
-    def error(trained: Any, chosen: Any, b: Any) -> Any:
+    def mean_squared_error(trained: Any, batch: Any, b: Any) -> Any:
         z, W = trained
-        Phi = phi(z, X[chosen]) * (jnp.arange(phi.features) < b[:, None])
-        return jnp.mean((jnp.sum(Phi * W[task[chosen]], axis=1) - y[chosen]) ** 2)
+        is_used = jnp.arange(phi.feature_count) < b[:, None]
+        Phi = phi(z, X[batch]) * is_used
+        predictions = jnp.sum(Phi * W[task[batch]], axis=1)
+        return jnp.mean((predictions - y[batch]) ** 2)
 
-    def step(state: Any, at: Any) -> Any:
+    def step(state: Any, step_data: Any) -> Any:
         z, W, v_z, v_W = state
-        rate, chosen, b = at
-        g_z, g_W = jax.grad(error)((z, W), chosen, b)
+        rate, batch, b = step_data
+        g_z, g_W = jax.grad(mean_squared_error)((z, W), batch, b)
         norm = jnp.sqrt(jnp.sum(g_z**2) + jnp.sum(g_W**2))
         rate *= MAX_NORM / jnp.maximum(norm, MAX_NORM)
-        v_z, v_W = MOMENTUM * v_z - rate * g_z, MOMENTUM * v_W - rate * g_W
+        v_z = MOMENTUM * v_z - rate * g_z
+        v_W = MOMENTUM * v_W - rate * g_W
         return (z + v_z, W + v_W, v_z, v_W), None
 
-    state, _ = jax.lax.scan(step, (z, W, v_z, v_W), (rates, rows, kept))
+    state, _ = jax.lax.scan(step, (z, W, v_z, v_W), (rates, rows, truncations))
     return state

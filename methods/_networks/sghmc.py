@@ -46,16 +46,15 @@ from typing import Any
 
 import numpy as np
 
-from hpobench_ordered._typing import FloatArray
+from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.runtime.compiling import compiled
 
 GRID = 2.0**-20
 """Grid that the momentum is rounded to."""
-WORD = 32
+WORD_BITS = 32
 """Random bits in an unsigned integer."""
-
 ROUNDER = 1.5 * 2.0**52
-"""Adding it to what is far smaller leaves the nearest integer."""
+"""Adding and then subtracting it rounds a far smaller number to the nearest integer."""
 
 Gradient = Callable[..., FloatArray]
 """Gradient(z, *data, rows) (D,) of the energy: a mini-batch has the evaluations `rows` (b,)."""
@@ -91,11 +90,12 @@ class Chain:
     state: tuple[FloatArray, ...]
 
     @classmethod
-    def at(cls, position: FloatArray) -> "Chain":
-        """A chain that starts at a position (D,)."""
+    def start(cls, position: FloatArray) -> "Chain":
+        """Start a chain at a position (D,), without momentum."""
         z = np.round(position / GRID) * GRID
-        zero, one = np.zeros_like(z), np.ones_like(z)
-        return cls((z, zero, one, zero, one))
+        zeros, ones = np.zeros_like(z), np.ones_like(z)
+        v, tau, g, S = zeros, ones, zeros, ones
+        return cls((z, v, tau, g, S))
 
 
 def sample(
@@ -122,32 +122,59 @@ def sample(
     Returns:
         Final state of the chain, and samples of z, shape (samples, D).
     """
-    z, v, tau, g, S = state = tuple(part.copy() for part in chain.state)
+    state = tuple(part.copy() for part in chain.state)
+    z, v, tau, g, S = state
     samples = np.empty((sampling.samples, len(z)))
-    estimated = n > sampling.batch
-    for adapting in (*[True] * burn_in, False):
-        steps = (sampling.samples, sampling.thinning)
-        words = rng.integers(2**WORD, size=(*steps, -(-len(z) // WORD)), dtype=np.uint32)
-        signs = np.unpackbits(words.astype("<u4", copy=False).view(np.uint8), -1, bitorder="little")
-        rows = np.tile(np.arange(min(n, sampling.batch)), (*steps, 1))
-        if estimated:
-            rows = rng.integers(n, size=rows.shape)
-        step_size, noise = np.empty(len(z)), np.empty(len(z))
+    is_estimated = n > sampling.batch
+    step_size, noise_sd = np.empty(len(z)), np.empty(len(z))
+    for is_adapting in (*[True] * burn_in, False):
+        signs = _draw_signs(rng, sampling, len(z))
+        batches = _draw_batches(rng, sampling, n)
         for i in range(sampling.samples):
             for j in range(sampling.thinning):
-                G = gradient(z, *data, rows[i, j])
-                if adapting:
+                G = gradient(z, *data, batches[i, j])
+                is_first_step = i == j == 0
+                if is_adapting:
                     _adapt(tau, g, S, G)
-                if adapting or not i + j:
-                    _scale(step_size, noise, S, sampling.step_size, sampling.friction, estimated)
-                _move(z, v, G, step_size, noise, signs[i, j], sampling.friction)
+                if is_adapting or is_first_step:
+                    _scale(
+                        step_size,
+                        noise_sd,
+                        S,
+                        sampling.step_size,
+                        sampling.friction,
+                        is_estimated,
+                    )
+                _move(z, v, G, step_size, noise_sd, signs[i, j], sampling.friction)
             samples[i] = z
     return Chain(state), samples
 
 
+def _draw_signs(
+    rng: np.random.Generator, sampling: Sampling, D: int
+) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """Draw the signs of xi for one round, 1 or 0, shape (samples, thinning, at least D)."""
+    word_count = math.ceil(D / WORD_BITS)
+    shape = (sampling.samples, sampling.thinning, word_count)
+    words = rng.integers(2**WORD_BITS, size=shape, dtype=np.uint32)
+    little_endian = words.astype("<u4", copy=False)  # the same bits on every processor
+    return np.unpackbits(little_endian.view(np.uint8), axis=-1, bitorder="little")
+
+
+def _draw_batches(rng: np.random.Generator, sampling: Sampling, n: int) -> IntArray:
+    """Draw the mini-batches of one round, indices of shape (samples, thinning, b).
+
+    Of no more evaluations than in a mini-batch, each has all.
+    """
+    shape = (sampling.samples, sampling.thinning)
+    if n <= sampling.batch:
+        return np.tile(np.arange(n), (*shape, 1))
+    return rng.integers(n, size=(*shape, sampling.batch))
+
+
 @compiled
 def _adapt(tau: FloatArray, g: FloatArray, S: FloatArray, G: FloatArray) -> None:
-    """Update the running means, in place."""
+    """Update tau, g and S, the running means of the gradient, by a new gradient G, in place."""
     for k in range(len(G)):
         r = 1.0 / (1.0 + tau[k])
         tau[k] += 1.0 - tau[k] * g[k] * g[k] / S[k]
@@ -157,14 +184,28 @@ def _adapt(tau: FloatArray, g: FloatArray, S: FloatArray, G: FloatArray) -> None
 
 @compiled
 def _scale(
-    step_size: FloatArray, noise: FloatArray, S: FloatArray, eps: float, a: float, estimated: bool
+    step_size: FloatArray,
+    noise_sd: FloatArray,
+    S: FloatArray,
+    eps: float,
+    a: float,
+    is_estimated: bool,
 ) -> None:
-    """Write eps^2 M and the standard deviation of a step's noise."""
-    of_gradient = eps**4 if estimated else 0.0
+    """Write eps^2 M and the standard deviation of a step's noise.
+
+    Args:
+        step_size: Where eps^2 M is written, shape (D,).
+        noise_sd: Where the standard deviation is written, shape (D,).
+        S: Running mean of G^2, shape (D,).
+        eps: Step size.
+        a: Friction.
+        is_estimated: Whether gradients are estimated on mini-batches, and so have noise.
+    """
+    gradient_noise = eps**4 if is_estimated else 0.0
     for k in range(len(S)):
         M = 1.0 / math.sqrt(S[k])
         step_size[k] = eps**2 * M
-        noise[k] = math.sqrt(max(0.0, 2.0 * a * eps**2 * M - of_gradient))
+        noise_sd[k] = math.sqrt(max(0.0, 2.0 * a * eps**2 * M - gradient_noise))
 
 
 @compiled
@@ -173,12 +214,23 @@ def _move(
     v: FloatArray,
     G: FloatArray,
     step_size: FloatArray,
-    noise: FloatArray,
+    noise_sd: FloatArray,
     signs: np.ndarray[Any, np.dtype[np.uint8]],
     a: float,
 ) -> None:
-    """Take a step, in place; `signs` are 1 for noise above 0, else 0."""
+    """Take a step of the chain, in place: v <- (1 - a) v - eps^2 M G + noise xi, z <- z + v.
+
+    Args:
+        z: Position, shape (D,).
+        v: Momentum, shape (D,).
+        G: Gradient, shape (D,).
+        step_size: eps^2 M, shape (D,).
+        noise_sd: Standard deviation of the noise, shape (D,).
+        signs: 1 where xi is 1, 0 where it is -1; shape (at least D,).
+        a: Friction.
+    """
     for k in range(len(z)):
-        moved = (1.0 - a) * v[k] - step_size[k] * G[k] + noise[k] * (2.0 * signs[k] - 1.0)
-        v[k] = ((moved / GRID + ROUNDER) - ROUNDER) * GRID
+        xi = 2.0 * signs[k] - 1.0
+        momentum = (1.0 - a) * v[k] - step_size[k] * G[k] + noise_sd[k] * xi
+        v[k] = ((momentum / GRID + ROUNDER) - ROUNDER) * GRID
         z[k] += v[k]

@@ -222,7 +222,7 @@ def test_numbers_of_tasks_and_evaluations_need_no_other_program():
     def evaluate(counts: list[int]) -> int:
         X, y = tasks(counts, inputs=2)
         joint.value_and_gradient(phi, X, y, random_parameters(phi, 2, len(counts), 0))
-        return runtime.compilations()
+        return runtime.count_programs()
 
     before = [evaluate(counts) for counts in ([3], [100], [1000])][-1]  # a program a size
     assert [evaluate(counts) for counts in ([3], [40, 0, 200], [2500, 7, 7])] == [before] * 3

@@ -22,7 +22,7 @@ def gaussian_gradient(z: Any, mean: Any, sd: Any, rows: Any) -> Any:
 def draws(gradient: Any, data: tuple[np.ndarray, ...], n: int, *, size: int) -> np.ndarray:
     """Samples of all copies, shape (samples * COPIES, size)."""
     rng = np.random.default_rng(0)
-    chain = Chain.at(rng.standard_normal(COPIES * size))
+    chain = Chain.start(rng.standard_normal(COPIES * size))
     _, samples = sample(gradient, chain, data, n, rng, sampling=SMALL_STEPS, burn_in=1)
     return np.asarray(samples).reshape(-1, size)
 
@@ -92,7 +92,7 @@ def test_a_network_follows_its_data_and_is_less_sure_elsewhere():
 def test_the_gradient_of_the_energy():
     rng = np.random.default_rng(0)
     network = bayesian.BayesianNetwork(3, rng)
-    X, y = network._scaled(rng.random((40, 3))), rng.standard_normal(40)
+    X, y = network._scale_inputs(rng.random((40, 3))), rng.standard_normal(40)
     widths = network._widths
     z, direction = (rng.standard_normal(9 * 50 + 2 * 51 * 50 + 51 + 1) for _ in range(2))
 
