@@ -43,17 +43,18 @@ class MnistSplit:
 
 def load_mnist(path: Path | None = None) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Load MNIST in OpenML's order."""
-    data, target = _from_openml() if path is None else _from_npz(path)
+    data, target = _download() if path is None else _read_npz(path)
     if data.ndim != 2 or target.shape != data.shape[:1]:
         raise ArtifactError(
             f"MNIST must be (n, pixels) and (n,), but got {data.shape} and {target.shape}"
         )
-    if not ((data >= 0) & (data <= 255) & (data % 1 == 0)).all():  # for example scaled to 0..1
+    is_pixel = (data >= 0) & (data <= 255) & (data % 1 == 0)
+    if not is_pixel.all():  # for example scaled to 0..1
         raise ArtifactError("the pixels must be whole numbers 0..255, but are not")
     return data.astype(np.uint8), target.astype(np.int64)
 
 
-def split(
+def split_images(
     data: NDArray[np.uint8],
     target: NDArray[np.int64],
     *,
@@ -73,26 +74,32 @@ def split(
             f"{n_classes} classes <= smallest training set ({smallest}) <= pool ({pool_size}) "
             f"< images ({len(data)}) does not hold"
         )
+
     rng = np.random.RandomState(SHUFFLE_SEED)
     order = np.arange(len(data))
     rng.shuffle(order)
     while len(np.unique(target[order[:smallest]])) < n_classes:
         rng.shuffle(order)
-    data, labels = data[order], target[order]
-    mean, deviation = data[:pool_size].mean(axis=0), data[:pool_size].std(axis=0)
+    data = data[order]
+    labels = target[order]
+
+    mean = data[:pool_size].mean(axis=0)
+    deviation = data[:pool_size].std(axis=0)
     scale = np.where(deviation > 0, deviation, 1.0)
     features = ((data - mean) / scale).astype(np.float32)  # the precision of XGBoost
+
+    content = data.tobytes() + labels.astype("<i8").tobytes()
     return MnistSplit(
         smallest=smallest,
         pool=features[:pool_size],
         pool_labels=labels[:pool_size],
         validation=features[pool_size:],
         validation_labels=labels[pool_size:],
-        digest=hashlib.sha256(data.tobytes() + labels.astype("<i8").tobytes()).hexdigest(),
+        digest=hashlib.sha256(content).hexdigest(),
     )
 
 
-def _from_npz(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
+def _read_npz(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             return arrays["data"], arrays["target"]
@@ -102,10 +109,10 @@ def _from_npz(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
         ) from error
 
 
-def _from_openml() -> tuple[NDArray[Any], NDArray[Any]]:
+def _download() -> tuple[NDArray[Any], NDArray[Any]]:
     openml = import_extra("openml", package="openml", extra="train", purpose="downloading MNIST")
-    local = "Give a local npz file with the arrays 'data' and 'target' instead."
-    check_online("MNIST", instead=local)
+    advice = "Give a local npz file with the arrays 'data' and 'target' instead."
+    check_online("MNIST", instead=advice)
     try:
         mnist = openml.datasets.get_dataset(OPENML_DATA_SET)
         data, target, _, _ = mnist.get_data(target=mnist.default_target_attribute)

@@ -16,7 +16,7 @@ from hpobench_ordered.generation._xgboost_training import (
     AS_PUBLISHED,
     CURRENT_DEFAULTS,
     XGBoostTrainer,
-    train_many,
+    train_configs,
 )
 from hpobench_ordered.generation.base import Request
 from hpobench_ordered.surrogates.card import versions_of
@@ -24,10 +24,12 @@ from hpobench_ordered.surrogates.card import versions_of
 SAMPLE_SIZES = (56, 155, 433, 934, 2012)
 """Default training-set sizes of the comparison."""
 SAMPLE_CONFIGURATIONS = 20
-FEWEST = 3
+MIN_CONFIGURATIONS = 3
 """Fewest configurations of a sample that includes a large min_child_weight."""
-HEAVY = 4.0
+LARGE_CHILD_WEIGHT = 4.0
 """Smallest min_child_weight that has an effect at small sizes."""
+CHILD_WEIGHT_COLUMN = 1
+"""Column of min_child_weight in coded configurations."""
 
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "tree_method=exact, base_score=0.5": AS_PUBLISHED,
@@ -50,38 +52,53 @@ EXPLANATION = (
 def compare(
     request: Request, split: MnistSplit, values: FloatArray, errors: FloatArray
 ) -> dict[str, Any]:
-    """Compare the error counts of a sample of the published configurations, as JSON for the card.
+    """Compare the error counts of a sample of the published configurations.
 
-    `values` are the published configurations, (1000, 4), `errors` their error counts, (1000, 28).
     Trainings are stored beside the artifact's folder, so that the comparison can be resumed.
+
+    Args:
+        request: The request.
+        split: MNIST.
+        values: The published configurations, (1000, 4).
+        errors: Their error counts, (1000, 28).
+
+    Returns:
+        The comparison as JSON for the card.
     """
     sizes = list(request.sizes or SAMPLE_SIZES)
-    count = request.configurations or SAMPLE_CONFIGURATIONS
-    chosen = choose(values, count, np.random.default_rng(request.seed))
-    published = errors[chosen][:, [SIZES.index(size) for size in sizes]]
-    compared = {}
+    columns = [SIZES.index(size) for size in sizes]
+    number = request.configurations or SAMPLE_CONFIGURATIONS
+    rows = choose_configurations(values, number, np.random.default_rng(request.seed))
+    published = errors[rows][:, columns]
+    has_large_weight = values[rows, CHILD_WEIGHT_COLUMN] >= LARGE_CHILD_WEIGHT
+
+    summaries_of_settings = {}
     for name, settings in SETTINGS.items():
-        ours = train_many(
+        own = train_configs(
             XGBoostTrainer(split, settings),
-            space().configs(values[chosen]),
+            space().configs(values[rows]),
             sizes,
             request.folder.with_name(f"{request.folder.name}-evaluations"),
             workers=request.workers,
             progress=lambda _, done, total, name=name: request.progress(name, done, total),
         )
-        difference = np.abs(ours - published) / published
-        compared[name] = _summaries(difference, sizes, values[chosen, 1] >= HEAVY)
+        difference = np.abs(own - published) / published
+        summaries_of_settings[name] = _summarise_groups(difference, sizes, has_large_weight)
+
+    sentences = [
+        _describe_differences(name, summaries) for name, summaries in summaries_of_settings.items()
+    ]
     return {
-        "configurations": len(chosen),
-        "min_child_weight of at least 4": int(np.sum(values[chosen, 1] >= HEAVY)),
+        "configurations": len(rows),
+        "min_child_weight of at least 4": int(np.sum(has_large_weight)),
         "sizes": sizes,
         "versions": versions_of("xgboost", "xgboost-cpu"),
-        "relative differences of error counts from the published ones": compared,
-        "explanation": " ".join([*map(_sentence, compared, compared.values()), EXPLANATION]),
+        "relative differences of error counts from the published ones": summaries_of_settings,
+        "explanation": " ".join([*sentences, EXPLANATION]),
     }
 
 
-def _sentence(name: str, summaries: Mapping[str, Any]) -> str:
+def _describe_differences(name: str, summaries: Mapping[str, Any]) -> str:
     total = summaries["all"]
     return (
         f"With {name}, {total['identical']} of {total['compared']} error counts are identical, "
@@ -89,29 +106,35 @@ def _sentence(name: str, summaries: Mapping[str, Any]) -> str:
     )
 
 
-def choose(values: FloatArray, count: int, rng: np.random.Generator) -> IntArray:
-    """Choose indices of configurations, about two fifths with a large min_child_weight."""
-    heavy = np.flatnonzero(values[:, 1] >= HEAVY)
-    others = np.setdiff1d(np.arange(len(values)), heavy)
-    n_heavy = max(2 * count // 5, count - len(others))
-    few = rng.choice(heavy, min(len(heavy), n_heavy), replace=False)
-    return np.sort(np.concatenate([few, rng.choice(others, count - len(few), replace=False)]))
+def choose_configurations(values: FloatArray, number: int, rng: np.random.Generator) -> IntArray:
+    """Choose rows of configurations, about two fifths with a large min_child_weight."""
+    has_large_weight = values[:, CHILD_WEIGHT_COLUMN] >= LARGE_CHILD_WEIGHT
+    large = np.flatnonzero(has_large_weight)
+    others = np.flatnonzero(~has_large_weight)
+
+    n_large = max(2 * number // 5, number - len(others))
+    n_large = min(n_large, len(large))
+    chosen_large = rng.choice(large, n_large, replace=False)
+    chosen_others = rng.choice(others, number - n_large, replace=False)
+    return np.sort(np.concatenate([chosen_large, chosen_others]))
 
 
-def _summaries(
-    difference: FloatArray, sizes: Sequence[int], is_heavy: BoolArray
+def _summarise_groups(
+    difference: FloatArray, sizes: Sequence[int], has_large_weight: BoolArray
 ) -> Mapping[str, Any]:
     """Summarise differences, (n, S): all, by size, and by min_child_weight."""
     groups = {"all": difference}
-    groups |= {f"size {size}": column for size, column in zip(sizes, difference.T, strict=True)}
-    groups[f"min_child_weight >= {HEAVY:g}"] = difference[is_heavy]
-    groups[f"min_child_weight < {HEAVY:g}"] = difference[~is_heavy]
+    for size, column in zip(sizes, difference.T, strict=True):
+        groups[f"size {size}"] = column
+    groups[f"min_child_weight >= {LARGE_CHILD_WEIGHT:g}"] = difference[has_large_weight]
+    groups[f"min_child_weight < {LARGE_CHILD_WEIGHT:g}"] = difference[~has_large_weight]
+    return {name: _summarise(group) for name, group in groups.items()}
+
+
+def _summarise(difference: FloatArray) -> Mapping[str, Any]:
     return {
-        name: {
-            "compared": group.size,
-            "identical": int(np.sum(group == 0)),
-            "median": round(float(np.median(group)), 5),
-            "max": round(float(np.max(group)), 5),
-        }
-        for name, group in groups.items()
+        "compared": difference.size,
+        "identical": int(np.sum(difference == 0)),
+        "median": round(float(np.median(difference)), 5),
+        "max": round(float(np.max(difference)), 5),
     }

@@ -1,7 +1,7 @@
 """Training XGBoost on MNIST (OTHPO paper, section 4 and appendix B).
 
 A task's training set is the first s images of one fixed shuffle; the objective is the number of
-misclassified images among the last 14 000. `train_many` evaluates configurations x sizes in
+misclassified images among the last 14 000. `train_configs` evaluates configurations x sizes in
 parallel and stores every finished evaluation, so that it can be interrupted at any time; an
 evaluation's place in the folder is the training-set size.
 """
@@ -9,6 +9,7 @@ evaluation's place in the folder is the training-set size.
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -44,23 +45,31 @@ class XGBoostTrainer:
     @property
     def identity(self) -> Mapping[str, Any]:
         """Data, settings and XGBoost's version."""
-        return {"data": self.split.digest, **self.settings, "xgboost": _xgboost().__version__}
+        return {
+            "data": self.split.digest,
+            **self.settings,
+            "xgboost": _import_xgboost().__version__,
+        }
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
         """Train on the first `where` images of the pool; misclassified ones, and seconds."""
-        size, split = int(where), self.split
+        size = int(where)
+        split = self.split
         if not split.smallest <= size <= len(split.pool):
             raise ValueError(f"size must be in {split.smallest}..{len(split.pool)}, but got {size}")
+
         begin = time.perf_counter()
         # As the authors; the seed has no effect, as nothing is subsampled.
-        classifier = _xgboost().XGBClassifier(**config, **self.settings, random_state=0, n_jobs=1)
+        classifier = _import_xgboost().XGBClassifier(
+            **config, **self.settings, random_state=0, n_jobs=1
+        )
         classifier.fit(split.pool[:size], split.pool_labels[:size])
-        wrong = classifier.predict(split.validation) != split.validation_labels
+        is_wrong = classifier.predict(split.validation) != split.validation_labels
         seconds = time.perf_counter() - begin
-        return {"error_count": int(np.count_nonzero(wrong)), "seconds": seconds}
+        return {"error_count": int(np.count_nonzero(is_wrong)), "seconds": seconds}
 
 
-def train_many(
+def train_configs(
     trainer: Trainer,
     configs: Sequence[ConfigLike],
     sizes: Sequence[int],
@@ -69,12 +78,16 @@ def train_many(
     workers: int = 1,
     progress: Progress = silent,
 ) -> FloatArray:
-    """Error counts, (n, S), of n configurations on S sizes, trained unless `folder` holds them."""
-    jobs = [TrainingJob(str(size), dict(config)) for size in sizes for config in configs]
+    """Train n configurations on S sizes, unless `folder` holds the outcomes.
+
+    Returns:
+        The error counts, (n, S).
+    """
+    jobs = [TrainingJob(str(size), dict(config)) for size, config in product(sizes, configs)]
     outcomes = run_trainings(trainer, jobs, folder, workers=workers, progress=progress)
     counts = np.array([outcome["error_count"] for outcome in outcomes], dtype=np.float64)
     return counts.reshape(len(sizes), len(configs)).T
 
 
-def _xgboost() -> Any:
+def _import_xgboost() -> Any:
     return import_extra("xgboost", package="xgboost", extra="train", purpose="training")

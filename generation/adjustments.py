@@ -36,8 +36,8 @@ def generate(adjustment: SpaceAdjustment, request: Request) -> Path:
     """Search the best values before and after an adjustment and write the artifact."""
     forest, _ = adjustment.base.option(FLOW_SURROGATE).load()
     rng = np.random.default_rng(request.seed)
-    before = _best_values(adjustment, Steps.STEP_1, forest, request, rng)
-    after = _best_values(adjustment, Steps.STEP_2, forest, request, rng)
+    before = _search_best_values(adjustment, Steps.STEP_1, forest, request, rng)
+    after = _search_best_values(adjustment, Steps.STEP_2, forest, request, rng)
     best_values = {
         SEARCHED_ON: surrogate_hash(adjustment.base, FLOW_SURROGATE),
         Steps.STEP_1.name: before,
@@ -47,43 +47,46 @@ def generate(adjustment: SpaceAdjustment, request: Request) -> Path:
     content = {**defined, "surrogates": {}, BEST_VALUES: {FLOW_SURROGATE: best_values}}
     with ArtifactWriter(request.folder) as writer:
         writer.write_json(BENCHMARK, content)
-        writer.write_json(CARD, _card(adjustment, request).to_json())
+        writer.write_json(CARD, _make_card(adjustment, request).to_json())
     return request.folder
 
 
-def _best_values(
+def _search_best_values(
     adjustment: SpaceAdjustment,
     step: Steps,
     forest: Surrogate,
     request: Request,
     rng: np.random.Generator,
 ) -> list[float]:
-    defined, best = adjustment.definition(step), list[float]()
-    for value in best_known(
-        adjustment.embed(step, forest),
-        defined.space,
-        defined.objective,
-        n_tasks=len(defined.tasks),
-        rng=rng,
-    ):
-        best.append(value)
-        request.progress("best values", len(best), len(defined.tasks))
-    return best
+    """Search the best value of every task in a step, on the forest."""
+    defined = adjustment.definition(step)
+    n_tasks = len(defined.tasks)
+    search = best_known(
+        adjustment.embed(step, forest), defined.space, defined.objective, n_tasks=n_tasks, rng=rng
+    )
+    best_values = []
+    for best_value in search:
+        best_values.append(best_value)
+        request.progress("best values", len(best_values), n_tasks)
+    return best_values
 
 
-def _card(adjustment: SpaceAdjustment, request: Request) -> Card:
+def _make_card(adjustment: SpaceAdjustment, request: Request) -> Card:
     """The card of the flow's forest, restricted to the tasks of the adjustment."""
     if adjustment.base.artifact is None:
         raise ArtifactError(f"{adjustment.base.id} has no artifact with a card")
+
     card = read_card(adjustment.base.artifact)
+    figures = [figures for figures in card.figures if figures.name in adjustment.tasks]
+    other_limits = [limit for limit in card.limits if limit != NOT_OPTIMAL]
     return replace(
         card,
         benchmark=adjustment.name,
-        figures=tuple(f for f in card.figures if f.name in adjustment.tasks),
+        figures=tuple(figures),
         limits=(
             f"The forest is that of {adjustment.base.id}: this artifact holds best values only, "
             "and sources and limits are those of all of its tasks.",
-            *(limit for limit in card.limits if limit != NOT_OPTIMAL),
+            *other_limits,
             SEARCH,
         ),
         command=request.command(adjustment.name),

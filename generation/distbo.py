@@ -48,15 +48,19 @@ RECIPES = {
 }
 SHARES = ("min_samples_split", "min_samples_leaf")
 """Shares of the rows: where they are not small, a forest predicts the larger class."""
-DRAWS = 100
+SOBOL_CONFIGURATIONS = 100
 """Configurations of the Sobol sequence that the search for a best value starts with."""
-ROUNDS, MOVES = 20, 10
-"""Rounds of moves from the best configuration so far, and moves in each."""
-STEP, SHRINKAGE = 0.2, 0.8
-"""Standard deviation of a move in the unit cube in the first round, and its factor a round."""
-TRAININGS = "-trainings"
+ROUNDS = 20
+"""Rounds of moves from the best configuration so far."""
+MOVES_PER_ROUND = 10
+FIRST_STEP = 0.2
+"""Standard deviation of a move in the unit cube in the first round."""
+SHRINKAGE = 0.8
+"""Factor of the standard deviation from one round to the next."""
+TRAININGS_SUFFIX = "-trainings"
 """Suffix of the folder of finished trainings, after that of the artifact."""
-_SEARCH_STREAM = 1
+SEARCH_STREAM = 1
+"""Part of the seed, so that the search and the source run draw different numbers."""
 
 
 class SourceMethod(BayesianOptimisation):
@@ -65,130 +69,148 @@ class SourceMethod(BayesianOptimisation):
     searches_near_best = False
 
 
-def source_runs(
-    defined: Definition, model: Surrogate, source: SourceBudget, request: Request
+def make_source_runs(
+    defined: Definition, model: Surrogate, budget: SourceBudget, request: Request
 ) -> list[RawEvaluations]:
     """Make the source run of every task, determined by seed and task."""
     runs = []
     for task in range(len(defined.tasks)):
-        runs.append(_source_run(defined, model, source, task, request.seed))
+        runs.append(_make_source_run(defined, model, budget, task, request.seed))
         request.progress("source runs", task + 1, len(defined.tasks))
     return runs
 
 
-def _source_run(
-    defined: Definition, model: Surrogate, source: SourceBudget, task: int, seed: int
+def _make_source_run(
+    defined: Definition, model: Surrogate, budget: SourceBudget, task: int, seed: int
 ) -> RawEvaluations:
-    space, objective = defined.space, defined.objective
+    """Evaluate random configurations, then those that Bayesian optimisation suggests."""
+    space = defined.space
     rng = np.random.default_rng([seed, task])
-    values = np.empty((source.evaluations, space.dimension))
-    measured = np.empty(source.evaluations)
-    values[: source.random] = space.decode(space.sample_unit(rng, source.random))
-    measured[: source.random] = model.predict(values[: source.random], task)
+    values = np.empty((budget.evaluations, space.dimension))
+    objective = np.empty(budget.evaluations)
+    values[: budget.random] = space.decode(space.sample_unit(rng, budget.random))
+    objective[: budget.random] = model.predict(values[: budget.random], task)
+
     method = SourceMethod(
         space=space,
         rng=rng,
         history=(),
         context=dict(defined.tasks[task].context),
-        budget=source.evaluations,
+        budget=budget.evaluations,
     )
     with one_thread():
-        for n in range(source.evaluations):
-            if n >= source.random:
-                values[n] = space.row(method.ask())
-                measured[n] = model.predict_one(values[n], task)
-            method.tell(space.configs(values[n : n + 1])[0], objective.loss(float(measured[n])))
-    training = np.arange(source.evaluations)
-    return RawEvaluations(values, measured, np.full(len(training), np.nan), training)
+        for trial in range(budget.evaluations):
+            is_guided = trial >= budget.random
+            if is_guided:
+                values[trial] = space.row(method.ask())
+                objective[trial] = model.predict_one(values[trial], task)
+            (config,) = space.configs(values[[trial]])
+            method.tell(config, defined.objective.loss(float(objective[trial])))
+
+    unknown_spread = np.full(budget.evaluations, np.nan)
+    return RawEvaluations(values, objective, unknown_spread, np.arange(budget.evaluations))
 
 
-def _best_value(
+def _search_best_value(
     defined: Definition, model: Surrogate, run: RawEvaluations, task: int, seed: int
 ) -> float:
     """Best value of a task: of its source run, a Sobol sequence, and moves from the best."""
-    space, sign = defined.space, defined.objective.direction.sign
-    rng = np.random.default_rng([seed, task, _SEARCH_STREAM])
-    values = np.concatenate([run.values, space.decode(sobol(space.dimension, DRAWS, rng))])
-    measured = np.concatenate([run.objective, model.predict(values[len(run) :], task)])
-    best = int(np.argmin(sign * measured))
-    incumbent, value = space.encode(values[best : best + 1]), float(measured[best])
+    space = defined.space
+    compute_losses = defined.objective.losses
+    rng = np.random.default_rng([seed, task, SEARCH_STREAM])
+
+    sobol_values = space.decode(sobol(space.dimension, SOBOL_CONFIGURATIONS, rng))
+    values = np.concatenate([run.values, sobol_values])
+    objective = np.concatenate([run.objective, model.predict(sobol_values, task)])
+    best_row = int(np.argmin(compute_losses(objective)))
+    incumbent = space.encode(values[[best_row]])
+    best_value = float(objective[best_row])
+
     for number in range(ROUNDS):
-        steps = rng.standard_normal((MOVES, space.dimension))
-        moved = np.clip(incumbent + STEP * SHRINKAGE**number * steps, 0.0, 1.0)
-        measured = model.predict(space.decode(moved), task)
-        best = int(np.argmin(sign * measured))
-        if sign * measured[best] < sign * value:
-            incumbent, value = moved[best : best + 1], float(measured[best])
-    return value
+        deviation = FIRST_STEP * SHRINKAGE**number
+        directions = rng.standard_normal((MOVES_PER_ROUND, space.dimension))
+        moved = np.clip(incumbent + deviation * directions, 0.0, 1.0)
+        objective = model.predict(space.decode(moved), task)
+        best_row = int(np.argmin(compute_losses(objective)))
+        value = float(objective[best_row])
+        if defined.objective.loss(value) < defined.objective.loss(best_value):
+            incumbent = moved[[best_row]]
+            best_value = value
+    return best_value
 
 
-def generate_runs(generated: GeneratedBenchmark, seed: int, request: Request) -> Path:
+def generate_runs(benchmark: GeneratedBenchmark, seed: int, request: Request) -> Path:
     """Make source runs and best known values of a benchmark whose data are drawn by a seed."""
     from joblib import Parallel, delayed
 
-    defined = generated.define(seed)
+    defined = benchmark.define(seed)
     tasks = range(len(defined.tasks))
     parallel = Parallel(n_jobs=request.workers, return_as="generator")
-    made = list[tuple[RawEvaluations, float]]()
-    calls = (delayed(_run_and_best)(generated, seed, task, request.seed) for task in tasks)
-    for one in parallel(calls):
-        made.append(one)
-        request.progress("source runs and best values", len(made), len(tasks))
-    runs, known = zip(*made, strict=True)
-    write_runs(request.folder, defined, runs, known)
+    calls = (
+        delayed(_make_run_and_best_value)(benchmark, seed, task, request.seed) for task in tasks
+    )
+    runs: list[RawEvaluations] = []
+    best_values: list[float] = []
+    for run, best_value in parallel(calls):
+        runs.append(run)
+        best_values.append(best_value)
+        request.progress("source runs and best values", len(runs), len(tasks))
+
+    write_runs(request.folder, defined, runs, best_values)
     return request.folder
 
 
-def _run_and_best(
-    generated: GeneratedBenchmark, seed: int, task: int, drawn: int
+def _make_run_and_best_value(
+    benchmark: GeneratedBenchmark, seed: int, task: int, run_seed: int
 ) -> tuple[RawEvaluations, float]:
-    """Source run and best known value of a task."""
-    defined, (model, _) = generated.define(seed), generated.load(seed, None)
-    run = _source_run(defined, model, generated.outline.source_budget, task, drawn)
-    if generated.highest is not None:
-        return run, generated.highest
-    return run, _best_value(defined, model, run, task, drawn)
+    """Source run and best known value of a task; `seed` is that of the data."""
+    defined = benchmark.define(seed)
+    model, _ = benchmark.load(seed, None)
+    run = _make_source_run(defined, model, benchmark.outline.source_budget, task, run_seed)
+    if benchmark.highest is not None:
+        return run, benchmark.highest
+    return run, _search_best_value(defined, model, run, task, run_seed)
 
 
 @dataclass(frozen=True, slots=True)
 class TaskTrainer:
     """Trains a configuration on all tasks of a benchmark with published data."""
 
-    real: RealBenchmark
+    benchmark: RealBenchmark
 
     @property
     def identity(self) -> Mapping[str, Any]:
         """All settings besides the job that determine an outcome."""
-        return {"benchmark": self.real.outline.name, "version": self.real.outline.version}
+        outline = self.benchmark.outline
+        return {"benchmark": outline.name, "version": outline.version}
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-        """Values on all tasks."""
-        model, _ = self.real.load()
-        row = SearchSpace(self.real.outline.parameters).row(config)
-        tasks = range(len(self.real.tasks))
+        """Train on all tasks, and return the values; `where` has no meaning."""
+        model, _ = self.benchmark.load()
+        row = SearchSpace(self.benchmark.outline.parameters).row(config)
+        tasks = range(len(self.benchmark.tasks))
         return {"values": [model.predict_one(row, task) for task in tasks]}
 
 
-def generate_forest(real: RealBenchmark, request: Request) -> Path:
+def generate_forest(benchmark: RealBenchmark, request: Request) -> Path:
     """Train on published data, fit a forest, make source runs, and write the artifact."""
-    for file in real.files:
-        if request.local is not None:
-            file.store(request.local / Path(file.name).name)
-        elif not file.is_fetched:
-            file.download()
-    name, defined = real.outline.name, real.define()
+    _fetch_files(benchmark, request.local)
+    name = benchmark.outline.name
+    defined = benchmark.define()
     n = request.configurations or CONFIGURATIONS[name]
-    values = _configurations(defined.space, n, request.seed)
-    folder = request.folder.with_name(f"{request.folder.name}{TRAININGS}")
+    values = _design_configurations(defined.space, n, request.seed)
+    folder = request.folder.with_name(f"{request.folder.name}{TRAININGS_SUFFIX}")
     outcomes = run_trainings(
-        TaskTrainer(real),
+        TaskTrainer(benchmark),
         [TrainingJob("tasks", config) for config in defined.space.configs(values)],
         folder,
         workers=request.workers,
         progress=request.progress,
     )
     targets = np.array([outcome["values"] for outcome in outcomes], dtype=np.float64)
-    runs = source_runs(defined, real.load()[0], real.outline.source_budget, request)
+
+    model, _ = benchmark.load()
+    runs = make_source_runs(defined, model, benchmark.outline.source_budget, request)
     report = CardTexts(
         source=defined.provenance.source,
         command=request.command(name, f"{Option.LOCAL.value} DATA"),
@@ -200,57 +222,74 @@ def generate_forest(real: RealBenchmark, request: Request) -> Path:
         ),
         summaries={FOREST: "Random forest fitted to own trainings."},
     )
-    forest = ForestData(values, targets, space_coding(_log_scaled(defined.space)), RECIPES[name])
+    coding = space_coding(_put_shares_on_log_scale(defined.space))
+    forest = ForestData(values, targets, coding, RECIPES[name])
     return write_forest(request, defined, forest, report, runs=runs)
 
 
-def _configurations(space: SearchSpace, n: int, seed: int) -> FloatArray:
+def _fetch_files(benchmark: RealBenchmark, local: Path | None) -> None:
+    """Put the published data into the cache, from a local folder or by downloading."""
+    for file in benchmark.files:
+        if local is not None:
+            file.store(local / Path(file.name).name)
+        elif not file.is_fetched:
+            file.download()
+
+
+def _design_configurations(space: SearchSpace, n: int, seed: int) -> FloatArray:
     """Configurations to train, (n, d): a grid for one hyperparameter, else a Sobol sequence.
 
     Every second one has the shares of rows on a log scale.
     """
     if space.dimension == 1:
         return space.decode(np.linspace(0.0, 1.0, n)[:, None])
+
     unit = sobol(space.dimension, n, np.random.default_rng(seed))
-    is_even = np.arange(n)[:, None] % 2 == 0
-    return np.where(is_even, space.decode(unit), _log_scaled(space).decode(unit))
+    is_even_row = np.arange(n)[:, None] % 2 == 0
+    on_log_scale = _put_shares_on_log_scale(space).decode(unit)
+    return np.where(is_even_row, space.decode(unit), on_log_scale)
 
 
-def _log_scaled(space: SearchSpace) -> SearchSpace:
-    """The space with shares of the rows on a log scale."""
-    return SearchSpace(
-        [replace(p, log=p.log or p.name in SHARES, default=None) for p in space.parameters]
-    )
+def _put_shares_on_log_scale(space: SearchSpace) -> SearchSpace:
+    """The same space, with shares of the rows on a log scale."""
+    parameters = []
+    for parameter in space.parameters:
+        is_log = parameter.log or parameter.name in SHARES
+        parameters.append(replace(parameter, log=is_log, default=None))
+    return SearchSpace(parameters)
 
 
-def _runs_generator(generated: GeneratedBenchmark, seed: int) -> Generator:
+def _runs_generator(benchmark: GeneratedBenchmark, seed: int) -> Generator:
     source = base.EvaluationSource(
         "Trains the models of every task's source run, and searches best values.",
         frozenset({Option.SEED, Option.WORKERS}),
-        partial(generate_runs, generated, seed),
+        partial(generate_runs, benchmark, seed),
     )
-    home = runs_home if seed else base.artifacts_folder
-    return Generator(generated.name(seed), {"train": source}, home=home)
+    home = base.artifacts_folder if seed == 0 else runs_home
+    return Generator(benchmark.name(seed), {"train": source}, home=home)
 
 
-def _forest_generator(real: RealBenchmark) -> Generator:
+def _forest_generator(benchmark: RealBenchmark) -> Generator:
     source = base.EvaluationSource(
         "Trains on the published data; --from is a folder that holds them.",
         frozenset({Option.LOCAL, Option.SEED, Option.WORKERS, Option.CONFIGURATIONS}),
-        partial(generate_forest, real),
+        partial(generate_forest, benchmark),
         min_configurations=FOLDS,
     )
-    return Generator(real.outline.name, {"train": source})
+    return Generator(benchmark.outline.name, {"train": source})
 
 
 def _further_seed(name: str) -> Generator | None:
-    """The generator of the source runs of a further seed."""
-    found = parse_seeded_name(name)
-    return None if found is None else _runs_generator(*found)
+    """The generator of the source runs of a further seed; None for other names."""
+    benchmark_and_seed = parse_seeded_name(name)
+    if benchmark_and_seed is None:
+        return None
+    benchmark, seed = benchmark_and_seed
+    return _runs_generator(benchmark, seed)
 
 
 GENERATORS = (
-    *(_runs_generator(generated, 0) for generated in GENERATED.values()),
-    *(_forest_generator(real) for real in REAL.values()),
+    *(_runs_generator(benchmark, 0) for benchmark in GENERATED.values()),
+    *(_forest_generator(benchmark) for benchmark in REAL.values()),
 )
 FAMILIES = (GeneratorFamily(f"NAME-seed-SEED, NAME one of {', '.join(GENERATED)}", _further_seed),)

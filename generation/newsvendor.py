@@ -38,14 +38,16 @@ INITIAL_STOCK = (8, 6, 20)
 UNIT_COST = 5
 PRICE_WEIGHT = 0.5
 
-_FIRST_UTILITY = 7
-_UTILITY_BOUNDS = (1, 11)
-_WALK_SEED = 13
-_STREAM = (1, 2, 3)
+FIRST_UTILITY = 7
+"""Utility of every item in the first task."""
+UTILITY_BOUNDS = (1, 11)
+WALK_SEED = 13
+TASTE_STREAM = (1, 2, 3)
+"""Stream, substream and subsubstream of the generator of the customers' tastes."""
 
 
-def utilities(n_tasks: int = 9) -> IntArray:
-    """Utilities u, (T, J), of the items in `n_tasks` tasks: a random walk from task to task.
+def draw_utilities(n_tasks: int = 9) -> IntArray:
+    """Draw utilities u, (T, J), of the items in `n_tasks` tasks: a random walk from task to task.
 
     Each task adds -2..2 to every item's utility, clipped to 1..11. The steps come from NumPy's
     legacy generator under the authors' seed, because the recorded evaluations depend on it; more
@@ -53,15 +55,16 @@ def utilities(n_tasks: int = 9) -> IntArray:
     """
     if n_tasks < 1:
         raise ValueError(f"n_tasks must be at least 1, but got {n_tasks}")
-    rng = np.random.RandomState(_WALK_SEED)
-    walk = np.empty((n_tasks, N_ITEMS), dtype=np.int64)
-    walk[0] = _FIRST_UTILITY
+    rng = np.random.RandomState(WALK_SEED)
+    utilities = np.empty((n_tasks, N_ITEMS), dtype=np.int64)
+    utilities[0] = FIRST_UTILITY
     for task in range(1, n_tasks):
-        walk[task] = np.clip(walk[task - 1] + rng.randint(-2, 3, N_ITEMS), *_UTILITY_BOUNDS)
-    return walk
+        steps = rng.randint(-2, 3, N_ITEMS)
+        utilities[task] = np.clip(utilities[task - 1] + steps, *UTILITY_BOUNDS)
+    return utilities
 
 
-def draws() -> FloatArray:
+def draw_tastes() -> FloatArray:
     """Draw the customers' tastes e, (R, C, J), the same for every evaluation.
 
     Gumbel noise of scale 1 and location minus Euler's gamma, so of mean 0, by inverse transform of
@@ -70,42 +73,52 @@ def draws() -> FloatArray:
     mrg32k3a = import_extra(
         "mrg32k3a.mrg32k3a", package="mrg32k3a", extra="generate", purpose="simulating newsvendor"
     )
-    rng = mrg32k3a.MRG32k3a(s_ss_sss_index=list(_STREAM))
+    rng = mrg32k3a.MRG32k3a(s_ss_sss_index=list(TASTE_STREAM))
     shape = (N_REPLICATIONS, N_CUSTOMERS, N_ITEMS)
-    noise = [-math.log(-math.log(rng.random())) - np.euler_gamma for _ in range(math.prod(shape))]
+    uniforms = [rng.random() for _ in range(math.prod(shape))]
+    noise = [-math.log(-math.log(uniform)) - np.euler_gamma for uniform in uniforms]
     return np.array(noise).reshape(shape)
 
 
-def total_profits(prices: IntArray, utilities: IntArray, draws: FloatArray) -> IntArray:
-    """R times the profit, (n,), of whole prices, (n, J), on a task with utilities (J,).
+def compute_total_profits(prices: IntArray, utilities: IntArray, tastes: FloatArray) -> IntArray:
+    """R times the profit, (n,), of price lists (n, J), on a task with utilities (J,).
 
     Prices, stock and cost are whole numbers, so the total over the replications is exact.
+
+    Args:
+        prices: Whole prices p, (n, J).
+        utilities: Utilities u of the items, (J,).
+        tastes: Tastes e of the customers, (R, C, J).
     """
     n = len(prices)
-    stock = np.repeat(np.array(INITIAL_STOCK)[:, None], n, axis=1)
+    price_lists = np.arange(n)
+    price_of_item = np.ascontiguousarray(prices.T)  # (J, n)
+    utility_at_price = (utilities - PRICE_WEIGHT * prices).T  # (J, n)
+    initial_stock = np.repeat(np.array(INITIAL_STOCK)[:, None], n, axis=1)  # (J, n)
+
     cost = UNIT_COST * sum(INITIAL_STOCK)
-    appeal = (utilities - PRICE_WEIGHT * prices).T
-    price = np.ascontiguousarray(prices.T)
-    total = np.full(n, -cost * len(draws), dtype=np.int64)
-    everyone = np.arange(n)
-    for replication in draws:
-        left = stock.copy()
-        for taste in replication:
-            utility = np.where(left > 0, appeal + taste[:, None], -np.inf)
-            choice = utility.argmax(axis=0)
-            buyers = everyone[utility[choice, everyone] > 0]
-            bought = choice[buyers]
-            left[bought, buyers] -= 1
-            total[buyers] += price[bought, buyers]
+    total = np.full(n, -cost * len(tastes), dtype=np.int64)
+    for tastes_of_customers in tastes:
+        stock = initial_stock.copy()
+        for taste in tastes_of_customers:
+            utility = np.where(stock > 0, utility_at_price + taste[:, None], -np.inf)
+            best_item = utility.argmax(axis=0)
+
+            # The customer buys the best item where it has a positive utility.
+            buys = utility[best_item, price_lists] > 0
+            lists_with_sale = price_lists[buys]
+            sold_item = best_item[buys]
+            stock[sold_item, lists_with_sale] -= 1
+            total[lists_with_sale] += price_of_item[sold_item, lists_with_sale]
     return total
 
 
-def simulate(prices: IntArray, utilities: IntArray, draws: FloatArray) -> FloatArray:
+def simulate(prices: IntArray, utilities: IntArray, tastes: FloatArray) -> FloatArray:
     """Mean profit (n,) of price lists (n, J) on one task: the float64 nearest to the exact mean."""
-    return total_profits(prices, utilities, draws) / len(draws)
+    return compute_total_profits(prices, utilities, tastes) / len(tastes)
 
 
-def price_grid(highest: int) -> IntArray:
+def make_price_grid(highest: int) -> IntArray:
     """Return all price lists of whole prices 0..highest, last item fastest, shape (n, J)."""
     axes = np.indices((highest + 1,) * N_ITEMS, dtype=np.int64)
     return axes.reshape(N_ITEMS, -1).T
@@ -113,26 +126,29 @@ def price_grid(highest: int) -> IntArray:
 
 def generate(request: Request) -> Path:
     """Simulate the whole grid and write the artifact."""
-    described = definition()
-    prices, noise = price_grid(HIGHEST_PRICE), draws()
-    rows = []
-    walk = utilities(len(described.tasks))
-    for task, utility in enumerate(walk):
-        rows.append(simulate(prices, utility, noise))
-        request.progress("simulating", task + 1, len(walk))
-    profits = np.stack(rows)
-    shape = (len(rows), *(HIGHEST_PRICE + 1,) * prices.shape[1])
+    defined = definition()
+    n_tasks = len(defined.tasks)
+    prices = make_price_grid(HIGHEST_PRICE)
+    tastes = draw_tastes()
+    profits_of_tasks = []
+    for task, utilities in enumerate(draw_utilities(n_tasks)):
+        profits_of_tasks.append(simulate(prices, utilities, tastes))
+        request.progress("simulating", task + 1, n_tasks)
+    profits = np.stack(profits_of_tasks)
+
+    number_of_prices = HIGHEST_PRICE + 1
+    table = profits.reshape(n_tasks, *(number_of_prices,) * N_ITEMS)
     surrogate = BundledSurrogate(
         name="table",
         summary="The simulator's value of every configuration.",
-        model=TableSurrogate.from_values(profits.reshape(shape), lower=[0] * prices.shape[1]),
+        model=TableSurrogate.from_values(table, lower=[0] * N_ITEMS),
         best_values=profits.max(axis=1).tolist(),
     )
     card = Card(
         benchmark=NAME,
         surrogate=SurrogateType.TABLE,
-        source=described.provenance.source,
-        licence=described.provenance.licence,
+        source=defined.provenance.source,
+        licence=defined.provenance.licence,
         evaluations=profits.size,
         configurations=len(prices),
         folds=0,
@@ -143,7 +159,7 @@ def generate(request: Request) -> Path:
         command=f"hpobench-ordered generate {NAME}",
         versions=versions_of("numpy", "mrg32k3a"),
     )
-    write_bundle(request.folder, described, [surrogate], card)
+    write_bundle(request.folder, defined, [surrogate], card)
     return request.folder
 
 

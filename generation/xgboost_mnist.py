@@ -20,9 +20,13 @@ from hpobench_ordered.benchmarks.xgboost_mnist import (
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.generation._fitting import FOREST, ForestData, write_forest
-from hpobench_ordered.generation._mnist import load_mnist, split
-from hpobench_ordered.generation._xgboost_comparison import FEWEST, compare
-from hpobench_ordered.generation._xgboost_training import AS_PUBLISHED, XGBoostTrainer, train_many
+from hpobench_ordered.generation._mnist import load_mnist, split_images
+from hpobench_ordered.generation._xgboost_comparison import MIN_CONFIGURATIONS, compare
+from hpobench_ordered.generation._xgboost_training import (
+    AS_PUBLISHED,
+    XGBoostTrainer,
+    train_configs,
+)
 from hpobench_ordered.generation.base import EvaluationSource, Generator, Option, Request
 from hpobench_ordered.surrogates.artifacts import CardTexts
 from hpobench_ordered.surrogates.coding import space_coding
@@ -30,7 +34,7 @@ from hpobench_ordered.surrogates.fitting import ForestRecipe
 from hpobench_ordered.surrogates.pipeline import FOLDS
 
 TRAINED_CONFIGURATIONS = 1000
-SMALLEST_WEIGHTS = (2.5, 1.5)
+WEIGHT_OF_SIZE = {SIZES[0]: 2.5, SIZES[1]: 1.5}
 """Weights of the two smallest sizes in choosing splits, as they differ from the 26 others."""
 LIMITS = (
     "Validation errors of one split of MNIST and one seed: they hold no noise between repetitions.",
@@ -43,7 +47,7 @@ COMPARISON = f"{NAME}-comparison.json"
 
 def generate_from_published(request: Request) -> Path:
     """Fit the forest to the authors' evaluations and write the artifact."""
-    values, errors = _published(request.local)
+    values, errors = _read_published_evaluations(request.local)
     packaged = resources.files("hpobench_ordered") / "artifacts" / COMPARISON
     return _write(
         request,
@@ -64,24 +68,24 @@ def generate_by_training(request: Request) -> Path:
     _check_sizes(request)
     sizes = request.sizes or SIZES
     count = request.configurations or TRAINED_CONFIGURATIONS
-    drawn = space().sample_unit(np.random.default_rng(request.seed), count)
-    values = space().decode(drawn)
-    errors = train_many(
-        XGBoostTrainer(split(*load_mnist(request.local)), AS_PUBLISHED),
+    unit_values = space().sample_unit(np.random.default_rng(request.seed), count)
+    values = space().decode(unit_values)
+    errors = train_configs(
+        XGBoostTrainer(split_images(*load_mnist(request.local)), AS_PUBLISHED),
         space().configs(values),
         sizes,
         request.folder.with_name(f"{request.folder.name}-evaluations"),
         workers=request.workers,
         progress=request.progress,
     )
-    data = () if request.local is None else (f"{Option.LOCAL.value} DATA",)
+    local_words = () if request.local is None else (f"{Option.LOCAL.value} DATA",)
     return _write(
         request,
         values,
         errors,
         sizes=sizes,
         source="own trainings of XGBoost",
-        command=request.command(NAME, "--source train", *data),
+        command=request.command(NAME, "--source train", *local_words),
         comparisons={},
     )
 
@@ -89,10 +93,10 @@ def generate_by_training(request: Request) -> Path:
 def generate_comparison(request: Request) -> Path:
     """Compare the error counts of a sample of the published configurations with retrainings."""
     _check_sizes(request)
-    values, errors = _published(None)
+    values, errors = _read_published_evaluations(None)
     if request.configurations is not None and request.configurations > len(values):
         raise ExperimentError(f"{len(values)} configurations are published")
-    result = compare(request, split(*load_mnist(request.local)), values, errors)
+    result = compare(request, split_images(*load_mnist(request.local)), values, errors)
     file = request.folder.with_name(COMPARISON)
     write_atomically(file, (json.dumps(result, indent=1) + "\n").encode())
     return file
@@ -104,7 +108,7 @@ def _check_sizes(request: Request) -> None:
             raise ExperimentError(f"{size} is not a training-set size of {NAME}: {list(SIZES)}")
 
 
-def _published(local: Path | None) -> tuple[FloatArray, FloatArray]:
+def _read_published_evaluations(local: Path | None) -> tuple[FloatArray, FloatArray]:
     if local is not None:
         PUBLISHED.store(local)
     elif not PUBLISHED.is_fetched:
@@ -122,10 +126,11 @@ def _write(
     command: str,
     comparisons: dict[str, Any],
 ) -> Path:
+    """Fit the forest to error counts, (n, S), of configurations, (n, 4), and write the artifact."""
     defined = definition()
-    tasks = tuple(task for task in defined.tasks if task.context["train_size"] in sizes)
-    weights = [dict(zip(SIZES, SMALLEST_WEIGHTS, strict=False)).get(size, 1.0) for size in sizes]
-    fitted_to = source.partition(",")[0]
+    tasks = [task for task in defined.tasks if task.context["train_size"] in sizes]
+    weights = [WEIGHT_OF_SIZE.get(size, 1.0) for size in sizes]
+    fitted_to, _, _ = source.partition(",")
     report = CardTexts(
         source=source,
         command=command,
@@ -137,7 +142,7 @@ def _write(
         space(), products=[("learning_rate", "n_estimators")], also_raw=["min_child_weight"]
     )
     forest = ForestData(values, errors, coding, ForestRecipe(output_weights=tuple(weights)))
-    return write_forest(request, replace(defined, tasks=tasks), forest, report)
+    return write_forest(request, replace(defined, tasks=tuple(tasks)), forest, report)
 
 
 GENERATORS = (
@@ -159,7 +164,7 @@ GENERATORS = (
                 "Trains a sample of the published ones and compares; --from as for train.",
                 frozenset(Option) - {Option.TASKS},
                 generate_comparison,
-                min_configurations=FEWEST,
+                min_configurations=MIN_CONFIGURATIONS,
             ),
         },
     ),

@@ -7,6 +7,7 @@ evaluations of YAHPO's own network at all twenty; every user generates these.
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -62,7 +63,7 @@ FURTHER_RECIPE = ForestRecipe(trees=16)
 """Of the data sets that the paper does not use: a quarter of the trees, so that 24 more forests
 take little more room than its six. Cross-validated R2 is lower by at most 0.006 on any task."""
 
-SAMPLED = 40_000
+SAMPLED_CONFIGURATIONS = 40_000
 """Configurations sampled from a network unless asked otherwise: its AUC is rough, and few trees
 on many configurations follow it better than many trees on few, at the same size."""
 
@@ -129,8 +130,14 @@ V2_NETWORK = CardTexts(
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """Configurations evaluated at several training fractions."""
+class EvaluatedConfigurations:
+    """Configurations evaluated at several training fractions.
+
+    Attributes:
+        values: Configurations coded as values, (n, d).
+        fractions: Training fractions, (K,).
+        auc: Area under the ROC curve, (n, K).
+    """
 
     values: FloatArray
     fractions: tuple[float, ...]
@@ -139,16 +146,18 @@ class Measured:
 
 def generate_from_evaluations(scenario: str, instance: str, request: Request) -> Path:
     """Fit the forest of a benchmark to published evaluations and write its artifact."""
-    path = evaluations_path(request.local, scenario, instance)
+    path = find_evaluations(request.local, scenario, instance)
     defined = _definition(scenario, instance, request.local)
-    measured = read_evaluations(path, defined.space)
-    n = request.configurations or len(measured.values)
-    if n > len(measured.values):
-        raise ExperimentError(f"{path} holds {len(measured.values)} configurations, not {n}")
-    measured = replace(measured, values=measured.values[:n], auc=measured.auc[:n])
+    published = read_evaluations(path, defined.space)
+    n_published = len(published.values)
+    n = request.configurations or n_published
+    if n > n_published:
+        raise ExperimentError(f"{path} holds {n_published} configurations, not {n}")
+
+    evaluated = replace(published, values=published.values[:n], auc=published.auc[:n])
     is_further = (scenario, instance) in FURTHER_BENCHMARKS
     recipe = FURTHER_RECIPE if is_further else ForestRecipe()
-    return _write(request, defined, measured, PUBLISHED, recipe)
+    return _write(request, defined, evaluated, PUBLISHED, recipe)
 
 
 def generate_from_v2_network(scenario: str, instance: str, request: Request) -> Path:
@@ -158,10 +167,10 @@ def generate_from_v2_network(scenario: str, instance: str, request: Request) -> 
     """
     defined = _definition(scenario, instance, request.local)
     model = OnnxSurrogate.for_space(
-        _obtain(V2_MODEL, request.local).read_bytes(),
+        _find_file(V2_MODEL, request.local).read_bytes(),
         space=defined.space,
         layout=V2_LAYOUT,
-        encoding=_json(V2_ENCODING, request.local),
+        encoding=_read_json(V2_ENCODING, request.local),
         fixed={INSTANCE_COLUMN: instance, REPLICATION_COLUMN: REPLICATION, "replace": "TRUE"},
         varied={FRACTION_COLUMN: FRACTIONS},
         target=OBJECTIVE,
@@ -169,7 +178,7 @@ def generate_from_v2_network(scenario: str, instance: str, request: Request) -> 
     limits = V2_NETWORK.limits
     if (scenario, instance) in IMPLAUSIBLE:
         limits = (IMPLAUSIBLE[scenario, instance], *limits)
-    return _generate_from(model, defined, request, replace(V2_NETWORK, limits=limits))
+    return _generate_from_network(model, defined, request, replace(V2_NETWORK, limits=limits))
 
 
 def generate_from_own_network(scenario: str, instance: str, request: Request) -> Path:
@@ -177,25 +186,25 @@ def generate_from_own_network(scenario: str, instance: str, request: Request) ->
     defined = _definition(scenario, instance, request.local)
     files = remote_files(scenario)
     model = network(
-        _obtain(files["model.onnx"], request.local).read_bytes(),
+        _find_file(files["model.onnx"], request.local).read_bytes(),
         definition=defined,
         scenario=scenario,
         instance=instance,
-        encoding=_json(files["encoding.json"], request.local),
+        encoding=_read_json(files["encoding.json"], request.local),
     )
-    return _generate_from(model, defined, request, OWN_NETWORK)
+    return _generate_from_network(model, defined, request, OWN_NETWORK)
 
 
-def _generate_from(
+def _generate_from_network(
     model: OnnxSurrogate, defined: Definition, request: Request, report: CardTexts
 ) -> Path:
     rng = np.random.default_rng(request.seed)
-    measured = sample_network(model, defined.space, request, rng)
+    evaluated = sample_network(model, defined.space, request, rng)
     recipe = ForestRecipe(trees=12, min_samples_leaf=4)
-    return _write(request, defined, measured, report, recipe, rng=rng)
+    return _write(request, defined, evaluated, report, recipe, rng=rng)
 
 
-def evaluations_path(local: Path | None, scenario: str, instance: str) -> Path:
+def find_evaluations(local: Path | None, scenario: str, instance: str) -> Path:
     """Find the local copy of a data set's evaluations."""
     file = Path(f"rbv2_{scenario}") / f"{instance}.parquet"
     if local is None:
@@ -213,104 +222,133 @@ def evaluations_path(local: Path | None, scenario: str, instance: str) -> Path:
     raise ArtifactError(f"there is no {file} in {local} or its folder evaluations")
 
 
-def read_evaluations(path: Path, space: SearchSpace) -> Measured:
-    """Read published evaluations: a row for each configuration and fraction."""
+def read_evaluations(path: Path, space: SearchSpace) -> EvaluatedConfigurations:
+    """Read published evaluations: a row for each configuration and fraction.
+
+    Raises:
+        ArtifactError: The file has no such columns, or its rows are in another order.
+    """
     import pandas as pd
 
     try:
         frame = pd.read_parquet(path, columns=[*space.names, "train_frac", OBJECTIVE])
     except (OSError, ValueError, KeyError) as error:
         raise ArtifactError(f"{path} does not hold evaluations: {error}") from None
-    fractions = np.unique(frame["train_frac"].to_numpy())
+
+    fraction_of_row = frame["train_frac"].to_numpy()
+    fractions = np.unique(fraction_of_row)
+    n, remainder = divmod(len(frame), len(fractions))
     values = space.values(frame[list(space.names)])
-    rows = (-1, len(fractions))
-    try:
-        listed = frame["train_frac"].to_numpy().reshape(rows)
-        auc = frame[OBJECTIVE].to_numpy(dtype=np.float64).reshape(rows)
-        grouped = values.reshape(*rows, space.dimension)
-        same = np.array_equal(
-            grouped, np.broadcast_to(grouped[:, :1], grouped.shape), equal_nan=True
+    in_order = remainder == 0 and set(fractions) <= set(FRACTIONS)
+    if in_order:
+        values_by_config = values.reshape(n, len(fractions), space.dimension)
+        first_values = values_by_config[:, :1]
+        has_same_values = np.array_equal(
+            values_by_config, np.broadcast_to(first_values, values_by_config.shape), equal_nan=True
         )
-    except ValueError:
-        same = False
-    if not (same and (listed == fractions).all() and set(fractions) <= set(FRACTIONS)):
+        has_ascending_fractions = np.array_equal(fraction_of_row, np.tile(fractions, n))
+        in_order = has_same_values and has_ascending_fractions
+    if not in_order:
         raise ArtifactError(
             f"{path}: the rows of a configuration must follow one another, one for each of the "
             f"fractions {fractions.tolist()}, ascending"
         )
-    return Measured(grouped[:, 0], tuple(fractions.tolist()), auc)
+    auc = frame[OBJECTIVE].to_numpy(dtype=np.float64).reshape(n, len(fractions))
+    return EvaluatedConfigurations(values_by_config[:, 0], tuple(fractions.tolist()), auc)
 
 
 def sample_network(
     model: OnnxSurrogate, space: SearchSpace, request: Request, rng: np.random.Generator
-) -> Measured:
+) -> EvaluatedConfigurations:
     """Evaluate random configurations on a network, at all fractions."""
-    n = SAMPLED if request.configurations is None else request.configurations
+    n = SAMPLED_CONFIGURATIONS if request.configurations is None else request.configurations
     values = space.decode(space.sample_unit(rng, n))
-    columns = []
+    auc_of_fractions = []
     for task in range(len(FRACTIONS)):
-        columns.append(model.predict(values, task))
+        auc_of_fractions.append(model.predict(values, task))
         request.progress("evaluations", task + 1, len(FRACTIONS))
-    return Measured(values, FRACTIONS, np.stack(columns, axis=1))
+    return EvaluatedConfigurations(values, FRACTIONS, np.stack(auc_of_fractions, axis=1))
 
 
 def _definition(scenario: str, instance: str, local: Path | None) -> Definition:
     files = remote_files(scenario)
-    config_space = _json(files["config_space.json"], local)
-    return definition(scenario, instance, config_space, _json(files["encoding.json"], local))
+    config_space = _read_json(files["config_space.json"], local)
+    encoding = _read_json(files["encoding.json"], local)
+    return definition(scenario, instance, config_space, encoding)
 
 
-def _json(file: RemoteFile, local: Path | None) -> Any:
-    return json.loads(_obtain(file, local).read_bytes())
+def _read_json(file: RemoteFile, local: Path | None) -> Any:
+    return json.loads(_find_file(file, local).read_bytes())
 
 
-def _obtain(file: RemoteFile, local: Path | None) -> Path:
+def _find_file(file: RemoteFile, local: Path | None) -> Path:
     """A published file: beside the local data, from the cache, or downloaded."""
-    if local is not None:
-        # The root of the data is three folders above the evaluations of a data set.
-        for folder in (local, *local.absolute().parents[:3]):
-            path = folder / file.name
-            if path.is_file():
-                if file_sha256(path) != file.sha256:
-                    raise DownloadError(f"{path} is not the published {file.name}")
-                return path
+    path = None if local is None else _find_local_file(file, local)
+    if path is not None:
+        if file_sha256(path) != file.sha256:
+            raise DownloadError(f"{path} is not the published {file.name}")
+        return path
     if not file.is_fetched:
         file.download()
     return file.open_path()
 
 
+def _find_local_file(file: RemoteFile, local: Path) -> Path | None:
+    """A file in a local copy of the data, of which `local` may be a part; None if missing."""
+    # The root of the data is three folders above the evaluations of a data set.
+    for folder in (local, *local.absolute().parents[:3]):
+        path = folder / file.name
+        if path.is_file():
+            return path
+    return None
+
+
 def _write(
     request: Request,
     defined: Definition,
-    measured: Measured,
+    evaluated: EvaluatedConfigurations,
     report: CardTexts,
     recipe: ForestRecipe,
     *,
     rng: np.random.Generator | None = None,
 ) -> Path:
-    mixes = interpolate(measured.fractions, FRACTIONS)
-    coding = space_coding(defined.space)
-    forest = ForestData(measured.values, measured.auc, coding, recipe, rng, mixes)
+    """Fit the forest and write the artifact; tasks between the fractions are interpolated."""
+    forest = ForestData(
+        values=evaluated.values,
+        targets=evaluated.auc,
+        coding=space_coding(defined.space),
+        recipe=recipe,
+        rng=rng,
+        mixes=interpolate(evaluated.fractions, FRACTIONS),
+    )
     report = replace(report, command=request.command(defined.name, "--from DATA"))
     return write_forest(request, defined, forest, report)
 
 
 def _generator(scenario: str, instance: str) -> Generator:
+    """The generator of a benchmark, whose only source depends on the scenario."""
+    generate: Callable[[str, str, Request], Path]
     home = artifacts_folder
     if scenario == "ranger":
-        line = "YAHPO's v2 network, sampled at 20 fractions."
-        source, generate = "network", generate_from_v2_network
+        source_name = "network"
+        summary = "YAHPO's v2 network, sampled at 20 fractions."
+        generate = generate_from_v2_network
     elif scenario in PUBLISHED_INSTANCES:
-        line = "The authors' evaluations at five fractions; needs --from."
-        source, generate = "evaluations", generate_from_evaluations
+        source_name = "evaluations"
+        summary = "The authors' evaluations at five fractions; needs --from."
+        generate = generate_from_evaluations
     else:
-        line = "YAHPO's own network, sampled at 20 fractions."
-        source, generate, home = "network", generate_from_own_network, local_folder
-    takes = frozenset({Option.LOCAL, Option.SEED, Option.WORKERS, Option.CONFIGURATIONS})
-    made = EvaluationSource(
-        line, takes, partial(generate, scenario, instance), min_configurations=FOLDS
+        source_name = "network"
+        summary = "YAHPO's own network, sampled at 20 fractions."
+        generate = generate_from_own_network
+        home = local_folder
+    source = EvaluationSource(
+        summary,
+        frozenset({Option.LOCAL, Option.SEED, Option.WORKERS, Option.CONFIGURATIONS}),
+        partial(generate, scenario, instance),
+        min_configurations=FOLDS,
     )
-    return Generator(name_benchmark(scenario, instance), {source: made}, home=home)
+    return Generator(name_benchmark(scenario, instance), {source_name: source}, home=home)
 
 
 GENERATORS = tuple(

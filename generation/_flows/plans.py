@@ -142,7 +142,7 @@ def data_limits(data: Mapping[str, ClassificationData], folder: Path | None) -> 
 def left_out_limits(dropped: Mapping[str, int], scarce: Sequence[str]) -> list[str]:
     """Number of OpenML's records left out, by reason, and tasks with too few setups."""
     counts = ", ".join(f"{count} {reason}" for reason, count in dropped.items() if count)
-    limits = [f"FlowRecords left out: {counts}."] if counts else []
+    limits = [f"Records left out: {counts}."] if counts else []
     if scarce:
         limits.append(f"Tasks left out, with fewer than {FOLDS} setups: {', '.join(scarce)}.")
     return limits

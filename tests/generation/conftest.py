@@ -17,7 +17,7 @@ def images():
 
 @pytest.fixture(scope="module")
 def small(images):
-    return mnist.split(*images, pool_size=300, smallest=20)
+    return mnist.split_images(*images, pool_size=300, smallest=20)
 
 
 @pytest.fixture(scope="session")

@@ -338,7 +338,7 @@ def test_openml_s_records(downloaded, tmp_path):
     }
     assert definition.provenance.licence == card.licence == "CC-BY-4.0"
     text = card.describe()
-    assert "FlowRecords left out: 7 out of bounds." in text
+    assert "Records left out: 7 out of bounds." in text
     assert "fewer than 10 setups: 31." in text
     assert "our own" not in text
     assert card.command == (

@@ -43,17 +43,17 @@ def fitted(published, trained, monkeypatch):
         seen.append((forest.targets, report))
         return request.folder
 
-    def train_many(trainer: Any, configs: Any, sizes: Any, folder: Path, **_: Any) -> np.ndarray:
+    def train_configs(trainer: Any, configs: Any, sizes: Any, folder: Path, **_: Any) -> np.ndarray:
         folder.parent.mkdir(exist_ok=True)
         trained.append(len(configs))
         return np.add.outer(np.arange(len(configs)), np.array(sizes)).astype(float)
 
     monkeypatch.setattr(xgboost_mnist, "write_forest", write_forest)
-    monkeypatch.setattr(xgboost_mnist, "_published", lambda local: published)
+    monkeypatch.setattr(xgboost_mnist, "_read_published_evaluations", lambda local: published)
     monkeypatch.setattr(xgboost_mnist, "load_mnist", lambda local: (None, None))
-    monkeypatch.setattr(xgboost_mnist, "split", lambda data, target: None)
-    monkeypatch.setattr(xgboost_mnist, "train_many", train_many)
-    monkeypatch.setattr(comparison, "train_many", train_many)
+    monkeypatch.setattr(xgboost_mnist, "split_images", lambda data, target: None)
+    monkeypatch.setattr(xgboost_mnist, "train_configs", train_configs)
+    monkeypatch.setattr(comparison, "train_configs", train_configs)
     return seen
 
 

@@ -55,8 +55,8 @@ class TestTraining:
             trainer(CONFIG, "20")
 
     def test_trainer_in_other_processes_equals_this_one(self, trainer, tmp_path, xgboost):
-        one = training.train_many(trainer, CONFIGS, [20, 40], tmp_path / "one")
-        two = training.train_many(trainer, CONFIGS, [20, 40], tmp_path / "two", workers=2)
+        one = training.train_configs(trainer, CONFIGS, [20, 40], tmp_path / "one")
+        two = training.train_configs(trainer, CONFIGS, [20, 40], tmp_path / "two", workers=2)
         np.testing.assert_array_equal(one, two)
         assert one[1, 1] == trainer(CONFIGS[1], "40")["error_count"]
 
@@ -76,5 +76,5 @@ def test_table_is_in_the_order_asked(tmp_path):
         def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
             return {"error_count": 1000 - int(where) * config["n_estimators"], "seconds": 0.25}
 
-    table = training.train_many(Stub(), CONFIGS, [20, 10], tmp_path)
+    table = training.train_configs(Stub(), CONFIGS, [20, 10], tmp_path)
     assert table.tolist() == [[960, 980], [940, 970], [900, 950]]

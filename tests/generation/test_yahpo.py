@@ -16,7 +16,7 @@ from hpobench_ordered.files.local import LOCAL_VARIABLE, local_folder
 from hpobench_ordered.files.remote import CACHE_VARIABLE
 from hpobench_ordered.generation import yahpo
 from hpobench_ordered.generation.base import Request
-from hpobench_ordered.generation.yahpo import GENERATORS, evaluations_path, read_evaluations
+from hpobench_ordered.generation.yahpo import GENERATORS, find_evaluations, read_evaluations
 from hpobench_ordered.registry import load, suite
 from hpobench_ordered.surrogates import pipeline
 from hpobench_ordered.surrogates.best import best_known
@@ -60,7 +60,7 @@ def test_what_is_bundled_and_what_is_to_be_generated_has_a_generator():
 @pytest.mark.parametrize(("scenario", "instance"), PUBLISHED + FURTHER)
 def test_reads_the_published_evaluations(shared, data, scenario, instance):
     space = define(shared, scenario, instance).space
-    path = evaluations_path(data, scenario, instance)
+    path = find_evaluations(data, scenario, instance)
     evaluations = read_evaluations(path, space)
     assert evaluations.values.shape == (3000, space.dimension)
     assert evaluations.fractions == (0.05, 0.25, 0.5, 0.75, 1.0)
@@ -75,9 +75,9 @@ def test_reads_the_published_evaluations(shared, data, scenario, instance):
 def test_finds_a_local_copy_by_file_and_by_folder(data, tmp_path):
     file = data / "evaluations" / "rbv2_svm" / "1220.parquet"
     for local in (data, data / "evaluations", file):
-        assert evaluations_path(local, "svm", "1220") == file
+        assert find_evaluations(local, "svm", "1220") == file
     with pytest.raises(ArtifactError, match="no rbv2_svm"):
-        evaluations_path(tmp_path, "svm", "1220")
+        find_evaluations(tmp_path, "svm", "1220")
     with pytest.raises(ArtifactError, match=r"sighellan/syne-tune.*--from.*rbv2_svm"):
         generate("yahpo-svm-1220", tmp_path / "out", None)
     for n, message in ((3001, "holds 3000 configurations, not 3001"), (9, "at least 10 .* got 9")):
@@ -101,7 +101,7 @@ def test_refuses_other_evaluations(shared, data, tmp_path, damage, message):
     if damage is None:
         path.write_text("no parquet")
     else:
-        frame = pd.read_parquet(evaluations_path(data, "glmnet", "375")).head(50)
+        frame = pd.read_parquet(find_evaluations(data, "glmnet", "375")).head(50)
         damage(frame).to_parquet(path)
     with pytest.raises(ArtifactError, match=message):
         read_evaluations(path, define(shared, "glmnet", "375").space)
@@ -157,7 +157,7 @@ def test_the_card_tells_the_whole_command(generator, data, tmp_path, monkeypatch
         return request.folder
 
     monkeypatch.setattr(yahpo, "write_forest", write_forest)
-    monkeypatch.setattr(yahpo, "SAMPLED", 10)
+    monkeypatch.setattr(yahpo, "SAMPLED_CONFIGURATIONS", 10)
     generator.generate(tmp_path / "x", local=data)
     generator.generate(tmp_path / "x", local=data, seed=3, configurations=20)
     told = f"hpobench-ordered generate {generator.name} --from DATA --seed 0"
