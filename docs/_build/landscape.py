@@ -24,7 +24,7 @@ from hpobench_ordered.plotting.evaluations import plane
 from hpobench_ordered.plotting.landscapes import CROSS, cells
 from hpobench_ordered.plotting.saving import svg_of
 from hpobench_ordered.plotting.theme import PALETTE, configured, facetted
-from hpobench_ordered.reproduction.papers.othpo import AXES
+from hpobench_ordered.reproduction.papers.othpo.paper import AXES
 
 SAMPLES = 4000
 """Random configurations from which effects and the best ones are taken, n."""

@@ -1,4 +1,7 @@
-"""Results of finished runs, read from the store when needed, by comparison of methods."""
+"""Results of finished runs, read from the store when needed, by comparison of methods.
+
+Arrays have the shape (A, S, T, M): methods, seeds, tasks, trials.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -31,12 +34,12 @@ if TYPE_CHECKING:
 SAMPLED = 1000
 """Number of random configurations of a landscape, as many as the paper evaluated for XGBoost."""
 
-ENUMERATED = 20_000
-"""Largest discrete search space of which all configurations are shown."""
+MAX_ENUMERATED = 20_000
+"""Size of the largest discrete search space of which all configurations are shown."""
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class MethodComparison:
     """Methods that are compared on one benchmark.
 
     The normalised score of each depends on all of them: 0 is the best one's final performance.
@@ -66,10 +69,24 @@ class Measure(Enum):
 
 @dataclass(frozen=True)
 class Landscape:
-    """Many configurations of a benchmark, evaluated on all of its tasks."""
+    """Many configurations of a benchmark, evaluated on all of its tasks.
+
+    `values` are the configurations, shape (n, d).
+    """
 
     benchmark: Benchmark
     values: FloatArray
+
+    @classmethod
+    def of(cls, benchmark: Benchmark) -> "Landscape":
+        """All configurations of a small discrete space, else a fixed random sample."""
+        space = benchmark.space
+        if space.size <= MAX_ENUMERATED and not space.conditions:
+            axes = [np.arange(p.lower, p.upper + 1) for p in space.parameters]
+            grid = np.meshgrid(*axes, indexing="ij")
+            return cls(benchmark, np.stack([axis.ravel() for axis in grid], axis=1))
+        rng = np.random.default_rng(0)
+        return cls(benchmark, space.decode(space.sample_unit(rng, SAMPLED)))
 
     @cached_property
     def objective(self) -> FloatArray:
@@ -90,19 +107,8 @@ class Landscape:
         """The values of one hyperparameter, shape (n,)."""
         return np.asarray(self.values[:, self.benchmark.space.names.index(name)])
 
-    @classmethod
-    def of(cls, benchmark: Benchmark) -> "Landscape":
-        """All configurations of a small discrete space, else a fixed random sample."""
-        space = benchmark.space
-        if space.size <= ENUMERATED and not space.conditions:
-            axes = [np.arange(p.lower, p.upper + 1) for p in space.parameters]
-            grid = np.meshgrid(*axes, indexing="ij")
-            return cls(benchmark, np.stack([axis.ravel() for axis in grid], axis=1))
-        rng = np.random.default_rng(0)
-        return cls(benchmark, space.decode(space.sample_unit(rng, SAMPLED)))
 
-
-def everything(values: FloatArray) -> FloatArray:
+def count_everything(values: FloatArray) -> FloatArray:
     """Count all tasks and seeds of a quantity, shape (A, S, T, M)."""
     return values
 
@@ -120,10 +126,14 @@ class Evidence:
         cells: Mapping[str, Sequence[Cell]],
         *,
         surrogates: Mapping[str, str],
-        counted: Callable[[FloatArray], FloatArray] = everything,
+        counted: Callable[[FloatArray], FloatArray] = count_everything,
         landscape: Callable[[Benchmark], Landscape] = Landscape.of,
     ) -> None:
-        self._store, self._cells, self._counted = store, cells, counted
+        self._store = store
+        self._cells = cells
+        self._counted = counted
+        # Loss and regret of all runs of a method: by benchmark, method and protocol, then by
+        # name, shape (S, T, M).
         self._arrays: dict[tuple[str, str, Protocol | None], dict[str, FloatArray]] = {}
         self._fallbacks: Counter[str] = Counter()
         self.benchmark = cache(lambda name: load(name, surrogate=surrogates.get(name)))
@@ -136,61 +146,71 @@ class Evidence:
 
     def cells(self, benchmark: str, method: str) -> tuple[Cell, ...]:
         """The runs of a method on a benchmark."""
-        return tuple(c for c in self._cells[benchmark] if c.method.name == method)
+        return tuple(cell for cell in self._cells[benchmark] if cell.method.name == method)
 
     def task_label(self, benchmark: str, task: int) -> str:
         """A task's number, from 1 as in papers, and its name if that differs."""
         name = self.benchmark(benchmark).tasks[task].name
         return f"{task + 1}" if name == str(task) else f"{task + 1} ({name})"
 
-    def losses(self, comparison: Comparison) -> FloatArray:
+    def losses(self, comparison: MethodComparison) -> FloatArray:
         """Loss of every trial, shape (A, S, T, M)."""
-        return self._stacked(comparison, "loss")
+        return self._stack_methods(comparison, "loss")
 
-    def scores(self, comparison: Comparison) -> Scores:
+    def scores(self, comparison: MethodComparison) -> Scores:
         """Normalised scores among the methods of a comparison, on all tasks."""
         return normalised_scores(self.losses(comparison), comparison.methods)
 
-    def measured(self, comparison: Comparison, measure: Measure) -> Scores:
+    def measure(self, comparison: MethodComparison, measure: Measure) -> Scores:
         """A measure of the methods of a comparison, on the tasks that count."""
-        if measure is Measure.SCORE:
-            values = self.scores(comparison).values
-        elif measure is Measure.RANK:
-            values = ranks_by_seed(self.losses(comparison), comparison.methods).values
-        elif measure is Measure.VALUE:
-            objective = self.benchmark(comparison.benchmark).objective
-            values = objective.losses(incumbents(self.losses(comparison)))
-        else:
-            values = incumbents(self._stacked(comparison, "regret"))
+        values = self._compute(comparison, measure)
         return Scores(comparison.methods, self._counted(values))
 
-    def by_task(self, comparison: Comparison, measure: Measure) -> dict[str, Scores]:
+    def _compute(self, comparison: MethodComparison, measure: Measure) -> FloatArray:
+        """A measure of the methods of a comparison, on all tasks, shape (A, S, T, M)."""
+        match measure:
+            case Measure.SCORE:
+                return self.scores(comparison).values
+            case Measure.RANK:
+                return ranks_by_seed(self.losses(comparison), comparison.methods).values
+            case Measure.VALUE:
+                objective = self.benchmark(comparison.benchmark).objective
+                best_losses = incumbents(self.losses(comparison))
+                return objective.losses(best_losses)  # `losses` is its own inverse
+            case Measure.REGRET:
+                return incumbents(self._stack_methods(comparison, "regret"))
+
+    def measure_by_task(self, comparison: MethodComparison, measure: Measure) -> dict[str, Scores]:
         """A measure by name of the task, where all tasks count."""
-        scores = self.measured(comparison, measure)
+        scores = self.measure(comparison, measure)
+        number_of_tasks = scores.values.shape[2]
+        tasks = self.benchmark(comparison.benchmark).tasks[:number_of_tasks]
         return {
-            task.name: Scores(scores.methods, scores.values[:, :, [task.index]])
-            for task in self.benchmark(comparison.benchmark).tasks[: scores.values.shape[2]]
+            task.name: Scores(scores.methods, scores.values[:, :, [task.index]]) for task in tasks
         }
 
-    def ranks(self, comparison: Comparison) -> Scores:
-        """Ranks of mean losses; the tasks that count stand for seeds."""
-        return ranks_of_means(self._counted(self.losses(comparison)), comparison.methods)
+    def ranks_of_means(self, comparison: MethodComparison) -> Scores:
+        """Ranks of losses averaged over seeds; the tasks that count stand for seeds."""
+        counted_losses = self._counted(self.losses(comparison))
+        return ranks_of_means(counted_losses, comparison.methods)
 
     def configurations(self, benchmark: str, method: str) -> "pd.DataFrame":
         """The configurations a method tried: seed, task, trial, and a column per hyperparameter."""
-        seeds = {cell.key: cell.seed for cell in self.cells(benchmark, method)}
-        tried = self._store.configurations(seeds)
-        return tried.assign(seed=tried["key"].map(seeds)).drop(columns=["key", "value", "loss"])
+        seed_of_key = {cell.key: cell.seed for cell in self.cells(benchmark, method)}
+        trials = self._store.configurations(seed_of_key)
+        with_seed = trials.assign(seed=trials["key"].map(seed_of_key))
+        return with_seed.drop(columns=["key", "value", "loss"])
 
     def milliseconds(self, benchmark: str, method: str) -> float:
         """Mean time of a suggestion over all runs of a method, its preparation included.
 
         NaN if no time is recorded.
         """
-        timings = self._timings
-        chosen = timings[timings["key"].isin([c.key for c in self.cells(benchmark, method)])]
-        seconds, suggestions = chosen["method_seconds"].sum(), chosen["suggestions"].sum()
-        return 1000 * float(seconds) / float(suggestions) if suggestions else float("nan")
+        keys = [cell.key for cell in self.cells(benchmark, method)]
+        timings = self._timings[self._timings["key"].isin(keys)]
+        seconds = float(timings["method_seconds"].sum())
+        suggestions = float(timings["suggestions"].sum())
+        return 1000 * seconds / suggestions if suggestions else float("nan")
 
     def fallbacks(self) -> dict[str, int]:
         """Number of suggestions by method that were random because its model failed."""
@@ -200,19 +220,30 @@ class Evidence:
     def _timings(self) -> "pd.DataFrame":
         return self._store.records.timings()
 
-    def _stacked(self, comparison: Comparison, column: str) -> FloatArray:
+    def _stack_methods(self, comparison: MethodComparison, column: str) -> FloatArray:
         """A column of the results of a comparison, shape (A, S, T, M)."""
-        name, protocol = comparison.benchmark, comparison.protocol
-        missing = [m for m in comparison.methods if (name, m, protocol) not in self._arrays]
+        benchmark, protocol = comparison.benchmark, comparison.protocol
+        missing = [
+            method
+            for method in comparison.methods
+            if (benchmark, method, protocol) not in self._arrays
+        ]
         if missing:
-            self._read(name, missing, protocol)
-        arrays = [self._arrays[name, method, protocol] for method in comparison.methods]
+            self._read(benchmark, missing, protocol)
+        arrays = [self._arrays[benchmark, method, protocol] for method in comparison.methods]
         return np.stack([array[column] for array in arrays])
 
     def _read(self, benchmark: str, methods: Sequence[str], protocol: Protocol | None) -> None:
-        cells = [cell for method in methods for cell in self.cells(benchmark, method)]
-        results = self._store.read(c.key for c in cells if protocol in (None, c.protocol))
-        arrays = trial_arrays(results, methods, ["loss", "regret"])
+        """Read loss and regret of all runs of methods, under one protocol or any."""
+        keys = []
+        for method in methods:
+            for cell in self.cells(benchmark, method):
+                if protocol in (None, cell.protocol):
+                    keys.append(cell.key)
+        trials = self._store.read(keys)
+        arrays = trial_arrays(trials, methods, ["loss", "regret"])
         for place, method in enumerate(methods):
-            self._arrays[benchmark, method, protocol] = {k: v[place] for k, v in arrays.items()}
-        self._fallbacks.update(fallback_counts(results))
+            self._arrays[benchmark, method, protocol] = {
+                column: array[place] for column, array in arrays.items()
+            }
+        self._fallbacks.update(fallback_counts(trials))

@@ -6,7 +6,7 @@ A figure or table lists the comparisons that it is drawn from; only these are ru
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.differences import Estimate
@@ -14,7 +14,12 @@ from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import Protocol
-from hpobench_ordered.reproduction.evidence import Comparison, Evidence, Landscape, everything
+from hpobench_ordered.reproduction.evidence import (
+    Evidence,
+    Landscape,
+    MethodComparison,
+    count_everything,
+)
 
 if TYPE_CHECKING:
     import altair as alt
@@ -30,7 +35,7 @@ class Finding:
     holds: bool
 
 
-Check = Callable[[Evidence, Sequence[Comparison]], Sequence[Finding]]
+Check = Callable[[Evidence, Sequence[MethodComparison]], Sequence[Finding]]
 """Checks a claim on the comparisons of the figure or table that it belongs to."""
 
 
@@ -68,29 +73,34 @@ class Exhibit:
     `caption` describes ours, `says` what the paper says of its own; both are in our own words.
     """
 
+    kind: ClassVar[str]
+    """Its kind in the paper, such as "Figure"."""
+
     number: int
     caption: str
     says: str
-    needs: tuple[Comparison, ...]
-    make: Callable[[Evidence, Sequence[Comparison]], Any]
+    needs: tuple[MethodComparison, ...]
+    make: Callable[[Evidence, Sequence[MethodComparison]], Any]
     claims: tuple[Claim, ...] = ()
 
     @property
     def name(self) -> str:
         """Prefix of its file names, such as "figure-5"."""
-        return f"{type(self).__name__.lower()}-{self.number}"
+        return f"{self.kind.lower()}-{self.number}"
 
     @property
     def title(self) -> str:
         """Its title in the paper, such as "Figure 5"."""
-        return f"{type(self).__name__} {self.number}"
+        return f"{self.kind} {self.number}"
 
 
 @dataclass(frozen=True, slots=True)
-class Figure(Exhibit):
+class PaperFigure(Exhibit):
     """A figure, which is drawn."""
 
-    make: Callable[[Evidence, Sequence[Comparison]], Drawing]
+    kind: ClassVar[str] = "Figure"
+
+    make: Callable[[Evidence, Sequence[MethodComparison]], Drawing]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +113,7 @@ class Entry:
     measured: Estimate
 
     @property
-    def is_known(self) -> bool:
+    def is_defined(self) -> bool:
         """Whether our number exists; with one seed there is no standard error."""
         return not math.isnan(self.measured.value)
 
@@ -114,10 +124,12 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Table(Exhibit):
+class PaperTable(Exhibit):
     """A table, whose entries are computed."""
 
-    make: Callable[[Evidence, Sequence[Comparison]], Sequence[Entry]]
+    kind: ClassVar[str] = "Table"
+
+    make: Callable[[Evidence, Sequence[MethodComparison]], Sequence[Entry]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +141,8 @@ class Setting:
     surrogate: str | None = None
 
 
-def on_the_same(benchmark: str, seeds: Sequence[int]) -> dict[str, tuple[int, ...]]:
-    """Put the runs with all seeds on the same benchmark."""
+def run_on_benchmark_itself(benchmark: str, seeds: Sequence[int]) -> dict[str, tuple[int, ...]]:
+    """Put the runs with all seeds on the benchmark itself."""
     return {benchmark: tuple(seeds)}
 
 
@@ -152,9 +164,9 @@ class Paper:
     notes: str
     exceptions: Mapping[str, Setting] = field(default_factory=dict, hash=False)
     methods: Mapping[str, MethodSpec] = field(default_factory=dict, hash=False)
-    counted: Callable[[FloatArray], FloatArray] = everything
+    counted: Callable[[FloatArray], FloatArray] = count_everything
     landscape: Callable[[Benchmark], Landscape] = Landscape.of
-    runs_on: Callable[[str, Sequence[int]], dict[str, tuple[int, ...]]] = on_the_same
+    runs_on: Callable[[str, Sequence[int]], dict[str, tuple[int, ...]]] = run_on_benchmark_itself
 
     def setting_of(self, benchmark: str) -> Setting:
         """How methods are run on a benchmark."""
@@ -164,33 +176,38 @@ class Paper:
         self, *, figures: Iterable[int] = (), tables: Iterable[int] = ()
     ) -> tuple[Exhibit, ...]:
         """Find figures and tables by their numbers; default: all of them."""
-        wanted = {*((Figure, n) for n in figures), *((Table, n) for n in tables)}
-        numbers = [(type(item), item.number) for item in self.exhibits]
-        for kind, number in sorted(wanted - {*numbers}, key=str):
-            given = ", ".join(str(n) for its, n in numbers if its is kind) or "none"
-            raise ExperimentError(
-                f"there is no {kind.__name__.lower()} {number} to reproduce, only {given}"
-            )
-        return tuple(
-            item
-            for item, place in zip(self.exhibits, numbers, strict=True)
-            if not wanted or place in wanted
-        )
+        wanted = [(PaperFigure.kind, number) for number in figures]
+        wanted += [(PaperTable.kind, number) for number in tables]
+        if not wanted:
+            return self.exhibits
+
+        exhibit_of_number = {(exhibit.kind, exhibit.number): exhibit for exhibit in self.exhibits}
+        for kind, number in sorted(wanted):
+            if (kind, number) not in exhibit_of_number:
+                numbers = [str(exhibit.number) for exhibit in self.exhibits if exhibit.kind == kind]
+                raise ExperimentError(
+                    f"there is no {kind.lower()} {number} to reproduce, only "
+                    f"{', '.join(numbers) or 'none'}"
+                )
+        return tuple(exhibit for place, exhibit in exhibit_of_number.items() if place in wanted)
 
 
 def experiments(exhibits: Iterable[Exhibit]) -> dict[str, tuple[str, ...]]:
     """The methods to run on each benchmark, none if only the benchmark is shown."""
-    methods: dict[str, dict[str, None]] = {}
-    for comparison in combined(exhibits):
-        methods.setdefault(comparison.benchmark, {}).update(dict.fromkeys(comparison.methods))
-    return {benchmark: tuple(names) for benchmark, names in methods.items()}
+    methods_of_benchmark: dict[str, list[str]] = {}
+    for comparison in combine_comparisons(exhibits):
+        methods_of_benchmark.setdefault(comparison.benchmark, []).extend(comparison.methods)
+    return {name: tuple(dict.fromkeys(methods)) for name, methods in methods_of_benchmark.items()}
 
 
-def combined(exhibits: Iterable[Exhibit]) -> tuple[Comparison, ...]:
+def combine_comparisons(exhibits: Iterable[Exhibit]) -> tuple[MethodComparison, ...]:
     """The comparisons to run, one per benchmark and protocol with all methods there."""
-    methods: dict[tuple[str, Protocol | None], dict[str, None]] = {}
+    methods_of_place: dict[tuple[str, Protocol | None], list[str]] = {}
     for exhibit in exhibits:
-        for item in exhibit.needs:
-            names = methods.setdefault((item.benchmark, item.protocol), {})
-            names.update(dict.fromkeys(item.methods))
-    return tuple(Comparison(name, tuple(several), p) for (name, p), several in methods.items())
+        for comparison in exhibit.needs:
+            place = (comparison.benchmark, comparison.protocol)
+            methods_of_place.setdefault(place, []).extend(comparison.methods)
+    return tuple(
+        MethodComparison(benchmark, tuple(dict.fromkeys(methods)), protocol)
+        for (benchmark, protocol), methods in methods_of_place.items()
+    )

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from hpobench_ordered.errors import ExperimentError, MethodError, StoreError, UnknownNameError
@@ -16,12 +17,13 @@ from hpobench_ordered.protocols import Ordered
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.reproduction.evidence import Evidence
 from hpobench_ordered.reproduction.paper import (
+    Drawing,
     Entry,
     Exhibit,
     Paper,
+    PaperTable,
     Setting,
-    Table,
-    combined,
+    combine_comparisons,
     experiments,
 )
 from hpobench_ordered.reproduction.result import (
@@ -55,38 +57,149 @@ def reproduce(
     run raises a MethodError.
     """
     exhibits = paper.select(figures=figures, tables=tables)
-    chosen = None if seeds is None else tuple(dict.fromkeys(seeds))
-    surrogates = _surrogates(paper, exhibits, surrogate)
-    settings = {
-        name: _setting(paper.setting_of(name), option, chosen, workers_simulated)
-        for name, option in surrogates.items()
-    }
-    setup = Setup(paper=paper, exhibits=exhibits, settings=settings, folder=folder)
-    report = progress or (lambda step, done, total: None)
-    _generate_missing(setup, workers, report)
-    planned = _plan(setup)
-    cells = [cell for several in planned.values() for cell in several]
-    if cells:
-        run_cells(cells, setup.store, workers=workers, progress=partial(report, "runs"))
-        _require_all(setup.store, cells)
-    result = _make(setup, planned, report)
-    _write(folder, {SUMMARY: summary(result), GALLERY: gallery(result), CLAIMS: claims_csv(result)})
+    setup = Setup(
+        paper=paper,
+        exhibits=exhibits,
+        settings=choose_settings(
+            paper,
+            surrogate_of_benchmark=choose_surrogates(paper, exhibits, surrogate),
+            seeds=None if seeds is None else tuple(dict.fromkeys(seeds)),
+            workers_simulated=workers_simulated,
+        ),
+        folder=folder,
+    )
+    show_progress = progress or ignore_progress
+    generate_missing_benchmarks(setup, workers, show_progress)
+    cells = run_experiments(setup, workers, show_progress)
+    result = make_exhibits(setup, cells, show_progress)
+    write_files(
+        folder,
+        {SUMMARY: summary(result), GALLERY: gallery(result), CLAIMS: claims_csv(result)},
+    )
     return result
 
 
-def _generate_missing(setup: Setup, workers: int, report: Progress) -> None:
+def ignore_progress(step: str, done: int, total: int) -> None:
+    """Show no progress."""
+
+
+def choose_surrogates(
+    paper: Paper, exhibits: Sequence[Exhibit], surrogate: str | None
+) -> dict[str, str]:
+    """The surrogate of each benchmark that is needed, checked to be ready.
+
+    Args:
+        paper: The paper.
+        exhibits: What is reproduced of it.
+        surrogate: Replaces the paper's on the benchmarks that have it.
+
+    Raises:
+        UnknownNameError: No benchmark of the paper has that surrogate.
+    """
+    offered = {
+        benchmark: [option.name for option in benchmark_spec(benchmark).surrogates]
+        for benchmark in experiments(paper.exhibits)
+    }
+    all_offered = list(dict.fromkeys(chain.from_iterable(offered.values())))
+    if surrogate is not None and surrogate not in all_offered:
+        raise UnknownNameError(
+            f"surrogate of the benchmarks of {paper.name}", surrogate, all_offered
+        )
+
+    chosen = {}
+    for benchmark in experiments(exhibits):
+        is_offered = surrogate in offered[benchmark]
+        name = surrogate if is_offered else paper.setting_of(benchmark).surrogate
+        chosen[benchmark] = benchmark_spec(benchmark).ready_option(name).name
+    return chosen
+
+
+def choose_settings(
+    paper: Paper,
+    *,
+    surrogate_of_benchmark: Mapping[str, str],
+    seeds: tuple[int, ...] | None,
+    workers_simulated: int,
+) -> dict[str, Setting]:
+    """The paper's setting on each benchmark, with what the user chose instead.
+
+    Args:
+        paper: The paper.
+        surrogate_of_benchmark: Surrogates of the benchmarks that are needed.
+        seeds: Seeds instead of the paper's.
+        workers_simulated: Trials in flight, 1 for any protocol.
+
+    Raises:
+        ExperimentError: Several trials in flight under another protocol than the ordered one.
+    """
+    settings = {}
+    for benchmark, surrogate in surrogate_of_benchmark.items():
+        setting = paper.setting_of(benchmark)
+        protocol = setting.protocol
+        if workers_simulated > 1:
+            if not isinstance(protocol, Ordered):
+                raise ExperimentError(
+                    f"several trials in flight need the protocol ordered, not {protocol.name}"
+                )
+            protocol = replace(protocol, workers_simulated=workers_simulated)
+        settings[benchmark] = Setting(
+            protocol=protocol,
+            seeds=setting.seeds if seeds is None else seeds,
+            surrogate=surrogate,
+        )
+    return settings
+
+
+def generate_missing_benchmarks(setup: Setup, workers: int, show_progress: Progress) -> None:
     """Generate missing source runs of benchmarks whose data depend on the seed."""
-    run = [name for name, methods in experiments(setup.exhibits).items() if methods]
-    drawn = [one for name in run for one in setup.runs_on(name) if one != name]
-    missing = [name for name in drawn if benchmark_spec(name).recorded is None]
-    for done, name in enumerate(missing, start=1):
-        report("source runs", done - 1, len(missing))
-        made = generator(name)
-        made.generate(made.home() / name, workers=workers)
-        report("source runs", done, len(missing))
+    missing = []
+    for benchmark, methods in experiments(setup.exhibits).items():
+        names = setup.runs_on(benchmark) if methods else ()
+        drawn_by_seed = [name for name in names if name != benchmark]
+        missing += [name for name in drawn_by_seed if benchmark_spec(name).recorded is None]
+
+    for number_done, name in enumerate(missing):
+        show_progress("source runs", number_done, len(missing))
+        chosen = generator(name)
+        chosen.generate(chosen.home() / name, workers=workers)
+        show_progress("source runs", number_done + 1, len(missing))
 
 
-def _require_all(store: Store, cells: Sequence[Cell]) -> None:
+def run_experiments(setup: Setup, workers: int, show_progress: Progress) -> dict[str, list[Cell]]:
+    """Run what is not finished; gives the runs by benchmark.
+
+    Raises:
+        MethodError: A run failed.
+    """
+    cells_of_benchmark = plan_runs(setup)
+    cells = list(chain.from_iterable(cells_of_benchmark.values()))
+    if cells:
+        run_cells(cells, setup.store, workers=workers, progress=partial(show_progress, "runs"))
+        require_all_finished(setup.store, cells)
+    return cells_of_benchmark
+
+
+def plan_runs(setup: Setup) -> dict[str, list[Cell]]:
+    """The runs by benchmark, none for figures that only show a benchmark."""
+    cells_of_benchmark: dict[str, list[Cell]] = {}
+    for comparison in combine_comparisons(setup.exhibits):
+        if not comparison.methods:
+            continue
+        benchmark = comparison.benchmark
+        cells = cells_of_benchmark.setdefault(benchmark, [])
+        methods = [setup.paper.methods.get(name, name) for name in comparison.methods]
+        for name, seeds in setup.runs_on(benchmark).items():
+            cells += plan(
+                benchmarks=[name],
+                methods=methods,
+                seeds=seeds,
+                protocol=comparison.protocol or setup.settings[benchmark].protocol,
+                surrogates={name: setup.surrogates[benchmark]},
+            )
+    return cells_of_benchmark
+
+
+def require_all_finished(store: Store, cells: Sequence[Cell]) -> None:
     """Raise a MethodError if any run failed."""
     failures = store.records.failures()
     for cell in cells:
@@ -94,89 +207,51 @@ def _require_all(store: Store, cells: Sequence[Cell]) -> None:
             raise MethodError(failures[cell.key].message)
 
 
-def _surrogates(paper: Paper, exhibits: Sequence[Exhibit], surrogate: str | None) -> dict[str, str]:
-    """The surrogate of each benchmark that is needed, checked to be ready."""
-    offered = {
-        benchmark: [option.name for option in benchmark_spec(benchmark).surrogates]
-        for benchmark in experiments(paper.exhibits)
-    }
-    if surrogate is not None and not any(surrogate in names for names in offered.values()):
-        every = dict.fromkeys(name for names in offered.values() for name in names)
-        raise UnknownNameError(f"surrogate of the benchmarks of {paper.name}", surrogate, every)
-    chosen = {
-        name: surrogate if surrogate in offered[name] else paper.setting_of(name).surrogate
-        for name in experiments(exhibits)
-    }
-    return {name: benchmark_spec(name).ready_option(chosen[name]).name for name in chosen}
-
-
-def _setting(
-    setting: Setting, surrogate: str, seeds: tuple[int, ...] | None, workers_simulated: int
-) -> Setting:
-    """The paper's setting with the user's overrides."""
-    if seeds is not None:
-        setting = replace(setting, seeds=seeds)
-    if workers_simulated > 1:
-        if not isinstance(setting.protocol, Ordered):
-            raise ExperimentError(
-                f"several trials in flight need the protocol ordered, not {setting.protocol.name}"
-            )
-        protocol = replace(setting.protocol, workers_simulated=workers_simulated)
-        setting = replace(setting, protocol=protocol)
-    return replace(setting, surrogate=surrogate)
-
-
-def _plan(setup: Setup) -> dict[str, list[Cell]]:
-    """The runs by benchmark, none for figures that only show a benchmark."""
-    cells: dict[str, list[Cell]] = {}
-    for item in combined(setup.exhibits):
-        for name, seeds in setup.runs_on(item.benchmark).items() if item.methods else ():
-            cells.setdefault(item.benchmark, []).extend(
-                plan(
-                    benchmarks=[name],
-                    methods=[setup.paper.methods.get(method, method) for method in item.methods],
-                    seeds=seeds,
-                    protocol=item.protocol or setup.settings[item.benchmark].protocol,
-                    surrogates={name: setup.surrogates[item.benchmark]},
-                )
-            )
-    return cells
-
-
-def _make(setup: Setup, cells: Mapping[str, Sequence[Cell]], report: Progress) -> Reproduction:
+def make_exhibits(
+    setup: Setup, cells_of_benchmark: Mapping[str, Sequence[Cell]], show_progress: Progress
+) -> Reproduction:
     """Draw and write figures and tables one by one, and check their claims."""
     evidence = Evidence(
         setup.store,
-        cells,
+        cells_of_benchmark,
         surrogates=setup.surrogates,
         counted=setup.paper.counted,
         landscape=setup.paper.landscape,
     )
     claims: list[CheckedClaim] = []
     entries: dict[str, tuple[Entry, ...]] = {}
-    for done, exhibit in enumerate(setup.exhibits):
-        report("figures and tables", done, len(setup.exhibits))
-        made = exhibit.make(evidence, exhibit.needs)
-        if isinstance(exhibit, Table):
-            entries[exhibit.name] = tuple(made)
-            files = {"csv": entries_csv(made)}
+    for number_done, exhibit in enumerate(setup.exhibits):
+        show_progress("figures and tables", number_done, len(setup.exhibits))
+        content = exhibit.make(evidence, exhibit.needs)
+        if isinstance(exhibit, PaperTable):
+            entries[exhibit.name] = tuple(content)
+            data_of_suffix = {"csv": entries_csv(content)}
         else:
-            svg = svg_of(made.figure)
-            files = {"png": png_of(svg), "svg": svg.encode(), "csv": csv_of(made.data)}
-        _write(setup.folder, {f"{exhibit.name}.{end}": data for end, data in files.items()})
-        claims += [
-            CheckedClaim(exhibit, claim, tuple(claim.check(evidence, exhibit.needs)))
-            for claim in exhibit.claims
-        ]
-    report("figures and tables", len(setup.exhibits), len(setup.exhibits))
-    runs = tuple(cell for several in cells.values() for cell in several)
-    return Reproduction(setup, runs, evidence.fallbacks(), tuple(claims), entries)
+            data_of_suffix = encode_drawing(content)
+        write_files(
+            setup.folder,
+            {f"{exhibit.name}.{suffix}": data for suffix, data in data_of_suffix.items()},
+        )
+        for claim in exhibit.claims:
+            findings = tuple(claim.check(evidence, exhibit.needs))
+            claims.append(CheckedClaim(exhibit, claim, findings))
+    show_progress("figures and tables", len(setup.exhibits), len(setup.exhibits))
+
+    cells = tuple(chain.from_iterable(cells_of_benchmark.values()))
+    return Reproduction(setup, cells, evidence.fallbacks(), tuple(claims), entries)
 
 
-def _write(folder: Path, files: Mapping[str, bytes]) -> None:
+def encode_drawing(drawing: Drawing) -> dict[str, bytes]:
+    """The files of a figure, by suffix."""
+    svg = svg_of(drawing.figure)
+    return {"png": png_of(svg), "svg": svg.encode(), "csv": csv_of(drawing.data)}
+
+
+def write_files(folder: Path, data_of_name: Mapping[str, bytes]) -> None:
+    """Write files into a folder, which is created; a StoreError if that fails."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
-            write_atomically(folder / name, content)
+        for name, data in data_of_name.items():
+            write_atomically(folder / name, data)
     except OSError as error:
         raise StoreError(f"cannot write the reproduction to {folder}: {error}") from None

@@ -12,14 +12,16 @@ from hpobench_ordered.reproduction.paper import (
     Exhibit,
     Finding,
     Paper,
+    PaperTable,
     Setting,
-    Table,
 )
 
 RESULTS = "results"
 """Folder of the store, inside that of the reproduction."""
 
-SUMMARY, GALLERY, CLAIMS = "summary.md", "figures.md", "claims.csv"
+SUMMARY = "summary.md"
+GALLERY = "figures.md"
+CLAIMS = "claims.csv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class Setup:
         """The files that are written, except for runs."""
         names = [SUMMARY, GALLERY, CLAIMS]
         for exhibit in self.exhibits:
-            suffixes = ("csv",) if isinstance(exhibit, Table) else ("png", "svg", "csv")
+            suffixes = ("csv",) if isinstance(exhibit, PaperTable) else ("png", "svg", "csv")
             names += [f"{exhibit.name}.{suffix}" for suffix in suffixes]
         return tuple(self.folder / name for name in names)
 
@@ -66,10 +68,12 @@ class CheckedClaim:
     @property
     def verdict(self) -> str:
         """Whether it holds: "yes" or "no", or with several findings such as "2 of 3"."""
-        held = sum(finding.holds for finding in self.findings)
-        if held in (0, len(self.findings)):
-            return "yes" if held else "no"
-        return f"{held} of {len(self.findings)}"
+        number_true = sum(finding.holds for finding in self.findings)
+        if number_true == 0:
+            return "no"
+        if number_true == len(self.findings):
+            return "yes"
+        return f"{number_true} of {len(self.findings)}"
 
 
 @dataclass(frozen=True)

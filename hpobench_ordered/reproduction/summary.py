@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hpobench_ordered.analysis.differences import Estimate
 from hpobench_ordered.analysis.labels import format_ranges
 from hpobench_ordered.registry import benchmark_spec
-from hpobench_ordered.reproduction.paper import Entry, Table, combined
+from hpobench_ordered.reproduction.paper import Entry, PaperTable, combine_comparisons
 from hpobench_ordered.reproduction.result import CheckedClaim, Reproduction, Setup
 
 if TYPE_CHECKING:
@@ -27,43 +27,37 @@ Rows = list[tuple[str, ...]]
 def summary(result: Reproduction) -> bytes:
     """The one-page summary, as Markdown."""
     setup = result.setup
-    lines = [f"# {setup.paper.citation}", "", *_how(result), ""]
+    lines = [f"# {setup.paper.citation}", "", *_describe_setup(result), ""]
     if result.claims:
-        lines += [
-            "## Claims",
-            "",
-            f"{_held(result.claims)} {setup.paper.notes} A claim holds on the means; ± is two "
-            "standard errors of the difference, seed by seed.",
-            "",
-            *_claims(result.claims),
-        ]
+        explanation = (
+            f"{_count_true_claims(result.claims)} {setup.paper.notes} A claim holds on the means; "
+            "± is two standard errors of the difference, seed by seed."
+        )
+        lines += ["## Claims", "", explanation, "", *_format_claims(result.claims)]
     for exhibit in setup.exhibits:
-        if isinstance(exhibit, Table):
+        if isinstance(exhibit, PaperTable):
             rows = entry_rows(result.entries[exhibit.name])
-            lines += [f"## {exhibit.title}", "", exhibit.caption, "", *_table(ENTRY_HEADER, rows)]
-            lines += [""]
+            lines += [f"## {exhibit.title}", "", exhibit.caption, ""]
+            lines += [*_format_table(ENTRY_HEADER, rows), ""]
     times = time_rows(result)
     if times:
-        lines += ["## Time", "", *_table(TIME_HEADER, times), ""]
+        lines += ["## Time", "", *_format_table(TIME_HEADER, times), ""]
     return "\n".join(lines).encode()
 
 
 def gallery(result: Reproduction) -> bytes:
     """Each figure and table with what the paper says about it, as Markdown."""
-    lines = [f"# {result.setup.paper.citation}", "", *_how(result), ""]
+    lines = [f"# {result.setup.paper.citation}", "", *_describe_setup(result), ""]
     for exhibit in result.setup.exhibits:
         lines += [f"## {exhibit.title}", "", f"The paper: {exhibit.says}", ""]
-        if isinstance(exhibit, Table):
-            lines += _table(ENTRY_HEADER, entry_rows(result.entries[exhibit.name]))
+        if isinstance(exhibit, PaperTable):
+            lines += _format_table(ENTRY_HEADER, entry_rows(result.entries[exhibit.name]))
         else:
             lines += [f"![{exhibit.title}]({exhibit.name}.png)"]
-        lines += [
-            "",
-            f"Here: {exhibit.caption} Data: [{exhibit.name}.csv]({exhibit.name}.csv).",
-            "",
-        ]
+        data = f"Data: [{exhibit.name}.csv]({exhibit.name}.csv)."
+        lines += ["", f"Here: {exhibit.caption} {data}", ""]
         claims = [claim for claim in result.claims if claim.exhibit is exhibit]
-        lines += _claims(claims)
+        lines += _format_claims(claims)
     return "\n".join(lines).encode()
 
 
@@ -71,11 +65,12 @@ def claims_csv(result: Reproduction) -> bytes:
     """The findings, one per row."""
     import pandas as pd
 
-    rows = [
-        (item.exhibit.title, item.claim.section, item.claim.text, f.subject, f.holds, f.measured)
-        for item in result.claims
-        for f in item.findings
-    ]
+    rows = []
+    for checked in result.claims:
+        claim = checked.claim
+        place = (checked.exhibit.title, claim.section, claim.text)
+        for finding in checked.findings:
+            rows.append((*place, finding.subject, finding.holds, finding.measured))
     columns = ["shown_in", "section", "claim", "where", "holds", "measured"]
     return csv_of(pd.DataFrame(rows, columns=columns))
 
@@ -84,11 +79,15 @@ def entries_csv(entries: Sequence[Entry]) -> bytes:
     """The entries of a table, one per row."""
     import pandas as pd
 
-    ends = [f"{which}{end}" for which in ("paper", "here") for end in ("", "_lower", "_upper")]
-    rows = [
-        (e.row, e.column, *astuple(e.published), *astuple(e.measured), e.is_inside) for e in entries
-    ]
-    return csv_of(pd.DataFrame(rows, columns=["number", "benchmark", *ends, "inside"]))
+    columns = ["number", "benchmark"]
+    columns += ["paper", "paper_lower", "paper_upper"]
+    columns += ["here", "here_lower", "here_upper"]
+    columns += ["inside"]
+    rows = []
+    for entry in entries:
+        estimates = (*astuple(entry.published), *astuple(entry.measured))
+        rows.append((entry.row, entry.column, *estimates, entry.is_inside))
+    return csv_of(pd.DataFrame(rows, columns=columns))
 
 
 def csv_of(frame: "pd.DataFrame") -> bytes:
@@ -99,118 +98,148 @@ def csv_of(frame: "pd.DataFrame") -> bytes:
 
 def claim_rows(result: Reproduction) -> Rows:
     """The claims, one per row, with `CLAIM_HEADER`."""
-    return [_claim_row(claim, "\n") for claim in result.claims]
+    return [_claim_row(claim, line_break="\n") for claim in result.claims]
 
 
 def entry_rows(entries: Iterable[Entry]) -> Rows:
     """The entries of a table, one per row, with `ENTRY_HEADER`."""
-    return [
-        (
-            entry.row,
-            entry.column,
-            _interval(entry.published),
-            _interval(entry.measured),
-            ("yes" if entry.is_inside else "no") if entry.is_known else "-",
+    rows: Rows = []
+    for entry in entries:
+        is_inside = "yes" if entry.is_inside else "no"
+        rows.append(
+            (
+                entry.row,
+                entry.column,
+                _format_estimate(entry.published),
+                _format_estimate(entry.measured),
+                is_inside if entry.is_defined else "-",
+            )
         )
-        for entry in entries
-    ]
+    return rows
 
 
 def time_rows(result: Reproduction) -> Rows:
     """Time per method, one per row, with `TIME_HEADER`; empty if no time is recorded."""
     if not result.cells:
         return []
-    timings = result.setup.store.records.timings([cell.key for cell in result.cells])
-    groups = dict(list(timings.groupby("method")))
-    rows = [_time_row(method, groups[method]) for method in groups]
-    return rows + [_time_row("all", timings)] if rows else []
+    keys = [cell.key for cell in result.cells]
+    timings = result.setup.store.records.timings(keys)
+    rows = [_time_row(method, rows) for method, rows in timings.groupby("method")]
+    if rows:
+        rows.append(_time_row("all", timings))
+    return rows
 
 
-def _how(result: Reproduction) -> list[str]:
-    """The settings and versions, a few lines."""
+def _describe_setup(result: Reproduction) -> list[str]:
+    """The settings and versions, a line each."""
     setup = result.setup
-    made = ", ".join(exhibit.title for exhibit in setup.exhibits)
-    everything = len(setup.exhibits) == len(setup.paper.exhibits)
+    is_whole_paper = len(setup.exhibits) == len(setup.paper.exhibits)
+    titles = ", ".join(exhibit.title for exhibit in setup.exhibits)
+    versions = [f"{name} {version(name)}" for name in VERSIONS]
+    versions.append(f"Python {platform.python_version()}")
     lines = [
-        f"- Made: {'all figures and tables with results' if everything else made}.",
+        f"- Made: {'all figures and tables with results' if is_whole_paper else titles}.",
         f"- Runs: {len(result.cells)}.",
-        *_settings(setup),
-        f"- Benchmarks: {_benchmarks(setup)}.",
-        f"- Versions: {', '.join(f'{name} {version(name)}' for name in VERSIONS)}, "
-        f"Python {platform.python_version()}.",
+        *_describe_settings(setup),
+        f"- Benchmarks: {_describe_benchmarks(setup)}.",
+        f"- Versions: {', '.join(versions)}.",
     ]
-    fallbacks = {method: count for method, count in result.fallbacks.items() if count}
+    fallbacks = [f"{method} {count}" for method, count in result.fallbacks.items() if count]
     if fallbacks:
-        counts = ", ".join(f"{method} {fallbacks[method]}" for method in fallbacks)
-        lines.append(f"- Suggestions made at random because a model failed: {counts}.")
+        lines.append(
+            f"- Suggestions made at random because a model failed: {', '.join(fallbacks)}."
+        )
     return lines
 
 
-def _settings(setup: Setup) -> list[str]:
-    """Seeds and protocol, one line per setting."""
-    benchmarks: dict[str, list[str]] = {}
-    for item in combined(setup.exhibits):
-        name, setting = item.benchmark, setup.settings[item.benchmark]
-        protocol = item.protocol or setting.protocol
-        given = [f"{what} {x}" for what, x in protocol.settings().items() if x is not None]
-        how = f"protocol {protocol.name}: {', '.join(given).replace('_', ' ')}"
-        text = f"seeds {format_ranges(setting.seeds)}; {how}."
-        benchmarks.setdefault(text, []).append(name)
-    return [f"- {', '.join(names)}: {text}" for text, names in benchmarks.items()]
+def _describe_settings(setup: Setup) -> list[str]:
+    """Seeds and protocol, one line per setting with the benchmarks that it is used on."""
+    benchmarks_of_setting: dict[str, list[str]] = {}
+    for comparison in combine_comparisons(setup.exhibits):
+        setting = setup.settings[comparison.benchmark]
+        protocol = comparison.protocol or setting.protocol
+        options = [
+            f"{name.replace('_', ' ')} {value}"
+            for name, value in protocol.settings().items()
+            if value is not None
+        ]
+        text = (
+            f"seeds {format_ranges(setting.seeds)}; protocol {protocol.name}: {', '.join(options)}."
+        )
+        benchmarks_of_setting.setdefault(text, []).append(comparison.benchmark)
+    return [f"- {', '.join(names)}: {text}" for text, names in benchmarks_of_setting.items()]
 
 
-def _benchmarks(setup: Setup) -> str:
+def _describe_benchmarks(setup: Setup) -> str:
     """The benchmarks with versions, by surrogate."""
-    names: dict[str, list[str]] = {}
-    for benchmark in sorted(setup.surrogates):
-        names.setdefault(setup.surrogates[benchmark], []).append(benchmark_spec(benchmark).id)
-    return "; ".join(f"{', '.join(names[which])} on {which}" for which in sorted(names))
+    identities_of_surrogate: dict[str, list[str]] = {}
+    for benchmark, surrogate in sorted(setup.surrogates.items()):
+        identity = benchmark_spec(benchmark).id
+        identities_of_surrogate.setdefault(surrogate, []).append(identity)
+    parts = [
+        f"{', '.join(identities)} on {surrogate}"
+        for surrogate, identities in sorted(identities_of_surrogate.items())
+    ]
+    return "; ".join(parts)
 
 
-def _held(claims: Sequence[CheckedClaim]) -> str:
-    """The number of claims that hold, those chosen afterwards separately."""
-    verdicts: dict[bool, list[str]] = {}
-    for item in claims:
-        verdicts.setdefault(item.claim.afterwards, []).append(item.verdict)
-    counts = {key: f"{own.count('yes')} of {len(own)}" for key, own in verdicts.items()}
-    text = f"{counts[False]} hold everywhere." if False in counts else ""
-    return text + (f" Of those chosen afterwards {counts[True]} do." if True in counts else "")
+def _count_true_claims(claims: Sequence[CheckedClaim]) -> str:
+    """Sentences with the number of claims that hold, those chosen afterwards separately."""
+    planned = [item.verdict for item in claims if not item.claim.afterwards]
+    afterwards = [item.verdict for item in claims if item.claim.afterwards]
+    sentences = []
+    if planned:
+        sentences.append(f"{planned.count('yes')} of {len(planned)} hold everywhere.")
+    if afterwards:
+        count = f"{afterwards.count('yes')} of {len(afterwards)}"
+        sentences.append(f"Of those chosen afterwards {count} do.")
+    return " ".join(sentences)
 
 
-def _claim_row(item: CheckedClaim, line_break: str) -> tuple[str, ...]:
+def _claim_row(item: CheckedClaim, *, line_break: str) -> tuple[str, ...]:
+    """The cells of a claim; where findings differ, "NOT" marks those that do not hold."""
     findings = item.findings
-    several = len({finding.holds for finding in findings}) > 1
-    measured = line_break.join(
-        f"{'' if finding.holds or not several else 'NOT '}{finding.subject}: {finding.measured}"
-        for finding in findings
-    )
+    is_mixed = len({finding.holds for finding in findings}) > 1
+    lines = []
+    for finding in findings:
+        mark = "NOT " if is_mixed and not finding.holds else ""
+        lines.append(f"{mark}{finding.subject}: {finding.measured}")
     claim = item.claim
+    measured = line_break.join(lines)
     return (item.exhibit.title, claim.section, claim.text, item.verdict, measured)
 
 
 def _time_row(method: str, timings: "pd.DataFrame") -> tuple[str, ...]:
+    number_of_runs = len(timings)
     suggestions = int(timings["suggestions"].sum())
-    inside = float(timings["method_seconds"].sum())
+    method_seconds = float(timings["method_seconds"].sum())
     return (
         method,
-        str(len(timings)),
+        str(number_of_runs),
         str(suggestions),
         f"{timings['seconds'].sum():.1f}",
-        f"{1000 * inside / suggestions:.3f}",
+        f"{1000 * method_seconds / suggestions:.3f}",
     )
 
 
-def _interval(estimate: Estimate) -> str:
+def _format_estimate(estimate: Estimate) -> str:
+    """A number with its interval, if it has one; "-" if there is no number."""
+    if math.isnan(estimate.value):
+        return "-"
     if math.isnan(estimate.lower):
-        return "-" if math.isnan(estimate.value) else f"{estimate.value:.1f}"
+        return f"{estimate.value:.1f}"
     return f"{estimate.value:.1f} ({estimate.lower:.1f} to {estimate.upper:.1f})"
 
 
-def _claims(claims: Sequence[CheckedClaim]) -> list[str]:
-    rows = [_claim_row(claim, "<br>") for claim in claims]
-    return [*_table(CLAIM_HEADER, rows), ""] if rows else []
+def _format_claims(claims: Sequence[CheckedClaim]) -> list[str]:
+    """The table of claims and an empty line, nothing if there are no claims."""
+    if not claims:
+        return []
+    rows = [_claim_row(claim, line_break="<br>") for claim in claims]
+    return [*_format_table(CLAIM_HEADER, rows), ""]
 
 
-def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
-    lines = (header, ("---",) * len(header), *rows)
-    return [f"| {' | '.join(cells)} |" for cells in lines]
+def _format_table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
+    """The lines of a table in Markdown."""
+    rule = ("---",) * len(header)
+    return [f"| {' | '.join(cells)} |" for cells in (header, rule, *rows)]

@@ -8,9 +8,19 @@ import pytest
 from hpobench_ordered.analysis.differences import Estimate
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.protocols import Ordered
-from hpobench_ordered.reproduction.checks import ahead, ahead_on_tasks
+from hpobench_ordered.reproduction.checks import ahead
 from hpobench_ordered.reproduction.evidence import Evidence
-from hpobench_ordered.reproduction.figures import (
+from hpobench_ordered.reproduction.paper import (
+    Claim,
+    MethodComparison,
+    Paper,
+    PaperFigure,
+    PaperTable,
+    Setting,
+)
+from hpobench_ordered.reproduction.papers.othpo.checks import ahead_on_tasks
+from hpobench_ordered.reproduction.papers.othpo.downstream import IMPROVEMENT, REDUCTION, downstream
+from hpobench_ordered.reproduction.papers.othpo.drawings import (
     Slice,
     bars,
     curves,
@@ -19,17 +29,15 @@ from hpobench_ordered.reproduction.figures import (
     points,
     rank_curves,
 )
-from hpobench_ordered.reproduction.paper import Claim, Comparison, Figure, Paper, Setting, Table
-from hpobench_ordered.reproduction.papers.othpo import with_history
-from hpobench_ordered.reproduction.tables import IMPROVEMENT, REDUCTION, downstream
+from hpobench_ordered.reproduction.papers.othpo.paper import drop_first_task
 
 NAME = "newsvendor"
 FIRST, LAST = "simple-previous-no-bo", "random-search"
-TWO = (Comparison(NAME, (LAST, FIRST)),)
+TWO = (MethodComparison(NAME, (LAST, FIRST)),)
 
 
-def figure(number: int, needs: Sequence[Comparison], draw, *claims: Claim) -> Figure:
-    return Figure(number, f"caption {number}.", f"says {number}", tuple(needs), draw, claims)
+def figure(number: int, needs: Sequence[MethodComparison], draw, *claims: Claim) -> PaperFigure:
+    return PaperFigure(number, f"caption {number}.", f"says {number}", tuple(needs), draw, claims)
 
 
 @pytest.fixture(scope="session")
@@ -51,9 +59,9 @@ def small_paper():
         citation="Someone (2020), Something",
         setting=Setting(Ordered(trials=3), seeds=(0, 1, 2)),
         notes="Scores are normalised.",
-        counted=with_history,
+        counted=drop_first_task,
         exhibits=(
-            figure(1, [Comparison(NAME)], partial(landscapes, slices=[item])),
+            figure(1, [MethodComparison(NAME)], partial(landscapes, slices=[item])),
             figure(
                 2,
                 TWO,
@@ -71,10 +79,10 @@ def small_paper():
             figure(6, TWO, partial(rank_curves, methods=(FIRST,))),
             figure(
                 7,
-                [Comparison(NAME, (FIRST,))],
+                [MethodComparison(NAME, (FIRST,))],
                 partial(locations, item=item, methods=(FIRST,), views=((1, 1), (8, 2))),
             ),
-            Table(1, "caption.", "says", TWO, table),
+            PaperTable(1, "caption.", "says", TWO, table),
         ),
     )
 
@@ -83,7 +91,7 @@ class Constructed(Evidence):
     """Evidence from losses that a test makes up, shape (S, T, M), by benchmark and method."""
 
     def __init__(self, losses: Mapping[tuple[str, str], np.ndarray]) -> None:
-        super().__init__(Store(Path("nowhere")), {}, surrogates={}, counted=with_history)
+        super().__init__(Store(Path("nowhere")), {}, surrogates={}, counted=drop_first_task)
         self._arrays.update({(*runs, None): {"loss": each} for runs, each in losses.items()})
 
 

@@ -18,12 +18,20 @@ from hpobench_ordered.methods.random_search import RandomSearch
 from hpobench_ordered.registry import benchmark_spec, method_spec
 from hpobench_ordered.reproduction import Paper, checks, paper, reproduce
 from hpobench_ordered.reproduction.evidence import Evidence, Measure
-from hpobench_ordered.reproduction.figures import illustration, progress
-from hpobench_ordered.reproduction.paper import Claim, Comparison, Exhibit, Figure, Setting
-from hpobench_ordered.reproduction.papers.distbo import drawn_by_seed, pooled
-from hpobench_ordered.reproduction.similarities import (
+from hpobench_ordered.reproduction.figures import progress
+from hpobench_ordered.reproduction.paper import (
+    Claim,
+    Exhibit,
+    MethodComparison,
+    PaperFigure,
+    Setting,
+)
+from hpobench_ordered.reproduction.papers.distbo.checks import near, on
+from hpobench_ordered.reproduction.papers.distbo.drawings import illustration
+from hpobench_ordered.reproduction.papers.distbo.paper import count_runs_as_seeds, draw_by_seed
+from hpobench_ordered.reproduction.papers.distbo.similarities import (
+    compute_similarities,
     only_one_finds,
-    similarities,
     similarity_curves,
 )
 
@@ -31,12 +39,12 @@ TOY = "distbo-toy"
 OTHER_IS_BEST = "distbo-classification-b"
 KINDS = ("dist", "manual", "multi", "init", "none", "random")
 """From best to worst, as the paper has them."""
-NEEDS = (Comparison("x", ("a", "b")),)
+NEEDS = (MethodComparison("x", ("a", "b")),)
 
 
 def evidence_of(regrets: dict[tuple[str, str], FloatArray | float]) -> Evidence:
     """Pooled runs with these regrets after every trial, by benchmark and method."""
-    evidence = Evidence(Store(Path("nowhere")), {}, surrogates={}, counted=pooled)
+    evidence = Evidence(Store(Path("nowhere")), {}, surrogates={}, counted=count_runs_as_seeds)
     for runs, values in regrets.items():
         evidence._arrays[(*runs, None)] = {"regret": np.broadcast_to(values, (3, 2, 100))}
     return evidence
@@ -44,17 +52,17 @@ def evidence_of(regrets: dict[tuple[str, str], FloatArray | float]) -> Evidence:
 
 def test_near():
     evidence = evidence_of({("x", "a"): 0.04, ("x", "b"): 0.06})
-    assert checks.near(("a",), trial=3, margin=0.05)(evidence, NEEDS)[0].holds
-    (no,) = checks.near(("a", "b"), trial=3, margin=0.05)(evidence, NEEDS)
+    assert near(("a",), trial=3, margin=0.05)(evidence, NEEDS)[0].holds
+    (no,) = near(("a", "b"), trial=3, margin=0.05)(evidence, NEEDS)
     assert not no.holds and no.measured == "a 0.04, b 0.06 (asked: 0.05)"
 
 
 def test_a_check_of_one_comparison():
-    other = Comparison("y", ("a", "b"))
+    other = MethodComparison("y", ("a", "b"))
     evidence = evidence_of({("x", "a"): 0.1, ("x", "b"): 0.2, ("y", "a"): 0.4, ("y", "b"): 0.3})
     check = checks.ahead(("a",), ("b",), trial=1, measure=Measure.REGRET)
     assert [f.holds for f in check(evidence, (*NEEDS, other))] == [True, False]
-    (found,) = checks.on(other, check)(evidence, (*NEEDS, other))
+    (found,) = on(other, check)(evidence, (*NEEDS, other))
     assert found.subject == "y" and not found.holds
 
 
@@ -145,19 +153,21 @@ def test_every_seed_is_run_on_its_own_benchmark(tmp_path, monkeypatch):
     monkeypatch.setenv("HPOBENCH_ORDERED_BENCHMARKS", str(tmp_path / "none"))
     generating = Generating(tmp_path)
     monkeypatch.setitem(reproduce.__globals__, "generator", lambda name: generating)
-    toy = Comparison(TOY, ("random-search", "bo"))
+    toy = MethodComparison(TOY, ("random-search", "bo"))
     of_both = {"measures": (Measure.VALUE, Measure.RANK)}
     small = Paper(
         name="small",
         citation="Someone (2019), Something",
         setting=Setting(hbo.LeaveOneOut(trials=4, tasks=("target",)), (1, 2, 5)),
         exhibits=(
-            Figure(1, "caption.", "says.", (toy,), partial(progress, over_runs=True, **of_both)),
-            Figure(2, "caption.", "says.", (Comparison(TOY),), illustration),
+            PaperFigure(
+                1, "caption.", "says.", (toy,), partial(progress, over_runs=True, **of_both)
+            ),
+            PaperFigure(2, "caption.", "says.", (MethodComparison(TOY),), illustration),
         ),
         notes="Regret.",
-        runs_on=drawn_by_seed,
-        counted=pooled,
+        runs_on=draw_by_seed,
+        counted=count_runs_as_seeds,
     )
     result = reproduce(small, folder=tmp_path)
     assert generating.names == [f"{TOY}-seed-{seed}" for seed in (1, 2, 5)]
@@ -206,21 +216,21 @@ class Misled(Comparer):
 
 def comparing(*claims: Claim) -> Paper:
     methods = {"finder": Comparer, "misled": Misled}
-    needs = (Comparison("forrester", tuple(methods)),)
+    needs = (MethodComparison("forrester", tuple(methods)),)
     draw = partial(similarity_curves, methods=tuple(methods), trials=3)
     return Paper(
         name="comparing",
         citation="Someone (2019), Something",
         setting=Setting(hbo.LeaveOneOut(trials=4, tasks=1), (0, 1)),
         exhibits=(
-            Figure(1, "caption.", "says.", needs, partial(draw, values=True), claims),
-            Figure(2, "caption.", "says.", needs, partial(draw, values=False)),
+            PaperFigure(1, "caption.", "says.", needs, partial(draw, values=True), claims),
+            PaperFigure(2, "caption.", "says.", needs, partial(draw, values=False)),
         ),
         notes="Regret.",
         methods={
             n: hbo.MethodSpec(n, method, "Compares.", "tests") for n, method in methods.items()
         },
-        counted=pooled,
+        counted=count_runs_as_seeds,
     )
 
 
@@ -240,7 +250,7 @@ def test_similarities_are_those_of_the_runs(tmp_path):
     assert summary.count("first in 2 of 2 runs") == 2 and summary.count("in 0 of 2 runs") == 4
     Comparer.asked.clear()
     cell = result.cells[0]
-    found = similarities(cell, 3)
+    found = compute_similarities(cell, 3)
     assert np.isnan(found[0]).all() and (found[1:, 1] == 0.9).all() and found.shape == (3, 9)
     stored = result.setup.store.configurations([cell.key]).sort_values("trial")
     assert stored["x"].tolist()[:3] == [config["x"] for config in Comparer.asked]

@@ -10,9 +10,16 @@ import pytest
 from hpobench_ordered import list_methods, run
 from hpobench_ordered.protocols import Adjustment, Protocol
 from hpobench_ordered.registry import benchmark_spec, method_spec
-from hpobench_ordered.reproduction import Paper, paper, reproduce, speedups
-from hpobench_ordered.reproduction.paper import Check, Comparison, Finding, combined, experiments
-from hpobench_ordered.reproduction.papers import hp_transfer
+from hpobench_ordered.reproduction import Paper, paper, reproduce
+from hpobench_ordered.reproduction.paper import (
+    Check,
+    Finding,
+    MethodComparison,
+    combine_comparisons,
+    experiments,
+)
+from hpobench_ordered.reproduction.papers.hp_transfer import paper as hp_transfer
+from hpobench_ordered.reproduction.papers.hp_transfer import speedups
 from hpobench_ordered.user_methods.identity import method_version
 
 HP_TRANSFER = paper("hp-transfer")
@@ -26,7 +33,7 @@ SMALL = {
 def small(*figures: int) -> Paper:
     """Some figures, of two tasks of one benchmark and few trials."""
 
-    def cut(item: Comparison) -> Comparison:
+    def cut(item: MethodComparison) -> MethodComparison:
         assert isinstance(item.protocol, Adjustment)
         return replace(item, protocol=SMALL[item.protocol.first_trials])
 
@@ -39,7 +46,7 @@ def small(*figures: int) -> Paper:
 
 def test_every_figure_is_there():
     assert [one.title for one in HP_TRANSFER.exhibits] == [f"Figure {n}" for n in range(2, 9)]
-    everything = combined(HP_TRANSFER.exhibits)
+    everything = combine_comparisons(HP_TRANSFER.exhibits)
     assert {item.benchmark for item in everything} == set(experiments(HP_TRANSFER.exhibits))
     assert len({item.benchmark for item in everything}) == 8
     for item in everything:
@@ -91,7 +98,7 @@ def test_figures_show_the_runs_of_their_old_budget(tmp_path):
             for cell in result.cells
             if (cell.method.name, cell.protocol) == (method, item.protocol)
         )
-        for item in combined(chosen.exhibits)
+        for item in combine_comparisons(chosen.exhibits)
         if isinstance(item.protocol, Adjustment)
         for method in item.methods
     }
@@ -143,8 +150,8 @@ def ask(constructed):
         needs = []
         trials = np.arange(1.0, 201.0)
         for place, name in enumerate(("x", "y")):
-            needs.append(Comparison(name, ("tpe",), SMALL[10]))
-            needs += [Comparison(name, tuple(factors), SMALL[old]) for old in (20, 40)]
+            needs.append(MethodComparison(name, ("tpe",), SMALL[10]))
+            needs += [MethodComparison(name, tuple(factors), SMALL[old]) for old in (20, 40)]
             for item in needs[-3:]:
                 for method in item.methods:
                     factor = factors[method][place] if method in factors else 1.0
@@ -159,7 +166,7 @@ def ask(constructed):
 def test_average_speedup(ask):
     above, below, level = (
         speedups.average_speedup("a", holds, reference="tpe")
-        for holds in (hp_transfer._is_faster, hp_transfer._is_slower, hp_transfer._is_level)
+        for holds in (hp_transfer.is_faster, hp_transfer.is_slower, hp_transfer.is_level)
     )
     found = ask(above, a=[0.5, 0.5])
     assert [item.holds for item in found] == [True] * 6

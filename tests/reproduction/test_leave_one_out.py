@@ -13,10 +13,16 @@ from hpobench_ordered.registry import benchmark_spec, method_spec
 from hpobench_ordered.reproduction import Paper, checks, paper, reproduce
 from hpobench_ordered.reproduction.evidence import Measure
 from hpobench_ordered.reproduction.figures import progress
-from hpobench_ordered.reproduction.paper import Claim, Comparison, Figure, Setting, experiments
+from hpobench_ordered.reproduction.paper import (
+    Claim,
+    MethodComparison,
+    PaperFigure,
+    Setting,
+    experiments,
+)
 
 BENCHMARK, METHODS = "forrester", ("random-search", "bo")
-NEEDS = (Comparison(BENCHMARK, METHODS),)
+NEEDS = (MethodComparison(BENCHMARK, METHODS),)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +39,7 @@ def test_every_figure_is_there(name, figures):
 
 
 def small(*claims: Claim, seeds: int = 2) -> Paper:
-    figure = Figure(
+    figure = PaperFigure(
         1, "caption.", "says.", NEEDS, partial(progress, by_task=True, times=False), claims
     )
     whole = replace(figure, number=2, make=partial(progress, times=True), claims=())
@@ -127,9 +133,9 @@ def test_not_behind(constructed, excess, holds):
 
 @pytest.mark.slow
 def test_posterior_meets_what_was_evaluated():
-    from hpobench_ordered.reproduction.models import belief
+    from hpobench_ordered.reproduction.papers.abrac.posteriors import fit_belief
 
-    found = belief("forrester", 2, "abrac", fixed=8, own=1)
+    found = fit_belief("forrester", 2, "abrac", fixed=8, own=1)
     assert len(found.points) == 9
     target = hbo.load("forrester").tasks[2]
     np.testing.assert_allclose(found.values, target.evaluate_many(found.points[:, None]))
@@ -140,7 +146,7 @@ def test_posterior_meets_what_was_evaluated():
 
 @pytest.mark.slow
 def test_embeddings_of_another_benchmark_are_the_contexts():
-    from hpobench_ordered.reproduction.two_stage import LearnedContexts
+    from hpobench_ordered.reproduction.papers.ablr.learned_contexts import LearnedContexts
 
     source, here = "openml-xgboost", hbo.load("openml-svm", surrogate="nearest")
     protocol = hbo.LeaveOneOut(trials=3, history=10)

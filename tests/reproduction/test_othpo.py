@@ -8,7 +8,7 @@ from hpobench_ordered.files.remote import CACHE_VARIABLE
 from hpobench_ordered.reproduction import paper
 from hpobench_ordered.reproduction.evidence import Evidence, Landscape
 from hpobench_ordered.reproduction.paper import Setting, experiments
-from hpobench_ordered.reproduction.papers import othpo
+from hpobench_ordered.reproduction.papers.othpo import paper as othpo
 
 OTHPO = paper("othpo")
 

@@ -14,10 +14,14 @@ from hpobench_ordered.methods.bohamiann import ContextBohamiann
 from hpobench_ordered.methods.gp_transfer import GPTransferSubsample
 from hpobench_ordered.protocols import LeaveOneOut
 from hpobench_ordered.reproduction.checks import ahead, cheaper
-from hpobench_ordered.reproduction.evidence import Comparison, Measure
+from hpobench_ordered.reproduction.evidence import Measure, MethodComparison
 from hpobench_ordered.reproduction.figures import progress
-from hpobench_ordered.reproduction.models import fewest_used, nearest_to_truth, posteriors
-from hpobench_ordered.reproduction.paper import Claim, Figure, Paper, Setting
+from hpobench_ordered.reproduction.paper import Claim, Paper, PaperFigure, Setting
+from hpobench_ordered.reproduction.papers.abrac.posteriors import (
+    fewest_used,
+    nearest_to_truth,
+    posteriors,
+)
 
 FORRESTER, QUADRATIC, FCNET, SVM = "forrester", "quadratic", "fcnet", "openml-svm"
 TRIALS, EARLY = 50, 5
@@ -35,11 +39,11 @@ FIXED = ("ablr-sgd-fixed", "ablr-lbfgs-fixed")
 COMPONENTS = ("abrac", "abrac-fixed", "ablr-sgd-adapt", "ablr-sgd-fixed", ABLR)
 RIVALS = (RANDOM, ABLR, MT_GP, *FIXED)
 
-SYNTHETIC = (Comparison(FORRESTER, (ABRAC, *RIVALS, BOHAMIANN)),)
-QUADRATICS = (Comparison(QUADRATIC, (ABRAC, *RIVALS, "ablr-rks")),)
+SYNTHETIC = (MethodComparison(FORRESTER, (ABRAC, *RIVALS, BOHAMIANN)),)
+QUADRATICS = (MethodComparison(QUADRATIC, (ABRAC, *RIVALS, "ablr-rks")),)
 NETWORK_RIVALS = (RANDOM, "bo", ABLR, *FIXED)
-NETWORKS = (Comparison(FCNET, (ABRAC, *NETWORK_RIVALS)),)
-MACHINES = (Comparison(SVM, (ABRAC, *RIVALS)),)
+NETWORKS = (MethodComparison(FCNET, (ABRAC, *NETWORK_RIVALS)),)
+MACHINES = (MethodComparison(SVM, (ABRAC, *RIVALS)),)
 
 MEANS = "Means over tasks and seeds ± two standard errors over seeds, ranks of every task and seed"
 SAYS_WORSE = "Variants with a fixed network and without nested dropout are worse."
@@ -85,34 +89,33 @@ def _best_in_rank(rivals: Sequence[str]) -> tuple[Claim, ...]:
 def _components(trial: int) -> tuple[Claim, ...]:
     """Claims on the components of ABRAC, in regret and rank."""
     after = "" if trial == TRIALS else f" after {trial} trials"
+    components = {"Nested dropout": "abrac-fixed", "An adaptive head": "ablr-sgd-adapt"}
+    claims = []
+    for component, method in components.items():
+        sentence = f"{component} alone improves on ABLR trained by SGD{after}"
+        for measure in (Measure.REGRET, Measure.RANK):
+            claims.append(_ahead(sentence, ("ablr-sgd-fixed",), measure, first=method, trial=trial))
     together = f"Both together rank better than each alone{after}"
-    parts = {"Nested dropout alone": "abrac-fixed", "An adaptive head alone": "ablr-sgd-adapt"}
-    alone = [
-        (f"{what} improves on ABLR trained by SGD{after}", part) for what, part in parts.items()
-    ]
-    return (
-        *(
-            _ahead(sentence, ("ablr-sgd-fixed",), measure, first=part, trial=trial)
-            for sentence, part in alone
-            for measure in (Measure.REGRET, Measure.RANK)
-        ),
-        _ahead(together, tuple(parts.values()), Measure.RANK, trial=trial),
-    )
+    claims.append(_ahead(together, tuple(components.values()), Measure.RANK, trial=trial))
+    return tuple(claims)
 
 
 def _posteriors(
     number: int, methods: tuple[str, ...], *, fixed: int, own: int, says: str
-) -> Figure:
+) -> PaperFigure:
+    """A figure of posteriors; the first method is claimed to be better than the others."""
     rivals = methods[1:]
-    return Figure(
+    evaluations = f"{fixed} random evaluations, the same for all methods"
+    if own:
+        evaluations += f", and {own} of the method's own"
+    return PaperFigure(
         number,
-        caption=f"The first task after {fixed} random evaluations, the same for all methods"
-        + (f", and {own} of the method's own" if own else "")
-        + ". Left: the function (blue), evaluations (points), posterior mean (orange) and two "
+        caption=f"The first task after {evaluations}. "
+        "Left: the function (blue), evaluations (points), posterior mean (orange) and two "
         "standard deviations of the function. Right: basis functions, darker with more weight. "
         "Claims are on all tasks.",
         says=says,
-        needs=(Comparison(FORRESTER),),
+        needs=(MethodComparison(FORRESTER),),
         make=partial(posteriors, methods=methods, task=0, fixed=fixed, own=own),
         claims=(
             Claim(
@@ -137,17 +140,17 @@ FIGURES = (
         own=2,
         says="ABLR overfits, as it has many basis functions; ABRAC, which uses few, does not.",
     ),
-    Figure(
+    PaperFigure(
         2,
         caption=f"{MEANS}, on Forrester functions. The last method shares its network too, but "
         "fits it with the heads by marginal likelihood.",
         says="Nested dropout and adaptive heads each improve on ABLR with a network trained by "
         "SGD; both together are best.",
-        needs=(Comparison(FORRESTER, COMPONENTS),),
+        needs=(MethodComparison(FORRESTER, COMPONENTS),),
         make=progress,
         claims=tuple(claim for trial in (*AFTERWARDS, TRIALS) for claim in _components(trial)),
     ),
-    Figure(
+    PaperFigure(
         3,
         caption=f"{MEANS}, on Forrester functions.",
         says="ABRAC adapts quickly: after five evaluations its regret is acceptable, while "
@@ -173,7 +176,7 @@ FIGURES = (
         says="ABLR overfits, the variants with a fixed network take everything for noise; ABRAC's "
         "model is meaningful.",
     ),
-    Figure(
+    PaperFigure(
         5,
         caption=f"{MEANS}, on the first {TARGETS} quadratic functions. Right: time inside the "
         "method by suggestion, its training included.",
@@ -191,7 +194,7 @@ FIGURES = (
             ),
         ),
     ),
-    Figure(
+    PaperFigure(
         6,
         caption="Mean ranks over the four data sets ± two standard errors over seeds.",
         says="ABRAC outperforms all others, which hardly improve on random search.",
@@ -199,7 +202,7 @@ FIGURES = (
         make=partial(progress, measures=(Measure.RANK,)),
         claims=_best_in_rank(NETWORK_RIVALS),
     ),
-    Figure(
+    PaperFigure(
         7,
         caption="Mean regret and mean rank on each data set ± two standard errors over seeds.",
         says="ABRAC ranks best on every data set; its regret is lowest but on naval propulsion, "
@@ -212,7 +215,7 @@ FIGURES = (
             ),
         ),
     ),
-    Figure(
+    PaperFigure(
         8,
         caption=f"{MEANS}; regret is the distance of the AUC from the best one known.",
         says="ABRAC outperforms all others in rank; only ABLR reaches a comparable AUC.",

@@ -7,6 +7,7 @@ name the methods of a figure, they are our choice.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import Any
 
 from hpobench_ordered._typing import FloatArray
@@ -15,11 +16,16 @@ from hpobench_ordered.methods._model_based import ModelBased
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.methods.distbo import NoneBLR, NoneGP
 from hpobench_ordered.protocols import LeaveOneOut
-from hpobench_ordered.reproduction.checks import ahead, near, not_behind, on
-from hpobench_ordered.reproduction.evidence import Comparison, Measure
-from hpobench_ordered.reproduction.figures import illustration, progress
-from hpobench_ordered.reproduction.paper import Claim, Figure, Paper, Setting
-from hpobench_ordered.reproduction.similarities import only_one_finds, similarity_curves
+from hpobench_ordered.reproduction.checks import ahead, not_behind
+from hpobench_ordered.reproduction.evidence import Measure, MethodComparison
+from hpobench_ordered.reproduction.figures import progress
+from hpobench_ordered.reproduction.paper import Claim, Paper, PaperFigure, Setting
+from hpobench_ordered.reproduction.papers.distbo.checks import near, on
+from hpobench_ordered.reproduction.papers.distbo.drawings import illustration
+from hpobench_ordered.reproduction.papers.distbo.similarities import (
+    only_one_finds,
+    similarity_curves,
+)
 
 TOY, COUNTEREXAMPLE = "distbo-toy", "distbo-counterexample"
 SIMILAR, OTHER = "distbo-classification-a", "distbo-classification-b"
@@ -61,29 +67,37 @@ GPS = ("dist-gp", "manual-gp", "multi-gp")
 """The methods whose model has a similarity of tasks."""
 
 
-def pooled(values: FloatArray) -> FloatArray:
+def count_runs_as_seeds(values: FloatArray) -> FloatArray:
     """Treat every run, a task and a seed, as a seed of one task, shape (A, S T, 1, M)."""
     return values.reshape(len(values), -1, 1, values.shape[-1])
 
 
-def drawn_by_seed(benchmark: str, seeds: Sequence[int]) -> dict[str, tuple[int, ...]]:
+def draw_by_seed(benchmark: str, seeds: Sequence[int]) -> dict[str, tuple[int, ...]]:
     """Runs on a generated benchmark: seed 0 on NAME, seed S on NAME-seed-S."""
     if benchmark not in GENERATED:
         return {benchmark: tuple(seeds)}
     return {f"{benchmark}-seed-{seed}" if seed else benchmark: (seed,) for seed in seeds}
 
 
-def _named(kinds: Sequence[str], model: str, benchmark: str) -> tuple[str, ...]:
-    trials = {"none": f"-{RANDOM_TRIALS[benchmark]}"}
-    return tuple(f"{kind}-{model}{trials.get(kind, '')}" for kind in kinds)
+def _method_name(kind: str, model: str, benchmark: str) -> str:
+    """Name of a method; one without transfer has the number of its random trials at the end."""
+    if kind == "none":
+        return f"none-{model}-{RANDOM_TRIALS[benchmark]}"
+    return f"{kind}-{model}"
 
 
-def _all(model: str, benchmark: str) -> Comparison:
-    return Comparison(benchmark, (*_named(KINDS, model, benchmark), RANDOM))
+def _method_names(kinds: Sequence[str], model: str, benchmark: str) -> tuple[str, ...]:
+    return tuple(_method_name(kind, model, benchmark) for kind in kinds)
 
 
-def _joint(model: str, benchmark: str) -> Comparison:
-    return Comparison(benchmark, (f"dist-{model}", f"dist-{model}-joint"))
+def _all(model: str, benchmark: str) -> MethodComparison:
+    """All methods with a model, and random search."""
+    return MethodComparison(benchmark, (*_method_names(KINDS, model, benchmark), RANDOM))
+
+
+def _joint(model: str, benchmark: str) -> MethodComparison:
+    """DistBO without the joint embedding, and with it."""
+    return MethodComparison(benchmark, (f"dist-{model}", f"dist-{model}-joint"))
 
 
 @dataclass(frozen=True)
@@ -95,25 +109,33 @@ class StartedAtRandom:
 
     def __call__(self, **setting: Any) -> Method:
         """Make the method."""
-        made = self.method(**setting)
-        made.random_trials = self.trials
-        return made
+        method = self.method(**setting)
+        method.random_trials = self.trials
+        return method
 
 
 def _without_transfer(benchmark: str) -> dict[str, MethodSpec]:
     """The noneGP and noneBLR of a benchmark, by name."""
     trials = RANDOM_TRIALS[benchmark]
-    models: dict[str, type[ModelBased]] = {GP: NoneGP, BLR: NoneBLR}
-    made = {_named(["none"], model, benchmark)[0]: method for model, method in models.items()}
-    return {
-        name: MethodSpec(
+    class_of_model: dict[str, type[ModelBased]] = {GP: NoneGP, BLR: NoneBLR}
+    specs = {}
+    for model, method in class_of_model.items():
+        name = _method_name("none", model, benchmark)
+        specs[name] = MethodSpec(
             name=name,
             method=StartedAtRandom(method, trials),
-            summary=f"{name.rpartition('-')[0]} that starts with {trials} random trials.",
+            summary=f"none-{model} that starts with {trials} random trials.",
             source="Law et al. (2019), appendix C",
         )
-        for name, method in made.items()
-    }
+    return specs
+
+
+def _all_without_transfer() -> dict[str, MethodSpec]:
+    """The noneGP and noneBLR of all benchmarks, by name."""
+    specs: dict[str, MethodSpec] = {}
+    for benchmark in SETTINGS:
+        specs |= _without_transfer(benchmark)
+    return specs
 
 
 VALUES = "Best value so far, mean over runs ± two standard errors"
@@ -133,17 +155,25 @@ def _ahead(
     trial: int,
 ) -> Claim:
     """A claim on kinds of methods; default: distBO is ahead of all others."""
-    comparison, better = _all(model, benchmark), _named(firsts, model, benchmark)
-    others = tuple(method for method in comparison.methods if method not in better)
-    worse = _named(rivals, model, benchmark) or others
+    comparison = _all(model, benchmark)
+    better = _method_names(firsts, model, benchmark)
+    if rivals:
+        worse = _method_names(rivals, model, benchmark)
+    else:
+        worse = tuple(method for method in comparison.methods if method not in better)
     check = on(comparison, ahead(better, worse, trial=trial, measure=Measure.REGRET))
     return Claim(section, f"After {trial} trials {sentence}", check)
 
 
 def _compared(
-    number: int, *needs: Comparison, says: str, claims: Sequence[Claim] = (), ranks: bool = True
-) -> Figure:
-    return Figure(
+    number: int,
+    *needs: MethodComparison,
+    says: str,
+    claims: Sequence[Claim] = (),
+    ranks: bool = True,
+) -> PaperFigure:
+    """A figure of values, and by default ranks, after every trial."""
+    return PaperFigure(
         number,
         caption=f"{VALUES}{f'; {RANKS}' if ranks else ''}.",
         says=says,
@@ -155,41 +185,37 @@ def _compared(
 
 def _similarities(
     number: int,
-    comparison: Comparison,
+    comparison: MethodComparison,
     *,
     trials: int,
     says: str,
     claims: Sequence[Claim] = (),
     values: bool = False,
-) -> Figure:
-    drawn = "Similarity of each source task to the target, mean over runs"
-    return Figure(
+) -> PaperFigure:
+    """A figure of similarities, of distGP alone if the best values are drawn beside them."""
+    caption = "Similarity of each source task to the target, mean over runs"
+    if values:
+        caption = f"Left: {VALUES.lower()}. Right: {caption.lower()}"
+    methods = GPS[:1] if values else GPS
+    return PaperFigure(
         number,
-        caption=f"Left: {VALUES.lower()}. Right: {drawn.lower()}." if values else f"{drawn}.",
+        caption=f"{caption}.",
         says=says,
         needs=(comparison,),
-        make=partial(
-            similarity_curves, methods=GPS[:1] if values else GPS, trials=trials, values=values
-        ),
+        make=partial(similarity_curves, methods=methods, trials=trials, values=values),
         claims=tuple(claims),
     )
 
 
 def _joint_is_similar(benchmark: str, *models: str, trials: Sequence[int]) -> tuple[Claim, ...]:
-    return tuple(
-        Claim(
-            "C.1",
-            f"After {trial} trials dist{model.upper()} is no worse with the joint embedding",
-            on(
-                _joint(model, benchmark),
-                not_behind(
-                    f"dist-{model}-joint", f"dist-{model}", trial=trial, measure=Measure.REGRET
-                ),
-            ),
+    claims = []
+    for trial, model in product(trials, models):
+        sentence = f"After {trial} trials dist{model.upper()} is no worse with the joint embedding"
+        check = not_behind(
+            f"dist-{model}-joint", f"dist-{model}", trial=trial, measure=Measure.REGRET
         )
-        for trial in trials
-        for model in models
-    )
+        claims.append(Claim("C.1", sentence, on(_joint(model, benchmark), check)))
+    return tuple(claims)
 
 
 def _near_optimum(kind: str, model: str) -> Claim:
@@ -266,11 +292,11 @@ FIGURES = (
         says="So it is on Parkinson's data.",
         claims=_joint_is_similar(PARKINSONS, BLR, trials=(EARLY, 17)),
     ),
-    Figure(
+    PaperFigure(
         6,
         caption="The objective of every task, with the data of seed 0.",
         says="An illustration of the toy example.",
-        needs=(Comparison(TOY),),
+        needs=(MethodComparison(TOY),),
         make=illustration,
     ),
     _compared(
@@ -283,7 +309,7 @@ FIGURES = (
     ),
     _similarities(
         8,
-        Comparison(TOY, GPS),
+        MethodComparison(TOY, GPS),
         trials=15,
         says="multiGP's similarities are wrong in the first trials, those of distGP and manualGP "
         "are not.",
@@ -297,7 +323,7 @@ FIGURES = (
     ),
     _similarities(
         10,
-        Comparison(COUNTEREXAMPLE, GPS),
+        MethodComparison(COUNTEREXAMPLE, GPS),
         trials=COMPARED,
         says="Only distGP learns a high similarity of the second source task.",
         claims=(FINDS_IT,),
@@ -368,12 +394,8 @@ PAPERS = (
         exhibits=FIGURES,
         notes="Regret is the distance of the best value so far from the best one known, in the "
         "objective's own units, mean over runs, each a target and a seed; lower is better.",
-        methods={
-            name: spec
-            for benchmark in SETTINGS
-            for name, spec in _without_transfer(benchmark).items()
-        },
-        counted=pooled,
-        runs_on=drawn_by_seed,
+        methods=_all_without_transfer(),
+        counted=count_runs_as_seeds,
+        runs_on=draw_by_seed,
     ),
 )

@@ -9,10 +9,10 @@ from functools import partial
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import LeaveOneOut
 from hpobench_ordered.reproduction.checks import ahead, cheaper, not_behind
-from hpobench_ordered.reproduction.evidence import Comparison, Measure
+from hpobench_ordered.reproduction.evidence import Measure, MethodComparison
 from hpobench_ordered.reproduction.figures import progress
-from hpobench_ordered.reproduction.paper import Claim, Figure, Paper, Setting
-from hpobench_ordered.reproduction.two_stage import LearnedContexts
+from hpobench_ordered.reproduction.paper import Claim, Paper, PaperFigure, Setting
+from hpobench_ordered.reproduction.papers.ablr.learned_contexts import LearnedContexts
 
 SVM, XGBOOST, QUADRATIC = "openml-svm", "openml-xgboost", "quadratic"
 NEAREST = "nearest"
@@ -31,10 +31,10 @@ TWO_STAGE = {SVM: "ablr-xgboost-embeddings", XGBOOST: "ablr-svm-embeddings"}
 """ABLR with embeddings that were learned on the other benchmark."""
 BASELINES = (*NO_TRANSFER, *GP_TRANSFER, TRANSFER)
 
-ON_SVM = (Comparison(SVM, (*BASELINES, "bohamiann-ctx")),)
-ON_XGBOOST = (Comparison(XGBOOST, BASELINES),)
-ON_QUADRATIC = (Comparison(QUADRATIC, BASELINES),)
-NETWORKS = (Comparison(QUADRATIC, ("ablr", TRANSFER, CONTEXT, "bohamiann", "bohamiann-ctx")),)
+ON_SVM = (MethodComparison(SVM, (*BASELINES, "bohamiann-ctx")),)
+ON_XGBOOST = (MethodComparison(XGBOOST, BASELINES),)
+ON_QUADRATIC = (MethodComparison(QUADRATIC, BASELINES),)
+NETWORKS = (MethodComparison(QUADRATIC, ("ablr", TRANSFER, CONTEXT, "bohamiann", "bohamiann-ctx")),)
 
 
 def _learned(name: str, source: str) -> MethodSpec:
@@ -73,17 +73,17 @@ def _claims(measure: Measure) -> tuple[Claim, ...]:
 
 def _figure(
     number: int,
-    needs: tuple[Comparison, ...],
+    needs: tuple[MethodComparison, ...],
     *,
     says: str,
     claims: tuple[Claim, ...],
     measure: Measure = Measure.REGRET,
-) -> Figure:
+) -> PaperFigure:
     captions = {
         Measure.REGRET: "Distance of the best value so far from the best known one",
         Measure.RANK: "Rank among the methods, of every task and seed by itself",
     }
-    return Figure(
+    return PaperFigure(
         number,
         caption=f"{captions[measure]}, mean over tasks and seeds ± two standard errors over seeds.",
         says=says,
@@ -102,7 +102,7 @@ FASTER = "ABLR with transfer converges considerably faster and to a better optim
 COMPETITIVE = "Learned embeddings are competitive with the context that people chose."
 
 
-def _embeddings(number: int, benchmark: str, measure: Measure) -> Figure:
+def _embeddings(number: int, benchmark: str, measure: Measure) -> PaperFigure:
     two_stage = TWO_STAGE[benchmark]
     methods = (*NO_TRANSFER, TRANSFER, CONTEXT, EMBEDDED, two_stage)
     level = partial(not_behind, trial=TRIALS, measure=measure)
@@ -121,7 +121,7 @@ def _embeddings(number: int, benchmark: str, measure: Measure) -> Figure:
             section="B.4",
         ),
     )
-    needs = (Comparison(benchmark, methods),)
+    needs = (MethodComparison(benchmark, methods),)
     return _figure(number, needs, measure=measure, says=COMPETITIVE, claims=claims)
 
 

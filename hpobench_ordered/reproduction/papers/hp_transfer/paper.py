@@ -6,6 +6,7 @@ random search do not use the old step: they are run once, and compared for all o
 
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 
 from hpobench_ordered.analysis.differences import Estimate
 from hpobench_ordered.analysis.speedup import PAPER_BUDGETS
@@ -13,9 +14,9 @@ from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.methods.tpe import TPE
 from hpobench_ordered.protocols import Adjustment
 from hpobench_ordered.registry import suite
-from hpobench_ordered.reproduction.evidence import Comparison
-from hpobench_ordered.reproduction.paper import Claim, Figure, Paper, Setting
-from hpobench_ordered.reproduction.speedups import (
+from hpobench_ordered.reproduction.evidence import MethodComparison
+from hpobench_ordered.reproduction.paper import Claim, Paper, PaperFigure, Setting
+from hpobench_ordered.reproduction.papers.hp_transfer.speedups import (
     FAILURE_RATE,
     SPEEDUP,
     average_speedup,
@@ -52,39 +53,44 @@ def _after(old_budget: int) -> Adjustment:
     return Adjustment(first_trials=old_budget, trials=TRIALS, first_method=REFERENCE)
 
 
-def _without_transfer(*methods: str) -> tuple[Comparison, ...]:
+def _without_transfer(*methods: str) -> tuple[MethodComparison, ...]:
     """Methods that do not use the old step."""
-    return tuple(Comparison(name, methods, _after(OLD_BUDGETS[0])) for name in BENCHMARKS)
+    return tuple(MethodComparison(name, methods, _after(OLD_BUDGETS[0])) for name in BENCHMARKS)
 
 
-def _needs(*methods: str, old_budgets: tuple[int, ...] = OLD_BUDGETS) -> tuple[Comparison, ...]:
+def _needs(
+    *methods: str, old_budgets: tuple[int, ...] = OLD_BUDGETS
+) -> tuple[MethodComparison, ...]:
     """Methods for each old budget, and the reference."""
-    return (
-        *_without_transfer(REFERENCE),
-        *(Comparison(name, methods, _after(old)) for old in old_budgets for name in BENCHMARKS),
-    )
+    comparisons = [*_without_transfer(REFERENCE)]
+    for old_budget, benchmark in product(old_budgets, BENCHMARKS):
+        comparisons.append(MethodComparison(benchmark, methods, _after(old_budget)))
+    return tuple(comparisons)
 
 
-def _is_faster(found: Estimate) -> bool:
-    return found.value > 1
+def is_faster(speedup: Estimate) -> bool:
+    """Whether a method needs fewer trials than the reference."""
+    return speedup.value > 1
 
 
-def _is_slower(found: Estimate) -> bool:
-    return found.value < 1
+def is_slower(speedup: Estimate) -> bool:
+    """Whether a method needs more trials than the reference."""
+    return speedup.value < 1
 
 
-def _is_level(found: Estimate) -> bool:
-    return found.contains(1)
+def is_level(speedup: Estimate) -> bool:
+    """Whether the difference from the reference is within the error."""
+    return speedup.contains(1)
 
 
 def _average(section: str, sentence: str, method: str, holds: Callable[[Estimate], bool]) -> Claim:
     return Claim(section, sentence, average_speedup(method, holds, reference=REFERENCE))
 
 
-def _speedups(number: int, old_budget: int) -> Figure:
+def _speedups(number: int, old_budget: int) -> PaperFigure:
     methods = (TRANSFER, BEST_FIRST, BOTH)
     before = f"after {old_budget} trials before the adjustment"
-    return Figure(
+    return PaperFigure(
         number,
         caption=f"Speed-up over TPE {before}: a point per task, a line their geometric mean; under "
         "`all`, points are the means of benchmarks. A panel each for what TPE reaches, on average, "
@@ -94,8 +100,8 @@ def _speedups(number: int, old_budget: int) -> Figure:
         needs=_needs(*methods, old_budgets=(old_budget,)),
         make=partial(speedups_by_benchmark, reference=REFERENCE, methods=methods),
         claims=(
-            _average("D", f"Transfer TPE is faster than TPE {before}", TRANSFER, _is_faster),
-            _average("D", f"Best-first is faster than TPE {before}", BEST_FIRST, _is_faster),
+            _average("D", f"Transfer TPE is faster than TPE {before}", TRANSFER, is_faster),
+            _average("D", f"Best-first is faster than TPE {before}", BEST_FIRST, is_faster),
             Claim(
                 "D",
                 f"Both together are faster than each alone {before}",
@@ -107,8 +113,8 @@ def _speedups(number: int, old_budget: int) -> Figure:
 
 def _failures(
     number: int, *methods: str, says: str, caption: str = "", claims: tuple[Claim, ...] = ()
-) -> Figure:
-    return Figure(
+) -> PaperFigure:
+    return PaperFigure(
         number,
         caption="Share of the runs that do not reach, in "
         f"{TRIALS} trials, what TPE reaches on average with 10, 20 and 40: a point per benchmark, "
@@ -122,8 +128,8 @@ def _failures(
     )
 
 
-def _control(number: int, method: str, *, says: str, claim: Claim) -> Figure:
-    return Figure(
+def _control(number: int, method: str, *, says: str, claim: Claim) -> PaperFigure:
+    return PaperFigure(
         number,
         caption="Speed-up over TPE: a point per benchmark, the geometric mean over its tasks, and "
         "a line their geometric mean. The old budget makes no difference to either, so there "
@@ -172,14 +178,14 @@ FIGURES = (
             "F",
             "TPE is as fast as with other random numbers, within the error",
             TWIN,
-            _is_level,
+            is_level,
         ),
     ),
     _control(
         8,
         RANDOM,
         says="A comparison of random search with TPE, for context.",
-        claim=_average("G", "Random search is slower than TPE", RANDOM, _is_slower),
+        claim=_average("G", "Random search is slower than TPE", RANDOM, is_slower),
     ),
 )
 

@@ -16,7 +16,7 @@ from hpobench_ordered.space import SearchSpace
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-EACH = 100
+N_EVALUATIONS = 100
 """Number of evaluations per task to learn embeddings from."""
 
 
@@ -43,35 +43,39 @@ class LearnedContexts:
         budget: int,
     ) -> Method:
         """Make the method; tasks without an embedding are left out of the history."""
-        learned = embeddings(self.source, self.surrogate, self.first)
+        embedding_of_context = learn_embeddings(self.source, self.surrogate, self.first)
+        history_with_embeddings = []
+        for task in history:
+            embedding = embedding_of_context.get(make_key(task.context))
+            if embedding is not None:
+                history_with_embeddings.append(replace(task, context=embedding))
         return self.second(
             space=space,
             rng=rng,
-            history=[
-                replace(task, context=learned[_key(task.context)])
-                for task in history
-                if _key(task.context) in learned
-            ],
-            context=learned[_key(context)],
+            history=history_with_embeddings,
+            context=embedding_of_context[make_key(context)],
             budget=budget,
         )
 
 
 @cache
-def embeddings(
+def learn_embeddings(
     benchmark: str, surrogate: str, method: type[ABLREmbeddings]
 ) -> "dict[Hashable, dict[str, float]]":
-    """The embedding of each task by its context, learned from `EACH` evaluations per task."""
+    """The embedding of each task by its context, learned from some evaluations of each."""
     source = load(benchmark, surrogate=surrogate)
     rng = np.random.default_rng(0)
-    history = [source.evaluations(task.index, rng=rng, n=EACH) for task in source.tasks]
+    history = [source.evaluations(task.index, rng=rng, n=N_EVALUATIONS) for task in source.tasks]
     fitted = method(space=source.space, rng=rng, history=history, context={}, budget=1)
-    rows = fitted.embeddings[: len(history)].tolist()
-    return {
-        _key(task.context): {f"e_{i}": value for i, value in enumerate(row)}
-        for task, row in zip(source.tasks, rows, strict=True)
-    }
+
+    embeddings = fitted.embeddings[: len(history)].tolist()
+    embedding_of_context = {}
+    for task, embedding in zip(source.tasks, embeddings, strict=True):
+        named = {f"e_{i}": value for i, value in enumerate(embedding)}
+        embedding_of_context[make_key(task.context)] = named
+    return embedding_of_context
 
 
-def _key(context: Mapping[str, float]) -> "Hashable":
+def make_key(context: Mapping[str, float]) -> "Hashable":
+    """Make a context the key of a dictionary."""
     return tuple(sorted(context.items()))

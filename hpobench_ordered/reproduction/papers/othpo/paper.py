@@ -11,8 +11,10 @@ from hpobench_ordered.analysis.differences import Estimate
 from hpobench_ordered.benchmarks import xgboost_mnist
 from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.protocols import Ordered
-from hpobench_ordered.reproduction.checks import (
-    ahead,
+from hpobench_ordered.reproduction.checks import ahead
+from hpobench_ordered.reproduction.evidence import Landscape, MethodComparison
+from hpobench_ordered.reproduction.paper import Claim, Paper, PaperFigure, PaperTable, Setting
+from hpobench_ordered.reproduction.papers.othpo.checks import (
     ahead_on_tasks,
     best,
     between,
@@ -24,8 +26,8 @@ from hpobench_ordered.reproduction.checks import (
     similar,
     stays_ahead,
 )
-from hpobench_ordered.reproduction.evidence import Comparison, Landscape
-from hpobench_ordered.reproduction.figures import (
+from hpobench_ordered.reproduction.papers.othpo.downstream import IMPROVEMENT, REDUCTION, downstream
+from hpobench_ordered.reproduction.papers.othpo.drawings import (
     Slice,
     bars,
     curves,
@@ -34,8 +36,6 @@ from hpobench_ordered.reproduction.figures import (
     points,
     rank_curves,
 )
-from hpobench_ordered.reproduction.paper import Claim, Figure, Paper, Setting, Table
-from hpobench_ordered.reproduction.tables import IMPROVEMENT, REDUCTION, downstream
 
 NO_TRANSFER = ("random-search", "bo")
 STANDARD = ("bounding-box", "zero-shot", "cts", "transfer-bo")
@@ -57,11 +57,11 @@ OTHERS = (
     "yahpo-ranger-40978",
     "yahpo-glmnet-40981",
 )
-MAIN = tuple(Comparison(name, TEN) for name in THREE)
-YAHPO = (Comparison(SVM, TEN), *(Comparison(name, FIVE) for name in OTHERS))
-WITH_DRE = tuple(Comparison(name, ELEVEN) for name in THREE)
+MAIN = tuple(MethodComparison(name, TEN) for name in THREE)
+YAHPO = (MethodComparison(SVM, TEN), *(MethodComparison(name, FIVE) for name in OTHERS))
+WITH_DRE = tuple(MethodComparison(name, ELEVEN) for name in THREE)
 """The methods with dre-ordered, which does not enter the scores of other figures."""
-DOWNSTREAM = tuple(Comparison(name, ("simple-ordered", "cts")) for name in THREE)
+DOWNSTREAM = tuple(MethodComparison(name, ("simple-ordered", "cts")) for name in THREE)
 
 SHOWN = {NEWSVENDOR: (1, 2, 4, 6, 8), XGBOOST: (1, 7, 14, 21, 27), SVM: (1, 2, 4, 9, 19)}
 """Tasks of figures 5 and 14 to 16, counted from 0."""
@@ -97,12 +97,12 @@ def _yahpo(name: str) -> Slice:
     return Slice(name, *AXES[name.rpartition("-")[0]], tasks=QUARTERS)
 
 
-def with_history(values: FloatArray) -> FloatArray:
+def drop_first_task(values: FloatArray) -> FloatArray:
     """Drop the first task, which has no history, shape (A, S, T - 1, M)."""
     return values[:, :, 1:]
 
 
-def shown(benchmark: Benchmark) -> Landscape:
+def choose_landscape(benchmark: Benchmark) -> Landscape:
     """For XGBoost the 1000 configurations of appendix B where the surrogate has them."""
     if benchmark.name != XGBOOST or benchmark.surrogate not in ("nearest", "nearest-log"):
         return Landscape.of(benchmark)
@@ -118,12 +118,14 @@ def _landscapes(
     says: str,
     common_scale: bool = True,
     claims: tuple[Claim, ...] = (),
-) -> Figure:
-    return Figure(
+) -> PaperFigure:
+    """A figure of landscapes, which needs no runs."""
+    benchmarks = dict.fromkeys(item.benchmark for item in slices)
+    return PaperFigure(
         number,
         caption=caption,
         says=says,
-        needs=tuple(Comparison(name) for name in dict.fromkeys(item.benchmark for item in slices)),
+        needs=tuple(MethodComparison(name) for name in benchmarks),
         make=partial(landscapes, slices=slices, common_scale=common_scale),
         claims=claims,
     )
@@ -135,10 +137,10 @@ def _bars(
     trial: int,
     says: str,
     claims: tuple[Claim, ...],
-    needs: tuple[Comparison, ...] = MAIN,
-) -> Figure:
+    needs: tuple[MethodComparison, ...] = MAIN,
+) -> PaperFigure:
     methods = len(needs[0].methods)
-    return Figure(
+    return PaperFigure(
         number,
         caption=f"Normalised scores ± two standard errors after trial {trial}, among {methods} "
         "methods, on the tasks that the paper shows; black arrow: the mean is above the plotted "
@@ -152,15 +154,15 @@ def _bars(
 
 def _points(
     number: int,
-    needs: tuple[Comparison, ...],
+    needs: tuple[MethodComparison, ...],
     methods: tuple[str, ...],
     *,
     trials: tuple[int, ...] = (1,),
     says: str,
     claims: tuple[Claim, ...],
-) -> Figure:
+) -> PaperFigure:
     when = " and ".join(map(str, trials))
-    return Figure(
+    return PaperFigure(
         number,
         caption=f"Normalised scores ± two standard errors after trial {when} on every task with "
         "history; scores are among all methods that were run on the benchmark"
@@ -340,7 +342,7 @@ FIGURES = (
             BO_MATTERS,
         ),
     ),
-    Figure(
+    PaperFigure(
         13,
         caption="Mean ranks among the ten methods ± two standard errors over the tasks with "
         "history, which are averaged; 1 is best, ties share their mean rank.",
@@ -377,7 +379,7 @@ FIGURES = (
             ),
         ),
     ),
-    Figure(
+    PaperFigure(
         16,
         caption="Mean normalised score over trials (log scale) among ten methods, on the tasks of "
         "figure 5; scores above 400 are not shown.",
@@ -385,13 +387,13 @@ FIGURES = (
         needs=MAIN,
         make=partial(curves, tasks=SHOWN, top=400),
     ),
-    Figure(
+    PaperFigure(
         17,
         caption="Where methods evaluated, all seeds together, at 25 % and 100 % of the data; "
         "crosses: the 10 best of 1000 random configurations.",
         says="The first evaluations of simple-ordered and simple-previous are much more "
         "concentrated than the others'; after the first five they explore widely.",
-        needs=(Comparison(SVM, ("cts", "transfer-bo", *BEST_TWO)),),
+        needs=(MethodComparison(SVM, ("cts", "transfer-bo", *BEST_TWO)),),
         make=partial(
             locations,
             item=Slice(SVM, *AXES["yahpo-svm"], tasks=(4, 19)),
@@ -445,7 +447,7 @@ DOWNSTREAM_ENTRIES = partial(
 )
 
 TABLES = (
-    Table(
+    PaperTable(
         4,
         caption="simple-ordered over cts after one trial, in the objective's own units: mean over "
         "the tasks with history, ± two standard errors between tasks.",
@@ -479,7 +481,7 @@ PAPERS = (
         "search), means over the tasks with history (task 2 and on) and over seeds; lower is "
         "better. Tasks on which no method ends better than random search have no score and are "
         "left out.",
-        counted=with_history,
-        landscape=shown,
+        counted=drop_first_task,
+        landscape=choose_landscape,
     ),
 )

@@ -1,0 +1,233 @@
+"""Checks of the claims of Hellan et al. (2023); see `reproduction.checks`."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from hpobench_ordered.analysis.differences import Difference, compare_methods, pool_differences
+from hpobench_ordered.analysis.landscape import optimum_drift
+from hpobench_ordered.analysis.scores import Scores
+from hpobench_ordered.reproduction.checks import (
+    check_each,
+    check_scores,
+    describe_difference,
+    format_means,
+    mean_of_methods,
+)
+from hpobench_ordered.reproduction.evidence import Evidence, Measure, MethodComparison
+from hpobench_ordered.reproduction.paper import Check, Entry, Finding
+
+
+def ahead_on_tasks(first: str, second: str, *, trial: int, share: float) -> Check:
+    """One method scores better than another on at least a share of all tasks together."""
+
+    def check(gap: Difference) -> tuple[str, bool]:
+        measured = f"on {gap.better} of {gap.tasks} tasks ({share:.0%} is taken for enough)"
+        return measured, gap.tasks > 0 and gap.better >= share * gap.tasks
+
+    return _check_all_tasks(check, first, second, trial)
+
+
+def similar(first: str, second: str, *, trial: int, margin: float, share: float) -> Check:
+    """The scores of two methods are similar, on at least a share of all tasks together.
+
+    Similar: the difference is less than a margin, in units of the score, or than two standard
+    errors.
+    """
+
+    def check(gap: Difference) -> tuple[str, bool]:
+        number_alike = gap.alike(margin=margin)
+        measured = (
+            f"less than {margin:.0f} or two standard errors apart on {number_alike} of "
+            f"{gap.tasks} tasks ({share:.0%} is taken for enough)"
+        )
+        return measured, gap.tasks > 0 and number_alike >= share * gap.tasks
+
+    return _check_all_tasks(check, first, second, trial)
+
+
+def early_and_late(early: str, late: str, *, trial: int) -> Check:
+    """One method is better on the first half of the tasks with history, another on the rest."""
+
+    def check(evidence: Evidence, comparisons: Sequence[MethodComparison]) -> list[Finding]:
+        first_halves = []
+        second_halves = []
+        for comparison in comparisons:
+            gap = _score_difference(evidence, comparison, early, late, trial)
+            first_half, second_half = np.array_split(gap.values, 2, axis=1)
+            first_halves.append(first_half)
+            second_halves.append(second_half)
+        early_gap = Difference(np.concatenate(first_halves, axis=1))
+        late_gap = Difference(np.concatenate(second_halves, axis=1))
+        measured = (
+            f"early tasks: {describe_difference(early_gap)}; later tasks: "
+            f"{describe_difference(late_gap)}"
+        )
+        return [Finding(_all_of(comparisons), measured, early_gap.mean < 0 < late_gap.mean)]
+
+    return check
+
+
+def stays_ahead(first: str, second: str, *, since: int) -> Check:
+    """One method scores better than another after every trial from `since` on."""
+
+    def check(benchmark: str, scores: Scores) -> Finding:
+        last_trial = scores.values.shape[-1]
+        gap_after_trial = {
+            trial: compare_methods(scores, first, second, trial=trial)
+            for trial in range(since, last_trial + 1)
+        }
+        worst_trial = max(gap_after_trial, key=lambda trial: gap_after_trial[trial].mean)
+        gap = gap_after_trial[worst_trial]
+        measured = f"least ahead after trial {worst_trial} ({describe_difference(gap)})"
+        return Finding(benchmark, measured, gap.mean < 0)
+
+    return check_scores(check)
+
+
+def best(expected: Mapping[str, str], *, among: Sequence[str], trial: int) -> Check:
+    """The method expected on each benchmark scores best of some methods."""
+
+    def check(benchmark: str, scores: Scores) -> Finding:
+        means = mean_of_methods(scores, trial)
+        best_first = sorted(among, key=means.__getitem__)
+        method = expected[benchmark]
+        place = 1 + sorted(means.values()).index(means[method])
+        measured = (
+            f"{format_means(means, best_first)}; {method} is number {place} of all {len(means)}"
+        )
+        return Finding(benchmark, measured, best_first[0] == method)
+
+    return check_scores(check)
+
+
+def between(middle: str, lower: str, upper: str, *, trials: Sequence[int]) -> Check:
+    """A method's score is between those of two others, after each of some trials."""
+
+    def check(evidence: Evidence, comparisons: Sequence[MethodComparison]) -> list[Finding]:
+        findings = []
+        for trial in trials:
+            for comparison in comparisons:
+                scores = evidence.measure(comparison, Measure.SCORE)
+                means = mean_of_methods(scores, trial)
+                best_first = sorted((lower, middle, upper), key=means.__getitem__)
+                findings.append(
+                    Finding(
+                        subject=f"{comparison.benchmark}, trial {trial}",
+                        measured=format_means(means, best_first),
+                        holds=means[lower] <= means[middle] <= means[upper],
+                    )
+                )
+        return findings
+
+    return check
+
+
+def lead_shrinks(firsts: Sequence[str], rivals: Sequence[str], *, trials: Sequence[int]) -> Check:
+    """The lead of the best of some methods over the best of others is largest at first."""
+
+    def check(benchmark: str, scores: Scores) -> Finding:
+        leads = []
+        for trial in trials:
+            means = mean_of_methods(scores, trial)
+            best_first = min(means[method] for method in firsts)
+            best_rival = min(means[method] for method in rivals)
+            leads.append(best_rival - best_first)
+        numbers = [f"{lead:+.1f} after {trial}" for lead, trial in zip(leads, trials, strict=True)]
+        return Finding(benchmark, f"lead {', '.join(numbers)}", max(leads[1:]) < leads[0])
+
+    return check_scores(check)
+
+
+def overtaken(leaders: Sequence[str], followers: Sequence[str]) -> Check:
+    """A leader ranks best after the first trial, and a follower after the last."""
+
+    def check(evidence: Evidence, comparison: MethodComparison) -> Finding:
+        ranks = evidence.ranks_of_means(comparison)
+        mean_ranks = dict(zip(ranks.methods, ranks.mean[:, 0], strict=True))  # over tasks, (M,)
+        best_leader = np.min([mean_ranks[method] for method in leaders], axis=0)
+        best_follower = np.min([mean_ranks[method] for method in followers], axis=0)
+
+        is_overtaken = best_leader >= best_follower
+        if is_overtaken.any():
+            when = f"first overtaken after trial {is_overtaken.argmax() + 1}"
+        else:
+            when = "never"
+        measured = (
+            f"best rank {best_leader[0]:.1f} against {best_follower[0]:.1f} after trial 1, "
+            f"{best_leader[-1]:.1f} against {best_follower[-1]:.1f} after {len(best_leader)}; "
+            f"{when}"
+        )
+        leads_at_first = best_leader[0] < best_follower[0]
+        follows_at_last = best_follower[-1] < best_leader[-1]
+        return Finding(comparison.benchmark, measured, bool(leads_at_first and follows_at_last))
+
+    return check_each(check)
+
+
+def positive(
+    compute: Callable[[Evidence, Sequence[MethodComparison]], Sequence[Entry]], row: str
+) -> Check:
+    """The entries of a table's row are positive."""
+
+    def check(evidence: Evidence, comparisons: Sequence[MethodComparison]) -> list[Finding]:
+        findings = []
+        for entry in compute(evidence, comparisons):
+            if entry.row == row:
+                estimate = entry.measured
+                measured = f"{estimate.value:.1f} % ({estimate.lower:.1f} to {estimate.upper:.1f})"
+                findings.append(Finding(entry.column, measured, estimate.value > 0))
+        return findings
+
+    return check
+
+
+def grows(benchmark: str, hyperparameter: str, *, count: int, at_least: float) -> Check:
+    """The values of a hyperparameter in the best configurations grow from task to task.
+
+    Args:
+        benchmark: The benchmark.
+        hyperparameter: The hyperparameter.
+        count: Number of best configurations of each task.
+        at_least: Lowest rank correlation of values and tasks that counts as growth.
+    """
+
+    def check(evidence: Evidence, _: Sequence[MethodComparison]) -> list[Finding]:
+        landscape = evidence.landscape(benchmark)
+        space = landscape.benchmark.space
+        column = space.names.index(hyperparameter)
+        unit_values = space.encode(landscape.values)[:, column]
+        correlation = optimum_drift(unit_values, landscape.losses, count=count)
+        measured = f"rank correlation with the task {correlation:.2f} (asked: {at_least})"
+        return [Finding(f"{hyperparameter} of {benchmark}", measured, correlation >= at_least)]
+
+    return check
+
+
+def _check_all_tasks(
+    check: Callable[[Difference], tuple[str, bool]], first: str, second: str, trial: int
+) -> Check:
+    """Check the difference of two methods on the tasks of all benchmarks together.
+
+    `check` gives what was measured, and whether the claim holds.
+    """
+
+    def check_comparisons(
+        evidence: Evidence, comparisons: Sequence[MethodComparison]
+    ) -> list[Finding]:
+        gaps = [_score_difference(evidence, item, first, second, trial) for item in comparisons]
+        measured, holds = check(pool_differences(gaps))
+        return [Finding(_all_of(comparisons), measured, holds)]
+
+    return check_comparisons
+
+
+def _score_difference(
+    evidence: Evidence, comparison: MethodComparison, first: str, second: str, trial: int
+) -> Difference:
+    scores = evidence.measure(comparison, Measure.SCORE)
+    return compare_methods(scores, first, second, trial=trial)
+
+
+def _all_of(comparisons: Sequence[MethodComparison]) -> str:
+    return f"{len(comparisons)} benchmarks together"
