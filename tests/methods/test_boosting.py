@@ -1,7 +1,6 @@
-"""Boosted trees against XGBoost, scikit-learn and a naive implementation."""
+"""Boosted trees against XGBoost and a recursive implementation, and on extreme data."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -9,22 +8,16 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from hpobench_ordered._typing import FloatArray
+from hpobench_ordered._typing import BoolArray, FloatArray, IntArray
 from hpobench_ordered.methods._boosting.compiled import MIN_GAIN, TIE, Settings
 from hpobench_ordered.methods._boosting.model import BoostedTrees, Loss
 
-SIZES = [(25, 4), (60, 3), (300, 5)]
-FEW = Settings(rounds=5, depth=3)
+FEW_TREES = Settings(rounds=5, depth=3)
 SINGLE_PRECISION = 1e-5
 """XGBoost keeps derivatives and leaves in single precision, 6e-8 of values of the order of one."""
 
 
-@pytest.fixture(scope="module")
-def xgboost():
-    return pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")
-
-
-def observations(n: int, p: int, *, seed: int = 0) -> tuple[FloatArray, FloatArray]:
+def make_data(n: int, p: int, *, seed: int = 0) -> tuple[FloatArray, FloatArray]:
     """Features and targets of the order of one, exact in single precision."""
     rng = np.random.default_rng(seed)
     X = rng.random((n, p))
@@ -32,41 +25,109 @@ def observations(n: int, p: int, *, seed: int = 0) -> tuple[FloatArray, FloatArr
     return X.astype(np.float32).astype(float), y.astype(np.float32).astype(float)
 
 
-def naive(
-    X: FloatArray, y: FloatArray, options: Settings, *, loss: Loss = Loss.SQUARED_ERROR
-) -> FloatArray:
-    """Predictions at X, by recursion."""
+# -- against XGBoost -------------------------------------------------------------------------------
 
-    def quality(g: FloatArray, h: FloatArray) -> float:
-        return float(g.sum() ** 2 / (h.sum() + options.l2))
 
-    def grow(rows: Any, depth: int) -> None:
-        best, split = quality(g[rows], h[rows]) + MIN_GAIN, None
-        for c in range(X.shape[1] if depth < options.depth else 0):
-            for value in np.unique(X[rows, c])[:0:-1]:
-                left, right = rows[X[rows, c] < value], rows[X[rows, c] >= value]
-                if min(h[left].sum(), h[right].sum()) < options.min_weight:
+@pytest.fixture(scope="module")
+def xgboost():
+    return pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")
+
+
+each_size = pytest.mark.parametrize(("n", "p"), [(25, 4), (60, 3), (300, 5)])
+each_seed = pytest.mark.parametrize("seed", [1, 2, 3])
+
+
+@each_size
+@each_seed
+def test_regression_equals_xgboost(xgboost, n, p, seed):
+    X, y = make_data(n, p, seed=seed)
+    new_X, _ = make_data(500, p, seed=seed + 100)
+    other = xgboost.XGBRegressor(tree_method="exact", base_score=float(y.mean()), n_jobs=1)
+    expected = other.fit(X, y).predict(new_X)
+    assert_allclose(BoostedTrees.fit(X, y).predict(new_X), expected, atol=SINGLE_PRECISION)
+
+
+@each_size
+@each_seed
+def test_classification_equals_xgboost(xgboost, n, p, seed):
+    X, y = make_data(n, p, seed=seed)
+    labels = (y < np.quantile(y, 0.25)).astype(float)
+    new_X, _ = make_data(500, p, seed=seed + 100)
+    other = xgboost.XGBClassifier(tree_method="exact", base_score=float(labels.mean()), n_jobs=1)
+    expected = other.fit(X, labels).predict(new_X, output_margin=True)
+    trees = BoostedTrees.fit(X, labels, loss=Loss.LOGISTIC)
+    assert_allclose(trees.predict(new_X), expected, atol=SINGLE_PRECISION)
+
+
+@pytest.mark.parametrize("settings", [FEW_TREES, Settings(depth=2, l2=0.1, min_weight=3.0)])
+def test_settings_equal_xgboost(xgboost, settings):
+    X, y = make_data(80, 4, seed=5)
+    other = xgboost.XGBRegressor(
+        tree_method="exact",
+        n_jobs=1,
+        n_estimators=settings.rounds,
+        max_depth=settings.depth,
+        learning_rate=settings.learning_rate,
+        reg_lambda=settings.l2,
+        min_child_weight=settings.min_weight,
+        base_score=float(y.mean()),
+    )
+    expected = other.fit(X, y).predict(X)
+    trees = BoostedTrees.fit(X, y, settings=settings)
+    assert_allclose(trees.predict(X), expected, atol=SINGLE_PRECISION)
+
+
+# -- against a recursive implementation ------------------------------------------------------------
+
+
+class RecursiveTrees:
+    """Boosted trees by recursion over nodes; `score` are the predictions at X."""
+
+    def __init__(self, X: FloatArray, y: FloatArray, settings: Settings, loss: Loss) -> None:
+        self.X, self.y, self.settings, self.loss = X, y, settings, loss
+        mean = y.mean()
+        start = math.log(mean / (1 - mean)) if loss is Loss.LOGISTIC else mean
+        self.score = np.full(len(y), start)
+        for _ in range(settings.rounds):
+            self.g, self.h = self.compute_derivatives()
+            self.grow(np.arange(len(y)), depth=0)
+
+    def compute_derivatives(self) -> tuple[FloatArray, FloatArray]:
+        if self.loss is Loss.SQUARED_ERROR:
+            return self.score - self.y, np.ones(len(self.y))
+        probability = 1 / (1 + np.exp(-self.score))
+        return probability - self.y, probability * (1 - probability)
+
+    def quality(self, rows: IntArray) -> float:
+        return float(self.g[rows].sum() ** 2 / (self.h[rows].sum() + self.settings.l2))
+
+    def is_heavy_enough(self, rows: IntArray) -> bool:
+        return bool(self.h[rows].sum() >= self.settings.min_weight)
+
+    def grow(self, rows: IntArray, depth: int) -> None:
+        goes_left = self.find_split(rows) if depth < self.settings.depth else None
+        if goes_left is None:
+            leaf = -self.g[rows].sum() / (self.h[rows].sum() + self.settings.l2)
+            self.score[rows] += self.settings.learning_rate * leaf
+        else:
+            self.grow(rows[goes_left], depth + 1)
+            self.grow(rows[~goes_left], depth + 1)
+
+    def find_split(self, rows: IntArray) -> BoolArray | None:
+        """Whether each row goes left in the best split; of equal ones the first column's last."""
+        best_quality = self.quality(rows) + MIN_GAIN
+        best_split = None
+        for column in range(self.X.shape[1]):
+            values = self.X[rows, column]
+            for value in np.unique(values)[:0:-1]:  # descending, without the smallest
+                goes_left = values < value
+                left, right = rows[goes_left], rows[~goes_left]
+                if not (self.is_heavy_enough(left) and self.is_heavy_enough(right)):
                     continue
-                both = quality(g[left], h[left]) + quality(g[right], h[right])
-                if both > best * (1 + TIE):
-                    best, split = both, (left, right)
-        if split is None:
-            step = options.learning_rate * g[rows].sum() / (h[rows].sum() + options.l2)
-            score[rows] -= step
-        else:
-            grow(split[0], depth + 1)
-            grow(split[1], depth + 1)
-
-    mean = y.mean()
-    score = np.full(len(y), mean if loss is Loss.SQUARED_ERROR else math.log(mean / (1 - mean)))
-    for _ in range(options.rounds):
-        if loss is Loss.SQUARED_ERROR:
-            g, h = score - y, np.ones(len(y))
-        else:
-            probability = 1 / (1 + np.exp(-score))
-            g, h = probability - y, probability * (1 - probability)
-        grow(np.arange(len(y)), 0)
-    return score
+                quality = self.quality(left) + self.quality(right)
+                if quality > best_quality * (1 + TIE):
+                    best_quality, best_split = quality, goes_left
+        return best_split
 
 
 @st.composite
@@ -74,83 +135,84 @@ def coarse_data(draw: st.DrawFn) -> tuple[FloatArray, FloatArray]:
     """Few rows of small integers: ties, repeated rows, constant columns and targets."""
     n, p = draw(st.integers(1, 14)), draw(st.integers(1, 3))
     numbers = st.integers(-3, 3).map(float)
-    X = draw(st.lists(st.lists(numbers, min_size=p, max_size=p), min_size=n, max_size=n))
-    return np.array(X), np.array(draw(st.lists(numbers, min_size=n, max_size=n)))
+    rows = st.lists(numbers, min_size=p, max_size=p)
+    X = draw(st.lists(rows, min_size=n, max_size=n))
+    y = draw(st.lists(numbers, min_size=n, max_size=n))
+    return np.array(X), np.array(y)
 
 
-# -- against others --------------------------------------------------------------------------------
+each_weight = st.sampled_from([0.0, 0.313, 1.0])
 
 
-@pytest.mark.parametrize(("n", "p"), SIZES)
-@pytest.mark.parametrize("seed", [1, 2, 3])
-@pytest.mark.parametrize("loss", Loss)
-def test_losses_as_xgboost(xgboost, n, p, seed, loss):
-    X, y = observations(n, p, seed=seed)
-    new, _ = observations(500, p, seed=seed + 100)
-    kind, options = xgboost.XGBRegressor, {}
-    if loss is Loss.LOGISTIC:
-        y = (y < np.quantile(y, 0.25)).astype(float)
-        kind, options = xgboost.XGBClassifier, {"output_margin": True}
-    peer = kind(tree_method="exact", base_score=float(y.mean()), n_jobs=1)
-    expected = peer.fit(X, y).predict(new, **options)
-    trees = BoostedTrees.fit(X, y, loss=loss)
-    assert_allclose(trees.predict(new), expected, atol=SINGLE_PRECISION)
-
-
-@pytest.mark.parametrize("options", [FEW, Settings(depth=2, l2=0.1, min_weight=3.0)])
-def test_settings_as_xgboost(xgboost, options):
-    X, y = observations(80, 4, seed=5)
-    settings = {"n_estimators": options.rounds, "max_depth": options.depth}
-    settings |= {"learning_rate": options.learning_rate, "reg_lambda": options.l2}
-    settings |= {"min_child_weight": options.min_weight, "base_score": float(y.mean())}
-    peer = xgboost.XGBRegressor(tree_method="exact", n_jobs=1, **settings)
-    trees = BoostedTrees.fit(X, y, settings=options)
-    assert_allclose(trees.predict(X), peer.fit(X, y).predict(X), atol=SINGLE_PRECISION)
-
-
-@pytest.mark.parametrize("loss", Loss)
-@given(coarse_data(), st.sampled_from([0.0, 0.313, 1.0]))
-def test_losses_as_a_naive_implementation(loss, data, min_weight):
+@given(coarse_data(), each_weight)
+def test_regression_equals_recursion(data, min_weight):
     X, y = data
-    options = FEW._replace(min_weight=min_weight)
-    if loss is Loss.LOGISTIC:
-        y = (y > 0).astype(float)
-        if not 0 < y.mean() < 1:
-            y = np.append(1 - y[0], y[1:])
-        assume(0 < y.mean() < 1)
-    trees = BoostedTrees.fit(X, y, loss=loss, settings=options)
-    assert_allclose(trees.predict(X), naive(X, y, options, loss=loss), atol=1e-12)
+    settings = FEW_TREES._replace(min_weight=min_weight)
+    trees = BoostedTrees.fit(X, y, settings=settings)
+    expected = RecursiveTrees(X, y, settings, Loss.SQUARED_ERROR).score
+    assert_allclose(trees.predict(X), expected, atol=1e-12)
 
 
-# -- properties ------------------------------------------------------------------------------------
+@given(coarse_data(), each_weight)
+def test_classification_equals_recursion(data, min_weight):
+    X, numbers = data
+    labels = (numbers > 0).astype(float)
+    assume(0 < labels.mean() < 1)
+    settings = FEW_TREES._replace(min_weight=min_weight)
+    trees = BoostedTrees.fit(X, labels, loss=Loss.LOGISTIC, settings=settings)
+    expected = RecursiveTrees(X, labels, settings, Loss.LOGISTIC).score
+    assert_allclose(trees.predict(X), expected, atol=1e-12)
 
 
-def test_predictions_do_not_depend_on_the_batch():
-    trees = BoostedTrees.fit(*observations(100, 4))
-    new, _ = observations(150, 4, seed=1)
-    together = trees.predict(new)
-    assert_array_equal(together, [trees.predict(row[None])[0] for row in new])
-    assert_array_equal(together[::-1], trees.predict(new[::-1]))
-    assert trees.predict(new[:0]).shape == (0,)
+# -- predictions -----------------------------------------------------------------------------------
+
+
+def test_predictions_do_not_depend_on_batch():
+    trees = BoostedTrees.fit(*make_data(100, 4))
+    X, _ = make_data(150, 4, seed=1)
+    single = [trees.predict(row[None])[0] for row in X]
+    assert_array_equal(trees.predict(X), single)
+
+
+def test_predictions_do_not_depend_on_order():
+    trees = BoostedTrees.fit(*make_data(100, 4))
+    X, _ = make_data(150, 4, seed=1)
+    assert_array_equal(trees.predict(X[::-1]), trees.predict(X)[::-1])
+
+
+def test_no_rows_give_no_predictions():
+    trees = BoostedTrees.fit(*make_data(100, 4))
+    assert trees.predict(np.empty((0, 4))).shape == (0,)
 
 
 # -- extreme data ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("constant", [0.0, 0.1, 1.0, -1e9, 1e300])
-def test_constant_targets_and_classes(constant):
-    X, y = observations(30, 3)[0], np.full(30, constant)
-    trees = BoostedTrees.fit(X, y)
+def test_constant_targets_need_no_split(constant):
+    X, _ = make_data(30, 3)
+    trees = BoostedTrees.fit(X, np.full(30, constant))
     assert_allclose(trees.predict(X), constant, rtol=1e-14)
     assert not trees.depths.any()
-    if constant in (0.0, 1.0):
-        (odds,) = set(BoostedTrees.fit(X, y, loss=Loss.LOGISTIC).predict(X))
-        assert math.isfinite(odds) and (odds > 10.0) == bool(constant)
 
 
-def test_neighbouring_numbers_are_told_apart_and_thresholds_lie_in_the_middle():
+@pytest.mark.parametrize("label", [0.0, 1.0])
+def test_single_class_has_finite_odds(label):
+    X, _ = make_data(30, 3)
+    trees = BoostedTrees.fit(X, np.full(30, label), loss=Loss.LOGISTIC)
+    (log_odds,) = set(trees.predict(X))
+    assert math.isfinite(log_odds)
+    assert (log_odds > 10.0) == (label == 1.0)
+
+
+def test_neighbouring_numbers_are_split():
     X = np.array([[1.0], [np.nextafter(1.0, 2.0)]])
     low, high = BoostedTrees.fit(X, np.array([0.0, 1.0])).predict(X)
-    assert low < 0.01 and high > 0.99
-    trees = BoostedTrees.fit(np.array([[0.0], [0.5], [2.0]]), np.array([0.0, 0.0, 9.0]))
+    assert low < 0.01
+    assert high > 0.99
+
+
+def test_thresholds_lie_in_middle():
+    X = np.array([[0.0], [0.5], [2.0]])
+    trees = BoostedTrees.fit(X, np.array([0.0, 0.0, 9.0]))
     assert trees.thresholds[0, 0] == 1.25

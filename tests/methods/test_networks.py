@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,107 @@ from hpobench_ordered.methods._networks import runtime, sgd
 from hpobench_ordered.methods._networks.features import Network, compute_features
 
 pytestmark = pytest.mark.slow
+
+
+# -- features --------------------------------------------------------------------------------------
+
+
+def test_features_are_two_layers():
+    phi = Network(8, (3,), 2)
+    z = phi.initial(np.random.default_rng(0), 2) + 0.1
+    X = np.random.default_rng(1).random((100, 2))
+    W, b, V, c = np.split(z, [24, 27, 33])
+    hidden = np.tanh(X @ W.reshape(8, 3)[:2] + b)
+    expected = hidden @ V.reshape(3, 2) + c
+    np.testing.assert_allclose(compute_features(phi, z, X), expected, rtol=1e-12)
+
+
+def test_no_configurations_give_no_features():
+    phi = Network(8, (3,), 2)
+    z = phi.initial(np.random.default_rng(0), 2)
+    assert compute_features(phi, z, np.empty((0, 2))).shape == (0, 2)
+
+
+def test_padding_has_no_initial_weights():
+    phi = Network(8, (3,), 2)
+    weights = phi.initial(np.random.default_rng(0), 2)[:24].reshape(8, 3)
+    assert (weights[:2] != 0).all()
+    assert (weights[2:] == 0).all()
+
+
+# -- training --------------------------------------------------------------------------------------
+
+
+def make_correlated_points() -> FloatArray:
+    rng = np.random.default_rng(1)
+    rotation, _ = np.linalg.qr(rng.standard_normal((5, 5)))
+    sd = np.sqrt([1.5, 0.8, 0.4, 0.1, 0.05])
+    return rng.standard_normal((400, 5)) * sd @ rotation.T
+
+
+def angles_with_principal_components(*, nested: bool) -> list[float]:
+    """Train three linear features to reproduce points; their angles with principal components.
+
+    Angle k is that between the first k features and the first k components.
+    """
+    X = make_correlated_points()
+    rng = np.random.default_rng(0)
+    phi = Network(8, (), 3)
+    reproduce_each_coordinate = list(X.T)
+    z = sgd.train(
+        phi, phi.initial(rng, 5), [X] * 5, reproduce_each_coordinate, nested=nested, rng=rng
+    )
+    weights = z[: 8 * 3].reshape(8, 3)[:5]
+    _, _, components = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
+    return [subspace_angles(weights[:, :k], components.T[:, :k]).max() for k in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("nested", [True, False])
+def test_features_span_principal_components(nested):
+    *_, angle_of_all = angles_with_principal_components(nested=nested)
+    assert angle_of_all < 0.1
+
+
+@pytest.mark.parametrize("nested", [True, False])
+def test_only_nested_dropout_orders_features(nested):
+    angle_of_first, angle_of_two, _ = angles_with_principal_components(nested=nested)
+    assert (max(angle_of_first, angle_of_two) < 0.1) == nested
+
+
+def squared_error_of_best_head(phi: Network, z: FloatArray, X: FloatArray, y: FloatArray) -> float:
+    _, (squared_error,), *_ = np.linalg.lstsq(compute_features(phi, z, X), y, rcond=None)
+    return float(squared_error)
+
+
+def test_trained_features_explain_new_task():
+    rng = np.random.default_rng(0)
+    inputs = [rng.uniform(-1, 1, (60, 2)) for _ in range(8)]
+    losses = []
+    for task, X in enumerate(inputs):
+        y = np.sin(3 * X[:, 0]) * task + X[:, 1] ** 2
+        losses.append((y - y.mean()) / y.std())
+
+    phi = Network(8, (20, 20), 6)
+    z = phi.initial(rng, 2)
+    trained_z = sgd.train(phi, z, inputs[1:], losses[1:], nested=True, rng=rng)
+    before = squared_error_of_best_head(phi, z, inputs[0], losses[0])
+    after = squared_error_of_best_head(phi, trained_z, inputs[0], losses[0])
+    assert after < 0.1 * before
+
+
+# -- JAX -------------------------------------------------------------------------------------------
+
+
+def test_settings_of_jax_are_restored():
+    import jax
+
+    phi = Network(8, (2,))
+    before = dict(jax.config.values)
+    compute_features(phi, phi.initial(np.random.default_rng(0), 1), np.zeros((1, 1)))
+    assert jax.config.values == before
+    assert jax.numpy.ones(1).dtype == np.float32
+    assert runtime.THREADS not in os.environ
+
 
 PROGRAM = """
 import hashlib, sys
@@ -32,75 +134,28 @@ with one_thread():
     fitted = fit_jointly(phi, inputs, losses, start, evaluations=20)
 print(hashlib.sha256(z.tobytes() + fitted.z.tobytes() + fitted.log_alpha.tobytes()).hexdigest())
 """
+"""Trains a network and prints the digest of its parameters."""
 
 
-def linear_features(X: FloatArray, k: int, *, nested: bool) -> FloatArray:
-    """Weights (inputs, k) of a linear network trained to reproduce its inputs, one task each."""
-    phi, rng = Network(8, (), k), np.random.default_rng(0)
-    inputs, losses = [X] * X.shape[1], list(X.T)
-    z = phi.initial(rng, X.shape[1])
-    z = sgd.train(phi, z, inputs, losses, nested=nested, rng=rng)
-    return z[: 8 * k].reshape(8, k)[: X.shape[1]]
+def run_program(threads: int, cache: Path) -> str:
+    environment = os.environ | {
+        "OMP_NUM_THREADS": str(threads),
+        "OPENBLAS_NUM_THREADS": str(threads),
+        "HPOBENCH_ORDERED_CACHE": str(cache),
+    }
+    command = [sys.executable, "-c", PROGRAM]
+    process = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    assert process.stderr == ""
+    return process.stdout
 
 
-def test_nested_dropout_orders_a_linear_networks_features_as_principal_components():
-    rng = np.random.default_rng(1)
-    rotation, _ = np.linalg.qr(rng.standard_normal((5, 5)))
-    X = rng.standard_normal((400, 5)) * np.sqrt([1.5, 0.8, 0.4, 0.1, 0.05]) @ rotation.T
-    components = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[2].T
-    nested, plain = (linear_features(X, 3, nested=nested) for nested in (True, False))
-    for weights, is_ordered in ((nested, True), (plain, False)):
-        angles = [subspace_angles(weights[:, :k], components[:, :k]).max() for k in (1, 2, 3)]
-        assert angles[2] < 0.1  # all features together, in either case
-        assert (max(angles[:2]) < 0.1) == is_ordered
+def test_bits_do_not_depend_on_process(tmp_path):
+    one_thread = run_program(1, tmp_path / "one")
+    two_threads = run_program(2, tmp_path / "two")
+    programs_from_cache = run_program(2, tmp_path / "two")
+    assert one_thread == two_threads == programs_from_cache
 
 
-def test_training_explains_tasks_on_which_it_was_trained_and_others():
-    rng = np.random.default_rng(0)
-    inputs = [rng.uniform(-1, 1, (60, 2)) for _ in range(8)]
-    targets = [np.sin(3 * X[:, 0]) * a + X[:, 1] ** 2 for a, X in enumerate(inputs)]
-    targets = [(y - y.mean()) / y.std() for y in targets]
-    phi = Network(8, (20, 20), 6)
-    z = phi.initial(rng, 2)
-    errors = []
-    for parameters in (z, sgd.train(phi, z, inputs[1:], targets[1:], nested=True, rng=rng)):
-        Phi = compute_features(phi, parameters, inputs[0])
-        errors.append(np.linalg.lstsq(Phi, targets[0], rcond=None)[1][0])
-    assert errors[1] < 0.1 * errors[0]
-
-
-def test_features_of_a_network_by_hand():
-    phi = Network(8, (3,), 2)
-    z = phi.initial(np.random.default_rng(0), 2)
-    assert (z[:6] != 0).all() and (z[6:24] == 0).all()  # unused inputs have no weights
-    z = z + 0.1
-    X = np.random.default_rng(1).random((100, 2))
-    W, b, V, c = np.split(z, [24, 27, 33])
-    expected = np.tanh(X @ W.reshape(8, 3)[:2] + b) @ V.reshape(3, 2) + c
-    np.testing.assert_allclose(compute_features(phi, z, X), expected, rtol=1e-12)
-    np.testing.assert_array_equal(compute_features(phi, z, X[:0]), np.empty((0, 2)))
-
-
-def test_settings_of_jax_stay_as_they_are():
-    import jax
-
-    phi = Network(8, (2,))
-    before = dict(jax.config.values)
-    compute_features(phi, phi.initial(np.random.default_rng(0), 1), np.zeros((1, 1)))
-    assert jax.config.values == before
-    assert jax.numpy.ones(1).dtype == np.float32
-    assert runtime.THREADS not in os.environ
-
-
-def test_the_same_bits_in_any_process_and_programs_in_the_package_cache(tmp_path):
-    digests = set()
-    for threads in ("1", "2", "2"):
-        cache = tmp_path / threads
-        environment = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), threads)
-        environment = os.environ | environment | {"HPOBENCH_ORDERED_CACHE": str(cache)}
-        command = [sys.executable, "-c", PROGRAM]
-        done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-        assert done.stderr == ""
-        digests.add(done.stdout)
-        assert any((cache / "jax").iterdir())
-    assert len(digests) == 1
+def test_programs_are_cached_in_package_folder(tmp_path):
+    run_program(1, tmp_path)
+    assert any((tmp_path / "jax").iterdir())

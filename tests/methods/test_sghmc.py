@@ -1,12 +1,14 @@
-"""Hamiltonian Monte Carlo against posteriors that are known exactly."""
+"""Hamiltonian Monte Carlo against posteriors in closed form, and the network it samples."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
+from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._networks import bayesian
-from hpobench_ordered.methods._networks.sghmc import Chain, Sampling, sample
+from hpobench_ordered.methods._networks.sghmc import Chain, Gradient, Sampling, sample
 
 pytestmark = pytest.mark.slow
 
@@ -15,11 +17,9 @@ COPIES = 400
 SMALL_STEPS = Sampling(step_size=0.03, friction=0.1, batch=32, samples=40, thinning=100)
 
 
-def gaussian_gradient(z: Any, mean: Any, sd: Any, rows: Any) -> Any:
-    return (z - mean) / sd**2
-
-
-def draws(gradient: Any, data: tuple[np.ndarray, ...], n: int, *, size: int) -> np.ndarray:
+def draw_samples(
+    gradient: Gradient, data: tuple[FloatArray, ...], n: int, *, size: int
+) -> FloatArray:
     """Samples of all copies, shape (samples * COPIES, size)."""
     rng = np.random.default_rng(0)
     chain = Chain.start(rng.standard_normal(COPIES * size))
@@ -27,82 +27,144 @@ def draws(gradient: Any, data: tuple[np.ndarray, ...], n: int, *, size: int) -> 
     return np.asarray(samples).reshape(-1, size)
 
 
-def test_normal_distributions_of_any_scale_are_recovered():
-    mean, sd = np.array([0.0, 3.0, -2.0]), np.array([1.0, 0.3, 2.0])
-    data = (np.tile(mean, COPIES), np.tile(sd, COPIES))
-    found = draws(gaussian_gradient, data, 1, size=3)
-    np.testing.assert_allclose(found.mean(axis=0), mean, atol=0.1)
-    np.testing.assert_allclose(found.std(axis=0), sd, rtol=0.05)
-    z = (found - mean) / sd
-    np.testing.assert_allclose((z**3).mean(axis=0), 0.0, atol=0.15)
-    np.testing.assert_allclose((z**4).mean(axis=0), 3.0, atol=0.5)
+# -- normal distributions --------------------------------------------------------------------------
 
+MEAN = np.array([0.0, 3.0, -2.0])
+SD = np.array([1.0, 0.3, 2.0])
+
+
+def normal_gradient(z: Any, mean: Any, sd: Any, rows: Any) -> Any:
+    return (z - mean) / sd**2
+
+
+@pytest.fixture(scope="module")
+def normal_samples() -> FloatArray:
+    return draw_samples(normal_gradient, (np.tile(MEAN, COPIES), np.tile(SD, COPIES)), 1, size=3)
+
+
+def test_mean_and_deviation_are_recovered(normal_samples):
+    assert_allclose(normal_samples.mean(axis=0), MEAN, atol=0.1)
+    assert_allclose(normal_samples.std(axis=0), SD, rtol=0.05)
+
+
+def test_higher_moments_are_recovered(normal_samples):
+    standardised = (normal_samples - MEAN) / SD
+    assert_allclose((standardised**3).mean(axis=0), 0.0, atol=0.15)
+    assert_allclose((standardised**4).mean(axis=0), 3.0, atol=0.5)
+
+
+# -- Bayesian linear regression --------------------------------------------------------------------
 
 NOISE = 0.5
 
 
+class LinearProblem(NamedTuple):
+    """Data of a linear model with weights of unit variance, and its exact posterior."""
+
+    X: FloatArray
+    y: FloatArray
+    mean: FloatArray
+    covariance: FloatArray
+
+
+def make_linear_problem(n: int) -> LinearProblem:
+    rng = np.random.default_rng(7)
+    mixing = np.array([[1.0, 0.6, 0.0], [0.0, 0.8, 0.0], [0.0, 0.0, 0.5]])
+    X = rng.standard_normal((n, 3)) @ mixing
+    y = X @ np.array([1.0, -1.0, 0.5]) + NOISE * rng.standard_normal(n)
+    covariance = np.linalg.inv(X.T @ X / NOISE**2 + np.eye(3))
+    return LinearProblem(X, y, covariance @ X.T @ y / NOISE**2, covariance)
+
+
 def linear_gradient(z: Any, X: Any, y: Any, rows: Any) -> Any:
-    """Of a linear model with weights of unit variance, for every copy on the same mini-batch."""
+    """Gradient for every copy on the same mini-batch."""
     W = z.reshape(-1, 3)
-    errors = (W @ X[rows].T - y[rows]) * (len(y) / len(rows))
+    batch_weight = len(y) / len(rows)
+    errors = batch_weight * (W @ X[rows].T - y[rows])
     return (errors @ X[rows] / NOISE**2 + W).ravel()
 
 
-def linear_data(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Inputs and outputs, and the exact posterior's mean and covariance."""
-    rng = np.random.default_rng(7)
-    X = rng.standard_normal((n, 3)) @ np.array([[1.0, 0.6, 0.0], [0.0, 0.8, 0.0], [0.0, 0.0, 0.5]])
-    y = X @ np.array([1.0, -1.0, 0.5]) + NOISE * rng.standard_normal(n)
-    covariance = np.linalg.inv(X.T @ X / NOISE**2 + np.eye(3))
-    return X, y, covariance @ X.T @ y / NOISE**2, covariance
-
-
-def test_the_posterior_of_a_bayesian_linear_model():
-    X, y, mean, covariance = linear_data(20)  # fewer than a mini-batch: the exact gradient
-    found = draws(linear_gradient, (X, y), 20, size=3)
-    sd = np.sqrt(np.diag(covariance))
-    np.testing.assert_allclose((found.mean(axis=0) - mean) / sd, 0.0, atol=0.1)
+def test_exact_gradient_gives_exact_posterior():
+    problem = make_linear_problem(20)  # fewer than in a mini-batch
+    samples = draw_samples(linear_gradient, (problem.X, problem.y), 20, size=3)
+    sd = np.sqrt(np.diag(problem.covariance))
     scale = np.outer(sd, sd)
-    np.testing.assert_allclose(np.cov(found.T) / scale, covariance / scale, atol=0.1)
+    assert_allclose((samples.mean(axis=0) - problem.mean) / sd, 0.0, atol=0.1)
+    assert_allclose(np.cov(samples.T) / scale, problem.covariance / scale, atol=0.1)
 
 
-def test_mini_batches_leave_the_posterior_s_mean_and_not_much_more_variance():
-    X, y, mean, covariance = linear_data(200)
-    found = draws(linear_gradient, (X, y), 200, size=3)
-    sd = np.sqrt(np.diag(covariance))
-    np.testing.assert_allclose((found.mean(axis=0) - mean) / sd, 0.0, atol=0.5)
-    ratio = found.std(axis=0) / sd
-    assert (ratio > 0.7).all() and (ratio < 1.7).all()
+def test_mini_batches_approximate_posterior():
+    problem = make_linear_problem(200)
+    samples = draw_samples(linear_gradient, (problem.X, problem.y), 200, size=3)
+    sd = np.sqrt(np.diag(problem.covariance))
+    sd_ratio = samples.std(axis=0) / sd
+    assert_allclose((samples.mean(axis=0) - problem.mean) / sd, 0.0, atol=0.5)
+    assert sd_ratio.min() > 0.7
+    assert sd_ratio.max() < 1.7
 
 
-def test_a_network_follows_its_data_and_is_less_sure_elsewhere():
-    rng = np.random.default_rng(0)
-    X = rng.random((20, 2))
-    y = np.sin(6 * X[:, 0]) + 0.5 * X[:, 1]
-    network = bayesian.BayesianNetwork(2, rng)
-    network.fit(X, y)
-    mean, sd = network.predict(X)
-    assert np.sqrt(np.mean((mean - y) ** 2)) < 0.15 * y.std()
-    far = np.array([[-1.0, 3.0], [2.0, -2.0]])
-    assert network.predict(far)[1].min() > 3 * np.median(sd)
-    many = np.concatenate([X, np.random.default_rng(1).random((1500, 2))])
-    np.testing.assert_allclose([mean, sd], np.array(network.predict(many))[:, :20], rtol=1e-12)
+# -- the network -----------------------------------------------------------------------------------
+
+TRAINING_RNG = np.random.default_rng(0)
+TRAINING_X = TRAINING_RNG.random((20, 2))
+TRAINING_Y = np.sin(6 * TRAINING_X[:, 0]) + 0.5 * TRAINING_X[:, 1]
 
 
-def test_the_gradient_of_the_energy():
-    rng = np.random.default_rng(0)
-    network = bayesian.BayesianNetwork(3, rng)
-    X, y = network._scale_inputs(rng.random((40, 3))), rng.standard_normal(40)
-    widths = network._widths
-    z, direction = (rng.standard_normal(9 * 50 + 2 * 51 * 50 + 51 + 1) for _ in range(2))
+@pytest.fixture(scope="module")
+def network() -> bayesian.BayesianNetwork:
+    fitted = bayesian.BayesianNetwork(2, TRAINING_RNG)
+    fitted.fit(TRAINING_X, TRAINING_Y)
+    return fitted
 
-    def energy(z: np.ndarray) -> float:
+
+def test_network_follows_its_data(network):
+    mean, _ = network.predict(TRAINING_X)
+    error = np.sqrt(np.mean((mean - TRAINING_Y) ** 2))
+    assert error < 0.15 * TRAINING_Y.std()
+
+
+def test_network_is_unsure_far_away(network):
+    _, sd = network.predict(TRAINING_X)
+    _, sd_far_away = network.predict(np.array([[-1.0, 3.0], [2.0, -2.0]]))
+    assert sd_far_away.min() > 3 * np.median(sd)
+
+
+def test_predictions_do_not_depend_on_batch(network):
+    others = np.random.default_rng(1).random((1500, 2))
+    together = np.array(network.predict(np.concatenate([TRAINING_X, others])))
+    assert_allclose(together[:, :20], network.predict(TRAINING_X), rtol=1e-12)
+
+
+class EnergyProblem:
+    """The energy of a network, written down, at random parameters and data."""
+
+    def __init__(self) -> None:
+        rng = np.random.default_rng(0)
+        network = bayesian.BayesianNetwork(3, rng)
+        self.X = network._scale_inputs(rng.random((40, 3)))
+        self.y = rng.standard_normal(40)
+        self.widths = network._widths
+        size = 9 * 50 + 2 * 51 * 50 + 51 + 1
+        self.z, self.direction = rng.standard_normal((2, size))
+
+    def energy(self, z: FloatArray) -> float:
         nu = bayesian.NOISE_MEAN + bayesian.NOISE_SD * z[-1]
-        squares = np.sum((y - bayesian._outputs(z, widths, X)) ** 2)
-        return 0.5 * (squares * np.exp(-nu) + len(y) * nu + z @ z)
+        errors = self.y - bayesian._outputs(z, self.widths, self.X)
+        return 0.5 * float(errors @ errors * np.exp(-nu) + len(self.y) * nu + z @ z)
 
-    change = energy(z + 1e-6 * direction) - energy(z - 1e-6 * direction)
-    gradient = bayesian._gradient(z, widths, X, y, np.arange(40))
-    np.testing.assert_allclose(gradient @ direction, change / 2e-6, rtol=1e-6)
-    batches = [bayesian._gradient(z, widths, X, y, np.arange(i, 40, 2)) for i in (0, 1)]
-    np.testing.assert_allclose(np.mean(batches, axis=0), gradient, atol=1e-9)
+    def gradient(self, rows: np.ndarray) -> FloatArray:
+        return bayesian._gradient(self.z, self.widths, self.X, self.y, rows)
+
+
+def test_energy_gradient_is_numeric_one():
+    problem = EnergyProblem()
+    step = 1e-6 * problem.direction
+    numeric = (problem.energy(problem.z + step) - problem.energy(problem.z - step)) / 2e-6
+    gradient = problem.gradient(np.arange(40))
+    assert_allclose(gradient @ problem.direction, numeric, rtol=1e-6)
+
+
+def test_mini_batch_gradients_are_unbiased():
+    problem = EnergyProblem()
+    halves = [problem.gradient(np.arange(0, 40, 2)), problem.gradient(np.arange(1, 40, 2))]
+    assert_allclose(np.mean(halves, axis=0), problem.gradient(np.arange(40)), atol=1e-9)
