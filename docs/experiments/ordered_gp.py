@@ -22,7 +22,11 @@ from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.analysis.leaderboard import ALL
 from hpobench_ordered.methods._gp import compiled
 from hpobench_ordered.methods._gp.model import LogPrior, TaskPriors
-from hpobench_ordered.methods._gp.tasks import fitted, negative_log_posterior, stack_priors
+from hpobench_ordered.methods._gp.tasks import (
+    fit_hyperparameters,
+    negative_log_posterior,
+    stack_task_priors,
+)
 from hpobench_ordered.methods._model_based import Scorer
 from hpobench_ordered.methods.ordered_gp import FIRST_STEPS, OrderedGP, Sources
 
@@ -136,8 +140,8 @@ class ChosenTransform(OrderedGP):
         """Minus log posterior density of the earlier losses themselves, up to a constant."""
         self._as_they_are = as_they_are
         observed, y, step = self._collect_observations(sources), sources.losses, 1e-4
-        prior = stack_priors(self.priors(), observed.g, len(observed.counts))
-        x = fitted(observed, self.priors(), None, steps=FIRST_STEPS).x
+        prior = stack_task_priors(self.priors(), observed.g, len(observed.counts))
+        x = fit_hyperparameters(observed, self.priors(), None, steps=FIRST_STEPS).x
         S = compiled.squared_differences(observed.X, observed.kernel.groups, observed.g)
         slopes = (self.transform_losses(y + step) - self.transform_losses(y - step)) / (2.0 * step)
         spread = self.transform_losses(y).std() or 1.0

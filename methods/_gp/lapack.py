@@ -25,8 +25,9 @@ def cholesky(K: FloatArray) -> tuple[bool, FloatArray]:
     """
     if not np.isfinite(K).all():
         return False, K
-    lower, info = dpotrf(K.T, lower=1, clean=1)
-    return info == 0, lower.T
+    L, info = dpotrf(K.T, lower=1, clean=1)
+    is_positive_definite = info == 0
+    return is_positive_definite, L.T
 
 
 def negative_log_posterior(
@@ -34,8 +35,8 @@ def negative_log_posterior(
 ) -> tuple[float, FloatArray]:
     """Minus log posterior of theta, up to a constant, and its gradient, shaped as theta."""
     K, F = compiled.covariance(S, theta)
-    positive, R = cholesky(K)
-    if not positive:
+    is_positive_definite, R = cholesky(K)
+    if not is_positive_definite:
         return math.inf, np.zeros(len(theta))
     alpha = compiled.solve(R, y)
     value = compiled.negative_log_posterior_from(y, R, alpha, theta, mu, w)
@@ -89,7 +90,9 @@ def predict(
     cross = compiled.cross_covariance(X, candidates, groups, theta, g)
     mean = alpha @ cross
     solved = solve_forward(R.T, cross)
-    return mean, math.exp(theta[g]) - np.einsum("ji,ji->j", solved, solved)
+    signal_variance = math.exp(theta[g])
+    variance = signal_variance - np.einsum("ji,ji->j", solved, solved)
+    return mean, variance
 
 
 def solve_forward(L: FloatArray, cross: FloatArray) -> FloatArray:
@@ -98,8 +101,12 @@ def solve_forward(L: FloatArray, cross: FloatArray) -> FloatArray:
     Of many columns a product with the inverse takes half the time of solving for each. L, of a
     condition number below 1e6, loses no digits that count.
     """
-    solve, factor = dtrsm, L
-    if cross.shape[1] > 2 * len(L):
-        solve, factor = dtrmm, dtrtri(L, lower=1)[0]
-    solved: FloatArray = solve(1.0, factor, cross.T, side=1, lower=1, trans_a=1, overwrite_b=1)
+    # BLAS multiplies or solves from the right (side) by the transpose (trans_a): cross^T L^-T.
+    options = {"side": 1, "lower": 1, "trans_a": 1, "overwrite_b": 1}
+    has_many_columns = cross.shape[1] > 2 * len(L)
+    if has_many_columns:
+        inverse = dtrtri(L, lower=1)[0]
+        solved: FloatArray = dtrmm(1.0, inverse, cross.T, **options)
+    else:
+        solved = dtrsm(1.0, L, cross.T, **options)
     return solved

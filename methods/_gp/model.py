@@ -21,10 +21,14 @@ from hpobench_ordered.methods._gp import compiled
 from hpobench_ordered.methods._model_based import ModelError
 
 COMPILED_LIMIT = 64
+"""Largest number of observations of a process that is computed without LAPACK."""
 MAX_ITERATIONS = 50
-SAMPLED_NOISE = 1e-6
-"""Jitter of sampled covariances, as a share of the signal variance, against rounding errors."""
-TOLERANCE = 1e-2  # nats of log posterior; suggestions do not get better with a smaller one
+"""Largest number of iterations of a fit."""
+SAMPLED_JITTER = 1e-6
+"""Variance added to sampled values, as a share of the signal variance, against rounding errors."""
+TOLERANCE = 1e-2
+"""Smallest gain of an iteration of a fit to continue, in nats of log posterior; suggestions do not
+get better with a smaller one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,17 +112,21 @@ class PriorArrays:
     lower: FloatArray
     upper: FloatArray
 
+    @classmethod
+    def stack(cls, priors: Sequence[LogPrior]) -> "PriorArrays":
+        """Stack the priors of all hyperparameters, in the order of theta."""
+        return cls(
+            mean=np.array([prior.mean for prior in priors]),
+            precision=np.array([1.0 / prior.sd**2 for prior in priors]),
+            lower=np.array([prior.lower for prior in priors]),
+            upper=np.array([prior.upper for prior in priors]),
+        )
+
 
 @cache
 def stack_priors(priors: Priors, length_scales: int) -> PriorArrays:
     """The priors of theta as arrays, for g length scales."""
-    each = [priors.length_scale] * length_scales + [priors.signal, priors.noise]
-    return PriorArrays(
-        mean=np.array([prior.mean for prior in each]),
-        precision=np.array([1.0 / prior.sd**2 for prior in each]),
-        lower=np.array([prior.lower for prior in each]),
-        upper=np.array([prior.upper for prior in each]),
-    )
+    return PriorArrays.stack([*[priors.length_scale] * length_scales, priors.signal, priors.noise])
 
 
 class GaussianProcess:
@@ -138,11 +146,13 @@ class GaussianProcess:
         self.theta = theta
         self._kernel = kernel
         self._g = kernel.length_scales
-        self._X, self._y = X, y
+        self._X = X
+        self._y = y
+        noise_variance = math.exp(theta[self._g + 1])
         K = compiled.cross_covariance(X, X, kernel.groups, theta, self._g)
-        K.flat[:: len(y) + 1] += math.exp(theta[self._g + 1])
-        positive, self._R = _route(len(y)).cholesky(K)
-        if not positive:
+        K.flat[:: len(y) + 1] += noise_variance
+        is_positive_definite, self._R = _faster_module(len(y)).cholesky(K)
+        if not is_positive_definite:
             raise ModelError("the covariance matrix is not numerically positive definite")
         self._alpha = compiled.solve(self._R, y)
 
@@ -171,9 +181,11 @@ class GaussianProcess:
         g = kernel.length_scales
         prior = stack_priors(priors, g)
         S = compiled.squared_differences(X, kernel.groups, g)
-        fit = _route(len(y)).fit
-        ends = [
-            fit(
+        fit = _faster_module(len(y)).fit
+        best_theta = starts[0]
+        lowest = math.inf
+        for start in starts:
+            theta, negative_log_posterior = fit(
                 S,
                 y,
                 start,
@@ -184,18 +196,18 @@ class GaussianProcess:
                 MAX_ITERATIONS,
                 TOLERANCE,
             )
-            for start in starts
-        ]
-        theta, value = min(ends, key=lambda end: end[1])
-        if not math.isfinite(value):
-            raise ModelError(f"the log posterior of the hyperparameters is {-value}")
-        return cls(X, y, kernel=kernel, theta=theta)
+            if negative_log_posterior < lowest:
+                best_theta = theta
+                lowest = negative_log_posterior
+        if not math.isfinite(lowest):
+            raise ModelError(f"the log posterior of the hyperparameters is {-lowest}")
+        return cls(X, y, kernel=kernel, theta=best_theta)
 
     def log_marginal_likelihood(self) -> float:
         """Log marginal likelihood of the observations."""
-        flat = np.zeros(len(self.theta))
+        zeros = np.zeros(len(self.theta))  # mean and precision of a flat prior
         return -compiled.negative_log_posterior_from(
-            self._y, self._R, self._alpha, self.theta, flat, flat
+            self._y, self._R, self._alpha, self.theta, zeros, zeros
         )
 
     def predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -207,7 +219,7 @@ class GaussianProcess:
         Returns:
             Mean (m,) and standard deviation (m,); 0 if the variance is below rounding errors.
         """
-        mean, variance = _route(len(self._y)).predict(
+        mean, variance = _faster_module(len(self._y)).predict(
             self._X,
             self._R,
             self._alpha,
@@ -219,24 +231,27 @@ class GaussianProcess:
         return mean, np.sqrt(np.maximum(variance, 0.0))
 
     def sample(self, X: FloatArray, normal: FloatArray) -> FloatArray:
-        """Samples of the noise-free function at points, jointly, shape (S, m).
+        """Sample the noise-free function at m points, jointly, shape (samples, m).
 
         Args:
             X: Features of the points, shape (m, p), C-contiguous.
-            normal: Standard normal numbers, shape (S, m).
+            normal: Standard normal numbers, shape (samples, m).
 
         Raises:
             ModelError: The covariance matrix has no Cholesky factor.
         """
         groups, theta = self._kernel.groups, self.theta
+        signal_variance = math.exp(theta[self._g])
         cross = compiled.cross_covariance(self._X, X, groups, theta, self._g)
+        mean = self._alpha @ cross
+
         solved = dtrtrs(self._R.T, cross, lower=1)[0]
         covariance = compiled.cross_covariance(X, X, groups, theta, self._g) - solved.T @ solved
-        covariance.flat[:: len(X) + 1] += SAMPLED_NOISE * math.exp(theta[self._g])
-        positive, R = _route(len(X)).cholesky(covariance)
-        if not positive:
+        covariance.flat[:: len(X) + 1] += SAMPLED_JITTER * signal_variance
+        is_positive_definite, R = _faster_module(len(X)).cholesky(covariance)
+        if not is_positive_definite:
             raise ModelError("the covariance matrix is not numerically positive definite")
-        sampled: FloatArray = self._alpha @ cross + normal @ R
+        sampled: FloatArray = mean + normal @ R
         return sampled
 
     def predict_leave_one_out(self) -> tuple[FloatArray, FloatArray]:
@@ -247,9 +262,11 @@ class GaussianProcess:
         Returns:
             Mean (n,) and standard deviation (n,) of the noise-free function.
         """
-        inverse = np.diag(dpotri(self._R.T, lower=1)[0])
-        mean: FloatArray = self._y - self._alpha / inverse
-        return mean, np.sqrt(np.maximum(1.0 / inverse - math.exp(self.theta[-1]), 0.0))
+        inverse_diagonal = np.diag(dpotri(self._R.T, lower=1)[0])  # of K^-1
+        mean: FloatArray = self._y - self._alpha / inverse_diagonal
+        noise_variance = math.exp(self.theta[-1])
+        variance = 1.0 / inverse_diagonal - noise_variance
+        return mean, np.sqrt(np.maximum(variance, 0.0))
 
     def with_fantasies(self, pending: FloatArray) -> tuple["GaussianProcess", FloatArray]:
         """Condition also on pending evaluations, as if they gave the posterior mean.
@@ -267,7 +284,8 @@ class GaussianProcess:
             ModelError: The covariance matrix has no Cholesky factor.
         """
         mean, _ = self.predict(pending)
-        X, y = np.concatenate([self._X, pending]), np.concatenate([self._y, mean])
+        X = np.concatenate([self._X, pending])
+        y = np.concatenate([self._y, mean])
         return GaussianProcess(X, y, kernel=self._kernel, theta=self.theta), mean
 
 
@@ -276,7 +294,7 @@ def standardise(losses: FloatArray) -> FloatArray:
     return compiled.standardise(losses)
 
 
-def _route(n: int) -> ModuleType:
+def _faster_module(n: int) -> ModuleType:
     """The module whose `cholesky`, `fit` and `predict` are the faster ones for n observations."""
     if n <= COMPILED_LIMIT:
         return compiled

@@ -45,24 +45,16 @@ from hpobench_ordered.methods._model_based import ModelError
 
 TOLERANCE = 3e-2
 """Smallest gain of a step of the fit to continue, in nats of log posterior."""
-DESCENDING = 1e-4
-"""Smallest gain of a step, as a share of the gain expected from the slope (Armijo's rule)."""
-SHORTEST = 1e-3
-"""Fraction of a step at which the line search stops."""
+MIN_LENGTH = 1e-3
+"""Length of a step, relative to the first one tried, at which the line search stops."""
 
 
 @cache
 def stack_task_priors(priors: TaskPriors, length_scales: int, tasks: int) -> PriorArrays:
     """The priors of x as arrays, for g length scales and T tasks."""
     base = priors.base
-    each = [base.length_scale] * length_scales
-    each += [base.signal, priors.memory, base.noise] + [priors.scale] * tasks
-    return PriorArrays(
-        mean=np.array([prior.mean for prior in each]),
-        precision=np.array([1.0 / prior.sd**2 for prior in each]),
-        lower=np.array([prior.lower for prior in each]),
-        upper=np.array([prior.upper for prior in each]),
-    )
+    of_theta = [*[base.length_scale] * length_scales, base.signal, priors.memory, base.noise]
+    return PriorArrays.stack([*of_theta, *[priors.scale] * tasks])
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -90,28 +82,37 @@ class Observations:
         """Number of length scales."""
         return self.kernel.length_scales
 
-    def scaled(self, x: FloatArray) -> FloatArray:
-        """z, shape (n,)."""
-        z: FloatArray = self.y * np.repeat(np.exp(-x[self.g + 3 :]), self.counts)
+    @property
+    def level_covariance(self) -> FloatArray:
+        """Covariance of the tasks' levels, which are independent, shape (T, T)."""
+        return self.level * np.eye(len(self.counts))
+
+    def scale_losses(self, x: FloatArray) -> FloatArray:
+        """Divide the losses by the scales of their tasks: z, shape (n,)."""
+        log_scales = x[self.g + 3 :]
+        z: FloatArray = self.y * np.repeat(np.exp(-log_scales), self.counts)
         return z
 
-    def spread(self, of_tasks: FloatArray) -> FloatArray:
+    def expand_to_observations(self, by_tasks: FloatArray) -> FloatArray:
         """Expand a matrix of pairs of tasks (T, T) to pairs of observations, (n, n)."""
-        return of_tasks.repeat(self.counts, axis=0).repeat(self.counts, axis=1)
+        return by_tasks.repeat(self.counts, axis=0).repeat(self.counts, axis=1)
 
-    def by_tasks(self, of_pairs: FloatArray) -> FloatArray:
+    def sum_over_tasks(self, by_observations: FloatArray) -> FloatArray:
         """Sum a matrix of pairs of observations (n, n) over pairs of tasks, (T, T)."""
-        some = np.flatnonzero(self.counts)
-        starts = (np.cumsum(self.counts) - self.counts)[some]
+        with_observations = np.flatnonzero(self.counts)  # reduceat cannot sum over nothing
+        starts = (np.cumsum(self.counts) - self.counts)[with_observations]
+        row_sums = np.add.reduceat(by_observations, starts, axis=0)
         sums = np.zeros((len(self.counts), len(self.counts)))
-        blocks = np.add.reduceat(np.add.reduceat(of_pairs, starts, axis=0), starts, axis=1)
-        sums[np.ix_(some, some)] = blocks
+        sums[np.ix_(with_observations, with_observations)] = np.add.reduceat(
+            row_sums, starts, axis=1
+        )
         return sums
 
 
-def coupling(x: FloatArray, distances: FloatArray, g: int) -> FloatArray:
-    """B, (T, T)."""
-    B: FloatArray = np.exp(x[g] - distances * math.exp(-x[g + 1]))
+def couple_tasks(x: FloatArray, distances: FloatArray, g: int) -> FloatArray:
+    """Covariance B of the tasks, shape (T, T)."""
+    log_signal_variance, log_memory = x[g], x[g + 1]
+    B: FloatArray = np.exp(log_signal_variance - distances * math.exp(-log_memory))
     return B
 
 
@@ -128,36 +129,50 @@ def negative_log_posterior(
         x: The hyperparameters.
         prior: Their priors.
     """
-    g, noise = observed.g, math.exp(x[observed.g + 2])
-    unit = np.concatenate([x[:g], [0.0, x[g + 2]]])
-    M, F = compiled.covariance(S, np.concatenate([x[:g], [0.0, -math.inf]]))
-    B = coupling(x, observed.distances, g)
-    shared = observed.spread(B)
-    F *= shared
-    K = shared * M
-    K += observed.spread(observed.level * np.eye(len(B)))
-    K.flat[:: len(K) + 1] += noise
-    positive, R = lapack.cholesky(K)
-    if not positive:
+    g = observed.g
+    log_scales = x[g + 3 :]
+    M, F = compiled.covariance(S, _unit_theta(x, g, log_noise=-math.inf))
+    B = couple_tasks(x, observed.distances, g)
+    B_of_pairs = observed.expand_to_observations(B)
+    F *= B_of_pairs
+    K = B_of_pairs * M
+    K += observed.expand_to_observations(observed.level_covariance)
+    K.flat[:: len(K) + 1] += math.exp(x[g + 2])
+    is_positive_definite, R = lapack.cholesky(K)
+    if not is_positive_definite:
         return math.inf, np.zeros(len(x))
-    z = observed.scaled(x)
+
+    z = observed.scale_losses(x)
     alpha = compiled.solve(R, z)
     value = compiled.negative_log_posterior_from(z, R, alpha, x, prior.mean, prior.precision)
-    value += float(observed.counts @ x[g + 3 :])
+    value += float(observed.counts @ log_scales)  # log of the determinant of dy / dz
+
+    # Gradient of the log likelihood of y, in the order of x.
     inverse = dpotri(R.T, lower=1)[0].T
-    of_kernel = compiled.likelihood_gradient(S, K, F, inverse, alpha, unit)
-    by_pairs = (np.outer(alpha, alpha) - inverse) * M  # M's lower triangle is 0
-    by_pairs.flat[:: len(K) + 1] *= 0.5
-    by_tasks = observed.by_tasks(by_pairs) * B
-    gradient = np.empty(len(x))
-    gradient[:g] = of_kernel[:g]
-    gradient[g] = by_tasks.sum()
-    gradient[g + 1] = np.vdot(by_tasks, observed.distances) * math.exp(-x[g + 1])
-    gradient[g + 2] = of_kernel[g + 1]
-    ends = np.cumsum(observed.counts)
-    sums = np.concatenate([[0.0], np.cumsum(alpha * z)])
-    gradient[g + 3 :] = sums[ends] - sums[ends - observed.counts] - observed.counts
+    theta = _unit_theta(x, g, log_noise=x[g + 2])
+    by_theta = compiled.likelihood_gradient(S, K, F, inverse, alpha, theta)
+    by_K_times_M = (np.outer(alpha, alpha) - inverse) * M  # M's lower triangle is 0
+    by_K_times_M.flat[:: len(K) + 1] *= 0.5
+    by_log_B = observed.sum_over_tasks(by_K_times_M) * B
+    by_memory = np.vdot(by_log_B, observed.distances) * math.exp(-x[g + 1])
+    by_log_scales = _sum_by_task(alpha * z, observed.counts) - observed.counts
+    gradient = np.concatenate(
+        [by_theta[:g], [by_log_B.sum(), by_memory, by_theta[g + 1]], by_log_scales]
+    )
     return value, prior.precision * (x - prior.mean) - gradient
+
+
+def _unit_theta(x: FloatArray, g: int, *, log_noise: float) -> FloatArray:
+    """Hyperparameters of `compiled`'s process with the length scales of x, signal variance 1."""
+    return np.concatenate([x[:g], [0.0, log_noise]])
+
+
+def _sum_by_task(values: FloatArray, counts: IntArray) -> FloatArray:
+    """Sum values (n,) of observations over the tasks, shape (T,)."""
+    ends = np.cumsum(counts)
+    running_sums = np.concatenate([[0.0], np.cumsum(values)])
+    sums: FloatArray = running_sums[ends] - running_sums[ends - counts]
+    return sums
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -192,12 +207,13 @@ def descend(
     Raises:
         ModelError: The objective is not finite at the start.
     """
-    x, H = np.clip(start.x, prior.lower, prior.upper), start.H.copy()
+    x = np.clip(start.x, prior.lower, prior.upper)
+    H = start.H.copy()
     value, gradient = objective(x)
     if not math.isfinite(value):
         raise ModelError(f"the log posterior of the hyperparameters is {-value}")
     for _ in range(steps):
-        direction = downhill(H, x, gradient, prior)
+        direction = _find_direction(H, x, gradient, prior)
         slope = float(direction @ gradient)
         if slope > -TOLERANCE * 0.1:
             break
@@ -205,9 +221,10 @@ def descend(
         while True:
             trial = np.clip(x + length * direction, prior.lower, prior.upper)
             new_value, new_gradient = objective(trial)
-            if new_value <= value + DESCENDING * length * slope or length < SHORTEST:
+            has_gained = new_value <= value + compiled.ARMIJO * length * slope
+            if has_gained or length < MIN_LENGTH:
                 break
-            length *= 0.3
+            length *= compiled.SHORTENING
         if not new_value < value:
             break
         compiled.update_inverse_hessian(H, trial - x, new_gradient - gradient)
@@ -218,12 +235,21 @@ def descend(
     return Fit(x, H)
 
 
-def downhill(H: FloatArray, x: FloatArray, gradient: FloatArray, prior: PriorArrays) -> FloatArray:
-    """Quasi-Newton step among the coordinates that are not held by their bounds, shaped as x."""
-    held = ((x <= prior.lower) & (gradient > 0.0)) | ((x >= prior.upper) & (gradient < 0.0))
-    step = np.where(held, 0.0, -H @ np.where(held, 0.0, gradient))
+def _find_direction(
+    H: FloatArray, x: FloatArray, gradient: FloatArray, prior: PriorArrays
+) -> FloatArray:
+    """Quasi-Newton step from x, shaped as x, at most `MAX_STEP` along a coordinate.
+
+    Coordinates whose descent would leave the box stay as they are.
+    """
+    would_fall_below = (x <= prior.lower) & (gradient > 0.0)
+    would_rise_above = (x >= prior.upper) & (gradient < 0.0)
+    is_blocked = would_fall_below | would_rise_above
+    step = np.where(is_blocked, 0.0, -H @ np.where(is_blocked, 0.0, gradient))
     longest = float(np.abs(step).max())
-    return step if longest <= compiled.MAX_STEP else step * (compiled.MAX_STEP / longest)
+    if longest <= compiled.MAX_STEP:
+        return step
+    return step * (compiled.MAX_STEP / longest)
 
 
 def fit_hyperparameters(
@@ -262,29 +288,35 @@ class TaskProcess:
     """
 
     def __init__(self, observed: Observations, x: FloatArray) -> None:
-        self._set(observed, x)
-        unit = self._unit
-        K = compiled.cross_covariance(observed.X, observed.X, *unit) * observed.spread(self._B)
-        K += observed.spread(observed.level * np.eye(len(self._B)))
-        K.flat[:: len(K) + 1] += math.exp(x[observed.g + 2])
-        positive, R = lapack.cholesky(K)
-        if not positive:
+        self._set_hyperparameters(observed, x)
+        K = self._correlate(observed.X, observed.X) * observed.expand_to_observations(self._B)
+        K += observed.expand_to_observations(observed.level_covariance)
+        K.flat[:: len(K) + 1] += self._noise_variance
+        is_positive_definite, R = lapack.cholesky(K)
+        if not is_positive_definite:
             raise ModelError("the covariance matrix is not numerically positive definite")
         self._L = R.T
-        self._alpha = compiled.solve(R, observed.scaled(x))
+        self._alpha = compiled.solve(R, observed.scale_losses(x))
 
-    def _set(self, observed: Observations, x: FloatArray) -> None:
-        g = observed.g
-        self.observed, self.x = observed, x
-        self._B = coupling(x, observed.distances, g)
-        self._unit = (observed.kernel.groups, np.append(x[:g], 0.0), g)
+    def _set_hyperparameters(self, observed: Observations, x: FloatArray) -> None:
+        self.observed = observed
+        self.x = x
+        self._B = couple_tasks(x, observed.distances, observed.g)
+        self._noise_variance = math.exp(x[observed.g + 2])
 
-    def _cross(self, X: FloatArray) -> FloatArray:
+    def _correlate(self, X: FloatArray, others: FloatArray) -> FloatArray:
+        """Correlation M (k, m) of configurations of features (k, p) and others (m, p)."""
+        g = self.observed.g
+        theta = np.append(self.x[:g], 0.0)  # signal variance 1
+        return compiled.cross_covariance(X, others, self.observed.kernel.groups, theta, g)
+
+    def _cross_covariance(self, X: FloatArray) -> FloatArray:
         """Covariance (n, m) of the observations and the current task at features (m, p)."""
-        observed = self.observed
-        cross = compiled.cross_covariance(observed.X, X, *self._unit)
-        cross *= np.repeat(self._B[-1], observed.counts)[:, None]
-        cross[len(cross) - observed.counts[-1] :] += observed.level
+        counts = self.observed.counts
+        cross = self._correlate(self.observed.X, X)
+        cross *= np.repeat(self._B[-1], counts)[:, None]
+        first_of_current_task = len(cross) - counts[-1]
+        cross[first_of_current_task:] += self.observed.level
         return cross
 
     def predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -296,15 +328,16 @@ class TaskProcess:
         Returns:
             Mean (m,) and standard deviation (m,); 0 where the variance is lost in rounding.
         """
-        cross = self._cross(X)
+        cross = self._cross_covariance(X)
         mean = self._alpha @ cross
         solved = lapack.solve_forward(self._L, cross)
-        variance = self._B[-1, -1] + self.observed.level - np.einsum("ji,ji->j", solved, solved)
+        prior_variance = self._B[-1, -1] + self.observed.level
+        variance = prior_variance - np.einsum("ji,ji->j", solved, solved)
         return mean, np.sqrt(np.maximum(variance, 0.0))
 
     def scale_current_losses(self) -> FloatArray:
-        """The z of the current task, in the order of its observations."""
-        z = self.observed.scaled(self.x)
+        """The z of the current task's observations."""
+        z = self.observed.scale_losses(self.x)
         return z[len(z) - self.observed.counts[-1] :]
 
     def with_fantasies(self, pending: FloatArray) -> tuple["TaskProcess", FloatArray]:
@@ -335,20 +368,26 @@ class TaskProcess:
         Raises:
             ModelError: The covariance matrix has no Cholesky factor.
         """
-        before, g = self.observed, self.observed.g
-        n, k = len(before.X), len(X)
-        among = compiled.cross_covariance(X, X, *self._unit) * self._B[-1, -1] + before.level
-        among.flat[:: k + 1] += math.exp(self.x[g + 2])
-        rows = dtrtrs(self._L, self._cross(X), lower=1)[0].T  # (k, n)
-        positive, corner = lapack.cholesky(among - rows @ rows.T)
-        if not positive:
+        n, k = len(self.observed.X), len(X)
+        K_of_further = self._correlate(X, X) * self._B[-1, -1] + self.observed.level
+        K_of_further.flat[:: k + 1] += self._noise_variance
+
+        # The larger factor has three blocks: L above, and below it `rows` (k, n) and `corner`.
+        rows = dtrtrs(self._L, self._cross_covariance(X), lower=1)[0].T
+        is_positive_definite, corner = lapack.cholesky(K_of_further - rows @ rows.T)
+        if not is_positive_definite:
             raise ModelError("the covariance matrix is not numerically positive definite")
-        counts = before.counts.copy()
+        L = np.zeros((n + k, n + k), order="F")
+        L[:n, :n] = self._L
+        L[n:, :n] = rows
+        L[n:, n:] = corner.T
+
+        counts = self.observed.counts.copy()
         counts[-1] += k
-        process = object.__new__(TaskProcess)
-        observed = replace(before, X=np.concatenate([before.X, X]), y=y, counts=counts)
-        process._set(observed, self.x)
-        process._L = np.zeros((n + k, n + k), order="F")
-        process._L[:n, :n], process._L[n:, :n], process._L[n:, n:] = self._L, rows, corner.T
-        process._alpha = compiled.solve(process._L.T, observed.scaled(self.x))
+        all_X = np.concatenate([self.observed.X, X])
+        observed = replace(self.observed, X=all_X, y=y, counts=counts)
+        process = object.__new__(TaskProcess)  # without factorising from scratch
+        process._set_hyperparameters(observed, self.x)
+        process._L = L
+        process._alpha = compiled.solve(L.T, observed.scale_losses(self.x))
         return process

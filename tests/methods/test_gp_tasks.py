@@ -85,14 +85,14 @@ def test_prediction_equals_the_formula_however_the_observations_came(counts, see
     C = np.random.default_rng(seed).random((9, 4))
     here = len(of.counts) - 1
     cross = B[task, here][:, None] * matern(of, x, of.X, C) + of.level * (task == here)[:, None]
-    mean = cross.T @ np.linalg.solve(K, of.scaled(x))
+    mean = cross.T @ np.linalg.solve(K, of.scale_losses(x))
     variance = B[here, here] + of.level - np.sum(cross * np.linalg.solve(K, cross), axis=0)
     first, few = len(of.y) - later, np.array([*counts, 3 - later])
     process = tasks.TaskProcess(replace(of, X=of.X[:first], y=of.y[:first], counts=few), x)
     if later:
         process = process.with_observations(of.X[first:], of.y)
     assert_allclose(process.predict(C), (mean, np.sqrt(variance)), rtol=1e-8, atol=1e-8)
-    assert_allclose(process.scale_current_losses(), of.scaled(x)[-3:])
+    assert_allclose(process.scale_current_losses(), of.scale_losses(x)[-3:])
 
 
 def test_one_task_without_a_level_has_the_posterior_of_bo():
