@@ -17,6 +17,9 @@ from hpobench_ordered.files.writing import file_sha256, write_atomically
 
 CACHE_VARIABLE = "HPOBENCH_ORDERED_CACHE"
 
+MAX_COPY_SIZE = 2**31
+"""Most bytes of a local copy, unzipped; published files have some hundred megabytes."""
+
 
 def cache_folder() -> Path:
     """HPOBENCH_ORDERED_CACHE, or the platform's cache folder."""
@@ -126,9 +129,15 @@ class RemoteFile:
 
 
 def _read(source: Path) -> bytes:
-    """Content of a file, unzipped if its name ends in gz."""
+    """Content of a regular file of limited size, unzipped if its name ends in gz."""
     try:
-        data = source.read_bytes()
-        return gzip.decompress(data) if source.suffix == ".gz" else data
+        if not source.is_file():  # reading a device or pipe might never end
+            raise DownloadError(f"cannot read {source}: it is not a regular file")
+        with source.open("rb") as file:
+            content = gzip.GzipFile(fileobj=file) if source.suffix == ".gz" else file
+            data = content.read(MAX_COPY_SIZE + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise DownloadError(f"cannot read {source}: {error}") from None
+    if len(data) > MAX_COPY_SIZE:
+        raise DownloadError(f"cannot read {source}: it has more than {MAX_COPY_SIZE:,} bytes")
+    return data

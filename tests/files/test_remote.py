@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import os
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -149,6 +150,37 @@ def test_what_is_no_local_copy(tmp_path, cache, monkeypatch):
     other.write_bytes(CONTENT)
     with pytest.raises(ArtifactError, match="cannot write to the cache"):
         RemoteFile("file", NOWHERE, DIGEST).store(other)
+
+
+def link_to_endless_device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def make_large_file(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(1001)  # takes no space
+
+
+def make_expanding_file(path: Path) -> None:
+    path.write_bytes(gzip.compress(b"0" * (1001), compresslevel=1))
+
+
+UNREADABLE = {
+    "device": (link_to_endless_device, "file", "not a regular file"),
+    "pipe": (os.mkfifo, "file", "not a regular file"),
+    "folder": (Path.mkdir, "file", "not a regular file"),
+    "large file": (make_large_file, "file", "more than 1,000 bytes"),
+    "expanding file": (make_expanding_file, "file.gz", "more than 1,000 bytes"),
+}
+
+
+@pytest.mark.parametrize(("make", "name", "reason"), UNREADABLE.values(), ids=UNREADABLE)
+def test_only_regular_files_are_copied(tmp_path, cache, monkeypatch, make, name, reason):
+    monkeypatch.setattr("hpobench_ordered.files.remote.MAX_COPY_SIZE", 1000)
+    make(tmp_path / name)
+    with pytest.raises(DownloadError, match=f"cannot read .*{name}: .*{reason}"):
+        RemoteFile("file", NOWHERE, DIGEST).store(tmp_path / name)
+    assert not cache.exists()
 
 
 def test_local_copies_are_taken_and_damage_in_the_cache_is_noticed(tmp_path):
