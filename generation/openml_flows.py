@@ -26,24 +26,24 @@ from hpobench_ordered.files.raw_evaluations import RawEvaluations
 from hpobench_ordered.generation._fitting import write_per_task
 from hpobench_ordered.generation._flows.datasets import FOLDS as TRAINING_FOLDS
 from hpobench_ordered.generation._flows.datasets import (
-    naive_bayes_auc,
+    compute_naive_bayes_auc,
+    download_dataset,
     offline_datasets,
-    openml_dataset,
 )
 from hpobench_ordered.generation._flows.plans import (
     PLANS,
     FlowPlan,
-    Training,
-    data_limits,
-    left_out_limits,
-    paper_limit,
-    stopped_limit,
-    training_limits,
+    TrainingPlan,
+    compare_with_paper,
+    describe_data,
+    describe_left_out,
+    describe_stopped,
+    describe_training,
 )
 from hpobench_ordered.generation._flows.training import train_flow
 from hpobench_ordered.generation._openml.records import download_records
 from hpobench_ordered.generation._openml.setups import MLR_DEFAULTS, MlrSetups
-from hpobench_ordered.generation._openml.tasks import DataSize, data_sizes
+from hpobench_ordered.generation._openml.tasks import DataSize, look_up_data_sizes
 from hpobench_ordered.generation._raw import About, RawTable, read_raw, write_raw
 from hpobench_ordered.generation.base import (
     EvaluationSource,
@@ -62,22 +62,21 @@ if TYPE_CHECKING:
 
 RECIPE = ForestRecipe(trees=40, min_samples_leaf=1)
 """Down to single evaluations, which are few and hold no noise between repetitions. A forest per
-task
-makes many trees: with 40 instead of 60, R2 is lower by 0.001."""
-MOST = 4000
+task makes many trees: with 40 instead of 60, R2 is lower by 0.001."""
+EVALUATIONS_PER_TASK = 4000
 """Evaluations a task that surrogates are fitted to unless asked otherwise: records are many more,
 almost a million of the SVM's."""
 
 
-def generate_by_training(plan: FlowPlan, training: Training, request: Request) -> Path:
+def generate_by_training(plan: FlowPlan, training: TrainingPlan, request: Request) -> Path:
     """Train the flow's learner on data sets, then fit."""
-    data = _data(plan.flow, request)
+    data = _load_data_sets(plan.flow, request)
     frame = train_flow(
         training.learner,
         data,
-        n=request.configurations or training.count,
+        n=request.configurations or training.configurations,
         seed=request.seed,
-        folder=_beside(request, "trainings"),
+        folder=_path_beside(request, "trainings"),
         workers=request.workers,
         progress=request.progress,
         space=plan.flow.space(),
@@ -87,35 +86,36 @@ def generate_by_training(plan: FlowPlan, training: Training, request: Request) -
         source=f"own trainings, {TRAINING_FOLDS}-fold cross-validation",
         licence="Apache-2.0",
         limits=(
-            *training_limits(plan.flow.name),
+            *describe_training(plan.flow.name),
             *training.limits,
-            *stopped_limit(frame),
-            *data_limits(data, request.local),
+            *describe_stopped(frame),
+            *describe_data(data, request.local),
         ),
-        contexts={task: _context(dataset) for task, dataset in data.items()},
+        contexts={task: _describe_context(dataset) for task, dataset in data.items()},
         versions=versions_of("numpy", "scikit-learn", "xgboost"),
     )
-    table = _stored(plan.flow, request, frame, about)
+    table = _store_evaluations(plan.flow, request, frame, about)
     local = () if request.local is None else (f"{Option.LOCAL.value} DATA",)
     words = (plan.flow.name, "--source train", *local)
-    return _fit(plan, request, table, request.command(*words))
+    return _fit_and_write(plan, request, table, request.command(*words))
 
 
 def generate_from_openml(plan: FlowPlan, request: Request) -> Path:
     """Download OpenML's records of the flow, then fit."""
-    flow, folder = plan.flow, _beside(request, "records")
-    tasks = flow.tasks if request.tasks is None else _numbers(request.tasks)
-    sizes = data_sizes(tasks, folder, progress=request.progress)
+    flow = plan.flow
+    folder = _path_beside(request, "records")
+    tasks = flow.tasks if request.tasks is None else _parse_task_ids(request.tasks)
+    sizes = look_up_data_sizes(tasks, folder, progress=request.progress)
     space = flow.space()
     records = download_records(
         flow_id=flow.flow_id,
         tasks=tasks,
         space=space,
         folder=folder,
-        setups=MlrSetups(space, MLR_DEFAULTS[flow.flow_id], plan.converters(sizes)),
+        setups=MlrSetups(space, MLR_DEFAULTS[flow.flow_id], plan.make_converters(sizes)),
         progress=request.progress,
     )
-    frame, scarce = _frequent(records.frame)
+    frame, scarce_tasks = _drop_scarce_tasks(records.frame)
     if not len(frame):
         raise ExperimentError(
             f"no task has {FOLDS} setups of flow {flow.flow_id} with evaluations, of {list(tasks)}"
@@ -125,14 +125,20 @@ def generate_from_openml(plan: FlowPlan, request: Request) -> Path:
         benchmark=flow.name,
         source=f"runs of flow {flow.flow_id} on openml.org, by their uploaders' own set-ups",
         licence=OPENML_LICENCE,
-        limits=(*plan.records, *left_out_limits(dropped, scarce)),
+        limits=(*plan.limits_of_records, *describe_left_out(dropped, scarce_tasks)),
         contexts={str(task): size.context for task, size in sizes.items()},
         dropped=dropped,
         versions=versions_of("openml"),
     )
-    table = _stored(flow, request, frame, about)
+    table = _store_evaluations(flow, request, frame, about)
     command = request.command(flow.name, "--source openml")
-    return _fit(plan, request, table, command, most=request.configurations or MOST)
+    return _fit_and_write(
+        plan,
+        request,
+        table,
+        command,
+        max_evaluations=request.configurations or EVALUATIONS_PER_TASK,
+    )
 
 
 def generate_from_evaluations(plan: FlowPlan, request: Request) -> Path:
@@ -147,34 +153,45 @@ def generate_from_evaluations(plan: FlowPlan, request: Request) -> Path:
         table = table.select_tasks(request.tasks)
     local = f"{Option.LOCAL.value} {request.local.name}"
     command = request.command(flow.name, "--source evaluations", local)
-    return _fit(plan, request, table, command, most=request.configurations or MOST)
+    return _fit_and_write(
+        plan,
+        request,
+        table,
+        command,
+        max_evaluations=request.configurations or EVALUATIONS_PER_TASK,
+    )
 
 
-def _beside(request: Request, what: str) -> Path:
-    return request.folder.with_name(f"{request.folder.name}-{what}")
+def _path_beside(request: Request, suffix: str) -> Path:
+    return request.folder.with_name(f"{request.folder.name}-{suffix}")
 
 
-def _stored(flow: Flow, request: Request, frame: "pd.DataFrame", about: About) -> RawTable:
+def _store_evaluations(
+    flow: Flow, request: Request, frame: "pd.DataFrame", about: About
+) -> RawTable:
     """Write evaluations beside the artifact, and read them back."""
-    path = _beside(request, "evaluations.parquet")
+    path = _path_beside(request, "evaluations.parquet")
     write_raw(path, frame, about)
     return read_raw(path, benchmark=flow.name, space=flow.space())
 
 
-def _data(flow: Flow, request: Request) -> dict[str, ClassificationData]:
+def _load_data_sets(flow: Flow, request: Request) -> dict[str, ClassificationData]:
     """Data sets by task: local ones, or else those of the paper's tasks from OpenML."""
     if request.local is None:
         tasks = request.tasks or tuple(map(str, flow.tasks))
-        _numbers(tasks)
-        return {task: openml_dataset(task) for task in tasks}
-    offline = offline_datasets(request.local)
-    for task in request.tasks or ():
-        if task not in offline:
-            raise UnknownNameError(f"task with a data set in {request.local}", task, offline)
-    return {t: data for t, data in offline.items() if request.tasks is None or t in request.tasks}
+        _parse_task_ids(tasks)  # to fail before any download
+        return {task: download_dataset(task) for task in tasks}
+
+    data_sets = offline_datasets(request.local)
+    if request.tasks is None:
+        return data_sets
+    for task in request.tasks:
+        if task not in data_sets:
+            raise UnknownNameError(f"task with a data set in {request.local}", task, data_sets)
+    return {task: data for task, data in data_sets.items() if task in request.tasks}
 
 
-def _numbers(tasks: Sequence[str]) -> tuple[int, ...]:
+def _parse_task_ids(tasks: Sequence[str]) -> tuple[int, ...]:
     """OpenML's ids as numbers."""
     for task in tasks:
         if not task.isdecimal():
@@ -182,45 +199,66 @@ def _numbers(tasks: Sequence[str]) -> tuple[int, ...]:
     return tuple(map(int, tasks))
 
 
-def _context(data: ClassificationData) -> dict[str, float]:
+def _describe_context(data: ClassificationData) -> dict[str, float]:
+    """Context of a task: the size of its data set, and the landmark."""
     rows, inputs = data.x.shape
-    size = DataSize(rows, inputs, int(np.bincount(data.y).max()))
-    return size.context | {LANDMARK: naive_bayes_auc(data)}
+    size = DataSize(rows, inputs, majority=int(np.bincount(data.y).max()))
+    return size.context | {LANDMARK: compute_naive_bayes_auc(data)}
 
 
-def _frequent(frame: "pd.DataFrame") -> tuple["pd.DataFrame", list[str]]:
+def _drop_scarce_tasks(frame: "pd.DataFrame") -> tuple["pd.DataFrame", list[str]]:
     """The evaluations of tasks with enough setups, and the names of the other tasks."""
-    setups = frame.groupby("task")["training"].nunique()
-    scarce = sorted(setups.index[setups < FOLDS])
-    return frame[~frame["task"].isin(scarce)], scarce
+    number_of_setups = frame.groupby("task")["training"].nunique()
+    is_scarce = number_of_setups < FOLDS
+    scarce_tasks = sorted(number_of_setups.index[is_scarce])
+    return frame[~frame["task"].isin(scarce_tasks)], scarce_tasks
 
 
-def _fit(
-    plan: FlowPlan, request: Request, table: RawTable, command: str, *, most: int | None = None
+def _fit_and_write(
+    plan: FlowPlan,
+    request: Request,
+    table: RawTable,
+    command: str,
+    *,
+    max_evaluations: int | None = None,
 ) -> Path:
-    """Fit surrogates to raw evaluations and write the artifact; return its folder."""
+    """Fit surrogates to raw evaluations and write the artifact; return its folder.
+
+    Args:
+        plan: How the flow's artifact is made.
+        request: The request.
+        table: The evaluations.
+        command: The command that made them, for the card.
+        max_evaluations: Most evaluations of a task that are used; default: all.
+    """
     flow = plan.flow
-    evaluations = {
-        name: raw if most is None else _some(raw, most, [request.seed, *name.encode()])
-        for name, raw in table.tasks.items()
-    }
-    reduced = [name for name in evaluations if len(evaluations[name]) < len(table.tasks[name])]
-    limits = [paper_limit(flow, list(evaluations)), *table.about.limits]
-    if reduced:
-        limits.append(f"Fitted to {most} random evaluations alone of tasks {', '.join(reduced)}.")
+    evaluations = dict(table.tasks)
+    limits = [compare_with_paper(flow, list(evaluations)), *table.about.limits]
+    if max_evaluations is not None:
+        reduced = [name for name, raw in table.tasks.items() if len(raw) > max_evaluations]
+        for name in reduced:
+            rng = np.random.default_rng([request.seed, *name.encode()])
+            evaluations[name] = _choose_evaluations(table.tasks[name], max_evaluations, rng)
+        if reduced:
+            limits.append(
+                f"Fitted to {max_evaluations} random evaluations alone of tasks "
+                f"{', '.join(reduced)}."
+            )
     return write_per_task(
         request,
-        _definition(flow, table),
+        _define(flow, table),
         list(evaluations.values()),
         CardTexts(source=table.about.source, limits=limits, command=command, summaries=SURROGATES),
-        coding=plan.coding(),
+        coding=plan.make_coding(),
         recipe=RECIPE,
     )
 
 
-def _some(evaluations: RawEvaluations, most: int, seed: Sequence[int]) -> RawEvaluations:
-    n = len(evaluations)
-    rows = np.sort(np.random.default_rng(seed).choice(n, min(most, n), replace=False))
+def _choose_evaluations(
+    evaluations: RawEvaluations, number: int, rng: np.random.Generator
+) -> RawEvaluations:
+    """Choose some evaluations at random, in their order."""
+    rows = np.sort(rng.choice(len(evaluations), number, replace=False))
     return RawEvaluations(
         evaluations.values[rows],
         evaluations.objective[rows],
@@ -229,11 +267,13 @@ def _some(evaluations: RawEvaluations, most: int, seed: Sequence[int]) -> RawEva
     )
 
 
-def _definition(flow: Flow, table: RawTable) -> Definition:
+def _define(flow: Flow, table: RawTable) -> Definition:
+    """Define the benchmark of all tasks of a table, whose contexts must be complete."""
     tasks = []
     for name in table.tasks:
         context = table.about.contexts.get(name, {})
-        if not set(CONTEXT) <= set(context) <= {*CONTEXT, LANDMARK}:
+        is_complete = set(CONTEXT) <= set(context) <= {*CONTEXT, LANDMARK}
+        if not is_complete:
             raise ArtifactError(
                 f"the evaluations of task {name} need the context {', '.join(CONTEXT)}; they have "
                 f"{', '.join(context) or 'none'}"
@@ -242,17 +282,18 @@ def _definition(flow: Flow, table: RawTable) -> Definition:
     return flow.definition(tasks, source=table.about.source, licence=table.about.licence)
 
 
-def _sources(plan: FlowPlan) -> dict[str, EvaluationSource]:
-    fitting = frozenset({Option.SEED, Option.WORKERS, Option.CONFIGURATIONS, Option.TASKS})
+def _make_sources(plan: FlowPlan) -> dict[str, EvaluationSource]:
+    """The sources of a flow's evaluations, the default first."""
+    options = frozenset({Option.SEED, Option.WORKERS, Option.CONFIGURATIONS, Option.TASKS})
     openml = EvaluationSource(
         "Downloads OpenML's public records; --configs is the most that are fitted to a task.",
-        fitting,
+        options,
         partial(generate_from_openml, plan),
         min_configurations=FOLDS,
     )
     evaluations = EvaluationSource(
         "Fits to raw evaluations; --from takes their parquet file, --configs as for openml.",
-        fitting | {Option.LOCAL},
+        options | {Option.LOCAL},
         partial(generate_from_evaluations, plan),
         min_configurations=FOLDS,
     )
@@ -260,7 +301,7 @@ def _sources(plan: FlowPlan) -> dict[str, EvaluationSource]:
         return {"openml": openml, "evaluations": evaluations}
     train = EvaluationSource(
         "Trains; --from takes a folder of data sets, TASK_NAME.csv; --configs counts trainings.",
-        fitting | {Option.LOCAL},
+        options | {Option.LOCAL},
         partial(generate_by_training, plan, plan.training),
         min_configurations=FOLDS,
     )
@@ -269,7 +310,9 @@ def _sources(plan: FlowPlan) -> dict[str, EvaluationSource]:
 
 GENERATORS = tuple(
     Generator(
-        plan.flow.name, _sources(plan), home=artifacts_folder if plan.training else local_folder
+        plan.flow.name,
+        _make_sources(plan),
+        home=artifacts_folder if plan.training else local_folder,
     )
     for plan in PLANS
 )

@@ -32,24 +32,33 @@ FOLD_SEED = 0
 
 BREAST_CANCER_TASK = "9946"
 
-_FILE = re.compile(r"(?P<task>\d+)_(?P<name>.+)\.csv")
+_FILE_NAME = re.compile(r"(?P<task>\d+)_(?P<name>.+)\.csv")
 
 
 def offline_datasets(folder: Path) -> dict[str, ClassificationData]:
     """Data sets that need no download, by OpenML task in ascending order."""
-    local: dict[str, ClassificationData] = {}
+    local_data_sets = _read_folder(folder)
+    data_sets = {BREAST_CANCER_TASK: breast_cancer()}
+    for problem, task in enumerate(MONKS_TASKS, start=1):
+        data_sets[task] = make_monks_problem(problem)
+    data_sets |= local_data_sets
+    return {task: data_sets[task] for task in sorted(data_sets, key=int)}
+
+
+def _read_folder(folder: Path) -> dict[str, ClassificationData]:
+    """Read the files TASK_NAME.csv of a folder, by OpenML task."""
+    data_sets: dict[str, ClassificationData] = {}
     for path in sorted(folder.glob("*.csv")):
-        match = _FILE.fullmatch(path.name)
+        match = _FILE_NAME.fullmatch(path.name)
         if match is None:
             continue
-        if match["task"] in local:
-            raise ArtifactError(f"{folder} holds two data sets of task {match['task']}")
-        local[match["task"]] = read_csv(path, match["name"])
-    if not local:
+        task = match["task"]
+        if task in data_sets:
+            raise ArtifactError(f"{folder} holds two data sets of task {task}")
+        data_sets[task] = read_csv(path, match["name"])
+    if not data_sets:
         raise ArtifactError(f"{folder} holds no file named <OpenML task>_<name>.csv")
-    made = {task: make_monks_problem(k) for k, task in enumerate(MONKS_TASKS, start=1)}
-    every = {BREAST_CANCER_TASK: breast_cancer()} | made | local
-    return {task: every[task] for task in sorted(every, key=int)}
+    return data_sets
 
 
 def read_csv(path: Path, name: str) -> ClassificationData:
@@ -62,18 +71,17 @@ def read_csv(path: Path, name: str) -> ClassificationData:
         raise ArtifactError(f"{path} is not a CSV file: {error}") from error
     if frame.columns[-1] != "class":
         raise ArtifactError(f"the last column of {path} must be 'class', got {frame.columns[-1]!r}")
-    inputs, classes = frame.iloc[:, :-1], frame["class"]
-    return code_data(name, inputs, classes, f"the local file {path.name}")
+    return code_data(name, frame.iloc[:, :-1], frame["class"], f"the local file {path.name}")
 
 
-def openml_dataset(task: str) -> ClassificationData:
+def download_dataset(task: str) -> ClassificationData:
     """Download the data set of an OpenML task, or take it from OpenML's own cache."""
     openml = import_extra("openml", package="openml", extra="train", purpose="OpenML's data")
     check_online(f"the data set of OpenML's task {task}", instead="")
     try:
-        described = openml.tasks.get_task(int(task))
-        dataset = described.get_dataset()
-        inputs, classes, _, _ = dataset.get_data(target=described.target_name)
+        openml_task = openml.tasks.get_task(int(task))
+        dataset = openml_task.get_dataset()
+        inputs, classes, _, _ = dataset.get_data(target=openml_task.target_name)
     except (openml.exceptions.PyOpenMLError, OSError) as error:
         raise DownloadError(f"OpenML does not give the data set of task {task}: {error}") from error
     source = f"OpenML data set {dataset.dataset_id}, task {task}"
@@ -88,13 +96,25 @@ def breast_cancer() -> ClassificationData:
         "sklearn.datasets", package="scikit-learn", extra="train", purpose="wdbc"
     )
     loaded = datasets.load_breast_cancer()
-    inputs, classes = pd.DataFrame(loaded.data), pd.Series(loaded.target)
-    return code_data("wdbc", inputs, classes, "scikit-learn's copy of Breast Cancer Wisconsin")
+    return code_data(
+        "wdbc",
+        pd.DataFrame(loaded.data),
+        pd.Series(loaded.target),
+        "scikit-learn's copy of Breast Cancer Wisconsin",
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """One split of a data set for cross-validation."""
+    """One split of a data set for cross-validation.
+
+    Attributes:
+        x: Inputs to train on, (n, p).
+        y: Their classes, (n,).
+        x_test: Inputs to test on, (m, p).
+        y_test: Their classes, (m,).
+        classes: Number of classes in the whole data set, K.
+    """
 
     x: FloatArray
     y: IntArray
@@ -102,29 +122,35 @@ class Fold:
     y_test: IntArray
     classes: int
 
-    def standardised(self) -> "Fold":
-        """Mean 0 and standard deviation 1 (ddof 1) of the training inputs; constants stay."""
+    def standardise(self) -> "Fold":
+        """Give training inputs mean 0 and standard deviation 1 (ddof 1); constant ones stay."""
         varies = np.ptp(self.x, axis=0) > 0
         shift = np.where(varies, self.x.mean(axis=0), 0.0)
         scale = np.where(varies, self.x.std(axis=0, ddof=1), 1.0)
         return replace(self, x=(self.x - shift) / scale, x_test=(self.x_test - shift) / scale)
 
-    def auc(self, scores: FloatArray) -> float:
-        """Area under the ROC curve of the test examples.
+    def compute_auc(self, scores: FloatArray) -> float:
+        """Area under the ROC curve of the test examples, by their scores, (m, 1) or (m, K).
 
         With more than two classes it is the mean of the one-against-rest areas, weighted by the
         classes' frequencies in the test, as OpenML defines it.
         """
-        finite = np.where(np.isfinite(scores), scores, 0.0)
-        if finite.shape[1] == 1:
-            return _auc(self.y_test == 1, finite[:, 0])
+        finite_scores = np.where(np.isfinite(scores), scores, 0.0)
+        has_one_column = finite_scores.shape[1] == 1
+        if has_one_column:
+            return _compute_binary_auc(self.y_test == 1, finite_scores[:, 0])
+
         classes, counts = np.unique(self.y_test, return_counts=True)
-        areas = [_auc(self.y_test == k, finite[:, k]) for k in classes]
+        areas = [_compute_binary_auc(self.y_test == k, finite_scores[:, k]) for k in classes]
         return float(np.average(areas, weights=counts))
 
 
-def folds(data: ClassificationData) -> Iterator[Fold]:
-    """The five stratified splits of a data set, from a constant seed."""
+def iter_folds(data: ClassificationData) -> Iterator[Fold]:
+    """The five stratified splits of a data set, from a constant seed.
+
+    Raises:
+        ExperimentError: Fewer than two classes have an example for every fold.
+    """
     selection = import_extra(
         "sklearn.model_selection", package="scikit-learn", extra="train", purpose="training"
     )
@@ -139,28 +165,35 @@ def folds(data: ClassificationData) -> Iterator[Fold]:
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         splitter = selection.StratifiedKFold(FOLDS, shuffle=True, random_state=FOLD_SEED)
         splits = list(splitter.split(data.x, data.y))
+
     for train, test in splits:
         yield Fold(data.x[train], data.y[train], data.x[test], data.y[test], len(counts))
 
 
-def naive_bayes_auc(data: ClassificationData) -> float:
+def compute_naive_bayes_auc(data: ClassificationData) -> float:
     """Landmarker: area under the ROC curve of Gaussian naive Bayes, mean over the folds."""
     bayes = import_extra(
         "sklearn.naive_bayes", package="scikit-learn", extra="train", purpose="training"
     )
     areas = []
-    for fold in folds(data):
+    for fold in iter_folds(data):
         model = bayes.GaussianNB().fit(fold.x, fold.y)
         scores = np.zeros((len(fold.y_test), fold.classes))
         scores[:, model.classes_] = model.predict_proba(fold.x_test)
-        areas.append(fold.auc(scores[:, 1:] if fold.classes == 2 else scores))
+        if fold.classes == 2:
+            scores = scores[:, 1:]
+        areas.append(fold.compute_auc(scores))
     return float(np.mean(areas))
 
 
-def _auc(positive: BoolArray, scores: FloatArray) -> float:
+def _compute_binary_auc(is_positive: BoolArray, scores: FloatArray) -> float:
     """Area under the ROC curve, ties counted by half; both of shape (m,)."""
     from scipy.stats import rankdata
 
-    count = int(positive.sum())
-    above = rankdata(scores)[positive].sum() - count * (count + 1) / 2
-    return float(above / (count * (len(positive) - count)))
+    positives = int(is_positive.sum())
+    negatives = len(is_positive) - positives
+
+    # Mann-Whitney: a positive's rank counts the scores below it; those of positives are deducted.
+    ranks_of_positives = rankdata(scores)[is_positive].sum()
+    pairs_in_order = ranks_of_positives - positives * (positives + 1) / 2
+    return float(pairs_in_order / (positives * negatives))

@@ -11,57 +11,68 @@ import numpy as np
 from hpobench_ordered._typing import Config, FloatArray, IntArray
 from hpobench_ordered.space import SearchSpace
 
-ROUND_COUNTS = 4
+COUNTS_PER_BOOSTING = 4
 """Numbers of rounds that one boosting is read at."""
-LINEAR_PART = 0.2
+LINEAR_SHARE = 0.2
 """Share of the boostings with linear models, which have only four hyperparameters."""
-ROUNDS = "rounds"
+ROUNDS_KEY = "rounds"
 """Key of the numbers of rounds in a boosting's configuration, instead of nrounds."""
 
 
-def svm_design(space: SearchSpace, n: int, seed: int, task: str) -> list[Config]:
+def design_svm(space: SearchSpace, n: int, seed: int, task: str) -> list[Config]:
     """A space-filling design; a smaller n gives the first configurations."""
     points = sobol(space.dimension, n, np.random.default_rng([seed, int(task)]))
     return space.configs(space.decode(space.canonical(points)))
 
 
-def xgboost_design(space: SearchSpace, n: int, seed: int, task: str) -> list[dict[str, Any]]:
+def design_xgboost(space: SearchSpace, n: int, seed: int, task: str) -> list[dict[str, Any]]:
     """A space-filling design, with four numbers of rounds in place of nrounds.
 
     A fifth have linear models. The largest number of rounds is uniform on the range of nrounds, the
     others are log-uniform below it. A smaller n gives the first configurations.
     """
-    dimension = space.dimension + ROUND_COUNTS - 1
+    dimension = space.dimension + COUNTS_PER_BOOSTING - 1
     points = sobol(dimension, n, np.random.default_rng([seed, int(task)]))
-    unit, below = points[:, : space.dimension], points[:, space.dimension :]
-    booster = space.names.index("booster")
+    unit_values = points[:, : space.dimension]
+    places_of_smaller_counts = points[:, space.dimension :]
+
+    booster_column = space.names.index("booster")
     choices = space["booster"].choices
-    linear = unit[:, booster] >= 1 - LINEAR_PART
-    index = np.where(linear, choices.index("gblinear"), choices.index("gbtree"))
-    unit[:, booster] = (index + 0.5) / len(choices)
-    values = space.decode(space.canonical(unit))
-    largest = values[:, space.names.index("nrounds")]
-    rounds = _round_counts(largest, below, int(space["nrounds"].lower))
-    return [
-        {name: value for name, value in config.items() if name != "nrounds"} | {ROUNDS: counts}
-        for config, counts in zip(space.configs(values), rounds.tolist(), strict=True)
-    ]
+    is_linear = unit_values[:, booster_column] >= 1 - LINEAR_SHARE
+    booster = np.where(is_linear, choices.index("gblinear"), choices.index("gbtree"))
+    unit_values[:, booster_column] = (booster + 0.5) / len(choices)
+    values = space.decode(space.canonical(unit_values))
+
+    counts = _choose_round_counts(
+        largest=values[:, space.names.index("nrounds")],
+        places=places_of_smaller_counts,
+        lower=int(space["nrounds"].lower),
+    )
+    configs: list[dict[str, Any]] = []
+    for config, counts_of_config in zip(space.configs(values), counts.tolist(), strict=True):
+        others = {name: value for name, value in config.items() if name != "nrounds"}
+        configs.append({**others, ROUNDS_KEY: counts_of_config})
+    return configs
 
 
-def _round_counts(largest: FloatArray, below: FloatArray, lower: int) -> IntArray:
-    """Distinct ascending numbers of rounds, (n, 4), from `lower` to `largest`, (n,).
+def _choose_round_counts(largest: FloatArray, places: FloatArray, lower: int) -> IntArray:
+    """Choose distinct ascending numbers of rounds, (n, 4).
 
-    `below`, (n, 3), in [0, 1], places the first three; `largest` is raised if there is no room for
-    them.
+    Args:
+        largest: The last ones, (n,); raised if there is no room for the others below.
+        places: Where the first three lie between `lower` and `largest`, on a log scale, (n, 3).
+        lower: The smallest possible number.
     """
-    others = below.shape[1]
-    top = np.maximum(largest, lower + others)[:, None]
-    scaled = np.floor(lower * (top / lower) ** np.sort(below, axis=1))
-    for j in range(1, others):
-        scaled[:, j] = np.maximum(scaled[:, j], scaled[:, j - 1] + 1)
-    counts = np.concatenate([scaled, top], axis=1)
-    for j in reversed(range(others)):
-        counts[:, j] = np.minimum(counts[:, j], counts[:, j + 1] - 1)
+    others = places.shape[1]
+    largest = np.maximum(largest, lower + others)[:, None]
+    smaller = np.floor(lower * (largest / lower) ** np.sort(places, axis=1))
+
+    # Rounding may make some equal: move each above the one before, then below the one after.
+    for column in range(1, others):
+        smaller[:, column] = np.maximum(smaller[:, column], smaller[:, column - 1] + 1)
+    counts = np.concatenate([smaller, largest], axis=1)
+    for column in reversed(range(others)):
+        counts[:, column] = np.minimum(counts[:, column], counts[:, column + 1] - 1)
     return counts.astype(np.int64)
 
 
@@ -69,5 +80,6 @@ def sobol(dimension: int, n: int, rng: np.random.Generator) -> FloatArray:
     """First n points of a scrambled Sobol sequence in the unit cube, shape (n, dimension)."""
     from scipy.stats.qmc import Sobol
 
-    points: FloatArray = Sobol(dimension, rng=rng).random_base2(max(n - 1, 0).bit_length())[:n]
-    return points
+    exponent = max(n - 1, 0).bit_length()  # of the next power of two, for which it is balanced
+    points: FloatArray = Sobol(dimension, rng=rng).random_base2(exponent)
+    return points[:n]

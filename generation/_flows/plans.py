@@ -21,27 +21,43 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Training:
-    """How a flow is trained here."""
+class TrainingPlan:
+    """How a flow is trained here.
+
+    Attributes:
+        learner: The learner, and its configurations.
+        configurations: Number of configurations.
+        limits: Limits of the benchmark for its card.
+    """
 
     learner: FlowLearner
-    count: int
+    configurations: int
     limits: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class FlowPlan:
-    """How a flow's artifact is made."""
+    """How a flow's artifact is made.
+
+    Attributes:
+        flow: The flow.
+        make_coding: How configurations are coded as inputs of the forest.
+        make_converters: Converters of recorded numbers, by hyperparameter, given the data's sizes.
+        limits_of_records: Limits for the card if the evaluations are OpenML's.
+        training: How the flow is trained here; None if it is not.
+    """
 
     flow: Flow
-    coding: Callable[[], Coding]
-    converters: Callable[[Mapping[int, DataSize]], Mapping[str, Converter]]
-    records: tuple[str, ...]
-    training: Training | None = None
+    make_coding: Callable[[], Coding]
+    make_converters: Callable[[Mapping[int, DataSize]], Mapping[str, Converter]]
+    limits_of_records: tuple[str, ...]
+    training: TrainingPlan | None = None
 
 
 def _xgboost_coding() -> Coding:
-    """The ratios tell whether a tree can split at all: of all rows it gets a share, `subsample`.
+    """Code configurations of XGBoost, with ratios of hyperparameters as further inputs.
+
+    The ratios tell whether a tree can split at all: of all rows it gets a share, `subsample`.
 
     They decide much, by sharp edges. Features are repeated since an extra tree tries one random
     threshold a feature.
@@ -55,11 +71,11 @@ PLANS = (
         SVM,
         lambda: space_coding(SVM.space(), products=[("cost", "gamma")]),
         svm_converters,
-        records=(
+        limits_of_records=(
             "Where a record names no gamma, it is one over the number of columns, about e1071's "
             "default.",
         ),
-        training=Training(
+        training=TrainingPlan(
             training.SVM,
             640,
             (
@@ -72,8 +88,8 @@ PLANS = (
         XGBOOST,
         _xgboost_coding,
         lambda sizes: {},
-        records=(),
-        training=Training(
+        limits_of_records=(),
+        training=TrainingPlan(
             training.XGBOOST,
             256,
             (
@@ -90,19 +106,19 @@ PLANS = (
         RANGER,
         lambda: space_coding(RANGER.space()),
         ranger_converters,
-        records=(
+        limits_of_records=(
             "mtry and min.node.size are recorded as whole numbers, and are here turned back into "
             "the fraction and the exponent that they were drawn as.",
         ),
     ),
 )
 
-OFTEN = 0.2
+NAMED_SHARE = 0.2
 """Smallest share of stopped trainings for which a task is named."""
 
 
-def training_limits(benchmark: str) -> tuple[str, ...]:
-    """How the evaluations were trained."""
+def describe_training(benchmark: str) -> tuple[str, ...]:
+    """Describe how the evaluations were trained."""
     return (
         "The evaluations are our own, not OpenML's public records of the flow; these are had by: "
         f"hpobench-ordered generate {benchmark} --source openml.",
@@ -111,36 +127,44 @@ def training_limits(benchmark: str) -> tuple[str, ...]:
     )
 
 
-def stopped_limit(frame: "pd.DataFrame") -> tuple[str, ...]:
-    """How many trainings were stopped, and on which tasks; empty if none."""
+def describe_stopped(frame: "pd.DataFrame") -> tuple[str, ...]:
+    """Describe how many trainings were stopped, and on which tasks; empty if none."""
     share = float(frame["capped"].mean())
-    if not share:
+    if share == 0:
         return ()
-    by_task = frame.groupby("task")["capped"].mean().sort_values(ascending=False)
-    often = [f"{task} {part:.0%}" for task, part in by_task.items() if part >= OFTEN]
-    where = f", most on tasks {', '.join(often)}" if often else ""
+
+    share_of_task = frame.groupby("task")["capped"].mean().sort_values(ascending=False)
+    tasks = [
+        f"{task} {task_share:.0%}"
+        for task, task_share in share_of_task.items()
+        if task_share >= NAMED_SHARE
+    ]
+    where = f", most on tasks {', '.join(tasks)}" if tasks else ""
     return (
         f"In {share:.0%} of the evaluations the solver was stopped{where}. There the AUC is no "
         "smooth function of the hyperparameters, and forests follow it least.",
     )
 
 
-def data_limits(data: Mapping[str, ClassificationData], folder: Path | None) -> list[str]:
-    """Names of the data sets by task, and descriptions of those that were made here.
+def describe_data(data: Mapping[str, ClassificationData], folder: Path | None) -> list[str]:
+    """Name the data sets by task, and describe those that are neither OpenML's nor local.
 
     There are such only with local data sets: `folder` is None if all are from OpenML.
     """
     names = ", ".join(f"{task} {dataset.name}" for task, dataset in data.items())
-    made = [
-        f"Task {task} is {data[task].description}."
-        for task in (BREAST_CANCER_TASK, *MONKS_TASKS)
-        if task in data and folder is not None and not any(folder.glob(f"{task}_*.csv"))
-    ]
-    return [f"Tasks and their data sets: {names}.", *made]
+    limits = [f"Tasks and their data sets: {names}."]
+    if folder is None:
+        return limits
+
+    for task in (BREAST_CANCER_TASK, *MONKS_TASKS):
+        is_local = any(folder.glob(f"{task}_*.csv"))
+        if task in data and not is_local:
+            limits.append(f"Task {task} is {data[task].description}.")
+    return limits
 
 
-def left_out_limits(dropped: Mapping[str, int], scarce: Sequence[str]) -> list[str]:
-    """Number of OpenML's records left out, by reason, and tasks with too few setups."""
+def describe_left_out(dropped: Mapping[str, int], scarce: Sequence[str]) -> list[str]:
+    """Describe OpenML's records left out, by reason, and tasks with too few setups."""
     counts = ", ".join(f"{count} {reason}" for reason, count in dropped.items() if count)
     limits = [f"Records left out: {counts}."] if counts else []
     if scarce:
@@ -148,11 +172,15 @@ def left_out_limits(dropped: Mapping[str, int], scarce: Sequence[str]) -> list[s
     return limits
 
 
-def paper_limit(flow: Flow, tasks: Sequence[str]) -> str:
-    """How the tasks compare with the paper's."""
+def compare_with_paper(flow: Flow, tasks: Sequence[str]) -> str:
+    """Describe how the tasks compare with the paper's."""
     if flow is RANGER:
         return "The paper does not list this flow's tasks; those of XGBoost are its default."
-    papers = [task for task in tasks if task.isdecimal() and int(task) in flow.tasks]
-    others = [task for task in tasks if task not in papers]
-    beyond = f"; not the paper's: {', '.join(others)}" if others else ""
-    return f"Has {len(papers)} of the paper's {len(flow.tasks)} tasks: {', '.join(papers)}{beyond}."
+
+    tasks_of_paper = [task for task in tasks if task.isdecimal() and int(task) in flow.tasks]
+    others = [task for task in tasks if task not in tasks_of_paper]
+    suffix = f"; not the paper's: {', '.join(others)}" if others else ""
+    return (
+        f"Has {len(tasks_of_paper)} of the paper's {len(flow.tasks)} tasks: "
+        f"{', '.join(tasks_of_paper)}{suffix}."
+    )

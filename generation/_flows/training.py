@@ -33,8 +33,8 @@ import numpy as np
 from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.benchmarks._openml_data import ClassificationData
 from hpobench_ordered.core.extras import import_extra
-from hpobench_ordered.generation._flows.datasets import FOLD_SEED, FOLDS, Fold, folds
-from hpobench_ordered.generation._flows.designs import ROUNDS, svm_design, xgboost_design
+from hpobench_ordered.generation._flows.datasets import FOLD_SEED, FOLDS, Fold, iter_folds
+from hpobench_ordered.generation._flows.designs import ROUNDS_KEY, design_svm, design_xgboost
 from hpobench_ordered.generation._raw import make_raw_frame, name_config_columns
 from hpobench_ordered.generation._training import Trainer, TrainingJob, run_trainings
 from hpobench_ordered.generation.base import Progress, silent
@@ -45,14 +45,14 @@ if TYPE_CHECKING:
 
 KERNELS = {"linear": "linear", "polynomial": "poly", "radial": "rbf", "sigmoid": "sigmoid"}
 """scikit-learn's names of e1071's kernels."""
-SOLVER_WORK = 10**8
+SOLVER_WORK = 10**8  # iterations times examples
 """An SVM's solver makes at most this many iterations, divided by the number of examples.
 
 A quarter of a second or so. A limit on time would make results depend on the machine.
 """
 
 
-def _evaluation(areas: Sequence[float], seconds: float, *, capped: bool) -> dict[str, Any]:
+def _make_evaluation(areas: Sequence[float], seconds: float, *, capped: bool) -> dict[str, Any]:
     return {
         "value": float(np.mean(areas)),
         "spread": float(np.std(areas, ddof=1)),
@@ -80,21 +80,25 @@ class SVMTrainer:
             "data": self.data.digest,
             "folds": [FOLDS, FOLD_SEED],
             "solver_work": SOLVER_WORK,
-            "scikit-learn": _sklearn().__version__,
+            "scikit-learn": _import_sklearn().__version__,
         }
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
         """Cross-validate a configuration."""
         begin = time.perf_counter()
-        results = [_svm_fold(fold.standardised(), config) for fold in folds(self.data)]
-        areas, stops = zip(*results, strict=True)
+        areas = []
+        was_stopped = False
+        for fold in iter_folds(self.data):
+            area, was_fold_stopped = _test_svm(fold.standardise(), config)
+            areas.append(area)
+            was_stopped = was_stopped or was_fold_stopped
         seconds = time.perf_counter() - begin
-        return {"evaluations": [_evaluation(areas, seconds, capped=any(stops))]}
+        return {"evaluations": [_make_evaluation(areas, seconds, capped=was_stopped)]}
 
 
-def _svm_fold(fold: Fold, config: Mapping[str, Any]) -> tuple[float, bool]:
-    """AUC, and whether the solver stopped early."""
-    sklearn = _sklearn()
+def _test_svm(fold: Fold, config: Mapping[str, Any]) -> tuple[float, bool]:
+    """Train and test on a fold; returns the AUC, and whether the solver stopped early."""
+    sklearn = _import_sklearn()
     machine = sklearn.svm.SVC(
         kernel=KERNELS[config["kernel"]],
         C=config["cost"],
@@ -108,14 +112,18 @@ def _svm_fold(fold: Fold, config: Mapping[str, Any]) -> tuple[float, bool]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sklearn.exceptions.ConvergenceWarning)
         machine.fit(fold.x, fold.y)
+
+    was_stopped = bool(machine.fit_status_)
     decision = machine.decision_function(fold.x_test)
     if fold.classes == 2:
-        return fold.auc(decision[:, None]), bool(machine.fit_status_)
-    scores = np.zeros((len(fold.y_test), fold.classes))
-    known = machine.classes_
-    # Two classes have one decision value; the score of an absent class stays 0.
-    scores[:, known] = decision if len(known) > 2 else np.stack([-decision, decision], axis=1)
-    return fold.auc(scores), bool(machine.fit_status_)
+        return fold.compute_auc(decision[:, None]), was_stopped
+
+    trained_classes = machine.classes_
+    if len(trained_classes) == 2:  # of which there is one decision value
+        decision = np.stack([-decision, decision], axis=1)
+    scores = np.zeros((len(fold.y_test), fold.classes))  # of a class that is absent: 0
+    scores[:, trained_classes] = decision
+    return fold.compute_auc(scores), was_stopped
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,49 +150,54 @@ class BoostingTrainer:
             "data": self.data.digest,
             "folds": [FOLDS, FOLD_SEED],
             "parameters": _fixed_parameters("gbtree", 2) | _fixed_parameters("gblinear", 2),
-            "scikit-learn": _sklearn().__version__,
-            "xgboost": _xgboost().__version__,
+            "scikit-learn": _import_sklearn().__version__,
+            "xgboost": _import_xgboost().__version__,
         }
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
         """Cross-validate a configuration at its numbers of rounds."""
-        results = np.array([_boost_fold(fold, config) for fold in folds(self.data)])
-        areas, seconds = results[:, :, 0].T, results[:, :, 1].sum(axis=0)
-        return {
-            "evaluations": [
-                _evaluation(at.tolist(), float(spent), capped=False)
-                for at, spent in zip(areas, seconds, strict=True)
-            ]
-        }
+        results = np.array([_test_boosting(fold, config) for fold in iter_folds(self.data)])
+        areas = results[:, :, 0]  # (folds, numbers of rounds)
+        seconds = results[:, :, 1].sum(axis=0)  # (numbers of rounds,)
+        evaluations = [
+            _make_evaluation(areas_of_count.tolist(), float(seconds_of_count), capped=False)
+            for areas_of_count, seconds_of_count in zip(areas.T, seconds, strict=True)
+        ]
+        return {"evaluations": evaluations}
 
 
-def _boost_fold(fold: Fold, config: Mapping[str, Any]) -> list[tuple[float, float]]:
-    """AUC and seconds at each number of rounds."""
+def _test_boosting(fold: Fold, config: Mapping[str, Any]) -> list[tuple[float, float]]:
+    """Train and test on a fold; returns AUC and seconds at each number of rounds."""
     begin = time.perf_counter()
-    areas = (fold.auc(_log_odds(margin)) for margin in _margins(fold, config))
-    return [(area, time.perf_counter() - begin) for area in areas]
+    results = []
+    for margin in _iter_margins(fold, config):
+        area = fold.compute_auc(_compute_scores(margin))
+        results.append((area, time.perf_counter() - begin))
+    return results
 
 
-def _margins(fold: Fold, config: Mapping[str, Any]) -> Iterator[FloatArray]:
-    """Margins of the test inputs at each number of rounds, shape (n, S)."""
-    xgboost = _xgboost()
+def _iter_margins(fold: Fold, config: Mapping[str, Any]) -> Iterator[FloatArray]:
+    """Train, and yield margins of the test inputs at each number of rounds, shape (n, S)."""
+    xgboost = _import_xgboost()
     parameters = dict(config) | _fixed_parameters(config["booster"], fold.classes)
-    rounds = parameters.pop(ROUNDS)
-    matrix = xgboost.QuantileDMatrix if config["booster"] == "gbtree" else xgboost.DMatrix
-    train = matrix(fold.x, fold.y, nthread=1)
+    counts = parameters.pop(ROUNDS_KEY)
+    is_tree = config["booster"] == "gbtree"
+    matrix_class = xgboost.QuantileDMatrix if is_tree else xgboost.DMatrix
+    train = matrix_class(fold.x, fold.y, nthread=1)
     test = xgboost.DMatrix(fold.x_test, nthread=1)
-    # XGBoost caches the margins of known matrices and adds those of new rounds.
+
+    # XGBoost caches the margins of these matrices and adds those of new rounds.
     booster = xgboost.Booster(parameters, [train, test])
-    done = 0
-    for count in rounds:
-        for iteration in range(done, count):
+    finished_rounds = 0
+    for count in counts:
+        for iteration in range(finished_rounds, count):
             booster.update(train, iteration)
-        done = count
+        finished_rounds = count
         margin = booster.predict(test, output_margin=True)
         yield margin.astype(np.float64).reshape(len(fold.y_test), -1)
 
 
-def _log_odds(margin: FloatArray) -> FloatArray:
+def _compute_scores(margin: FloatArray) -> FloatArray:
     """Scores from margins, shape (n, S) to (n, S): log-probabilities if there is one per class."""
     if margin.shape[1] == 1:
         return margin
@@ -194,27 +207,33 @@ def _log_odds(margin: FloatArray) -> FloatArray:
 
 
 def _fixed_parameters(booster: str, classes: int) -> dict[str, Any]:
-    objective = (
-        {"objective": "binary:logistic"}
-        if classes == 2
-        else {"objective": "multi:softprob", "num_class": classes}
-    )
-    method = (
-        {"tree_method": "hist"}
-        if booster == "gbtree"
-        else {"updater": "coord_descent", "feature_selector": "cyclic"}
-    )
-    return objective | method | {"base_score": 0.5, "nthread": 1, "seed": 0, "verbosity": 1}
+    """Parameters that are the same for all configurations of a booster."""
+    parameters: dict[str, Any] = {"base_score": 0.5, "nthread": 1, "seed": 0, "verbosity": 1}
+    if classes == 2:
+        parameters |= {"objective": "binary:logistic"}
+    else:
+        parameters |= {"objective": "multi:softprob", "num_class": classes}
+    if booster == "gbtree":
+        parameters |= {"tree_method": "hist"}
+    else:
+        parameters |= {"updater": "coord_descent", "feature_selector": "cyclic"}
+    return parameters
 
 
 class FlowLearner(NamedTuple):
-    """A flow's learner, and what configurations it is trained with."""
+    """A flow's learner, and what configurations it is trained with.
 
-    trainer: Callable[[ClassificationData], Trainer]
+    Attributes:
+        make_trainer: Makes a trainer on a data set.
+        design: Configurations of a search space: n of them, by a seed and a task.
+    """
+
+    make_trainer: Callable[[ClassificationData], Trainer]
     design: Callable[[SearchSpace, int, int, str], Sequence[Mapping[str, Any]]]
 
 
-SVM, XGBOOST = FlowLearner(SVMTrainer, svm_design), FlowLearner(BoostingTrainer, xgboost_design)
+SVM = FlowLearner(SVMTrainer, design_svm)
+XGBOOST = FlowLearner(BoostingTrainer, design_xgboost)
 
 
 def train_flow(
@@ -239,34 +258,44 @@ def train_flow(
     for task, dataset in data.items():
         jobs = [TrainingJob(task, config) for config in learner.design(space, n, seed, task)]
         outcomes = run_trainings(
-            learner.trainer(dataset),
+            learner.make_trainer(dataset),
             jobs,
             folder,
             workers=workers,
             progress=lambda _, done, total, task=task: progress(f"task {task}", done, total),
         )
         for training, (job, outcome) in enumerate(zip(jobs, outcomes, strict=True)):
-            rows += _rows(task, training, job.config, outcome)
+            rows += _iter_rows(task, training, job.config, outcome)
     return make_raw_frame(rows, space, {"capped": "bool", "seconds": "float64"})
 
 
-def _rows(
+def _iter_rows(
     task: str, training: int, config: Mapping[str, Any], outcome: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
-    """The evaluations of one training."""
-    single = {name: value for name, value in config.items() if name != ROUNDS}
-    configs: list[Config] = [single | {"nrounds": count} for count in config.get(ROUNDS, ())]
-    for native, evaluation in zip(configs or [single], outcome["evaluations"], strict=True):
-        measured = {name: evaluation[name] for name in ("value", "spread", "capped", "seconds")}
-        yield {"task": task, "training": training} | name_config_columns(native) | measured
+    """Rows of the evaluations of one training: one, or one for each number of rounds."""
+    configs: list[Config] = [dict(config)]
+    if ROUNDS_KEY in config:
+        others = {name: value for name, value in config.items() if name != ROUNDS_KEY}
+        configs = [{**others, "nrounds": count} for count in config[ROUNDS_KEY]]
+
+    for evaluated_config, evaluation in zip(configs, outcome["evaluations"], strict=True):
+        yield {
+            "task": task,
+            "training": training,
+            **name_config_columns(evaluated_config),
+            "value": evaluation["value"],
+            "spread": evaluation["spread"],
+            "capped": evaluation["capped"],
+            "seconds": evaluation["seconds"],
+        }
 
 
-def _sklearn() -> Any:
+def _import_sklearn() -> Any:
     import_extra("sklearn.svm", package="scikit-learn", extra="train", purpose="training")
     import sklearn.exceptions
 
     return sklearn
 
 
-def _xgboost() -> Any:
+def _import_xgboost() -> Any:
     return import_extra("xgboost", package="xgboost", extra="train", purpose="training")

@@ -19,13 +19,13 @@ from hpobench_ordered.errors import DownloadError
 from hpobench_ordered.files.download import check_online
 
 FUNCTION = "area_under_roc_curve"
-IDS_A_REQUEST = 500
+IDS_PER_REQUEST = 500
 """Ids are part of an address, and servers take addresses up to about 8 kB."""
 
-_DATABASE_BUSY = 107  # the only error code of OpenML worth a retry
-_WITH_UPLOADERS = 2  # requests per listing, as the client also asks for uploaders' names
-_LONGEST_REASON = 200
-_NO_ACCIDENT = 20  # with this many malformed entries and no other, versions do not fit
+DATABASE_BUSY = 107  # the only error code of OpenML worth a retry
+REQUESTS_PER_LISTING = 2  # as the client also asks for uploaders' names
+REASON_LENGTH = 200  # most characters of an error's reason in a message
+INCOMPATIBLE_ENTRIES = 20  # with this many malformed entries and no other, versions do not fit
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -37,7 +37,18 @@ Evaluation = tuple[int, int, float | None]
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Settings of requests to OpenML."""
+    """Settings of requests to OpenML.
+
+    Attributes:
+        server: Address of the interface.
+        attempts: Number of attempts at a request.
+        first_pause: Seconds to wait after the first failed attempt; then twice as long each time.
+        longest_pause: Most seconds to wait after a failed attempt.
+        timeout: Seconds to wait for an answer.
+        requests_per_second: Pace of the requests.
+        clock: Tells the time in seconds.
+        sleep: Waits for seconds.
+    """
 
     server: str = "https://www.openml.org/api/v1/xml"
     attempts: int = 6
@@ -76,18 +87,22 @@ class Client:
 
     def flow_defaults(self, flow: int) -> dict[str, str | None]:
         """Default values that a flow states, by parameter."""
-        described = self.ask(f"flow {flow}", lambda: self._openml.flows.get_flow(flow))
-        return dict(described.parameters)
+        openml_flow = self.ask(f"flow {flow}", lambda: self._openml.flows.get_flow(flow))
+        return dict(openml_flow.parameters)
 
     def evaluations(
         self, flow: int, task: int, offsets: Sequence[int]
     ) -> tuple[list[Evaluation], int]:
-        """Evaluations of a flow on a task at consecutive offsets; fewer at the end of the task."""
+        """Evaluations of a flow on a task at consecutive offsets; fewer at the end of the task.
 
-        def part(offsets: Sequence[int]) -> list[Evaluation]:
-            what = f"evaluations {offsets[0]} to {offsets[-1]} of flow {flow} on task {task}"
-            listed = self._list(
-                what,
+        Returns:
+            The evaluations, and the number of those that the client cannot read.
+        """
+
+        def ask_for(offsets: Sequence[int]) -> list[Evaluation]:
+            subject = f"evaluations {offsets[0]} to {offsets[-1]} of flow {flow} on task {task}"
+            entries = self._list(
+                subject,
                 lambda: self._openml.evaluations.list_evaluations(
                     function=FUNCTION,
                     flows=[flow],
@@ -96,21 +111,22 @@ class Client:
                     size=len(offsets),
                     output_format="object",
                 ),
-                requests=_WITH_UPLOADERS,
+                requests=REQUESTS_PER_LISTING,
             )
-            if any((e.flow_id, e.task_id, e.function) != (flow, task, FUNCTION) for e in listed):
-                raise RefusedError(f"asked for {what}, OpenML answered with others")
-            return [(e.run_id, e.setup_id, e.value) for e in listed]
+            for entry in entries:
+                if (entry.flow_id, entry.task_id, entry.function) != (flow, task, FUNCTION):
+                    raise RefusedError(f"asked for {subject}, OpenML answered with others")
+            return [(entry.run_id, entry.setup_id, entry.value) for entry in entries]
 
-        read, unread = _all_readable(offsets, part)
+        evaluations, unread = _read_by_bisection(offsets, ask_for)
         _check_readable("evaluations", offsets, unread)
-        return read, len(unread)
+        return evaluations, len(unread)
 
     def folds(self, runs: Sequence[int]) -> dict[int, list[float]]:
-        """Value on every fold of runs, where OpenML has them."""
+        """Values on all folds of runs, by run, where OpenML has them."""
 
-        def part(runs: Sequence[int]) -> list[tuple[int, list[float]]]:
-            listed = self._list(
+        def ask_for(runs: Sequence[int]) -> list[tuple[int, list[float]]]:
+            entries = self._list(
                 f"values on the folds of runs {runs[0]} to {runs[-1]}",
                 lambda: self._openml.evaluations.list_evaluations(
                     function=FUNCTION,
@@ -119,104 +135,121 @@ class Client:
                     per_fold=True,
                     output_format="object",
                 ),
-                requests=_WITH_UPLOADERS,
+                requests=REQUESTS_PER_LISTING,
             )
-            return [(e.run_id, [float(v) for v in e.values]) for e in listed if e.values]
+            return [
+                (entry.run_id, [float(value) for value in entry.values])
+                for entry in entries
+                if entry.values
+            ]
 
-        values: dict[int, list[float]] = {}
-        for chunk in chunks(runs):
+        values_of_run: dict[int, list[float]] = {}
+        for some_runs in split_ids(runs):
             try:
-                values.update(_all_readable(chunk, part)[0])
+                values_of_some_runs, _ = _read_by_bisection(some_runs, ask_for)
             except RefusedError:  # values on folds are experimental in OpenML
                 continue
-        return values
+            values_of_run.update(values_of_some_runs)
+        return values_of_run
 
     def setups(self, ids: Sequence[int]) -> tuple[dict[int, dict[str, str | None]], Sequence[int]]:
         """Parameter values of setups, and the ids of those that the client cannot read.
 
-        Setups that OpenML does not know are left out; `ids` are at most `IDS_A_REQUEST`.
+        Setups that OpenML does not know are left out; `ids` are at most `IDS_PER_REQUEST`.
         """
 
-        def part(ids: Sequence[int]) -> list[tuple[int, dict[str, str | None]]]:
-            listed = self._list(
+        def ask_for(ids: Sequence[int]) -> list[tuple[int, dict[str, str | None]]]:
+            entries = self._list(
                 f"setups {ids[0]} to {ids[-1]}",
                 lambda: self._openml.setups.list_setups(
                     setup=list(ids), size=len(ids), output_format="object"
                 ),
             )
-            return [
-                (s.setup_id, {p.parameter_name: p.value for p in (s.parameters or {}).values()})
-                for s in listed
-            ]
+            return [(entry.setup_id, _read_parameters(entry)) for entry in entries]
 
-        read, unread = _all_readable(ids, part)
+        parameters_of_setups, unread = _read_by_bisection(ids, ask_for)
         _check_readable("setups", ids, unread)
-        return dict(read), unread
+        return dict(parameters_of_setups), unread
 
     def _list(
-        self, what: str, call: Callable[[], Mapping[int, Any]], *, requests: int = 1
+        self, subject: str, call: Callable[[], Mapping[int, Any]], *, requests: int = 1
     ) -> list[Any]:
-        """Entries of a listing; none if it is empty."""
+        """Ask for the entries of a listing; none if it is empty."""
 
-        def listed() -> list[Any]:
+        def list_entries() -> list[Any]:
             try:
                 return list(call().values())
             except self._openml.exceptions.OpenMLServerNoResult:
                 return []
             except KeyError as error:
-                if error.args in (("oml:evaluation",), ("oml:setup",)):  # an empty listing
+                is_empty_listing = error.args in (("oml:evaluation",), ("oml:setup",))
+                if is_empty_listing:
                     return []
                 raise
 
-        return self.ask(what, listed, requests=requests)
+        return self.ask(subject, list_entries, requests=requests)
 
-    def ask(self, what: str, call: Callable[[], Answer], *, requests: int = 1) -> Answer:
+    def ask(self, subject: str, call: Callable[[], Answer], *, requests: int = 1) -> Answer:
         """Call the client, with retries.
 
-        `what` names the data in messages; the call makes `requests` requests.
+        Args:
+            subject: What is asked for, for messages.
+            call: Calls the client.
+            requests: Number of requests that the call makes.
+
+        Raises:
+            DownloadError: There is no answer after all attempts.
+            MalformedError: The client cannot read the answer.
+            RefusedError: OpenML rejects the request.
         """
         connection = self._connection
         reason = ""
         for attempt in range(1, connection.attempts + 1):
             self._keep_pace(requests)
             try:
-                return _within(connection.timeout, call)
+                return _call_within(connection.timeout, call)
             except Exception as error:
-                reason = self._transient(error, what)
+                reason = self._explain_transient(error, subject)
             if attempt < connection.attempts:
                 connection.sleep(connection.pause(attempt))
         raise DownloadError(
-            f"OpenML ({connection.server}) did not give {what} in {connection.attempts} "
+            f"OpenML ({connection.server}) did not give {subject} in {connection.attempts} "
             f"attempts: {reason}. Everything before is stored; start again to continue"
         )
 
     def _keep_pace(self, requests: int) -> None:
+        """Wait until the next requests are due."""
         now = self._connection.clock()
         if now < self._earliest:
             self._connection.sleep(self._earliest - now)
         self._earliest = max(now, self._earliest) + requests * self._interval
 
-    def _transient(self, error: Exception, what: str) -> str:
-        """Describe an error that a retry may solve; raise any other one."""
+    def _explain_transient(self, error: Exception, subject: str) -> str:
+        """Explain an error that a retry may solve; raise any other one."""
         from xml.parsers.expat import ExpatError
 
         import requests
 
         exceptions = self._openml.exceptions
-        is_error = isinstance(error, exceptions.OpenMLServerException)
-        is_refused = is_error and getattr(error, "code", None) != _DATABASE_BUSY
-        if is_refused or isinstance(error, exceptions.OpenMLNotAuthorizedError):
-            raise RefusedError(f"OpenML refuses to give {what}: {error}") from error
+        is_server_error = isinstance(error, exceptions.OpenMLServerException)
+        is_busy = getattr(error, "code", None) == DATABASE_BUSY
+        is_unauthorised = isinstance(error, exceptions.OpenMLNotAuthorizedError)
+        if is_unauthorised or (is_server_error and not is_busy):
+            raise RefusedError(f"OpenML refuses to give {subject}: {error}") from error
+
         if isinstance(error, TimeoutError):
             return f"no answer within {self._connection.timeout:g} s"
         if isinstance(error, requests.ConnectionError):
             return "no connection"
-        passing = (requests.RequestException, exceptions.PyOpenMLError, ExpatError)
-        if isinstance(error, passing) or _is_no_answer(error):
+        transient_errors = (requests.RequestException, exceptions.PyOpenMLError, ExpatError)
+        if isinstance(error, transient_errors) or _is_from_proxy(error):
             status = re.search(r"Status code: (\d+)", str(error))
-            return f"HTTP {status[1]}" if status else repr(error)[:_LONGEST_REASON]
+            return f"HTTP {status[1]}" if status else repr(error)[:REASON_LENGTH]
+
         if isinstance(error, KeyError | ValueError | TypeError):
-            raise MalformedError(f"OpenML's answer about {what} is malformed: {error!r}") from error
+            raise MalformedError(
+                f"OpenML's answer about {subject} is malformed: {error!r}"
+            ) from error
         raise error
 
 
@@ -229,8 +262,8 @@ def connected(connection: Connection) -> Iterator[Client]:
     )
     config = openml.config
     names = ("server", "apikey", "retry_policy", "connection_n_retries")
-    before = {name: getattr(config, name) for name in names}
-    cache = config.get_config_as_dict()["cachedir"]
+    settings_before = {name: getattr(config, name) for name in names}
+    cache_before = config.get_config_as_dict()["cachedir"]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
         try:
             config.server = connection.server
@@ -239,43 +272,55 @@ def connected(connection: Connection) -> Iterator[Client]:
             config.set_root_cache_directory(scratch)
             yield Client(openml, connection)
         finally:
-            for name, value in before.items():
+            for name, value in settings_before.items():
                 setattr(config, name, value)
-            config.set_root_cache_directory(cache)
+            config.set_root_cache_directory(cache_before)
 
 
-def chunks(ids: Sequence[int]) -> list[Sequence[int]]:
-    """Split ids into requests."""
-    return [ids[k : k + IDS_A_REQUEST] for k in range(0, len(ids), IDS_A_REQUEST)]
+def split_ids(ids: Sequence[int]) -> list[Sequence[int]]:
+    """Split ids into those of one request each."""
+    starts = range(0, len(ids), IDS_PER_REQUEST)
+    return [ids[start : start + IDS_PER_REQUEST] for start in starts]
 
 
-def _all_readable(
-    items: Sequence[Item], ask: Callable[[Sequence[Item]], list[Answer]]
+def _read_parameters(setup: Any) -> dict[str, str | None]:
+    """Values of a setup's parameters, by name."""
+    parameters = (setup.parameters or {}).values()
+    return {parameter.parameter_name: parameter.value for parameter in parameters}
+
+
+def _read_by_bisection(
+    items: Sequence[Item], ask_for: Callable[[Sequence[Item]], list[Answer]]
 ) -> tuple[list[Answer], Sequence[Item]]:
     """Ask for items, bisecting lists with unreadable items.
 
     The client gives up on a whole listing if one entry is malformed.
+
+    Returns:
+        The answers, and the items that the client cannot read.
     """
     try:
-        return ask(items), items[:0]
+        return ask_for(items), []
     except MalformedError:
         if len(items) == 1:
             return [], items
+
     half = len(items) // 2
-    read, unread = _all_readable(items[:half], ask)
-    more, others = _all_readable(items[half:], ask)
-    return read + more, [*unread, *others]
+    first_answers, first_unread = _read_by_bisection(items[:half], ask_for)
+    second_answers, second_unread = _read_by_bisection(items[half:], ask_for)
+    return first_answers + second_answers, [*first_unread, *second_unread]
 
 
-def _check_readable(what: str, asked: Sequence[int], unread: Sequence[int]) -> None:
-    if len(unread) == len(asked) >= _NO_ACCIDENT:
+def _check_readable(noun: str, requested: Sequence[int], unread: Sequence[int]) -> None:
+    """Raise an error if so many entries, and all, are unreadable that this is no accident."""
+    if len(unread) == len(requested) >= INCOMPATIBLE_ENTRIES:
         raise DownloadError(
-            f"the package openml cannot read any of {len(asked)} {what}: its version and OpenML's "
-            "answers do not fit"
+            f"the package openml cannot read any of {len(requested)} {noun}: its version and "
+            "OpenML's answers do not fit"
         )
 
 
-def _within(seconds: float, call: Callable[[], Answer]) -> Answer:
+def _call_within(seconds: float, call: Callable[[], Answer]) -> Answer:
     """Call with a time limit.
 
     The client has none, so a call that takes too long is left running in its thread.
@@ -292,7 +337,7 @@ def _within(seconds: float, call: Callable[[], Answer]) -> Answer:
     return future.result(timeout=seconds)
 
 
-def _is_no_answer(error: Exception) -> bool:
+def _is_from_proxy(error: Exception) -> bool:
     """Whether the answer is XML from something else than OpenML, such as a proxy."""
     if isinstance(error, KeyError):
         return error.args == ("oml:error",)

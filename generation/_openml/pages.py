@@ -27,7 +27,11 @@ class Pages:
     def open(self, identity: Mapping[str, Any]) -> None:
         """Make the folder, or check that it holds pages of the same download.
 
-        `identity` is what determines all answers together with the page.
+        Args:
+            identity: What determines the answers, besides the request of each page.
+
+        Raises:
+            StoreError: The folder holds another download.
         """
         path = self.folder / MANIFEST
         if not path.exists():
@@ -44,26 +48,29 @@ class Pages:
         return self.folder / kind / f"{page}.json"
 
     def get(self, kind: str, page: str, request: Mapping[str, Any], ask: Callable[[], Any]) -> Any:
-        """The answer of a page, which is asked for and stored if missing."""
+        """Return the answer of a page, which is asked for and stored if missing."""
         path = self.path(kind, page)
         if path.exists():
-            return self._answer(path, request)
+            return self._read_answer(path, request)
         answer = ask()
         self.write(kind, page, request, answer)
         return answer
 
     def read_all(self, kind: str) -> list[Any]:
-        """The answers of all pages of a kind, by name."""
-        return [self._answer(path, None) for path in sorted((self.folder / kind).glob("*.json"))]
+        """Read the answers of all pages of a kind, in the order of their names."""
+        paths = sorted((self.folder / kind).glob("*.json"))
+        return [self._read_answer(path, None) for path in paths]
 
     def write(self, kind: str, page: str, request: Mapping[str, Any], answer: Any) -> None:
         """Store a page."""
         self._write(self.path(kind, page), {"request": dict(request), "answer": answer})
 
-    def _answer(self, path: Path, request: Mapping[str, Any] | None) -> Any:
+    def _read_answer(self, path: Path, request: Mapping[str, Any] | None) -> Any:
+        """Read the answer of a page, which must be that of the request, if there is one."""
         page = _read_json(path)
         is_page = isinstance(page, dict) and page.keys() >= {"request", "answer"}
-        if not is_page or request not in (None, page["request"]):
+        is_expected = is_page and (request is None or page["request"] == request)
+        if not is_expected:
             raise StoreError(f"{path} is damaged; delete it to download it again")
         return page["answer"]
 

@@ -23,11 +23,11 @@ from hpobench_ordered.generation._openml.client import (
     PUBLIC,
     Client,
     Connection,
-    chunks,
     connected,
+    split_ids,
 )
 from hpobench_ordered.generation._openml.pages import Pages
-from hpobench_ordered.generation._openml.setups import Dropped, MlrSetups, stated_values
+from hpobench_ordered.generation._openml.setups import Dropped, MlrSetups, merge_stated_values
 from hpobench_ordered.generation._raw import make_raw_frame, name_config_columns
 from hpobench_ordered.generation.base import Progress, silent
 from hpobench_ordered.space import SearchSpace
@@ -48,7 +48,7 @@ class _TaskEvaluations(NamedTuple):
 _Stated = Mapping[str, str | None]
 """Values as text, by parameter."""
 
-_Setups = Mapping[int, _Stated | Dropped]
+_SetupOfId = Mapping[int, _Stated | Dropped]
 """Parameters stated by setups, or why they are unknown, by id."""
 
 
@@ -72,145 +72,178 @@ def download_records(
 ) -> FlowRecords:
     """Download all evaluations of a flow on some tasks that `folder` does not hold.
 
-    One row per evaluation, in the order of `tasks`, runs ascending: `task`, `training` (the setup's
-    id), `run`, `config.<hyperparameter>` (native, null where inactive), `value`, and `spread`, the
-    standard deviation over folds (null if unknown). `setups` converts a setup to a configuration;
-    `progress` gets the number of tasks ("evaluations"), then of setups ("setups"). An interrupted
-    download is resumed.
+    An interrupted download is resumed.
+
+    Args:
+        flow_id: OpenML's number of the flow.
+        tasks: OpenML's numbers of the tasks.
+        space: The search space.
+        folder: Stores the answers.
+        setups: Converts a setup to a configuration.
+        page_size: Evaluations of a request.
+        progress: Is told the number of tasks ("evaluations"), then of setups ("setups").
+        connection: Settings of the requests.
+
+    Returns:
+        A table with one row per evaluation, in the order of `tasks`, runs ascending: `task`,
+        `training` (the setup's id), `run`, `config.<hyperparameter>` (native, null where inactive),
+        `value`, and `spread`, the standard deviation over folds (null if unknown).
     """
     pages = Pages(folder)
     pages.open(
         {"server": connection.server, "flow": flow_id, "function": FUNCTION, "page_size": page_size}
     )
     with connected(connection) as client:
-        asked = {"flow": flow_id}
-        defaults = pages.get("flow", "defaults", asked, lambda: client.flow_defaults(flow_id))
+        defaults = pages.get(
+            "flow", "defaults", {"flow": flow_id}, lambda: client.flow_defaults(flow_id)
+        )
         evaluations = {}
         progress("evaluations", 0, len(tasks))
         for done, task in enumerate(tasks, start=1):
-            evaluations[task] = _evaluations(client, pages, flow_id, task, page_size)
+            evaluations[task] = _download_evaluations(client, pages, flow_id, task, page_size)
             progress("evaluations", done, len(tasks))
-        required = {row["setup"] for page in evaluations.values() for row in page.rows}
-        known = _setups(client, pages, required, progress)
-    return _assemble(space, evaluations, known, defaults, setups)
+
+        setup_ids: set[int] = set()
+        for evaluations_of_task in evaluations.values():
+            setup_ids |= {row["setup"] for row in evaluations_of_task.rows}
+        setup_of_id = _download_setups(client, pages, setup_ids, progress)
+    return _assemble(space, evaluations, setup_of_id, defaults, setups)
 
 
-def _evaluations(
+def _download_evaluations(
     client: Client, pages: Pages, flow: int, task: int, page_size: int
 ) -> _TaskEvaluations:
-    """All pages of a task, up to one with nothing new."""
-    kind = f"evaluations-{task}"
+    """Download all pages of a task, up to one with nothing new."""
     rows: list[dict[str, Any]] = []
     runs: set[int] = set()
-    unread = offset = 0
+    unread = 0
+    offset = 0
     while True:
-        request = {"flow": flow, "task": task, "offset": offset, "size": page_size}
         offsets = range(offset, offset + page_size)
-        page = pages.get(kind, f"{offset:08}", request, partial(_page, client, flow, task, offsets))
+        page = pages.get(
+            f"evaluations-{task}",
+            f"{offset:08}",
+            {"flow": flow, "task": task, "offset": offset, "size": page_size},
+            partial(_ask_for_page, client, flow, task, offsets),
+        )
         rows += page["rows"]
         unread += page["unread"]
         offset += page_size
-        new = {row["run"] for row in page["rows"]} - runs
-        if not new and not page["unread"]:
+
+        runs_of_page = {row["run"] for row in page["rows"]}
+        has_something_new = bool(runs_of_page - runs) or page["unread"] > 0
+        if not has_something_new:
             return _TaskEvaluations(rows, unread)
-        runs |= new
+        runs |= runs_of_page
 
 
-def _page(client: Client, flow: int, task: int, offsets: range) -> dict[str, Any]:
-    read, unread = client.evaluations(flow, task, offsets)
-    folds = client.folds([run for run, _, _ in read])
-    rows = [
-        {
-            "run": run,
-            "setup": setup,
-            "value": _finite(value),
-            "folds": [_finite(one) for one in folds.get(run, [])],
-        }
-        for run, setup, value in read
-    ]
+def _ask_for_page(client: Client, flow: int, task: int, offsets: range) -> dict[str, Any]:
+    """Ask for evaluations at some offsets, and for their values on the folds."""
+    evaluations, unread = client.evaluations(flow, task, offsets)
+    folds_of_run = client.folds([run for run, _, _ in evaluations])
+    rows = []
+    for run, setup, value in evaluations:
+        folds = [_finite_or_none(value_of_fold) for value_of_fold in folds_of_run.get(run, [])]
+        rows.append({"run": run, "setup": setup, "value": _finite_or_none(value), "folds": folds})
     return {"rows": rows, "unread": unread}
 
 
-def _setups(client: Client, pages: Pages, required: set[int], progress: Progress) -> _Setups:
-    known: dict[int, _Stated | Dropped] = {}
+def _download_setups(
+    client: Client, pages: Pages, setup_ids: set[int], progress: Progress
+) -> _SetupOfId:
+    """Download the setups that the folder does not hold yet."""
+    setup_of_id: dict[int, _Stated | Dropped] = {}
     for page in pages.read_all("setups"):
-        known |= _setups_of(page)
-    missing = sorted(required - known.keys())
-    progress("setups", len(required) - len(missing), len(required))
-    done = len(required) - len(missing)
-    for ids in chunks(missing):
-        read, unread = client.setups(ids)
+        setup_of_id |= _read_setups(page)
+
+    missing = sorted(setup_ids - setup_of_id.keys())
+    done = len(setup_ids) - len(missing)
+    progress("setups", done, len(setup_ids))
+    for ids in split_ids(missing):
+        stated_of_id, unread = client.setups(ids)
         page = {
-            "read": {str(number): stated for number, stated in read.items()},
+            "read": {str(number): stated for number, stated in stated_of_id.items()},
             "unread": list(unread),
-            "unknown": sorted(set(ids) - read.keys() - set(unread)),
+            "unknown": sorted(set(ids) - stated_of_id.keys() - set(unread)),
         }
         pages.write("setups", f"{ids[0]:010}", {"setups": list(ids)}, page)
-        known |= _setups_of(page)
+        setup_of_id |= _read_setups(page)
         done += len(ids)
-        progress("setups", done, len(required))
-    return known
+        progress("setups", done, len(setup_ids))
+    return setup_of_id
 
 
-def _setups_of(page: Mapping[str, Any]) -> dict[int, _Stated | Dropped]:
-    return (
-        {int(number): stated for number, stated in page["read"].items()}
-        | dict.fromkeys(page["unread"], Dropped.UNPARSABLE)
-        | dict.fromkeys(page["unknown"], Dropped.MISSING_SETUP)
-    )
+def _read_setups(page: Mapping[str, Any]) -> dict[int, _Stated | Dropped]:
+    """The setups of a page: what they state, or why it is unknown."""
+    setup_of_id: dict[int, _Stated | Dropped] = {}
+    for number, stated in page["read"].items():
+        setup_of_id[int(number)] = stated
+    for number in page["unread"]:
+        setup_of_id[number] = Dropped.UNPARSABLE
+    for number in page["unknown"]:
+        setup_of_id[number] = Dropped.MISSING_SETUP
+    return setup_of_id
 
 
 def _assemble(
     space: SearchSpace,
     evaluations: Mapping[int, _TaskEvaluations],
-    known: _Setups,
+    setup_of_id: _SetupOfId,
     defaults: _Stated,
     setups: MlrSetups,
 ) -> FlowRecords:
+    """Make the table of all evaluations with a configuration, and count the others."""
     dropped = dict.fromkeys(Dropped, 0)
     rows: list[dict[str, Any]] = []
-    for task, listed in evaluations.items():
-        dropped[Dropped.UNPARSABLE] += listed.unread
-        runs: set[int] = set()
-        for row in sorted(listed.rows, key=lambda row: int(row["run"])):
-            config = _config(row, runs, known, defaults, setups, task)
-            runs.add(row["run"])
+    for task, evaluations_of_task in evaluations.items():
+        dropped[Dropped.UNPARSABLE] += evaluations_of_task.unread
+        earlier_runs: set[int] = set()
+        for row in sorted(evaluations_of_task.rows, key=lambda row: int(row["run"])):
+            config = _find_config(row, earlier_runs, setup_of_id, defaults, setups, task)
+            earlier_runs.add(row["run"])
             if isinstance(config, Dropped):
                 dropped[config] += 1
                 continue
-            spread = _spread(row["folds"])
             rows.append(
-                {"task": str(task), "training": row["setup"], "run": row["run"]}
-                | name_config_columns(config)
-                | {"value": row["value"], "spread": spread}
+                {
+                    "task": str(task),
+                    "training": row["setup"],
+                    "run": row["run"],
+                    **name_config_columns(config),
+                    "value": row["value"],
+                    "spread": _compute_spread(row["folds"]),
+                }
             )
     return FlowRecords(make_raw_frame(rows, space, {"run": "int64"}), dropped)
 
 
-def _config(
+def _find_config(
     row: Mapping[str, Any],
-    runs: set[int],
-    known: _Setups,
+    earlier_runs: set[int],
+    setup_of_id: _SetupOfId,
     defaults: _Stated,
     setups: MlrSetups,
     task: int,
 ) -> Config | Dropped:
     """The configuration of an evaluation, or the reason why it is left out."""
-    if row["run"] in runs:
+    if row["run"] in earlier_runs:
         return Dropped.DUPLICATE
     if row["value"] is None:
         return Dropped.NOT_FINITE
-    setup = known[row["setup"]]
+    setup = setup_of_id[row["setup"]]
     if isinstance(setup, Dropped):
         return setup
-    return setups(stated_values(setup, defaults), task)
+    return setups(merge_stated_values(setup, defaults), task)
 
 
-def _finite(value: float | None) -> float | None:
+def _finite_or_none(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _spread(folds: Sequence[float | None]) -> float | None:
-    """Standard deviation over the folds, unless one is missing."""
+def _compute_spread(folds: Sequence[float | None]) -> float | None:
+    """Standard deviation over the folds; None if a fold is missing, or there are fewer than two."""
     values = [value for value in folds if value is not None]
-    return stdev(values) if len(values) == len(folds) >= 2 else None
+    is_complete = len(values) == len(folds)
+    if not is_complete or len(values) < 2:
+        return None
+    return stdev(values)

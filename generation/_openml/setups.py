@@ -40,11 +40,10 @@ Left out are those that mlr does not have (a kernel's gamma, a forest's mtry, sa
 min.node.size) or that its versions disagree about (lambda).
 """
 
-ROUNDING = 0.5e-6 * (1 + 1e-9)
-"""Tolerance of bounds, which are printed with six decimals."""
+BOUND_TOLERANCE = 0.5e-6 * (1 + 1e-9)
+"""Bounds are printed with six decimals."""
 
 _ABSENT = frozenset({"", "NA", "NULL", "null", "None"})
-_QUOTES = ("'", '"')
 
 
 class Dropped(Enum):
@@ -64,64 +63,78 @@ Converter = Callable[[float | None, int], float | None]
 
 @dataclass(frozen=True)
 class MlrSetups:
-    """Reads setups of one of mlr's learners with parameters named like the hyperparameters."""
+    """Reads setups of one of mlr's learners with parameters named like the hyperparameters.
+
+    Attributes:
+        space: The search space.
+        defaults: The learner's own defaults, by parameter.
+        converters: Converters of recorded numbers, by parameter.
+    """
 
     space: SearchSpace
     defaults: Mapping[str, Value] = field(default_factory=dict)
-    convert: Mapping[str, Converter] = field(default_factory=dict)
+    converters: Mapping[str, Converter] = field(default_factory=dict)
 
     def __call__(self, stated: Mapping[str, str], task: int) -> Config | Dropped:
         """The configuration of a setup and flow for an OpenML task, or why there is none.
 
         Values of inactive hyperparameters are ignored.
         """
-        coded = np.full(self.space.dimension, np.nan)
-        problems: dict[int, Dropped] = {}
-        for j, parameter in enumerate(self.space.parameters):
-            result = self._code(parameter, stated, task)
-            if isinstance(result, Dropped):
-                problems[j] = result
+        values = np.full(self.space.dimension, np.nan)
+        problem_of_column: dict[int, Dropped] = {}
+        for column, parameter in enumerate(self.space.parameters):
+            value = self._code_value(parameter, stated, task)
+            if isinstance(value, Dropped):
+                problem_of_column[column] = value
             else:
-                coded[j] = result
-        active = self.space.active(coded[np.newaxis])[0]
-        for j, problem in problems.items():
-            if active[j]:
-                return problem
-        coded[~active] = np.nan
-        return self.space.configs(coded[np.newaxis])[0]
+                values[column] = value
 
-    def _code(self, parameter: Parameter, stated: Mapping[str, str], task: int) -> float | Dropped:
+        (is_active,) = self.space.active(values[np.newaxis])
+        for column, problem in problem_of_column.items():
+            if is_active[column]:
+                return problem
+        values[~is_active] = np.nan
+        (config,) = self.space.configs(values[np.newaxis])
+        return config
+
+    def _code_value(
+        self, parameter: Parameter, stated: Mapping[str, str], task: int
+    ) -> float | Dropped:
+        """Code a hyperparameter's stated or default value, or return why there is none."""
         name = parameter.name
-        value = plain_value(stated[name]) if name in stated else self.defaults.get(name)
+        value = parse_value(stated[name]) if name in stated else self.defaults.get(name)
         if parameter.choices:
-            return Dropped.MISSING_PARAMETER if value is None else _choice(parameter, value)
+            return Dropped.MISSING_PARAMETER if value is None else _code_choice(parameter, value)
+
         try:
             number = None if value is None else float(value)
         except ValueError:
             return Dropped.UNPARSABLE
-        if name in self.convert:
-            number = self.convert[name](number, task)
-        return Dropped.MISSING_PARAMETER if number is None else _bounded(parameter, number)
+        if name in self.converters:
+            number = self.converters[name](number, task)
+        return Dropped.MISSING_PARAMETER if number is None else _clip_number(parameter, number)
 
 
-def stated_values(
+def merge_stated_values(
     setup: Mapping[str, str | None], flow: Mapping[str, str | None]
 ) -> dict[str, str]:
-    """Values of a setup, or else of its flow; NA counts as missing."""
+    """Return the values of a setup, or else of its flow; NA counts as missing."""
     statements = [*flow.items(), *setup.items()]
     return {
         name: text for name, text in statements if text is not None and text.strip() not in _ABSENT
     }
 
 
-def plain_value(text: str) -> Value:
+def parse_value(text: str) -> Value:
     """Undo quotes and JSON: "'radial'", '"radial"' and '["radial"]' are radial, "1e-04" a number.
 
     Anything else remains text, such as R's "TRUE".
     """
     text = text.strip()
-    if len(text) >= 2 and text[0] == text[-1] == _QUOTES[0]:
+    is_quoted = len(text) >= 2 and text.startswith("'") and text.endswith("'")
+    if is_quoted:
         return text[1:-1]
+
     try:
         value = json.loads(text)
     except ValueError:
@@ -131,17 +144,24 @@ def plain_value(text: str) -> Value:
     return value if isinstance(value, bool | int | float | str) else text
 
 
-def _choice(parameter: Parameter, value: Value) -> float | Dropped:
+def _code_choice(parameter: Parameter, value: Value) -> float | Dropped:
     """Code of the choice with that name, case-insensitive."""
+    name = str(value).strip().casefold()
     for index, choice in enumerate(parameter.choices):
-        if str(choice).casefold() == str(value).strip().casefold():
+        if str(choice).casefold() == name:
             return float(index)
     return Dropped.OUT_OF_BOUNDS
 
 
-def _bounded(parameter: Parameter, number: float) -> float | Dropped:
-    if not math.isfinite(number) or (parameter.kind is Kind.INTEGER and not number.is_integer()):
+def _clip_number(parameter: Parameter, number: float) -> float | Dropped:
+    """The number, clipped if it is beyond a bound by rounding only."""
+    if not math.isfinite(number):
         return Dropped.UNPARSABLE
-    if not parameter.lower - ROUNDING <= number <= parameter.upper + ROUNDING:
+    if parameter.kind is Kind.INTEGER and not number.is_integer():
+        return Dropped.UNPARSABLE
+
+    lower = parameter.lower - BOUND_TOLERANCE
+    upper = parameter.upper + BOUND_TOLERANCE
+    if not lower <= number <= upper:
         return Dropped.OUT_OF_BOUNDS
     return min(max(number, parameter.lower), parameter.upper)

@@ -21,12 +21,18 @@ from hpobench_ordered.generation._openml.pages import Pages
 from hpobench_ordered.generation._openml.setups import Converter
 from hpobench_ordered.generation.base import Progress, silent
 
-_REQUESTS = 4  # by the client, per task
+REQUESTS_PER_TASK = 4  # that the client makes
 
 
 @dataclass(frozen=True, slots=True)
 class DataSize:
-    """Size of a data set."""
+    """Size of a data set.
+
+    Attributes:
+        rows: Number of rows, n.
+        inputs: Number of columns without the class, p.
+        majority: Number of rows of the largest class.
+    """
 
     rows: int
     inputs: int
@@ -39,7 +45,7 @@ class DataSize:
         return dict(zip(CONTEXT, numbers, strict=True))
 
 
-def data_sizes(
+def look_up_data_sizes(
     tasks: Iterable[int],
     folder: Path,
     *,
@@ -47,44 +53,52 @@ def data_sizes(
     connection: Connection = PUBLIC,
 ) -> dict[int, DataSize]:
     """Look up the data sets of OpenML's tasks that `folder` does not hold."""
-    pages, ids = Pages(folder), list(tasks)
+    pages = Pages(folder)
+    task_ids = list(tasks)
     sizes = {}
     with connected(connection) as client:
-        for done, task in enumerate(ids, start=1):
-            ask = partial(_ask, client, task)
-            sizes[task] = DataSize(**pages.get("tasks", str(task), {"task": task}, ask))
-            progress("data sets", done, len(ids))
+        for done, task in enumerate(task_ids, start=1):
+            fields = pages.get(
+                "tasks", str(task), {"task": task}, partial(_ask_for_size, client, task)
+            )
+            sizes[task] = DataSize(**fields)
+            progress("data sets", done, len(task_ids))
     return sizes
 
 
-def _ask(client: Client, task: int) -> dict[str, int]:
+def _ask_for_size(client: Client, task: int) -> dict[str, int]:
     """Fields of a `DataSize`, from OpenML's qualities, which count the class as a feature."""
     import openml
 
-    def call() -> Mapping[str, Any]:
-        described = openml.tasks.get_task(task)
+    def get_qualities() -> Mapping[str, Any]:
+        openml_task = openml.tasks.get_task(task)
         dataset = openml.datasets.get_dataset(
-            described.dataset_id, download_data=False, download_qualities=True
+            openml_task.dataset_id, download_data=False, download_qualities=True
         )
         return dict(dataset.qualities)
 
-    what = f"the size of task {task}'s data"
-    qualities = client.ask(what, call, requests=_REQUESTS)
+    subject = f"the size of task {task}'s data"
+    qualities = client.ask(subject, get_qualities, requests=REQUESTS_PER_TASK)
     try:
-        names = ("NumberOfInstances", "NumberOfFeatures", "MajorityClassSize")
-        rows, features, majority = (int(qualities[name]) for name in names)
+        return {
+            "rows": int(qualities["NumberOfInstances"]),
+            "inputs": int(qualities["NumberOfFeatures"]) - 1,
+            "majority": int(qualities["MajorityClassSize"]),
+        }
     except (KeyError, TypeError, ValueError) as error:
-        raise DownloadError(f"OpenML does not give {what}: {error!r}") from error
-    return {"rows": rows, "inputs": features - 1, "majority": majority}
+        raise DownloadError(f"OpenML does not give {subject}: {error!r}") from error
 
 
 def svm_converters(sizes: Mapping[int, DataSize]) -> dict[str, Converter]:
-    """A kernel's default gamma, 1 / p (e1071: p of its model matrix, a little more at times)."""
+    """Fill in a kernel's default gamma, 1 / p.
 
-    def gamma(number: float | None, task: int) -> float | None:
+    e1071 takes p from its model matrix, where it is a little more at times.
+    """
+
+    def convert_gamma(number: float | None, task: int) -> float | None:
         return 1.0 / sizes[task].inputs if number is None else number
 
-    return {"gamma": gamma}
+    return {"gamma": convert_gamma}
 
 
 def ranger_converters(sizes: Mapping[int, DataSize]) -> dict[str, Converter]:
@@ -93,12 +107,15 @@ def ranger_converters(sizes: Mapping[int, DataSize]) -> dict[str, Converter]:
     mtry = ceil(x * p) becomes the middle of the x that give it.
     """
 
-    def mtry(number: float | None, task: int) -> float | None:
+    def convert_mtry(number: float | None, task: int) -> float | None:
         p = sizes[task].inputs
         columns = math.floor(math.sqrt(p)) if number is None else number
         return max(0.0, (columns - 0.5) / p)
 
-    def min_node_size(number: float | None, task: int) -> float | None:
-        return None if number is None else math.log(max(number, 1.0)) / math.log(sizes[task].rows)
+    def convert_min_node_size(number: float | None, task: int) -> float | None:
+        if number is None:
+            return None
+        n = sizes[task].rows
+        return math.log(max(number, 1.0)) / math.log(n)
 
-    return {"mtry": mtry, "min.node.size": min_node_size}
+    return {"mtry": convert_mtry, "min.node.size": convert_min_node_size}

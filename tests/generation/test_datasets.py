@@ -157,7 +157,7 @@ def openml(monkeypatch):
 
 class TestOpenML:
     def test_a_data_set_is_coded_alike(self, openml):
-        data = datasets.openml_dataset("37")
+        data = datasets.download_dataset("37")
         assert data.x.tolist() == [[0, 1, 0, 1, 1], [1, 0, 0, 2, 2], [0, 0, 1, 3, 4]]
         assert data.y.tolist() == [1, 0, 1]
         assert data.name == "toy"
@@ -167,12 +167,12 @@ class TestOpenML:
     def test_no_data_set_names_the_task(self, openml, error):
         openml.tasks.get_task = Mock(side_effect=error)
         with pytest.raises(DownloadError, match="task 37"):
-            datasets.openml_dataset("37")
+            datasets.download_dataset("37")
 
     def test_without_the_package_the_extra_is_named(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "openml", None)
         with pytest.raises(MissingExtraError, match=r"\[train\]"):
-            datasets.openml_dataset("37")
+            datasets.download_dataset("37")
 
 
 class TestFolds:
@@ -180,14 +180,14 @@ class TestFolds:
         data = _openml_data.make_monks_problem(2)
         splitter = StratifiedKFold(5, shuffle=True, random_state=0)
         splits = list(splitter.split(data.x, data.y))
-        for fold, (train, test) in zip(datasets.folds(data), splits, strict=True):
+        for fold, (train, test) in zip(datasets.iter_folds(data), splits, strict=True):
             np.testing.assert_array_equal(fold.x, data.x[train])
             np.testing.assert_array_equal(fold.y_test, data.y[test])
 
     def test_standardised_as_r_does(self):
         x = np.array([[1.0, 7.0], [2.0, 7.0], [6.0, 7.0]])
         fold = datasets.Fold(x, np.zeros(3), np.array([[3.0, 8.0]]), np.zeros(1), 2)
-        scaled = fold.standardised()
+        scaled = fold.standardise()
         np.testing.assert_allclose(scaled.x[:, 0].mean(), 0, atol=1e-15)
         np.testing.assert_allclose(scaled.x[:, 0].std(ddof=1), 1)
         assert scaled.x[:, 1].tolist() == [7, 7, 7]
@@ -196,9 +196,9 @@ class TestFolds:
     def test_a_rare_class_is_refused_unless_it_is_a_third_one(self):
         data = replace(_openml_data.make_monks_problem(1), y=np.array([1] * 4 + [0] * 552))
         with pytest.raises(ExperimentError, match=r"monks-problems-1 .*\[552, 4\]"):
-            list(datasets.folds(data))
+            list(datasets.iter_folds(data))
         data = replace(data, y=np.array([2] * 2 + [1] * 54 + [0] * 500))
-        assert [fold.classes for fold in datasets.folds(data)] == [3] * 5
+        assert [fold.classes for fold in datasets.iter_folds(data)] == [3] * 5
 
 
 def fold_of(y: np.ndarray, classes: int) -> datasets.Fold:
@@ -211,7 +211,7 @@ class TestAUC:
         hnp.arrays(np.float64, 30, elements=st.integers(-4, 4).map(float)),
     )
     def test_of_two_classes(self, y, scores):
-        area = fold_of(y, 2).auc(scores[:, None])
+        area = fold_of(y, 2).compute_auc(scores[:, None])
         assert area == pytest.approx(roc_auc_score(y, scores), abs=1e-12)
 
     @given(
@@ -220,23 +220,23 @@ class TestAUC:
     )
     def test_of_more_classes(self, y, scores):
         probabilities = scores / scores.sum(axis=1, keepdims=True)
-        area = fold_of(y, 4).auc(probabilities)
+        area = fold_of(y, 4).compute_auc(probabilities)
         expected = roc_auc_score(y, probabilities, multi_class="ovr", average="weighted")
         assert area == pytest.approx(expected, abs=1e-12)
 
     def test_a_class_that_is_not_tested_has_no_weight(self):
         y = np.array([0, 2, 2, 0])
         scores = np.array([[0.9, 5, 0.1], [0.2, 6, 0.7], [0.3, 1, 0.05], [0.8, 0, 0.2]])
-        assert fold_of(y, 3).auc(scores) == pytest.approx((1 + 0.5) / 2)
+        assert fold_of(y, 3).compute_auc(scores) == pytest.approx((1 + 0.5) / 2)
 
     def test_scores_that_are_not_finite_count_as_zero(self):
         y = np.array([0, 0, 1, 1])
         scores = np.array([-1, np.nan, np.inf, 1.0])
-        assert fold_of(y, 2).auc(scores[:, None]) == roc_auc_score(y, [-1, 0, 0, 1])
+        assert fold_of(y, 2).compute_auc(scores[:, None]) == roc_auc_score(y, [-1, 0, 0, 1])
 
 
 def test_naive_bayes_landmark():
     data = datasets.breast_cancer()
     splits = StratifiedKFold(datasets.FOLDS, shuffle=True, random_state=datasets.FOLD_SEED)
     areas = cross_val_score(GaussianNB(), data.x, data.y, scoring="roc_auc", cv=splits)
-    assert datasets.naive_bayes_auc(data) == pytest.approx(areas.mean(), abs=1e-12)
+    assert datasets.compute_naive_bayes_auc(data) == pytest.approx(areas.mean(), abs=1e-12)

@@ -18,7 +18,7 @@ from hpobench_ordered.benchmarks._openml_data import ClassificationData, make_mo
 from hpobench_ordered.benchmarks.openml_flows import svm_space, xgboost_space
 from hpobench_ordered.errors import MissingExtraError
 from hpobench_ordered.generation._flows import training as flow
-from hpobench_ordered.generation._flows.datasets import folds
+from hpobench_ordered.generation._flows.datasets import iter_folds
 
 KERNELS: list[Config] = [
     {"kernel": "linear", "cost": 0.5},
@@ -33,7 +33,7 @@ TREES = LINEAR | SAMPLED | {"booster": "gbtree", "max_depth": 4, "min_child_weig
 BOOSTERS = pytest.mark.parametrize("config", [TREES, LINEAR], ids=["gbtree", "gblinear"])
 DESIGNS = pytest.mark.parametrize(
     ("design", "space"),
-    [(flow.svm_design, svm_space()), (flow.xgboost_design, xgboost_space())],
+    [(flow.design_svm, svm_space()), (flow.design_xgboost, xgboost_space())],
     ids=["svm", "xgboost"],
 )
 
@@ -115,7 +115,7 @@ class TestBoosting:
     @BOOSTERS
     @pytest.mark.parametrize("classes", [2, 3])
     def test_several_rounds_equal_separate_trainings(self, xgboost, config, classes):
-        fold = next(iter(folds(toy(classes))))
+        fold = next(iter(iter_folds(toy(classes))))
         rounds = [3, 4, 20, 45]
         read = list(flow._margins(fold, config | {"rounds": rounds}))
         parameters = config | {
@@ -144,7 +144,7 @@ class TestBoosting:
         assert together[0]["seconds"] < together[2]["seconds"]
 
     def test_area_is_that_of_the_probabilities(self, xgboost):
-        fold = next(iter(folds(toy(3))))
+        fold = next(iter(iter_folds(toy(3))))
         (margin,) = flow._margins(fold, TREES | {"rounds": [20]})
         scores = np.exp(flow._log_odds(margin))
         np.testing.assert_allclose(scores.sum(axis=1), 1)
@@ -182,7 +182,7 @@ class TestDesigns:
             assert other != large[:4]
 
     def test_svm_configurations_fit_the_space_and_spread(self):
-        values = svm_space().values(flow.svm_design(svm_space(), 256, 0, "3"))
+        values = svm_space().values(flow.design_svm(svm_space(), 256, 0, "3"))
         np.testing.assert_allclose(np.bincount(values[:, 0].astype(int)), 64, atol=2)
         unit = svm_space().encode(values)[:, 1]
         assert np.all(np.abs(np.sort(unit) - (np.arange(256) + 0.5) / 256) < 0.01)
@@ -190,7 +190,7 @@ class TestDesigns:
     @pytest.mark.parametrize("most", [60, 5000])
     def test_xgboost_configurations_fit_the_space(self, most):
         space = boosting_space(most)
-        design = flow.xgboost_design(space, 256, 0, "3")
+        design = flow.design_xgboost(space, 256, 0, "3")
         linear = [config["booster"] == "gblinear" for config in design]
         assert np.mean(linear) == pytest.approx(0.2, abs=0.01)
         for config in design:
@@ -237,7 +237,7 @@ class TestFlow:
         assert frame["task"].tolist() == ["3492"] * 6 + ["37"] * 6
         assert frame["training"].tolist() == [*range(6)] * 2
         native = frame[configs].set_axis(svm_space().names, axis="columns")
-        expected = [c for task in DATA for c in flow.svm_design(svm_space(), 6, 0, task)]
+        expected = [c for task in DATA for c in flow.design_svm(svm_space(), 6, 0, task)]
         np.testing.assert_array_equal(svm_space().values(native), svm_space().values(expected))
         (alone,) = flow.SVMTrainer(DATA["37"])(expected[6], "37")["evaluations"]
         assert (frame["value"][6], frame["spread"][6]) == (alone["value"], alone["spread"])
@@ -248,7 +248,7 @@ class TestFlow:
         frame = flow.train_flow(of, DATA, folder=tmp_path, space=space, **settings)
         assert frame["task"].tolist() == ["3492"] * 20 + ["37"] * 20
         assert frame["training"].tolist() == [k for k in range(5) for _ in range(4)] * 2
-        design = flow.xgboost_design(space, 5, 1, "37")
+        design = flow.design_xgboost(space, 5, 1, "37")
         rounds = [count for config in design for count in config["rounds"]]
         assert frame["config.nrounds"][20:].tolist() == rounds
         assert not frame["capped"].any()

@@ -26,7 +26,7 @@ from hpobench_ordered.generation._openml.records import FlowRecords
 from hpobench_ordered.generation._openml.setups import Dropped
 from hpobench_ordered.generation._openml.tasks import (
     DataSize,
-    data_sizes,
+    look_up_data_sizes,
     ranger_converters,
     svm_converters,
 )
@@ -242,7 +242,7 @@ def trained(monkeypatch):
     offline = {"37": data_set("diabetes"), "49": data_set("game", 80), "3492": data_set("monk")}
     monkeypatch.setattr(openml_flows, "train_flow", train_flow)
     monkeypatch.setattr(openml_flows, "offline_datasets", lambda folder: offline)
-    monkeypatch.setattr(openml_flows, "openml_dataset", lambda task: data_set(f"of {task}", 100))
+    monkeypatch.setattr(openml_flows, "download_dataset", lambda task: data_set(f"of {task}", 100))
     return calls
 
 
@@ -289,7 +289,7 @@ def test_training_on_some_tasks(trained, tmp_path, monkeypatch):
     with pytest.raises(UnknownNameError, match=r"task with a data set in .* '31'"):
         BOOSTINGS.generate(tmp_path / "x", local=tmp_path, tasks=["49", "31"])
     assert len(trained) == 1
-    monkeypatch.setattr(openml_flows, "_fit", lambda plan, request, *_: request.folder)
+    monkeypatch.setattr(openml_flows, "_fit_and_write", lambda plan, request, *_: request.folder)
     BOOSTINGS.generate(tmp_path / "x")  # by default those of the paper
     assert trained[1]["tasks"] == [str(task) for task in XGBOOST.tasks]
 
@@ -321,7 +321,7 @@ def downloaded(monkeypatch):
 
     monkeypatch.setattr(openml_flows, "download_records", download_records)
     monkeypatch.setattr(
-        openml_flows, "data_sizes", lambda tasks, *_, **__: {t: SIZES[t] for t in tasks}
+        openml_flows, "look_up_data_sizes", lambda tasks, *_, **__: {t: SIZES[t] for t in tasks}
     )
     return calls
 
@@ -357,7 +357,7 @@ def test_a_forest_is_found_by_its_name_once_generated(downloaded, tmp_path, monk
     assert (FORESTS.home(), SVMS.home()) == (local_folder(), Path("artifacts"))
     FORESTS.generate(FORESTS.home() / RANGER.name, tasks=["37"])
     assert downloaded[0]["flow_id"] == 6794
-    assert downloaded[0]["setups"].convert["mtry"](8.0, 37) == pytest.approx(7.5 / 8)
+    assert downloaded[0]["setups"].converters["mtry"](8.0, 37) == pytest.approx(7.5 / 8)
     assert benchmark_spec(RANGER.name).is_local
     assert [task.name for task in hbo.load(RANGER.name).tasks] == ["37"]
 
@@ -413,11 +413,11 @@ def asked(monkeypatch):
 def test_sizes_are_asked_for_once(asked, tmp_path):
     pauses: list[float] = []
     connection = Connection(sleep=pauses.append)
-    assert data_sizes([37], tmp_path, connection=connection) == {37: SIZES[37]}
-    both = data_sizes([37, 3], tmp_path, connection=connection)
+    assert look_up_data_sizes([37], tmp_path, connection=connection) == {37: SIZES[37]}
+    both = look_up_data_sizes([37, 3], tmp_path, connection=connection)
     assert both == {37: SIZES[37], 3: SIZES[3]}
     assert asked == [37, 3]
-    data_sizes([37, 3], tmp_path / "again", connection=connection)
+    look_up_data_sizes([37, 3], tmp_path / "again", connection=connection)
     (pause,) = pauses  # four requests a task, one a second
     assert 2 < pause <= 4
     assert "768" in (tmp_path / "tasks" / "37.json").read_text()
@@ -426,5 +426,5 @@ def test_sizes_are_asked_for_once(asked, tmp_path):
 @pytest.mark.parametrize("task", [404, 31])
 def test_sizes_that_openml_does_not_tell(asked, tmp_path, task):
     with pytest.raises(DownloadError, match=f"size of task {task}'s data"):
-        data_sizes([task], tmp_path, connection=Connection(sleep=lambda _: None))
+        look_up_data_sizes([task], tmp_path, connection=Connection(sleep=lambda _: None))
     assert not (tmp_path / "tasks").exists()

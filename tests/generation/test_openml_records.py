@@ -23,7 +23,7 @@ from hpobench_ordered.generation._openml.setups import (
     MLR_DEFAULTS,
     Dropped,
     MlrSetups,
-    stated_values,
+    merge_stated_values,
 )
 from hpobench_ordered.space import SearchSpace
 
@@ -158,7 +158,7 @@ class TestDownload:
         assert not any("task/37/" in path for path in server.requests)
 
     def test_many_setups_are_asked_in_parts(self, server, fetch, undisturbed, monkeypatch):
-        monkeypatch.setattr(openml_client, "IDS_A_REQUEST", 3)
+        monkeypatch.setattr(openml_client, "IDS_PER_REQUEST", 3)
         pd.testing.assert_frame_equal(fetch().frame, undisturbed.frame)
         assert server.count("setup/list") == 7  # 21 setups
 
@@ -438,4 +438,4 @@ class TestSetups:
     def test_what_is_not_stated(self):
         flow = {"kernel": "linear", "cost": "NA", "degree": None, "gamma": "1"}
         setup = {"kernel": "NULL", "cost": "3", "gamma": None, "degree": ""}
-        assert stated_values(setup, flow) == {"kernel": "linear", "cost": "3", "gamma": "1"}
+        assert merge_stated_values(setup, flow) == {"kernel": "linear", "cost": "3", "gamma": "1"}
