@@ -24,7 +24,7 @@ from hpobench_ordered.testing._require import call_in_new_process
 MAX_FRAMES = 4  # innermost calls shown of a traceback
 
 
-class Outcome(NamedTuple):
+class CheckOutcome(NamedTuple):
     """What the checks of a method found: lines to print, and the error that ended them."""
 
     passed: Sequence[str] = ()
@@ -72,7 +72,7 @@ def check_and_report(
 
 def run_checks(
     method: str, time_limit: float | None, *, learns: bool, only_contract: bool
-) -> Outcome:
+) -> CheckOutcome:
     """Run the checks of a method in this process, up to the first violation."""
     warnings.simplefilter("ignore")  # they would hide the verdict
     try:
@@ -80,21 +80,21 @@ def run_checks(
     except ConformanceError as error:
         cause = find_root_cause(error)
         if isinstance(cause, ImportError):
-            return Outcome(error=ExperimentError(f"{method} cannot be run here: {cause}"))
+            return CheckOutcome(error=ExperimentError(f"{method} cannot be run here: {cause}"))
         violation = ConformanceError(f"{method} violates the contract: {error}")
         trace = format_cause(error)
-        return Outcome(remarks=[trace] if trace else [], error=violation)
+        return CheckOutcome(remarks=[trace] if trace else [], error=violation)
 
 
 def _run_checks(
     spec: MethodSpec, time_limit: float | None, learns: bool, only_contract: bool
-) -> Outcome:
+) -> CheckOutcome:
     passed: list[str] = []
     remarks: list[str] = []
     check_method(spec, time_limit=time_limit)
     passed.append(f"ok       {spec.name}: keeps the contract")
     if only_contract:
-        return Outcome(passed)
+        return CheckOutcome(passed)
 
     try:
         check_degenerate_input(spec)
@@ -107,7 +107,7 @@ def _run_checks(
     if learns:
         check_beats_random_search(spec)
         passed.append(f"ok       {spec.name}: beats random search with twice the trials")
-    return Outcome(passed, remarks)
+    return CheckOutcome(passed, remarks)
 
 
 def format_cause(error: BaseException) -> str:
