@@ -180,7 +180,7 @@ class TriedConfigurations:
         self._keys: set[bytes] = set()
 
     def add(self, values: FloatArray) -> bytes:
-        """Add coded values, shape (d,), and return their `configuration_key`."""
+        """Record coded values (d,) as tried, and return their `configuration_key`."""
         key = configuration_key(values)
         self._keys.add(key)
         return key
@@ -215,8 +215,8 @@ class TriedConfigurations:
 
     def find_first_untried(self, values: FloatArray) -> int | None:
         """Find the first row of coded values (m, d) that is untried; None if there is none."""
-        for row, unique in enumerate(_unify_zeros_and_nans(values)):
-            if unique.tobytes() not in self._keys:
+        for row, unified in enumerate(_unify_zeros_and_nans(values)):
+            if unified.tobytes() not in self._keys:
                 return row
         return None
 

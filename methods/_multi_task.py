@@ -101,7 +101,7 @@ def tabulate_contexts(
     rows = []
     for task in tasks:
         rows.append([task[name] for name in shared_names])
-    return np.array(rows).reshape(len(tasks), -1)
+    return np.array(rows).reshape(len(tasks), len(shared_names))
 
 
 class TaskByTask(MultiTask):

@@ -1,7 +1,12 @@
 """Matrix products and elementwise functions with the same bits on every processor.
 
 The order of summation in BLAS depends on the processor, and fitting a network amplifies differences
-in the last bit. Here sums are sequential along the inner dimension, for all shapes.
+in the last bit. Here sums are sequential along the inner dimension k, for all shapes.
+
+To save loads and stores, two rows i, i + 1 of a result are computed at once, and four terms
+t, ..., t + 3 of each sum: a0, ..., a3 are the factors of row i, b0, ..., b3 those of row i + 1, and
+P, Q, R, S four rows of the right-hand matrix. These loops stand in both
+functions, as a shared function would double their time.
 """
 
 import math
@@ -12,44 +17,47 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._gp.compiled import exp_in_place
 from hpobench_ordered.runtime.compiling import compiled
 
-ROWS, CHUNK = 64, 512
-"""Number of matrix rows, and of array elements, that are computed together."""
+BLOCK_ROWS = 64
+"""Number of matrix rows that are combined together: they stay in the first-level cache."""
+CHUNK = 512
+"""Number of array elements that are computed together."""
 
 
 @compiled
 def product(A: FloatArray, B: FloatArray) -> FloatArray:
-    """A B (m, d) of A (m, k) and B (k, d)."""
+    """Compute A B (m, d) of A (m, k) and B (k, d)."""
     (m, k), d = A.shape, B.shape[1]
     result = np.zeros((m, d))
-    even, whole = m - m % 2, k - k % 4
-    for i in range(0, even, 2):  # two rows of A and four of B at once: fewer loads and stores
-        a, b, target, other = A[i], A[i + 1], result[i], result[i + 1]
-        for t in range(0, whole, 4):
+    paired_m, whole_k = m - m % 2, k - k % 4
+    for i in range(0, paired_m, 2):
+        a, b, row, next_row = A[i], A[i + 1], result[i], result[i + 1]
+        for t in range(0, whole_k, 4):
             a0, a1, a2, a3 = a[t], a[t + 1], a[t + 2], a[t + 3]
             b0, b1, b2, b3 = b[t], b[t + 1], b[t + 2], b[t + 3]
             P, Q, R, S = B[t], B[t + 1], B[t + 2], B[t + 3]
             for j in range(d):
                 p, q, r, s = P[j], Q[j], R[j], S[j]
-                target[j] = target[j] + a0 * p + a1 * q + a2 * r + a3 * s
-                other[j] = other[j] + b0 * p + b1 * q + b2 * r + b3 * s
+                row[j] = row[j] + a0 * p + a1 * q + a2 * r + a3 * s
+                next_row[j] = next_row[j] + b0 * p + b1 * q + b2 * r + b3 * s
     for i in range(m):
-        target = result[i]
-        for t in range(whole if i < even else 0, k):
-            scale, source = A[i, t], B[t]
+        row = result[i]
+        first_remaining = whole_k if i < paired_m else 0
+        for t in range(first_remaining, k):
+            factor, term = A[i, t], B[t]
             for j in range(d):
-                target[j] += scale * source[j]
+                row[j] += factor * term[j]
     return result
 
 
 def transposed_product(A: FloatArray, B: FloatArray) -> FloatArray:
-    """A^T B (m, d) of A (k, m) and B (k, d), for large k."""
+    """Compute A^T B (m, d) of A (k, m) and B (k, d), for large k."""
     result = np.zeros((A.shape[1], B.shape[1]))
     add_transposed_product(result, A, B)
     return result
 
 
 def gram(A: FloatArray) -> FloatArray:
-    """A^T A (m, m) of A (k, m); only the upper triangle is valid."""
+    """Compute A^T A (m, m) of A (k, m); only the upper triangle is valid."""
     result = np.zeros((A.shape[1], A.shape[1]))
     add_transposed_product(result, A, A, upper=True)
     return result
@@ -59,53 +67,68 @@ def gram(A: FloatArray) -> FloatArray:
 def add_transposed_product(
     result: FloatArray, A: FloatArray, B: FloatArray, upper: bool = False
 ) -> None:
-    """Add A^T B to a result (m, d); if `upper`, only its upper triangle is valid.
+    """Add A^T B to a result, in place.
 
-    The order of summation is that of one product of all rows if earlier k are multiples of 4.
+    If A and B are blocks of the rows of larger matrices, added one after the other, the order of
+    summation is that of one product of all rows, provided that all blocks but the last have a
+    multiple of 4 rows.
+
+    Args:
+        result: Shape (m, d).
+        A: Shape (k, m).
+        B: Shape (k, d).
+        upper: Whether only the upper triangle of the result needs to be valid.
     """
     (k, m), d = A.shape, B.shape[1]
-    even, whole = m - m % 2, k - k % 4
-    for begin in range(0, whole, ROWS):  # rows of A and B that stay in the first-level cache
-        for i in range(0, even, 2):
-            target, other, first = result[i], result[i + 1], i if upper else 0
-            for t in range(begin, min(begin + ROWS, whole), 4):
+    paired_m, whole_k = m - m % 2, k - k % 4
+    for begin in range(0, whole_k, BLOCK_ROWS):
+        end = min(begin + BLOCK_ROWS, whole_k)
+        for i in range(0, paired_m, 2):
+            row, next_row, first_column = result[i], result[i + 1], i if upper else 0
+            for t in range(begin, end, 4):
                 P, Q, R, S = B[t], B[t + 1], B[t + 2], B[t + 3]
                 a0, a1, a2, a3 = A[t, i], A[t + 1, i], A[t + 2, i], A[t + 3, i]
                 b0, b1, b2, b3 = A[t, i + 1], A[t + 1, i + 1], A[t + 2, i + 1], A[t + 3, i + 1]
-                for j in range(first, d):
+                for j in range(first_column, d):
                     p, q, r, s = P[j], Q[j], R[j], S[j]
-                    target[j] = target[j] + a0 * p + a1 * q + a2 * r + a3 * s
-                    other[j] = other[j] + b0 * p + b1 * q + b2 * r + b3 * s
+                    row[j] = row[j] + a0 * p + a1 * q + a2 * r + a3 * s
+                    next_row[j] = next_row[j] + b0 * p + b1 * q + b2 * r + b3 * s
     for t in range(k):
-        source = B[t]
-        for i in range(even if t < whole else 0, m):
-            target, scale = result[i], A[t, i]
+        term = B[t]
+        first_remaining = paired_m if t < whole_k else 0
+        for i in range(first_remaining, m):
+            row, factor = result[i], A[t, i]
             for j in range(d):
-                target[j] += scale * source[j]
+                row[j] += factor * term[j]
 
 
 @compiled
 def inner(a: FloatArray, b: FloatArray) -> float:
-    """a^T b of vectors (k,), in the order of `np.sum(a * b)`: the sum of the sums of its halves."""
+    """Compute a^T b of vectors (k,), in the order of `np.sum(a * b)`.
+
+    numpy sums the halves of a long vector separately, and in a short one, eight partial sums of
+    every eighth term.
+    """
     k = len(a)
     if k > 128:
         half = k // 2 - k // 2 % 8
         total: float = inner(a[:half], b[:half]) + inner(a[half:], b[half:])
         return total
-    whole, sums = k - k % 8, np.zeros(8)
-    for i in range(0, whole, 8):
+
+    whole_k, sums = k - k % 8, np.zeros(8)
+    for i in range(0, whole_k, 8):
         for j in range(8):
             sums[j] += a[i + j] * b[i + j]
     pairs = sums[::2] + sums[1::2]
     total = (pairs[0] + pairs[1]) + (pairs[2] + pairs[3])
-    for i in range(whole, k):
+    for i in range(whole_k, k):
         total += a[i] * b[i]
     return total
 
 
 @compiled
 def exponentials(x: FloatArray) -> FloatArray:
-    """exp(x) (k,); numpy's own depends on the processor."""
+    """Compute exp(x) (k,); numpy's own depends on the processor."""
     result = np.empty(len(x))
     for i in range(len(x)):
         result[i] = math.exp(x[i])
@@ -123,17 +146,20 @@ def sum_log_diagonal(R: FloatArray) -> float:
 
 @compiled
 def tanh_in_place(values: FloatArray) -> None:
-    """Replace contiguous values by their tanh; numpy's own depends on the processor."""
+    """Replace contiguous values by their tanh; numpy's own depends on the processor.
+
+    tanh(x) = sign(x) (1 - e) / (1 + e) with e = exp(-2 |x|), which does not overflow.
+    """
     x = values.reshape(-1)
-    decay, scratch = np.empty(CHUNK), np.empty(CHUNK)
+    e_of_chunk, scratch = np.empty(CHUNK), np.empty(CHUNK)
     for begin in range(0, len(x), CHUNK):
-        some = x[begin : begin + CHUNK]
-        fading = decay[: len(some)]
-        for i in range(len(some)):
-            fading[i] = -2.0 * abs(some[i])
-        exp_in_place(fading, scratch)
-        for i in range(len(some)):
-            some[i] = math.copysign((1.0 - fading[i]) / (1.0 + fading[i]), some[i])
+        chunk = x[begin : begin + CHUNK]
+        e = e_of_chunk[: len(chunk)]
+        for i in range(len(chunk)):
+            e[i] = -2.0 * abs(chunk[i])
+        exp_in_place(e, scratch)
+        for i in range(len(chunk)):
+            chunk[i] = math.copysign((1.0 - e[i]) / (1.0 + e[i]), chunk[i])
 
 
 @compiled

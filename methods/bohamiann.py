@@ -116,7 +116,12 @@ class ContextBohamiann(TaskByTask, Bohamiann):
         return self.prepend_sources(*super().observations())
 
     def incumbent(self, network: "BayesianNetwork", y: FloatArray) -> float:
-        """Lowest loss on this task, or the lowest predicted one if there is none."""
+        """Lowest loss on this task; before its first evaluation, the lowest predicted one.
+
+        Args:
+            network: The model.
+            y: Losses it was fitted to, of all tasks, shape (N + n,).
+        """
         return self.best_of_task(y, lambda X: network.predict(X)[0])
 
 

@@ -173,6 +173,7 @@ class JointlyModelled(ModelBased):
         has_evaluations = self.evaluation_count > 0
 
         def acquisition(moments: FloatArray) -> FloatArray:
+            """Score candidates (m,) by their posterior means and standard deviations (2, m)."""
             mean: FloatArray = moments[0]
             sd: FloatArray = moments[1]
             if not has_evaluations:

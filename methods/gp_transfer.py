@@ -41,7 +41,12 @@ class GPTransfer(TaskByTask, MultiTaskGP):
         return self.prepend_sources(*super().observations())
 
     def incumbent(self, model: "GaussianProcess", y: FloatArray) -> float:
-        """Lowest loss on this task, or the lowest predicted one if there is none."""
+        """Lowest loss on this task; before its first evaluation, the lowest predicted one.
+
+        Args:
+            model: The model.
+            y: Losses it was fitted to, of all tasks, shape (N + n,).
+        """
         return self.best_of_task(y, lambda X: model.predict(X)[0])
 
 

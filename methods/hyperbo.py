@@ -117,7 +117,7 @@ def compute_basis(X: FloatArray) -> FloatArray:
 def negative_log_likelihood(
     tasks: Sequence[FittedTask], theta: FloatArray
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Minus log likelihood of all tasks and log prior of b, with the best b.
+    """Compute minus log likelihood of all tasks and log prior of b, with the best b.
 
     Args:
         tasks: The tasks.
@@ -142,7 +142,8 @@ def negative_log_likelihood(
         columns = np.column_stack([task.Phi, task.y])
         products += columns.T @ dpotrs(R.T, columns, lower=1)[0]
         covariances.append((K, F, R))
-    b = np.linalg.solve(products[:q, :q] + np.eye(q), products[:q, q]).astype(np.float64)
+    Phi_Phi, Phi_y = products[:q, :q], products[:q, q]
+    b = np.linalg.solve(Phi_Phi + np.eye(q), Phi_y).astype(np.float64)
 
     value = 0.5 * float(b @ b)
     gradient = np.zeros(len(theta))

@@ -224,9 +224,15 @@ def fit_density(data: FloatArray, choices: IntArray) -> "Density":
 
 
 def compute_similarity(p: FloatArray, q: FloatArray) -> float:
-    """Compute the similarity S of two unnormalised densities (m,) at points drawn uniformly."""
-    total_variation = 0.5 * float(np.abs(p / p.sum() - q / q.sum()).sum())
-    return max(0.0, 1.0 - total_variation) / (1.0 + total_variation)
+    """Compute the similarity of two densities, known up to a factor at uniform points, (m,) each.
+
+    It is the overlap of the normalised densities divided by their union, which are 1 - D and 1 + D
+    for a total variation distance D.
+    """
+    distance = 0.5 * float(np.abs(p / p.sum() - q / q.sum()).sum())
+    overlap = max(0.0, 1.0 - distance)
+    union = 1.0 + distance
+    return overlap / union
 
 
 def compute_task_weights(similarities: FloatArray, task_count: int) -> FloatArray:

@@ -283,7 +283,11 @@ class OrderedGP(BayesianOptimisation):
 
 
 def select_fitted_part(observed: "Observations", sources: Sources) -> "Observations":
-    """Select the observations that the hyperparameters are fitted to: all of this task."""
+    """Select the observations that the hyperparameters are fitted to.
+
+    They are some of the earlier tasks' (`Sources.fitted_rows`) and all of this task's, which come
+    last.
+    """
     current_rows = np.arange(len(sources.unit_vectors), len(observed.y))
     rows = np.append(sources.fitted_rows, current_rows)
     counts = np.append(sources.fitted_counts, len(current_rows))

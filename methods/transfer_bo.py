@@ -68,7 +68,12 @@ class TransferBO(MultiTaskGP):
         return self.features_on_tasks(units[chosen], task_features[chosen]), y[chosen]
 
     def incumbent(self, model: "GaussianProcess", y: FloatArray) -> float:
-        """Lowest loss on this task, or the lowest predicted one if there is none."""
+        """Lowest loss on this task; before its first evaluation, the lowest predicted one.
+
+        Args:
+            model: The model.
+            y: Losses it was fitted to, shape (n,); not used, as they are of all tasks.
+        """
         if not self.evaluation_count:
             return self.predict_incumbent(lambda X: model.predict(X)[0])
         current_losses = self._standardise_all_losses()[-self.evaluation_count :]

@@ -75,8 +75,11 @@ class TAFR(TSTR):
         best_predictions = [process.predict(tried)[0].min() for process in sources]
 
         def score(unit: FloatArray) -> FloatArray:
+            """Log of the weighted mean of improvements (m,) at unit vectors (m, d)."""
             X = self.features(unit)
-            means = np.array([process.predict(X)[0] for process in sources]).reshape(-1, len(X))
+            means = np.empty((len(sources), len(X)))
+            for i, process in enumerate(sources):
+                means[i], _ = process.predict(X)
             improvements = np.maximum(np.array(best_predictions)[:, None] - means, 0.0)
             source_part = np.array(source_weights) @ improvements
             target_improvement = log_expected_improvement(*target.predict(X), best)

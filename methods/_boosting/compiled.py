@@ -120,7 +120,16 @@ def predict(
     thresholds: FloatArray,
     leaves: FloatArray,
 ) -> FloatArray:
-    """Compute scores (m,) of features X (m, p), a block of observations at a time."""
+    """Compute scores (m,), a block of observations at a time.
+
+    Args:
+        X: Features, shape (m, p).
+        start: Constant that the trees add to.
+        depths: Depth of each tree, shape (T,).
+        columns: Column that each inner node splits on, shape (T, 2^D - 1).
+        thresholds: Observations below go left, shape (T, 2^D - 1).
+        leaves: Values that leaves add, shape (T, 2^D).
+    """
     score = np.full(X.shape[0], start)
     node_of_block = np.empty(BLOCK, np.int64)
     for begin in range(0, X.shape[0], BLOCK):
@@ -287,7 +296,11 @@ def _find_best_split(
 
 @compiled
 def _threshold_between(below: float, above: float) -> float:
-    """Compute the middle of two values, or the upper one if they are neighbouring floats."""
+    """Choose a threshold that separates two values: their middle.
+
+    Observations below it go left. The middle of neighbouring floats is rounded to one of them, so
+    that the upper value is used.
+    """
     middle = 0.5 * (below + above)
     return middle if middle > below else above
 

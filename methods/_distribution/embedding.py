@@ -93,12 +93,16 @@ class Embedding:
 
     @property
     def size(self) -> int:
-        """Length of an embedding, q."""
+        """Length of an embedding, q: that of its parts together."""
+        mu_size = OUTPUTS
+        matrix_size = OUTPUTS * OUTPUTS  # C_YX, or the conditional one
+        class_means_size = self.labels * OUTPUTS
+        class_shares_size = self.labels
         sizes = {
-            Embedded.MARGINAL: OUTPUTS,
-            Embedded.CLASSES: OUTPUTS * self.labels + self.labels,
-            Embedded.JOINT: OUTPUTS * OUTPUTS,
-            Embedded.CONCATENATED: OUTPUTS + OUTPUTS * OUTPUTS,
+            Embedded.MARGINAL: mu_size,
+            Embedded.JOINT: matrix_size,
+            Embedded.CONCATENATED: mu_size + matrix_size,
+            Embedded.CLASSES: class_means_size + class_shares_size,
         }
         return sizes[self.embedded]
 
@@ -139,6 +143,7 @@ class Embedding:
         embeddings = np.stack([task.embed(self.embedded) for task in tasks])
 
         def pull_back(slopes: FloatArray) -> FloatArray:
+            """Compute derivatives by z (size,) from those by the embeddings (T, q)."""
             by_z = np.zeros(len(z))
             by_Phi_x = np.empty(Phi_x.shape)
             by_Phi_y = np.empty(Phi_y.shape)
@@ -218,7 +223,7 @@ class _TaskMoments:
 
 
 def _inverse(A: FloatArray) -> FloatArray:
-    """Inverse of positive definite A (a, a), by sums of one order on every processor."""
+    """Invert positive definite A (a, a), with the same bits on every processor."""
     _, R = cholesky(A)
     inverse = inverse_from_factor(R)
     mirror_upper_triangle(inverse)
