@@ -6,9 +6,7 @@ The ways are studies, a storage, a table, a file of one, and results of an exper
 import functools
 import json
 import math
-import os
 import sqlite3
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
 from functools import partial
@@ -249,14 +247,12 @@ def test_times_that_go_another_way_are_warned_of():
         ("--storage t.db --rename raet=lr", 1, "'raet' cannot be renamed; did you mean 'rate'?"),
         ("--storage t.db --output nowhere/next.csv", 1, "nowhere/next.csv"),
         ("--context size=nan", 2, "'size' is 'nan'"),
-        ("--space deep.json", 1, "no search space in deep.json"),
     ],
 )
 def test_the_command_says_what_is_wrong(options, code, said, capsys):
     table().to_csv("old.csv", index=False)
     Path("t.db").write_bytes(database())
     Path("space.json").write_text(json.dumps(SPACE.to_json()))
-    Path("deep.json").write_text("[" * 100_000)
     words = f"suggest --space space.json --direction maximize --method simple-ordered {options}"
     with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as caught:
         patch.setattr("sys.argv", ["hpobench-ordered", *words.split()])
@@ -305,14 +301,6 @@ def test_the_command_never_writes_over_what_it_reads(folder, option):
     assert result.exit_code == 2
     assert f"--output must not be the file of --{option}" in result.stderr
     assert (folder / read).read_text()[0] in "mr{"
-
-
-def test_a_file_may_be_a_pipe(folder):
-    os.mkfifo("pipe.csv")
-    write = partial(table().to_csv, folder / "pipe.csv", index=False)
-    threading.Thread(target=write, daemon=True).start()
-    result = suggest(folder, TABLE.replace("old", "pipe"), "simple-ordered")
-    assert result.stdout == "rate,depth\n0.5,4\n"
 
 
 def test_a_damaged_storage_is_refused():

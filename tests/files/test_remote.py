@@ -2,7 +2,6 @@
 
 import gzip
 import hashlib
-import os
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -167,7 +166,6 @@ def make_expanding_file(path: Path) -> None:
 
 UNREADABLE = {
     "device": (link_to_endless_device, "file", "not a regular file"),
-    "pipe": (os.mkfifo, "file", "not a regular file"),
     "folder": (Path.mkdir, "file", "not a regular file"),
     "large file": (make_large_file, "file", "more than 1,000 bytes"),
     "expanding file": (make_expanding_file, "file.gz", "more than 1,000 bytes"),

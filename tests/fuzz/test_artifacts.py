@@ -302,11 +302,6 @@ def test_sizes_are_checked_before_unpacking(whole, monkeypatch):
     assert "at most 99 bytes, but have" in use(whole)
 
 
-def test_nested_json(damaged):
-    put(damaged, BENCHMARK, b"[" * 100_000)
-    assert "not JSON" in use(damaged)
-
-
 @pytest.mark.parametrize(
     ("surrogate", "by"),
     [

@@ -117,7 +117,7 @@ class TestBoosting:
     def test_several_rounds_equal_separate_trainings(self, xgboost, config, classes):
         fold = next(iter(iter_folds(toy(classes))))
         rounds = [3, 4, 20, 45]
-        read = list(flow._margins(fold, config | {"rounds": rounds}))
+        read = list(flow._iter_margins(fold, config | {"rounds": rounds}))
         parameters = config | {
             "objective": "binary:logistic" if classes == 2 else "multi:softprob",
             "base_score": 0.5,
@@ -145,8 +145,8 @@ class TestBoosting:
 
     def test_area_is_that_of_the_probabilities(self, xgboost):
         fold = next(iter(iter_folds(toy(3))))
-        (margin,) = flow._margins(fold, TREES | {"rounds": [20]})
-        scores = np.exp(flow._log_odds(margin))
+        (margin,) = flow._iter_margins(fold, TREES | {"rounds": [20]})
+        scores = np.exp(flow._compute_scores(margin))
         np.testing.assert_allclose(scores.sum(axis=1), 1)
         expected = roc_auc_score(fold.y_test, scores, multi_class="ovr", average="weighted")
         (evaluation,) = flow.BoostingTrainer(toy(3))(TREES | {"rounds": [20]}, "1")["evaluations"]
