@@ -1,10 +1,16 @@
 """Damaged stores: whatever became of their files, there is one clear error, and the rest stays."""
 
+import json
 import os
 import shutil
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -12,17 +18,22 @@ from hypothesis import strategies as st
 import hpobench_ordered as hbo
 from hpobench_ordered.cli import main
 from hpobench_ordered.errors import StoreError
+from hpobench_ordered.experiment._files import hash_content
+from hpobench_ordered.experiment._run_file import FORMAT, METADATA, encode_runs
 from hpobench_ordered.experiment.overview import overview
 from hpobench_ordered.experiment.plan import key_of
 from hpobench_ordered.experiment.records import Failure, Reason
 from hpobench_ordered.experiment.store import Store
 
 PLACE = st.floats(0, 1, exclude_max=True)
-HASHED = ("runs", "packed", "experiments")
+KINDS = ("runs", "packed", "experiments", "failures")
 """Folders of files whose names tell their content."""
-KINDS = (*HASHED, "failures")
 JOURNALS = ("sessions.jsonl", "timings.jsonl")
 GARBAGE = [b"", b"\xff", b"{\x00\x1b[2J\n", b"[]", b"{}"]
+KEY = "0" * 20
+MAX_SECONDS = 2.0
+"""Longest time until a command says what is wrong with a store."""
+
 fuzzed = settings(
     max_examples=settings().max_examples // 2,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
@@ -38,150 +49,331 @@ def unsynced():
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
+def whole(tmp_path_factory) -> Path:
     """A store with something of everything."""
     folder: Path = tmp_path_factory.mktemp("whole") / "store"
-    requested: dict[str, Any] = {
+    experiment: dict[str, Any] = {
         "benchmarks": ["newsvendor", "forrester"],
         "methods": ["random-search"],
         "protocol": hbo.Ordered(trials=3, tasks=2),
         "folder": folder,
     }
-    result = hbo.run(seeds=range(2), **requested)
+    results = hbo.run(seeds=range(2), **experiment)
     Store(folder).compact()
-    hbo.run(seeds=[2], **requested)
-    failed = result.cells[0].describe() | {"method": "mine"}
-    Store(folder).records.write_failure(
-        Failure(key=key_of(failed), reason=Reason.RAISED, message="out of ideas", **failed)
+    hbo.run(seeds=[2], **experiment)
+    identity = results.cells[0].describe() | {"method": "mine"}
+    failure = Failure(
+        key=key_of(identity), reason=Reason.RAISED, message="out of ideas", **identity
     )
+    Store(folder).records.write_failure(failure)
     return folder
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("damaged") / "store"
+def folder(tmp_path_factory) -> Path:
+    return Path(tmp_path_factory.mktemp("damaged") / "store")
 
 
 @pytest.fixture
-def damaged(whole, folder):
-    return copied(whole, folder)
+def damaged(whole, folder) -> Path:
+    """A copy of the whole store, to be damaged."""
+    return copy_store(whole, folder)
 
 
-def copied(source: Path, folder: Path) -> Path:
+def copy_store(source: Path, folder: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     shutil.rmtree(folder.with_name("merged"), ignore_errors=True)
     return Path(shutil.copytree(source, folder))
 
 
-def use(folder: Path) -> str:
-    """Use all of a store; what is wrong with it, or "" if nothing is.
+def read(folder: Path) -> None:
+    store = Store(folder)
+    assert set(store.read()["key"]) == store.keys() == store.cells().keys()
+    assert len(store.configurations(list(store.keys())[:1]))
+    store.digest()
+
+
+def look(folder: Path) -> None:
+    store = Store(folder)
+    assert len(overview(store).runs)
+    store.timings()
+    store.in_progress()
+
+
+def merge(folder: Path) -> None:
+    hbo.merge_stores(folder.with_name("merged"), [folder])
+
+
+def compact(folder: Path) -> None:
+    keys = Store(folder).keys()
+    Store(folder).compact()
+    assert Store(folder).keys() == keys
+
+
+def find_problems(folder: Path) -> list[str]:
+    """Use all of a store; messages of what is wrong with it.
 
     Any other exception than the package's own goes through.
     """
     problems = []
-    for step in (_read, _look, _merge, _compact):
+    for use in (read, look, merge, compact):
         try:
-            step(folder)
+            use(folder)
         except StoreError as error:
             assert str(error).isprintable()
             problems.append(str(error))
-    return problems[0] if problems else ""
+    return problems
 
 
-def _read(folder: Path) -> None:
-    store = Store(folder)
-    assert set(store.read()["key"]) == store.keys() == store.cells().keys()
-    assert len(store.configurations(list(store.keys())[:1]))
-
-
-def _look(folder: Path) -> None:
-    store = Store(folder)
-    assert len(overview(store).runs)
-    store.records.timings()
-    store.records.in_progress()
-
-
-def _merge(folder: Path) -> None:
-    hbo.merge_stores(folder.with_name("merged"), [folder])
-
-
-def _compact(folder: Path) -> None:
-    before = Store(folder).keys()
-    Store(folder).compact()
-    assert Store(folder).keys() == before
-
-
-def a_file(folder: Path, kind: str, which: int = 0) -> Path:
+def get_file(folder: Path, kind: str, number: int = 0) -> Path:
     if "." in kind:
         return folder / kind
     paths = sorted((folder / kind).iterdir())
-    return paths[which % len(paths)]
+    return paths[number % len(paths)]
 
 
-def test_the_whole_store_is_accepted(damaged):
-    assert use(damaged) == ""
+def test_whole_store_has_no_problems(damaged):
+    assert find_problems(damaged) == []
     assert len(Store(damaged).keys()) == 6
 
 
 @fuzzed
-@given(kind=st.sampled_from(HASHED), which=st.integers(0, 9), where=PLACE, bit=st.integers(0, 7))
-def test_flipped_bits(whole, folder, kind, which, where, bit):
-    damaged = copied(whole, folder)
-    path = a_file(damaged, kind, which)
-    data = bytearray(path.read_bytes())
-    data[int(where * len(data))] ^= 1 << bit
-    path.write_bytes(data)
-    assert f"{path.name} is damaged" in use(damaged)
-    assert [moved.name for moved in Store(damaged).set_aside_damaged()] == [path.name]
-    assert use(damaged) == ""
+@given(kind=st.sampled_from(KINDS), number=st.integers(0, 9), place=PLACE, bit=st.integers(0, 7))
+def test_flipped_bits_are_noticed(whole, folder, kind, number, place, bit):
+    damaged = copy_store(whole, folder)
+    path = get_file(damaged, kind, number)
+    content = bytearray(path.read_bytes())
+    content[int(place * len(content))] ^= 1 << bit
+    path.write_bytes(content)
+    assert f"{path.name} is damaged" in find_problems(damaged)[0]
 
 
 @fuzzed
-@given(kind=st.sampled_from(KINDS), which=st.integers(0, 9), where=PLACE)
-def test_truncated_files(whole, folder, kind, which, where):
-    damaged = copied(whole, folder)
-    path = a_file(damaged, kind, which)
-    data = path.read_bytes()
-    path.write_bytes(data[: int(where * len(data))])
-    assert f"{path.name} is damaged" in use(damaged)
+@given(kind=st.sampled_from(KINDS), number=st.integers(0, 9))
+def test_rest_of_damaged_store_is_usable(whole, folder, kind, number):
+    damaged = copy_store(whole, folder)
+    path = get_file(damaged, kind, number)
+    path.write_bytes(path.read_bytes()[:-1])
+    assert [moved.name for moved in Store(damaged).set_aside_damaged()] == [path.name]
+    assert find_problems(damaged) == []
 
 
+@fuzzed
+@given(kind=st.sampled_from(KINDS), number=st.integers(0, 9), place=PLACE)
+def test_truncated_files_are_noticed(whole, folder, kind, number, place):
+    damaged = copy_store(whole, folder)
+    path = get_file(damaged, kind, number)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(place * len(content))])
+    assert f"{path.name} is damaged" in find_problems(damaged)[0]
+
+
+SWAPPED = [
+    (kind, other)
+    for kind in (*KINDS, "store.json")
+    for other in (*KINDS, "store.json")
+    if (kind, other) != ("store.json", "store.json")
+]
+
+
+@pytest.mark.parametrize(("kind", "other"), SWAPPED)
+def test_content_of_other_file_is_noticed(whole, damaged, kind, other):
+    path, other_path = get_file(damaged, kind), get_file(whole, other, -1)
+    if other_path.name == path.name:  # there is one file of this kind
+        pytest.skip("the same file")
+    path.write_bytes(other_path.read_bytes())
+    assert f"{path.name} is damaged" in find_problems(damaged)[0]
+
+
+@pytest.mark.parametrize("content", GARBAGE, ids=range(len(GARBAGE)))
 @pytest.mark.parametrize("kind", [*KINDS, "store.json"])
-@pytest.mark.parametrize("other", [*KINDS, "store.json"])
-def test_swapped_files(whole, damaged, kind, other):
-    """The content of another file under this one's name."""
-    path, theirs = a_file(damaged, kind), a_file(whole, other, -1)
-    if theirs.name != path.name:
-        path.write_bytes(theirs.read_bytes())
-        assert f"{path.name} is damaged" in use(damaged)
+def test_garbage_is_noticed(damaged, kind, content):
+    path = get_file(damaged, kind)
+    path.write_bytes(content)
+    assert f"{path.name} is damaged" in find_problems(damaged)[0]
 
 
-@pytest.mark.parametrize("text", GARBAGE, ids=range(len(GARBAGE)))
-@pytest.mark.parametrize("kind", [*KINDS, "store.json", *JOURNALS, "running"])
-def test_garbage(damaged, kind, text):
-    path = damaged / "running" / "0.json" if kind == "running" else a_file(damaged, kind)
-    path.write_bytes(text)
-    what = use(damaged)
-    if kind in (*JOURNALS, "running"):
-        assert what == ""  # they are shown, so they may lack lines, but not be in the way
-    else:
-        assert f"{path.name} is damaged" in what
+@pytest.mark.parametrize("content", GARBAGE, ids=range(len(GARBAGE)))
+@pytest.mark.parametrize("name", [*JOURNALS, f"running/{KEY}.json"])
+def test_garbage_in_what_is_only_shown_is_ignored(damaged, name, content):
+    (damaged / name).write_bytes(content)
+    assert find_problems(damaged) == []
+
+
+@pytest.fixture
+def call(monkeypatch, capsys) -> Callable[..., tuple[object, str, str]]:
+    """Call a command in this process; its exit code, output and errors."""
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+
+    def call_command(*words: str) -> tuple[object, str, str]:
+        monkeypatch.setattr("sys.argv", ["hpobench-ordered", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code, *capsys.readouterr()
+
+    return call_command
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "store.json"])
 @pytest.mark.parametrize("command", ["status", "merge", "report"])
-def test_commands_say_one_line(damaged, tmp_path, monkeypatch, capsys, command, kind):
-    path = a_file(damaged, kind)
-    path.write_bytes(b"{\x00\n" * 9)
-    into = [str(tmp_path / "all")] if command == "merge" else []
-    monkeypatch.setattr("signal.signal", lambda *_: None)
-    monkeypatch.setattr("sys.argv", ["hpobench-ordered", command, *into, str(damaged)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    out, err = capsys.readouterr()
+def test_commands_show_one_line(damaged, tmp_path, call, command, kind):
     if (command, kind) == ("status", "runs"):
-        assert "6 done" in out  # files of one run are not opened for it
-        return
-    assert ended.value.code == 1
-    assert err.startswith("error: ") and len(err.splitlines()) == 1
-    assert path.name in err
+        pytest.skip("files of one run are not opened for it")
+    path = get_file(damaged, kind)
+    path.write_bytes(b"{\x00\n" * 9)
+    into = [str(tmp_path / "merged")] if command == "merge" else []
+    code, _, errors = call(command, *into, str(damaged))
+    assert code == 1
+    assert errors.startswith("error: ") and len(errors.splitlines()) == 1
+    assert path.name in errors
+
+
+# Stores that somebody wrote on purpose, with hashes that fit.
+
+
+def write_hashed(folder: Path, content: bytes, *, key: str = "", length: int = 16) -> None:
+    suffix = ".parquet" if folder.name in ("runs", "packed") else ".json"
+    start = f"{key}-" if key else ""
+    (folder / f"{start}{hash_content(content, length)}{suffix}").write_bytes(content)
+
+
+def write_failure(folder: Path, name_key: str | None = None, **changes: Any) -> None:
+    identity = {
+        "benchmark": "newsvendor@1",
+        "surrogate": "table",
+        "method": "theirs",
+        "method_version": "1",
+        "seed": 0,
+        "protocol": "ordered()",
+    }
+    fields = {"key": key_of(identity), "reason": "raised", "message": "out of ideas"}
+    record = identity | fields | changes
+    key = name_key or fields["key"]
+    write_hashed(folder / "failures", json.dumps(record).encode(), key=str(key))
+
+
+def write_experiment(folder: Path, **changes: Any) -> None:
+    planned = {
+        "benchmark surrogate": [["newsvendor@1", "table"]],
+        "method method_version": [["bo", "1"]],
+        "seed": [[0]],
+        "protocol": [["ordered()"]],
+    } | changes
+    write_hashed(folder / "experiments", json.dumps(planned).encode(), length=20)
+
+
+def many_pairs(count: int) -> list[list[str]]:
+    return [[str(number), "1"] for number in range(count)]
+
+
+def change_run(folder: Path, change: Callable[[pa.Table], pa.Table], kind: str = "runs") -> None:
+    """Replace a file of runs by one with a changed table."""
+    path = get_file(folder, kind)
+    name, content = encode_runs(change(pq.read_table(path)))
+    key, dash, _ = path.name.rpartition("-")
+    path.unlink()
+    path.with_name(f"{key}{dash}{name}").write_bytes(content)
+
+
+def replace_column(name: str, values: Callable[[pa.ChunkedArray], Any]) -> Any:
+    def change(table: pa.Table) -> pa.Table:
+        column = values(table[name])
+        return table.set_column(table.column_names.index(name), name, column)
+
+    return change
+
+
+def fill(value: Any) -> Callable[[pa.ChunkedArray], pa.Array]:
+    return lambda column: pa.array([value] * len(column))
+
+
+def write_without_metadata(folder: Path, metadata: dict[bytes, Any] | None = None) -> None:
+    path = get_file(folder, "runs")
+    table = pq.read_table(path).replace_schema_metadata(metadata)
+    path.unlink()
+    buffer = pa.BufferOutputStream()
+    pq.write_table(table, buffer)
+    write_hashed(path.parent, bytes(buffer.getvalue()), key=path.name[:20])
+
+
+def replace_file(folder: Path, kind: str, make: Callable[[Path], object]) -> None:
+    path = get_file(folder, kind)
+    path.unlink()
+    make(path)
+
+
+DEEP = b'{"format":' + b"[" * 100_000
+EVIL = "../../EVIL"
+
+MALFORMED: dict[str, Callable[[Path], object]] = {
+    "marker: deep": lambda f: (f / "store.json").write_bytes(DEEP),
+    "marker: text": lambda f: (f / "store.json").write_text('{"format": "6"}'),
+    "marker: list": lambda f: (f / "store.json").write_text("[6]"),
+    "marker: other format": lambda f: (f / "store.json").write_text('{"format": 99}'),
+    "marker: large": lambda f: os.truncate(f / "store.json", 2**40),
+    "marker: device": lambda f: replace_file(f, "store.json", lambda p: p.symlink_to("/dev/zero")),
+    "marker: pipe": lambda f: replace_file(f, "store.json", os.mkfifo),
+    "failure: path as key": lambda f: write_failure(f, key=EVIL),
+    "failure: absolute path as key": lambda f: write_failure(f, key="/tmp/EVIL"),
+    "failure: key of another run": lambda f: write_failure(f, KEY, key=KEY),
+    "failure: name of another run": lambda f: write_failure(f, KEY),
+    "failure: unknown reason": lambda f: write_failure(f, reason="bored"),
+    "failure: number as message": lambda f: write_failure(f, message=1),
+    "failure: control characters": lambda f: write_failure(f, message="\x1b[2J"),
+    "failure: text as seed": lambda f: write_failure(f, seed="0"),
+    "failure: other name": lambda f: (f / "failures" / "readme.txt").write_text("me"),
+    "failure: terminal in name": lambda f: (f / "failures" / "\x1b[2J.json").write_text("{}"),
+    "failure: folder": lambda f: (f / "failures" / f"{KEY}.json").mkdir(),
+    "failure: device": lambda f: replace_file(f, "failures", lambda p: p.symlink_to("/dev/zero")),
+    "failure: deep": lambda f: (f / "failures" / f"{KEY}.json").write_bytes(DEEP),
+    "experiment: many runs": lambda f: write_experiment(
+        f,
+        **{
+            "benchmark surrogate": many_pairs(3000),
+            "method method_version": many_pairs(3000),
+        },
+    ),
+    "experiment: short pair": lambda f: write_experiment(f, **{"benchmark surrogate": [["a"]]}),
+    "experiment: text as seed": lambda f: write_experiment(f, seed=[["0"]]),
+    "experiment: large seed": lambda f: write_experiment(f, seed=[[2**70]]),
+    "experiment: no seeds": lambda f: write_experiment(f, seed=None),
+    "experiment: other field": lambda f: write_experiment(f, task=[[0]]),
+    "experiment: list": lambda f: write_hashed(f / "experiments", b"[]", length=20),
+    "run: folder": lambda f: (f / "runs" / "folder").mkdir(),
+    "run: other name": lambda f: (f / "runs" / "copy of run.parquet").write_text(""),
+    "run: pipe": lambda f: replace_file(f, "runs", os.mkfifo),
+    "run: not Parquet": lambda f: write_hashed(f / "runs", b"PAR1PAR1", key=KEY),
+    "run: no format": write_without_metadata,
+    "run: text as format": lambda f: write_without_metadata(f, {METADATA: '"6"'}),
+    "run: other format": lambda f: write_without_metadata(f, {METADATA: str(FORMAT + 1)}),
+    "run: no losses": lambda f: change_run(f, lambda table: table.drop_columns(["loss"])),
+    "run: text as loss": lambda f: change_run(f, replace_column("loss", fill("0.5"))),
+    "run: missing values": lambda f: change_run(
+        f, replace_column("loss", lambda column: pa.nulls(len(column), pa.float64()))
+    ),
+    "run: control characters": lambda f: change_run(f, replace_column("method", fill("\x1b[2J"))),
+    "run: other seed": lambda f: change_run(f, replace_column("seed", fill(77))),
+    "run: other trials": lambda f: change_run(f, replace_column("trial", fill(1))),
+    "run: no rows": lambda f: change_run(f, lambda table: table.slice(0, 0)),
+    "run: lists as configurations": lambda f: change_run(
+        f, lambda table: table.append_column("config.x", pa.array([[0.5]] * table.num_rows))
+    ),
+    "packed: path as key": lambda f: change_run(f, replace_column("key", fill(EVIL)), "packed"),
+    "packed: rows apart": lambda f: change_run(
+        f, lambda table: table.take(np.argsort(np.arange(table.num_rows) % 2)), "packed"
+    ),
+    "sessions: folder": lambda f: replace_file(f, "sessions.jsonl", Path.mkdir),
+    "timings: pipe": lambda f: replace_file(f, "timings.jsonl", os.mkfifo),
+}
+
+
+@pytest.mark.parametrize("damage", MALFORMED.values(), ids=MALFORMED)
+def test_malformed_store_is_refused_at_once(damaged, tmp_path, call, damage):
+    damage(damaged)
+    start = time.perf_counter()
+    code, _, errors = call("merge", str(tmp_path / "mine" / "merged"), str(damaged))
+    seconds = time.perf_counter() - start
+    assert code == 1
+    assert errors.startswith("error: ") and len(errors.splitlines()) == 1
+    assert seconds < MAX_SECONDS
+    assert not (tmp_path / "mine").exists()
