@@ -6,6 +6,7 @@ as do those of a task.
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -174,15 +175,11 @@ def _columns_of(parquet: "pq.ParquetFile") -> dict[str, Column]:
 
 
 def _check_keys(table: "pa.Table", key_in_name: str | None) -> None:
-    keys = table[KEY].unique()
-    if key_in_name is not None:
-        if keys.to_pylist() != [key_in_name]:
-            raise ValueError("its name is that of another run")
-        return
-    import pyarrow.compute as pc
-
-    is_key = pc.match_substring_regex(keys.cast("string"), f"^{KEY_PATTERN}$")
-    if not pc.all(is_key).as_py():
+    """Raise a `ValueError` unless the keys fit the file's name, and rows of a run are together."""
+    keys = [key for key, _ in iter_runs(table)]
+    if key_in_name is not None and keys != [key_in_name]:
+        raise ValueError("its name is that of another run")
+    if not all(re.fullmatch(KEY_PATTERN, key, re.ASCII) for key in keys):
         raise ValueError("a run has no proper key")
 
 

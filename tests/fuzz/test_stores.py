@@ -377,3 +377,12 @@ def test_malformed_store_is_refused_at_once(damaged, tmp_path, call, damage):
     assert errors.startswith("error: ") and len(errors.splitlines()) == 1
     assert seconds < MAX_SECONDS
     assert not (tmp_path / "mine").exists()
+
+
+@pytest.mark.parametrize("words", ["status --digest", "leaderboard", "compact"])
+@pytest.mark.parametrize("damage", MALFORMED.values(), ids=MALFORMED)
+def test_malformed_store_never_gives_traceback(damaged, call, damage, words):
+    damage(damaged)
+    code, _, errors = call(*words.split(), str(damaged))
+    if code:  # not every command reads the malformed part
+        assert errors.startswith("error: ") and len(errors.splitlines()) == 1
