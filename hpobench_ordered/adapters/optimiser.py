@@ -19,6 +19,7 @@ from hpobench_ordered.analysis.labels import format_count
 from hpobench_ordered.core.checks import check_count, check_seed
 from hpobench_ordered.core.data import TaskData
 from hpobench_ordered.core.history import Evaluations, aligned, check_history, differences, listed
+from hpobench_ordered.core.identity import ONCE
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import (
     EvaluationsError,
@@ -32,7 +33,7 @@ from hpobench_ordered.runtime.threads import Lock, one_thread
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conversion import SpaceLike, to_search_space
 from hpobench_ordered.user_methods.factory import as_method_spec
-from hpobench_ordered.user_methods.identity import ONCE, method_version
+from hpobench_ordered.user_methods.identity import method_version
 
 if TYPE_CHECKING:
     from pandas import DataFrame

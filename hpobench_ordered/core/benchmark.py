@@ -1,7 +1,9 @@
 """Benchmarks: named families of tasks on one search space."""
 
+import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -172,6 +174,10 @@ class Benchmark:
             are recorded.
         recorded: Loads the raw evaluations that the surrogate was made of, one `Evaluations` a
             task; None where they are not available.
+        model_version: Version of the surrogate of a benchmark in memory, to be changed whenever its
+            values change: runs are resumed if it is the same. Surrogates that are stored as arrays,
+            such as those of `from_evaluations`, need none; others without one are new ones in
+            every process.
         source: What `hpobench_ordered.load` takes to load it again: name and version, or the path
             of an artifact; empty for a benchmark that was made, or changed, in memory.
         identity: The name and version, followed by "+" and a hash of the content if these do not
@@ -199,9 +205,14 @@ class Benchmark:
     recorded: "Callable[[], Sequence[Evaluations]] | None" = field(
         default=None, repr=False, compare=False
     )
+    model_version: str = ""
     # Not copied by `dataclasses.replace`, since they would load the unchanged benchmark.
     source: str = field(default="", init=False, repr=False, compare=False)
     identity: str = field(default="", init=False, repr=False, compare=False)
+    token: str = field(
+        default_factory=partial(secrets.token_hex, 6), init=False, repr=False, compare=False
+    )
+    """Random number that tells it from other benchmarks in memory."""
 
     @classmethod
     def build(
@@ -212,6 +223,7 @@ class Benchmark:
         model: Surrogate,
         best_values: Sequence[float | None],
         data: Callable[[int], TaskData | None] | None = None,
+        model_version: str = "",
     ) -> "Benchmark":
         """Make a benchmark from its definition and one of its surrogates.
 
@@ -221,6 +233,7 @@ class Benchmark:
             model: The surrogate.
             best_values: Best known value of each task on this surrogate.
             data: Loads the training data of a task, by its index.
+            model_version: Version of the surrogate, see the attribute.
         """
         tasks = tuple(
             Task(t.name, i, t.context, best, definition.space, definition.objective, model, data)
@@ -235,6 +248,7 @@ class Benchmark:
             objective=definition.objective,
             tasks=tasks,
             provenance=definition.provenance,
+            model_version=model_version,
         )
 
     def __str__(self) -> str:

@@ -7,8 +7,11 @@ from typing import Self
 DIGITS_OF_CONTENT = 12
 """Number of hexadecimal digits of a content's hash that an identity keeps."""
 
+ONCE = "once-"
+"""Beginning of the content, or version, of what cannot be identified: it is never used again."""
+
 _TEXT = re.compile(
-    r"(?P<name>.*?)(@(?P<version>0|[1-9][0-9]*)(\+(?P<content>[0-9a-f]+))?)?", re.DOTALL
+    rf"(?P<name>.*?)(@(?P<version>0|[1-9][0-9]*)(\+(?P<content>({ONCE})?[0-9a-f]+))?)?", re.DOTALL
 )
 
 
@@ -21,7 +24,8 @@ class BenchmarkIdentity:
     Attributes:
         name: Name of the benchmark.
         version: Its version; None in a text that is a name alone.
-        content: Hash of its content, hexadecimal; "" if name and version determine the values.
+        content: Hash of its content, hexadecimal, or `ONCE` and a random number for a benchmark
+            that cannot be recognised; "" if name and version determine the values.
     """
 
     name: str
@@ -38,6 +42,11 @@ class BenchmarkIdentity:
 
     def __str__(self) -> str:
         return f"{self.id}+{self.content}" if self.content else self.id
+
+    @property
+    def is_once(self) -> bool:
+        """Whether no other benchmark will ever have this identity."""
+        return self.content.startswith(ONCE)
 
     @property
     def id(self) -> str:

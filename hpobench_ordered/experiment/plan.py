@@ -12,15 +12,15 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hpobench_ordered.core.benchmark import Benchmark
-from hpobench_ordered.core.identity import BenchmarkIdentity
+from hpobench_ordered.core.identity import ONCE, BenchmarkIdentity
 from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.errors import ExperimentError, NotFetchedError
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import Protocol, format_protocol
 from hpobench_ordered.registry import benchmark_spec
-from hpobench_ordered.user_benchmarks.in_memory import content_hash, spec_in_memory
+from hpobench_ordered.user_benchmarks.in_memory import identify_benchmark, spec_in_memory
 from hpobench_ordered.user_methods.factory import as_method_spec
-from hpobench_ordered.user_methods.identity import ONCE, is_ours, method_version
+from hpobench_ordered.user_methods.identity import is_ours, method_version
 
 T = TypeVar("T")
 
@@ -147,6 +147,12 @@ def part_of(cells: Sequence[Cell], shard: tuple[int, int]) -> list[Cell]:
                 f"{cell.method.name} has no file that identifies it and would be another method in "
                 "each part: define it in a file, outside of functions"
             )
+        benchmark = BenchmarkIdentity.parse(cell.benchmark)
+        if benchmark.is_once:
+            raise ExperimentError(
+                f"{benchmark.id} exists in memory only and would be another one in each part: "
+                "give it a `model_version`, or save it and give the path"
+            )
     chosen = set(sorted(cell.key for cell in cells)[index::count])
     return [cell for cell in cells if cell.key in chosen]
 
@@ -190,13 +196,8 @@ def source_of(
     surrogate = None
     if isinstance(benchmark, Benchmark):
         if not benchmark.source:
-            spec = spec_in_memory(benchmark)
-            try:
-                identity = BenchmarkIdentity(spec.name, spec.version, content_hash(benchmark))
-            except Exception as error:  # whatever the user's surrogate raises
-                said = f"{type(error).__name__}: {error}"
-                raise ExperimentError(f"{spec.id} cannot be evaluated: {said}") from error
-            return spec, benchmark, str(identity), benchmark.surrogate
+            identity = str(identify_benchmark(benchmark))
+            return spec_in_memory(benchmark), benchmark, identity, benchmark.surrogate
         surrogate, benchmark = benchmark.surrogate, benchmark.source
     if not isinstance(benchmark, str | os.PathLike):
         raise ExperimentError(

@@ -1,16 +1,19 @@
 """Identification of benchmarks that exist only in memory."""
 
-import hashlib
 import json
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hpobench_ordered.core.benchmark import Benchmark, Definition, TaskDefinition
 from hpobench_ordered.core.data import DataSource
-from hpobench_ordered.core.identity import DIGITS_OF_CONTENT
+from hpobench_ordered.core.identity import DIGITS_OF_CONTENT, ONCE, BenchmarkIdentity
 from hpobench_ordered.core.specs import BenchmarkSpec
+from hpobench_ordered.surrogates.base import StoredSurrogate
 
-CONTENT_SIZE = 256  # number of random configurations whose values enter the content hash
+if TYPE_CHECKING:
+    from hashlib import _Hash as Hash
 
 
 def spec_in_memory(benchmark: Benchmark) -> BenchmarkSpec:
@@ -32,29 +35,69 @@ def spec_in_memory(benchmark: Benchmark) -> BenchmarkSpec:
         define=lambda: definition,
         surrogates=(),
         previous=None if previous is None else spec_in_memory(previous),
-        data=DataSource(lambda task: benchmark.tasks[task].data) if _data(benchmark) else None,
+        data=DataSource(lambda task: benchmark.tasks[task].data) if has_data(benchmark) else None,
     )
 
 
-def content_hash(benchmark: Benchmark) -> str:
-    """Hash of the tasks, recorded evaluations and values of a benchmark in memory."""
-    tasks = [(t.name, dict(t.context), t.best_value) for t in benchmark.tasks]
-    objective = benchmark.objective
-    described = [benchmark.space.to_json(), objective.name, objective.direction.value, tasks]
-    content = hashlib.sha256(json.dumps(described, default=float).encode())
-    unit = benchmark.space.sample_unit(np.random.default_rng(0), CONTENT_SIZE)
-    values = benchmark.space.decode(unit)
-    for task in benchmark.tasks:
-        content.update(task.evaluate_many(values).tobytes())
-    for recorded in benchmark.recorded() if benchmark.recorded is not None else ():
-        content.update(recorded.values.tobytes() + recorded.losses.tobytes())
-    content.update(" ".join(_data(benchmark)).encode())
+def identify_benchmark(benchmark: Benchmark) -> BenchmarkIdentity:
+    """Identify a benchmark in memory so that two are the same only if their values are.
+
+    The content is a hash of all that it is made of, if its surrogates can be stored as arrays or
+    have a version; else the benchmark's own random number.
+    """
+    content = sha256()
+    try:
+        add_content(content, benchmark)
+    except UnidentifiedError:
+        return BenchmarkIdentity(benchmark.name, benchmark.version, ONCE + benchmark.token)
+    digits = content.hexdigest()[:DIGITS_OF_CONTENT]
+    return BenchmarkIdentity(benchmark.name, benchmark.version, digits)
+
+
+class UnidentifiedError(Exception):
+    """A surrogate can neither be stored as arrays nor has it a version."""
+
+
+def add_content(content: "Hash", benchmark: Benchmark) -> None:
+    """Add all that determines the runs on a benchmark in memory to a hash."""
+    content.update(json.dumps(describe_tasks(benchmark), default=float).encode())
+    if benchmark.model_version:
+        content.update(benchmark.model_version.encode())
+    else:
+        add_surrogates(content, benchmark)
+    if benchmark.recorded is not None:
+        for evaluations in benchmark.recorded():
+            content.update(evaluations.values.tobytes())
+            content.update(evaluations.losses.tobytes())
     if benchmark.previous is not None:
-        content.update(content_hash(benchmark.previous).encode())
-    return content.hexdigest()[:DIGITS_OF_CONTENT]
+        add_content(content, benchmark.previous)
 
 
-def _data(benchmark: Benchmark) -> list[str]:
-    """Hashes of the tasks' training data; empty if they have none."""
-    known = [task.data for task in benchmark.tasks]
-    return ["-" if one is None else one.digest for one in known] if any(known) else []
+def describe_tasks(benchmark: Benchmark) -> list[Any]:
+    """Describe a benchmark without its surrogate and its evaluations, as JSON."""
+    objective = benchmark.objective
+    tasks: list[Any] = []
+    for task in benchmark.tasks:
+        data = None if task.data is None else task.data.digest
+        tasks.append([task.name, dict(task.context), task.best_value, data])
+    return [benchmark.space.to_json(), objective.name, objective.direction.value, tasks]
+
+
+def add_surrogates(content: "Hash", benchmark: Benchmark) -> None:
+    """Add the arrays of every task's surrogate, which tasks may share, to a hash."""
+    surrogates = {id(task._surrogate): task._surrogate for task in benchmark.tasks}
+    positions = [list(surrogates).index(id(task._surrogate)) for task in benchmark.tasks]
+    rows = [task.index for task in benchmark.tasks]
+    content.update(json.dumps([positions, rows]).encode())
+    for surrogate in surrogates.values():
+        if not isinstance(surrogate, StoredSurrogate):
+            raise UnidentifiedError
+        content.update(surrogate.kind.name.encode())
+        for name, array in sorted(surrogate.to_arrays().items()):
+            content.update(f"{name} {array.dtype} {array.shape}".encode())
+            content.update(np.ascontiguousarray(array).tobytes())
+
+
+def has_data(benchmark: Benchmark) -> bool:
+    """Whether any task has training data."""
+    return any(task.data for task in benchmark.tasks)

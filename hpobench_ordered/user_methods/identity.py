@@ -30,12 +30,12 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from hpobench_ordered.core.identity import ONCE
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.registry import list_methods, method_spec
 
 METHODS = "hpobench_ordered.methods."
-ONCE = "once-"  # prefix of a version that is never used again
 _TEXT = re.compile(r"['\"]([\w-]+)['\"]")
 _INSTALLED = {"site-packages", "dist-packages"}
 _STANDARD = {Path(os.__file__).parent, Path(sysconfig.get_path("platstdlib"))}

@@ -8,6 +8,7 @@ TEXTS = {
     "newsvendor@1": BenchmarkIdentity("newsvendor", 1),
     "mine@12+0123456789ab": BenchmarkIdentity("mine", 12, "0123456789ab"),
     "a+b@2+c0": BenchmarkIdentity("a+b", 2, "c0"),
+    "mine@1+once-0a1b": BenchmarkIdentity("mine", 1, "once-0a1b"),
     "me@home@3": BenchmarkIdentity("me@home", 3),
 }
 NAMES_ALONE = ["newsvendor", "a+b", "me@home", "folder@01", "mine@2+rest", ""]

@@ -20,11 +20,12 @@ from optimisers import Sampling, pair
 
 import hpobench_ordered as hbo
 from hpobench_ordered.adapters import as_method_spec
+from hpobench_ordered.core.identity import ONCE
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods.random_search import RandomSearch
 from hpobench_ordered.registry import method_spec
 from hpobench_ordered.user_methods import identity
-from hpobench_ordered.user_methods.identity import ONCE, method_version
+from hpobench_ordered.user_methods.identity import method_version
 
 MINE = """
 import functools
