@@ -94,7 +94,8 @@ def test_history_on_same_space_is_unchanged():
     rng = np.random.default_rng(0)
     history = [make_task(toy.numeric_space())]
     assert convert_history(history, toy.numeric_space(), rng) == history
-    assert rng.random() == np.random.default_rng(0).random()  # nothing was drawn
+    next_if_nothing_was_drawn = np.random.default_rng(0).random()
+    assert rng.random() == next_if_nothing_was_drawn
 
 
 def test_number_outside_becomes_nearest_allowed():

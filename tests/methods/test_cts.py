@@ -118,7 +118,8 @@ def test_noise_widens_suggestions():
 
 def test_standard_deviation_is_of_unseen_evaluations():
     method = make(make_history(4, 500, noise=100.0))
-    assert method._sd > 0.9  # nothing to learn: z varies as a standard normal, or more
+    # There is nothing to learn, so z varies like standard normal numbers.
+    assert method._sd > 0.9
 
 
 # -- histories -------------------------------------------------------------------------------------

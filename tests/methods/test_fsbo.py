@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from bowls import bowl, played, source
+from bowls import bowl, make_bowl_task, play_on_bowl
 from by_hand import SQUARE, make
 from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
@@ -77,8 +77,8 @@ def test_training_takes_steps_of_adam():
 
 
 def test_training_makes_similar_tasks_likelier():
-    method = make(fsbo.FSBO, [source(place) for place in (0.2, 0.3, 0.4, 0.5)])
-    ((similar_X, similar_y),) = make(fsbo.FSBO, [source(0.35, trials=12)]).sources
+    method = make(fsbo.FSBO, [make_bowl_task(place) for place in (0.2, 0.3, 0.4, 0.5)])
+    ((similar_X, similar_y),) = make(fsbo.FSBO, [make_bowl_task(0.35, trials=12)]).sources
     before = log_likelihood(UNTRAINED, similar_X, similar_y)
     after = log_likelihood(method.trained_kernel, similar_X, similar_y)
     assert after > before + 5.0
@@ -88,7 +88,7 @@ def test_training_makes_similar_tasks_likelier():
 
 
 def test_initial_design_covers_earlier_optima():
-    method = make(fsbo.FSBO, [source(0.1), source(0.9)])
+    method = make(fsbo.FSBO, [make_bowl_task(0.1), make_bowl_task(0.9)])
     design = SQUARE.values(list(method.initial_configurations()))
     assert len(design) == fsbo.INITIAL_TRIALS
     assert bowl(design, 0.1).min() < 0.03
@@ -96,8 +96,8 @@ def test_initial_design_covers_earlier_optima():
 
 
 def make_started_method() -> fsbo.FSBO:
-    method = make(fsbo.FSBO, [source(0.2), source(0.3)])
-    played(method, 0.25, fsbo.INITIAL_TRIALS + 2)
+    method = make(fsbo.FSBO, [make_bowl_task(0.2), make_bowl_task(0.3)])
+    play_on_bowl(method, 0.25, fsbo.INITIAL_TRIALS + 2)
     method.ask()
     return method
 

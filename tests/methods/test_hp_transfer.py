@@ -97,7 +97,8 @@ def test_suggestions_follow_old_ranking(name):
 
 
 @each_transfer
-def test_old_configurations_outside_are_discarded(name):  # line 2
+def test_old_configurations_outside_are_discarded(name):
+    # Line 2 of algorithm 1
     old = make_old_step()
     allowed = select(old, is_allowed(old))
     suggestions = ask_many(make_method(name, old), 20)
@@ -105,7 +106,8 @@ def test_old_configurations_outside_are_discarded(name):  # line 2
 
 
 @each_transfer
-def test_removed_hyperparameter_has_no_influence(name):  # line 3
+def test_removed_hyperparameter_has_no_influence(name):
+    # Line 3 of algorithm 1
     old = make_old_step()
     other_values = old.values.copy()
     other_values[:, LAST] = np.random.default_rng(5).random(len(old))
@@ -115,7 +117,8 @@ def test_removed_hyperparameter_has_no_influence(name):  # line 3
 
 
 @each_transfer
-def test_only_ranks_of_losses_matter(name):  # line 4
+def test_only_ranks_of_losses_matter(name):
+    # Line 4 of algorithm 1
     old = make_old_step()
     stretched = replace(old, objective=np.exp(5.0 * old.losses))
     suggestions = ask_many(make_method(name, old), 20)
@@ -123,7 +126,8 @@ def test_only_ranks_of_losses_matter(name):  # line 4
 
 
 @each_transfer
-def test_reversed_ranks_change_suggestions(name):  # line 4
+def test_reversed_ranks_change_suggestions(name):
+    # Line 4 of algorithm 1
     old = make_old_step()
     reversed_ranks = replace(old, objective=-old.losses)
     suggestions = ask_many(make_method(name, old), 20)
@@ -135,7 +139,8 @@ def share_near_old_optimum(method: hbo.Method) -> float:
     return float(np.mean(np.abs(a - 0.2) < 0.3))
 
 
-def test_third_of_suggestions_is_random():  # line 7
+def test_third_of_suggestions_is_random():
+    # Line 7 of algorithm 1
     share = share_near_old_optimum(make_method("transfer-tpe", make_old_step()))
     of_ranking = share_near_old_optimum(
         make_without_random_suggestions("transfer-tpe", make_old_step())
@@ -145,14 +150,16 @@ def test_third_of_suggestions_is_random():  # line 7
 
 
 @each_transfer
-def test_new_ranges_are_drawn_by_share(name):  # lines 10 to 14
+def test_new_ranges_are_drawn_by_share(name):
+    # Lines 10 to 14 of algorithm 1
     values = ask_many(make_without_random_suggestions(name, make_old_step()), 600)
     assert_allclose(np.mean(values[:, B] > 10), 0.5, atol=0.08)
     assert_allclose(np.mean(values[:, KIND] == NEW_S), 1 / 3, atol=0.08)
 
 
 @each_transfer
-def test_new_ranges_are_drawn_uniformly(name):  # lines 10 to 14
+def test_new_ranges_are_drawn_uniformly(name):
+    # Lines 10 to 14 of algorithm 1
     values = ask_many(make_without_random_suggestions(name, make_old_step()), 600)
     new_part_of_b = values[values[:, B] > 10, B]
     assert kstest((new_part_of_b - 10) / 10, "uniform").pvalue > 1e-3
@@ -163,7 +170,8 @@ def test_new_ranges_are_drawn_uniformly(name):  # lines 10 to 14
     ("name", "trials_before_model"),
     [("transfer-tpe", count_needed_evaluations(NEW.dimension)), ("transfer-gp", 3)],
 )
-def test_model_of_new_space_takes_over(name, trials_before_model):  # lines 16 to 18
+def test_model_of_new_space_takes_over(name, trials_before_model):
+    # Lines 16 to 18 of algorithm 1
     def compute_losses(values: FloatArray) -> FloatArray:
         return (values[:, A] - 0.85) ** 2
 
@@ -255,7 +263,8 @@ def test_unimportant_hyperparameters_are_fixed(name):
 def test_important_and_new_hyperparameters_vary(name):
     old = make_old_step_that_depends_on_a()
     values = play(make_method(name, old), lambda values: values[:, A], 25)
-    assert len(set(values[:, A])) > 20  # its bound, where the best is, more than once
+    # The best value of a, its bound, is suggested more than once.
+    assert len(set(values[:, A])) > 20
     assert len(set(values[:, LAST])) == 25
 
 
@@ -304,4 +313,5 @@ def test_single_configuration_is_no_ranking():
     single = select(old, np.flatnonzero(is_allowed(old))[:1])
     method = make_method("transfer-tpe-best-first", single)
     assert method.ask()["a"] == single.values[0, A]
-    method.ask()  # a random one
+    random = method.ask()
+    assert random["a"] != single.values[0, A]

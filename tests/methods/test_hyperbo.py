@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from bowls import played, source
+from bowls import make_bowl_task, play_on_bowl
 from by_hand import make
 from numpy.testing import assert_allclose
 from scipy.optimize import approx_fprime, minimize
@@ -104,8 +104,8 @@ def test_fitted_prior_is_true_one():
 
 
 def make_started_method() -> HyperBO:
-    method = make(HyperBO, [source(place) for place in (0.2, 0.3, 0.4)])
-    played(method, 0.3, 4)
+    method = make(HyperBO, [make_bowl_task(place) for place in (0.2, 0.3, 0.4)])
+    play_on_bowl(method, 0.3, 4)
     return method
 
 
@@ -123,7 +123,7 @@ def test_posterior_conditions_prior():
 def test_prior_is_fitted_once():
     method = make_started_method()
     prior = method.prior
-    played(method, 0.3, 3)
+    play_on_bowl(method, 0.3, 3)
     assert method.prior is prior
 
 

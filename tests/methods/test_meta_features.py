@@ -80,7 +80,8 @@ def test_single_feature_has_no_pairs():
     X = np.random.default_rng(3).gamma(1.0, size=(200, 1))
     meta_features = compute_meta_features(hbo.TaskData(X, None, UNSUPERVISED))
     of_component = [stats.skew(X[:, 0]), stats.kurtosis(X[:, 0]), 1]
-    assert_array_equal(meta_features[8:16], 0)  # correlation and covariance
+    correlation_and_covariance = meta_features[8:16]
+    assert_array_equal(correlation_and_covariance, 0)
     assert_allclose(meta_features[16:], [*of_component, X.mean()])
 
 
@@ -232,7 +233,8 @@ def test_constant_features_give_zeros():
     labels = np.repeat([0.0, 1.0], 10)
     meta_features = compute_meta_features(hbo.TaskData(CONSTANT_FEATURES, labels, CLASSIFICATION))
     assert not meta_features[:GENERAL].any()
-    assert not meta_features[-4:].any()  # landmarkers
+    landmarkers = meta_features[-4:]
+    assert not landmarkers.any()
 
 
 def test_constant_data_give_zeros():

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from bowls import bowl, played, source
+from bowls import bowl, make_bowl_task, play_on_bowl
 from by_hand import SQUARE, kernels, make, play
 from histories import minimised
 from numpy.testing import assert_allclose, assert_array_equal
@@ -54,7 +54,10 @@ def test_weights_of_tasks(similarities, task_count, expected):
 
 
 def test_similar_task_has_more_weight():
-    method = make(meta_tpe.MetaTPE, [source(0.4), source(0.4, factor=-1.0), source(0.95)])
+    method = make(
+        meta_tpe.MetaTPE,
+        [make_bowl_task(0.4), make_bowl_task(0.4, factor=-1.0), make_bowl_task(0.95)],
+    )
     values = np.random.default_rng(0).random((20, 2))
     for config, loss in zip(SQUARE.configs(values), bowl(values, 0.4).tolist(), strict=True):
         method.tell(config, loss)
@@ -102,13 +105,13 @@ def test_samples_follow_mixture():
 
 
 def test_best_tenth_is_good():
-    method = make(meta_tpe.MetaTPE, [source(0.4, trials=25)])
+    method = make(meta_tpe.MetaTPE, [make_bowl_task(0.4, trials=25)])
     (task,) = method._sources
     assert (len(task.good), len(task.bad)) == (3, 22)
 
 
 def test_large_tasks_are_subsampled():
-    method = make(meta_tpe.MetaTPE, [source(0.5, trials=1000)])
+    method = make(meta_tpe.MetaTPE, [make_bowl_task(0.5, trials=1000)])
     (task,) = method._sources
     assert len(task.good) + len(task.bad) == meta_tpe.MAX_PER_TASK
 
@@ -116,10 +119,10 @@ def test_large_tasks_are_subsampled():
 FAILED = minimised("f", {}, np.zeros((2, 2)), np.full(2, np.nan), SQUARE)
 
 
-@pytest.mark.parametrize("history", [[], [source(0.3, trials=1)], [FAILED]])
+@pytest.mark.parametrize("history", [[], [make_bowl_task(0.3, trials=1)], [FAILED]])
 def test_equals_tpe_without_two_evaluations(history: list[Evaluations]):
-    suggestions = played(make(meta_tpe.MetaTPE, history), 0.3, 9)
-    assert_array_equal(suggestions, played(make(TPE), 0.3, 9))
+    suggestions = play_on_bowl(make(meta_tpe.MetaTPE, history), 0.3, 9)
+    assert_array_equal(suggestions, play_on_bowl(make(TPE), 0.3, 9))
 
 
 def test_conditional_space_is_optimised():
@@ -138,11 +141,11 @@ def test_conditional_space_is_optimised():
 def median_regret(kind: type[Method], history: list[Evaluations]) -> float:
     regrets = []
     for seed in range(7):
-        suggestions = played(make(kind, history, seed=seed), 0.4, 25)
+        suggestions = play_on_bowl(make(kind, history, seed=seed), 0.4, 25)
         regrets.append(bowl(suggestions, 0.4).min())
     return float(np.median(regrets))
 
 
 def test_dissimilar_tasks_do_not_mislead():
-    history = [source(0.4, factor=-1.0), source(0.95), source(0.05)]
+    history = [make_bowl_task(0.4, factor=-1.0), make_bowl_task(0.95), make_bowl_task(0.05)]
     assert median_regret(meta_tpe.MetaTPE, history) < median_regret(RandomSearch, [])

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import by_hand
 import numpy as np
 import pytest
-from bowls import bowl, played, source
+from bowls import bowl, make_bowl_task, play_on_bowl
 from by_hand import SQUARE
 from histories import minimised
 
@@ -33,7 +33,7 @@ def make(history: list[Evaluations], *, seed: int = 0, **context: float) -> Orde
 
 
 def make_task(place: float, **options: float) -> Evaluations:
-    return source(place, trials=20, **options)
+    return make_bowl_task(place, trials=20, **options)
 
 
 def make_drifting_tasks() -> list[Evaluations]:
@@ -49,19 +49,19 @@ def best_configuration(task: Evaluations) -> FloatArray:
 
 def test_first_trials_are_earlier_tasks_bests():
     history = [make_task(place) for place in (0.05, 0.1, *PLACES)]
-    suggestions = played(make(history), 0.6, OrderedGP.early_trials)
+    suggestions = play_on_bowl(make(history), 0.6, OrderedGP.early_trials)
     bests = {tuple(best_configuration(task)) for task in history}
     assert {tuple(row) for row in suggestions} <= bests
 
 
 def test_first_trial_follows_drift():
-    history = [source(place, trials=40) for place in np.arange(0.0, 0.9, 0.1)]
-    (first,) = played(make(history), 0.9, 1)
+    history = [make_bowl_task(place, trials=40) for place in np.arange(0.0, 0.9, 0.1)]
+    (first,) = play_on_bowl(make(history), 0.9, 1)
     assert np.abs(first - best_configuration(history[-1])).max() < 0.15
 
 
 def test_drifting_smooth_optimum_is_reached():
-    suggestions = played(make(make_drifting_tasks()), 0.6, 15)
+    suggestions = play_on_bowl(make(make_drifting_tasks()), 0.6, 15)
     assert bowl(suggestions, 0.6).min() < 1e-4
 
 
@@ -71,21 +71,21 @@ FAILED = minimised("failed", {}, np.full((3, 2), 0.5), np.full(3, math.nan), SQU
 @pytest.mark.parametrize("history", [[], [FAILED]])
 def test_equals_bo_without_finite_history(history):
     bo = by_hand.make(BayesianOptimisation)
-    np.testing.assert_array_equal(played(make(history), 0.3, 8), played(bo, 0.3, 8))
+    np.testing.assert_array_equal(play_on_bowl(make(history), 0.3, 8), play_on_bowl(bo, 0.3, 8))
 
 
 def test_levels_of_tasks_do_not_matter():
-    plain = played(make(make_drifting_tasks()), 0.6, 12)
+    plain = play_on_bowl(make(make_drifting_tasks()), 0.6, 12)
     raised = [make_task(place, offset=100.0 * place) for place in PLACES]
-    suggestions = played(make(raised), 0.6, 12, offset=64.0)
+    suggestions = play_on_bowl(make(raised), 0.6, 12, offset=64.0)
     np.testing.assert_allclose(suggestions, plain, atol=1e-6)
 
 
 def test_scales_of_earlier_tasks_do_not_matter():
-    plain = played(make(make_drifting_tasks()), 0.6, 12)
+    plain = play_on_bowl(make(make_drifting_tasks()), 0.6, 12)
     factors = (2.0**7, 2.0**-3, 2.0**2, 1.0)  # the nearest task's scale is that of the current one
     scaled = [make_task(p, factor=factor) for p, factor in zip(PLACES, factors, strict=True)]
-    np.testing.assert_allclose(played(make(scaled), 0.6, 12), plain, atol=1e-6)
+    np.testing.assert_allclose(play_on_bowl(make(scaled), 0.6, 12), plain, atol=1e-6)
 
 
 def test_pending_configurations_are_not_repeated():
@@ -100,7 +100,7 @@ def test_pending_configurations_are_not_repeated():
 
 
 def make_method_with_large_history() -> tuple[OrderedGP, list[Evaluations]]:
-    history = [source(k / 20, trials=1000) for k in range(20)]
+    history = [make_bowl_task(k / 20, trials=1000) for k in range(20)]
     return make(history), history
 
 
@@ -148,7 +148,7 @@ def test_model_uses_nearest_tasks_by_context():
 
 def test_extended_model_equals_new_one():
     method = make(make_drifting_tasks())
-    played(method, 0.6, 9)
+    play_on_bowl(method, 0.6, 9)
     method.ask()
     extended = method._process
     new = TaskProcess(extended.observed, extended.x)

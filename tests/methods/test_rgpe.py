@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from bowls import beside_bo, bowl, played, source
+from bowls import bowl, make_bowl_task, play_beside_bo, play_on_bowl
 from by_hand import SQUARE, make
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -59,7 +59,7 @@ def test_many_useless_processes_do_not_dilute():
 
 
 def test_weights_are_equal_before_rankings():
-    method = make(rgpe.RGPE, [source(0.2), source(0.9)])
+    method = make(rgpe.RGPE, [make_bowl_task(0.2), make_bowl_task(0.9)])
     for evaluations in range(rgpe.MIN_RANKED):
         method.ask()
         assert_allclose(method.used_weights, np.full(3, 1 / 3))
@@ -72,8 +72,10 @@ def compute_current_weights(method: rgpe.RGPE) -> FloatArray:
 
 
 def test_only_similar_task_has_weight():
-    method = make(rgpe.RGPE, [source(0.4), source(0.4, factor=-1.0), source(0.95)])
-    played(method, 0.4, 10)
+    method = make(
+        rgpe.RGPE, [make_bowl_task(0.4), make_bowl_task(0.4, factor=-1.0), make_bowl_task(0.95)]
+    )
+    play_on_bowl(method, 0.4, 10)
     similar, negated, distant, _ = compute_current_weights(method)
     assert similar > 0.2
     assert negated == 0.0
@@ -81,7 +83,7 @@ def test_only_similar_task_has_weight():
 
 
 def test_large_current_task_is_subsampled():
-    method = make(rgpe.RGPE, [source(0.4)])
+    method = make(rgpe.RGPE, [make_bowl_task(0.4)])
     X = np.random.default_rng(0).random((4 * rgpe.MAX_RANKED, 2))
     y = bowl(X, 0.4)
     weights = method.compute_weights(X, y, method.fit_target(X, y))
@@ -92,8 +94,8 @@ def test_large_current_task_is_subsampled():
 
 
 def make_started_method() -> rgpe.RGPE:
-    method = make(rgpe.RGPE, [source(0.2), source(0.3), source(0.9)])
-    played(method, 0.35, 6)
+    method = make(rgpe.RGPE, [make_bowl_task(0.2), make_bowl_task(0.3), make_bowl_task(0.9)])
+    play_on_bowl(method, 0.35, 6)
     return method
 
 
@@ -121,7 +123,7 @@ def test_improvement_is_on_lowest_prediction():
 
 @pytest.mark.parametrize("count", [1, 20])
 def test_negated_tasks_leave_bo(count):
-    history = [source(0.4 + 0.001 * task, factor=-1.0) for task in range(count)]
-    methods, regret, regret_of_bo = beside_bo(rgpe.RGPE, history, trials=15)
+    history = [make_bowl_task(0.4 + 0.001 * task, factor=-1.0) for task in range(count)]
+    methods, regret, regret_of_bo = play_beside_bo(rgpe.RGPE, history, trials=15)
     assert all(compute_current_weights(method)[-1] == 1.0 for method in methods)
     assert regret < max(10 * regret_of_bo, 1e-3)

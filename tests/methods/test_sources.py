@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from bowls import beside_bo, bowl, played, source
+from bowls import bowl, make_bowl_task, play_beside_bo, play_on_bowl
 from by_hand import SQUARE, make
 from histories import minimised
 
@@ -28,55 +28,57 @@ each_method = pytest.mark.parametrize("kind", METHODS)
 @pytest.mark.parametrize("history", [[], [FAILED]])
 def test_equals_bo_without_finite_history(kind, history):
     bo = make(BayesianOptimisation)
-    np.testing.assert_array_equal(played(make(kind, history), 0.3, 6), played(bo, 0.3, 6))
+    np.testing.assert_array_equal(
+        play_on_bowl(make(kind, history), 0.3, 6), play_on_bowl(bo, 0.3, 6)
+    )
 
 
 @each_method
 def test_first_suggestion_is_near_earlier_optimum(kind):
-    suggestions = played(make(kind, [source(0.3), source(0.3)]), 0.3, 1)
+    suggestions = play_on_bowl(make(kind, [make_bowl_task(0.3), make_bowl_task(0.3)]), 0.3, 1)
     assert bowl(suggestions, 0.3)[0] < 0.02
 
 
 @each_method
 def test_levels_and_scales_do_not_matter(kind):
-    plain_history = [source(place) for place in PLACES]
+    plain_history = [make_bowl_task(place) for place in PLACES]
     changed_history = [
-        source(0.2, factor=4, offset=32),
-        source(0.3, factor=64, offset=512),
-        source(0.4, factor=0.5, offset=4),
+        make_bowl_task(0.2, factor=4, offset=32),
+        make_bowl_task(0.3, factor=64, offset=512),
+        make_bowl_task(0.4, factor=0.5, offset=4),
     ]
-    plain = played(make(kind, plain_history), 0.5, 7)
-    changed = played(make(kind, changed_history), 0.5, 7, factor=32.0)
+    plain = play_on_bowl(make(kind, plain_history), 0.5, 7)
+    changed = play_on_bowl(make(kind, changed_history), 0.5, 7, factor=32.0)
     np.testing.assert_allclose(changed, plain, atol=1e-6)
 
 
 @each_method
 def test_large_tasks_are_subsampled(kind):
-    method = make(kind, [source(0.3, trials=1000), source(0.2, trials=7)])
+    method = make(kind, [make_bowl_task(0.3, trials=1000), make_bowl_task(0.2, trials=7)])
     counts = [len(losses) for _, losses in method.sources]
     assert counts == [min(kind.max_per_task, MAX_PER_TASK), 7]
 
 
 @each_method
 def test_smooth_optimum_is_reached(kind):
-    method = make(kind, [source(place) for place in PLACES])
-    assert bowl(played(method, 0.5, 15), 0.5).min() < 2e-3
+    method = make(kind, [make_bowl_task(place) for place in PLACES])
+    assert bowl(play_on_bowl(method, 0.5, 15), 0.5).min() < 2e-3
 
 
 @pytest.mark.parametrize(
     ("kind", "tasks"), [(StackedGP, 1), (StackedGP, 5), (HyperBO, 5), (FSBO, 3)]
 )
 def test_misleading_tasks_are_unlearned(kind, tasks):
-    history = [source(0.4 + 0.001 * task, factor=-1.0) for task in range(tasks)]
-    _, regret, regret_of_bo = beside_bo(kind, history, trials=20)
+    history = [make_bowl_task(0.4 + 0.001 * task, factor=-1.0) for task in range(tasks)]
+    _, regret, regret_of_bo = play_beside_bo(kind, history, trials=20)
     assert regret < max(20 * regret_of_bo, 2e-3)
 
 
 def test_earlier_tasks_are_fitted_once():
-    method = make(RGPE, [source(place) for place in PLACES])
-    played(method, 0.5, 2)
+    method = make(RGPE, [make_bowl_task(place) for place in PLACES])
+    play_on_bowl(method, 0.5, 2)
     processes = list(method.processes)
-    played(method, 0.5, 3)
+    play_on_bowl(method, 0.5, 3)
     assert all(now is before for now, before in zip(method.processes, processes, strict=True))
 
 

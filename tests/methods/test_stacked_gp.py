@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from bowls import source
+from bowls import make_bowl_task
 from by_hand import make
 from numpy.testing import assert_allclose
 
@@ -50,7 +50,7 @@ def test_level_without_evaluations_changes_nothing():
 
 
 def test_levels_are_fitted_to_residuals():
-    method = make(StackedGP, [source(0.3), source(0.4)])
+    method = make(StackedGP, [make_bowl_task(0.3), make_bowl_task(0.4)])
     (X1, y1), (X2, y2) = method.sources
     first = method.fit_source(X1, y1)
     second = method.fit_source(X2, y2 - first.predict(X2)[0])

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from bowls import beside_bo, played, source
+from bowls import make_bowl_task, play_beside_bo, play_on_bowl
 from by_hand import make
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
@@ -17,7 +17,7 @@ from hpobench_ordered.methods.tst import (
 )
 
 both_methods = pytest.mark.parametrize("kind", [TSTR, TAFR])
-DISSIMILAR = [source(0.4, factor=-1.0), source(0.95), source(0.05)]
+DISSIMILAR = [make_bowl_task(0.4, factor=-1.0), make_bowl_task(0.95), make_bowl_task(0.05)]
 """Tasks whose rankings are of no use for the bowl at 0.4."""
 
 
@@ -60,8 +60,8 @@ def compute_weights(method: TSTR) -> FloatArray:
 
 def make_started_method(kind: type[TSTR]) -> TSTR:
     """Two similar tasks, one on another scale, and three dissimilar ones."""
-    method = make(kind, [source(0.4), source(0.41, factor=100.0), *DISSIMILAR])
-    played(method, 0.4, 10)
+    method = make(kind, [make_bowl_task(0.4), make_bowl_task(0.41, factor=100.0), *DISSIMILAR])
+    play_on_bowl(method, 0.4, 10)
     return method
 
 
@@ -85,7 +85,7 @@ def test_only_similar_tasks_have_weight(kind):
 
 @both_methods
 def test_dissimilar_tasks_leave_bo(kind):
-    methods, regret, regret_of_bo = beside_bo(kind, DISSIMILAR, trials=15)
+    methods, regret, regret_of_bo = play_beside_bo(kind, DISSIMILAR, trials=15)
     assert all(method.used_weights.tolist() == [1.0] for method in methods)
     assert regret < max(10 * regret_of_bo, 1e-3)
 
@@ -94,8 +94,8 @@ def test_dissimilar_tasks_leave_bo(kind):
 
 
 def test_surrogate_has_weighted_mean():
-    method = make(TSTR, [source(0.4), source(0.41)])
-    played(method, 0.4, 6)
+    method = make(TSTR, [make_bowl_task(0.4), make_bowl_task(0.41)])
+    play_on_bowl(method, 0.4, 6)
     method.ask()
     X = np.random.default_rng(0).random((20, 2))
     means = [process.predict(X)[0] for process in method.used_processes]
@@ -104,8 +104,8 @@ def test_surrogate_has_weighted_mean():
 
 
 def test_surrogate_has_targets_deviation():
-    method = make(TSTR, [source(0.4), source(0.41)])
-    played(method, 0.4, 6)
+    method = make(TSTR, [make_bowl_task(0.4), make_bowl_task(0.41)])
+    play_on_bowl(method, 0.4, 6)
     method.ask()
     X = np.random.default_rng(0).random((20, 2))
     _, sd = method._predict(X)
@@ -118,8 +118,8 @@ def expected_improvement(mean: FloatArray, sd: FloatArray, best: float) -> Float
 
 
 def test_acquisition_is_weighted_mean_improvement():
-    method = make(TAFR, [source(0.4), source(0.45)])
-    played(method, 0.4, 5)
+    method = make(TAFR, [make_bowl_task(0.4), make_bowl_task(0.45)])
+    play_on_bowl(method, 0.4, 5)
     score = method.make_scorer()
     evaluated, y = method.observations()
     candidates = np.random.default_rng(0).random((200, 2))

@@ -17,10 +17,11 @@ M = TypeVar("M", bound=ModelBased)
 
 
 def bowl(values: FloatArray, place: float) -> FloatArray:
+    """Squared distance of points (n, 2) from the optimum, shape (n,)."""
     return ((values - [place, 1.0 - place]) ** 2).sum(axis=1)
 
 
-def source(
+def make_bowl_task(
     place: float, *, trials: int = 25, factor: float = 1.0, offset: float = 0.0, **context: float
 ) -> Evaluations:
     """Random evaluations of a bowl; with a negative factor it is a hill."""
@@ -29,24 +30,29 @@ def source(
     return minimised(f"{place} {factor}", context, values, losses, SQUARE)
 
 
-def played(
+def play_on_bowl(
     method: ModelBased, place: float, trials: int, factor: float = 1.0, offset: float = 0.0
 ) -> FloatArray:
-    """What a method asks for on a bowl."""
+    """Play a method on a bowl, and return its suggestions, shape (trials, 2)."""
     return play(method, lambda values: factor * bowl(values, place) + offset, trials)
 
 
 @cache
 def _regret_of_bo(seed: int, trials: int) -> float:
+    """Lowest regret of `bo` on the bowl at 0.4."""
     bo = make(BayesianOptimisation, seed=seed)
-    return float(bowl(played(bo, 0.4, trials), 0.4).min())
+    return float(bowl(play_on_bowl(bo, 0.4, trials), 0.4).min())
 
 
-def beside_bo(
+def play_beside_bo(
     kind: type[M], history: Sequence[Evaluations], *, trials: int
 ) -> tuple[list[M], float, float]:
-    """Five methods that were played on the bowl at 0.4; their median regret, and that of `bo`."""
+    """Play five methods and five of `bo` on the bowl at 0.4.
+
+    Returns:
+        The methods, their median regret, and that of `bo`.
+    """
     methods = [make(kind, history, seed=seed) for seed in range(5)]
-    regrets = [bowl(played(method, 0.4, trials), 0.4).min() for method in methods]
-    of_bo = [_regret_of_bo(seed, trials) for seed in range(5)]
-    return methods, float(np.median(regrets)), float(np.median(of_bo))
+    regrets = [bowl(play_on_bowl(method, 0.4, trials), 0.4).min() for method in methods]
+    regrets_of_bo = [_regret_of_bo(seed, trials) for seed in range(5)]
+    return methods, float(np.median(regrets)), float(np.median(regrets_of_bo))
