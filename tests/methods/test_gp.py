@@ -25,186 +25,264 @@ from hpobench_ordered.methods._gp.model import (
 )
 from hpobench_ordered.methods._model_based import ModelError
 
-ROUTES = (compiled, lapack)
+MODULES = (compiled, lapack)
+"""Both implement the same functions, for few observations and for many."""
+
 thetas = st.tuples(*[st.floats(-2.0, 2.0)] * 3, st.floats(-9.0, 0.0)).map(np.array)
+"""Two log length scales, log signal variance, log noise variance."""
+
+GROUPS = np.array([0, 1, 1])
+"""Three feature columns, of which the last two share a length scale."""
 
 
-def observations(n: int, p: int, *, seed: int = 0) -> tuple[FloatArray, FloatArray]:
+def make_observations(n: int, p: int, *, seed: int = 0) -> tuple[FloatArray, FloatArray]:
     rng = np.random.default_rng(seed)
     X = rng.random((n, p))
     y = np.sin(5 * X[:, 0]) + X.sum(axis=1) ** 2 + 0.05 * rng.standard_normal(n)
     return X, standardise(y)
 
 
-def peer(X: FloatArray, y: FloatArray, theta: FloatArray) -> GaussianProcessRegressor:
+def scikit_learn_process(
+    X: FloatArray, y: FloatArray, theta: Sequence[float]
+) -> GaussianProcessRegressor:
     """scikit-learn's process at the same hyperparameters; the noise stays out of predictions."""
     *lengths, signal, noise = np.exp(theta)
     kernel = ConstantKernel(signal) * Matern(lengths, nu=2.5)
     return GaussianProcessRegressor(kernel, alpha=noise, optimizer=None).fit(X, y)
 
 
-def process(
+def make_process(
     X: FloatArray, y: FloatArray, theta: Sequence[float] = (-0.5, 0.1, 0.2, -5.0)
 ) -> GaussianProcess:
-    """Ours, with a length scale a column."""
+    """Our process, with a length scale a column."""
     return GaussianProcess(X, y, kernel=Kernel(np.arange(X.shape[1])), theta=np.array(theta))
 
 
-def fitted(X: FloatArray, y: FloatArray) -> GaussianProcess:
-    priors, kernel = Priors(), Kernel(np.arange(2))
-    start = stack_priors(priors, 2).mean
+def fit_process(X: FloatArray, y: FloatArray) -> GaussianProcess:
+    priors, kernel = Priors(), Kernel(np.arange(X.shape[1]))
+    start = stack_priors(priors, kernel.length_scales).mean
     return GaussianProcess.fit(X, y, kernel=kernel, starts=[start], priors=priors)
 
 
-def posterior(route, X, y, groups, theta, mu, w):
+def negative_log_posterior(module, X, y, theta, *, groups=GROUPS, mean=None, precision=None):
+    """Value and gradient; the prior is flat by default."""
+    flat = np.zeros(len(theta))
+    mean = flat if mean is None else mean
+    precision = flat if precision is None else precision
     S = compiled.squared_differences(X, groups, int(groups.max()) + 1)
-    return route.negative_log_posterior(S, y, theta, mu, w)
+    return module.negative_log_posterior(S, y, theta, mean, precision)
 
 
-def fit(route, X, y, start, lower, upper, mu, w, iterations, tolerance):
+def fit_theta(module, X, y, start, lower, upper, *, mean, precision, iterations=50, tolerance=1e-3):
     groups = np.arange(X.shape[1])
     S = compiled.squared_differences(X, groups, len(groups))
-    return route.fit(S, y, start, lower, upper, mu, w, iterations, tolerance)
+    return module.fit(S, y, start, lower, upper, mean, precision, iterations, tolerance)
 
 
 @given(st.lists(st.floats(-800.0, 0.0), min_size=1, max_size=200))
-def test_exp_in_place_equals_the_library(x):
+def test_exp_in_place_equals_numpy(x):
     values = np.array(x)
     compiled.exp_in_place(values, np.empty(len(x)))
     assert_allclose(values, np.exp(np.maximum(x, -700.0)), rtol=5e-16)
 
 
-@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("module", MODULES)
 @given(n=st.integers(1, 40), theta=thetas, seed=st.integers(0, 99), weight=st.sampled_from([0, 1]))
-def test_gradient_equals_finite_differences(route, n, theta, seed, weight):
-    X, y = observations(n, 3, seed=seed)
-    mu, w = np.full(4, 0.3), np.full(4, float(weight))
+def test_gradient_equals_finite_differences(module, n, theta, seed, weight):
+    X, y = make_observations(n, 3, seed=seed)
+    prior = {"mean": np.full(4, 0.3), "precision": np.full(4, float(weight))}
 
-    def at(theta: FloatArray) -> tuple[float, FloatArray]:
-        return posterior(route, X, y, np.array([0, 1, 1]), theta, mu, w)
+    value, gradient = negative_log_posterior(module, X, y, theta, **prior)
 
-    value, gradient = at(theta)
-    numeric = [(at(theta + step)[0] - at(theta - step)[0]) / 2e-5 for step in 1e-5 * np.eye(4)]
-    assert_allclose(gradient, numeric, rtol=1e-5, atol=1e-4 * max(1.0, abs(value) / 100))
+    differences = []
+    for step in 1e-5 * np.eye(4):
+        above, _ = negative_log_posterior(module, X, y, theta + step, **prior)
+        below, _ = negative_log_posterior(module, X, y, theta - step, **prior)
+        differences.append((above - below) / 2e-5)
+    assert_allclose(gradient, differences, rtol=1e-5, atol=1e-4 * max(1.0, abs(value) / 100))
 
 
-@pytest.mark.parametrize("n", [6, COMPILED_LIMIT - 1, COMPILED_LIMIT + 5])
-def test_fantasies_keep_the_mean_and_equal_conditioning_on_it(n):
-    X, y = observations(n, 2)
-    theta = np.array([-0.5, 0.1, 0.2, -5.0])
-    model, rng = process(X, y, theta), np.random.default_rng(1)
-    pending, candidates = rng.random((3, 2)), rng.random((40, 2))
-    fantasised, fantasies = model.with_fantasies(pending)
-    assert_array_equal(fantasies, model.predict(pending)[0])
-    mean, sd = model.predict(candidates)
-    theirs = peer(np.concatenate([X, pending]), np.concatenate([y, fantasies]), theta)
-    assert_allclose(fantasised.predict(candidates)[0], mean, atol=1e-3)
-    assert (fantasised.predict(candidates)[1] <= sd + 1e-12).all()
-    expected = theirs.predict(candidates, return_std=True)
-    assert_allclose(fantasised.predict(candidates), expected, atol=1e-7)
+class TestFantasies:
+    """Pending evaluations are assumed to give the posterior mean."""
+
+    pending, candidates = np.split(np.random.default_rng(1).random((43, 2)), [3])
+
+    @pytest.fixture(params=[6, COMPILED_LIMIT - 1, COMPILED_LIMIT + 5])
+    def data(self, request):
+        return make_observations(request.param, 2)
+
+    def test_are_the_mean(self, data):
+        model = make_process(*data)
+        _, fantasies = model.with_fantasies(self.pending)
+        assert_array_equal(fantasies, model.predict(self.pending)[0])
+
+    def test_keep_mean_and_shrink_deviation(self, data):
+        model = make_process(*data)
+        with_fantasies, _ = model.with_fantasies(self.pending)
+        mean, sd = model.predict(self.candidates)
+        new_mean, new_sd = with_fantasies.predict(self.candidates)
+        assert_allclose(new_mean, mean, atol=1e-3)
+        assert (new_sd <= sd + 1e-12).all()
+
+    def test_are_conditioned_on(self, data):
+        X, y = data
+        theta = (-0.5, 0.1, 0.2, -5.0)
+        with_fantasies, fantasies = make_process(X, y, theta).with_fantasies(self.pending)
+        all_X, all_y = np.concatenate([X, self.pending]), np.concatenate([y, fantasies])
+        reference = scikit_learn_process(all_X, all_y, theta)
+        expected = reference.predict(self.candidates, return_std=True)
+        assert_allclose(with_fantasies.predict(self.candidates), expected, atol=1e-7)
 
 
 @pytest.mark.parametrize("n", [1, 7, 25, COMPILED_LIMIT, COMPILED_LIMIT + 1, 120])
 @pytest.mark.parametrize("p", [1, 4])
-def test_posterior_and_likelihood_equal_scikit_learn(n, p):
-    X, y = observations(n, p)
-    theta = np.array([*np.linspace(-1.0, 0.5, p), 0.4, -5.0])
-    ours, theirs = process(X, y, theta), peer(X, y, theta)
-    candidates = np.random.default_rng(1).random((150, p))
-    assert_allclose(
-        ours.predict(candidates), theirs.predict(candidates, return_std=True), atol=1e-8
-    )
-    expected = theirs.log_marginal_likelihood_value_
-    assert_allclose(ours.log_marginal_likelihood(), expected, rtol=1e-9, atol=1e-8)
+class TestAgainstScikitLearn:
+    def make_processes(self, n, p):
+        X, y = make_observations(n, p)
+        theta = [*np.linspace(-1.0, 0.5, p), 0.4, -5.0]
+        return make_process(X, y, theta), scikit_learn_process(X, y, theta)
+
+    def test_posteriors_are_equal(self, n, p):
+        ours, theirs = self.make_processes(n, p)
+        candidates = np.random.default_rng(1).random((150, p))
+        expected = theirs.predict(candidates, return_std=True)
+        assert_allclose(ours.predict(candidates), expected, atol=1e-8)
+
+    def test_likelihoods_are_equal(self, n, p):
+        ours, theirs = self.make_processes(n, p)
+        expected = theirs.log_marginal_likelihood_value_
+        assert_allclose(ours.log_marginal_likelihood(), expected, rtol=1e-9, atol=1e-8)
 
 
-@given(n=st.integers(1, 80), theta=thetas, seed=st.integers(0, 99))
-def test_routes_agree(n, theta, seed):
-    X, y = observations(n, 3, seed=seed)
-    groups, zeros = np.array([0, 1, 1]), np.zeros(4)
-    ours, theirs = (posterior(r, X, y, groups, theta, zeros, zeros) for r in ROUTES)
-    assert_allclose(ours[0], theirs[0], rtol=1e-9, atol=1e-8)
-    assert_allclose(ours[1], theirs[1], rtol=1e-6, atol=1e-5 * (1 + np.abs(ours[1]).max()))
-    K, _ = compiled.covariance(compiled.squared_differences(X, groups, 2), theta)
-    candidates = np.random.default_rng(seed).random((130, 3))
-    predictions = []
-    for route in ROUTES:
-        positive, R = route.cholesky(K)
-        assert positive
+class TestBothModules:
+    @given(n=st.integers(1, 80), theta=thetas, seed=st.integers(0, 99))
+    def test_compute_the_same_posterior_density(self, n, theta, seed):
+        X, y = make_observations(n, 3, seed=seed)
+        value, gradient = negative_log_posterior(compiled, X, y, theta)
+        other_value, other_gradient = negative_log_posterior(lapack, X, y, theta)
+        assert_allclose(value, other_value, rtol=1e-9, atol=1e-8)
+        tolerance = 1e-5 * (1 + np.abs(gradient).max())
+        assert_allclose(gradient, other_gradient, rtol=1e-6, atol=tolerance)
+
+    @pytest.mark.parametrize("module", MODULES)
+    @given(n=st.integers(1, 80), theta=thetas, seed=st.integers(0, 99))
+    def test_factorise_the_covariance(self, module, n, theta, seed):
+        X, _ = make_observations(n, 3, seed=seed)
+        K, _ = compiled.covariance(compiled.squared_differences(X, GROUPS, 2), theta)
+        is_positive_definite, R = module.cholesky(K)
+        assert is_positive_definite
         assert_allclose(np.triu(R.T @ R), K, rtol=1e-12, atol=1e-12)
-        alpha = compiled.solve(R, y)
-        predictions.append(route.predict(X, R, alpha, candidates, groups, theta, 2))
-    assert_allclose(*predictions, rtol=1e-7, atol=1e-8)
+
+    @given(n=st.integers(1, 80), theta=thetas, seed=st.integers(0, 99))
+    def test_predict_the_same(self, n, theta, seed):
+        X, y = make_observations(n, 3, seed=seed)
+        K, _ = compiled.covariance(compiled.squared_differences(X, GROUPS, 2), theta)
+        candidates = np.random.default_rng(seed).random((130, 3))
+        predictions = []
+        for module in MODULES:
+            _, R = module.cholesky(K)
+            alpha = compiled.solve(R, y)
+            predictions.append(module.predict(X, R, alpha, candidates, GROUPS, theta, 2))
+        assert_allclose(predictions[0], predictions[1], rtol=1e-7, atol=1e-8)
+
+    @pytest.mark.parametrize("n", [5, 25, 60])
+    def test_find_the_same_optimum(self, n):
+        X, y = make_observations(n, 3)
+        prior = stack_priors(Priors(), 3)
+        theta_and_value = []
+        for module in MODULES:
+            options = {"mean": prior.mean, "precision": prior.precision, "iterations": 200}
+            theta_and_value.append(
+                fit_theta(
+                    module, X, y, prior.mean, prior.lower, prior.upper, tolerance=1e-8, **options
+                )
+            )
+        (theta, value), (other_theta, other_value) = theta_and_value
+        assert_allclose(value, other_value, atol=1e-4)
+        assert_allclose(theta, other_theta, atol=0.02)
 
 
-@pytest.mark.parametrize("n", [5, 25, 60])
-def test_routes_find_the_same_optimum(n):
-    X, y = observations(n, 3)
-    prior = stack_priors(Priors(), 3)
-    bounds = (prior.mean, prior.lower, prior.upper, prior.mean, prior.precision)
-    ends = [fit(r, X, y, *bounds, 200, 1e-8) for r in ROUTES]
-    assert_allclose(ends[0][1], ends[1][1], atol=1e-4)
-    assert_allclose(ends[0][0], ends[1][0], atol=0.02)
+X_OF_TWENTY = make_observations(20, 2)[0]
 
 
-def test_fit_stays_inside_the_bounds_and_stops_at_them():
-    X, _ = observations(20, 2)
+@pytest.mark.parametrize(
+    ("losses", "coordinate"),
+    [
+        pytest.param(X_OF_TWENTY[:, 0], 1, id="the second feature is irrelevant"),
+        pytest.param(np.random.default_rng(0).standard_normal(20), 3, id="all is noise"),
+    ],
+)
+def test_fit_stops_at_bounds(losses, coordinate):
     lower, upper = np.array([-1.0, -1.0, -1.0, -7.0]), np.array([1.0, 1.0, 1.0, -3.0])
-    flat, noise = np.zeros(4), np.random.default_rng(0).standard_normal(20)
-    for y, bounded in ((X[:, 0], 1), (noise, 3)):  # an irrelevant feature, and noise alone
-        start, bounds = flat - 3.0, (lower, upper)
-        theta, _ = fit(compiled, X, standardise(y), start, *bounds, flat, flat, 100, 1e-6)
-        assert (lower <= theta).all() and (theta <= upper).all()
-        assert theta[bounded] == upper[bounded]
+    flat = {"mean": np.zeros(4), "precision": np.zeros(4)}
+    options = {"iterations": 100, "tolerance": 1e-6}
+    start = np.full(4, -3.0)
+    theta, _ = fit_theta(
+        compiled, X_OF_TWENTY, standardise(losses), start, lower, upper, **flat, **options
+    )
+    assert (lower <= theta).all()
+    assert (theta <= upper).all()
+    assert theta[coordinate] == upper[coordinate]
 
 
-def test_fit_improves_on_every_start():
-    X, y = observations(25, 3)
-    prior = stack_priors(Priors(), 3)
-    mean, precision, rng = prior.mean, prior.precision, np.random.default_rng(0)
-    for _ in range(20):
-        start = mean + rng.standard_normal(5)
-        before, _ = posterior(compiled, X, y, np.arange(3), start, mean, precision)
-        theta, after = fit(
-            compiled, X, y, start, prior.lower, prior.upper, mean, precision, 50, 1e-3
-        )
-        again, gradient = posterior(compiled, X, y, np.arange(3), theta, mean, precision)
-        assert after == again < before
-        assert np.abs(gradient).max() < 0.5
+@pytest.mark.parametrize("seed", range(20))
+def test_fit_improves_on_start(seed):
+    X, y = make_observations(25, 3)
+    priors = stack_priors(Priors(), 3)
+    prior = {"mean": priors.mean, "precision": priors.precision}
+    start = priors.mean + np.random.default_rng(seed).standard_normal(5)
+    before, _ = negative_log_posterior(compiled, X, y, start, groups=np.arange(3), **prior)
+
+    theta, after = fit_theta(compiled, X, y, start, priors.lower, priors.upper, **prior)
+
+    value, gradient = negative_log_posterior(compiled, X, y, theta, groups=np.arange(3), **prior)
+    assert after == value < before
+    assert np.abs(gradient).max() < 0.5
 
 
 @pytest.mark.parametrize("n", [10, 100])
-def test_prediction_of_a_candidate_does_not_depend_on_the_others(n):
-    model = process(*observations(n, 2), (-1.0, 0.0, 0.0, -6.0))
+def test_predictions_do_not_depend_on_other_candidates(n):
+    model = make_process(*make_observations(n, 2), (-1.0, 0.0, 0.0, -6.0))
     candidates = np.random.default_rng(3).random((300, 2))
-    together, few = np.array(model.predict(candidates))[:, 37:41], model.predict(candidates[37:41])
-    assert_allclose(together, few, rtol=1e-10, atol=1e-12)
+    among_others = np.array(model.predict(candidates))[:, 37:41]
+    alone = np.array(model.predict(candidates[37:41]))
+    assert_allclose(among_others, alone, rtol=1e-10, atol=1e-12)
     if n <= COMPILED_LIMIT:
-        assert_array_equal(together, few)
+        assert_array_equal(among_others, alone)
 
 
+@pytest.mark.parametrize("has_one_point", [False, True])
+@pytest.mark.parametrize("has_constant_losses", [False, True])
 @pytest.mark.parametrize("n", [30, 100])
-def test_observations_at_one_point_and_constant_losses_can_be_fitted(n):
-    (X, y), one_point, constant = observations(n, 2), np.full((n, 2), 0.5), np.zeros(n)
-    for data in ((one_point, y), (X, constant), (one_point, constant)):
-        mean, sd = fitted(*data).predict(np.random.default_rng(0).random((50, 2)))
-        assert np.isfinite(mean).all()
-        assert (sd >= 0.0).all()
+def test_degenerate_observations_can_be_fitted(n, has_one_point, has_constant_losses):
+    X, y = make_observations(n, 2)
+    if has_one_point:
+        X = np.full((n, 2), 0.5)
+    if has_constant_losses:
+        y = np.zeros(n)
+    mean, sd = fit_process(X, y).predict(np.random.default_rng(0).random((50, 2)))
+    assert np.isfinite(mean).all()
+    assert (sd >= 0.0).all()
 
 
 @pytest.mark.parametrize("n", [5, 100])
-def test_what_is_not_finite_is_a_model_error(n):
-    X, y = observations(n, 2)
+def test_losses_that_are_nan_are_refused(n):
+    X, y = make_observations(n, 2)
     y[0] = math.nan
     with pytest.raises(ModelError):
-        fitted(X, y)
+        fit_process(X, y)
+
+
+@pytest.mark.parametrize("n", [5, 100])
+def test_features_that_are_nan_are_refused(n):
+    X, y = make_observations(n, 2)
     X[0] = math.nan
     with pytest.raises(ModelError):
-        process(X, y)
+        make_process(X, y)
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=30))
-def test_standardised_losses_are_finite_ordered_and_standard(losses):
+def test_standardised_losses_keep_their_order(losses):
     raw = np.array(losses)
     scaled = standardise(raw)
     assert np.isfinite(scaled).all()
@@ -213,27 +291,26 @@ def test_standardised_losses_are_finite_ordered_and_standard(losses):
         assert_allclose([scaled.mean(), scaled.std()], [0.0, 1.0], rtol=1e-9, atol=1e-9)
 
 
-def test_standardised_losses_keep_small_differences_beside_a_large_offset():
+def test_standardised_losses_do_not_depend_on_offset():
     assert_allclose(standardise(1e12 + np.arange(4.0)), standardise(np.arange(4.0)), rtol=1e-12)
 
 
+PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899")
+
+
 def log_h(z: float) -> float:
-    """log(phi(z) + z Phi(z)) in 60 digits, by the Taylor series of the normal integral."""
+    """log(phi(z) + z Phi(z)) in 60 digits, from Mills' ratio by its continued fraction."""
     getcontext().prec = 400
-    x = Decimal(z)
-    pi = Decimal(
-        "3.14159265358979323846264338327950288419716939937510582097494459230781640628620899"
-    )
-    normaliser = 1 / (2 * pi).sqrt()
-    density = normaliser * (-x * x / 2).exp()
-    # Mills ratio by its continued fraction from the far end; converges for every t > 0.
-    t = abs(x)
-    tail = Decimal(0)
+    t = abs(Decimal(z))
+    density = (-t * t / 2).exp() / (2 * PI).sqrt()
+
+    # c / (t + c) is 1 - t R(t), as in `acquisition`; from the far end it converges for t > 0.
+    c = Decimal(0)
     for k in range(4000, 0, -1):
-        tail = k / (t + tail)
-    upper = density / (t + tail)
-    probability = upper if z < 0 else 1 - upper
-    return float((density * tail / (t + tail) if z < 0 else density + x * probability).ln())
+        c = k / (t + c)
+    upper_tail = density / (t + c)
+    h = density * c / (t + c) if z < 0 else density + t * (1 - upper_tail)
+    return float(h.ln())
 
 
 @pytest.mark.parametrize(
@@ -246,34 +323,50 @@ def test_log_ei_equals_high_precision(z):
 
 @settings(deadline=None)
 @given(st.lists(st.floats(-1e4, 50.0), min_size=2, max_size=20, unique=True))
-def test_log_ei_is_finite_and_falls_with_the_mean(z):
+def test_log_ei_falls_with_the_mean(z):
     mean = -np.sort(np.array([*z, TAIL, np.nextafter(TAIL, 0.0)]))
     result = log_expected_improvement(mean, np.ones(len(mean)), 0.0)
     assert np.isfinite(result).all()
     assert (np.diff(result) >= -1e-12 * np.abs(result[1:])).all()
 
 
-def test_ei_of_a_known_value_is_minus_infinity():
+def test_log_ei_without_deviation_is_minus_infinity():
     result = log_expected_improvement(np.array([-1.0, -1.0]), np.array([0.0, math.nan]), 0.0)
     assert (result == -math.inf).all()
 
 
-def test_left_out_predictions_are_those_of_a_process_without_the_observation():
-    (X, y), theta = observations(12, 3), (-0.5, 0.2, 0.1, 0.0, -3.0)
-    mean, sd = process(X, y, theta).predict_leave_one_out()
+def test_leave_one_out_equals_refitting():
+    X, y = make_observations(12, 3)
+    theta = (-0.5, 0.2, 0.1, 0.0, -3.0)
+    mean, sd = make_process(X, y, theta).predict_leave_one_out()
     for i in range(12):
-        without = process(np.delete(X, i, axis=0), np.delete(y, i), theta)
+        without = make_process(np.delete(X, i, axis=0), np.delete(y, i), theta)
         assert_allclose(np.ravel(without.predict(X[i : i + 1])), [mean[i], sd[i]], rtol=1e-9)
 
 
-def test_joint_samples_have_the_posterior_mean_and_covariance():
-    model = process(*observations(12, 3), (-0.5, 0.2, 0.1, 0.0, -3.0))
+class TestSamples:
+    model = make_process(*make_observations(12, 3), (-0.5, 0.2, 0.1, 0.0, -3.0))
     points = np.random.default_rng(1).random((4, 3))
-    mean, sd = model.predict(points)
-    unit = model.sample(points, np.concatenate([np.zeros((1, 4)), np.eye(4)]))
-    assert_allclose(unit[0], mean, rtol=1e-12)
-    covariance = (unit[1:] - mean).T @ (unit[1:] - mean)
-    assert_allclose(np.sqrt(np.diag(covariance)), sd, rtol=1e-4)
-    both, _ = model.with_fantasies(points[:1])  # noise of a pending evaluation: exp(-3)
-    shrunk = sd[1] ** 2 - covariance[0, 1] ** 2 / (covariance[0, 0] + np.exp(-3.0))
-    assert_allclose(both.predict(points[1:2])[1] ** 2, shrunk, rtol=1e-4)
+
+    def covariance(self) -> FloatArray:
+        """Covariance of samples: their deviations for unit vectors are the rows of its root."""
+        mean, _ = self.model.predict(self.points)
+        deviations = self.model.sample(self.points, np.eye(4)) - mean
+        return deviations.T @ deviations
+
+    def test_have_the_posterior_mean(self):
+        (sample,) = self.model.sample(self.points, np.zeros((1, 4)))
+        assert_allclose(sample, self.model.predict(self.points)[0], rtol=1e-12)
+
+    def test_have_the_posterior_deviation(self):
+        _, sd = self.model.predict(self.points)
+        assert_allclose(np.sqrt(np.diag(self.covariance())), sd, rtol=1e-4)
+
+    def test_are_correlated_as_the_posterior(self):
+        """One observation more shrinks the variance elsewhere by their squared covariance."""
+        covariance = self.covariance()
+        noise_variance = np.exp(-3.0)
+        reduction = covariance[0, 1] ** 2 / (covariance[0, 0] + noise_variance)
+        observed, _ = self.model.with_fantasies(self.points[:1])
+        _, sd = observed.predict(self.points[1:2])
+        assert_allclose(sd**2, covariance[1, 1] - reduction, rtol=1e-4)
