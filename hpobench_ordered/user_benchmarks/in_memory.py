@@ -1,15 +1,18 @@
 """Identification of benchmarks that exist only in memory."""
 
 import json
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpobench_ordered.core.benchmark import Benchmark, Definition, TaskDefinition
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.core.benchmark import Benchmark, Definition, Task, TaskDefinition
 from hpobench_ordered.core.data import DataSource
 from hpobench_ordered.core.identity import DIGITS_OF_CONTENT, ONCE, BenchmarkIdentity
-from hpobench_ordered.core.specs import BenchmarkSpec
+from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
+from hpobench_ordered.core.surrogate import Surrogate
 from hpobench_ordered.surrogates.base import StoredSurrogate
 
 if TYPE_CHECKING:
@@ -33,7 +36,7 @@ def spec_in_memory(benchmark: Benchmark) -> BenchmarkSpec:
         version=benchmark.version,
         summary=benchmark.summary,
         define=lambda: definition,
-        surrogates=(),
+        surrogates=(SurrogateOption(benchmark.surrogate, "In memory.", lambda: _load(benchmark)),),
         previous=None if previous is None else spec_in_memory(previous),
         data=DataSource(lambda task: benchmark.tasks[task].data) if has_data(benchmark) else None,
     )
@@ -101,3 +104,23 @@ def add_surrogates(content: "Hash", benchmark: Benchmark) -> None:
 def has_data(benchmark: Benchmark) -> bool:
     """Whether any task has training data."""
     return any(task.data for task in benchmark.tasks)
+
+
+@dataclass(frozen=True)
+class _SurrogateOfTasks:
+    """The tasks of a benchmark in memory as one surrogate."""
+
+    tasks: tuple[Task, ...]
+
+    def predict(self, values: FloatArray, task: int) -> FloatArray:
+        """Evaluate configurations (n, d) on a task, to shape (n,)."""
+        return self.tasks[task].evaluate_many(values)
+
+    def predict_one(self, row: FloatArray, task: int) -> float:
+        """Evaluate one configuration (d,) on a task."""
+        return self.tasks[task].evaluate_row(row)
+
+
+def _load(benchmark: Benchmark) -> tuple[Surrogate, list[float | None]]:
+    """The surrogate of a benchmark in memory, and the best known value of each task."""
+    return _SurrogateOfTasks(benchmark.tasks), [task.best_value for task in benchmark.tasks]

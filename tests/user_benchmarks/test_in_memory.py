@@ -8,10 +8,12 @@ import pandas as pd
 import pytest
 
 import hpobench_ordered as hbo
+from hpobench_ordered.analysis.marks import find_marks
 from hpobench_ordered.core.benchmark import Benchmark, Definition, Provenance, TaskDefinition
 from hpobench_ordered.core.objective import Objective
 from hpobench_ordered.errors import ExperimentError
-from hpobench_ordered.user_benchmarks.in_memory import identify_benchmark
+from hpobench_ordered.testing.toy import numeric_space, toy_benchmark
+from hpobench_ordered.user_benchmarks.in_memory import identify_benchmark, spec_in_memory
 
 ROWS = {"task": list("aabb"), "depth": [1, 5, 1, 5], "error": [3.0, 2.0, 1.0, 0.5]}
 
@@ -108,3 +110,24 @@ def test_unidentified_benchmark_is_not_divided():
     settings = {"methods": ["random-search"], "seeds": [0], "protocol": hbo.Ordered(trials=2)}
     with pytest.raises(ExperimentError, match=r"mine@1 exists in memory only .*model_version"):
         hbo.run(benchmarks=[with_own_surrogate()], shard=(0, 2), **settings)
+
+
+@pytest.fixture
+def toy():
+    return toy_benchmark(numeric_space(), tasks=2)
+
+
+def test_default_surrogate_is_the_benchmarks_own(toy):
+    assert spec_in_memory(toy).option().name == toy.surrogate
+
+
+def test_benchmark_in_memory_has_no_marks(toy):
+    assert find_marks(spec_in_memory(toy)) is None
+
+
+def test_spec_loads_the_same_values(toy):
+    values = toy.space.decode(toy.space.sample_unit(np.random.default_rng(0), 5))
+    loaded = spec_in_memory(toy).load()
+    for task, same in zip(toy.tasks, loaded.tasks, strict=True):
+        assert same.best_value == task.best_value
+        assert same.evaluate_many(values).tolist() == task.evaluate_many(values).tolist()
