@@ -23,7 +23,7 @@ from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.core.specs import BenchmarkFamily, BenchmarkSpec
 from hpobench_ordered.errors import BrokenPluginWarning, DuplicateNameError, UnknownNameError
-from hpobench_ordered.files.artifact import is_artifact
+from hpobench_ordered.files.artifact import files_read_once, is_artifact
 from hpobench_ordered.files.local import local_folder
 from hpobench_ordered.methods.base import MethodSpec
 
@@ -56,7 +56,8 @@ def load(name: str | os.PathLike[str], *, surrogate: str | None = None) -> Bench
             ...
         hpobench_ordered.errors.UnknownNameError: ... did you mean 'newsvendor'? ...
     """
-    return benchmark_spec(name).load(surrogate)
+    with files_read_once():
+        return benchmark_spec(name).load(surrogate)
 
 
 def list_benchmarks(*, ready: bool = False) -> list[str]:

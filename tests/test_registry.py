@@ -237,3 +237,20 @@ def test_import_and_load_leave_heavy_libraries_alone():
     """)
     command = [sys.executable, "-c", script]
     assert subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout.strip() == b"[]"
+
+
+@pytest.mark.parametrize("place", ["package", "folder"])
+def test_loading_opens_each_file_once(place, tmp_path, monkeypatch):
+    source = Path(str(Artifact.packaged("newsvendor").folder))
+    folder = source if place == "package" else shutil.copytree(source, tmp_path / "mine")
+    opened: list[str] = []
+    read_bytes = Path.read_bytes
+
+    def count_and_read(path: Path) -> bytes:
+        if path.parent == folder:
+            opened.append(path.name)
+        return read_bytes(path)
+
+    monkeypatch.setattr(Path, "read_bytes", count_and_read)
+    hbo.load("newsvendor" if place == "package" else folder)
+    assert sorted(opened) == ["SHA256SUMS", "benchmark.json", "table.npz"]

@@ -197,6 +197,20 @@ class BenchmarkSpec:
             digest = hashlib.sha256("".join(hashes).encode()).hexdigest()
         return str(replace(identity, content=digest[:DIGITS_OF_CONTENT]))
 
+    def check_artifact(self) -> None:
+        """Check that its artifact, and that of `previous`, have the content that was recorded.
+
+        Without this check, results could be taken for those of other values: identities contain the
+        recorded hashes.
+
+        Raises:
+            ArtifactError: A file's hash is not the recorded one.
+        """
+        if self.artifact is not None:
+            self.artifact.check()
+        if self.previous is not None:
+            self.previous.check_artifact()
+
     def load(self, surrogate: str | None = None) -> Benchmark:
         """Load the benchmark; see the function `load`."""
         option = self.ready_option(surrogate)

@@ -206,6 +206,7 @@ def source_of(
         )
     spec = benchmark_spec(benchmark)
     option = spec.ready_option(surrogate or surrogates.get(spec.id))
+    spec.check_artifact()
     return spec, spec.id, spec.identity(option.name), option.name
 
 

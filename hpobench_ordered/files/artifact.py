@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -20,6 +21,29 @@ from hpobench_ordered.files.writing import file_sha256
 
 SUMS = "SHA256SUMS"
 _LINE = re.compile(r"([0-9a-f]{64})  (\w[\w.+@-]*)", re.ASCII)
+
+_content_of_path: ContextVar[dict[str, bytes] | None] = ContextVar("content", default=None)
+"""Content of the files that were read in a block of `files_read_once`; None outside of it."""
+
+
+@contextmanager
+def files_read_once() -> Iterator[None]:
+    """Within the block, no file of an artifact is opened more than once."""
+    token = _content_of_path.set({})
+    try:
+        yield
+    finally:
+        _content_of_path.reset(token)
+
+
+def _read_bytes(path: Traversable) -> bytes:
+    content_of_path = _content_of_path.get()
+    if content_of_path is None:
+        return path.read_bytes()
+    key = str(path)
+    if key not in content_of_path:
+        content_of_path[key] = path.read_bytes()
+    return content_of_path[key]
 
 
 class Artifact:
@@ -42,29 +66,29 @@ class Artifact:
         return (self.folder / SUMS).is_file()
 
     def sums(self) -> dict[str, str]:
-        """SHA-256 of every file, by name."""
-        what = f"{SUMS} in {self.folder}"
+        """Recorded SHA-256 of every file, by name."""
+        label = f"{SUMS} in {self.folder}"
         try:
-            is_there = self.folder.is_dir()
-            lines = (self.folder / SUMS).read_bytes().decode().splitlines() if is_there else []
+            if not self.folder.is_dir():
+                raise ArtifactError(f"there is no such folder, so no {label}")
+            lines = _read_bytes(self.folder / SUMS).decode().splitlines()
         except (OSError, ValueError) as error:
-            raise ArtifactError(f"no readable {what}: {error}") from None
-        if not is_there:
-            raise ArtifactError(f"there is no such folder, so no {what}")
-        sums: dict[str, str] = {}
+            raise ArtifactError(f"no readable {label}: {error}") from None
+
+        hash_of_name: dict[str, str] = {}
         for line in lines:
             match = _LINE.fullmatch(line)
-            if match is None or match[2] in sums:
+            if match is None or match[2] in hash_of_name:
                 raise ArtifactError(
-                    f"no readable {what}: each line must be a SHA-256 and another file name, "
+                    f"no readable {label}: each line must be a SHA-256 and another file name, "
                     f"without folder, but got {line[:200]!r}"
                 )
-            sums[match[2]] = match[1]
-        return sums
+            hash_of_name[match[2]] = match[1]
+        return hash_of_name
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the names and hashes of all files."""
+        """SHA-256 of the names and recorded hashes of all files."""
         pairs = sorted(self.sums().items())
         return hashlib.sha256(json.dumps(pairs).encode()).hexdigest()
 
@@ -72,7 +96,7 @@ class Artifact:
         """Read a file and check its hash."""
         expected = self.sums().get(name)
         try:
-            data = (self.folder / name).read_bytes()
+            data = _read_bytes(self.folder / name)
         except (OSError, ValueError) as error:
             raise ArtifactError(f"artifact file {name!r} cannot be read: {error}") from None
         if hashlib.sha256(data).hexdigest() != expected:

@@ -1,0 +1,34 @@
+"""An artifact whose files were edited is refused before runs of it are resumed."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import hpobench_ordered as hbo
+from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.files.artifact import Artifact
+from hpobench_ordered.files.local import LOCAL_VARIABLE
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A benchmark of one's own, found by the name `mine` and by its path."""
+    monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
+    packaged = Path(str(Artifact.packaged("newsvendor").folder))
+    return shutil.copytree(packaged, tmp_path / "mine")
+
+
+@pytest.mark.parametrize("is_path", [True, False], ids=["path", "name"])
+def test_edited_artifact_resumes_no_run(is_path, folder, tmp_path):
+    benchmark = folder if is_path else "mine"
+    settings = {"methods": ["random-search"], "seeds": [0], "folder": tmp_path / "store"}
+    protocol = hbo.Ordered(trials=1, tasks=1)
+    hbo.run(benchmarks=[benchmark], protocol=protocol, **settings)
+    data = bytearray((folder / "table.npz").read_bytes())
+    data[len(data) // 2] ^= 1
+
+    (folder / "table.npz").write_bytes(data)
+
+    with pytest.raises(ArtifactError, match=r"table\.npz is damaged"):
+        hbo.run(benchmarks=[benchmark], protocol=protocol, **settings)
