@@ -30,85 +30,153 @@ def write(monkeypatch):
     return importlib.import_module("write")
 
 
-def test_nothing_is_without_golden_values():
-    names = hbo.list_benchmarks(ready=True)
-    assert set(BENCHMARKS) == {benchmark_spec(name).id for name in names}
+def mark_slow(names, is_slow):
+    """Parameters, of which some are marked as slow."""
+    parameters = []
     for name in names:
-        spec = benchmark_spec(name)
-        options = [o.name for o in spec.surrogates if not o.files and o.generated is None]
-        assert list(BENCHMARKS[spec.id]["values"]) == options
-    assert set(METHODS) == set(hbo.list_methods())
+        marks = pytest.mark.slow if is_slow(name) else ()
+        parameters.append(pytest.param(name, marks=marks))
+    return parameters
 
 
-def slow_if(is_slow, names):
-    return [pytest.param(n, marks=pytest.mark.slow if is_slow(n) else ()) for n in names]
+# -- benchmarks ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "identity", slow_if(lambda name: benchmark_spec(name).option().trains, BENCHMARKS)
-)
-def test_values(identity):
-    values = BENCHMARKS[identity]["values"]
-    compared = check_golden(benchmark_spec(identity), BENCHMARKS)
-    assert compared == sum(len(v) for tasks in values.values() for v in tasks.values())
-    assert compared >= 3 * 6 * len(values)
+def test_every_benchmark_has_golden_values():
+    names = hbo.list_benchmarks(ready=True)
+
+    assert set(BENCHMARKS) == {benchmark_spec(name).id for name in names}
 
 
 @pytest.mark.parametrize("identity", BENCHMARKS)
-def test_sampling(identity):
+def test_every_shipped_surrogate_has_golden_values(identity):
+    surrogates = benchmark_spec(identity).surrogates
+    shipped = [option for option in surrogates if not option.files and option.generated is None]
+
+    assert list(BENCHMARKS[identity]["values"]) == [option.name for option in shipped]
+
+
+def trains(identity):
+    return benchmark_spec(identity).option().trains
+
+
+@pytest.mark.parametrize("identity", mark_slow(BENCHMARKS, trains))
+def test_values_are_golden(identity):
+    number_compared = check_golden(benchmark_spec(identity), BENCHMARKS)
+
+    recorded = 0
+    for values_of_task in BENCHMARKS[identity]["values"].values():
+        assert len(values_of_task) <= 3
+        recorded += sum(len(values) for values in values_of_task.values())
+    assert number_compared == recorded
+    assert number_compared >= 3 * 6 * len(BENCHMARKS[identity]["values"])
+
+
+@pytest.mark.parametrize("identity", BENCHMARKS)
+def test_sampled_configurations_are_golden(identity):
     space = hbo.load(identity).space
-    configs = space.configs(space.decode(space.sample_unit(np.random.default_rng(2023), 6)))
+    unit_values = space.sample_unit(np.random.default_rng(2023), 6)
+
+    configs = space.configs(space.decode(unit_values))
+
     for config, golden in zip(configs, BENCHMARKS[identity]["configs"], strict=True):
-        close = {n: pytest.approx(v, rel=1e-12) for n, v in golden.items() if type(v) is float}
-        assert config == golden | close
+        for name, value in golden.items():
+            expected = pytest.approx(value, rel=1e-12) if type(value) is float else value
+            assert config[name] == expected
+        assert config.keys() == golden.keys()
 
 
-def test_another_value_is_noticed():
+def test_changed_value_is_noticed():
     spec = benchmark_spec("newsvendor")
     golden = copy.deepcopy(dict(BENCHMARKS))
     golden[spec.id]["values"]["table"]["8"][5] *= 1 + 1e-9
+
     with pytest.raises(ArtifactError, match=r"'table', task '8': .* must be .*, but is"):
         check_golden(spec, golden)
+
+
+def test_missing_surrogate_is_noticed():
+    spec = benchmark_spec("newsvendor")
+    golden = copy.deepcopy(dict(BENCHMARKS))
     del golden[spec.id]["values"]["table"]
+
     with pytest.raises(ArtifactError, match="no golden values of surrogate 'table'"):
         check_golden(spec, golden)
 
 
-QUICK = {"ablr", "none-gp"}
-"""Of the methods with networks: what they share is compiled for seconds."""
+# -- methods ---------------------------------------------------------------------------------------
+
+
+def test_every_method_has_golden_suggestions():
+    assert set(METHODS) == set(hbo.list_methods())
+
+
+QUICK_NETWORKS = {"ablr", "none-gp"}
+"""Of the methods with networks: what the others share with these is compiled for seconds."""
 
 
 def has_networks(method):
     return method_spec(method).method.__module__ in LINEAR | SAMPLED
 
 
-@pytest.mark.parametrize(
-    "method", slow_if(lambda name: has_networks(name) and name not in QUICK, METHODS)
-)
-def test_suggestions(method, write):
+def is_slow_method(method):
+    return has_networks(method) and method not in QUICK_NETWORKS
+
+
+def is_old_jax():
+    """Before JAX 0.10 the last bits of networks were others, and so suggestions."""
+    major, minor, *_ = metadata.version("jax").split(".")
+    return (int(major), int(minor)) < (0, 10)
+
+
+@pytest.mark.parametrize("method", mark_slow(METHODS, is_slow_method))
+def test_suggestions_are_golden(method, write):
     golden = METHODS[method]
-    if has_networks(method) and [*map(int, metadata.version("jax").split(".")[:2])] < [0, 10]:
-        pytest.skip("the last bits of networks were others before JAX 0.10, and so suggestions")
+    if has_networks(method) and is_old_jax():
+        pytest.skip("the last bits of networks were others before JAX 0.10")
     assert method_spec(method).version == golden["version"], REMEDY
-    runs = write.trajectories(method)
+
+    runs = write.compute_trajectories(method)
+
     assert runs.keys() == golden["runs"].keys()
     for task, rows in runs.items():
         expected = np.array(golden["runs"][task], dtype=float)
         actual = np.array(rows, dtype=float)
         message = f"{method} suggests something else on {task!r}. {REMEDY}"
         np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-9, err_msg=message)
-    assert write.is_same(runs, golden["runs"])
 
 
-def test_a_changed_trajectory_needs_a_new_version(write):
-    golden = {"version": 2, "runs": {"a task": [[0.5, None, 1.0], [0.25, 3.0, 0.5]]}}
-    rounded = {"a task": [[0.5 + 1e-12, None, 1.0], [0.25, 3.0, 0.5]]}
-    changed = {"a task": [[0.5, None, 1.0], [0.2500003, 3.0, 0.5]]}
-    assert write.next_golden("mine", 2, rounded, golden) == golden
-    assert write.next_golden("mine", 3, changed, golden) == {"version": 3, "runs": changed}
-    assert write.next_golden("mine", 1, changed, None) == {"version": 1, "runs": changed}
-    for version in (1, 2):
-        with pytest.raises(SystemExit, match="mine: suggestions changed, so raise `version`"):
-            write.next_golden("mine", version, changed, golden)
+# -- writing ---------------------------------------------------------------------------------------
+
+GOLDEN_RUNS = {"a task": [[0.5, None, 1.0], [0.25, 3.0, 0.5]]}
+ROUNDED_RUNS = {"a task": [[0.5 + 1e-12, None, 1.0], [0.25, 3.0, 0.5]]}
+CHANGED_RUNS = {"a task": [[0.5, None, 1.0], [0.2500003, 3.0, 0.5]]}
+GOLDEN = {"version": 2, "runs": GOLDEN_RUNS}
+
+
+def test_rounding_keeps_the_golden_runs(write):
+    assert write.make_golden("mine", 2, ROUNDED_RUNS, GOLDEN) == GOLDEN
+
+
+def test_changed_runs_get_a_new_version(write):
+    golden = write.make_golden("mine", 3, CHANGED_RUNS, GOLDEN)
+
+    assert golden == {"version": 3, "runs": CHANGED_RUNS}
+
+
+def test_new_method_gets_its_runs(write):
+    assert write.make_golden("mine", 1, CHANGED_RUNS, None) == {
+        "version": 1,
+        "runs": CHANGED_RUNS,
+    }
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_changed_runs_need_a_higher_version(write, version):
+    with pytest.raises(SystemExit, match="mine: suggestions changed, so raise `version`"):
+        write.make_golden("mine", version, CHANGED_RUNS, GOLDEN)
+
+
+def test_version_must_not_fall(write):
     with pytest.raises(SystemExit, match="it is 1, the goldens are of 2"):
-        write.next_golden("mine", 1, rounded, golden)
+        write.make_golden("mine", 1, ROUNDED_RUNS, GOLDEN)

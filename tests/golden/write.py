@@ -39,41 +39,41 @@ Runs = dict[str, list[list[float | None]]]
 """By name of the task one row a trial: the configuration, coded as values, and its loss."""
 
 
-CONFIGURATIONS = 6
+NUMBER_OF_CONFIGURATIONS = 6
 CONFIGURATION_SEED = 2023
 
 
-def golden_values(spec: hbo.BenchmarkSpec) -> dict[str, Any]:
-    """Evaluate what is to become golden, as `read_golden` gives it for one benchmark."""
+def compute_golden_values(spec: hbo.BenchmarkSpec) -> dict[str, Any]:
+    """Evaluate what is to become golden, as `read_golden` returns it for one benchmark."""
+    definition = spec.define()
+    space = definition.space
     rng = np.random.default_rng(CONFIGURATION_SEED)
-    space, tasks = spec.define().space, spec.define().tasks
-    configs = space.configs(space.decode(space.sample_unit(rng, CONFIGURATIONS)))
-    last = len(tasks) - 1
-    loaded = {option.name: spec.load(option.name) for option in golden_options(spec)}
-    return {
-        "configs": configs,
-        "values": {
-            name: {
-                benchmark.tasks[i].name: [benchmark.tasks[i].evaluate(c) for c in configs]
-                for i in (0, last // 2, last)
-            }
-            for name, benchmark in loaded.items()
-        },
-    }
+    configs = space.configs(space.decode(space.sample_unit(rng, NUMBER_OF_CONFIGURATIONS)))
+
+    last = len(definition.tasks) - 1
+    values = {}
+    for option in golden_options(spec):
+        benchmark = spec.load(option.name)
+        tasks = [benchmark.tasks[index] for index in (0, last // 2, last)]
+        values[option.name] = {
+            task.name: [task.evaluate(config) for config in configs] for task in tasks
+        }
+    return {"configs": configs, "values": values}
 
 
-def outcomes(name: str) -> Iterator[tuple[str, Outcome]]:
-    """What a method does on a toy task of each kind, and on newsvendor in the ordered protocol.
+def iter_outcomes(name: str) -> Iterator[tuple[str, Outcome]]:
+    """Run a method on a toy task of each kind, and on newsvendor in the ordered protocol.
 
     Yields:
         Name of the task, and the outcome.
     """
     spec = method_spec(name)
     for space in (numeric_space(), conditional_space()):
-        *earlier, task = toy_benchmark(space, tasks=spec.min_history + 1).tasks
-        history = random_history(earlier, seed=SEED)
-        played = run_method(spec, task, history, np.random.default_rng(SEED))
-        yield f"toy: {', '.join(space.names)}", played
+        *earlier_tasks, task = toy_benchmark(space, tasks=spec.min_history + 1).tasks
+        history = random_history(earlier_tasks, seed=SEED)
+        outcome = run_method(spec, task, history, np.random.default_rng(SEED))
+        yield f"toy: {', '.join(space.names)}", outcome
+
     if spec.uses_data:  # newsvendor has none
         return
     (cell,) = plan(benchmarks=["newsvendor"], methods=[name], seeds=[SEED], protocol=PROTOCOL)
@@ -84,64 +84,78 @@ def outcomes(name: str) -> Iterator[tuple[str, Outcome]]:
             yield f"newsvendor: {outcome.task_name}", outcome
 
 
-def trajectories(name: str) -> Runs:
-    """The configurations and losses of `outcomes`, to nine digits."""
-    return {task: _rows(outcome) for task, outcome in outcomes(name)}
+def compute_trajectories(name: str) -> Runs:
+    """The configurations and losses of a method's outcomes, to nine digits."""
+    return {task: _make_rows(outcome) for task, outcome in iter_outcomes(name)}
 
 
-def is_same(runs: Runs, golden: Runs) -> bool:
-    """Whether two methods' trajectories are equal up to rounding."""
-    if runs.keys() != golden.keys():
+def is_same(runs: Runs, golden_runs: Runs) -> bool:
+    """Whether the trajectories of two runs of a method are equal up to rounding."""
+    if runs.keys() != golden_runs.keys():
         return False
-    pairs = [(np.array(runs[k], dtype=float), np.array(golden[k], dtype=float)) for k in runs]
-    return all(
-        a.shape == b.shape and np.allclose(a, b, rtol=1e-6, atol=1e-9, equal_nan=True)
-        for a, b in pairs
-    )
+    for task, rows in runs.items():
+        actual = np.array(rows, dtype=float)
+        golden = np.array(golden_runs[task], dtype=float)
+        if actual.shape != golden.shape:
+            return False
+        if not np.allclose(actual, golden, rtol=1e-6, atol=1e-9, equal_nan=True):
+            return False
+    return True
 
 
-def next_golden(name: str, version: int, runs: Runs, golden: dict[str, Any] | None) -> Any:
-    """What to record of a method.
+def make_golden(name: str, version: int, runs: Runs, golden: dict[str, Any] | None) -> Any:
+    """Make the golden record of a method, given the one before; None if it is new.
 
     Raises:
         SystemExit: Its trajectories changed and its version was not raised, or was lowered.
     """
-    if golden is not None:
-        same = is_same(runs, golden["runs"])
-        if version < golden["version"] or (not same and version == golden["version"]):
-            raise SystemExit(
-                f"{name}: suggestions changed, so raise `version` in its MethodSpec: it is "
-                f"{version}, the goldens are of {golden['version']}"
-            )
-        if same:
-            runs = golden["runs"]  # without differences in rounding
-    return {"version": version, "runs": runs}
+    if golden is None:
+        return {"version": version, "runs": runs}
+
+    has_same_runs = is_same(runs, golden["runs"])
+    is_raised = version > golden["version"]
+    is_lowered = version < golden["version"]
+    if is_lowered or not (has_same_runs or is_raised):
+        raise SystemExit(
+            f"{name}: suggestions changed, so raise `version` in its MethodSpec: it is "
+            f"{version}, the goldens are of {golden['version']}"
+        )
+    # Runs that are the same up to rounding stay as they are, so that the file does not change.
+    return {"version": version, "runs": golden["runs"] if has_same_runs else runs}
 
 
-def main(benchmarks: Path, methods: Path) -> None:
+def main(benchmark_folder: Path, method_folder: Path) -> None:
     """Write one file to each folder."""
-    known = json.loads((FOLDER / METHODS).read_text(encoding="utf-8"))
-    trajectory = {
-        name: next_golden(name, method_spec(name).version, trajectories(name), known.get(name))
-        for name in hbo.list_methods()
-    }
+    golden_of_method = json.loads((FOLDER / METHODS).read_text(encoding="utf-8"))
+    methods = {}
+    for name in hbo.list_methods():
+        version = method_spec(name).version
+        runs = compute_trajectories(name)
+        methods[name] = make_golden(name, version, runs, golden_of_method.get(name))
+
     specs = [benchmark_spec(name) for name in hbo.list_benchmarks(ready=True)]
-    values = {spec.id: golden_values(spec) for spec in specs}
-    (benchmarks / FILE).write_text(json.dumps(values, indent=1) + "\n")
-    (methods / METHODS).write_text(_one_line_a_run(trajectory))
+    values = {spec.id: compute_golden_values(spec) for spec in specs}
+    (benchmark_folder / FILE).write_text(json.dumps(values, indent=1) + "\n")
+    (method_folder / METHODS).write_text(_format_methods(methods))
 
 
-def _rows(outcome: Outcome) -> list[list[float | None]]:
+def _make_rows(outcome: Outcome) -> list[list[float | None]]:
     """Configurations and losses to nine digits; inactive hyperparameters None, which JSON has."""
-    table = np.column_stack([outcome.values, outcome.losses]).tolist()
-    return [[None if np.isnan(x) else float(f"{x:.9g}") for x in row] for row in table]
+    table = np.column_stack([outcome.values, outcome.losses])
+    return [[_round(number) for number in row] for row in table.tolist()]
 
 
-def _one_line_a_run(methods: dict[str, Any]) -> str:
-    """JSON that is short, and still shows in a diff what changed."""
+def _round(number: float) -> float | None:
+    return None if np.isnan(number) else float(f"{number:.9g}")
+
+
+def _format_methods(methods: dict[str, Any]) -> str:
+    """Format as JSON with a line a run: it is short, and shows in a diff what changed."""
     texts = []
     for name, golden in methods.items():
-        lines = [f"   {json.dumps(k)}: {json.dumps(rows)}" for k, rows in golden["runs"].items()]
+        lines = []
+        for task, rows in golden["runs"].items():
+            lines.append(f"   {json.dumps(task)}: {json.dumps(rows)}")
         runs = ",\n".join(lines)
         version = json.dumps(golden["version"])
         texts.append(
