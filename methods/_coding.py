@@ -104,8 +104,11 @@ class Coder:
 
 def count_choices(parameters: Sequence[Parameter]) -> IntArray:
     """Count the choices of each categorical, shape (d,); 0 for numbers and ordinals."""
-    counts = [len(p.choices) if p.kind is Kind.CATEGORICAL else 0 for p in parameters]
-    return np.array(counts, dtype=np.int64)
+    counts = np.zeros(len(parameters), dtype=np.int64)
+    for j, parameter in enumerate(parameters):
+        if parameter.kind is Kind.CATEGORICAL:
+            counts[j] = len(parameter.choices)
+    return counts
 
 
 def is_log_integer(parameter: Parameter) -> bool:
@@ -132,8 +135,11 @@ def can_tabulate(parameters: Sequence[Parameter], conditions: Sequence[Condition
 def tabulate_scales(parameters: Sequence[Parameter]) -> Scales:
     """Compute the tables of `_canonical` that concern single hyperparameters."""
     low, high = np.array([p.span for p in parameters]).T
-    units = [p.encode(list_values(p)) if is_log_integer(p) else np.empty(0) for p in parameters]
-    counts = [len(of_parameter) for of_parameter in units]
+    units = []
+    for parameter in parameters:
+        values = list_values(parameter) if is_log_integer(parameter) else np.empty(0)
+        units.append(parameter.encode(values))
+    counts = [len(units_of_parameter) for units_of_parameter in units]
     return Scales(
         low=low,
         width=high - low,
@@ -289,7 +295,9 @@ def _features(unit: FloatArray, choice_counts: IntArray, feature_count: int) -> 
                 features[i, column] = INACTIVE_FEATURE if math.isnan(x) else x
                 column += 1
             else:
-                if 0.0 <= x * count < count:  # no choice if it is inactive, NaN
+                # Choice c has the unit value (c + 1/2) / count. If it is inactive, x is NaN and
+                # all columns stay 0.
+                if 0.0 <= x * count < count:
                     features[i, column + int(x * count)] = 1.0
                 column += count
     return features

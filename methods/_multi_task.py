@@ -97,7 +97,8 @@ def tabulate_contexts(
 ) -> FloatArray:
     """Tabulate the context quantities that all tasks have, the current task last, (T, q)."""
     tasks = [*history, current]
-    shared_names = [name for name in current if all(name in task for task in tasks)]
+    names_of_all = set(current).intersection(*history)
+    shared_names = [name for name in current if name in names_of_all]
     rows = []
     for task in tasks:
         rows.append([task[name] for name in shared_names])

@@ -130,6 +130,7 @@ class JointlyModelled(ModelBased):
     def make_scorer(self) -> Scorer:
         """Fit the model; the score is the acquisition function."""
         if not len(self._source_units) and not self.evaluation_count:
+            # Nothing to fit a model to: scores are random.
             self._predict_moments = lambda unit: np.empty((2, len(unit)))
             self._acquisition = lambda moments: self.rng.random(len(moments.T))
             return self._score

@@ -174,7 +174,15 @@ class HyperBO(FromSources):
         return Prior.fit([self.sources[i] for i in chosen], self.kernel)
 
     def fit_posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
-        """Condition on this task's evaluations."""
+        """Condition the prior on this task's evaluations.
+
+        Args:
+            X: Features of the evaluated configurations, shape (n, p).
+            y: Their standardised losses, shape (n,).
+
+        Returns:
+            The prediction function, and the losses (n,) as the prior expects them.
+        """
         from hpobench_ordered.methods._gp import compiled
         from hpobench_ordered.methods._gp.model import GaussianProcess
 

@@ -352,6 +352,7 @@ class LinearModel(JointModel):
         likelihood = linear_likelihood(Phi, data.y, np.array([log_alpha]), float(log_beta))
 
         by_weights, by_described_inputs = pull_back(likelihood.by_features)
+        # A task's description is an input of each of its evaluations, which stand together.
         by_Psi = np.zeros(Psi.shape)
         present_tasks, first_rows = np.unique(data.task, return_index=True)
         by_Psi[present_tasks] = np.add.reduceat(by_described_inputs, first_rows, axis=0)

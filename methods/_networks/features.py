@@ -123,7 +123,15 @@ class Network:
         return X
 
     def linearise(self, z: FloatArray, X: FloatArray, first: int) -> tuple[FloatArray, PullBack]:
-        """As the function `linearise`, in blocks of rows that stay in the cache."""
+        """Compute features (m, d), and make a function that pulls back derivatives.
+
+        Both work on blocks of rows, whose layers stay in the cache.
+
+        Args:
+            z: Parameters, shape (size,).
+            X: Inputs, shape (m, at most p).
+            first: Number of inputs, from the first, to propagate derivatives to.
+        """
         if X.shape[1] < self.input_count:
             X = _pad(X, len(X), self.input_count)
         rows_per_block = max(4, CACHED_NUMBERS // max(self.hidden) // 4 * 4)
@@ -135,6 +143,7 @@ class Network:
         Phi = np.concatenate([no_features, *(layers[-1] for layers in layers_of_blocks)])
 
         def pull_back(slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
+            """Compute derivatives by z and by the first inputs from those by features (m, d)."""
             by_z = np.zeros(len(z))
             by_inputs = np.empty((len(X), first))
             for block, layers in zip(blocks, layers_of_blocks, strict=True):

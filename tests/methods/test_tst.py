@@ -1,5 +1,7 @@
 """tst-r and taf-r: distances, weights, surrogate and acquisition by the papers' formulas."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 from bowls import make_bowl_task, play_beside_bo, play_on_bowl
@@ -28,7 +30,7 @@ MEAN, Y = RNG.standard_normal((2, 11))
 
 
 def test_distance_is_papers_double_sum():
-    pairs = [(j, k) for j in range(11) for k in range(11) if j != k]
+    pairs = list(permutations(range(11), 2))
     misranked = sum((MEAN[j] > MEAN[k]) != (Y[j] > Y[k]) for j, k in pairs)
     assert share_of_misranked_pairs(MEAN, Y) == misranked / len(pairs)
 

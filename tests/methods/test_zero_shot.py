@@ -123,7 +123,7 @@ def test_complementary_configurations_come_first():
     assert suggest_on_grid(history, 2) == [4, 3]
 
 
-def test_seed_does_not_matter_if_all_is_measured():
+def test_measured_losses_need_no_seed():
     history = [make_grid_task(*losses) for losses in LOSSES]
     assert suggest_on_grid(history, 2, seed=1) == suggest_on_grid(history, 2, seed=0)
 
