@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import itertools
 import os
 import random
 import sys
@@ -62,7 +63,7 @@ class Slow(Good):
 
 
 class Loops(Good):
-    """Goes on for ever, whatever is raised."""
+    """Never returns from `tell`, and catches whatever is raised in it."""
 
     def tell(self, config, loss):
         while True:
@@ -73,7 +74,7 @@ class Loops(Good):
 
 
 class HoldsTheLock(Good):
-    """Is in compiled code for ever, and lets no other thread run."""
+    """Sleeps in compiled code that holds the interpreter's lock, so that no other thread runs."""
 
     def ask(self):
         ctypes.PyDLL(None).sleep(1000)
@@ -138,76 +139,81 @@ class Vandal(Good):
     """Changes everything that can be reached from what it was handed."""
 
     def prepare(self):
-        self.number = 0
+        self.trials_told = 0
 
     def tell(self, config, loss):
-        self.number += 1
-        if self.number == 3:  # its own last suggestions are of no interest
+        self.trials_told += 1
+        if self.trials_told == 3:  # its own last suggestions are of no interest
             vandalise([self.space, self.history, self.context, config, self.rng])
 
 
-def vandalise(things) -> None:
-    """Change all that is reached through attributes, items and arrays."""
-    stack, seen = list(things), {}
+def vandalise(values) -> None:
+    """Change all that is reached from these values through attributes, items and arrays."""
+    never_changed = type | types.ModuleType | str | bytes | Enum
+    stack = list(values)
+    visited = {}  # by id; holding the values, so that no id is used again
     while stack:
-        thing = stack.pop()
-        if id(thing) in seen or isinstance(thing, type | types.ModuleType | str | bytes | Enum):
+        value = stack.pop()
+        if id(value) in visited or isinstance(value, never_changed):
             continue
-        seen[id(thing)] = thing
-        stack += _parts(thing)
-        for change in (_spoil_array, _spoil_container, _spoil_attributes):
+        visited[id(value)] = value
+        stack += _list_parts(value)
+        for spoil in (_spoil_array, _spoil_container, _spoil_attributes):
             with contextlib.suppress(Exception):
-                change(thing)
+                spoil(value)
 
 
-def _parts(thing):
-    if isinstance(thing, Mapping):
-        return [*thing.keys(), *thing.values()]
-    if isinstance(thing, list | tuple | set | frozenset):
-        return list(thing)
-    slots = [name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ())]
-    names = [*getattr(thing, "__dict__", ()), *slots, "base", "bit_generator", "conditions"]
-    return [getattr(thing, name) for name in names if getattr(thing, name, None) is not None]
+def _list_parts(value):
+    """Items of a container, or values of an object's attributes."""
+    if isinstance(value, Mapping):
+        return [*value.keys(), *value.values()]
+    if isinstance(value, list | tuple | set | frozenset):
+        return list(value)
+
+    names = [*getattr(value, "__dict__", ()), "base", "bit_generator", "conditions"]
+    for base in type(value).__mro__:
+        names += getattr(base, "__slots__", ())
+    parts = [getattr(value, name, None) for name in names]
+    return [part for part in parts if part is not None]
 
 
-def _spoil_array(thing) -> None:
-    if isinstance(thing, np.ndarray):
-        thing.setflags(write=True)
-        thing[...] = 0
+def _spoil_array(value) -> None:
+    if isinstance(value, np.ndarray):
+        value.setflags(write=True)
+        value[...] = 0
 
 
-def _spoil_container(thing) -> None:
-    if isinstance(thing, dict | list | set):
-        thing.clear()
+def _spoil_container(value) -> None:
+    if isinstance(value, dict | list | set):
+        value.clear()
 
 
-def _spoil_attributes(thing) -> None:
-    if not isinstance(thing, dict | list | set | np.ndarray | np.random.Generator):
-        for name in (*getattr(thing, "__dict__", ()), *getattr(type(thing), "__slots__", ())):
-            object.__setattr__(thing, name, None)
+def _spoil_attributes(value) -> None:
+    if isinstance(value, dict | list | set | np.ndarray | np.random.Generator):
+        return
+    names = [*getattr(value, "__dict__", ()), *getattr(type(value), "__slots__", ())]
+    for name in names:
+        object.__setattr__(value, name, None)
 
 
 class SharesState(Good):
-    asked: list[int] = []  # noqa: RUF012  that is the point
+    """Every 13th suggestion of all runs together is drawn from another generator."""
+
+    number_asked = itertools.count(1)
 
     def ask(self):
-        self.asked.append(1)
-        return super().ask() if len(self.asked) % 13 else self.space.sample(self.rng.spawn(1)[0])
+        if next(self.number_asked) % 13 == 0:
+            (other_rng,) = self.rng.spawn(1)
+            return self.space.sample(other_rng)
+        return super().ask()
 
 
 class GlobalRandom(Good):
     def ask(self):
-        return self.space.configs(self.space.decode(_point(self.space.dimension)))[0]
+        unit = np.array([[random.random() for _ in range(self.space.dimension)]])
+        return self.space.configs(self.space.decode(unit))[0]
 
 
 class IgnoresSeed(Good):
     def prepare(self):
-        import numpy as np
-
         self.rng = np.random.default_rng()
-
-
-def _point(dimension: int):
-    import numpy as np
-
-    return np.array([[random.random() for _ in range(dimension)]])

@@ -18,7 +18,9 @@ M = TypeVar("M", bound=ModelBased)
 
 def bowl(values: FloatArray, place: float) -> FloatArray:
     """Squared distance of points (n, 2) from the optimum, shape (n,)."""
-    return ((values - [place, 1.0 - place]) ** 2).sum(axis=1)
+    """Squared distance to (place, 1 - place), (n, 2) to (n,)."""
+    optimum = [place, 1.0 - place]
+    return ((values - optimum) ** 2).sum(axis=1)
 
 
 def make_bowl_task(
@@ -34,7 +36,11 @@ def play_on_bowl(
     method: ModelBased, place: float, trials: int, factor: float = 1.0, offset: float = 0.0
 ) -> FloatArray:
     """Play a method on a bowl, and return its suggestions, shape (trials, 2)."""
-    return play(method, lambda values: factor * bowl(values, place) + offset, trials)
+
+    def compute_loss(values: FloatArray) -> FloatArray:
+        return factor * bowl(values, place) + offset
+
+    return play(method, compute_loss, trials)
 
 
 @cache

@@ -103,11 +103,14 @@ class OpenMLServer:
         return sum(part in path for path in self.requests)
 
     def _handle(self, handler: BaseHTTPRequestHandler) -> None:
-        path, before = handler.path.removeprefix(API), len(self.pages)
+        path = handler.path.removeprefix(API)
+        number_of_pages = len(self.pages)
         self.requests.append(path)
-        if len(self.pages) > before:
-            self.before_page(before)
-        fault = next((f.pop(0) for part, f in self.faults.items() if part in path and f), None)
+        is_page = len(self.pages) > number_of_pages
+        if is_page:
+            self.before_page(number_of_pages)
+
+        fault = self._next_fault(path)
         if fault is Fault.HANG:
             self._stopping.wait()
         if self._stopping.is_set() or fault is Fault.RESET:
@@ -122,6 +125,13 @@ class OpenMLServer:
             _send(handler, 200, _document("evaluations", ""))
         else:
             _send(handler, *self._answer(path), cut=fault is Fault.CUT)
+
+    def _next_fault(self, path: str) -> Fault | None:
+        """What goes wrong with this request."""
+        for part, faults in self.faults.items():
+            if part in path and faults:
+                return faults.pop(0)
+        return None
 
     def _answer(self, path: str) -> tuple[int, str]:
         match path.split("/"):
@@ -138,27 +148,37 @@ class OpenMLServer:
         return _error(100, "Function not valid")
 
     def _evaluations(self, filters: Mapping[str, str]) -> tuple[int, str]:
-        content, per_fold = self.content, filters.get("per_fold") == "true"
-        if per_fold and content.refuses_folds:
+        per_fold = filters.get("per_fold") == "true"
+        if per_fold and self.content.refuses_folds:
             return _error(548, "Per fold queries are experimental")
-        runs = filters["run"].split(",") if "run" in filters else None
-        entries = [
-            _evaluation(content.flow, task, evaluation, per_fold)
-            for task, evaluations in content.evaluations.items()
-            for evaluation in evaluations
-            if (content.ignores_task or filters.get("task") in (None, str(task)))
-            and filters.get("flow") in (None, str(content.flow))
-            and filters["function"] == "area_under_roc_curve"
-            and (runs is None or str(evaluation.run) in runs)
-            and (evaluation.folds or not per_fold)
-        ]
-        return _listing("evaluations", entries, filters, none=542)
+
+        entries = []
+        for task, evaluations in self.content.evaluations.items():
+            for evaluation in evaluations:
+                if self._passes(task, evaluation, filters):
+                    entries.append(_evaluation(self.content.flow, task, evaluation, per_fold))
+        return _listing("evaluations", entries, filters, error_if_empty=542)
+
+    def _passes(self, task: int, evaluation: Evaluation, filters: Mapping[str, str]) -> bool:
+        """Whether an evaluation is among those that a request asks for."""
+        if not self.content.ignores_task and filters.get("task") not in (None, str(task)):
+            return False
+        if filters.get("flow") not in (None, str(self.content.flow)):
+            return False
+        if filters["function"] != "area_under_roc_curve":
+            return False
+        if "run" in filters and str(evaluation.run) not in filters["run"].split(","):
+            return False
+        has_folds = len(evaluation.folds) > 0
+        return has_folds or filters.get("per_fold") != "true"
 
     def _setups(self, filters: Mapping[str, str]) -> tuple[int, str]:
-        flow, setups = self.content.flow, self.content.setups
-        ids = (int(number) for number in filters["setup"].split(","))
-        entries = [_setup(flow, number, setups[number]) for number in ids if number in setups]
-        return _listing("setups", entries, filters, none=674)
+        entries = []
+        for text in filters["setup"].split(","):
+            number = int(text)
+            if number in self.content.setups:
+                entries.append(_setup(self.content.flow, number, self.content.setups[number]))
+        return _listing("setups", entries, filters, error_if_empty=674)
 
 
 @contextmanager
@@ -195,8 +215,12 @@ class _Xml(str):
 
 
 def _tags(**values: object) -> _Xml:
-    texts = {k: v if isinstance(v, _Xml) else escape(str(v)) for k, v in values.items()}
-    return _Xml("".join(f"<oml:{name}>{text}</oml:{name}>" for name, text in texts.items()))
+    """Elements of these names; values that are no XML yet are escaped."""
+    elements = []
+    for name, value in values.items():
+        text = value if isinstance(value, _Xml) else escape(str(value))
+        elements.append(f"<oml:{name}>{text}</oml:{name}>")
+    return _Xml("".join(elements))
 
 
 def _document(kind: str, *parts: str) -> str:
@@ -208,41 +232,55 @@ def _error(code: int, message: str) -> tuple[int, str]:
 
 
 def _listing(
-    kind: str, entries: Sequence[str], filters: Mapping[str, str], *, none: int
+    kind: str, entries: Sequence[str], filters: Mapping[str, str], *, error_if_empty: int
 ) -> tuple[int, str]:
     """The page that is asked for; if it has no entries, the error of that number."""
-    page = entries[int(filters["offset"]) :][: int(filters["limit"])]
-    return (200, _document(kind, *page)) if page else _error(none, "No results")
+    first = int(filters["offset"])
+    page = entries[first : first + int(filters["limit"])]
+    if not page:
+        return _error(error_if_empty, "No results")
+    return 200, _document(kind, *page)
 
 
 def _evaluation(flow: int, task: int, evaluation: Evaluation, per_fold: bool) -> str:
-    value = evaluation.raw if evaluation.raw is not None else repr(evaluation.value)
-    found = (
-        {"values": f"[{','.join(map(repr, evaluation.folds))}]"} if per_fold else {"value": value}
-    )
-    ids = {"run_id": evaluation.run, "task_id": task, "setup_id": evaluation.setup, "flow_id": flow}
-    names = {"flow_name": "mlr.classif.svm(7)", "data_id": 1, "data_name": "data"}
-    made = {"function": "area_under_roc_curve", "upload_time": "2017-07-16 13:36:20"}
-    return _tags(evaluation=_tags(**ids, **names, **made, uploader=2702, **found))
+    fields: dict[str, object] = {
+        "run_id": evaluation.run,
+        "task_id": task,
+        "setup_id": evaluation.setup,
+        "flow_id": flow,
+        "flow_name": "mlr.classif.svm(7)",
+        "data_id": 1,
+        "data_name": "data",
+        "function": "area_under_roc_curve",
+        "upload_time": "2017-07-16 13:36:20",
+        "uploader": 2702,
+    }
+    if per_fold:
+        fields["values"] = f"[{','.join(map(repr, evaluation.folds))}]"
+    else:
+        fields["value"] = repr(evaluation.value) if evaluation.raw is None else evaluation.raw
+    return _tags(evaluation=_tags(**fields))
 
 
 def _setup(flow: int, number: int, parameters: Mapping[str, str] | str) -> str:
     head = _tags(setup_id=number, flow_id=flow)
     if isinstance(parameters, str):
         return _tags(setup=_Xml(head + parameters))
-    of_flow = {"flow_id": flow, "flow_name": "mlr.classif.svm", "data_type": "discrete"}
-    listed = [
-        _tags(
-            id=number * 100 + k,
+
+    elements = []
+    for index, (name, value) in enumerate(parameters.items()):
+        fields = _tags(
+            id=number * 100 + index,
             full_name=f"mlr.classif.svm(7)_{name}",
             parameter_name=name,
             default_value="",
             value=value,
-            **of_flow,
+            flow_id=flow,
+            flow_name="mlr.classif.svm",
+            data_type="discrete",
         )
-        for k, (name, value) in enumerate(parameters.items())
-    ]
-    return _tags(setup=_Xml(head + "".join(_tags(parameter=part) for part in listed)))
+        elements.append(_tags(parameter=fields))
+    return _tags(setup=_Xml(head + "".join(elements)))
 
 
 def _default(item: tuple[str, str | None]) -> str:

@@ -82,7 +82,7 @@ def definition(
     **changes: Any,
 ) -> Definition:
     """A toy's definition, given the contexts of its tasks."""
-    made = Definition(
+    toy = Definition(
         name="toy",
         version=1,
         summary="A toy.",
@@ -91,12 +91,12 @@ def definition(
         tasks=tuple(TaskDefinition(name, context) for name, context in tasks.items()),
         provenance=Provenance("none", "nowhere", "CC0"),
     )
-    return replace(made, **changes)
+    return replace(toy, **changes)
 
 
 def card_of(tasks: Iterable[str] = TASKS, **changes: Any) -> Card:
     """A toy's quality card."""
-    made = Card(
+    card = Card(
         benchmark="toy",
         surrogate=SurrogateType.FOREST,
         source="nowhere",
@@ -109,30 +109,31 @@ def card_of(tasks: Iterable[str] = TASKS, **changes: Any) -> Card:
         command="none",
         versions=versions_of("numpy"),
     )
-    return replace(made, **changes)
+    return replace(card, **changes)
 
 
 def write_artifact(folder: Path) -> Path:
     """An artifact with surrogates of every kind, and raw evaluations."""
     bundled = []
     for name, (_, model) in surrogates().items():
-        best = [float(model.predict(values(), task).min()) for task in range(2)]
-        bundled.append(BundledSurrogate(name, "One.", model, best))
+        best_values = [float(model.predict(values(), task).min()) for task in range(2)]
+        bundled.append(BundledSurrogate(name, "One.", model, best_values))
     raw = RawEvaluations(values(), np.linspace(0, 1, 24), np.full(24, np.nan), np.arange(24))
     write_bundle(folder, definition(), bundled, card_of(), evaluations=[raw, raw])
     return folder
 
 
 def copy(source: Path, folder: Path) -> Path:
-    """A copy to be damaged, in the place of the last one."""
+    """Make a copy to be damaged, in the place of the last one."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(source, folder)
     return folder
 
 
 def sign(folder: Path) -> None:
-    """Write the hashes of what is there, as whoever means harm would."""
-    names = sorted(p.name for p in folder.iterdir() if p.name != SUMS and p.is_file())
+    """Write the hashes of the files that are in the folder, so that these count as undamaged."""
+    names = sorted(path.name for path in folder.iterdir() if path.is_file())
+    names = [name for name in names if name != SUMS]
     lines = [f"{file_sha256(folder / name)}  {name}\n" for name in names]
     (folder / SUMS).write_text("".join(lines))
 
@@ -158,28 +159,30 @@ def edit_json(folder: Path, name: str, change: Callable[[Any], Any]) -> None:
 
 
 def use(folder: Path) -> str:
-    """Use all of an artifact; what is wrong with it, or "" if nothing is.
+    """Use all of an artifact; return the message of the package's error, "" if there is none.
 
-    Any other exception than the package's own goes through.
+    Other exceptions go through.
     """
     try:
         artifact = Artifact(folder)
         artifact.check()
         read_card(artifact).describe()
-        spec = benchmark_spec(folder)
-        for option in spec.surrogates:
-            benchmark = hbo.load(folder, surrogate=option.name)
-            drawn = benchmark.space.decode(
-                benchmark.space.sample_unit(np.random.default_rng(0), 40)
-            )
-            config = benchmark.space.configs(drawn[:1])[0]
-            for task in benchmark.tasks:
-                many = task.evaluate_many(drawn)
-                assert task.evaluate(config) == many[0]
-                assert np.isfinite(many).all()
-            if benchmark.recorded is not None:
-                benchmark.recorded()
+        for option in benchmark_spec(folder).surrogates:
+            _use_benchmark(hbo.load(folder, surrogate=option.name))
     except HPOBenchOrderedError as error:
         assert str(error)
         return str(error)
     return ""
+
+
+def _use_benchmark(benchmark: hbo.Benchmark) -> None:
+    """Evaluate random configurations on all tasks, and read the recorded evaluations."""
+    space = benchmark.space
+    random_values = space.decode(space.sample_unit(np.random.default_rng(0), 40))
+    (first_config,) = space.configs(random_values[:1])
+    for task in benchmark.tasks:
+        objective = task.evaluate_many(random_values)
+        assert task.evaluate(first_config) == objective[0]
+        assert np.isfinite(objective).all()
+    if benchmark.recorded is not None:
+        benchmark.recorded()

@@ -14,11 +14,11 @@ from hpobench_ordered.surrogates.onnx import OnnxSurrogate
 def files(shared: Path, scenario: str) -> tuple[dict[str, Any], dict[str, Any], bytes]:
     """Search space, encoding and network; the last is empty where the shared data lack it."""
     folder = shared / "data" / "yahpo" / "yahpo_data-1.0.2" / f"rbv2_{scenario}"
-    space, encoding = (
-        json.loads((folder / f"{name}.json").read_text()) for name in ("config_space", "encoding")
-    )
-    model = folder / "model.onnx"
-    return space, encoding, model.read_bytes() if model.exists() else b""
+    config_space = json.loads((folder / "config_space.json").read_text())
+    encoding = json.loads((folder / "encoding.json").read_text())
+    model_path = folder / "model.onnx"
+    model = model_path.read_bytes() if model_path.exists() else b""
+    return config_space, encoding, model
 
 
 def define(shared: Path, scenario: str, instance: str = "1220") -> Definition:
@@ -30,6 +30,13 @@ def defined_network(
     shared: Path, scenario: str, instance: str = "1220"
 ) -> tuple[Definition, OnnxSurrogate]:
     """A benchmark's definition, and its network."""
-    defined, (_, encoding, model) = define(shared, scenario, instance), files(shared, scenario)
-    options = {"scenario": scenario, "instance": instance, "encoding": encoding}
-    return defined, network(model, definition=defined, **options)
+    definition_of_instance = define(shared, scenario, instance)
+    _, encoding, model = files(shared, scenario)
+    surrogate = network(
+        model,
+        definition=definition_of_instance,
+        scenario=scenario,
+        instance=instance,
+        encoding=encoding,
+    )
+    return definition_of_instance, surrogate
