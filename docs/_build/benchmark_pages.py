@@ -50,11 +50,9 @@ def page(name: str) -> Page:
     definition = spec.define()
     space, card = definition.space, find_card(spec.artifact)
     previous = spec.previous and spec.previous.define().space
-    # A landscape takes about 100 000 evaluations.
-    ready = next((o.name for o in spec.surrogates if o.is_ready and not o.trains), None)
-    landscape = None if ready is None else Landscape.of(spec.load(ready))
+    landscape = _find_landscape(spec)
     axes = () if landscape is None else landscape.axes
-    shares = {} if landscape is None else dict(zip(space.names, landscape.effects, strict=True))
+    effects = {} if landscape is None else dict(zip(space.names, landscape.effects, strict=True))
     options = [(code(o.name), plain(o.summary), _needs(o, name)) for o in spec.surrogates]
     text = PAGES.get_template("benchmark.md.j2").render(
         spec=spec,
@@ -74,7 +72,7 @@ def page(name: str) -> Page:
         draws=DRAWS,
         samples=SAMPLES,
         is_conditional=any(axis in space.conditions for axis in axes),
-        space=_space(space, shares),
+        space=_space(space, effects),
         previous=previous and _space(previous, {}),
         changes=previous and SpaceChange.between(previous, definition.space).describe(),
         tasks=_tasks(spec, definition, card),
@@ -84,6 +82,15 @@ def page(name: str) -> Page:
     return Page(text, None if landscape is None else landscape.svg(axes))
 
 
+def _find_landscape(spec: BenchmarkSpec) -> Landscape | None:
+    """The landscape of a benchmark on its first surrogate that is ready and trains no model."""
+    for option in spec.surrogates:
+        # A landscape takes about 100 000 evaluations.
+        if option.is_ready and not option.trains:
+            return Landscape.of(spec.load(option.name))
+    return None
+
+
 @cache
 def overview() -> str:
     """The table of all benchmarks, then the families of names."""
@@ -91,12 +98,18 @@ def overview() -> str:
     for name in hbo.list_benchmarks():
         spec = benchmark_spec(name)
         definition = spec.define()
-        counts = str(len(definition.tasks)), str(definition.space.dimension)
-        objective = f"{_aim(definition)} {plain(definition.objective.name)}"
-        needs = _needs(spec.surrogates[0], name)
         marks = find_marks(spec)
-        names_of_marks = "not computed" if marks is None else ", ".join(marks.names)
-        rows.append((f"[{name}]({name}.md)", *counts, objective, _names(spec), names_of_marks, needs))
+        rows.append(
+            (
+                f"[{name}]({name}.md)",
+                str(len(definition.tasks)),
+                str(definition.space.dimension),
+                f"{_aim(definition)} {plain(definition.objective.name)}",
+                _names_of_surrogates(spec),
+                "not computed" if marks is None else ", ".join(marks.names),
+                _needs(spec.surrogates[0], name),
+            )
+        )
     header = (
         "benchmark",
         ">tasks",
@@ -110,44 +123,63 @@ def overview() -> str:
     return f"{table(header, rows)}\n\nFurther names follow a pattern:\n\n{families}\n"
 
 
-def _names(spec: BenchmarkSpec) -> str:
+def _names_of_surrogates(spec: BenchmarkSpec) -> str:
     """Names of surrogates; repetitions of a table are only counted."""
     names = [option.name for option in spec.surrogates]
-    shown = [code(name) for name in names if not name.startswith("repeat-")]
-    repeats = len(names) - len(shown)
-    return ", ".join(shown + [f"{repeats} repeats"] * bool(repeats))
+    parts = [code(name) for name in names if not name.startswith("repeat-")]
+    number_of_repeats = len(names) - len(parts)
+    if number_of_repeats:
+        parts.append(f"{number_of_repeats} repeats")
+    return ", ".join(parts)
 
 
 def _example(space: SearchSpace) -> str:
     """The default configuration as Python, numbers to four digits."""
-    coded = np.array([[p.code(p.default) for p in space.parameters if p.default is not None]])
-    config = space.configs(np.where(space.active(coded), coded, np.nan))[0]
-    return repr({name: _short(value) for name, value in config.items()})
+    defaults = [p.code(p.default) for p in space.parameters if p.default is not None]
+    coded = np.array([defaults])
+    only_active = np.where(space.active(coded), coded, np.nan)
+    config = space.configs(only_active)[0]
+    return repr({name: _shorten(value) for name, value in config.items()})
 
 
-def _short(value: object) -> object:
+def _shorten(value: object) -> object:
+    """Round a number to four digits; anything else stays."""
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
-def _space(space: SearchSpace, shares: Mapping[str, float]) -> str:
-    defaults = {p.name: code(repr(_short(p.default))) for p in space.parameters}
-    rows = [
-        (code(name), plain(values), code(active), defaults.get(name, ""))
-        + ((f"{100 * shares[name]:.0f} %",) if name in shares else ())
-        for name, values, active in space.described()
-    ]
-    header = ["hyperparameter", "values", "active if", "default"] + [">effect"] * bool(shares)
+def _space(space: SearchSpace, effects: Mapping[str, float]) -> str:
+    """The table of a search space.
+
+    Args:
+        space: The search space.
+        effects: Share of the variance that each hyperparameter explains; {} for no such column.
+    """
+    default_of = {p.name: code(repr(_shorten(p.default))) for p in space.parameters}
+    header = ["hyperparameter", "values", "active if", "default"]
+    if effects:
+        header.append(">effect")
+    rows = []
+    for name, values, active in space.described():
+        cells = [code(name), plain(values), code(active), default_of.get(name, "")]
+        if name in effects:
+            cells.append(f"{100 * effects[name]:.0f} %")
+        rows.append(cells)
     return table(header, rows)
 
 
 def _tasks(spec: BenchmarkSpec, definition: Definition, card: Card | None) -> str:
-    figures = {} if card is None else {one.name: one for one in card.figures}
+    """The table of tasks, with best known values and quality."""
+    figures = {} if card is None else {figures.name: figures for figures in card.figures}
     header, rows = task_rows(definition, best_values(spec), figures)
-    cells = [(i, code(name), plain(context), *rest) for i, name, context, *rest in rows]
-    return table([*header[:3], *(f">{title}" for title in header[3:])], cells)
+    header_of_numbers = [f">{title}" for title in header[3:]]
+    cells = []
+    for index, name, context, *numbers in rows:
+        cells.append((index, code(name), plain(context), *numbers))
+    return table([*header[:3], *header_of_numbers], cells)
 
 
 def _aim(definition: Definition) -> str:
+    """What is done with the objective."""
     return "minimise" if definition.objective.direction is Direction.MINIMIZE else "maximise"
 
 
@@ -157,4 +189,6 @@ def _needs(option: SurrogateOption, name: str) -> str:
         return code(f"pip install '.[{option.extra.name}]'")
     if option.generated is not None:
         return code(f"hpobench-ordered generate {name}")
-    return code(f"hpobench-ordered fetch {name}") if option.files else ""
+    if option.files:
+        return code(f"hpobench-ordered fetch {name}")
+    return ""

@@ -29,13 +29,14 @@ def _sections(command: click.Command, context: click.Context) -> list[str]:
     level = "#" * (1 + len(context.command_path.split()))
     # Defaults that depend on the machine, as its number of processors, are described in words.
     sections = [f"{level} {context.command_path}\n\n```text\n{command.get_help(context)}\n```\n"]
-    if isinstance(command, click.Group):
-        for name in command.list_commands(context):
-            child = command.get_command(context, name)
-            if child is None or child.hidden:
-                continue
+    if not isinstance(command, click.Group):
+        return sections
+
+    for name in command.list_commands(context):
+        child = command.get_command(context, name)
+        if child is not None and not child.hidden:
             with click.Context(
                 child, info_name=name, parent=context, terminal_width=WIDTH
-            ) as inner:
-                sections += _sections(child, inner)
+            ) as child_context:
+                sections += _sections(child, child_context)
     return sections

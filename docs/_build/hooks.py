@@ -21,7 +21,7 @@ TABLE = "<!-- table -->"
 
 
 commands: list[str] = []
-"""The command of MkDocs, "build" or "serve"."""
+"""The command of MkDocs, "build" or "serve", once it has started."""
 
 
 def on_startup(*, command: Literal["build", "gh-deploy", "serve"], dirty: bool) -> None:
@@ -43,23 +43,27 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     }
     entries: list[Any] = config.nav or []
     for entry in entries:
-        for title in pages.keys() & entry.keys() if isinstance(entry, dict) else ():
+        if not isinstance(entry, dict):
+            continue
+        for title in pages.keys() & entry.keys():
             entry[title] = [*entry[title], *pages[title]]
     return config
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     """Add what is generated: benchmarks, their figures, methods without a page, the commands."""
-    made: dict[str, str | bytes] = {"cli.md": command_page.text()}
+    content_of_path: dict[str, str | bytes] = {"cli.md": command_page.text()}
     for name in hbo.list_benchmarks():
         page = benchmark_pages.page(name)
-        made[f"benchmarks/{name}.md"] = page.text
+        content_of_path[f"benchmarks/{name}.md"] = page.text
         if page.figure is not None:
-            made[f"benchmarks/figures/{name}.svg"] = page.figure
+            content_of_path[f"benchmarks/figures/{name}.svg"] = page.figure
     for name in hbo.list_methods():
-        if files.get_file_from_path(f"methods/{name}.md") is None:
-            made[f"methods/{name}.md"] = method_pages.draft(method_spec(name))
-    for path, content in made.items():
+        path = f"methods/{name}.md"
+        is_hand_written = files.get_file_from_path(path) is not None
+        if not is_hand_written:
+            content_of_path[path] = method_pages.draft(method_spec(name))
+    for path, content in content_of_path.items():
         files.append(File.generated(config, path, content=content))
     return files
 

@@ -32,6 +32,10 @@ BINS = 16
 """Equally wide parts that a number with many values is divided into, to estimate its effect."""
 DRAWS = 48
 """Draws of the other hyperparameters that every cell averages over."""
+MAX_CONTEXT = 24
+"""Characters of the longest context in a title."""
+MAX_TITLE = 44
+"""Characters of a title; longer ones would overlap the next panel's."""
 CROSSES = 10
 """Best random configurations that are marked."""
 
@@ -90,15 +94,18 @@ class Landscape:
         """Draw the landscape over one or two hyperparameters; deterministic."""
         if len(names) == 1:
             return svg_of(self._profiles())
-        return svg_of(plotting.landscape([[self._map(n, names) for n in range(len(self.tasks))]]))
+        panels = [self._map(task, names) for task in range(len(self.tasks))]
+        return svg_of(plotting.landscape([panels]))
 
     def _map(self, task: int, names: Sequence[str]) -> Panel:
         """Mean objective in every cell, and the best configurations."""
-        space, objective = self.benchmark.space, self.benchmark.objective
-        means = self.means(self.tasks[task], names)
+        space = self.benchmark.space
+        objective = self.benchmark.objective
         maximised = objective.direction is Direction.MAXIMIZE
+        means = self.means(self.tasks[task], names)
         best = space.decode(self.unit[best_indices(self.losses[task], CROSSES)])
-        crosses = pd.DataFrame(best[:, [space.names.index(name) for name in names]])
+        columns = [space.names.index(name) for name in names]
+        crosses = pd.DataFrame(best[:, columns], columns=["x", "y"])
         x, y = (Dimension.of_parameter(space[name]) for name in names)
         return Panel(
             _title(self.tasks[task]),
@@ -108,19 +115,20 @@ class Landscape:
             value=objective.name,
             domain=colour_ends(objective.losses(means), maximised=maximised),
             maximised=maximised,
-            crosses=crosses.set_axis(["x", "y"], axis=1).dropna(),
+            crosses=crosses.dropna(),
         )
 
     def _profiles(self) -> alt.TopLevelMixin:
         """The objective by a single hyperparameter, crosses on the best."""
-        objective, parameter = self.benchmark.objective, self.benchmark.space.parameters[0]
+        objective = self.benchmark.objective
+        parameter = self.benchmark.space.parameters[0]
         coded = parameter.decode(np.linspace(0.0, 1.0, 401))
-        frames = [
-            pd.DataFrame({"panel": _title(task), "x": coded, "value": values})
-            .assign(best=lambda frame: objective.losses(frame["value"]).rank(method="first") == 1)
-            for task in self.tasks
-            for values in [task.evaluate_many(coded[:, None])]
-        ]  # fmt: skip
+        frames = []
+        for task in self.tasks:
+            values = task.evaluate_many(coded[:, None])
+            is_best = np.arange(len(values)) == objective.losses(values).argmin()
+            frame = {"panel": _title(task), "x": coded, "value": values, "best": is_best}
+            frames.append(pd.DataFrame(frame))
         data = pd.concat(frames, ignore_index=True)
         x = Dimension.of_parameter(parameter).channel(alt.X)
         base = alt.Chart().encode(x=x, y=alt.Y("value:Q", title=objective.name))
@@ -135,7 +143,10 @@ class Landscape:
 
 
 def _title(task: Task) -> str:
-    context = ", ".join(f"{k.replace('_', ' ')} {v:.6g}" for k, v in task.context.items())
-    if not context or task.name in context or len(context) > 24:
-        return f"task {task.name}"[:44]
-    return f"task {task.name}: {context}"[:44]
+    """The name of a task, with its context if that is short and says more than the name."""
+    parts = [f"{name.replace('_', ' ')} {value:.6g}" for name, value in task.context.items()]
+    context = ", ".join(parts)
+    title = f"task {task.name}"
+    if context and task.name not in context and len(context) <= MAX_CONTEXT:
+        title += f": {context}"
+    return title[:MAX_TITLE]

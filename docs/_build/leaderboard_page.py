@@ -38,67 +38,85 @@ def write_reports(site: Path) -> None:
 @cache
 def _results() -> Mapping[str, hbo.Results]:
     """The reference results by suite, that of the fewest benchmarks first."""
-    found = {}
-    for name in sorted(suites(), key=lambda one: len(suites()[one])):
+    results_of_suite = {}
+    smallest_first = sorted(suites(), key=lambda name: len(suites()[name]))
+    for name in smallest_first:
         with suppress(ExperimentError):  # this suite has no reference results
-            found[name] = hbo.reference(name)
-    return found
+            results_of_suite[name] = hbo.reference(name)
+    return results_of_suite
 
 
 def _missing() -> str:
     """Methods without reference results, by the reason."""
-    there = {name for one in _results().values() for name in one.overview().runs["method"]}
-    specs = [method_spec(name) for name in hbo.list_methods() if name not in there]
-    data = [spec.name for spec in specs if spec.uses_data]
+    have_results: set[str] = set()
+    for results in _results().values():
+        have_results |= set(results.overview().runs["method"])
+    specs = [method_spec(name) for name in hbo.list_methods() if name not in have_results]
+    using_data = [spec.name for spec in specs if spec.uses_data]
     others = [spec.name for spec in specs if not spec.uses_data]
     return (
-        f"{len(data)} methods look at the training data of the tasks ({', '.join(data)}); "
+        f"{len(using_data)} methods look at the training data of the tasks "
+        f"({', '.join(using_data)}); "
         f"{len(others)} need up to seconds for a suggestion, or are newer than the runs "
         f"({', '.join(others)})."
     )
 
 
 def _sections() -> Iterator[str]:
+    """A section with a table for each suite and protocol."""
     for name, results in _results().items():
         scores, _ = results.scored()
         for protocol, items in group_by_protocol(scores).items():
-            page = f'<a href="{FOLDER}/{name}/report.html">Sort, filter, choose a trial, a '
-            page += "benchmark and a task; curves and figures</a>"
-            said = f"{_said(name, protocol, items)} {page}."
-            yield f"### {name}\n\n{said}\n\n{_table(items)}"
+            link = (
+                f'<a href="{FOLDER}/{name}/report.html">Sort, filter, choose a trial, a '
+                "benchmark and a task; curves and figures</a>"
+            )
+            introduction = f"{_describe(name, protocol, items)} {link}."
+            yield f"### {name}\n\n{introduction}\n\n{_table(items)}"
 
 
-def _said(name: str, protocol: str, items: list[BenchmarkScores]) -> str:
-    """The sentence above a table: protocol, benchmarks and seeds."""
-    together = BenchmarkGroup.for_means(items)
-    there, every = {BenchmarkIdentity.parse(item.benchmark).name for item in items}, suites()[name]
-    said = f"{label_protocol(protocol).capitalize()}; mean over {together.scope}, "
-    said += f"seeds {format_ranges({seed for item in items for seed in item.seed_numbers})}."
-    if lacking := len([one for one in every if one not in there]):
-        said += f" {format_count(lacking, 'benchmark')} of the suite have no reference results yet."
+def _describe(name: str, protocol: str, items: list[BenchmarkScores]) -> str:
+    """The sentences above a table: protocol, benchmarks and seeds, and what is left out."""
+    scope = BenchmarkGroup.for_means(items).scope
+    seeds: set[int] = set()
+    for item in items:
+        seeds |= set(item.seed_numbers)
+    sentences = [
+        f"{label_protocol(protocol).capitalize()}; mean over {scope}, seeds {format_ranges(seeds)}."
+    ]
+
+    have_results = {BenchmarkIdentity.parse(item.benchmark).name for item in items}
+    missing = [benchmark for benchmark in suites()[name] if benchmark not in have_results]
+    if missing:
+        count = format_count(len(missing), "benchmark")
+        sentences.append(f"{count} of the suite have no reference results yet.")
     for item in items:
         if item.left_out:
-            said += f" Left out is {item.label}. {item.left_out}"
-    return plain(said)
+            sentences.append(f"Left out is {item.label}. {item.left_out}")
+    return plain(" ".join(sentences))
 
 
 def _table(items: list[BenchmarkScores]) -> str:
     """Methods by mean rank after the last trial, with the ranks after earlier ones."""
-    boards = {}
-    for trial in sorted({*TRIALS, min(item.last_trial for item in items)}):
-        if trial <= min(item.last_trial for item in items):
-            board = leaderboard(items, trial=trial)
-            boards[trial] = board[board["benchmark"] == ALL].set_index("method")
-    last = max(boards)
-    rows = [
-        (
-            f"[{method}](methods/{method}.md)",
-            *(number(board.loc[method, "rank"], 2) for board in boards.values()),
-            number(row["score"], 1),
-            number(row["regret"], 4),
-            number(1000 * row["seconds"], 2),
+    last_trial = min(item.last_trial for item in items)
+    trials = sorted({trial for trial in TRIALS if trial < last_trial} | {last_trial})
+    board_after_trial = {}
+    for trial in trials:
+        board = leaderboard(items, trial=trial)
+        board_after_trial[trial] = board[board["benchmark"] == ALL].set_index("method")
+
+    rows = []
+    for method, row in board_after_trial[last_trial].iterrows():
+        ranks = [board.loc[method, "rank"] for board in board_after_trial.values()]
+        rows.append(
+            (
+                f"[{method}](methods/{method}.md)",
+                *(number(rank, 2) for rank in ranks),
+                number(row["score"], 1),
+                number(row["regret"], 4),
+                number(1000 * row["seconds"], 2),
+            )
         )
-        for method, row in boards[last].iterrows()
-    ]
-    ranks = [f">rank at {trial}" for trial in boards]
-    return table(("method", *ranks, f">score at {last}", ">regret", ">ms per suggestion"), rows)
+    rank_headers = [f">rank at {trial}" for trial in trials]
+    header = ("method", *rank_headers, f">score at {last_trial}", ">regret", ">ms per suggestion")
+    return table(header, rows)

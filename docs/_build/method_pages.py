@@ -19,27 +19,31 @@ MARKER = "<!-- facts -->"
 def settings(source: str) -> Iterator[tuple[str, str, str]]:
     """Find the described constants of a module: name (or names), value as written, description."""
     for statement, following in pairwise(ast.parse(source).body):
-        if not (isinstance(statement, ast.Assign) and isinstance(following, ast.Expr)):
+        if not isinstance(statement, ast.Assign) or not isinstance(following, ast.Expr):
             continue
-        names = [name.id for name in ast.walk(statement.targets[0]) if isinstance(name, ast.Name)]
-        value = following.value
-        if all(map(str.isupper, names)) and isinstance(value, ast.Constant):
-            yield ", ".join(names), ast.unparse(statement.value).strip("()"), str(value.value)
+        targets = ast.walk(statement.targets[0])
+        names = [node.id for node in targets if isinstance(node, ast.Name)]
+        is_constant = all(name.isupper() for name in names)
+        description = following.value
+        if is_constant and isinstance(description, ast.Constant):
+            value = ast.unparse(statement.value).strip("()")
+            yield ", ".join(names), value, str(description.value)
 
 
 def overview() -> str:
     """The table of all methods."""
-    specs = [method_spec(name) for name in hbo.list_methods()]
-    rows = [
-        (
-            f"[{s.name}]({s.name}.md)",
-            plain(s.summary),
-            str(s.min_history),
-            _yes(s.changed_spaces),
-            _yes(s.uses_data),
+    rows = []
+    for name in hbo.list_methods():
+        spec = method_spec(name)
+        rows.append(
+            (
+                f"[{name}]({name}.md)",
+                plain(spec.summary),
+                str(spec.min_history),
+                _yes_or_no(spec.changed_spaces),
+                _yes_or_no(spec.uses_data),
+            )
         )
-        for s in specs
-    ]
     columns = ("method", "summary", ">earlier tasks", "changed spaces", "training data")
     return table(columns, rows)
 
@@ -64,22 +68,22 @@ def filled(text: str, spec: MethodSpec) -> str:
 
 def described(spec: MethodSpec) -> str:
     """The facts about a method, from the registry and its module."""
-    listed = facts(
+    facts_of_spec = facts(
         [
             ("Name", code(spec.name)),
             ("Source", plain(spec.source)),
             ("Earlier tasks it needs", str(spec.min_history)),
-            ("Copes with changed search spaces", _yes(spec.changed_spaces)),
-            ("Looks at training data", _yes(spec.uses_data)),
+            ("Copes with changed search spaces", _yes_or_no(spec.changed_spaces)),
+            ("Looks at training data", _yes_or_no(spec.uses_data)),
             ("Module", code(spec.method.__module__)),
         ]
     )
     source = inspect.getsource(sys.modules[spec.method.__module__])
     rows = [(code(name), code(value), plain(text)) for name, value, text in settings(source)]
     if not rows:
-        return listed
-    return f"{listed}\n\n## Settings\n\n{table(('constant', 'value', 'meaning'), rows)}"
+        return facts_of_spec
+    return f"{facts_of_spec}\n\n## Settings\n\n{table(('constant', 'value', 'meaning'), rows)}"
 
 
-def _yes(answer: bool) -> str:
+def _yes_or_no(answer: bool) -> str:
     return "yes" if answer else "no"
