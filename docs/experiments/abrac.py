@@ -17,8 +17,9 @@ Notation:
 """
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import product
 
 import numpy as np
 from rich.progress import track
@@ -67,16 +68,16 @@ def optimised(Phi: FloatArray, y: FloatArray) -> Head:
     d = Phi.shape[1]
 
     def rho(x: FloatArray) -> tuple[float, FloatArray]:
-        of = likelihood(Phi, y, x[:-1], float(x[-1]))
-        return of.rho, np.append(of.by_alpha, of.by_beta)
+        evidence = likelihood(Phi, y, x[:-1], float(x[-1]))
+        return evidence.rho, np.append(evidence.by_alpha, evidence.by_beta)
 
     upper = min(LOG_ALPHA[1], 2.0 * np.log(len(y)))  # as in `Head.fit`
     bounds = [(LOG_ALPHA[0], upper)] * d + [LOG_BETA]
-    ends = [
-        minimize(rho, np.append(np.full(d, log_alpha), log_beta), jac=True, bounds=bounds)
-        for log_alpha, log_beta in (ADAPTIVE_START, START, (-2.0, 2.0))
-    ]
-    best = min(ends, key=lambda end: float(end.fun)).x
+    descents = []
+    for log_alpha, log_beta in (ADAPTIVE_START, START, (-2.0, 2.0)):
+        start = np.append(np.full(d, log_alpha), log_beta)
+        descents.append(minimize(rho, start, jac=True, bounds=bounds))
+    best = min(descents, key=lambda descent: float(descent.fun)).x
     return Head(Phi, y, Precisions(best[:-1], float(best[-1])))
 
 
@@ -88,7 +89,7 @@ FITS: dict[str, Fit] = {
 }
 
 
-def errors(
+def compute_errors(
     target: hbo.Task,
     sources: list[hbo.Evaluations],
     unit: FloatArray,
@@ -110,47 +111,60 @@ def errors(
     Returns:
         The error, by kind of head and n; "first n features" where the head has no others.
     """
-    shared = scale != SCALES[0]
+    is_standardised = scale == SCALES[0]
     sd = float(np.concatenate([task.losses for task in sources]).std())
-    losses = [task.losses / sd if shared else standardise(task.losses) for task in sources]
+    if is_standardised:
+        losses = [standardise(task.losses) for task in sources]
+    else:
+        losses = [task.losses / sd for task in sources]
     inputs = [2.0 * task.space.encode(task.values) - 1.0 for task in sources]
     z = train(NETWORK, NETWORK.initial(rng, 1), inputs, losses, nested=nested, rng=rng)
     truth = target.evaluate_many(target.space.decode(GRID))
     on_grid = compute_features(NETWORK, z, 2.0 * GRID - 1.0)
     values = target.evaluate_many(target.space.decode(unit))
-    found = {}
+    error_of_head = {}
     for n in COUNTS:
-        y, mean, factor = values[:n] / sd, 0.0, sd
-        if not shared:
-            y, mean, factor = standardise(values[:n]), values[:n].mean(), values[:n].std()
+        mean = float(values[:n].mean()) if is_standardised else 0.0
+        factor = float(values[:n].std()) if is_standardised else sd
+        y = standardise(values[:n]) if is_standardised else values[:n] / sd
         Phi = compute_features(NETWORK, z, 2.0 * unit[:n] - 1.0)
         for name, fit in FITS.items():
-            for kept, what in ((OUTPUTS, ""), (n, ", first n features")):
-                predicted, _ = fit(Phi[:, :kept], y).predict(on_grid[:, :kept])
+            for number_of_features, suffix in ((OUTPUTS, ""), (n, ", first n features")):
+                head = fit(Phi[:, :number_of_features], y)
+                predicted, _ = head.predict(on_grid[:, :number_of_features])
                 gap = mean + factor * predicted - truth
-                found[name + what, n] = float(np.sqrt(np.mean(gap**2)) / truth.std())
-    return found
+                root_mean_square = np.sqrt(np.mean(gap**2))
+                error_of_head[name + suffix, n] = float(root_mean_square / truth.std())
+    return error_of_head
 
 
 def main(draws: int) -> None:
     """Print the mean errors over all tasks and draws, with two standard errors."""
     bench = hbo.load("forrester")
-    cases = [(task, draw) for task in bench.tasks for draw in range(draws)]
-    for scale in SCALES:
-        for nested in (True, False):
-            found = []
-            for target, draw in track(cases, description=scale):
-                rng = np.random.default_rng([target.index, draw])
-                others = [task for task in bench.tasks if task is not target]
-                sources = [bench.evaluations(task.index, rng=rng) for task in others]
-                unit = bench.space.sample_unit(rng, max(COUNTS))
-                case = errors(target, sources, unit, nested=nested, scale=scale, rng=rng)
-                found.append(case)
-            print(f"\n{scale}, {'nested dropout' if nested else 'no dropout'}, {len(found)} cases")
-            for name in dict.fromkeys(name for name, _ in found[0]):
-                rows = np.array([[each[name, n] for n in COUNTS] for each in found])
-                shown = zip(COUNTS, rows.mean(axis=0), two_standard_errors(rows.T), strict=True)
-                print(f"  {name:50}", *(f"{n}: {e:.3f} ± {se:.3f}" for n, e, se in shown))
+    cases = list(product(bench.tasks, range(draws)))
+    for scale, nested in product(SCALES, (True, False)):
+        errors_of_cases = []
+        for target, draw in track(cases, description=scale):
+            rng = np.random.default_rng([target.index, draw])
+            others = [task for task in bench.tasks if task is not target]
+            sources = [bench.evaluations(task.index, rng=rng) for task in others]
+            unit = bench.space.sample_unit(rng, max(COUNTS))
+            errors = compute_errors(target, sources, unit, nested=nested, scale=scale, rng=rng)
+            errors_of_cases.append(errors)
+        print(f"\n{scale}, {'nested dropout' if nested else 'no dropout'}, {len(cases)} cases")
+        print_errors(errors_of_cases)
+
+
+def print_errors(errors_of_cases: Sequence[Mapping[tuple[str, int], float]]) -> None:
+    """Print the mean error of each kind of head with two standard errors, by n."""
+    names = dict.fromkeys(name for name, _ in errors_of_cases[0])
+    for name in names:
+        cells = []
+        for n in COUNTS:
+            errors = np.array([case[name, n] for case in errors_of_cases])
+            (two_errors,) = two_standard_errors(errors[None])
+            cells.append(f"{n}: {errors.mean():.3f} ± {two_errors:.3f}")
+        print(f"  {name:50}", *cells)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ retrain- benchmarks; it must have recorded evaluations. Runs are in OUTPUT, and 
 
 import argparse
 import warnings
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -37,40 +38,50 @@ COLUMNS = (
 )
 
 
-def drawn(bench: hbo.Benchmark, tasks: int, evaluations: int) -> list[hbo.Evaluations]:
-    """Some of the recorded evaluations of the first tasks, others on each."""
+@dataclass(frozen=True)
+class Outcome:
+    """How a recommendation turned out on a benchmark.
+
+    `cells` are its line of the table, `is_right` whether the recommended method is within error of
+    the best, `share_within` the share of all methods that are.
+    """
+
+    cells: Sequence[str]
+    is_right: bool
+    share_within: float
+
+
+def draw_history(bench: hbo.Benchmark, tasks: int, evaluations: int) -> list[hbo.Evaluations]:
+    """Draw some of the recorded evaluations of the first tasks, others on each."""
     if bench.recorded is None:
         raise SystemExit(f"{bench.id} has no recorded evaluations")
     history = []
     for place, recorded in enumerate(bench.recorded()[:tasks]):
-        order = np.random.default_rng(place).permutation(len(recorded))[:evaluations]
-        part = replace(recorded, values=recorded.values[order], objective=recorded.objective[order])
+        rows = np.random.default_rng(place).permutation(len(recorded))[:evaluations]
+        part = replace(recorded, values=recorded.values[rows], objective=recorded.objective[rows])
         history.append(part)
     return history
 
 
-def row(name: str, asked: argparse.Namespace) -> tuple[list[str], bool, float]:
-    """A line of the table; whether the recommended method is within error of the best.
-
-    And the share of all methods that are.
-    """
+def try_advice(name: str, options: argparse.Namespace) -> Outcome:
+    """Take advice on the first half of a benchmark's tasks, and compare on the second half."""
     bench = hbo.load(name)
     half = len(bench.tasks) // 2
-    options = {"seeds": range(asked.seeds), "workers": asked.workers, "progress": False}
+    settings = {"seeds": range(options.seeds), "workers": options.workers, "progress": False}
     advice = hbo.advise(
-        drawn(bench, half, asked.evaluations),
+        draw_history(bench, half, options.evaluations),
         space=bench.space,
         direction=bench.objective.direction,
-        trials=asked.trials,
-        folder=asked.output / "replays",
-        **options,
+        trials=options.trials,
+        folder=options.output / "replays",
+        **settings,
     )
     results = hbo.run(
         benchmarks=[name],
         methods=METHODS,
-        protocol=hbo.Ordered(trials=asked.trials),
-        folder=asked.output / "runs",
-        **options,
+        protocol=hbo.Ordered(trials=options.trials),
+        folder=options.output / "runs",
+        **settings,
     )
     (scores,), _ = scored(results.store, results.overview())
     best, losses = best_and_random_losses(bench, SAMPLE)
@@ -78,7 +89,7 @@ def row(name: str, asked: argparse.Namespace) -> tuple[list[str], bool, float]:
     left = normalised_regrets(scores.losses, best, np.median(losses, axis=0))
     table = compared(left, scores.methods, first_task=half)[0].set_index("method")
     is_right = bool(table["is_within_error"][advice.best])
-    within = int(table["is_within_error"].sum())
+    number_within = int(table["is_within_error"].sum())
     cells = [
         bench.name,
         f"{np.mean([task.spearman for task in advice.quality]):.2f}",
@@ -87,9 +98,9 @@ def row(name: str, asked: argparse.Namespace) -> tuple[list[str], bool, float]:
         table.index[0],
         f"{table['left'].iloc[0]:.2f}",
         "yes" if is_right else "no",
-        f"{within} of {len(table)}",
+        f"{number_within} of {len(table)}",
     ]
-    return cells, is_right, within / len(table)
+    return Outcome(cells, is_right, share_within=number_within / len(table))
 
 
 def main() -> None:
@@ -101,16 +112,19 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=TRIALS)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--workers", type=int, default=1)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     warnings.simplefilter("ignore", PoorSurrogateWarning)  # the table shows the correlation
-    rows = [row(name, asked) for name in track(asked.benchmarks, description="benchmarks")]
+    names = track(options.benchmarks, description="benchmarks")
+    outcomes = [try_advice(name, options) for name in names]
     print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
-    for cells, _, _ in rows:
-        print(f"| {' | '.join(cells)} |")
-    right, chance = sum(is_right for _, is_right, _ in rows), sum(share for *_, share in rows)
+    for outcome in outcomes:
+        print(f"| {' | '.join(outcome.cells)} |")
+    number_right = sum(outcome.is_right for outcome in outcomes)
+    expected_at_random = sum(outcome.share_within for outcome in outcomes)
     print(
-        f"\nThe recommended method is within error of the best on {right} of {len(rows)} "
-        f"benchmarks; a method drawn at random would be on {chance:.1f}."
+        f"\nThe recommended method is within error of the best on {number_right} of "
+        f"{len(outcomes)} benchmarks; a method drawn at random would be on "
+        f"{expected_at_random:.1f}."
     )
 
 

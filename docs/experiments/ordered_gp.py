@@ -32,6 +32,8 @@ from hpobench_ordered.methods.ordered_gp import FIRST_STEPS, OrderedGP, Sources
 
 SUITES = ("othpo", "retrain")
 TRIALS = (1, 5, 10, 25)
+RANK = ("rank", "rank_low", "rank_high")
+"""Columns of the leaderboard with a mean rank and its interval."""
 FIXED = LogPrior(mean=0.0, sd=1.0, lower=0.0, upper=0.0)
 FORGETS_NOTHING = LogPrior(mean=20.0, sd=1.0, lower=20.0, upper=20.0)
 
@@ -137,16 +139,24 @@ class ChosenTransform(OrderedGP):
         return super().make_scorer()
 
     def _surprise(self, sources: Sources, as_they_are: bool) -> float:
-        """Minus log posterior density of the earlier losses themselves, up to a constant."""
+        """Minus log posterior density of the earlier losses themselves, up to a constant.
+
+        The model's density is that of transformed losses; the derivatives of the transform, here
+        by differences, make it that of the losses.
+        """
         self._as_they_are = as_they_are
-        observed, y, step = self._collect_observations(sources), sources.losses, 1e-4
+        observed = self._collect_observations(sources)
         prior = stack_task_priors(self.priors(), observed.g, len(observed.counts))
         x = fit_hyperparameters(observed, self.priors(), None, steps=FIRST_STEPS).x
         S = compiled.squared_differences(observed.X, observed.kernel.groups, observed.g)
+        of_transformed, _ = negative_log_posterior(observed, S, x, prior)
+
+        y = sources.losses
+        step = 1e-4
         slopes = (self.transform_losses(y + step) - self.transform_losses(y - step)) / (2.0 * step)
         spread = self.transform_losses(y).std() or 1.0
-        jacobian = float(np.log(slopes / spread).sum())
-        return negative_log_posterior(observed, S, x, prior)[0] - jacobian
+        log_jacobian = float(np.log(slopes / spread).sum())
+        return of_transformed - log_jacobian
 
 
 VARIANTS: dict[str, type[OrderedGP]] = {
@@ -167,46 +177,55 @@ VARIANTS: dict[str, type[OrderedGP]] = {
 }
 
 
-def halves() -> dict[str, list[str]]:
+def split_benchmarks() -> dict[str, list[str]]:
     """The benchmarks that parts were chosen on, and the others."""
-    each = [sorted(hbo.suite(name)) for name in SUITES]
-    return {
-        "chosen on": [name for names in each for name in names[::2]],
-        "others": [name for names in each for name in names[1::2]],
-    }
+    chosen_on = []
+    others = []
+    for suite_name in SUITES:
+        names = sorted(hbo.suite(suite_name))
+        chosen_on += names[::2]
+        others += names[1::2]
+    return {"chosen on": chosen_on, "others": others}
 
 
-def table(results: hbo.Results) -> str:
-    """Mean ranks after some trials, each family of benchmarks counting once."""
-    boards = [results.leaderboard(trial) for trial in TRIALS]
-    rows = [board[board["benchmark"] == ALL].set_index("method") for board in boards]
-    lines = ["| |" + "".join(f" {trial} |" for trial in TRIALS), "|---|" + "--:|" * len(TRIALS)]
-    for name in rows[-1].index:
-        ranks = [row.loc[name, ["rank", "rank_low", "rank_high"]] for row in rows]
-        cells = "".join(
-            f" {rank:.2f} ({low:.2f} to {high:.2f}) |" if low < high else f" {rank:.2f} |"
-            for rank, low, high in ranks
-        )
-        lines.append(f"| {name} |{cells}")
+def format_ranks(results: hbo.Results) -> str:
+    """A table of mean ranks after some trials, each family of benchmarks counting once."""
+    boards = []
+    for trial in TRIALS:
+        board = results.leaderboard(trial)
+        boards.append(board[board["benchmark"] == ALL].set_index("method"))
+
+    headers = [str(trial) for trial in TRIALS]
+    lines = [f"| | {' | '.join(headers)} |", "|---|" + "--:|" * len(TRIALS)]
+    for name in boards[-1].index:
+        cells = [format_rank(*board.loc[name, list(RANK)]) for board in boards]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def main(asked: argparse.Namespace) -> None:
+def format_rank(rank: float, low: float, high: float) -> str:
+    """A mean rank with its interval, if it has one."""
+    has_interval = low < high
+    return f"{rank:.2f} ({low:.2f} to {high:.2f})" if has_interval else f"{rank:.2f}"
+
+
+def main(options: argparse.Namespace) -> None:
     """Run all variants, and print tables of their ranks."""
-    chosen = {name: VARIANTS[name] for name in asked.variant or VARIANTS}
-    methods = [
-        hbo.MethodSpec(name.replace(" ", "-"), kind, str(kind.__doc__), "this page")
-        for name, kind in chosen.items()
-    ]
-    for half, benchmarks in halves().items():
+    methods = []
+    for name in options.variant or VARIANTS:
+        variant = VARIANTS[name]
+        spec = hbo.MethodSpec(name.replace(" ", "-"), variant, str(variant.__doc__), "this page")
+        methods.append(spec)
+    for half, benchmarks in split_benchmarks().items():
         results = hbo.run(
             benchmarks=benchmarks,
             methods=methods,
-            seeds=range(asked.seeds),
-            protocol=hbo.Ordered(tasks=asked.tasks),
-            folder=asked.output,
+            seeds=range(options.seeds),
+            protocol=hbo.Ordered(tasks=options.tasks),
+            folder=options.output,
         )
-        print(f"\n{half}: {len(benchmarks)} benchmarks, {asked.seeds} seeds\n\n{table(results)}")
+        print(f"\n{half}: {len(benchmarks)} benchmarks, {options.seeds} seeds\n")
+        print(format_ranks(results))
 
 
 if __name__ == "__main__":

@@ -13,11 +13,12 @@ are about 2500 trainings of a twentieth of a second.
 
 Notation:
     R   repetitions
-    v   best AUC of a repetition after so many trials, (R,)
+    A   ways of tuning, see `WAYS`
 """
 
 import argparse
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -43,7 +44,7 @@ WAYS = (COLD, ENQUEUED, "bo", *WITH_HISTORY)
 
 COMPLETE = (optuna.trial.TrialState.COMPLETE,)
 
-Make = Callable[[], optuna.samplers.BaseSampler]
+MakeSampler = Callable[[], optuna.samplers.BaseSampler]
 
 
 class Experiment:
@@ -66,68 +67,94 @@ class Experiment:
         """AUC of the trials of each way, (15,) each, of one month and seed."""
         months = list(self.trainer.tasks)
         place = EARLIER + number % (len(months) - EARLIER)
-        earlier = [self.earlier(month) for month in months[place - EARLIER : place]]
-        samplers: dict[str, Make] = {
-            COLD: lambda: optuna.samplers.TPESampler(seed=number),
-            ENQUEUED: lambda: optuna.samplers.TPESampler(seed=number),
-            "bo": lambda: OptunaSampler("bo", space=self.space, seed=number, budget=NEW_TRIALS),
-        } | {name: _with_history(name, earlier, number) for name in WITH_HISTORY}
-        values = []
+        month = months[place]
+        earlier = [self.tune_earlier(other) for other in months[place - EARLIER : place]]
+        old_bests = [study.best_params for study in reversed(earlier)]
+        values_of_ways = []
         for way in WAYS:
-            first = [study.best_params for study in reversed(earlier)] if way == ENQUEUED else []
-            name = f"{months[place]} {way} {number}"
-            study = self.study(name, months[place], samplers[way], NEW_TRIALS, first)
-            values.append(np.array([trial.value for trial in study.get_trials(deepcopy=False)]))
-        return values
+            study = self.tune(
+                f"{month} {way} {number}",
+                month,
+                partial(self.make_sampler, way, earlier, seed=number),
+                NEW_TRIALS,
+                first=old_bests if way == ENQUEUED else [],
+            )
+            values = [trial.value for trial in study.get_trials(deepcopy=False)]
+            values_of_ways.append(np.array(values))
+        return values_of_ways
 
-    def earlier(self, month: int) -> optuna.Study:
-        """The study of a month, as an earlier one."""
-        make = lambda: optuna.samplers.TPESampler(seed=month)  # noqa: E731
-        return self.study(f"{month} earlier", month, make, OLD_TRIALS)
+    def make_sampler(
+        self, way: str, earlier: Sequence[optuna.Study], *, seed: int
+    ) -> optuna.samplers.BaseSampler:
+        """Make the sampler of one of `WAYS`."""
+        if way in (COLD, ENQUEUED):
+            return optuna.samplers.TPESampler(seed=seed)
+        if way in WITH_HISTORY:
+            return OptunaSampler.from_studies(way, earlier, seed=seed, budget=NEW_TRIALS)
+        return OptunaSampler(way, space=self.space, seed=seed, budget=NEW_TRIALS)
 
-    def study(
+    def tune_earlier(self, month: int) -> optuna.Study:
+        """Tune a month as an earlier one."""
+        make_sampler = partial(optuna.samplers.TPESampler, seed=month)
+        return self.tune(f"{month} earlier", month, make_sampler, OLD_TRIALS)
+
+    def tune(
         self,
         name: str,
         month: int,
-        make: Make,
+        make_sampler: MakeSampler,
         trials: int,
         first: Sequence[dict[str, object]] = (),
     ) -> optuna.Study:
-        """A study, from the storage where it is finished; one that was interrupted starts anew."""
-        try:
-            known = optuna.load_study(study_name=name, storage=self.storage)
-            if len(known.get_trials(deepcopy=False, states=COMPLETE)) == trials:
-                return known
-            optuna.delete_study(study_name=name, storage=self.storage)
-        except KeyError:
-            pass
+        """Tune a month; a study that is finished is read, an interrupted one starts anew.
+
+        Args:
+            name: Name of the study.
+            month: The month.
+            make_sampler: Makes the sampler.
+            trials: Number of trials.
+            first: Hyperparameters that are tried first.
+        """
+        finished = self.find_finished(name, trials)
+        if finished is not None:
+            return finished
         study = optuna.create_study(
-            study_name=name, storage=self.storage, sampler=make(), direction="maximize"
+            study_name=name, storage=self.storage, sampler=make_sampler(), direction="maximize"
         )
         for params in first:
             study.enqueue_trial(params)
         study.optimize(lambda trial: self.auc(trial, month), n_trials=trials)
         return study
 
+    def find_finished(self, name: str, trials: int) -> optuna.Study | None:
+        """Find a study with all its trials in the storage; one with fewer is deleted."""
+        try:
+            study = optuna.load_study(study_name=name, storage=self.storage)
+        except KeyError:
+            return None
+        if len(study.get_trials(deepcopy=False, states=COMPLETE)) == trials:
+            return study
+        optuna.delete_study(study_name=name, storage=self.storage)
+        return None
+
     def auc(self, trial: optuna.Trial, month: int) -> float:
         """Train on the months before one, and measure on it."""
         config = {}
         for p in self.space.parameters:  # all of them numbers
             if p.kind is hbo.Kind.INTEGER:
-                low, high = int(p.lower), int(p.upper)
-                config[p.name] = trial.suggest_int(p.name, low, high, log=p.log)
+                config[p.name] = trial.suggest_int(p.name, int(p.lower), int(p.upper), log=p.log)
             else:
                 config[p.name] = trial.suggest_float(p.name, p.lower, p.upper, log=p.log)
         value, _ = self.trainer.train(config, month, seed=0)
         return value
 
 
-def _with_history(method: str, earlier: Sequence[optuna.Study], seed: int) -> Make:
-    return lambda: OptunaSampler.from_studies(method, earlier, seed=seed, budget=NEW_TRIALS)
+def format_tables(values: FloatArray) -> str:
+    """Two tables: means of the best AUC, and of the gain over TPE without history.
 
-
-def tables(values: FloatArray) -> str:
-    """Means of the best AUC, and of the gain over cold TPE, of the AUC of all trials (R, A, 15)."""
+    Args:
+        values: AUC of all trials, shape (R, A, 15), with A = len(WAYS).
+    """
     best = np.maximum.accumulate(values, axis=2)[:, :, [trial - 1 for trial in SHOWN]]
     errors = two_standard_errors(np.moveaxis(best, 1, 0)) / 2
     gain = mean_intervals(best - best[:, [WAYS.index(COLD)]], rng=np.random.default_rng(0))
@@ -136,15 +163,16 @@ def tables(values: FloatArray) -> str:
     lines = [f"Best AUC, mean and standard error of {len(values)} months:", ""]
     lines += [f"| tuned by |{header}", rule]
     for a, way in enumerate(WAYS):
-        cells = zip(best.mean(axis=0)[a], errors[a], strict=True)
-        lines.append(f"| {way} |" + "".join(f" {m:.4f} ± {e:.4f} |" for m, e in cells))
+        means_and_errors = zip(best.mean(axis=0)[a], errors[a], strict=True)
+        cells = [f" {mean:.4f} ± {error:.4f} |" for mean, error in means_and_errors]
+        lines.append(f"| {way} |{''.join(cells)}")
     lines += ["", f"Gain over {COLD} on the same months, mean and its interval of 95 %:", ""]
     lines += [f"| tuned by |{header}", rule]
     for a, way in enumerate(WAYS):
         if way != COLD:
-            cells3 = zip(gain.mean[a], gain.lower[a], gain.upper[a], strict=True)
-            text = "".join(f" {m:+.4f} ({low:+.4f} to {up:+.4f}) |" for m, low, up in cells3)
-            lines.append(f"| {way} |{text}")
+            intervals = zip(gain.mean[a], gain.lower[a], gain.upper[a], strict=True)
+            cells = [f" {mean:+.4f} ({low:+.4f} to {up:+.4f}) |" for mean, low, up in intervals]
+            lines.append(f"| {way} |{''.join(cells)}")
     return "\n".join(lines)
 
 
@@ -154,11 +182,11 @@ def main() -> None:
     parser.add_argument("--streams", type=Path, required=True, help="folder of the streams")
     parser.add_argument("--output", type=Path, default=Path("tuning-experiment"))
     parser.add_argument("--repetitions", type=int, default=20)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    experiment = Experiment(asked.streams, asked.output)
-    numbers = track(range(asked.repetitions), description="months")
-    print(tables(np.array([experiment.repetition(number) for number in numbers])))
+    experiment = Experiment(options.streams, options.output)
+    numbers = track(range(options.repetitions), description="months")
+    print(format_tables(np.array([experiment.repetition(number) for number in numbers])))
 
 
 if __name__ == "__main__":

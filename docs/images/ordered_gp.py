@@ -21,8 +21,8 @@ STREAMS = ("weather-xgboost", "flights-linear", "metro-traffic-linear")
 APART = np.arange(9)
 
 
-def learned(stream: str) -> pd.DataFrame:
-    """What the model of each period's last suggestion has learned, one row a period."""
+def follow_stream(stream: str) -> pd.DataFrame:
+    """Run the method on a stream; what its last model of each period learned, one row a period."""
     rows: list[dict[str, float]] = []
 
     class Watched(OrderedGP):
@@ -40,14 +40,15 @@ def learned(stream: str) -> pd.DataFrame:
     return pd.DataFrame(rows).assign(stream=stream)
 
 
-def drift(frame: pd.DataFrame) -> alt.LayerChart:
-    """Correlation of two periods' losses: median over periods, and the middle half of them."""
-    rows = [
-        {"stream": stream, "apart": apart, "low": low, "middle": middle, "high": high}
-        for stream, part in frame.groupby("stream", sort=False)
-        for apart in APART
-        for low, middle, high in [np.quantile(np.exp(-apart / part.memory), (0.25, 0.5, 0.75))]
-    ]
+def draw_drift(frame: pd.DataFrame) -> alt.LayerChart:
+    """Draw the correlation of two periods' losses: median over periods, and their middle half."""
+    rows = []
+    for stream, periods in frame.groupby("stream", sort=False):
+        for apart in APART:
+            correlations = np.exp(-apart / periods["memory"])
+            low, middle, high = np.quantile(correlations, (0.25, 0.5, 0.75))
+            row = {"stream": stream, "apart": apart, "low": low, "middle": middle, "high": high}
+            rows.append(row)
     base = alt.Chart(pd.DataFrame(rows), title="What was learned of drift").encode(
         x=alt.X("apart:Q", title="periods apart"), color=alt.Color("stream:N", sort=STREAMS)
     )
@@ -58,8 +59,8 @@ def drift(frame: pd.DataFrame) -> alt.LayerChart:
     )
 
 
-def scales(frame: pd.DataFrame) -> alt.Chart:
-    """Scale of each period's losses, beside the stream's median."""
+def draw_scales(frame: pd.DataFrame) -> alt.Chart:
+    """Draw the scale of each period's losses, relative to the stream's median."""
     relative = frame.unit / frame.groupby("stream").unit.transform("median")
     return (
         alt.Chart(frame.assign(relative=relative), title="What was learned of scales")
@@ -73,6 +74,8 @@ def scales(frame: pd.DataFrame) -> alt.Chart:
 
 
 if __name__ == "__main__":
-    frame = pd.concat([learned(stream) for stream in STREAMS], ignore_index=True)
-    charts = (part.properties(width=300, height=220) for part in (drift(frame), scales(frame)))
+    frame = pd.concat([follow_stream(stream) for stream in STREAMS], ignore_index=True)
+    charts = [
+        chart.properties(width=300, height=220) for chart in (draw_drift(frame), draw_scales(frame))
+    ]
     plotting.save(alt.hconcat(*charts), Path(__file__).with_name("ordered-gp.png"))

@@ -50,8 +50,8 @@ TRIALS = (1, 5, 10, 25)
 TITLES = {"othpo": "The ten benchmarks of the paper", "retrain": "Retraining on real streams"}
 
 
-def runs(suite: str, methods: tuple[str, ...]) -> hbo.Results:
-    """Runs of methods on what is there of a suite."""
+def run_suite(suite: str, methods: tuple[str, ...]) -> hbo.Results:
+    """Run methods on the benchmarks of a suite that can be used at once."""
     benchmarks = [name for name in hbo.suite(suite) if benchmark_spec(name).option().is_ready]
     folder = Path(sys.argv[1])
     seeds = range(SEEDS[suite])
@@ -60,14 +60,15 @@ def runs(suite: str, methods: tuple[str, ...]) -> hbo.Results:
 
 if __name__ == "__main__":
     for name in ("othpo", "retrain", "wide"):
-        result, ranks = runs(name, METHODS), {}
+        result = run_suite(name, METHODS)
+        ranks = {}
         for trial in TRIALS:
-            table = result.leaderboard(trial).query("benchmark == 'all'")
-            ranks[trial] = table.set_index("method")["rank"]
+            board = result.leaderboard(trial).query("benchmark == 'all'")
+            ranks[trial] = board.set_index("method")["rank"]
         print(name, pd.DataFrame(ranks).sort_values(25).round(2).to_string(), sep="\n")
     charts = []
     for name, title in TITLES.items():
-        chart = runs(name, DRAWN).plot.curves("rank", benchmark="all", size=(360, 300))
+        chart = run_suite(name, DRAWN).plot.curves("rank", benchmark="all", size=(360, 300))
         charts.append(chart.properties(title=title))
     config = charts[0].config  # that of the two of them together
     for chart in charts:
