@@ -29,122 +29,189 @@ def covariance(Phi: FloatArray, precisions: Precisions) -> FloatArray:
 
 
 def direct_rho(Phi: FloatArray, y: FloatArray, precisions: Precisions) -> float:
+    """Minus log marginal likelihood by its definition."""
     Sigma = covariance(Phi, precisions)
     return float(0.5 * np.linalg.slogdet(Sigma)[1] + 0.5 * y @ np.linalg.solve(Sigma, y))
 
 
-def problem(n: int, d: int, *, ard: bool, seed: int) -> tuple[FloatArray, FloatArray, Precisions]:
+def make_problem(
+    n: int, d: int, *, ard: bool, seed: int
+) -> tuple[FloatArray, FloatArray, Precisions]:
+    """Random features (n, d) and losses (n,), and precisions: one a feature if `ard`."""
     rng = np.random.default_rng([seed, n, d])
     precisions = Precisions(rng.normal(0, 1, d if ard else 1), float(rng.uniform(0, 6)))
     return rng.standard_normal((n, d)), rng.standard_normal(n), precisions
 
 
-def ours(Phi: FloatArray, y: FloatArray, precisions: Precisions) -> Likelihood:
+def compute_likelihood(Phi: FloatArray, y: FloatArray, precisions: Precisions) -> Likelihood:
     return likelihood(Phi, y, precisions.log_alpha, precisions.log_beta)
 
 
 SIZES = st.tuples(st.integers(1, 12), st.integers(1, 8), st.booleans(), st.integers(0, 10**6))
+"""n, d, ard and seed of a problem."""
 
 
 @given(SIZES)
-def test_likelihood_and_prediction_are_those_of_the_covariance_matrix(sizes):
+def test_likelihood_equals_the_definition(sizes):
     n, d, ard, seed = sizes
-    Phi, y, precisions = problem(n, d, ard=ard, seed=seed)
+    problem = make_problem(n, d, ard=ard, seed=seed)
+    assert_allclose(compute_likelihood(*problem).rho, direct_rho(*problem), rtol=1e-8)
+
+
+@given(SIZES)
+def test_prediction_equals_conditioning(sizes):
+    """On the joint normal distribution of candidates and evaluations."""
+    n, d, ard, seed = sizes
+    Phi, y, precisions = make_problem(n, d, ard=ard, seed=seed)
     candidates = np.random.default_rng(seed).standard_normal((5, d))
-    head = Head(Phi, y, precisions)
-    assert_allclose(ours(Phi, y, precisions).rho, direct_rho(Phi, y, precisions), rtol=1e-8)
-    everything = covariance(np.concatenate([candidates, Phi]), precisions)
-    cross = everything[:5, 5:]
-    solved = np.linalg.solve(everything[5:, 5:], cross.T)
-    variance = np.diag(everything)[:5] - np.exp(-precisions.log_beta)
-    variance = variance - np.sum(cross * solved.T, axis=1)
-    mean, sd = head.predict(candidates)
+    Sigma = covariance(np.concatenate([candidates, Phi]), precisions)
+    cross = Sigma[:5, 5:]
+    solved = np.linalg.solve(Sigma[5:, 5:], cross.T)
+    noise_variance = np.exp(-precisions.log_beta)
+    variance = np.diag(Sigma)[:5] - noise_variance - np.sum(cross * solved.T, axis=1)
+
+    mean, sd = Head(Phi, y, precisions).predict(candidates)
+
     assert_allclose(mean, solved.T @ y, rtol=1e-8, atol=1e-8)
     assert_allclose(sd**2, variance, rtol=1e-8, atol=1e-8)
 
 
 @given(SIZES)
-def test_gradient_of_a_likelihood(sizes):
+def test_gradient_by_precisions_equals_differences(sizes):
     n, d, ard, seed = sizes
-    Phi, y, precisions = problem(n, d, ard=ard, seed=seed)
+    Phi, y, precisions = make_problem(n, d, ard=ard, seed=seed)
+
+    def rho(x: FloatArray) -> float:
+        return direct_rho(Phi, y, Precisions(x[:-1], x[-1]))
+
+    result = compute_likelihood(Phi, y, precisions)
+    by_alpha = result.by_alpha if ard else result.by_alpha.sum(keepdims=True)
     x = np.append(precisions.log_alpha, precisions.log_beta)
-    of = ours(Phi, y, precisions)
-    by_alpha = of.by_alpha if ard else of.by_alpha.sum(keepdims=True)
-    numeric = approx_fprime(x, lambda x: direct_rho(Phi, y, Precisions(x[:-1], x[-1])), 1e-6)
-    assert_allclose(np.append(by_alpha, of.by_beta), numeric, rtol=1e-3, atol=1e-3)
-    flat = Phi.ravel()
-    numeric = approx_fprime(flat, lambda f: direct_rho(f.reshape(n, d), y, precisions), 1e-6)
-    assert_allclose(of.by_features.ravel(), numeric, rtol=1e-3, atol=1e-3)
+    differences = approx_fprime(x, rho, 1e-6)
+    assert_allclose(np.append(by_alpha, result.by_beta), differences, rtol=1e-3, atol=1e-3)
+
+
+@given(SIZES)
+def test_gradient_by_features_equals_differences(sizes):
+    n, d, ard, seed = sizes
+    Phi, y, precisions = make_problem(n, d, ard=ard, seed=seed)
+
+    def rho(flat_Phi: FloatArray) -> float:
+        return direct_rho(flat_Phi.reshape(n, d), y, precisions)
+
+    by_features = compute_likelihood(Phi, y, precisions).by_features
+    differences = approx_fprime(Phi.ravel(), rho, 1e-6)
+    assert_allclose(by_features.ravel(), differences, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("n", [3, 20, 21, 60])
-def test_both_forms_where_the_other_one_would_be_used_next(n):
-    # A feature that is always 0 changes nothing but the form: with it, n may be at most d.
-    Phi, y, precisions = problem(n, 20, ard=False, seed=0)
-    wide = np.concatenate([Phi, np.zeros((n, 60))], axis=1)
-    narrow, other = Head(Phi, y, precisions), Head(wide, y, precisions)
-    rho = ours(Phi, y, precisions).rho
-    assert_allclose(ours(wide, y, precisions).rho, rho, rtol=1e-8)
-    assert_allclose(narrow.weights, other.weights[:20], rtol=1e-8, atol=1e-10)
-    assert_allclose(narrow.predict(Phi)[1], other.predict(wide)[1], rtol=1e-8)
+class TestFeaturesThatAreZero:
+    """They change nothing but the form that is computed: with them, n is at most d."""
+
+    def make_problems(self, n):
+        Phi, y, precisions = make_problem(n, 20, ard=False, seed=0)
+        wide_Phi = np.concatenate([Phi, np.zeros((n, 60))], axis=1)
+        return (Phi, y, precisions), (wide_Phi, y, precisions)
+
+    def test_leave_the_likelihood(self, n):
+        narrow, wide = self.make_problems(n)
+        assert_allclose(compute_likelihood(*narrow).rho, compute_likelihood(*wide).rho, rtol=1e-8)
+
+    def test_leave_other_weights(self, n):
+        narrow, wide = self.make_problems(n)
+        assert_allclose(Head(*narrow).weights, Head(*wide).weights[:20], rtol=1e-8, atol=1e-10)
+
+    def test_leave_the_deviation(self, n):
+        narrow, wide = self.make_problems(n)
+        _, narrow_sd = Head(*narrow).predict(narrow[0])
+        _, wide_sd = Head(*wide).predict(wide[0])
+        assert_allclose(narrow_sd, wide_sd, rtol=1e-8)
 
 
-def test_relevance_determination_finds_three_of_twenty_features():
-    rng, relevant = np.random.default_rng(0), [2, 7, 11]
+class TestRelevanceDetermination:
+    """Three of twenty features matter."""
 
-    def losses(Phi: FloatArray) -> FloatArray:
-        return Phi[:, relevant] @ [1.0, -0.7, 0.5]
+    relevant = [2, 7, 11]  # noqa: RUF012
+    irrelevant = np.setdiff1d(np.arange(20), relevant)
 
-    Phi, fresh = rng.standard_normal((30, 20)), np.random.default_rng(1).standard_normal((500, 20))
-    y = losses(Phi) + 0.05 * rng.standard_normal(30)
-    ard, plain = (Head.fit(Phi, y, Precisions.initial(count)) for count in (20, 1))
-    log_alpha = ard.precisions.log_alpha
-    assert_array_equal(np.sort(np.argsort(log_alpha)[:3]), relevant)
-    others = np.setdiff1d(np.arange(20), relevant)
-    assert np.median(log_alpha[others]) == 2.0 * np.log(30)  # switched off
-    assert np.abs(ard.weights[others] * np.exp(-0.5 * log_alpha[others])).max() < 0.05
-    assert len(plain.precisions.log_alpha) == 1
-    errors = [np.mean((head.predict(fresh)[0] - losses(fresh)) ** 2) for head in (ard, plain)]
-    assert errors[0] < 0.8 * errors[1]
+    def true_losses(self, Phi: FloatArray) -> FloatArray:
+        return Phi[:, self.relevant] @ [1.0, -0.7, 0.5]
+
+    def fit(self, precisions: int) -> Head:
+        rng = np.random.default_rng(0)
+        Phi = rng.standard_normal((30, 20))
+        y = self.true_losses(Phi) + 0.05 * rng.standard_normal(30)
+        return Head.fit(Phi, y, Precisions.initial(precisions))
+
+    def test_gives_relevant_features_low_precision(self):
+        log_alpha = self.fit(20).precisions.log_alpha
+        assert_array_equal(np.sort(np.argsort(log_alpha)[:3]), self.relevant)
+
+    def test_switches_irrelevant_features_off(self):
+        head = self.fit(20)
+        log_alpha = head.precisions.log_alpha[self.irrelevant]
+        upper_bound = 2.0 * np.log(30)
+        assert np.median(log_alpha) == upper_bound
+        weights = head.weights[self.irrelevant] * np.exp(-0.5 * log_alpha)
+        assert np.abs(weights).max() < 0.05
+
+    def test_predicts_better_than_one_precision(self):
+        new_Phi = np.random.default_rng(1).standard_normal((500, 20))
+
+        def squared_error(head: Head) -> float:
+            mean, _ = head.predict(new_Phi)
+            return float(np.mean((mean - self.true_losses(new_Phi)) ** 2))
+
+        assert squared_error(self.fit(20)) < 0.8 * squared_error(self.fit(1))
 
 
 @pytest.mark.parametrize("n", [6, 30])
-def test_a_prior_is_part_of_what_is_minimised(n):
+def test_fit_minimises_with_the_prior(n):
     rng = np.random.default_rng(n)
     Phi = rng.standard_normal((n, 4))
     y = Phi @ [1.0, 0.5, 0.0, 0.0] + 0.3 * rng.standard_normal(n)
     spread = 0.7
 
-    def posterior(x: FloatArray) -> float:
-        own = Precisions(x[:-1], float(x[-1]))
-        normal = norm.logpdf(x[:-1], x[:-1].mean(), spread) - norm.logpdf(0, 0, spread)
-        return direct_rho(Phi, y, own) - float(normal.sum())
+    def negative_log_posterior(x: FloatArray) -> float:
+        log_alpha = x[:-1]
+        log_prior = norm.logpdf(log_alpha, log_alpha.mean(), spread) - norm.logpdf(0, 0, spread)
+        return direct_rho(Phi, y, Precisions(log_alpha, float(x[-1]))) - float(log_prior.sum())
 
-    found = Head.fit(Phi, y, Precisions.initial(4), spread=spread).precisions
+    fitted = Head.fit(Phi, y, Precisions.initial(4), spread=spread).precisions
+
     start = np.append(np.zeros(4), 2.0)
     bounds = [(-12.0, 2.0 * np.log(n))] * 4 + [(0.0, 10.0)]
-    best = minimize(posterior, start, bounds=bounds)
-    assert posterior(np.append(found.log_alpha, found.log_beta)) < best.fun + 0.02
+    best = minimize(negative_log_posterior, start, bounds=bounds)
+    value = negative_log_posterior(np.append(fitted.log_alpha, fitted.log_beta))
+    assert value < best.fun + 0.02
 
 
 @pytest.mark.parametrize("n", [10, 50])
-def test_a_fit_is_no_worse_than_a_grid(n):
+def test_fit_is_no_worse_than_a_grid(n):
     rng = np.random.default_rng(n)
     Phi = rng.standard_normal((n, 15))
     y = Phi @ rng.standard_normal(15) / 4 + 0.3 * rng.standard_normal(n)
-    value = ours(Phi, y, Head.fit(Phi, y, Precisions.initial(1)).precisions).rho
+    fitted = Head.fit(Phi, y, Precisions.initial(1)).precisions
     grid = product(np.linspace(-6, 8, 29), np.linspace(0, 12, 25))
-    assert value < min(direct_rho(Phi, y, Precisions(np.array([a]), b)) for a, b in grid) + 0.02
+    best = min(direct_rho(Phi, y, Precisions(np.array([a]), b)) for a, b in grid)
+    assert compute_likelihood(Phi, y, fitted).rho < best + 0.02
 
 
-def test_pending_evaluations_leave_the_mean_and_shrink_the_deviation():
-    Phi, y, precisions = problem(8, 12, ard=True, seed=3)
+def test_fantasies_keep_mean_and_shrink_deviation():
+    head = Head(*make_problem(8, 12, ard=True, seed=3))
     pending, candidates = np.split(np.random.default_rng(1).standard_normal((6, 12)), [2])
-    head = Head(Phi, y, precisions)
-    other, losses = head.with_fantasies(pending)
+
+    with_fantasies, losses = head.with_fantasies(pending)
+
     assert_allclose(losses, head.predict(pending)[0])
-    assert_allclose(other.predict(candidates)[0], head.predict(candidates)[0], atol=1e-8)
-    assert (other.predict(candidates)[1] < head.predict(candidates)[1]).all()
+    mean, sd = head.predict(candidates)
+    new_mean, new_sd = with_fantasies.predict(candidates)
+    assert_allclose(new_mean, mean, atol=1e-8)
+    assert (new_sd < sd).all()
+
+
+def test_features_that_are_nan_are_refused():
+    Phi, y, precisions = make_problem(8, 12, ard=True, seed=3)
     with pytest.raises(ModelError):
         Head(Phi * np.nan, y, precisions)
 
@@ -152,95 +219,140 @@ def test_pending_evaluations_leave_the_mean_and_shrink_the_deviation():
 # -- many tasks, one network -----------------------------------------------------------------------
 
 
-def tasks(counts: list[int], *, inputs: int, seed: int = 0):
+def make_tasks(
+    counts: list[int], *, dimension: int, seed: int = 0
+) -> tuple[list[FloatArray], list[FloatArray]]:
+    """Inputs and losses of tasks that differ in phase."""
     rng = np.random.default_rng(seed)
-    X = [rng.random((n, inputs)) for n in counts]
+    X = [rng.random((n, dimension)) for n in counts]
     return X, [np.sin(4 * x[:, 0] + t) for t, x in enumerate(X)]
 
 
-def random_parameters(phi: features.Network, inputs: int, count: int, k: int) -> joint.Parameters:
+def draw_parameters(
+    phi: features.Network, *, dimension: int, tasks: int, k: int
+) -> joint.Parameters:
+    """Random parameters, with embeddings of k numbers."""
     rng = np.random.default_rng(5)
-    log_alpha, log_beta = rng.normal(0, 1, count), rng.uniform(0, 5, count)
-    z = phi.initial(rng, inputs + k)
-    return joint.Parameters(z, rng.standard_normal((count, k)), log_alpha, log_beta)
+    log_alpha = rng.normal(0, 1, tasks)
+    log_beta = rng.uniform(0, 5, tasks)
+    z = phi.initial(rng, dimension + k)
+    return joint.Parameters(z, rng.standard_normal((tasks, k)), log_alpha, log_beta)
 
 
 @pytest.mark.parametrize("k", [0, 2])
-def test_the_joint_likelihood_is_the_sum_of_the_tasks(k):
-    counts = [3, 6, 7, 0, 103]  # few and many, in several blocks
-    X, y = tasks(counts, inputs=3)
-    parameters = random_parameters(SMALL, 3, 5, k)
-    value, gradient = joint.value_and_gradient(SMALL, X, y, parameters)
+def test_joint_likelihood_is_sum_over_tasks(k):
+    X, y = make_tasks([3, 6, 7, 0, 103], dimension=3)  # few and many, in several blocks
+    parameters = draw_parameters(SMALL, dimension=3, tasks=5, k=k)
     expected = 0.0
-    for t, (x, losses) in enumerate(zip(X, y, strict=True)):
-        inputs = np.concatenate([np.tile(parameters.embedded[t], (len(x), 1)), x], axis=1)
+    for t, losses in enumerate(y):
+        if not len(losses):
+            continue
+        embedding = np.tile(parameters.embedded[t], (len(losses), 1))
+        inputs = np.concatenate([embedding, X[t]], axis=1)
         Phi = features.compute_features(SMALL, parameters.z, inputs)
-        own = Precisions(parameters.log_alpha[t : t + 1], parameters.log_beta[t])
-        expected += direct_rho(Phi, losses, own) if len(x) else 0.0
+        expected += direct_rho(Phi, losses, parameters.precisions_of(t))
+
+    value, _ = joint.value_and_gradient(SMALL, X, y, parameters)
+
     assert_allclose(value, expected, rtol=1e-8)
-    again = joint._split(joint._join(parameters), parameters)
-    for name in ("z", "embedded", "log_alpha", "log_beta"):
-        assert_array_equal(getattr(again, name), getattr(parameters, name))
-    assert np.isfinite(gradient).all()
 
 
-def test_gradient_of_the_joint_likelihood():
-    X, y = tasks([4, 55, 0, 70], inputs=2)
-    parameters = random_parameters(SMALL, 2, 4, 1)
+@pytest.mark.parametrize("k", [0, 2])
+def test_joined_parameters_can_be_split(k):
+    parameters = draw_parameters(SMALL, dimension=3, tasks=5, k=k)
+    split = joint._split(joint._join(parameters), parameters)
+    for field in ("z", "embedded", "log_alpha", "log_beta"):
+        assert_array_equal(getattr(split, field), getattr(parameters, field))
 
-    def at(x: FloatArray) -> tuple[float, FloatArray]:
+
+def test_joint_gradient_equals_finite_differences():
+    X, y = make_tasks([4, 55, 0, 70], dimension=2)
+    parameters = draw_parameters(SMALL, dimension=2, tasks=4, k=1)
+
+    def value_and_gradient(x: FloatArray) -> tuple[float, FloatArray]:
         return joint.value_and_gradient(SMALL, X, y, joint._split(x, parameters))
 
     x = joint._join(parameters)
-    numeric = [(at(x + step)[0] - at(x - step)[0]) / 2e-5 for step in 1e-5 * np.eye(len(x))]
-    assert_allclose(at(x)[1], numeric, rtol=1e-4, atol=1e-4)
+    differences = []
+    for step in 1e-5 * np.eye(len(x)):
+        above, _ = value_and_gradient(x + step)
+        below, _ = value_and_gradient(x - step)
+        differences.append((above - below) / 2e-5)
+    assert_allclose(value_and_gradient(x)[1], differences, rtol=1e-4, atol=1e-4)
 
 
-def test_a_joint_fit_predicts_a_new_task_better_than_its_own_evaluations_alone():
+class TestJointFit:
+    """A network fitted to six tasks of twenty evaluations and a seventh of four."""
+
     phi = features.Network(8, (20, 20))
-    X, y = tasks([20] * 6 + [4], inputs=1)
-    start = joint.Parameters.initial(phi.initial(np.random.default_rng(0), 1), np.zeros((7, 0)))
-    fresh = np.linspace(0, 1, 50)[:, None]
-    truth, errors = np.sin(4 * fresh[:, 0] + 6), []
-    for chosen in (range(7), [6]):
-        own = joint.Parameters(start.z, *(a[list(chosen)] for a in (start.embedded, start.log_alpha,
-                                                               start.log_beta)))  # fmt: skip
-        data = [X[t] for t in chosen], [y[t] for t in chosen]
-        best = joint.fit_jointly(phi, *data, own, evaluations=60)
-        before, after = (joint.value_and_gradient(phi, *data, p)[0] for p in (own, best))
+    X, y = make_tasks([20] * 6 + [4], dimension=1)
+
+    def fit(self, tasks: list[int]) -> tuple[joint.Parameters, joint.Parameters]:
+        """Parameters before and after a fit to some of the tasks."""
+        z = self.phi.initial(np.random.default_rng(0), 1)
+        start = joint.Parameters.initial(z, np.zeros((len(tasks), 0)))
+        X, y = [self.X[t] for t in tasks], [self.y[t] for t in tasks]
+        return start, joint.fit_jointly(self.phi, X, y, start, evaluations=60)
+
+    def error_on_the_last_task(self, parameters: joint.Parameters, sources: int) -> float:
+        """Squared error after its four evaluations, with precisions typical of `sources`."""
+        X = np.linspace(0, 1, 50)[:, None]
+        Phi = features.compute_features(self.phi, parameters.z, self.X[6])
+        head = Head.fit(Phi, self.y[6], parameters.median_precisions(sources))
+        mean, _ = head.predict(features.compute_features(self.phi, parameters.z, X))
+        return float(np.mean((mean - np.sin(4 * X[:, 0] + 6)) ** 2))
+
+    def test_lowers_the_objective(self):
+        start, fitted = self.fit(list(range(7)))
+        before, _ = joint.value_and_gradient(self.phi, self.X, self.y, start)
+        after, _ = joint.value_and_gradient(self.phi, self.X, self.y, fitted)
         assert after < before - 1.0
-        Phi = features.compute_features(phi, best.z, X[6])
-        head = Head.fit(Phi, y[6], best.median_precisions(max(1, len(chosen) - 1)))
-        mean, _ = head.predict(features.compute_features(phi, best.z, fresh))
-        errors.append(float(np.mean((mean - truth) ** 2)))
-    assert errors[0] < 0.5 * errors[1]
+
+    def test_predicts_better_than_one_task_alone(self):
+        _, to_all = self.fit(list(range(7)))
+        _, to_last = self.fit([6])
+        error = self.error_on_the_last_task(to_all, sources=6)
+        assert error < 0.5 * self.error_on_the_last_task(to_last, sources=1)
 
 
-def test_numbers_of_tasks_and_evaluations_need_no_other_program():
+def test_programs_are_shared_between_sizes():
     phi = features.Network(8, (4,))
 
-    def evaluate(counts: list[int]) -> int:
-        X, y = tasks(counts, inputs=2)
-        joint.value_and_gradient(phi, X, y, random_parameters(phi, 2, len(counts), 0))
+    def count_programs_after(counts: list[int]) -> int:
+        X, y = make_tasks(counts, dimension=2)
+        parameters = draw_parameters(phi, dimension=2, tasks=len(counts), k=0)
+        joint.value_and_gradient(phi, X, y, parameters)
         return runtime.count_programs()
 
-    before = [evaluate(counts) for counts in ([3], [100], [1000])][-1]  # a program a size
-    assert [evaluate(counts) for counts in ([3], [40, 0, 200], [2500, 7, 7])] == [before] * 3
+    for counts in ([3], [100], [1000]):  # each of another size
+        before = count_programs_after(counts)
+    for counts in ([3], [40, 0, 200], [2500, 7, 7]):
+        assert count_programs_after(counts) == before
 
 
 # -- random kitchen sinks --------------------------------------------------------------------------
 
 
-def test_random_kitchen_sinks_approach_their_kernel():
+class TestRandomKitchenSinks:
+    """With many features they approach a Gaussian process."""
+
     phi = features.RandomKitchenSinks(8, 20_000)
     z = phi.initial(np.random.default_rng(0), 3)
     X = np.random.default_rng(1).random((12, 3))
-    y = np.sin(5 * X).sum(axis=1)
-    Phi = features.compute_features(phi, z, X)
     kernel = RBF(np.exp(z[0]), "fixed")
-    assert_allclose(Phi @ Phi.T, kernel(X), atol=0.03)
-    model = GaussianProcessRegressor(kernel, alpha=0.1, optimizer=None).fit(X[:10], y[:10])
-    mean, sd = model.predict(X, return_std=True)
-    own_mean, own_sd = Head(Phi[:10], y[:10], Precisions(np.zeros(1), -np.log(0.1))).predict(Phi)
-    assert_allclose(own_mean, mean, atol=0.1)
-    assert_allclose(own_sd, sd, atol=0.05)
+
+    def test_approach_the_kernel(self):
+        Phi = features.compute_features(self.phi, self.z, self.X)
+        assert_allclose(Phi @ Phi.T, self.kernel(self.X), atol=0.03)
+
+    def test_approach_the_posterior(self):
+        y = np.sin(5 * self.X[:10]).sum(axis=1)
+        process = GaussianProcessRegressor(self.kernel, alpha=0.1, optimizer=None)
+        expected_mean, expected_sd = process.fit(self.X[:10], y).predict(self.X, return_std=True)
+
+        Phi = features.compute_features(self.phi, self.z, self.X)
+        head = Head(Phi[:10], y, Precisions(np.zeros(1), -np.log(0.1)))
+        mean, sd = head.predict(Phi)
+
+        assert_allclose(mean, expected_mean, atol=0.1)
+        assert_allclose(sd, expected_sd, atol=0.05)

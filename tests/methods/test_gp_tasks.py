@@ -15,121 +15,181 @@ from hpobench_ordered.methods._gp.model import GaussianProcess, Kernel, PriorArr
 from hpobench_ordered.methods._model_based import ModelError
 
 KERNEL = Kernel(np.array([0, 1, 1, 2]))
+"""Four features with three length scales: theta has six coordinates."""
+
+COUNTS = st.lists(st.integers(0, 9), min_size=1, max_size=5).filter(sum)
+"""Observations of each task."""
 
 
-def observed(counts: list[int], *, seed: int = 0, level: float = 4.0) -> tasks.Observations:
+def make_observations(
+    counts: list[int], *, seed: int = 0, level: float = 4.0
+) -> tasks.Observations:
+    """Observations of tasks of different levels and scales, at random distances."""
     rng = np.random.default_rng(seed)
-    n, T = sum(counts), len(counts)
+    T = len(counts)
     places = np.sort(rng.random(T))
     task = np.repeat(np.arange(T), counts)
-    X = rng.random((n, 4))
-    z = np.sin(5 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(n)
-    y = np.exp(rng.standard_normal(T))[task] * z + task
+    X = rng.random((sum(counts), 4))
+    z = np.sin(5 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(len(X))
+    scales = np.exp(rng.standard_normal(T))
     distances = T * np.abs(places[:, None] - places)
-    return tasks.Observations(X, y, np.array(counts), distances, KERNEL, level)
+    return tasks.Observations(
+        X, scales[task] * z + task, np.array(counts), distances, KERNEL, level
+    )
 
 
-def prior(of: tasks.Observations) -> PriorArrays:
-    return tasks.stack_task_priors(TaskPriors(), of.g, len(of.counts))
+def make_prior(observed: tasks.Observations) -> PriorArrays:
+    return tasks.stack_task_priors(TaskPriors(), observed.g, len(observed.counts))
 
 
-def hyperparameters(of: tasks.Observations, *, seed: int = 0) -> FloatArray:
-    mean = prior(of).mean
+def draw_hyperparameters(observed: tasks.Observations, *, seed: int = 0) -> FloatArray:
+    mean = make_prior(observed).mean
     return mean + 0.3 * np.random.default_rng(seed).standard_normal(len(mean))
 
 
-def at(
-    of: tasks.Observations, x: FloatArray, under: PriorArrays | None = None
+def negative_log_posterior(
+    observed: tasks.Observations, x: FloatArray, prior: PriorArrays | None = None
 ) -> tuple[float, FloatArray]:
-    S = compiled.squared_differences(of.X, of.kernel.groups, of.g)
-    return tasks.negative_log_posterior(of, S, x, under or prior(of))
+    S = compiled.squared_differences(observed.X, observed.kernel.groups, observed.g)
+    return tasks.negative_log_posterior(observed, S, x, prior or make_prior(observed))
 
 
-def matern(of: tasks.Observations, x: FloatArray, A: FloatArray, C: FloatArray) -> FloatArray:
-    lengths = np.exp(x[:3])[of.kernel.groups]
-    r = np.sqrt((((A[:, None] - C[None]) / lengths) ** 2).sum(axis=2))
+def matern(x: FloatArray, A: FloatArray, C: FloatArray) -> FloatArray:
+    """Correlation of configurations with features A (n, 4) and C (m, 4)."""
+    length_scales = np.exp(x[:3])[KERNEL.groups]
+    r = np.sqrt((((A[:, None] - C[None]) / length_scales) ** 2).sum(axis=2))
     return (1 + np.sqrt(5) * r + 5 / 3 * r**2) * np.exp(-np.sqrt(5) * r)
 
 
-def directly(of: tasks.Observations, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Task of each observation, B, and K, written down from their definition."""
-    task = np.repeat(np.arange(len(of.counts)), of.counts)
-    B = np.exp(x[3]) * np.exp(-of.distances / np.exp(x[4]))
-    K = B[task][:, task] * matern(of, x, of.X, of.X) + of.level * (task[:, None] == task)
-    return task, B, K + np.exp(x[5]) * np.eye(len(task))
+class DirectFormulas:
+    """The covariances as their definitions say."""
 
+    def __init__(self, observed: tasks.Observations, x: FloatArray) -> None:
+        self.observed, self.x = observed, x
+        self.task = np.repeat(np.arange(len(observed.counts)), observed.counts)
+        self.B = np.exp(x[3]) * np.exp(-observed.distances / np.exp(x[4]))
+        self.z = observed.y * np.exp(-x[6:][self.task])
+        is_same_task = self.task[:, None] == self.task
+        K = self.B[self.task][:, self.task] * matern(x, observed.X, observed.X)
+        self.K = K + observed.level * is_same_task + np.exp(x[5]) * np.eye(len(K))
 
-COUNTS = st.lists(st.integers(0, 9), min_size=1, max_size=5).filter(sum)
+    def log_likelihood(self) -> float:
+        """Log density of y; that of z is larger by the sum of the log scales."""
+        normal = multivariate_normal(np.zeros(len(self.z)), self.K)
+        return float(normal.logpdf(self.z) - self.x[6:][self.task].sum())
+
+    def predict(self, candidates: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Posterior mean and standard deviation on the last task."""
+        last = len(self.B) - 1
+        cross = self.B[self.task, last][:, None] * matern(self.x, self.observed.X, candidates)
+        cross += self.observed.level * (self.task == last)[:, None]
+        mean = cross.T @ np.linalg.solve(self.K, self.z)
+        reduction = np.sum(cross * np.linalg.solve(self.K, cross), axis=0)
+        return mean, np.sqrt(self.B[last, last] + self.observed.level - reduction)
 
 
 @given(counts=COUNTS, seed=st.integers(0, 99))
-def test_likelihood_and_gradient_equal_the_formula_and_differences(counts, seed):
-    of = observed(counts, seed=seed)
-    x = hyperparameters(of, seed=seed)
-    task, _, K = directly(of, x)
-    log_scales = x[6:][task]
-    z = of.y * np.exp(-log_scales)
-    likelihood = multivariate_normal(np.zeros(len(z)), K).logpdf(z) - log_scales.sum()
-    log_prior = -0.5 * np.sum(prior(of).precision * (x - prior(of).mean) ** 2)
-    value, gradient = at(of, x)
-    assert_allclose(value, -likelihood - log_prior, rtol=1e-8, atol=1e-8)
-    numeric = [(at(of, x + u)[0] - at(of, x - u)[0]) / 2e-5 for u in 1e-5 * np.eye(len(x))]
-    assert_allclose(gradient, numeric, rtol=1e-5, atol=1e-4)
+def test_posterior_density_equals_the_formula(counts, seed):
+    observed = make_observations(counts, seed=seed)
+    x = draw_hyperparameters(observed, seed=seed)
+    prior = make_prior(observed)
+    log_prior = -0.5 * np.sum(prior.precision * (x - prior.mean) ** 2)
+    expected = -DirectFormulas(observed, x).log_likelihood() - log_prior
+    value, _ = negative_log_posterior(observed, x)
+    assert_allclose(value, expected, rtol=1e-8, atol=1e-8)
 
 
-@given(counts=COUNTS, seed=st.integers(0, 99), later=st.integers(0, 3))
-def test_prediction_equals_the_formula_however_the_observations_came(counts, seed, later):
-    of = observed([*counts, 3], seed=seed)
-    x = hyperparameters(of, seed=seed)
-    task, B, K = directly(of, x)
-    C = np.random.default_rng(seed).random((9, 4))
-    here = len(of.counts) - 1
-    cross = B[task, here][:, None] * matern(of, x, of.X, C) + of.level * (task == here)[:, None]
-    mean = cross.T @ np.linalg.solve(K, of.scale_losses(x))
-    variance = B[here, here] + of.level - np.sum(cross * np.linalg.solve(K, cross), axis=0)
-    first, few = len(of.y) - later, np.array([*counts, 3 - later])
-    process = tasks.TaskProcess(replace(of, X=of.X[:first], y=of.y[:first], counts=few), x)
-    if later:
-        process = process.with_observations(of.X[first:], of.y)
-    assert_allclose(process.predict(C), (mean, np.sqrt(variance)), rtol=1e-8, atol=1e-8)
-    assert_allclose(process.scale_current_losses(), of.scale_losses(x)[-3:])
+@given(counts=COUNTS, seed=st.integers(0, 99))
+def test_gradient_equals_finite_differences(counts, seed):
+    observed = make_observations(counts, seed=seed)
+    x = draw_hyperparameters(observed, seed=seed)
+    differences = []
+    for step in 1e-5 * np.eye(len(x)):
+        above, _ = negative_log_posterior(observed, x + step)
+        below, _ = negative_log_posterior(observed, x - step)
+        differences.append((above - below) / 2e-5)
+    _, gradient = negative_log_posterior(observed, x)
+    assert_allclose(gradient, differences, rtol=1e-5, atol=1e-4)
 
 
-def test_one_task_without_a_level_has_the_posterior_of_bo():
-    of = observed([30], level=0.0)
+def make_process(
+    observed: tasks.Observations, x: FloatArray, *, added_later: int
+) -> tasks.TaskProcess:
+    """A process whose last observations are only added after it was made."""
+    first = len(observed.y) - added_later
+    counts = observed.counts.copy()
+    counts[-1] -= added_later
+    earlier = replace(observed, X=observed.X[:first], y=observed.y[:first], counts=counts)
+    process = tasks.TaskProcess(earlier, x)
+    if not added_later:
+        return process
+    return process.with_observations(observed.X[first:], observed.y)
+
+
+@given(counts=COUNTS, seed=st.integers(0, 99), added_later=st.integers(0, 3))
+def test_prediction_equals_the_formula(counts, seed, added_later):
+    observed = make_observations([*counts, 3], seed=seed)
+    x = draw_hyperparameters(observed, seed=seed)
+    candidates = np.random.default_rng(seed).random((9, 4))
+    process = make_process(observed, x, added_later=added_later)
+    expected = DirectFormulas(observed, x).predict(candidates)
+    assert_allclose(process.predict(candidates), expected, rtol=1e-8, atol=1e-8)
+
+
+@given(counts=COUNTS, seed=st.integers(0, 99), added_later=st.integers(0, 3))
+def test_current_losses_are_scaled(counts, seed, added_later):
+    observed = make_observations([*counts, 3], seed=seed)
+    x = draw_hyperparameters(observed, seed=seed)
+    process = make_process(observed, x, added_later=added_later)
+    assert_allclose(process.scale_current_losses(), DirectFormulas(observed, x).z[-3:])
+
+
+class TestOneTaskWithoutLevel:
+    """Its process is that of `bo`."""
+
+    observed = make_observations([30], level=0.0)
     theta = np.array([-0.5, 0.1, 0.3, 0.2, -5.0])
-    x = np.array([*theta[:4], 0.0, theta[4], 0.0])
-    C = np.random.default_rng(1).random((50, 4))
-    theirs = GaussianProcess(of.X, of.y, kernel=KERNEL, theta=theta)
-    assert_allclose(tasks.TaskProcess(of, x).predict(C), theirs.predict(C), rtol=1e-8, atol=1e-8)
-    flat = replace(prior(of), mean=x * 0.0, precision=x * 0.0)
-    assert_allclose(-at(of, x, flat)[0], theirs.log_marginal_likelihood(), rtol=1e-10)
+    x = np.array([*theta[:4], 0.0, theta[4], 0.0])  # with log memory and log scale 0
+    plain = GaussianProcess(observed.X, observed.y, kernel=KERNEL, theta=theta)
+
+    def test_predicts_as_bo(self):
+        candidates = np.random.default_rng(1).random((50, 4))
+        prediction = tasks.TaskProcess(self.observed, self.x).predict(candidates)
+        assert_allclose(prediction, self.plain.predict(candidates), rtol=1e-8, atol=1e-8)
+
+    def test_has_the_likelihood_of_bo(self):
+        zeros = np.zeros(len(self.x))
+        flat = replace(make_prior(self.observed), mean=zeros, precision=zeros)
+        value, _ = negative_log_posterior(self.observed, self.x, flat)
+        assert_allclose(-value, self.plain.log_marginal_likelihood(), rtol=1e-10)
 
 
-def test_a_fit_climbs_and_goes_on_from_where_it_ended():
-    of = observed([12, 9, 12, 5])
-    priors = TaskPriors()
-    start = tasks.Fit.start(of, prior(of))
-    first = tasks.fit_hyperparameters(of, priors, None, steps=5)
-    second = tasks.fit_hyperparameters(of, priors, first, steps=100)
-    values = [at(of, fit.x)[0] for fit in (start, first, second)]
-    assert values == sorted(values, reverse=True)
-    assert values[0] > values[2] + 1.0
-    assert np.abs(at(of, second.x)[1]).max() < 2.0
+def test_fit_continues_where_it_ended():
+    observed = make_observations([12, 9, 12, 5])
+    start = tasks.Fit.start(observed, make_prior(observed))
+    first = tasks.fit_hyperparameters(observed, TaskPriors(), None, steps=5)
+    second = tasks.fit_hyperparameters(observed, TaskPriors(), first, steps=100)
+
+    before, between, after = (
+        negative_log_posterior(observed, fit.x)[0] for fit in (start, first, second)
+    )
+    assert before >= between >= after
+    assert before > after + 1.0
+    _, gradient = negative_log_posterior(observed, second.x)
+    assert np.abs(gradient).max() < 2.0
 
 
-def test_scales_of_tasks_are_found():
-    rng = np.random.default_rng(0)
-    X = rng.random((60, 4))
-    f = np.sin(5 * X[:, 0]) + X[:, 1]
-    f -= f.mean()
-    y = np.repeat([1.0, 3.0, 0.4], 20) * f
-    of = replace(observed([20] * 3), X=X, y=y, distances=np.zeros((3, 3)))
-    a = tasks.fit_hyperparameters(of, TaskPriors(), None, steps=100).x[-3:]
-    assert_allclose(np.diff(a), np.diff(np.log([1.0, 3.0, 0.4])), atol=0.3)
+def test_fit_recovers_scales_of_tasks():
+    X = np.random.default_rng(0).random((60, 4))
+    z = np.sin(5 * X[:, 0]) + X[:, 1]
+    y = np.repeat([1.0, 3.0, 0.4], 20) * (z - z.mean())
+    observed = replace(make_observations([20] * 3), X=X, y=y, distances=np.zeros((3, 3)))
+    fit = tasks.fit_hyperparameters(observed, TaskPriors(), None, steps=100)
+    assert_allclose(np.diff(fit.x[-3:]), np.diff(np.log([1.0, 3.0, 0.4])), atol=0.3)
 
 
-def test_what_is_no_number_is_a_model_error():
-    of = observed([5, 5])
+def test_losses_that_are_nan_are_refused():
+    observed = make_observations([5, 5])
+    observed = replace(observed, y=np.full(10, np.nan))
     with pytest.raises(ModelError):
-        tasks.fit_hyperparameters(replace(of, y=of.y * np.nan), TaskPriors(), None, steps=5)
+        tasks.fit_hyperparameters(observed, TaskPriors(), None, steps=5)
