@@ -32,19 +32,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hpobench_ordered._typing import FloatArray
+from hpobench_ordered._typing import FloatArray, IntArray
 
-TAIL = 0.025  # on either side of an interval of 95 %
-FEWEST = 5  # samples that have an interval
-MOST = 500  # samples that are resampled
-LIMIT = 2.0  # of quantiles, in units of Student's
-CHUNK = 4_000_000  # numbers held at a time
-CONSTANT = 1e-12  # relative variance below which a resample counts as constant
+TAIL = 0.025  # probability on either side of an interval of 95 %
+MIN_SAMPLES_OF_INTERVAL = 5
+MAX_SAMPLES_TO_RESAMPLE = 500  # more samples get Student's interval
+MAX_QUANTILE_RATIO = 2.0  # largest quantile q, in units of Student's t(p): c = 2 t(0.975)
+MAX_NUMBERS_IN_MEMORY = 4_000_000  # means are resampled in chunks of so many t*
+MIN_RELATIVE_VARIANCE = 1e-12  # a resample that varies less is treated as if it varied so much
 
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """Means and their 95 % confidence intervals, NaN with fewer than `FEWEST` samples."""
+    """Means and their 95 % confidence intervals, NaN with too few samples."""
 
     mean: FloatArray
     lower: FloatArray  # of the same shape, as is upper
@@ -70,83 +70,130 @@ def mean_intervals(
         possible: The lowest and the highest possible value; ends are clipped to them.
 
     Returns:
-        Intervals of shape (...). A mean of NaN, or of fewer than `FEWEST` samples, has ends of NaN.
+        Intervals of shape (...). A mean of NaN, or of too few samples, has ends of NaN.
     """
-    count = len(samples)
-    if not count:
+    n_samples = len(samples)
+    if not n_samples:
         nothing = np.full(samples.shape[1:], np.nan)
         return Intervals(nothing, nothing, nothing, 0)
-    flat = samples.reshape(count, -1)
-    before = copy.deepcopy(rng)
-    ends = np.stack(_ends(flat, rng, resamples))
-    known = ~np.isnan(flat)
-    incomplete = np.flatnonzero(known.any(axis=0) & ~known.all(axis=0))
-    if len(incomplete):
-        patterns, which = np.unique(known[:, incomplete], axis=1, return_inverse=True)
-        for place, pattern in enumerate(patterns.T):
-            columns = incomplete[which.ravel() == place]  # numpy 2.0 returns two axes
-            part = flat[pattern][:, columns]
-            ends[:, columns] = _ends(part, copy.deepcopy(before), resamples)
+
+    flat = samples.reshape(n_samples, -1)  # (n, K)
+    rng_before = copy.deepcopy(rng)
+    ends = np.stack(_mean_and_ends(flat, rng, resamples))  # (3, K)
+
+    is_known = ~np.isnan(flat)
+    is_incomplete = is_known.any(axis=0) & ~is_known.all(axis=0)
+    if is_incomplete.any():
+        # With the same draws as complete means, so that no mean depends on the others.
+        _fill_incomplete_means(ends, flat, np.flatnonzero(is_incomplete), rng_before, resamples)
+
     mean, lower, upper = ends.reshape(3, *samples.shape[1:])
-    return Intervals(mean, np.clip(lower, *possible), np.clip(upper, *possible), count)
+    return Intervals(mean, np.clip(lower, *possible), np.clip(upper, *possible), n_samples)
 
 
-def draw_weights(count: int, *, rng: np.random.Generator, resamples: int) -> FloatArray:
+def _fill_incomplete_means(
+    ends: FloatArray,
+    flat: FloatArray,
+    incomplete: IntArray,
+    rng: np.random.Generator,
+    resamples: int,
+) -> None:
+    """Compute the means of columns that lack samples, each from the samples that it has, in place.
+
+    Columns that lack the same samples are resampled together.
+
+    Args:
+        ends: Mean, lower and upper end of each column, (3, K).
+        flat: Samples, NaN where they lack, (n, K).
+        incomplete: Indices of the columns that lack some samples.
+        rng: Random generator, which is copied for each set of samples.
+        resamples: Number of resamples B.
+    """
+    is_known = ~np.isnan(flat[:, incomplete])
+    patterns, pattern_of_column = np.unique(is_known, axis=1, return_inverse=True)
+    pattern_of_column = pattern_of_column.ravel()  # numpy 2.0 returns two axes
+    for number, has_sample in enumerate(patterns.T):
+        columns = incomplete[pattern_of_column == number]
+        complete_samples = flat[has_sample][:, columns]
+        ends[:, columns] = _mean_and_ends(complete_samples, copy.deepcopy(rng), resamples)
+
+
+def draw_weights(n_samples: int, *, rng: np.random.Generator, resamples: int) -> FloatArray:
     """Weight of each sample in each resample, (B, n); B is 0 if n is too small or too large."""
-    if not FEWEST <= count <= MOST:
+    if not MIN_SAMPLES_OF_INTERVAL <= n_samples <= MAX_SAMPLES_TO_RESAMPLE:
         resamples = 0
-    return rng.multinomial(count, np.full(count, 1 / count), size=resamples) / count
+    equal_probabilities = np.full(n_samples, 1 / n_samples)
+    return rng.multinomial(n_samples, equal_probabilities, size=resamples) / n_samples
 
 
-def _ends(
-    flat: FloatArray, rng: np.random.Generator, resamples: int
+def _mean_and_ends(
+    samples: FloatArray, rng: np.random.Generator, resamples: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Mean, lower and upper end, (K,) each, of samples (n, K)."""
+    """Mean, lower and upper end of the interval, (K,) each, of samples (n, K)."""
     from scipy.special import stdtrit
 
-    count = len(flat)
-    if count < FEWEST:
-        nothing = np.full(flat.shape[1], np.nan)
-        return flat.mean(axis=0), nothing, nothing
-    above = np.full(flat.shape[1], float(stdtrit(count - 1, 1 - TAIL)))
-    below = -above
+    n_samples, n_means = samples.shape
+    if n_samples < MIN_SAMPLES_OF_INTERVAL:
+        nothing = np.full(n_means, np.nan)
+        return samples.mean(axis=0), nothing, nothing
+
+    student_quantile = float(stdtrit(n_samples - 1, 1 - TAIL))
+    upper_quantile = np.full(n_means, student_quantile)
+    lower_quantile = -upper_quantile
     with np.errstate(invalid="ignore"):  # infinite samples have no interval
-        mean, error = flat.mean(axis=0), flat.std(axis=0, ddof=1) / np.sqrt(count)
-        weights = draw_weights(count, rng=rng, resamples=resamples)
+        mean = samples.mean(axis=0)
+        error = samples.std(axis=0, ddof=1) / np.sqrt(n_samples)
+        weights = draw_weights(n_samples, rng=rng, resamples=resamples)
         if len(weights):
-            below, above = _studentised_quantiles(flat, weights, LIMIT * above[0])
-        return mean, mean - above * error, mean - below * error
+            limit = MAX_QUANTILE_RATIO * student_quantile
+            lower_quantile, upper_quantile = _studentised_quantiles(samples, weights, limit)
+        return mean, mean - upper_quantile * error, mean - lower_quantile * error
 
 
 def _studentised_quantiles(
     samples: FloatArray, weights: FloatArray, limit: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Both quantiles q, (K,) each, of x (n, K), from weights (B, n) and limit c; NaN where x is."""
-    resamples, width = len(weights), samples.shape[1]
+    """Quantiles q(0.025) and q(0.975), (K,) each; NaN for means of samples with NaN.
+
+    Args:
+        samples: Samples x, (n, K).
+        weights: Weights of the samples in the resamples, (B, n).
+        limit: Largest absolute quantile c.
+    """
+    n_resamples = len(weights)
+    n_means = samples.shape[1]
     # The order statistics of rank (B + 1) p, of which no interpolation is needed for usual B.
-    rank = max(int((resamples + 1) * TAIL + 1e-9), 1)
-    places = (rank - 1, resamples - rank)
-    below, above = np.empty(width), np.empty(width)
-    step = max(1, CHUNK // resamples)
-    for start in range(0, width, step):
-        part = slice(start, start + step)
-        ratios = _studentised(samples[:, part], weights)
-        ratios.partition(places, axis=1)
-        below[part] = np.clip(ratios[:, places[0]], -limit, 0)
-        above[part] = np.clip(ratios[:, places[1]], 0, limit)
-    return below, above
+    rank = max(int((n_resamples + 1) * TAIL + 1e-9), 1)
+    lower_place = rank - 1
+    upper_place = n_resamples - rank
+
+    lower = np.empty(n_means)
+    upper = np.empty(n_means)
+    chunk = max(1, MAX_NUMBERS_IN_MEMORY // n_resamples)
+    for start in range(0, n_means, chunk):
+        columns = slice(start, start + chunk)
+        ratios = _studentised_ratios(samples[:, columns], weights)
+        ratios.partition((lower_place, upper_place), axis=1)
+        lower[columns] = np.clip(ratios[:, lower_place], -limit, 0)
+        upper[columns] = np.clip(ratios[:, upper_place], 0, limit)
+    return lower, upper
 
 
-def _studentised(samples: FloatArray, weights: FloatArray) -> FloatArray:
-    """t* of every resample, shape (K, B), from samples (n, K) and weights (B, n)."""
+def _studentised_ratios(samples: FloatArray, weights: FloatArray) -> FloatArray:
+    """t* of every resample, shape (K, B), from samples (n, K) and weights (B, n).
+
+    t* does not change with the shift and scale of x, so x is standardised first: m is then 0. The
+    large arrays are changed in place.
+    """
     centred = samples - samples.mean(axis=0)
     scale = centred.std(axis=0)
     standardised = centred / np.where(scale == 0, 1, scale)
-    means = standardised.T @ weights.T
-    variances = (standardised**2).T @ weights.T
-    variances -= means**2
-    np.maximum(variances, CONSTANT, out=variances)
-    variances /= len(samples) - 1
-    np.sqrt(variances, out=variances)
-    means /= variances
+
+    means = standardised.T @ weights.T  # m*, (K, B)
+    errors = (standardised**2).T @ weights.T
+    errors -= means**2  # now variances, with divisor n
+    np.maximum(errors, MIN_RELATIVE_VARIANCE, out=errors)
+    errors /= len(samples) - 1
+    np.sqrt(errors, out=errors)  # now e*
+    means /= errors
     return np.asarray(means)

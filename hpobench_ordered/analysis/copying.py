@@ -1,8 +1,8 @@
-"""What makes methods alike: configurations that stay good, and plateaus.
+"""Why methods hardly differ: configurations that stay good on the next task, and plateaus.
 
 Notation:
-    n   configurations
-    T   tasks, in the order of time
+    n   number of configurations
+    T   number of tasks, in the order of time
 """
 
 import numpy as np
@@ -10,37 +10,63 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.core.benchmark import Benchmark
 
-NEAR = 0.05  # share of the distance from the median to the best that counts as near
+MAX_DISTANCE_OF_NEAR = 0.05
+"""How far near configurations are from the best, relative to the median's distance from it."""
 
 
 def best_and_random_losses(benchmark: Benchmark, count: int) -> tuple[FloatArray, FloatArray]:
-    """Best losses known or drawn, (T,), and losses of random configurations, (count, T)."""
-    objective, space = benchmark.objective, benchmark.space
-    values = space.decode(space.sample_unit(np.random.default_rng(0), count))
-    losses = np.stack([objective.losses(t.evaluate_many(values)) for t in benchmark.tasks], axis=1)
-    known = [np.nan if t.best_value is None else t.best_value for t in benchmark.tasks]
-    return np.fmin(objective.losses(np.array(known)), losses.min(axis=0)), losses
+    """Best losses of each task, (T,), and losses of random configurations, (count, T).
+
+    The best loss is the best known one, or the lowest of the random configurations if that is
+    lower or none is known.
+    """
+    objective = benchmark.objective
+    space = benchmark.space
+    configurations = space.decode(space.sample_unit(np.random.default_rng(0), count))
+
+    losses_of_tasks = []
+    best_values = []
+    for task in benchmark.tasks:
+        losses_of_tasks.append(objective.losses(task.evaluate_many(configurations)))
+        best_values.append(np.nan if task.best_value is None else task.best_value)
+
+    losses = np.stack(losses_of_tasks, axis=1)
+    best_known_losses = objective.losses(np.array(best_values))
+    return np.fmin(best_known_losses, losses.min(axis=0)), losses
 
 
 def copying_regrets(losses: FloatArray, *, best: FloatArray | None = None) -> FloatArray:
-    """Regret of the configuration that was best on the previous task, (n, T) to (T - 1,).
+    """Regret on each task, but the first, of the configuration that was best on the task before.
 
     It is relative to the distance from the task's median loss to its best: 0 is as good as the
-    best, 1 no better than half of all configurations; NaN where the median is the best. `losses`
-    are those of the same configurations on all tasks; `best` (T,) are the best known losses,
-    default: the lowest.
+    best, 1 no better than half of all configurations; NaN where the median is the best.
+
+    Args:
+        losses: Losses of the same configurations on all tasks, (n, T).
+        best: Best known losses, (T,); default: the lowest.
+
+    Returns:
+        Regrets, (T - 1,).
     """
-    chosen = losses[:, :-1].argmin(axis=0)
-    now = losses[:, 1:]
-    lowest = now.min(axis=0) if best is None else best[1:]
-    median = np.median(now, axis=0)
+    copied = losses[:, :-1].argmin(axis=0)  # (T - 1,)
+    later_losses = losses[:, 1:]
+    later_best = later_losses.min(axis=0) if best is None else best[1:]
+
+    losses_of_copied = later_losses[copied, np.arange(later_losses.shape[1])]
+    median = np.median(later_losses, axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        share: FloatArray = (now[chosen, np.arange(now.shape[1])] - lowest) / (median - lowest)
-    return np.where(median > lowest, share, np.nan)
+        regrets: FloatArray = (losses_of_copied - later_best) / (median - later_best)
+    return np.where(median > later_best, regrets, np.nan)
 
 
 def shares_near_best(losses: FloatArray, *, best: FloatArray | None = None) -> FloatArray:
-    """Share of configurations (n, T) within `NEAR` of the best of each task, (T,)."""
+    """Share of the configurations that are near the best of each task, (T,).
+
+    Args:
+        losses: Losses of the same configurations on all tasks, (n, T).
+        best: Best known losses, (T,); default: the lowest.
+    """
     lowest = losses.min(axis=0) if best is None else best
-    distance = np.median(losses, axis=0) - lowest
-    return np.asarray((losses - lowest <= NEAR * distance).mean(axis=0))
+    distance_of_median = np.median(losses, axis=0) - lowest
+    is_near = losses - lowest <= MAX_DISTANCE_OF_NEAR * distance_of_median
+    return np.asarray(is_near.mean(axis=0))

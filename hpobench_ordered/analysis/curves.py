@@ -17,6 +17,7 @@ Source of F: Grunert da Fonseca, Fonseca and Hall (2001), Inferential performanc
 stochastic optimisers and the attainment function, section 3, with the trial as first objective.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +43,7 @@ from hpobench_ordered.errors import ExperimentError
 if TYPE_CHECKING:
     import pandas as pd
 
-CURVES = ("score", "regret", "rank", "value")  # default measures of curves
+MEASURES_OF_CURVES = ("score", "regret", "rank", "value")
 
 QUARTILES = (0.25, 0.5, 0.75)
 
@@ -53,8 +54,7 @@ LABELS = ("protocol", "benchmark", "surrogate", "task", "method", "measure")
 def curves(
     scores: Sequence[BenchmarkScores],
     *,
-    measures: Sequence[str] = CURVES,
-    over: Resampling = Resampling.SEEDS,
+    measures: Sequence[str] = MEASURES_OF_CURVES,
     tasks: bool = True,
 ) -> "pd.DataFrame":
     """Means of measures after every trial.
@@ -62,32 +62,23 @@ def curves(
     Args:
         scores: Scores by benchmark.
         measures: Names of the measures; those that are defined nowhere are left out.
-        over: What the intervals are over, see `leaderboard`.
         tasks: Whether to have the curves of every task as well, which have no intervals.
 
     Returns:
         Columns `protocol`, `benchmark` ("all" for all benchmarks together, as in `leaderboard`),
         `surrogate`, `task` ("" for the mean over the tasks that count), `method`, `measure`,
-        `trial`, `mean`, and the ends of the 95 % interval, `low` and `high`, NaN where there are
-        none: of single tasks, and in the objective's own units. All but numbers are categories.
-        Measures in the objective's own units have no curve of all benchmarks.
+        `trial`, `mean`, and the ends of the 95 % interval over seeds, `low` and `high`, NaN where
+        there are none: of single tasks, and in the objective's own units. All but numbers are
+        categories. Measures in the objective's own units have no curve of all benchmarks.
     """
     import pandas as pd
 
-    frames = []
+    frames: list[pd.DataFrame] = []
     for items in group_by_protocol(scores).values():
-        together = BenchmarkGroup.for_means(items)
-        for measure in measures:
-            if measure in MEASURES and together.methods:
-                found = overall_intervals(together, measure, over)
-                if found.samples:
-                    ends = np.stack([found.mean, found.lower, found.upper])
-                    labels: Labels = {"protocol": [together.protocol], "benchmark": [ALL]}
-                    labels |= {"method": together.methods, "measure": [measure]}
-                    frames.append(_frame(labels, ends))
+        frames += _overall_curves(BenchmarkGroup.for_means(items), measures)
         for item in items:
-            frames += _of_benchmark(item, measures, over, tasks=tasks)
-    joined = _joined(frames, [*LABELS, "trial", "mean", "low", "high"])
+            frames += _benchmark_curves(item, measures, tasks=tasks)
+    joined = _concatenate(frames, [*LABELS, "trial", "mean", "low", "high"])
     return joined.astype({name: pd.CategoricalDtype(joined[name].unique()) for name in LABELS})
 
 
@@ -107,14 +98,19 @@ def attainment_curves(
     for item in scores:
         if not item.is_defined("regret"):
             continue
-        values = item.measures["regret"].values[:, :, item.first_task :]
-        values = values[:, :, defined_tasks(values)].reshape(len(item.methods), -1, item.last_trial)
-        levels = [attained_levels(runs[~np.isnan(runs).any(axis=1)], fractions) for runs in values]
-        labels = {**_names(item), "method": item.methods, "fraction": fractions}
-        frames.append(
-            cross_labels({**labels, "trial": range(1, item.last_trial + 1)}, level=levels)
-        )
-    return _joined(frames, [*LABELS[:3], "method", "trial", "fraction", "level"])
+        regrets = item.measures["regret"].values[:, :, item.first_task :]
+        regrets = regrets[:, :, defined_tasks(regrets)]
+        regrets_of_runs = regrets.reshape(len(item.methods), -1, item.last_trial)  # (A, S T, M)
+
+        levels = []  # (A, H, M)
+        for method_regrets in regrets_of_runs:
+            is_finished = ~np.isnan(method_regrets).any(axis=1)
+            levels.append(attained_levels(method_regrets[is_finished], fractions))
+
+        labels = {**_labels_of_benchmark(item), "method": item.methods, "fraction": fractions}
+        trials = range(1, item.last_trial + 1)
+        frames.append(cross_labels({**labels, "trial": trials}, level=levels))
+    return _concatenate(frames, [*LABELS[:3], "method", "trial", "fraction", "level"])
 
 
 def attained_levels(values: FloatArray, fractions: Sequence[float] = QUARTILES) -> FloatArray:
@@ -122,43 +118,77 @@ def attained_levels(values: FloatArray, fractions: Sequence[float] = QUARTILES) 
     beyond = [fraction for fraction in fractions if not 0 < fraction <= 1]
     if beyond:
         raise ExperimentError(f"fractions must be above 0 and at most 1, but got {beyond}")
+
     # 0.07 of 100 runs are 7, but 0.07 * 100 is slightly more.
-    places = np.ceil(np.asarray(fractions) * len(values) - 1e-9).astype(np.int64) - 1
-    return np.asarray(np.sort(values, axis=0)[places])
+    n_attaining = np.ceil(np.asarray(fractions) * len(values) - 1e-9).astype(np.int64)
+    sorted_values = np.sort(values, axis=0)
+    return np.asarray(sorted_values[n_attaining - 1])
 
 
-def _of_benchmark(
-    item: BenchmarkScores, measures: Sequence[str], over: Resampling, *, tasks: bool
+def _overall_curves(group: BenchmarkGroup, measures: Sequence[str]) -> Iterator["pd.DataFrame"]:
+    """Curves of all benchmarks together, one frame a measure."""
+    if not group.methods:
+        return
+    for measure in measures:
+        if measure not in MEASURES:
+            continue
+        intervals = overall_intervals(group, measure, Resampling.SEEDS)
+        if not intervals.samples:
+            continue
+        labels: Labels = {"protocol": [group.protocol], "benchmark": [ALL]}
+        labels |= {"method": group.methods, "measure": [measure]}
+        yield _curve_rows(labels, intervals.mean, intervals.lower, intervals.upper)
+
+
+def _benchmark_curves(
+    item: BenchmarkScores, measures: Sequence[str], *, tasks: bool
 ) -> Iterator["pd.DataFrame"]:
-    intervals = benchmark_intervals(item, overs=[over])
+    """Curves of one benchmark and, if wanted, of its tasks, one frame a measure."""
+    all_intervals = benchmark_intervals(item, overs=[Resampling.SEEDS])
     for measure in filter(item.is_defined, measures):
-        labels = {**_names(item), "method": item.methods, "measure": [measure]}
+        labels = {**_labels_of_benchmark(item), "method": item.methods, "measure": [measure]}
+        scores = item.measures[measure]
         if measure in MEASURES:
-            found = intervals[measure, over]
-            yield _frame(labels, np.stack([found.mean, found.lower, found.upper]))
+            intervals = all_intervals[measure, Resampling.SEEDS]
+            yield _curve_rows(labels, intervals.mean, intervals.lower, intervals.upper)
         else:
-            values = item.measures[measure].values
-            samples = independent_samples(values, Resampling.SEEDS, first_task=item.first_task)
-            yield _frame(labels, mean_over_seeds(samples, axis=0)[None])
+            samples = independent_samples(
+                scores.values, Resampling.SEEDS, first_task=item.first_task
+            )
+            yield _curve_rows(labels, mean_over_seeds(samples, axis=0))
+
         if tasks:
-            means = np.moveaxis(item.measures[measure].mean, 1, 0)  # (T, A, M)
-            yield _frame({**labels, "task": item.task_names}, means[None])
+            task_means = np.moveaxis(scores.mean, 1, 0)  # (T, A, M)
+            yield _curve_rows({**labels, "task": item.task_names}, task_means)
 
 
-def _names(item: BenchmarkScores) -> Labels:
-    return {name: [getattr(item, name)] for name in LABELS[:3]}
+def _labels_of_benchmark(item: BenchmarkScores) -> Labels:
+    return {
+        "protocol": [item.protocol],
+        "benchmark": [item.benchmark],
+        "surrogate": [item.surrogate],
+    }
 
 
-def _frame(labels: Labels, ends: FloatArray) -> "pd.DataFrame":
-    """Rows of means, with both ends of their intervals if known; `ends` is (3 or 1, ..., M)."""
+def _curve_rows(
+    labels: Labels,
+    mean: FloatArray,
+    low: FloatArray | float = math.nan,
+    high: FloatArray | float = math.nan,
+) -> "pd.DataFrame":
+    """Rows of means, (..., M), with the ends of their intervals; labels left out are ""."""
     levels = {name: labels.get(name, [""]) for name in LABELS}
-    mean, low, high = ends if len(ends) == 3 else (ends[0], np.nan, np.nan)
-    columns = {"mean": mean, "low": low, "high": high}
-    return cross_labels({**levels, "trial": range(1, ends.shape[-1] + 1)}, **columns)
+    trials = range(1, mean.shape[-1] + 1)
+    return cross_labels({**levels, "trial": trials}, mean=mean, low=low, high=high)
 
 
 def cross_labels(levels: Labels, **columns: Any) -> "pd.DataFrame":
-    """All combinations of labels as rows, with columns of numbers."""
+    """All combinations of labels as rows, with columns of numbers.
+
+    Args:
+        levels: The labels that each column of labels takes, by its name.
+        columns: Numbers in the order of the rows, the last label changing fastest, or one number.
+    """
     import pandas as pd
 
     index = pd.MultiIndex.from_product(levels.values(), names=list(levels))
@@ -166,8 +196,9 @@ def cross_labels(levels: Labels, **columns: Any) -> "pd.DataFrame":
     return pd.DataFrame(numbers, index=index).reset_index()
 
 
-def _joined(frames: list["pd.DataFrame"], columns: list[str]) -> "pd.DataFrame":
+def _concatenate(frames: list["pd.DataFrame"], columns: list[str]) -> "pd.DataFrame":
     import pandas as pd
 
-    empty = pd.DataFrame(columns=columns)
-    return pd.concat(frames, ignore_index=True)[columns] if frames else empty
+    if not frames:
+        return pd.DataFrame(columns=columns)
+    return pd.concat(frames, ignore_index=True)[columns]

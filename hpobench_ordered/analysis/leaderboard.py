@@ -11,7 +11,7 @@ Columns:
     m                                of each measure m in `MEASURES`, the mean
     m_low, m_high                    its 95 % interval over seeds
     m_low_tasks, m_high_tasks        its 95 % interval over tasks; in rows of all benchmarks, over
-                                     families; NaN with fewer than `bootstrap.FEWEST` samples
+                                     families; NaN with too few samples, see `bootstrap`
     wins, ties, losses               against all other methods, by seed and task
     benchmarks, families, seeds      numbers behind the row
     runs, failed                     numbers of planned and failed runs

@@ -42,82 +42,126 @@ def trial_arrays(
     *,
     allow_missing_runs: bool = False,
 ) -> dict[str, FloatArray]:
-    """Arrange columns of results on one benchmark as arrays (A, S, T, M), ascending."""
+    """Arrange columns of results on one benchmark as arrays (A, S, T, M).
+
+    Args:
+        results: One row per trial, in any order.
+        methods: The methods, in the order of the first axis; rows of others are left out. Seeds,
+            tasks and trials are in ascending order.
+        columns: The columns to arrange.
+        allow_missing_runs: Whether all trials of a run may be missing; they are NaN.
+
+    Returns:
+        An array for each column.
+
+    Raises:
+        ExperimentError: A trial is missing or occurs twice.
+    """
     import pandas as pd
 
-    # Positions instead of a MultiIndex, which is slow for millions of trials.
-    levels, places = [], []
+    # Positions along each axis instead of a MultiIndex, which is slow for millions of trials.
+    labels_of_axes: list[pd.Index[Any]] = []
+    positions_along_axes = []
     for key in ("method", "seed", "task", "trial"):
-        codes, names = pd.factorize(results[key])
-        names = pd.Index(list(names))
-        levels.append(pd.Index(methods) if key == "method" else names.sort_values())
-        places.append(levels[-1].get_indexer(names)[codes])
-    shape = tuple(map(len, levels))
-    chosen = places[0] >= 0  # other methods are left out
-    positions = np.ravel_multi_index([place[chosen] for place in places], shape)
-    counts = np.bincount(positions, minlength=math.prod(shape)).reshape(shape)
-    _check_complete(counts, levels, allow_missing_runs=allow_missing_runs)
-    arrays = {name: np.full(math.prod(shape), np.nan) for name in columns}
-    for name, array in arrays.items():
-        array[positions] = results[name].to_numpy(dtype=np.float64)[chosen]
-    return {name: array.reshape(shape) for name, array in arrays.items()}
+        codes, uniques = pd.factorize(results[key])
+        names = pd.Index(list(uniques))
+        labels = pd.Index(methods) if key == "method" else names.sort_values()
+        labels_of_axes.append(labels)
+        positions_along_axes.append(labels.get_indexer(names)[codes])  # -1: not among the labels
+
+    shape = tuple(map(len, labels_of_axes))
+    size = math.prod(shape)
+    is_chosen = positions_along_axes[0] >= 0
+    chosen_positions = [positions[is_chosen] for positions in positions_along_axes]
+    flat_positions = np.ravel_multi_index(chosen_positions, shape)
+
+    n_rows = np.bincount(flat_positions, minlength=size).reshape(shape)
+    _check_complete(n_rows, labels_of_axes, allow_missing_runs=allow_missing_runs)
+
+    arrays = {}
+    for column in columns:
+        flat = np.full(size, np.nan)
+        flat[flat_positions] = results[column].to_numpy(dtype=np.float64)[is_chosen]
+        arrays[column] = flat.reshape(shape)
+    return arrays
 
 
 def _check_complete(
-    counts: IntArray, levels: "Sequence[pd.Index[Any]]", *, allow_missing_runs: bool
+    n_rows: IntArray, labels_of_axes: "Sequence[pd.Index[Any]]", *, allow_missing_runs: bool
 ) -> None:
-    """Check that every trial occurs once; `counts` are numbers of rows, (A, S, T, M)."""
-    if (counts > 1).any():
+    """Check that every trial has one row; `n_rows` are numbers of rows, (A, S, T, M)."""
+    if (n_rows > 1).any():
         raise ExperimentError("results of several benchmarks or protocols cannot be joined")
-    lacks = counts == 0
+
+    is_missing = n_rows == 0
     if allow_missing_runs:
-        lacks &= ~lacks.all(axis=(2, 3), keepdims=True)
-    if lacks.any():
-        method, seed, task, trial = (
-            level[place] for level, place in zip(levels, np.argwhere(lacks)[0], strict=True)
-        )
-        raise ExperimentError(
-            f"results are incomplete: {lacks.sum()} trials are missing, such as {method}, "
-            f"seed {seed}, task {task}, trial {trial}"
-        )
+        is_missing_run = is_missing.all(axis=(2, 3), keepdims=True)
+        is_missing &= ~is_missing_run
+    if not is_missing.any():
+        return
+
+    first_missing = np.argwhere(is_missing)[0]
+    method, seed, task, trial = (
+        labels[position] for labels, position in zip(labels_of_axes, first_missing, strict=True)
+    )
+    raise ExperimentError(
+        f"results are incomplete: {is_missing.sum()} trials are missing, such as {method}, "
+        f"seed {seed}, task {task}, trial {trial}"
+    )
 
 
 def incumbents(losses: FloatArray) -> FloatArray:
-    """Best loss so far along the last axis; shape as given."""
+    """Best loss so far along the last axis, the trials; of the same shape."""
     return np.minimum.accumulate(losses, axis=-1)
 
 
 def at_incumbents(quantity: FloatArray, losses: FloatArray) -> FloatArray:
-    """A quantity, such as the regret, of the best trial so far; of equal losses, the first."""
-    improves = np.ones(losses.shape, dtype=np.bool_)
-    improves[..., 1:] = losses[..., 1:] < incumbents(losses)[..., :-1]
-    places = np.where(improves, np.arange(losses.shape[-1]), 0)
-    return np.take_along_axis(quantity, np.maximum.accumulate(places, axis=-1), axis=-1)
+    """A quantity, such as the regret, of the best trial so far; of equal losses, the first.
+
+    The quantity and the result have the shape of the losses, (..., M).
+    """
+    is_improvement = np.ones(losses.shape, dtype=np.bool_)
+    is_improvement[..., 1:] = losses[..., 1:] < incumbents(losses)[..., :-1]
+
+    # The best trial so far is the latest one that improved on all before it.
+    trials = np.arange(losses.shape[-1])
+    improving_trials = np.where(is_improvement, trials, 0)
+    best_trials = np.maximum.accumulate(improving_trials, axis=-1)
+    return np.take_along_axis(quantity, best_trials, axis=-1)
 
 
 def finished_runs(values: FloatArray) -> BoolArray:
     """Whether each run has any value, shape (A, S), of a quantity of shape (A, S, T, ...)."""
-    return np.asarray(~np.isnan(values).all(axis=tuple(range(2, values.ndim))))
+    axes_within_run = tuple(range(2, values.ndim))
+    return np.asarray(~np.isnan(values).all(axis=axes_within_run))
 
 
 def defined_tasks(values: FloatArray) -> BoolArray:
-    """Whether each task has a quantity (A, S, T, ...) in every finished run, (T,)."""
-    lacks = np.isnan(values)
-    if not lacks.any():
+    """Whether each task has a quantity (A, S, T, ...) in every finished run, (T,).
+
+    No task has it if no run is finished.
+    """
+    is_nan = np.isnan(values)
+    if not is_nan.any():
         return np.ones(values.shape[2], dtype=np.bool_)
-    finished = finished_runs(values)
-    lacks = np.asarray(lacks.any(axis=tuple(range(3, values.ndim))))
-    return np.asarray(~(lacks & finished[:, :, None]).any(axis=(0, 1)) & finished.any())
+
+    is_finished = finished_runs(values)  # (A, S)
+    axes_within_task = tuple(range(3, values.ndim))
+    has_nan = np.asarray(is_nan.any(axis=axes_within_task))  # (A, S, T)
+    has_nan_in_finished_run = has_nan & is_finished[:, :, None]
+    return np.asarray(~has_nan_in_finished_run.any(axis=(0, 1)) & is_finished.any())
 
 
 def mean_over_seeds(values: FloatArray, *, axis: int = 1) -> FloatArray:
     """Mean over the finished runs along the axis of seeds; NaN if no run is finished."""
-    lacks = np.isnan(values)
-    if lacks.size and not lacks.any():
+    is_nan = np.isnan(values)
+    if is_nan.size and not is_nan.any():
         return np.asarray(values.mean(axis=axis))
-    counts = (~lacks).sum(axis=axis)
-    total = np.where(lacks, 0.0, values).sum(axis=axis)
-    return np.asarray(total / np.where(counts > 0, counts, np.nan))
+
+    total = np.where(is_nan, 0.0, values).sum(axis=axis)
+    n_finished = (~is_nan).sum(axis=axis)
+    divisor = np.where(n_finished > 0, n_finished, np.nan)
+    return np.asarray(total / divisor)
 
 
 def independent_samples(
@@ -130,20 +174,30 @@ def independent_samples(
     a task is over the seeds that it has finished. `first_task` 1 leaves out the task without
     history.
     """
-    counted = values[:, :, first_task:]
-    chosen = counted[:, :, defined_tasks(counted)]
+    counting = values[:, :, first_task:]
+    defined = counting[:, :, defined_tasks(counting)]
     if resampling is Resampling.TASKS:
-        return np.moveaxis(mean_over_seeds(chosen), 1, 0)
-    if not chosen.shape[2]:
-        return np.full((values.shape[1], values.shape[0], *values.shape[3:]), np.nan)
-    return np.moveaxis(chosen.mean(axis=2), 1, 0)
+        task_means = mean_over_seeds(defined)  # (A, T, ...)
+        return np.moveaxis(task_means, 1, 0)
+
+    n_methods, n_seeds, n_defined_tasks = defined.shape[:3]
+    if n_defined_tasks == 0:
+        return np.full((n_seeds, n_methods, *values.shape[3:]), np.nan)
+    seed_means = defined.mean(axis=2)  # (A, S, ...)
+    return np.moveaxis(seed_means, 1, 0)
 
 
 def two_standard_errors(samples: FloatArray) -> FloatArray:
-    """Twice the standard error of the mean over axis 1 (seeds) without NaN; NaN of one."""
-    counts = (~np.isnan(samples)).sum(axis=1)
+    """Twice the standard error of the mean over axis 1 (seeds), without the seeds that are NaN.
+
+    It is NaN for a single seed.
+    """
+    is_nan = np.isnan(samples)
     with np.errstate(invalid="ignore"):  # infinite samples have no standard error
         squares = (samples - np.expand_dims(mean_over_seeds(samples), 1)) ** 2
-    total = np.where(np.isnan(samples), 0.0, squares).sum(axis=1)
-    counts = np.where(counts > 1, counts, np.nan)
-    return np.asarray(2 * np.sqrt(total / (counts - 1)) / np.sqrt(counts))
+    sum_of_squares = np.where(is_nan, 0.0, squares).sum(axis=1)
+
+    n_seeds = (~is_nan).sum(axis=1)
+    n_seeds = np.where(n_seeds > 1, n_seeds, np.nan)
+    standard_deviation = np.sqrt(sum_of_squares / (n_seeds - 1))
+    return np.asarray(2 * standard_deviation / np.sqrt(n_seeds))

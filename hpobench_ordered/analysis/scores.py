@@ -83,14 +83,15 @@ class Scores:
         return two_standard_errors(self.values)
 
     def over_tasks(self, *, trial: int, first_task: int = 0) -> "TaskMean":
-        """Mean over tasks after a trial."""
-        values = self.values[..., trial - 1]
-        per_seed = independent_samples(values, Resampling.SEEDS, first_task=first_task).T
+        """Mean over seeds and over the tasks from `first_task` on, after a trial (from 1)."""
+        values = self.values[..., trial - 1]  # (A, S, T)
+        seed_means = independent_samples(values, Resampling.SEEDS, first_task=first_task).T
+        is_defined = defined_tasks(values[:, :, first_task:])
         return TaskMean(
-            mean=mean_over_seeds(per_seed),
-            two_standard_errors=two_standard_errors(per_seed),
-            defined=int(defined_tasks(values[:, :, first_task:]).sum()),
-            tasks=values.shape[2] - first_task,
+            mean=mean_over_seeds(seed_means),
+            two_standard_errors=two_standard_errors(seed_means),
+            defined=int(is_defined.sum()),
+            tasks=len(is_defined),
         )
 
 
@@ -105,29 +106,38 @@ class TaskMean:
 
 
 def normalised_scores(losses: FloatArray, methods: Sequence[str]) -> Scores:
-    """Normalised score of losses (A, S, T, M): random search scores 100 after all trials."""
-    place, best = _random_search(methods), incumbents(losses)
-    final = mean_over_seeds(best[..., -1])
-    lowest = final.min(axis=0)
-    span = final[place] - lowest
+    """Normalised score of losses (A, S, T, M): random search scores 100 after all trials.
+
+    A task has no score, but NaN, where random search is as good as the best method.
+    """
+    best_so_far = incumbents(losses)
+    final_means = mean_over_seeds(best_so_far[..., -1])  # (A, T)
+    best_means = final_means.min(axis=0)
+    random_search_means = final_means[_index_of_random_search(methods)]
+
+    span = random_search_means - best_means
     span = np.where(span > 0, span, np.nan)
-    with np.errstate(over="ignore"):
-        values = 100 * (best - lowest[:, None]) / span[:, None]
-    lacks = ~np.isfinite(values).all(axis=3) & finished_runs(losses)[:, :, None]
-    values[:, :, lacks.any(axis=(0, 1))] = np.nan
+    with np.errstate(over="ignore"):  # a tiny span; made NaN below
+        values = 100 * (best_so_far - best_means[:, None]) / span[:, None]
+
+    has_undefined_trial = ~np.isfinite(values).all(axis=3)  # (A, S, T)
+    is_undefined = has_undefined_trial & finished_runs(losses)[:, :, None]
+    is_undefined_task = is_undefined.any(axis=(0, 1))
+    values[:, :, is_undefined_task] = np.nan
     return Scores(methods=tuple(methods), values=values)
 
 
 def robust_scores(losses: FloatArray, methods: Sequence[str], best: FloatArray) -> Scores:
-    """Score of losses (A, S, T, M) for best losses b, (T,)."""
-    median = np.nanmedian(losses[_random_search(methods)], axis=(0, 2))
+    """Score of the leaderboard for losses (A, S, T, M) and best losses b, (T,)."""
+    random_search_losses = losses[_index_of_random_search(methods)]  # (S, T, M)
+    median = np.nanmedian(random_search_losses, axis=(0, 2))
     median = np.where(np.isfinite(median), median, np.nan)
-    with np.errstate(over="ignore"):
-        left = normalised_regrets(losses, best, median)
-    return Scores(tuple(methods), 100 * np.minimum(left, 1), possible=(0, 100))
+    with np.errstate(over="ignore"):  # infinity becomes a score of 100
+        distance_left = normalised_regrets(losses, best, median)
+    return Scores(tuple(methods), 100 * np.minimum(distance_left, 1), possible=(0, 100))
 
 
-def _random_search(methods: Sequence[str]) -> int:
+def _index_of_random_search(methods: Sequence[str]) -> int:
     if RANDOM_SEARCH not in methods:
         raise ExperimentError(
             f"scores compare with {RANDOM_SEARCH!r}, which is not among {list(methods)}"
@@ -136,21 +146,29 @@ def _random_search(methods: Sequence[str]) -> int:
 
 
 def best_known_losses(losses: FloatArray, regrets: FloatArray) -> FloatArray:
-    """Best known losses b, (T,), from losses and regrets (A, S, T, M); NaN if unknown."""
-    run = tuple(np.argwhere(finished_runs(losses))[0])  # the same in every run
-    final = incumbents(losses[run])[:, -1]
-    return np.asarray(final - at_incumbents(regrets[run], losses[run])[:, -1])
+    """Best known losses b, (T,), from losses and regrets (A, S, T, M); NaN if unknown.
+
+    They are a loss minus its regret, which is the same in every run: the first finished run is
+    enough.
+    """
+    method, seed = np.argwhere(finished_runs(losses))[0]
+    run_losses = losses[method, seed]  # (T, M)
+    run_regrets = regrets[method, seed]
+    final_losses = incumbents(run_losses)[:, -1]
+    final_regrets = at_incumbents(run_regrets, run_losses)[:, -1]
+    return np.asarray(final_losses - final_regrets)
 
 
 def lowest_losses(losses: FloatArray) -> FloatArray:
-    """Lowest finite loss that any method found, (A, S, T, M) to (T,)."""
+    """Lowest finite loss that any method met on each task, (A, S, T, M) to (T,)."""
     return -highest_losses(-losses)
 
 
 def highest_losses(losses: FloatArray) -> FloatArray:
-    """Highest finite loss that any method found, (A, S, T, M) to (T,); regrets use it as w."""
-    worst = np.where(np.isfinite(losses), losses, -np.inf).max(axis=(0, 1, 3))
-    return np.where(np.isfinite(worst), worst, np.nan)
+    """Highest finite loss that any method met on each task, (A, S, T, M) to (T,); regrets' w."""
+    finite_losses = np.where(np.isfinite(losses), losses, -np.inf)
+    highest = finite_losses.max(axis=(0, 1, 3))
+    return np.where(np.isfinite(highest), highest, np.nan)
 
 
 def normalised_regrets(losses: FloatArray, best: FloatArray, worst: FloatArray) -> FloatArray:
@@ -160,37 +178,53 @@ def normalised_regrets(losses: FloatArray, best: FloatArray, worst: FloatArray) 
 
 
 def ranks_of_means(losses: FloatArray, methods: Sequence[str]) -> Scores:
-    """Ranks R, from mean losses or, equally, scores (A, S, T, M); tasks stand for seeds."""
-    ranks = rank_over_methods(incumbents(losses).mean(axis=1))
+    """Ranks R of mean losses, or of mean scores, (A, S, T, M).
+
+    They have no seeds. The result has the tasks as its axis of seeds, and a single task, so that
+    its errors are over tasks: values of shape (A, T, 1, M).
+    """
+    mean_losses = incumbents(losses).mean(axis=1)  # (A, T, M)
+    ranks = rank_over_methods(mean_losses)
     return Scores(tuple(methods), ranks[:, :, None], possible=(1, len(methods)))
 
 
 def ranks_by_seed(losses: FloatArray, methods: Sequence[str]) -> Scores:
     """Ranks r of losses (A, S, T, M), each seed by itself; NaN in unfinished runs."""
-    best = incumbents(losses)
-    ranks = rank_over_methods(best)
-    finished = finished_runs(losses)
-    for b in np.flatnonzero(~finished.all(axis=1)):
+    best_so_far = incumbents(losses)
+    is_finished = finished_runs(losses)  # (A, S)
+    # NaN is never lower, so a method that has not finished a seed adds nothing to ranks there.
+    ranks = rank_over_methods(best_so_far)
+
+    has_failed_runs = ~is_finished.all(axis=1)
+    for b in np.flatnonzero(has_failed_runs):
         for a in range(len(methods)):
-            alone = finished[a] & ~finished[b]
-            if alone.any():
-                ranks[a, alone] += _share_better(best, finished, int(b), a)
-    ranks[~finished] = np.nan
+            seeds_without_b = is_finished[a] & ~is_finished[b]
+            if seeds_without_b.any():
+                ranks[a, seeds_without_b] += _share_better(best_so_far, is_finished, int(b), a)
+
+    ranks[~is_finished] = np.nan
     return Scores(tuple(methods), ranks, possible=(1, len(methods)))
 
 
-def _share_better(best: FloatArray, finished: BoolArray, b: int, a: int) -> FloatArray | float:
-    """W[b, a], (T, M)."""
-    common = finished[a] & finished[b]
-    if not common.any():
+def _share_better(
+    best_so_far: FloatArray, is_finished: BoolArray, b: int, a: int
+) -> FloatArray | float:
+    """W[b, a], (T, M): share of their common seeds on which method b is better than method a."""
+    common_seeds = is_finished[a] & is_finished[b]
+    if not common_seeds.any():
         return 0.5
-    one, other = best[b, common], best[a, common]
-    return np.asarray(((one < other) + (one == other) / 2).mean(axis=0))
+
+    losses_b = best_so_far[b, common_seeds]
+    losses_a = best_so_far[a, common_seeds]
+    wins = (losses_b < losses_a) + (losses_b == losses_a) / 2
+    return np.asarray(wins.mean(axis=0))
 
 
 def rank_over_methods(losses: FloatArray) -> FloatArray:
     """Ranks along axis 0, of the same shape: 1 is lowest, ties share their mean rank."""
     ranks = np.empty(losses.shape)
-    for a, row in enumerate(losses):  # one at a time, as all pairs at once need much memory
-        ranks[a] = (losses < row).sum(axis=0) + ((losses == row).sum(axis=0) + 1) / 2
+    for a, losses_a in enumerate(losses):  # one method at a time: all pairs need much memory
+        n_better = (losses < losses_a).sum(axis=0)
+        n_equal = (losses == losses_a).sum(axis=0)  # with the method itself
+        ranks[a] = n_better + (n_equal + 1) / 2
     return ranks

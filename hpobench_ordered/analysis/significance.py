@@ -44,7 +44,7 @@ from hpobench_ordered.analysis.scores import rank_over_methods
 from hpobench_ordered.errors import ExperimentError
 
 ALPHA = 0.05  # level of every test
-MOST_EXACT = 50  # samples up to which scipy's p values are exact where there are no ties
+MAX_SAMPLES_OF_EXACT_TEST = 50  # up to which scipy's p values are exact where there are no ties
 
 
 class PostHoc(Enum):
@@ -71,21 +71,29 @@ class CriticalDifference:
     @property
     def groups(self) -> tuple[tuple[int, int], ...]:
         """First and last place in `methods` of every maximal group in which no two differ."""
-        count = len(self.methods)
         groups: list[tuple[int, int]] = []
-        for first in range(count):
-            last = first
-            while self.alike[first : last + 1, last + 1 : last + 2].all() and last + 1 < count:
-                last += 1
-            if not groups or last > groups[-1][1]:
+        for first in range(len(self.methods)):
+            last = self._last_of_group(first)
+            is_within_previous = bool(groups) and last <= groups[-1][1]
+            if not is_within_previous:
                 groups.append((first, last))
         return tuple(groups)
+
+    def _last_of_group(self, first: int) -> int:
+        """Last place of the largest group from a first place on in which no two differ."""
+        last = first
+        while last + 1 < len(self.methods):
+            is_next_alike = self.alike[first : last + 1, last + 1].all()
+            if not is_next_alike:
+                break
+            last += 1
+        return last
 
     @property
     def bars(self) -> tuple[tuple[float, float], ...]:
         """Lowest and highest mean rank of every group of two methods or more."""
         ranks = self.mean_ranks.tolist()
-        return tuple((ranks[a], ranks[b]) for a, b in self.groups if a < b)
+        return tuple((ranks[first], ranks[last]) for first, last in self.groups if first < last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,39 +130,68 @@ def pairwise_wilcoxon(
     if differences is None:
         differences = samples[:, :, None] - samples[:, None, :]
     pairs = np.triu_indices(len(methods), k=1)
-    single = _signed_rank_p_values(differences[:, *pairs])
-    p_values, adjusted = np.ones((2, len(methods), len(methods)))
-    for matrix, values in ((p_values, single), (adjusted, holm(single))):
-        matrix[pairs] = matrix.T[pairs] = values
-    return PairwiseTests(tuple(methods), p_values, adjusted, len(samples))
+    p_values = _signed_rank_p_values(differences[:, *pairs])  # (P,)
+    return PairwiseTests(
+        methods=tuple(methods),
+        p_values=_symmetric_matrix(p_values, len(methods)),
+        adjusted=_symmetric_matrix(holm(p_values), len(methods)),
+        samples=len(samples),
+    )
+
+
+def _symmetric_matrix(p_values: FloatArray, n_methods: int) -> FloatArray:
+    """P values of pairs, (P,), as a symmetric matrix (A, A) with 1 on the diagonal."""
+    pairs = np.triu_indices(n_methods, k=1)
+    matrix = np.ones((n_methods, n_methods))
+    matrix[pairs] = p_values
+    matrix.T[pairs] = p_values
+    return matrix
 
 
 def _signed_rank_p_values(differences: FloatArray) -> FloatArray:
-    """Two-sided p values, (P,), of the hypotheses that differences (n, P) are symmetric about 0."""
+    """Two-sided p values, (P,), of the hypotheses that differences (n, P) are symmetric about 0.
+
+    Differences that are NaN or infinite are left out of their own test.
+    """
     from scipy.stats import wilcoxon
 
-    count = len(differences)
-    sizes = np.sort(np.abs(differences), axis=0)
-    tied = (sizes[0] == 0) | (np.diff(sizes, axis=0) == 0).any(axis=0)
-    # In one call where scipy chooses the same method for each column, since calls are slow.
-    at_once = ~tied if count <= MOST_EXACT else differences.any(axis=0)
-    at_once &= np.isfinite(differences).all(axis=0) & (count > 1)
-    p_values = np.ones(differences.shape[1])
-    if at_once.any():
-        p_values[at_once] = wilcoxon(differences[:, at_once], zero_method="zsplit").pvalue
-    for place in np.flatnonzero(~at_once):
-        column = differences[np.isfinite(differences[:, place]), place]
+    n_samples, n_pairs = differences.shape
+    p_values = np.ones(n_pairs)
+
+    # scipy takes the exact or the normal distribution for all columns of a call. Columns that need
+    # the same one are tested in one call, since calls are slow.
+    if n_samples <= MAX_SAMPLES_OF_EXACT_TEST:
+        is_in_common_call = ~_has_ties_or_zeros(differences)
+    else:
+        is_in_common_call = differences.any(axis=0)
+    is_in_common_call &= np.isfinite(differences).all(axis=0) & (n_samples > 1)
+    if is_in_common_call.any():
+        common = differences[:, is_in_common_call]
+        p_values[is_in_common_call] = wilcoxon(common, zero_method="zsplit").pvalue
+
+    for pair in np.flatnonzero(~is_in_common_call):
+        column = differences[:, pair]
+        column = column[np.isfinite(column)]
         if len(column) > 1 and column.any():  # scipy refuses other columns
-            p_values[place] = float(wilcoxon(column, zero_method="zsplit").pvalue)
+            p_values[pair] = float(wilcoxon(column, zero_method="zsplit").pvalue)
     return p_values
+
+
+def _has_ties_or_zeros(differences: FloatArray) -> BoolArray:
+    """Whether differences (n, P) of a pair are 0 or have the same size, (P,)."""
+    sizes = np.sort(np.abs(differences), axis=0)
+    has_zeros = sizes[0] == 0
+    has_ties = (np.diff(sizes, axis=0) == 0).any(axis=0)
+    return np.asarray(has_zeros | has_ties)
 
 
 def holm(p_values: FloatArray) -> FloatArray:
     """Adjust p values of hypotheses tested together, (P,), by Holm's step-down procedure."""
     order = np.argsort(p_values, kind="stable")
-    factors = np.arange(len(p_values), 0, -1)
+    factors = np.arange(len(p_values), 0, -1)  # P - j + 1 for j = 1 ... P
+    adjusted_in_order = np.maximum.accumulate(factors * p_values[order])
     adjusted = np.empty(len(p_values))
-    adjusted[order] = np.minimum(np.maximum.accumulate(factors * p_values[order]), 1)
+    adjusted[order] = np.minimum(adjusted_in_order, 1)
     return adjusted
 
 
@@ -176,13 +213,16 @@ def friedman(samples: FloatArray, methods: Sequence[str]) -> tuple[FloatArray, f
     from scipy.special import chdtrc
 
     check_samples(samples, methods)
-    count, size = samples.shape
-    ranks = rank_over_methods(samples.T)
+    n_samples, n_methods = samples.shape
+    ranks = rank_over_methods(samples.T)  # (A, n)
     mean_ranks = ranks.mean(axis=1)
-    varied = ((ranks - (size + 1) / 2) ** 2).sum() / (size - 1)
-    between = count**2 * ((mean_ranks - (size + 1) / 2) ** 2).sum()
-    statistic = float(between / varied) if varied > 0 else 0.0
-    return mean_ranks, statistic, float(chdtrc(size - 1, statistic))
+
+    middle_rank = (n_methods + 1) / 2
+    within_samples = ((ranks - middle_rank) ** 2).sum() / (n_methods - 1)
+    between_methods = n_samples**2 * ((mean_ranks - middle_rank) ** 2).sum()
+    chi_squared = float(between_methods / within_samples) if within_samples > 0 else 0.0
+    p_value = float(chdtrc(n_methods - 1, chi_squared))
+    return mean_ranks, chi_squared, p_value
 
 
 def check_samples(samples: FloatArray, methods: Sequence[str]) -> None:
@@ -206,8 +246,8 @@ def usual_test(methods: int, samples: int) -> PostHoc:
     The lowest p value of n samples is 2^(1 - n), which Holm's procedure multiplies by the number of
     pairs: with few samples and many methods none can be significant.
     """
-    lowest = 2.0 ** (1 - samples) * methods * (methods - 1) / 2
-    return PostHoc.WILCOXON_HOLM if lowest <= ALPHA else PostHoc.NEMENYI
+    lowest_adjusted = 2.0 ** (1 - samples) * methods * (methods - 1) / 2
+    return PostHoc.WILCOXON_HOLM if lowest_adjusted <= ALPHA else PostHoc.NEMENYI
 
 
 def critical_difference(
@@ -231,27 +271,38 @@ def critical_difference(
     Raises:
         ExperimentError: As `pairwise_wilcoxon`.
     """
-    means, _, p_value = friedman(samples, methods)
-    means = means if mean_ranks is None else mean_ranks
-    order = np.argsort(means, kind="stable")
-    ranks, margin = means[order], float("nan")
+    mean_ranks_of_samples, _, friedman_p_value = friedman(samples, methods)
+    if mean_ranks is None:
+        mean_ranks = mean_ranks_of_samples
+    order = np.argsort(mean_ranks, kind="stable")
+    sorted_ranks = mean_ranks[order]
+
     post_hoc = post_hoc or usual_test(len(methods), len(samples))
     if post_hoc is PostHoc.NEMENYI:
         margin = nemenyi_difference(len(methods), len(samples))
-        alike = np.abs(ranks[:, None] - ranks) < margin
+        is_alike = np.abs(sorted_ranks[:, None] - sorted_ranks) < margin
     else:
+        margin = float("nan")
         tests = tests or pairwise_wilcoxon(samples, methods)
-        alike = tests.adjusted[np.ix_(order, order)] > ALPHA
-    names = tuple(methods[place] for place in order)
-    return CriticalDifference(names, ranks, alike, post_hoc, margin, p_value, len(samples))
+        is_alike = tests.adjusted[np.ix_(order, order)] > ALPHA
+
+    return CriticalDifference(
+        methods=tuple(methods[a] for a in order),
+        mean_ranks=sorted_ranks,
+        alike=is_alike,
+        post_hoc=post_hoc,
+        critical_difference=margin,
+        friedman_p_value=friedman_p_value,
+        samples=len(samples),
+    )
 
 
 @lru_cache(maxsize=256)
-def nemenyi_difference(methods: int, samples: int, *, alpha: float = ALPHA) -> float:
+def nemenyi_difference(methods: int, samples: int) -> float:
     """Critical difference CD of mean ranks, for A methods and n samples."""
     from scipy.stats import studentized_range
 
-    quantile = studentized_range.isf(alpha, methods, np.inf) / np.sqrt(2)
+    quantile = studentized_range.isf(ALPHA, methods, np.inf) / np.sqrt(2)  # q
     return float(quantile * np.sqrt(methods * (methods + 1) / (6 * samples)))
 
 
@@ -264,11 +315,13 @@ def least_significant_difference(samples: FloatArray) -> float:
     """
     from scipy.special import stdtrit
 
-    count, methods = samples.shape
-    freedom = (count - 1) * (methods - 1)
-    if freedom < 1:
+    n_samples, n_methods = samples.shape
+    degrees_of_freedom = (n_samples - 1) * (n_methods - 1)
+    if degrees_of_freedom < 1:
         return float("nan")
-    centred = samples - samples.mean(axis=0)
-    residuals = centred - centred.mean(axis=1, keepdims=True)
-    variance = (residuals**2).sum() / freedom
-    return float(stdtrit(freedom, 1 - ALPHA) * np.sqrt(2 * variance / count))
+
+    without_method_means = samples - samples.mean(axis=0)
+    residuals = without_method_means - without_method_means.mean(axis=1, keepdims=True)
+    residual_variance = (residuals**2).sum() / degrees_of_freedom  # s^2
+    quantile = stdtrit(degrees_of_freedom, 1 - ALPHA)  # t
+    return float(quantile * np.sqrt(2 * residual_variance / n_samples))

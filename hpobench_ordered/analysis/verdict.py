@@ -1,8 +1,8 @@
 """Which method leads, whether significantly, and whether on every surrogate.
 
 The leader is the method of the lowest mean rank over all benchmarks. Its differences from others
-are tested over families of benchmarks (`Unit.BENCHMARKS`) by `usual_test`, if there are `FEWEST`
-families.
+are tested over families of benchmarks (`Unit.BENCHMARKS`) by `usual_test`, if there are at least
+`MIN_FAMILIES_OF_TEST`.
 """
 
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ import numpy as np
 from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup, rank_and_compare
 from hpobench_ordered.analysis.labels import format_count, format_scope, join_names
 from hpobench_ordered.analysis.scoring import BenchmarkScores, group_by_protocol
-from hpobench_ordered.analysis.significance import ALPHA, PostHoc
+from hpobench_ordered.analysis.significance import ALPHA, CriticalDifference, PostHoc
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FEWEST = 5  # families of benchmarks needed to test differences
-TRIALS = (1, 10)  # trials after which a verdict is given, in addition to the last
-EQUAL = 1e-9  # largest difference of mean ranks that is due to rounding
+MIN_FAMILIES_OF_TEST = 5  # families of benchmarks needed to test differences
+EARLY_TRIALS = (1, 10)  # trials after which a verdict is given, in addition to the last
+MAX_ROUNDING_OF_RANKS = 1e-9  # mean ranks that differ by less are equal
 
 AGREEMENT = ("protocol", "benchmark", "surrogate", "method", "trial", "rank", "place", "is_same")
 """Columns of `surrogate_agreement`."""
@@ -59,17 +59,23 @@ class Verdict:
         text += f"{self.mean_rank:.2f} among {self.methods} methods"
         if self.families < self.benchmarks:
             text += f" over {format_scope(self.benchmarks, self.families)}"
+        if self.benchmarks == 1:
+            return f"{text}, on a single benchmark: this says nothing of others."
         if self.families == 1:
-            single = self.benchmarks == 1
-            what = "a single benchmark" if single else f"{self.benchmarks} benchmarks of one family"
-            return f"{text}, on {what}: this says nothing of others."
+            scope = f"{self.benchmarks} benchmarks of one family"
+            return f"{text}, on {scope}: this says nothing of others."
+
         noun = "benchmarks" if self.families == self.benchmarks else "families"
         text += f", and first on {self.first_on} of {self.families} {noun}."
         if self.test is None:
             return f"{text} There are too few {noun} for a test."
-        return f"{text} {self._significance(f'over {self.families} {noun}', TESTS[self.test])}"
+        significance = self._describe_significance(
+            over=f"over {self.families} {noun}", by=TESTS[self.test]
+        )
+        return f"{text} {significance}"
 
-    def _significance(self, over: str, by: str) -> str:
+    def _describe_significance(self, *, over: str, by: str) -> str:
+        """From which methods the only leader differs; "" if several lead."""
         if len(self.leaders) > 1:
             return ""
         if not self.better_than:
@@ -82,54 +88,60 @@ class Verdict:
         )
 
 
-def verdicts(scores: Sequence[BenchmarkScores], *, trials: Sequence[int] = TRIALS) -> list[Verdict]:
-    """Who leads under each protocol, the protocol of most benchmarks first.
+def verdicts(scores: Sequence[BenchmarkScores]) -> list[Verdict]:
+    """Who leads under each protocol after `EARLY_TRIALS` and after the last trial.
 
-    Args:
-        scores: Scores by benchmark.
-        trials: Trials of which a verdict is given, beside the last; those beyond it are left out.
-
-    Returns:
-        Verdicts, early trials first; none for protocols with fewer than two methods compared on
-        all benchmarks.
+    The protocol of most benchmarks comes first, and early trials do. Protocols with fewer than two
+    methods compared on all benchmarks have no verdict.
     """
-    found = []
+    all_verdicts = []
     for items in group_by_protocol(scores).values():
-        together = BenchmarkGroup.for_means(items)
-        last = together.last_trial
-        if len(together.methods) > 1:
-            shown = sorted({trial for trial in trials if trial < last} | {last})
-            found += [_verdict(together, trial) for trial in shown]
-    return found
+        group = BenchmarkGroup.for_means(items)
+        if len(group.methods) < 2:
+            continue
+        last = group.last_trial
+        trials = [trial for trial in EARLY_TRIALS if trial < last] + [last]
+        all_verdicts += [_verdict(group, trial) for trial in trials]
+    return all_verdicts
 
 
-def _verdict(together: BenchmarkGroup, trial: int) -> Verdict:
-    ranks = together.by_family("rank", trial)
-    means = ranks.mean(axis=0)
-    places = np.flatnonzero(means <= means.min() + EQUAL)
-    firsts = ranks <= ranks.min(axis=1, keepdims=True) + EQUAL
-    leaders = tuple(together.methods[place] for place in places)
-    others = [method for method in together.methods if method not in leaders]
-    tested = rank_and_compare(together, trial=trial) if len(ranks) >= FEWEST else None
-    better: list[str] = []
-    if tested is not None and len(leaders) == 1:
-        far = {m for m, alike in zip(tested.methods, tested.alike[0], strict=True) if not alike}
-        # Nemenyi's test is made only where Friedman's finds a difference at all.
-        is_made = tested.post_hoc is not PostHoc.NEMENYI or tested.friedman_p_value <= ALPHA
-        better = [method for method in others if is_made and method in far]
+def _verdict(group: BenchmarkGroup, trial: int) -> Verdict:
+    ranks = group.by_family("rank", trial)  # (F, A)
+    mean_ranks = ranks.mean(axis=0)
+    is_leader = mean_ranks <= mean_ranks.min() + MAX_ROUNDING_OF_RANKS
+    is_first = ranks <= ranks.min(axis=1, keepdims=True) + MAX_ROUNDING_OF_RANKS
+    is_leader_first = is_first[:, is_leader].any(axis=1)
+
+    leaders = tuple(group.methods[a] for a in np.flatnonzero(is_leader))
+    others = [method for method in group.methods if method not in leaders]
+    has_test = len(ranks) >= MIN_FAMILIES_OF_TEST
+    ranking = rank_and_compare(group, trial=trial) if has_test else None
+    worse: set[str] = set()
+    if ranking is not None and len(leaders) == 1:
+        worse = _significantly_worse_than_first(ranking)
+
     return Verdict(
-        protocol=together.protocol,
+        protocol=group.protocol,
         trial=trial,
         leaders=leaders,
-        mean_rank=float(means.min()),
-        methods=len(together.methods),
-        first_on=int(firsts[:, places].any(axis=1).sum()),
-        benchmarks=len(together.benchmarks),
+        mean_rank=float(mean_ranks.min()),
+        methods=len(group.methods),
+        first_on=int(is_leader_first.sum()),
+        benchmarks=len(group.benchmarks),
         families=len(ranks),
-        better_than=tuple(better),
-        not_told_apart=tuple(method for method in others if method not in better),
-        test=None if tested is None else tested.post_hoc,
+        better_than=tuple(method for method in others if method in worse),
+        not_told_apart=tuple(method for method in others if method not in worse),
+        test=None if ranking is None else ranking.post_hoc,
     )
+
+
+def _significantly_worse_than_first(ranking: CriticalDifference) -> set[str]:
+    """Methods that differ significantly from the one of lowest mean rank."""
+    # Nemenyi's test is made only where Friedman's finds a difference at all.
+    if ranking.post_hoc is PostHoc.NEMENYI and ranking.friedman_p_value > ALPHA:
+        return set()
+    is_alike_first = ranking.alike[0]
+    return {ranking.methods[a] for a in np.flatnonzero(~is_alike_first)}
 
 
 def surrogate_agreement(
@@ -152,21 +164,30 @@ def surrogate_agreement(
     """
     import pandas as pd
 
-    groups: dict[tuple[str, str], list[BenchmarkScores]] = {}
+    items_of_benchmark: dict[tuple[str, str], list[BenchmarkScores]] = {}
     for item in scores:
-        groups.setdefault((item.protocol, item.benchmark), []).append(item)
-    rows = []
-    for (protocol, benchmark), items in groups.items():
-        together = BenchmarkGroup.of_all(items)
-        if len(items) < 2 or len(together.methods) < 2:
-            continue
-        at = trial or together.last_trial
-        ranks = np.stack([item.over_tasks("rank", at).mean[together.rows(item)] for item in items])
-        places = ranks.argsort(axis=1, kind="stable").argsort(axis=1) + 1
-        is_same = bool((places == places[0]).all())
-        rows += [
-            (protocol, benchmark, item.surrogate, method, at, rank, place, is_same)
-            for item, its_ranks, its_places in zip(items, ranks, places, strict=True)
-            for method, rank, place in zip(together.methods, its_ranks, its_places, strict=True)
-        ]
+        items_of_benchmark.setdefault((item.protocol, item.benchmark), []).append(item)
+
+    rows: list[tuple[object, ...]] = []
+    for items in items_of_benchmark.values():
+        group = BenchmarkGroup.of_all(items)
+        if len(items) > 1 and len(group.methods) > 1:
+            rows += _agreement_rows(group, trial or group.last_trial)
     return pd.DataFrame(rows, columns=list(AGREEMENT))
+
+
+def _agreement_rows(group: BenchmarkGroup, trial: int) -> list[tuple[object, ...]]:
+    """Rows of `surrogate_agreement` for a benchmark, whose surrogates are the items of a group."""
+    mean_ranks = np.stack(
+        [item.over_tasks("rank", trial).mean[group.rows(item)] for item in group.items]
+    )  # (surrogates, A)
+    places = mean_ranks.argsort(axis=1, kind="stable").argsort(axis=1) + 1
+    is_same = bool((places == places[0]).all())
+
+    rows: list[tuple[object, ...]] = []
+    for number, item in enumerate(group.items):
+        labels = (item.protocol, item.benchmark, item.surrogate)
+        for a, method in enumerate(group.methods):
+            figures = (mean_ranks[number, a], places[number, a], is_same)
+            rows.append((*labels, method, trial, *figures))
+    return rows

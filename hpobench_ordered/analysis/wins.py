@@ -32,17 +32,6 @@ class Wins:
         """How often the row's method was worse than the column's, (A, A)."""
         return self.wins.T
 
-    @property
-    def contests(self) -> IntArray:
-        """How often two methods were compared, shape (A, A); 0 on the diagonal."""
-        return self.wins + self.losses + self.ties
-
-    @property
-    def shares(self) -> FloatArray:
-        """Share of comparisons won, a tie counting half, (A, A); NaN without any."""
-        contests = np.where(self.contests > 0, self.contests, np.nan)
-        return np.asarray((self.wins + self.ties / 2) / contests)
-
 
 def count_wins(
     losses: FloatArray, methods: Sequence[str], *, trial: int, first_task: int = 0
@@ -61,8 +50,9 @@ def count_wins(
     """
     if not 1 <= trial <= losses.shape[-1]:
         raise ExperimentError(f"trial must be from 1 to {losses.shape[-1]}, but got {trial}")
-    rows = losses[:, :, first_task:, :trial].min(axis=-1).reshape(len(methods), -1)
-    wins = np.stack([(row < rows).sum(axis=1) for row in rows])
-    ties = np.stack([(row == rows).sum(axis=1) for row in rows])
+    best_losses = losses[:, :, first_task:, :trial].min(axis=-1)  # (A, S, T)
+    best_losses = best_losses.reshape(len(methods), -1)
+    wins = np.stack([(own < best_losses).sum(axis=1) for own in best_losses])
+    ties = np.stack([(own == best_losses).sum(axis=1) for own in best_losses])
     np.fill_diagonal(ties, 0)
     return Wins(tuple(methods), wins, ties)

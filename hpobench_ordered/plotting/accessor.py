@@ -9,7 +9,7 @@ import altair as alt
 from hpobench_ordered import plotting
 from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup, rank_and_compare
 from hpobench_ordered.analysis.curves import attainment_curves, curves
-from hpobench_ordered.analysis.leaderboard import leaderboard
+from hpobench_ordered.analysis.leaderboard import ALL, leaderboard
 from hpobench_ordered.analysis.scoring import BenchmarkScores, group_by_protocol
 from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
@@ -20,13 +20,14 @@ from hpobench_ordered.plotting.evaluations import (
     evaluations,
     telling_axes,
 )
+from hpobench_ordered.plotting.figures import FIGURES, CaptionedChart, FigureData
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Size = tuple[float, float]
 
-COLUMNS = 4
+PANELS_IN_ROW = 4
 """Panels of a landscape in a row."""
 
 
@@ -62,7 +63,22 @@ class Plots:
         runs: "Callable[[], pd.DataFrame]",
         configurations: Configurations,
     ) -> None:
-        self._scored, self._runs, self._configurations = scored, runs, configurations
+        self._load_scores = scored
+        self._load_runs = runs
+        self._read_configurations = configurations
+
+    def figures(self) -> list[CaptionedChart]:
+        """All figures of a report, with their captions: see `plotting.figures.FIGURES`."""
+        data = FigureData(
+            group=self._group,
+            board=self._board,
+            runs=self._load_runs(),
+            configurations=self._read_configurations,
+        )
+        charts: list[CaptionedChart] = []
+        for kind in FIGURES:
+            charts += kind.make(data)
+        return charts
 
     def curves(
         self, measure: str = "score", *, benchmark: str | None = None, size: Size | None = None
@@ -76,14 +92,18 @@ class Plots:
             size: Size of a panel.
         """
         frame = self._curves
-        if benchmark in (None, "all"):
-            chosen = frame if benchmark is None else frame[frame["benchmark"] == "all"]
-            return plotting.curves(chosen, measure=measure, methods=self._ranked, size=size)
+        methods = self._ranked_methods
+        if benchmark is None:
+            return plotting.curves(frame, measure=measure, methods=methods, size=size)
+        if benchmark == ALL:
+            overall = frame[frame["benchmark"] == ALL]
+            return plotting.curves(overall, measure=measure, methods=methods, size=size)
+
         name = self._item(benchmark).benchmark
-        chosen = frame[(frame["benchmark"] == name) & (frame["task"] != "")]
+        of_tasks = frame[(frame["benchmark"] == name) & (frame["task"] != "")]
         title = f"{measure} over trials: {name}"
         return plotting.curves(
-            chosen, measure=measure, facet="task", methods=self._ranked, size=size, title=title
+            of_tasks, measure=measure, facet="task", methods=methods, size=size, title=title
         )
 
     def ranks(self, *, size: Size | None = None) -> alt.TopLevelMixin:
@@ -92,12 +112,11 @@ class Plots:
 
     def critical_differences(self, *, trial: int | None = None) -> alt.TopLevelMixin:
         """Mean ranks over benchmarks, and which methods cannot be told apart."""
-        together = BenchmarkGroup.for_means(self._scores)
-        ranking = rank_and_compare(together, trial=trial)
+        ranking = rank_and_compare(self._group, trial=trial)
         if ranking is None:
             raise ExperimentError("critical differences need two methods on a benchmark")
-        title = f"mean ranks over {together.scope}"
-        return plotting.critical_differences(ranking, methods=self._ranked, title=title)
+        title = f"mean ranks over {self._group.scope}"
+        return plotting.critical_differences(ranking, methods=self._ranked_methods, title=title)
 
     def heatmap(self, measure: str = "rank", *, trial: int | None = None) -> alt.TopLevelMixin:
         """The "rank", "regret" or "score" of every method on every benchmark."""
@@ -115,7 +134,7 @@ class Plots:
         if not len(frame):
             raise ExperimentError(f"no best values of {item.benchmark} are known: no regrets")
         title = f"normalised regret that runs attain: {item.benchmark}"
-        return plotting.attainment(frame, methods=self._ranked, size=size, title=title)
+        return plotting.attainment(frame, methods=self._ranked_methods, size=size, title=title)
 
     def landscape(
         self,
@@ -138,56 +157,85 @@ class Plots:
             size: Size of a panel.
         """
         item = self._item(benchmark)
-        task = item.task_names[-1] if task is None else str(task)
-        if task not in item.task_names:
-            raise UnknownNameError(f"task of {item.benchmark}", task, item.task_names)
+        task_name = item.task_names[-1] if task is None else str(task)
+        if task_name not in item.task_names:
+            raise UnknownNameError(f"task of {item.benchmark}", task_name, item.task_names)
+        task_number = item.tasks[item.task_names.index(task_name)]
         seed = item.seed_numbers[0] if seed is None else seed
+
         tried = evaluations(
-            item, self._runs(), self._configurations, methods=item.methods, seeds=item.seed_numbers
+            item,
+            self._load_runs(),
+            self._read_configurations,
+            methods=item.methods,
+            seeds=item.seed_numbers,
         )
-        place = item.tasks[item.task_names.index(task)]
-        tried = tried[tried["task"] == place]
+        tried = tried[tried["task"] == task_number]
         methods = tried.loc[tried["seed"] == seed, "method"].unique()
         if not len(methods):
             raise ExperimentError(f"there are no evaluations of {item.benchmark} with seed {seed}")
+
         bench = drawable(item)
         if bench is None:
             raise ExperimentError(f"{item.label} cannot be evaluated here, or only slowly")
         axes = telling_axes(bench, [tried], x, y)
         if axes is None:
             raise ExperimentError("a landscape needs two hyperparameters that are active together")
-        at = bench.tasks[place]
-        panels = [evaluated(method, at, tried, axes, method, seed) for method in methods]
-        rows = [panels[n : n + COLUMNS] for n in range(0, len(panels), COLUMNS)]
-        title = f"{item.benchmark}, task {task}, seed {seed}"
+
+        panels = [
+            evaluated(method, bench.tasks[task_number], tried, axes, method, seed)
+            for method in methods
+        ]
+        rows = [
+            panels[first : first + PANELS_IN_ROW] for first in range(0, len(panels), PANELS_IN_ROW)
+        ]
+        title = f"{item.benchmark}, task {task_name}, seed {seed}"
         return plotting.landscape(rows, title=title, size=size)
 
     @cached_property
     def _scores(self) -> list[BenchmarkScores]:
-        every, unscored = self._scored()
-        if not every:
-            raise ExperimentError(" ".join(unscored) or "no run is finished")
-        return next(iter(group_by_protocol(every).values()))
+        """Scores under the protocol with the most benchmarks."""
+        all_scores, reasons = self._load_scores()
+        if not all_scores:
+            raise ExperimentError(" ".join(reasons) or "no run is finished")
+        return next(iter(group_by_protocol(all_scores).values()))
 
     @cached_property
-    def _ranked(self) -> list[str]:
+    def _group(self) -> BenchmarkGroup:
+        return BenchmarkGroup.for_means(self._scores)
+
+    @cached_property
+    def _board(self) -> "pd.DataFrame":
+        """The leaderboard after the last trial."""
+        return leaderboard(self._scores)
+
+    @cached_property
+    def _ranked_methods(self) -> list[str]:
         """Methods by mean rank, which have the same colours in all charts."""
-        board = leaderboard(self._scores)
-        return list(dict.fromkeys(map(str, board["method"])))
+        return list(dict.fromkeys(map(str, self._board["method"])))
+
+    @cached_property
+    def _first_surrogates(self) -> dict[str, BenchmarkScores]:
+        """Scores of each benchmark on its first surrogate, by the benchmark's name."""
+        items: dict[str, BenchmarkScores] = {}
+        for item in self._scores:
+            items.setdefault(item.benchmark, item)
+        return items
 
     @cached_property
     def _curves(self) -> "pd.DataFrame":
-        """Curves of each benchmark on its first surrogate."""
+        """Curves of each benchmark on its first surrogate, and of all benchmarks together."""
         frame = curves(self._scores)
-        first = {item.benchmark: item.surrogate for item in reversed(self._scores)}
-        is_first = frame["surrogate"].astype(str) == frame["benchmark"].astype(str).map(first)
-        return frame[is_first | (frame["benchmark"] == "all")]
+        surrogates = {name: item.surrogate for name, item in self._first_surrogates.items()}
+        first_surrogate = frame["benchmark"].astype(str).map(surrogates)
+        is_first = frame["surrogate"].astype(str) == first_surrogate
+        return frame[is_first | (frame["benchmark"] == ALL)]
 
     def _item(self, benchmark: str | None) -> BenchmarkScores:
         """Scores of a benchmark, named with or without its version, on its first surrogate."""
-        items = {item.benchmark: item for item in reversed(self._scores)}
+        items = self._first_surrogates
         if benchmark is None and len(items) > 1:
-            raise ExperimentError(f"name one of the benchmarks: {', '.join(reversed(items))}")
+            raise ExperimentError(f"name one of the benchmarks: {', '.join(items)}")
         for name, item in items.items():
             if benchmark in (None, name, BenchmarkIdentity.parse(name).name):
                 return item

@@ -20,18 +20,20 @@ from hpobench_ordered.plotting.theme import by_method, configured, facetted, val
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_NAMES = 20
+MAX_NAMES_AT_ENDS = 20
 """Names stand at the ends of at most this many curves."""
 
-MOST_BANDS = 5
-"""Intervals are drawn of this many methods."""
+MAX_BANDS = 5
+"""Intervals are drawn of at most this many methods."""
 
 BAND_OPACITY = 0.12
-DIMMED = 0.12
-POINTS, MARKERS = 60, 6
-"""Number of points of a curve, and of those with its method's marker."""
+DIMMED_BAND_OPACITY = 0.02
+DIMMED_OPACITY = 0.12
 
-SIZE = (210, 150)
+MAX_POINTS_OF_CURVE = 60
+MAX_MARKERS_OF_CURVE = 6
+
+PANEL_SIZE = (210, 150)
 """Width and height of a panel, in pixels; a panel alone is twice as large."""
 
 SAME_SCALE = frozenset({"score", PAPER_SCORE, "regret", "rank"})
@@ -81,57 +83,75 @@ def curves(
         >>> chart.to_dict()["description"]
         'Curves of the score of bo over 3 trials on forrester.'
     """
-    chosen = _of_measure(frame, measure, facet)
+    chosen = _rows_of_measure(frame, measure, facet)
+    last_trial = int(chosen["trial"].max())
+    is_drawn_trial = chosen["trial"].isin(spaced_trials(last_trial, MAX_POINTS_OF_CURVE))
+    drawn = chosen.loc[is_drawn_trial, ["measure", "method", "trial", "mean", "low", "high", facet]]
+    order = list(methods) or _methods_lowest_first(chosen)
     panels = [str(name) for name in dict.fromkeys(chosen[facet])]
-    last = int(chosen["trial"].max())
-    drawn = ["measure", "method", "trial", "mean", "low", "high", facet]
-    shown = chosen.loc[chosen["trial"].isin(spaced_trials(last, POINTS)), drawn]
-    order = list(methods) or _lowest_first(chosen)
-    is_one = len(panels) == 1
-    y = measure_axis(measure, shown["mean"], top=top)
-    if measure not in SAME_SCALE and not is_one:
+    has_one_panel = len(panels) == 1
+
+    if measure in SAME_SCALE or has_one_panel:
+        y = measure_axis(measure, drawn["mean"], top=top)
+    else:
         y = alt.Y("mean:Q", title=title_of(measure), scale=alt.Scale(zero=False))
-    width, height = size or ((2 * SIZE[0], 2 * SIZE[1]) if is_one else SIZE)
-    is_named = is_one and ends and shown["method"].nunique() <= MOST_NAMES
-    chart = _layers(shown, y, order, bands=bands, is_cut=top is not None, legend=not is_named)
+    if size is None:
+        enlargement = 2 if has_one_panel else 1
+        size = (enlargement * PANEL_SIZE[0], enlargement * PANEL_SIZE[1])
+    width, height = size
+
+    has_names_at_ends = has_one_panel and ends and drawn["method"].nunique() <= MAX_NAMES_AT_ENDS
+    chart = _layers(
+        drawn, y, order, bands=bands, is_cut=top is not None, legend=not has_names_at_ends
+    )
     chart = chart.properties(width=width, height=height)
-    if is_named:
-        chart += _names(shown, y, order, height)
-    if not is_one:
+    if has_names_at_ends:
+        chart += _names_at_ends(drawn, y, order, height)
+    if not has_one_panel:
         chart = facetted(chart, facet, panels, columns)
-        chart = chart if measure in SAME_SCALE else chart.resolve_scale(y="independent")
+        if measure not in SAME_SCALE:
+            chart = chart.resolve_scale(y="independent")
+
     names = ", ".join(chosen["method"].unique())
     return configured(
         chart,
         title=title or f"{title_of(measure)} over trials",
-        description=f"Curves of the {title_of(measure)} of {names} over {last} trials on "
+        description=f"Curves of the {title_of(measure)} of {names} over {last_trial} trials on "
         f"{', '.join(panels)}.",
     )
 
 
-def _lowest_first(frame: "pd.DataFrame") -> list[str]:
+def _methods_lowest_first(frame: "pd.DataFrame") -> list[str]:
     """Methods by their mean after the last trial, over panels."""
     last = frame[frame["trial"] == frame["trial"].max()]
-    means = last.groupby(last["method"].astype(str))["mean"].mean().sort_values(kind="stable")
-    return [*means.index]
+    means = last.groupby(last["method"].astype(str))["mean"].mean()
+    return list(means.sort_values(kind="stable").index)
 
 
-def _names(frame: "pd.DataFrame", y: alt.Y, methods: Sequence[str], height: float) -> Any:
-    """Names at the ends of curves, moved apart where they would overlap."""
-    last = frame.sort_values("trial").groupby("method", observed=True).last().dropna(subset="mean")
+def _names_at_ends(frame: "pd.DataFrame", y: alt.Y, methods: Sequence[str], height: float) -> Any:
+    """Names and markers at the ends of curves, moved apart where they would overlap.
+
+    `height` is that of the chart, in pixels.
+    """
+    by_method_name = frame.sort_values("trial").groupby("method", observed=True)
+    ends = by_method_name.last().dropna(subset="mean")
+
     to_unit, from_unit = unit_of(y["scale"].to_dict())
-    wanted = (1 - to_unit(last["mean"].to_numpy(dtype=float))) * height
-    shown = 1 - spread(wanted, gap=13.0, end=height) / height
-    table = last.reset_index()[["method", "trial"]].assign(mean=from_unit(shown))
+    pixels_from_top = (1 - to_unit(ends["mean"].to_numpy(dtype=float))) * height
+    moved_pixels = spread(pixels_from_top, gap=13.0, end=height)
+    moved_means = from_unit(1 - moved_pixels / height)
+    table = ends.reset_index()[["method", "trial"]].assign(mean=moved_means)
+
     looks = by_method(table["method"], methods)
     base = alt.Chart(table).encode(x="trial:Q", y=y)
-    text = base.mark_text(align="left", baseline="middle", dx=16, fontSize=11)
-    marks = base.mark_point(filled=True, size=34, opacity=1, xOffset=9)
-    colour, shape = (looks[name].legend(None) for name in ("color", "shape"))
-    return text.encode(text="method:N") + marks.encode(color=colour, shape=shape)
+    names = base.mark_text(align="left", baseline="middle", dx=16, fontSize=11)
+    names = names.encode(text="method:N")
+    markers = base.mark_point(filled=True, size=34, opacity=1, xOffset=9)
+    markers = markers.encode(color=looks["color"].legend(None), shape=looks["shape"].legend(None))
+    return names + markers
 
 
-def _of_measure(frame: "pd.DataFrame", measure: str, facet: str) -> "pd.DataFrame":
+def _rows_of_measure(frame: "pd.DataFrame", measure: str, facet: str) -> "pd.DataFrame":
     """Rows of a measure; means over tasks where tasks make no panels."""
     if facet not in frame.columns:
         raise UnknownNameError("column to make panels of", facet, list(frame.columns))
@@ -150,7 +170,6 @@ def attainment(
     *,
     facet: str = "method",
     methods: Sequence[str] = (),
-    bands: bool = True,
     size: tuple[float, float] | None = None,
     title: str | None = None,
 ) -> alt.TopLevelMixin:
@@ -162,12 +181,9 @@ def attainment(
     levels = frame.assign(panel=frame[facet].astype(str)).pivot(
         index=["panel", "method", "trial"], columns="fraction", values="level"
     )
-    levels = levels.set_axis(["low", "mean", "high"], axis=1).reset_index()
-    levels = levels.assign(measure="regret")
-    return curves(
-        levels, measure="regret", facet="panel", methods=methods, bands=bands, size=size,
-        title=title,
-    )  # fmt: skip
+    levels = levels.set_axis(["low", "mean", "high"], axis=1)
+    rows = levels.reset_index().assign(measure="regret")
+    return curves(rows, measure="regret", facet="panel", methods=methods, size=size, title=title)
 
 
 def _layers(
@@ -179,29 +195,39 @@ def _layers(
     is_cut: bool,
     legend: bool,
 ) -> alt.LayerChart:
+    """Bands below lines below markers; a click on a method in the legend dims the others.
+
+    `is_cut` says that markers may be beyond the plotted range, and must not be drawn there.
+    """
     looks = by_method(frame["method"], methods)
     if not legend:
         looks = {name: channel.legend(None) for name, channel in looks.items()}
-    bind = "legend" if legend else alt.Undefined
-    chosen = alt.selection_point(name="chosen", fields=["method"], bind=bind)
-    last = int(frame["trial"].max())
-    base = alt.Chart().encode(x=trial_axis(last), color=looks["color"])
-    opacity = alt.condition(chosen, alt.value(1.0), alt.value(DIMMED))
-    line = base.mark_line(strokeWidth=1.6, clip=True).encode(
+    clicked = alt.selection_point(
+        name="chosen", fields=["method"], bind="legend" if legend else alt.Undefined
+    )
+    opacity = alt.condition(clicked, alt.value(1.0), alt.value(DIMMED_OPACITY))
+
+    last_trial = int(frame["trial"].max())
+    base = alt.Chart().encode(x=trial_axis(last_trial), color=looks["color"])
+    lines = base.mark_line(strokeWidth=1.6, clip=True).encode(
         y=y, strokeDash=looks["strokeDash"], strokeOpacity=opacity
     )
-    marked = alt.FieldOneOfPredicate(field="trial", oneOf=spaced_trials(last, MARKERS))
-    markers = base.mark_point(filled=True, size=34, opacity=1, clip=is_cut).transform_filter(marked)
-    markers = markers.encode(
+    marked_trials = alt.FieldOneOfPredicate(
+        field="trial", oneOf=spaced_trials(last_trial, MAX_MARKERS_OF_CURVE)
+    )
+    markers = base.mark_point(filled=True, size=34, opacity=1, clip=is_cut)
+    markers = markers.transform_filter(marked_trials).encode(
         y=y, shape=looks["shape"], fillOpacity=opacity, tooltip=value_tips("trial:Q")
     )
-    layers = [line, markers.add_params(chosen)]
+    layers = [lines, markers.add_params(clicked)]
+
     if bands and frame["low"].notna().any():
-        pale = alt.condition(chosen, alt.value(BAND_OPACITY), alt.value(0.02))
-        ends = y.copy(deep=False)
-        ends.shorthand = "low:Q"
-        band = base.mark_area(clip=True).encode(y=ends, y2="high:Q", fillOpacity=pale)
-        first = alt.FieldOneOfPredicate(field="method", oneOf=[*methods][:MOST_BANDS])
-        band = band.transform_filter(first)
-        layers.insert(0, band)
+        band_opacity = alt.condition(
+            clicked, alt.value(BAND_OPACITY), alt.value(DIMMED_BAND_OPACITY)
+        )
+        low = y.copy(deep=False)
+        low.shorthand = "low:Q"
+        band = base.mark_area(clip=True).encode(y=low, y2="high:Q", fillOpacity=band_opacity)
+        first_methods = alt.FieldOneOfPredicate(field="method", oneOf=[*methods][:MAX_BANDS])
+        layers.insert(0, band.transform_filter(first_methods))
     return alt.layer(*layers, data=frame)

@@ -14,7 +14,6 @@ import altair as alt
 
 from hpobench_ordered.errors import UnknownNameError
 from hpobench_ordered.files.writing import write_atomically
-from hpobench_ordered.plotting.theme import dark as darkened
 
 DOTS_PER_INCH = 200.0
 
@@ -36,36 +35,30 @@ IDENTIFIER = re.compile(r'(id="|#)(clip|gradient_)(\d+)')
 """Where an SVG defines or uses a clip path or a gradient."""
 
 
-def specification(chart: alt.TopLevelMixin, *, dark: bool = False) -> dict[str, Any]:
-    """The Vega-Lite specification of a chart with its data, in the colours of a light page.
-
-    Args:
-        chart: The chart.
-        dark: Use the colours of a dark page.
-    """
+def specification(chart: alt.TopLevelMixin) -> dict[str, Any]:
+    """The Vega-Lite specification of a chart with its data."""
     with alt.data_transformers.enable("default", max_rows=None, consolidate_datasets=True):
         spec: dict[str, Any] = chart.to_dict()
     # Names become part of expressions, where Vega's parser treats these as ends of lines.
     text = json.dumps(spec)
     if "\\u2028" in text or "\\u2029" in text:
         spec = json.loads(text.replace("\\u2028", " ").replace("\\u2029", " "))
-    return darkened(spec) if dark else spec
+    return spec
 
 
-def save(chart: alt.TopLevelMixin, path: str | Path, *, dark: bool = False) -> Path:
+def save(chart: alt.TopLevelMixin, path: str | Path) -> Path:
     """Write a chart to a file; equal charts give equal bytes, except for PDF.
 
     Args:
         chart: The chart.
         path: The file; its name ends with .png, .svg, .pdf, .json or .html.
-        dark: Use the colours of a dark page.
 
     Raises:
         UnknownNameError: The name ends with another format.
     """
     path = Path(path)
     suffix = path.suffix.removeprefix(".").lower()
-    spec = specification(chart, dark=dark)
+    spec = specification(chart)
     encoders: dict[str, Callable[[], bytes]] = {
         "png": lambda: png_of(_svg(spec)),
         "svg": lambda: _svg(spec).encode(),

@@ -5,10 +5,10 @@ come first have the colours. Any two of these stay 15 or more apart in CIELAB fo
 of the three kinds of colour blindness, on white and on dark pages, and have a contrast of at least
 3:1; dashes and markers tell methods apart without colour.
 
-A chart is made with the colours of a white page; `dark` exchanges each for its counterpart.
+A chart is made with the colours of a white page; a report's page exchanges each for its
+counterpart where readers prefer a dark one.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -175,12 +175,6 @@ def configured(chart: Any, *, title: Any, description: str) -> alt.TopLevelMixin
     }  # fmt: skip
     themed: alt.TopLevelMixin = chart.properties(title=title, description=description)
     return themed.configure(**config)
-
-
-def dark(specification: Mapping[str, Any]) -> dict[str, Any]:
-    """Exchange the colours of a chart's specification for those of a dark page."""
-    exchanged: dict[str, Any] = json.loads(recoloured(json.dumps(specification), DARK_COLOURS))
-    return exchanged
 
 
 def recoloured(text: str, colours: Mapping[str, str]) -> str:

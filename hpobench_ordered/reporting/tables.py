@@ -12,7 +12,7 @@ from hpobench_ordered.analysis.benchmark_group import (
     count_all_wins,
     speedups_after_adjustment,
 )
-from hpobench_ordered.analysis.bootstrap import FEWEST
+from hpobench_ordered.analysis.bootstrap import MIN_SAMPLES_OF_INTERVAL
 from hpobench_ordered.analysis.labels import (
     format_count,
     format_ranges,
@@ -76,7 +76,7 @@ def leaderboard_tables(board: "pd.DataFrame", *, narrow: bool = False) -> Iterat
         protocol, benchmark, surrogate = map(str, labels)
         counts = int(rows["benchmarks"].max()), int(rows["families"].max())
         seeds = int(rows["seeds"].max())
-        note = "; in brackets 95 % intervals over seeds" if seeds >= FEWEST else ""
+        note = "; in brackets 95 % intervals over seeds" if seeds >= MIN_SAMPLES_OF_INTERVAL else ""
         contests = () if narrow else ("won/tied/lost",)
         if narrow:
             note = "; a wider terminal shows intervals and wins"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup
-from hpobench_ordered.analysis.bootstrap import FEWEST
+from hpobench_ordered.analysis.bootstrap import MIN_SAMPLES_OF_INTERVAL
 from hpobench_ordered.analysis.curves import curves
 from hpobench_ordered.analysis.labels import format_count, label_protocol
 from hpobench_ordered.analysis.leaderboard import leaderboard
@@ -21,7 +21,8 @@ from hpobench_ordered.analysis.verdict import Verdict, verdicts
 from hpobench_ordered.errors import ExperimentError, StoreError
 from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.plotting.evaluations import Configurations
-from hpobench_ordered.reporting.figures import SECTIONS, Figure, Material
+from hpobench_ordered.plotting.figures import FigureData
+from hpobench_ordered.reporting.figures import ReportFigure, make_report_figures
 from hpobench_ordered.reporting.formats import TextTable, csv_bytes, latex, markdown, markdown_text
 from hpobench_ordered.reporting.interactive import COLUMNS, interactive
 from hpobench_ordered.reporting.render import render
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from hpobench_ordered.experiment.overview import Overview
 
 PAGE = "report.html"
-MOST_FAILURES = 200
+MAX_FAILURES_ON_PAGE = 200
 """The page shows at most this many failures; a file lists all."""
 
 MEASURED_ONLY = (
@@ -58,10 +59,9 @@ READING = (
     "Scores, normalised regrets and ranks are better the lower they are, and relative to the "
     "methods compared here: compare them within one report only.",
     "Bands and intervals are 95 % intervals over seeds: what other seeds might have given on the "
-    f"same tasks; fewer than {FEWEST} seeds have none. Verdicts and critical differences are over "
-    "benchmarks, those of one family taken together: these resemble each other. So do tasks of one "
-    "benchmark, and tests over tasks find "
-    "differences too easily.",
+    f"same tasks; fewer than {MIN_SAMPLES_OF_INTERVAL} seeds have none. Verdicts and critical "
+    "differences are over benchmarks, those of one family taken together: these resemble each "
+    "other. So do tasks of one benchmark, and tests over tasks find differences too easily.",
     "A mean is over all seeds that a method has finished, a comparison of two methods over those "
     "that both have. A method that finished fewer than half of its planned seeds on a benchmark is "
     "not compared there.",
@@ -173,7 +173,7 @@ def _files(
             "columns": COLUMNS,
             "sections": sections,
             "failures": failures,
-            "most_failures": MOST_FAILURES,
+            "most_failures": MAX_FAILURES_ON_PAGE,
             "reading": READING,
             "files": sorted(files),
         },
@@ -226,25 +226,27 @@ def _sections(
     runs: "pd.DataFrame",
     scored: Sequence[BenchmarkScores],
     board: "pd.DataFrame",
-) -> Iterator[tuple[str, str, list[Figure], list[TextTable]]]:
+) -> Iterator[tuple[str, str, list[ReportFigure], list[TextTable]]]:
     """Parts of the page with figures or tables: id, title, figures and tables of each."""
     groups = group_by_protocol(scored)
-    materials = [
-        Material(
-            BenchmarkGroup.for_means(items),
-            board[board["protocol"] == protocol],
-            runs,
-            content.configurations,
+    data_of_protocols = [
+        FigureData(
+            group=BenchmarkGroup.for_means(items),
+            board=board[board["protocol"] == protocol],
+            runs=runs,
+            configurations=content.configurations,
             is_one_of_several=len(groups) > 1,
         )
         for protocol, items in groups.items()
     ]
-    for name, title, make in SECTIONS:
-        if figures := [figure for material in materials for figure in make(material)]:
-            yield name, title, figures, []
-    if speedups := list(speedup_tables(scored)):
+    for kind, figures in make_report_figures(data_of_protocols):
+        yield kind.name, kind.heading, figures, []
+
+    speedups = list(speedup_tables(scored))
+    if speedups:
         yield "speedups", "Speed-ups", [], speedups
-    if agreement := agreement_table(scored):
+    agreement = agreement_table(scored)
+    if agreement is not None:
         yield "surrogates", "Surrogates", [], [agreement]
 
 

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
 
-from hpobench_ordered.analysis.bootstrap import FEWEST, mean_intervals
+from hpobench_ordered.analysis.bootstrap import MIN_SAMPLES_OF_INTERVAL, mean_intervals
 from hpobench_ordered.analysis.samples import Resampling, independent_samples
 
-TIED = st.tuples(st.integers(FEWEST, 12), st.integers(1, 5), st.integers(0, 2**32)).map(
-    lambda drawn: np.random.default_rng(drawn[2]).integers(-4, 5, drawn[:2]).astype(float)
-)
+TIED = st.tuples(
+    st.integers(MIN_SAMPLES_OF_INTERVAL, 12), st.integers(1, 5), st.integers(0, 2**32)
+).map(lambda drawn: np.random.default_rng(drawn[2]).integers(-4, 5, drawn[:2]).astype(float))
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_intervals_cover_what_they_say(law, count):
 
 def test_five_samples_are_the_fewest_whose_intervals_cover_ranks_on_a_task(script, monkeypatch):
     ranks = script.mean_rank(1)
-    monkeypatch.setattr("hpobench_ordered.analysis.bootstrap.FEWEST", 3)
+    monkeypatch.setattr("hpobench_ordered.analysis.bootstrap.MIN_SAMPLES_OF_INTERVAL", 3)
     drawn = {n: ranks.draw(np.random.default_rng(n), (n, 5000)) for n in (3, 4, 5, 20)}
     covered = {n: _covered(samples, ranks.mean) for n, samples in drawn.items()}
     assert covered[3] < 78 and covered[4] < 88
@@ -103,7 +103,7 @@ def test_a_mean_has_the_same_interval_by_itself(monkeypatch):
     samples = np.random.default_rng(0).normal(size=(10, 7, 3))
     together = mean_intervals(samples, rng=_rng())
     alone = mean_intervals(samples[:, 4, 1], rng=_rng())
-    monkeypatch.setattr("hpobench_ordered.analysis.bootstrap.CHUNK", 2 * 1999)
+    monkeypatch.setattr("hpobench_ordered.analysis.bootstrap.MAX_NUMBERS_IN_MEMORY", 2 * 1999)
     in_chunks = mean_intervals(samples, rng=_rng())
     assert together.lower.shape == (7, 3)
     assert alone.lower.shape == ()
@@ -119,7 +119,7 @@ def test_what_does_not_vary_has_no_width_and_what_is_undefined_no_interval():
     assert np.isnan(mean_intervals(np.ones((0, 2)), rng=_rng()).mean).all()
 
 
-@pytest.mark.parametrize("count", range(1, FEWEST))
+@pytest.mark.parametrize("count", range(1, MIN_SAMPLES_OF_INTERVAL))
 def test_few_samples_have_a_mean_and_no_interval(count):
     samples = _rng().random((count, 3))
     few = mean_intervals(samples, rng=_rng())

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.analysis.bootstrap import FEWEST
+from hpobench_ordered.analysis.bootstrap import MIN_SAMPLES_OF_INTERVAL
 from hpobench_ordered.analysis.leaderboard import MEASURES, leaderboard
 from hpobench_ordered.analysis.scores import normalised_scores
 from hpobench_ordered.analysis.scoring import score_benchmarks
@@ -66,7 +66,7 @@ def test_intervals_stay_within_what_is_possible(losses, best):
             assert (lower[known] >= low).all() and (upper[known] <= high).all()
             assert (lower[known] <= mean[known] + 1e-9).all()
             assert (mean[known] <= upper[known] + 1e-9).all()
-        if losses[0].shape[1] < FEWEST:
+        if losses[0].shape[1] < MIN_SAMPLES_OF_INTERVAL:
             assert table[[f"{measure}_low", f"{measure}_high"]].isna().all(axis=None)
         elif measure == "rank":
             assert table["rank_low"].notna().all()

@@ -12,7 +12,6 @@ from hpobench_ordered.analysis.benchmark_group import (
 )
 from hpobench_ordered.analysis.curves import attainment_curves, curves
 from hpobench_ordered.analysis.leaderboard import ALL, MEASURES, leaderboard
-from hpobench_ordered.analysis.samples import Resampling
 from hpobench_ordered.analysis.scoring import BenchmarkScores, runs_of_trials, score_benchmarks
 from hpobench_ordered.analysis.significance import pairwise_wilcoxon
 from hpobench_ordered.analysis.verdict import surrogate_agreement, verdicts
@@ -133,14 +132,13 @@ def test_of_a_trial(several):
 def test_the_same_figures_everywhere(several):
     """One mean rank: in the table, in curves, and in the critical differences."""
     table = leaderboard(several, trial=5).set_index(["benchmark", "method"]).sort_index()
-    for over, suffix in ((Resampling.SEEDS, ""), (Resampling.TASKS, "_tasks")):
-        shown = curves(several, over=over, measures=MEASURES)
-        at = shown[(shown["task"] == "") & (shown["trial"] == 5)]
-        at = at.astype({"benchmark": str, "method": str}).set_index(["benchmark", "method"])
-        for measure in MEASURES:
-            mine = at[at["measure"] == measure].sort_index()
-            names = [measure, f"{measure}_low{suffix}", f"{measure}_high{suffix}"]
-            np.testing.assert_allclose(mine[["mean", "low", "high"]], table[names])
+    shown = curves(several, measures=MEASURES)
+    at = shown[(shown["task"] == "") & (shown["trial"] == 5)]
+    at = at.astype({"benchmark": str, "method": str}).set_index(["benchmark", "method"])
+    for measure in MEASURES:
+        mine = at[at["measure"] == measure].sort_index()
+        names = [measure, f"{measure}_low", f"{measure}_high"]
+        np.testing.assert_allclose(mine[["mean", "low", "high"]], table[names])
     computed = rank_and_compare(BenchmarkGroup.for_means(several), trial=5)
     assert computed is not None
     ranks = table.loc[ALL, "rank"].loc[list(computed.methods)]

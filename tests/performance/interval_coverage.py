@@ -128,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     error = 100 * np.sqrt(CONFIDENCE * (1 - CONFIDENCE) / options.simulations)
     print(f"coverage in %, of nominally {100 * CONFIDENCE:g}; standard error {error:.2f}")
     print(f"{'distribution':14} skewness   n  studentised  Student  percentile  width   sd  alike")
-    bootstrap.FEWEST = min(SIZES)
+    bootstrap.MIN_SAMPLES_OF_INTERVAL = min(SIZES)
     rng = np.random.default_rng(options.seed)
     for distribution in DISTRIBUTIONS:
         for count in SIZES:

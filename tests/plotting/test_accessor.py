@@ -36,6 +36,11 @@ def test_every_chart_of_results_is_made(result):
         assert specification(chart)["description"].endswith(".")
 
 
+def test_figures_of_reports_are_offered(result):
+    names = [figure.name for figure in result.plot.figures()]
+    assert names == ["heatmap", "differences tasks", "attainment", "landscapes"]
+
+
 @pytest.mark.slow
 def test_a_landscape_of_choices_that_are_numbers():
     result = hbo.run(

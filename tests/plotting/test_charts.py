@@ -187,11 +187,12 @@ def test_ids_begin_with_what_is_asked_for():
     assert ids and all(name.startswith("one-") for name in ids)
 
 
-def test_dark_charts_have_the_colours_of_dark_pages():
-    light, dark = (json.dumps(specification(CHARTS["rank"], dark=d)) for d in (False, True))
-    for colour in (theme.INK, theme.PAGE, theme.PALETTE[0].colour):
-        assert f'"{colour}"' in light and f'"{colour}"' not in dark
-        assert f'"{theme.DARK_COLOURS[colour]}"' in dark
+@pytest.mark.parametrize("colour", [theme.INK, theme.PAGE, theme.PALETTE[0].colour])
+def test_colours_are_exchanged_for_dark_pages(colour):
+    light = json.dumps(specification(CHARTS["rank"]))
+    dark = theme.recoloured(light, theme.DARK_COLOURS)
+    assert f'"{colour}"' in light and f'"{colour}"' not in dark
+    assert f'"{theme.DARK_COLOURS[colour]}"' in dark
 
 
 def test_the_library_can_stand_in_a_page():

@@ -1,0 +1,254 @@
+"""The figures of an experiment, which reports show and `Results.plot` offers.
+
+`FIGURES` lists them all. A new figure is a function that makes it and an entry in that list.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import altair as alt
+
+from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup, Unit, rank_and_compare
+from hpobench_ordered.analysis.curves import attainment_curves
+from hpobench_ordered.analysis.labels import label_protocol
+from hpobench_ordered.analysis.leaderboard import ALL
+from hpobench_ordered.analysis.scores import RANDOM_SEARCH
+from hpobench_ordered.analysis.scoring import BenchmarkScores
+from hpobench_ordered.analysis.verdict import MIN_FAMILIES_OF_TEST, TESTS
+from hpobench_ordered.plotting.comparisons import critical_differences, heatmap
+from hpobench_ordered.plotting.curves import attainment
+from hpobench_ordered.plotting.evaluations import (
+    Configurations,
+    drawable,
+    evaluated,
+    evaluations,
+    telling_axes,
+)
+from hpobench_ordered.plotting.landscapes import Panel, landscape
+from hpobench_ordered.plotting.theme import panel_names
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MAX_CURVES = 5
+"""Figures draw curves of at most this many methods; the interactive chart has all of them."""
+
+MAX_ATTAINMENT_PANELS = 12
+"""Of more benchmarks, only one of each family is drawn."""
+
+MAX_BENCHMARKS_OF_LANDSCAPES = 2
+"""Landscapes are drawn of at most this many benchmarks, each of another family."""
+
+MAX_SEEDS_OF_LANDSCAPES = 3
+"""Landscapes show evaluations of at most this many seeds."""
+
+
+@dataclass(frozen=True)
+class CaptionedChart:
+    """A figure of an experiment.
+
+    Attributes:
+        name: Name of the figure, the same in every experiment, such as "heatmap".
+        title: What it shows.
+        caption: How to read it.
+        chart: The chart, which has the title, too.
+    """
+
+    name: str
+    title: str
+    caption: str
+    chart: alt.TopLevelMixin
+
+
+@dataclass(frozen=True)
+class FigureData:
+    """What figures are made from: scores, leaderboard and runs under one protocol.
+
+    Attributes:
+        group: Scores of the benchmarks that count in means.
+        board: The leaderboard, with all benchmarks.
+        runs: A row per run, as `Overview.runs`.
+        configurations: Reads the configurations of runs; None if they are not known.
+        is_one_of_several: Whether titles must say which protocol it is.
+    """
+
+    group: BenchmarkGroup
+    board: "pd.DataFrame"
+    runs: "pd.DataFrame"
+    configurations: Configurations | None
+    is_one_of_several: bool = False
+
+    @cached_property
+    def ranked_methods(self) -> list[str]:
+        """The methods by mean rank."""
+        overall = self.board[self.board["benchmark"] == ALL]
+        return [str(method) for method in overall["method"]]
+
+    @cached_property
+    def best_methods(self) -> list[str]:
+        """The methods of lowest mean rank, and random search."""
+        best = self.ranked_methods[:MAX_CURVES]
+        return [m for m in self.ranked_methods if m in best or m == RANDOM_SEARCH]
+
+    @cached_property
+    def one_item_of_each_family(self) -> list[BenchmarkScores]:
+        """Scores of the first benchmark of each family."""
+        first_of_family: dict[str, BenchmarkScores] = {}
+        for item in self.group.items:
+            first_of_family.setdefault(item.family or item.benchmark, item)
+        return list(first_of_family.values())
+
+    def title(self, text: str) -> str:
+        """A title, with the protocol if there are several."""
+        if not self.is_one_of_several:
+            return text
+        return f"{text}; {label_protocol(self.group.protocol)}"
+
+
+@dataclass(frozen=True)
+class FigureKind:
+    """A kind of figure.
+
+    Attributes:
+        name: Short name, unique among the kinds.
+        heading: Heading above the figures of this kind.
+        make: Makes the figures of one protocol; none if they cannot be drawn.
+    """
+
+    name: str
+    heading: str
+    make: Callable[[FigureData], Iterator[CaptionedChart]]
+
+
+def make_heatmap(data: FigureData) -> Iterator[CaptionedChart]:
+    """Make a table of the mean rank of every method on every benchmark."""
+    if len(data.group.methods) < 2:
+        return
+
+    of_benchmarks = data.board[data.board["benchmark"] != ALL].set_index("method")
+    order = [method for method in data.ranked_methods if method in of_benchmarks.index]
+    rows = of_benchmarks.loc[order].reset_index()
+
+    caption = "After the last trial; 1 is best. Methods are in the order of the leaderboard."
+    is_in_means = rows["benchmark"].isin([item.benchmark for item in data.group.items])
+    if not is_in_means.all():
+        rows["benchmark"] = rows["benchmark"].where(is_in_means, rows["benchmark"] + " *")
+        caption += " * Left out of means over benchmarks."
+
+    title = data.title("Mean rank on each benchmark")
+    yield CaptionedChart("heatmap", title, caption, heatmap(rows, title=title))
+
+
+def make_critical_differences(data: FigureData) -> Iterator[CaptionedChart]:
+    """Make diagrams of critical differences over benchmarks, if they are enough, and over tasks."""
+    for unit in Unit:
+        ranking = rank_and_compare(data.group, unit=unit)
+        if ranking is None:
+            continue
+        if unit is Unit.BENCHMARKS and ranking.samples < MIN_FAMILIES_OF_TEST:
+            continue
+
+        test = TESTS[ranking.post_hoc]
+        caption = f"Bars join methods that cannot be told apart at a level of 5 % by {test}."
+        scope = data.group.scope
+        if unit is Unit.TASKS:
+            caption += " A second view: tasks of one benchmark resemble each other."
+            scope = f"{ranking.samples} tasks"
+
+        title = data.title(f"Which mean ranks differ, over {scope}")
+        chart = critical_differences(ranking, methods=data.ranked_methods, title=title)
+        yield CaptionedChart(f"differences {unit.value}", title, caption, chart)
+
+
+def make_attainment(data: FigureData) -> Iterator[CaptionedChart]:
+    """Make curves of the regret that half of the runs attain, one panel per benchmark."""
+    items: Sequence[BenchmarkScores] = data.group.items
+    is_part = len(items) > MAX_ATTAINMENT_PANELS
+    if is_part:
+        items = data.one_item_of_each_family
+    frame = attainment_curves(items)
+    frame = frame[frame["method"].isin(data.best_methods)]
+    if not frame["level"].notna().any():
+        return
+
+    caption = "The line: half of the runs are at least as good after so many trials. "
+    caption += "The band: from a quarter to three quarters of them"
+    if len(data.ranked_methods) > MAX_CURVES:
+        caption += ", but for random search. "
+        caption += f"Of the {MAX_CURVES} methods of lowest mean rank, and random search"
+    caption += "."
+    if is_part:
+        caption += " On one benchmark of each family."
+
+    title = data.title("Half of the runs are at least this good")
+    frame = frame.assign(name=panel_names(frame))
+    chart = attainment(frame, facet="name", methods=data.ranked_methods, title=title)
+    yield CaptionedChart("attainment", title, caption, chart)
+
+
+def make_landscapes(data: FigureData) -> Iterator[CaptionedChart]:
+    """Make landscapes of the objective with the evaluations of the method of lowest mean rank."""
+    methods = [method for method in data.best_methods if method in data.group.methods]
+    if data.configurations is None or not methods:
+        return
+
+    panels: list[Panel] = []
+    n_drawn = 0
+    for item in data.one_item_of_each_family:
+        of_benchmark = _landscape_panels(item, data.runs, data.configurations, methods)
+        panels += of_benchmark
+        n_drawn += bool(of_benchmark)
+        if n_drawn == MAX_BENCHMARKS_OF_LANDSCAPES:
+            break
+    if not panels:
+        return
+
+    caption = (
+        "The objective by the two hyperparameters that explain most of the losses, all others "
+        "as in the best configuration that any run evaluated, the cross; bright is good. "
+        f"Points are what {methods[0]} evaluated in one run, darker with the trial."
+    )
+    title = data.title(f"Where {methods[0]} looked")
+    yield CaptionedChart("landscapes", title, caption, landscape([panels], title=title))
+
+
+def _landscape_panels(
+    item: BenchmarkScores,
+    runs: "pd.DataFrame",
+    configurations: Configurations,
+    methods: Sequence[str],
+) -> list[Panel]:
+    """Panels of the first and the last task of a benchmark; none if it cannot be drawn.
+
+    They show the objective around the best evaluation of all methods, and the evaluations of the
+    first method with the first seed.
+    """
+    benchmark = drawable(item)
+    if benchmark is None:
+        return []
+
+    seeds = item.seed_numbers[:MAX_SEEDS_OF_LANDSCAPES]
+    tried = evaluations(item, runs, configurations, methods=methods, seeds=seeds)
+    shown_tasks = sorted({item.tasks[0], item.tasks[-1]})
+    tried_on_task = {number: tried[tried["task"] == number] for number in shown_tasks}
+    axes = telling_axes(benchmark, list(tried_on_task.values()))
+    if axes is None:
+        return []
+
+    panels = []
+    for number, tried_here in tried_on_task.items():
+        task = benchmark.tasks[number]
+        title = f"{benchmark.name}, task {task.name}"
+        panels.append(evaluated(title, task, tried_here, axes, methods[0], seeds[0]))
+    return panels
+
+
+FIGURES = (
+    FigureKind("heatmap", "Methods by benchmark", make_heatmap),
+    FigureKind("differences", "Critical differences", make_critical_differences),
+    FigureKind("attainment", "What runs attain", make_attainment),
+    FigureKind("landscapes", "Landscapes", make_landscapes),
+)
+"""Every kind of figure, in the order in which reports show them."""
