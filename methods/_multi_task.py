@@ -120,9 +120,10 @@ class TaskByTask(MultiTask):
         table = tabulate_contexts(history, self.context)
         has_shared_context = table.shape[1] > 0
         if not has_shared_context:
-            table = np.arange(float(len(table)))[:, None]
+            table = np.arange(float(len(table)))[:, None]  # indices of the tasks
         columns = [standardise(column.copy()) for column in table.T]
-        return np.stack(columns, axis=1) / SPAN + 0.5
+        standardised = np.stack(columns, axis=1)
+        return standardised / SPAN + 0.5  # about the range [0, 1], which the priors assume
 
     def prepend_sources(self, X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Prepend the previous tasks' evaluations to those of the current task.

@@ -137,7 +137,7 @@ def exponentials(x: FloatArray) -> FloatArray:
 
 @compiled
 def sum_log_diagonal(R: FloatArray) -> float:
-    """Sum of the logarithms of a diagonal."""
+    """Sum the logarithms of a diagonal."""
     total = 0.0
     for i in range(len(R)):
         total += math.log(R[i, i])
@@ -164,7 +164,10 @@ def tanh_in_place(values: FloatArray) -> None:
 
 @compiled
 def backpropagate_tanh(slopes: FloatArray, outputs: FloatArray) -> FloatArray:
-    """Derivatives (m, d) with respect to tanh's inputs from those with respect to its outputs."""
+    """Compute derivatives (m, d) by tanh's inputs from those by its outputs.
+
+    The derivative of tanh is 1 - tanh^2.
+    """
     result = np.empty(outputs.shape)
     for i in range(len(outputs)):
         for j in range(outputs.shape[1]):

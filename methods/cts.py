@@ -112,6 +112,7 @@ class CopulaThompsonSampling(ModelBased):
             raise ModelError("the history holds no finite loss")
 
         def score(unit: FloatArray) -> FloatArray:
+            """Draw -z (m,) at unit vectors (m, d)."""
             mean = self._block_mean if unit is self._block else self._predict_mean(unit)
             return -self.rng.normal(mean, self._sd)
 

@@ -131,7 +131,12 @@ class MetaTPE(TPE):
         return np.array(similarities)
 
     def _split(self, unit: FloatArray, losses: FloatArray) -> SplitTask:
-        """Split configurations, unit vectors (n, d_all) with losses (n,), into good and bad."""
+        """Split configurations into the share with the lowest losses, and the others.
+
+        Args:
+            unit: Unit vectors of all hyperparameters; those that are not searched are left out.
+            losses: Their losses, shape (n,).
+        """
         order = np.argsort(losses, kind="stable")
         searched = np.ascontiguousarray(unit[order][:, self._free])
         good_count = math.ceil(GOOD_SHARE * len(searched))
@@ -236,7 +241,10 @@ def compute_similarity(p: FloatArray, q: FloatArray) -> float:
 
 
 def compute_task_weights(similarities: FloatArray, task_count: int) -> FloatArray:
-    """Compute the weights k of the tasks, shape (task_count,).
+    """Compute the weights of the tasks, shape (task_count,).
+
+    That of an earlier task is its similarity divided by the number T of tasks, and that of the
+    current task is 1 minus the sum of the others.
 
     Args:
         similarities: Similarities of the earlier tasks, shape (T - 1,).

@@ -339,7 +339,10 @@ def compute_units(losses: Sequence[FloatArray]) -> list[float]:
 
 
 def compute_unit(losses: FloatArray) -> float:
-    """Compute the unit of one task's losses (n,) by `compute_units`; 0 if all are equal."""
+    """Compute the unit of one task's losses (n,): half the distance of the best from the median.
+
+    If that is 0, it is the root mean square of all losses' half distances, and 0 if all are equal.
+    """
     # Losses are halved first: the difference of two finite losses may overflow, that of halves not.
     half_distances = np.abs(losses / 2.0 - np.median(losses / 2.0))
     of_best = float(half_distances[losses.argmin()])

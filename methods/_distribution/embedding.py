@@ -183,7 +183,11 @@ class _TaskMoments:
         self._C_yx: FloatArray = self._w * transposed_product(Phi_y, Phi_x)
 
     def embed(self, embedded: Embedded) -> FloatArray:
-        """Compute the embedding, (q,)."""
+        """Compute the embedding, (q,).
+
+        It consists of the mean mu of Phi_x, of the matrix C_yx, the mean of phi_y phi_x^T, or of
+        the conditional matrix C_yx (C_xx + lambda I)^-1, as `embedded` says.
+        """
         mu: FloatArray = self._w * self._Phi_x.sum(axis=0)
         if embedded is Embedded.MARGINAL:
             return mu
@@ -200,7 +204,11 @@ class _TaskMoments:
     def pull_back(
         self, embedded: Embedded, slopes: FloatArray
     ) -> tuple[FloatArray, FloatArray, float]:
-        """Compute derivatives by Phi_x, Phi_y and log lambda, from those by the embedding (q,)."""
+        """Compute derivatives by Phi_x, Phi_y and log lambda, from those by the embedding (q,).
+
+        With A = C_xx + lambda I and derivatives G by the conditional matrix C_yx A^-1, those by
+        C_yx are G A^-1, and those by A are -(C_yx A^-1)^T G A^-1.
+        """
         by_x, by_y = np.zeros(self._Phi_x.shape), np.zeros(self._Phi_y.shape)
         if embedded in {Embedded.MARGINAL, Embedded.CONCATENATED}:
             by_mu = slopes[:OUTPUTS]

@@ -106,6 +106,7 @@ class JointModel(ABC):
         """
 
         def objective(x: FloatArray) -> tuple[float, FloatArray]:
+            """Value and gradient; infinite, so that the search steps back, if K is singular."""
             try:
                 return self.value_and_gradient(data, x)
             except ModelError:
@@ -181,7 +182,7 @@ class DescribedTasks:
 
     def pull_back(self, x: FloatArray, slopes: FloatArray) -> FloatArray:
         """Compute derivatives of a function of P by x, (size,), from those by P, (T, T)."""
-        U = self._scale(x)
+        U = self._scale(x)  # Psi / exp(log_lengths), of which P is the kernel
         _, decay = matern32(U, U)
         by_U = matern32_gradient(U, decay, slopes)
         z, log_lengths = self._split(x)

@@ -157,7 +157,7 @@ class ProductGP:
         signal = math.exp(self._theta.log_signal)
         k, _ = matern32(self._factored.U, X / self._factored.scales)
         task_covariance = self._P[self._data.task, self._target]
-        cross = signal * k * task_covariance[:, None]
+        cross = signal * k * task_covariance[:, None]  # of evaluations and predictions, (N, m)
         mean = self._factored.mean + product(self._factored.weights[None], cross)[0]
 
         prior_variance = signal * self._P[self._target, self._target]

@@ -129,6 +129,7 @@ def trace_steps(
     jnp = jax.numpy
 
     def mean_squared_error(trained: Any, batch: Any, b: Any) -> Any:
+        """Error of the linear heads W on the first b features of each evaluation in a batch."""
         z, W = trained
         is_used = jnp.arange(phi.feature_count) < b[:, None]
         Phi = phi(z, X[batch]) * is_used
@@ -136,6 +137,7 @@ def trace_steps(
         return jnp.mean((predictions - y[batch]) ** 2)
 
     def step(state: Any, step_data: Any) -> Any:
+        """Move parameters by their velocities, which a clipped gradient changes."""
         z, W, v_z, v_W = state
         rate, batch, b = step_data
         g_z, g_W = jax.grad(mean_squared_error)((z, W), batch, b)
