@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hpobench_ordered.core.history import Evaluations, differences
+from hpobench_ordered.core.history import Evaluations, describe_differences
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.space import SearchSpace
 
@@ -117,7 +117,7 @@ def _difference(name: str, before: Any, now: Any) -> str:
     """Describe how a setting differs, "" if it does not."""
     if name == "space":
         old, new = SearchSpace.from_json(before), SearchSpace.from_json(now)
-        changes = "; ".join(differences(old, new))
+        changes = "; ".join(describe_differences(old, new))
         return "" if new.codes_as(old) else f"the search space differs ({changes})"
     if before == now:
         return ""

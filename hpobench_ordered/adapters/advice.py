@@ -31,7 +31,7 @@ from hpobench_ordered.analysis.samples import Resampling, independent_samples
 from hpobench_ordered.analysis.scores import lowest_losses, normalised_regrets
 from hpobench_ordered.analysis.significance import least_significant_difference
 from hpobench_ordered.core.benchmark import Benchmark, Definition, TaskDefinition
-from hpobench_ordered.core.history import Evaluations, aligned, check_history
+from hpobench_ordered.core.history import Evaluations, align_history, check_history
 from hpobench_ordered.core.objective import Direction, Objective
 from hpobench_ordered.errors import EvaluationsError, ExperimentError, PoorSurrogateWarning
 from hpobench_ordered.experiment.api import Results, run
@@ -285,7 +285,7 @@ def replayed(
 ) -> Benchmark:
     """Make a benchmark from a history; errors are those of `advise`."""
     kind, wanted = surrogate_type(surrogate), Direction.of(direction)
-    history = [e for e in map(_finite, aligned(history, space)) if len(e)]
+    history = [e for e in map(_finite, align_history(history, space)) if len(e)]
     check_history(history, space, wanted)
     if len(history) < FEWEST_TASKS:
         raise EvaluationsError(

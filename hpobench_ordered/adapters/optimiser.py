@@ -18,7 +18,13 @@ from hpobench_ordered.adapters._tables import contexts_of
 from hpobench_ordered.analysis.labels import format_count
 from hpobench_ordered.core.checks import check_count, check_seed
 from hpobench_ordered.core.data import TaskData
-from hpobench_ordered.core.history import Evaluations, aligned, check_history, differences, listed
+from hpobench_ordered.core.history import (
+    Evaluations,
+    align_history,
+    as_evaluations,
+    check_history,
+    describe_differences,
+)
 from hpobench_ordered.core.identity import ONCE
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import (
@@ -109,7 +115,7 @@ def optimiser(
         >>> tuner.best.value == max(trial.value for trial in tuner.trials)
         True
     """
-    spec, given, described = as_method_spec(method), listed(history), to_search_space(space)
+    spec, given, described = as_method_spec(method), as_evaluations(history), to_search_space(space)
     checked = _checked_data(spec, data, len(given))
     check_use(spec, given, described)
     journal = None if file is None else Journal(file)
@@ -128,24 +134,24 @@ def optimiser(
 
 def _checked_data(spec: MethodSpec, data: object, earlier: int) -> tuple[TaskData | None, ...]:
     """Check the training data, those of the earlier tasks and then of this one."""
-    listed = tuple(data) if isinstance(data, Iterable) else None
-    if listed is None or not all(isinstance(one, TaskData | None) for one in listed):
+    data_of_tasks = tuple(data) if isinstance(data, Iterable) else None
+    if data_of_tasks is None or not all(isinstance(one, TaskData | None) for one in data_of_tasks):
         said = f"data must be a list of TaskData or None, but got {reprlib.repr(data)}"
         raise EvaluationsError(said)
     if not spec.uses_data:
-        if listed:
+        if data_of_tasks:
             raise ExperimentError(
                 f"{spec.name} does not use training data, but got some (a method of your own needs "
                 "uses_data=True in its MethodSpec)"
             )
-    elif len(listed) != earlier + 1 or listed[-1] is None:
-        last = ", none for this one" if listed and listed[-1] is None else ""
+    elif len(data_of_tasks) != earlier + 1 or data_of_tasks[-1] is None:
+        last = ", none for this one" if data_of_tasks and data_of_tasks[-1] is None else ""
         raise EvaluationsError(
             f"{spec.name} uses training data: `data` must be a TaskData (or None) for each of the "
             f"{earlier} earlier tasks and then this task's, {earlier + 1} in all, but got "
-            f"{len(listed)}{last}"
+            f"{len(data_of_tasks)}{last}"
         )
-    return listed
+    return data_of_tasks
 
 
 class Optimiser:
@@ -193,7 +199,7 @@ class Optimiser:
         check_count("trial", budget)
         check_seed(seed)
         check_context(context, history)
-        history = aligned(history, space)
+        history = align_history(history, space)
         check_history(history, space, direction, changed_spaces=spec.changed_spaces)
         self.space, self.direction = space, direction
         settings = {
@@ -353,9 +359,11 @@ def check_use(spec: MethodSpec, history: Sequence[Evaluations], space: SearchSpa
     if space is None or not spec.changed_spaces:  # other methods refuse such a history
         return
     other: dict[str, list[str]] = {}
-    for e in aligned(history, space):
+    for e in align_history(history, space):
         if not e.is_on(space):
-            other.setdefault("; ".join(differences(e.space, space)), []).append(repr(e.task))
+            other.setdefault("; ".join(describe_differences(e.space, space)), []).append(
+                repr(e.task)
+            )
     if other:
         said = "".join(f"\n- {join_words(tasks)}: {what}" for what, tasks in other.items())
         warn(f"earlier tasks are on another search space than this one:{said}")

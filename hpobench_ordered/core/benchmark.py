@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -206,9 +206,7 @@ class Benchmark:
         default=None, repr=False, compare=False
     )
     model_version: str = ""
-    # Not copied by `dataclasses.replace`, since they would load the unchanged benchmark.
-    source: str = field(default="", init=False, repr=False, compare=False)
-    identity: str = field(default="", init=False, repr=False, compare=False)
+    _origin: "Origin | None" = field(default=None, repr=False, compare=False)
     token: str = field(
         default_factory=partial(secrets.token_hex, 6), init=False, repr=False, compare=False
     )
@@ -235,10 +233,19 @@ class Benchmark:
             data: Loads the training data of a task, by its index.
             model_version: Version of the surrogate, see the attribute.
         """
-        tasks = tuple(
-            Task(t.name, i, t.context, best, definition.space, definition.objective, model, data)
-            for i, (t, best) in enumerate(zip(definition.tasks, best_values, strict=True))
-        )
+        tasks: list[Task] = []
+        for defined, best_value in zip(definition.tasks, best_values, strict=True):
+            task = Task(
+                name=defined.name,
+                index=len(tasks),
+                context=defined.context,
+                best_value=best_value,
+                space=definition.space,
+                objective=definition.objective,
+                _surrogate=model,
+                _data=data,
+            )
+            tasks.append(task)
         return cls(
             name=definition.name,
             version=definition.version,
@@ -246,32 +253,50 @@ class Benchmark:
             surrogate=surrogate,
             space=definition.space,
             objective=definition.objective,
-            tasks=tasks,
+            tasks=tuple(tasks),
             provenance=definition.provenance,
             model_version=model_version,
         )
 
     def __str__(self) -> str:
         objective = self.objective
-        return "\n".join(
-            [
-                f"{self.id}: {self.summary}",
-                f"{len(self.tasks)} tasks: {', '.join(task.name for task in self.tasks)}",
-                f"{objective.direction.value} {objective.name} ({objective.unit}), surrogate "
-                f"{self.surrogate!r}",
-                repr(self.space),
-            ]
-        )
+        aim = f"{objective.direction.value} {objective.name} ({objective.unit})"
+        lines = [
+            f"{self.id}: {self.summary}",
+            f"{len(self.tasks)} tasks: {', '.join(task.name for task in self.tasks)}",
+            f"{aim}, surrogate {self.surrogate!r}",
+            repr(self.space),
+        ]
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        tasks = (
-            (task.index, task.name, key_values(task.context.items()), task.best_value)
-            for task in self.tasks
-        )
-        objective = f"{self.objective.direction.value} {self.objective.name}"
-        caption = f"{self.id}, surrogate {self.surrogate}, {objective}: {self.summary}"
+        rows = []
+        for task in self.tasks:
+            context = key_values(task.context.items())
+            rows.append((task.index, task.name, context, task.best_value))
+        aim = f"{self.objective.direction.value} {self.objective.name}"
+        caption = f"{self.id}, surrogate {self.surrogate}, {aim}: {self.summary}"
         columns = ("index", "task", "context", "best known value")
-        return table(caption, columns, tasks) + self.space._repr_html_()
+        return table(caption, columns, rows) + self.space._repr_html_()
+
+    @property
+    def source(self) -> str:
+        """See the class."""
+        return "" if self._origin is None or self._was_changed else self._origin.source
+
+    @property
+    def identity(self) -> str:
+        """See the class."""
+        return "" if self._origin is None or self._was_changed else self._origin.identity
+
+    @property
+    def _was_changed(self) -> bool:
+        """Whether `dataclasses.replace` changed it after it was loaded."""
+        if self._origin is None:
+            return False
+        names = [field.name for field in fields(self) if field.init and field.name != "_origin"]
+        loaded = self._origin.loaded
+        return [getattr(self, name) for name in names] != [getattr(loaded, name) for name in names]
 
     @property
     def id(self) -> str:
@@ -306,15 +331,33 @@ class Benchmark:
             and evaluated on the task.
         """
         if self.recorded is not None:
-            found = self.recorded()[task]
-            if n is None or n >= len(found):
-                return found
-            kept = np.sort(rng.choice(len(found), size=n, replace=False))
-            return replace(found, values=found.values[kept], objective=found.objective[kept])
-        chosen = self.tasks[task]
-        count = self.history_size if n is None else n
-        values = self.space.decode(self.space.sample_unit(rng, count))
-        return chosen.evaluated(values, chosen.evaluate_many(values))
+            recorded = self.recorded()[task]
+            if n is None or n >= len(recorded):
+                return recorded
+            rows = np.sort(rng.choice(len(recorded), size=n, replace=False))
+            return replace(
+                recorded, values=recorded.values[rows], objective=recorded.objective[rows]
+            )
+
+        n_random = self.history_size if n is None else n
+        values = self.space.decode(self.space.sample_unit(rng, n_random))
+        objective = self.tasks[task].evaluate_many(values)
+        return self.tasks[task].evaluated(values, objective)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a benchmark was loaded from.
+
+    Attributes:
+        source: See `Benchmark.source`.
+        identity: See `Benchmark.identity`.
+        loaded: The benchmark as it was loaded; source and identity are not those of changed ones.
+    """
+
+    source: str
+    identity: str
+    loaded: Benchmark
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ class DataKind(Enum):
     UNSUPERVISED = "unsupervised"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class TaskData:
     """The data set that a task's model is trained on.
 
@@ -53,23 +53,23 @@ class TaskData:
             kinds = [kind.value for kind in DataKind]
             if self.kind not in kinds:
                 raise UnknownNameError("kind of data", self.kind, kinds)
-            object.__setattr__(self, "kind", DataKind(self.kind))
-        features = _numbers("features", self.features)
-        object.__setattr__(self, "features", features)
-        if (self.labels is None) != (self.kind is DataKind.UNSUPERVISED):
-            raise EvaluationsError(
-                f"data for {self.kind.value} must have "
-                f"{'labels, but got None' if self.labels is None else 'no labels, but got some'}"
-            )
-        if self.labels is None:
+            self.kind = DataKind(self.kind)
+        features = _copy_numbers("features", self.features)
+        self.features = features
+        if self.kind is DataKind.UNSUPERVISED:
+            if self.labels is not None:
+                raise EvaluationsError("data for unsupervised must have no labels, but got some")
             return
-        labels = _numbers("labels", self.labels, (len(features),))
+        if self.labels is None:
+            raise EvaluationsError(f"data for {self.kind.value} must have labels, but got None")
+
+        labels = _copy_numbers("labels", self.labels, (len(features),))
         is_class = (labels >= 0) & (labels == np.floor(labels))
         if self.kind is DataKind.CLASSIFICATION and not is_class.all():
             raise EvaluationsError(
                 f"classes must be whole numbers from 0, but got {labels[~is_class][0]:g}"
             )
-        object.__setattr__(self, "labels", labels)
+        self.labels = labels
 
     def __len__(self) -> int:
         return len(self.features)
@@ -86,20 +86,24 @@ class TaskData:
         return f"TaskData({n} points, {p} features, {self.kind.value})"
 
 
-def _numbers(what: str, given: object, shape: tuple[int, ...] | None = None) -> FloatArray:
-    """A read-only copy of an array of finite numbers of this shape; default: any (n, p)."""
+def _copy_numbers(name: str, numbers: object, shape: tuple[int, ...] | None = None) -> FloatArray:
+    """Copy finite numbers into a read-only array of this shape; default: any (n, p)."""
     try:
-        array = np.array(given, dtype=np.float64)
+        array = np.array(numbers, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        hint = "; np.unique(labels, return_inverse=True)[1] numbers classes"
+        hint = ""
+        if name == "labels":
+            hint = "; np.unique(labels, return_inverse=True)[1] numbers classes"
+        raise EvaluationsError(f"{name} must be an array of numbers: {error}{hint}") from None
+
+    has_shape = array.shape == shape
+    if shape is None:
+        has_shape = array.ndim == 2 and array.size > 0
+    if not has_shape or not np.isfinite(array).all():
+        problem = "some that are not finite" if has_shape else f"an array of shape {array.shape}"
         raise EvaluationsError(
-            f"{what} must be an array of numbers: {error}{hint if what == 'labels' else ''}"
-        ) from None
-    fits = array.shape == shape if shape else array.ndim == 2 and array.size > 0
-    if not fits or not np.isfinite(array).all():
-        got = "some that are not finite" if fits else f"an array of shape {array.shape}"
-        expected = shape or "(n, p)"
-        raise EvaluationsError(f"{what} must be finite numbers, shape {expected}, but got {got}")
+            f"{name} must be finite numbers, shape {shape or '(n, p)'}, but got {problem}"
+        )
     array.flags.writeable = False
     return array
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Evaluations:
     """Evaluations of one task, as history for later tasks.
 
@@ -70,17 +70,19 @@ class Evaluations:
                 f"{type(self.space).__name__}"
             )
         direction = Direction.of(self.direction)
-        rows = len(self.values) if isinstance(self.values, Sized) else 0
-        values = self._numbers("values", (rows, self.space.dimension))
-        objective = self._numbers("objective", (len(values),))
+        n_rows = len(self.values) if isinstance(self.values, Sized) else 0
+        values = self._copy_numbers("values", (n_rows, self.space.dimension))
+        objective = self._copy_numbers("objective", (n_rows,))
+
         if not self.space.allows(values).all():
             raise EvaluationsError(
                 f"evaluations of task {self.task!r}: {self.space.describe_invalid(values)}"
             )
-        if np.isinf(objective).any():
+        infinite_rows = np.flatnonzero(np.isinf(objective))
+        if len(infinite_rows):
             raise EvaluationsError(
-                f"evaluations of task {self.task!r}: the objective of row "
-                f"{np.flatnonzero(np.isinf(objective))[0]} is infinite; use NaN for failures"
+                f"evaluations of task {self.task!r}: the objective of row {infinite_rows[0]} is "
+                "infinite; use NaN for failures"
             )
         self._set(self.space, direction, values, objective)
 
@@ -112,14 +114,16 @@ class Evaluations:
         """
         import pandas as pd
 
-        for name in {task, objective} & set(self.names):
-            raise EvaluationsError(f"{name!r} is a hyperparameter; choose another column name")
-        columns = {
-            p.name: [None if np.isnan(x) else p.value(x) for x in column]
-            for p, column in zip(self.space.parameters, self.values.T.tolist(), strict=True)
-        }
-        whole = {task: [self.task] * len(self), **columns, objective: self.objective}
-        return pd.DataFrame(whole)
+        for name in (task, objective):
+            if name in self.names:
+                raise EvaluationsError(f"{name!r} is a hyperparameter; choose another column name")
+
+        columns: dict[str, object] = {task: [self.task] * len(self)}
+        coded_columns = self.values.T.tolist()
+        for parameter, coded in zip(self.space.parameters, coded_columns, strict=True):
+            columns[parameter.name] = [None if np.isnan(x) else parameter.value(x) for x in coded]
+        columns[objective] = self.objective
+        return pd.DataFrame(columns)
 
     def in_shared(self, change: SpaceChange) -> "Evaluations":
         """Project the evaluations to the part that two search spaces share.
@@ -143,45 +147,51 @@ class Evaluations:
                 f"nor on the new one; their hyperparameters are {list(self.names)}"
             )
         shared = change.shared_space()
-        values = _recoded(self, shared)
-        active = shared.active(values)
-        inside = ~(active & np.isnan(values)).any(axis=1)
-        values[~active] = np.nan
-        objective = self.objective[inside]
-        return replace(self, values=values[inside], objective=objective, space=shared)
+        values = _recode_values(self, shared)
+        is_active = shared.active(values)
+        lacks_value = (is_active & np.isnan(values)).any(axis=1)
+        values[~is_active] = np.nan
+        return replace(
+            self,
+            values=values[~lacks_value],
+            objective=self.objective[~lacks_value],
+            space=shared,
+        )
 
     def copied(self, space: SearchSpace) -> "Evaluations":
         """Copy on a copy of the space, without checking again."""
-        copy = object.__new__(Evaluations)
-        object.__setattr__(copy, "task", self.task)
-        object.__setattr__(copy, "context", dict(self.context))
+        copy = object.__new__(Evaluations)  # without the checks of `__post_init__`
+        copy.task = self.task
+        copy.context = dict(self.context)
         copy._set(space, self.direction, self.values.copy(), self.objective.copy())
         return copy
 
-    def _numbers(self, name: str, shape: tuple[int, ...]) -> FloatArray:
-        """A copy of an array of numbers of this shape."""
+    def _copy_numbers(self, name: str, shape: tuple[int, ...]) -> FloatArray:
+        """Copy the array of that name, which must hold numbers and have this shape."""
         try:
-            given = np.asarray(getattr(self, name))
+            array = np.asarray(getattr(self, name))
         except ValueError as error:
             raise EvaluationsError(f"the {name} of task {self.task!r}: {error}") from None
-        if given.shape != shape or given.dtype.kind not in "fiu":
+        is_numeric = array.dtype.kind in "fiu"  # floats, signed and unsigned integers
+        if array.shape != shape or not is_numeric:
             columns = f", one column for each of {list(self.names)}" if name == "values" else ""
             raise EvaluationsError(
                 f"the {name} of task {self.task!r} must be numbers of shape {shape}{columns}, got "
-                f"{given.dtype} of shape {given.shape}"
+                f"{array.dtype} of shape {array.shape}"
             )
-        return np.array(given, dtype=np.float64)
+        return np.array(array, dtype=np.float64)
 
     def _set(
         self, space: SearchSpace, direction: Direction, values: FloatArray, objective: FloatArray
     ) -> None:
         """Set the checked attributes; arrays are read-only, since all later tasks share them."""
-        losses = direction.sign * objective
-        for name, array in (("values", values), ("objective", objective), ("losses", losses)):
+        self.space = space
+        self.direction = direction
+        self.values = values
+        self.objective = objective
+        self.losses = direction.sign * objective
+        for array in (self.values, self.objective, self.losses):
             array.flags.writeable = False
-            object.__setattr__(self, name, array)
-        object.__setattr__(self, "space", space)
-        object.__setattr__(self, "direction", direction)
 
 
 def check_history(
@@ -219,81 +229,112 @@ def check_history(
         hpobench_ordered.errors.EvaluationsError: the history does not fit the task:
         - '0': its objective is to maximize, that of the task at hand to minimize
     """
-    wanted = Direction.of(direction)
-    wrong: dict[str, list[str]] = {}
-    for task, count in Counter(e.task for e in listed(history)).items():
-        if count > 1:
-            wrong.setdefault("more than one history of the task", []).append(repr(task))
-    for e in history:
-        for problem in _problems(e, space, wanted, changed_spaces=changed_spaces):
-            wrong.setdefault(problem, []).append(repr(e.task))
-    if wrong:
-        said = "".join(f"\n- {join_words(tasks)}: {problem}" for problem, tasks in wrong.items())
-        raise EvaluationsError(f"the history does not fit the task:{said}")
+    task_direction = Direction.of(direction)
+    tasks_of_problem: dict[str, list[str]] = {}
+    n_histories_of_task = Counter(evaluations.task for evaluations in as_evaluations(history))
+    for task, n_histories in n_histories_of_task.items():
+        if n_histories > 1:
+            problem = "more than one history of the task"
+            tasks_of_problem.setdefault(problem, []).append(repr(task))
+    for evaluations in history:
+        for problem in _find_problems(
+            evaluations, space, task_direction, changed_spaces=changed_spaces
+        ):
+            tasks_of_problem.setdefault(problem, []).append(repr(evaluations.task))
+
+    if tasks_of_problem:
+        lines = [f"- {join_words(tasks)}: {problem}" for problem, tasks in tasks_of_problem.items()]
+        raise EvaluationsError("\n".join(["the history does not fit the task:", *lines]))
 
 
-def _problems(
+def _find_problems(
     evaluations: Evaluations, space: SearchSpace, direction: Direction, *, changed_spaces: bool
 ) -> Iterator[str]:
-    """Why the evaluations of one task do not fit the task at hand."""
+    """Say why the evaluations of one task do not fit the task at hand."""
     if evaluations.direction is not direction:
-        theirs, ours = evaluations.direction.value, direction.value
-        yield f"its objective is to {theirs}, that of the task at hand to {ours}"
+        yield (
+            f"its objective is to {evaluations.direction.value}, that of the task at hand to "
+            f"{direction.value}"
+        )
     if evaluations.is_on(space):
         return
     if not SpaceChange(evaluations.space, space).shared:
-        why = "that shares no hyperparameter with the one at hand"
+        reason = "that shares no hyperparameter with the one at hand"
     elif not changed_spaces:
-        why = "which the method does not support (`MethodSpec.changed_spaces`)"
+        reason = "which the method does not support (`MethodSpec.changed_spaces`)"
     else:
         return
-    said = "; ".join(differences(evaluations.space, space))
-    yield f"it is on another search space, {why}: {said}"
+    differences = "; ".join(describe_differences(evaluations.space, space))
+    yield f"it is on another search space, {reason}: {differences}"
 
 
-def listed(history: Sequence[Evaluations]) -> tuple[Evaluations, ...]:
+def as_evaluations(history: Sequence[Evaluations]) -> tuple[Evaluations, ...]:
     """Check that a history is an iterable of `Evaluations`, and return them."""
-    what = type(history).__name__
+    type_name = type(history).__name__
     if isinstance(history, Iterable):
         evaluations = tuple(history)
-        others = [type(e).__name__ for e in evaluations if not isinstance(e, Evaluations)]
+        others = [type(item).__name__ for item in evaluations if not isinstance(item, Evaluations)]
         if not others:
             return evaluations
-        what = f"{what} of {others[0]}"
-    raise EvaluationsError(f"a history must be a list of Evaluations, one per task, but got {what}")
-
-
-def aligned(history: Sequence[Evaluations], space: SearchSpace) -> tuple[Evaluations, ...]:
-    """Recode evaluations if only the order of hyperparameters or choices of their space differs."""
-    return tuple(
-        replace(e, values=_recoded(e, space), space=space)
-        if not e.is_on(space) and _has_same_configurations(e.space, space)
-        else e
-        for e in listed(history)
+        type_name = f"{type_name} of {others[0]}"
+    raise EvaluationsError(
+        f"a history must be a list of Evaluations, one per task, but got {type_name}"
     )
 
 
-def _has_same_configurations(old: SearchSpace, new: SearchSpace) -> bool:
+def align_history(history: Sequence[Evaluations], space: SearchSpace) -> tuple[Evaluations, ...]:
+    """Recode evaluations if only the order of hyperparameters or choices of their space differs."""
+    aligned = []
+    for evaluations in as_evaluations(history):
+        has_same_configurations = _have_same_configurations(evaluations.space, space)
+        if has_same_configurations and not evaluations.is_on(space):
+            values = _recode_values(evaluations, space)
+            aligned.append(replace(evaluations, values=values, space=space))
+        else:
+            aligned.append(evaluations)
+    return tuple(aligned)
+
+
+def _have_same_configurations(old: SearchSpace, new: SearchSpace) -> bool:
     return not any(SpaceChange(old, new).changes.values())
 
 
-def _recoded(evaluations: Evaluations, space: SearchSpace) -> FloatArray:
-    """Values recoded by another space, NaN where it does not allow them, (n, d)."""
-    old, values = evaluations.space, evaluations.values
-    columns = [recode(values[:, old.names.index(p.name)], old[p.name], p) for p in space.parameters]
+def _recode_values(evaluations: Evaluations, space: SearchSpace) -> FloatArray:
+    """Recode values for another space, NaN where it does not allow them, (n, d)."""
+    old = evaluations.space
+    columns = []
+    for parameter in space.parameters:
+        old_column = evaluations.values[:, old.names.index(parameter.name)]
+        columns.append(recode(old_column, old[parameter.name], parameter))
     return np.stack(columns, axis=1)
 
 
-def differences(old: SearchSpace, new: SearchSpace) -> list[str]:
-    """How the space of a history differs from that of a task; guesses what was renamed."""
+def describe_differences(old: SearchSpace, new: SearchSpace) -> list[str]:
+    """Say how the space of a history differs from that of a task, and guess what was renamed."""
     change = SpaceChange(old, new)
-    if _has_same_configurations(old, new):
+    if _have_same_configurations(old, new):
         return ["the same hyperparameters, in another order or with their choices in another order"]
-    removed = [n for n in old.names if Change.REMOVED in change.changes[n]]
-    said = change.describe()
+
+    differences = change.describe()
+    removed = [name for name in old.names if Change.REMOVED in change.changes[name]]
     for name in new.names:
         if Change.ADDED in change.changes[name]:
-            same = [n for n in removed if old[n].describe() == new[name].describe()]
-            near = difflib.get_close_matches(name, removed, n=1) or same[: len(same) == 1]
-            said += [f"is {n!r} now called {name!r}? (rename={{{n!r}: {name!r}}})" for n in near]
-    return said
+            for old_name in _guess_old_name(name, removed, old, new):
+                differences.append(
+                    f"is {old_name!r} now called {name!r}? (rename={{{old_name!r}: {name!r}}})"
+                )
+    return differences
+
+
+def _guess_old_name(
+    name: str, removed: Sequence[str], old: SearchSpace, new: SearchSpace
+) -> list[str]:
+    """Guess which removed hyperparameter was renamed: none or one of them.
+
+    It has a similar name, or else is the only one with the same range.
+    """
+    similar = difflib.get_close_matches(name, removed, n=1)
+    if similar:
+        return similar
+    same_range = [other for other in removed if old[other].describe() == new[name].describe()]
+    return same_range if len(same_range) == 1 else []

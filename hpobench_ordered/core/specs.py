@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
-from hpobench_ordered.core.benchmark import HISTORY_SIZE, Benchmark, Definition
+from hpobench_ordered.core.benchmark import HISTORY_SIZE, Benchmark, Definition, Origin
 from hpobench_ordered.core.data import DataSource
 from hpobench_ordered.core.extras import Extra
 from hpobench_ordered.core.files import ArtifactFiles, PublishedFile
@@ -59,7 +59,9 @@ class SurrogateOption:
         With the benchmark's version it determines the surrogate's values.
         """
         hashes = [(file.name, file.first_hash) for file in self.files if file.first_hash]
-        return hashlib.sha256(json.dumps(hashes).encode()).hexdigest() if hashes else ""
+        if not hashes:
+            return ""
+        return hashlib.sha256(json.dumps(hashes).encode()).hexdigest()
 
     @property
     def missing(self) -> tuple[PublishedFile, ...]:
@@ -168,8 +170,12 @@ class BenchmarkSpec:
     @property
     def files(self) -> tuple[PublishedFile, ...]:
         """All published files that its surrogates and training data need."""
-        data = () if self.data is None else self.data.files
-        return tuple(dict.fromkeys([*(f for one in self.surrogates for f in one.files), *data]))
+        files: list[PublishedFile] = []
+        for option in self.surrogates:
+            files += option.files
+        if self.data is not None:
+            files += self.data.files
+        return tuple(dict.fromkeys(files))  # several surrogates may need the same file
 
     def identity(self, surrogate: str | None = None) -> str:
         """Text that identifies the benchmark's values, wherever it was loaded from.
@@ -216,12 +222,14 @@ class BenchmarkSpec:
         option = self.ready_option(surrogate)
         model, best_values = option.load()
         definition = self.define()
-        tasks, dimension = len(definition.tasks), definition.space.dimension
-        if len(best_values) != tasks:
+
+        n_tasks = len(definition.tasks)
+        if len(best_values) != n_tasks:
             raise ArtifactError(
-                f"surrogate {option.name!r} of {self.name} must have {tasks} best values, one per "
-                f"task, but got {len(best_values)}"
+                f"surrogate {option.name!r} of {self.name} must have {n_tasks} best values, one "
+                f"per task, but got {len(best_values)}"
             )
+        dimension = definition.space.dimension
         # Not every surrogate knows its dimension.
         if getattr(model, "dimension", dimension) != dimension:
             raise ArtifactError(
@@ -241,9 +249,8 @@ class BenchmarkSpec:
             history_size=self.history_size,
             recorded=self.recorded,
         )
-        object.__setattr__(loaded, "source", self.id)
-        object.__setattr__(loaded, "identity", self.identity(option.name))
-        return loaded
+        origin = Origin(self.id, self.identity(option.name), loaded)
+        return replace(loaded, _origin=origin)
 
     def option(self, name: str | None = None) -> SurrogateOption:
         """Find a surrogate by name; if omitted, the default one.

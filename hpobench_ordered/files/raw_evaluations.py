@@ -13,7 +13,7 @@ from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.files.arrays import StoredArray, read_only
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class RawEvaluations:
     """Raw evaluations of one task, read-only; several may come from one training, by rounds."""
 
@@ -24,7 +24,7 @@ class RawEvaluations:
 
     def __post_init__(self) -> None:
         for name, kind in RAW_ARRAYS.items():
-            object.__setattr__(self, name, read_only(getattr(self, name), kind))
+            setattr(self, name, read_only(getattr(self, name), kind))
         n = len(self.values)
         shapes = {self.objective.shape, self.spread.shape, self.training.shape}
         if self.values.ndim != 2 or n == 0 or shapes != {(n,)}:

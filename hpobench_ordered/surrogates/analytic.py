@@ -30,7 +30,7 @@ HALVINGS = 60
 """Bisections of a bracket: beyond double precision."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Coefficients:
     """A function with three coefficients a task, (T, 3)."""
 
@@ -41,8 +41,8 @@ class _Coefficients:
         coefficients = read_only(self.coefficients)
         if coefficients.shape[1:] != (3,) or not np.isfinite(coefficients).all():
             raise ValueError(f"coefficients must be finite, (T, 3), but got {coefficients.shape}")
-        object.__setattr__(self, "coefficients", coefficients)
-        object.__setattr__(self, "_rows", tuple(map(tuple, coefficients.tolist())))
+        self.coefficients = coefficients
+        self._rows = tuple(map(tuple, coefficients.tolist()))
 
     def __reduce__(self) -> tuple[type[Self], tuple[FloatArray]]:
         return type(self), (self.coefficients,)

@@ -22,7 +22,7 @@ from hpobench_ordered.space.parameters import Parameter
 from hpobench_ordered.surrogates.base import DescribedSurrogate, SurrogateType, check_task
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class EmbeddedSurrogate(DescribedSurrogate):
     """A surrogate where some hyperparameters are fixed and others have other ranges.
 
@@ -52,11 +52,11 @@ class EmbeddedSurrogate(DescribedSurrogate):
             for column, p in enumerate(whole)
             if p.name in source
         )
-        object.__setattr__(self, "_template", template)
-        object.__setattr__(self, "_plan", plan)
+        self._template = template
+        self._plan = plan
         ordered = self.whole.ordered_conditions.items()
         conditions = tuple((column, c) for column, c in ordered if c is not None)
-        object.__setattr__(self, "_conditions", conditions)
+        self._conditions = conditions
 
     def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
         return type(self), (self.inner, self.whole, self.part, self.fixed, self.tasks)

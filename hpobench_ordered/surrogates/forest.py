@@ -61,7 +61,7 @@ def interpolate(fitted: Sequence[float], contexts: Sequence[float]) -> tuple[Tas
     return tuple(mixes)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ForestSurrogate(StoredSurrogate):
     """An average of regression trees, stored one after the other, each depth first."""
 
@@ -93,7 +93,7 @@ class ForestSurrogate(StoredSurrogate):
     def __post_init__(self) -> None:
         for name in _ARRAYS:
             array = read_only(getattr(self, name), self.ARRAYS[name].types[0])
-            object.__setattr__(self, name, array)
+            setattr(self, name, array)
         self._check()
         roots, child, leaf = _links(self.nodes, self.feature)
         inner = self.feature != LEAF
@@ -103,10 +103,10 @@ class ForestSurrogate(StoredSurrogate):
         units = np.stack((self.offset, self.step / len(roots)), axis=1)
         before = (self.coding.table, feature, threshold, child, roots)
         after = (leaf, self.codes, units)
-        object.__setattr__(self, "_batch", (*before, _depths(roots, child), *after))
-        object.__setattr__(self, "_one", (*before, *after))
+        self._batch = (*before, _depths(roots, child), *after)
+        self._one = (*before, *after)
         mixes = tuple((mix.low, mix.high, mix.weight) for mix in self.tasks)
-        object.__setattr__(self, "_mixes", mixes)
+        self._mixes = mixes
 
     def _check(self) -> None:
         outputs, leaves = self.codes.shape

@@ -29,7 +29,7 @@ POINTS_PER_BLOCK = 32
 _LANES = 4  # of `_kernels`, which takes too long to import here
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class NearestSurrogate(StoredSurrogate):
     """The evaluation of the most similar stored configuration."""
 
@@ -51,9 +51,9 @@ class NearestSurrogate(StoredSurrogate):
             raise ValueError(f"targets need shape ({len(points)}, T), but got {targets.shape}")
         if not (np.isfinite(points).all() and np.isfinite(targets).all()):
             raise ValueError("points and targets must be finite")
-        object.__setattr__(self, "points", points)
-        object.__setattr__(self, "targets", targets)
-        object.__setattr__(self, "_blocks", _Blocks.of(points))
+        self.points = points
+        self.targets = targets
+        self._blocks = _Blocks.of(points)
 
     @classmethod
     def from_evaluations(cls, values: FloatArray, targets: FloatArray, *, coding: Coding) -> Self:

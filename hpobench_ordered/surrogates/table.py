@@ -26,7 +26,7 @@ _DIVISORS = (1, 10, 100, 1000, 10_000)
 _CODE_TYPES = (np.int8, np.int16, np.int32)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class TableSurrogate(StoredSurrogate):
     """The objective itself, tabulated over an integer grid."""
 
@@ -55,10 +55,10 @@ class TableSurrogate(StoredSurrogate):
         codes = np.array(self.codes, order="C")
         flat = codes.reshape(len(codes), -1) / float(self.divisor)
         codes.flags.writeable = flat.flags.writeable = False
-        object.__setattr__(self, "codes", codes)
-        object.__setattr__(self, "_flat", flat)
-        object.__setattr__(self, "_rows", tuple(row.data for row in flat))
-        object.__setattr__(self, "_axes", tuple(zip(self.lower, codes.shape[1:], strict=True)))
+        self.codes = codes
+        self._flat = flat
+        self._rows = tuple(row.data for row in flat)
+        self._axes = tuple(zip(self.lower, codes.shape[1:], strict=True))
 
     @classmethod
     def from_values(cls, values: FloatArray, *, lower: Sequence[int]) -> Self:

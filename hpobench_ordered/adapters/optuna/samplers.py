@@ -23,7 +23,7 @@ from hpobench_ordered._wording import join_words
 from hpobench_ordered.adapters._optuna_space import distribution, space_of
 from hpobench_ordered.adapters.optimiser import BUDGET, METHOD, Optimiser, check_use
 from hpobench_ordered.adapters.optuna.studies import history_from_studies, is_same
-from hpobench_ordered.core.history import Evaluations, listed
+from hpobench_ordered.core.history import Evaluations, as_evaluations
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import (
     ExperimentError,
@@ -86,7 +86,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         seed: int = 0,
         shared: bool = False,
     ) -> None:
-        self._spec, self._history = as_method_spec(method), listed(history)
+        self._spec, self._history = as_method_spec(method), as_evaluations(history)
         self._is_given = space is not None
         self._space = None if space is None else _described(space)
         check_use(self._spec, self._history, self._space)
