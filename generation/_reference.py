@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.experiment._reference_file import ReferenceFile
 from hpobench_ordered.experiment.api import run
-from hpobench_ordered.experiment.overview import State, overview
+from hpobench_ordered.experiment.overview import State, make_overview
 from hpobench_ordered.experiment.plan import Cell, plan
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.files.artifact import ArtifactWriter
@@ -187,7 +187,7 @@ def write_reference(results: Path, folder: Path) -> list[WrittenFile]:
 
 def _mark_whole_seeds(store: Store, part: Part) -> "pd.DataFrame":
     """The runs of a part; `is_whole` where all runs of their benchmark and seed are over."""
-    runs = overview(store, part.plan_cells()).runs
+    runs = make_overview(store, part.plan_cells()).runs
     is_over = runs["state"].isin([State.DONE.value, State.FAILED.value])
     runs_of_seeds = is_over.groupby([runs["benchmark"], runs["seed"]])
     return runs.assign(is_whole=runs_of_seeds.transform("all"))

@@ -24,7 +24,7 @@ from hpobench_ordered.adapters.advice import METHODS, SAMPLE, TRIALS, compared
 from hpobench_ordered.analysis.copying import best_and_random_losses
 from hpobench_ordered.analysis.scores import lowest_losses, normalised_regrets
 from hpobench_ordered.errors import PoorSurrogateWarning
-from hpobench_ordered.experiment.scored import scored
+from hpobench_ordered.experiment.scored import score_runs
 
 COLUMNS = (
     "benchmark",
@@ -83,7 +83,7 @@ def try_advice(name: str, options: argparse.Namespace) -> Outcome:
         folder=options.output / "runs",
         **settings,
     )
-    (scores,), _ = scored(results.store, results.overview())
+    (scores,), _ = score_runs(results.store, results.overview())
     best, losses = best_and_random_losses(bench, SAMPLE)
     best = np.fmin(best, lowest_losses(scores.losses))
     left = normalised_regrets(scores.losses, best, np.median(losses, axis=0))

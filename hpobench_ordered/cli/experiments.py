@@ -33,7 +33,7 @@ from hpobench_ordered.cli._protocol import protocol_options
 from hpobench_ordered.cli.leaderboard import show_scores
 from hpobench_ordered.errors import FailedRunsWarning
 from hpobench_ordered.experiment import api
-from hpobench_ordered.experiment.overview import overview
+from hpobench_ordered.experiment.overview import make_overview
 from hpobench_ordered.experiment.parallel import TIME_LIMIT
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.registry import suite, suites
@@ -374,5 +374,5 @@ def _own_methods(results: api.Results) -> list[str]:
     """The methods that are compared with other results; none without such a comparison."""
     if results.against is None:
         return []
-    runs = overview(results.store, results.cells or None).runs
+    runs = make_overview(results.store, results.cells or None).runs
     return sorted(runs["method"].unique())

@@ -12,7 +12,7 @@ from hpobench_ordered.analysis.labels import format_count
 from hpobench_ordered.cli._options import EXISTING_FOLDER, FOLDER, json_option
 from hpobench_ordered.cli._output import print_json, print_table
 from hpobench_ordered.experiment.api import merge_stores
-from hpobench_ordered.experiment.overview import Overview, overview
+from hpobench_ordered.experiment.overview import Overview, make_overview
 from hpobench_ordered.experiment.records import Failure
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.reporting.tables import STATES, states_table
@@ -26,7 +26,7 @@ from hpobench_ordered.reporting.tables import STATES, states_table
 def status(results: Path, failures: bool, digest: bool, as_json: bool) -> None:
     """Show how many runs of an experiment are done, running, failed or missing."""
     store = Store.there(results)
-    state = overview(store)
+    state = make_overview(store)
     if as_json:
         content = _describe_as_json(state)
         if digest:
@@ -54,7 +54,7 @@ def merge(into: Path, results: tuple[Path, ...]) -> None:
     Runs that several of them hold count once; the RESULTS are not changed.
     """
     merged = merge_stores(into, results)
-    _print_counts(overview(merged))
+    _print_counts(make_overview(merged))
 
 
 @click.command(epilog="Example:  hpobench-ordered compact results")

@@ -19,12 +19,18 @@ from hpobench_ordered.experiment.joined import (
     join_overviews,
     open_runs_to_compare,
 )
-from hpobench_ordered.experiment.overview import Overview, State, overview
+from hpobench_ordered.experiment.overview import Overview, State, make_overview
 from hpobench_ordered.experiment.parallel import TIME_LIMIT, run_cells
 from hpobench_ordered.experiment.plan import Cell, grid, part_of, plan, several_of
 from hpobench_ordered.experiment.records import Failure
 from hpobench_ordered.experiment.reference import BEST_ONLY, read_reference
-from hpobench_ordered.experiment.scored import families, known_limits, left_out, measured, scored
+from hpobench_ordered.experiment.scored import (
+    explain_left_out,
+    find_families,
+    find_limits,
+    score_runs,
+    select_measured,
+)
 from hpobench_ordered.experiment.store import MANY, Store
 from hpobench_ordered.experiment.stored_runs import StoredRuns
 from hpobench_ordered.protocols import Ordered, Protocol
@@ -92,7 +98,7 @@ class Results:
         """
         if not self.store.has_all_trials:
             raise ExperimentError(BEST_ONLY)
-        found = overview(self.store, self.cells or None)
+        found = make_overview(self.store, self.cells or None)
         trials = self.store.read(found.keys(State.DONE))
         trials = trials.astype(dict.fromkeys(trials.select_dtypes("category"), object))
         return with_configurations(trials, found.runs, self.store) if configurations else trials
@@ -118,7 +124,7 @@ class Results:
 
     def scored(self, *, measured_only: bool = False) -> tuple[list[BenchmarkScores], list[str]]:
         """Scores by benchmark, surrogate and protocol, and reasons why others have none."""
-        return scored(self.joined, self.overview(), measured_only=measured_only)
+        return score_runs(self.joined, self.overview(), measured_only=measured_only)
 
     @property
     def joined(self) -> StoredRuns:
@@ -146,8 +152,8 @@ class Results:
 
     def overview(self) -> Overview:
         """The state of every run."""
-        own = overview(self.store, self.cells or None)
-        return own if self.against is None else join_overviews(own, overview(self.against))
+        own = make_overview(self.store, self.cells or None)
+        return own if self.against is None else join_overviews(own, make_overview(self.against))
 
 
 def run(
@@ -320,7 +326,7 @@ def report(
     done = seen.keys(State.DONE)
     trials = store.read(done)
     if measured_only:
-        trials, seen = measured(trials), replace(seen, runs=measured(seen.runs))
+        trials, seen = select_measured(trials), replace(seen, runs=select_measured(seen.runs))
         if not len(seen.runs):
             raise StoreError(f"every run in {store.folder} is on a stand-in surrogate")
     page = ReportInput(
@@ -328,9 +334,9 @@ def report(
         overview=seen,
         timings=store.timings(done),
         configurations=store.configurations if store.has_all_trials else None,
-        limits=known_limits(seen.runs),
-        left_out=left_out(seen.runs),
-        families=families(seen.runs),
+        limits=find_limits(seen.runs),
+        left_out=explain_left_out(seen.runs),
+        families=find_families(seen.runs),
         measured_only=measured_only,
     )
     return write_report(page, Path(folder or store.folder / "report"))

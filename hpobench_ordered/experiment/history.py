@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.experiment.stored_runs import StoredRuns
 from hpobench_ordered.protocols import parse_protocol_name
 from hpobench_ordered.space.coded import code_stored
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def history_from_results(
@@ -65,71 +68,93 @@ def history_from_results(
         [('0', 5, 'maximize'), ('1', 5, 'maximize')]
     """
     if not isinstance(results, Results):
-        results = Results(results if isinstance(results, StoredRuns) else Store(Path(results)), ())
+        store = results if isinstance(results, StoredRuns) else Store(Path(results))
+        results = Results(store, ())
     identity = None if benchmark is None else source_of(benchmark, {})[2]
-    named = {"method": method, "seed": seed, "benchmark": identity, "protocol": protocol}
-    run = _run(results, {column: value for column, value in named.items() if value is not None})
-    defined = _definition(results, run, benchmark)
+    run = _find_run(
+        results, {"method": method, "seed": seed, "benchmark": identity, "protocol": protocol}
+    )
+    definition = _define_benchmark(results, run, benchmark)
     trials = results.store.configurations([str(run["key"])])
-    if lacking := [name for name in defined.space.names if name not in trials]:
-        raise StoreError(f"the results have no hyperparameter {lacking[0]!r}")
-    values = code_stored(trials, defined.space.parameters)
-    objective, losses = (trials[n].to_numpy(dtype=np.float64) for n in ("value", "loss"))
-    if not np.array_equal(losses, defined.objective.losses(objective), equal_nan=True):
+    for name in definition.space.names:
+        if name not in trials:
+            raise StoreError(f"the results have no hyperparameter {name!r}")
+
+    objective = trials["value"].to_numpy(dtype=np.float64)
+    losses = trials["loss"].to_numpy(dtype=np.float64)
+    if not np.array_equal(losses, definition.objective.losses(objective), equal_nan=True):
         raise StoreError(
             f"the losses in {results.store.folder} must be of an objective to "
-            f"{defined.objective.direction.value}, as that of {defined.name}"
+            f"{definition.objective.direction.value}, as that of {definition.name}"
         )
-    of_trial = trials["task"].to_numpy()
-    tasks = {index: defined.tasks[index] for index in dict.fromkeys(of_trial.tolist())}
-    known = {t.name: t.context for t in tasks.values()}
-    context = contexts_of(known if contexts is None else contexts, list(known))
-    return tuple(
-        Evaluations(
+    objective = np.where(np.isfinite(objective), objective, np.nan)
+    values = code_stored(trials, definition.space.parameters)
+    task_of_trial = trials["task"].to_numpy()
+    tasks = {index: definition.tasks[index] for index in dict.fromkeys(task_of_trial.tolist())}
+    if contexts is None:
+        contexts = {task.name: task.context for task in tasks.values()}
+    context_of_task = contexts_of(contexts, [task.name for task in tasks.values()])
+
+    history = []
+    for index, task in tasks.items():
+        is_on_task = task_of_trial == index
+        evaluations = Evaluations(
             task.name,
-            context[task.name],
-            values[of_trial == index],
-            np.where(np.isfinite(objective), objective, np.nan)[of_trial == index],
-            space=defined.space,
-            direction=defined.objective.direction,
+            context_of_task[task.name],
+            values[is_on_task],
+            objective[is_on_task],
+            space=definition.space,
+            direction=definition.objective.direction,
         )
-        for index, task in tasks.items()
-    )
+        history.append(evaluations)
+    return tuple(history)
 
 
-def _run(results: Results, chosen: Mapping[str, object]) -> Mapping[str, Any]:
-    """The one finished run with these values: its key, benchmark and so on, else a `StoreError`."""
+def _find_run(results: Results, criteria: Mapping[str, object]) -> Mapping[str, Any]:
+    """The only finished run with these values: its key, benchmark and so on.
+
+    A value of None allows all. Raises a `StoreError` if there are several runs or none.
+    """
     runs, folder = results.overview().runs, results.store.folder
     runs = runs[runs["state"] == State.DONE.value]
-    for column, value in chosen.items():
-        there = runs[column]
-        is_it = there == value
-        if column == "protocol":
-            is_it |= there.map(parse_protocol_name) == value
-        if not is_it.any():
-            hint = suggest_allowed(str(value), map(str, dict.fromkeys(there.tolist())))
+    for column, value in criteria.items():
+        if value is None:
+            continue
+        is_match = runs[column] == value
+        if column == "protocol":  # the name alone is enough
+            is_match |= runs[column].map(parse_protocol_name) == value
+        if not is_match.any():
+            stored = map(str, dict.fromkeys(runs[column].tolist()))
+            hint = suggest_allowed(str(value), stored)
             raise StoreError(f"there is no finished run of {column} {value!r} in {folder}{hint}")
-        runs = runs[is_it]
+        runs = runs[is_match]
     if len(runs) > 1:
-        different = [
-            f"{name} {' or '.join(map(repr, sorted(set(runs[name]))))}"
-            for name in ("benchmark", "surrogate", "protocol")
-            if runs[name].nunique() > 1
-        ]
         raise StoreError(
-            f"there are {len(runs)} runs of {chosen['method']} with seed {chosen['seed']} in "
-            f"{folder}; say which: {', '.join(different)}"
+            f"there are {len(runs)} runs of {criteria['method']} with seed {criteria['seed']} in "
+            f"{folder}; say which: {_list_differences(runs)}"
         )
     return dict(runs.iloc[0])
 
 
-def _definition(
+def _list_differences(runs: "pd.DataFrame") -> str:
+    """The different benchmarks, surrogates and protocols of runs, as text."""
+    differences = []
+    for column in ("benchmark", "surrogate", "protocol"):
+        values = sorted(set(runs[column]))
+        if len(values) > 1:
+            differences.append(f"{column} {' or '.join(map(repr, values))}")
+    return ", ".join(differences)
+
+
+def _define_benchmark(
     results: Results, run: Mapping[str, Any], benchmark: Benchmark | str | os.PathLike[str] | None
 ) -> Definition:
     """Definition of a run's benchmark; `StoreError` if it is not registered or has changed."""
-    made_of = [cell.source for cell in results.cells if cell.key == run["key"]]
     name = BenchmarkIdentity.parse(str(run["benchmark"])).id
-    source = benchmark if benchmark is not None else made_of[0] if made_of else name
+    source = benchmark
+    if source is None:
+        planned = [cell.source for cell in results.cells if cell.key == run["key"]]
+        source = planned[0] if planned else name
     try:
         spec, _, identity, _ = source_of(source, {name: run["surrogate"]})
     except UnknownNameError as error:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hpobench_ordered.analysis.labels import join_names, label_protocol
 from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.errors import ExperimentError
-from hpobench_ordered.experiment.overview import Overview, State, overview
+from hpobench_ordered.experiment.overview import Overview, State, make_overview
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.records import Failure
 from hpobench_ordered.experiment.reference import read_reference
@@ -110,7 +110,7 @@ def open_runs_to_compare(
 
 def read_reference_for(store: StoredRuns) -> StoredRuns:
     """Reference results on a store's benchmarks, and under its protocol if it has only one."""
-    runs = overview(store).runs
+    runs = make_overview(store).runs
     protocols = runs["protocol"].unique()
     protocol = parse_protocol(protocols[0]) if len(protocols) == 1 else None
     return _read_reference_on(runs["benchmark"], protocol)
@@ -132,7 +132,7 @@ def choose_protocol_and_seeds(
     """
     import pandas as pd
 
-    finished = _select_finished(overview(store))
+    finished = _select_finished(make_overview(store))
     benchmarks = pd.DataFrame([cell.describe() for cell in cells])[WHERE].drop_duplicates()
     runs = finished.merge(benchmarks)
     if protocol is not None:

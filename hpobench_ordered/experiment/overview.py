@@ -1,12 +1,10 @@
 """Overview of a store's runs: finished, running, failed and missing."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from hpobench_ordered.experiment.plan import IDENTITY, Cell
 from hpobench_ordered.experiment.records import Failure
@@ -49,44 +47,74 @@ class Overview:
         return counts.reindex(columns=states, fill_value=0).rename_axis(columns=None).reset_index()
 
 
-def overview(store: StoredRuns, cells: Iterable[Cell] | None = None) -> Overview:
+def make_overview(store: StoredRuns, cells: Iterable[Cell] | None = None) -> Overview:
     """State of these cells in a store; `StoreError` if one of its files is damaged.
 
     Default: of all runs that it holds or that were planned, except those of a version of a method
     that was superseded by a later plan.
     """
+    sessions, experiments = store.sessions(), store.experiments()
+    planned: dict[str, Mapping[str, Any]] = {}
+    for experiment in experiments.values():
+        planned |= experiment
+    finished, failures = store.cells(planned), store.failures()
+
+    if cells is not None:
+        shown: Cells = {cell.key: cell.describe() for cell in cells}
+        superseded = 0
+    else:
+        failed = {key: _identify(failure) for key, failure in failures.items()}
+        everything = {**finished, **failed, **planned}
+        shown = _select_latest_versions(everything, experiments, sessions)
+        superseded = len(everything) - len(shown)
+
+    runs = _list_states(shown, finished, failures, store.in_progress())
+    unfinished_failures = [
+        failure for key, failure in failures.items() if key in shown and key not in finished
+    ]
+    return Overview(runs, superseded, tuple(unfinished_failures), sessions)
+
+
+def _identify(failure: Failure) -> dict[str, Any]:
+    return {name: getattr(failure, name) for name in IDENTITY}
+
+
+def _list_states(
+    cells: Cells, finished: Container[str], failed: Container[str], running: Container[str]
+) -> "pd.DataFrame":
+    """One row per run, with its state; the arguments after the first hold keys."""
     import pandas as pd
 
-    sessions, experiments = store.sessions(), store.experiments()
-    requested = {key: cell for runs in experiments.values() for key, cell in runs.items()}
-    finished, failures = store.cells(requested), store.failures()
-    if cells is None:
-        tried = {k: {name: getattr(f, name) for name in IDENTITY} for k, f in failures.items()}
-        everything = {**finished, **tried, **requested}
-        known = _latest_versions(everything, experiments, sessions)
-        superseded = len(everything) - len(known)
-    else:
-        known, superseded = {cell.key: cell.describe() for cell in cells}, 0
-    rows = [{"key": key, **cell} for key, cell in known.items()]
-    runs = pd.DataFrame(rows, columns=["key", *IDENTITY])
-    running = store.in_progress()
-    runs["state"] = np.select(
-        [runs["key"].isin(list(keys)) for keys in (finished, failures, running)],
-        [State.DONE.value, State.FAILED.value, State.RUNNING.value],
-        State.MISSING.value,
-    )
-    failed = tuple(f for key, f in failures.items() if key in known and key not in finished)
-    return Overview(runs, superseded, failed, sessions)
+    rows = []
+    for key, cell in cells.items():
+        if key in finished:
+            state = State.DONE
+        elif key in failed:
+            state = State.FAILED
+        elif key in running:
+            state = State.RUNNING
+        else:
+            state = State.MISSING
+        rows.append({"key": key, **cell, "state": state.value})
+    return pd.DataFrame(rows, columns=["key", *IDENTITY, "state"])
 
 
-def _latest_versions(
-    cells: Cells, experiments: Mapping[str, Cells], sessions: Iterable[Mapping[str, Any]]
+def _select_latest_versions(
+    cells: Cells, experiments: Mapping[str, Cells], sessions: Sequence[Mapping[str, Any]]
 ) -> Cells:
-    """Runs of the methods' last planned versions, by file order, since clocks drift."""
-    place = {str(session.get("experiment")): i for i, session in enumerate(sessions)}
-    latest: dict[tuple[Any, ...], Any] = {}
-    for name in sorted(experiments, key=lambda name: (place.get(name, -1), name)):
-        latest |= {group_of(cell): cell["method_version"] for cell in experiments[name].values()}
-    return {
-        k: c for k, c in cells.items() if latest.get(group_of(c)) in (None, c["method_version"])
+    """Runs of the methods' last planned versions; the order of sessions counts, as clocks drift."""
+    session_of_experiment = {
+        str(session.get("experiment")): number for number, session in enumerate(sessions)
     }
+    in_order = sorted(experiments, key=lambda name: (session_of_experiment.get(name, -1), name))
+    latest_version: dict[tuple[Any, ...], Any] = {}
+    for name in in_order:
+        for cell in experiments[name].values():
+            latest_version[group_of(cell)] = cell["method_version"]
+
+    selected = {}
+    for key, cell in cells.items():
+        version = cell["method_version"]
+        if latest_version.get(group_of(cell), version) == version:
+            selected[key] = cell
+    return selected

@@ -18,18 +18,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def scored(
-    store: StoredRuns, found: Overview, *, measured_only: bool = False
+def score_runs(
+    store: StoredRuns, overview: Overview, *, measured_only: bool = False
 ) -> tuple[list[BenchmarkScores], list[str]]:
-    """Scores by benchmark, surrogate and protocol, and why others could not be scored."""
-    done, runs = found.keys(State.DONE), found.runs
-    trials, timings = store.read(done), store.timings(done)
+    """Scores by benchmark, surrogate and protocol, and reasons why others have none."""
+    finished = overview.keys(State.DONE)
+    runs, trials = overview.runs, store.read(finished)
     if measured_only:
-        trials, runs = measured(trials), measured(runs)
-    return score_benchmarks(trials, runs, timings, left_out(runs), families(runs))
+        runs, trials = select_measured(runs), select_measured(trials)
+    reasons = explain_left_out(runs)
+    return score_benchmarks(trials, runs, store.timings(finished), reasons, find_families(runs))
 
 
-def measured(frame: "pd.DataFrame") -> "pd.DataFrame":
+def select_measured(frame: "pd.DataFrame") -> "pd.DataFrame":
     """Trials or runs that are neither on interpolated tasks nor on stand-in surrogates."""
     columns = [name for name in ("benchmark", "surrogate", "task_name") if name in frame]
     kinds = frame[columns].drop_duplicates()
@@ -45,35 +46,43 @@ def _is_measured(benchmark: str, surrogate: str, task_name: str = "") -> bool:
     return True
 
 
-def left_out(runs: "pd.DataFrame") -> dict[tuple[str, str], str]:
+def explain_left_out(runs: "pd.DataFrame") -> dict[tuple[str, str], str]:
     """Why means leave some benchmarks out, by benchmark and surrogate: implausible, plateaus."""
-    kinds = runs[["benchmark", "surrogate"]].drop_duplicates().itertuples(index=False, name=None)
-    reasons = {(str(name), str(surrogate)): _reason(name, surrogate) for name, surrogate in kinds}
-    return {kind: reason for kind, reason in reasons.items() if reason}
+    reasons = {}
+    pairs = runs[["benchmark", "surrogate"]].drop_duplicates()
+    for benchmark, surrogate in pairs.itertuples(index=False, name=None):
+        reason = _explain_left_out(benchmark, surrogate)
+        if reason:
+            reasons[str(benchmark), str(surrogate)] = reason
+    return reasons
 
 
-def _reason(benchmark: str, surrogate: str) -> str:
+def _explain_left_out(benchmark: str, surrogate: str) -> str:
     """Why means leave a benchmark on a surrogate out; "" if they do not."""
-    with suppress(HPOBenchOrderedError):  # the registry does not know it
+    try:
         spec = benchmark_spec(benchmark)
-        if reason := spec.option(surrogate).left_out:
+        reason = spec.option(surrogate).left_out
+        if reason:
             return reason
-        marks = find_marks(spec) if spec.option().name == surrogate else None
-        if marks and "plateau" in marks.names:
-            return f"A plateau: {marks.near_best:.0%} of random configurations are near the best."
+        is_marked = spec.option().name == surrogate  # marks are of the default surrogate
+        marks = find_marks(spec) if is_marked else None
+    except HPOBenchOrderedError:  # the registry does not know it
+        return ""
+    if marks and "plateau" in marks.names:
+        return f"A plateau: {marks.near_best:.0%} of random configurations are near the best."
     return ""
 
 
-def families(runs: "pd.DataFrame") -> dict[str, str]:
+def find_families(runs: "pd.DataFrame") -> dict[str, str]:
     """Families of registered benchmarks, by name."""
-    found = {}
+    family_of_benchmark = {}
     for name in map(str, runs["benchmark"].unique()):
-        with suppress(HPOBenchOrderedError):
-            found[name] = benchmark_spec(BenchmarkIdentity.parse(name).id).family
-    return found
+        with suppress(HPOBenchOrderedError):  # the registry does not know it
+            family_of_benchmark[name] = benchmark_spec(BenchmarkIdentity.parse(name).id).family
+    return family_of_benchmark
 
 
-def known_limits(runs: "pd.DataFrame") -> dict[str, tuple[str, ...]]:
+def find_limits(runs: "pd.DataFrame") -> dict[str, tuple[str, ...]]:
     """Known limits of the benchmarks' surrogates, from their cards."""
     limits = {}
     for benchmark in dict.fromkeys(map(str, runs["benchmark"])):

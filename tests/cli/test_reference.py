@@ -19,7 +19,7 @@ from hpobench_ordered.cli.experiments import (
     COMPARED_TASKS,
 )
 from hpobench_ordered.experiment.reference import read_reference
-from hpobench_ordered.experiment.scored import families, left_out
+from hpobench_ordered.experiment.scored import explain_left_out, find_families
 from hpobench_ordered.registry import benchmark_spec
 
 FEW = ("--benchmark", "newsvendor", "--tasks", "2", "--workers", "1", "--no-check", "--no-report")
@@ -136,6 +136,6 @@ def ranks(results: hbo.Results, seeds: range) -> "pd.Series[float]":
     """Mean ranks with some seeds."""
     found = results.overview().runs
     trials = results.store.read(found.loc[found["seed"].isin(seeds), "key"])
-    scores, _ = score_benchmarks(trials, None, None, left_out(found), families(found))
+    scores, _ = score_benchmarks(trials, None, None, explain_left_out(found), find_families(found))
     board = leaderboard(scores)
     return board[board["benchmark"] == "all"].set_index("method")["rank"].dropna()

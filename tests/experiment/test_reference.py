@@ -20,7 +20,7 @@ from hpobench_ordered.errors import (
 from hpobench_ordered.experiment import reference
 from hpobench_ordered.experiment._reference_file import ReferenceFile
 from hpobench_ordered.experiment.joined import JoinedRuns
-from hpobench_ordered.experiment.overview import overview
+from hpobench_ordered.experiment.overview import make_overview
 from hpobench_ordered.experiment.plan import plan
 from hpobench_ordered.experiment.reference import read_reference
 from hpobench_ordered.experiment.runner import run_cell
@@ -112,7 +112,7 @@ def test_every_run_is_written(all_results, bundle):
 def file_with_odd_losses(all_results) -> ReferenceFile:
     """Losses with ties, both zeros, and numbers near the ends of the range."""
     spec = benchmark_spec("yahpo-svm-1220")
-    runs = overview(all_results.store).runs
+    runs = make_overview(all_results.store).runs
     runs = runs[runs["benchmark"] == spec.id].drop(columns="state")
     keys = list(runs["key"])
     trials, timings = all_results.store.read(keys), all_results.store.timings(keys)

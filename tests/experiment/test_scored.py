@@ -1,3 +1,5 @@
+"""Scores of results: which benchmarks and tasks count, and what a report gets of them."""
+
 from pathlib import Path
 
 import pandas as pd
@@ -8,15 +10,19 @@ from hpobench_ordered import reporting
 from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup
 from hpobench_ordered.analysis.marks import find_marks
 from hpobench_ordered.errors import StoreError
-from hpobench_ordered.experiment.overview import overview
-from hpobench_ordered.experiment.scored import families, left_out, scored
+from hpobench_ordered.experiment.overview import make_overview
+from hpobench_ordered.experiment.scored import explain_left_out, find_families, score_runs
+from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.registry import benchmark_spec
 from hpobench_ordered.reporting import ReportInput
 
-SVM, RANGER = "yahpo-svm-1220@1", "yahpo-ranger-4154@1"
+NETWORK = "yahpo-svm-1220@1"
+STAND_IN = "yahpo-ranger-40978@1"
+IMPLAUSIBLE_STAND_IN = "yahpo-ranger-4154@1"
+ALL = {NETWORK, STAND_IN, IMPLAUSIBLE_STAND_IN}
 
 
-def results(folder: Path, benchmark: str) -> hbo.Results:
+def run(folder: Path, benchmark: str) -> hbo.Results:
     return hbo.run(
         benchmarks=[benchmark],
         methods=["random-search", "zero-shot"],
@@ -26,92 +32,157 @@ def results(folder: Path, benchmark: str) -> hbo.Results:
     )
 
 
-def test_results_have_a_readable_form(tmp_path):
-    result = results(tmp_path, "newsvendor")
-    table = result.leaderboard(trial=2)
-    assert list(table["benchmark"]) == ["all", "all", "newsvendor@1", "newsvendor@1"]
-    assert set(table["trial"]) == {2} and (table["seconds"] > 0).all()
-    short, full = result.leaderboard(), result.leaderboard(full=True)
-    assert set(short) < set(full) and len(short.columns) == 11
+@pytest.fixture(scope="module")
+def newsvendor_results(tmp_path_factory) -> hbo.Results:
+    return run(tmp_path_factory.mktemp("newsvendor"), "newsvendor")
+
+
+def test_leaderboard_has_means_and_benchmarks(newsvendor_results):
+    board = newsvendor_results.leaderboard()
+    assert list(board["benchmark"]) == ["all", "all", "newsvendor@1", "newsvendor@1"]
+    assert (board["seconds"] > 0).all()
+
+
+def test_leaderboard_is_of_asked_trial(newsvendor_results):
+    assert set(newsvendor_results.leaderboard(trial=2)["trial"]) == {2}
+
+
+def test_short_leaderboard_is_part_of_full(newsvendor_results):
+    short = newsvendor_results.leaderboard()
+    full = newsvendor_results.leaderboard(full=True)
+    assert len(short.columns) == 11
     pd.testing.assert_frame_equal(short, full[list(short)])
-    lines = str(result).splitlines()
-    assert lines[1] == "all, after trial 3:" and len(lines) == 5
-    assert {lines[3].split()[0], lines[4].split()[0]} == {"random-search", "zero-shot"}
+
+
+def test_results_are_shown_as_table(newsvendor_results):
+    _, title, _, *rows = str(newsvendor_results).splitlines()
+    assert title == "all, after trial 3:"
+    assert {row.split()[0] for row in rows} == {"random-search", "zero-shot"}
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    """Of a network, and two stand-ins for networks, one of them implausible."""
+def store(tmp_path_factory) -> Store:
+    """Runs on a network, and on two stand-ins for networks, one of them implausible."""
     folder = tmp_path_factory.mktemp("three")
-    for name in (SVM, RANGER, "yahpo-ranger-40978@1"):
-        result = results(folder, name)
-    return result.store
+    for name in sorted(ALL):
+        run(folder, name)
+    return Store(folder)
 
 
-def test_interpolated_tasks_and_stand_ins_can_be_left_out(store):
-    whole = {item.benchmark: item for item in scored(store, overview(store))[0]}
-    assert set(whole) == {RANGER, "yahpo-ranger-40978@1", SVM}
-    (measured,), _ = scored(store, overview(store), measured_only=True)
-    assert measured.benchmark == SVM
-    assert set(measured.task_names) < set(whole[SVM].task_names)
-    assert len(hbo.Results(store, ()).leaderboard(measured_only=True)) == 4
+def test_every_benchmark_is_scored(store):
+    scores, _ = score_runs(store, make_overview(store))
+    assert {item.benchmark for item in scores} == ALL
 
 
-def test_an_implausible_stand_in_is_left_out_of_means(store):
-    table = hbo.Results(store, ()).leaderboard(full=True)
-    assert set(table["benchmark"]) == {"all", SVM, RANGER, "yahpo-ranger-40978@1"}
-    overall, odd = (table[table["benchmark"] == name] for name in ("all", RANGER))
+def test_stand_ins_can_be_left_out(store):
+    scores, _ = score_runs(store, make_overview(store), measured_only=True)
+    assert [item.benchmark for item in scores] == [NETWORK]
+
+
+def test_interpolated_tasks_can_be_left_out(store):
+    (measured,), _ = score_runs(store, make_overview(store), measured_only=True)
+    scores, _ = score_runs(store, make_overview(store))
+    (whole,) = [item for item in scores if item.benchmark == NETWORK]
+    assert set(measured.task_names) < set(whole.task_names)
+
+
+def test_leaderboard_of_measured_has_network_alone(store):
+    board = hbo.Results(store, ()).leaderboard(measured_only=True)
+    assert list(board["benchmark"]) == ["all", "all", NETWORK, NETWORK]
+
+
+def test_implausible_stand_in_is_ranked_alone(store):
+    board = hbo.Results(store, ()).leaderboard(full=True)
+    assert set(board["benchmark"]) == {"all", *ALL}
+    assert board.loc[board["benchmark"] == IMPLAUSIBLE_STAND_IN, "rank"].notna().all()
+
+
+def test_means_leave_implausible_stand_in_out(store):
+    board = hbo.Results(store, ()).leaderboard(full=True)
+    overall = board[board["benchmark"] == "all"]
+    plausible = board[board["benchmark"].isin([NETWORK, STAND_IN])]
+    expected = plausible.groupby("method")["rank"].mean()
     assert set(overall["benchmarks"]) == {2}
-    assert odd["rank"].notna().all()
-    means = table[~table["benchmark"].isin(["all", RANGER])]
-    expected = means.groupby("method")["rank"].mean()
     assert overall.set_index("method")["rank"].to_dict() == pytest.approx(expected.to_dict())
 
 
 @pytest.mark.slow
-def test_a_report_says_what_means_leave_out(store, tmp_path):
-    for measured_only in (False, True):
-        report = hbo.report(store.folder, tmp_path, measured_only=measured_only)
-        for page in (report.page, tmp_path / "summary.md"):
-            text = page.read_text(encoding="utf-8")
-            assert ("Measured tasks alone" in text) is measured_only
-            assert ("implausible" in text) is not measured_only
+@pytest.mark.parametrize("measured_only", [False, True])
+def test_report_says_what_means_leave_out(store, tmp_path, measured_only):
+    report = hbo.report(store.folder, tmp_path, measured_only=measured_only)
+    for page in (report.page, tmp_path / "summary.md"):
+        text = page.read_text(encoding="utf-8")
+        assert ("Measured tasks alone" in text) is measured_only
+        assert ("implausible" in text) is not measured_only
 
 
-def test_what_a_report_is_made_of(store, monkeypatch):
-    made: list[ReportInput] = []
-    monkeypatch.setattr(reporting, "write_report", lambda content, _: made.append(content))
-    hbo.report(store.folder)
-    hbo.report(store.folder, measured_only=True)
-    whole, measured = made
-    assert set(whole.trials["task_name"]) == {"5%", "10%", "15%", "20%", "25%", "30%"}
-    assert set(measured.trials["task_name"]) == {"5%", "25%"}
-    for content, names in ((whole, {SVM, RANGER, "yahpo-ranger-40978@1"}), (measured, {SVM})):
-        assert content.overview is not None
-        assert set(content.overview.runs["benchmark"]) == set(content.trials["benchmark"]) == names
-    assert list(whole.left_out) == [(RANGER, "forest")]
-    assert not measured.left_out
-    assert (whole.measured_only, measured.measured_only) == (False, True)
+@pytest.fixture
+def make_report_input(store, monkeypatch):
+    """What `hbo.report` passes on to be written."""
+
+    def make(*, measured_only: bool) -> ReportInput:
+        passed: list[ReportInput] = []
+        monkeypatch.setattr(reporting, "write_report", lambda content, _: passed.append(content))
+        hbo.report(store.folder, measured_only=measured_only)
+        return passed[0]
+
+    return make
 
 
-def test_plateaus_are_left_out_of_means_on_the_surrogate_that_was_looked_at():
-    kinds = [("yahpo-svm-458@1", "forest"), ("yahpo-svm-458@1", "onnx"), ("newsvendor@1", "table")]
+REPORTS = {
+    "all": (False, {"5%", "10%", "15%", "20%", "25%", "30%"}, ALL),
+    "measured": (True, {"5%", "25%"}, {NETWORK}),
+}
+
+
+@pytest.mark.parametrize(("measured_only", "tasks", "benchmarks"), REPORTS.values(), ids=REPORTS)
+def test_report_gets_tasks_and_benchmarks(make_report_input, measured_only, tasks, benchmarks):
+    content = make_report_input(measured_only=measured_only)
+    assert content.measured_only is measured_only
+    assert set(content.trials["task_name"]) == tasks
+    assert set(content.trials["benchmark"]) == benchmarks
+    assert set(content.overview.runs["benchmark"]) == benchmarks
+
+
+def test_report_gets_reasons_of_what_is_left_out(make_report_input):
+    assert list(make_report_input(measured_only=False).left_out) == [
+        (IMPLAUSIBLE_STAND_IN, "forest")
+    ]
+    assert not make_report_input(measured_only=True).left_out
+
+
+def test_plateau_is_left_out_on_marked_surrogate():
+    plateau = "yahpo-svm-458@1"
+    pairs = [(plateau, "forest"), (plateau, "onnx"), ("newsvendor@1", "table")]
+    reasons = explain_left_out(pd.DataFrame(pairs, columns=["benchmark", "surrogate"]))
+    assert reasons == {
+        (plateau, "forest"): "A plateau: 12% of random configurations are near the best."
+    }
+
+
+def test_families_are_found_of_registered_benchmarks():
     names = ["yahpo-xgboost-458@1+0123456789ab", "gone@1", "newsvendor@1"]
-    assert families(pd.DataFrame({"benchmark": names})) == {names[0]: "rbv2_xgboost", names[2]: ""}
-    found = left_out(pd.DataFrame(kinds, columns=["benchmark", "surrogate"]))
-    assert found == {kinds[0]: "A plateau: 12% of random configurations are near the best."}
+    families = find_families(pd.DataFrame({"benchmark": names}))
+    assert families == {names[0]: "rbv2_xgboost", "newsvendor@1": ""}
 
 
-def test_plateaus_are_what_the_leaderboard_of_wide_leaves_out():
+def test_reference_on_wide_leaves_plateaus_out():
     scores, _ = hbo.reference("wide", methods=["random-search", "bo"]).scored()
-    without = {item.benchmark for item in scores if item.left_out}
-    marks = {item.benchmark: find_marks(benchmark_spec(item.benchmark)) for item in scores}
-    plateaus = {name for name, one in marks.items() if one and "plateau" in one.names}
-    assert without == {RANGER, *plateaus} and len(plateaus) == 7
+    plateaus = set()
+    for item in scores:
+        marks = find_marks(benchmark_spec(item.benchmark))
+        if marks and "plateau" in marks.names:
+            plateaus.add(item.benchmark)
+    assert len(plateaus) == 7
+    assert {item.benchmark for item in scores if item.left_out} == plateaus | {IMPLAUSIBLE_STAND_IN}
+
+
+def test_means_on_wide_have_all_families():
+    scores, _ = hbo.reference("wide", methods=["random-search", "bo"]).scored()
     assert BenchmarkGroup.for_means(scores).families == BenchmarkGroup.of_all(scores).families
 
 
-def test_nothing_measured_says_so(tmp_path):
-    store = results(tmp_path, "yahpo-ranger-40978").store
+def test_report_without_measured_runs_is_refused(tmp_path):
+    results = run(tmp_path, "yahpo-ranger-40978")
     with pytest.raises(StoreError, match="on a stand-in surrogate"):
-        hbo.report(store.folder, measured_only=True)
+        hbo.report(results.store.folder, measured_only=True)

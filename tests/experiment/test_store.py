@@ -19,7 +19,7 @@ import hpobench_ordered as hbo
 from hpobench_ordered.errors import DamagedFilesWarning, ExperimentError, StoreError
 from hpobench_ordered.experiment import store as store_module
 from hpobench_ordered.experiment._run_file import encode_runs
-from hpobench_ordered.experiment.overview import State, overview
+from hpobench_ordered.experiment.overview import State, make_overview
 from hpobench_ordered.experiment.parallel import run_cells
 from hpobench_ordered.experiment.plan import grid, grid_cells, key_of, part_of, plan
 from hpobench_ordered.experiment.records import Failure, Reason
@@ -345,7 +345,7 @@ ALL_DAMAGES = (
 def test_damaged_file_is_named(packed_store, damage):
     path = damage(packed_store)
     with pytest.raises(StoreError, match=f"{path.name} is damaged") as caught:
-        overview(Store(packed_store.folder))
+        make_overview(Store(packed_store.folder))
     assert str(caught.value).isprintable()
 
 
@@ -354,7 +354,7 @@ def test_damaged_file_is_set_aside(packed_store, damage):
     path = damage(packed_store)
     assert [moved.name for moved in packed_store.set_aside_damaged()] == [path.name]
     assert packed_store.set_aside_damaged() == []
-    overview(packed_store)
+    make_overview(packed_store)
 
 
 def test_two_files_of_one_name_are_set_aside(store):
@@ -376,7 +376,7 @@ def test_runs_of_damaged_packed_file_are_repeated(cells, original, packed_store)
 def test_overview_opens_no_single_run(store):
     for path in single_files(store):
         path.write_bytes(b"")
-    assert len(overview(store).keys(State.DONE)) == 16
+    assert len(make_overview(store).keys(State.DONE)) == 16
 
 
 def test_changed_value_changes_digest(original, store):
@@ -668,22 +668,22 @@ def run_shard(folder: Path, shard: tuple[int, int]) -> Store:
 
 
 def test_runs_of_other_shards_are_missing(tmp_path):
-    state = overview(run_shard(tmp_path, (0, 2)))
+    state = make_overview(run_shard(tmp_path, (0, 2)))
     assert len(state.keys(State.DONE)) == 2
     assert len(state.keys(State.MISSING)) == 2
 
 
 def test_counts_tell_runs_in_progress(tmp_path):
     store = run_shard(tmp_path, (0, 2))
-    missing = overview(store).keys(State.MISSING)
+    missing = make_overview(store).keys(State.MISSING)
     with store.records.running(missing[0]):
-        (row,) = overview(store).counts().to_dict("records")
+        (row,) = make_overview(store).counts().to_dict("records")
     assert [row[state.value] for state in State] == [2, 1, 0, 1]
 
 
 def test_all_shards_finish_experiment(tmp_path):
     run_shard(tmp_path, (0, 2))
-    state = overview(run_shard(tmp_path, (1, 2)))
+    state = make_overview(run_shard(tmp_path, (1, 2)))
     assert len(state.keys(State.DONE)) == 4
     assert [session["shard"] for session in state.sessions] == ["0/2", "1/2"]
     assert state.superseded == 0
@@ -727,7 +727,7 @@ def test_last_planned_version_of_method_counts(tmp_path):
         factory.identity = version  # type: ignore[attr-defined]
         methods = ["random-search", hbo.MethodSpec("mine", factory, "", "")]
         newest = hbo.run(methods=methods, seeds=[0], folder=tmp_path, **SMALL)
-    state = overview(newest.store)
+    state = make_overview(newest.store)
     assert set(state.runs["key"]) == {cell.key for cell in newest.cells}
     assert state.superseded == 1
     assert len(newest.store.keys()) == 3

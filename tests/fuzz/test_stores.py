@@ -20,7 +20,7 @@ from hpobench_ordered.cli import main
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.experiment._files import hash_content
 from hpobench_ordered.experiment._run_file import FORMAT, METADATA, encode_runs
-from hpobench_ordered.experiment.overview import overview
+from hpobench_ordered.experiment.overview import make_overview
 from hpobench_ordered.experiment.plan import key_of
 from hpobench_ordered.experiment.records import Failure, Reason
 from hpobench_ordered.experiment.store import Store
@@ -95,7 +95,7 @@ def read(folder: Path) -> None:
 
 def look(folder: Path) -> None:
     store = Store(folder)
-    assert len(overview(store).runs)
+    assert len(make_overview(store).runs)
     store.timings()
     store.in_progress()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import hpobench_ordered as hbo
-from hpobench_ordered.experiment.overview import overview
+from hpobench_ordered.experiment.overview import make_overview
 from hpobench_ordered.experiment.store import Store
 
 RUNS = 1000
@@ -54,4 +54,4 @@ def test_reading_packed_runs(benchmark, packed):
 
 
 def test_status(benchmark, packed):
-    assert len(benchmark.pedantic(overview, args=(packed,), rounds=5).runs) == RUNS
+    assert len(benchmark.pedantic(make_overview, args=(packed,), rounds=5).runs) == RUNS
