@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 CANDIDATES = 1000
 """Number of random candidates; suggestions get no better with more."""
-NEAR = 200
+CANDIDATES_NEAR = 200
 """Number of candidates near the best configuration."""
 LOG_STEPS = (math.log(0.03), math.log(0.5))
 """Range of the logs of the standard deviations of their steps in the unit cube."""
-FEW_MOVED = 1.0 / 3.0
+SHARE_OF_FEW_MOVED = 1.0 / 3.0
 """Share of the hyperparameters changed in half of them; the other half changes all."""
-REDRAWN = 0.2
+REDRAW_PROBABILITY = 0.2
 """Probability that a step draws a categorical anew."""
 LOG_ADVANTAGE = math.log(4.0)
 """Log of the factor by which the expected improvement of a candidate near the best configuration
@@ -130,7 +130,7 @@ def draw_near(
     centres: FloatArray,
     rng: np.random.Generator,
     *,
-    count: int = NEAR,
+    count: int = CANDIDATES_NEAR,
 ) -> FloatArray:
     """Draw candidates near good configurations: on smooth objectives, random ones get no closer.
 
@@ -155,10 +155,10 @@ def draw_near(
 
     shape = count, region.space.dimension
     sd = np.exp(rng.uniform(*LOG_STEPS, count))
-    share_moved = np.where(rng.random(count) < 0.5, FEW_MOVED, 1.0)
+    share_moved = np.where(rng.random(count) < 0.5, SHARE_OF_FEW_MOVED, 1.0)
     is_moved = rng.random(shape) < share_moved[:, None]
     steps = sd[:, None] * rng.standard_normal(shape)
-    is_redrawn = rng.random(shape) < REDRAWN
+    is_redrawn = rng.random(shape) < REDRAW_PROBABILITY
 
     moved = move_centres(
         region.mask_choices_outside(centres),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import ClassVar
 
 import by_hand
 import numpy as np
@@ -14,7 +15,9 @@ from hpobench_ordered.experiment.runner import follow
 from hpobench_ordered.methods import _model_based
 from hpobench_ordered.methods._candidates import (
     CANDIDATES,
-    NEAR,
+    CANDIDATES_NEAR,
+    REDRAW_PROBABILITY,
+    SHARE_OF_FEW_MOVED,
     Region,
     configuration_key,
     draw_near,
@@ -29,20 +32,24 @@ MIXED = kernels(9)
 
 
 def make(space, *, seed=0, searches_near_best=True):
-    kind = type("Variant", (BayesianOptimisation,), {"searches_near_best": searches_near_best})
-    return by_hand.make(kind, space=space, seed=seed, budget=50)
+    variant = type("Variant", (BayesianOptimisation,), {"searches_near_best": searches_near_best})
+    return by_hand.make(variant, space=space, seed=seed, budget=50)
 
 
-def optimise(method, loss, *, trials):
+def optimise(
+    method: BayesianOptimisation, loss: Callable[[Config], float], *, trials: int
+) -> tuple[list[Config], list[float]]:
     configs = by_hand.optimise(method, loss, trials)
     return configs, [loss(config) for config in configs]
 
 
 LINEAR: Config = {"kernel": "linear", "cost": 1.0}
-MIDDLE: Config = {f"x{j}": 0.5 for j in range(9)}
+RADIAL: Config = {"kernel": "radial", "cost": 1e3, "gamma": 1e-3}
+POLYNOMIAL: Config = {"kernel": "polynomial", "cost": 1.0, "degree": 5}
 
 
-def many_near(region: Region, config: Config) -> FloatArray:
+def draw_many_near(region: Region, config: Config) -> FloatArray:
+    """4000 candidates near a configuration, unit vectors."""
     centre = region.space.encode(region.space.values([config]))
     rng = np.random.default_rng(0)
     return np.concatenate([draw_near(region, centre, rng) for _ in range(20)])
@@ -52,126 +59,162 @@ def bowl(config: Config) -> float:
     return sum((config[f"x{j}"] - 0.37) ** 2 for j in range(4))
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        {"kernel": "linear", "cost": 1.0},
-        {"kernel": "radial", "cost": 1e3, "gamma": 1e-3},
-        {"kernel": "polynomial", "cost": 0.2, "degree": 9},
-    ],
-)
-def test_they_are_canonical_configurations_of_the_space(config):
-    unit = many_near(Region(MIXED), config)
-    assert unit.shape == (20 * NEAR, 4)
-    np.testing.assert_array_equal(unit, MIXED.canonical(unit))
-    assert MIXED.allows(MIXED.decode(unit)).all()
+class TestMixedSpace:
+    """Columns of the values are kernel, cost, gamma (radial) and degree (polynomial)."""
+
+    @pytest.mark.parametrize("config", [LINEAR, RADIAL, POLYNOMIAL])
+    def test_candidates_are_canonical_configurations(self, config):
+        unit = draw_many_near(Region(MIXED), config)
+        assert unit.shape == (20 * CANDIDATES_NEAR, 4)
+        np.testing.assert_array_equal(unit, MIXED.canonical(unit))
+        assert MIXED.allows(MIXED.decode(unit)).all()
+
+    def test_choices_are_redrawn_at_times(self):
+        values = MIXED.decode(draw_many_near(Region(MIXED), LINEAR))
+        is_linear = values[:, 0] == 0
+        probability = (1 - REDRAW_PROBABILITY) + REDRAWN / 3
+        np.testing.assert_allclose(np.mean(is_linear), probability, atol=0.02)
+
+    def test_activated_hyperparameters_are_drawn_uniformly(self):
+        unit = draw_many_near(Region(MIXED), LINEAR)
+        values = MIXED.decode(unit)
+        gamma = unit[values[:, 0] == 1, 2]
+        degree = values[values[:, 0] == 2, 3]
+        shares, _ = np.histogram(gamma, 4, (0, 1))
+        np.testing.assert_allclose(shares / len(gamma), 0.25, atol=0.06)
+        assert set(degree) == set(range(2, 10))
+
+    def test_integers_move_by_whole_steps(self):
+        values = MIXED.decode(draw_many_near(Region(MIXED), POLYNOMIAL))
+        degree = values[values[:, 0] == 2, 3]
+        assert (degree == np.rint(degree)).all()
+        assert np.mean(np.abs(degree - POLYNOMIAL["degree"]) <= 1) > 0.5
+        assert {2, 9} <= set(degree)
 
 
-def test_another_choice_has_probability_a_fifth_and_what_it_makes_active_is_drawn_anew():
-    unit = many_near(Region(MIXED), LINEAR)
-    values = MIXED.decode(unit)
-    np.testing.assert_allclose(np.mean(values[:, 0] == 0), 0.8 + 0.2 / 3, atol=0.02)
-    gamma, degree = unit[values[:, 0] == 1, 2], values[values[:, 0] == 2, 3]
-    np.testing.assert_allclose(np.histogram(gamma, 4, (0, 1))[0] / len(gamma), 0.25, atol=0.06)
-    assert set(degree) == set(range(2, 10))
+class TestSteps:
+    """From the middle of a space of nine numbers."""
+
+    steps = draw_many_near(Region(NINE), {f"x{j}": 0.5 for j in range(9)}) - 0.5
+    moved_counts = np.sum(steps != 0.0, axis=1)
+
+    def test_move_all_numbers_or_few(self):
+        np.testing.assert_allclose(np.mean(self.moved_counts == 9), 0.5, atol=0.02)
+        few = self.moved_counts[self.moved_counts < 9]
+        np.testing.assert_allclose(few.mean(), 9 * SHARE_OF_FEW_MOVED, atol=0.1)
+
+    def test_have_log_uniform_deviations(self):
+        sd = np.std(self.steps[self.moved_counts == 9], axis=1)
+        np.testing.assert_allclose(np.median(sd), np.sqrt(0.03 * 0.5), rtol=0.15)
+        assert 0.01 < sd.min() < 0.03
 
 
-def test_integers_move_by_whole_steps():
-    config = {"kernel": "polynomial", "cost": 1, "degree": 5}
-    values = MIXED.decode(many_near(Region(MIXED), config))
-    degree = values[values[:, 0] == 2, 3]
-    assert (degree == np.rint(degree)).all()
-    assert np.mean(np.abs(degree - 5) <= 1) > 0.5
-    assert {2, 9} <= set(degree)
+class TestBox:
+    """The region spans these configurations."""
 
-
-def test_half_of_them_move_all_numbers_and_half_a_third_of_them_by_log_uniform_scales():
-    moved = many_near(Region(NINE), MIDDLE) - 0.5
-    count = np.sum(moved != 0.0, axis=1)
-    np.testing.assert_allclose(np.mean(count == 9), 0.5, atol=0.02)
-    np.testing.assert_allclose(count[count < 9].mean(), 3.0, atol=0.1)
-    sd = np.std(moved[count == 9], axis=1)
-    np.testing.assert_allclose(np.median(sd), np.sqrt(0.03 * 0.5), rtol=0.15)
-    assert 0.01 < sd.min() < 0.03
-
-
-def test_they_stay_in_the_box():
-    configs = [
+    configs: ClassVar[list[Config]] = [
         {"kernel": "radial", "cost": 0.1, "gamma": 0.1},
         {"kernel": "polynomial", "cost": 10.0, "degree": 3},
         {"kernel": "polynomial", "cost": 10.0, "degree": 5},
     ]
-    box = Box(MIXED, MIXED.values(configs))
-    for config in (configs[0], {"kernel": "linear", "cost": 1e3}):  # one of them lies outside
-        values = MIXED.decode(many_near(box, config))
-        assert set(values[:, 0]) == {1.0, 2.0}
-        assert (values[:, 1] >= 0.1).all() and (values[:, 1] <= 10.0).all()
-        assert set(values[values[:, 0] == 2, 3]) == {3.0, 4.0, 5.0}
+
+    @pytest.mark.parametrize("centre", [configs[0], {"kernel": "linear", "cost": 1e3}])
+    def test_candidates_stay_in_the_box(self, centre):
+        """Even if the configuration that they are near to lies outside."""
+        box = Box(MIXED, MIXED.values(self.configs))
+        kernel, cost, _, degree = MIXED.decode(draw_many_near(box, centre)).T
+        assert set(kernel) == {1.0, 2.0}
+        assert (cost >= 0.1).all()
+        assert (cost <= 10.0).all()
+        assert set(degree[kernel == 2]) == {3.0, 4.0, 5.0}
 
 
-def test_random_candidates_stay_the_same_with_them(monkeypatch):
+def test_random_candidates_do_not_depend_on_them(monkeypatch):
     monkeypatch.setattr(_model_based, "LOG_ADVANTAGE", np.inf)  # so that none of them is chosen
-    with_them, _ = optimise(make(FOUR), bowl, trials=15)
-    without, _ = optimise(make(FOUR, searches_near_best=False), bowl, trials=15)
-    assert with_them == without
+    configs, _ = optimise(make(FOUR), bowl, trials=15)
+    configs_without, _ = optimise(make(FOUR, searches_near_best=False), bowl, trials=15)
+    assert configs == configs_without
 
 
-def test_one_is_chosen_only_if_it_is_expected_to_improve_four_times_as_much():
+@pytest.mark.parametrize(("excess", "is_chosen"), [(-0.01, False), (0.01, True)])
+def test_candidate_needs_an_advantage(excess, is_chosen):
     method = make(FOUR)
     optimise(method, bowl, trials=4)
 
     def score(unit: FloatArray) -> FloatArray:
+        """Log expected improvement: that of candidates near the best is about four times larger."""
         scores = np.zeros(len(unit))
-        scores[CANDIDATES:] = advantage
+        scores[CANDIDATES:] = np.log(4.0) + excess
         return scores
 
-    around = method._draw_near_best()
-    advantage = np.log(4.0) - 0.01
-    method._choose_best_untried(score, around)
-    assert not method._suggested_near_best
-    advantage = np.log(4.0) + 0.01
-    assert (
-        configuration_key(method._choose_best_untried(score, around)) in method._suggested_near_best
-    )
+    values = method._choose_best_untried(score, method._draw_near_best())
+
+    assert (configuration_key(values) in method._suggested_near_best) == is_chosen
 
 
-def test_a_loss_seen_before_ends_them_if_it_comes_after_a_step():
-    method = make(FOUR)
-    _, losses = optimise(method, bowl, trials=5)
-    method.tell({f"x{j}": 0.9 for j in range(4)}, losses[0])  # not after a step
-    assert method._draw_near_best() is not None
-    for step, loss in ((0.1, 7.0), (0.2, losses[1])):
-        config = {f"x{j}": step for j in range(4)}
-        method._suggested_near_best.add(configuration_key(FOUR.row(config)))
-        method.tell(config, loss)
-        assert (method._draw_near_best() is not None) == (loss == 7.0)
-    small = make(hbo.SearchSpace([hbo.Parameter.number("k", 1, CANDIDATES, integer=True)]))
-    optimise(small, lambda c: float(c["k"]), trials=4)
-    assert small._draw_near_best() is None  # where all configurations are candidates
+def equal(place: float) -> Config:
+    """The configuration of `FOUR` with all values equal."""
+    return {f"x{j}": place for j in range(4)}
+
+
+class TestPlateau:
+    """A loss that was seen before, after a step, ends the search near the best."""
+
+    def make(self) -> tuple[BayesianOptimisation, list[float]]:
+        method = make(FOUR)
+        _, losses = optimise(method, bowl, trials=5)
+        return method, losses
+
+    def tell_step(self, method: BayesianOptimisation, place: float, loss: float) -> None:
+        method._suggested_near_best.add(configuration_key(FOUR.row(equal(place))))
+        method.tell(equal(place), loss)
+
+    def test_is_a_repeated_loss_after_a_step(self):
+        method, losses = self.make()
+        self.tell_step(method, 0.2, losses[1])
+        assert method._draw_near_best() is None
+
+    def test_is_not_a_new_loss_after_a_step(self):
+        method, _ = self.make()
+        self.tell_step(method, 0.1, 7.0)
+        assert method._draw_near_best() is not None
+
+    def test_is_not_a_repeated_loss_without_a_step(self):
+        method, losses = self.make()
+        method.tell(equal(0.9), losses[0])
+        assert method._draw_near_best() is not None
+
+
+def test_small_spaces_need_no_search_near_best():
+    """All configurations are candidates."""
+    method = make(hbo.SearchSpace([hbo.Parameter.number("k", 1, CANDIDATES, integer=True)]))
+    optimise(method, lambda config: float(config["k"]), trials=4)
+    assert method._draw_near_best() is None
 
 
 def regret_on_quadratic(name: str, *, searches_near_best: bool) -> float:
     """Mean regret after 50 trials on two tasks, after 100 random evaluations of all others."""
-    benchmark, spec = hbo.load("quadratic"), method_spec(name)
-    kind = type("Variant", (spec.method,), {"searches_near_best": searches_near_best})
-    protocol = hbo.LeaveOneOut(trials=50, history=100, tasks=[4, 20])
+    benchmark = hbo.load("quadratic")
+    spec = method_spec(name)
+    variant = type("Variant", (spec.method,), {"searches_near_best": searches_near_best})
     outcomes = follow(
-        protocol,
+        hbo.LeaveOneOut(trials=50, history=100, tasks=[4, 20]),
         benchmark,
-        replace(spec, method=kind),
+        replace(spec, method=variant),
         rng=lambda position: np.random.default_rng([0, position]),
         protocol_rng=lambda position: np.random.default_rng([1, position]),
     )
-    return float(np.mean([benchmark.tasks[o.task].regret(o.objective).min() for o in outcomes]))
+    regrets = [benchmark.tasks[o.task].regret(o.objective).min() for o in outcomes]
+    return float(np.mean(regrets))
 
 
 @pytest.mark.parametrize("name", ["bo", pytest.param("abrac", marks=pytest.mark.slow)])
-def test_on_a_smooth_objective_regret_falls_by_an_order_of_magnitude(name):
-    with_them, without = (regret_on_quadratic(name, searches_near_best=x) for x in (True, False))
-    assert with_them < 0.1 * without
+def test_regret_on_smooth_objective_falls_tenfold(name):
+    regret = regret_on_quadratic(name, searches_near_best=True)
+    assert regret < 0.1 * regret_on_quadratic(name, searches_near_best=False)
 
 
-def nearest_of_few() -> Callable[[Config], float]:
+def make_plateaus() -> Callable[[Config], float]:
     """The loss of the nearest of 60 points of a rough function: a plateau around each."""
     rng = np.random.default_rng(5)
     points = rng.random((60, 4))
@@ -179,23 +222,32 @@ def nearest_of_few() -> Callable[[Config], float]:
 
     def loss(config: Config) -> float:
         x = np.array(list(config.values()))
-        return float(levels[np.argmin(np.sum((points - x) ** 2, axis=1))])
+        nearest = np.argmin(np.sum((points - x) ** 2, axis=1))
+        return float(levels[nearest])
 
     return loss
 
 
-def test_on_plateaus_they_cost_one_trial_at_most():
-    loss = nearest_of_few()
-    wasted, best = [], []
-    for seed in range(20):
+class TestOnPlateaus:
+    loss = staticmethod(make_plateaus())
+
+    @pytest.mark.parametrize("seed", range(20))
+    def test_at_most_one_step_is_wasted(self, seed):
         method = make(FOUR, seed=seed)
-        configs, losses = optimise(method, loss, trials=25)
-        steps = [
-            configuration_key(FOUR.row(config)) in method._suggested_near_best for config in configs
-        ]
-        wasted.append(sum(steps[i] and losses[i] in losses[:i] for i in range(25)))
-        _, without = optimise(make(FOUR, seed=seed, searches_near_best=False), loss, trials=25)
-        best.append((min(losses), min(without)))
-    assert max(wasted) == 1
-    difference = np.subtract(*np.array(best).T)
-    assert difference.mean() < 2 * difference.std(ddof=1) / np.sqrt(20)
+        configs, losses = optimise(method, self.loss, trials=25)
+        wasted = 0
+        for trial, config in enumerate(configs):
+            is_step = configuration_key(FOUR.row(config)) in method._suggested_near_best
+            is_repeated_loss = losses[trial] in losses[:trial]
+            wasted += is_step and is_repeated_loss
+        assert wasted <= 1
+
+    def test_best_losses_are_no_worse(self):
+        differences = []
+        for seed in range(20):
+            _, losses = optimise(make(FOUR, seed=seed), self.loss, trials=25)
+            without = make(FOUR, seed=seed, searches_near_best=False)
+            _, losses_without = optimise(without, self.loss, trials=25)
+            differences.append(min(losses) - min(losses_without))
+        standard_error = np.std(differences, ddof=1) / np.sqrt(20)
+        assert np.mean(differences) < 2 * standard_error
