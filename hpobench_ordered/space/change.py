@@ -70,12 +70,12 @@ class SpaceChange:
     @cached_property
     def shared(self) -> tuple[str, ...]:
         """Names of the shared hyperparameters, in the order of the new space."""
-        return tuple(self._both)
+        return tuple(self._shared_parameters)
 
     @cached_property
     def only_new(self) -> tuple[str, ...]:
         """Names of all others that the new space tunes, in its order."""
-        return tuple(name for name in self.new.names if name not in self._both)
+        return tuple(name for name in self.new.names if name not in self._shared_parameters)
 
     @cached_property
     def changes(self) -> Mapping[str, tuple[Change, ...]]:
@@ -105,15 +105,15 @@ class SpaceChange:
         Raises:
             InvalidSpaceError: Nothing is shared.
         """
-        if not self._both:
+        if not self._shared_parameters:
             raise InvalidSpaceError(
                 f"the search spaces share no hyperparameter: {list(self.old.names)} before, "
                 f"{list(self.new.names)} now"
             )
-        parameters = list(self._both.values())
+        parameters = list(self._shared_parameters.values())
         conditions_now = self.new.conditions
         conditions = {}
-        for name in self._both:
+        for name in self._shared_parameters:
             if name not in conditions_now:
                 continue
             shared_condition = _restrict_condition(conditions_now[name], self.new, parameters)
@@ -128,7 +128,7 @@ class SpaceChange:
         applied: their parents may be only new.
         """
         coded = np.full((len(values), self.new.dimension), np.nan)
-        for codes, (name, shared) in zip(values.T, self._both.items(), strict=True):
+        for codes, (name, shared) in zip(values.T, self._shared_parameters.items(), strict=True):
             column = self.new.names.index(name)
             coded[:, column] = recode(codes, shared, self.new[name])
         return coded
@@ -143,7 +143,7 @@ class SpaceChange:
         new = self.new[name]
         if new.choices:
             return (len(new.choices) - len(shared.choices)) / len(new.choices)
-        begin, end = _unit_bounds(shared, new)
+        begin, end = _unit_bounds(shared, new)  # the prior is uniform in the unit interval
         return begin + (1 - end)
 
     def draw_only_new(self, name: str, rng: np.random.Generator) -> float:
@@ -175,7 +175,7 @@ class SpaceChange:
         return max(coded, _next_value(shared.upper, 1, new))
 
     @cached_property
-    def _both(self) -> Mapping[str, Parameter]:
+    def _shared_parameters(self) -> Mapping[str, Parameter]:
         """The shared hyperparameters on the intersections, in the order of the new space."""
         intersections = {}
         for new in self.new.parameters:
@@ -187,9 +187,9 @@ class SpaceChange:
         return intersections
 
     def _get_shared(self, name: str) -> Parameter:
-        if name not in self._both:
+        if name not in self._shared_parameters:
             raise UnknownNameError("shared hyperparameter", name, self.shared)
-        return self._both[name]
+        return self._shared_parameters[name]
 
 
 def _intersect(old: Parameter, new: Parameter) -> Parameter | None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-def activation_order(
+def sort_by_activation(
     names: Sequence[str], conditions: Mapping[str, Condition], constants: Config
 ) -> tuple[int, ...]:
     """Columns of the hyperparameters, every parent before its children.

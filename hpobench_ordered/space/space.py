@@ -29,7 +29,7 @@ from hpobench_ordered._html import table
 from hpobench_ordered._typing import BoolArray, Config, ConfigLike, FloatArray
 from hpobench_ordered._wording import MAX_LISTED, suggest_allowed
 from hpobench_ordered.errors import InvalidConfigError, InvalidSpaceError
-from hpobench_ordered.space.coded import activation_order, check_allowed, check_coded, code_frame
+from hpobench_ordered.space.coded import check_allowed, check_coded, code_frame, sort_by_activation
 from hpobench_ordered.space.conditions import Condition, describe_condition
 from hpobench_ordered.space.configspace_json import space_from_json, space_to_json
 from hpobench_ordered.space.parameters import Parameter
@@ -96,7 +96,7 @@ class SearchSpace:
             raise InvalidSpaceError(f"hyperparameters defined twice: {duplicates}")
         if not self.parameters:
             raise InvalidSpaceError("a search space needs at least one tunable hyperparameter")
-        self._order = activation_order(self.names, self._conditions, self.constants)
+        self._order = sort_by_activation(self.names, self._conditions, self.constants)
 
     @property
     def dimension(self) -> int:

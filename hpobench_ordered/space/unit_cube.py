@@ -81,7 +81,7 @@ class UnitCube:
         """Map unit vectors to values, shape (n, d) to (n, d); inactive hyperparameters NaN."""
         values: FloatArray = self._low + unit * self._width
         _apply_to_columns(values, self._log_floats, exp)
-        _apply_to_columns(values, self._log_integers, np.exp)
+        _apply_to_columns(values, self._log_integers, np.exp)  # faster; rounded in the next line
         np.rint(values, out=values, where=self.is_discrete)
         np.minimum(np.maximum(values, self.lower), self.upper, out=values)  # faster than clip
         if self._conditions:

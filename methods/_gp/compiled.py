@@ -296,7 +296,11 @@ def negative_log_posterior_from(
     mu: FloatArray,
     w: FloatArray,
 ) -> float:
-    """Minus log marginal likelihood minus log prior (up to its constant), from K's factor."""
+    """Minus log posterior of theta, up to the prior's constant, from K's factor R and alpha.
+
+    Rasmussen and Williams (2006), equation 2.30: half the log determinant of K is the sum of log
+    R_ii. The prior has means `mu` and precisions `w`.
+    """
     value: float = 0.5 * y.shape[0] * LOG_2PI
     for i in range(y.shape[0]):
         value += 0.5 * y[i] * alpha[i] + math.log(R[i, i])

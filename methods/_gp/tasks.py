@@ -302,7 +302,8 @@ class TaskProcess:
         self.observed = observed
         self.x = x
         self._B = couple_tasks(x, observed.distances, observed.g)
-        self._noise_variance = math.exp(x[observed.g + 2])
+        log_noise_variance = x[observed.g + 2]
+        self._noise_variance = math.exp(log_noise_variance)
 
     def _correlate(self, X: FloatArray, others: FloatArray) -> FloatArray:
         """Correlation M (k, m) of configurations of features (k, p) and others (m, p)."""
@@ -316,7 +317,7 @@ class TaskProcess:
         cross = self._correlate(self.observed.X, X)
         cross *= np.repeat(self._B[-1], counts)[:, None]
         first_of_current_task = len(cross) - counts[-1]
-        cross[first_of_current_task:] += self.observed.level
+        cross[first_of_current_task:] += self.observed.level  # only its own level is shared
         return cross
 
     def predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:

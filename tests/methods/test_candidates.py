@@ -72,7 +72,7 @@ class TestMixedSpace:
     def test_choices_are_redrawn_at_times(self):
         values = MIXED.decode(draw_many_near(Region(MIXED), LINEAR))
         is_linear = values[:, 0] == 0
-        probability = (1 - REDRAW_PROBABILITY) + REDRAWN / 3
+        probability = (1 - REDRAW_PROBABILITY) + REDRAW_PROBABILITY / 3
         np.testing.assert_allclose(np.mean(is_linear), probability, atol=0.02)
 
     def test_activated_hyperparameters_are_drawn_uniformly(self):

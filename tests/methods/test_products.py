@@ -8,8 +8,8 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._products import inner, product, tanh_in_place, transposed_product
 
 
-def in_order(A: FloatArray, B: FloatArray) -> FloatArray:
-    """A B, summed one after the other."""
+def multiply_in_order(A: FloatArray, B: FloatArray) -> FloatArray:
+    """A B, with the terms of each sum added one after the other."""
     total = np.zeros((len(A), B.shape[1]))
     for column, row in zip(A.T, B, strict=True):
         total += np.outer(column, row)
@@ -22,8 +22,8 @@ def in_order(A: FloatArray, B: FloatArray) -> FloatArray:
 def test_products_are_summed_in_order(m, k, d):
     rng = np.random.default_rng([m, k, d])
     A, B = rng.standard_normal((m, k)), rng.standard_normal((k, d))
-    assert_array_equal(product(A, B), in_order(A, B))
-    assert_array_equal(transposed_product(A.T.copy(), B), in_order(A, B))
+    assert_array_equal(product(A, B), multiply_in_order(A, B))
+    assert_array_equal(transposed_product(A.T.copy(), B), multiply_in_order(A, B))
 
 
 @pytest.mark.parametrize("k", [0, 1, 7, 8, 21, 128, 129, 1000, 5667])
@@ -32,7 +32,7 @@ def test_inner_products_are_summed_as_numpy_does(k):
     assert inner(a, b) == np.sum(a * b)
 
 
-def test_hyperbolic_tangent():
+def test_tanh_equals_numpy():
     x = np.concatenate([np.linspace(-30, 30, 1001), [0.0, -0.0, 1e-9, 500.0, -1e4]]).reshape(2, -1)
     expected = np.tanh(x)
     tanh_in_place(x)
