@@ -10,6 +10,7 @@ from histories import minimised
 
 from hpobench_ordered import Evaluations
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.methods._multi_task import SPAN
 from hpobench_ordered.methods.bohamiann import (
     MAX_CURRENT,
     MAX_SOURCES,
@@ -72,7 +73,8 @@ def test_losses_are_standardised_by_task():
 def test_contexts_are_standardised_over_tasks():
     X, _ = make_method_with_three_tasks().observations()
     places = np.array([0.2, 0.9, CURRENT_PLACE])
-    expected = (places - places.mean()) / places.std() / 4 + 0.5
+    standardised = (places - places.mean()) / places.std()
+    expected = standardised / SPAN + 0.5  # about the range of a hyperparameter, [0, 1]
     for rows, context in zip(ROWS_OF_TASKS, expected, strict=True):
         np.testing.assert_allclose(X[rows, CONTEXT_COLUMN], context)
 
