@@ -25,7 +25,7 @@ from hpobench_ordered.core.history import (
     check_history,
     describe_differences,
 )
-from hpobench_ordered.core.identity import ONCE
+from hpobench_ordered.core.identity import NEW_AT_EACH_START
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import (
     EvaluationsError,
@@ -204,7 +204,7 @@ class Optimiser:
         self.space, self.direction = space, direction
         settings = {
             "method": spec.name,
-            "version": "" if (v := method_version(spec)).startswith(ONCE) else v,
+            "version": "" if (v := method_version(spec)).startswith(NEW_AT_EACH_START) else v,
             "direction": direction.value,
             "seed": seed,
             "budget": budget,

@@ -7,11 +7,12 @@ from typing import Self
 DIGITS_OF_CONTENT = 12
 """Number of hexadecimal digits of a content's hash that an identity keeps."""
 
-ONCE = "once-"
+NEW_AT_EACH_START = "once-"
 """Beginning of the content, or version, of what cannot be identified: it is never used again."""
 
 _TEXT = re.compile(
-    rf"(?P<name>.*?)(@(?P<version>0|[1-9][0-9]*)(\+(?P<content>({ONCE})?[0-9a-f]+))?)?", re.DOTALL
+    rf"(?P<name>.*?)(@(?P<version>0|[1-9][0-9]*)(\+(?P<content>({NEW_AT_EACH_START})?[0-9a-f]+))?)?",
+    re.DOTALL,
 )
 
 
@@ -24,8 +25,8 @@ class BenchmarkIdentity:
     Attributes:
         name: Name of the benchmark.
         version: Its version; None in a text that is a name alone.
-        content: Hash of its content, hexadecimal, or `ONCE` and a random number for a benchmark
-            that cannot be recognised; "" if name and version determine the values.
+        content: Hash of its content, hexadecimal, or `NEW_AT_EACH_START` and a random number for a
+            benchmark that cannot be recognised; "" if name and version determine the values.
     """
 
     name: str
@@ -44,9 +45,9 @@ class BenchmarkIdentity:
         return f"{self.id}+{self.content}" if self.content else self.id
 
     @property
-    def is_once(self) -> bool:
+    def is_new_at_each_start(self) -> bool:
         """Whether no other benchmark will ever have this identity."""
-        return self.content.startswith(ONCE)
+        return self.content.startswith(NEW_AT_EACH_START)
 
     @property
     def id(self) -> str:

@@ -1,4 +1,7 @@
-"""Runs cells on the workers of a Dask cluster, each in a child process of the worker."""
+"""Runs cells on the workers of a Dask cluster, each in a child process of the worker.
+
+Results come back to the client, which writes them.
+"""
 
 import logging
 import pickle
@@ -9,10 +12,10 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from hpobench_ordered.core.extras import import_extra
-from hpobench_ordered.errors import ExperimentError, HPOBenchOrderedError, StoreError
-from hpobench_ordered.experiment.job import Job
+from hpobench_ordered.errors import ExperimentError, HPOBenchOrderedError
+from hpobench_ordered.experiment.job import CrashedRun, Job, RunReply, perform_apart
 from hpobench_ordered.experiment.plan import Cell
-from hpobench_ordered.runtime.child import CHILDREN, pickled
+from hpobench_ordered.runtime.child import CHILDREN, pickle_call
 from hpobench_ordered.runtime.machine import package_versions
 
 if TYPE_CHECKING:
@@ -24,31 +27,33 @@ NOISY = ("distributed", "tornado", "asyncio")
 """Loggers that print a traceback for every task when the connection is lost."""
 
 
-def on_workers(
+def run_on_workers(
     client: "Client", job: Job, cells: Sequence[Cell]
-) -> Iterator[tuple[Cell, str | None]]:
-    """Run cells; yield each when it is over, with the crash report if its process died."""
+) -> Iterator[tuple[Cell, RunReply | CrashedRun | None]]:
+    """Run cells on the workers; yield each when it is over."""
     from distributed import KilledWorker, as_completed
 
-    waiting, versions = iter(cells), package_versions()
+    waiting = iter(cells)
+    versions = package_versions()
     sent: dict[Future, Cell] = {}
 
-    def send(count: int) -> "Iterator[Future]":
+    def submit_next(count: int) -> "Iterator[Future]":
         for cell in islice(waiting, count):
-            future = client.submit(make, pickled(job, cell), versions, pure=False)
+            request = pickle_call(perform_on_worker, cell.sendable, job.time_limit)
+            future = client.submit(run_request, request, versions, pure=False)
             sent[future] = cell
             yield future
 
     try:
         threads = sum(client.ncores().values())
-        finished = as_completed([*send(max(1, AHEAD * threads))], loop=client.loop)
+        finished = as_completed([*submit_next(max(1, AHEAD * threads))], loop=client.loop)
         for future in finished:
             try:
-                said = future.result()
+                reply = future.result()
             except KilledWorker:  # several workers died of it
-                said = ""
-            yield sent.pop(future), said
-            finished.update([*send(1)])
+                reply = CrashedRun("several Dask workers died during the run")
+            yield sent.pop(future), reply
+            finished.update([*submit_next(1)])
     except HPOBenchOrderedError:
         raise
     except (Exception, CancelledError) as error:
@@ -57,16 +62,36 @@ def on_workers(
                 "the connection to the Dask scheduler was lost; finished runs are stored: "
                 "start the scheduler and run the same again to continue"
             ) from None
-        said = f"{type(error).__name__}: {error}"
-        raise ExperimentError(f"a Dask worker cannot run this: {said}") from None
+        message = f"a Dask worker cannot run this: {type(error).__name__}: {error}"
+        raise ExperimentError(message) from None
     finally:
         with suppress(Exception):
             if client.status == "running":
                 client.cancel(list(sent))
 
 
+def perform_on_worker(cell: Cell, time_limit: float | None) -> RunReply | CrashedRun:
+    """Make a run in a child process of a Dask worker."""
+    return perform_apart(cell, time_limit, CHILDREN)
+
+
+def run_request(request: bytes, versions: Mapping[str, str]) -> RunReply | CrashedRun:
+    """Answer a client's request on a worker, whose packages must have the client's versions."""
+    here = package_versions()
+    different = [name for name in here if versions.get(name, here[name]) != here[name]]
+    if different:
+        texts = [f"{name} {here[name]} instead of {versions[name]}" for name in different]
+        raise ExperimentError(
+            f"a Dask worker has {', '.join(texts)}: versions must be the same; stop that worker "
+            "and run the same again to continue"
+        )
+    function, arguments = pickle.loads(request)
+    reply: RunReply | CrashedRun = function(*arguments)
+    return reply
+
+
 @contextmanager
-def connected(dask: "Client | str") -> Iterator[tuple["Client", Mapping[str, Mapping[str, str]]]]:
+def connect(dask: "Client | str") -> Iterator[tuple["Client", Mapping[str, Mapping[str, str]]]]:
     """Connect to a cluster: its client, closed at the end unless the user's, and its versions."""
     distributed = import_extra("distributed", package="distributed", extra="dask", purpose="Dask")
     with ExitStack() as stack:
@@ -97,23 +122,3 @@ def connected(dask: "Client | str") -> Iterator[tuple["Client", Mapping[str, Map
 def _close(client: "Client") -> None:
     with suppress(Exception):  # the scheduler may be gone
         client.close(timeout=CONNECT_SECONDS)
-
-
-def make(payload: bytes, versions: Mapping[str, str]) -> str | None:
-    """Run a cell on a worker that has the same versions and sees the store, see `Job.made`."""
-    here = package_versions()
-    different = [name for name in here if versions.get(name, here[name]) != here[name]]
-    if different:
-        said = ", ".join(f"{name} {here[name]} instead of {versions[name]}" for name in different)
-        raise ExperimentError(
-            f"a Dask worker has {said}: versions must be the same; stop that worker and run the "
-            "same again to continue"
-        )
-    job, (cell,), _ = pickle.loads(payload)
-    if not job.store.is_prepared:
-        raise StoreError(
-            f"a Dask worker does not see {job.store.folder}: the folder of the results must be on "
-            "a file system that all workers share"
-        )
-    report: str | None = job.made(cell, CHILDREN)
-    return report

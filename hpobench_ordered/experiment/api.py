@@ -4,6 +4,7 @@ import os
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,8 +20,14 @@ from hpobench_ordered.experiment.joined import (
     join_overviews,
     open_runs_to_compare,
 )
+from hpobench_ordered.experiment.method_records import read_method_records
 from hpobench_ordered.experiment.overview import Overview, State, make_overview
-from hpobench_ordered.experiment.parallel import TIME_LIMIT, run_cells
+from hpobench_ordered.experiment.parallel import (
+    TIME_LIMIT,
+    check_workers,
+    most_processes,
+    run_cells,
+)
 from hpobench_ordered.experiment.plan import Cell, grid, part_of, plan, several_of
 from hpobench_ordered.experiment.records import Failure
 from hpobench_ordered.experiment.reference import BEST_ONLY, read_reference
@@ -33,8 +40,16 @@ from hpobench_ordered.experiment.scored import (
 )
 from hpobench_ordered.experiment.store import MANY, Store
 from hpobench_ordered.experiment.stored_runs import StoredRuns
+from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import Ordered, Protocol
+from hpobench_ordered.runtime.child import Children
 from hpobench_ordered.runtime.progress import watched
+from hpobench_ordered.user_methods.identity import (
+    MethodIdentity,
+    identify_here,
+    identify_method,
+)
+from hpobench_ordered.user_methods.loading import end_script
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -187,9 +202,12 @@ def run(
         folder: Where results are stored and resumed; default: a temporary folder.
         against: What the runs are compared with: "reference", see `reference`, or a folder of
             results. A method that is run replaces one of the same name there.
-        workers: Number of processes.
-        time_limit: Seconds that one call into a method may take; None: no limit. With one worker, a
-            call into compiled code that never returns cannot be ended.
+        workers: Number of processes. A method that is not of this package runs in a process of its
+            own, which imports it afresh from its files; others run in this process if there is
+            only one worker. 0: everything runs in this process, so that a debugger can be used;
+            runs of other methods are then repeated at each start.
+        time_limit: Seconds that one call into a method may take; None: no limit. A process in which
+            a call takes longer is killed.
         dask: A Dask client or the address of a scheduler: its workers run the cells. All of them
             must see the folder.
         shard: (i, n) for the part i, from 0, of n parts of the experiment, so that n machines may
@@ -215,26 +233,45 @@ def run(
         >>> result.frame().groupby("method").size().to_dict()
         {'random-search': 30, 'simple-ordered': 30}
     """
-    benchmarks, methods = several_of(benchmarks, "benchmark"), several_of(methods, "method")
-    ask = partial(plan, benchmarks=benchmarks, methods=methods, surrogates=surrogates)
-    other: StoredRuns | None = None
-    if against is not None:
-        first = ask(seeds=[0], protocol=protocol or Ordered())
-        other = open_runs_to_compare(against, first, protocol)
-        protocol, known = choose_protocol_and_seeds(other, first, protocol)
-        seeds = known if seeds is None else seeds
-    planned = ask(seeds=range(5) if seeds is None else seeds, protocol=protocol or Ordered())
-    cells = planned if shard is None else part_of(planned, shard)
-    store = Store(Path(folder or tempfile.mkdtemp(prefix="hpobench_ordered-")))
-    store.prepare()
-    # All shards are recorded, so that the others count as missing until stores are merged.
-    experiment = store.records.write_experiment(grid(planned))
-    session = {"experiment": experiment, "shard": shard and "{}/{}".format(*shard)}
-    if retry_failed:
-        store.records.forget_failures(cell.key for cell in cells)
-    make = partial(run_cells, workers=workers, time_limit=time_limit, dask=dask)
-    with watched(progress, what="runs") as move:
-        make(cells, store, session=session, progress=move)
+    end_script()
+    check_workers(workers)
+    benchmarks = several_of(benchmarks, "benchmark")
+    methods = several_of(methods, "method")
+    with closing(Children(most_processes(workers))) as children:
+        make_plan = partial(
+            plan,
+            benchmarks=benchmarks,
+            methods=methods,
+            surrogates=surrogates,
+            identify=_identifier(folder, children, workers),
+        )
+        other: StoredRuns | None = None
+        if against is not None:
+            first = make_plan(seeds=[0], protocol=protocol or Ordered())
+            other = open_runs_to_compare(against, first, protocol)
+            protocol, compared_seeds = choose_protocol_and_seeds(other, first, protocol)
+            seeds = compared_seeds if seeds is None else seeds
+        seeds = range(5) if seeds is None else seeds
+        planned = make_plan(seeds=seeds, protocol=protocol or Ordered())
+        cells = planned if shard is None else part_of(planned, shard)
+        store = Store(Path(folder or tempfile.mkdtemp(prefix="hpobench_ordered-")))
+        store.prepare()
+        # All shards are recorded, so that the others count as missing until stores are merged.
+        experiment = store.records.write_experiment(grid(planned))
+        session = {"experiment": experiment, "shard": shard and "{}/{}".format(*shard)}
+        if retry_failed:
+            store.records.forget_failures(cell.key for cell in cells)
+        with watched(progress, what="runs") as move:
+            run_cells(
+                cells,
+                store,
+                workers=workers,
+                time_limit=time_limit,
+                dask=dask,
+                session=session,
+                progress=move,
+                children=children,
+            )
     results = Results(store, tuple(cells), other)
     if failures := results.failures():
         warnings.warn(
@@ -244,6 +281,24 @@ def run(
             stacklevel=2,
         )
     return results
+
+
+def _identifier(
+    folder: str | Path | None, children: Children, workers: int
+) -> Callable[[MethodSpec], MethodIdentity]:
+    """The function that identifies methods, each of them once, with the records in a folder."""
+    records = [] if folder is None else read_method_records(Path(folder))
+    identities: dict[str, MethodIdentity] = {}
+
+    def identify(spec: MethodSpec) -> MethodIdentity:
+        if spec.name not in identities:
+            is_here = workers == 0
+            identities[spec.name] = (
+                identify_here(spec) if is_here else identify_method(spec, children, records)
+            )
+        return identities[spec.name]
+
+    return identify
 
 
 def reference(*names: str, methods: Iterable[str] | None = None) -> Results:

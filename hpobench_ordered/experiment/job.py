@@ -1,90 +1,217 @@
-"""Makes one run, here or in another process, and writes the result."""
+"""Makes runs, here or in another process, and writes their results.
 
-import math
-import os
-import random
-import sys
-import time
+Where the method runs, `perform` returns what happened as values; `Job.write` encodes and writes
+them, always in the process that was started by the user. A method that breaks what both need, such
+as `json` or its file descriptors, thus breaks only its own run.
+"""
+
+import pickle
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from hpobench_ordered.errors import HPOBenchOrderedError, MethodError
+from hpobench_ordered.experiment._run_file import make_run_table
+from hpobench_ordered.experiment.method_records import (
+    contradicting_modules,
+    read_method_records,
+    write_method_record,
+)
+from hpobench_ordered.experiment.outcome import Outcome
 from hpobench_ordered.experiment.plan import Cell
-from hpobench_ordered.experiment.records import Failure
-from hpobench_ordered.experiment.runner import run_cell
+from hpobench_ordered.experiment.records import Failure, Record
+from hpobench_ordered.experiment.runner import (
+    describe_error,
+    load_source,
+    run_cell,
+    step_name,
+    timeout_error,
+)
 from hpobench_ordered.experiment.store import Store
-from hpobench_ordered.runtime.child import ChildDiedError, Children
+from hpobench_ordered.runtime.child import (
+    ChildDiedError,
+    Children,
+    StepTimeoutError,
+    pickle_value,
+    step,
+)
 from hpobench_ordered.runtime.threads import one_thread
+from hpobench_ordered.user_methods.identity import MethodRecord
+from hpobench_ordered.user_methods.loaded_files import (
+    LoadedFiles,
+    changed_files,
+    list_loaded_files,
+    load_and_list,
+)
+from hpobench_ordered.user_methods.loading import MethodSource
 
-PACKAGES = ("hpobench_ordered", "numpy")
-"""Packages whose loaded modules, with their classes, are protected from being patched."""
-STANDARD = (math, os, random, time)
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """What a method did, and what it had loaded; None for methods of this package."""
+
+    outcomes: Sequence[Outcome]
+    timing: Record
+    loaded: LoadedFiles | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
+class FailedRun:
+    """The error that ended a run, and where it was raised."""
+
+    error: MethodError
+    traceback: str
+
+
+@dataclass(frozen=True)
+class CrashedRun:
+    """The process of a run ended; the report is what faulthandler wrote, if anything."""
+
+    report: str
+
+
+IMPORT_LIMIT = 300.0  # seconds that the import of a method may take
+IMPORTING = "when it was imported"
+"""When on a task a method failed whose files cannot be imported."""
+
+RunReply = FinishedRun | FailedRun
+"""What `perform` returns."""
+
+
+def perform(cell: Cell, time_limit: float | None) -> RunReply:
+    """Make a run in this process."""
+    try:
+        with one_thread():
+            outcomes, timing = run_cell(cell, time_limit=time_limit)
+    except MethodError as error:
+        cause = error.__cause__
+        lines = [] if cause is None else traceback.format_exception(cause)
+        return FailedRun(_without_cause(error), "".join(lines))
+    return FinishedRun(outcomes, timing)
+
+
+def perform_from_files(
+    source: MethodSource | None,
+    record: MethodRecord | None,
+    pickled_cell: bytes,
+    time_limit: float | None,
+) -> RunReply:
+    """Make a run in this process, which loads a method from outside from its files.
+
+    What is loaded must be what the method was identified by, and its files must be as they were
+    loaded until the run ends. The cell is unpickled later, as its benchmark may load files, too.
+    """
+    if source is None or record is None:
+        return perform(pickle.loads(pickled_cell), time_limit)
+    try:
+        with step(step_name("", IMPORTING), IMPORT_LIMIT):
+            imported = load_and_list(source)
+    except BaseException as error:  # whatever the user's files raise
+        message = f"{record.method}, {IMPORTING}: {describe_error(error)}"
+        return FailedRun(MethodError(message, when=IMPORTING), traceback.format_exc())
+    differences = set(imported.describe()) ^ set(record.imported.describe())
+    if differences:
+        names = {difference.partition(" ")[0] for difference in differences}
+        return _files_changed(record.method, sorted(names))
+    reply = perform(pickle.loads(pickled_cell), time_limit)
+    changed = changed_files()
+    if changed:
+        return _files_changed(record.method, changed)
+    if isinstance(reply, FailedRun):
+        return reply
+    return replace(reply, loaded=list_loaded_files(source.folder))
+
+
+def perform_apart(
+    cell: Cell, time_limit: float | None, children: Children
+) -> RunReply | CrashedRun:
+    """Make a run in another process, which is killed when a call takes too long.
+
+    Methods of this package share processes; each other one has processes of its own.
+    """
+    try:
+        reply = children.call(
+            cell.process_group,
+            perform_from_files,
+            cell.identity.source,
+            cell.identity.record,
+            pickle_value(cell.sendable),
+            time_limit,
+        )
+    except StepTimeoutError as overdue:
+        task, _, when = overdue.step.partition("\n")
+        limit = time_limit or 0.0
+        return FailedRun(
+            timeout_error(cell.method.name, limit, task=task, when=when), overdue.report
+        )
+    except ChildDiedError as died:
+        return CrashedRun(str(died))
+    except HPOBenchOrderedError:  # a benchmark that cannot be loaded, for example
+        raise
+    except Exception as error:  # the method broke its process so that it replies with nonsense
+        return CrashedRun("".join(traceback.format_exception(error)))
+    if not isinstance(reply, FinishedRun | FailedRun):
+        return CrashedRun(f"its process replied with {type(reply).__name__}")
+    return reply
+
+
+@dataclass(frozen=True)
 class Job:
-    """Makes one run, and writes its result or failure."""
+    """Writes the results of runs to a store."""
 
     store: Store
     time_limit: float | None
 
-    def __call__(self, cell: Cell) -> None:
-        """Make a run, unless it is finished or failed."""
-        if self.store.has(cell.key):
+    def is_over(self, cell: Cell) -> bool:
+        """Whether a run has finished or failed, perhaps in another process."""
+        return self.store.has(cell.key)
+
+    def write(self, cell: Cell, reply: RunReply) -> None:
+        """Write a finished or failed run."""
+        if isinstance(reply, FailedRun):
+            self.write_failure(cell, reply.error, reply.traceback)
             return
-        with self.store.records.running(cell.key):
-            try:
-                with one_thread(), unpatched(cell.apart) if cell.apart else nullcontext():
-                    table, timing = run_cell(cell, time_limit=self.time_limit)
-            except MethodError as error:
-                self.store.records.write_failure(Failure.of(cell, error))
-            else:
-                self.store.write(table)
-                self.store.records.write_timing(timing)
-
-    def made(self, cell: Cell, children: Children | None = None) -> str | None:
-        """Make a run, here or in another process; the crash report or traceback if that broke."""
-        if children is None:
-            self(cell)
-            return None
         try:
-            children.call_apart(cell.apart, self, cell)
-        except HPOBenchOrderedError:  # such as a StoreError
-            raise
-        except BaseException as error:  # no Ctrl-C: neither that process nor this thread gets it
-            self.store.records.forget_progress(cell.key)
-            if isinstance(error, ChildDiedError):
-                return str(error)
-            return "".join(traceback.format_exception(error))
-        return None
+            recorded = [outcome for outcome in reply.outcomes if outcome.is_recorded]
+            table = make_run_table(cell, load_source(cell), recorded)
+        except Exception as error:  # a method that broke its process may return any values
+            message = f"{cell.method.name}: its process returned no results"
+            self.write_failure(
+                cell, MethodError(message), "".join(traceback.format_exception(error))
+            )
+            return
+        if reply.loaded is not None:
+            contradicted = self._record_loaded(cell, reply.loaded)
+            if contradicted:
+                failed = _files_changed(cell.method.name, contradicted)
+                self.write_failure(cell, failed.error, failed.traceback)
+                return
+        self.store.write(table)
+        self.store.records.write_timing(reply.timing)
+
+    def write_failure(self, cell: Cell, error: MethodError, traceback_text: str) -> None:
+        """Write that a run failed."""
+        self.store.records.write_failure(Failure.of(cell, error, said=traceback_text))
+
+    def _record_loaded(self, cell: Cell, loaded: LoadedFiles) -> list[str]:
+        """Record what a method had loaded; return modules that differ from another of its runs."""
+        record = cell.identity.record
+        if record is None:
+            return []
+        new_record = replace(record, later=loaded.without(record.imported))
+        folder = self.store.folder
+        others = [r for r in read_method_records(folder) if r.version == record.version]
+        contradicting = contradicting_modules(new_record, others)
+        if not contradicting and new_record not in others:
+            write_method_record(folder, new_record)
+        return contradicting
 
 
-@contextmanager
-def unpatched(method: str) -> Iterator[None]:
-    """Restore shared functions and classes after a run; raise a `MethodError` if any changed."""
-    before = [(owner, dict(vars(owner))) for owner in _owners()]
-    found = []
-    try:
-        yield
-    finally:
-        for owner, names in before:
-            now = vars(owner)
-            for name, value in names.items():
-                if callable(value) and now.get(name) is not value:
-                    setattr(owner, name, value)
-                    found.append(f"{owner.__name__}.{name}")
-    if found:
-        raise MethodError(f"{method}: it changed {', '.join(found[:5])}, which all methods share")
+def _files_changed(method: str, names: Sequence[str]) -> FailedRun:
+    message = f"{method}: its files changed while it ran: {', '.join(names)}"
+    return FailedRun(MethodError(message), "")
 
 
-def _owners() -> Iterator[Any]:
-    yield from STANDARD
-    for name, module in [*sys.modules.items()]:
-        if name.partition(".")[0] in PACKAGES:
-            yield module
-            for value in [*vars(module).values()]:
-                if isinstance(value, type) and value.__module__ == name:
-                    yield value
+def _without_cause(error: MethodError) -> MethodError:
+    """The error alone; what caused it may not be fit to be sent to another process."""
+    return type(error)(str(error), task=error.task, when=error.when)

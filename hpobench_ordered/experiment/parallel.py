@@ -1,9 +1,9 @@
-"""Runs many cells in one or several processes, or on a Dask cluster."""
+"""Runs many cells in this process, in several processes, or on a Dask cluster."""
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,16 +12,18 @@ from hpobench_ordered.core.checks import check_count
 from hpobench_ordered.errors import (
     DamagedFilesWarning,
     ExperimentError,
-    MethodError,
     ProcessDiedError,
-    SuggestionTimeoutError,
 )
-from hpobench_ordered.experiment._dask import connected, on_workers
-from hpobench_ordered.experiment.job import Job
+from hpobench_ordered.experiment._dask import connect, run_on_workers
+from hpobench_ordered.experiment.job import (
+    CrashedRun,
+    Job,
+    RunReply,
+    perform,
+    perform_apart,
+)
 from hpobench_ordered.experiment.plan import Cell
-from hpobench_ordered.experiment.records import Failure
 from hpobench_ordered.experiment.store import MANY, Store
-from hpobench_ordered.experiment.watchdog import ENDED, can_interrupt
 from hpobench_ordered.runtime.child import Children
 from hpobench_ordered.runtime.machine import describe_machine
 
@@ -29,7 +31,11 @@ if TYPE_CHECKING:
     from distributed import Client
 
 TIME_LIMIT = 300.0  # seconds that one call into a method may take
-DEATHS_ALONE = 3  # repetitions of a run whose process died, before it counts as failed
+REPEATS_AFTER_CRASH = 3  # of a run whose process died, before it counts as failed
+FEWEST_PROCESSES = 4  # even with fewer workers, so that methods need not start anew for each run
+
+Pool = Callable[[Sequence[Cell]], Iterator[tuple[Cell, RunReply | CrashedRun | None]]]
+"""Runs cells; yields each when it is over, with None for one that another process has made."""
 
 
 def run_cells(
@@ -41,87 +47,150 @@ def run_cells(
     dask: "Client | str | None" = None,
     session: dict[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
+    children: Children | None = None,
 ) -> None:
     """Run all cells that the store has neither finished nor recorded as failed.
 
     Each run is written when it is finished: interrupted at any moment, only unfinished runs are
     lost, and calling this again continues. Options and errors are as of `hpobench_ordered.run`;
-    `session` is recorded, with the machine and the versions of Dask's workers.
+    `session` is recorded, with the machine and the versions of Dask's workers; `children` are the
+    processes, which stay open for the caller.
     """
-    check_count("worker", workers)
+    check_workers(workers)
     if time_limit is not None and not time_limit > 0:
         raise ExperimentError(f"a time limit must be above 0 s, but got {time_limit}")
-    store = Store(Path(store.folder).absolute())  # workers may have another current folder
+    store = Store(Path(store.folder).absolute())
     store.prepare()
-    if moved := store.set_aside_damaged():
+    _warn_of_damaged_files(store)
+    over = store.keys() | store.records.failures().keys()
+    left = [cell for cell in cells if cell.key not in over]
+    left.sort(key=lambda cell: cell.process_group)  # starts fewer processes
+    report = progress or (lambda done, total: None)
+    report(len(cells) - len(left), len(cells))
+
+    crashed: dict[Cell, CrashedRun] = {}
+    job = Job(store, time_limit)
+    with _open_pool(job, workers, dask, children) as (pool, machines):
+        if session is not None:
+            store.records.write_session(
+                {
+                    **session,
+                    "workers": workers,
+                    "backend": "processes" if dask is None else "dask",
+                    "time_limit": time_limit,
+                    "started": datetime.now(UTC).isoformat(timespec="seconds"),
+                    **describe_machine(),
+                    **machines,
+                }
+            )
+        for done, (cell, reply) in enumerate(pool(left), start=len(cells) - len(left) + 1):
+            if isinstance(reply, CrashedRun):
+                crashed[cell] = reply
+            elif reply is not None:
+                job.write(cell, reply)
+            report(done, len(cells))
+        for cell, crash in crashed.items():
+            _repeat_crashed_run(cell, crash, pool, job)
+    store.compact(at_least=MANY)
+
+
+def check_workers(workers: object) -> None:
+    """Raise an `ExperimentError` unless a number of workers is 0 or positive."""
+    if workers != 0 or isinstance(workers, bool):
+        check_count("worker", workers)
+
+
+def most_processes(workers: int) -> int:
+    """How many processes exist at the same time; those that wait for a run cost only memory."""
+    return max(workers, FEWEST_PROCESSES)
+
+
+def _warn_of_damaged_files(store: Store) -> None:
+    moved = store.set_aside_damaged()
+    if moved:
         warnings.warn(
             f"{len(moved)} damaged files were moved to {moved[0].parent}, such as {moved[0].name}; "
             "their runs are repeated",
             DamagedFilesWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
-    over = store.keys() | store.records.failures().keys()
-    left = [cell for cell in cells if cell.key not in over]
-    if workers > 1 or dask is not None:
-        left.sort(key=lambda cell: cell.apart)  # starts fewer processes
-    report = progress or (lambda done, total: None)
-    report(len(cells) - len(left), len(cells))
-    died: dict[Cell, str] = {}
-    job = Job(store, time_limit)
-    with _pool(job, workers, dask) as (pool, machines):
-        if session is not None:
-            backend = "processes" if dask is None else "dask"
-            how = {"workers": workers, "backend": backend, "time_limit": time_limit}
-            now = datetime.now(UTC).isoformat(timespec="seconds")
-            here = {"started": now, **describe_machine(), **machines}
-            store.records.write_session(session | how | here)
-        for done, (cell, crash) in enumerate(pool(left), start=len(cells) - len(left) + 1):
-            if crash is not None:
-                died[cell] = crash
-            report(done, len(cells))
-        for cell, crash in died.items():
-            _settle(cell, crash, pool, job)
-    store.compact(at_least=MANY)
-
-
-Pool = Callable[[Sequence[Cell]], Iterator[tuple[Cell, str | None]]]
-"""Runs cells; yields each when it is over, with the crash report if its process died."""
 
 
 @contextmanager
-def _pool(
-    job: Job, workers: int, dask: "Client | str | None"
+def _open_pool(
+    job: Job, workers: int, dask: "Client | str | None", children: Children | None
 ) -> Iterator[tuple[Pool, Mapping[str, Any]]]:
     """The function that makes runs, and what a session records of the machines."""
     if dask is not None:
-        with connected(dask) as (client, machines):
-            yield lambda cells: on_workers(client, job, cells), {"machines": machines}
-    elif workers == 1 and (job.time_limit is None or can_interrupt()):
-        yield lambda cells: ((cell, job.made(cell)) for cell in cells), {}
-    else:
-        children, threads = Children(), ThreadPoolExecutor(workers)
-
-        def in_processes(cells: Sequence[Cell]) -> Iterator[tuple[Cell, str | None]]:
-            sent = {threads.submit(job.made, cell, children): cell for cell in cells}
-            yield from ((sent[future], future.result()) for future in as_completed(sent))
-
-        try:
-            yield in_processes, {}
-        finally:
-            threads.shutdown(wait=False, cancel_futures=True)
-            children.close()
+        with connect(dask) as (client, machines):
+            yield lambda cells: run_on_workers(client, job, cells), {"machines": machines}
+        return
+    own_children = children or Children(most_processes(workers))
+    try:
+        if workers <= 1:
+            yield lambda cells: _run_one_by_one(cells, job, workers, own_children), {}
+        else:
+            with closing(_Threads(workers, job, own_children)) as threads:
+                yield threads.run, {}
+    finally:
+        if children is None:
+            own_children.close()
 
 
-def _settle(cell: Cell, crash: str, pool: Pool, job: Job) -> None:
-    """Repeat a run whose process died; record a failure if it dies each time."""
-    name = cell.method.name
-    error: MethodError = ProcessDiedError(f"{name}: its process crashed or was killed")
-    for _ in range(DEATHS_ALONE):
-        if crash.startswith(ENDED):
-            error = SuggestionTimeoutError(f"{name}: took longer than {job.time_limit:g} s")
-            break
-        ((_, again),) = pool([cell])
-        if again is None:
+def _run_one_by_one(
+    cells: Iterable[Cell], job: Job, workers: int, children: Children
+) -> Iterator[tuple[Cell, RunReply | CrashedRun | None]]:
+    """Run cells in turn: methods of this package here, others in their own processes.
+
+    Without workers, all run here.
+    """
+    for cell in cells:
+        if job.is_over(cell):
+            yield cell, None
+            continue
+        with job.store.records.running(cell.key):
+            if workers == 0 or cell.identity.source is None:
+                reply: RunReply | CrashedRun = perform(cell, job.time_limit)
+            else:
+                reply = perform_apart(cell, job.time_limit, children)
+            yield cell, reply
+
+
+class _Threads:
+    """Threads that each wait for the run of a child process."""
+
+    def __init__(self, workers: int, job: Job, children: Children) -> None:
+        self._threads = ThreadPoolExecutor(workers)
+        self._job = job
+        self._children = children
+
+    def run(self, cells: Sequence[Cell]) -> Iterator[tuple[Cell, RunReply | CrashedRun | None]]:
+        """Run cells; yield each when it is over."""
+        sent = {self._threads.submit(self._perform, cell): cell for cell in cells}
+        for future in as_completed(sent):
+            yield sent.pop(future), future.result()
+
+    def close(self) -> None:
+        """End all processes, and with them the threads."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._children.close()
+
+    def _perform(self, cell: Cell) -> RunReply | CrashedRun | None:
+        if self._job.is_over(cell):
+            return None
+        with self._job.store.records.running(cell.key):
+            return perform_apart(cell, self._job.time_limit, self._children)
+
+
+def _repeat_crashed_run(cell: Cell, crash: CrashedRun, pool: Pool, job: Job) -> None:
+    """Repeat a run whose process died, perhaps killed from outside; a failure if it always dies."""
+    for _ in range(REPEATS_AFTER_CRASH):
+        ((_, reply),) = pool([cell])
+        if reply is None:
             return
-        crash = again
-    job.store.records.write_failure(Failure.of(cell, error, said=crash))
+        if not isinstance(reply, CrashedRun):
+            job.write(cell, reply)
+            return
+        crash = reply
+    error = ProcessDiedError(f"{cell.method.name}: its process crashed or was killed")
+    job.write_failure(cell, error, crash.report)

@@ -5,22 +5,24 @@ import itertools
 import json
 import operator
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
 from hpobench_ordered.core.benchmark import Benchmark
-from hpobench_ordered.core.identity import ONCE, BenchmarkIdentity
+from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.errors import ExperimentError, NotFetchedError
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import Protocol, format_protocol
 from hpobench_ordered.registry import benchmark_spec
+from hpobench_ordered.runtime.child import Children
 from hpobench_ordered.user_benchmarks.in_memory import identify_benchmark, spec_in_memory
 from hpobench_ordered.user_methods.factory import as_method_spec
-from hpobench_ordered.user_methods.identity import is_ours, method_version
+from hpobench_ordered.user_methods.identity import MethodIdentity, identify_method
 
 T = TypeVar("T")
 
@@ -39,15 +41,15 @@ PROTOCOL_STREAM = 1  # stream of the protocol's generators, apart from the metho
 class Cell:
     """One run: one method on one benchmark with one seed under one protocol.
 
-    `source` is a benchmark, or loads it; `benchmark` (`BenchmarkSpec.identity`) and
-    `method_version` (`user_methods.identity`) identify exactly what is run.
+    `source` is a benchmark, or loads it; `benchmark` (`BenchmarkSpec.identity`) and `identity` say
+    exactly what is run.
     """
 
     source: str | Benchmark = field(hash=False, compare=False, repr=False)
     benchmark: str
     surrogate: str
     method: MethodSpec
-    method_version: str
+    identity: MethodIdentity = field(hash=False)
     seed: int
     protocol: Protocol = field(hash=False)
 
@@ -57,7 +59,7 @@ class Cell:
             "benchmark": self.benchmark,
             "surrogate": self.surrogate,
             "method": self.method.name,
-            "method_version": self.method_version,
+            "method_version": self.identity.version,
             "seed": self.seed,
             "protocol": format_protocol(self.protocol),
         }
@@ -68,9 +70,17 @@ class Cell:
         return key_of(self.describe())
 
     @property
-    def apart(self) -> str:
+    def process_group(self) -> str:
         """Name of a method that gets processes of its own; "" for methods of this package."""
-        return "" if is_ours(self.method) else self.method.name
+        return "" if self.identity.source is None else self.method.name
+
+    @property
+    def sendable(self) -> "Cell":
+        """The cell in the form in which another process can load its method."""
+        source = self.identity.source
+        if source is None:
+            return self
+        return replace(self, method=replace(self.method, method=source))
 
     def rng(self, position: int, *stream: int) -> np.random.Generator:
         """Generator of the method at a position: common random numbers for all methods."""
@@ -90,8 +100,12 @@ def plan(
     seeds: Iterable[int],
     protocol: Protocol,
     surrogates: Mapping[str, str] | None = None,
+    identify: Callable[[MethodSpec], MethodIdentity] | None = None,
 ) -> list[Cell]:
-    """The runs of an experiment by benchmark, seed and method; arguments and errors as of `run`."""
+    """The runs of an experiment by benchmark, seed and method; arguments and errors as of `run`.
+
+    `identify` identifies a method, by default in a process that ends afterwards.
+    """
     by_id = {benchmark_spec(name).id: chosen for name, chosen in (surrogates or {}).items()}
     sources = [source_of(benchmark, by_id) for benchmark in several_of(benchmarks, "benchmark")]
     for unused in by_id.keys() - {source[0].id for source in sources}:
@@ -110,12 +124,17 @@ def plan(
     for source, spec in itertools.product(sources, specs):
         protocol.check(source[0], spec)
         _check_data(source[0], spec)
-    versions, numbers = [method_version(spec) for spec in specs], _seeds(seeds)
+    numbers = _seeds(seeds)
+    if identify is None:
+        with closing(Children()) as children:
+            identities = [identify_method(spec, children) for spec in specs]
+    else:
+        identities = [identify(spec) for spec in specs]
     return [
-        Cell(*source, spec, version, seed, protocol)
+        Cell(*source, spec, identity, seed, protocol)
         for source in {source[2:]: source[1:] for source in sources}.values()
         for seed in numbers
-        for spec, version in zip(specs, versions, strict=True)
+        for spec, identity in zip(specs, identities, strict=True)
     ]
 
 
@@ -142,13 +161,13 @@ def part_of(cells: Sequence[Cell], shard: tuple[int, int]) -> list[Cell]:
     if not 0 <= index < count:
         raise ExperimentError(f"shard {index}/{count}: the part must be from 0 to {count - 1}")
     for cell in cells:
-        if cell.method_version.startswith(ONCE):
+        if cell.identity.is_new_at_each_start:
             raise ExperimentError(
                 f"{cell.method.name} has no file that identifies it and would be another method in "
                 "each part: define it in a file, outside of functions"
             )
         benchmark = BenchmarkIdentity.parse(cell.benchmark)
-        if benchmark.is_once:
+        if benchmark.is_new_at_each_start:
             raise ExperimentError(
                 f"{benchmark.id} exists in memory only and would be another one in each part: "
                 "give it a `model_version`, or save it and give the path"

@@ -46,7 +46,12 @@ from hpobench_ordered.experiment._files import (
     writing,
 )
 from hpobench_ordered.experiment._parquet import CONTROL_CHARACTERS
+from hpobench_ordered.experiment.method_records import (
+    read_method_records,
+    write_method_record,
+)
 from hpobench_ordered.experiment.plan import IDENTITY, Cell, grid_cells, key_of
+from hpobench_ordered.user_methods.identity import MethodRecord
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -183,6 +188,7 @@ class Snapshot:
     failures: Mapping[str, Failure]  # by key
     experiments: Mapping[str, bytes]  # contents by file name
     journals: Mapping[str, list[dict[str, Any]]]  # lines by file name
+    methods: list[MethodRecord]
 
 
 class Records:
@@ -299,7 +305,8 @@ class Records:
         journals = {
             name: read_lines(self.folder / name, content) for name, content in JOURNALS.items()
         }
-        return Snapshot(self.failures(), experiments, journals)
+        methods = read_method_records(self.folder)
+        return Snapshot(self.failures(), experiments, journals, methods)
 
     def add(self, snapshot: Snapshot) -> None:
         """Add the records of another store; times decide the order of sessions and timings."""
@@ -307,6 +314,8 @@ class Records:
             self.write_failure(failure)
         for name, content in snapshot.experiments.items():
             write_whole(self.folder / EXPERIMENT_FILES.folder / name, content)
+        for record in snapshot.methods:
+            write_method_record(self.folder, record)
         for name, lines in snapshot.journals.items():
             self._add_lines(name, lines)
 

@@ -5,13 +5,12 @@ A method gets its own copies, so that changing them does not affect other runs.
 
 import pickle
 import reprlib
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from time import perf_counter  # imported now, as a method may replace it
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,36 +25,40 @@ from hpobench_ordered.errors import (
     MethodError,
     SuggestionTimeoutError,
 )
-from hpobench_ordered.experiment._run_file import make_run_table
 from hpobench_ordered.experiment.outcome import Outcome
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.records import Record
-from hpobench_ordered.experiment.watchdog import Overdue, Watchdog
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.protocols import Assignment, Protocol
 from hpobench_ordered.registry import load
+from hpobench_ordered.runtime.child import is_child, step
 from hpobench_ordered.runtime.machine import clock, package_versions
 
-if TYPE_CHECKING:
-    import pyarrow as pa
 
+def run_cell(cell: Cell, *, time_limit: float | None = None) -> tuple[list[Outcome], Record]:
+    """Run one cell; return what the method did on each task, and the `TIMING` of the run.
 
-def run_cell(cell: Cell, *, time_limit: float | None = None) -> "tuple[pa.Table, Record]":
-    """Run one cell; return its table, which is the same in every process, and its `TIMING`."""
+    Raises:
+        MethodError: The run failed.
+    """
     start = perf_counter()
-    source = cell.source
-    if isinstance(source, str):
-        source = _loaded(source, cell.benchmark, cell.surrogate)
-    generators = {"rng": cell.rng, "protocol_rng": cell.protocol_rng}
+    benchmark = load_source(cell)
+    runs = follow(
+        cell.protocol,
+        benchmark,
+        cell.method,
+        rng=cell.rng,
+        protocol_rng=cell.protocol_rng,
+        time_limit=time_limit,
+    )
     try:
-        runs = follow(cell.protocol, source, cell.method, **generators, time_limit=time_limit)
         outcomes = list(runs)
     except (MethodError, KeyboardInterrupt):
         raise
     except BaseException as error:  # not from the method, whose errors are MethodErrors
-        raise BenchmarkFailedError(f"{cell.benchmark}: {_said(error)}") from error
-    table = make_run_table(cell, source, [outcome for outcome in outcomes if outcome.is_recorded])
-    return table, {
+        message = f"{cell.benchmark}: {describe_error(error)}"
+        raise BenchmarkFailedError(message) from error
+    timing = {
         "key": cell.key,
         **cell.describe(),
         "suggestions": sum(len(outcome.losses) for outcome in outcomes),
@@ -63,6 +66,14 @@ def run_cell(cell: Cell, *, time_limit: float | None = None) -> "tuple[pa.Table,
         "method_seconds": sum(outcome.seconds for outcome in outcomes),
         "version": package_versions()["hpobench-ordered"],
     }
+    return outcomes, timing
+
+
+def load_source(cell: Cell) -> Benchmark:
+    """The benchmark of a cell."""
+    if isinstance(cell.source, Benchmark):
+        return cell.source
+    return _load_benchmark(cell.source, cell.benchmark, cell.surrogate)
 
 
 def follow(
@@ -111,21 +122,22 @@ def optimise(
     configs = list[Config]()
     values, measured = np.empty((budget, task.space.dimension)), np.empty(budget)
     fallbacks = np.empty(budget, dtype=np.int64)
-    with closing(_Calls(spec, task, time_limit)) as calls:
-        setting = setting_of(assignment, data)
-        with calls.during("when it was made"):
-            method = spec.method(rng=rng, **setting)
-        for turn in range(budget + ahead):
-            if turn < budget:
-                with calls.during(f"trial {turn + 1}"):
-                    configs.append(method.ask())
-                    calls.suggested = configs[turn]
-                    values[turn] = row = task.space.row(configs[turn])
-                    fallbacks[turn] = _fallbacks(method)
-                measured[turn] = task.evaluate_row(row)
-            if (finished := turn - ahead) >= 0:
-                with calls.during(f"trial {finished + 1}"):
-                    method.tell(configs[finished], task.objective.loss(measured[finished]))
+    calls = _Calls(spec, task, time_limit)
+    setting = setting_of(assignment, data)
+    with calls.during("when it was made"):
+        method = spec.method(rng=rng, **setting)
+    for turn in range(budget + ahead):
+        if turn < budget:
+            with calls.during(f"trial {turn + 1}"):
+                configs.append(method.ask())
+                calls.suggested = configs[turn]
+                values[turn] = row = task.space.row(configs[turn])
+                fallbacks[turn] = _count_fallbacks(method)
+            measured[turn] = task.evaluate_row(row)
+        finished = turn - ahead
+        if finished >= 0:
+            with calls.during(f"trial {finished + 1}"):
+                method.tell(configs[finished], task.objective.loss(measured[finished]))
     _require_same(task, values[0], measured[0])
     return Outcome(
         optimiser=spec.name,
@@ -165,7 +177,7 @@ def setting_of(assignment: Assignment, data: Sequence[TaskData | None] = ()) -> 
     }
 
 
-def _fallbacks(method: Method) -> int:
+def _count_fallbacks(method: Method) -> int:
     """The number of random fallbacks that a method has counted so far."""
     if not hasattr(method, "fallbacks"):
         raise MethodError(
@@ -177,7 +189,7 @@ def _fallbacks(method: Method) -> int:
     return count
 
 
-def _said(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Type and message of an exception; its str() may raise."""
     if isinstance(error, MethodError):
         return str(error)
@@ -193,40 +205,52 @@ class _Calls:
     def __init__(self, spec: MethodSpec, task: Task, time_limit: float | None) -> None:
         self.seconds = 0.0
         self.suggested: object = None
-        self._spec, self._task, self._watchdog = spec, task, Watchdog(time_limit)
-        self.close = self._watchdog.close
+        self._spec = spec
+        self._task = task
+        self._time_limit = time_limit
 
     @contextmanager
     def during(self, when: str) -> Iterator[None]:
-        """Context of one call."""
-        who = f"{self._spec.name} on task {self._task.name!r}, {when}"
-        where = {"task": self._task.name, "when": when}
-        depth = sys.getrecursionlimit()
+        """Context of one call.
+
+        A call that does not return is ended from outside, if this process was started for runs;
+        one that returned too late fails here.
+        """
+        subject = f"{self._spec.name} on task {self._task.name!r}, {when}"
+        place = {"task": self._task.name, "when": when}
+        start = clock()
         try:
-            self._watchdog.begin()
-            start = clock()
-            try:
+            with step(step_name(self._task.name, when), self._time_limit):
                 yield
-            finally:
-                self.seconds += clock() - start
-                left = sys.getrecursionlimit()
-                sys.setrecursionlimit(max(depth, left))
-                self._watchdog.end()
-            if left < depth:
-                raise MethodError(f"it lowered Python's recursion limit to {left}")  # noqa: TRY301
-        except Overdue as error:
-            message = f"{who}: took longer than {self._watchdog.limit:g} s"
-            raise SuggestionTimeoutError(message, **where) from error
         except InvalidConfigError as error:
-            said = f"{who}: {error}; it suggested {reprlib.repr(self.suggested)}"
-            raise InvalidSuggestionError(said, **where) from error
+            message = f"{subject}: {error}; it suggested {reprlib.repr(self.suggested)}"
+            raise InvalidSuggestionError(message, **place) from error
         except BaseException as error:
-            if self._watchdog.interrupted:
-                raise KeyboardInterrupt from error
-            raise MethodError(f"{who}: {_said(error)}", **where) from error
+            if isinstance(error, KeyboardInterrupt) and not is_child():
+                raise  # the user's; the user's signals do not reach other processes
+            raise MethodError(f"{subject}: {describe_error(error)}", **place) from error
+        finally:
+            elapsed = clock() - start
+            self.seconds += elapsed
+        if self._time_limit is not None and elapsed > self._time_limit:
+            raise timeout_error(self._spec.name, self._time_limit, **place)
+
+
+def step_name(task: str, when: str) -> str:
+    """Name of a call under which the parent process watches it."""
+    return f"{task}\n{when}"
+
+
+def timeout_error(
+    method: str, time_limit: float, *, task: str, when: str
+) -> SuggestionTimeoutError:
+    """The error of a call that took too long."""
+    place = f" on task {task!r}, {when}" if task else f", {when}"
+    message = f"{method}{place}: took longer than {time_limit:g} s"
+    return SuggestionTimeoutError(message, task=task, when=when)
 
 
 @lru_cache(maxsize=1)
-def _loaded(source: str, identity: str, surrogate: str) -> Benchmark:
+def _load_benchmark(source: str, identity: str, surrogate: str) -> Benchmark:
     """The benchmark of the last run, often also of the next; `identity` is a cache key."""
     return load(source, surrogate=surrogate)

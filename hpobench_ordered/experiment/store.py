@@ -4,6 +4,7 @@
     runs/KEY-HASH.parquet     a finished run: one row per trial
     packed/HASH.parquet       many finished runs in one file, see `Store.compact`
     failures/KEY-HASH.json    a failed run, with its error
+    methods/VERSION-HASH.json the files that a method from outside had loaded
     running/KEY.json          the process that is at a run
     experiments/HASH.json     what was planned
     sessions.jsonl            starts of the runner: when, where, with what versions
@@ -65,6 +66,7 @@ from hpobench_ordered.experiment._run_file import (
     other_format,
     read_runs,
 )
+from hpobench_ordered.experiment.method_records import METHOD_FILES, check_agreement
 from hpobench_ordered.experiment.plan import IDENTITY
 from hpobench_ordered.experiment.records import Failure, Record, Records, check_record
 from hpobench_ordered.experiment.stored_runs import Cells, StoredRuns
@@ -77,7 +79,14 @@ if TYPE_CHECKING:
 
 MARKER = "store.json"
 DAMAGED = "damaged"
-KINDS = (RUN_FILES, PACKED_FILES, EXPERIMENT_FILES, FAILURE_FILES, RUNNING_FILES)
+KINDS = (
+    RUN_FILES,
+    PACKED_FILES,
+    EXPERIMENT_FILES,
+    FAILURE_FILES,
+    RUNNING_FILES,
+    METHOD_FILES,
+)
 CELL_COLUMNS = ("benchmark", "surrogate", "method", "seed", "protocol")
 
 MANY = 1000
@@ -296,8 +305,9 @@ class Store(StoredRuns):
         does not fit, or two results of a run differ.
         """
         _check_same_results((self, *others))
-        self.records.read_all()
+        own_snapshot = self.records.read_all()
         snapshots = [other.records.read_all() for other in others]
+        check_agreement(chain.from_iterable(s.methods for s in (own_snapshot, *snapshots)))
 
         self.prepare()
         for other, snapshot in zip(others, snapshots, strict=True):

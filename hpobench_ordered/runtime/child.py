@@ -1,4 +1,19 @@
-"""Child processes that run functions; when one crashes, the others go on."""
+"""Processes in which functions run, so that a crash, an endless loop or a patch stays in there.
+
+The parent watches: a function announces the steps that may take too long (`step`), and the parent
+kills the process when one of them exceeds its limit. Nothing in the process itself keeps the time,
+since what runs there may break anything.
+
+A process writes messages to its parent: a kind (one byte), the number of the call, the length of
+the content (four bytes each), and the content. A method may fork, and its copy reply once more: a
+message with the number of an earlier call is ignored.
+
+    REPLY   the result and the exception of a call, one of them None, pickled
+    BEGIN   a step begins; the content is its limit in seconds and, on the next line, its name
+    END     the step is over
+
+What begins with another byte is the report of a crash: faulthandler writes it as text.
+"""
 
 import atexit
 import faulthandler
@@ -7,33 +22,69 @@ import os
 import pickle
 import queue
 import signal
+import struct
 import subprocess
 import sys
 import threading
+import time
 import traceback
-from collections.abc import Callable
-from contextlib import suppress
-from typing import Any, ParamSpec, TypeVar, cast
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import IO, Any, TypeVar, cast
 
 from hpobench_ordered.errors import ExperimentError
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
-IDLE_SECONDS = 60.0  # idle time after which a process exits
+IDLE_SECONDS = 60.0  # a process without work ends after this time
+DUMP_SECONDS = 1.0  # time that an overdue process has to report where it is, before it is killed
+POLL_SECONDS = 1.0  # how often the parent looks whether a silent process still exists
+
+REPLY, BEGIN, END = b"\x81", b"\x82", b"\x83"
+_HEADER = struct.Struct("<cII")
+_CRASH = b""  # kind of the last message: the process has ended, with this report
+
 _START = (
     "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
     "from hpobench_ordered.runtime import child; child.serve()"
 )
-_REPLY = pickle.PROTO
-"""First byte of a reply, which is a pickle; a crash report begins with another byte."""
 
-crash_report: list[int] = []
-"""In a child process: the file descriptor for crash reports; else empty."""
+
+@dataclass
+class _Reply:
+    """In a child process: its messages to the parent.
+
+    Attributes:
+        stream: Where they are written; None in other processes.
+        call: Number of the call.
+    """
+
+    stream: IO[bytes] | None = None
+    call: int = 0
+
+
+_reply = _Reply()
 
 
 class ChildDiedError(Exception):
     """The process ended without a reply; the message is its crash report."""
+
+
+class StepTimeoutError(Exception):
+    """A step took too long, so the process was killed.
+
+    Attributes:
+        step: Name of the step.
+        limit: Seconds that it was allowed.
+        report: Where the process was, as a traceback; "" if it could not say.
+    """
+
+    def __init__(self, step: str, limit: float, report: str) -> None:
+        super().__init__(step)
+        self.step = step
+        self.limit = limit
+        self.report = report
 
 
 class Child:
@@ -41,86 +92,217 @@ class Child:
 
     def __init__(self, group: str = "") -> None:
         self.group = group
+        self._messages: queue.SimpleQueue[tuple[bytes, bytes]] = queue.SimpleQueue()
+        self._calls = 0
+        # A session of its own, so that all processes that a method starts can be killed with it.
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _START], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, "-c", _START],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=os.name == "posix",
         )
+        threading.Thread(target=self._listen, daemon=True).start()
         try:
             self._write(pickle.dumps(sys.path))
-            self._read()
+            self._next_message(None)
         except ChildDiedError:
             raise ExperimentError(
                 "a process ended before it was ready: is there enough memory?"
             ) from None
 
-    def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a function there; functions defined in scripts are sent with their code."""
-        self._write(pickle.dumps(pickled(function, *args, **kwargs)))
-        result, error = pickle.loads(self._read())
-        if error is not None:
-            raise error
-        return cast("T", result)
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process exists."""
+        return self._process.poll() is None
+
+    def call(self, request: bytes) -> Any:
+        """Run a pickled call (`pickle_call`) there, and return its result or raise its exception.
+
+        Raises:
+            StepTimeoutError: A step took longer than its limit.
+            ChildDiedError: The process ended, or replied with what is no message.
+        """
+        self._calls += 1
+        self._write(pickle.dumps((self._calls, request)))
+        name = ""
+        limit = 0.0
+        deadline = None
+        while True:
+            try:
+                kind, content = self._next_message(deadline)
+            except TimeoutError:
+                raise StepTimeoutError(name, limit, self._report_and_kill()) from None
+            if kind == REPLY:
+                return self._unpickle(content)
+            deadline = None
+            if kind == BEGIN:
+                limit_text, _, name = content.decode().partition("\n")
+                limit = float(limit_text)
+                deadline = time.monotonic() + limit
 
     def close(self) -> None:
-        """Kill the process."""
-        self._process.kill()
+        """Kill the process and all that it started."""
+        with suppress(OSError):
+            if os.name == "posix":
+                os.killpg(self._process.pid, signal.SIGKILL)
+            else:
+                self._process.kill()
         with suppress(OSError):
             cast("Any", self._process.stdin).close()
-        cast("Any", self._process.stdout).close()
         self._process.wait()
 
     def _write(self, content: bytes) -> None:
         stream = cast("Any", self._process.stdin)
-        with suppress(OSError):  # it has ended, which is noticed when its reply is read
+        with suppress(OSError):  # it has ended, which is noticed when its reply is awaited
             stream.write(content)
             stream.flush()
 
-    def _read(self) -> bytes:
+    def _listen(self) -> None:
+        """Put all messages into the queue, the last of them `_CRASH`; runs in its own thread."""
         stream = cast("Any", self._process.stdout)
-        if stream.peek(1)[:1] == _REPLY:
-            with suppress(EOFError, pickle.UnpicklingError):  # the reply is incomplete
-                return cast("bytes", pickle.load(stream))
-        said = stream.read()
+        report = b""
+        with stream, suppress(OSError):
+            while len(header := stream.read(_HEADER.size)) == _HEADER.size:
+                kind, call, length = _HEADER.unpack(header)
+                if kind not in (REPLY, BEGIN, END):
+                    report = header + stream.read()
+                    break
+                content = stream.read(length)
+                if call == self._calls:
+                    self._messages.put((kind, content))
+            else:
+                report = header
+        self._messages.put((_CRASH, report))
+
+    def _next_message(self, deadline: float | None) -> tuple[bytes, bytes]:
+        """Wait for a message.
+
+        A process that this one started may hold the stream open after the end of this one, so that
+        its end must be looked for.
+
+        Raises:
+            TimeoutError: There was none before the deadline, of the clock `time.monotonic`.
+            ChildDiedError: There will be none.
+        """
+        while True:
+            was_alive = self.is_alive
+            remaining = POLL_SECONDS
+            if deadline is not None:
+                remaining = min(remaining, max(0.0, deadline - time.monotonic()))
+            try:
+                kind, content = self._messages.get(timeout=remaining)
+            except queue.Empty:
+                if not was_alive:
+                    kind, content = _CRASH, b""
+                elif deadline is not None and time.monotonic() >= deadline:
+                    raise TimeoutError from None
+                else:
+                    continue
+            if kind == _CRASH:
+                self.close()
+                raise ChildDiedError(content.decode(errors="replace"))
+            return kind, content
+
+    def _unpickle(self, content: bytes) -> Any:
+        """The result in a reply; a reply that is none counts as a crash."""
+        try:
+            result, error = pickle.loads(content)
+        except Exception as reason:
+            self.close()
+            raise ChildDiedError(f"it replied with what cannot be read: {reason!r}") from None
+        if isinstance(error, BaseException):
+            raise error
+        return result
+
+    def _report_and_kill(self) -> str:
+        """End the process; return where it was, as faulthandler writes it when a process aborts."""
+        report = ""
+        if os.name == "posix":
+            self._process.send_signal(signal.SIGABRT)
+            end = time.monotonic() + DUMP_SECONDS
+            try:
+                while True:
+                    self._next_message(end)
+            except ChildDiedError as died:
+                report = str(died)
+            except TimeoutError:
+                pass
         self.close()
-        raise ChildDiedError(said.decode(errors="replace"))
+        return report
 
 
 class Children:
-    """One process for each calling thread and group, started on demand and reused."""
+    """Processes for calls of several threads, reused by the calls of the same group.
 
-    def __init__(self) -> None:
-        self._own = threading.local()
-        self._all: list[Child] = []
+    Args:
+        most: Most processes that exist at the same time; None: one for each thread that calls.
+    """
 
-    def call_apart(
-        self, group: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
+    def __init__(self, most: int | None = None) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._idle: list[Child] = []
+        self._busy: list[Child] = []
+
+    def call(self, group: str, function: Callable[..., T], *args: object) -> T:
         """Call a function in a process of its group; kill that if the function raises."""
-        child: Child | None = getattr(self._own, "child", None)
-        if child is None or child.group != group or child._process.poll() is not None:
-            if child is not None:
-                child.close()
-            child = self._own.child = Child(group)
-            self._all.append(child)
+        request = pickle_call(function, *args)
+        child = self._borrow(group)
         try:
-            return child.call(function, *args, **kwargs)
+            result = child.call(request)
         except BaseException:
             child.close()
             raise
+        finally:
+            self._give_back(child)
+        return cast("T", result)
 
     def close(self) -> None:
         """Kill all processes."""
-        for child in self._all:
-            child.close()
+        with self._lock:
+            for child in (*self._idle, *self._busy):
+                child.close()
+            self._idle.clear()
+
+    def _borrow(self, group: str) -> Child:
+        """An idle process of the group, or a new one in place of one of another group."""
+        with self._lock:
+            self._idle = [child for child in self._idle if child.is_alive]
+            for child in self._idle:
+                if child.group == group:
+                    self._idle.remove(child)
+                    self._busy.append(child)
+                    return child
+            if self._most is not None and len(self._idle) + len(self._busy) >= self._most:
+                for child in self._idle[:1]:
+                    child.close()
+                    self._idle.remove(child)
+        child = Child(group)
+        with self._lock:
+            self._busy.append(child)
+        return child
+
+    def _give_back(self, child: Child) -> None:
+        with self._lock:
+            if child in self._busy:
+                self._busy.remove(child)
+            if child.is_alive:
+                self._idle.append(child)
 
 
-CHILDREN = Children()  # the shared pool of this process, used by Dask workers
+CHILDREN = Children()  # shared by all of this process that have no pool of their own
 atexit.register(CHILDREN.close)
 
 
-def pickled(function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> bytes:
-    """A function call as bytes, to be sent to another process."""
+def pickle_call(function: Callable[..., object], *args: object) -> bytes:
+    """A call as bytes for another process."""
+    return pickle_value((function, args))
+
+
+def pickle_value(value: object) -> bytes:
+    """A value as bytes for another process; what is defined in a script is sent with its code."""
     try:
-        return bytes(cloudpickle().dumps((function, args, kwargs)))
+        return bytes(cloudpickle().dumps(value))
     except Exception as error:
         raise _not_sendable(error) from error
 
@@ -133,44 +315,82 @@ def cloudpickle() -> Any:
         return importlib.import_module("cloudpickle")
 
 
+def is_child() -> bool:
+    """Whether this process was started to run functions for another one."""
+    return _reply.stream is not None
+
+
+@contextmanager
+def step(name: str, limit: float | None) -> Iterator[None]:
+    """Context of a step that the parent ends, with this process, after so many seconds.
+
+    Without effect outside of child processes, and without a limit.
+    """
+    if limit is None:
+        yield
+        return
+    _send(BEGIN, f"{limit!r}\n{name}".encode())
+    try:
+        yield
+    finally:
+        _send(END)
+
+
 def serve() -> None:
     """Main loop of a child process: run the calls it reads, until its parent is gone."""
-    replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # keep what methods print out of the replies
-    crash_report.append(replies.fileno())
-    faulthandler.enable(replies.fileno())
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # its parent ends it
-    calls: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(calls,), daemon=True).start()
-    reply = b""
+    calls = os.fdopen(os.dup(0), "rb")
+    _reply.stream = os.fdopen(os.dup(1), "wb")
+    with open(os.devnull, "rb") as nothing:  # noqa: PTH123  what methods read is no call,
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(2, 1)  # and what they print no reply
+    faulthandler.enable(_reply.stream.fileno())
+    _forbid_core_files()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends it
+    requests: queue.SimpleQueue[tuple[int, bytes]] = queue.SimpleQueue()
+    threading.Thread(target=_read_requests, args=(calls, requests), daemon=True).start()
+    _send(END)  # it is ready
     with suppress(queue.Empty, BrokenPipeError):
         while True:
-            replies.write(pickle.dumps(reply))
-            replies.flush()
-            reply = _answer(calls.get(timeout=IDLE_SECONDS))
+            _reply.call, request = requests.get(timeout=IDLE_SECONDS)
+            _send(REPLY, _answer(request))
     os._exit(0)
 
 
-def _listen(calls: "queue.SimpleQueue[bytes]") -> None:
+def _send(kind: bytes, content: bytes = b"") -> None:
+    if _reply.stream is not None:
+        _reply.stream.write(_HEADER.pack(kind, _reply.call, len(content)) + content)
+        _reply.stream.flush()
+
+
+def _forbid_core_files() -> None:
+    """Let crashes leave no files; only POSIX has them."""
+    with suppress(ImportError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _read_requests(calls: IO[bytes], requests: "queue.SimpleQueue[tuple[int, bytes]]") -> None:
     """Read calls; end this process as soon as its parent is gone."""
     try:
         while True:
-            calls.put(pickle.load(sys.stdin.buffer))
+            requests.put(pickle.load(calls))
     finally:
         os._exit(1)
 
 
-def _answer(payload: bytes) -> bytes:
+def _answer(request: bytes) -> bytes:
     """Run a call; return its result or exception, pickled."""
     try:
-        function, args, kwargs = pickle.loads(payload)
+        function, args = pickle.loads(request)
     except Exception as error:
         return pickle.dumps((None, _not_sendable(error)))
     try:
-        return bytes(pickle.dumps((function(*args, **kwargs), None)))
+        return bytes(pickle.dumps((function(*args), None)))
     except BaseException as error:
         with suppress(Exception):
-            pickle.loads(content := pickle.dumps((None, error)))
+            content = pickle.dumps((None, error))
+            pickle.loads(content)  # some exceptions can be pickled, but not unpickled
             return content
         return pickle.dumps((None, RuntimeError("".join(traceback.format_exception(error)))))
 
@@ -178,5 +398,5 @@ def _answer(payload: bytes) -> bytes:
 def _not_sendable(error: Exception) -> ExperimentError:
     return ExperimentError(
         "a method cannot be sent to another process: define it in a module that can be imported "
-        f"there, or use one worker ({type(error).__name__}: {error})"
+        f"there, or use no other process (workers=0) ({type(error).__name__}: {error})"
     )

@@ -4,14 +4,14 @@ import pickle
 import random
 from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import Any, ClassVar, ParamSpec, TypeVar
+from functools import partial
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from hpobench_ordered.errors import ExperimentError, HPOBenchOrderedError
 from hpobench_ordered.runtime.child import CHILDREN, ChildDiedError
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -72,20 +72,20 @@ def read_global_random_state() -> bytes:
 
 
 def call_in_other_process(
-    executor: Executor | None, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    executor: Executor | None, function: Callable[..., T], *args: object, **kwargs: object
 ) -> T:
     """Call a function in the executor's process; without an executor, in a child process."""
     if executor is not None:
         return executor.submit(function, *args, **kwargs).result()
     try:
-        return CHILDREN.call_apart("", function, *args, **kwargs)
+        return CHILDREN.call("", partial(function, **kwargs), *args)
     except ExperimentError as error:
         raise ConformanceError(f"it cannot be checked in another process: {error}") from error
     except ChildDiedError as died:
         raise ConformanceError(f"it ends or crashes its process\n{died}".rstrip()) from None
 
 
-def call_in_new_process(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+def call_in_new_process(function: Callable[..., T], *args: object, **kwargs: object) -> T:
     """Call a function in a process that has run nothing before."""
     CHILDREN.close()  # otherwise a child that is idle is used again
     return call_in_other_process(None, function, *args, **kwargs)

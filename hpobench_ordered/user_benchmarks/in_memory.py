@@ -10,7 +10,7 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.core.benchmark import Benchmark, Definition, Task, TaskDefinition
 from hpobench_ordered.core.data import DataSource
-from hpobench_ordered.core.identity import DIGITS_OF_CONTENT, ONCE, BenchmarkIdentity
+from hpobench_ordered.core.identity import DIGITS_OF_CONTENT, NEW_AT_EACH_START, BenchmarkIdentity
 from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.core.surrogate import Surrogate
 from hpobench_ordered.surrogates.base import StoredSurrogate
@@ -52,7 +52,9 @@ def identify_benchmark(benchmark: Benchmark) -> BenchmarkIdentity:
     try:
         add_content(content, benchmark)
     except UnidentifiedError:
-        return BenchmarkIdentity(benchmark.name, benchmark.version, ONCE + benchmark.token)
+        return BenchmarkIdentity(
+            benchmark.name, benchmark.version, NEW_AT_EACH_START + benchmark.token
+        )
     digits = content.hexdigest()[:DIGITS_OF_CONTENT]
     return BenchmarkIdentity(benchmark.name, benchmark.version, digits)
 

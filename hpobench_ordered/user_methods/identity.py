@@ -1,263 +1,162 @@
-"""Version identifiers of methods, which change whenever the method may behave differently.
+"""Versions of methods: what tells whether a finished run is still up to date.
 
-A registered method of this package has a version number. Any other is identified by its source file
-and all files that this imports (anywhere in it, recursively; of a package every file); by the
-versions of the installed packages, and of this package's methods, that these files name; and by its
-arguments. A method without a file, or one whose identity cannot be determined, such as a class made
-by a function, gets a new version each time. What a method reads while it is loaded or runs is not
-seen: data, environment variables, modules whose names are computed. A file that was edited after it
-was loaded is refused.
+A registered method of this package has a version number. A method from outside is identified by the
+files that a process which imported it afresh has loaded, and by the values of its arguments. Files
+that it loads only later, while it runs, are listed after each run; they are compared when it is run
+again. A method of which something has no file is new at each start.
 """
 
-import ast
 import hashlib
-import importlib.util
-import io
 import json
-import os
-import pickle
-import re
 import secrets
-import sys
-import sysconfig
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
-from functools import cache, lru_cache
-from importlib import metadata
-from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, SourceFileLoader
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
-from typing import Any
 
-from hpobench_ordered.core.identity import ONCE
-from hpobench_ordered.errors import ExperimentError
+from hpobench_ordered.core.identity import NEW_AT_EACH_START
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.registry import list_methods, method_spec
+from hpobench_ordered.runtime.child import Children
+from hpobench_ordered.user_methods.loaded_files import (
+    LoadedFiles,
+    current_state,
+    is_unchanged,
+    load_and_list,
+)
+from hpobench_ordered.user_methods.loading import MethodSource
+from hpobench_ordered.user_methods.source import (
+    digest_of_method,
+    source_by_value,
+    source_in_files,
+    uses_only_this_package,
+)
 
-METHODS = "hpobench_ordered.methods."
-_TEXT = re.compile(r"['\"]([\w-]+)['\"]")
-_INSTALLED = {"site-packages", "dist-packages"}
-_STANDARD = {Path(os.__file__).parent, Path(sysconfig.get_path("platstdlib"))}
-_LITERAL = (type(None), int, float, complex, str, bytes, tuple)
-_CODE = {Path(f"a{suffix}").suffix for suffix in (*SOURCE_SUFFIXES, *EXTENSION_SUFFIXES)}
+NOTHING = LoadedFiles()
+
+VERSION_LENGTH = 12
 
 
-class _UnknownError(Exception):
-    """The identity of an object cannot be determined."""
+@dataclass(frozen=True)
+class MethodIdentity:
+    """What a method is, and how another process loads it.
+
+    Attributes:
+        version: Its version in results.
+        source: How another process loads it; None for methods of this package, which need none.
+        record: What was loaded when it was imported; None if nothing identifies it.
+    """
+
+    version: str
+    source: MethodSource | None = None
+    record: "MethodRecord | None" = None
+
+    @property
+    def is_new_at_each_start(self) -> bool:
+        """Whether nothing identifies the method in another process."""
+        return self.version.startswith(NEW_AT_EACH_START)
+
+
+@dataclass(frozen=True)
+class MethodRecord:
+    """What was loaded in runs of a method from outside, as it is stored beside their results.
+
+    Attributes:
+        method: Name of the method.
+        version: Its version in the results.
+        base: Hash of its arguments, and of what was loaded when it was imported.
+        imported: What was loaded when it was imported.
+        later: What was loaded only while it ran.
+    """
+
+    method: str
+    version: str
+    base: str
+    imported: LoadedFiles
+    later: LoadedFiles = NOTHING
+
+
+def identify_method(
+    spec: MethodSpec, children: Children, records: Iterable[MethodRecord] = ()
+) -> MethodIdentity:
+    """Import a method in a process of its own, and identify it by what that loads.
+
+    Args:
+        spec: The method.
+        children: The processes; that of the method stays there for its runs.
+        records: What earlier runs of methods had loaded.
+
+    Raises:
+        ExperimentError: It cannot be sent to another process.
+    """
+    if uses_only_this_package(spec.method):
+        return MethodIdentity(_version_of_ours(spec))
+    source = source_in_files(spec.method)
+    if source is not None:
+        try:
+            imported = children.call(spec.name, load_and_list, source)
+        except Exception:  # its files do not define it, as when it was put there by assignment
+            source = None
+    if source is None:
+        return MethodIdentity(_new_version(), source_by_value(spec.method))
+    base = _hash([source.digest, *_settings_of(spec), *imported.describe()])
+    earlier = [record for record in records if record.method == spec.name and record.base == base]
+    version = choose_version(base, earlier, source.folder)
+    return MethodIdentity(version, source, MethodRecord(spec.name, version, base, imported))
 
 
 def method_version(spec: MethodSpec) -> str:
-    """Version of a method: its own, a hash of its sources and arguments, or `ONCE` and a token."""
-    if spec.name in list_methods() and is_ours(spec):
+    """The version of a method, found out in a process that ends afterwards if one is needed."""
+    with closing(Children()) as children:
+        return identify_method(spec, children).version
+
+
+def identify_here(spec: MethodSpec) -> MethodIdentity:
+    """Identify a method that runs in this process, where nothing tells what was loaded for it."""
+    if uses_only_this_package(spec.method):
+        return MethodIdentity(_version_of_ours(spec))
+    return MethodIdentity(_new_version())
+
+
+def choose_version(base: str, earlier: Sequence[MethodRecord], folder: Path) -> str:
+    """The version of earlier runs that are up to date, else a version of its own.
+
+    What a method loads only while it runs is not known before, but from the records of earlier
+    runs. If none of these is up to date, its state now makes the difference.
+    """
+    records = defaultdict[str, list[MethodRecord]](list)
+    for record in earlier:
+        records[record.version].append(record)
+    for version, same_version in records.items():
+        if all(is_unchanged(record.later, folder) for record in same_version):
+            return version
+    if not records:
+        return base
+    states = [state for record in earlier for state in current_state(record.later, folder)]
+    version = _hash([base, *sorted(set(states))])
+    # A recorded version that is not up to date is one whose files are not where they were.
+    return _new_version() if version in records else version
+
+
+def _version_of_ours(spec: MethodSpec) -> str:
+    """The number of a registered method; of another one made of our classes, a hash."""
+    if spec.name in list_methods() and method_spec(spec.name) == spec:
         return str(spec.version)
-    try:
-        given = _Given(spec.method)
-        described = [given.digest, *_sources(given.modules, given.bases)]
-    except _UnknownError:
-        return ONCE + secrets.token_hex(6)
-    described += map(str, (spec.version, spec.min_history, spec.changed_spaces, spec.uses_data))
-    described += _versions(["bo"] if spec.min_history else [])  # runs on short histories
-    return hashlib.sha256(json.dumps(described).encode()).hexdigest()[:12]
+    versions = [f"{name} {method_spec(name).version}" for name in list_methods()]
+    return _hash([digest_of_method(spec.method), *_settings_of(spec), *versions])
 
 
-def is_ours(spec: MethodSpec) -> bool:
-    """Whether a method is a class of this package."""
-    return _module_of(spec.method).startswith(METHODS)
+def _settings_of(spec: MethodSpec) -> list[str]:
+    """What else determines the runs of a method, and `bo`, which replaces it on early tasks."""
+    settings = [spec.version, spec.min_history, spec.changed_spaces, spec.uses_data]
+    replacement = [f"bo {method_spec('bo').version}"] if spec.min_history else []
+    return [*map(str, settings), *replacement]
 
 
-class _Given(pickle.Pickler):
-    """Hash of a method's arguments, and the modules that it and its bases are defined in."""
-
-    def __init__(self, thing: object) -> None:
-        content = io.BytesIO()
-        super().__init__(content, protocol=4)
-        self.fast = True  # no memo: equal values give the same bytes, identical or not
-        self.modules, self.bases = set[str](), set[str]()
-        try:
-            self.dump(thing)
-        except Exception as error:  # pickling a user's objects may raise anything
-            raise _UnknownError from error
-        self.digest = hashlib.sha256(content.getvalue()).hexdigest()
-
-    def persistent_id(self, thing: object) -> object:
-        """Replacement for modules, sets and functions; None for what is pickled as usual."""
-        if isinstance(thing, ModuleType):
-            self.modules.add(thing.__name__)
-            return thing.__name__
-        if isinstance(thing, set | frozenset):  # its order differs from process to process
-            return sorted(thing, key=repr)
-        if isinstance(thing, type | FunctionType):
-            self.modules.add(thing.__module__)
-        if isinstance(thing, type):
-            members = [m for base in thing.__mro__ for m in (base, *vars(base).values())]
-            self.bases |= {_module_of(getattr(m, "__func__", m)) for m in members} - {""}
-        if not isinstance(thing, FunctionType) or "<" not in thing.__qualname__:
-            return None  # pickled by its qualified name
-        place = [thing.__qualname__, str([*thing.__code__.co_positions()])]
-        cells = [cell.cell_contents for cell in thing.__closure__ or ()]
-        return [*place, thing.__defaults__, thing.__kwdefaults__, cells, vars(thing)]
+def _hash(texts: Sequence[str]) -> str:
+    return hashlib.sha256(json.dumps(list(texts)).encode()).hexdigest()[:VERSION_LENGTH]
 
 
-def _module_of(thing: object) -> str:
-    """Name of the module that an object was defined in; "" if unknown."""
-    return str(getattr(thing, "__module__", None) or "")
-
-
-def _sources(own: set[str], others: set[str]) -> list[str]:
-    """Describe the sources of modules: the method's own, others, and what these import."""
-    own_tops = {name.partition(".")[0] for name in own}
-    described, seen, left = set[str](), {"hpobench_ordered"}, own | others
-    loaded = defaultdict[str, list[ModuleType]](list)
-    for module in [*sys.modules.values()]:
-        loaded[str(getattr(module, "__file__", ""))].append(module)
-    while left:
-        name = left.pop()
-        if name.startswith(METHODS) and not name.startswith(f"{METHODS}base"):
-            described |= _versions(list_methods())
-        top = name.partition(".")[0]
-        if top in seen:
-            continue
-        seen.add(top)
-        places = _places(top)
-        if any(map(_is_standard, places)) or (not places and top in sys.stdlib_module_names):
-            continue
-        if not places and top in {*own_tops, "__main__"}:
-            raise _UnknownError
-        installed = _all_distributions().get(top, []) if any(map(is_installed, places)) else []
-        described |= {f"{name} {metadata.version(name)}" for name in installed} or {top}
-        if installed and top not in own_tops and all(map(_is_from_index, installed)):
-            continue
-        left.add(getattr(sys.modules.get(top), "__package__", None) or top)  # python -m a.b
-        for file, path in _files(places):
-            content = path.read_bytes()
-            described.add(f"{file} {hashlib.sha256(content).hexdigest()}")
-            if not installed and path.suffix in SOURCE_SUFFIXES:
-                for module in loaded[str(path)]:
-                    _refuse_edited(module, path, content)
-                imported, texts = _mentioned(content)
-                left |= imported
-                described |= _versions(texts)
-    return sorted(described)
-
-
-def _places(top: str) -> list[Path]:
-    """The file of a module, or the folders of a package; empty if neither can be found."""
-    module: Any = sys.modules.get(top)
-    if module is None:
-        with suppress(ImportError, ValueError):
-            module = importlib.util.find_spec(top)  # does not import it
-    folders = getattr(module, "__path__", getattr(module, "submodule_search_locations", None))
-    if folders:
-        return [*map(Path, folders)]
-    file = getattr(module, "__file__", getattr(module, "origin", None))
-    is_typed = top == "__main__" and hasattr(sys, "ps1")
-    return [Path(file)] if isinstance(file, str) and Path(file).is_file() and not is_typed else []
-
-
-def _files(places: Iterable[Path]) -> Iterator[tuple[str, Path]]:
-    """Importable files below some places, with names relative to these."""
-    for place in places:
-        for path in [place] if place.is_file() else sorted(place.rglob("*")):
-            inside = path.relative_to(place.parent)
-            hidden = any(part[0] == "." or part in _INSTALLED for part in inside.parts)
-            if path.suffix in _CODE and not hidden and path.is_file():
-                yield inside.as_posix(), path
-
-
-def is_installed(place: Path) -> bool:
-    """Whether a file or folder is one of installed packages."""
-    return not _INSTALLED.isdisjoint(place.parts)
-
-
-def _is_standard(place: Path) -> bool:
-    """Whether a file or folder belongs to Python's standard library."""
-    return not is_installed(place) and any(map(place.is_relative_to, _STANDARD))
-
-
-_all_distributions = cache(metadata.packages_distributions)  # slow
-
-
-def _is_from_index(name: str) -> bool:
-    """Whether the version of an installed package determines its content (PEP 610)."""
-    distribution = metadata.distribution(name)
-    return bool(distribution.read_text("RECORD")) and not distribution.read_text("direct_url.json")
-
-
-@lru_cache(maxsize=1024)  # asked for every file, on every run
-def _mentioned(content: bytes) -> tuple[frozenset[str], frozenset[str]]:
-    """Modules and names that a file imports, anywhere in it, and its short string literals."""
-    imported = set[str]()
-    with suppress(SyntaxError, ValueError):  # for another Python version, or incomplete
-        for node in ast.walk(ast.parse(content)):
-            if isinstance(node, ast.Import):
-                imported |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                imported |= {f"{node.module}.{alias.name}" for alias in node.names}
-    texts = _TEXT.findall(content.decode(errors="replace"))
-    return frozenset(imported), frozenset(texts)
-
-
-def _versions(names: Iterable[str]) -> set[str]:
-    """Versions of this package's methods among the names."""
-    return {f"{name} {method_spec(name).version}" for name in {*names} & {*list_methods()}}
-
-
-def _refuse_edited(module: ModuleType, path: Path, content: bytes) -> None:
-    """Raise an ExperimentError if functions or literal constants differ from those loaded."""
-    is_as_written = type(module.__loader__) is SourceFileLoader
-    if is_as_written and (edited := next(_edited(module, path, content), "")):
-        raise ExperimentError(
-            f"{edited} in {path} is not what was loaded: the file was edited since, or the "
-            "value was set from elsewhere. Start Python anew or reload the module, and give "
-            "settings as arguments, so that what is recorded is what is run"
-        )
-
-
-def _edited(module: ModuleType, path: Path, content: bytes) -> Iterator[str]:
-    """Names of functions and constants that differ between a loaded module and its file."""
-    try:
-        tree = ast.parse(content)
-        codes = [compile(content, path, "exec", dont_inherit=True)]
-    except (SyntaxError, ValueError):
-        yield "its text"
-        return
-    for outer in codes:  # grows as nested code is found
-        codes += [inner for inner in outer.co_consts if isinstance(inner, CodeType)]
-    constants = _constants(tree)
-    for name, value in _named(vars(module), module.__name__):
-        code = getattr(getattr(value, "__wrapped__", value), "__code__", None)
-        is_function = isinstance(code, CodeType) and Path(code.co_filename).absolute() == path
-        is_constant = name in constants and isinstance(value, _LITERAL)
-        if (is_function and code not in codes) or (is_constant and constants[name] != value):
-            yield name
-
-
-def _named(loaded: Mapping[str, Any], module: str, inside: str = "") -> Iterator[tuple[str, Any]]:
-    """The members of a module and of its classes, by qualified name."""
-    for name, value in [*loaded.items()]:
-        yield inside + name, value
-        own = (module, inside + name)
-        if isinstance(value, type) and (value.__module__, value.__qualname__) == own:
-            yield from _named(vars(value), module, f"{inside}{name}.")
-
-
-def _constants(tree: ast.Module) -> dict[str, object]:
-    """Literal constants of a module and its classes that are assigned exactly once."""
-    stored = Counter(
-        getattr(node, "id", None) or getattr(node, "attr", None)
-        for node in ast.walk(tree)
-        if not isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
-    )
-    constants: dict[str, object] = {}
-    blocks: list[tuple[str, ast.Module | ast.ClassDef]] = [("", tree)]
-    for inside, block in blocks:  # grows as nested classes are found
-        for part in block.body:
-            if isinstance(part, ast.ClassDef):
-                blocks.append((f"{inside}{part.name}.", part))
-            elif isinstance(part, ast.Assign | ast.AnnAssign) and part.value is not None:
-                for target in part.targets if isinstance(part, ast.Assign) else [part.target]:
-                    if isinstance(target, ast.Name) and stored[target.id] == 1:
-                        with suppress(TypeError, ValueError):  # not a literal
-                            constants[inside + target.id] = ast.literal_eval(part.value)
-    return constants
+def _new_version() -> str:
+    return NEW_AT_EACH_START + secrets.token_hex(6)

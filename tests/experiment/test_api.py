@@ -82,4 +82,4 @@ def test_a_benchmark_that_cannot_be_evaluated_is_named():
     with pytest.warns(FailedRunsWarning, match="forrester@1.*ValueError: surrogate broke"):
         hbo.run(benchmarks=[broken], methods=["random-search"], seeds=[0])
     with pytest.raises(ExperimentError, match="at least 1 worker"):
-        hbo.run(benchmarks=["newsvendor"], methods=["bo"], workers=0)
+        hbo.run(benchmarks=["newsvendor"], methods=["bo"], workers=-1)

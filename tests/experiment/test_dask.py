@@ -13,7 +13,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 import hpobench_ordered as hbo
-from hpobench_ordered.errors import ExperimentError, FailedRunsWarning, StoreError
+from hpobench_ordered.errors import ExperimentError, FailedRunsWarning
 from hpobench_ordered.experiment.records import Reason
 from hpobench_ordered.runtime.machine import package_versions
 
@@ -148,13 +148,3 @@ def test_no_cluster(tmp_path, monkeypatch):
     for address in ("tcp://127.0.0.1:9", "nonsense://x"):
         with pytest.raises(ExperimentError, match=f"no Dask scheduler at '{address}'"):
             hbo.run(**SMALL, seeds=[0], folder=tmp_path, dask=address)
-
-
-WRITTEN = ("experiment", "session")
-
-
-def test_a_folder_that_workers_do_not_see(client, tmp_path, monkeypatch):
-    for name in ("store.Store.prepare", *map("records.Records.write_{}".format, WRITTEN)):
-        monkeypatch.setattr(f"hpobench_ordered.experiment.{name}", lambda *_: "")
-    with pytest.raises(StoreError, match="must be on a file system that all workers share"):
-        hbo.run(**SMALL, seeds=[0], folder=tmp_path / "mine", dask=client)

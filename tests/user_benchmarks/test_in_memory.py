@@ -85,7 +85,7 @@ def test_fewer_tasks_are_another_benchmark():
 
 def test_own_surrogate_is_new_each_time():
     identity = identify_benchmark(with_own_surrogate())
-    assert identity.is_once
+    assert identity.is_new_at_each_start
     assert identity != identify_benchmark(with_own_surrogate())
 
 

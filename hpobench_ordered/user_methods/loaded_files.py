@@ -1,0 +1,273 @@
+"""Which files a process has loaded for a method from outside.
+
+Listed are all modules outside of Python's standard library, this package, the packages that this
+one needs, and what every process of the experiment loads at its start. A module counts by the hash
+of its file; the modules of a package that was installed from an index count by its name and
+version, those of another installed package by all its files.
+"""
+
+import hashlib
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module, metadata
+from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
+from pathlib import Path
+
+from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.user_methods.loading import (
+    SCRIPT_NAMES,
+    MethodSource,
+    compiled_files,
+    load_method,
+)
+from hpobench_ordered.user_methods.module_files import is_installed, is_of_package, is_standard
+
+THIS_DISTRIBUTION = "hpobench-ordered"
+OUR_METHODS = "hpobench_ordered.methods."
+
+
+@dataclass(frozen=True, order=True)
+class LoadedFile:
+    """A module, and the file that it was loaded from.
+
+    Attributes:
+        module: Its name.
+        digest: SHA-256 of the file; of a module in an archive, that of the archive.
+        place: The file, relative to the folder of the method's own file. It does not belong to the
+            method's identity, but is where the file is looked for.
+    """
+
+    module: str
+    digest: str
+    place: str
+
+
+@dataclass(frozen=True)
+class LoadedFiles:
+    """What a process has loaded.
+
+    Attributes:
+        files: The user's modules.
+        packages: Installed packages, by name and version or by a hash of their files.
+        methods: This package's own methods that the user's files import, with their versions.
+    """
+
+    files: tuple[LoadedFile, ...] = ()
+    packages: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+
+    def describe(self) -> list[str]:
+        """What identifies the loaded code, wherever it is."""
+        files = [f"{file.module} {file.digest}" for file in self.files]
+        return [*files, *self.packages, *self.methods]
+
+    def without(self, other: "LoadedFiles") -> "LoadedFiles":
+        """What this one lists in addition to another."""
+        return LoadedFiles(
+            tuple(file for file in self.files if file not in other.files),
+            tuple(name for name in self.packages if name not in other.packages),
+        )
+
+
+@dataclass
+class _FirstLoading:
+    """What this process had loaded when it imported a method for the first time.
+
+    Attributes:
+        modules_before: Names of modules that were loaded before.
+        imported: What was loaded by the import, by the pickle of the method.
+    """
+
+    modules_before: frozenset[str] = frozenset(SCRIPT_NAMES)
+    imported: dict[bytes, LoadedFiles] = field(default_factory=dict)
+
+
+_first_loading = _FirstLoading()
+
+
+def load_and_list(source: MethodSource) -> LoadedFiles:
+    """Load a method in this process, and list what its import loads, the same at each call."""
+    if source.content not in _first_loading.imported:
+        if not _first_loading.imported:
+            import_module("hpobench_ordered.runtime.compiling")  # numba loads what is installed
+            _first_loading.modules_before |= sys.modules.keys()
+        load_method(source)
+        _first_loading.imported[source.content] = list_loaded_files(source.folder)
+    return _first_loading.imported[source.content]
+
+
+def list_loaded_files(folder: Path) -> LoadedFiles:
+    """List what this process has loaded; places are relative to the folder."""
+    files = dict[str, LoadedFile]()
+    packages = set[str]()
+    for module, path in _module_files():
+        if is_standard(path) or is_of_package(path):
+            continue
+        if is_installed(path):
+            packages.update(_describe_packages(module.partition(".")[0]))
+            continue
+        digest = file_digest(path)
+        if digest:
+            files[module] = LoadedFile(module, digest, place_of(path, folder))
+    for module, (path, digest) in compiled_files().items():  # of which some may be unloaded again
+        files[module] = LoadedFile(module, digest, place_of(path, folder))
+    return LoadedFiles(
+        tuple(files[module] for module in sorted(files)), tuple(sorted(packages)), _our_methods()
+    )
+
+
+def changed_files() -> list[str]:
+    """Names of the files of this process that are not any more what was compiled."""
+    changed = []
+    for path, digest in compiled_files().values():
+        if file_digest(path) != digest:
+            changed.append(path.name)
+    return sorted(changed)
+
+
+def is_unchanged(files: LoadedFiles, folder: Path) -> bool:
+    """Whether files that a method loaded elsewhere or earlier are the same here and now.
+
+    A file of the same name that would be imported instead is a change, too.
+    """
+    for file in files.files:
+        path = folder / file.place
+        if file_digest(path) != file.digest or _is_hidden(file.module, path):
+            return False
+    return all(map(_is_installed_package, files.packages))
+
+
+def current_state(files: LoadedFiles, folder: Path) -> list[str]:
+    """What identifies these files as they are now."""
+    names = [f"{file.module} {file_digest(folder / file.place)}" for file in files.files]
+    packages = [name for name in files.packages if _is_installed_package(name)]
+    return sorted(names) + packages
+
+
+def place_of(path: Path, folder: Path) -> str:
+    """A file relative to a folder; in an archive, the archive."""
+    file = _file_or_archive(path)
+    try:
+        return Path(os.path.relpath(file, folder)).as_posix()
+    except ValueError:  # on another drive
+        return file.as_posix()
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file, or of the archive that it is in; "" if there is none."""
+    file = _file_or_archive(path)
+    try:
+        return hashlib.sha256(file.read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+def _file_or_archive(path: Path) -> Path:
+    for candidate in (path, *path.parents):
+        if candidate.is_file():
+            return candidate
+    return path
+
+
+def _module_files() -> Iterator[tuple[str, Path]]:
+    """Names and files of the modules that were loaded since this process started."""
+    for name, module in [*sys.modules.items()]:
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and name not in _first_loading.modules_before:
+            yield name, Path(file).absolute()
+
+
+def _is_hidden(module: str, path: Path) -> bool:
+    """Whether an import of a module without a package would find another file."""
+    if "." in module or module in SCRIPT_NAMES:
+        return False
+    spec = PathFinder.find_spec(module)
+    if spec is None or spec.origin is None:
+        return False
+    file = _file_or_archive(Path(spec.origin))
+    return not (file.exists() and path.exists() and file.samefile(path))
+
+
+@cache
+def _describe_packages(top: str) -> tuple[str, ...]:
+    """Names and versions of the installed packages that a module belongs to."""
+    names = {normalise(name) for name in _distributions_of_modules().get(top, ())}
+    descriptions = [_describe_package(name) for name in sorted(names - _needed_packages())]
+    return tuple(descriptions)
+
+
+def _describe_package(name: str) -> str:
+    """Name and version of a package, with a hash of its files if these do not determine them."""
+    distribution = metadata.distribution(name)
+    is_from_index = bool(distribution.read_text("RECORD"))  # PEP 610
+    is_from_index = is_from_index and not distribution.read_text("direct_url.json")
+    description = f"{name} {distribution.version}"
+    if is_from_index:
+        return description
+    return f"{description} {_digest_of_files(distribution)}"
+
+
+def _digest_of_files(distribution: metadata.Distribution) -> str:
+    digest = hashlib.sha256()
+    suffixes = (".py", *EXTENSION_SUFFIXES)
+    for file in sorted(distribution.files or (), key=str):
+        if file.name.endswith(suffixes):
+            digest.update(f"{file} {file_digest(Path(str(file.locate())))}".encode())
+    return digest.hexdigest()
+
+
+def _is_installed_package(description: str) -> bool:
+    name = description.partition(" ")[0]
+    try:
+        return _describe_package(name) == description
+    except metadata.PackageNotFoundError:
+        return False
+
+
+_distributions_of_modules = cache(metadata.packages_distributions)  # slow
+
+
+@cache
+def _needed_packages() -> frozenset[str]:
+    """This package and all that it needs, directly or not; no extras."""
+    needed = set[str]()
+    waiting = [THIS_DISTRIBUTION]
+    while waiting:
+        name = waiting.pop()
+        if name in needed:
+            continue
+        needed.add(name)
+        waiting += _requirements_of(name)
+    return frozenset(needed)
+
+
+def _requirements_of(name: str) -> Iterable[str]:
+    try:
+        requirements = metadata.requires(name) or []
+    except metadata.PackageNotFoundError:
+        return []
+    names = []
+    for requirement in requirements:
+        match = re.match(r"[\w.-]+", requirement)
+        if match is not None and "extra ==" not in requirement:
+            names.append(normalise(match.group()))
+    return names
+
+
+def normalise(name: str) -> str:
+    """The name of a distribution as indices compare it (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _our_methods() -> tuple[str, ...]:
+    """This package's methods whose modules are loaded, with their versions."""
+    methods = []
+    for name, module in [*sys.modules.items()]:
+        if name.startswith(OUR_METHODS):
+            specs: tuple[MethodSpec, ...] = getattr(module, "SPECS", ())
+            methods += [f"{spec.name} {spec.version}" for spec in specs]
+    return tuple(sorted(methods))

@@ -1,0 +1,233 @@
+"""What another process needs to load a method from its files.
+
+A method is pickled so that its classes and functions are named by where they are, and only the
+values of arguments are stored. A process that unpickles it imports them afresh: whatever was
+edited, set or patched in the user's session is not there. What has no file, such as a class typed
+into a session or made by a function, is stored with its code instead.
+"""
+
+import hashlib
+import io
+import marshal
+import pickle
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+from hpobench_ordered.runtime.child import cloudpickle, pickle_call
+from hpobench_ordered.user_methods.loading import (
+    MethodSource,
+    Script,
+    end_script,
+    find_function,
+)
+from hpobench_ordered.user_methods.module_files import is_installed, is_of_package, is_standard
+
+MAIN = "__main__"
+SHARED_PACKAGES = frozenset({"hpobench_ordered", "numpy"})
+"""Packages that every process has, and whose objects are part of arguments."""
+
+
+def source_in_files(method: object) -> MethodSource | None:
+    """Describe where the code of a method is; None if some of it has no file.
+
+    The values of its arguments must be such that equal ones can be recognised in another process.
+    """
+    end_script()
+    pickler = _ReferencePickler()
+    try:
+        pickler.dump(method)
+        digest = digest_of_method(method)
+    except Exception:  # pickling a user's objects may raise anything
+        return None
+    names = pickler.module_names
+    if not all(map(_has_file, names)):
+        return None
+    script = _script() if MAIN in names else None
+    return _source(pickler.content, names, digest=digest, script=script)
+
+
+def source_by_value(method: object) -> MethodSource:
+    """Pickle a method with the code of what cannot be imported.
+
+    Raises:
+        ExperimentError: It holds what cannot be sent to another process, such as a lock.
+    """
+    end_script()
+    content, names = _pickle_by_value(method)
+    return _source(content, names, digest="", script=None)
+
+
+def _source(
+    content: bytes, names: dict[str, None], *, digest: str, script: Script | None
+) -> MethodSource:
+    return MethodSource(
+        content=content,
+        digest=digest,
+        modules=tuple(_user_modules(names)),
+        script=script,
+        search_path=tuple(sys.path),
+        arguments=tuple(sys.argv),
+    )
+
+
+def uses_only_this_package(method: object) -> bool:
+    """Whether all classes and functions of a method are of this package or Python's own."""
+    pickler = _ReferencePickler()
+    try:
+        pickler.dump(method)
+    except Exception:  # pickling a user's objects may raise anything
+        return False
+    tops = {name.partition(".")[0] for name in pickler.module_names} - SHARED_PACKAGES
+    return all(_is_standard_module(top) for top in tops)
+
+
+def rebuild_function(
+    module: str,
+    code: bytes,
+    defaults: tuple[object, ...] | None,
+    keyword_defaults: dict[str, object] | None,
+    closure: tuple[object, ...],
+    attributes: dict[str, object],
+) -> Callable[..., object]:
+    """Make a lambda or an inner function again, from its file as it is now."""
+    function = find_function(module, marshal.loads(code), closure)
+    function.__defaults__ = defaults
+    function.__kwdefaults__ = keyword_defaults
+    vars(function).update(attributes)
+    return function
+
+
+class _ReferencePickler(pickle.Pickler):
+    """Pickles code by name, lambdas and inner functions by their place in the file."""
+
+    def __init__(self) -> None:
+        self._file = io.BytesIO()
+        super().__init__(self._file, protocol=5)
+        self.module_names: dict[str, None] = {}  # in the order of their first use
+
+    @property
+    def content(self) -> bytes:
+        return self._file.getvalue()
+
+    def persistent_id(self, thing: object) -> None:
+        """Note the module of a class or function; nothing is replaced."""
+        if isinstance(thing, type | FunctionType):
+            self.module_names.setdefault(thing.__module__)
+        elif isinstance(thing, ModuleType):
+            self.module_names.setdefault(thing.__name__)
+
+    def reducer_override(self, thing: object) -> Any:
+        """How to make modules and unnamed functions again; others are pickled as usual."""
+        if isinstance(thing, ModuleType):
+            return import_module, (thing.__name__,)
+        if isinstance(thing, FunctionType) and _is_unnamed(thing):
+            place = (thing.__module__, marshal.dumps(thing.__code__))
+            values = (thing.__defaults__, thing.__kwdefaults__, _closure(thing), vars(thing))
+            return rebuild_function, (*place, *values)
+        return NotImplemented
+
+
+class _DigestPickler(pickle.Pickler):
+    """Pickles equal values to equal bytes, in every process."""
+
+    def __init__(self) -> None:
+        self._file = io.BytesIO()
+        super().__init__(self._file, protocol=4)
+        self.fast = True  # no memo, which would tell equal objects from identical ones
+
+    @property
+    def content(self) -> bytes:
+        return self._file.getvalue()
+
+    def persistent_id(self, thing: object) -> object:
+        """What stands for modules, sets and unnamed functions; None: pickled as usual."""
+        if isinstance(thing, ModuleType):
+            return thing.__name__
+        if isinstance(thing, set | frozenset):  # its order differs from process to process
+            return sorted(thing, key=repr)
+        if isinstance(thing, FunctionType) and _is_unnamed(thing):
+            place = [thing.__qualname__, str([*thing.__code__.co_positions()])]
+            values = [thing.__defaults__, thing.__kwdefaults__, _closure(thing), vars(thing)]
+            return place + values
+        return None
+
+
+def digest_of_method(method: object) -> str:
+    """Hash of the names and arguments of a method; equal ones have the same in every process."""
+    pickler = _DigestPickler()
+    pickler.dump(method)
+    return hashlib.sha256(pickler.content).hexdigest()
+
+
+def _pickle_by_value(method: object) -> tuple[bytes, dict[str, None]]:
+    """Pickle a method with the code of what cannot be imported; names of the modules it needs."""
+    module_names: dict[str, None] = {}
+
+    class Pickler(cloudpickle().Pickler):  # type: ignore[misc]
+        def persistent_id(self, thing: object) -> None:
+            if isinstance(thing, type | FunctionType):
+                module_names.setdefault(thing.__module__)
+
+    file = io.BytesIO()
+    try:
+        Pickler(file).dump(method)
+    except Exception:  # whose message says what cannot be sent
+        pickle_call(lambda: method)
+        raise
+    return file.getvalue(), module_names
+
+
+def _is_unnamed(function: FunctionType) -> bool:
+    """Whether a function is a lambda or inside of another one, so that no import finds it."""
+    return "<" in function.__qualname__
+
+
+def _closure(function: FunctionType) -> tuple[object, ...]:
+    return tuple(cell.cell_contents for cell in function.__closure__ or ())
+
+
+def _has_file(name: str) -> bool:
+    """Whether the code of a module is in a file, or part of Python."""
+    if name == MAIN:
+        return _script() is not None
+    return _is_standard_module(name) or _file_of(name) is not None
+
+
+def _is_standard_module(name: str) -> bool:
+    if name.partition(".")[0] not in sys.stdlib_module_names:
+        return False
+    file = _file_of(name)
+    return file is None or is_standard(file)
+
+
+def _file_of(name: str) -> Path | None:
+    file = getattr(sys.modules.get(name), "__file__", None)
+    if isinstance(file, str) and Path(file).exists():
+        return Path(file).absolute()
+    return None
+
+
+def _script() -> Script | None:
+    """The user's program; None in an interactive session."""
+    main = sys.modules.get(MAIN)
+    file = getattr(main, "__file__", None)
+    if hasattr(sys, "ps1") or file is None or not Path(file).is_file():
+        return None
+    spec = getattr(main, "__spec__", None)
+    return Script(str(Path(file).absolute()), "" if spec is None else spec.name)
+
+
+def _user_modules(names: dict[str, None]) -> list[tuple[str, str]]:
+    """Names and files of the modules that are neither installed nor of Python or this package."""
+    modules = []
+    for name in names:
+        file = _file_of(name)
+        if name == MAIN or file is None:
+            continue
+        if not (is_standard(file) or is_installed(file) or is_of_package(file)):
+            modules.append((name, str(file)))
+    return modules

@@ -1,0 +1,411 @@
+"""Whether finished runs are resumed after a change, from the first process to the last."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from user_project import FILES, MINE, run_python, write_project
+
+RUN = """
+import json, sys, warnings
+import hpobench_ordered as hbo
+from hpobench_ordered.experiment.store import Store
+warnings.simplefilter("error")
+method, *stores = sys.argv[1:]
+said = []
+for store in stores:
+    folder, workers = store.split("=")
+    result = hbo.run(
+        benchmarks=["newsvendor"], methods=[method], seeds=[0],
+        protocol=hbo.Ordered(trials=1, tasks=1), folder=folder, workers=int(workers),
+        progress=False,
+    )
+    config = result.frame(configurations=True).iloc[0]
+    prices = [int(config[f"config.price_{n}"]) for n in range(3)]
+    said.append([len(Store(result.store.folder).keys()), *prices])
+print(json.dumps(said))
+"""
+METHOD = "mine_of_user.py:Mine"
+STORES = ("one=1", "two=2")
+
+
+def run_stores(folder: Path, *stores: str, method: str = METHOD, **environment: str):
+    """Run the method; by store, the number of finished runs and the first suggestion."""
+    said = run_python(folder, "-c", RUN, method, *stores, **environment)
+    return json.loads(said.splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A folder in which the unchanged method has run, and its first suggestion."""
+    folder = write_project(tmp_path_factory.mktemp("project"))
+    (one, two) = run_stores(folder, *STORES)
+    assert one == two and one[0] == 1
+    return folder, one[1:]
+
+
+def replaced(text: str, old: str, new: str) -> str:
+    assert old in text, old
+    return text.replace(old, new, 1)
+
+
+def in_mine(old: str, new: str) -> dict[str, str]:
+    return {"mine_of_user.py": replaced(MINE, old, new)}
+
+
+def in_file(name: str, old: str, new: str) -> dict[str, str]:
+    return {name: replaced(FILES[name], old, new)}
+
+
+CHANGES_OF_MINE = {
+    "constant": ("CONSTANT = 1", "CONSTANT = 2"),
+    "negative": ("NEGATIVE = -2", "NEGATIVE = -3"),
+    "text": ('TEXT = "abc"', 'TEXT = "abd"'),
+    "bytes": ('RAW = b"abc"', 'RAW = b"abd"'),
+    "tuple": ("TUPLE = (1, 2)", "TUPLE = (1, 3)"),
+    "list": ("LIST = [1, 2]", "LIST = [1, 3]"),
+    "dict": ('{"c": 1', '{"c": 2'),
+    "nested dict": ('{"d": 2}', '{"d": 3}'),
+    "dict key": ('{"c": 1', '{"e": 1'),
+    "set": ("SET = {1, 2}", "SET = {1, 3}"),
+    "alias": ("ALIAS = helpers.NUMBER", "ALIAS = helpers.scale"),
+    "inside if": ("    INSIDE_IF = 3\n", "    INSIDE_IF = 4\n"),
+    "condition": ("if CONSTANT:", "if not CONSTANT:"),
+    "in try": ("    IN_TRY = 4\n", "    IN_TRY = 5\n"),
+    "loop": ("FROM_LOOP = _number + 5", "FROM_LOOP = _number + 6"),
+    "loop range": ("in range(2):\n    FROM", "in range(3):\n    FROM"),
+    "unpacked": ("UNPACKED, OTHER = 6, 7", "UNPACKED, OTHER = 8, 7"),
+    "augmented": ("AUGMENTED += 8", "AUGMENTED += 9"),
+    "f-string": ('f"{9}x"', 'f"{9}y"'),
+    "comprehension": ("[n + 10 for", "[n + 11 for"),
+    "lambda in a dict": ("lambda: 11", "lambda: 12"),
+    "partial": ("functools.partial(pow, 2)", "functools.partial(pow, 3)"),
+    "conditional expression": ("12 if CONSTANT", "14 if CONSTANT"),
+    "default": ("plain(x=14", "plain(x=15"),
+    "keyword default": ("y=15", "y=16"),
+    "body": ("x + y + 16", "x + y + 17"),
+    "operator": ("x + y + 16", "x - y + 16"),
+    "cached function": ("return x + 17", "return x + 18"),
+    "argument of a decorator": ("@decorate(18)", "@decorate(19)"),
+    "decorated function": ("    return 19\n", "    return 18\n"),
+    "registered function": ("    return 20\n", "    return 21\n"),
+    "decorator removed": ("@register\n", ""),
+    "generator": ("yield 21", "yield 22"),
+    "closure": ("inside = 22", "inside = 23"),
+    "inner function": ("inside + 23", "inside + 24"),
+    "coroutine": ("    return 24\n", "    return 25\n"),
+    "dataclass default": ("plain: int = 25", "plain: int = 26"),
+    "dataclass factory": ("lambda: [26]", "lambda: [27]"),
+    "dataclass field": ("default=27", "default=28"),
+    "dataclass without repr": ("@dataclasses.dataclass\n", "@dataclasses.dataclass(order=True)\n"),
+    "enum": ("RED = 28", "RED = 29"),
+    "named tuple": ("first: int = 29", "first: int = 30"),
+    "metaclass": ("bonus = 30", "bonus = 31"),
+    "descriptor": ("        return 31\n", "        return 32\n"),
+    "class attribute": ("attribute = 32", "attribute = 33"),
+    "annotated attribute": ("annotated: int = 33", "annotated: int = 34"),
+    "shared dict": ('{"a": 34}', '{"a": 35}'),
+    "nested class": ("limit = 35", "limit = 36"),
+    "argument of __init__": ("weight=36", "weight=37"),
+    "body of __init__": ("self.own = weight", "self.own = weight + 1"),
+    "property": ("        return 37\n", "        return 38\n"),
+    "static method": ("        return 38\n", "        return 39\n"),
+    "class method": ("        return 39\n", "        return 40\n"),
+    "special method": ("        return 40\n", "        return 41\n"),
+    "bases": ("class Mine(Base, Mixin):", "class Mine(Mixin, Base):"),
+    "ask": ("total % 21,", "total % 20,"),
+    "imported name": ("import floor as", "import ceil as"),
+    "from another module": ("contribute, scale as", "contribute, NUMBER as"),
+    "import removed": ("import abc\n", ""),
+    "comment": ("import abc\n", "import abc  # a comment\n"),
+    "blank line": ("import abc\n", "import abc\n\n"),
+    "docstring": ("def outer():\n", 'def outer():\n    "Outer."\n'),
+    "annotation": ("def static():", "def static() -> int:"),
+    "order of definitions": ("LIST = [1, 2]\n", "LIST = [1, 2]; EXTRA = 1\n"),
+    "encoding comment": ("\nimport abc\n", "# -*- coding: utf-8 -*-\nimport abc\n"),
+    "slots": ('"rng", "own")', '"rng", "own", "more")'),
+    "global function renamed": ("def run_coroutine", "def run_it(): ...\ndef run_coroutine"),
+    "raise instead": (
+        "except StopIteration as stop:",
+        "except (StopIteration, ValueError) as stop:",
+    ),
+    "hash": ("(place + 1)", "(place + 2)"),
+    "computed name": ('"computed_" + "of_user"', '"resolved_" + "of_user"'),
+    "resolved name": ("resolved_of_user:RESOLVED", "computed_of_user:VALUE"),
+    "dunder import": ('__import__("dunder_of_user")', '__import__("computed_of_user")'),
+    "late import": ("import late_of_user\n", "import late_of_user, json\n"),
+    "path set in a function": ('parent / "hidden"', 'parent / "./hidden"'),
+}
+CHANGES = {f"mine: {kind}": in_mine(*change) for kind, change in CHANGES_OF_MINE.items()}
+CHANGES["mine: computed name"] |= {"resolved_of_user.py": "RESOLVED = 62\nVALUE = 62\n"}
+CHANGES |= {
+    "base attribute": in_file("bases_of_user.py", "base_value = 52", "base_value = 53"),
+    "inherited method": in_file("bases_of_user.py", "and 53", "and 54"),
+    "mixin": in_file("bases_of_user.py", "return 54", "return 55"),
+    "decorator": in_file("bases_of_user.py", "bonus + 55", "bonus + 56"),
+    "registering decorator": in_file(
+        "bases_of_user.py", "len(REGISTRY) + 56", "len(REGISTRY) + 57"
+    ),
+    "base class added": in_file(
+        "bases_of_user.py", "class Base(Root):", "class Base(Root, object):"
+    ),
+    "imported constant": in_file("helpers_of_user.py", "NUMBER = 57", "NUMBER = 58"),
+    "imported value": in_file("helpers_of_user.py", "scale = 58", "scale = 59"),
+    "imported function": in_file("helpers_of_user.py", "FURTHER + 59", "FURTHER + 60"),
+    "helper's comment": in_file("helpers_of_user.py", "scale = 58", "scale = 58  # a comment"),
+    "by way of another file": in_file("further_of_user.py", "60", "61"),
+    "computed import": in_file("computed_of_user.py", "61", "62"),
+    "resolved by name": in_file("resolved_of_user.py", "62", "63"),
+    "imported by __import__": in_file("dunder_of_user.py", "63", "64"),
+    "circle": in_file("circle_of_user.py", "51", "52"),
+    "imported in a function": in_file("late_of_user.py", "64", "65"),
+    "imported by that": in_file("later_still_of_user.py", "65", "66"),
+    "on a path set in a function": in_file("hidden/hidden_of_user.py", "66", "67"),
+    "relative import": in_file("package_of_user/sibling.py", "67", "68"),
+    "inner package": in_file("package_of_user/inner/leaf.py", "68", "69"),
+    "empty __init__": {"package_of_user/inner/__init__.py": "# no longer empty\n"},
+    "package's __init__": in_file("package_of_user/__init__.py", "SIBLING\n", "SIBLING  # it\n"),
+    "module that hides a late one": {
+        "site-packages/unused.py": "",
+        "late_of_user/__init__.py": "LATE = 1000\n",
+    },
+    "package in place of a module": {
+        "helpers_of_user/__init__.py": FILES["helpers_of_user.py"] + "# a package\n"
+    },
+    "installed package's version": {
+        "site-packages/installed-1.0.dist-info/METADATA": (
+            "Metadata-Version: 2.1\nName: installed\nVersion: 1.1\n"
+        )
+    },
+    "installed package not from an index": {
+        "site-packages/installed-1.0.dist-info/direct_url.json": "{}"
+    },
+    "installed package edited in place": {
+        "site-packages/installed-1.0.dist-info/direct_url.json": "{}",
+        "site-packages/installed_of_user.py": "VALUE = 70\n",
+    },
+    "user's module in place of an installed one": {"installed_of_user.py": "VALUE = 71\n"},
+    "one more import of a file": in_mine("import abc\n", "import abc, unrelated_of_user\n")
+    | {"unrelated_of_user.py": ""},
+    "bytecode only": in_mine("import abc\n", "import abc, compiled_of_user\n")
+    | {"compiled_of_user.py": "HERE = 1\n"},
+}
+for number in range(12):
+    old, new = f" = {number + 51}\n", f" = {number + 151}\n"
+    for name in ("circle_of_user.py", "computed_of_user.py", "dunder_of_user.py"):
+        if old in FILES[name]:
+            CHANGES[f"number {number + 51} in {name}"] = in_file(name, old, new)
+
+
+def run_changed(finished, tmp_path: Path, **change):
+    """Change a copy of the project, and run it with the stores of before."""
+    folder, _ = finished
+    there = tmp_path / "project"
+    shutil.copytree(folder, there)
+    write_project(there, **change)
+    return run_stores(there, *STORES)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", CHANGES)
+def test_changed_method_is_run_again(finished, tmp_path, kind):
+    one, two = run_changed(finished, tmp_path, changed=CHANGES[kind])
+    assert one == two
+    assert one[0] == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [*CHANGES][::12])
+def test_some_changed_methods_are_run_again(finished, tmp_path, kind):
+    one, two = run_changed(finished, tmp_path, changed=CHANGES[kind])
+    assert one == two
+    assert one[0] == 2
+
+
+@pytest.mark.slow
+def test_changed_archive_is_run_again(finished, tmp_path):
+    one, two = run_changed(finished, tmp_path, archived="ARCHIVED = 71\n")
+    assert one == two
+    assert one[0] == 2
+
+
+@pytest.mark.slow
+def test_values_are_those_of_changed_code(finished, tmp_path):
+    """A file of the same size, changed within a second, is not told apart by Python's bytecode."""
+    _, before = finished
+    for _, *suggestion in run_changed(
+        finished, tmp_path, changed=in_mine("CONSTANT = 1", "CONSTANT = 2")
+    ):
+        assert suggestion != before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hash_seed", ["0", "1", "77"])
+def test_unchanged_method_is_resumed(finished, tmp_path, hash_seed):
+    folder, before = finished
+    there = tmp_path / "elsewhere"
+    shutil.copytree(folder, there)
+    (there / "unrelated.py").write_text("VALUE = 1\n")
+    for runs, *suggestion in run_stores(there, *STORES, PYTHONHASHSEED=hash_seed):
+        assert (runs, suggestion) == (1, before)
+
+
+@pytest.mark.slow
+def test_method_changed_back_is_resumed(finished, tmp_path):
+    folder, _ = finished
+    there = tmp_path / "project"
+    shutil.copytree(folder, there)
+    write_project(there, changed=in_file("late_of_user.py", "64", "65"))
+    assert [runs for runs, *_ in run_stores(there, *STORES)] == [2, 2]
+    write_project(there)
+    assert [runs for runs, *_ in run_stores(there, *STORES)] == [2, 2]
+    write_project(there, changed=in_file("late_of_user.py", "64", "66"))
+    assert [runs for runs, *_ in run_stores(there, *STORES)] == [3, 3]
+
+
+SCRIPT = """
+import sys, json
+import hpobench_ordered as hbo
+from hpobench_ordered.experiment.store import Store
+from helpers_of_user import NUMBER
+import mine_of_user
+
+class InScript:
+    bonus = 1
+    def __init__(self, space, rng): ...
+    def ask(self):
+        return {"price_0": self.bonus, "price_1": NUMBER % 21, "price_2": 0}
+    def tell(self, config, loss): ...
+
+result = hbo.run(
+    benchmarks=["newsvendor"], methods=[InScript], seeds=[0],
+    protocol=hbo.Ordered(trials=1, tasks=1), folder="script-results", progress=False,
+)
+print(len(Store(result.store.folder).keys()))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["program.py", "program", ".hidden-program"])
+def test_program_without_guard_is_resumed_until_it_changes(tmp_path, name):
+    write_project(tmp_path, changed={name: SCRIPT})
+    assert [run_python(tmp_path, name) for _ in range(2)] == ["1\n", "1\n"]
+    (tmp_path / name).write_text(SCRIPT.replace("bonus = 1", "bonus = 2"))
+    assert [run_python(tmp_path, name) for _ in range(2)] == ["2\n", "2\n"]
+    (tmp_path / "helpers_of_user.py").write_text(FILES["helpers_of_user.py"] + "# more\n")
+    assert run_python(tmp_path, name) == "3\n"
+
+
+IN_SESSION = """
+import json, sys
+from pathlib import Path
+import hpobench_ordered as hbo
+from hpobench_ordered.experiment.store import Store
+import mine_of_user
+
+def run():
+    result = hbo.run(
+        benchmarks=["newsvendor"], methods=[mine_of_user.Mine], seeds=[0],
+        protocol=hbo.Ordered(trials=1, tasks=1), folder="session-results", progress=False,
+        workers=WORKERS,
+    )
+    config = result.frame(configurations=True).iloc[0]
+    prices = [int(config[f"config.price_{n}"]) for n in range(3)]
+    return [len(Store(result.store.folder).keys()), prices]
+
+first = run()
+CHANGE
+print(json.dumps([first, run()]))
+"""
+EDITS = {
+    "default": ("plain(x=14", "plain(x=15"),
+    "property": ("        return 37\n", "        return 38\n"),
+    "decorated": ("    return 19\n", "    return 18\n"),
+    "argument of a decorator": ("@decorate(18)", "@decorate(19)"),
+    "partial": ("functools.partial(pow, 2)", "functools.partial(pow, 3)"),
+    "lambda in a dict": ("lambda: 11", "lambda: 12"),
+    "dict": ('{"c": 1', '{"c": 2'),
+    "list": ("LIST = [1, 2]", "LIST = [1, 3]"),
+    "field": ("default=27", "default=28"),
+    "enum": ("RED = 28", "RED = 29"),
+    "named tuple": ("first: int = 29", "first: int = 30"),
+    "inside if": ("    INSIDE_IF = 3\n", "    INSIDE_IF = 4\n"),
+}
+SETTINGS_FROM_ELSEWHERE = [
+    'mine_of_user.SETTINGS["c"] = 2',
+    "mine_of_user.plain = lambda x=0, y=0: 1000",
+    "mine_of_user.plain.__defaults__ = (99,)",
+    "mine_of_user.Data = type('Data', (), {})",
+    "mine_of_user.Mine.attribute = 99",
+    "mine_of_user.Mine.mix = lambda self: 99",
+    "import bases_of_user; bases_of_user.Root.base_value = 99",
+    "mine_of_user.INSIDE_IF = 99",
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("kind", EDITS)
+def test_edit_during_session_is_run_as_it_is(tmp_path, kind, workers):
+    write_project(tmp_path)
+    old, new = EDITS[kind]
+    edit = (
+        "path = Path('mine_of_user.py'); text = path.read_text(); "
+        f"path.write_text(text.replace({old!r}, {new!r}, 1))"
+    )
+    script = IN_SESSION.replace("CHANGE", edit).replace("WORKERS", workers)
+    (first_runs, first), (runs, second) = json.loads(run_python(tmp_path, "-c", script))
+    assert (first_runs, runs) == (1, 2)
+    ((_, *expected),) = run_stores(tmp_path, "fresh=1")
+    assert second == expected != first
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("setting", SETTINGS_FROM_ELSEWHERE)
+def test_what_is_set_from_elsewhere_is_not_run(tmp_path, setting):
+    write_project(tmp_path)
+    script = IN_SESSION.replace("CHANGE", setting).replace("WORKERS", "1")
+    first, second = json.loads(run_python(tmp_path, "-c", script))
+    assert first == second
+    assert first[0] == 1
+
+
+WHILE_IT_RUNS = """
+import hpobench_ordered as hbo
+result = hbo.run(
+    benchmarks=["newsvendor"], methods=["editing_of_user.py:Edits"], seeds=range(4),
+    protocol=hbo.Ordered(trials=2, tasks=1), folder="edited", progress=False, workers=WORKERS,
+)
+print(len(result.store.keys()), *[failure.message for failure in result.failures()], sep="\\n")
+"""
+EDITING = """
+from pathlib import Path
+import helpers_of_user
+class Edits:
+    def __init__(self, space, rng):
+        self.space, self.rng = space, rng
+    def ask(self):
+        path = Path(__file__).with_name("EDITED")
+        path.write_text(path.read_text() + "# edited\\n")
+        return self.space.sample(self.rng)
+    def tell(self, config, loss): ...
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("edited", ["editing_of_user.py", "helpers_of_user.py"])
+def test_files_that_change_during_runs_fail_them(tmp_path, workers, edited):
+    text = EDITING.replace("EDITED", edited).replace(
+        "import Path\n", "import Path\nimport helpers_of_user\n"
+    )
+    write_project(tmp_path, changed={"editing_of_user.py": text})
+    script = WHILE_IT_RUNS.replace("WORKERS", workers)
+    runs, *messages = run_python(tmp_path, "-W", "ignore", "-c", script).splitlines()
+    assert runs == "0"
+    assert len(messages) == 4
+    expected = (
+        f"editing_of_user.Edits: its files changed while it ran: {edited.removesuffix('.py')}"
+    )
+    assert all(message.startswith(expected) for message in messages)
