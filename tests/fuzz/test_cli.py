@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from hpobench_ordered.cli import main
+from hpobench_ordered.cli import main, trust
 from hpobench_ordered.files import download as _download
 from hpobench_ordered.files.artifact import Artifact, ArtifactWriter
 from hpobench_ordered.files.download import OFFLINE_VARIABLE
@@ -35,7 +35,7 @@ NUMBER = st.integers(-(10**30), 10**30).map(str) | st.sampled_from(["nan", "inf"
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(tmp_path, monkeypatch):
+def offline_in_empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     monkeypatch.setenv(OFFLINE_VARIABLE, "1")
@@ -44,40 +44,42 @@ def elsewhere(tmp_path, monkeypatch):
 
 @pytest.fixture
 def call(monkeypatch, capsys):
-    monkeypatch.setattr("signal.signal", lambda *_: None)  # as before after the test
+    """Calls the command, and checks its exit code and that it prints one error and no traceback."""
+    monkeypatch.setattr("signal.signal", lambda *_: None)  # which would outlast the test
 
-    def run(words: Sequence[str], codes: tuple[int, ...] = (0, 1, 2)) -> tuple[int, str, str]:
+    def call(words: Sequence[str], codes: tuple[int, ...] = (0, 1, 2)) -> tuple[str, str]:
         monkeypatch.setattr("sys.argv", ["hpobench-ordered", *words])
-        with pytest.raises(SystemExit) as ended:
+        with pytest.raises(SystemExit) as caught:
             main()
         out, err = capsys.readouterr()
-        code = ended.value.code or 0
+        code = caught.value.code or 0
         assert code in codes, (words, err)
         assert "Traceback" not in err
-        if code:
-            assert err.strip()
+        if code != 0:
             assert err.casefold().count("error: ") == 1, err
-        return int(code), out, err
+        return out, err
 
-    return run
+    return call
 
 
 @fuzzed
 @given(st.sampled_from(["info", "verify", "fetch", "evaluate", "report"]), ANY_NAME)
-@example("info", "\0/x")
 @example("verify", "/")
 @example("info", "\udcff")
 @example("verify", "\udcff/")
-@example("verify", "\0/x")
 @example("info", "x" * 5000 + "/")
 @example("info", "forrester-seed-" + "9" * 400)
 def test_any_name(call, command, name):
-    call([command, *(["--task", "0"] if command == "evaluate" else []), "--", name])
+    options = ["--task", "0"] if command == "evaluate" else []
+
+    call([command, *options, "--", name])
 
 
-def test_fetching_offline_says_so(call):
-    _, _, message = call(["fetch", "xgboost-mnist"], codes=(1,))
-    assert OFFLINE_VARIABLE in message and "--from" in message
+def test_fetching_offline_names_the_variable(call):
+    _, message = call(["fetch", "xgboost-mnist"], codes=(1,))
+
+    assert OFFLINE_VARIABLE in message
+    assert "--from" in message
 
 
 @fuzzed
@@ -92,25 +94,28 @@ def test_any_configuration(call, words, task):
 def test_any_words(call, words):
     if words and words[0] in ("-h", "--help", "--version"):
         return
+
     call([*words, "--no-such-option"], codes=(2,))
+
+
+def is_positive_integer(text: str) -> bool:
+    try:
+        return int(text) > 0
+    except ValueError:
+        return False
 
 
 @fuzzed
 @given(
     st.sampled_from(["--trials", "--tasks", "--history", "--simulated-workers", "--workers"]),
-    ANY_TEXT | NUMBER.filter(lambda text: not text.isdecimal()),
+    (ANY_TEXT | NUMBER).filter(lambda text: not is_positive_integer(text)),
 )
 def test_any_number(call, option, text):
-    try:
-        possible = int(text) > 0
-    except ValueError:
-        possible = False
-    if not possible:
-        call(["run", "--benchmark", "newsvendor", f"{option}={text}"], codes=(1, 2))
+    call(["run", "--benchmark", "newsvendor", f"{option}={text}"], codes=(1, 2))
 
 
 @fuzzed
-@given(ANY_TEXT.filter(lambda text: not any(c.isdigit() for c in text)))
+@given(ANY_TEXT.filter(lambda text: not any(character.isdigit() for character in text)))
 @example("1,,2")
 @example("5-3")
 @example("-1")
@@ -118,52 +123,100 @@ def test_any_number(call, option, text):
 @example("1-")
 @example("1,-2")
 def test_any_seeds(call, seeds):
-    words = ["run", "--benchmark", "newsvendor", "--trials", "1", "--tasks", "1"]
-    call([*words, "--output", "no-results", f"--seeds={seeds}"], codes=(2,))
+    options = ["--benchmark", "newsvendor", "--trials", "1", "--tasks", "1"]
+
+    call(["run", *options, "--output", "no-results", f"--seeds={seeds}"], codes=(2,))
+
     assert not Path("no-results").exists()
 
 
-def damaged_copy(folder: Path, *, value: float | None) -> None:
-    """A newsvendor, with another best value or else with another file than is listed."""
+# -- verify ----------------------------------------------------------------------------------------
+
+
+def write_newsvendor(folder: Path, *, best_value: float = 228.8) -> Path:
+    """A copy of newsvendor, with this best value of task 3, which is 228.8."""
     packaged = Artifact.packaged("newsvendor")
     content = packaged.read_json("benchmark.json")
-    if value is not None:
-        content["surrogates"]["table"]["best_values"][3] = value
+    content["surrogates"]["table"]["best_values"][3] = best_value
     with ArtifactWriter(folder) as writer:
         for name in ("card.json", "table.npz"):
             writer.write_bytes(name, packaged.read(name))
         writer.write_json("benchmark.json", content)
-    if value is None:
-        (folder / "card.json").write_text("{}")
+    return folder
 
 
-def test_verify_says_what_is_wrong_and_checks_the_rest(call):
-    damaged_copy(Path("one"), value=None)
-    damaged_copy(Path("two"), value=1.0)
-    Path("three").mkdir()
-    damaged_copy(Path("mine"), value=228.8)
-    names = ["./mine", "newsvendor", "forrester", "forrester-seed-7"]
-    _, out, err = call(["verify", "./one", "./two", "./three", *names], codes=(1,))
-    said = [
-        ("damaged", "card.json is damaged: its SHA-256 is not the recorded one"),
-        ("damaged", "best value 1.0 of task '3' on surrogate 'table' should be 228.8"),
-        ("damaged", "no readable SHA256SUMS"),
-        ("ok", "/mine@1: 3 files, card"),
-        ("ok", "newsvendor@1: 3 files, 18 golden values, card"),
-        ("ok", "forrester@1: 18 golden values"),
-        ("-", "forrester-seed-7@1: nothing to check"),
-    ]
-    for line, (state, message) in zip(out.splitlines(), said, strict=True):
-        assert line.split()[0] == state and message in line
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("newsvendor", "newsvendor@1: 3 files, 18 golden values, card"),
+        ("forrester", "forrester@1: 18 golden values"),
+    ],
+)
+def test_verify_tells_what_was_checked(call, name, line):
+    out, _ = call(["verify", name], codes=(0,))
+
+    assert out.split(maxsplit=1)[0] == "ok"
+    assert line in out
+
+
+def test_verify_checks_an_own_artifact(call):
+    write_newsvendor(Path("mine"))
+
+    out, _ = call(["verify", "./mine"], codes=(0,))
+
+    assert out.split(maxsplit=1)[0] == "ok"
+    assert "/mine@1: 3 files, card" in out
+
+
+def test_verify_without_anything_to_check(call):
+    out, _ = call(["verify", "forrester-seed-7"], codes=(0,))
+
+    assert out.split() == ["-", "forrester-seed-7@1:", "nothing", "to", "check"]
+
+
+def test_verify_finds_a_changed_file(call):
+    (write_newsvendor(Path("mine")) / "card.json").write_text("{}")
+
+    out, _ = call(["verify", "./mine"], codes=(1,))
+
+    assert out.startswith("damaged ")
+    assert "card.json is damaged: its SHA-256 is not the recorded one" in out
+
+
+def test_verify_finds_a_wrong_best_value(call):
+    write_newsvendor(Path("mine"), best_value=1.0)
+
+    out, _ = call(["verify", "./mine"], codes=(1,))
+
+    assert out.startswith("damaged ")
+    assert "best value 1.0 of task '3' on surrogate 'table' should be 228.8" in out
+
+
+def test_verify_finds_no_artifact(call):
+    Path("empty").mkdir()
+
+    out, _ = call(["verify", "./empty"], codes=(1,))
+
+    assert out.startswith("damaged ")
+    assert "no readable SHA256SUMS" in out
+
+
+def test_verify_checks_the_rest_after_damage(call):
+    Path("empty").mkdir()
+
+    out, err = call(["verify", "./empty", "newsvendor"], codes=(1,))
+
+    states = [line.split()[0] for line in out.splitlines()]
+    assert states == ["damaged", "ok"]
     assert err.endswith("error: some benchmarks are damaged\n")
 
 
-def test_verify_compares_golden_values(call, monkeypatch):
-    from hpobench_ordered.cli import trust
-
+def test_verify_finds_a_changed_golden_value(call, monkeypatch):
     golden = json.loads(json.dumps(trust.read_golden()))
     golden["newsvendor@1"]["values"]["table"]["0"][0] += 0.1
     monkeypatch.setattr(trust, "read_golden", lambda: golden)
-    _, out, _ = call(["verify", "newsvendor"], codes=(1,))
+
+    out, _ = call(["verify", "newsvendor"], codes=(1,))
+
     assert out.startswith("damaged  newsvendor@1: surrogate 'table', task '0': ")
     assert out.count("\n") == 1

@@ -37,7 +37,8 @@ from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.testing import check_benchmark
 
 MONTHS = 6
-RIDGE, TREES = "sklearn.linear_model:Ridge", "sklearn.ensemble:ExtraTreesRegressor"
+RIDGE = "sklearn.linear_model:Ridge"
+TREES = "sklearn.ensemble:ExtraTreesRegressor"
 
 
 @pytest.fixture(scope="module")
@@ -56,14 +57,14 @@ def prices(tmp_path_factory):
     return path
 
 
-def _stream(path: Path, every: str = "month") -> Stream:
+def read_prices(path: Path, every: str = "month") -> Stream:
     return read_stream(path, target="price", time="date", every=every)
 
 
-def _trainer(
+def make_trainer(
     stream: Stream,
     *,
-    longest: int = 3,
+    longest_window: int = 3,
     failures: Failures = Failures.STOP,
     path: str = RIDGE,
     seed: int = 0,
@@ -71,17 +72,36 @@ def _trainer(
 ) -> RetrainTrainer:
     model = Model.from_path(path, fixed=fixed, seed=seed)
     metric = Metric(PredictionKind.REGRESSION, "neg_mean_absolute_error")
-    return RetrainTrainer(stream, model, metric, longest_window=longest, failures=failures)
+    return RetrainTrainer(stream, model, metric, longest_window=longest_window, failures=failures)
 
 
-def test_rows_are_sorted_and_cut_by_the_calendar(prices):
-    stream = _stream(prices)
+# -- streams ---------------------------------------------------------------------------------------
+
+
+def test_rows_are_cut_by_the_calendar(prices):
+    stream = read_prices(prices)
+
     assert stream.names == tuple(f"2024-{month:02d}" for month in range(1, MONTHS + 1))
     assert np.diff(stream.starts).tolist() == [62, 58, 62, 60, 62, 59]
+
+
+def test_rows_are_in_the_order_of_time(prices):
+    stream = read_prices(prices)
+
     table = pd.read_csv(prices).sort_values("date")
     assert stream.data.target.tolist() == table["price"].tolist()
-    assert stream.data.numbers.shape[1] == 2  # the times are no feature
-    stream = _stream(prices, "100")
+
+
+def test_times_are_no_feature(prices):
+    data = read_prices(prices).data
+
+    assert data.numbers.shape[1] == 2
+    assert data.categories.shape[1] == 1
+
+
+def test_rows_are_cut_by_their_number(prices):
+    stream = read_prices(prices, "100")
+
     assert np.diff(stream.starts).tolist() == [100, 100, 100, 63]
     assert stream.names == ("0", "1", "2", "3")
 
@@ -93,170 +113,275 @@ def test_rows_are_sorted_and_cut_by_the_calendar(prices):
         ({"time": "dates"}, UnknownNameError, "did you mean 'date'"),
         ({"time": "kind"}, ArtifactError, "cannot be read as dates"),
         ({"every": "year"}, ExperimentError, r"all rows of .* are of one year"),
-        ({"longest": 5}, ExperimentError, r"6 periods; .* on 1 to 4 of them, but got 5"),
     ],
 )
-def test_what_is_no_stream_is_refused(prices, options, error, message):
-    longest = options.pop("longest", 1)
-    options = {"target": "price", "time": "date", "every": "month"} | options
+def test_other_streams_are_refused(prices, options, error, message):
     with pytest.raises(error, match=message):
-        _trainer(read_stream(prices, **options), longest=longest)
+        read_stream(prices, **{"target": "price", "time": "date", "every": "month", **options})
+
+
+def test_too_long_window_is_refused(prices):
+    with pytest.raises(ExperimentError, match=r"6 periods; .* on 1 to 4 of them, but got 5"):
+        make_trainer(read_prices(prices), longest_window=5)
+
+
+# -- training --------------------------------------------------------------------------------------
+
+
+def ridge_error(
+    past: pd.DataFrame, present: pd.DataFrame, weights: pd.Series | None, alpha: float
+) -> float:
+    """Error of a ridge regression on the present, by pandas and scikit-learn alone."""
+    median = past["z"].median()
+
+    def make_inputs(rows: pd.DataFrame) -> np.ndarray:
+        return np.column_stack([rows["x"], rows["z"].fillna(median), rows["kind"] == "up"])
+
+    input_scaler = StandardScaler().fit(make_inputs(past))
+    output_scaler = StandardScaler().fit(past[["price"]])
+    model = Ridge(alpha=alpha)
+    model.fit(
+        input_scaler.transform(make_inputs(past)),
+        output_scaler.transform(past[["price"]]),
+        sample_weight=weights,
+    )
+    predicted = model.predict(input_scaler.transform(make_inputs(present))).reshape(-1, 1)
+    return float(mean_absolute_error(present["price"], output_scaler.inverse_transform(predicted)))
 
 
 @pytest.mark.parametrize("half_life", [None, 0.7])
 @pytest.mark.parametrize("window", [1, 3])
-def test_a_value_is_that_of_scikit_learn_itself(prices, window, half_life):
-    """Every period again, with pandas and scikit-learn alone."""
-    config = {"alpha": 5.0, "window": window} | ({"half_life": half_life} if half_life else {})
-    values = _trainer(_stream(prices))(config, "0")["values"]
+def test_values_are_scikit_learns(prices, window, half_life):
+    config = {"alpha": 5.0, "window": window}
+    if half_life is not None:
+        config["half_life"] = half_life
+
+    values = make_trainer(read_prices(prices))(config, "0")["values"]
+
     table = pd.read_csv(prices).sort_values("date")
     month = pd.to_datetime(table["date"]).dt.month
     expected = []
     for now in range(4, MONTHS + 1):
-        past, present = table[(month >= now - window) & (month < now)], table[month == now]
-        median = past["z"].median()
-        x, x_now = (
-            np.column_stack([part["x"], part["z"].fillna(median), part["kind"] == "up"])
-            for part in (past, present)
-        )
-        inputs, outputs = StandardScaler().fit(x), StandardScaler().fit(past[["price"]])
-        age = now - 1 - month[past.index]
+        is_past = (month >= now - window) & (month < now)
+        age = now - 1 - month[is_past]
         weights = None if half_life is None else 0.5 ** (age / half_life)
-        model = Ridge(alpha=5.0).fit(
-            inputs.transform(x), outputs.transform(past[["price"]]), sample_weight=weights
-        )
-        predicted = model.predict(inputs.transform(x_now)).reshape(-1, 1)
-        back = outputs.inverse_transform(predicted)
-        expected.append(mean_absolute_error(present["price"], back))
+        expected.append(ridge_error(table[is_past], table[month == now], weights, alpha=5.0))
     assert values == pytest.approx(expected, rel=1e-9)
 
 
-def test_the_place_of_a_job_is_the_seed_of_the_model(prices):
-    trainer = _trainer(_stream(prices), path=TREES, n_estimators=3)
-    first, again, other = (trainer({"max_depth": 4}, seed)["values"] for seed in ("0", "0", "1"))
-    assert first == again != other
+def test_place_of_job_is_the_seed(prices):
+    trainer = make_trainer(read_prices(prices), path=TREES, n_estimators=3)
+
+    values = trainer({"max_depth": 4}, "0")["values"]
+
+    assert trainer({"max_depth": 4}, "0")["values"] == values
+    assert trainer({"max_depth": 4}, "1")["values"] != values
 
 
-def test_failures_stop_everything_or_count_as_worst(prices):
-    stream, config = _stream(prices), {"alpha": -1.0}
+def test_failure_stops_the_training(prices):
+    trainer = make_trainer(read_prices(prices))
+
     with pytest.raises(TrainingError, match="failed on the rows before 2024-04:"):
-        _trainer(stream)(config, "0")
-    outcome = _trainer(stream, failures=Failures.WORST)(config, "0")
+        trainer({"alpha": -1.0}, "0")
+
+
+def test_failure_may_count_as_worst(prices):
+    trainer = make_trainer(read_prices(prices), failures=Failures.WORST)
+
+    outcome = trainer({"alpha": -1.0}, "0")
+
     assert outcome["values"] == [None, None, None]
     assert "alpha" in outcome["failure"]
 
 
+# -- benchmarks of users' own ----------------------------------------------------------------------
+
+
 @pytest.fixture
-def mine(tmp_path, monkeypatch):
+def own_benchmarks(tmp_path, monkeypatch):
     """The folder of the user's own benchmarks."""
     monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
     return tmp_path
 
 
-def _command(prices: Path, *options: str) -> Result:
+def call_retrain(prices: Path, *options: str) -> Result:
     words = ["generate", "retrain", "--model", RIDGE, "--data", str(prices), "--time", "date"]
     words += ["--every", "month", "--name", "prices", *options]
     return CliRunner().invoke(app, words, catch_exceptions=False)
 
 
-@pytest.mark.slow
-def test_a_stream_of_ones_own_becomes_a_benchmark_in_one_command(prices, mine):
-    """Trained, killed half way and continued, or all at once: the same artifact."""
+@pytest.fixture
+def options(own_benchmarks):
+    """Options of a benchmark of twelve configurations of alpha and window."""
     space = hbo.SearchSpace([hbo.Parameter.number("alpha", 1e-3, 1e3, log=True)])
-    (mine / "space.json").write_text(json.dumps(space.to_json()))
-    words = ["--window", "1-3", "--space", str(mine / "space.json"), "--configs", "12"]
-    words += ["--metric", "neg_mean_absolute_error", "--time-format", "%Y-%m-%d %H:%M"]
-    ran = _command(prices, *words, "--workers", "1")
-    assert ran.exit_code == 0, ran.output
+    (own_benchmarks / "space.json").write_text(json.dumps(space.to_json()))
+    return (
+        *("--window", "1-3", "--space", str(own_benchmarks / "space.json"), "--configs", "12"),
+        *("--metric", "neg_mean_absolute_error", "--time-format", "%Y-%m-%d %H:%M"),
+        *("--workers", "1"),
+    )
+
+
+@pytest.mark.slow
+def test_one_command_makes_a_benchmark(prices, own_benchmarks, options):
+    result = call_retrain(prices, *options)
+
+    assert result.exit_code == 0, result.output
     benchmark = hbo.load("prices")
     assert [task.name for task in benchmark.tasks] == ["2024-04", "2024-05", "2024-06"]
     assert dict(benchmark.tasks[0].context) == {"period": 3.0}
     assert benchmark.space.names == ("alpha", "window")
     check_benchmark("prices")
-    card = json.loads((mine / "prices" / "card.json").read_text())
-    assert card["comparisons"]["copying"]["median_share"] >= 0
-    assert "--time date --time-format '%Y-%m-%d %H:%M' --every month" in card["command"]
-    before = {path.name: path.read_bytes() for path in (mine / "prices").iterdir()}
-    trained = sorted((mine / "prices-evaluations").rglob("*.json"))
-    for path in trained[::2]:
-        path.unlink()
-    os.utime(trained[1], ns=(1, 1))
-    ran = _command(prices, *words, "--workers", "1", "--replace")
-    assert ran.exit_code == 0, ran.output
-    assert trained[1].stat().st_mtime_ns == 1  # not trained again
-    assert {path.name: path.read_bytes() for path in (mine / "prices").iterdir()} == before
-    table = read_raw(mine / "prices-evaluations.parquet", benchmark="prices", space=benchmark.space)
-    assert [len(raw) for raw in table.tasks.values()] == [12, 12, 12]
-
-
-def test_impossible_requests_are_refused(prices, mine):
-    ran = _command(prices, "--window", "3-1")
-    assert ran.exit_code == 2
-    assert "number or range such as 3 or 1-6, but got '3-1'" in ran.output
-    options = {"name": "p", "model": RIDGE, "data": str(prices), "time": "date", "every": "month"}
-    with pytest.raises(ExperimentError, match="got 9"):
-        generate_retrain(Retrain(window=(1, 9), **options))
-    generator = retrain.GENERATORS[0]
-    with pytest.raises(ExperimentError, match=r"needs a folder with electricity\.parquet"):
-        generator.generate(mine / generator.name)
-
-
-@given(seed=st.integers(0, 99))
-def test_rank_correlation_by_lag_is_scipys(seed):
-    losses = np.random.default_rng(seed).normal(size=(8, 4))
-    found = figures.compute_correlation_by_lag(losses)
-    assert list(found) == [1, 2]
-    by_hand = [spearmanr(losses[:, t], losses[:, t + 2]).statistic for t in range(2)]
-    assert found[2] == pytest.approx(np.mean(by_hand))
-
-
-@pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 0.9])
-def test_the_share_of_the_seeds_in_the_variance_is_found(share):
-    rng = np.random.default_rng(0)
-    means = rng.normal(size=(400, 5)) * np.sqrt(1 - share)
-    repeated = means + rng.normal(size=(3, 400, 5)) * np.sqrt(share)
-    assert figures.compute_noise_share(repeated) == pytest.approx(share, abs=0.05)
-    of_means = (share / 2) / (1 - share / 2)  # means over seeds have less of it
-    assert figures.compute_noise_share(repeated, averaged=2) == pytest.approx(of_means, abs=0.05)
-
-
-def test_how_alike_two_seeds_rank_is_scipys():
-    one, other = repeated = np.random.default_rng(0).normal(size=(2, 11, 1))
-    everywhere, better = figures.compute_agreement(repeated)
-    assert everywhere == pytest.approx(spearmanr(one, other).statistic)
-    halves = [np.argsort(seed[:, 0])[:5] for seed in repeated]
-    by_hand = [spearmanr(one[half], other[half]).statistic for half in halves]
-    assert better == pytest.approx(np.mean(by_hand))
-
-
-def test_what_lies_within_the_noise_of_the_best_is_counted():
-    """Two seeds 0.2 apart have a standard deviation of 0.1 times the root of 2."""
-    smooth = np.array([[1.0], [1.27], [1.29], [2.0]])
-    repeated = np.stack([smooth - 0.1, smooth + 0.1])
-    repeated[:, 3] += [[-9], [9]]  # the worse half says nothing of the noise near the best
-    assert figures.compute_shares_within_noise(smooth, repeated).tolist() == [0.5]
-    assert figures.compute_shares_within_noise(smooth, repeated, averaged=2).tolist() == [0.25]
 
 
 @pytest.mark.slow
-def test_a_value_may_be_the_mean_over_seeds(prices, tmp_path):
-    trainer = _trainer(_stream(prices), path=TREES, seed=4, n_estimators=2)
+def test_command_writes_card_and_table(prices, own_benchmarks, options):
+    call_retrain(prices, *options)
+
+    card = json.loads((own_benchmarks / "prices" / "card.json").read_text())
+    assert card["comparisons"]["copying"]["median_share"] >= 0
+    assert "--time date --time-format '%Y-%m-%d %H:%M' --every month" in card["command"]
+    path = own_benchmarks / "prices-evaluations.parquet"
+    table = read_raw(path, benchmark="prices", space=hbo.load("prices").space)
+    assert [len(raw) for raw in table.tasks.values()] == [12, 12, 12]
+
+
+@pytest.mark.slow
+def test_continuing_gives_the_same_artifact(prices, own_benchmarks, options):
+    call_retrain(prices, *options)
+    artifact = own_benchmarks / "prices"
+    content = {path.name: path.read_bytes() for path in artifact.iterdir()}
+    trainings = sorted((own_benchmarks / "prices-evaluations").rglob("*.json"))
+    for path in trainings[::2]:
+        path.unlink()
+    os.utime(trainings[1], ns=(1, 1))
+
+    result = call_retrain(prices, *options, "--replace")
+
+    assert result.exit_code == 0, result.output
+    assert {path.name: path.read_bytes() for path in artifact.iterdir()} == content
+    assert trainings[1].stat().st_mtime_ns == 1  # not trained again
+
+
+def test_impossible_window_is_a_usage_error(prices):
+    result = call_retrain(prices, "--window", "3-1")
+
+    assert result.exit_code == 2
+    assert "number or range such as 3 or 1-6, but got '3-1'" in result.output
+
+
+@pytest.mark.usefixtures("own_benchmarks")
+def test_too_long_window_starts_nothing(prices):
+    spec = Retrain(
+        name="p", model=RIDGE, data=str(prices), time="date", every="month", window=(1, 9)
+    )
+
+    with pytest.raises(ExperimentError, match="got 9"):
+        generate_retrain(spec)
+
+
+def test_public_stream_needs_its_file(tmp_path):
+    generator = retrain.GENERATORS[0]
+
+    with pytest.raises(ExperimentError, match=r"needs a folder with electricity\.parquet"):
+        generator.generate(tmp_path / generator.name)
+
+
+# -- figures on the card ---------------------------------------------------------------------------
+
+
+@given(seed=st.integers(0, 99))
+def test_correlation_by_lag_is_scipys(seed):
+    losses = np.random.default_rng(seed).normal(size=(8, 4))
+
+    correlations = figures.compute_correlation_by_lag(losses)
+
+    assert list(correlations) == [1, 2]
+    expected = [spearmanr(losses[:, task], losses[:, task + 2]).statistic for task in range(2)]
+    assert correlations[2] == pytest.approx(np.mean(expected))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 0.9])
+def test_noise_share_is_estimated(share):
+    rng = np.random.default_rng(0)
+    means = rng.normal(size=(400, 5)) * np.sqrt(1 - share)
+    repeated = means + rng.normal(size=(3, 400, 5)) * np.sqrt(share)
+
+    assert figures.compute_noise_share(repeated) == pytest.approx(share, abs=0.05)
+    share_in_means = (share / 2) / (1 - share / 2)
+    noise_of_means = figures.compute_noise_share(repeated, averaged=2)
+    assert noise_of_means == pytest.approx(share_in_means, abs=0.05)
+
+
+def test_agreement_of_seeds_is_scipys():
+    repeated = np.random.default_rng(0).normal(size=(2, 11, 1))
+    first, second = repeated[0, :, 0], repeated[1, :, 0]
+
+    agreement, agreement_in_better_half = figures.compute_agreement(repeated)
+
+    assert agreement == pytest.approx(spearmanr(first, second).statistic)
+    halves = [np.argsort(first)[:5], np.argsort(second)[:5]]
+    expected = [spearmanr(first[half], second[half]).statistic for half in halves]
+    assert agreement_in_better_half == pytest.approx(np.mean(expected))
+
+
+@pytest.mark.parametrize(("averaged", "share"), [(1, 0.5), (2, 0.25)])
+def test_configurations_within_noise_are_counted(averaged, share):
+    """Two seeds 0.2 apart have a standard deviation of 0.1 times the root of 2."""
+    smooth = np.array([[1.0], [1.27], [1.29], [2.0]])
+    repeated = np.stack([smooth - 0.1, smooth + 0.1])
+    repeated[:, 3] += [[-9], [9]]  # the noise of the worse half does not count
+
+    shares = figures.compute_shares_within_noise(smooth, repeated, averaged=averaged)
+
+    assert shares.tolist() == [share]
+
+
+# -- means over seeds, and recorded evaluations ----------------------------------------------------
+
+
+@pytest.fixture
+def averaged_plan(prices):
+    trainer = make_trainer(read_prices(prices), path=TREES, seed=4, n_estimators=2)
     space = hbo.SearchSpace([hbo.Parameter.number("max_depth", 1, 9, integer=True)])
-    plan = RetrainPlan(trainer, space, configurations=12, seed=4, averaged=3)
-    objective = STREAMS["bike_sharing"].objective
-    defined = define_benchmark(
-        "mean", "", space, objective, trainer.contexts, source="here", licence="CC0"
+    return RetrainPlan(trainer, space, configurations=12, seed=4, averaged=3)
+
+
+@pytest.fixture
+def averaged_artifact(averaged_plan, tmp_path):
+    """The artifact of a benchmark whose values are means over three seeds."""
+    benchmark = define_benchmark(
+        "mean",
+        "",
+        averaged_plan.space,
+        STREAMS["bike_sharing"].objective,
+        averaged_plan.trainer.contexts,
+        source="here",
+        licence="CC0",
     )
     request = Request(folder=tmp_path / "mean", seed=4)
-    folder = retrain._train_and_write(plan, defined, request, ("retrain",), space_coding(space))
-    (config, *_), (row, *_) = plan.space.configs(plan.values), plan.values
-    trained = [plan.trainer(config, str(seed))["values"] for seed in (4, 5, 6)]
-    with np.load(folder / "evaluations.npz") as stored:
-        np.testing.assert_array_equal(stored["values"][0], row)
-        for task, values in enumerate(np.transpose(trained)):
-            assert stored[f"{task}/objective"][0] == pytest.approx(values.mean())
-            assert stored[f"{task}/spread"][0] == pytest.approx(values.std(ddof=1))
-    card = json.loads((folder / "card.json").read_text())
+    coding = space_coding(averaged_plan.space)
+    return retrain._train_and_write(averaged_plan, benchmark, request, ("retrain",), coding)
+
+
+@pytest.mark.slow
+def test_values_may_be_means_over_seeds(averaged_plan, averaged_artifact):
+    first_config = averaged_plan.space.configs(averaged_plan.values)[0]
+
+    with np.load(averaged_artifact / "evaluations.npz") as stored:
+        arrays = dict(stored)
+
+    np.testing.assert_array_equal(arrays["values"][0], averaged_plan.values[0])
+    trained = [averaged_plan.trainer(first_config, str(seed))["values"] for seed in (4, 5, 6)]
+    for task, values in enumerate(np.transpose(trained)):
+        assert arrays[f"{task}/objective"][0] == pytest.approx(values.mean())
+        assert arrays[f"{task}/spread"][0] == pytest.approx(values.std(ddof=1))
+
+
+@pytest.mark.slow
+def test_card_tells_of_several_seeds(averaged_artifact):
+    card = json.loads((averaged_artifact / "card.json").read_text())
+
     assert any("trained 3 times, with seeds 4, 5, 6," in limit for limit in card["limits"])
     assert "of that of means of 3" in card["comparisons"]["other seeds"]["explanation"]
     assert card["comparisons"]["copying"]["median_share_on_forest"] >= 0
@@ -265,22 +390,24 @@ def test_a_value_may_be_the_mean_over_seeds(prices, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("retraining", RETRAINING, ids=lambda retraining: retraining.name)
-def test_recorded_evaluations_are_trained_again_with_the_same_result(retraining, shared):
-    """Two random ones of each of the thirteen benchmarks."""
+def test_recorded_evaluations_can_be_repeated(retraining, shared):
     if retraining.learner == "xgboost":
         pytest.importorskip("xgboost")
     plan = retrain.make_plan(retraining, shared / "data" / "streams")
-    loaded = hbo.load(retraining.name)
-    assert loaded.recorded is not None
-    recorded = loaded.recorded()
+    benchmark = hbo.load(retraining.name)
+    assert benchmark.recorded is not None
+    recorded = benchmark.recorded()
+    configs = plan.space.configs(plan.values)
     rng = np.random.default_rng([7, *retraining.name.encode()])
     for row in rng.choice(len(plan.values), 2, replace=False).tolist():
-        task = int(rng.integers(len(loaded.tasks)))
-        config = plan.space.configs(plan.values)[row]
-        values = [
-            plan.trainer.train(config, plan.trainer.tasks[task], seed=seed)[0]
-            for seed in range(plan.averaged)
+        task = int(rng.integers(len(benchmark.tasks)))
+        period = plan.trainer.tasks[task]
+
+        outcomes = [
+            plan.trainer.train(configs[row], period, seed=seed) for seed in range(plan.averaged)
         ]
+
         np.testing.assert_array_equal(recorded[task].values[row], plan.values[row])
-        loss = loaded.objective.loss(float(np.mean(values)))
-        assert recorded[task].losses[row] == pytest.approx(loss, rel=1e-6)
+        mean = float(np.mean([value for value, _ in outcomes]))
+        expected = benchmark.objective.loss(mean)
+        assert recorded[task].losses[row] == pytest.approx(expected, rel=1e-6)
