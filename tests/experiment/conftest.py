@@ -9,11 +9,13 @@ class FirstThenRandom(Method):
     """Starts with the best configuration of the last task; knows what it was told."""
 
     def ask(self):
-        if self.history and not hasattr(self, "started"):
-            self.started = True
-            last = self.history[-1]
-            return self.space.configs(last.values[[np.argmin(last.losses)]])[0]
-        return self.space.sample(self.rng)
+        if not self.history or hasattr(self, "started"):
+            return self.space.sample(self.rng)
+        self.started = True
+        last = self.history[-1]
+        best_row = np.argmin(last.losses)
+        (best_config,) = self.space.configs(last.values[[best_row]])
+        return best_config
 
     def tell(self, config, loss):
         assert np.isfinite(loss)
@@ -24,7 +26,7 @@ TRANSFER = MethodSpec("transfer", FirstThenRandom, "", "", min_history=1)
 
 @pytest.fixture
 def small_plan():
-    """Plans of a few short runs on newsvendor."""
+    """Make plans of a few short runs on newsvendor."""
 
     def make(**changes: object) -> list[Cell]:
         settings = {

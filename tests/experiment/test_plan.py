@@ -12,55 +12,83 @@ from hpobench_ordered.errors import (
     NotFetchedError,
     UnknownNameError,
 )
-from hpobench_ordered.experiment.plan import part_of, plan
+from hpobench_ordered.experiment.plan import Cell, part_of, plan
+
+CHANGES_OF_KEY = {
+    "none": {},
+    "trials": {"protocol": Ordered(trials=5, tasks=3)},
+    "tasks": {"protocol": Ordered(trials=4, tasks=2)},
+    "simulated workers": {"protocol": Ordered(trials=4, tasks=3, workers_simulated=4)},
+    "protocol": {"protocol": LeaveOneOut(trials=4, tasks=3)},
+    "history": {"protocol": LeaveOneOut(trials=4, tasks=3, history=100)},
+    "named tasks": {"protocol": LeaveOneOut(trials=4, tasks=["0", "1", "2"])},
+    "benchmark": {"benchmarks": ["xgboost-mnist"]},
+    "seed": {"seeds": [1]},
+    "method": {"methods": ["bo"]},
+}
 
 
-def test_the_key_tells_everything_apart_that_matters(small_plan):
-    whole = [cell.key for cell in small_plan()]
-    assert len(set(whole)) == 6
-    same = small_plan(seeds=np.arange(3), surrogates={"newsvendor@1": "table"})
-    assert [cell.key for cell in same] == whole
-    keys = [
-        small_plan(methods=["random-search"], seeds=[0], **change)[0].key
-        for change in (
-            {},
-            {"protocol": Ordered(trials=5, tasks=3)},
-            {"protocol": Ordered(trials=4, tasks=2)},
-            {"protocol": Ordered(trials=4, tasks=3, workers_simulated=4)},
-            {"protocol": LeaveOneOut(trials=4, tasks=3)},
-            {"protocol": LeaveOneOut(trials=4, tasks=3, history=100)},
-            {"protocol": LeaveOneOut(trials=4, tasks=["0", "1", "2"])},
-            {"benchmarks": ["xgboost-mnist"]},
-        )
-    ]
-    assert len(set(keys)) == len(keys)
+def test_key_tells_what_makes_runs_differ(small_plan):
+    keys = set()
+    for change in CHANGES_OF_KEY.values():
+        (cell,) = small_plan(**({"methods": ["random-search"], "seeds": [0]} | change))
+        keys.add(cell.key)
+    assert len(keys) == len(CHANGES_OF_KEY)
 
 
-def test_methods_share_random_numbers_and_nothing_else_does(small_plan):
-    """Those of their own, and those of the protocol."""
+def test_key_does_not_depend_on_how_plan_is_written(small_plan):
+    keys = [cell.key for cell in small_plan()]
+    same_plan = small_plan(seeds=np.arange(3), surrogates={"newsvendor@1": "table"})
+    assert [cell.key for cell in same_plan] == keys
+
+
+def test_methods_share_random_numbers(small_plan):
     first, second = small_plan(seeds=[0])
     assert first.rng(0).random() == second.rng(0).random()
     assert first.protocol_rng(1).random() == second.protocol_rng(1).random()
-    (other,) = small_plan(seeds=[1], methods=["random-search"])
-    drawn = [cell.protocol_rng(t).random() for cell in (first, other) for t in (0, 1)]
-    drawn += [cell.rng(t).random() for cell in (first, other) for t in (0, 1)]
-    assert len(set(drawn)) == 8
 
 
-def test_an_artifact_is_what_is_in_it_not_where_it_is(tmp_path, monkeypatch):
+def test_random_numbers_differ_by_seed_and_position(small_plan):
+    drawn = set()
+    for cell in small_plan(seeds=[0, 1], methods=["random-search"]):
+        for position in (0, 1):
+            drawn.add(cell.rng(position).random())
+            drawn.add(cell.protocol_rng(position).random())
+    assert len(drawn) == 8
+
+
+@pytest.fixture
+def copies(tmp_path, monkeypatch) -> Path:
+    """A folder of benchmarks with two copies of newsvendor, `here` and `there`."""
     packaged = Path(str(resources.files("hpobench_ordered"))) / "artifacts" / "newsvendor"
     for name in ("here", "there"):
         shutil.copytree(packaged, tmp_path / name)
     monkeypatch.setenv("HPOBENCH_ORDERED_BENCHMARKS", str(tmp_path))
-    names = [str(tmp_path / "here"), str(tmp_path / "there"), "there", "newsvendor"]
-    here, there, by_name, plain = (
-        plan(benchmarks=[name], methods=["bo"], seeds=[0], protocol=Ordered())[0] for name in names
-    )
-    assert here.key == there.key != plain.key
-    assert (by_name.source, by_name.benchmark) == ("there@1", there.benchmark)
-    assert here.benchmark.startswith("newsvendor@1+")
-    # The random numbers are those of the benchmark of that name and version.
-    assert here.rng(0).random() == plain.rng(0).random()
+    return tmp_path
+
+
+def plan_run(benchmark: str | Path) -> Cell:
+    (cell,) = plan(benchmarks=[benchmark], methods=["bo"], seeds=[0], protocol=Ordered())
+    return cell
+
+
+def test_copies_of_artifact_have_same_key(copies):
+    assert plan_run(copies / "here").key == plan_run(copies / "there").key
+
+
+def test_copy_has_other_key_than_packaged_artifact(copies):
+    assert plan_run(copies / "here").key != plan_run("newsvendor").key
+    assert plan_run(copies / "here").benchmark.startswith("newsvendor@1+")
+
+
+def test_copy_is_found_by_name(copies):
+    cell = plan_run("there")
+    assert cell.source == "there@1"
+    assert cell.benchmark == plan_run(copies / "there").benchmark
+
+
+def test_copy_has_random_numbers_of_packaged_artifact(copies):
+    assert plan_run(copies / "here").rng(0).random() == plan_run("newsvendor").rng(0).random()
 
 
 DEMANDING = MethodSpec("demanding", Good, "", "", min_history=9)
@@ -96,21 +124,25 @@ A_PROTOCOL = r"such as hpobench_ordered\.Ordered\(trials=25\)"
         ({"surrogates": {"xgboost-mnist": "forest"}}, ExperimentError, "not in the experiment"),
     ],
 )
-def test_nonsense_is_refused_before_anything_runs(
-    small_plan, monkeypatch, tmp_path, change, error, message
-):
+def test_impossible_plan_is_refused(small_plan, monkeypatch, tmp_path, change, error, message):
     monkeypatch.setenv("HPOBENCH_ORDERED_CACHE", str(tmp_path))
     with pytest.raises(error, match=message):
         small_plan(**change)
 
 
-def test_a_method_that_no_file_says_is_not_divided(small_plan):
+def test_method_without_file_has_no_shards(small_plan):
     class Local(Good):
         pass
 
     with pytest.raises(ExperimentError, match="define it in a file"):
         part_of(small_plan(methods=[Local]), (0, 2))
+
+
+def test_method_in_file_has_shards(small_plan):
     assert len(part_of(small_plan(methods=[Good]), (0, 2))) == 2
-    for index, count in ((2, 2), (-1, 2), (0, 0)):
-        with pytest.raises(ExperimentError, match=f"shard {index}/{count}"):
-            part_of([], (index, count))
+
+
+@pytest.mark.parametrize(("index", "count"), [(2, 2), (-1, 2), (0, 0)])
+def test_impossible_shard_is_refused(index, count):
+    with pytest.raises(ExperimentError, match=f"shard {index}/{count}"):
+        part_of([], (index, count))
