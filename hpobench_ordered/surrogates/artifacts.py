@@ -38,11 +38,13 @@ def write_surrogates(
         for name, fit in surrogates.items()
     ]
     (default, fit), *others = surrogates.items()
-    compared = {comparison_name(name): _comparison(other, default) for name, other in others}
+    comparisons = {comparison_name(name): _compare(other, default) for name, other in others}
     if evaluations is None:
-        values, n_evaluations = [f.values for f in fit.fits], sum(f.targets.size for f in fit.fits)
+        values = [task_fit.values for task_fit in fit.fits]
+        n_evaluations = sum(task_fit.targets.size for task_fit in fit.fits)
     else:
-        values, n_evaluations = [raw.values for raw in evaluations], sum(map(len, evaluations))
+        values = [raw.values for raw in evaluations]
+        n_evaluations = sum(len(raw) for raw in evaluations)
     card = Card(
         benchmark=fit.defined.name,
         surrogate=fit.model.kind,
@@ -56,7 +58,7 @@ def write_surrogates(
         command=report.command,
         versions=versions_of("hpobench-ordered", "numpy", "scikit-learn"),
         seed=fit.seed,
-        comparisons={**report.comparisons, **compared},
+        comparisons={**report.comparisons, **comparisons},
     )
     write_bundle(folder, fit.defined, bundled, card, evaluations=evaluations, runs=runs)
     return folder
@@ -67,9 +69,13 @@ def comparison_name(surrogate: str) -> str:
     return f"surrogate {surrogate}"
 
 
-def _comparison(fit: BenchmarkFit, default: str) -> dict[str, Any]:
-    worst = min(quality.r2 for quality in fit.figures)
+def _compare(fit: BenchmarkFit, default: str) -> dict[str, Any]:
+    """Describe the quality of another surrogate than the default one, for the default's card."""
+    worst_r2 = min(quality.r2 for quality in fit.figures)
+    figures_of_task = {
+        quality.name: {"r2": quality.r2, "spearman": quality.spearman} for quality in fit.figures
+    }
     return {
-        "explanation": f"cross-validated as the {default}s; worst task: R2 {worst:.3f}",
-        "tasks": {one.name: {"r2": one.r2, "spearman": one.spearman} for one in fit.figures},
+        "explanation": f"cross-validated as the {default}s; worst task: R2 {worst_r2:.3f}",
+        "tasks": figures_of_task,
     }

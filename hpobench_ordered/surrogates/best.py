@@ -43,23 +43,23 @@ def best_known(
     candidates = drawn if known is None else np.concatenate([known, drawn])
     for task in range(n_tasks):
         losses = objective.losses(surrogate.predict(candidates, task))
-        best, best_losses = _lowest(candidates, losses)
+        best, best_losses = _select_best(candidates, losses)
         for step in STEPS:
-            moved = _neighbours(space, best, step, rng)
+            moved = _sample_neighbours(space, best, step, rng)
             losses = objective.losses(surrogate.predict(moved, task))
-            best, best_losses = _lowest(
+            best, best_losses = _select_best(
                 np.concatenate([best, moved]), np.concatenate([best_losses, losses])
             )
         yield objective.loss(float(best_losses[0]))
 
 
-def _lowest(values: FloatArray, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The `INCUMBENTS` configurations of lowest loss; ties in the given order."""
+def _select_best(values: FloatArray, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The `INCUMBENTS` configurations of lowest loss, and their losses; the first of ties."""
     order = np.argsort(losses, kind="stable")[:INCUMBENTS]
     return values[order], losses[order]
 
 
-def _neighbours(
+def _sample_neighbours(
     space: SearchSpace, values: FloatArray, step: float, rng: np.random.Generator
 ) -> FloatArray:
     """Move each configuration `NEIGHBOURS` times, in about half of its hyperparameters.
@@ -67,9 +67,12 @@ def _neighbours(
     Numbers move by a Gaussian step; categoricals and inactive hyperparameters are drawn anew.
     """
     unit = np.repeat(space.encode(values), NEIGHBOURS, axis=0)
-    fresh = rng.random(unit.shape)
+    is_inactive = np.isnan(unit)
+    is_categorical = np.array([p.kind is Kind.CATEGORICAL for p in space.parameters])
+
+    drawn_anew = rng.random(unit.shape)
     moved = np.clip(unit + step * rng.standard_normal(unit.shape), 0.0, 1.0)
-    categorical = [parameter.kind is Kind.CATEGORICAL for parameter in space.parameters]
-    moved = np.where(np.array(categorical) | np.isnan(unit), fresh, moved)
-    chosen = (rng.random(unit.shape) < 0.5) | np.isnan(unit)
-    return space.decode(np.where(chosen, moved, unit))
+    moved = np.where(is_categorical | is_inactive, drawn_anew, moved)
+
+    is_changed = (rng.random(unit.shape) < 0.5) | is_inactive
+    return space.decode(np.where(is_changed, moved, unit))

@@ -7,7 +7,7 @@ Notation:
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import PackageNotFoundError, version
 from platform import python_version
@@ -15,9 +15,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from hpobench_ordered._typing import FloatArray
+from hpobench_ordered._typing import BoolArray, FloatArray
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.space.reading import MALFORMED, read_text, read_whole_number
 from hpobench_ordered.surrogates import SurrogateType
 
 
@@ -29,45 +30,61 @@ def r_squared(truth: FloatArray, predicted: FloatArray) -> FloatArray:
     residual = np.sum((truth - predicted) ** 2, axis=0)
     total = np.sum((truth - truth.mean(axis=0)) ** 2, axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = residual / total
-    result: FloatArray = 1.0 - np.where(residual == 0.0, 0.0, share)
-    return result
+        unexplained_share = residual / total
+    unexplained_share[residual == 0.0] = 0.0  # also where the total is 0
+    return np.asarray(1.0 - unexplained_share)
 
 
 def rank_correlation(truth: FloatArray, predicted: FloatArray) -> FloatArray:
     """Spearman's correlation of each output, (n, T) and (n, T) to (T,); NaN if one is constant."""
     from scipy.stats import rankdata
 
-    x, y = rankdata(truth, axis=0), rankdata(predicted, axis=0)
-    x, y = x - x.mean(axis=0), y - y.mean(axis=0)
+    true_ranks = rankdata(truth, axis=0)
+    true_ranks -= true_ranks.mean(axis=0)
+    predicted_ranks = rankdata(predicted, axis=0)
+    predicted_ranks -= predicted_ranks.mean(axis=0)
+
+    covariance = np.sum(true_ranks * predicted_ranks, axis=0)
+    variances = np.sum(true_ranks * true_ranks, axis=0) * np.sum(
+        predicted_ranks * predicted_ranks, axis=0
+    )
     with np.errstate(invalid="ignore"):
-        result: FloatArray = np.sum(x * y, axis=0) / np.sqrt(
-            np.sum(x * x, axis=0) * np.sum(y * y, axis=0)
-        )
-    return result
+        correlation: FloatArray = covariance / np.sqrt(variances)
+    return correlation
 
 
 def top_decile_overlap(
     truth: FloatArray, predicted: FloatArray, *, direction: Direction
 ) -> FloatArray:
-    """Share of the true best k that are among the predicted best k; ties in the given order."""
-    n = len(truth)
-    k = max(1, n // 10)
-    is_best = np.zeros((2, *truth.shape), dtype=np.bool_)
-    for which, values in enumerate((truth, predicted)):
-        order = np.argsort(direction.sign * values, axis=0, kind="stable")
-        np.put_along_axis(is_best[which], order[:k], True, axis=0)
-    result: FloatArray = is_best.all(axis=0).sum(axis=0) / k
-    return result
+    """Share of the true best k that are among the predicted best k, (n, T) and (n, T) to (T,).
+
+    Of equally good configurations the first are taken.
+    """
+    k = max(1, len(truth) // 10)
+    is_truly_best = _are_lowest(direction.sign * truth, k)
+    is_predicted_best = _are_lowest(direction.sign * predicted, k)
+    overlap: FloatArray = (is_truly_best & is_predicted_best).sum(axis=0) / k
+    return overlap
+
+
+def _are_lowest(losses: FloatArray, k: int) -> BoolArray:
+    """Whether each loss is among the k lowest of its column, (n, T)."""
+    lowest_rows = np.argsort(losses, axis=0, kind="stable")[:k]
+    is_lowest = np.zeros(losses.shape, dtype=np.bool_)
+    np.put_along_axis(is_lowest, lowest_rows, True, axis=0)
+    return is_lowest
 
 
 def upper_half_correlation(
     truth: FloatArray, predicted: FloatArray, *, direction: Direction
 ) -> FloatArray:
     """Spearman's correlation among the truly better half, (n, T) and (n, T) to (T,)."""
-    order = np.argsort(direction.sign * truth, axis=0, kind="stable")[: max(2, len(truth) // 2)]
-    better = (np.take_along_axis(values, order, axis=0) for values in (truth, predicted))
-    return rank_correlation(*better)
+    half = max(2, len(truth) // 2)
+    better_rows = np.argsort(direction.sign * truth, axis=0, kind="stable")[:half]
+    return rank_correlation(
+        np.take_along_axis(truth, better_rows, axis=0),
+        np.take_along_axis(predicted, better_rows, axis=0),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +101,16 @@ class TaskQuality:
 def measure_quality(
     truth: FloatArray, predicted: FloatArray, *, names: Sequence[str], direction: Direction
 ) -> tuple[TaskQuality, ...]:
-    """Compute the figures of every output."""
+    """Measure how well each output is predicted, (n, T) and (n, T)."""
     if truth.shape != predicted.shape:
         raise ValueError(f"predictions must have shape {truth.shape}, but got {predicted.shape}")
-    columns = (
-        r_squared(truth, predicted),
-        rank_correlation(truth, predicted),
-        top_decile_overlap(truth, predicted, direction=direction),
-        upper_half_correlation(truth, predicted, direction=direction),
+    measures = (
+        r_squared(truth, predicted).tolist(),
+        rank_correlation(truth, predicted).tolist(),
+        top_decile_overlap(truth, predicted, direction=direction).tolist(),
+        upper_half_correlation(truth, predicted, direction=direction).tolist(),
     )
-    rows = zip(names, *(column.tolist() for column in columns), strict=True)
-    return tuple(TaskQuality(*row) for row in rows)
+    return tuple(TaskQuality(*row) for row in zip(names, *measures, strict=True))
 
 
 @dataclass(frozen=True)
@@ -121,23 +137,38 @@ class Card:
         return {
             **{f.name: getattr(self, f.name) for f in fields(self)},
             "surrogate": self.surrogate.name,
-            "figures": [_plain(asdict(output)) for output in self.figures],
+            "figures": [_make_finite(asdict(output)) for output in self.figures],
             "limits": list(self.limits),
             "versions": dict(self.versions),
-            "comparisons": _plain(self.comparisons),
+            "comparisons": _make_finite(self.comparisons),
         }
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Inverse of `to_json`."""
+        """Inverse of `to_json`; an `ArtifactError` if the content is malformed."""
         try:
-            typed = {
-                "surrogate": SurrogateType[content["surrogate"]],
-                "figures": tuple(_figures(output) for output in content["figures"]),
-                "limits": tuple(content["limits"]),
-            }
-            return cls(**{**content, **typed})
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            unknown = content.keys() - {field.name for field in fields(cls)}
+            if unknown:
+                raise ValueError(f"unknown keys {sorted(unknown)}")
+            return cls(
+                benchmark=read_text(content, "benchmark"),
+                surrogate=SurrogateType[content["surrogate"]],
+                source=read_text(content, "source"),
+                licence=read_text(content, "licence"),
+                evaluations=read_whole_number(content, "evaluations"),
+                configurations=read_whole_number(content, "configurations"),
+                folds=read_whole_number(content, "folds"),
+                figures=tuple(_read_quality(output) for output in content["figures"]),
+                limits=_read_texts(dict(enumerate(content["limits"]))),
+                command=read_text(content, "command"),
+                versions=dict(
+                    zip(content["versions"], _read_texts(content["versions"]), strict=True)
+                ),
+                seed=_read_seed(content.get("seed")),
+                size=read_whole_number({"size": 0, **content}, "size"),
+                comparisons=_read_comparisons(content.get("comparisons", {})),
+            )
+        except MALFORMED as error:
             raise ArtifactError(f"not a quality card: {error!r}") from None
 
     def describe(self) -> str:
@@ -148,18 +179,21 @@ class Card:
             f"source: {self.source} ({self.licence})",
         ]
         if self.figures:
-            worst = ", ".join(
-                f"{name} {np.min(values):.3f} (mean {np.mean(values):.3f})"
-                for field, name in _MEASURES.items()
-                if None not in (values := [getattr(output, field) for output in self.figures])
-            )
+            worst = ", ".join(self._describe_measures())
             lines.append(f"{self.folds}-fold cross-validation, worst task: {worst}")
         lines += [f"limit: {limit}" for limit in self.limits]
         for name, content in self.comparisons.items():
             lines.append(f"comparison with {name}: {content.get('explanation', 'see card.json')}")
-        made_with = ", ".join(f"{name} {number}" for name, number in self.versions.items())
-        lines.append(f"made by: {self.command} ({made_with})")
+        versions = ", ".join(f"{package} {version}" for package, version in self.versions.items())
+        lines.append(f"made by: {self.command} ({versions})")
         return "\n".join(lines)
+
+    def _describe_measures(self) -> Iterator[str]:
+        """Describe the worst and mean task by each measure, without those that old cards lack."""
+        for attribute, label in _MEASURES.items():
+            values = [getattr(output, attribute) for output in self.figures]
+            if None not in values:
+                yield f"{label} {np.min(values):.3f} (mean {np.mean(values):.3f})"
 
 
 _MEASURES = {
@@ -170,17 +204,37 @@ _MEASURES = {
 }
 
 
-def _figures(content: Mapping[str, Any]) -> TaskQuality:
-    numbers = {k: float(v) for k, v in content.items() if k != "name" and v is not None}
-    return TaskQuality(content["name"], **numbers)
+def _read_quality(content: Mapping[str, Any]) -> TaskQuality:
+    measures = {}
+    for measure, value in content.items():
+        if measure != "name" and value is not None:
+            measures[measure] = float(value)  # "nan" is a string in JSON
+    return TaskQuality(read_text(content, "name"), **measures)
 
 
-def _plain(content: Any) -> Any:
+def _read_texts(content: Mapping[Any, Any]) -> tuple[str, ...]:
+    return tuple(read_text(content, key) for key in content)
+
+
+def _read_seed(seed: object) -> int | None:
+    if seed is not None and type(seed) is not int:
+        raise TypeError(f"seed must be a whole number, but got {seed!r}")
+    return seed
+
+
+def _read_comparisons(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    for name, comparison in content.items():
+        if not isinstance(comparison, Mapping):
+            raise TypeError(f"comparison {name!r} must be an object, but got {comparison!r}")
+    return content
+
+
+def _make_finite(content: Any) -> Any:
     """Replace non-finite numbers, which JSON lacks, by strings such as "nan"."""
     if isinstance(content, Mapping):
-        return {key: _plain(value) for key, value in content.items()}
+        return {key: _make_finite(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
-        return [_plain(value) for value in content]
+        return [_make_finite(value) for value in content]
     if isinstance(content, float) and not math.isfinite(content):
         return repr(float(content))
     return content

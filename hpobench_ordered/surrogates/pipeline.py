@@ -109,33 +109,43 @@ class SurrogateFit:
     @cached_property
     def model(self) -> StoredSurrogate:
         """The surrogate, fitted to all configurations."""
-        return self._fitted(self.values, self.targets)
+        return self._fit(self.values, self.targets)
 
-    def _fitted(self, values: FloatArray, targets: FloatArray) -> StoredSurrogate:
+    def _fit(self, values: FloatArray, targets: FloatArray) -> StoredSurrogate:
         model = self.fitter(values, targets, seed=self.seed)
-        return replace(cast("ForestSurrogate", model), tasks=self.mixes) if self.mixes else model
+        if not self.mixes:
+            return model
+        return replace(cast("ForestSurrogate", model), tasks=self.mixes)
 
     def best_values(self, space: SearchSpace, objective: Objective) -> Iterator[float]:
-        """Best value of every task: exact for nearest neighbours, searched for forests."""
-        if self.model.kind is SurrogateType.NEAREST:
-            for task in range(self.model.n_tasks):
-                losses = objective.losses(self.model.predict(self.values, task))
-                yield objective.loss(float(losses.min()))
-        else:
-            n_tasks, known = self.model.n_tasks, self.values
+        """Yield the best value of each task: exact for nearest neighbours, searched for forests."""
+        if self.model.kind is not SurrogateType.NEAREST:
             yield from best_known(
-                self.model, space, objective, n_tasks=n_tasks, rng=self.rng, known=known
+                self.model,
+                space,
+                objective,
+                n_tasks=self.model.n_tasks,
+                rng=self.rng,
+                known=self.values,
             )
+            return
+        for task in range(self.model.n_tasks):
+            values = self.model.predict(self.values, task)
+            yield float(values[objective.losses(values).argmin()])
 
-    def cross_validate(self, tell: Callable[[], None] = lambda: None) -> FloatArray:
-        """Predict every configuration by a surrogate fitted to the other folds, (n, T)."""
-        predicted = np.empty((len(self.values), len(self.mixes) or self.targets.shape[1]))
+    def cross_validate(self, report_fold: Callable[[], None] = lambda: None) -> FloatArray:
+        """Predict every configuration by a surrogate fitted to the other folds, (n, T).
+
+        `report_fold` is called after each fold.
+        """
+        n_tasks = len(self.mixes) or self.targets.shape[1]
+        predicted = np.empty((len(self.values), n_tasks))
         for held_out in self.folds:
-            rows = np.setdiff1d(np.arange(len(self.values)), held_out)
-            model = self._fitted(self.values[rows], self.targets[rows])
+            others = np.setdiff1d(np.arange(len(self.values)), held_out)
+            model = self._fit(self.values[others], self.targets[others])
             for task in range(model.n_tasks):
                 predicted[held_out, task] = model.predict(self.values[held_out], task)
-            tell()
+            report_fold()
         return predicted
 
     def truth(self) -> FloatArray:
@@ -143,21 +153,22 @@ class SurrogateFit:
         if not self.mixes:
             # The memory layout decides the order of sums, and so the last digits of figures.
             return np.ascontiguousarray(self.targets)
-        columns = [
-            (1 - mix.weight) * self.targets[:, mix.low] + mix.weight * self.targets[:, mix.high]
-            for mix in self.mixes
-        ]
+        columns = []
+        for mix in self.mixes:
+            low, high = self.targets[:, mix.low], self.targets[:, mix.high]
+            columns.append((1 - mix.weight) * low + mix.weight * high)
         return np.stack(columns, axis=1)
 
 
 def grouped_folds(groups: IntArray, folds: int, rng: np.random.Generator) -> list[IntArray]:
-    """Indices of each fold, ascending: about equally many groups, (n,), none of which is split."""
-    names = rng.permutation(np.unique(groups))
-    return [np.flatnonzero(np.isin(groups, part)) for part in np.array_split(names, folds)]
+    """Rows of each fold, ascending: about equally many groups, (n,), none of which is split."""
+    shuffled_groups = rng.permutation(np.unique(groups))
+    groups_of_folds = np.array_split(shuffled_groups, folds)
+    return [np.flatnonzero(np.isin(groups, part)) for part in groups_of_folds]
 
 
 def row_folds(n: int, folds: int, seed: int) -> list[IntArray]:
-    """Folds of n single configurations."""
+    """Rows of each fold of n configurations, each of which is a group of its own."""
     if not 2 <= folds <= n:
         raise ValueError(f"folds must be from 2 to {n}, but got {folds}")
     return grouped_folds(np.arange(n), folds, np.random.default_rng(seed))
@@ -220,17 +231,22 @@ class BenchmarkFit:
     @cached_property
     def figures(self) -> tuple[TaskQuality, ...]:
         """Cross-validated quality on every task."""
-        done, total = count(1), self.folds * len(self.fits)
-        names = iter([task.name for task in self.defined.tasks])
+        n_folds = self.folds * len(self.fits)
+        fold_numbers = count(1)
+
+        def report_fold() -> None:
+            self.progress("cross-validation", next(fold_numbers), n_folds)
+
+        names = [task.name for task in self.defined.tasks]
         quality: list[TaskQuality] = []
         for fit in self.fits:
-            predicted = fit.cross_validate(
-                lambda: self.progress("cross-validation", next(done), total)
-            )
+            predicted = fit.cross_validate(report_fold)
+            n_tasks = predicted.shape[1]
+            first_task = len(quality)
             quality += measure_quality(
                 fit.truth(),
                 predicted,
-                names=[next(names) for _ in range(predicted.shape[1])],
+                names=names[first_task : first_task + n_tasks],
                 direction=self.defined.objective.direction,
             )
         return tuple(quality)

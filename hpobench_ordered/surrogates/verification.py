@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 
+from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.core.benchmark import Benchmark, Definition, Task
 from hpobench_ordered.core.files import ArtifactFiles
 from hpobench_ordered.core.specs import BenchmarkSpec
@@ -34,35 +35,57 @@ _ROUNDING = 1e-9
 
 def check_card(spec: BenchmarkSpec, artifact: ArtifactFiles) -> None:
     """Check a benchmark's definition, best known values and card."""
-    card, defined = read_card(artifact), read_definition(artifact)
-    _require(defined == spec.define(), "the definition is not that of the code")
-    stated = (card.benchmark, card.licence)
-    expected = (defined.name, defined.provenance.licence)
-    _require(stated == expected, f"the card must be of {expected}, but is of {stated}")
-    names = [output.name for output in card.figures]
-    tasks = [task.name for task in defined.tasks] if card.folds else []
-    _require(names == tasks, f"the card has figures of {names}, the tasks are {tasks}")
-    arrays = [name for name in artifact.sums() if name.endswith(".npz")]
-    size = sum(len(artifact.read(name)) for name in arrays)
-    _require(card.size == size, f"the card says {card.size} bytes of arrays, there are {size}")
-    raw = read_evaluations(artifact) if EVALUATIONS in arrays else None
-    if raw is not None:
+    card = read_card(artifact)
+    definition = read_definition(artifact)
+    _require(definition == spec.define(), "the definition is not that of the code")
+    _check_claims(card, definition)
+    _check_size(card, artifact)
+
+    raw = None
+    if EVALUATIONS in artifact.sums():
+        raw = read_evaluations(artifact)
         _check_counts(card, raw)
+
     for option in spec.surrogates:
         if option.files or not option.is_ready:
             continue
-        benchmark, (model, _) = spec.load(option.name), option.load()
+        model, _ = option.load()
+        benchmark = spec.load(option.name)
         if option is spec.surrogates[0]:
-            kind = model.kind.name if isinstance(model, DescribedSurrogate) else "without a kind"
-            named = card.surrogate.name
-            message = f"the surrogate must be {named}, as on its card, but is {kind}"
-            _require(kind == named, message)
+            _check_kind(card, model)
             if raw is not None:
                 _check_fit(card, benchmark, raw)
         for task in benchmark.tasks:
             _check_best(task, option.name, model)
+
     if raw is not None and NEAREST_COMPARISON in card.comparisons:
-        _check_nearest(card, defined, raw)
+        _check_nearest(card, definition, raw)
+
+
+def _check_claims(card: Card, definition: Definition) -> None:
+    """Check which benchmark, licence and tasks a card is of."""
+    stated = (card.benchmark, card.licence)
+    expected = (definition.name, definition.provenance.licence)
+    _require(stated == expected, f"the card must be of {expected}, but is of {stated}")
+
+    stated_tasks = [output.name for output in card.figures]
+    is_cross_validated = card.folds > 0
+    tasks = [task.name for task in definition.tasks] if is_cross_validated else []
+    _require(
+        stated_tasks == tasks, f"the card has figures of {stated_tasks}, the tasks are {tasks}"
+    )
+
+
+def _check_size(card: Card, artifact: ArtifactFiles) -> None:
+    array_files = [name for name in artifact.sums() if name.endswith(".npz")]
+    size = sum(len(artifact.read(name)) for name in array_files)
+    _require(card.size == size, f"the card says {card.size} bytes of arrays, there are {size}")
+
+
+def _check_kind(card: Card, model: Surrogate) -> None:
+    kind = model.kind.name if isinstance(model, DescribedSurrogate) else "without a kind"
+    expected = card.surrogate.name
+    _require(kind == expected, f"the surrogate must be {expected}, as on its card, but is {kind}")
 
 
 def _require(condition: object, message: str) -> None:
@@ -71,22 +94,23 @@ def _require(condition: object, message: str) -> None:
 
 
 def _check_counts(card: Card, raw: tuple[RawEvaluations, ...]) -> None:
-    evaluations = sum(map(len, raw))
-    configurations = count_distinct(np.concatenate([r.values for r in raw]))
+    n_evaluations = sum(len(evaluations) for evaluations in raw)
+    n_configurations = count_distinct(np.concatenate([evaluations.values for evaluations in raw]))
     _require(
-        (card.evaluations, card.configurations) == (evaluations, configurations),
+        (card.evaluations, card.configurations) == (n_evaluations, n_configurations),
         f"the card says {card.evaluations} evaluations of {card.configurations} configurations, "
-        f"but {evaluations} of {configurations} are recorded",
+        f"but {n_evaluations} of {n_configurations} are recorded",
     )
 
 
 def _check_fit(card: Card, benchmark: Benchmark, raw: tuple[RawEvaluations, ...]) -> None:
     """Check that surrogates predict the data they were fitted to no worse than cross-validated."""
     for task, evaluations, claimed in zip(benchmark.tasks, raw, card.figures, strict=False):
-        if count_distinct(evaluations.values) < len(evaluations):
-            continue  # fitted to averages, of which the figures are
-        predicted = task.evaluate_many(evaluations.values)[:, None]
-        (r2,) = r_squared(evaluations.objective[:, None], predicted).tolist()
+        was_fitted_to_averages = count_distinct(evaluations.values) < len(evaluations)
+        if was_fitted_to_averages:
+            continue  # the figures are of averages, too
+        predicted = task.evaluate_many(evaluations.values)
+        r2 = float(r_squared(evaluations.objective[:, None], predicted[:, None])[0])
         _require(
             not r2 < claimed.r2 - _ROUNDING,
             f"the card says a cross-validated R2 of {claimed.r2} on task {task.name!r}, but on "
@@ -98,32 +122,40 @@ def _check_best(task: Task, surrogate: str, model: Surrogate) -> None:
     """Check that no known or random configuration beats the best known value."""
     if task.best_value is None:
         return
-    best, loss = task.best_value, task.objective.loss
-    label = f"best value {best!r} of task {task.name!r} on surrogate {surrogate!r}"
-    known = None
+    label = f"best value {task.best_value!r} of task {task.name!r} on surrogate {surrogate!r}"
+
+    known_values = None
     if isinstance(model, DescribedSurrogate):
-        known = model.known_values(task.index, task.space)
-    if known is not None:
-        right = loss(float(task.objective.losses(known).min()))
-        _require(best == right, f"the {label} should be {right!r}")
+        known_values = model.known_values(task.index, task.space)
+    if known_values is not None:
+        best_known = _find_best(task, known_values)
+        _require(task.best_value == best_known, f"the {label} should be {best_known!r}")
+
     unit = task.space.sample_unit(np.random.default_rng(0), DRAWS)
-    drawn = loss(float(task.objective.losses(task.evaluate_many(task.space.decode(unit))).min()))
-    message = f"the {label} is beaten by a random configuration: {drawn!r}"
-    _require(not loss(drawn) < loss(best), message)
+    best_random = _find_best(task, task.evaluate_many(task.space.decode(unit)))
+    is_beaten = task.objective.loss(best_random) < task.objective.loss(task.best_value)
+    _require(not is_beaten, f"the {label} is beaten by a random configuration: {best_random!r}")
+
+
+def _find_best(task: Task, values: FloatArray) -> float:
+    """Find the best of objective values of any shape."""
+    return float(values.flat[task.objective.losses(values).argmin()])
 
 
 def _check_nearest(card: Card, defined: Definition, raw: tuple[RawEvaluations, ...]) -> None:
     """Repeat the cross-validation of nearest neighbours on the generator's folds."""
-    claimed = card.comparisons[NEAREST_COMPARISON].get("tasks", {})
     if card.seed is None:
         raise ArtifactError("the card states no seed of its folds")
     fitter = partial(fit_nearest, space=defined.space)
     fit = BenchmarkFit.of_each_task(defined, fitter, raw, seed=card.seed, folds=card.folds)
+    claims_of_tasks = card.comparisons[NEAREST_COMPARISON].get("tasks", {})
     for computed in fit.figures:
-        stated = claimed.get(computed.name, {})
-        for name, value in (("r2", computed.r2), ("spearman", computed.spearman)):
+        claims = claims_of_tasks.get(computed.name, {})
+        for measure in ("r2", "spearman"):
+            value = getattr(computed, measure)
+            claimed = claims.get(measure, math.nan)
             _require(
-                math.isclose(value, stated.get(name, math.nan), rel_tol=1e-6),
-                f"the card says {name} {stated.get(name)} of nearest neighbours on task "
+                math.isclose(value, claimed, rel_tol=1e-6),
+                f"the card says {measure} {claims.get(measure)} of nearest neighbours on task "
                 f"{computed.name!r}, but it is {value}",
             )
