@@ -47,6 +47,8 @@ from hpobench_ordered.surrogates import pipeline
 from hpobench_ordered.surrogates.best import best_known
 from hpobench_ordered.testing import check_benchmark
 
+CLASSIFICATION = PredictionKind.CLASSIFICATION
+REGRESSION = PredictionKind.REGRESSION
 TREE = "sklearn.tree:DecisionTreeClassifier"
 TABLE = """colour,size,weight,kind
 red,1,2.5,a
@@ -108,18 +110,19 @@ def toy(module):
 
 @pytest.fixture(scope="module")
 def digits():
-    return parts_of(read_data("sklearn:digits"))
+    return make_split(read_data("sklearn:digits"))
 
 
-def data_set(target: Any, numbers: np.ndarray | None = None) -> DataSet:
-    n = len(target)
-    inputs = np.arange(2.0 * n).reshape(n, 2) if numbers is None else numbers
-    return DataSet("made", "made here", inputs, np.empty((n, 0), np.int64), np.array(target))
+def make_data_set(target: Any, numbers: np.ndarray | None = None) -> DataSet:
+    rows = len(target)
+    if numbers is None:
+        numbers = np.arange(2.0 * rows).reshape(rows, 2)
+    return DataSet("made", "made here", numbers, np.empty((rows, 0), np.int64), np.array(target))
 
 
-def parts_of(
+def make_split(
     data: DataSet,
-    kind: PredictionKind = PredictionKind.CLASSIFICATION,
+    kind: PredictionKind = CLASSIFICATION,
     *,
     validation: float = 0.25,
     seed: int = 0,
@@ -127,175 +130,255 @@ def parts_of(
     return split_data(data, kind, validation=validation, seed=seed)
 
 
-def trainer_of(
-    parts: DataSplit, path: str = TREE, *, scorer: str | None = None, seed: int = 0, **fixed: Any
+def make_trainer(
+    split: DataSplit, path: str = TREE, *, scorer: str | None = None, seed: int = 0, **fixed: Any
 ) -> EstimatorTrainer:
     model = Model.from_path(path, fixed=fixed, seed=seed)
-    return EstimatorTrainer(parts, model, Metric(parts.kind, scorer))
+    return EstimatorTrainer(split, model, Metric(split.kind, scorer))
 
 
 class TestData:
-    def test_reads_a_table_in_any_format(self, table, tmp_path):
+    @pytest.mark.parametrize("name", ["things.csv", "things.parquet", "things.csv.gz"])
+    def test_table_is_read_in_any_format(self, table, tmp_path, name):
         frame = pd.read_csv(table, na_values="?")
-        frame.to_parquet(tmp_path / "things.parquet")
-        frame.astype({"colour": "category"}).to_csv(tmp_path / "things.csv.gz", index=False)
-        for name in ("things.csv", "things.parquet", "things.csv.gz"):
-            data = read_data(str(tmp_path / name))
-            assert data.name.startswith("things") and f"{name} (SHA-256 " in data.origin
-            assert data.target.tolist() == list("ababa")
-            np.testing.assert_array_equal(
-                data.numbers, [[1, 2.5], [np.nan, 3.5], [3, np.nan], [4, 1.5], [5, 0.5]]
-            )
-            assert data.categories.tolist() == [[2], [0], [-1], [2], [1]]
+        if name.endswith(".parquet"):
+            frame.to_parquet(tmp_path / name)
+        elif name.endswith(".gz"):
+            frame.astype({"colour": "category"}).to_csv(tmp_path / name, index=False)
+
+        data = read_data(str(tmp_path / name))
+
+        assert data.target.tolist() == list("ababa")
+        numbers = [[1, 2.5], [np.nan, 3.5], [3, np.nan], [4, 1.5], [5, 0.5]]
+        np.testing.assert_array_equal(data.numbers, numbers)
+        assert data.categories.tolist() == [[2], [0], [-1], [2], [1]]
+
+    def test_origin_has_the_hash(self, table):
+        data = read_data(str(table))
+
+        assert data.name == "things"
+        assert "things.csv (SHA-256 " in data.origin
 
     def test_any_column_can_be_the_target(self, table):
-        (table.parent / "full.csv").write_text(TABLE.replace("3,,", "3,4.5,"))
-        data = read_data(str(table.parent / "full.csv"), target="weight")
+        table.write_text(TABLE.replace("3,,", "3,4.5,"))
+
+        data = read_data(str(table), target="weight")
+
         assert data.target.tolist() == [2.5, 3.5, 4.5, 1.5, 0.5]
-        assert (data.numbers.shape, data.categories.shape) == ((5, 1), (5, 2))
+        assert data.numbers.shape == (5, 1)
+        assert data.categories.shape == (5, 2)
+
+    def test_missing_target_is_refused(self, table):
         with pytest.raises(ArtifactError, match="1 rows have no 'weight'"):
             read_data(str(table), target="weight")
+
+    def test_unknown_target_suggests_another(self, table):
         with pytest.raises(UnknownNameError, match="did you mean 'weight'"):
             read_data(str(table), target="wight")
 
-    @pytest.mark.parametrize("names", [("data", "target"), ("X", "y")])
-    def test_reads_arrays_of_any_shape(self, tmp_path, names):
+    @pytest.mark.parametrize(("inputs", "target"), [("data", "target"), ("X", "y")])
+    def test_arrays_of_any_shape_are_read(self, tmp_path, inputs, target):
         images = np.arange(24, dtype=np.uint8).reshape(3, 2, 4)
-        arrays = dict(zip(names, (images, np.array(["cat", "dog", "cat"])), strict=True))
-        np.savez(tmp_path / "x.npz", **arrays)
+        labels = np.array(["cat", "dog", "cat"])
+        np.savez(tmp_path / "x.npz", **{inputs: images, target: labels})
+
         data = read_data(str(tmp_path / "x.npz"))
+
         np.testing.assert_array_equal(data.numbers, images.reshape(3, 8))
         assert data.target.tolist() == ["cat", "dog", "cat"]
 
-    def test_knows_scikit_learns(self):
+    def test_data_of_scikit_learn_are_loaded(self):
         data = read_data("sklearn:digits")
-        assert (data.name, data.numbers.shape) == ("digits", (1797, 64))
+
+        assert data.name == "digits"
+        assert data.numbers.shape == (1797, 64)
+
+    def test_unknown_data_suggest_others(self):
         with pytest.raises(UnknownNameError, match="did you mean 'digits'"):
             read_data("sklearn:digit")
+
+    def test_data_without_columns_have_no_target(self):
         with pytest.raises(ExperimentError, match="no named columns"):
             read_data("sklearn:digits", target="class")
 
     @pytest.mark.parametrize(
-        ("name", "content", "message"),
+        ("content", "message"),
         [
-            ("x.csv", "a;b\n1;2\n", "separated by commas"),
-            ("x.csv", "a,b\n", "0 rows"),
-            ("x.csv", "a,b\n1,x\n2,\n", "1 rows have no 'b'"),
-            ("x.csv", "a,b\ninf,1\n2,3\n", "infinite"),
-            ("x.csv", "a,b\n" + "".join(f"x{k},1\n" for k in range(101)), "101 different values"),
-            ("x.csv", 'a,b\n"1,2\n', "cannot read"),
-            ("x.csv", "", "cannot read"),
-            ("x.csv", None, "No such file"),
-            ("x.txt", None, r"\.parquet, \.npz, or sklearn:NAME"),
-            ("x.npz", {"data": np.array([{}]), "target": np.ones(1)}, "`data`"),
-            ("x.npz", {"data": np.ones((3, 2)), "target": np.ones((3, 2))}, "3 rows and a target"),
-            ("x.parquet", {"a": pd.to_datetime(["2020-01-01"]), "b": [1]}, "'a' holds dates"),
+            ("a;b\n1;2\n", "separated by commas"),
+            ("a,b\n", "0 rows"),
+            ("a,b\n1,x\n2,\n", "1 rows have no 'b'"),
+            ("a,b\ninf,1\n2,3\n", "infinite"),
+            ("a,b\n" + "".join(f"x{k},1\n" for k in range(101)), "101 different values"),
+            ('a,b\n"1,2\n', "cannot read"),
+            ("", "cannot read"),
         ],
     )
-    def test_other_files_are_refused(self, tmp_path, name, content, message):
-        file = tmp_path / name
-        if isinstance(content, str):
-            file.write_text(content)
-        elif name == "x.npz":
-            np.savez(file, **content, allow_pickle=True)
-        elif name == "x.parquet":
-            pd.DataFrame(content).to_parquet(file)
+    def test_other_tables_are_refused(self, tmp_path, content, message):
+        (tmp_path / "x.csv").write_text(content)
+
         with pytest.raises(ArtifactError, match=message):
-            read_data(str(file))
+            read_data(str(tmp_path / "x.csv"))
+
+    @pytest.mark.parametrize(
+        ("name", "message"),
+        [("x.csv", "No such file"), ("x.txt", r"\.parquet, \.npz, or sklearn:NAME")],
+    )
+    def test_missing_files_are_refused(self, tmp_path, name, message):
+        with pytest.raises(ArtifactError, match=message):
+            read_data(str(tmp_path / name))
+
+    @pytest.mark.parametrize(
+        ("arrays", "message"),
+        [
+            ({"data": np.array([{}]), "target": np.ones(1)}, "`data`"),
+            ({"data": np.ones((3, 2)), "target": np.ones((3, 2))}, "3 rows and a target"),
+        ],
+    )
+    def test_other_arrays_are_refused(self, tmp_path, arrays, message):
+        np.savez(tmp_path / "x.npz", **arrays, allow_pickle=True)
+
+        with pytest.raises(ArtifactError, match=message):
+            read_data(str(tmp_path / "x.npz"))
+
+    def test_dates_are_refused(self, tmp_path):
+        frame = pd.DataFrame({"a": pd.to_datetime(["2020-01-01"]), "b": [1]})
+        frame.to_parquet(tmp_path / "x.parquet")
+
+        with pytest.raises(ArtifactError, match="'a' holds dates"):
+            read_data(str(tmp_path / "x.parquet"))
 
 
 class TestSplit:
-    def test_features_are_what_scikit_learns_preprocessing_makes_of_the_pool(self):
+    @pytest.fixture
+    def data(self):
+        """Eighty rows of three numbers, some missing, and two categories."""
+        rng = np.random.default_rng(0)
+        numbers = rng.normal(5, 3, (80, 3))
+        numbers[rng.random((80, 3)) < 0.2] = np.nan
+        categories = np.stack([rng.integers(-1, 3, 80), rng.integers(0, 2, 80)], axis=1)
+        return DataSet("made", "", numbers, categories, rng.integers(0, 2, 80))
+
+    @pytest.fixture
+    def rows(self, data):
+        """Rows of the pool and of the validation part, told by a target that numbers the rows."""
+        numbered = replace(data, target=np.arange(80.0))
+        split = make_split(numbered, REGRESSION, seed=3)
+        return split.pool_target.astype(int), split.validation_target.astype(int)
+
+    def test_every_row_is_in_one_part(self, rows):
+        pool_rows, validation_rows = rows
+
+        assert len(pool_rows) == 60
+        assert sorted([*pool_rows, *validation_rows]) == list(range(80))
+
+    def test_features_are_scikit_learns(self, data, rows):
         from sklearn.compose import make_column_transformer
         from sklearn.impute import SimpleImputer
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-        rng = np.random.default_rng(0)
-        numbers = rng.normal(5, 3, (80, 3))
-        numbers[rng.random((80, 3)) < 0.2] = np.nan
-        categories = np.stack([rng.integers(-1, 3, 80), rng.integers(0, 2, 80)], axis=1)
-        data = DataSet("made", "", numbers, categories, rng.integers(0, 2, 80))
-        parts = parts_of(data, seed=3)
-        # The order, told by targets that number the rows.
-        rows = parts_of(replace(data, target=np.arange(80.0)), PredictionKind.REGRESSION, seed=3)
-        pool, others = (r.astype(int) for r in (rows.pool_target, rows.validation_target))
-        assert len(pool) == 60 and sorted([*pool, *others]) == list(range(80))
-        median = (SimpleImputer(strategy="median"), [0, 1, 2])
-        one_hot = (OneHotEncoder(drop="if_binary", sparse_output=False), [3, 4])
-        peer = make_pipeline(make_column_transformer(median, one_hot), StandardScaler())
-        both = np.concatenate([numbers, categories], axis=1)
-        peer.fit(both[pool])
-        for features, chosen in ((parts.pool, pool), (parts.validation, others)):
-            np.testing.assert_allclose(features, peer.transform(both[chosen]), atol=1e-12)
-        np.testing.assert_array_equal(parts.pool_target, data.target[pool])
+        split = make_split(data, seed=3)
 
-    def test_columns_that_tell_nothing(self):
+        pool_rows, validation_rows = rows
+        columns = np.concatenate([data.numbers, data.categories], axis=1)
+        imputation = (SimpleImputer(strategy="median"), [0, 1, 2])
+        one_hot = (OneHotEncoder(drop="if_binary", sparse_output=False), [3, 4])
+        pipeline = make_pipeline(make_column_transformer(imputation, one_hot), StandardScaler())
+        pipeline.fit(columns[pool_rows])
+        np.testing.assert_allclose(split.pool, pipeline.transform(columns[pool_rows]), atol=1e-12)
+        expected = pipeline.transform(columns[validation_rows])
+        np.testing.assert_allclose(split.validation, expected, atol=1e-12)
+
+    def test_target_is_in_the_order_of_rows(self, data, rows):
+        split = make_split(data, seed=3)
+
+        np.testing.assert_array_equal(split.pool_target, data.target[rows[0]])
+
+    def test_uninformative_columns(self):
         numbers = np.array([[1.0, np.nan, 7.0]] * 8)
         numbers[:, 0] = range(8)
-        parts = parts_of(data_set(np.arange(8) % 2, numbers))
-        assert parts.pool.shape == (6, 2)  # one without a number is dropped
-        assert not parts.pool[:, 1].any()  # a constant one is centred
 
-    def test_seed_and_data_tell_splits_apart(self):
-        data = data_set(np.arange(40) % 2)
+        split = make_split(make_data_set(np.arange(8) % 2, numbers))
+
+        assert split.pool.shape == (6, 2)  # the one without a number is dropped
+        assert not split.pool[:, 1].any()  # the constant one is centred
+
+    def test_digests_differ_by_data_and_split(self):
+        data = make_data_set(np.arange(40) % 2)
         changed = replace(data, numbers=data.numbers + np.eye(40, 2))
-        others = [parts_of(changed), parts_of(data, validation=0.5)]
-        splits = [parts_of(data, seed=seed) for seed in range(5)] + others
-        assert len({parts.digest for parts in splits}) == 7
-        assert parts_of(data).digest == parts_of(data).digest
+
+        digests = [make_split(data, seed=seed).digest for seed in range(5)]
+        digests.append(make_split(changed).digest)
+        digests.append(make_split(data, validation=0.5).digest)
+
+        assert len(set(digests)) == 7
+
+    def test_same_split_has_same_digest(self):
+        data = make_data_set(np.arange(40) % 2)
+
+        assert make_split(data).digest == make_split(data).digest
 
     @given(labels=st.lists(st.integers(0, 3), min_size=12, max_size=60), seed=st.integers(0, 5))
-    def test_the_smallest_size_that_is_named_is_the_smallest(self, labels, seed):
+    def test_message_names_the_smallest_size(self, labels, seed):
         try:
-            parts = parts_of(data_set([*labels, 0, 1] * 4), seed=seed)
+            split = make_split(make_data_set([*labels, 0, 1] * 4), seed=seed)
         except ExperimentError:
             return
-        with pytest.raises(
-            ExperimentError, match=r"lacks the class(es)? .* classes is (\d+)"
-        ) as caught:
-            parts.check_sizes([1])
+        with pytest.raises(ExperimentError, match=r"lacks the class.* classes is") as caught:
+            split.check_sizes([1])
+
         smallest = int(str(caught.value).rpartition(" ")[2])
-        parts.check_sizes([smallest, len(parts.pool)])
+
+        split.check_sizes([smallest, len(split.pool)])
         with pytest.raises(ExperimentError, match="lacks"):
-            parts.check_sizes([smallest - 1])
-        with pytest.raises(ExperimentError, match=f"{len(parts.pool)} rows are for training"):
-            parts.check_sizes([smallest, len(parts.pool) + 1])
+            split.check_sizes([smallest - 1])
 
-    def test_the_target_tells_its_kind(self):
-        classes: list[Any] = [["a", "b"], [True, False], [0, 1, 2], [0.0, 1.0]]
-        assert {infer_kind_of_target(np.array(y)) for y in classes} == {
-            PredictionKind.CLASSIFICATION
-        }
-        numbers: list[Any] = [[0.5, 1.0], range(21)]
-        assert {infer_kind_of_target(np.array(y)) for y in numbers} == {PredictionKind.REGRESSION}
+    def test_size_beyond_the_pool_is_refused(self):
+        split = make_split(make_data_set([0, 1] * 20))
 
-    def test_classes_are_numbered_in_order(self):
-        parts = parts_of(data_set([10, 9, 100] * 4))
-        numbers = parts_of(data_set([10, 9, 100] * 4), PredictionKind.REGRESSION).pool_target
-        assert parts.classes == ("9", "10", "100")
-        np.testing.assert_array_equal(np.array([9, 10, 100])[parts.pool_target], numbers)
+        with pytest.raises(ExperimentError, match="30 rows are for training"):
+            split.check_sizes([10, 31])
 
     @pytest.mark.parametrize(
-        ("target", "kind", "validation", "message"),
+        ("target", "kind"),
         [
-            (["a"] * 8, PredictionKind.CLASSIFICATION, 0.25, "only one class"),
-            ([0.5, 1.5] * 4, PredictionKind.CLASSIFICATION, 0.25, "fractional values, such as 0.5"),
-            (["a", "b"] * 4, PredictionKind.REGRESSION, 0.25, "is text, such as 'a'"),
-            ([0, 1] * 4, PredictionKind.CLASSIFICATION, 0.0, "between 0 and 1"),
-            ([0, 1] * 4, PredictionKind.CLASSIFICATION, 0.01, "between 0 and 1"),
-            ([0, 1] * 4, PredictionKind.CLASSIFICATION, 0.99, "between 0 and 1"),
-            (
-                range(40),
-                PredictionKind.CLASSIFICATION,
-                0.25,
-                r"5 more of made, of 40 classes .* regression",
-            ),
+            (["a", "b"], CLASSIFICATION),
+            ([True, False], CLASSIFICATION),
+            ([0, 1, 2], CLASSIFICATION),
+            ([0.0, 1.0], CLASSIFICATION),
+            ([0.5, 1.0], REGRESSION),
+            (range(21), REGRESSION),
         ],
     )
-    def test_what_cannot_be_split_is_refused(self, target, kind, validation, message):
+    def test_kind_is_inferred_from_target(self, target, kind):
+        assert infer_kind_of_target(np.array(target)) is kind
+
+    def test_classes_are_in_numeric_order(self):
+        data = make_data_set([10, 9, 100] * 4)
+
+        split = make_split(data)
+
+        assert split.classes == ("9", "10", "100")
+        numbers = make_split(data, REGRESSION).pool_target
+        np.testing.assert_array_equal(np.array([9, 10, 100])[split.pool_target], numbers)
+
+    @pytest.mark.parametrize(
+        ("target", "kind", "message"),
+        [
+            (["a"] * 8, CLASSIFICATION, "only one class"),
+            ([0.5, 1.5] * 4, CLASSIFICATION, "fractional values, such as 0.5"),
+            (["a", "b"] * 4, REGRESSION, "is text, such as 'a'"),
+            (range(40), CLASSIFICATION, r"5 more of made, of 40 classes .* regression"),
+        ],
+    )
+    def test_other_targets_are_refused(self, target, kind, message):
         with pytest.raises(ExperimentError, match=message):
-            parts_of(data_set(target), kind, validation=validation)
+            make_split(make_data_set(target), kind)
+
+    @pytest.mark.parametrize("validation", [0.0, 0.01, 0.99])
+    def test_empty_parts_are_refused(self, validation):
+        with pytest.raises(ExperimentError, match="between 0 and 1"):
+            make_split(make_data_set([0, 1] * 4), validation=validation)
 
 
 class TestModel:
@@ -313,7 +396,7 @@ class TestModel:
             ("{toy}:make", {"c": 3}, "unknown keyword"),
         ],
     )
-    def test_names_that_cannot_be(self, toy, path, keywords, message):
+    def test_unknown_names_are_refused(self, toy, path, keywords, message):
         with pytest.raises((ExperimentError, UnknownNameError), match=message):
             Model.from_path(path.format(toy=toy), fixed=keywords, seed=0)
 
@@ -325,41 +408,64 @@ class TestModel:
             ("def", "SyntaxError"),
         ],
     )
-    def test_broken_modules(self, module, code, message):
+    def test_broken_modules_are_refused(self, module, code, message):
         with pytest.raises(ExperimentError, match=message):
             Model.from_path(f"{module(code)}:X", fixed={}, seed=0)
 
-    def test_seed_and_threads_go_where_they_are_taken(self, toy):
-        def fixed(path: str, **keywords: Any) -> dict[str, Any]:
-            return dict(Model.from_path(path, fixed=keywords, seed=7).fixed)
+    @pytest.mark.parametrize(
+        ("path", "keywords", "fixed"),
+        [
+            ("sklearn.ensemble:RandomForestClassifier", {}, {"random_state": 7, "n_jobs": 1}),
+            (TREE, {"random_state": 3, "max_depth": 2}, {"random_state": 3, "max_depth": 2}),
+            ("sklearn.svm:SVR", {}, {}),
+            ("{toy}:Line", {"c": 3}, {"c": 3}),  # it takes any keyword
+            ("{toy}:make", {}, {"random_state": 7}),
+        ],
+    )
+    def test_seed_and_jobs_are_fixed(self, toy, path, keywords, fixed):
+        model = Model.from_path(path.format(toy=toy), fixed=keywords, seed=7)
 
-        assert fixed("sklearn.ensemble:RandomForestClassifier") == {"random_state": 7, "n_jobs": 1}
-        assert fixed(TREE, random_state=3, max_depth=2) == {"random_state": 3, "max_depth": 2}
-        assert fixed("sklearn.svm:SVR") == {}
-        assert fixed(f"{toy}:Line", c=3) == {"c": 3}  # it takes any keyword
-        assert fixed(f"{toy}:make") == {"random_state": 7}
-        pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")
-        assert fixed("xgboost:XGBClassifier") == {"random_state": 7, "n_jobs": 1}  # by inheritance
+        assert dict(model.fixed) == fixed
 
-    def test_kinds_and_versions(self, toy):
+    @pytest.mark.usefixtures("xgboost")
+    def test_inherited_keywords_are_fixed(self):
+        model = Model.from_path("xgboost:XGBClassifier", fixed={}, seed=7)
+
+        assert dict(model.fixed) == {"random_state": 7, "n_jobs": 1}
+
+    @pytest.mark.parametrize(
+        ("path", "config", "kind"),
+        [
+            ("sklearn.svm:SVC", {}, CLASSIFICATION),
+            ("sklearn.svm:SVR", {}, REGRESSION),
+            ("{toy}:make", {"a": 1}, None),
+        ],
+    )
+    def test_kind_is_inferred_from_estimator(self, toy, path, config, kind):
+        model = Model.from_path(path.format(toy=toy), fixed={}, seed=0)
+
+        assert infer_kind_of_estimator(model.make_estimator(config)) is kind
+
+    def test_version_is_that_of_package(self):
         import sklearn
-        from sklearn.svm import SVC, SVR
 
-        assert infer_kind_of_estimator(SVC()) is PredictionKind.CLASSIFICATION
-        assert infer_kind_of_estimator(SVR()) is PredictionKind.REGRESSION
-        made = Model.from_path(f"{toy}:make", fixed={}, seed=0)
-        assert infer_kind_of_estimator(made.make_estimator({"a": 1})) is None
-        assert made.version.startswith("SHA-256 ")  # of the module
         assert Model.from_path(TREE, fixed={}, seed=0).version == sklearn.__version__
+
+    def test_without_version_is_hash_of_module(self, toy):
+        model = Model.from_path(f"{toy}:make", fixed={}, seed=0)
+
+        assert model.version.startswith("SHA-256 ")
 
 
 class TestTraining:
+    @pytest.mark.usefixtures("xgboost")
+    @pytest.mark.parametrize("size", ["20", "90", "300"])
+    @pytest.mark.parametrize("rate", [0.01, 0.5])
+    @pytest.mark.parametrize("depth", [2, 9])
     @pytest.mark.parametrize("weight", [1.0, 32.0])
-    def test_counts_the_errors_that_the_trainer_of_xgboost_mnist_counts(
-        self, small, xgboost, weight
-    ):
-        parts = DataSplit(
-            kind=PredictionKind.CLASSIFICATION,
+    def test_errors_are_those_of_xgboost_mnist(self, small, weight, depth, rate, size):
+        split = DataSplit(
+            kind=CLASSIFICATION,
             classes=tuple("0123456789"),
             pool=small.pool.astype(np.float64),
             pool_target=small.pool_labels,
@@ -367,36 +473,79 @@ class TestTraining:
             validation_target=small.validation_labels,
             digest=small.digest,
         )
-        trainer = trainer_of(parts, "xgboost:XGBClassifier", **AS_PUBLISHED)
-        authors = XGBoostTrainer(small, AS_PUBLISHED)
-        config: dict[str, Any] = {"min_child_weight": weight, "n_estimators": 6}
-        for rate, depth, size in itertools.product((0.01, 0.5), (2, 9), ("20", "90", "300")):
-            config |= {"learning_rate": rate, "max_depth": depth}
-            errors = trainer(config, size)["value"] * len(small.validation)
-            assert errors == pytest.approx(authors(config, size)["error_count"])
+        config = {
+            "min_child_weight": weight,
+            "n_estimators": 6,
+            "learning_rate": rate,
+            "max_depth": depth,
+        }
 
-    def test_metrics_are_scikit_learns(self, digits):
-        from sklearn.metrics import log_loss
+        outcome = make_trainer(split, "xgboost:XGBClassifier", **AS_PUBLISHED)(config, size)
+
+        expected = XGBoostTrainer(small, AS_PUBLISHED)(config, size)["error_count"]
+        assert outcome["value"] * len(small.validation) == pytest.approx(expected)
+
+    @pytest.fixture
+    def tree(self, digits):
+        """A tree fitted by scikit-learn alone to the first 300 rows."""
         from sklearn.tree import DecisionTreeClassifier
 
         tree = DecisionTreeClassifier(min_samples_leaf=9, max_depth=7, random_state=5)
-        tree.fit(digits.pool[:300], digits.pool_target[:300])
+        return tree.fit(digits.pool[:300], digits.pool_target[:300])
+
+    def train_tree(self, digits, scorer):
+        trainer = make_trainer(digits, scorer=scorer, seed=5, min_samples_leaf=9)
+        unpickled = pickle.loads(pickle.dumps(trainer))
+        value = trainer({"max_depth": 7}, "300")["value"]
+        assert unpickled({"max_depth": 7}, "300")["value"] == value
+        return value
+
+    def test_default_metric_is_the_error(self, digits, tree):
         accuracy = tree.score(digits.validation, digits.validation_target)
+
+        assert self.train_tree(digits, None) == pytest.approx(1 - accuracy)
+
+    def test_scores_are_scikit_learns(self, digits, tree):
+        accuracy = tree.score(digits.validation, digits.validation_target)
+
+        assert self.train_tree(digits, "accuracy") == pytest.approx(accuracy)
+
+    def test_negated_scores_are_errors(self, digits, tree):
+        from sklearn.metrics import log_loss
+
         loss = log_loss(digits.validation_target, tree.predict_proba(digits.validation))
-        for scorer, expected, direction in (
-            (None, 1 - accuracy, hbo.Direction.MINIMIZE),
-            ("accuracy", accuracy, hbo.Direction.MAXIMIZE),
-            ("neg_log_loss", loss, hbo.Direction.MINIMIZE),
-        ):
-            trainer = trainer_of(digits, scorer=scorer, seed=5, min_samples_leaf=9)
-            for one in (trainer, pickle.loads(pickle.dumps(trainer))):
-                assert one({"max_depth": 7}, "300")["value"] == pytest.approx(expected)
-            assert trainer.metric.objective(449).direction is direction
-        assert (
-            Metric(PredictionKind.CLASSIFICATION, "neg_log_loss").objective(449).name == "log_loss"
-        )
+
+        assert self.train_tree(digits, "neg_log_loss") == pytest.approx(loss)
+
+    @pytest.mark.parametrize(
+        ("scorer", "name", "direction"),
+        [
+            (None, "error", hbo.Direction.MINIMIZE),
+            ("accuracy", "accuracy", hbo.Direction.MAXIMIZE),
+            ("neg_log_loss", "log_loss", hbo.Direction.MINIMIZE),
+        ],
+    )
+    def test_objectives_of_metrics(self, scorer, name, direction):
+        objective = Metric(CLASSIFICATION, scorer).objective(449)
+
+        assert objective.name == name
+        assert objective.direction is direction
+
+    def test_unknown_metric_suggests_another(self):
         with pytest.raises(UnknownNameError, match="did you mean 'roc_auc'"):
-            Metric(PredictionKind.CLASSIFICATION, "roc-auc")
+            Metric(CLASSIFICATION, "roc-auc")
+
+    @pytest.fixture
+    def line_trainer(self, toy):
+        """A trainer of lines, a size's prediction is a * size + b."""
+        split = make_split(make_data_set(np.arange(40) / 4), REGRESSION)
+        return make_trainer(split, f"{toy}:Line")
+
+    def test_default_metric_is_the_squared_error(self, line_trainer):
+        value = line_trainer({"a": 0.1}, "20")["value"]
+
+        target = line_trainer.split.validation_target
+        assert value == pytest.approx(np.mean((target - 2.0) ** 2))
 
     @pytest.mark.parametrize(
         ("config", "size", "message"),
@@ -407,37 +556,43 @@ class TestTraining:
             ({"a": 1, "b": float("nan")}, "10", "the metric is nan"),
         ],
     )
-    def test_failures(self, toy, config, size, message):
-        parts = parts_of(data_set(np.arange(40) / 4), PredictionKind.REGRESSION)
-        trainer = trainer_of(parts, f"{toy}:Line")
-        with pytest.raises(TrainingError, match=message) as caught:
-            trainer(config, size)
-        assert "--failures worst" in str(caught.value)
-        outcome = replace(trainer, failures=Failures.WORST)(config, size)
-        assert outcome["failure"] in str(caught.value)
-        # Without a failure there is the mean squared error.
-        value = trainer({"a": 0.1}, "20")["value"]
-        assert value == pytest.approx(np.mean((parts.validation_target - 2.0) ** 2))
+    def test_failure_names_the_way_out(self, line_trainer, config, size, message):
+        with pytest.raises(TrainingError, match=f"(?s){message}.*--failures worst"):
+            line_trainer(config, size)
 
-    def test_identity_holds_what_decides_a_value(self, digits):
-        trainer = trainer_of(digits)
+    def test_failure_may_be_an_outcome(self, line_trainer):
+        trainer = replace(line_trainer, failures=Failures.WORST)
+
+        assert trainer({"a": 4}, "30") == {"failure": "ValueError: a is large"}
+
+    def test_identity_ignores_treatment_of_failures(self, digits):
+        trainer = make_trainer(digits)
+
         assert replace(trainer, failures=Failures.WORST).identity == trainer.identity
-        others = [
-            replace(trainer, split=replace(digits, digest="x")),
-            trainer_of(digits, seed=1),
-            trainer_of(digits, max_depth=(1, 2)),
-            replace(trainer, model=replace(trainer.model, version="0")),
-            trainer_of(digits, scorer="accuracy"),
-        ]
-        assert len({json.dumps(one.identity) for one in [trainer, *others]}) == 6
 
-    def test_warnings_of_estimators_are_not_shown(self, digits):  # pytest makes them errors
-        trainer = trainer_of(digits, "sklearn.linear_model:LogisticRegression")
+    def test_identity_has_what_decides_values(self, digits):
+        trainer = make_trainer(digits)
+        trainers = [
+            trainer,
+            replace(trainer, split=replace(digits, digest="x")),
+            replace(trainer, model=replace(trainer.model, version="0")),
+            make_trainer(digits, seed=1),
+            make_trainer(digits, max_depth=(1, 2)),
+            make_trainer(digits, scorer="accuracy"),
+        ]
+
+        identities = {json.dumps(trainer.identity) for trainer in trainers}
+
+        assert len(identities) == 6
+
+    def test_warnings_of_estimators_are_hidden(self, digits):  # pytest makes them errors
+        trainer = make_trainer(digits, "sklearn.linear_model:LogisticRegression")
+
         trainer({"max_iter": 1}, "100")
 
 
 @pytest.fixture
-def local(tmp_path, monkeypatch):
+def own_benchmarks(tmp_path, monkeypatch):
     """Folder of the user's own benchmarks, empty; the search for best known values is short."""
     monkeypatch.setattr(pipeline, "best_known", partial(best_known, draws=200))
     monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path / "own"))
@@ -451,59 +606,93 @@ CUSTOM = Custom(
 
 
 class TestGeneration:
-    def test_makes_a_benchmark_with_the_values_and_table_of_the_trainings(self, local):
-        steps: set[str] = set()
-        written = generate_custom(CUSTOM, progress=lambda step, done, total: steps.add(step))
-        assert written == local / "wine-tree"
+    @pytest.fixture
+    def artifact(self, own_benchmarks):
+        return generate_custom(CUSTOM)
+
+    def test_progress_is_told(self, own_benchmarks):
+        steps = set()
+
+        generate_custom(CUSTOM, progress=lambda step, done, total: steps.add(step))
+
         assert "training" in steps
+
+    def test_benchmark_is_found_by_name(self, artifact, own_benchmarks):
+        assert artifact == own_benchmarks / "wine-tree"
         assert "wine-tree" in hbo.list_benchmarks()
-        bench = hbo.load("wine-tree")
-        assert bench.objective.direction is hbo.Direction.MINIMIZE
-        check_benchmark(bench)
-        table = local / "wine-tree-evaluations.parquet"
-        raw = read_raw(table, benchmark="wine-tree", space=bench.space)
-        assert list(raw.tasks) == ["20", "60", "120"]
-        contexts = {name: {"train_size": float(name)} for name in raw.tasks}
-        assert raw.about.contexts == {t.name: dict(t.context) for t in bench.tasks} == contexts
-        trainer = trainer_of(parts_of(read_data("sklearn:wine")))
-        drawn = bench.space.sample_unit(np.random.default_rng(0), 12)
-        for task in bench.tasks:
-            evaluations = raw.tasks[task.name]
-            np.testing.assert_array_equal(evaluations.values, bench.space.decode(drawn))
-            configs = bench.space.configs(evaluations.values)
-            expected = [trainer(config, task.name)["value"] for config in configs]
+        benchmark = hbo.load("wine-tree")
+        assert benchmark.objective.direction is hbo.Direction.MINIMIZE
+        check_benchmark(benchmark)
+
+    @pytest.fixture
+    def table(self, artifact):
+        path = artifact.with_name("wine-tree-evaluations.parquet")
+        return read_raw(path, benchmark="wine-tree", space=hbo.load("wine-tree").space)
+
+    def test_tasks_are_the_sizes(self, table):
+        contexts = {name: {"train_size": float(name)} for name in ("20", "60", "120")}
+
+        assert list(table.tasks) == list(contexts)
+        assert table.about.contexts == contexts
+        tasks = hbo.load("wine-tree").tasks
+        assert {task.name: dict(task.context) for task in tasks} == contexts
+
+    def test_table_has_the_trainings(self, table):
+        space = hbo.load("wine-tree").space
+        values = space.decode(space.sample_unit(np.random.default_rng(0), 12))
+        trainer = make_trainer(make_split(read_data("sklearn:wine")))
+        for size, evaluations in table.tasks.items():
+            np.testing.assert_array_equal(evaluations.values, values)
+            expected = [trainer(config, size)["value"] for config in space.configs(values)]
             np.testing.assert_array_equal(evaluations.objective, expected)
-            # The forest was fitted to these, so it is close to them.
+
+    def test_forest_is_close_to_trainings(self, table):
+        for task in hbo.load("wine-tree").tasks:
+            evaluations = table.tasks[task.name]
+
             predicted = task.evaluate_many(evaluations.values)
-            assert np.abs(predicted - expected).mean() < np.std(expected)
-        card = Artifact(written).read_json("card.json")
+
+            mean_error = np.abs(predicted - evaluations.objective).mean()
+            assert mean_error < np.std(evaluations.objective)
+
+    def test_card_names_sizes_and_command(self, artifact):
+        card = Artifact(artifact).read_json("card.json")
+
         assert (card["evaluations"], card["configurations"]) == (36, 12)
         assert card["command"] == (
             f"hpobench-ordered generate custom --model {TREE} --data sklearn:wine --name wine-tree "
             "--seed 0 --sizes 20,60,120 --configs 12"
         )
 
+    @pytest.mark.parametrize("output", [None, "other"])
     @pytest.mark.parametrize("name", ["newsvendor", "xgboost-mnist", "yahpo-svm-999999"])
-    def test_names_of_others_are_refused(self, local, tmp_path, name):
-        for output in (None, tmp_path / "other"):
-            with pytest.raises(DuplicateNameError, match=f"there is a benchmark '{name}' already"):
-                generate_custom(replace(CUSTOM, name=name), output=output, replace=True)
-        assert not local.exists()
+    def test_names_of_others_are_refused(self, own_benchmarks, tmp_path, name, output):
+        folder = None if output is None else tmp_path / output
+        custom = replace(CUSTOM, name=name)
+
+        with pytest.raises(DuplicateNameError, match=f"there is a benchmark '{name}' already"):
+            generate_custom(custom, output=folder, replace=True)
+
+        assert not own_benchmarks.exists()
 
     @pytest.mark.slow
-    def test_a_regenerated_benchmark_is_not_replaced(self, local):
+    def test_regenerated_benchmark_is_not_replaced(self, own_benchmarks):
         """Some benchmarks of the package are generated into the folder of the user's own."""
-        generators()["newsvendor"].generate(local / "newsvendor")
+        generators()["newsvendor"].generate(own_benchmarks / "newsvendor")
+
         with pytest.raises(DuplicateNameError, match="already"):
             generate_custom(replace(CUSTOM, name="newsvendor"), replace=True)
+
+    @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "-x", "x@1", "a b", "ä", "x\n"])
+    def test_other_names_are_refused(self, own_benchmarks, name):
+        with pytest.raises(ExperimentError, match="name must be letters"):
+            generate_custom(replace(CUSTOM, name=name))
+
+        assert not list(own_benchmarks.glob("*"))
 
     @pytest.mark.parametrize(
         ("changes", "error", "message"),
         [
-            *(
-                ({"name": name}, ExperimentError, "name must be letters")
-                for name in ("", ".", "..", "a/b", "-x", "x@1", "a b", "ä", "x\n")
-            ),
             ({"sizes": []}, ExperimentError, "sizes"),
             ({"sizes": [0, 60]}, ExperimentError, "at least 1, but got"),
             ({"sizes": [1, 60]}, ExperimentError, "smallest size that holds all classes"),
@@ -511,93 +700,137 @@ class TestGeneration:
             ({"configurations": 9}, ExperimentError, "at least 10"),
             ({"metric": "acuracy"}, UnknownNameError, "did you mean 'accuracy'"),
             ({"model": "sklearn.naive_bayes:GaussianNB"}, ExperimentError, "--space FILE"),
-            ({"kind": PredictionKind.REGRESSION, "data": "x.csv"}, ArtifactError, "No such file"),
+            ({"kind": REGRESSION, "data": "x.csv"}, ArtifactError, "No such file"),
             ({"space": Path("nowhere.json")}, InvalidSpaceError, "nowhere"),
             ({"fixed": {"max_dept": 1}}, UnknownNameError, "did you mean 'max_depth'"),
         ],
     )
-    def test_impossible_requests_are_refused_before_training(self, local, changes, error, message):
+    def test_impossible_requests_start_nothing(self, own_benchmarks, changes, error, message):
         with pytest.raises(error, match=message):
             generate_custom(replace(CUSTOM, **changes))
-        assert not list(local.glob("*"))
+
+        assert not list(own_benchmarks.glob("*"))
 
     @pytest.mark.slow
-    def test_scores_are_maximised(self, local):
-        changes = {"metric": "accuracy", "model": "sklearn.neighbors:KNeighborsClassifier"}
-        generate_custom(replace(CUSTOM, **changes))
-        bench = hbo.load("wine-tree")
-        assert bench.objective.direction is hbo.Direction.MAXIMIZE
-        assert bench.space["n_neighbors"].upper == 20
-        for task in bench.tasks:
-            assert task.best_value is not None and 0.5 < task.best_value <= 1
+    @pytest.mark.usefixtures("own_benchmarks")
+    def test_scores_are_maximised(self):
+        model = "sklearn.neighbors:KNeighborsClassifier"
+
+        generate_custom(replace(CUSTOM, metric="accuracy", model=model))
+
+        benchmark = hbo.load("wine-tree")
+        assert benchmark.objective.direction is hbo.Direction.MAXIMIZE
+        assert benchmark.space["n_neighbors"].upper == 20
+        assert all(0.5 < task.best_value <= 1 for task in benchmark.tasks)
 
 
 SPACE = """{"hyperparameters": [
-  {"type": "uniform_float", "name": "a", "lower": 0.0, "upper": %s, "log": false},
+  {"type": "uniform_float", "name": "a", "lower": %s, "upper": %s, "log": false},
   {"type": "categorical", "name": "mode", "choices": ["one", 2, true]},
   {"type": "constant", "name": "c", "value": 3}
 ]}"""
 
 
-class TestModelsOfOnesOwn:
+class TestOwnModels:
     @pytest.fixture
-    def line(self, toy, tmp_path):
-        """Asks for a class of the user's own, on a file, in a space from a file."""
+    def make_custom(self, toy, tmp_path):
+        """Makes the description of a benchmark of a user's own class, file and search space."""
 
-        def make(upper: float, **changes: Any) -> Custom:
-            (tmp_path / "space.json").write_text(SPACE % upper)
-            numbers, space = tmp_path / "numbers.csv", tmp_path / "space.json"
+        def make(*, lower: float = 0.0, upper: float, **changes: Any) -> Custom:
+            space = tmp_path / "space.json"
+            space.write_text(SPACE % (lower, upper))
+            numbers = tmp_path / "numbers.csv"
             frame = pd.DataFrame({"x": np.arange(60), "y": np.arange(60) / 7, "z": ["u", "v"] * 30})
             frame.to_csv(numbers, index=False)
-            custom = Custom(name="line", model=f"{toy}:Line", data=str(numbers), sizes=[10, 20, 30])
-            changes = {"configurations": 20, "fixed": {"b": 0.5}} | changes
-            return replace(custom, target="y", space=space, **changes)
+            custom = Custom(
+                name="line",
+                model=f"{toy}:Line",
+                data=str(numbers),
+                target="y",
+                sizes=[10, 20, 30],
+                space=space,
+                configurations=20,
+                fixed={"b": 0.5},
+            )
+            return replace(custom, **changes)
 
         return make
 
-    def test_are_trained_as_those_of_others(self, local, line, tmp_path):
-        generate_custom(line(2.0))
-        bench = hbo.load("line")
-        assert bench.objective.name == "squared_error"
-        assert bench.objective.direction is hbo.Direction.MINIMIZE
-        assert bench.space.constants == {"c": 3}
-        command = Artifact(local / "line").read_json("card.json")["command"]
+    @pytest.mark.usefixtures("own_benchmarks")
+    def test_benchmark_has_own_space(self, make_custom):
+        generate_custom(make_custom(upper=2.0))
+
+        benchmark = hbo.load("line")
+        assert benchmark.objective.name == "squared_error"
+        assert benchmark.objective.direction is hbo.Direction.MINIMIZE
+        assert benchmark.space.constants == {"c": 3}
+
+    def test_command_has_no_folders(self, own_benchmarks, make_custom, tmp_path):
+        generate_custom(make_custom(upper=2.0))
+
+        command = Artifact(own_benchmarks / "line").read_json("card.json")["command"]
         assert str(tmp_path) not in command
         assert "--data numbers.csv --target y --space space.json" in command
         assert "--set b=0.5" in command
-        frame = pd.read_parquet(local / "line-evaluations.parquet")
-        assert set(frame["config.mode"]) == {"one", "2", "True"}
-        np.testing.assert_allclose(frame["seconds"] > 0, True)
 
-    def test_a_failure_stops_everything(self, local, line, tmp_path):
+    def test_table_has_choices_as_text(self, own_benchmarks, make_custom):
+        generate_custom(make_custom(upper=2.0))
+
+        frame = pd.read_parquet(own_benchmarks / "line-evaluations.parquet")
+        assert set(frame["config.mode"]) == {"one", "2", "True"}
+        assert (frame["seconds"] > 0).all()
+
+    def test_failure_stops_everything(self, own_benchmarks, make_custom):
         with pytest.raises(TrainingError, match=r"Line\(a=.* failed on 30 rows: ValueError: a is"):
-            generate_custom(line(4.9))
-        assert not (local / "line").exists()
-        custom = line(4.9, failures=Failures.WORST)
-        (tmp_path / "space.json").write_text((SPACE % 4.9).replace("0.0", "3.1"))
-        with pytest.raises(TrainingError, match="failed on 30 rows"):  # without a worst value
+            generate_custom(make_custom(upper=4.9))
+
+        assert not (own_benchmarks / "line").exists()
+
+    @pytest.mark.usefixtures("own_benchmarks")
+    def test_without_success_is_no_worst_value(self, make_custom):
+        custom = make_custom(lower=3.1, upper=4.9, failures=Failures.WORST)
+
+        with pytest.raises(TrainingError, match="failed on 30 rows"):
             generate_custom(custom)
 
     @pytest.mark.slow
-    def test_failures_may_count_as_worst(self, local, line):
-        generate_custom(line(4.9, failures=Failures.WORST))
-        frame = pd.read_parquet(local / "line-evaluations.parquet")
-        failed = frame["failure"].notna()
-        np.testing.assert_array_equal(failed, (frame["config.a"] > 3) & (frame["task"] == "30"))
-        assert 0 < failed.sum() < 20
-        worst = frame["value"][~failed & (frame["task"] == "30")].max()
-        assert set(frame["value"][failed]) == {worst}
-        limits = Artifact(local / "line").read_json("card.json")["limits"]
-        assert any(f"{failed.sum()} of 60 trainings failed" in limit for limit in limits)
-        with pytest.raises(TrainingError, match="failed on 30 rows"):
-            generate_custom(line(4.9), replace=True)
+    def test_failures_may_count_as_worst(self, own_benchmarks, make_custom):
+        generate_custom(make_custom(upper=4.9, failures=Failures.WORST))
 
-    def test_what_cannot_even_be_made_is_refused(self, local, line, tmp_path):
-        custom = line(9.0)
-        (tmp_path / "space.json").write_text((SPACE % 9.0).replace("0.0", "5.1"))
+        frame = pd.read_parquet(own_benchmarks / "line-evaluations.parquet")
+        failed = frame["failure"].notna()
+        on_all_rows = frame["task"] == "30"
+        np.testing.assert_array_equal(failed, (frame["config.a"] > 3) & on_all_rows)
+        assert 0 < failed.sum() < 20
+        assert set(frame["value"][failed]) == {frame["value"][~failed & on_all_rows].max()}
+        limits = Artifact(own_benchmarks / "line").read_json("card.json")["limits"]
+        assert any(f"{failed.sum()} of 60 trainings failed" in limit for limit in limits)
+
+    @pytest.mark.slow
+    @pytest.mark.usefixtures("own_benchmarks")
+    def test_stored_failures_stop_later(self, make_custom):
+        generate_custom(make_custom(upper=4.9, failures=Failures.WORST))
+
+        with pytest.raises(TrainingError, match="failed on 30 rows"):
+            generate_custom(make_custom(upper=4.9), replace=True)
+
+    @pytest.mark.usefixtures("own_benchmarks")
+    def test_class_that_refuses_configurations(self, make_custom):
+        custom = make_custom(lower=5.1, upper=9.0)
+
         with pytest.raises(ExperimentError, match=r"cannot be made with .* a is too large"):
             generate_custom(custom)
+
+    @pytest.mark.usefixtures("own_benchmarks")
+    def test_hyperparameter_cannot_be_fixed_too(self, make_custom):
+        custom = make_custom(upper=2.0, fixed={"a": 1})
+
         with pytest.raises(ExperimentError, match="a: both fixed and in the search space"):
-            generate_custom(line(2.0, fixed={"a": 1}))
+            generate_custom(custom)
+
+    @pytest.mark.usefixtures("own_benchmarks")
+    def test_hyperparameters_must_be_keywords(self, make_custom, toy):
+        custom = make_custom(upper=2.0, model=f"{toy}:make", fixed={})
+
         with pytest.raises(UnknownNameError, match="keyword"):
-            generate_custom(replace(custom, model=custom.model.replace("Line", "make"), fixed={}))
+            generate_custom(custom)
