@@ -95,7 +95,7 @@ class Head:
         scaled_Phi = Phi * self._scales
         n, d = Phi.shape
         self._has_more_evaluations = n > d
-        self._R = factor(scaled_Phi, self._beta)
+        self._R = factor(scaled_Phi, self._beta)  # of K with more evaluations, else of E
         if self._has_more_evaluations:
             half_solved = _solve_transposed(self._R, scaled_Phi.T @ y)
             solved = _solve(self._R, half_solved)  # C Phi~^T y

@@ -468,7 +468,7 @@ def cross_covariance(
     decay = np.empty(m)
     scratch = np.empty(m)
     for i in range(n):
-        row = cross[i]
+        row = cross[i]  # at first r^2, then sqrt(5) r, then the correlation, then the covariance
         _write_squared_distances(row, scaled_X[i], scaled_candidates, 0)
         _scale_distances(row, decay, scratch)
         _correlate(row, decay)
@@ -491,7 +491,7 @@ def predict(
 
     With the covariances k of the observations and a candidate, the mean is k^T alpha and the
     variance s2 - |R^-T k|^2. A block of candidates at a time, row i of R^-T k is computed from
-    those above by forward substitution.
+    those above by forward substitution, here and not in a function of its own, which takes longer.
     """
     n, m = X.shape[0], candidates.shape[0]
     signal_variance = math.exp(theta[g])
@@ -514,28 +514,21 @@ def predict(
             for j in range(width):
                 row[j] *= signal_variance
                 block_mean[j] += alpha[i] * row[j]
-            _substitute_forwards(solved, R, i, width)
+
+            whole = i - i % 4  # four rows at a time are read and written once
+            for k in range(0, whole, 4):
+                c0, c1, c2, c3 = R[k, i], R[k + 1, i], R[k + 2, i], R[k + 3, i]
+                row0, row1 = solved[k, :width], solved[k + 1, :width]
+                row2, row3 = solved[k + 2, :width], solved[k + 3, :width]
+                for j in range(width):
+                    row[j] -= c0 * row0[j] + c1 * row1[j] + c2 * row2[j] + c3 * row3[j]
+            for k in range(whole, i):
+                factor = R[k, i]
+                row_k = solved[k, :width]
+                for j in range(width):
+                    row[j] -= factor * row_k[j]
+            scale = 1.0 / R[i, i]
             for j in range(width):
+                row[j] *= scale
                 block_variance[j] -= row[j] * row[j]
     return mean, variance
-
-
-@compiled
-def _substitute_forwards(solved: FloatArray, R: FloatArray, i: int, width: int) -> None:
-    """Replace row i, of a right-hand side k, by row i of R^-T k; the rows above already are."""
-    row = solved[i, :width]
-    whole = i - i % 4  # four rows at a time are read and written once
-    for k in range(0, whole, 4):
-        c0, c1, c2, c3 = R[k, i], R[k + 1, i], R[k + 2, i], R[k + 3, i]
-        row0, row1 = solved[k, :width], solved[k + 1, :width]
-        row2, row3 = solved[k + 2, :width], solved[k + 3, :width]
-        for j in range(width):
-            row[j] -= c0 * row0[j] + c1 * row1[j] + c2 * row2[j] + c3 * row3[j]
-    for k in range(whole, i):
-        factor = R[k, i]
-        row_k = solved[k, :width]
-        for j in range(width):
-            row[j] -= factor * row_k[j]
-    scale = 1.0 / R[i, i]
-    for j in range(width):
-        row[j] *= scale
