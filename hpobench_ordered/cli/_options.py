@@ -46,7 +46,8 @@ time_limit_option = click.option(
     "--time-limit",
     type=click.FloatRange(min=0),
     show_default=f"{TIME_LIMIT:g}, and {CHECK_LIMIT:g} in checks",
-    help="Seconds a method may take for one suggestion, 0 for no limit.",
+    help="Seconds a method may take for one suggestion, 0 for no limit. "
+    "The process of your own method is killed when it takes longer.",
 )
 
 workers_option = click.option(
@@ -55,6 +56,14 @@ workers_option = click.option(
     default=lambda: os.cpu_count() or 1,
     show_default="all processors",
     help="Number of processes.",
+)
+
+workers_of_runs_option = click.option(
+    "--workers",
+    type=click.IntRange(0),
+    default=lambda: os.cpu_count() or 1,
+    show_default="all processors",
+    help="Number of processes; 0: none but this one, for debuggers.",
 )
 
 measured_only_option = click.option(

@@ -26,7 +26,7 @@ from hpobench_ordered.cli._options import (
     parse_shard,
     results_arguments,
     time_limit_option,
-    workers_option,
+    workers_of_runs_option,
 )
 from hpobench_ordered.cli._output import progress_bar, say
 from hpobench_ordered.cli._protocol import protocol_options
@@ -127,7 +127,7 @@ Examples:
     shell_complete=complete_surrogate,
     help="Evaluate on this one instead of the default; repeat.",
 )
-@workers_option
+@workers_of_runs_option
 @time_limit_option
 @dask_option
 @click.option(
@@ -203,7 +203,7 @@ def run(
 
 @click.command(epilog="Example:  hpobench-ordered compare mine.py:Mine")
 @click.argument("methods", metavar="METHOD...", nargs=-1, required=True)
-@workers_option
+@workers_of_runs_option
 @time_limit_option
 @click.option(
     "--output",

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from hpobench_ordered.errors import HPOBenchOrderedError, MethodError
+from hpobench_ordered.errors import BenchmarkFailedError, HPOBenchOrderedError, MethodError
 from hpobench_ordered.experiment._run_file import make_run_table
 from hpobench_ordered.experiment.method_records import (
     contradicting_modules,
@@ -118,7 +118,7 @@ def perform_from_files(
     if changed:
         return _files_changed(record.method, changed)
     if isinstance(reply, FailedRun):
-        return reply
+        return FailedRun(_name_method(reply.error, record.method), reply.traceback)
     return replace(reply, loaded=list_loaded_files(source.folder))
 
 
@@ -210,6 +210,13 @@ class Job:
 def _files_changed(method: str, names: Sequence[str]) -> FailedRun:
     message = f"{method}: its files changed while it ran: {', '.join(names)}"
     return FailedRun(MethodError(message), "")
+
+
+def _name_method(error: MethodError, method: str) -> MethodError:
+    """Name the method in the error of a benchmark: in a method's process, it may be to blame."""
+    if not isinstance(error, BenchmarkFailedError):
+        return error
+    return BenchmarkFailedError(f"{method}: {error}", task=error.task, when=error.when)
 
 
 def _without_cause(error: MethodError) -> MethodError:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from hpobench_ordered.errors import ExperimentError, HPOBenchOrderedError
-from hpobench_ordered.runtime.child import CHILDREN, ChildDiedError
+from hpobench_ordered.runtime.child import CHILDREN, ChildDiedError, StepTimeoutError
 
 T = TypeVar("T")
 
@@ -81,6 +81,10 @@ def call_in_other_process(
         return CHILDREN.call("", partial(function, **kwargs), *args)
     except ExperimentError as error:
         raise ConformanceError(f"it cannot be checked in another process: {error}") from error
+    except StepTimeoutError as overdue:
+        place = overdue.step.replace("\n", ", ")
+        message = f"it takes longer than {overdue.limit:g} s (task {place})"
+        raise ConformanceError(f"{message}\n{overdue.report}".rstrip()) from None
     except ChildDiedError as died:
         raise ConformanceError(f"it ends or crashes its process\n{died}".rstrip()) from None
 
