@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,75 +28,127 @@ ABOUT = About(
 )
 
 
-def table(space: SearchSpace, n: int = 40, seed: int = 0) -> pd.DataFrame:
+def make_table(space: SearchSpace, rows: int = 40, seed: int = 0) -> pd.DataFrame:
     """Random evaluations of the tasks 37 and 3, taking turns."""
     rng = np.random.default_rng(seed)
-    values = space.decode(space.sample_unit(rng, n))
+    values = space.decode(space.sample_unit(rng, rows))
     frame = pd.DataFrame(space.configs(values), columns=space.names).add_prefix("config.")
-    spread = np.where(rng.random(n) < 0.5, np.nan, rng.random(n))
+    is_known = rng.random(rows) >= 0.5
     return frame.assign(
-        task=np.where(np.arange(n) % 2, "3", "37"),
-        training=np.arange(n) // 4,
-        value=rng.random(n),
-        spread=spread,
+        task=np.where(np.arange(rows) % 2, "3", "37"),
+        training=np.arange(rows) // 4,
+        value=rng.random(rows),
+        spread=np.where(is_known, rng.random(rows), np.nan),
         seconds=1.5,
     )
 
 
-def first(column: str, values: list[Any]) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """Replaces a column's first values."""
-    return lambda f: f.assign(**{column: [*values, *f[column][len(values) :]]})
+SPACES = st.sampled_from([svm_space(), xgboost_space(), ranger_space()])
 
 
 @settings(deadline=None, max_examples=15)
-@given(st.sampled_from([svm_space(), xgboost_space(), ranger_space()]), st.integers(0, 2**32 - 1))
-def test_configurations_come_back_exactly(tmp_path_factory, space, seed):
-    frame = table(space, seed=seed)
+@given(SPACES, st.integers(0, 2**32 - 1))
+def test_written_evaluations_are_read_exactly(tmp_path_factory, space, seed):
+    frame = make_table(space, seed=seed)
     path = tmp_path_factory.mktemp("raw") / "folder" / "x.parquet"
     write_raw(path, frame, ABOUT)
-    raw_table = read_raw(path, benchmark="mine", space=space)
-    assert raw_table.about == ABOUT
-    assert list(raw_table.tasks) == ["37", "3"]  # as they come first
-    expected = space.decode(space.sample_unit(np.random.default_rng(seed), len(frame)))
-    for first, raw in enumerate(raw_table.tasks.values()):
-        np.testing.assert_array_equal(raw.values, expected[first::2])
-        np.testing.assert_array_equal(raw.objective, frame["value"][first::2])
-        np.testing.assert_array_equal(raw.spread, frame["spread"][first::2])
-        np.testing.assert_array_equal(raw.training, frame["training"][first::2])
+
+    table = read_raw(path, benchmark="mine", space=space)
+
+    assert table.about == ABOUT
+    assert list(table.tasks) == ["37", "3"]  # as they come first
+    values = space.decode(space.sample_unit(np.random.default_rng(seed), len(frame)))
+    for first_row, raw in enumerate(table.tasks.values()):
+        np.testing.assert_array_equal(raw.values, values[first_row::2])
+        for column, array in (
+            ("value", raw.objective),
+            ("spread", raw.spread),
+            ("training", raw.training),
+        ):
+            np.testing.assert_array_equal(array, frame[column][first_row::2])
 
 
-def test_the_same_evaluations_make_the_same_file_that_other_tools_read(tmp_path):
-    frame = table(xgboost_space())
-    for name in ("a", "b"):
-        write_raw(tmp_path / name, frame, ABOUT)
+def test_same_evaluations_make_same_file(tmp_path):
+    write_raw(tmp_path / "a", make_table(xgboost_space()), ABOUT)
+    write_raw(tmp_path / "b", make_table(xgboost_space()), ABOUT)
+
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
-    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "a"), frame)
 
 
-def test_some_of_the_tasks(tmp_path):
-    write_raw(tmp_path / "x", table(svm_space()), ABOUT)
-    raw = read_raw(tmp_path / "x", benchmark="mine", space=svm_space())
-    assert list(raw.select_tasks(["3", "37"]).tasks) == ["37", "3"]
-    assert list(raw.select_tasks(["3"]).tasks) == ["3"]
+def test_other_tools_read_the_file(tmp_path):
+    frame = make_table(xgboost_space())
+    write_raw(tmp_path / "x", frame, ABOUT)
+
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "x"), frame)
+
+
+@pytest.fixture
+def written(tmp_path):
+    write_raw(tmp_path / "x", make_table(svm_space()), ABOUT)
+    return read_raw(tmp_path / "x", benchmark="mine", space=svm_space())
+
+
+@pytest.mark.parametrize(("names", "selected"), [(["3", "37"], ["37", "3"]), (["3"], ["3"])])
+def test_selected_tasks_keep_their_order(written, names, selected):
+    assert list(written.select_tasks(names).tasks) == selected
+
+
+def test_unknown_task_cannot_be_selected(written):
     with pytest.raises(UnknownNameError, match="task with evaluations '31' of mine"):
-        raw.select_tasks(["3", "31"])
+        written.select_tasks(["3", "31"])
 
 
-def test_what_is_no_such_file_is_refused(tmp_path):
-    write_raw(tmp_path / "other", table(svm_space()), replace(ABOUT, benchmark="yours"))
-    (tmp_path / "text").write_text("a,b\n1,2\n")
-    pd.DataFrame({"a": [1]}).to_parquet(tmp_path / "plain")
-    broken = pq.read_table(tmp_path / "plain").replace_schema_metadata({"hpobench_ordered": "{}"})
-    pq.write_table(broken, tmp_path / "untold")
-    table_of = "is not a table of raw evaluations"
-    messages = dict.fromkeys(("text", "plain", "untold", "missing"), table_of)
-    messages["other"] = "holds evaluations of 'yours', not 'mine'"
-    for name, message in messages.items():
-        with pytest.raises(ArtifactError, match=f"{name} {message}"):
-            read_raw(tmp_path / name, benchmark="mine", space=svm_space())
+def test_evaluations_of_another_benchmark_are_refused(tmp_path):
+    write_raw(tmp_path / "x", make_table(svm_space()), replace(ABOUT, benchmark="yours"))
+
+    with pytest.raises(ArtifactError, match="x holds evaluations of 'yours', not 'mine'"):
+        read_raw(tmp_path / "x", benchmark="mine", space=svm_space())
+
+
+def write_text(path: Path) -> None:
+    path.write_text("a,b\n1,2\n")
+
+
+def write_plain_parquet(path: Path) -> None:
+    pd.DataFrame({"a": [1]}).to_parquet(path)
+
+
+def write_empty_metadata(path: Path) -> None:
+    write_plain_parquet(path)
+    table = pq.read_table(path).replace_schema_metadata({"hpobench_ordered": "{}"})
+    pq.write_table(table, path)
+
+
+def write_nothing(path: Path) -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    "write", [write_text, write_plain_parquet, write_empty_metadata, write_nothing]
+)
+def test_other_files_are_refused(tmp_path, write):
+    write(tmp_path / "x")
+
+    with pytest.raises(ArtifactError, match="x is not a table of raw evaluations"):
+        read_raw(tmp_path / "x", benchmark="mine", space=svm_space())
+
+
+def test_file_cannot_be_a_folder(tmp_path):
+    write_text(tmp_path / "text")
+
     with pytest.raises(ArtifactError, match="cannot write the evaluations"):
-        write_raw(tmp_path / "text" / "x", table(svm_space()), ABOUT)
+        write_raw(tmp_path / "text" / "x", make_table(svm_space()), ABOUT)
+
+
+def replace_first(column: str, values: list[Any]) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    """Replaces a column's first values."""
+
+    def replace_values(frame: pd.DataFrame) -> pd.DataFrame:
+        others = frame[column][len(values) :]
+        return frame.assign(**{column: [*values, *others]})
+
+    return replace_values
 
 
 @pytest.mark.parametrize(
@@ -110,15 +163,20 @@ def test_what_is_no_such_file_is_refused(tmp_path):
         (lambda f: f.assign(value=f["value"].where(f.index > 4)), "(?s)5 of 40 .*a finite number"),
         (lambda f: f.assign(value="high"), "must be a finite number: row 0 \\('high'\\)"),
         (lambda f: f.assign(training=np.nan), "'training' must hold whole numbers"),
-        (first("config.cost", [1e6, 1e6]), "(?s)2 of 40 .*'cost' must be a number "),
-        (first("config.kernel", ["rbf"]), "(?s)1 of 40 .*'kernel' must be one of 'linear', "),
+        (replace_first("config.cost", [1e6, 1e6]), "(?s)2 of 40 .*'cost' must be a number "),
+        (replace_first("config.kernel", ["rbf"]), "(?s)1 of 40 .*'kernel' must be one of 'linear'"),
     ],
 )
-def test_what_is_wrong_is_counted_and_named(damage, message, tmp_path):
-    damaged = damage(table(svm_space()))
-    with pytest.raises(ArtifactError, match=message):
-        code_tasks(damaged, svm_space())
-    write_raw(tmp_path / "x", damaged, ABOUT)
-    with pytest.raises(ArtifactError, match=message) as error:
-        read_raw(tmp_path / "x", benchmark="mine", space=svm_space())
-    assert str(error.value).startswith(f"{tmp_path / 'x'}: ")
+class TestDamage:
+    def test_table_is_refused(self, damage, message):
+        with pytest.raises(ArtifactError, match=message):
+            code_tasks(damage(make_table(svm_space())), svm_space())
+
+    def test_file_is_named(self, damage, message, tmp_path):
+        path = tmp_path / "x"
+        write_raw(path, damage(make_table(svm_space())), ABOUT)
+
+        with pytest.raises(ArtifactError, match=message) as caught:
+            read_raw(path, benchmark="mine", space=svm_space())
+
+        assert str(caught.value).startswith(f"{path}: ")
