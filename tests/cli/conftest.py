@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 
 import pytest
@@ -14,7 +13,6 @@ from hpobench_ordered.cli import main
 from hpobench_ordered.files.local import LOCAL_VARIABLE
 
 Result = subprocess.CompletedProcess[str]
-CLI = Callable[..., Result]
 
 
 @pytest.fixture

@@ -1,0 +1,218 @@
+"""The commands list, methods, info and evaluate."""
+
+import json
+
+import pytest
+from cli_results import assert_fails, read_names
+
+from hpobench_ordered import SearchSpace, list_benchmarks, list_methods, load, suite
+from hpobench_ordered.cli.benchmarks import format_column, parse_config
+from hpobench_ordered.core import extras
+from hpobench_ordered.errors import InvalidConfigError
+
+PRICES = ["price_0=9", "price_1=9", "price_2=9"]
+FIRST_TASK = ["newsvendor", "--task", "0"]
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ([], list_benchmarks()),
+        (["--ready"], list_benchmarks(ready=True)),
+        (["--surrogate", "nearest-log"], ["xgboost-mnist"]),
+        (["--surrogate", "nearest-log", "--ready"], []),
+        (["MNIST"], ["xgboost-mnist"]),
+    ],
+)
+def test_list_is_filtered(cli, words, names):
+    assert read_names(cli("list", *words, "--json")) == names
+
+
+def test_list_has_benchmarks_of_suite(cli):
+    result = cli("list", "--suite", "othpo", "--json")
+    assert set(read_names(result)) == set(suite("othpo"))
+
+
+def test_empty_list_says_so(cli):
+    result = cli("list", "nothing-like-it")
+    assert "no benchmark matches" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "suggestion"),
+    [(["--surrogate", "forrest"], "forest"), (["--suite", "otpho"], "othpo")],
+)
+def test_list_suggests_names(cli, words, suggestion):
+    assert_fails(cli("list", *words), 2, f"did you mean '{suggestion}'")
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        ([182.6, 308.9, None], ["182.6", "308.9", "-"]),
+        ([3.0, 12.0], ["3", "12"]),
+        ([0.987654321, 0.5], ["0.987654", "0.500000"]),
+        ([0.0, -0.25], ["0.00", "-0.25"]),
+        ([None, None], ["-", "-"]),
+        ([1234567.5, 1.0], ["1234568", "1"]),
+        ([], []),
+    ],
+)
+def test_column_has_equally_many_decimals(values, texts):
+    assert format_column(values) == texts
+
+
+def test_methods_are_listed(cli):
+    result = cli("methods")
+    for text in (*list_methods(), "earlier tasks"):
+        assert text in result.stdout
+
+
+def test_methods_are_listed_as_json(cli):
+    assert read_names(cli("methods", "--json")) == list_methods()
+
+
+def test_version_names_the_program(cli):
+    assert cli("--version").stdout.startswith("hpobench-ordered")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["maximize auc", "kernel = radial", "train_fraction: 0.05", "Spearman", "Apache-2.0"],
+)
+def test_info_shows_benchmark(cli, text):
+    assert text in cli("info", "yahpo-svm-1220").stdout
+
+
+@pytest.fixture
+def described(cli):
+    """What `info` says of a benchmark as JSON."""
+    return json.loads(cli("info", "yahpo-svm-1220", "--json").stdout)
+
+
+def test_info_has_tasks_as_json(described):
+    tasks = load("yahpo-svm-1220").tasks
+    assert [task["best_value"] for task in described["tasks"]] == [t.best_value for t in tasks]
+    assert [task["context"] for task in described["tasks"]] == [dict(t.context) for t in tasks]
+
+
+def test_info_has_search_space_as_json(described):
+    assert SearchSpace.from_json(described["space"]) == load("yahpo-svm-1220").space
+
+
+def test_info_has_quality_as_json(described):
+    assert 0 < described["tasks"][0]["quality"]["spearman"] <= 1
+
+
+CHANGES = [
+    "activation_fn_1: was fixed to tanh, now relu or tanh",
+    "activation_fn_2: was fixed to tanh, now relu or tanh",
+    "lr_schedule: fixed to const before, now to cosine",
+]
+
+
+def test_info_shows_changes_of_space(cli):
+    lines = cli("info", "fcn-b").stdout.splitlines()
+    start = lines.index("What changed in the search space since fcn-b-old:")
+    assert lines[start + 1 : start + 5] == [*(f"  {line}" for line in CHANGES), ""]
+
+
+def test_info_has_changes_as_json(cli):
+    previous = json.loads(cli("info", "fcn-b", "--json").stdout)["previous"]
+    assert (previous["name"], previous["changes"]) == ("fcn-b-old", CHANGES)
+    assert SearchSpace.from_json(previous["space"]) == load("fcn-b").previous.space
+
+
+def test_info_without_changes_shows_none(cli):
+    assert "What changed" not in cli("info", "newsvendor").stdout
+    assert json.loads(cli("info", "newsvendor", "--json").stdout)["previous"] is None
+
+
+def test_evaluate_prints_the_value_alone(cli):
+    config = {"price_0": 9, "price_1": 9, "price_2": 9}
+    expected = load("newsvendor").task("3").evaluate(config)
+    result = cli("evaluate", "newsvendor", "--task", "3", *PRICES)
+    assert (result.returncode, result.stdout, result.stderr) == (0, f"{expected!r}\n", "")
+
+
+def test_evaluate_reads_numbers_as_written(cli):
+    config = ["learning_rate=0.1", "max_depth=6", "min_child_weight=1", "n_estimators=1e2"]
+    result = cli("evaluate", "xgboost-mnist", "--task", "56", *config)
+    assert float(result.stdout) > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (
+            ["evaluate", "xgboost-mnist", "--surrogate", "nearest", "--task", "56"],
+            "hpobench-ordered fetch xgboost-mnist --surrogate nearest",
+        ),
+        (["info", "yahpo-rpart-1220"], "hpobench-ordered fetch yahpo-rpart-1220"),
+    ],
+)
+def test_missing_files_are_named(cli, words, hint):
+    assert_fails(cli(*words), 1, hint)
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["newsvendr", "--task", "0", *PRICES], ["did you mean 'newsvendor'"]),
+        (["newsvendor", "--task", "9", *PRICES], ["unknown task", "'0', '1'", "tasks 0 to 8"]),
+        (["newsvendor", "--task", "-1", *PRICES], ["unknown task '-1'", "tasks 0 to 8"]),
+        ([*FIRST_TASK, *PRICES[:2]], ["'price_2' is missing", "[0, 20]"]),
+        ([*FIRST_TASK, *PRICES, "price_3=1"], ["did you mean 'price_"]),
+        ([*FIRST_TASK, *PRICES[:2], "price_2=nan"], ["an integer", "nan"]),
+        ([*FIRST_TASK, *PRICES[:2], "price_2=low"], ["an integer", "'low'"]),
+        ([*FIRST_TASK, *PRICES[:2], "price_2"], ["HYPERPARAMETER=VALUE"]),
+        ([*FIRST_TASK, *PRICES, PRICES[0]], ["given twice"]),
+    ],
+)
+def test_wrong_evaluations_are_misuse(cli, words, parts):
+    assert_fails(cli("evaluate", *words), 2, *parts)
+
+
+@pytest.fixture
+def space_with_constants():
+    unit = {"lower": 0.0, "upper": 1.0, "log": False, "default_value": 0.5}
+    hyperparameters: list[dict[str, object]] = [
+        {"type": "constant", "name": "k", "value": 3},
+        {"type": "constant", "name": "flag", "value": True},
+        {"type": "uniform_float", "name": "x", **unit},
+    ]
+    return SearchSpace.from_json({"hyperparameters": hyperparameters, "conditions": []})
+
+
+def test_constants_are_read_as_written(space_with_constants):
+    assert parse_config(["k=3", "flag=True"], space_with_constants) == {"k": 3, "flag": True}
+
+
+@pytest.mark.parametrize("word", ["k=abc", "k=4", "flag=False", "flag=1"])
+def test_other_constants_are_refused(space_with_constants, word):
+    config = parse_config([word, "x=0.5"], space_with_constants)
+    with pytest.raises(InvalidConfigError, match="is always"):
+        space_with_constants.row(config)
+
+
+@pytest.fixture
+def no_extras(monkeypatch):
+    monkeypatch.setattr(extras, "find_spec", lambda module: None)
+
+
+@pytest.mark.usefixtures("no_extras")
+def test_evaluate_names_missing_extra(cli):
+    result = cli("evaluate", "yahpo-svm-1220", "--surrogate", "onnx", "--task", "5%")
+    assert_fails(result, 1, "'onnxruntime'", "pip install onnxruntime (or", "'.[onnx]'")
+
+
+@pytest.mark.usefixtures("no_extras")
+def test_fetch_names_missing_extra(cli):
+    assert_fails(cli("fetch", "yahpo-svm-1220"), 1, "pip install onnxruntime")
+
+
+@pytest.mark.usefixtures("no_extras")
+def test_list_without_extras(cli):
+    ready = read_names(cli("list", "--ready", "--json"))
+    assert "yahpo-svm-1220" in ready  # its forest is ready
+    assert "fcnet" not in ready

@@ -1,0 +1,18 @@
+"""What tests of the command line expect of a result."""
+
+import json
+from subprocess import CompletedProcess
+
+
+def assert_fails(result: CompletedProcess[str], code: int, *parts: str) -> None:
+    """Check for one clear message with some parts, on standard error alone."""
+    assert result.returncode == code, result.stderr
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    for part in parts:
+        assert part in result.stderr
+
+
+def read_names(result: CompletedProcess[str]) -> list[str]:
+    """The names of the entries that a command prints with --json."""
+    return [entry["name"] for entry in json.loads(result.stdout)]
