@@ -35,7 +35,7 @@ from hpobench_ordered.core.history import Evaluations, align_history, check_hist
 from hpobench_ordered.core.objective import Direction, Objective
 from hpobench_ordered.errors import EvaluationsError, ExperimentError, PoorSurrogateWarning
 from hpobench_ordered.experiment.api import Results, run
-from hpobench_ordered.experiment.plan import several_of
+from hpobench_ordered.experiment.plan import as_list
 from hpobench_ordered.protocols import Ordered
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conversion import SpaceLike, to_search_space
@@ -247,7 +247,7 @@ def advise(
         >>> advice.best
         'simple-ordered'
     """
-    specs = [as_method_spec(method) for method in several_of(methods, "method")]
+    specs = [as_method_spec(method) for method in as_list(methods, "method")]
     protocol = Ordered(trials=trials)
     benchmark = replayed(history, to_search_space(space), direction, surrogate=surrogate)
     best, losses = best_and_random_losses(benchmark, SAMPLE)

@@ -28,7 +28,7 @@ from hpobench_ordered.experiment.parallel import (
     most_processes,
     run_cells,
 )
-from hpobench_ordered.experiment.plan import Cell, grid, part_of, plan, several_of
+from hpobench_ordered.experiment.plan import Cell, as_list, grid_of_cells, plan, select_shard
 from hpobench_ordered.experiment.records import Failure
 from hpobench_ordered.experiment.reference import BEST_ONLY, read_reference
 from hpobench_ordered.experiment.scored import (
@@ -235,8 +235,8 @@ def run(
     """
     end_script()
     check_workers(workers)
-    benchmarks = several_of(benchmarks, "benchmark")
-    methods = several_of(methods, "method")
+    benchmarks = as_list(benchmarks, "benchmark")
+    methods = as_list(methods, "method")
     with closing(Children(most_processes(workers))) as children:
         make_plan = partial(
             plan,
@@ -253,11 +253,11 @@ def run(
             seeds = compared_seeds if seeds is None else seeds
         seeds = range(5) if seeds is None else seeds
         planned = make_plan(seeds=seeds, protocol=protocol or Ordered())
-        cells = planned if shard is None else part_of(planned, shard)
+        cells = planned if shard is None else select_shard(planned, shard)
         store = Store(Path(folder or tempfile.mkdtemp(prefix="hpobench_ordered-")))
         store.prepare()
         # All shards are recorded, so that the others count as missing until stores are merged.
-        experiment = store.records.write_experiment(grid(planned))
+        experiment = store.records.write_experiment(grid_of_cells(planned))
         session = {"experiment": experiment, "shard": shard and "{}/{}".format(*shard)}
         if retry_failed:
             store.records.forget_failures(cell.key for cell in cells)

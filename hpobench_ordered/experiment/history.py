@@ -15,7 +15,7 @@ from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.errors import StoreError, UnknownNameError
 from hpobench_ordered.experiment.api import Results
 from hpobench_ordered.experiment.overview import State
-from hpobench_ordered.experiment.plan import source_of
+from hpobench_ordered.experiment.plan import resolve_benchmark
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.experiment.stored_runs import StoredRuns
 from hpobench_ordered.protocols import parse_protocol_name
@@ -70,7 +70,7 @@ def history_from_results(
     if not isinstance(results, Results):
         store = results if isinstance(results, StoredRuns) else Store(Path(results))
         results = Results(store, ())
-    identity = None if benchmark is None else source_of(benchmark, {})[2]
+    identity = None if benchmark is None else resolve_benchmark(benchmark, {}).identity
     run = _find_run(
         results, {"method": method, "seed": seed, "benchmark": identity, "protocol": protocol}
     )
@@ -156,12 +156,12 @@ def _define_benchmark(
         planned = [cell.source for cell in results.cells if cell.key == run["key"]]
         source = planned[0] if planned else name
     try:
-        spec, _, identity, _ = source_of(source, {name: run["surrogate"]})
+        to_run = resolve_benchmark(source, {name: run["surrogate"]})
     except UnknownNameError as error:
         raise StoreError(f"{error}. Give the benchmark of the results: benchmark=...") from None
-    if identity != run["benchmark"]:
+    if to_run.identity != run["benchmark"]:
         raise StoreError(
-            f"the results are on {run['benchmark']!r}, but {name!r} is {identity!r}. Give the "
-            "benchmark of the results: benchmark=..."
+            f"the results are on {run['benchmark']!r}, but {name!r} is {to_run.identity!r}. Give "
+            "the benchmark of the results: benchmark=..."
         )
-    return spec.define()
+    return to_run.spec.define()

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from hpobench_ordered.user_methods.identity import MethodIdentity, identify_meth
 
 T = TypeVar("T")
 
+KEY_LENGTH = 20  # hexadecimal digits of a run's key
 SEED_LIMIT = 2**63  # seeds are stored as 64-bit integers
 
 IDENTITY = ("benchmark", "surrogate", "method", "method_version", "seed", "protocol")
@@ -93,6 +94,22 @@ class Cell:
         return self.rng(position, PROTOCOL_STREAM)
 
 
+class BenchmarkToRun(NamedTuple):
+    """A benchmark of a plan.
+
+    Attributes:
+        spec: Its spec.
+        source: The name that loads it, or the benchmark itself if it exists in memory only.
+        identity: What identifies its values, as text.
+        surrogate: What it is evaluated on.
+    """
+
+    spec: BenchmarkSpec
+    source: str | Benchmark
+    identity: str
+    surrogate: str
+
+
 def plan(
     *,
     benchmarks: Iterable[str | os.PathLike[str] | Benchmark],
@@ -106,39 +123,72 @@ def plan(
 
     `identify` identifies a method, by default in a process that ends afterwards.
     """
-    by_id = {benchmark_spec(name).id: chosen for name, chosen in (surrogates or {}).items()}
-    sources = [source_of(benchmark, by_id) for benchmark in several_of(benchmarks, "benchmark")]
-    for unused in by_id.keys() - {source[0].id for source in sources}:
-        raise ExperimentError(f"a surrogate is given for {unused}, not in the experiment")
-    specs = [as_method_spec(method) for method in several_of(methods, "method")]
-    for spec in specs:
-        spec.check_installed()
-    names = [spec.name for spec in specs]
-    if duplicates := sorted({name for name in names if names.count(name) > 1}):
-        raise ExperimentError(f"methods of the same name: {', '.join(duplicates)}")
-    if isinstance(protocol, type) or not hasattr(protocol, "check"):
-        raise ExperimentError(
-            "the protocol must be an object such as hpobench_ordered.Ordered(trials=25), "
-            f"LeaveOneOut() or Adjustment(), but got {protocol!r}"
-        )
-    for source, spec in itertools.product(sources, specs):
-        protocol.check(source[0], spec)
-        _check_data(source[0], spec)
-    numbers = _seeds(seeds)
+    _check_protocol(protocol)
+    benchmarks_to_run = _resolve_benchmarks(benchmarks, surrogates or {})
+    specs = [as_method_spec(method) for method in as_list(methods, "method")]
+    _check_methods(specs)
+    for benchmark, spec in itertools.product(benchmarks_to_run, specs):
+        protocol.check(benchmark.spec, spec)
+        _check_training_data(benchmark.spec, spec)
+    seed_numbers = _as_seeds(seeds)
+
     if identify is None:
         with closing(Children()) as children:
             identities = [identify_method(spec, children) for spec in specs]
     else:
         identities = [identify(spec) for spec in specs]
-    return [
-        Cell(*source, spec, identity, seed, protocol)
-        for source in {source[2:]: source[1:] for source in sources}.values()
-        for seed in numbers
-        for spec, identity in zip(specs, identities, strict=True)
-    ]
+
+    cells = []
+    for benchmark in benchmarks_to_run:
+        for seed in seed_numbers:
+            for spec, identity in zip(specs, identities, strict=True):
+                cell = Cell(
+                    source=benchmark.source,
+                    benchmark=benchmark.identity,
+                    surrogate=benchmark.surrogate,
+                    method=spec,
+                    identity=identity,
+                    seed=seed,
+                    protocol=protocol,
+                )
+                cells.append(cell)
+    return cells
 
 
-def _check_data(benchmark: BenchmarkSpec, method: MethodSpec) -> None:
+def _check_protocol(protocol: object) -> None:
+    if isinstance(protocol, type) or not hasattr(protocol, "check"):
+        raise ExperimentError(
+            "the protocol must be an object such as hpobench_ordered.Ordered(trials=25), "
+            f"LeaveOneOut() or Adjustment(), but got {protocol!r}"
+        )
+
+
+def _resolve_benchmarks(
+    benchmarks: Iterable[object], surrogates: Mapping[str, str]
+) -> list[BenchmarkToRun]:
+    """The benchmarks of a plan, each once."""
+    surrogate_of_id = {benchmark_spec(name).id: chosen for name, chosen in surrogates.items()}
+    resolved: dict[tuple[str, str], BenchmarkToRun] = {}
+    for benchmark in as_list(benchmarks, "benchmark"):
+        to_run = resolve_benchmark(benchmark, surrogate_of_id)
+        resolved[to_run.identity, to_run.surrogate] = to_run
+    ids = {to_run.spec.id for to_run in resolved.values()}
+    for unused in surrogate_of_id.keys() - ids:
+        raise ExperimentError(f"a surrogate is given for {unused}, not in the experiment")
+    return list(resolved.values())
+
+
+def _check_methods(specs: Sequence[MethodSpec]) -> None:
+    """Check that methods have names of their own, and that their extras are installed."""
+    for spec in specs:
+        spec.check_installed()
+    names = [spec.name for spec in specs]
+    duplicates = sorted({name for name in names if names.count(name) > 1})
+    if duplicates:
+        raise ExperimentError(f"methods of the same name: {', '.join(duplicates)}")
+
+
+def _check_training_data(benchmark: BenchmarkSpec, method: MethodSpec) -> None:
     """Check that training data are there if a method needs them."""
     if not method.uses_data:
         return
@@ -147,7 +197,8 @@ def _check_data(benchmark: BenchmarkSpec, method: MethodSpec) -> None:
             f"{method.name} needs the training data of the tasks, but {benchmark.name} has none; "
             "`hpobench-ordered info NAME` says which benchmarks have them"
         )
-    if missing := benchmark.data.missing:
+    missing = benchmark.data.missing
+    if missing:
         raise NotFetchedError(
             f"{method.name} needs the training data of the tasks, but for {benchmark.name} "
             f"{', '.join(file.name for file in missing)} are not in the cache; get them with: "
@@ -155,69 +206,86 @@ def _check_data(benchmark: BenchmarkSpec, method: MethodSpec) -> None:
         )
 
 
-def part_of(cells: Sequence[Cell], shard: tuple[int, int]) -> list[Cell]:
+def select_shard(cells: Sequence[Cell], shard: tuple[int, int]) -> list[Cell]:
     """Part i, from 0, of n equally large parts of a plan, each with a mix of cells."""
     index, count = shard
     if not 0 <= index < count:
         raise ExperimentError(f"shard {index}/{count}: the part must be from 0 to {count - 1}")
     for cell in cells:
-        if cell.identity.is_new_at_each_start:
-            raise ExperimentError(
-                f"{cell.method.name} has no file that identifies it and would be another method in "
-                "each part: define it in a file, outside of functions"
-            )
-        benchmark = BenchmarkIdentity.parse(cell.benchmark)
-        if benchmark.is_new_at_each_start:
-            raise ExperimentError(
-                f"{benchmark.id} exists in memory only and would be another one in each part: "
-                "give it a `model_version`, or save it and give the path"
-            )
-    chosen = set(sorted(cell.key for cell in cells)[index::count])
-    return [cell for cell in cells if cell.key in chosen]
+        _check_same_elsewhere(cell)
+    keys_in_shard = set(sorted(cell.key for cell in cells)[index::count])
+    return [cell for cell in cells if cell.key in keys_in_shard]
 
 
-def grid(cells: Sequence[Cell]) -> dict[str, Any]:
+def _check_same_elsewhere(cell: Cell) -> None:
+    """Check that a cell has the same key on other machines."""
+    if cell.identity.is_new_at_each_start:
+        raise ExperimentError(
+            f"{cell.method.name} has no file that identifies it and would be another method in "
+            "each part: define it in a file, outside of functions"
+        )
+    benchmark = BenchmarkIdentity.parse(cell.benchmark)
+    if benchmark.is_new_at_each_start:
+        raise ExperimentError(
+            f"{benchmark.id} exists in memory only and would be another one in each part: "
+            "give it a `model_version`, or save it and give the path"
+        )
+
+
+def grid_of_cells(cells: Sequence[Cell]) -> dict[str, Any]:
     """The distinct values of each of `AXES`, as JSON; every combination is one run."""
-    described = [cell.describe() for cell in cells]
-    return {
-        " ".join(axis): [*dict.fromkeys(tuple(map(cell.get, axis)) for cell in described)]
-        for axis in AXES
-    }
+    descriptions = [cell.describe() for cell in cells]
+    grid = {}
+    for axis in AXES:
+        values = [tuple(description[name] for name in axis) for description in descriptions]
+        grid[" ".join(axis)] = [*dict.fromkeys(values)]
+    return grid
 
 
-def grid_cells(axes: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Inverse of `grid`: what identifies each run, by key."""
-    names, chain = [*itertools.chain(*AXES)], itertools.chain.from_iterable
-    values = itertools.product(*(axes[" ".join(axis)] for axis in AXES))
-    cells = (dict(zip(names, chain(combined), strict=True)) for combined in values)
-    return {key_of(cell): cell for cell in cells}
+def cells_of_grid(grid: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What identifies each run of a grid, by key; the inverse of `grid_of_cells`."""
+    names = [*itertools.chain.from_iterable(AXES)]
+    values_of_axes = [grid[" ".join(axis)] for axis in AXES]
+    cell_of_key = {}
+    for combination in itertools.product(*values_of_axes):
+        values = itertools.chain.from_iterable(combination)
+        cell = dict(zip(names, values, strict=True))
+        cell_of_key[key_of(cell)] = cell
+    return cell_of_key
 
 
-def key_of(described: Mapping[str, Any]) -> str:
+def key_of(description: Mapping[str, Any]) -> str:
     """Hash of what identifies a run, see `Cell.describe`."""
-    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:20]
+    text = json.dumps(description, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:KEY_LENGTH]
 
 
-def several_of(values: "Iterable[T]", what: str) -> "list[T]":
+def as_list(values: "Iterable[T]", what: str) -> "list[T]":
     """The values of an argument as a list, not empty."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         example = f"range({values})" if isinstance(values, int) else f"[{values!r}]"
         raise ExperimentError(f"{what}s must be given as a list, such as {example}")
-    if not (several := list(values)):
+    several = list(values)
+    if not several:
         raise ExperimentError(f"an experiment needs at least one {what}, but got none")
     return several
 
 
-def source_of(
-    benchmark: object, surrogates: Mapping[str, str]
-) -> tuple[BenchmarkSpec, str | Benchmark, str, str]:
-    """Spec, source, identity and surrogate of a benchmark given by name, path or itself."""
+def resolve_benchmark(benchmark: object, surrogates: Mapping[str, str]) -> BenchmarkToRun:
+    """Find a benchmark by name or path, or describe one that exists in memory only.
+
+    Args:
+        benchmark: Name, path, or the benchmark itself.
+        surrogates: Surrogates by name and version of benchmarks, in place of the default.
+    """
     surrogate = None
     if isinstance(benchmark, Benchmark):
         if not benchmark.source:
             identity = str(identify_benchmark(benchmark))
-            return spec_in_memory(benchmark), benchmark, identity, benchmark.surrogate
-        surrogate, benchmark = benchmark.surrogate, benchmark.source
+            spec = spec_in_memory(benchmark)
+            return BenchmarkToRun(spec, benchmark, identity, benchmark.surrogate)
+        surrogate = benchmark.surrogate
+        benchmark = benchmark.source
     if not isinstance(benchmark, str | os.PathLike):
         raise ExperimentError(
             "a benchmark must be a name, a path or what hpobench_ordered.load returns, but got "
@@ -226,11 +294,12 @@ def source_of(
     spec = benchmark_spec(benchmark)
     option = spec.ready_option(surrogate or surrogates.get(spec.id))
     spec.check_artifact()
-    return spec, spec.id, spec.identity(option.name), option.name
+    return BenchmarkToRun(spec, spec.id, spec.identity(option.name), option.name)
 
 
-def _seeds(seeds: Iterable[int]) -> list[int]:
-    several = several_of(seeds, "seed")
+def _as_seeds(seeds: Iterable[int]) -> list[int]:
+    """The seeds as whole numbers, each once."""
+    several = as_list(seeds, "seed")
     try:
         numbers = list(dict.fromkeys(map(operator.index, several)))
     except TypeError:

@@ -50,7 +50,7 @@ from hpobench_ordered.experiment.method_records import (
     read_method_records,
     write_method_record,
 )
-from hpobench_ordered.experiment.plan import IDENTITY, Cell, grid_cells, key_of
+from hpobench_ordered.experiment.plan import IDENTITY, Cell, cells_of_grid, key_of
 from hpobench_ordered.user_methods.identity import MethodRecord
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ Seed = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class PlannedGrid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Content of a file of a planned experiment, see `plan.grid`."""
+    """Content of a file of a planned experiment, see `grid_of_cells`."""
 
     benchmarks: list[tuple[str, str]] = msgspec.field(name="benchmark surrogate")
     methods: list[tuple[str, str]] = msgspec.field(name="method method_version")
@@ -251,7 +251,7 @@ class Records:
             self._running_path(key).unlink(missing_ok=True)
 
     def write_experiment(self, grid: Mapping[str, Any]) -> str:
-        """Record what was planned (a `plan.grid`); return the record's name, a hash of it."""
+        """Record what was planned (a `grid_of_cells`); return the record's name, a hash of it."""
         count = msgspec.convert(grid, PlannedGrid).count_runs()
         if count > MAX_PLANNED_RUNS:
             raise ExperimentError(
@@ -346,7 +346,7 @@ def expand_experiment(file: StoredFile, content: bytes) -> dict[str, dict[str, A
     grid = decode_json(file.path, content, PlannedGrid)
     if grid.count_runs() > MAX_PLANNED_RUNS:
         raise DamagedFileError(file.path, f"it has more than {MAX_PLANNED_RUNS:,} runs")
-    return grid_cells(msgspec.to_builtins(grid))
+    return cells_of_grid(msgspec.to_builtins(grid))
 
 
 def check_record(path: Path) -> None:

@@ -12,7 +12,7 @@ from hpobench_ordered.errors import (
     NotFetchedError,
     UnknownNameError,
 )
-from hpobench_ordered.experiment.plan import Cell, part_of, plan
+from hpobench_ordered.experiment.plan import Cell, plan, select_shard
 
 CHANGES_OF_KEY = {
     "none": {},
@@ -135,14 +135,14 @@ def test_method_without_file_has_no_shards(small_plan):
         pass
 
     with pytest.raises(ExperimentError, match="define it in a file"):
-        part_of(small_plan(methods=[Local]), (0, 2))
+        select_shard(small_plan(methods=[Local]), (0, 2))
 
 
 def test_method_in_file_has_shards(small_plan):
-    assert len(part_of(small_plan(methods=[Good]), (0, 2))) == 2
+    assert len(select_shard(small_plan(methods=[Good]), (0, 2))) == 2
 
 
 @pytest.mark.parametrize(("index", "count"), [(2, 2), (-1, 2), (0, 0)])
 def test_impossible_shard_is_refused(index, count):
     with pytest.raises(ExperimentError, match=f"shard {index}/{count}"):
-        part_of([], (index, count))
+        select_shard([], (index, count))

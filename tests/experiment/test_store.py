@@ -21,7 +21,7 @@ from hpobench_ordered.experiment import store as store_module
 from hpobench_ordered.experiment._run_file import encode_runs
 from hpobench_ordered.experiment.overview import State, make_overview
 from hpobench_ordered.experiment.parallel import run_cells
-from hpobench_ordered.experiment.plan import grid, grid_cells, key_of, part_of, plan
+from hpobench_ordered.experiment.plan import cells_of_grid, grid, key_of, plan, select_shard
 from hpobench_ordered.experiment.records import Failure, Reason
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.methods.random_search import RandomSearch
@@ -576,7 +576,7 @@ def parts(cells, tmp_path) -> list[Store]:
     """Three stores with a part of the runs each, and all with the first run."""
     stores = [Store(tmp_path / str(number)) for number in range(3)]
     for number, store in enumerate(stores):
-        run_cells([*part_of(cells, (number, 3)), cells[0]], store)
+        run_cells([*select_shard(cells, (number, 3)), cells[0]], store)
         session = {"started": f"2026-01-0{3 - number}", "experiment": str(number)}
         store.records.write_session(session)
     stores[1].compact()
@@ -584,7 +584,7 @@ def parts(cells, tmp_path) -> list[Store]:
 
 
 def test_parts_have_each_run_once(cells):
-    parts = [part_of(cells, (number, 3)) for number in range(3)]
+    parts = [select_shard(cells, (number, 3)) for number in range(3)]
     assert sorted(map(len, parts)) == [5, 5, 6]
     keys = [cell.key for part in parts for cell in part]
     assert sorted(keys) == sorted(cell.key for cell in cells)
@@ -642,7 +642,7 @@ def test_runs_of_two_versions_are_same(original, store_of_two_versions):
 
 
 def test_grid_tells_all_cells(cells):
-    assert grid_cells(grid(cells)) == {cell.key: cell.describe() for cell in cells}
+    assert cells_of_grid(grid(cells)) == {cell.key: cell.describe() for cell in cells}
 
 
 def test_too_large_plan_is_refused(store):
