@@ -9,6 +9,7 @@ Notation:
     n   number of samples: families, or tasks of all benchmarks
 """
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -97,9 +98,12 @@ class BenchmarkGroup:
 
     def by_family(self, measure: str, trial: int) -> FloatArray:
         """Means over tasks, seeds and benchmarks, (F, A), of the families that have the measure."""
-        means = [(item, item.over_tasks(measure, trial)) for item in self.items]
-        parts = [(item, mean.mean[self.rows(item)]) for item, mean in means if mean.defined]
-        return family_means(parts) if parts else np.empty((0, len(self.methods)))
+        means = []
+        for item in self.items:
+            task_mean = item.over_tasks(measure, trial)
+            if task_mean.defined:
+                means.append((item, task_mean.mean[self.rows(item)]))
+        return family_means(means) if means else np.empty((0, len(self.methods)))
 
     def samples(self, unit: Unit, trial: int) -> FloatArray:
         """Samples of the normalised regret, (n, A), of the benchmarks or tasks that have it."""
@@ -109,99 +113,130 @@ class BenchmarkGroup:
         return np.concatenate([independent_samples(value, Resampling.TASKS) for value in values])
 
 
-def family_means(parts: Iterable[tuple[BenchmarkScores, FloatArray]]) -> FloatArray:
-    """Mean of each family, (F, ...), over its benchmarks' means over surrogates of arrays (...)."""
-    means: dict[str, dict[str, list[FloatArray]]] = {}
-    for item, part in parts:
-        family = means.setdefault(item.family or item.benchmark, {})
-        family.setdefault(item.benchmark, []).append(part)
-    return np.stack(
-        [
-            np.mean([np.mean(surrogates, axis=0) for surrogates in family.values()], axis=0)
-            for family in means.values()
+def family_means(arrays: Iterable[tuple[BenchmarkScores, FloatArray]]) -> FloatArray:
+    """Mean of each family of benchmarks, (F, ...), in the order of their first benchmarks.
+
+    It is over the family's benchmarks, of means over their surrogates.
+
+    Args:
+        arrays: An array (...) of each benchmark on each surrogate.
+    """
+    arrays_of_family: dict[str, dict[str, list[FloatArray]]] = {}
+    for item, array in arrays:
+        arrays_of_benchmark = arrays_of_family.setdefault(item.family or item.benchmark, {})
+        arrays_of_benchmark.setdefault(item.benchmark, []).append(array)
+
+    means = []
+    for arrays_of_benchmark in arrays_of_family.values():
+        benchmark_means = [
+            np.mean(surrogates, axis=0) for surrogates in arrays_of_benchmark.values()
         ]
-    )
+        means.append(np.mean(benchmark_means, axis=0))
+    return np.stack(means)
 
 
 def compare_pairs(
-    together: BenchmarkGroup, *, unit: Unit = Unit.BENCHMARKS, trial: int | None = None
+    group: BenchmarkGroup, *, unit: Unit = Unit.BENCHMARKS, trial: int | None = None
 ) -> PairwiseTests | None:
     """Wilcoxon's test of every pair on common seeds; None without two methods and a sample."""
-    trial = trial or together.last_trial
-    samples = together.samples(unit, trial)
-    if len(together.methods) < 2 or not len(samples):
+    trial = trial or group.last_trial
+    samples = group.samples(unit, trial)
+    if len(group.methods) < 2 or not len(samples):
         return None
-    differences = _differences(together, samples, unit, trial)
-    return pairwise_wilcoxon(samples, together.methods, differences=differences)
+    differences = _differences(group, samples, unit, trial)
+    return pairwise_wilcoxon(samples, group.methods, differences=differences)
 
 
 def rank_and_compare(
-    together: BenchmarkGroup, *, unit: Unit = Unit.BENCHMARKS, trial: int | None = None
+    group: BenchmarkGroup, *, unit: Unit = Unit.BENCHMARKS, trial: int | None = None
 ) -> CriticalDifference | None:
     """Mean ranks of the leaderboard, and which methods differ; see `significance_of`."""
-    trial = trial or together.last_trial
-    tests = compare_pairs(together, unit=unit, trial=trial)
+    trial = trial or group.last_trial
+    tests = compare_pairs(group, unit=unit, trial=trial)
     if tests is None:
         return None
     return critical_difference(
-        together.samples(unit, trial),
-        together.methods,
-        mean_ranks=together.by_family("rank", trial).mean(axis=0),
+        group.samples(unit, trial),
+        group.methods,
+        mean_ranks=group.by_family("rank", trial).mean(axis=0),
         tests=tests,
     )
 
 
-def count_all_wins(together: BenchmarkGroup) -> Wins:
+def count_all_wins(group: BenchmarkGroup) -> Wins:
     """Wins over the runs of all benchmarks, after the last trial of each benchmark."""
-    wins = ties = np.zeros((len(together.methods),) * 2, dtype=np.int64)
-    for item in together.items:
-        losses, first = item.losses[together.rows(item)], item.first_task
-        one = count_wins(losses, together.methods, trial=item.last_trial, first_task=first)
-        wins, ties = wins + one.wins, ties + one.ties
-    return Wins(together.methods, wins, ties)
+    n_methods = len(group.methods)
+    wins = np.zeros((n_methods, n_methods), dtype=np.int64)
+    ties = np.zeros((n_methods, n_methods), dtype=np.int64)
+    for item in group.items:
+        counts = count_wins(
+            item.losses[group.rows(item)],
+            group.methods,
+            trial=item.last_trial,
+            first_task=item.first_task,
+        )
+        wins += counts.wins
+        ties += counts.ties
+    return Wins(group.methods, wins, ties)
 
 
-def speedups_after_adjustment(together: BenchmarkGroup) -> list[Speedups]:
-    """Speedups over the method before the adjustment; none without it or with unfinished runs."""
-    if parse_protocol_name(together.protocol) != Adjustment().name:
+def speedups_after_adjustment(group: BenchmarkGroup) -> list[Speedups]:
+    """Speedups on each benchmark over the method that ran before a search-space adjustment.
+
+    There are none under other protocols, without that method, or if some runs are not finished.
+    """
+    if parse_protocol_name(group.protocol) != Adjustment().name:
         return []
-    settings = parse_protocol_settings(together.protocol)
+
+    settings = parse_protocol_settings(group.protocol)
     reference = settings.get("first_method", Adjustment().first_method)
-    budgets = [budget for budget in PAPER_BUDGETS if budget < together.last_trial]
-    complete = all(finished_runs(item.losses)[together.rows(item)].all() for item in together.items)
-    if reference not in together.methods or not budgets or not complete:
+    budgets = [budget for budget in PAPER_BUDGETS if budget < group.last_trial]
+    if reference not in group.methods or not budgets:
         return []
+    for item in group.items:
+        is_finished = finished_runs(item.losses)[group.rows(item)]
+        if not is_finished.all():
+            return []
+
     return [
         speedups(
-            item.losses[together.rows(item)],
-            together.methods,
+            item.losses[group.rows(item)],
+            group.methods,
             reference=reference,
             budgets=budgets,
             first_task=item.first_task,
         )
-        for item in together.items
+        for item in group.items
     ]
 
 
-def _differences(
-    together: BenchmarkGroup, samples: FloatArray, unit: Unit, trial: int
-) -> FloatArray:
+def _differences(group: BenchmarkGroup, samples: FloatArray, unit: Unit, trial: int) -> FloatArray:
     """Differences of all pairs of methods, (n, A, A), on the seeds that both have finished."""
     differences = samples[:, :, None] - samples[:, None, :]
-    values = [together.values(item, MEASURE, trial) for item in together.items]
-    finished = [finished_runs(value) for value in values]
-    for a, b in zip(*np.triu_indices(len(together.methods), k=1), strict=True):
-        if all((runs[a] == runs[b]).all() for runs in finished):
+    values_of_items = [group.values(item, MEASURE, trial) for item in group.items]
+    finished_of_items = [finished_runs(values) for values in values_of_items]
+    for a, b in itertools.combinations(range(len(group.methods)), 2):
+        have_same_seeds = all((runs[a] == runs[b]).all() for runs in finished_of_items)
+        if have_same_seeds:
             continue  # means over all of their seeds are those over the common ones
-        paired: list[tuple[BenchmarkScores, FloatArray]] = []
-        for item, value, runs in zip(together.items, values, finished, strict=True):
-            counted = value[[a, b]][:, :, defined_tasks(value)]
-            tasks = mean_over_seeds(counted[:, runs[a] & runs[b]])
-            if tasks.shape[1]:
-                paired.append((item, tasks))
+
+        task_means: list[tuple[BenchmarkScores, FloatArray]] = []
+        for item, values in zip(group.items, values_of_items, strict=True):
+            means = _task_means_on_common_seeds(values, a, b)
+            if means.shape[1]:
+                task_means.append((item, means))
         if unit is Unit.BENCHMARKS:
-            one, other = family_means((item, tasks.mean(axis=1)) for item, tasks in paired).T
+            pair = family_means((item, means.mean(axis=1)) for item, means in task_means).T
         else:
-            one, other = np.concatenate([tasks for _, tasks in paired], axis=1)
-        differences[:, a, b], differences[:, b, a] = one - other, other - one
+            pair = np.concatenate([means for _, means in task_means], axis=1)
+        differences[:, a, b] = pair[0] - pair[1]
+        differences[:, b, a] = pair[1] - pair[0]
     return differences
+
+
+def _task_means_on_common_seeds(values: FloatArray, a: int, b: int) -> FloatArray:
+    """Means of methods a and b over the seeds that both have, (2, T), of values (A, S, T)."""
+    is_finished = finished_runs(values)
+    common_seeds = is_finished[a] & is_finished[b]
+    of_pair = values[[a, b]][:, :, defined_tasks(values)]
+    return mean_over_seeds(of_pair[:, common_seeds])

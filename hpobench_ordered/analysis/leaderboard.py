@@ -27,7 +27,8 @@ Notation:
     M   number of trials
 """
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,7 +56,10 @@ DECIMALS = {"rank": 2, "score": 1, "regret": 4}
 RESAMPLING_SEED = 0  # seed of the bootstrap, so that the same results give the same intervals
 RESAMPLES = 999  # resamples of the bootstrap
 
-COUNTS = ("wins", "ties", "losses", "benchmarks", "families", "seeds", "runs", "failed")
+WIN_COUNTS = ("wins", "ties", "losses")
+"""Columns of counts against all other methods."""
+
+COUNTS = (*WIN_COUNTS, "benchmarks", "families", "seeds", "runs", "failed")
 """Columns of whole numbers."""
 
 NAMES = ("protocol", "benchmark", "surrogate", "method", "trial")
@@ -77,19 +81,20 @@ def leaderboard(scores: Sequence[BenchmarkScores], *, trial: int | None = None) 
     """
     import pandas as pd
 
-    groups = [
-        (BenchmarkGroup.for_means(items), items) for items in group_by_protocol(scores).values()
-    ]
+    items_of_protocols = group_by_protocol(scores).values()
+    groups = [BenchmarkGroup.for_means(items) for items in items_of_protocols]
     if trial is not None:
-        most = max((group.last_trial for group, _ in groups), default=0)
-        if not 1 <= trial <= most:
-            raise ExperimentError(f"trial must be from 1 to {most}, but got {trial}")
-        groups = [(group, items) for group, items in groups if group.last_trial >= trial]
+        last_trial = max((group.last_trial for group in groups), default=0)
+        if not 1 <= trial <= last_trial:
+            raise ExperimentError(f"trial must be from 1 to {last_trial}, but got {trial}")
+
     rows: list[Row] = []
-    for group, items in groups:
-        rows += _sorted(_overall_rows(group, trial or group.last_trial))
+    for group, items in zip(groups, items_of_protocols, strict=True):
+        if trial is not None and trial > group.last_trial:
+            continue
+        rows += _sort_by_rank(_overall_rows(group, trial or group.last_trial))
         for item in items:
-            rows += _sorted(_benchmark_rows(item, trial or item.last_trial))
+            rows += _sort_by_rank(_benchmark_rows(item, trial or item.last_trial))
     table = pd.DataFrame(rows, columns=_columns())
     return table.astype(dict.fromkeys(COUNTS, "Int64"))
 
@@ -100,53 +105,83 @@ def benchmark_intervals(
     trials: slice = slice(None),
     overs: Sequence[Resampling] = tuple(Resampling),
 ) -> dict[tuple[str, Resampling], Intervals]:
-    """Means over tasks and seeds, (A, M), by measure and by what their interval is over."""
-    rng = _rng()
-    found = {}
+    """Means over tasks and seeds, (A, M), by measure and by what their interval is over.
+
+    Args:
+        item: Scores of one benchmark.
+        trials: The trials, counted from 0; default: all.
+        overs: What to compute intervals over.
+    """
+    rng = _new_rng()
+    intervals = {}
     for measure in MEASURES:
-        values = item.measures[measure].values[..., trials]
+        scores = item.measures[measure]
+        values = scores.values[..., trials]
         for over in Resampling:
             samples = independent_samples(values, over, first_task=item.first_task)
             if over in overs:
-                found[measure, over] = mean_intervals(
-                    samples, rng=rng, resamples=RESAMPLES, possible=item.measures[measure].possible
+                intervals[measure, over] = mean_intervals(
+                    samples, rng=rng, resamples=RESAMPLES, possible=scores.possible
                 )
             elif len(samples):  # draw anyway: intervals must not depend on which are asked for
                 draw_weights(len(samples), rng=rng, resamples=RESAMPLES)
-    return found
+    return intervals
 
 
 def overall_intervals(
-    together: BenchmarkGroup, measure: str, over: Resampling, *, trials: slice = slice(None)
+    group: BenchmarkGroup, measure: str, over: Resampling, *, trials: slice = slice(None)
 ) -> Intervals:
-    """Mean of a measure over benchmarks, (A, M), with its interval; 0 samples if none has it."""
-    last = together.last_trial
-    sampled: list[tuple[BenchmarkScores, FloatArray]] = []
-    items = [item for item in together.items if item.is_defined(measure)]
-    for item in items:
-        values = item.measures[measure].values[together.rows(item), :, :, :last][..., trials]
-        sampled.append(
-            (item, independent_samples(values, Resampling.SEEDS, first_task=item.first_task))
-        )
+    """Mean of a measure over all benchmarks, (A, M), with its interval.
+
+    Args:
+        group: The benchmarks.
+        measure: The measure; benchmarks on which it is not defined are left out.
+        over: Whether the interval is over seeds, or (`Resampling.TASKS`) over families.
+        trials: The trials, counted from 0; default: all.
+
+    Returns:
+        The intervals, of 0 samples if no benchmark has the measure.
+    """
+    last_trial = group.last_trial
+    items = [item for item in group.items if item.is_defined(measure)]
     if not items:
-        nothing = np.full((len(together.methods), len(range(last)[trials])), np.nan)
+        n_trials = len(range(last_trial)[trials])
+        nothing = np.full((len(group.methods), n_trials), np.nan)
         return Intervals(nothing, nothing, nothing, 0)
-    means = family_means((item, mean_over_seeds(part, axis=0)) for item, part in sampled)
-    ends = np.array([item.measures[measure].possible for item in items])
-    possible = ends[:, 0].min(), ends[:, 1].max()
+
+    samples_of_items: list[tuple[BenchmarkScores, FloatArray]] = []  # (S, A, M) each
+    for item in items:
+        values = item.measures[measure].values[group.rows(item), :, :, :last_trial][..., trials]
+        samples = independent_samples(values, Resampling.SEEDS, first_task=item.first_task)
+        samples_of_items.append((item, samples))
+    means_of_families = family_means(
+        (item, mean_over_seeds(samples, axis=0)) for item, samples in samples_of_items
+    )
+
+    possible_ends = np.array([item.measures[measure].possible for item in items])
+    possible = possible_ends[:, 0].min(), possible_ends[:, 1].max()
     if over is Resampling.TASKS:
-        return mean_intervals(means, rng=_rng(), resamples=RESAMPLES, possible=possible)
-    mean = means.mean(axis=0)
-    if len({item.seed_numbers for item in items}) > 1:
-        # Without common seeds there is no sample over all benchmarks, and so no interval.
-        return mean_intervals(mean[None], rng=_rng(), resamples=RESAMPLES)
-    paired = mean_intervals(family_means(sampled).mean(axis=0), rng=_rng(), resamples=RESAMPLES)
-    shift = mean - paired.mean  # of methods that lack a seed somewhere
-    lower, upper = (np.clip(end + shift, *possible) for end in (paired.lower, paired.upper))
-    return Intervals(mean, lower, upper, paired.samples)
+        return mean_intervals(
+            means_of_families, rng=_new_rng(), resamples=RESAMPLES, possible=possible
+        )
+
+    mean = means_of_families.mean(axis=0)
+    have_common_seeds = len({item.seed_numbers for item in items}) == 1
+    if not have_common_seeds:
+        # There is no sample over all benchmarks, and so no interval.
+        return mean_intervals(mean[None], rng=_new_rng(), resamples=RESAMPLES)
+
+    means_of_seeds = family_means(samples_of_items).mean(axis=0)  # (S, A, M)
+    over_seeds = mean_intervals(means_of_seeds, rng=_new_rng(), resamples=RESAMPLES)
+    # A method that lacks a seed on one benchmark has no mean of that seed, although the seed counts
+    # in its means on other benchmarks; its interval is moved to its mean.
+    shift = mean - over_seeds.mean
+    lower = np.clip(over_seeds.lower + shift, *possible)
+    upper = np.clip(over_seeds.upper + shift, *possible)
+    return Intervals(mean, lower, upper, over_seeds.samples)
 
 
-def _rng() -> np.random.Generator:
+def _new_rng() -> np.random.Generator:
     return np.random.default_rng(RESAMPLING_SEED)
 
 
@@ -156,76 +191,89 @@ def _columns() -> list[str]:
     return [*NAMES, *measures, *COUNTS, "seconds"]
 
 
-def _sorted(rows: Iterator[Row]) -> list[Row]:
-    def place(row: Row) -> tuple[bool, float, bool, str]:
+def _sort_by_rank(rows: Iterable[Row]) -> list[Row]:
+    """Sort rows by mean rank; those without come last, random search first among equals."""
+
+    def sort_key(row: Row) -> tuple[bool, float, bool, str]:
         rank = row.get("rank", np.nan)
-        return bool(np.isnan(rank)), float(rank), row["method"] != RANDOM_SEARCH, row["method"]
+        has_no_rank = bool(np.isnan(rank))
+        is_random_search = row["method"] == RANDOM_SEARCH
+        return has_no_rank, float(rank), not is_random_search, row["method"]
 
-    return sorted(rows, key=place)
+    return sorted(rows, key=sort_key)
 
 
-def _measured(intervals: dict[tuple[str, Resampling], Intervals], a: int) -> Row:
+def _measure_columns(intervals: dict[tuple[str, Resampling], Intervals], a: int) -> Row:
+    """Columns of all measures of method a, from intervals of shape (A, 1)."""
     row: Row = {}
     for measure in MEASURES:
-        seeds, tasks = (intervals[measure, over] for over in Resampling)
-        row[measure] = seeds.mean[a, 0]
-        for suffix, found in (("", seeds), ("_tasks", tasks)):
-            row[f"{measure}_low{suffix}"] = found.lower[a, 0]
-            row[f"{measure}_high{suffix}"] = found.upper[a, 0]
+        over_seeds = intervals[measure, Resampling.SEEDS]
+        over_tasks = intervals[measure, Resampling.TASKS]
+        row[measure] = over_seeds.mean[a, 0]
+        row[f"{measure}_low"] = over_seeds.lower[a, 0]
+        row[f"{measure}_high"] = over_seeds.upper[a, 0]
+        row[f"{measure}_low_tasks"] = over_tasks.lower[a, 0]
+        row[f"{measure}_high_tasks"] = over_tasks.upper[a, 0]
     return row
 
 
 def _benchmark_rows(item: BenchmarkScores, trial: int) -> Iterator[Row]:
     """Rows of one benchmark: all planned methods, compared or not."""
     intervals = benchmark_intervals(item, trials=slice(trial - 1, trial))
-    contests = _contests(item, trial)
+    win_columns = _win_columns(item, trial)
     for method, runs in item.runs.items():
-        names = (item.protocol, item.benchmark, item.surrogate, method, trial)
-        row = _run_columns(names, [runs])
+        labels = (item.protocol, item.benchmark, item.surrogate, method, trial)
+        row = _run_columns(labels, [runs])
+        row |= {"benchmarks": 1, "families": 1}
         if method in item.methods:
-            row |= _measured(intervals, item.place(method)) | contests[method]
+            row |= _measure_columns(intervals, item.place(method))
+            row |= win_columns[method]
         yield row
 
 
-def _overall_rows(together: BenchmarkGroup, trial: int) -> Iterator[Row]:
-    """Rows of all benchmarks together."""
-    at = slice(trial - 1, trial)
+def _overall_rows(group: BenchmarkGroup, trial: int) -> Iterator[Row]:
+    """Rows of all benchmarks together: all planned methods, compared everywhere or not."""
     intervals = {
-        (measure, over): overall_intervals(together, measure, over, trials=at)
-        for measure in MEASURES
-        for over in Resampling
+        (measure, over): overall_intervals(group, measure, over, trials=slice(trial - 1, trial))
+        for measure, over in itertools.product(MEASURES, Resampling)
     }
-    contests = [_contests(item, trial) for item in together.items]
-    names = dict.fromkeys(method for item in together.items for method in item.runs)
-    for method in names:
-        runs = [item.runs[method] for item in together.items if method in item.runs]
-        compared = [item for item in together.items if method in item.methods]
-        row = _run_columns((together.protocol, ALL, "", method, trial), runs) | {
-            "benchmarks": len({item.benchmark for item in compared}),
-            "families": len({item.family or item.benchmark for item in compared}),
-        }
-        if method in together.methods:
-            row |= _measured(intervals, together.methods.index(method))
-            row |= {name: sum(one[method][name] for one in contests) for name in COUNTS[:3]}
+    win_columns_of_items = [_win_columns(item, trial) for item in group.items]
+    methods = dict.fromkeys(itertools.chain.from_iterable(item.runs for item in group.items))
+    for method in methods:
+        runs = [item.runs[method] for item in group.items if method in item.runs]
+        compared = [item for item in group.items if method in item.methods]
+        row = _run_columns((group.protocol, ALL, "", method, trial), runs)
+        row["benchmarks"] = len({item.benchmark for item in compared})
+        row["families"] = len({item.family or item.benchmark for item in compared})
+        if method in group.methods:
+            row |= _measure_columns(intervals, group.methods.index(method))
+            for name in WIN_COUNTS:
+                row[name] = sum(columns[method][name] for columns in win_columns_of_items)
         yield row
 
 
-def _contests(item: BenchmarkScores, trial: int) -> dict[str, Row]:
-    """Wins, ties and losses of each method against all others."""
-    found = count_wins(item.losses, item.methods, trial=trial, first_task=item.first_task)
+def _win_columns(item: BenchmarkScores, trial: int) -> dict[str, Row]:
+    """Wins, ties and losses of each method against all others together."""
+    counts = count_wins(item.losses, item.methods, trial=trial, first_task=item.first_task)
+    columns = {}
+    for a, method in enumerate(item.methods):
+        columns[method] = {
+            "wins": int(counts.wins[a].sum()),
+            "ties": int(counts.ties[a].sum()),
+            "losses": int(counts.losses[a].sum()),
+        }
+    return columns
+
+
+def _run_columns(labels: Sequence[object], runs: Sequence[MethodRuns]) -> Row:
+    """Labels of a row, and the columns of a method's runs on one or several benchmarks."""
+    seeds = set().union(*(method_runs.seeds for method_runs in runs))
+    n_suggestions = sum(method_runs.suggestions for method_runs in runs)
+    seconds = sum(method_runs.seconds for method_runs in runs)
     return {
-        method: {name: int(getattr(found, name)[a].sum()) for name in COUNTS[:3]}
-        for a, method in enumerate(item.methods)
-    }
-
-
-def _run_columns(names: Sequence[object], runs: Sequence[MethodRuns]) -> Row:
-    suggestions = sum(one.suggestions for one in runs)
-    return dict(zip(NAMES, names, strict=True)) | {
-        "benchmarks": 1,
-        "families": 1,
-        "seeds": len({seed for one in runs for seed in one.seeds}),
-        "runs": sum(one.planned for one in runs),
-        "failed": sum(one.failed for one in runs),
-        "seconds": sum(one.seconds for one in runs) / suggestions if suggestions else np.nan,
+        **dict(zip(NAMES, labels, strict=True)),
+        "seeds": len(seeds),
+        "runs": sum(method_runs.planned for method_runs in runs),
+        "failed": sum(method_runs.failed for method_runs in runs),
+        "seconds": seconds / n_suggestions if n_suggestions else np.nan,
     }

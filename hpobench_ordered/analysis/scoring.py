@@ -38,7 +38,7 @@ from hpobench_ordered.protocols import Ordered, parse_protocol_name
 if TYPE_CHECKING:
     import pandas as pd
 
-SHARE_NEEDED = 0.5  # share of the planned seeds that a method must have finished to be compared
+MIN_SHARE_OF_SEEDS = 0.5  # of the planned seeds, that a compared method must have finished
 GROUP = ("benchmark", "surrogate", "protocol")  # columns that identify what is scored separately
 
 NAMES = ("method", "task_name")
@@ -151,29 +151,37 @@ class BenchmarkScores:
         notes = []
         if self.left_out:
             notes.append(f"Means over several benchmarks leave it out. {self.left_out}")
-        notes += [
-            f"{method} fell back to {count} random suggestions."
-            for method, count in self.fallbacks.items()
-            if count
-        ]
-        notes += [f"The {name} is not available: {why}." for name, why in self.unavailable.items()]
+        for method, count in self.fallbacks.items():
+            if count:
+                notes.append(f"{method} fell back to {count} random suggestions.")
+        return notes + self._notes_on_measures() + self._notes_on_runs()
+
+    def _notes_on_measures(self) -> list[str]:
+        """Which measures are undefined, everywhere or on some tasks."""
+        notes = [f"The {name} is not available: {why}." for name, why in self.unavailable.items()]
         for measure, reason in UNDEFINED.items():
             mean = self.over_tasks(measure, self.last_trial)
-            if mean.defined < mean.tasks and measure not in self.unavailable:
-                tasks = format_count(mean.tasks - mean.defined, "task")
-                notes.append(f"{tasks} without a {measure}: {reason}.")
+            n_undefined = mean.tasks - mean.defined
+            if n_undefined and measure not in self.unavailable:
+                notes.append(f"{format_count(n_undefined, 'task')} without a {measure}: {reason}.")
+        return notes
+
+    def _notes_on_runs(self) -> list[str]:
+        """Which seeds compared methods lack, and which methods are not compared."""
+        notes = []
         for method in self.methods:
-            lacking = set(self.seed_numbers) - set(self.runs[method].seeds)
-            if lacking:
-                noun = "seed" if len(lacking) == 1 else "seeds"
-                notes.append(f"{method} has not finished {noun} {format_ranges(lacking)}.")
-        others = ", ".join(
-            f"{name} ({len(runs.seeds)} of {runs.planned})"
-            for name, runs in self.runs.items()
-            if name not in self.methods
-        )
-        if others:
-            notes.append(f"Not compared, with fewer than half of their runs finished: {others}.")
+            missing = set(self.seed_numbers) - set(self.runs[method].seeds)
+            if missing:
+                noun = "seed" if len(missing) == 1 else "seeds"
+                notes.append(f"{method} has not finished {noun} {format_ranges(missing)}.")
+
+        not_compared = []
+        for method, runs in self.runs.items():
+            if method not in self.methods:
+                not_compared.append(f"{method} ({len(runs.seeds)} of {runs.planned})")
+        if not_compared:
+            names = ", ".join(not_compared)
+            notes.append(f"Not compared, with fewer than half of their runs finished: {names}.")
         return notes
 
 
@@ -209,23 +217,28 @@ def score_benchmarks(
     Returns:
         Scores by benchmark, surrogate and protocol; and why others could not be scored.
     """
-    slim = results[[*GROUP, *NEEDED]].astype(dict.fromkeys((*GROUP, *NAMES), "category"))
-    planned = runs_of_trials(slim) if runs is None else runs
-    by_group = dict(iter(slim.groupby(list(GROUP), observed=True)[list(NEEDED)]))
-    timed = {} if timings is None else dict(iter(timings.groupby(list(GROUP), observed=True)))
-    scored, unscored = [], []
-    for keys, group in planned.groupby(list(GROUP), observed=True):
-        names = dict(zip(GROUP, map(str, keys), strict=True))
+    keys_of_groups = list(GROUP)
+    trials = results[[*GROUP, *NEEDED]].astype(dict.fromkeys((*GROUP, *NAMES), "category"))
+    planned = runs_of_trials(trials) if runs is None else runs
+    trials_of_groups = dict(iter(trials.groupby(keys_of_groups, observed=True)[list(NEEDED)]))
+    timings_of_groups = {}
+    if timings is not None:
+        timings_of_groups = dict(iter(timings.groupby(keys_of_groups, observed=True)))
+
+    scored = []
+    unscored = []
+    for keys, planned_runs in planned.groupby(keys_of_groups, observed=True):
+        labels = dict(zip(GROUP, map(str, keys), strict=True))
+        trials_of_group = trials_of_groups.get(keys)
         try:
-            if keys not in by_group:
-                raise ExperimentError("no run is finished")  # noqa: TRY301
-            item = _score(names, by_group[keys], group, timed.get(keys))
-            reason = left_out.get((item.benchmark, item.surrogate), "")
-            family = families.get(item.benchmark, "")
-            scored.append(replace(item, left_out=reason, family=family))
+            item = _score(labels, trials_of_group, planned_runs, timings_of_groups.get(keys))
         except ExperimentError as error:
-            label = f"{names['benchmark']} ({names['surrogate']})"
-            unscored.append(f"{label}, {label_protocol(names['protocol'])}: {error}.")
+            name = f"{labels['benchmark']} ({labels['surrogate']})"
+            unscored.append(f"{name}, {label_protocol(labels['protocol'])}: {error}.")
+            continue
+        reason = left_out.get((item.benchmark, item.surrogate), "")
+        family = families.get(item.benchmark, "")
+        scored.append(replace(item, left_out=reason, family=family))
     return scored, unscored
 
 
@@ -238,80 +251,102 @@ def group_by_protocol(scored: Sequence[BenchmarkScores]) -> dict[str, list[Bench
 
 
 def _score(
-    names: Mapping[str, str],
-    trials: "pd.DataFrame",
+    labels: Mapping[str, str],
+    trials: "pd.DataFrame | None",
     planned: "pd.DataFrame",
     timings: "pd.DataFrame | None",
 ) -> BenchmarkScores:
-    runs = _runs(trials, planned, timings)
-    methods = _compared(runs, planned)
-    compared = trials["method"].isin(methods)
-    chosen = trials if compared.all() else trials[compared]
-    arrays = trial_arrays(chosen, methods, ["loss", "value", "regret"], allow_missing_runs=True)
-    measures, unavailable = _measures(arrays, methods)
-    tasks = chosen[["task", "task_name"]].drop_duplicates("task").sort_values("task")
-    known = finished_runs(arrays["loss"])[..., None, None]
+    """Score the runs on one benchmark under one protocol, whose names are the labels."""
+    if trials is None:
+        raise ExperimentError("no run is finished")
+
+    runs = _runs_of_methods(trials, planned, timings)
+    methods = _compared_methods(runs, planned)
+    is_compared = trials["method"].isin(methods)
+    compared_trials = trials if is_compared.all() else trials[is_compared]
+
+    arrays = trial_arrays(
+        compared_trials, methods, ["loss", "value", "regret"], allow_missing_runs=True
+    )
+    measures, unavailable = _compute_measures(arrays, methods)
+    tasks = compared_trials[["task", "task_name"]].drop_duplicates("task").sort_values("task")
+    seeds = set().union(*(runs[method].seeds for method in methods))
+    is_finished = finished_runs(arrays["loss"])[..., None, None]
+    is_loss_negated = (arrays["value"] != arrays["loss"]) & is_finished
     return BenchmarkScores(
-        **names,
+        **labels,
         methods=methods,
         tasks=tuple(map(int, tasks["task"])),
         task_names=tuple(map(str, tasks["task_name"])),
-        seed_numbers=tuple(sorted({seed for name in methods for seed in runs[name].seeds})),
+        seed_numbers=tuple(sorted(seeds)),
         losses=arrays["loss"],
         measures=measures,
         unavailable=unavailable,
-        is_maximised=bool(((arrays["value"] != arrays["loss"]) & known).any()),
-        fallbacks=fallback_counts(chosen),
+        is_maximised=bool(is_loss_negated.any()),
+        fallbacks=fallback_counts(compared_trials),
         runs=runs,
     )
 
 
-def _runs(
+def _runs_of_methods(
     trials: "pd.DataFrame", planned: "pd.DataFrame", timings: "pd.DataFrame | None"
 ) -> dict[str, MethodRuns]:
     """States of the runs of every planned method, in the order of `BenchmarkScores`."""
     finished = trials[["method", "seed"]].drop_duplicates()
-    seeds = finished.groupby("method", observed=True)["seed"].agg(list).to_dict()
-    by_method = planned.groupby("method", observed=True)["state"]
-    states = {str(method): part.value_counts().to_dict() for method, part in by_method}
-    spent: dict[str, dict[str, float]] = {}
+    seeds_of_method = finished.groupby("method", observed=True)["seed"].agg(list).to_dict()
+    states_of_method: dict[str, dict[str, int]] = {}
+    for method, states in planned.groupby("method", observed=True)["state"]:
+        states_of_method[str(method)] = states.value_counts().to_dict()
+
+    suggestions_of_method: dict[str, float] = {}
+    seconds_of_method: dict[str, float] = {}
     if timings is not None:
         sums = timings.groupby("method", observed=True)[["suggestions", "method_seconds"]].sum()
-        spent = {str(method): row.to_dict() for method, row in sums.iterrows()}
-    return {
-        method: MethodRuns(
-            states=MappingProxyType(states[method]),
-            seeds=tuple(sorted(map(int, seeds.get(method, ())))),
-            suggestions=int(spent.get(method, {}).get("suggestions", 0)),
-            seconds=spent.get(method, {}).get("method_seconds", 0.0),
+        suggestions_of_method = sums["suggestions"].to_dict()
+        seconds_of_method = sums["method_seconds"].to_dict()
+
+    runs = {}
+    for method in sorted(states_of_method, key=lambda name: (name != RANDOM_SEARCH, name)):
+        runs[method] = MethodRuns(
+            states=MappingProxyType(states_of_method[method]),
+            seeds=tuple(sorted(map(int, seeds_of_method.get(method, ())))),
+            suggestions=int(suggestions_of_method.get(method, 0)),
+            seconds=float(seconds_of_method.get(method, 0.0)),
         )
-        for method in sorted(states, key=lambda name: (name != RANDOM_SEARCH, name))
-    }
+    return runs
 
 
-def _compared(runs: Mapping[str, MethodRuns], planned: "pd.DataFrame") -> tuple[str, ...]:
-    """The methods that are compared on a benchmark."""
+def _compared_methods(runs: Mapping[str, MethodRuns], planned: "pd.DataFrame") -> tuple[str, ...]:
+    """The methods that are compared on a benchmark: those with enough finished seeds."""
     # A method that finished nothing must not change how many seeds the others need.
-    some = [method for method, its in runs.items() if its.seeds]
-    seeds = planned.loc[planned["method"].isin(some), "seed"].nunique()
-    methods = tuple(name for name in some if len(runs[name].seeds) >= SHARE_NEEDED * seeds)
+    finished_some = [method for method in runs if runs[method].seeds]
+    n_seeds = planned.loc[planned["method"].isin(finished_some), "seed"].nunique()
+    n_needed = MIN_SHARE_OF_SEEDS * n_seeds
+    methods = tuple(method for method in finished_some if len(runs[method].seeds) >= n_needed)
     if not methods:
         raise ExperimentError("no method has finished half of the planned seeds")
     return methods
 
 
-def _measures(
+def _compute_measures(
     arrays: Mapping[str, FloatArray], methods: tuple[str, ...]
 ) -> tuple[Mapping[str, Scores], Mapping[str, str]]:
     """Every measure, and why some of them are NaN everywhere."""
-    losses, regrets = arrays["loss"], arrays["regret"]
-    # A method may beat the best known loss.
-    known, met = best_known_losses(losses, regrets), lowest_losses(losses)
-    regret = normalised_regrets(losses, np.minimum(known, met), highest_losses(losses))
-    running = np.cumsum(regret, axis=-1) / np.arange(1, losses.shape[-1] + 1)
+    losses = arrays["loss"]
+    regrets = arrays["regret"]
+    best_known = best_known_losses(losses, regrets)
+    lowest = lowest_losses(losses)
+    # A method may beat the best known loss. Regrets are NaN where no best loss is known; scores
+    # are then relative to the lowest loss met.
+    best_of_regrets = np.minimum(best_known, lowest)
+    best_of_scores = np.fmin(best_known, lowest)
+
+    regret = normalised_regrets(losses, best_of_regrets, highest_losses(losses))
+    numbers_of_trials = np.arange(1, losses.shape[-1] + 1)
+    running = np.cumsum(regret, axis=-1) / numbers_of_trials
     unavailable = {}
     try:
-        score = robust_scores(losses, methods, np.fmin(known, met))
+        score = robust_scores(losses, methods, best_of_scores)
     except ExperimentError as error:
         score = Scores(methods, np.full(losses.shape, np.nan))
         unavailable["score"] = str(error)
