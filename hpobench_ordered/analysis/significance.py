@@ -163,7 +163,7 @@ def _signed_rank_p_values(differences: FloatArray) -> FloatArray:
     if n_samples <= MAX_SAMPLES_OF_EXACT_TEST:
         is_in_common_call = ~_has_ties_or_zeros(differences)
     else:
-        is_in_common_call = differences.any(axis=0)
+        is_in_common_call = np.asarray(differences.any(axis=0))
     is_in_common_call &= np.isfinite(differences).all(axis=0) & (n_samples > 1)
     if is_in_common_call.any():
         common = differences[:, is_in_common_call]

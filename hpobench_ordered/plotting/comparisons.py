@@ -27,22 +27,25 @@ from hpobench_ordered.plotting.theme import (
 if TYPE_CHECKING:
     import pandas as pd
 
-AXIS_WIDTH, ROW, BAR_GAP = 420, 18, 8
-"""Of a diagram of critical differences: width, height of a method's line, distance of bars."""
+# A diagram of critical differences, in pixels.
+AXIS_WIDTH = 420
+METHOD_HEIGHT = 18  # from a method's line to the next
+BAR_DISTANCE = 8
+LINE_OVERHANG = 26
+"""How far the lines of methods go beyond the ends of the axis."""
 
-REACH = 26
-"""How far the lines of methods go beyond the ends of the axis, in pixels."""
-
-CELL_HEIGHT, NARROWEST, WIDEST, TABLE_WIDTH = 24, 20, 140, 980
-"""Of a table of coloured numbers: height and widths of a cell, and width to fill."""
-
-NUMBER_WIDTH = 40
+# A table of coloured numbers, in pixels.
+CELL_HEIGHT = 24
+MIN_CELL_WIDTH = 20
+MAX_CELL_WIDTH = 140
+TABLE_WIDTH = 980  # which cells fill
+MIN_NUMBER_WIDTH = 40
 """Narrower cells are colours alone."""
 
-DARK_CELL = 0.35
-"""Below this share of `SEQUENCE`, white text stands out from a cell better than black."""
+MAX_DARK_SHARE = 0.35
+"""Up to this share of `SEQUENCE`, white text stands out from a cell better than black."""
 
-BEYOND = "#B0B0B0"
+PALE_ARROW = "#B0B0B0"
 """Colour of an arrow where only the error is above the plotted range."""
 
 
@@ -65,68 +68,87 @@ def critical_differences(
     """
     import pandas as pd
 
-    count = len(ranking.methods)
-    if count < 2:
+    n_methods = len(ranking.methods)
+    if n_methods < 2:
         raise ExperimentError("a diagram of critical differences needs two methods or more")
+
     bars = pd.DataFrame(ranking.bars, columns=["low", "high"], dtype=float)
-    bars["y"] = 12.0 + BAR_GAP * bars.index
-    reach = REACH * (count - 1) / AXIS_WIDTH  # in ranks
-    frame = _lines(ranking, reach)
-    ticks = [tick for tick in range(1, count + 1) if count <= 20 or tick % 5 in (0, 1)]
-    axis = alt.Axis(values=ticks, orient="top", grid=False, title="mean rank", format="d")
-    x = alt.X("rank:Q", scale=alt.Scale(domain=[1 - reach, count + reach], nice=False), axis=axis)
-    height = float(frame["y"].max()) + 10
+    bars["y"] = 12.0 + BAR_DISTANCE * bars.index
+    overhang = LINE_OVERHANG * (n_methods - 1) / AXIS_WIDTH  # in ranks
+    lines = _method_lines(ranking, overhang)
+    height = float(lines["y"].max()) + 10
+
+    x = _rank_axis(n_methods, overhang)
     down = alt.Scale(domain=[height, 0], nice=False)
-    y, at_top = (alt.Y(f"{name}:Q", scale=down, axis=None) for name in ("y", "top"))
+    y = alt.Y("y:Q", scale=down, axis=None)
+    y_of_axis = alt.Y("top:Q", scale=down, axis=None)
+
     looks = by_method(ranking.methods, methods)
     looks = {name: looks[name].legend(None) for name in ("color", "shape")}
-    base = alt.Chart(frame)
+    base = alt.Chart(lines)
     line = base.mark_rule(color=FAINT)
     point = base.mark_point(filled=True, size=50, opacity=1).encode(**looks)
     bar = alt.Chart(bars).mark_rule(strokeWidth=4, color=INK, strokeCap="round")
     layers = [
-        line.encode(x=x, y=at_top, y2="y:Q"),
+        line.encode(x=x, y=y_of_axis, y2="y:Q"),
         line.encode(x=x, x2="end:Q", y=y),
-        point.encode(x=x, y=at_top, tooltip=["method:N", "rank:Q"]),
+        point.encode(x=x, y=y_of_axis, tooltip=["method:N", "rank:Q"]),
         point.encode(x="end:Q", y=y),
         bar.encode(x="low:Q", x2="high:Q", y=y),
     ]
     for is_left, align, dx in ((True, "right", -8), (False, "left", 8)):
-        side = alt.Chart(frame[frame["is_left"] == is_left])
+        side = alt.Chart(lines[lines["is_left"] == is_left])
         text = side.mark_text(align=align, dx=dx, baseline="middle", fontSize=12)
         layers.append(text.encode(x="end:Q", y=y, text="label:N"))
+
     return configured(
-        alt.layer(*layers).properties(width=AXIS_WIDTH + 2 * REACH, height=height),
-        title=alt.TitleParams(title, subtitle=_test(ranking)),
-        description=f"Diagram of critical differences; mean ranks are {', '.join(frame['label'])}.",
+        alt.layer(*layers).properties(width=AXIS_WIDTH + 2 * LINE_OVERHANG, height=height),
+        title=alt.TitleParams(title, subtitle=_describe_test(ranking)),
+        description=f"Diagram of critical differences; mean ranks are {', '.join(lines['label'])}.",
     )
 
 
-def _lines(ranking: CriticalDifference, reach: float) -> "pd.DataFrame":
+def _rank_axis(n_methods: int, overhang: float) -> alt.X:
+    """The axis of mean ranks, with room for the lines of methods at both ends, in ranks."""
+    ticks = list(range(1, n_methods + 1))
+    if n_methods > 20:
+        ticks = [tick for tick in ticks if tick % 5 in (0, 1)]
+    axis = alt.Axis(values=ticks, orient="top", grid=False, title="mean rank", format="d")
+    scale = alt.Scale(domain=[1 - overhang, n_methods + overhang], nice=False)
+    return alt.X("rank:Q", scale=scale, axis=axis)
+
+
+def _method_lines(ranking: CriticalDifference, overhang: float) -> "pd.DataFrame":
     """Each method's line: down from the axis to `y`, then sideways to its name at `end`."""
     import pandas as pd
 
-    count = len(ranking.methods)
-    places = np.arange(count)
-    is_left = places < (count + 1) // 2
-    labels = [f"{m}  {r:.2f}" for m, r in zip(ranking.methods, ranking.mean_ranks, strict=True)]
+    n_methods = len(ranking.methods)
+    places = np.arange(n_methods)
+    is_left = places < (n_methods + 1) // 2
+    # The best and the worst method are the topmost of their sides.
+    row_on_side = np.minimum(places, n_methods - 1 - places)
+    first_y = 24.0 + BAR_DISTANCE * len(ranking.bars)
+    labels = [
+        f"{method}  {rank:.2f}"
+        for method, rank in zip(ranking.methods, ranking.mean_ranks, strict=True)
+    ]
     return pd.DataFrame(
         {
             "method": ranking.methods,
             "rank": ranking.mean_ranks,
             "label": labels,
             "is_left": is_left,
-            "end": np.where(is_left, 1 - reach, count + reach),
+            "end": np.where(is_left, 1 - overhang, n_methods + overhang),
             "top": 0.0,
-            "y": 24.0 + BAR_GAP * len(ranking.bars) + ROW * np.minimum(places, count - 1 - places),
+            "y": first_y + METHOD_HEIGHT * row_on_side,
         }
     )
 
 
-def _test(ranking: CriticalDifference) -> str:
+def _describe_test(ranking: CriticalDifference) -> str:
     p_value = ranking.friedman_p_value
-    said = "p < 0.0001" if p_value < 1e-4 else f"p = {p_value:.2g}"
-    text = f"{ranking.samples} samples; Friedman's test: {said}"
+    p_text = "p < 0.0001" if p_value < 1e-4 else f"p = {p_value:.2g}"
+    text = f"{ranking.samples} samples; Friedman's test: {p_text}"
     if math.isfinite(ranking.critical_difference):
         text += f"; critical difference {ranking.critical_difference:.2f}"
     return text
@@ -149,15 +171,24 @@ def heatmap(
     if measure not in frame.columns:
         raise UnknownNameError("column", measure, list(frame.columns))
     data = frame.assign(panel=panel_names(frame))[["panel", "method", measure]].dropna()
-    methods, panels = ([str(n) for n in data[c].unique()] for c in ("method", "panel"))
+    methods = [str(method) for method in data["method"].unique()]
+    panels = [str(panel) for panel in data["panel"].unique()]
     numbers = data[measure].astype(float)
-    low, high = (float(numbers.min()), float(numbers.max())) if len(numbers) else (0.0, 1.0)
-    is_dark = numbers < low + DARK_CELL * ((high - low) or 1.0)
+    low = float(numbers.min()) if len(numbers) else 0.0
+    high = float(numbers.max()) if len(numbers) else 1.0
+    is_dark = numbers < low + MAX_DARK_SHARE * ((high - low) or 1.0)
     labels = numbers.map(f"{{:.{DECIMALS.get(measure, 2)}f}}".format)
     data = data.assign(label=labels, ink=np.where(is_dark, ON_DARK, ON_LIGHT))
-    width = min(max(TABLE_WIDTH // max(len(panels), 1), NARROWEST), WIDEST)
-    has_numbers = width >= NUMBER_WIDTH
-    angle = 0 if 7 * max(map(len, panels), default=0) < width else -35 if has_numbers else -60
+
+    width = min(max(TABLE_WIDTH // max(len(panels), 1), MIN_CELL_WIDTH), MAX_CELL_WIDTH)
+    has_numbers = width >= MIN_NUMBER_WIDTH
+    width_of_longest_name = 7 * max(map(len, panels), default=0)
+    if width_of_longest_name < width:
+        angle = 0
+    elif has_numbers:
+        angle = -35
+    else:
+        angle = -60
     axis = alt.Axis(orient="top", labelAngle=angle, domain=False)
     # Methods stand in rows: there may be forty of them, and a page is longer than wide.
     base = alt.Chart(data).encode(
@@ -168,8 +199,11 @@ def heatmap(
     scale = alt.Scale(range=list(SEQUENCE), domain=[low, high])
     legend = alt.Legend(title=title_of(measure), gradientLength=120)
     cells = base.mark_rect().encode(color=alt.Color(f"{measure}:Q", scale=scale, legend=legend))
-    text = base.mark_text(fontSize=11).encode(text="label:N", color=alt.Color("ink:N", scale=None))
-    whole = alt.layer(*[cells, text][: 1 + has_numbers]).resolve_scale(color="independent")
+    layers = [cells]
+    if has_numbers:
+        ink = alt.Color("ink:N", scale=None)
+        layers.append(base.mark_text(fontSize=11).encode(text="label:N", color=ink))
+    whole = alt.layer(*layers).resolve_scale(color="independent")
     return configured(
         whole.properties(width=max(width * len(panels), 200), height=CELL_HEIGHT * len(methods)),
         title=title or title_of(measure),
@@ -187,7 +221,8 @@ def by_task(
     frame has columns panel, task and method, in order, mean, low and high, and top, the upper end
     of its panel's plotted range; panels have a `size` in pixels and are `columns` in a row.
     """
-    panels, methods = list(dict.fromkeys(frame["panel"])), list(frame["method"].unique())
+    panels = list(dict.fromkeys(frame["panel"]))
+    methods = list(frame["method"].unique())
     looks = by_method(methods)
     labels = alt.Axis(labelAngle=0, labelOverlap=True)
     y = alt.Y("shown:Q", title="normalised score", scale=alt.Scale(nice=False))
@@ -208,7 +243,7 @@ def by_task(
         marks = inside.mark_point(filled=True, size=36, opacity=1)
         marks = marks.encode(y=y, color=looks["color"], shape=looks["shape"])
         layers = [rule.mark_rule().encode(color=looks["color"]), marks]
-    whole = alt.layer(*layers, arrows.transform_filter("datum.arrow"), data=_cut(frame))
+    whole = alt.layer(*layers, arrows.transform_filter("datum.arrow"), data=_cut_at_top(frame))
     whole = facetted(whole.properties(width=size[0], height=size[1]), "panel", panels, columns)
     return configured(
         whole.resolve_scale(x="independent", xOffset="independent", y="independent"),
@@ -217,18 +252,20 @@ def by_task(
     )
 
 
-def _cut(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """Means and errors within the plotted range, and arrows where they are not."""
+def _cut_at_top(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """Means and errors cut at the upper end of the plotted range, with colours of arrows there."""
     data = frame[["panel", "task", "method", "mean", "low", "high", "top"]].dropna(subset=["mean"])
     top = data["top"].astype(float)
-    is_above = data["mean"] > top * (1 + 1e-9)  # random search ends near 100
+    just_above_top = top * (1 + 1e-9)  # random search ends near 100
+    is_above = data["mean"] > just_above_top
+    is_error_above = data["high"] > just_above_top
     return data.assign(
         is_above=is_above,
         shown=data["mean"].clip(upper=top),
         below=data["low"].clip(lower=0.0, upper=top),
         above=data["high"].clip(upper=top),
         tip=1.035 * top,
-        arrow=np.select([is_above, data["high"] > top * (1 + 1e-9)], [INK, BEYOND], ""),
+        arrow=np.select([is_above, is_error_above], [INK, PALE_ARROW], ""),
     )
 
 
@@ -241,7 +278,8 @@ def strips(
     task if there is one), value, and the mean of its method there; `x` and `y` are titles. Values
     are ratios with a line at 1 if `log`, otherwise shares.
     """
-    panels, methods = list(dict.fromkeys(frame["panel"])), list(frame["method"].unique())
+    panels = list(dict.fromkeys(frame["panel"]))
+    methods = list(frame["method"].unique())
     labels = ["benchmark", *(["task"] if "task" in frame else [])]
     data = frame[["panel", "group", "method", "value", "mean", *labels]]
     data = data.assign(is_mean=~data.duplicated(["panel", "group", "method"]), one=1.0)
@@ -279,14 +317,15 @@ def strips(
 
 
 def _share_axis(title: str) -> alt.Y:
-    scale, axis = alt.Scale(domainMin=0), alt.Axis(format=".0%")
-    return alt.Y("value:Q", title=title, scale=scale, axis=axis)
+    scale = alt.Scale(domainMin=0)
+    return alt.Y("value:Q", title=title, scale=scale, axis=alt.Axis(format=".0%"))
 
 
 def _ratio_axis(values: "pd.Series[float]", title: str) -> alt.Y:
-    """A logarithmic axis with powers of two."""
-    low, high = min(values.min(), 0.5) / 1.05, max(values.max(), 2.0) * 1.05
+    """A logarithmic axis with powers of two, at least from 1/2 to 2."""
+    low = min(values.min(), 0.5) / 1.05
+    high = max(values.max(), 2.0) * 1.05
     scale = alt.Scale(type="log", domain=[low, high], nice=False)
-    powers = range(math.ceil(math.log2(low)), math.floor(math.log2(high)) + 1)
-    axis = alt.Axis(values=[2.0**power for power in powers], format="~r")
+    exponents = range(math.ceil(math.log2(low)), math.floor(math.log2(high)) + 1)
+    axis = alt.Axis(values=[2.0**exponent for exponent in exponents], format="~r")
     return alt.Y("value:Q", title=title, scale=scale, axis=axis)

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 Configurations = Callable[[Iterable[str]], "pd.DataFrame"]
 """Gives the configurations of runs by their keys, as `Store.configurations`."""
 
-CELLS = 24
+MAX_CELLS = 24
 """Cells along an axis; fewer where a hyperparameter has fewer values."""
 
-WORST_ALIKE = 0.2
+SHARE_OF_ALIKE_CELLS = 0.2
 """Share of the cells, the worst ones, that look the same."""
 
 
@@ -77,16 +77,24 @@ def telling_axes(
     for name in (x, y):
         if name is not None and name not in space.names:
             raise UnknownNameError("hyperparameter", name, space.names)
-    places = [space.encode(code_stored(tried, space.parameters)) for tried in by_task]
-    shares = [
+
+    units = [space.encode(code_stored(tried, space.parameters)) for tried in by_task]
+    shares_of_tasks = [
         explained_shares(unit, tried["loss"].to_numpy(dtype=np.float64))
-        for unit, tried in zip(places, by_task, strict=True)
+        for unit, tried in zip(units, by_task, strict=True)
     ]
-    for a, b in permutations(np.argsort(-np.mean(shares, axis=0), kind="stable"), 2):
+    most_explaining_first = np.argsort(-np.mean(shares_of_tasks, axis=0), kind="stable")
+    for a, b in permutations(most_explaining_first, 2):
         are_wanted = x in (None, space.names[a]) and y in (None, space.names[b])
-        if are_wanted and all((~np.isnan(u[:, [a, b]])).all(axis=1).any() for u in places):
+        if are_wanted and all(_are_active_together(unit, a, b) for unit in units):
             return space.names[a], space.names[b]
     return None
+
+
+def _are_active_together(unit: FloatArray, a: int, b: int) -> bool:
+    """Whether hyperparameters a and b are both active in any of some unit vectors, (n, d)."""
+    is_active = ~np.isnan(unit[:, [a, b]])
+    return bool(is_active.all(axis=1).any())
 
 
 def plane(task: Task, others: FloatArray, names: Sequence[str]) -> FloatArray:
@@ -96,40 +104,64 @@ def plane(task: Task, others: FloatArray, names: Sequence[str]) -> FloatArray:
     where one of the two is never active.
     """
     space = task.space
-    places = [space.names.index(name) for name in names]
-    counts = [int(min(space[name].size, CELLS)) for name in names]
-    x, y = ((np.arange(count) + 0.5) / count for count in counts)
-    unit = np.broadcast_to(others, (len(y), len(x), *others.shape)).copy()
-    unit[..., places[0]], unit[..., places[1]] = x[:, None], y[:, None, None]
+    column_x, column_y = (space.names.index(name) for name in names)
+    x, y = (_middles_of_cells(space[name].size) for name in names)
+
+    unit = np.broadcast_to(others, (len(y), len(x), *others.shape)).copy()  # (gy, gx, n, d)
+    unit[..., column_x] = x[:, None]
+    unit[..., column_y] = y[:, None, None]
     canonical = space.canonical(unit.reshape(-1, space.dimension))
-    inactive = np.isnan(canonical[:, places]).any(axis=1)
-    values = np.ma.array(task.evaluate_many(space.decode(canonical)), mask=inactive)
-    return np.asarray(values.reshape(unit.shape[:3]).mean(axis=-1).filled(np.nan))
+
+    is_inactive = np.isnan(canonical[:, [column_x, column_y]]).any(axis=1)
+    values = task.evaluate_many(space.decode(canonical))
+    active_values = np.ma.array(values, mask=is_inactive).reshape(unit.shape[:3])
+    return np.asarray(active_values.mean(axis=-1).filled(np.nan))
+
+
+def _middles_of_cells(n_values: float) -> FloatArray:
+    """Middles of equal cells along an axis from 0 to 1: one for each value, if they are few."""
+    n_cells = int(min(n_values, MAX_CELLS))
+    return (np.arange(n_cells) + 0.5) / n_cells
 
 
 def evaluated(
     title: str, task: Task, tried: "pd.DataFrame", names: tuple[str, str], method: str, seed: int
 ) -> Panel:
-    """The objective around the best of all evaluations of a task, crossed, and those of one run."""
-    space, objective = task.space, task.objective
+    """Panel of the objective around the best evaluation of a task, which has a cross.
+
+    Args:
+        title: Title of the panel.
+        task: The task.
+        tried: All its evaluations, as `evaluations` gives.
+        names: Hyperparameters of the horizontal and the vertical axis.
+        method: The method whose evaluations are drawn as points.
+        seed: The seed of its run.
+    """
+    space = task.space
+    objective = task.objective
     coded = code_stored(tried, space.parameters)
     best = int(tried["loss"].to_numpy().argmin())
-    others = space.encode(coded[[best]])
-    means = plane(task, np.where(np.isnan(others), 0.5, others), names)
+    best_unit = space.encode(coded[[best]])
+    best_unit = np.where(np.isnan(best_unit), 0.5, best_unit)  # inactive ones may become active
+    means = plane(task, best_unit, names)
+
     x, y = (Dimension.of_parameter(space[name]) for name in names)
     placed = tried[["method", "seed", "trial", "value"]].assign(
         x=coded[:, space.names.index(x.name)], y=coded[:, space.names.index(y.name)]
     )
-    run = placed[(placed["method"] == method) & (placed["seed"] == seed)]
+    is_of_run = (placed["method"] == method) & (placed["seed"] == seed)
     maximised = objective.direction is Direction.MAXIMIZE
+    colour_domain = colour_ends(
+        objective.losses(means), maximised=maximised, alike=SHARE_OF_ALIKE_CELLS
+    )
     return Panel(
         title,
         x,
         y,
         values=cells(means, x, y),
         value=objective.name,
-        domain=colour_ends(objective.losses(means), maximised=maximised, alike=WORST_ALIKE),
+        domain=colour_domain,
         maximised=maximised,
         crosses=placed.iloc[[best]],
-        points=run[["x", "y", "trial", "value"]].dropna(),
+        points=placed.loc[is_of_run, ["x", "y", "trial", "value"]].dropna(),
     )

@@ -56,14 +56,14 @@ def test_figure_is_the_same_again():
 def test_means_are_over_the_others_and_inactive_cells_are_empty():
     from landscape import DRAWS, Landscape
 
-    from hpobench_ordered.plotting.evaluations import CELLS
+    from hpobench_ordered.plotting.evaluations import MAX_CELLS
 
     quadratic = hbo.load("quadratic")
     landscape, task = Landscape.of(quadratic), quadratic.tasks[0]
     # A quadratic x'x + 1'x treats its coordinates alike, and has no interactions but for ranks.
     assert np.ptp(landscape.effects) < 0.05 and 0.85 < landscape.effects.sum() <= 1.02
     others = np.random.default_rng(0).random((DRAWS, 5))
-    others[:, 0], others[:, 1] = 3.5 / CELLS, 7.5 / CELLS
+    others[:, 0], others[:, 1] = 3.5 / MAX_CELLS, 7.5 / MAX_CELLS
     expected = task.evaluate_many(quadratic.space.decode(others)).mean()
     assert landscape.means(task, ("x_0", "x_1"))[7, 3] == pytest.approx(expected)
     bench = hbo.load("openml-svm")

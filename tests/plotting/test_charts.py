@@ -14,7 +14,7 @@ from hpobench_ordered import plotting
 from hpobench_ordered.analysis.significance import critical_difference
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.plotting import Dimension, Panel, theme
-from hpobench_ordered.plotting.evaluations import CELLS, evaluated
+from hpobench_ordered.plotting.evaluations import MAX_CELLS, evaluated
 from hpobench_ordered.plotting.landscapes import cells
 from hpobench_ordered.plotting.saving import POLICY, javascript, save, specification, svg_of
 
@@ -251,8 +251,8 @@ def test_a_landscape_is_the_objective_around_the_best_evaluation():
     best = configs[int(values.argmin())]
     assert panel.values is not None and panel.crosses is not None and panel.points is not None
     assert list(panel.crosses["value"]) == [values.min()] and len(panel.points) == 20
-    for place in (0, 7, CELLS + 3):
-        middle = (np.array([place % CELLS, place // CELLS]) + 0.5) / CELLS
+    for place in (0, 7, MAX_CELLS + 3):
+        middle = (np.array([place % MAX_CELLS, place // MAX_CELLS]) + 0.5) / MAX_CELLS
         x, y = (
             float(axis.from_unit(u)) for axis, u in zip((panel.x, panel.y), middle, strict=True)
         )
