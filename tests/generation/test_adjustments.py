@@ -13,6 +13,7 @@ from toy_artifacts import card_of, definition
 from hpobench_ordered.benchmarks._adjustment import SpaceAdjustment, Steps
 from hpobench_ordered.benchmarks.adjustments import SEARCHED
 from hpobench_ordered.benchmarks.openml_flows import SVM, XGBOOST, svm_space, xgboost_space
+from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.core.objective import Direction, Objective
 from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.errors import ArtifactError
@@ -28,18 +29,23 @@ from hpobench_ordered.testing import check_benchmark
 
 FLOWS = {"svm": (SVM.name, svm_space()), "xgb": (XGBOOST.name, xgboost_space())}
 TASKS = ("3", "31", "44", "49")
-USED = ("31", "49")
+USED_TASKS = ("31", "49")
 
 
-def write_flow(folder: Path, adjustment: SpaceAdjustment, *, shift: float = 0.0) -> BenchmarkSpec:
-    """A flow's benchmark with a forest fitted to made-up evaluations of four tasks."""
+def write_flow(folder: Path, adjustment: SpaceAdjustment, *, optimum: float = 0.3) -> BenchmarkSpec:
+    """Write a flow's benchmark, with a forest fitted to made-up evaluations of four tasks."""
     name, space = FLOWS[adjustment.name[:3]]
     unit = space.sample_unit(np.random.default_rng(0), 400)
-    losses = np.nansum((unit - 0.3 - shift) ** 2, axis=1)
-    targets = np.stack([1 / (1 + losses + k) for k in range(len(TASKS))], axis=1)
-    recipe, coding = ForestRecipe(trees=5), space_coding(space)
-    forest = fit_forest(space.decode(unit), targets, coding=coding, recipe=recipe, seed=0)
-    defined = definition(
+    losses = np.nansum((unit - optimum) ** 2, axis=1)
+    targets = np.stack([1 / (1 + losses + task) for task in range(len(TASKS))], axis=1)
+    forest = fit_forest(
+        space.decode(unit),
+        targets,
+        coding=space_coding(space),
+        recipe=ForestRecipe(trees=5),
+        seed=0,
+    )
+    definition_of_flow = definition(
         space,
         {task: {"n_rows": 10.0 * int(task)} for task in TASKS},
         name=name,
@@ -47,7 +53,7 @@ def write_flow(folder: Path, adjustment: SpaceAdjustment, *, shift: float = 0.0)
     )
     surrogate = bundle.BundledSurrogate("forest", "Made up.", forest, [1.0] * 4)
     card = card_of(TASKS, benchmark=name, limits=("Nothing was trained.",))
-    bundle.write_bundle(folder, defined, [surrogate], card)
+    bundle.write_bundle(folder, definition_of_flow, [surrogate], card)
     return bundle.folder_spec(folder)
 
 
@@ -57,62 +63,96 @@ def adjustment(request, tmp_path, monkeypatch):
     monkeypatch.setattr(adjustments, "best_known", partial(best_known, draws=3000))
     base = write_flow(tmp_path / "base", request.param)
     artifact = Artifact(tmp_path / request.param.name)
-    return replace(request.param, base=base, artifact=artifact, tasks=USED)
+    return replace(request.param, base=base, artifact=artifact, tasks=USED_TASKS)
+
+
+def load_both(adjustment: SpaceAdjustment) -> list[Benchmark]:
+    """The benchmarks before and after the adjustment."""
+    benchmark = adjustment.spec().load()
+    assert benchmark.previous is not None
+    return [benchmark.previous, benchmark]
+
+
+def test_artifact_has_no_surrogate(adjustment, tmp_path):
+    folder = generate(adjustment, Request(tmp_path / adjustment.name))
+
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"SHA256SUMS", "benchmark.json", "card.json"}
+
+
+def test_artifact_has_the_definition(adjustment, tmp_path):
+    generate(adjustment, Request(tmp_path / adjustment.name))
+
+    spec = adjustment.spec()
+    assert spec.artifact is not None
+    assert bundle.read_definition(spec.artifact) == spec.define()
+
+
+def test_tasks_are_those_of_the_adjustment(adjustment, tmp_path):
+    generate(adjustment, Request(tmp_path / adjustment.name))
+
+    for benchmark, step in zip(load_both(adjustment), (Steps.STEP_1, Steps.STEP_2), strict=True):
+        assert [task.name for task in benchmark.tasks] == list(USED_TASKS)
+        assert [task.context["n_rows"] for task in benchmark.tasks] == [310.0, 490.0]
+        assert benchmark.space == adjustment.space(step)
 
 
 @pytest.mark.slow
-def test_a_generated_artifact_makes_the_benchmark(adjustment, tmp_path):
-    folder = generate(adjustment, Request(tmp_path / adjustment.name, seed=3))
-    assert {path.name for path in folder.iterdir()} == {"SHA256SUMS", "benchmark.json", "card.json"}
-    spec = adjustment.spec()
-    assert spec.previous is not None
-    benchmark = spec.load()
-    assert benchmark.previous is not None
-    for one, step in ((benchmark.previous, Steps.STEP_1), (benchmark, Steps.STEP_2)):
-        assert [task.name for task in one.tasks] == list(USED)
-        assert [task.context["n_rows"] for task in one.tasks] == [310.0, 490.0]
-        assert one.space == adjustment.space(step)
-        check_benchmark(one)
-    assert spec.artifact is not None
-    assert bundle.read_definition(spec.artifact) == spec.define()
+def test_generated_benchmarks_conform(adjustment, tmp_path):
+    generate(adjustment, Request(tmp_path / adjustment.name, seed=3))
+
+    for benchmark in load_both(adjustment):
+        check_benchmark(benchmark)
 
 
 def test_values_are_those_of_the_forest(adjustment, tmp_path):
     """Beyond all evaluations trees are constant."""
     generate(adjustment, Request(tmp_path / adjustment.name))
-    base, benchmark = adjustment.base.load(), adjustment.spec().load()
-    assert benchmark.previous is not None
+    base = adjustment.base.load()
     rng = np.random.default_rng(1)
-    for one in (benchmark.previous, benchmark):
-        for config in (one.space.sample(rng) for _ in range(100)):
-            within = clipped(base.space, {**adjustment.unlisted, **config})
-            for task in one.tasks:
-                assert task.evaluate(config) == base.task(task.name).evaluate(within)
+    for benchmark in load_both(adjustment):
+        for _ in range(100):
+            config = benchmark.space.sample(rng)
+            config_of_base = clipped(base.space, {**adjustment.unlisted, **config})
+            for task in benchmark.tasks:
+                expected = base.task(task.name).evaluate(config_of_base)
+                assert task.evaluate(config) == expected
 
 
-def test_the_same_seed_gives_the_same_bytes_and_the_card_of_the_forest(adjustment, tmp_path):
-    folders = [
-        generate(adjustment, Request(tmp_path / str(turn), seed=seed))
-        for turn, seed in enumerate((0, 0, 1))
-    ]
-    digests = [Artifact(folder).digest for folder in folders]
-    assert digests[0] == digests[1] != digests[2]
-    card = bundle.read_card(Artifact(folders[2]))
-    assert (card.benchmark, card.size) == (adjustment.name, 0)
-    assert [f.name for f in card.figures] == list(USED)
+def test_seed_decides_the_bytes(adjustment, tmp_path):
+    first = Artifact(generate(adjustment, Request(tmp_path / "first"))).digest
+    second = Artifact(generate(adjustment, Request(tmp_path / "second"))).digest
+    other = Artifact(generate(adjustment, Request(tmp_path / "other", seed=1))).digest
+
+    assert first == second
+    assert first != other
+
+
+def test_card_is_that_of_the_forest(adjustment, tmp_path):
+    folder = generate(adjustment, Request(tmp_path / "x", seed=1))
+
+    card = bundle.read_card(Artifact(folder))
+    assert card.benchmark == adjustment.name
+    assert card.size == 0
+    assert [figures.name for figures in card.figures] == list(USED_TASKS)
     assert card.command == f"hpobench-ordered generate {adjustment.name} --seed 1"
     assert "Nothing was trained." in card.limits
 
 
-def test_best_values_of_another_forest_and_malformed_ones_are_refused(adjustment, tmp_path):
-    folder = generate(adjustment, Request(tmp_path / adjustment.name))
-    write_flow(tmp_path / "base", adjustment, shift=0.2)
+def test_best_values_of_other_forest_are_refused(adjustment, tmp_path):
+    generate(adjustment, Request(tmp_path / adjustment.name))
+    write_flow(tmp_path / "base", adjustment, optimum=0.5)
+
     with pytest.raises(ArtifactError, match=f"generate {adjustment.name} again"):
         adjustment.spec().load()
-    write_flow(tmp_path / "base", adjustment)
+
+
+def test_malformed_best_values_are_refused(adjustment, tmp_path):
+    folder = generate(adjustment, Request(tmp_path / adjustment.name))
     content = json.loads((folder / bundle.BENCHMARK).read_text())
     del content["best_values"]["forest"]["STEP_1"]
     with ArtifactWriter(folder) as writer:
         writer.write_json(bundle.BENCHMARK, content)
+
     with pytest.raises(ArtifactError, match=r"malformed.*STEP_1"):
         adjustment.spec().load()

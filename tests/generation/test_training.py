@@ -7,6 +7,7 @@ import textwrap
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from joblib import parallel_config
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.generation._training import TrainingJob, run_trainings
 
-JOBS = [TrainingJob(where, {"x": x, "mode": "a"}) for where in ("37", "4") for x in (1, 2, 3)]
+JOBS = [TrainingJob(where, {"x": x, "mode": "a"}) for where, x in product(("37", "4"), (1, 2, 3))]
 
 
 @dataclass(frozen=True)
@@ -43,73 +44,100 @@ class StubTrainer:
 
 @pytest.fixture
 def folder(tmp_path):
-    (tmp_path / "marks").mkdir()
-    return tmp_path / "kept"
+    return tmp_path / "outcomes"
 
 
 @pytest.fixture
-def stub(folder):
-    return StubTrainer(folder.with_name("marks"))
+def stub(tmp_path):
+    (tmp_path / "marks").mkdir()
+    return StubTrainer(tmp_path / "marks")
 
 
-def test_outcomes_are_in_the_order_of_the_jobs_with_a_file_each(stub, folder):
+def test_outcomes_are_in_the_order_of_jobs(stub, folder):
     outcomes = run_trainings(stub, JOBS[::-1], folder)
+
     losses = [int(job.where) + job.config["x"] / 3 for job in JOBS[::-1]]
     assert [outcome["loss"] for outcome in outcomes] == losses
     assert outcomes[0]["parts"] == [3, None, True]
-    files = sorted(folder.rglob("*.json"), key=lambda file: file.parent.name)
-    assert [file.parent.name for file in files] == ["37"] * 3 + ["4"] * 3
-    stored = [json.loads(file.read_bytes()) for file in files[:3]]
-    job = {"where": "37", "config": {"x": 1, "mode": "a"}, "trainer": {"name": "stub"}}
-    assert job | {"outcome": outcomes[-1]} in stored
+
+
+def test_each_training_has_a_file(stub, folder):
+    run_trainings(stub, JOBS, folder)
+
+    places = [file.parent.name for file in folder.rglob("*.json")]
+    assert sorted(places) == ["37"] * 3 + ["4"] * 3
+
+
+def test_file_has_job_trainer_and_outcome(stub, folder):
+    (outcome,) = run_trainings(stub, [JOBS[0]], folder)
+
+    (file,) = folder.rglob("*.json")
+    assert json.loads(file.read_bytes()) == {
+        "where": "37",
+        "config": {"x": 1, "mode": "a"},
+        "trainer": {"name": "stub"},
+        "outcome": outcome,
+    }
 
 
 def test_workers_do_not_matter(stub, tmp_path):
-    one = run_trainings(stub, JOBS, tmp_path / "one")
+    outcomes = run_trainings(stub, JOBS, tmp_path / "one")
+
     with parallel_config(backend="threading"):  # processes could not import this module
-        two = run_trainings(stub, JOBS, tmp_path / "two", workers=2)
-    assert one == two
+        outcomes_of_two = run_trainings(stub, JOBS, tmp_path / "two", workers=2)
+
+    assert outcomes_of_two == outcomes
 
 
 @given(st.sets(st.integers(0, 5)))
-def test_trainings_that_are_missing_are_done(tmp_path_factory, lost):
+def test_missing_trainings_are_done(tmp_path_factory, lost):
     """Whichever they are; so folders of several machines merge by copying."""
     folder = tmp_path_factory.mktemp("run")
     (folder / "marks").mkdir()
     stub = StubTrainer(folder / "marks")
-    whole = run_trainings(stub, JOBS, folder)
+    outcomes = run_trainings(stub, JOBS, folder)
     files = sorted(folder.rglob("*.json"))
     for index in lost:
         files[index].unlink()
-    seen: list[tuple[int, int]] = []
-    again = run_trainings(stub, JOBS, folder, progress=lambda _, *done: seen.append(done))
-    assert again == whole
+    progress: list[tuple[int, int]] = []
+
+    again = run_trainings(stub, JOBS, folder, progress=lambda _, *done: progress.append(done))
+
+    assert again == outcomes
     assert stub.calls() == len(JOBS) + len(lost)
-    assert seen == [(done, len(JOBS)) for done in range(len(JOBS) - len(lost), len(JOBS) + 1)]
+    stored = len(JOBS) - len(lost)
+    assert progress == [(done, len(JOBS)) for done in range(stored, len(JOBS) + 1)]
 
 
-FIRST = JOBS[0]
+FIRST_JOB = JOBS[0]
+
+
+def test_equal_jobs_are_trained_once(stub, folder):
+    first, second = run_trainings(stub, [FIRST_JOB, FIRST_JOB], folder)
+
+    assert stub.calls() == 1
+    assert first == second
 
 
 @pytest.mark.parametrize(
-    ("job", "name", "trained"),
+    ("job", "name", "trainings"),
     [
-        (FIRST, "stub", 1),
+        (FIRST_JOB, "stub", 1),
         (TrainingJob("37", {"mode": "a", "x": 1}), "stub", 1),
         (TrainingJob("38", {"x": 1, "mode": "a"}), "stub", 2),
         (TrainingJob("37", {"x": 1.5, "mode": "a"}), "stub", 2),
-        (FIRST, "other", 2),
+        (FIRST_JOB, "other", 2),
     ],
 )
-def test_place_configuration_and_trainer_tell_trainings_apart(stub, folder, job, name, trained):
-    first, again = run_trainings(stub, [FIRST, FIRST], folder)
-    assert stub.calls() == 1
-    assert first == again
+def test_place_config_and_trainer_identify_trainings(stub, folder, job, name, trainings):
+    run_trainings(stub, [FIRST_JOB], folder)
+
     run_trainings(replace(stub, name=name), [job], folder)
-    assert stub.calls() == trained
+
+    assert stub.calls() == trainings
 
 
-def test_a_failing_training_keeps_the_finished_ones(stub, folder):
+def test_failure_keeps_finished_trainings(stub, folder):
     class Failing(StubTrainer):
         def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
             if (where, config["x"]) == ("4", 2):
@@ -119,46 +147,55 @@ def test_a_failing_training_keeps_the_finished_ones(stub, folder):
     with pytest.raises(MemoryError):
         run_trainings(Failing(stub.marks), JOBS, folder)
     assert stub.calls() == 4
+
     run_trainings(stub, JOBS, folder)
     assert stub.calls() == 6
 
 
 @pytest.mark.parametrize(
-    "damage", [b"", b"[]", b"{}", b'{"outcome": 1}', b'{"outcome": {"loss": 0.', b"\xff\x00"]
+    "content", [b"", b"[]", b"{}", b'{"outcome": 1}', b'{"outcome": {"loss": 0.', b"\xff\x00"]
 )
-def test_damage_is_found_before_anything_is_trained(stub, folder, damage):
+def test_damaged_file_starts_nothing(stub, folder, content):
     run_trainings(stub, JOBS[-1:], folder)
     (file,) = folder.rglob("*.json")
-    file.write_bytes(damage)
+    file.write_bytes(content)
+
     with pytest.raises(StoreError, match=rf"{file.name}.*delete it"):
         run_trainings(stub, JOBS, folder)
+
     assert stub.calls() == 1
 
 
 @pytest.mark.parametrize("loss", [float("nan"), np.int64(1)])
-def test_what_json_cannot_hold_is_refused(folder, loss):
+def test_outcome_must_be_json(folder, loss):
     class Trainer(StubTrainer):
         def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
             return {"loss": loss}
 
     with pytest.raises(StoreError, match="cannot hold"):
         run_trainings(Trainer(folder), JOBS, folder)
+
     assert not list(folder.rglob("*.json"))
 
 
-def test_what_cannot_be_stored_is_refused(stub, tmp_path):
+def test_impossible_folder_starts_nothing(stub, tmp_path):
     (tmp_path / "file").touch()
+
     with pytest.raises(StoreError, match="cannot store"):
         run_trainings(stub, JOBS, tmp_path / "file")
+
     assert stub.calls() == 0
-    for where in ("", ".", "..", "a/b", "../a", "a b", "-a"):
-        with pytest.raises(ValueError, match="place"):
-            TrainingJob(where, {})
+
+
+@pytest.mark.parametrize("where", ["", ".", "..", "a/b", "../a", "a b", "-a"])
+def test_place_must_be_a_folder_name(where):
+    with pytest.raises(ValueError, match="place"):
+        TrainingJob(where, {})
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kill -9 is POSIX")
-def test_killing_the_process_loses_only_what_is_in_flight(tmp_path):
+def test_kill_loses_only_the_current_training(tmp_path):
     script = textwrap.dedent("""
         import os, sys, time
         from pathlib import Path

@@ -22,12 +22,13 @@ from hpobench_ordered.surrogates import pipeline
 from hpobench_ordered.surrogates.best import best_known
 from hpobench_ordered.testing import check_benchmark
 
-PUBLISHED = [(s, i) for s, i in PAPER_BENCHMARKS if s != "ranger"]
-FURTHER = [pytest.param(*b, marks=pytest.mark.slow) for b in benchmarks.FURTHER_BENCHMARKS]
-CARDS = [
-    pytest.param(g, id=g.name, marks=pytest.mark.slow if place >= len(PAPER_BENCHMARKS) else ())
-    for place, g in enumerate(GENERATORS)
+PUBLISHED = [benchmark for benchmark in PAPER_BENCHMARKS if benchmark[0] != "ranger"]
+FURTHER = [
+    pytest.param(*benchmark, marks=pytest.mark.slow) for benchmark in benchmarks.FURTHER_BENCHMARKS
 ]
+BUNDLED_NAMES = [spec.name for spec in benchmarks.SPECS]
+GENERATED_NAMES = [name_benchmark(*benchmark) for benchmark in GENERATED_BENCHMARKS]
+GENERATOR_OF_NAME = {generator.name: generator for generator in GENERATORS}
 
 
 @pytest.fixture
@@ -37,52 +38,78 @@ def data(shared, tmp_path, monkeypatch):
     return shared / "data" / "yahpo"
 
 
-def generate(name: str, folder: Path, local: Path | None, *, n: int = 60, seed: int = 0) -> Path:
-    generator = next(g for g in GENERATORS if g.name == name)
-    return generator.generate(folder / name, local=local, seed=seed, configurations=n)
-
-
 @pytest.fixture
 def quick(monkeypatch):
     """A small search for the best known values."""
     monkeypatch.setattr(pipeline, "best_known", partial(best_known, draws=200))
 
 
-def test_what_is_bundled_and_what_is_to_be_generated_has_a_generator():
-    bundled = [spec.name for spec in benchmarks.SPECS]
-    generated = [name_benchmark(*benchmark) for benchmark in GENERATED_BENCHMARKS]
-    assert [g.name for g in GENERATORS] == bundled + generated
-    homes = {g.name: g.home() for g in GENERATORS}
-    assert {homes[name] for name in bundled} == {Path("artifacts")}
-    assert {homes[name] for name in generated} == {local_folder()}
+def generate(
+    name: str, folder: Path, local: Path | None, *, configurations: int = 60, seed: int = 0
+) -> Path:
+    generator = GENERATOR_OF_NAME[name]
+    return generator.generate(folder / name, local=local, seed=seed, configurations=configurations)
+
+
+def test_every_benchmark_has_a_generator():
+    assert [generator.name for generator in GENERATORS] == BUNDLED_NAMES + GENERATED_NAMES
+
+
+@pytest.mark.parametrize("name", BUNDLED_NAMES)
+def test_bundled_artifacts_go_to_the_package(name):
+    assert GENERATOR_OF_NAME[name].home() == Path("artifacts")
+
+
+@pytest.mark.parametrize("name", GENERATED_NAMES)
+def test_other_artifacts_go_to_the_user(name):
+    assert GENERATOR_OF_NAME[name].home() == local_folder()
+
+
+# -- published evaluations -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("scenario", "instance"), PUBLISHED + FURTHER)
-def test_reads_the_published_evaluations(shared, data, scenario, instance):
+def test_published_evaluations_are_read(shared, data, scenario, instance):
     space = define(shared, scenario, instance).space
     path = find_evaluations(data, scenario, instance)
+
     evaluations = read_evaluations(path, space)
+
     assert evaluations.values.shape == (3000, space.dimension)
     assert evaluations.fractions == (0.05, 0.25, 0.5, 0.75, 1.0)
     frame = pd.read_parquet(path)
-    row = 5 * 1234 + 3
-    config = {k: v for k, v in frame.iloc[row][list(space.names)].items() if not pd.isna(v)}
+    row = frame.iloc[5 * 1234 + 3]  # configuration 1234 at the fourth fraction
+    config = {name: row[name] for name in space.names if not pd.isna(row[name])}
     np.testing.assert_array_equal(evaluations.values[1234], space.row(config))
-    assert frame["train_frac"][row] == 0.75
-    assert evaluations.auc[1234, 3] == frame["auc"][row]
+    assert row["train_frac"] == 0.75
+    assert evaluations.auc[1234, 3] == row["auc"]
 
 
-def test_finds_a_local_copy_by_file_and_by_folder(data, tmp_path):
-    file = data / "evaluations" / "rbv2_svm" / "1220.parquet"
-    for local in (data, data / "evaluations", file):
-        assert find_evaluations(local, "svm", "1220") == file
+@pytest.mark.parametrize("part", ["", "evaluations", "evaluations/rbv2_svm/1220.parquet"])
+def test_evaluations_are_found_in_local_copy(data, part):
+    path = find_evaluations(data / part, "svm", "1220")
+
+    assert path == data / "evaluations" / "rbv2_svm" / "1220.parquet"
+
+
+def test_missing_evaluations_are_named(tmp_path):
     with pytest.raises(ArtifactError, match="no rbv2_svm"):
         find_evaluations(tmp_path, "svm", "1220")
+
+
+def test_without_local_copy_source_is_named(tmp_path):
     with pytest.raises(ArtifactError, match=r"sighellan/syne-tune.*--from.*rbv2_svm"):
         generate("yahpo-svm-1220", tmp_path / "out", None)
-    for n, message in ((3001, "holds 3000 configurations, not 3001"), (9, "at least 10 .* got 9")):
-        with pytest.raises(ExperimentError, match=message):
-            generate("yahpo-svm-1220", tmp_path / "out", data, n=n)
+
+
+@pytest.mark.parametrize(
+    ("configurations", "message"),
+    [(3001, "holds 3000 configurations, not 3001"), (9, "at least 10 .* got 9")],
+)
+def test_impossible_numbers_write_nothing(data, tmp_path, configurations, message):
+    with pytest.raises(ExperimentError, match=message):
+        generate("yahpo-svm-1220", tmp_path / "out", data, configurations=configurations)
+
     assert not list((tmp_path / "out").glob("*"))
 
 
@@ -93,63 +120,94 @@ def test_finds_a_local_copy_by_file_and_by_folder(data, tmp_path):
         (lambda frame: frame.iloc[1:], "follow one another"),
         (lambda frame: frame[::-1], "follow one another"),
         (lambda frame: frame.drop(columns="auc"), "does not hold evaluations"),
-        (None, "does not hold evaluations"),
     ],
 )
-def test_refuses_other_evaluations(shared, data, tmp_path, damage, message):
-    path = tmp_path / "375.parquet"
-    if damage is None:
-        path.write_text("no parquet")
-    else:
-        frame = pd.read_parquet(find_evaluations(data, "glmnet", "375")).head(50)
-        damage(frame).to_parquet(path)
+def test_damaged_evaluations_are_refused(shared, data, tmp_path, damage, message):
+    frame = pd.read_parquet(find_evaluations(data, "glmnet", "375")).head(50)
+    damage(frame).to_parquet(tmp_path / "375.parquet")
+
     with pytest.raises(ArtifactError, match=message):
-        read_evaluations(path, define(shared, "glmnet", "375").space)
+        read_evaluations(tmp_path / "375.parquet", define(shared, "glmnet", "375").space)
 
 
-def test_refuses_a_changed_search_space(data, tmp_path):
+def test_other_files_are_refused(shared, tmp_path):
+    (tmp_path / "375.parquet").write_text("no parquet")
+
+    with pytest.raises(ArtifactError, match="does not hold evaluations"):
+        read_evaluations(tmp_path / "375.parquet", define(shared, "glmnet", "375").space)
+
+
+def test_changed_search_space_is_refused(data, tmp_path):
     for part in ("evaluations/rbv2_svm/458.parquet", "yahpo_data-1.0.2/rbv2_svm/encoding.json"):
         (tmp_path / part).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(data / part, tmp_path / part)
-    space = tmp_path / "yahpo_data-1.0.2" / "rbv2_svm" / "config_space.json"
-    space.write_text("{}")
+    (tmp_path / "yahpo_data-1.0.2" / "rbv2_svm" / "config_space.json").write_text("{}")
+
     with pytest.raises(DownloadError, match="not the published"):
         generate("yahpo-svm-458", tmp_path / "out", tmp_path)
 
 
-def test_samples_the_network_at_all_fractions(shared, tmp_path):
-    defined, model = defined_network(shared, "rpart", "4154")
+# -- networks --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sample(shared, tmp_path):
+    """Samples thirty configurations of a network, by a seed."""
+    definition, network = defined_network(shared, "rpart", "4154")
     request = Request(tmp_path, configurations=30)
-    samples = [
-        yahpo.sample_network(model, defined.space, request, np.random.default_rng(seed))
-        for seed in (0, 0, 1)
-    ]
-    assert samples[0].fractions == benchmarks.FRACTIONS
-    assert samples[0].auc.shape == (30, 20)
-    assert ((samples[0].auc > 0) & (samples[0].auc <= 1)).all()
-    np.testing.assert_array_equal(samples[0].auc, samples[1].auc)
-    assert not np.array_equal(samples[0].auc, samples[2].auc)
+
+    def sample(seed: int) -> yahpo.EvaluatedConfigurations:
+        rng = np.random.default_rng(seed)
+        return yahpo.sample_network(network, definition.space, request, rng)
+
+    return sample
+
+
+def test_network_is_sampled_at_all_fractions(sample):
+    evaluated = sample(0)
+
+    assert evaluated.fractions == benchmarks.FRACTIONS
+    assert evaluated.auc.shape == (30, 20)
+    assert ((evaluated.auc > 0) & (evaluated.auc <= 1)).all()
+
+
+def test_seed_decides_the_sample(sample):
+    np.testing.assert_array_equal(sample(0).auc, sample(0).auc)
+    assert not np.array_equal(sample(0).auc, sample(1).auc)
+
+
+# -- artifacts -------------------------------------------------------------------------------------
+
+ONE_OF_EACH_SOURCE = ("yahpo-ranger-4154", "yahpo-svm-1220", "yahpo-xgboost-458")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["yahpo-ranger-4154", "yahpo-svm-1220", "yahpo-xgboost-458"])
-def test_the_same_seed_gives_the_same_bytes(name, data, tmp_path, quick):
-    folders = [
-        generate(name, tmp_path / part, data, seed=seed)
-        for part, seed in (("a", 0), ("b", 0), ("c", 1))
-    ]
-    digests = [Artifact(folder).digest for folder in folders]
-    assert digests[0] == digests[1] != digests[2]
-    bench = load(str(folders[0]))
-    assert [task.name for task in bench.tasks] == [f"{k}%" for k in range(5, 101, 5)]
-    config = bench.space.sample(np.random.default_rng(0))
-    for task in bench.tasks:
-        assert task.best_value is not None
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("name", ONE_OF_EACH_SOURCE)
+def test_seed_decides_the_bytes(name, data, tmp_path):
+    first = Artifact(generate(name, tmp_path / "first", data)).digest
+    second = Artifact(generate(name, tmp_path / "second", data)).digest
+    other = Artifact(generate(name, tmp_path / "other", data, seed=1)).digest
+
+    assert first == second
+    assert first != other
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("name", ONE_OF_EACH_SOURCE)
+def test_artifact_is_a_benchmark_of_fractions(name, data, tmp_path):
+    benchmark = load(str(generate(name, tmp_path, data)))
+
+    assert [task.name for task in benchmark.tasks] == [f"{k}%" for k in range(5, 101, 5)]
+    config = benchmark.space.sample(np.random.default_rng(0))
+    for task in benchmark.tasks:
         assert task.best_value >= task.evaluate(config)
 
 
-@pytest.mark.parametrize("generator", CARDS)
-def test_the_card_tells_the_whole_command(generator, data, tmp_path, monkeypatch):
+@pytest.fixture
+def commands(monkeypatch):
+    """Commands on the cards of forests, which are not fitted."""
     commands = []
 
     def write_forest(request, defined, forest, report, **_):
@@ -158,46 +216,86 @@ def test_the_card_tells_the_whole_command(generator, data, tmp_path, monkeypatch
 
     monkeypatch.setattr(yahpo, "write_forest", write_forest)
     monkeypatch.setattr(yahpo, "SAMPLED_CONFIGURATIONS", 10)
-    generator.generate(tmp_path / "x", local=data)
-    generator.generate(tmp_path / "x", local=data, seed=3, configurations=20)
-    told = f"hpobench-ordered generate {generator.name} --from DATA --seed 0"
-    if generator.home() != local_folder():  # it is shipped
-        assert told == Artifact.packaged(generator.name).read_json("card.json")["command"]
-    assert commands == [told, f"{told[:-1]}3 --configs 20"]
+    return commands
+
+
+SLOW_NAMES = (BUNDLED_NAMES + GENERATED_NAMES)[len(PAPER_BENCHMARKS) :]
+NAMES = BUNDLED_NAMES[: len(PAPER_BENCHMARKS)] + [
+    pytest.param(name, marks=pytest.mark.slow) for name in SLOW_NAMES
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_card_has_the_whole_command(name, data, tmp_path, commands):
+    GENERATOR_OF_NAME[name].generate(tmp_path / "x", local=data, seed=3, configurations=20)
+
+    command = f"hpobench-ordered generate {name} --from DATA --seed 3 --configs 20"
+    assert commands == [command]
 
 
 @pytest.mark.slow
-def test_a_generated_forest_approximates_the_network_of_its_name(
-    data, tmp_path, quick, monkeypatch
-):
-    name = "yahpo-rpart-4134"
+@pytest.mark.parametrize("name", BUNDLED_NAMES)
+def test_shipped_card_has_the_default_command(name, data, tmp_path, commands):
+    GENERATOR_OF_NAME[name].generate(tmp_path / "x", local=data)
+
+    assert commands == [Artifact.packaged(name).read_json("card.json")["command"]]
+
+
+OWN_FOREST = "yahpo-rpart-4134"
+
+
+@pytest.fixture
+def own_forest(data, tmp_path, quick, monkeypatch):
+    """A forest generated by the user, and the fetched network that it approximates."""
     monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
-    generator = next(g for g in GENERATORS if g.name == name)
-    assert name not in suite("wide")
-    generator.generate(generator.home() / name, local=data, configurations=2000)
-    assert name in suite("wide")
+    generator = GENERATOR_OF_NAME[OWN_FOREST]
+    generator.generate(generator.home() / OWN_FOREST, local=data, configurations=2000)
     for file in benchmarks.remote_files("rpart").values():
         file.store(data / file.name)
-    forest, onnx = load(name), load(name, surrogate="onnx")
-    assert (forest.surrogate, onnx.surrogate) == ("forest", "onnx")
-    assert forest.space == onnx.space
-    assert [task.name for task in forest.tasks] == [task.name for task in onnx.tasks]
-    draws = forest.space.sample_unit(np.random.default_rng(1), 300)
-    configs = forest.space.configs(forest.space.decode(draws))
-    for task, own in zip(forest.tasks[::6], onnx.tasks[::6], strict=True):
-        assert r2_score(own.evaluate_many(configs), task.evaluate_many(configs)) > 0.8
-    # Runs on the network go on as before; those on the user's own forest are told apart.
-    assert onnx.identity == f"{name}@1" != forest.identity
+    return load(OWN_FOREST)
+
+
+def test_forest_is_not_in_suite_before(tmp_path, monkeypatch):
+    monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
+
+    assert OWN_FOREST not in suite("wide")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("scenario", "instance"), GENERATED_BENCHMARKS)
-def test_generates_what_the_wide_suite_has_beyond_the_package(
-    data, tmp_path, monkeypatch, scenario, instance
-):
-    name = name_benchmark(scenario, instance)
+@pytest.mark.usefixtures("own_forest")
+def test_generated_forest_is_in_suite():
+    assert OWN_FOREST in suite("wide")
+
+
+@pytest.mark.slow
+def test_generated_forest_approximates_its_network(own_forest):
+    network = load(OWN_FOREST, surrogate="onnx")
+
+    assert own_forest.surrogate == "forest"
+    assert own_forest.space == network.space
+    unit_values = own_forest.space.sample_unit(np.random.default_rng(1), 300)
+    configs = own_forest.space.configs(own_forest.space.decode(unit_values))
+    for task, task_of_network in zip(own_forest.tasks[::6], network.tasks[::6], strict=True):
+        values_of_network = task_of_network.evaluate_many(configs)
+        assert r2_score(values_of_network, task.evaluate_many(configs)) > 0.8
+
+
+@pytest.mark.slow
+def test_own_forest_has_an_identity_of_its_own(own_forest):
+    """Runs on the network go on as before."""
+    network = load(OWN_FOREST, surrogate="onnx")
+
+    assert network.identity == f"{OWN_FOREST}@1"
+    assert own_forest.identity != network.identity
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GENERATED_NAMES)
+def test_generated_forests_conform(data, tmp_path, monkeypatch, name):
     monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
     monkeypatch.setattr(pipeline, "best_known", partial(best_known, draws=20_000))
+
     generate(name, tmp_path, data)
+
     assert name in suite("wide")
     check_benchmark(name)
