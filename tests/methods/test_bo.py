@@ -68,7 +68,7 @@ class TestInitialConfigurations:
 
 
 @pytest.mark.parametrize("random_trials", [0, 1, 3, 5])
-def test_first_trials_are_those_of_random_search(random_trials):
+def test_first_trials_equal_random_search(random_trials):
     ours = optimise(make(PLAIN, random_trials=random_trials), bowl, trials=6)
     random = optimise(by_hand.make(RandomSearch, space=PLAIN), bowl, trials=6)
     assert ours[:random_trials] == random[:random_trials]
@@ -91,7 +91,7 @@ def test_random_trials_last_until_enough_results():
     assert method.ask() != drawn[5]
 
 
-def test_untried_configuration_of_large_space_is_found():
+def test_last_untried_configuration_is_found():
     space = hbo.SearchSpace([hbo.Parameter.number("k", 1, CANDIDATES + 9, integer=True)])
     tried = TriedConfigurations(space)
     for k in range(1, CANDIDATES + 10):
@@ -213,7 +213,7 @@ def test_suggestions_do_not_depend_on_scale():
     assert configs == optimise(make(PLAIN), lambda c: 2.0**40 * bowl(c), trials=15)
 
 
-def test_failed_model_is_replaced_by_random_trials():
+def test_failed_model_means_random_trials():
     method = make(PLAIN)
     optimise(method, bowl, trials=3)
     method._evaluated_units[0] = np.array([math.inf, 0.5])
@@ -249,7 +249,7 @@ class TestBestAndRandom:
 
 @pytest.mark.parametrize("extra", [0, 1, 900])
 class TestManyEvaluations:
-    def test_are_conditioned_on_up_to_the_limit(self, extra):
+    def test_are_limited(self, extra):
         method = make_with_evaluations(bo.MAX_CONDITIONED + extra)
         X, y = method.observations()
         assert (X.shape, y.shape) == ((bo.MAX_CONDITIONED, 2), (bo.MAX_CONDITIONED,))
@@ -275,6 +275,6 @@ def seconds_of_suggestions(evaluations: int) -> float:
 
 
 @pytest.mark.slow
-def test_suggestions_take_no_longer_above_the_limit():
+def test_time_is_limited_with_evaluations():
     at_limit = seconds_of_suggestions(bo.MAX_CONDITIONED)
     assert seconds_of_suggestions(5 * bo.MAX_CONDITIONED) < 3 * at_limit

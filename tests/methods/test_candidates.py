@@ -129,7 +129,7 @@ class TestBox:
         assert set(degree[kernel == 2]) == {3.0, 4.0, 5.0}
 
 
-def test_random_candidates_do_not_depend_on_them(monkeypatch):
+def test_random_candidates_stay_the_same(monkeypatch):
     monkeypatch.setattr(_model_based, "LOG_ADVANTAGE", np.inf)  # so that none of them is chosen
     configs, _ = optimise(make(FOUR), bowl, trials=15)
     configs_without, _ = optimise(make(FOUR, searches_near_best=False), bowl, trials=15)
@@ -169,23 +169,23 @@ class TestPlateau:
         method._suggested_near_best.add(configuration_key(FOUR.row(equal(place))))
         method.tell(equal(place), loss)
 
-    def test_is_a_repeated_loss_after_a_step(self):
+    def test_is_repeated_loss_after_step(self):
         method, losses = self.make()
         self.tell_step(method, 0.2, losses[1])
         assert method._draw_near_best() is None
 
-    def test_is_not_a_new_loss_after_a_step(self):
+    def test_needs_a_repeated_loss(self):
         method, _ = self.make()
         self.tell_step(method, 0.1, 7.0)
         assert method._draw_near_best() is not None
 
-    def test_is_not_a_repeated_loss_without_a_step(self):
+    def test_needs_a_step_before(self):
         method, losses = self.make()
         method.tell(equal(0.9), losses[0])
         assert method._draw_near_best() is not None
 
 
-def test_small_spaces_need_no_search_near_best():
+def test_small_spaces_need_no_steps():
     """All configurations are candidates."""
     method = make(hbo.SearchSpace([hbo.Parameter.number("k", 1, CANDIDATES, integer=True)]))
     optimise(method, lambda config: float(config["k"]), trials=4)

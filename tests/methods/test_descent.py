@@ -18,7 +18,7 @@ def rosenbrock(x: FloatArray) -> tuple[float, FloatArray]:
 
 @pytest.mark.slow
 @given(st.integers(0, 10**6), st.integers(2, 30))
-def test_bounded_quadratic_is_solved_as_by_scipy(seed, size):
+def test_bounded_quadratic_is_solved(seed, size):
     rng = np.random.default_rng(seed)
     root = rng.standard_normal((size, size))
     A = root @ root.T + 0.1 * np.eye(size)

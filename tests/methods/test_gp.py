@@ -241,7 +241,7 @@ def test_fit_improves_on_start(seed):
 
 
 @pytest.mark.parametrize("n", [10, 100])
-def test_predictions_do_not_depend_on_other_candidates(n):
+def test_prediction_ignores_other_candidates(n):
     model = make_process(*make_observations(n, 2), (-1.0, 0.0, 0.0, -6.0))
     candidates = np.random.default_rng(3).random((300, 2))
     among_others = np.array(model.predict(candidates))[:, 37:41]
@@ -291,7 +291,7 @@ def test_standardised_losses_keep_their_order(losses):
         assert_allclose([scaled.mean(), scaled.std()], [0.0, 1.0], rtol=1e-9, atol=1e-9)
 
 
-def test_standardised_losses_do_not_depend_on_offset():
+def test_standardising_ignores_offset():
     assert_allclose(standardise(1e12 + np.arange(4.0)), standardise(np.arange(4.0)), rtol=1e-12)
 
 
@@ -330,7 +330,7 @@ def test_log_ei_falls_with_the_mean(z):
     assert (np.diff(result) >= -1e-12 * np.abs(result[1:])).all()
 
 
-def test_log_ei_without_deviation_is_minus_infinity():
+def test_known_value_cannot_improve():
     result = log_expected_improvement(np.array([-1.0, -1.0]), np.array([0.0, math.nan]), 0.0)
     assert (result == -math.inf).all()
 

@@ -27,7 +27,7 @@ def make_observations(
     """Observations of tasks of different levels and scales, at random distances."""
     rng = np.random.default_rng(seed)
     T = len(counts)
-    places = np.sort(rng.random(T))
+    places = np.sort(rng.random(T))  # tasks lie on a line
     task = np.repeat(np.arange(T), counts)
     X = rng.random((sum(counts), 4))
     z = np.sin(5 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(len(X))

@@ -96,7 +96,7 @@ def test_evaluations_are_split_by_loss(evaluations, good):
     assert model.good.data[:, 0].max() < model.bad.data[:, 0].min()
 
 
-def test_density_of_conditional_space_integrates_to_one():
+def test_conditional_density_integrates_to_one():
     kind = SPACE.parameters[1]
     x, y = (hbo.Parameter.number(name, 0, 1) for name in "xy")
     only_a = hbo.Compare(0, hbo.Comparison.EQUAL, (0.0,))

@@ -33,13 +33,13 @@ def test_history_is_the_first_optimisation(make_assignments):
     np.testing.assert_array_equal(history.losses, first.task.evaluate_many(history.values))
 
 
-def test_history_is_the_same_for_all_methods(make_assignments, list_history):
+def test_history_is_common_to_methods(make_assignments, list_history):
     protocol = Adjustment(first_trials=6, trials=2)
     history_of_bo = list_history(make_assignments(protocol, method="bo"))
     assert list_history(make_assignments(protocol, method="simple-previous")) == history_of_bo
 
 
-def test_history_depends_on_seed_and_first_method(make_assignments, list_history):
+def test_history_varies_with_seed_and_method(make_assignments, list_history):
     protocol = Adjustment(first_trials=6, trials=2)
     history = list_history(make_assignments(protocol))
     assert list_history(make_assignments(protocol, seed=1)) != history

@@ -37,7 +37,7 @@ def test_random_evaluations_are_of_their_task(make_assignments, toy):
             np.testing.assert_array_equal(source.losses, losses)
 
 
-def test_history_is_the_same_for_all_methods(make_assignments, list_history):
+def test_history_is_common_to_methods(make_assignments, list_history):
     protocol = LeaveOneOut(trials=2, history=6)
     history = list_history(make_assignments(protocol, method="bo"))
     assert list_history(make_assignments(protocol, method="zero-shot")) == history
@@ -61,7 +61,7 @@ def test_sample_of_recorded_evaluations_keeps_order(make_assignments, recorded):
             assert {loss // 100 for loss in losses} == {int(evaluations.task)}
 
 
-def test_sample_of_recorded_evaluations_depends_on_seed(make_assignments, list_history, recorded):
+def test_sample_of_recorded_varies_with_seed(make_assignments, list_history, recorded):
     protocol = LeaveOneOut(trials=1, history=7)
 
     def sample(method: str, seed: int) -> list[object]:

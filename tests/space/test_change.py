@@ -109,7 +109,7 @@ def test_overlapping_ranges_are_shared(old, new, both, share):
 
 
 @pytest.mark.parametrize(("old", "new", "both", "share"), SHARED)
-def test_new_share_is_that_of_the_range(old, new, both, share):
+def test_new_share_equals_expected_share(old, new, both, share):
     new_share = change_of(old, new).new_share("x")
     assert new_share == (pytest.approx(share) if share else 0)
 
@@ -201,7 +201,7 @@ class TestConditions:
         text = "gamma: was active if kernel in radial, sigmoid, now active if kernel in radial, "
         assert any(line.startswith(text) for line in lines)
 
-    def test_evaluations_are_coded_by_the_shared_space(self):
+    def test_evaluations_are_recoded(self):
         change = SpaceChange.between(self.old, self.new)
         configs = [
             {"kernel": "linear"},
@@ -214,13 +214,13 @@ class TestConditions:
         assert self.shared.configs(shared_evaluations.values) == [configs[0], configs[2]]
         assert shared_evaluations.losses.tolist() == [0, 2]
 
-    def test_shared_values_are_coded_by_the_new_space(self):
+    def test_shared_values_are_recoded(self):
         change = SpaceChange.between(self.old, self.new)
         values = self.shared.values([{"kernel": "linear"}, {"kernel": "radial", "gamma": 0.25}])
         expected = [[np.nan, 2, np.nan], [np.nan, 0, 0.25]]
         np.testing.assert_array_equal(change.to_new(values), expected)
 
-    def test_condition_on_a_new_choice_is_left_out(self):
+    def test_condition_on_new_choice_is_dropped(self):
         old = conditional(kernels("linear", "radial"))
         new = conditional(kernels("linear", "radial", "poly"), "poly")
         change = SpaceChange.between(old, new)
@@ -230,18 +230,18 @@ class TestConditions:
             "gamma: was always active, now active if kernel in poly",
         ]
 
-    def test_condition_on_a_new_hyperparameter_is_left_out(self):
+    def test_condition_on_new_parent_is_dropped(self):
         old = SearchSpace([GAMMA], constants={"kernel": "radial"})
         change = SpaceChange.between(old, conditional(kernels("linear", "radial"), "radial"))
         assert change.shared_space() == SearchSpace([GAMMA])
         assert change.only_new == ("kernel",)
 
-    def test_same_condition_in_other_columns_is_unchanged(self):
+    def test_condition_ignores_order_of_columns(self):
         old = conditional(kernels("linear", "radial"), "radial")
         new = conditional(kernels("radial", "linear"), "radial", first=(DEGREE,))
         assert SpaceChange.between(old, new).describe() == ["degree: new (from 2 to 5)"]
 
-    def test_evaluations_without_a_shared_value_are_left_out(self):
+    def test_evaluations_lacking_values_are_dropped(self):
         """Gamma was inactive where it is active now."""
         kernel = kernels("linear", "radial")
         change = SpaceChange.between(conditional(kernel, "radial"), conditional(kernel))
@@ -264,7 +264,7 @@ class TestJoinedConditions:
         new = joined(connective)
         assert SpaceChange.between(old, new).shared_space().conditions == new.conditions
 
-    def test_are_left_out_if_a_part_is_new(self, connective):
+    def test_are_dropped_if_part_is_new(self, connective):
         old = SearchSpace([kernels("linear", "radial"), GAMMA])  # without the degree
         assert SpaceChange.between(old, joined(connective)).shared_space().conditions == {}
 
@@ -279,7 +279,7 @@ def test_unknown_name_suggests_a_shared_one():
         change_of_benchmark("svm-b").new_share("kost")
 
 
-def test_names_that_are_not_shared_cannot_be_drawn():
+def test_unshared_names_cannot_be_drawn():
     with pytest.raises(UnknownNameError, match="unknown shared hyperparameter 'gamma'"):
         change_of_benchmark("svm-b").draw_only_new("gamma", np.random.default_rng(0))
 
@@ -432,7 +432,7 @@ def test_shared_space_lies_in_both(change):
 
 
 @given(shared_changes())
-def test_evaluations_outside_the_new_ranges_are_left_out(change):
+def test_evaluations_outside_new_ranges_are_dropped(change):
     values = sample_values(change.old)
     losses = np.arange(len(values), dtype=float)
     evaluations = minimised("t", {"size": 1.0}, values, losses, change.old)
@@ -451,7 +451,7 @@ def test_evaluations_outside_the_new_ranges_are_left_out(change):
 
 
 @given(shared_changes())
-def test_shared_configurations_are_coded_as_new_ones(change):
+def test_shared_configurations_survive_recoding(change):
     shared = change.shared_space()
     configs = shared.configs(sample_values(shared))
     coded = complete_new_values(change, shared.values(configs))
@@ -460,7 +460,7 @@ def test_shared_configurations_are_coded_as_new_ones(change):
 
 
 @given(shared_changes())
-def test_evaluations_on_the_new_space_are_shared(change):
+def test_evaluations_on_new_space_are_shared(change):
     shared = change.shared_space()
     values = sample_values(shared)
     coded = complete_new_values(change, values)
@@ -479,7 +479,7 @@ def complete_new_values(change: SpaceChange, values: np.ndarray) -> np.ndarray:
 
 
 @given(shared_changes(), st.integers(0, 2**32 - 1))
-def test_draws_lie_only_in_the_new_range(change, seed):
+def test_draws_lie_in_new_range_only(change, seed):
     rng = np.random.default_rng(seed)
     for name in change.shared:
         if change.new_share(name) == 0:
@@ -490,7 +490,7 @@ def test_draws_lie_only_in_the_new_range(change, seed):
 
 
 @given(shared_changes())
-def test_old_range_allows_all_without_new_share(change):
+def test_zero_share_means_old_range_suffices(change):
     for name in change.shared:
         assert 0 <= change.new_share(name) <= 1
         if change.new_share(name) == 0:
@@ -500,7 +500,7 @@ def test_old_range_allows_all_without_new_share(change):
 
 
 @pytest.mark.parametrize("name", ["nas-b", "svm-b"])
-def test_new_share_is_that_of_the_prior(name):
+def test_new_share_equals_prior_probability(name):
     change = change_of_benchmark(name)
     values = sample_values(change.new, 20000)
     for parameter, column in zip(change.new.parameters, values.T, strict=True):

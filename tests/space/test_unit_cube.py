@@ -174,7 +174,7 @@ def test_compiled_coder_agrees_with_space(case):
 
 
 @given(spaces(), st.integers(0, 2**32 - 1))
-def test_coding_does_not_depend_on_other_rows(space, seed):
+def test_coding_ignores_other_rows(space, seed):
     unit = np.random.default_rng(seed).random((10, space.dimension))
     values = space.decode(space.canonical(unit))
     for unit_row, config, expected in zip(unit, space.configs(values), values, strict=True):
@@ -218,7 +218,7 @@ def test_spaces_share_no_arrays():
 @pytest.mark.parametrize(
     ("function", "argument"), [("canonical", 0.3), ("decode", 0.3), ("encode", 3.0)]
 )
-def test_arguments_may_be_read_only_or_strided(function, argument):
+def test_arguments_may_be_readonly_or_strided(function, argument):
     code = getattr(log_integer_space(), function)
     array = np.full((4, 1), argument)
     array.flags.writeable = False
@@ -226,7 +226,7 @@ def test_arguments_may_be_read_only_or_strided(function, argument):
     assert_same_bits(code(strided), code(array))
 
 
-def test_random_search_draws_as_one_by_one():
+def test_random_search_draws_one_by_one():
     space = SearchSpace([Parameter.number("x", 0, 1), Parameter.choice("c", ("a", "b", "c"))])
     rng = np.random.default_rng(7)
     method = RandomSearch(rng=rng, space=space, history=(), context={}, budget=3)
