@@ -29,11 +29,11 @@ class Journal:
         content = self.path.read_bytes() if self.path.exists() else b""
         finished = content[: content.rfind(b"\n") + 1]
         if not finished and not content.startswith(BEGIN[: len(content)]):
-            raise self._no_journal(1)
+            raise self._error_in_line(1)
         *lines, unfinished = content.split(b"\n")
-        self.lines = [self._line(n, line) for n, line in enumerate(lines, start=1)]
+        self.lines = [self._read_line(n, line) for n, line in enumerate(lines, start=1)]
         if self._is_checked(unfinished[:-1]):  # complete, but its end is damaged
-            raise self._no_journal(len(lines) + 1)
+            raise self._error_in_line(len(lines) + 1)
         if len(finished) < len(content):
             with self.path.open("r+b") as file:
                 file.truncate(len(finished))
@@ -45,13 +45,15 @@ class Journal:
         if not self.lines:
             self.append({"journal": FORMAT, **settings})
             return
-        before = self.lines[0]
-        said = [_difference(name, before.get(name), now) for name, now in settings.items()]
-        if any(said):
+        changes: list[str] = []
+        for name, value in settings.items():
+            change = describe_change(name, self.lines[0].get(name), value)
+            if change:
+                changes.append(change)
+        if changes:
             raise StoreError(
-                f"{self.path} is the journal of another optimiser: "
-                f"{'; '.join(filter(None, said))}. Use the settings that it was created with, or "
-                "another file"
+                f"{self.path} is the journal of another optimiser: {'; '.join(changes)}. Use the "
+                "settings that it was created with, or another file"
             )
 
     def append(self, line: Mapping[str, Any]) -> None:
@@ -68,7 +70,7 @@ class Journal:
             raise StoreError(self._failed)
 
     def _append(self, line: Mapping[str, Any]) -> None:
-        text = json.dumps(line, allow_nan=False, default=_plain).encode()[:-1]
+        text = json.dumps(line, allow_nan=False, default=_as_python_number).encode()[:-1]
         self._checked.update(text)
         text += CHECK % self._checked.hexdigest()[:16].encode() + b"\n"
         with self.path.open("ab") as file:
@@ -81,14 +83,16 @@ class Journal:
             os.fsync(file.fileno())
         self._size += len(text)
 
-    def _line(self, number: int, text: bytes) -> dict[str, Any]:
-        is_whole = self._is_checked(text)
-        line = json.loads(text) if is_whole else {}
-        if not is_whole or (number == 1 and line.get("journal") != FORMAT):
-            raise self._no_journal(number)
+    def _read_line(self, number: int, text: bytes) -> dict[str, Any]:
+        """Read one line, which follows those that were read before."""
+        if not self._is_checked(text):
+            raise self._error_in_line(number)
+        line: dict[str, Any] = json.loads(text)
+        if number == 1 and line.get("journal") != FORMAT:
+            raise self._error_in_line(number)
         self._checked.update(text[:-CHECK_LENGTH])
         del line["checksum"]
-        return dict(line)
+        return line
 
     def _is_checked(self, text: bytes) -> bool:
         """Whether a line has the right checksum, given the lines before it."""
@@ -96,41 +100,57 @@ class Journal:
         checked.update(text[:-CHECK_LENGTH])
         return text[-CHECK_LENGTH:] == CHECK % checked.hexdigest()[:16].encode()
 
-    def _no_journal(self, number: int) -> StoreError:
+    def _error_in_line(self, number: int) -> StoreError:
         return StoreError(
             f"line {number} of {self.path} is not one of an optimiser's journal, or is damaged"
         )
 
 
-def plain(content: Mapping[str, Any]) -> dict[str, Any]:
+def as_json(content: Mapping[str, Any]) -> dict[str, Any]:
     """A value after a round trip through JSON."""
-    read: dict[str, Any] = json.loads(json.dumps(content, default=_plain))
+    read: dict[str, Any] = json.loads(json.dumps(content, default=_as_python_number))
     return read
 
 
-def _plain(value: Any) -> Any:
+def _as_python_number(value: Any) -> Any:
     """Convert NumPy numbers to Python numbers."""
     return value.item()
 
 
-def _difference(name: str, before: Any, now: Any) -> str:
+def describe_change(name: str, before: Any, now: Any) -> str:
     """Describe how a setting differs, "" if it does not."""
     if name == "space":
-        old, new = SearchSpace.from_json(before), SearchSpace.from_json(now)
-        changes = "; ".join(describe_differences(old, new))
-        return "" if new.codes_as(old) else f"the search space differs ({changes})"
+        return describe_change_of_space(before, now)
     if before == now:
         return ""
     if name == "history":
-        old_tasks, new_tasks = ([task for task, _ in tasks] for tasks in (before, now))
-        if old_tasks == new_tasks:
-            changed = [a[0] for a, b in zip(before, now, strict=True) if a != b]
-            return f"the evaluations of {', '.join(map(repr, changed))} in the history differ"
-        return f"the history was of {old_tasks}, now of {new_tasks}"
+        return describe_change_of_history(before, now)
     return f"{name} was {before!r}, now {now!r}"
 
 
-def digest_of(evaluations: Evaluations) -> str:
+def describe_change_of_space(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Describe how a search space codes configurations otherwise, "" if it does not."""
+    old = SearchSpace.from_json(before)
+    new = SearchSpace.from_json(now)
+    if new.codes_as(old):  # defaults may differ
+        return ""
+    return f"the search space differs ({'; '.join(describe_differences(old, new))})"
+
+
+def describe_change_of_history(before: list[list[str]], now: list[list[str]]) -> str:
+    """Describe how two histories differ, each a list of a task's name and a hash."""
+    old_tasks = [task for task, _ in before]
+    new_tasks = [task for task, _ in now]
+    if old_tasks != new_tasks:
+        return f"the history was of {old_tasks}, now of {new_tasks}"
+    changed: list[str] = []
+    for old, new in zip(before, now, strict=True):
+        if old != new:
+            changed.append(repr(old[0]))
+    return f"the evaluations of {', '.join(changed)} in the history differ"
+
+
+def hash_evaluations(evaluations: Evaluations) -> str:
     """Hash of all that a method sees of an earlier task."""
     described = [evaluations.space.to_json(), dict(evaluations.context)]
     digest = hashlib.sha256(json.dumps(described, default=float).encode())

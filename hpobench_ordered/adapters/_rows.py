@@ -10,9 +10,9 @@ import numbers
 import re
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, SupportsInt, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,18 +23,9 @@ from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import EvaluationsError, HistoryWarning, InvalidConfigError
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.parameters import Kind, Parameter
+from hpobench_ordered.space.parameters import Parameter
 
 ROUNDING = 1e-9  # relative tolerance between a number and a choice, for rounding and printing
-SCALES: Mapping[str, Callable[[FloatArray], FloatArray]] = {
-    "10**x": lambda x: np.power(10.0, x),
-    "exp(x)": np.exp,
-    "2**x": np.exp2,
-    "log10(x)": np.log10,
-    "log(x)": np.log,
-    "log2(x)": np.log2,
-}
-"""Functions that undo a transformation that a column may have been given in by mistake."""
 NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 DIGITS = re.compile("[0-9]+")
 EARLIEST_YEAR = 1900  # numbers at the end of names from here on are years
@@ -91,8 +82,8 @@ class Reader:
         """Read the usable rows of one task; None if there are none."""
         n = len(rows.where)
         is_good = np.ones(n, dtype=np.bool_)
-        values = self._values(rows, space, is_good)
-        objective = self._objective(rows, is_good)
+        values = self._read_configs(rows, space, is_good)
+        objective = self._read_objective(rows, is_good)
         if self.refuses_repeated:
             self._check_repeated(rows, values, objective, is_good)
         self._read += n
@@ -159,71 +150,93 @@ class Reader:
             warn(f"numbers out of range were moved to the nearest bound: {counts}")
         return read
 
-    def _values(self, rows: Rows, space: SearchSpace, is_good: BoolArray) -> FloatArray:
+    def _read_configs(self, rows: Rows, space: SearchSpace, is_good: BoolArray) -> FloatArray:
         """Code the configurations, (n, d); sets `is_good` to False for invalid rows."""
         coded = np.full((len(is_good), space.dimension), np.nan)
         active = np.ones(coded.shape, dtype=np.bool_)
         for j, condition in space.ordered_conditions.items():
-            p = space.parameters[j]
+            is_asked = active[:, j]
             if condition is not None:
                 active[:, j] = condition.holds(coded, active)
-            # Whether a conditional one is active is unknown where its parent is wrong.
-            asked = active[:, j] if condition is None else active[:, j] & is_good
-            given = rows.columns[p.name]
-            if (whole := _coded(p, given, asked)) is not None:
-                coded[:, j] = whole
-                continue
-            column = given.tolist()
-            scale = _scale_hint(rows.task, p, column, active[:, j])
-            for i in np.flatnonzero(asked).tolist():
-                number, said = self._code(p, column[i], scale)
-                if said:
-                    self.wrong[said].append(f"{rows.where[i]} ({column[i]!r})")
-                    is_good[i] = False
-                coded[i, j] = number
+                # Whether a conditional one is active is unknown where its parent is wrong.
+                is_asked = active[:, j] & is_good
+            coded[:, j] = self._read_column(rows, space.parameters[j], is_asked, is_good)
         for name, constant in space.constants.items():
-            given = rows.columns.get(name, np.array([]))
-            for i, value in enumerate(given.tolist()):
-                if not is_missing(value) and value != constant and not _is_alike(value, constant):
-                    self.wrong[f"{name!r} must be {constant!r}"].append(
-                        f"{rows.where[i]} ({value!r})"
-                    )
-                    is_good[i] = False
+            if name in rows.columns:
+                self._check_constant(rows, name, constant, is_good)
         return coded
 
-    def _code(self, parameter: Parameter, value: object, scale: str) -> tuple[float, str]:
-        """Code one value, out of range clipped unless on another scale; or NaN and a message."""
+    def _read_column(
+        self, rows: Rows, parameter: Parameter, is_asked: BoolArray, is_good: BoolArray
+    ) -> FloatArray:
+        """Code a hyperparameter where it is asked for, (n,); NaN elsewhere and where invalid."""
+        column = rows.columns[parameter.name]
+        coded = _code_valid_column(parameter, column, is_asked)
+        if coded is not None:
+            return coded
+
+        coded = np.full(len(column), np.nan)
+        cells = column.tolist()
+        asked_rows = np.flatnonzero(is_asked).tolist()
+        are_all_outside = _are_all_outside(parameter, [cells[i] for i in asked_rows])
+        hint = f"; all values on task {rows.task!r} are outside" if are_all_outside else ""
+        for i in asked_rows:
+            coded[i], problem = self._code(parameter, cells[i], hint)
+            if problem:
+                self.wrong[problem].append(f"{rows.where[i]} ({cells[i]!r})")
+                is_good[i] = False
+        return coded
+
+    def _check_constant(self, rows: Rows, name: str, constant: Value, is_good: BoolArray) -> None:
+        """Set `is_good` to False for rows with another value of a constant, and report them."""
+        for i, value in enumerate(rows.columns[name].tolist()):
+            is_same = is_missing(value) or value == constant or _is_alike(value, constant)
+            if not is_same:
+                self.wrong[f"{name!r} must be {constant!r}"].append(f"{rows.where[i]} ({value!r})")
+                is_good[i] = False
+
+    def _code(self, parameter: Parameter, value: object, hint: str) -> tuple[float, str]:
+        """Code one value; or NaN and a message.
+
+        A number out of range is moved to the nearest bound if that is wanted, unless a hint says
+        that all are out of range: then the column is probably not what the space describes.
+        """
         try:
             return parameter.code(cast("Value", value)), ""
         except InvalidConfigError:
             pass
-        said = f"{parameter.name!r} must be {parameter.describe()}"
+        problem = f"{parameter.name!r} must be {parameter.describe()}"
         if is_missing(value):
-            said += ", but is empty"
+            problem += ", but is empty"
             if any(choice in READ_AS_EMPTY for choice in parameter.choices):
-                said += " (pandas reads such a text as empty unless keep_default_na=False)"
-            return math.nan, said
+                problem += " (pandas reads such a text as empty unless keep_default_na=False)"
+            return math.nan, problem
+
         if parameter.choices:
-            alike = [k for k, c in enumerate(parameter.choices) if _is_alike(value, c)]
-            return (float(alike[0]), "") if len(alike) == 1 else (math.nan, said)
+            alike = [code for code, c in enumerate(parameter.choices) if _is_alike(value, c)]
+            return (float(alike[0]), "") if len(alike) == 1 else (math.nan, problem)
+
         number = number_of(value)
         is_outside = math.isfinite(number) and not parameter.lower <= number <= parameter.upper
-        if is_outside and scale:
-            return math.nan, said + scale
-        if self.clip and is_outside:
+        if is_outside and hint:
+            return math.nan, problem + hint
+        if is_outside and self.clip:
             self._moved[parameter.name] += 1
             number = min(max(number, parameter.lower), parameter.upper)
-        return (number, "") if parameter.allows(np.array(number)) else (math.nan, said)
+        return (number, "") if parameter.allows(np.array(number)) else (math.nan, problem)
 
-    def _objective(self, rows: Rows, is_good: BoolArray) -> FloatArray:
+    def _read_objective(self, rows: Rows, is_good: BoolArray) -> FloatArray:
         """The objective values, (n,); sets `is_good` to False for invalid rows."""
         objective = np.array([number_of(value) for value in rows.objective], dtype=np.float64)
-        said = "the objective must be a finite number"
+        problem = "the objective must be a finite number"
         if self.allows_failed:
-            said += ", or empty where the evaluation failed"
+            problem += ", or empty where the evaluation failed"
         for i in np.flatnonzero(~np.isfinite(objective)).tolist():
-            if not (self.allows_failed and is_missing(rows.objective[i])):
-                self.wrong[said].append(f"{rows.where[i]} ({rows.objective[i]!r})")
+            value = rows.objective[i]
+            is_failed = self.allows_failed and is_missing(value)
+            if not is_failed:
+                place = f"{rows.where[i]} ({value!r}){explain_rounding(value)}"
+                self.wrong[problem].append(place)
                 is_good[i] = False
         return objective
 
@@ -252,14 +265,30 @@ def is_missing(value: object) -> bool:
 
 
 def number_of(value: object) -> float:
-    """Convert a cell, which may be text, to a number, NaN if that is impossible."""
-    if isinstance(value, str) and NUMBER.fullmatch(value.strip()):
-        return float(value)
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
+    """Convert a cell, which may be text, to a number; NaN if that is impossible or would round."""
+    if isinstance(value, str):
+        return float(value) if NUMBER.fullmatch(value.strip()) else math.nan
+    if not isinstance(value, numbers.Real) or isinstance(value, bool | np.bool_):
+        return math.nan
+    if isinstance(value, numbers.Integral) and is_rounded(value):
+        return math.nan
+    return float(value)
+
+
+def is_rounded(number: SupportsInt) -> bool:
+    """Whether a float cannot hold an integer exactly."""
+    integer = int(number)
     try:
-        return float(cast("float", value)) if is_number else math.nan
+        return int(float(integer)) != integer
     except OverflowError:
-        return math.inf
+        return True
+
+
+def explain_rounding(value: object) -> str:
+    """Explain why an integer is no valid cell, "" for other values."""
+    if isinstance(value, numbers.Integral) and is_rounded(value):
+        return " (an integer that floats round)"
+    return ""
 
 
 def _is_alike(value: object, choice: Value) -> bool:
@@ -270,43 +299,25 @@ def _is_alike(value: object, choice: Value) -> bool:
     return is_number and math.isclose(number_of(value), number_of(choice), rel_tol=ROUNDING)
 
 
-def _coded(parameter: Parameter, column: NDArray[Any], asked: BoolArray) -> FloatArray | None:
-    """A column coded where asked, NaN elsewhere; None if any value there is invalid."""
+def _code_valid_column(
+    parameter: Parameter, column: NDArray[Any], is_asked: BoolArray
+) -> FloatArray | None:
+    """Code a column where asked, NaN elsewhere; None if any value there is invalid."""
     try:
-        coded = parameter.code_column(column, asked)
+        coded = parameter.code_column(column, is_asked)
     except InvalidConfigError:
         return None
-    return coded if parameter.allows(coded[asked]).all() else None
+    return coded if parameter.allows(coded[is_asked]).all() else None
 
 
-def _fits(parameter: Parameter, x: FloatArray) -> bool:
-    """Whether all numbers are allowed, up to rounding."""
-    if not np.isfinite(x).all():
+def _are_all_outside(parameter: Parameter, cells: Sequence[object]) -> bool:
+    """Whether no number is in range, of two or more."""
+    numbers_in_column = np.array([number_of(cell) for cell in cells], dtype=np.float64)
+    finite = numbers_in_column[np.isfinite(numbers_in_column)]
+    if parameter.choices or len(finite) < 2:
         return False
-    slack = ROUNDING * max(abs(parameter.lower), abs(parameter.upper))
-    whole = np.abs(x - np.rint(x)) <= ROUNDING * np.abs(x)
-    inside = (x >= parameter.lower - slack) & (x <= parameter.upper + slack)
-    return bool(inside.all() and (parameter.kind is Kind.FLOAT or whole.all()))
-
-
-def _scale_hint(
-    task: str, parameter: Parameter, column: Sequence[object], active: BoolArray
-) -> str:
-    """Hint at another scale if all numbers are out of range but fit once transformed, else ""."""
-    given = [number_of(v) for v, is_active in zip(column, active, strict=True) if is_active]
-    x = np.array([v for v in given if math.isfinite(v)])
-    if parameter.choices or len(x) < 2:
-        return ""
-    if ((x >= parameter.lower) & (x <= parameter.upper)).any():
-        return ""
-    with np.errstate(all="ignore"):
-        fitting = [name for name, undo in SCALES.items() if _fits(parameter, undo(x))]
-    if not fitting:
-        return ""
-    return (
-        f"; all values on task {task!r} are outside, but {' or '.join(fitting)} of them is inside: "
-        "is the column on another scale?"
-    )
+    is_inside = (finite >= parameter.lower) & (finite <= parameter.upper)
+    return not is_inside.any()
 
 
 def _check_different(history: Sequence[Evaluations]) -> None:

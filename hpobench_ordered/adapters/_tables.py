@@ -1,13 +1,18 @@
 """Reads tables of evaluations: finds the columns and groups the rows by task."""
 
-import difflib
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hpobench_ordered._wording import join_words, suggest_allowed
-from hpobench_ordered.adapters._rows import Reader, Rows, is_missing, number_of
+from hpobench_ordered.adapters._rows import (
+    Reader,
+    Rows,
+    explain_rounding,
+    is_missing,
+    number_of,
+)
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import EvaluationsError
@@ -57,38 +62,51 @@ def read_table(
     reader.ignored = _check_columns(
         list(frame.columns), space, columns, reader.source, can_rename=rename is not None
     )
-    is_named = frame.index.name is not None
-    labels = frame.index if is_named else range(len(frame))
-    where = [f"{frame.index.name if is_named else 'row'} {label}" for label in labels]
-    members = _rows_of_tasks(frame, columns.task, where, reader)
-    tuned = (*space.names, *space.constants)
-    cells: dict[str, Any] = {name: frame[name].to_numpy() for name in tuned if name in frame}
-    objective = frame[columns.objective].tolist()
+
+    names_of_rows = _name_rows(frame)
+    rows_of_task = _group_rows(frame, columns.task, names_of_rows, reader)
     if contexts is None:
-        contexts = _contexts(frame, columns.context, members, where)
-    contexts, read = contexts_of(contexts, list(members)), []
-    for task, rows in members.items():
-        one = Rows(
+        contexts = _read_contexts(frame, columns.context, rows_of_task, names_of_rows)
+    checked_contexts = contexts_of(contexts, list(rows_of_task))
+
+    objective = frame[columns.objective].tolist()
+    cells: dict[str, Any] = {}
+    for name in (*space.names, *space.constants):
+        if name in frame:
+            cells[name] = frame[name].to_numpy()
+
+    history: list[Evaluations | None] = []
+    for task, rows in rows_of_task.items():
+        raw = Rows(
             task,
-            [where[i] for i in rows],
+            [names_of_rows[i] for i in rows],
             {name: column[rows] for name, column in cells.items()},
             [objective[i] for i in rows],
         )
-        read.append(reader.read(one, space, direction=direction, context=contexts[task]))
-    return read
+        context = checked_contexts[task]
+        history.append(reader.read(raw, space, direction=direction, context=context))
+    return history
 
 
-def _rows_of_tasks(
-    frame: "DataFrame", column: str, where: Sequence[str], reader: Reader
+def _name_rows(frame: "DataFrame") -> list[str]:
+    """Name each row of a table in messages: by its index if that has a name, else by its number."""
+    if frame.index.name is None:
+        return [f"row {number}" for number in range(len(frame))]
+    return [f"{frame.index.name} {label}" for label in frame.index]
+
+
+def _group_rows(
+    frame: "DataFrame", column: str, names_of_rows: Sequence[str], reader: Reader
 ) -> dict[str, list[int]]:
-    """Rows of each task, in the order in which tasks first appear."""
-    members: dict[str, list[int]] = {}
+    """Positions of the rows of each task, in the order in which tasks first appear."""
+    rows_of_task: dict[str, list[int]] = {}
     for i, label in enumerate(frame[column].tolist()):
-        if is_missing(label) and not (isinstance(label, str) and label.strip()):
-            reader.leave_out(f"column {column!r} names no task", where[i])
+        is_text = isinstance(label, str) and label.strip() != ""  # "NA" may be a task
+        if is_missing(label) and not is_text:
+            reader.leave_out(f"column {column!r} names no task", names_of_rows[i])
         else:
-            members.setdefault(_text(label), []).append(i)
-    return members
+            rows_of_task.setdefault(_to_task_name(label), []).append(i)
+    return rows_of_task
 
 
 def contexts_of(
@@ -112,22 +130,30 @@ def contexts_of(
             raise EvaluationsError(
                 f"contexts of the unknown task {name!r}{suggest_allowed(name, tasks)}"
             )
-    if without := [task for task in tasks if task not in contexts]:
-        raise EvaluationsError(f"no context of {join_words(map(repr, without))}")
-    expected = list(contexts[tasks[0]]) if tasks else []
+    without = [repr(task) for task in tasks if task not in contexts]
+    if without:
+        raise EvaluationsError(f"no context of {join_words(without)}")
     for task in tasks:
-        context = contexts[task]
-        if set(context) != set(expected):
-            raise EvaluationsError(
-                f"the context of task {task!r} has {sorted(context)}, that of {tasks[0]!r} "
-                f"{sorted(expected)}"
-            )
-        for name, value in context.items():
-            if isinstance(value, str) or not math.isfinite(number_of(value)):
-                raise EvaluationsError(
-                    f"context {name!r} of task {task!r} must be a finite number, but got {value!r}"
-                )
+        _check_context(task, contexts[task], like=(tasks[0], contexts[tasks[0]]))
     return contexts
+
+
+def _check_context(
+    task: str, context: Mapping[str, float], *, like: tuple[str, Mapping[str, float]]
+) -> None:
+    """Check that a context has finite numbers, and the same names as that of another task."""
+    other_task, other_context = like
+    if set(context) != set(other_context):
+        raise EvaluationsError(
+            f"the context of task {task!r} has {sorted(context)}, that of {other_task!r} "
+            f"{sorted(other_context)}"
+        )
+    for name, value in context.items():
+        if isinstance(value, str) or not math.isfinite(number_of(value)):
+            raise EvaluationsError(
+                f"context {name!r} of task {task!r} must be a finite number, but got {value!r}"
+                f"{explain_rounding(value)}"
+            )
 
 
 def check_renaming(rename: Mapping[str, str], *sources: Collection[str]) -> None:
@@ -163,45 +189,52 @@ def _check_columns(
         raise EvaluationsError(
             f"column {columns.objective!r} is the objective; it cannot be the task or a context"
         )
-    needed = dict(columns.roles()) | dict.fromkeys(space.names, "a hyperparameter")
-    known = [*needed, *space.constants]
-    others = [str(name) for name in dict.fromkeys(present) if name not in known]
-    wrong = [f"two columns {n!r}" for n in known if present.count(n) > 1]
-    missing = [name for name in needed if name not in present]
-    for name in missing:
-        hint = suggest_allowed(name, others) if others else ""
-        near = difflib.get_close_matches(name, others, n=1)
-        if can_rename and (near := near or others[: len(missing) == len(others) == 1]):
-            hint = f"; is {near[0]!r} now called {name!r}? (rename={{{near[0]!r}: {name!r}}})"
-        wrong.append(f"no column {name!r} for {needed[name]}{hint}")
-    if wrong:
-        raise EvaluationsError(f"{source} cannot be read:" + "".join(f"\n- {w}" for w in wrong))
+    role_of_column = dict(columns.roles()) | dict.fromkeys(space.names, "a hyperparameter")
+    usable = [*role_of_column, *space.constants]
+    others = [str(name) for name in dict.fromkeys(present) if name not in usable]
+
+    problems = [f"two columns {name!r}" for name in usable if present.count(name) > 1]
+    is_incomplete = False
+    for name, role in role_of_column.items():
+        if name not in present:
+            is_incomplete = True
+            problems.append(f"no column {name!r} for {role}")
+    if is_incomplete and others:
+        hint = " (`rename` gives columns other names)" if can_rename else ""
+        problems.append(f"columns without a use: {join_words(map(repr, others))}{hint}")
+    if problems:
+        lines = "".join(f"\n- {problem}" for problem in problems)
+        raise EvaluationsError(f"{source} cannot be read:{lines}")
     return others
 
 
-def _contexts(
+def _read_contexts(
     frame: "DataFrame",
-    names: Sequence[str],
-    members: Mapping[str, Sequence[int]],
-    where: Sequence[str],
+    columns: Sequence[str],
+    rows_of_task: Mapping[str, Sequence[int]],
+    names_of_rows: Sequence[str],
 ) -> dict[str, dict[str, float]]:
     """Context of each task from its rows, integers if the column's type is."""
-    contexts: dict[str, dict[str, float]] = {task: {} for task in members}
-    for name in names:
-        cells, is_whole = frame[name].tolist(), frame[name].dtype.kind in "iu"
-        for task, rows in members.items():
+    contexts: dict[str, dict[str, float]] = {task: {} for task in rows_of_task}
+    for column in columns:
+        cells = frame[column].tolist()
+        is_integer = frame[column].dtype.kind in "iu"
+        for task, rows in rows_of_task.items():
+            first = number_of(cells[rows[0]])
             for i in rows:
                 number = number_of(cells[i])
-                if not math.isfinite(number) or contexts[task].setdefault(name, number) != number:
+                if not math.isfinite(number) or number != first:
                     raise EvaluationsError(
-                        f"column {name!r} must hold one finite number for each task, but task "
-                        f"{task!r} has {cells[i]!r} in {where[i]}"
+                        f"column {column!r} must hold one finite number for each task, but task "
+                        f"{task!r} has {cells[i]!r} in {names_of_rows[i]}"
+                        f"{explain_rounding(cells[i])}"
                     )
-            if is_whole:
-                contexts[task][name] = int(contexts[task][name])
+            contexts[task][column] = int(first) if is_integer else first
     return contexts
 
 
-def _text(label: object) -> str:
+def _to_task_name(label: object) -> str:
     """A task's name; whole numbers lose the .0 that pandas adds where some are missing."""
-    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
+    if isinstance(label, float) and label.is_integer():
+        return str(int(label))
+    return str(label)

@@ -6,14 +6,14 @@ import reprlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hpobench_ordered._typing import Config, ConfigLike
+from hpobench_ordered._typing import Config, ConfigLike, FloatArray
 from hpobench_ordered._wording import join_words
-from hpobench_ordered.adapters._journal import Journal, digest_of, plain
-from hpobench_ordered.adapters._rows import warn
+from hpobench_ordered.adapters._journal import Journal, as_json, hash_evaluations
+from hpobench_ordered.adapters._rows import explain_rounding, warn
 from hpobench_ordered.adapters._tables import contexts_of
 from hpobench_ordered.analysis.labels import format_count
 from hpobench_ordered.core.checks import check_count, check_seed
@@ -21,7 +21,6 @@ from hpobench_ordered.core.data import TaskData
 from hpobench_ordered.core.history import (
     Evaluations,
     align_history,
-    as_evaluations,
     check_history,
     describe_differences,
 )
@@ -35,6 +34,7 @@ from hpobench_ordered.errors import (
     StoreError,
 )
 from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.runtime.progress import watched
 from hpobench_ordered.runtime.threads import Lock, one_thread
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conversion import SpaceLike, to_search_space
@@ -115,43 +115,61 @@ def optimiser(
         >>> tuner.best.value == max(trial.value for trial in tuner.trials)
         True
     """
-    spec, given, described = as_method_spec(method), as_evaluations(history), to_search_space(space)
-    checked = _checked_data(spec, data, len(given))
-    check_use(spec, given, described)
+    spec = as_method_spec(method)
+    search_space = to_search_space(space)
+    earlier_tasks = align_history(history, search_space)
+    data_of_tasks = check_data(spec, data, len(earlier_tasks))
+    check_use(spec, earlier_tasks, search_space)
     journal = None if file is None else Journal(file)
-    made = Optimiser(
+    tuner = Optimiser(
         spec,
-        space=described,
+        space=search_space,
         direction=Direction.of(direction),
-        history=given,
+        history=earlier_tasks,
         context={} if context is None else context,
-        data=checked,
+        data=data_of_tasks,
         budget=budget,
         seed=seed,
     )
-    return made if journal is None else made._resumed(journal)
+    if journal is not None:
+        tuner.resume(journal)
+    return tuner
 
 
-def _checked_data(spec: MethodSpec, data: object, earlier: int) -> tuple[TaskData | None, ...]:
-    """Check the training data, those of the earlier tasks and then of this one."""
+def check_data(
+    spec: MethodSpec, data: object, earlier_task_count: int
+) -> tuple[TaskData | None, ...]:
+    """Check the training data: one of each earlier task, and then that of this task."""
     data_of_tasks = tuple(data) if isinstance(data, Iterable) else None
-    if data_of_tasks is None or not all(isinstance(one, TaskData | None) for one in data_of_tasks):
-        said = f"data must be a list of TaskData or None, but got {reprlib.repr(data)}"
-        raise EvaluationsError(said)
+    if data_of_tasks is None or not all(isinstance(d, TaskData | None) for d in data_of_tasks):
+        raise EvaluationsError(
+            f"data must be a list of TaskData or None, but got {reprlib.repr(data)}"
+        )
     if not spec.uses_data:
         if data_of_tasks:
             raise ExperimentError(
                 f"{spec.name} does not use training data, but got some (a method of your own needs "
                 "uses_data=True in its MethodSpec)"
             )
-    elif len(data_of_tasks) != earlier + 1 or data_of_tasks[-1] is None:
-        last = ", none for this one" if data_of_tasks and data_of_tasks[-1] is None else ""
+        return data_of_tasks
+
+    task_count = earlier_task_count + 1
+    lacks_own = data_of_tasks != () and data_of_tasks[-1] is None
+    if len(data_of_tasks) != task_count or lacks_own:
+        hint = ", none for this one" if lacks_own else ""
         raise EvaluationsError(
             f"{spec.name} uses training data: `data` must be a TaskData (or None) for each of the "
-            f"{earlier} earlier tasks and then this task's, {earlier + 1} in all, but got "
-            f"{len(data_of_tasks)}{last}"
+            f"{earlier_task_count} earlier tasks and then this task's, {task_count} in all, but "
+            f"got {len(data_of_tasks)}{hint}"
         )
     return data_of_tasks
+
+
+class _Asked(NamedTuple):
+    """A configuration in flight: its position among the trials, and as the method suggested it."""
+
+    position: int
+    suggestion: Config
 
 
 class Optimiser:
@@ -199,25 +217,15 @@ class Optimiser:
         check_count("trial", budget)
         check_seed(seed)
         check_context(context, history)
-        history = align_history(history, space)
         check_history(history, space, direction, changed_spaces=spec.changed_spaces)
-        self.space, self.direction = space, direction
-        settings = {
-            "method": spec.name,
-            "version": "" if (v := method_version(spec)).startswith(NEW_AT_EACH_START) else v,
-            "direction": direction.value,
-            "seed": seed,
-            "budget": budget,
-            "context": context,
-            "history": [[e.task, digest_of(e)] for e in history],
-            "space": space.to_json(),
-        }
-        digests = {"data": [None if d is None else d.digest for d in data]} if data else {}
-        self.settings = plain(settings | digests)
+        self.space = space
+        self.direction = direction
+        self.settings = describe_settings(
+            spec, space, direction, history, context=context, data=data, budget=budget, seed=seed
+        )
         self._lock = Lock()
         self._trials: list[Trial] = []
-        # In flight, by coded row: index of the trial, as asked.
-        self._asked: dict[bytes, list[tuple[int, Config]]] = defaultdict(list)
+        self._in_flight: dict[bytes, list[_Asked]] = defaultdict(list)  # by coded row
         self._journal: Journal | None = None
         task: dict[str, Any] = {"space": space, "history": history, "context": context}
         if spec.uses_data:
@@ -226,11 +234,11 @@ class Optimiser:
             self._method = spec.method(rng=np.random.default_rng(seed), budget=budget, **task)
 
     def __repr__(self) -> str:
-        best = self._best()
+        best = self._find_best()
+        best_value = None if best is None else best.value
         return (
             f"Optimiser({self.settings['method']!r}, {self.direction.value}, history of "
-            f"{len(self.settings['history'])} tasks, {len(self._trials)} trials, best "
-            f"{None if best is None else best.value})"
+            f"{len(self.settings['history'])} tasks, {len(self._trials)} trials, best {best_value})"
         )
 
     def ask(self) -> Config:
@@ -241,15 +249,16 @@ class Optimiser:
         """
         with self._lock:
             with one_thread():
-                asked = self._method.ask()
+                suggestion = self._method.ask()
             try:
-                row = self.space.row(asked)
+                row = self.space.row(suggestion)
             except InvalidConfigError as error:
                 name = self.settings["method"]
-                raise InvalidSuggestionError(f"{name} suggested {asked!r}: {error}") from error
-            config = self.space.configs(row[None])[0]
+                raise InvalidSuggestionError(f"{name} suggested {suggestion!r}: {error}") from error
+
+            config = self._config(row)
             self._write({"ask": config})
-            self._asked[row.tobytes()].append((len(self._trials), asked))
+            self._in_flight[row.tobytes()].append(_Asked(len(self._trials), suggestion))
             self._trials.append(Trial(config, None))
             return dict(config)
 
@@ -265,15 +274,24 @@ class Optimiser:
             InvalidConfigError: The configuration does not fit the space.
             EvaluationsError: The value is no number.
         """
-        row, number = self.space.row(config), _number(value)
+        row = self.space.row(config)
+        number = to_objective_value(value)
         with self._lock:
-            known = self.space.configs(row[None])[0]
-            self._write({"tell": known, "value": None if math.isnan(number) else number})
-            waiting = self._asked[row.tobytes()]
-            trial, asked = waiting.pop(0) if waiting else (len(self._trials), known)
-            self._trials[trial : trial + 1] = [Trial(known, number)]
+            trial = Trial(self._config(row), number)
+            self._write({"tell": trial.config, "value": None if math.isnan(number) else number})
+
+            waiting = self._in_flight[row.tobytes()]
+            if waiting:
+                asked = waiting.pop(0)
+                self._trials[asked.position] = trial
+                told_config = asked.suggestion
+            else:
+                self._trials.append(trial)
+                told_config = trial.config
+
+            loss = self.direction.sign * number
             with one_thread():
-                self._method.tell(asked, self.direction.sign * number)
+                self._method.tell(told_config, loss)
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -293,14 +311,22 @@ class Optimiser:
         Raises:
             ExperimentError: No value has been told yet, or only failures.
         """
-        best = self._best()
+        best = self._find_best()
         if best is None:
             raise ExperimentError("there is no best trial yet: no value has been told")
         return best
 
-    def _best(self) -> Trial | None:
-        told = [t for t in self.trials if t.value is not None and math.isfinite(t.value)]
-        return min(told, key=lambda t: self.direction.sign * (t.value or 0.0), default=None)
+    def _find_best(self) -> Trial | None:
+        best: Trial | None = None
+        lowest_loss = math.inf
+        for trial in self.trials:
+            if trial.value is None:
+                continue
+            loss = self.direction.sign * trial.value
+            if loss < lowest_loss:  # a failure, which is NaN, is not
+                best = trial
+                lowest_loss = loss
+        return best
 
     def frame(self, *, objective: str = "objective") -> "DataFrame":
         """The trials that were told, as a table.
@@ -321,29 +347,81 @@ class Optimiser:
         columns = {name: [trial.config.get(name) for trial in told] for name in names}
         return pd.DataFrame(columns | {objective: [trial.value for trial in told]})
 
+    def resume(self, journal: Journal) -> None:
+        """Repeat the events of a journal, in order, and write there from now on.
+
+        The method is asked again for every suggestion, as what it suggests depends on all that
+        it has computed before.
+
+        Raises:
+            StoreError: The journal is of other settings, or the method suggests something else.
+        """
+        journal.begin(self.settings)
+        events = journal.lines[1:]
+        with watched(True, what="trials restored") as report_progress:
+            for position, event in enumerate(events):
+                if "tell" in event:
+                    self.tell(event["tell"], event["value"])
+                else:
+                    self._ask_again(event["ask"], f"line {position + 2} of {journal.path}")
+                if report_progress is not None:
+                    report_progress(position + 1, len(events))
+        self._journal = journal
+
+    def _ask_again(self, expected: Config, place: str) -> None:
+        """Ask for a suggestion that was made before; `place` names it in the error."""
+        config = self.ask()
+        if self.space.row(config).tobytes() != self.space.row(expected).tobytes():
+            raise StoreError(
+                f"{place}: the method suggested {expected}, but now suggests {config}; has it, or "
+                "a library that it uses, changed?"
+            )
+
+    def _config(self, row: FloatArray) -> Config:
+        """The configuration of a coded row, (d,)."""
+        return self.space.configs(row[None])[0]
+
     def _write(self, event: Mapping[str, Any]) -> None:
         if self._journal is not None:
             self._journal.append(event)
 
-    def _resumed(self, journal: Journal) -> Self:
-        """This optimiser after the events of a journal, in order; it writes there from now on."""
-        journal.begin(self.settings)
-        for number, event in enumerate(journal.lines[1:], start=2):
-            if "tell" in event:
-                self.tell(event["tell"], event["value"])
-                continue
-            before, again = event["ask"], self.ask()
-            if self.space.row(again).tobytes() != self.space.row(before).tobytes():
-                raise StoreError(
-                    f"line {number} of {journal.path}: the method suggested {before}, but now "
-                    f"suggests {again}; has it, or a library that it uses, changed?"
-                )
-        self._journal = journal
-        return self
+
+def describe_settings(
+    spec: MethodSpec,
+    space: SearchSpace,
+    direction: Direction,
+    history: Sequence[Evaluations],
+    *,
+    context: Mapping[str, float],
+    data: Sequence[TaskData | None],
+    budget: int,
+    seed: int,
+) -> dict[str, Any]:
+    """Describe all that determines an optimiser's suggestions, as JSON."""
+    version = method_version(spec)
+    settings: dict[str, Any] = {
+        "method": spec.name,
+        "version": "" if version.startswith(NEW_AT_EACH_START) else version,
+        "direction": direction.value,
+        "seed": seed,
+        "budget": budget,
+        "context": context,
+        "history": [[e.task, hash_evaluations(e)] for e in history],
+        "space": space.to_json(),
+    }
+    if data:
+        settings["data"] = [None if d is None else d.digest for d in data]
+    return as_json(settings)
 
 
 def check_use(spec: MethodSpec, history: Sequence[Evaluations], space: SearchSpace | None) -> None:
-    """Check that a method is installed and its history long enough; warn of one of no use to it."""
+    """Check that a method can be used with a history; warn if that is of no or little use to it.
+
+    Args:
+        spec: The method.
+        history: Evaluations of earlier tasks, aligned with the space.
+        space: The search space of the task at hand; None if it is not known yet.
+    """
     spec.check_installed()
     if len(history) < spec.min_history:
         raise ExperimentError(
@@ -355,18 +433,20 @@ def check_use(spec: MethodSpec, history: Sequence[Evaluations], space: SearchSpa
             f"{spec.name} does not use the history of {format_count(len(history), 'task')}; "
             "'simple-ordered' does, and `hpobench-ordered methods` lists others"
         )
-        return
-    if space is None or not spec.changed_spaces:  # other methods refuse such a history
-        return
-    other: dict[str, list[str]] = {}
-    for e in align_history(history, space):
-        if not e.is_on(space):
-            other.setdefault("; ".join(describe_differences(e.space, space)), []).append(
-                repr(e.task)
-            )
-    if other:
-        said = "".join(f"\n- {join_words(tasks)}: {what}" for what, tasks in other.items())
-        warn(f"earlier tasks are on another search space than this one:{said}")
+    elif space is not None and spec.changed_spaces:  # other methods refuse such a history
+        lines = describe_other_spaces(history, space)
+        if lines:
+            warn(f"earlier tasks are on another search space than this one:{''.join(lines)}")
+
+
+def describe_other_spaces(history: Sequence[Evaluations], space: SearchSpace) -> list[str]:
+    """Describe how the spaces of earlier tasks differ from a space; a line for each difference."""
+    tasks_by_difference: dict[str, list[str]] = defaultdict(list)
+    for evaluations in history:
+        if not evaluations.is_on(space):
+            difference = "; ".join(describe_differences(evaluations.space, space))
+            tasks_by_difference[difference].append(repr(evaluations.task))
+    return [f"\n- {join_words(tasks)}: {text}" for text, tasks in tasks_by_difference.items()]
 
 
 def check_context(context: Mapping[str, float], history: Sequence[Evaluations]) -> None:
@@ -383,14 +463,23 @@ def check_context(context: Mapping[str, float], history: Sequence[Evaluations]) 
         )
 
 
-def _number(value: float | None) -> float:
-    """Convert an objective value; NaN for a failure."""
+def to_objective_value(value: float | None) -> float:
+    """Convert what a user tells to an objective value; NaN for a failure.
+
+    Raises:
+        EvaluationsError: It is no number, or an integer that a float would round.
+    """
+    if value is None:
+        return math.nan
     try:
-        number = math.nan if value is None else float(value)
-        if not isinstance(value, str):  # float() accepts text
-            return number if math.isfinite(number) else math.nan
+        number = float(value)
+        is_number = not isinstance(value, str)  # float() converts text
     except (TypeError, ValueError, OverflowError):
-        pass
-    raise EvaluationsError(
-        f"an objective value must be a number, or None for a failure, but got {value!r}"
-    )
+        is_number = False
+    rounding = explain_rounding(value)
+    if rounding or not is_number:
+        raise EvaluationsError(
+            f"an objective value must be a number, or None for a failure, but got {value!r}"
+            f"{rounding}"
+        )
+    return number if math.isfinite(number) else math.nan

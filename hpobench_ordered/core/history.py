@@ -1,6 +1,5 @@
 """History: evaluations of earlier tasks, and whether they may be given to a method."""
 
-import difflib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,7 @@ from hpobench_ordered._wording import join_words
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import EvaluationsError, InvalidSpaceError
 from hpobench_ordered.space import SearchSpace, SpaceChange
-from hpobench_ordered.space.differences import Change, recode
+from hpobench_ordered.space.differences import recode
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -310,31 +309,7 @@ def _recode_values(evaluations: Evaluations, space: SearchSpace) -> FloatArray:
 
 
 def describe_differences(old: SearchSpace, new: SearchSpace) -> list[str]:
-    """Say how the space of a history differs from that of a task, and guess what was renamed."""
-    change = SpaceChange(old, new)
+    """Describe how the space of a history differs from that of a task."""
     if _have_same_configurations(old, new):
         return ["the same hyperparameters, in another order or with their choices in another order"]
-
-    differences = change.describe()
-    removed = [name for name in old.names if Change.REMOVED in change.changes[name]]
-    for name in new.names:
-        if Change.ADDED in change.changes[name]:
-            for old_name in _guess_old_name(name, removed, old, new):
-                differences.append(
-                    f"is {old_name!r} now called {name!r}? (rename={{{old_name!r}: {name!r}}})"
-                )
-    return differences
-
-
-def _guess_old_name(
-    name: str, removed: Sequence[str], old: SearchSpace, new: SearchSpace
-) -> list[str]:
-    """Guess which removed hyperparameter was renamed: none or one of them.
-
-    It has a similar name, or else is the only one with the same range.
-    """
-    similar = difflib.get_close_matches(name, removed, n=1)
-    if similar:
-        return similar
-    same_range = [other for other in removed if old[other].describe() == new[name].describe()]
-    return same_range if len(same_range) == 1 else []
+    return SpaceChange(old, new).describe()

@@ -105,9 +105,9 @@ def renamed(**names: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (renamed(rate="rates"), r"no column 'rate' .* now called 'rate'\? \(rename={'rates': 'ra"),
+        (renamed(rate="rates"), r"'rate' for a hyperparameter\n.* use: 'rates' \(`rename`"),
         (lambda f: f.drop(columns="gamma"), "no column 'gamma' for a hyperparameter"),
-        (renamed(accuracy="Accuracy"), r"for the objective; is 'Accuracy' now"),
+        (renamed(accuracy="Accuracy"), r"for the objective\n- columns without a use: 'Accuracy'"),
         (lambda f: f.iloc[:0], "no usable evaluation with a value in the table"),
         (lambda f: f.assign(accuracy=np.nan), "no usable evaluation with a value"),
     ],
@@ -174,29 +174,34 @@ def test_no_wrong_value_is_believed(row, column, value):
         read(cell(row, column, value)(table()))
 
 
-def test_another_scale_is_refused():
-    for scale, undone in ((np.log10, r"10\*\*x"), (np.log, r"exp\(x\)"), (np.log2, r"2\*\*x")):
-        spoiled = table().assign(rate=lambda f, scale=scale: scale(f.rate))
-        said = f"'rate' must be .*; all values on task 'May' are .*{undone}"
-        with pytest.raises(EvaluationsError, match=said):
-            read(spoiled, clip=True)
-    space = SearchSpace([Parameter.number("x", -5, -1)])
-    spoiled = pd.DataFrame({"month": "May", "x": np.exp([-2.0, -3.0]), "accuracy": [0.1, 0.2]})
-    with pytest.raises(EvaluationsError, match=r"but log\(x\) or log2\(x\) of them is inside"):
-        read(spoiled, space)
-    with pytest.raises(EvaluationsError, match=r"'depth' must be an integer in \[1, 9\]: row 0"):
-        read(table().assign(depth=99))  # on no scale
+@pytest.mark.parametrize("scale", [np.log10, np.log, np.log2])
+def test_column_on_another_scale_is_not_moved(scale):
+    spoiled = table().assign(rate=lambda f: scale(f.rate))
+    with pytest.raises(EvaluationsError, match=r"'rate' must be .*; all values on task 'May' are"):
+        read(spoiled, clip=True)
 
 
-def test_a_month_on_another_scale_is_left_out_if_asked_but_never_moved():
+@pytest.mark.parametrize("clip", [False, True])
+def test_task_on_another_scale_is_left_out_if_asked(clip):
     is_may = table().month == "May"
     spoiled = table().assign(rate=lambda f: f.rate.where(~is_may, np.log10(f.rate)))
-    for clip in (False, True):
-        with pytest.raises(EvaluationsError, match=r"task 'May' are outside, but 10\*\*x"):
-            read(spoiled, clip=clip)
-        with pytest.warns(HistoryWarning, match="6 of 18 evaluations are left out; .*'May'"):
-            left = read(spoiled, clip=clip, drop_invalid=True)
-        same(left, tuning()[1:])
+    with pytest.warns(HistoryWarning, match="6 of 18 evaluations are left out; .*'May'"):
+        history = read(spoiled, clip=clip, drop_invalid=True)
+    same(history, tuning()[1:])
+
+
+LARGE = 2**53 + 1
+
+
+def test_objective_that_floats_round_is_refused():
+    with pytest.raises(EvaluationsError, match=r"row 4 .*integer that floats round"):
+        read(cell(4, "accuracy", LARGE)(table()))
+
+
+def test_context_that_floats_round_is_refused():
+    contexts = {month: {"size": LARGE} for month in MONTHS}
+    with pytest.raises(EvaluationsError, match=r"'size' of task 'May' .*integer that floats round"):
+        read(table(), contexts=contexts)
 
 
 def test_repeated_rows_are_refused_but_not_repeated_configurations():
@@ -352,7 +357,7 @@ WIDER = SearchSpace([Parameter.number("x", -5, 9), Parameter.number("z", 1e-4, 1
     [
         ([on(numeric_space()), on(numeric_space())], "'May': more than one history of the task"),
         ([on(numeric_space(), "June", "minimize")], "'June': its objective is to minimize"),
-        ([on(WIDER)], r"'May': it is on another .*x: from -5 to 9, now from -5 to 5; .*is 'z' now"),
+        ([on(WIDER)], r"'May': it is on another .*x: from -5 to 9, now from -5 to 5; .*z: removed"),
         ([on(SPACE)], "shares no hyperparameter"),
         (on(numeric_space()), "list of Evaluations, one per task, but got Evaluations"),
         ([on(numeric_space()).frame()], "list of Evaluations, one per task, but got list of Dat"),

@@ -57,7 +57,7 @@ def repeated(study, objective, sampler, n=1):
     """Go on with another sampler, which is told what happened."""
     study.sampler = sampler
     study.optimize(objective, n_trials=n)
-    return sampler._optimiser.trials
+    return sampler._replay.optimiser.trials
 
 
 @pytest.mark.parametrize(
@@ -181,8 +181,8 @@ def test_whatever_happened_is_repeated(steps, data):
     ask()  # what others added is told by now
     study.sampler = resumed
     ask()
-    live._repeated(study, live._optimiser)  # with what the other one asked for
-    one, other = live._optimiser, resumed._optimiser
+    live._replay.catch_up(study)  # with what the other one asked for
+    one, other = live._replay.optimiser, resumed._replay.optimiser
     assert list(map(repr, one.trials)) == list(map(repr, other.trials))  # NaN is not equal to NaN
     states = [tuner._method.rng.bit_generator.state for tuner in (one, other)]
     assert states[0] == states[1]
@@ -249,6 +249,49 @@ def test_processes_that_share_a_study_do_not_repeat_each_other(tmp_path):
     assert found[:2] == best  # no configuration of the history is lost
 
 
+def test_suggestions_are_left_to_trials_that_wait_elsewhere():
+    study, task = study_of(shared=True)
+    waiting = study.ask()  # another process is about to ask for it
+    tuner, _ = made()
+    first, second = tuner.ask(), tuner.ask()
+    assert suggest_config(study.ask(), task.space) == second
+    assert suggest_config(waiting, task.space) == first
+
+
+def test_suggestion_of_a_trial_that_never_asked_is_next():
+    study, task = study_of(shared=True)
+    waiting = study.ask()
+    tuner, _ = made()
+    first, second = tuner.ask(), tuner.ask()
+    assert suggest_config(study.ask(), task.space) == second
+    study.tell(waiting, state=TrialState.FAIL)
+    assert suggest_config(study.ask(), task.space) == first
+
+
+SHARING = """
+import sys, time
+sys.path[:0] = {folders!r}
+from test_optuna_tuning import *
+study, task = study_of("simple-ordered", storage={storage!r}, shared=True)
+def slow(trial):
+    value = objective(task)(trial)
+    time.sleep(0.3)
+    return value
+study.optimize(slow, n_trials=10)
+"""
+
+
+@pytest.mark.slow
+def test_processes_at_the_same_time_suggest_no_configuration_twice(tmp_path):
+    storage = f"sqlite:///{tmp_path}/tuning.db"
+    study_of("simple-ordered", storage=storage, shared=True)
+    script = SHARING.format(folders=FOLDERS, storage=storage)
+    workers = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(3)]
+    assert [worker.wait() for worker in workers] == [0, 0, 0]
+    study = optuna.load_study(study_name="tuning", storage=storage)
+    assert len({tuple(sorted(config.items())) for config in configs(study)}) == 30
+
+
 def test_conditional_trials_are_all_told_when_a_study_goes_on():
     """Optuna's distributions know no conditions: the objective has them."""
     space = {"kind": CategoricalDistribution(["a", "b"]), "x": FloatDistribution(0, 1)}
@@ -260,7 +303,7 @@ def test_conditional_trials_are_all_told_when_a_study_goes_on():
     study = optuna.create_study(sampler=OptunaSampler("bo", space=space))
     study.optimize(conditional, n_trials=12)
     assert len({len(t.params) for t in study.trials}) == 2
-    live = study.sampler._optimiser.trials
+    live = study.sampler._replay.optimiser.trials
     assert repeated(study, conditional, OptunaSampler("bo", space=space))[:12] == live
     # The trials of another sampler: what it did not need is told with its default.
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
@@ -346,7 +389,7 @@ def test_settings_of_a_sampler_from_studies_reach_it():
         sampler = OptunaSampler.from_studies("simple-ordered", before, **options)
     study = optuna.create_study(sampler=sampler)
     study.optimize(lambda t: t.suggest_float("rate", 1e-6, 1) + t.suggest_float("more", 0, 1), 1)
-    settings = sampler._optimiser.settings
+    settings = sampler._replay.optimiser.settings
     assert (settings["context"], settings["budget"]) == ({"size": 3.0}, 7)
     assert set(study.trials[0].params) == {"rate", "more"}
     before[0].tell(before[0].ask(before[0].trials[0].distributions), math.inf)
@@ -418,14 +461,14 @@ def test_other_names_ranges_values_and_directions_are_errors():
 def test_infinite_values_have_failed_and_what_does_not_fit_is_left_out():
     study, task = study_of(space=numeric_space())
     study.optimize(lambda t: suggest_config(t, numeric_space()) and math.inf, n_trials=1)
-    assert math.isnan(study.sampler._optimiser.trials[0].value)
+    assert math.isnan(study.sampler._replay.optimiser.trials[0].value)
     narrow = {"x": FloatDistribution(-90, 90), "y": FloatDistribution(1e-4, 1)}
     for x in (9.0, 1.0):
         given = {"params": {"x": x, "y": 0.5}, "distributions": narrow}
         study.add_trial(optuna.trial.create_trial(**given, value=1.0))
     with pytest.warns(HistoryWarning, match="trial 1 is left out: x must be .* got 9.0"):
         study.optimize(objective(task), n_trials=1)
-    assert [t.config["x"] for t in study.sampler._optimiser.trials[1:-1]] == [1.0]
+    assert [t.config["x"] for t in study.sampler._replay.optimiser.trials[1:-1]] == [1.0]
 
 
 def test_what_is_inactive_or_constant_may_be_suggested():
@@ -463,7 +506,7 @@ def test_steps_and_types_are_the_objectives():
         trial = one.ask(space)
         assert isinstance(trial.params["even"], int)
         one.tell(trial, sum(trial.params.values()))
-    assert len(study.sampler._optimiser.trials) == 20
+    assert len(study.sampler._replay.optimiser.trials) == 20
     other.sampler = OptunaSampler("random-search", space=space)
     other.ask(space)
-    assert len(other.sampler._optimiser.trials) == 21
+    assert len(other.sampler._replay.optimiser.trials) == 21

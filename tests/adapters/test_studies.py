@@ -227,8 +227,8 @@ def rate_from(low: float, high: float, log: bool = True, name: str = "rate"):
 @pytest.mark.parametrize(
     ("objective", "said"),
     [
-        (rate_from(1e-4, 0.5, name="rates"), r"is 'rates' now called 'rate'\?"),
-        (rate_from(1e-4, 0.5, name="eta"), r"is 'eta' now called 'rate'\?"),
+        (rate_from(1e-4, 0.5, name="rates"), r"rate: new .*rates: removed"),
+        (rate_from(1e-4, 0.5, name="eta"), r"rate: new .*eta: removed"),
         (lambda t: simple(t) + t.suggest_float("x", 0, 1), r"x: removed \(was from 0 to 1\)"),
         (rate_from(1e-4, 3), "rate: from 0.0001 to 3, now from 0.0001 to 0.5"),
         (rate_from(-4, -0.4, log=False), "rate: from -4 to -0.4 on a linear .* 0.5 on a log scale"),

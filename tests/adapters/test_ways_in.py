@@ -135,7 +135,7 @@ def test_the_command_warns_and_renames_too(folder, way):
     result = suggest(folder, way, "simple-ordered", "--rename", "rate=lr", space=RENAMED)
     assert (result.stdout, result.stderr) == ("lr,depth\n0.5,4\n", "")
     result = suggest(folder, way, "simple-ordered", space=RENAMED)
-    assert "'lr'" in result.stderr + str(result.exception)
+    assert "lr" in result.stderr + str(result.exception)
     said = suggest(folder, way, "simple-ordered", names=("m2", "m4", "m1")).stderr
     assert "in the order m2, m4, m1" in said
 
@@ -234,17 +234,17 @@ def test_times_that_go_another_way_are_warned_of():
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        ("--history t.db --task month --objective accuracy", 1, "use --storage sqlite:///t.db"),
-        ("--storage old.csv", 1, "the storage 'old.csv' cannot be read: (sqlite3.DatabaseError)"),
+        ("--history t.db --task month --objective accuracy", 2, "use --storage sqlite:///t.db"),
+        ("--storage old.csv", 2, "the storage 'old.csv' cannot be read: (sqlite3.DatabaseError)"),
         ("--storage sqlite:///tt.db", 2, "unknown file 'tt.db'; did you mean 't.db'?"),
-        ("--storage nonsense://x", 1, "the storage 'nonsense://x' cannot be read"),
+        ("--storage nonsense://x", 2, "the storage 'nonsense://x' cannot be read"),
         ("--storage t.db --studies x*", 2, "unknown study 'x*'; choose from 'm1', 'm2', 'm3'"),
         ("--storage t.db --history old.csv", 2, "--storage cannot be combined"),
         ("--storage t.db --context size=1", 2, "--storage cannot be combined"),
         ("--studies m*", 2, "--studies needs --storage"),
         ("--clip", 2, "--clip need --history or --storage"),
         ("--storage t.db --rename rate", 2, "--rename must be OLD=NEW"),
-        ("--storage t.db --rename raet=lr", 1, "'raet' cannot be renamed; did you mean 'rate'?"),
+        ("--storage t.db --rename raet=lr", 2, "'raet' cannot be renamed; did you mean 'rate'?"),
         ("--storage t.db --output nowhere/next.csv", 1, "nowhere/next.csv"),
         ("--context size=nan", 2, "'size' is 'nan'"),
     ],

@@ -199,9 +199,17 @@ def test_every_type_a_table_may_hold():
     ("change", "options", "message"),
     [
         (lambda f: f.drop(columns="x"), {}, "no column 'x' for a hyperparameter"),
-        (lambda f: f, {"objective": "eror"}, "no column 'eror' for the objective; .* 'error'"),
-        (lambda f: f, {"task": "tsk"}, "no column 'tsk' for the task; did you mean 'task'"),
-        (lambda f: f, {"context": ["sizes"], "ordered": None}, "for a context; .* 'size'"),
+        (
+            lambda f: f,
+            {"objective": "eror"},
+            r"'eror' for the objective\n.* use: .*'error'",
+        ),
+        (lambda f: f, {"task": "tsk"}, r"no column 'tsk' for the task\n.* without a use: 'task'"),
+        (
+            lambda f: f,
+            {"context": ["sizes"], "ordered": None},
+            r"'sizes' for a context\n.* use: 'size'",
+        ),
         (lambda f: f, {"ordered": "host"}, "one of the contexts, but got 'host'; .*'size'"),
         (lambda f: f, {"context": "size"}, r"a list, such as \['size'\]"),
         (lambda f: f, {"task": "kind"}, "'kind' is a hyperparameter; it cannot be the task"),

@@ -1,9 +1,12 @@
 """Methods as Optuna's samplers.
 
-A trial for which the method was asked records what another sampler with the same arguments needs to
-repeat that, in another process: [hash of the arguments, number of earlier records, numbers of the
-trials that the method was told since the last record, number of the record whose configuration this
-is: its own, or an earlier one if the trial replaces an interrupted one].
+`OptunaSampler` gives trials their values. `Replay` keeps a method and a study in step: all that the
+method was asked and told is recorded in the study, so that another sampler with the same arguments
+can repeat it, in another process too.
+
+If several processes share a study, two may ask at the same time, each before it can see what the
+other one was suggested. Trials are numbered by the storage, so each process leaves the next
+suggestions to the running trials of lower numbers that have none yet, and takes the one after.
 """
 
 import hashlib
@@ -11,7 +14,7 @@ import json
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, RandomSampler
@@ -23,7 +26,7 @@ from hpobench_ordered._wording import join_words
 from hpobench_ordered.adapters._optuna_space import distribution, space_of
 from hpobench_ordered.adapters.optimiser import BUDGET, METHOD, Optimiser, check_use
 from hpobench_ordered.adapters.optuna.studies import history_from_studies, is_same
-from hpobench_ordered.core.history import Evaluations, as_evaluations
+from hpobench_ordered.core.history import Evaluations, align_history, as_evaluations
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import (
     ExperimentError,
@@ -36,9 +39,12 @@ from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conversion import SpaceLike, to_search_space
 from hpobench_ordered.user_methods.factory import as_method_spec
 
-RECORD = "hpobench_ordered:asked"
+RECORD = "hpobench_ordered:suggestion"
+"""Attribute of trials: the fields of a `Record`."""
 NOT_EVALUATED = "hpobench_ordered:not evaluated"
-"""Marks trials whose objective suggests what the space does not have."""
+"""Attribute that marks trials whose objective suggests what the space does not have."""
+FIXED = "fixed_params"
+"""Attribute that Optuna gives to trials whose values were enqueued."""
 
 
 class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow Optuna
@@ -86,24 +92,25 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         seed: int = 0,
         shared: bool = False,
     ) -> None:
-        self._spec, self._history = as_method_spec(method), as_evaluations(history)
-        self._is_given = space is not None
-        self._space = None if space is None else _described(space)
+        self._spec = as_method_spec(method)
+        self._history = as_evaluations(history)
+        self._is_space_given = space is not None
+        self._space: SearchSpace | None = None
+        if space is not None:
+            self._space = _to_search_space(space)
+            self._history = align_history(self._history, self._space)
         check_use(self._spec, self._history, self._space)
         # Distributions have no conditions, so a missing hyperparameter may be inactive.
-        self._is_whole = isinstance(space, SearchSpace) or hasattr(space, "to_serialized_dict")
+        self._has_conditions = isinstance(space, SearchSpace) or hasattr(
+            space, "to_serialized_dict"
+        )
         self._context = {} if context is None else context
-        self._budget, self._seed, self._shared = budget, seed, shared
+        self._budget = budget
+        self._seed = seed
+        self._is_shared = shared
         self._lock = Lock()  # Optuna calls from several threads
-        self._optimiser: Optimiser | None = None
-        self._study_name = self._identity = ""
-        self._next = 0  # number of the next record
-        self._configs: dict[int, Config] = {}  # by number of the record
-        self._asked: dict[int, int] = {}  # number of the configuration's record, by trial
-        self._told: set[int] = set()  # numbers of trials
-        self._unrecorded: list[int] = []  # those told since the last record
-        self._interrupted: list[int] = []  # configurations to suggest again, by record
-        self._is_of_studies = False  # whether the space is that of the earlier studies
+        self._replay: Replay | None = None
+        self._is_space_of_studies = False  # whether it is that of the earlier studies
         self._compared: set[str] = set()  # hyperparameters that were warned of or compared
 
     @classmethod
@@ -165,7 +172,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
             seed=seed,
             shared=shared,
         )
-        sampler._is_of_studies = space is None
+        sampler._is_space_of_studies = space is None
         return sampler
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
@@ -207,34 +214,51 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         """
         with self._lock:
             self._begin(study)
-            if self._space is not None and param_name in _names(self._space):
-                config = {} if self._optimiser is None else self._suggestion(study, trial)
-                if param_name in config:
-                    value, is_held = _within(param_distribution, config[param_name])
-                    if is_held:
-                        self._warn_of_other_range(param_name, param_distribution)
-                        return value
-                    if self._is_given:
-                        self._take_back(study, trial)
-                        raise ExperimentError(
-                            f"the objective suggests {param_name!r} from {param_distribution}, "
-                            f"but the method suggests {config[param_name]!r}: its search space "
-                            "has another range"
-                        )
-            elif self._is_given and self._space is not None:
-                self._take_back(study, trial)
-                hint = (
-                    " (the search space is that of the earlier studies, unless `space=` is given)"
-                )
-                raise UnknownNameError("hyperparameter", param_name, _names(self._space), hint=hint)
-        draw = f"{self._seed} {trial.number} {param_name}".encode()
-        seed = int.from_bytes(hashlib.sha256(draw).digest()[:4])
-        sampler = RandomSampler(seed=seed)  # the same when the study is resumed
-        return sampler.sample_independent(study, trial, param_name, param_distribution)
+            suggestion = self._suggest(study, trial, param_name)
+            if suggestion is not None:
+                value, is_contained = _as_represented(param_distribution, suggestion.value)
+                if is_contained:
+                    self._warn_of_other_range(param_name, param_distribution)
+                    return value
+                if self._is_space_given:
+                    self._take_back(study, trial)
+                    raise ExperimentError(
+                        f"the objective suggests {param_name!r} from {param_distribution}, but the "
+                        f"method suggests {suggestion.value!r}: its search space has another range"
+                    )
+        return self._draw(study, trial, param_name, param_distribution)
+
+    def _suggest(self, study: Study, trial: FrozenTrial, name: str) -> "_Suggestion | None":
+        """The method's value of a hyperparameter; None if it has none for this trial."""
+        if self._space is None:
+            return None
+        names = (*self._space.names, *self._space.constants)
+        if name not in names:
+            if not self._is_space_given:
+                return None
+            self._take_back(study, trial)
+            hint = " (the search space is that of the earlier studies, unless `space=` is given)"
+            raise UnknownNameError("hyperparameter", name, names, hint=hint)
+        if self._replay is None:
+            return None
+        config = self._replay.suggest(study, trial)
+        return _Suggestion(config[name]) if name in config else None
+
+    def _draw(
+        self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
+    ) -> Any:
+        """Draw a value at random, the same one when the study is resumed."""
+        text = f"{self._seed} {trial.number} {name}"
+        seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4])
+        return RandomSampler(seed=seed).sample_independent(study, trial, name, distribution)
+
+    def _take_back(self, study: Study, trial: FrozenTrial) -> None:
+        if self._replay is not None:
+            self._replay.take_back(study, trial)
 
     def _warn_of_other_range(self, name: str, suggested: BaseDistribution) -> None:
         """Warn once if the range in the objective differs from that of the earlier studies."""
-        if not self._is_of_studies or self._space is None or name in self._compared:
+        if not self._is_space_of_studies or self._space is None or name in self._compared:
             return
         self._compared.add(name)
         if not is_same(self._space, name, suggested):
@@ -245,14 +269,14 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
                 f"of the earlier studies, {searched}; give the current one as `space=`"
             )
 
-    def _warn_of_what_is_gone(self, trial: FrozenTrial, space: SearchSpace) -> None:
+    def _warn_of_unused(self, trial: FrozenTrial, replay: "Replay") -> None:
         """Warn once of hyperparameters that the method suggests and the objective does not use."""
-        config = self._configs.get(self._asked.get(trial.number, -1), {})
-        gone = config.keys() & set(space.names) - trial.params.keys() - self._compared
-        if gone:
-            self._compared |= gone
+        suggested = replay.config_of(trial).keys() & set(replay.optimiser.space.names)
+        unused = suggested - trial.params.keys() - self._compared
+        if unused:
+            self._compared |= unused
             _warn(
-                f"the objective does not suggest {join_words(map(repr, sorted(gone)))}, which is "
+                f"the objective does not suggest {join_words(map(repr, sorted(unused)))}, which is "
                 "tuned nevertheless; give the current search space as `space=`"
             )
 
@@ -262,27 +286,29 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         """Tell the method what was evaluated, if it fits its space."""
         with self._lock:
             self._begin(study)
-            if self._optimiser is not None and trial.number not in self._told:
-                self._tell(self._optimiser, trial, values)
-                if state is TrialState.COMPLETE and self._is_whole:
-                    self._warn_of_what_is_gone(trial, self._optimiser.space)
+            if self._replay is None or self._replay.is_told(trial):
+                return
+            self._replay.tell(trial, values)
+            if state is TrialState.COMPLETE and self._has_conditions:
+                self._warn_of_unused(trial, self._replay)
 
     def reseed_rng(self) -> None:
         """Do nothing: concurrent trials share one method, which is asked by one at a time."""
 
     def _begin(self, study: Study) -> None:
-        """Create the method once the search space is known, and replay the study."""
-        if self._optimiser is not None:
-            if study.study_name != self._study_name:
+        """Create the method once the search space is known, and repeat what the study recorded."""
+        if self._replay is not None:
+            if study.study_name != self._replay.study_name:
                 raise ExperimentError("an OptunaSampler belongs to one study; make another one")
             return
         if len(study.directions) != 1:
             raise ExperimentError(f"the study must have one objective, but has {study.directions}")
         if self._space is None:
-            self._space = _inferred(study.get_trials(deepcopy=False))
-        if self._space is None:
-            return
-        made = Optimiser(
+            self._space = _infer_space(study.get_trials(deepcopy=False))
+            if self._space is None:
+                return
+            self._history = align_history(self._history, self._space)
+        optimiser = Optimiser(
             self._spec,
             space=self._space,
             direction=Direction.of(study.direction.name.lower()),
@@ -291,69 +317,158 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
             budget=self._budget,
             seed=self._seed,
         )
-        described = json.dumps(made.settings, sort_keys=True)
-        self._identity = hashlib.sha256(described.encode()).hexdigest()[:16]
-        self._study_name = study.study_name
-        trials = self._repeated(study, made)
-        kept = {self._asked.get(t.number) for t in trials if self._shared or t.state.is_finished()}
-        self._interrupted = [number for number in self._configs if number not in kept]
-        self._optimiser = made
+        self._replay = Replay(optimiser, study, is_shared=self._is_shared)
 
-    def _repeated(self, study: Study, made: Optimiser) -> list[FrozenTrial]:
+
+class _Suggestion(NamedTuple):
+    """A value that the method suggests, which may be None."""
+
+    value: Any
+
+
+class Record(NamedTuple):
+    """What a sampler was told and asked for one trial.
+
+    Attributes:
+        identity: Hash of the sampler's arguments.
+        order: Number of earlier records.
+        told: Numbers of the trials that the method was told since the last record.
+        suggestion: Number of the suggestion that the trial got; suggestions are counted as the
+            method makes them, and an interrupted trial leaves its own to another one.
+    """
+
+    identity: str
+    order: int
+    told: list[int]
+    suggestion: int
+
+
+class Replay:
+    """Keeps a method and a study in step, by records in the study.
+
+    Attributes:
+        optimiser: The method, which knows all that happened in the study when it was last asked.
+        study_name: Name of the study.
+    """
+
+    def __init__(self, optimiser: Optimiser, study: Study, *, is_shared: bool) -> None:
+        self.optimiser = optimiser
+        self.study_name = study.study_name
+        settings = json.dumps(optimiser.settings, sort_keys=True)
+        self._identity = hashlib.sha256(settings.encode()).hexdigest()[:16]
+        self._is_shared = is_shared
+        self._configs: list[Config] = []  # by number of the suggestion
+        self._suggestion_of: dict[int, int] = {}  # by number of the trial
+        self._free: list[int] = []  # suggestions that no trial has
+        self._next_order = 0
+        self._told: set[int] = set()  # numbers of trials
+        self._unrecorded: list[int] = []  # those told since the last record
+
+        trials = self.catch_up(study)
+        taken: set[int] = set()
+        for trial in trials:
+            is_alive = is_shared or trial.state.is_finished()
+            if is_alive and trial.number in self._suggestion_of:
+                taken.add(self._suggestion_of[trial.number])
+        self._free = [number for number in range(len(self._configs)) if number not in taken]
+
+    def is_told(self, trial: FrozenTrial) -> bool:
+        """Whether the method was told of a trial, or shall not be."""
+        return trial.number in self._told
+
+    def config_of(self, trial: FrozenTrial) -> Config:
+        """The configuration that was suggested for a trial; empty if none was."""
+        if trial.number not in self._suggestion_of:
+            return {}
+        return self._configs[self._suggestion_of[trial.number]]
+
+    def catch_up(self, study: Study) -> list[FrozenTrial]:
         """Repeat what samplers recorded since the last time; return the trials that count."""
         trials: list[FrozenTrial] = study.get_trials(deepcopy=False)
-        new = [t for t in trials if t.number not in self._asked]
-        records = [(*t.system_attrs.get(RECORD, [""]), t.number) for t in new]
-        for _, place, told, source, number in sorted(r for r in records if r[0] == self._identity):
-            for earlier in told:
-                self._tell(made, trials[earlier], trials[earlier].values)
-            self._unrecorded = [n for n in self._unrecorded if n not in told]
-            if source not in self._configs:
-                self._configs[source] = made.ask()
-            self._asked[number] = source
-            self._next = max(self._next, place + 1)
-        return [t for t in trials if NOT_EVALUATED not in t.system_attrs]
+        new_records: list[tuple[Record, int]] = []
+        for trial in trials:
+            if RECORD in trial.system_attrs and trial.number not in self._suggestion_of:
+                record = Record(*trial.system_attrs[RECORD])
+                if record.identity == self._identity:
+                    new_records.append((record, trial.number))
 
-    def _suggestion(self, study: Study, trial: FrozenTrial) -> Config:
+        for record, trial_number in sorted(new_records):
+            for number in record.told:
+                self.tell(trials[number], trials[number].values)
+            self._unrecorded = [n for n in self._unrecorded if n not in record.told]
+            while len(self._configs) <= record.suggestion:
+                self._ask()
+            self._assign(record.suggestion, trial_number)
+            self._next_order = max(self._next_order, record.order + 1)
+        return [trial for trial in trials if NOT_EVALUATED not in trial.system_attrs]
+
+    def suggest(self, study: Study, trial: FrozenTrial) -> Config:
         """The configuration of a trial, asked for if it has none yet."""
-        assert self._optimiser is not None
-        if trial.number not in self._asked:
-            trials = self._repeated(study, self._optimiser)
-            new = [t for t in trials if t.state.is_finished() and t.number not in self._told]
-            for one in new:
-                self._tell(self._optimiser, one, one.values)
-            if self._interrupted:
-                source = self._interrupted.pop(0)
-            else:
-                source = self._next
-                self._configs[source] = self._optimiser.ask()
-            self._asked[trial.number] = source
-            record = [self._identity, self._next, self._unrecorded, source]
-            study._storage.set_trial_system_attr(trial._trial_id, RECORD, record)
-            self._next, self._unrecorded = self._next + 1, []
-        return self._configs[self._asked[trial.number]]
+        if trial.number not in self._suggestion_of:
+            trials = self.catch_up(study)
+            for other in trials:
+                if other.state.is_finished():
+                    self.tell(other, other.values)
 
-    def _take_back(self, study: Study, trial: FrozenTrial) -> None:
+            n_waiting = self._count_waiting(trials, before=trial.number)
+            while len(self._free) <= n_waiting:
+                self._ask()
+            suggestion = self._free[n_waiting]
+            self._assign(suggestion, trial.number)
+            record = Record(self._identity, self._next_order, self._unrecorded, suggestion)
+            study._storage.set_trial_system_attr(trial._trial_id, RECORD, list(record))
+            self._next_order += 1
+            self._unrecorded = []
+        return self.config_of(trial)
+
+    def _ask(self) -> None:
+        """Ask the method for another suggestion, which is pending from now on."""
+        self._free.append(len(self._configs))
+        self._configs.append(self.optimiser.ask())
+
+    def _assign(self, suggestion: int, trial_number: int) -> None:
+        self._suggestion_of[trial_number] = suggestion
+        self._free = [number for number in self._free if number != suggestion]
+
+    def _count_waiting(self, trials: Sequence[FrozenTrial], *, before: int) -> int:
+        """Number of running trials before one that get a suggestion in other processes now."""
+        if not self._is_shared:
+            return 0
+        count = 0
+        for trial in trials:
+            needs_suggestion = not trial.params and FIXED not in trial.system_attrs
+            has_suggestion = trial.number in self._suggestion_of
+            is_waiting = needs_suggestion and not has_suggestion
+            if trial.number < before and trial.state is TrialState.RUNNING and is_waiting:
+                count += 1
+        return count
+
+    def take_back(self, study: Study, trial: FrozenTrial) -> None:
         """Let the configuration of a trial be suggested again, as it was not evaluated."""
         study._storage.set_trial_system_attr(trial._trial_id, NOT_EVALUATED, True)
         self._told.add(trial.number)
-        if trial.number in self._asked:
-            self._interrupted.append(self._asked[trial.number])
+        if trial.number in self._suggestion_of:
+            self._free.append(self._suggestion_of[trial.number])
 
-    def _tell(self, made: Optimiser, trial: FrozenTrial, values: Sequence[float] | None) -> None:
+    def tell(self, trial: FrozenTrial, values: Sequence[float] | None) -> None:
         """Tell the value of a trial; a failed trial counts only with a complete configuration."""
         if trial.number in self._told:
             return
         self._told.add(trial.number)
         self._unrecorded.append(trial.number)
-        source = self._asked.get(trial.number, -1)
-        self._interrupted = [number for number in self._interrupted if number != source]
-        taken = {name: x for name, x in trial.params.items() if name in made.space.names}
-        config = self._configs.get(source, {}) | taken
+        if trial.number in self._suggestion_of:
+            self._assign(self._suggestion_of[trial.number], trial.number)  # it was evaluated
+
+        space = self.optimiser.space
+        config: dict[str, Any] = dict(self.config_of(trial))
+        for name, value in trial.params.items():
+            if name in space.names:
+                config[name] = value
         if values is not None:
-            config = {p.name: p.default for p in made.space.parameters} | config
+            defaults = {p.name: p.default for p in space.parameters}
+            config = defaults | config
         try:
-            made.tell(config, None if values is None else values[0])
+            self.optimiser.tell(config, None if values is None else values[0])
         except InvalidConfigError as error:
             if values is not None:
                 _warn(f"trial {trial.number} is left out: {error}")
@@ -363,29 +478,25 @@ def _warn(message: str) -> None:
     warnings.warn(message, HistoryWarning, stacklevel=3)
 
 
-def _described(description: SpaceLike) -> SearchSpace:
-    """A search space from any description, Optuna's distributions included."""
+def _to_search_space(description: SpaceLike) -> SearchSpace:
+    """Convert any description of a search space, Optuna's distributions included."""
     if isinstance(description, Mapping) and description:
         distributions = dict(description)
-        if all(isinstance(one, BaseDistribution) for one in distributions.values()):
+        if all(isinstance(d, BaseDistribution) for d in distributions.values()):
             return space_of(distributions)
     return to_search_space(description)
 
 
-def _names(space: SearchSpace) -> tuple[str, ...]:
-    return (*space.names, *space.constants)
-
-
-def _inferred(trials: Iterable[FrozenTrial]) -> SearchSpace | None:
+def _infer_space(trials: Iterable[FrozenTrial]) -> SearchSpace | None:
     """The space of the first complete trial with anything to tune."""
     for trial in trials:
-        tunable = {n: d for n, d in trial.distributions.items() if not d.single()}
+        tunable = {name: d for name, d in trial.distributions.items() if not d.single()}
         if trial.state is TrialState.COMPLETE and tunable:
             return space_of(tunable)
     return None
 
 
-def _within(distribution: BaseDistribution, value: Any) -> tuple[Any, bool]:
+def _as_represented(distribution: BaseDistribution, value: Any) -> tuple[Any, bool]:
     """A value as represented by a distribution, and whether that contains it."""
     try:
         internal = distribution.to_internal_repr(value)
