@@ -25,7 +25,7 @@ from hpobench_ordered.reporting.tables import STATES, states_table
 @json_option
 def status(results: Path, failures: bool, digest: bool, as_json: bool) -> None:
     """Show how many runs of an experiment are done, running, failed or missing."""
-    store = Store.there(results)
+    store = Store.open(results)
     state = make_overview(store)
     if as_json:
         content = _describe_as_json(state)
@@ -61,7 +61,7 @@ def merge(into: Path, results: tuple[Path, ...]) -> None:
 @click.argument("results", type=EXISTING_FOLDER)
 def compact(results: Path) -> None:
     """Join the files of RESULTS into few, as long experiments do at their end."""
-    number_of_files = Store.there(results).compact()
+    number_of_files = Store.open(results).compact()
     click.echo(f"{number_of_files} files of runs were joined")
 
 

@@ -350,7 +350,7 @@ def merge_stores(folder: str | Path, others: Iterable[str | Path]) -> Store:
             of the same run; or the folder cannot be written.
     """
     store = Store(Path(folder))
-    store.merge(*map(Store.there, others))
+    store.merge(*map(Store.open, others))
     store.compact(at_least=MANY)
     return store
 

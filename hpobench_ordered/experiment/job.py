@@ -191,7 +191,7 @@ class Job:
 
     def write_failure(self, cell: Cell, error: MethodError, traceback_text: str) -> None:
         """Write that a run failed."""
-        self.store.records.write_failure(Failure.of(cell, error, said=traceback_text))
+        self.store.records.write_failure(Failure.from_error(cell, error, printed=traceback_text))
 
     def _record_loaded(self, cell: Cell, loaded: LoadedFiles) -> list[str]:
         """Record what a method had loaded; return modules that differ from another of its runs."""

@@ -105,7 +105,7 @@ def open_runs_to_compare(
     """The store in a folder, or the reference results on the benchmarks of a plan."""
     if against == REFERENCE:
         return _read_reference_on([cell.benchmark for cell in cells], protocol)
-    return Store.there(against, hint=f"; {REFERENCE!r} means the bundled one")
+    return Store.open(against, hint=f"; {REFERENCE!r} means the bundled one")
 
 
 def read_reference_for(store: StoredRuns) -> StoredRuns:

@@ -166,10 +166,10 @@ class Failure:
     traceback: str = ""  # "" if there is none
 
     @classmethod
-    def of(cls, cell: Cell, error: MethodError, *, said: str = "") -> Self:
-        """Describe a failed run, with its traceback, or else with what its process `said`."""
+    def from_error(cls, cell: Cell, error: MethodError, *, printed: str = "") -> Self:
+        """Describe a failed run, with its traceback, or else with what its process printed."""
         if error.__cause__ is not None:
-            said = "".join(traceback.format_exception(error.__cause__))
+            printed = "".join(traceback.format_exception(error.__cause__))
         return cls(
             key=cell.key,
             **cell.describe(),
@@ -177,7 +177,7 @@ class Failure:
             message=_printable(str(error))[:MAX_MESSAGE],
             task=error.task,
             when=error.when,
-            traceback=_printable(said)[-MAX_TRACEBACK:],
+            traceback=_printable(printed)[-MAX_TRACEBACK:],
         )
 
 

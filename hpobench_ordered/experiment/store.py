@@ -143,8 +143,8 @@ class Store(StoredRuns):
             raise other_format(self.folder, marker.format, hint)
 
     @classmethod
-    def there(cls, folder: str | Path, hint: str = "") -> "Store":
-        """The store in a folder; a `StoreError` if there is none."""
+    def open(cls, folder: str | Path, hint: str = "") -> "Store":
+        """Open the store in a folder; a `StoreError` if there is none."""
         store = cls(Path(folder))
         if not store.is_prepared:
             raise StoreError(f"{folder} is not a result store{hint}")

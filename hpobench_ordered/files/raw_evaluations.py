@@ -27,7 +27,8 @@ class RawEvaluations:
             setattr(self, name, read_only(getattr(self, name), kind))
         n = len(self.values)
         shapes = {self.objective.shape, self.spread.shape, self.training.shape}
-        if self.values.ndim != 2 or n == 0 or shapes != {(n,)}:
+        has_right_shapes = self.values.ndim == 2 and shapes == {(n,)}
+        if n == 0 or not has_right_shapes:
             raise ValueError(
                 f"shapes must be (n, d) for values and (n,) else, n above 0, but got "
                 f"{self.values.shape} and {shapes}"
@@ -41,11 +42,14 @@ class RawEvaluations:
 
 def count_distinct(values: FloatArray) -> int:
     """Number of distinct configurations (n, d), inactive values being equal."""
-    return len(np.unique(comparable(values), axis=0))
+    return len(np.unique(make_comparable(values), axis=0))
 
 
-def comparable(values: FloatArray) -> FloatArray:
-    """Configurations (n, d) that compare equal by row: NaN becomes infinite, -0 becomes 0."""
+def make_comparable(values: FloatArray) -> FloatArray:
+    """Change configurations, (n, d), so that equal ones are equal numbers.
+
+    NaN, of inactive hyperparameters, becomes infinite; -0 becomes 0 by adding 0.
+    """
     return np.where(np.isnan(values), np.inf, values) + 0.0
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.core.benchmark import Definition
-from hpobench_ordered.files.raw_evaluations import RawEvaluations, comparable
+from hpobench_ordered.files.raw_evaluations import RawEvaluations, make_comparable
 from hpobench_ordered.surrogates import SurrogateType
 
 if TYPE_CHECKING:
@@ -27,7 +27,9 @@ def raw_evaluations(values: FloatArray, objective: FloatArray) -> RawEvaluations
 
 def averaged(values: FloatArray, objective: FloatArray) -> RawEvaluations:
     """The m different configurations, sorted, each with the mean of its evaluations."""
-    _, first, group = np.unique(comparable(values), axis=0, return_index=True, return_inverse=True)
+    _, first, group = np.unique(
+        make_comparable(values), axis=0, return_index=True, return_inverse=True
+    )
     group = group.ravel()  # two-dimensional in numpy 2.0
     return raw_evaluations(
         values[first], np.bincount(group, weights=objective) / np.bincount(group)
