@@ -5,15 +5,16 @@ from html import escape
 
 
 def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table as HTML; all texts are escaped."""
-    head = "".join(f"<th>{escape(column)}</th>" for column in columns)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
-    )
-    return (
-        f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead>"
-        f"<tbody>{body}</tbody></table>"
-    )
+    """Write a table as HTML; all texts are escaped."""
+    parts = [f"<table><caption>{escape(caption)}</caption><thead><tr>"]
+    for column in columns:
+        parts.append(f"<th>{escape(column)}</th>")
+    parts.append("</tr></thead><tbody>")
+    for row in rows:
+        cells = "".join(f"<td>{escape(str(cell))}</td>" for cell in row)
+        parts.append(f"<tr>{cells}</tr>")
+    parts.append("</tbody></table>")
+    return "".join(parts)
 
 
 def key_values(items: Iterable[tuple[str, object]]) -> str:

@@ -72,7 +72,9 @@ def list_benchmarks(*, ready: bool = False) -> list[str]:
         True
     """
     names = sorted(_benchmarks().keys() | _local_names())
-    return [n for n in names if benchmark_spec(n).option().is_ready] if ready else names
+    if not ready:
+        return names
+    return [name for name in names if benchmark_spec(name).option().is_ready]
 
 
 def list_methods() -> list[str]:
@@ -90,9 +92,9 @@ def list_methods() -> list[str]:
 def suites() -> Mapping[str, tuple[str, ...]]:
     """Names of the benchmarks of each suite, including those not generated or fetched yet."""
     members: dict[str, list[str]] = {}
-    for name, benchmark in (pair for pair, _ in iter_exports(BENCHMARKS, "SUITES", tuple)):
-        members.setdefault(name, []).append(benchmark)
-    return {name: tuple(names) for name, names in members.items()}
+    for (suite_name, benchmark), _ in iter_exports(BENCHMARKS, "SUITES", tuple):
+        members.setdefault(suite_name, []).append(benchmark)
+    return {suite_name: tuple(benchmarks) for suite_name, benchmarks in members.items()}
 
 
 def suite(name: str) -> tuple[str, ...]:
@@ -134,16 +136,18 @@ def benchmark_families() -> tuple[BenchmarkFamily, ...]:
 
 
 def benchmark_spec(name: str | os.PathLike[str]) -> BenchmarkSpec:
-    """The spec of a benchmark by name or path as `load` takes them; a `Path` is taken literally."""
+    """Find a benchmark's spec by name or path as `load` takes them; a `Path` is taken literally."""
     if isinstance(name, os.PathLike):
-        return _folder_spec(name)
+        return _read_folder_spec(name)
     if not isinstance(name, str):
         raise UnknownNameError("benchmark", name, list_benchmarks())
+
     identity = BenchmarkIdentity.parse(name)
     if identity.content:  # only results have identities with a content
         identity = BenchmarkIdentity(name, version=None)
     is_path = "/" in identity.name or os.sep in identity.name
-    spec = _folder_spec(identity.name) if is_path else _named_spec(identity.name)
+    spec = _read_folder_spec(identity.name) if is_path else _find_named_spec(identity.name)
+
     if spec is None:
         patterns = "; ".join(family.pattern for family in benchmark_families())
         hint = f" (or a name of the form {patterns})" if patterns else ""
@@ -153,28 +157,45 @@ def benchmark_spec(name: str | os.PathLike[str]) -> BenchmarkSpec:
     return spec
 
 
-def _folder_spec(folder: str | os.PathLike[str]) -> BenchmarkSpec:
+def _read_folder_spec(folder: str | os.PathLike[str]) -> BenchmarkSpec:
     from hpobench_ordered.surrogates.bundle import folder_spec
 
     return replace(folder_spec(Path(folder)), is_local=True)
 
 
-def _named_spec(name: str) -> BenchmarkSpec | None:
-    spec = _benchmarks().get(name)
-    to_generate = spec is None or spec.surrogates[0].generated is not None
-    for family in benchmark_families() if spec is None else ():
-        spec = spec or family.spec(name)
-    if to_generate and name in _local_names():
-        local = _folder_spec(local_folder() / name)
-        # A generated benchmark keeps its surrogates that are published files.
-        published = () if spec is None else tuple(one for one in spec.surrogates if one.files)
-        return replace(
-            local,
-            name=name,
-            surrogates=(*local.surrogates, *published),
-            family="" if spec is None else spec.family,
-        )
-    return spec
+def _find_named_spec(name: str) -> BenchmarkSpec | None:
+    """Find a registered benchmark, one of a family, or one of the user's own, in that order."""
+    registered = _benchmarks().get(name)
+    if registered is not None:
+        is_to_be_generated = registered.surrogates[0].generated is not None
+        if is_to_be_generated and name in _local_names():
+            return _combine_specs(_read_folder_spec(local_folder() / name), registered)
+        return registered
+
+    of_family = _find_in_families(name)
+    if name not in _local_names():
+        return of_family
+    local = _read_folder_spec(local_folder() / name)
+    return replace(local, name=name) if of_family is None else _combine_specs(local, of_family)
+
+
+def _find_in_families(name: str) -> BenchmarkSpec | None:
+    for family in benchmark_families():
+        spec = family.spec(name)
+        if spec is not None:
+            return spec
+    return None
+
+
+def _combine_specs(local: BenchmarkSpec, registered: BenchmarkSpec) -> BenchmarkSpec:
+    """The user's artifact of a registered benchmark, which keeps its published surrogates."""
+    published = [option for option in registered.surrogates if option.files]
+    return replace(
+        local,
+        name=registered.name,
+        surrogates=(*local.surrogates, *published),
+        family=registered.family,
+    )
 
 
 def method_spec(name: str) -> MethodSpec:
@@ -194,25 +215,37 @@ def _local_names() -> frozenset[str]:
 
 
 def iter_exports(package: str, attribute: str, kind: type[Any]) -> Iterator[tuple[Any, str]]:
-    """What modules export in tuples of this name, this package's first, each with its package."""
+    """Yield what modules export in tuples of this name, each item with the package it is of.
+
+    Args:
+        package: This package's folder of modules, and the entry-point group of other packages.
+        attribute: Name of the tuples.
+        kind: Class of their items.
+
+    Yields:
+        This package's items with "", then those of other packages with words that name them.
+    """
     for info in pkgutil.iter_modules(import_module(package).__path__):
         if not info.name.startswith("_"):
             module = import_module(f"{package}.{info.name}")
-            for spec in getattr(module, attribute, ()):
-                yield spec, ""
+            for item in getattr(module, attribute, ()):
+                yield item, ""
+
     for entry in sorted(entry_points(group=package)):
         owner = "an unknown package" if entry.dist is None else f"package {entry.dist.name!r}"
+        label = f"{owner} registers {entry.name!r} in {package}"
         try:
-            specs = getattr(entry.load(), attribute, ())
+            items = getattr(entry.load(), attribute, ())
         except Exception as error:  # whatever importing another package's module may raise
-            what = f"{entry.value!r} cannot be loaded ({type(error).__name__}: {error})"
-            _warn_of_plugin(f"{owner} registers {entry.name!r} in {package}, but {what}")
+            reason = f"cannot be loaded ({type(error).__name__}: {error})"
+            _warn_of_plugin(f"{label}, but {entry.value!r} {reason}")
             continue
-        if isinstance(specs, tuple) and all(isinstance(spec, kind) for spec in specs):
-            yield from ((spec, owner) for spec in specs)
-        else:
-            what = f"{attribute} of {entry.value} is not a tuple of {kind.__name__}"
-            _warn_of_plugin(f"{owner} registers {entry.name!r} in {package}, but {what}")
+        if not isinstance(items, tuple) or not all(isinstance(item, kind) for item in items):
+            reason = f"{attribute} of {entry.value} is not a tuple of {kind.__name__}"
+            _warn_of_plugin(f"{label}, but {reason}")
+            continue
+        for item in items:
+            yield item, owner
 
 
 def _warn_of_plugin(problem: str) -> None:

@@ -28,7 +28,7 @@ from hpobench_ordered.files.local import local_folder
 from hpobench_ordered.files.remote import RemoteFile
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Parameter
-from hpobench_ordered.surrogates.bundle import RUNS, Recorded, bundled_spec, read_best_values
+from hpobench_ordered.surrogates.bundle import RUNS, RecordedHistory, bundled_spec, read_best_values
 
 PAPER = "Law et al. (2019)"
 
@@ -137,7 +137,7 @@ class GeneratedBenchmark:
             artifact=artifact,
             is_local=artifact is not None and seed != 0,
             history_size=self.outline.source_budget.evaluations,
-            recorded=None if artifact is None else Recorded(artifact, RUNS),
+            recorded=None if artifact is None else RecordedHistory(artifact, RUNS),
             data=DataSource(partial(self.training_data, seed)),
         )
 

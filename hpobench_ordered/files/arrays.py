@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-MAX_UNPACKED = 2**32  # most bytes of all arrays in a file: 4 GiB
+MAX_UNPACKED = 2**32
+"""Most bytes of all arrays in a file together: 4 GiB."""
 
 
 def read_npz(data: bytes) -> dict[str, NDArray[Any]]:
@@ -17,13 +18,12 @@ def read_npz(data: bytes) -> dict[str, NDArray[Any]]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             unpacked = sum(member.file_size for member in archive.infolist())
-        with np.lib.npyio.NpzFile(io.BytesIO(data), allow_pickle=False) as file:
-            arrays = dict(file) if unpacked <= MAX_UNPACKED else {}
+        if unpacked <= MAX_UNPACKED:
+            with np.lib.npyio.NpzFile(io.BytesIO(data), allow_pickle=False) as file:
+                return dict(file)
     except Exception as error:  # malformed files make zipfile and numpy raise errors of many types
         raise ValueError(str(error) or "it ends too early") from None
-    if unpacked > MAX_UNPACKED:
-        raise ValueError(f"its arrays must have at most {MAX_UNPACKED} bytes, but have {unpacked}")
-    return arrays
+    raise ValueError(f"its arrays must have at most {MAX_UNPACKED} bytes, but have {unpacked}")
 
 
 def npz_bytes(arrays: Mapping[str, NDArray[Any]], *, method: int = zipfile.ZIP_DEFLATED) -> bytes:

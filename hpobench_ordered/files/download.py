@@ -1,4 +1,4 @@
-"""Downloads; what may pass, such as a busy server, is tried again."""
+"""Downloads, which are tried again after failures that may pass, such as a busy server."""
 
 import os
 import time
@@ -18,7 +18,7 @@ FIRST_PAUSE = 0.5  # seconds before the second attempt; each further pause is tw
 TIMEOUT = 30.0  # seconds without receiving a byte
 
 _CHUNK = 2**16
-_PASSING = (429, 500, 502, 503, 504)
+_STATUS_OF_PASSING_FAILURES = (429, 500, 502, 503, 504)
 
 Progress = Callable[[int, int], None]  # called with the number of bytes received and of all bytes
 
@@ -30,14 +30,14 @@ def check_online(what: str, *, instead: str = FROM_COPY) -> None:
 
 
 def download(url: str, *, progress: Progress | None = None) -> bytes:
-    """Content of a published file; a `DownloadError` without it."""
+    """Download a file and return its content; raise a `DownloadError` if that fails."""
     import requests
 
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            return _received(url, progress or (lambda done, total: None))
+            return _receive(url, progress or (lambda done, total: None))
         except requests.RequestException as error:
-            reason, may_pass = _failure(error)
+            reason, may_pass = _describe_failure(error)
             if not may_pass:
                 raise DownloadError(f"cannot download {url}: {reason}. {FROM_COPY}") from None
         if attempt < ATTEMPTS:
@@ -45,7 +45,7 @@ def download(url: str, *, progress: Progress | None = None) -> bytes:
     raise DownloadError(f"cannot download {url}: {reason}, in {ATTEMPTS} attempts. {FROM_COPY}")
 
 
-def _received(url: str, progress: Progress) -> bytes:
+def _receive(url: str, progress: Progress) -> bytes:
     import requests
 
     plain = {"Accept-Encoding": "identity"}  # no compression, as bytes are counted
@@ -61,17 +61,17 @@ def _received(url: str, progress: Progress) -> bytes:
     return bytes(data)
 
 
-def _failure(error: "requests.RequestException") -> tuple[str, bool]:
+def _describe_failure(error: "requests.RequestException") -> tuple[str, bool]:
     """What went wrong, in a few words, and whether it may pass."""
     import requests
 
     if error.response is not None:
         status = error.response.status_code
-        return f"HTTP {status}", status in _PASSING
-    kinds = {
-        requests.Timeout: f"no answer for {TIMEOUT:g} s",
-        requests.exceptions.ChunkedEncodingError: "the connection broke",
-        requests.ConnectionError: "no connection",
-    }
-    said = next((said for kind, said in kinds.items() if isinstance(error, kind)), "")
-    return said or str(error), bool(said)
+        return f"HTTP {status}", status in _STATUS_OF_PASSING_FAILURES
+    if isinstance(error, requests.Timeout):
+        return f"no answer for {TIMEOUT:g} s", True
+    if isinstance(error, requests.exceptions.ChunkedEncodingError):
+        return "the connection broke", True
+    if isinstance(error, requests.ConnectionError):
+        return "no connection", True
+    return str(error), False

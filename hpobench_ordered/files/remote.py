@@ -23,9 +23,9 @@ MAX_COPY_SIZE = 2**31
 
 def cache_folder() -> Path:
     """HPOBENCH_ORDERED_CACHE, or the platform's cache folder."""
-    given = os.environ.get(CACHE_VARIABLE)
-    if given:
-        return Path(given)
+    folder = os.environ.get(CACHE_VARIABLE)
+    if folder:
+        return Path(folder)
     import platformdirs
 
     return platformdirs.user_cache_path("hpobench_ordered")
@@ -79,16 +79,16 @@ class RemoteFile:
 
     def store(self, source: Path) -> None:
         """Copy a local file, gzipped or not, into the cache if it is the published one."""
-        self._keep(_read(source), str(source))
+        self._write_to_cache(_read(source), str(source))
 
     def download(self, *, progress: Progress | None = None) -> None:
         """Download the file into the cache."""
         check_online(self.name)
-        self._keep(download(self.url, progress=progress), self.url)
+        self._write_to_cache(download(self.url, progress=progress), self.url)
 
-    def _keep(self, data: bytes, origin: str) -> None:
+    def _write_to_cache(self, data: bytes, origin: str) -> None:
         """Write the published file into the cache."""
-        digest = self._accepted(data, origin)
+        digest = self._check_content(data, origin)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             if self.sha256 is None:
@@ -97,21 +97,25 @@ class RemoteFile:
         except OSError as error:
             raise ArtifactError(f"cannot write to the cache folder: {error}") from None
 
-    def _accepted(self, data: bytes, origin: str) -> str:
+    def _check_content(self, data: bytes, origin: str) -> str:
         """Check that bytes are the published file; return their SHA-256."""
         digest = hashlib.sha256(data).hexdigest()
-        known = self.sha256 or self._recorded_hash()
-        if known not in (None, digest):
-            way_out = "" if self.sha256 else f"; to accept another one, delete {self._hash_path}"
-            raise DownloadError(
-                f"{origin} is not the published {self.name}: SHA-256 {digest}, "
-                f"{'published' if self.sha256 else 'first fetched'} {known}{way_out}"
-            )
+        refusal = f"{origin} is not the published {self.name}"
+        if self.sha256 is not None:
+            if digest != self.sha256:
+                raise DownloadError(f"{refusal}: SHA-256 {digest}, published {self.sha256}")
+        else:
+            first_digest = self._recorded_hash()
+            if first_digest not in (None, digest):
+                raise DownloadError(
+                    f"{refusal}: SHA-256 {digest}, first fetched {first_digest}; to accept "
+                    f"another one, delete {self._hash_path}"
+                )
         try:
             if self.check is not None:
                 self.check(data)
         except (ArtifactError, ValueError) as error:
-            raise DownloadError(f"{origin} is not the published {self.name}: {error}") from None
+            raise DownloadError(f"{refusal}: {error}") from None
         return digest
 
     @property

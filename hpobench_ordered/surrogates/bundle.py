@@ -23,7 +23,7 @@ from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.core.surrogate import Surrogate
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.files.arrays import check_arrays
-from hpobench_ordered.files.artifact import Artifact, ArtifactWriter, is_artifact
+from hpobench_ordered.files.artifact import Artifact, ArtifactWriter
 from hpobench_ordered.files.raw_evaluations import RAW_ARRAYS, STORED_ARRAYS, RawEvaluations
 from hpobench_ordered.space.reading import (
     MALFORMED,
@@ -69,17 +69,17 @@ def write_bundle(
             size += writer.write_arrays(RUNS, _raw_to_arrays(runs, definition))
         if evaluations is not None:
             size += writer.write_arrays(EVALUATIONS, _raw_to_arrays(evaluations, definition))
-        listed = {}
+        described = {}
         for surrogate in surrogates:
             file = f"{surrogate.name}.npz"
             size += writer.write_arrays(file, surrogate.model.to_arrays())
-            listed[surrogate.name] = {
+            described[surrogate.name] = {
                 "type": surrogate.model.STORED_AS.name,
                 "summary": surrogate.summary,
                 "file": file,
                 "best_values": list(surrogate.best_values),
             }
-        writer.write_json(BENCHMARK, {**definition_to_json(definition), "surrogates": listed})
+        writer.write_json(BENCHMARK, {**definition_to_json(definition), "surrogates": described})
         writer.write_json(CARD, replace(card, size=size).to_json())
 
 
@@ -100,7 +100,7 @@ def read_best_values(artifact: ArtifactFiles) -> list[float]:
     """Best known value of each task of a benchmark whose models are trained on demand."""
     content = artifact.read_json(BENCHMARK)
     with _reading(f"{BENCHMARK} of {artifact}"):
-        return list(read_numbers(dict(enumerate(content[BEST_VALUES]))).values())
+        return _read_number_list(content[BEST_VALUES])
 
 
 def bundled_spec(
@@ -121,9 +121,9 @@ def bundled_spec(
         version=version,
         summary=summary,
         define=partial(_define, artifact, version, name),
-        surrogates=(*_options(artifact, surrogates), *more),
+        surrogates=(*_list_options(artifact, surrogates), *more),
         artifact=artifact,
-        recorded=_recorded(artifact, is_recorded=is_recorded, has_runs=has_runs),
+        recorded=_find_history(artifact, is_recorded=is_recorded, has_runs=has_runs),
         family=family,
     )
 
@@ -143,11 +143,11 @@ def generated_spec(
         name=name,
         version=version,
         summary=summary,
-        define=partial(_define_generated, folder, version, name, planned),
-        surrogates=_options(artifact, surrogates, generated=artifact),
-        artifact=artifact if is_artifact(folder) else None,
+        define=partial(_define_generated, artifact, version, name, planned),
+        surrogates=_list_options(artifact, surrogates, generated=artifact),
+        artifact=artifact if artifact.exists else None,
         is_local=True,
-        recorded=Recorded(artifact),
+        recorded=RecordedHistory(artifact),
     )
 
 
@@ -160,30 +160,37 @@ def folder_spec(folder: Path) -> BenchmarkSpec:
     artifact = Artifact(folder)
     content = artifact.read_json(BENCHMARK)
     with _reading(f"{BENCHMARK} in {folder}"):
-        surrogates = {name: read_text(s, "summary") for name, s in content["surrogates"].items()}
-        version, summary = read_whole_number(content, "version"), read_text(content, "summary")
-    if not surrogates:
+        version = read_whole_number(content, "version")
+        summary = read_text(content, "summary")
+        summary_of_surrogate = {
+            name: read_text(described, "summary")
+            for name, described in content["surrogates"].items()
+        }
+    if not summary_of_surrogate:
         raise ArtifactError(f"{BENCHMARK} in {folder} lists no surrogate")
     return BenchmarkSpec(
         name=folder.as_posix(),
         version=version,
         summary=summary,
         define=partial(_define, artifact, version, None),
-        surrogates=_options(artifact, surrogates),
+        surrogates=_list_options(artifact, summary_of_surrogate),
         artifact=artifact,
-        recorded=_recorded(
+        recorded=_find_history(
             artifact, is_recorded=EVALUATIONS in artifact.sums(), has_runs=RUNS in artifact.sums()
         ),
     )
 
 
-def _recorded(artifact: ArtifactFiles, *, is_recorded: bool, has_runs: bool) -> "Recorded | None":
+def _find_history(
+    artifact: ArtifactFiles, *, is_recorded: bool, has_runs: bool
+) -> "RecordedHistory | None":
+    """The evaluations that serve as history: a method's runs, or else the raw ones, if any."""
     if has_runs:
-        return Recorded(artifact, RUNS)
-    return Recorded(artifact) if is_recorded else None
+        return RecordedHistory(artifact, RUNS)
+    return RecordedHistory(artifact) if is_recorded else None
 
 
-def _options(
+def _list_options(
     artifact: ArtifactFiles,
     surrogates: Mapping[str, str],
     *,
@@ -202,20 +209,22 @@ def read_definition(artifact: ArtifactFiles) -> Definition:
 
 
 def _define(artifact: ArtifactFiles, version: int, name: str | None) -> Definition:
-    """Read a definition; check its version and, if given, its name."""
-    found = read_definition(artifact)
-    if found.version != version or name not in (None, found.name):
+    """Read a definition; check its version and, unless None, its name."""
+    definition = read_definition(artifact)
+    expected_name = definition.name if name is None else name
+    if (definition.name, definition.version) != (expected_name, version):
         raise ArtifactError(
-            f"{artifact} holds {found.name}@{found.version} instead of "
-            f"{name or found.name}@{version}; generate it again"
+            f"{artifact} holds {definition.name}@{definition.version} instead of "
+            f"{expected_name}@{version}; generate it again"
         )
-    return found
+    return definition
 
 
 def _define_generated(
-    folder: Path, version: int, name: str, planned: Callable[[], Definition]
+    artifact: Artifact, version: int, name: str, planned: Callable[[], Definition]
 ) -> Definition:
-    return _define(Artifact(folder), version, name) if is_artifact(folder) else planned()
+    """Read the definition of a generated artifact; before it is generated, the planned one."""
+    return _define(artifact, version, name) if artifact.exists else planned()
 
 
 def read_card(artifact: ArtifactFiles) -> Card:
@@ -225,10 +234,12 @@ def read_card(artifact: ArtifactFiles) -> Card:
 
 def find_card(artifact: ArtifactFiles | None) -> Card | None:
     """The quality card of an artifact; None if there is none."""
-    return None if artifact is None or CARD not in artifact.sums() else read_card(artifact)
+    if artifact is None or CARD not in artifact.sums():
+        return None
+    return read_card(artifact)
 
 
-class Recorded:
+class RecordedHistory:
     """The raw evaluations of an artifact as history, read on demand."""
 
     def __init__(self, artifact: ArtifactFiles, file: str = EVALUATIONS) -> None:
@@ -240,37 +251,41 @@ class Recorded:
 
     @cached_property
     def _evaluations(self) -> tuple[Evaluations, ...]:
-        defined = read_definition(self._artifact)
-        raw = read_evaluations(self._artifact, self._file)
-        return tuple(
-            Evaluations(
-                t.name,
-                t.context,
-                r.values,
-                r.objective,
-                space=defined.space,
-                direction=defined.objective.direction,
+        definition = read_definition(self._artifact)
+        raw_of_tasks = read_evaluations(self._artifact, self._file)
+        evaluations = []
+        for task, raw in zip(definition.tasks, raw_of_tasks, strict=True):
+            evaluations_of_task = Evaluations(
+                task.name,
+                task.context,
+                raw.values,
+                raw.objective,
+                space=definition.space,
+                direction=definition.objective.direction,
             )
-            for t, r in zip(defined.tasks, raw, strict=True)
-        )
+            evaluations.append(evaluations_of_task)
+        return tuple(evaluations)
 
 
 def read_evaluations(
     artifact: ArtifactFiles, file: str = EVALUATIONS
 ) -> tuple[RawEvaluations, ...]:
     """Read raw evaluations from a file of an artifact, one set per task."""
-    defined = read_definition(artifact)
+    definition = read_definition(artifact)
     arrays = artifact.read_arrays(file)
+    evaluations = []
     with _reading(f"{file} of {artifact}"):
         check_arrays(arrays, STORED_ARRAYS)
-        stored = [
-            {name: arrays[name if name in arrays else f"{task}/{name}"] for name in RAW_ARRAYS}
-            for task in range(len(defined.tasks))
-        ]
-        found = tuple(RawEvaluations(**one) for one in stored)
-        for raw in found:
-            defined.space.values(raw.values)
-    return found
+        for task in range(len(definition.tasks)):
+            # An array that all tasks share is stored once, without the task's index.
+            arrays_of_task = {
+                name: arrays[name] if name in arrays else arrays[f"{task}/{name}"]
+                for name in RAW_ARRAYS
+            }
+            raw = RawEvaluations(**arrays_of_task)
+            definition.space.values(raw.values)  # raises what the space does not allow
+            evaluations.append(raw)
+    return tuple(evaluations)
 
 
 def _raw_to_arrays(
@@ -283,24 +298,33 @@ def _raw_to_arrays(
         )
     arrays: dict[str, NDArray[Any]] = {}
     for name in RAW_ARRAYS:
-        each = [getattr(raw, name) for raw in evaluations]
-        if all(np.array_equal(array, each[0], equal_nan=True) for array in each):
-            arrays[name] = each[0]
-        else:
-            arrays |= {f"{task}/{name}": array for task, array in enumerate(each)}
+        array_of_task = [getattr(raw, name) for raw in evaluations]
+        first = array_of_task[0]
+        if all(np.array_equal(array, first, equal_nan=True) for array in array_of_task):
+            arrays[name] = first
+            continue
+        for task, array in enumerate(array_of_task):
+            arrays[f"{task}/{name}"] = array
     return arrays
 
 
 def _load_surrogate(artifact: ArtifactFiles, name: str) -> tuple[Surrogate, Sequence[float]]:
+    """Read a surrogate, and the best known value of each task on it."""
     content = artifact.read_json(BENCHMARK)
     with _reading(f"surrogate {name!r} of {artifact}"):
-        listed = content["surrogates"][name]
-        kind, best = SurrogateType[listed["type"]], listed["best_values"]
-        defined = definition_from_json(content)
-        best_values = list(read_numbers(dict(enumerate(best))).values())
-        arrays = artifact.read_arrays(read_text(listed, "file"))
-        model = load_stored(kind, arrays, space=defined.space, n_tasks=len(defined.tasks))
-        return model, best_values
+        described = content["surrogates"][name]
+        definition = definition_from_json(content)
+        model = load_stored(
+            SurrogateType[described["type"]],
+            artifact.read_arrays(read_text(described, "file")),
+            space=definition.space,
+            n_tasks=len(definition.tasks),
+        )
+        return model, _read_number_list(described["best_values"])
+
+
+def _read_number_list(content: Sequence[Any]) -> list[float]:
+    return list(read_numbers(dict(enumerate(content))).values())
 
 
 @contextmanager
@@ -336,13 +360,16 @@ def definition_from_json(content: Mapping[str, Any]) -> Definition:
         summary=read_text(content, "summary"),
         space=read_space(content["space"]),
         objective=Objective(read_text(objective, "name"), read_text(objective, "unit"), direction),
-        tasks=_tasks(content["tasks"]),
+        tasks=_read_tasks(content["tasks"]),
         provenance=Provenance(**{name: read_text(provenance, name) for name in provenance}),
     )
 
 
-def _tasks(content: Sequence[Mapping[str, Any]]) -> tuple[TaskDefinition, ...]:
-    tasks = tuple(TaskDefinition(read_text(t, "name"), read_numbers(t["context"])) for t in content)
-    if len({task.name for task in tasks}) < len(tasks) or not tasks:
+def _read_tasks(content: Sequence[Mapping[str, Any]]) -> tuple[TaskDefinition, ...]:
+    tasks = tuple(
+        TaskDefinition(read_text(task, "name"), read_numbers(task["context"])) for task in content
+    )
+    names = {task.name for task in tasks}
+    if not tasks or len(names) < len(tasks):
         raise ValueError("there must be tasks, with different names")
     return tasks

@@ -86,12 +86,11 @@ class Coding:
         """Build a coding from `table`."""
         if table.ndim != 2 or table.shape[1] != _TABLE_COLUMNS:
             raise ValueError(f"a coding must have {_TABLE_COLUMNS} columns, but got {table.shape}")
-        return cls(
-            tuple(
-                Feature(FeatureKind(int(kind)), int(column), int(operand), *numbers)
-                for kind, column, operand, *numbers in table.tolist()
-            )
-        )
+        features = []
+        for kind, column, operand, inactive, mean, scale in table.tolist():
+            feature_kind = FeatureKind(int(kind))
+            features.append(Feature(feature_kind, int(column), int(operand), inactive, mean, scale))
+        return cls(tuple(features))
 
     def encode(self, values: FloatArray) -> FloatArray:
         """Features (n, p) of configurations (n, d)."""
@@ -108,34 +107,43 @@ class Coding:
     @cached_property
     def width(self) -> int:
         """Number of leading columns of the values that the features need."""
-        pairs = (f.operand for f in self.features if f.kind in _PAIRS)
-        return 1 + max((*pairs, *(f.column for f in self.features)))
+        columns = [feature.column for feature in self.features]
+        operands = [feature.operand for feature in self.features if feature.kind in _PAIRS]
+        return 1 + max(columns + operands)
 
     def check_finite(self, space: "SearchSpace") -> None:
         """Check that every configuration of a space has finite features."""
         if self.width != space.dimension:
             return  # raised later, where dimensions are compared
         for feature in self.features:
-            columns = [feature.column, *([feature.operand] if feature.kind in _PAIRS else [])]
+            columns = [feature.column]
+            if feature.kind in _PAIRS:
+                columns.append(feature.operand)
             parameters = [space.parameters[column] for column in columns]
-            logarithm = feature.kind in (*_PAIRS, FeatureKind.LOG)
-            if logarithm and any(parameter.lower <= 0 for parameter in parameters):
+
+            is_logarithm = feature.kind in (*_PAIRS, FeatureKind.LOG)
+            if is_logarithm and any(parameter.lower <= 0 for parameter in parameters):
                 raise ValueError(f"{feature} is a logarithm of what may be 0 or less")
-            widest = max(max(abs(p.lower), abs(p.upper), 1e3) for p in parameters)
-            if (widest + abs(feature.inactive) + abs(feature.mean)) / feature.scale > _WIDEST:
+
+            # Logarithms of doubles are below 1000 in size.
+            bounds = [1e3]
+            for parameter in parameters:
+                bounds += [abs(parameter.lower), abs(parameter.upper)]
+            largest = (max(bounds) + abs(feature.inactive) + abs(feature.mean)) / feature.scale
+            if largest > _WIDEST:
                 raise ValueError(f"{feature} overflows")
 
     def standardised(self, values: FloatArray) -> Self:
         """Standardise every feature by its mean and population deviation over values (n, d)."""
         raw = type(self)(tuple(replace(f, mean=0.0, scale=1.0) for f in self.features))
         columns = raw.encode(values)
-        means, scales = columns.mean(axis=0), columns.std(axis=0)
-        return type(self)(
-            tuple(
-                replace(feature, mean=float(mean), scale=float(scale) if scale > 0 else 1.0)
-                for feature, mean, scale in zip(raw.features, means, scales, strict=True)
-            )
-        )
+        means = columns.mean(axis=0).tolist()
+        deviations = columns.std(axis=0).tolist()
+        features = []
+        for feature, mean, deviation in zip(raw.features, means, deviations, strict=True):
+            scale = deviation if deviation > 0 else 1.0  # a constant feature is only centred
+            features.append(replace(feature, mean=mean, scale=scale))
+        return type(self)(tuple(features))
 
 
 def space_coding(
@@ -150,33 +158,43 @@ def space_coding(
 
     Inactive numbers get the middle of their range, inactive categoricals zeros; the features of
     their parents tell that they are inactive.
+
+    Args:
+        space: The search space.
+        log_scales: Whether log-scaled numbers are coded as logarithms.
+        products: Pairs of numbers whose product's logarithm is a further feature.
+        ratios: Pairs of numbers whose ratio's logarithm is a further feature.
+        also_raw: Numbers that are a further feature as they are.
     """
-    index = {name: column for column, name in enumerate(space.names)}
     features: list[Feature] = []
     for column, parameter in enumerate(space.parameters):
         if parameter.kind is Kind.CATEGORICAL:
-            features += [
-                Feature(FeatureKind.ONE_HOT, column, choice)
-                for choice in range(len(parameter.choices))
-            ]
+            for choice in range(len(parameter.choices)):
+                features.append(Feature(FeatureKind.ONE_HOT, column, choice))
         else:
-            features.append(_number(parameter, column, log=log_scales and parameter.log))
-    for kind, sign, pairs in (
-        (FeatureKind.LOG_PRODUCT, 1, products),
-        (FeatureKind.LOG_RATIO, -1, ratios),
-    ):
-        for first, second in pairs:
-            middle = _middle(space[first], log=True) + sign * _middle(space[second], log=True)
-            features.append(Feature(kind, index[first], index[second], inactive=middle))
-    features += [_number(space[name], index[name], log=False) for name in also_raw]
+            features.append(_code_number(parameter, column, log=log_scales and parameter.log))
+
+    column_of_name = {name: column for column, name in enumerate(space.names)}
+    for first, second in products:
+        middle = _find_middle(space[first], log=True) + _find_middle(space[second], log=True)
+        columns = (column_of_name[first], column_of_name[second])
+        features.append(Feature(FeatureKind.LOG_PRODUCT, *columns, inactive=middle))
+    for first, second in ratios:
+        middle = _find_middle(space[first], log=True) - _find_middle(space[second], log=True)
+        columns = (column_of_name[first], column_of_name[second])
+        features.append(Feature(FeatureKind.LOG_RATIO, *columns, inactive=middle))
+    for name in also_raw:
+        features.append(_code_number(space[name], column_of_name[name], log=False))
     return Coding(tuple(features))
 
 
-def _number(parameter: Parameter, column: int, *, log: bool) -> Feature:
+def _code_number(parameter: Parameter, column: int, *, log: bool) -> Feature:
     kind = FeatureKind.LOG if log else FeatureKind.IDENTITY
-    return Feature(kind, column, inactive=_middle(parameter, log=log))
+    return Feature(kind, column, inactive=_find_middle(parameter, log=log))
 
 
-def _middle(parameter: Parameter, *, log: bool) -> float:
-    lower, upper = parameter.lower, parameter.upper
-    return (math.log(lower) + math.log(upper)) / 2 if log else (lower + upper) / 2
+def _find_middle(parameter: Parameter, *, log: bool) -> float:
+    """The middle of a range, or that of its logarithms."""
+    if log:
+        return (math.log(parameter.lower) + math.log(parameter.upper)) / 2
+    return (parameter.lower + parameter.upper) / 2

@@ -38,25 +38,26 @@ class EmbeddedSurrogate(DescribedSurrogate):
     fixed: Mapping[str, Value]  # in the whole space's terms
     tasks: tuple[int, ...]  # index in `inner` of each task
     _template: list[float] = field(init=False, repr=False)  # fixed values, coded, (D,)
+    # Column of the whole space, column of the part, and codes of choices, see `_find_codes`.
     _plan: tuple[tuple[int, int, list[float] | None], ...] = field(init=False, repr=False)
     _conditions: tuple[tuple[int, Condition], ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         fixed: Config = {**self.part.constants, **self.fixed}
         _check_names(self.whole, self.part, fixed)
-        whole = self.whole.parameters
-        template = [_code(p, fixed[p.name]) if p.name in fixed else 0.0 for p in whole]
-        source = {name: j for j, name in enumerate(self.part.names)}
-        plan = tuple(
-            (column, source[p.name], _recoding(p, self.part[p.name]))
-            for column, p in enumerate(whole)
-            if p.name in source
-        )
-        self._template = template
-        self._plan = plan
-        ordered = self.whole.ordered_conditions.items()
-        conditions = tuple((column, c) for column, c in ordered if c is not None)
-        self._conditions = conditions
+
+        self._template = []
+        plan = []
+        for column, parameter in enumerate(self.whole.parameters):
+            name = parameter.name
+            self._template.append(_code(parameter, fixed[name]) if name in fixed else 0.0)
+            if name in self.part.names:
+                source = self.part.names.index(name)
+                plan.append((column, source, _find_codes(parameter, self.part[name])))
+        self._plan = tuple(plan)
+
+        conditions = self.whole.ordered_conditions.items()
+        self._conditions = tuple((column, c) for column, c in conditions if c is not None)
 
     def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
         return type(self), (self.inner, self.whole, self.part, self.fixed, self.tasks)
@@ -107,16 +108,18 @@ class EmbeddedSurrogate(DescribedSurrogate):
 
 
 def _check_names(whole: SearchSpace, part: SearchSpace, fixed: Config) -> None:
+    """Check that each hyperparameter of the whole space is either in the part or fixed."""
     if part.conditions:
         raise InvalidSpaceError(f"a part must not have conditions, but got {list(part.conditions)}")
     names = [*part.names, *fixed]
-    if sorted(names) != sorted(whole.names):
-        different = sorted(set(names) ^ set(whole.names)) or sorted(
-            {name for name in names if names.count(name) > 1}
-        )
-        raise InvalidSpaceError(
-            f"each of {list(whole.names)} must be either tunable or fixed: see {different}"
-        )
+    if sorted(names) == sorted(whole.names):
+        return
+    wrong = set(names) ^ set(whole.names)
+    if not wrong:  # a name occurs twice
+        wrong = {name for name in names if names.count(name) > 1}
+    raise InvalidSpaceError(
+        f"each of {list(whole.names)} must be either tunable or fixed: see {sorted(wrong)}"
+    )
 
 
 def _code(parameter: Parameter, value: Value) -> float:
@@ -130,11 +133,12 @@ def _code(parameter: Parameter, value: Value) -> float:
     return float(value)
 
 
-def _recoding(whole: Parameter, part: Parameter) -> list[float] | None:
+def _find_codes(whole: Parameter, part: Parameter) -> list[float] | None:
     """Code of each choice of the part in the whole space; None if all are unchanged."""
     if not part.choices:
         if whole.choices:
             raise InvalidSpaceError(f"{whole.name} must be {whole.describe()}, but got a number")
         return None
     codes = [_code(whole, choice) for choice in part.choices]
-    return None if codes == list(range(len(codes))) else codes
+    is_unchanged = codes == list(range(len(codes)))
+    return None if is_unchanged else codes

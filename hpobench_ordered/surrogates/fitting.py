@@ -64,12 +64,12 @@ def fit_forest(
         raise ValueError(f"targets must be finite, ({len(values)}, K), but got {targets.shape}")
     x = coding.encode(values).astype(np.float32)
     mean, deviation = targets.mean(axis=0), targets.std(axis=0)
-    scale = np.where(deviation > 0, deviation, 1.0) / _weights(recipe, targets.shape[1])
+    scale = np.where(deviation > 0, deviation, 1.0) / _output_weights(recipe, targets.shape[1])
     scaled = (targets - mean) / scale
-    model = _model(recipe, seed, workers)
+    model = _build_ensemble(recipe, seed, workers)
     # scikit-learn insists on one dimension for one output.
     model.fit(x, scaled[:, 0] if scaled.shape[1] == 1 else scaled)
-    nodes, feature, threshold, leaves = _extract(model)
+    nodes, feature, threshold, leaves = _extract_trees(model)
     codes, offset, step = _quantise(mean + scale * leaves)
     return ForestSurrogate(
         coding=coding,
@@ -83,7 +83,7 @@ def fit_forest(
     )
 
 
-def _weights(recipe: ForestRecipe, outputs: int) -> FloatArray:
+def _output_weights(recipe: ForestRecipe, outputs: int) -> FloatArray:
     if recipe.output_weights is None:
         return np.ones(outputs)
     if len(recipe.output_weights) != outputs or min(recipe.output_weights) <= 0:
@@ -91,7 +91,7 @@ def _weights(recipe: ForestRecipe, outputs: int) -> FloatArray:
     return np.array(recipe.output_weights)
 
 
-def _model(recipe: ForestRecipe, seed: int, workers: int) -> "ExtraTreesRegressor":
+def _build_ensemble(recipe: ForestRecipe, seed: int, workers: int) -> "ExtraTreesRegressor":
     ensemble = import_extra(
         "sklearn.ensemble", package="scikit-learn", extra="generate", purpose="fitting a forest"
     )
@@ -103,24 +103,32 @@ def _model(recipe: ForestRecipe, seed: int, workers: int) -> "ExtraTreesRegresso
     )
 
 
-def _extract(
+def _extract_trees(
     model: "ExtraTreesRegressor",
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.float32], FloatArray]:
     """Nodes of each tree (t,), feature (q,), threshold (l - t,) and leaf values (l, K)."""
     trees = [estimator.tree_ for estimator in model.estimators_]
     features, thresholds, leaves = [], [], []
     for tree in trees:
-        inner = tree.children_left >= 0
-        if not np.array_equal(tree.children_left[inner], np.flatnonzero(inner) + 1):
+        is_inner = tree.children_left >= 0
+        if not np.array_equal(tree.children_left[is_inner], np.flatnonzero(is_inner) + 1):
             raise ValueError("this version of scikit-learn does not store trees depth first")
-        features.append(np.where(inner, tree.feature, LEAF))
-        thresholds.append(tree.threshold[inner])
-        leaves.append(tree.value[~inner, :, 0])
-    exact = np.concatenate(thresholds)
-    rounded = exact.astype(np.float32)
-    down = np.where(rounded > exact, np.nextafter(rounded, np.float32(-np.inf)), rounded)
-    nodes = np.array([tree.node_count for tree in trees], dtype=np.int32)
-    return nodes, np.concatenate(features).astype(np.uint8), down, np.concatenate(leaves)
+        features.append(np.where(is_inner, tree.feature, LEAF))
+        thresholds.append(tree.threshold[is_inner])
+        leaves.append(tree.value[~is_inner, :, 0])
+    return (
+        np.array([tree.node_count for tree in trees], dtype=np.int32),
+        np.concatenate(features).astype(np.uint8),
+        _round_down(np.concatenate(thresholds)),
+        np.concatenate(leaves),
+    )
+
+
+def _round_down(exact: FloatArray) -> NDArray[np.float32]:
+    """The largest float32 numbers that are not above these."""
+    nearest = exact.astype(np.float32)
+    next_below = np.nextafter(nearest, np.float32(-np.inf))
+    return np.where(nearest > exact, next_below, nearest)
 
 
 def _quantise(leaves: FloatArray) -> tuple[NDArray[np.uint16], FloatArray, FloatArray]:

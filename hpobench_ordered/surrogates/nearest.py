@@ -133,7 +133,8 @@ class _Blocks(NamedTuple):
     @classmethod
     def of(cls, points: FloatArray) -> Self:
         """Halve the points (m, p) along their most spread feature until blocks are small."""
-        order, starts = np.arange(len(points)), np.array([0, len(points)])
+        order = np.arange(len(points))
+        starts = np.array([0, len(points)])
         while np.diff(starts).max() > POINTS_PER_BLOCK:
             for begin, end in pairwise(starts):
                 members = points[order[begin:end]]
@@ -141,10 +142,15 @@ class _Blocks(NamedTuple):
                 spread = np.abs(members - members.mean(axis=0)).mean(axis=0)
                 ranks = np.argsort(members[:, np.argmax(spread)], kind="stable")
                 order[begin:end] = order[begin:end][ranks]
-            starts = np.insert(starts, range(1, len(starts)), (starts[:-1] + starts[1:]) // 2)
-        padding = -points.shape[1] % _LANES
-        padded = np.pad(points[order], ((0, 0), (0, padding)))
-        lower = np.minimum.reduceat(padded, starts[:-1])
-        upper = np.maximum.reduceat(padded, starts[:-1])
-        blocked, low, high = (np.ascontiguousarray(one.T) for one in (padded, lower, upper))
-        return cls(blocked, order, starts, low, high)
+            middles = (starts[:-1] + starts[1:]) // 2
+            starts = np.insert(starts, range(1, len(starts)), middles)
+
+        n_missing_features = -points.shape[1] % _LANES
+        padded = np.pad(points[order], ((0, 0), (0, n_missing_features)))
+        return cls(
+            points=np.ascontiguousarray(padded.T),
+            order=order,
+            starts=starts,
+            lower=np.ascontiguousarray(np.minimum.reduceat(padded, starts[:-1]).T),
+            upper=np.ascontiguousarray(np.maximum.reduceat(padded, starts[:-1]).T),
+        )

@@ -15,6 +15,7 @@ any number of rows only on one thread, so a session has one thread; large batche
 blocks, which several threads evaluate.
 """
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -103,7 +104,7 @@ class OnnxSurrogate:
             target=layout.targets.index(target),
             n_targets=len(layout.targets),
             cat_source=np.array([index.get(name, -1) for name in layout.categorical]),
-            cat_codes=_codes(space, layout.categorical, encoding, fixed),
+            cat_codes=_code_choices(space, layout.categorical, encoding, fixed),
             cont_source=np.array([index.get(name, -1) for name in layout.continuous]),
             cont_fixed=np.array([per_task[name] for name in layout.continuous], np.float32).T,
         )
@@ -130,19 +131,33 @@ class OnnxSurrogate:
     def predict_one(self, row: FloatArray, task: int) -> float:
         """Predict one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly."""
         check_task(task, len(self._cont_plans))
-        coded = row.tolist()
-        # Four equal rows, so that one configuration is computed as in any batch.
-        x_cat = np.empty((GROUP, len(self._cat_plan)), dtype=np.int32)
-        x_cat[:] = [
-            codes[int(coded[j])] if j >= 0 and coded[j] == coded[j] else codes[-1]
-            for j, codes in self._cat_plan
-        ]
-        plan = self._cont_plans[task]
-        x_cont = np.empty((GROUP, len(plan)), dtype=np.float32)
-        x_cont[:] = [
-            (coded[j] if coded[j] == coded[j] else 0.0) if j >= 0 else fixed for j, fixed in plan
-        ]
-        return float(self._run({"x_cat": x_cat, "x_cont": x_cont})[0])
+        values = row.tolist()
+        is_active = [not math.isnan(value) for value in values]
+
+        categorical = []
+        for column, codes in self._cat_plan:
+            is_tunable = column >= 0
+            if is_tunable and is_active[column]:
+                categorical.append(codes[int(values[column])])
+            else:
+                categorical.append(codes[-1])
+
+        continuous = []
+        for column, fixed in self._cont_plans[task]:
+            is_tunable = column >= 0
+            if is_tunable:
+                continuous.append(values[column] if is_active[column] else 0.0)
+            else:
+                continuous.append(fixed)
+
+        # Equal rows, so that one configuration is computed as in any batch.
+        x_cat = np.array([categorical] * GROUP, dtype=np.int32)
+        x_cont = np.array([continuous] * GROUP, dtype=np.float32)
+        inputs = {
+            "x_cat": x_cat.reshape(GROUP, len(categorical)),
+            "x_cont": x_cont.reshape(GROUP, len(continuous)),
+        }
+        return float(self._run(inputs)[0])
 
     def _fill(
         self, x_cat: NDArray[np.int32], x_cont: NDArray[np.float32], values: FloatArray, task: int
@@ -205,21 +220,24 @@ def _start(network: bytes, n_categorical: int, n_continuous: int) -> "InferenceS
     return session
 
 
-def _codes(
+def _code_choices(
     space: SearchSpace, names: Sequence[str], encoding: Encoding, fixed: Mapping[str, Value]
 ) -> NDArray[np.int32]:
     """`cat_codes` of an `OnnxSurrogate`."""
-    rows: list[list[int]] = []
+    codes_of_inputs: list[list[int]] = []
     for name in names:
         choices = [fixed[name]] if name in fixed else [*space[name].choices, INACTIVE]
         try:
-            rows.append([encoding[name][str(choice)] for choice in choices])
+            codes_of_inputs.append([encoding[name][str(choice)] for choice in choices])
         except KeyError as error:
             raise ArtifactError(f"the encoding of {name!r} does not know {error}") from None
-    width = max((len(row) for row in rows), default=1)
-    # Columns between the choices and the last one are never used.
-    padded = [row[:-1] + [row[-1]] * (width - len(row) + 1) for row in rows]
-    return np.array(padded, dtype=np.int32).reshape(len(rows), width)
+
+    width = max((len(codes) for codes in codes_of_inputs), default=1)
+    table = np.zeros((len(names), width), dtype=np.int32)
+    for row, codes in zip(table, codes_of_inputs, strict=True):
+        row[: len(codes)] = codes
+        row[len(codes) - 1 :] = codes[-1]  # columns between the choices and the last are not used
+    return table
 
 
 def _available_threads() -> int:

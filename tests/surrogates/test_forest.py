@@ -10,7 +10,7 @@ from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.card import r_squared
 from hpobench_ordered.surrogates.coding import Coding, Feature, FeatureKind
-from hpobench_ordered.surrogates.fitting import ForestRecipe, _model, fit_forest
+from hpobench_ordered.surrogates.fitting import ForestRecipe, _build_ensemble, fit_forest
 from hpobench_ordered.surrogates.forest import LEAF, TaskMix, interpolate
 from hpobench_ordered.surrogates.pipeline import SurrogateFit, row_folds
 
@@ -44,7 +44,7 @@ def test_equals_scikit_learn_up_to_half_a_step(seed, leaf):
     forest = fit_forest(values, targets, coding=CODING, recipe=recipe, seed=seed)
     scale = np.where(targets.std(axis=0) > 0, targets.std(axis=0), 1.0)
     x = CODING.encode(values).astype(np.float32)
-    reference = _model(recipe, seed, 1).fit(x, (targets - targets.mean(axis=0)) / scale)
+    reference = _build_ensemble(recipe, seed, 1).fit(x, (targets - targets.mean(axis=0)) / scale)
     # At the thresholds themselves too: rounded to float32 they must send the same way.
     fitted = np.concatenate([tree.tree_.threshold for tree in reference.estimators_])
     column = np.append(fitted[(fitted > 0) & (fitted < 1)][:200], 0.5)
