@@ -21,7 +21,13 @@ from hpobench_ordered.experiment import store as store_module
 from hpobench_ordered.experiment._run_file import encode_runs
 from hpobench_ordered.experiment.overview import State, make_overview
 from hpobench_ordered.experiment.parallel import run_cells
-from hpobench_ordered.experiment.plan import cells_of_grid, grid, key_of, plan, select_shard
+from hpobench_ordered.experiment.plan import (
+    cells_of_grid,
+    grid_of_cells,
+    key_of,
+    plan,
+    select_shard,
+)
 from hpobench_ordered.experiment.records import Failure, Reason
 from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.methods.random_search import RandomSearch
@@ -43,7 +49,7 @@ def original(cells, tmp_path_factory) -> Store:
     """A store with a file a run."""
     store = Store(tmp_path_factory.mktemp("stores") / "original")
     run_cells(cells, store)
-    store.records.write_experiment(grid(cells))
+    store.records.write_experiment(grid_of_cells(cells))
     return store
 
 
@@ -642,7 +648,7 @@ def test_runs_of_two_versions_are_same(original, store_of_two_versions):
 
 
 def test_grid_tells_all_cells(cells):
-    assert cells_of_grid(grid(cells)) == {cell.key: cell.describe() for cell in cells}
+    assert cells_of_grid(grid_of_cells(cells)) == {cell.key: cell.describe() for cell in cells}
 
 
 def test_too_large_plan_is_refused(store):
