@@ -58,7 +58,8 @@ class Region:
         self.free: BoolArray = np.array([p.size > 1 for p in space.parameters])
         self.is_categorical = np.array([p.kind is Kind.CATEGORICAL for p in space.parameters])
         self.middle: FloatArray = np.full(space.dimension, 0.5)
-        self.lowest, self.highest = np.zeros(space.dimension), np.ones(space.dimension)
+        self.lowest = np.zeros(space.dimension)
+        self.highest = np.ones(space.dimension)
 
     @cached_property
     def _coder(self) -> "Coder":

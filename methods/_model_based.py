@@ -211,7 +211,8 @@ class ModelBased(Method):
             scorer: Scores candidates.
             near_best: Candidates of `_draw_near_best`, which are added to the first block.
         """
-        best_score, best_unit = -math.inf, np.empty(0)
+        best_score = -math.inf
+        best_unit = np.empty(0)  # none so far
         for block in self.iter_candidates():
             unit = block if near_best is None else np.concatenate([block, near_best])
             scores = scorer(unit)
@@ -227,7 +228,8 @@ class ModelBased(Method):
             near_best = None
             top_row = int(np.argmax(scores))
             if not len(best_unit) or scores[top_row] > best_score:
-                best_score, best_unit = float(scores[top_row]), unit[top_row]
+                best_score = float(scores[top_row])
+                best_unit = unit[top_row]
         repeated: FloatArray = self.space.decode(best_unit[None])[0]
         return repeated
 
@@ -264,6 +266,7 @@ def remove_failed_evaluations(history: "Sequence[Evaluations]") -> "list[Evaluat
         if finite.all():
             cleaned.append(task)
         else:
-            values, objective = task.values[finite], task.objective[finite]
-            cleaned.append(replace(task, values=values, objective=objective))
+            cleaned.append(
+                replace(task, values=task.values[finite], objective=task.objective[finite])
+            )
     return cleaned

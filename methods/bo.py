@@ -126,7 +126,8 @@ class BayesianOptimisation(ModelBased):
 
         if self._kernel is None:
             self._kernel = Kernel(self.group_features())
-        kernel, priors = self._kernel, Priors()
+        kernel = self._kernel
+        priors = Priors()
         prior_mean = stack_priors(priors, kernel.length_scales).mean
         is_due = self._suggestions % SECOND_START_INTERVAL == 0
         self._suggestions += 1
@@ -154,9 +155,15 @@ def choose_best_and_random(losses: FloatArray, rng: np.random.Generator) -> IntA
 
 
 def group_features(space: SearchSpace) -> IntArray:
-    """Hyperparameter of each column of `SearchSpace.features`, shape (p,)."""
-    widths = [len(p.choices) if p.kind is Kind.CATEGORICAL else 1 for p in space.parameters]
-    return np.repeat(np.arange(space.dimension), widths)
+    """Hyperparameter of each column of `SearchSpace.features`, shape (p,).
+
+    A categorical has a column for each choice, all others have one.
+    """
+    columns = []
+    for j, parameter in enumerate(space.parameters):
+        width = len(parameter.choices) if parameter.kind is Kind.CATEGORICAL else 1
+        columns += [j] * width
+    return np.array(columns)
 
 
 SPECS = (

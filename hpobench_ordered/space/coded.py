@@ -36,10 +36,10 @@ def sort_by_activation(
         kind = "constant" if child in constants else "unknown hyperparameter"
         raise InvalidSpaceError(f"a condition of {kind} {child!r} is not supported")
 
-    parents_of = {
-        column: parents(conditions[name]) if name in conditions else set()
-        for column, name in enumerate(names)
-    }
+    parents_of: dict[int, set[int]] = {}
+    for column, name in enumerate(names):
+        parents_of[column] = parents(conditions[name]) if name in conditions else set()
+
     order: list[int] = []
     remaining = list(parents_of)
     while remaining:

@@ -70,7 +70,8 @@ def _read_parameter(name: object, description: object) -> Parameter:
 
 def _is_range(description: tuple[object, ...]) -> bool:
     """Whether it is (low, high) or (low, high, "log")."""
-    bounds, scale = description[:2], description[2:]
+    bounds = description[:2]
+    scale = description[2:]
     has_bounds = len(bounds) == 2 and all(map(_is_number, bounds))
     return has_bounds and scale in ((), (LOG,))
 
