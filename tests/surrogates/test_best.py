@@ -47,10 +47,22 @@ def search(direction: hbo.Direction, *, seed: int = 0, **known: FloatArray) -> l
     return list(best)
 
 
+def top(direction: hbo.Direction) -> np.ndarray:
+    """Best values of the three tasks."""
+    return -direction.sign * np.array([10.0, 11.0, 12.0])
+
+
 @pytest.mark.parametrize("direction", hbo.Direction)
-def test_finds_the_top_in_both_directions(direction):
-    top = -direction.sign * np.array([10.0, 11.0, 12.0])
-    np.testing.assert_allclose(search(direction), top, atol=1e-4)
+def test_search_finds_the_top(direction):
+    np.testing.assert_allclose(search(direction), top(direction), atol=1e-4)
+
+
+@pytest.mark.parametrize("direction", hbo.Direction)
+def test_search_repeats_with_seed(direction):
     assert search(direction, seed=3) == search(direction, seed=3)
-    known = np.array([[0.3, 0.01, 1.0, 7.0]])
-    assert search(direction, known=known) == top.tolist()
+
+
+@pytest.mark.parametrize("direction", hbo.Direction)
+def test_known_configuration_is_never_lost(direction):
+    at_top = np.array([[0.3, 0.01, 1.0, 7.0]])
+    assert search(direction, known=at_top) == top(direction).tolist()

@@ -73,13 +73,22 @@ def test_same_seed_same_bytes_whatever_the_workers():
     assert first != other
 
 
+def test_contexts_of_outputs_need_no_mix():
+    tasks = interpolate((0.05, 0.25, 1.0), (0.05, 0.25, 1.0))
+    assert tasks == (TaskMix(0, 0), TaskMix(1, 1), TaskMix(2, 2))
+
+
+@pytest.mark.parametrize(
+    ("fitted", "context"), [((0.0, 1.0), 1.1), ((0.0, 1.0), -0.1), ((1.0, 0.0), 0.5)]
+)
+def test_extrapolation_is_refused(fitted, context):
+    with pytest.raises(ValueError, match=r"within|increase"):
+        interpolate(fitted, (context,))
+
+
 def test_tasks_between_outputs_are_linear():
     values, targets = evaluations(0)
     tasks = interpolate((0.05, 0.25, 1.0), (0.05, 0.1, 0.25, 0.7, 1.0))
-    assert tasks[::2] == (TaskMix(0, 0), TaskMix(1, 1), TaskMix(2, 2))
-    for fitted, context in (((0.0, 1.0), 1.1), ((0.0, 1.0), -0.1), ((1.0, 0.0), 0.5)):
-        with pytest.raises(ValueError, match=r"within|increase"):
-            interpolate(fitted, (context,))
     forest = fit_forest(values, targets, coding=CODING, recipe=SMALL, seed=3)
     forest = replace(forest, tasks=tasks)
     at = [forest.predict(values, task) for task in range(5)]
@@ -120,39 +129,56 @@ def test_cross_validation_never_predicts_what_it_was_fitted_to():
         row_folds(60, 1, 0)
 
 
-def test_bad_input_is_refused():
+def test_too_few_columns_are_refused():
     values, targets = evaluations(0, 50)
     forest = fit_forest(values, targets, coding=CODING, recipe=SMALL, seed=0)
     with pytest.raises(ValueError, match="values need shape"):
         forest.predict(values[:, :2], 0)
     with pytest.raises(ValueError, match="a row needs 3"):
         forest.predict_one(values[0, :2], 0)
-    for wrong in (targets[:, 0], targets[1:], np.full((50, 1), np.nan)):
-        with pytest.raises(ValueError, match="targets must be finite"):
-            fit_forest(values, wrong, coding=CODING, recipe=SMALL, seed=0)
 
 
-def test_damaged_arrays_are_refused():
+@pytest.mark.parametrize("targets", [np.zeros(50), np.zeros((49, 3)), np.full((50, 1), np.nan)])
+def test_targets_that_do_not_fit_are_refused(targets):
+    values, _ = evaluations(0, 50)
+    with pytest.raises(ValueError, match="targets must be finite"):
+        fit_forest(values, targets, coding=CODING, recipe=SMALL, seed=0)
+
+
+def fitted_arrays() -> dict[str, np.ndarray]:
     values, targets = evaluations(0, 50)
-    arrays = fit_forest(values, targets, coding=CODING, recipe=SMALL, seed=0).to_arrays()
-    swapped = arrays["feature"].copy()
-    swapped[[0, np.flatnonzero(swapped == LEAF)[0]]] = LEAF, 0
-    for damage in (
-        {"feature": swapped},
-        {"feature": arrays["feature"][:-1]},
-        {"feature": np.where(arrays["feature"] == 0, 4, arrays["feature"])},
-        {"nodes": arrays["nodes"][::-1] + 1},
-        {"nodes": arrays["nodes"][:0]},
-        {"threshold": arrays["threshold"][1:]},
-        {"codes": arrays["codes"][:, 1:]},
-        {"codes": arrays["codes"][0]},
-        {"offset": arrays["offset"][1:]},
-        {"task_outputs": arrays["task_outputs"] + 1},
-        {"task_weights": arrays["task_weights"][1:]},
-        {"coding": arrays["coding"][:, 1:]},
-    ):
-        with pytest.raises(ArtifactError):
-            SurrogateType.FOREST.from_arrays({**arrays, **damage})
+    return fit_forest(values, targets, coding=CODING, recipe=SMALL, seed=0).to_arrays()
+
+
+def swap_root_and_leaf(feature: np.ndarray) -> np.ndarray:
+    swapped = feature.copy()
+    first_leaf = np.flatnonzero(swapped == LEAF)[0]
+    swapped[[0, first_leaf]] = LEAF, 0
+    return swapped
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("feature", swap_root_and_leaf),
+        ("feature", lambda feature: feature[:-1]),
+        ("feature", lambda feature: np.where(feature == 0, 4, feature)),
+        ("nodes", lambda nodes: nodes[::-1] + 1),
+        ("nodes", lambda nodes: nodes[:0]),
+        ("threshold", lambda threshold: threshold[1:]),
+        ("codes", lambda codes: codes[:, 1:]),
+        ("codes", lambda codes: codes[0]),
+        ("offset", lambda offset: offset[1:]),
+        ("task_outputs", lambda outputs: outputs + 1),
+        ("task_weights", lambda weights: weights[1:]),
+        ("coding", lambda table: table[:, 1:]),
+    ],
+)
+def test_damaged_arrays_are_refused(name, damage):
+    arrays = fitted_arrays()
+    arrays[name] = damage(arrays[name])
+    with pytest.raises(ArtifactError):
+        SurrogateType.FOREST.from_arrays(arrays)
 
 
 def test_figures_do_not_depend_on_the_layout_in_memory():
