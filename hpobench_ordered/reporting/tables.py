@@ -20,16 +20,15 @@ from hpobench_ordered.analysis.labels import (
     join_names,
     label_protocol,
 )
-from hpobench_ordered.analysis.leaderboard import DECIMALS
+from hpobench_ordered.analysis.leaderboard import DECIMALS, WIN_COUNTS
 from hpobench_ordered.analysis.scoring import GROUP, BenchmarkScores, group_by_protocol
-from hpobench_ordered.analysis.speedup import geometric_mean
+from hpobench_ordered.analysis.speedup import Speedups, geometric_mean
 from hpobench_ordered.analysis.verdict import TESTS, Verdict, surrogate_agreement
 from hpobench_ordered.reporting.formats import NOTHING, TextTable, number
 
 if TYPE_CHECKING:
     import pandas as pd
 
-CONTESTS = ("wins", "ties", "losses")
 STATES = ("done", "failed", "running", "missing")
 """States of a run."""
 
@@ -48,23 +47,33 @@ def leaders_table(verdicts: Sequence[Verdict]) -> TextTable:
         caption += " Too few to test differences."
     else:
         caption += f" Differences are significant at 5 % by {TESTS[first.test]}."
-    rows = []
-    for one in verdicts:
-        row = [str(one.trial), join_names(one.leaders), f"{one.mean_rank:.2f}"]
-        row.append(f"{one.first_on} of {one.families}")
-        if first.test is not None:
-            row += [_some(one.better_than, one.methods), _some(one.not_told_apart, one.methods)]
-        rows.append(row)
+
     header = ["after trial", "leads", "mean rank", "first on"]
-    header += ["significantly better than", "not told apart from"] if first.test is not None else []
+    if first.test is not None:
+        header += ["significantly better than", "not told apart from"]
+    rows = []
+    for verdict in verdicts:
+        row = [
+            str(verdict.trial),
+            join_names(verdict.leaders),
+            f"{verdict.mean_rank:.2f}",
+            f"{verdict.first_on} of {verdict.families}",
+        ]
+        if first.test is not None:
+            row.append(_name_others(verdict.better_than, verdict.methods))
+            row.append(_name_others(verdict.not_told_apart, verdict.methods))
+        rows.append(row)
     return TextTable(caption, header, rows, text_columns=len(header))
 
 
-def _some(names: Sequence[str], methods: int) -> str:
-    """Names of methods, or that they are all of the others."""
+def _name_others(names: Sequence[str], n_methods: int) -> str:
+    """Names of some methods, or that they are all but the leader."""
     if not names:
         return NOTHING
-    return f"all {methods - 1} others" if len(names) == methods - 1 > 1 else join_names(names)
+    n_others = n_methods - 1
+    if len(names) == n_others > 1:
+        return f"all {n_others} others"
+    return join_names(names)
 
 
 def leaderboard_tables(board: "pd.DataFrame", *, narrow: bool = False) -> Iterator[TextTable]:
@@ -74,17 +83,23 @@ def leaderboard_tables(board: "pd.DataFrame", *, narrow: bool = False) -> Iterat
     """
     for labels, rows in board.groupby(["protocol", "benchmark", "surrogate"], sort=False):
         protocol, benchmark, surrogate = map(str, labels)
-        counts = int(rows["benchmarks"].max()), int(rows["families"].max())
-        seeds = int(rows["seeds"].max())
-        note = "; in brackets 95 % intervals over seeds" if seeds >= MIN_SAMPLES_OF_INTERVAL else ""
-        contests = () if narrow else ("won/tied/lost",)
+        scope = f"{benchmark} ({surrogate})"
+        if not surrogate:
+            n_benchmarks = int(rows["benchmarks"].max())
+            n_families = int(rows["families"].max())
+            scope = f"All {format_scope(n_benchmarks, n_families)}"
+
+        n_seeds = int(rows["seeds"].max())
+        note = ""
         if narrow:
             note = "; a wider terminal shows intervals and wins"
-        what = f"{benchmark} ({surrogate})" if surrogate else f"All {format_scope(*counts)}"
+        elif n_seeds >= MIN_SAMPLES_OF_INTERVAL:
+            note = "; in brackets 95 % intervals over seeds"
+        columns_of_wins = () if narrow else ("won/tied/lost",)
         yield TextTable(
-            f"{what}, {label_protocol(protocol)}, after trial {rows['trial'].iloc[0]}, "
-            f"{format_count(seeds, 'seed')}{note}.",
-            ("method", *DECIMALS, *contests, "failed", "ms per suggestion"),
+            f"{scope}, {label_protocol(protocol)}, after trial {rows['trial'].iloc[0]}, "
+            f"{format_count(n_seeds, 'seed')}{note}.",
+            ("method", *DECIMALS, *columns_of_wins, "failed", "ms per suggestion"),
             [leaderboard_row(row, narrow=narrow) for row in rows.to_dict("records")],
         )
 
@@ -93,12 +108,15 @@ def leaderboard_row(row: Mapping[Any, Any], *, narrow: bool = False) -> list[str
     """A row of the leaderboard as texts."""
     cells = []
     for measure, decimals in DECIMALS.items():
-        mean, *ends = (number(row[measure + end], decimals) for end in ("", "_low", "_high"))
-        cells.append(mean if narrow or NOTHING in ends else f"{mean} ({' to '.join(ends)})")
+        mean = number(row[measure], decimals)
+        low = number(row[f"{measure}_low"], decimals)
+        high = number(row[f"{measure}_high"], decimals)
+        has_interval = NOTHING not in (low, high)
+        cells.append(f"{mean} ({low} to {high})" if has_interval and not narrow else mean)
     if not narrow:
-        contests = [row[name] for name in CONTESTS]
-        known = all(isinstance(count, int) for count in contests)
-        cells += ["/".join(map(str, contests)) if known else NOTHING]
+        counts = [row[name] for name in WIN_COUNTS]
+        is_compared = all(isinstance(count, int) for count in counts)
+        cells.append("/".join(map(str, counts)) if is_compared else NOTHING)
     milliseconds = number(1000 * row["seconds"], 2)
     return [row["method"], *cells, f"{row['failed']} of {row['runs']}", milliseconds]
 
@@ -110,16 +128,23 @@ def pairs(scored: Sequence[BenchmarkScores]) -> "pd.DataFrame":
     frames = []
     for items in group_by_protocol(scored).values():
         group = BenchmarkGroup.for_means(items)
-        first, second = np.nonzero(~np.eye(len(group.methods), dtype=bool))
-        names = np.array(group.methods, dtype=object)
         counts = count_all_wins(group)
-        matrices: dict[str, Any] = {name: getattr(counts, name) for name in CONTESTS}
+        matrices: dict[str, Any] = {  # (A, A) each
+            "wins": counts.wins,
+            "ties": counts.ties,
+            "losses": counts.losses,
+        }
         for unit in Unit:
-            if test := compare_pairs(group, unit=unit):
-                matrices[f"p_{unit.value}"] = test.p_values
-                matrices[f"p_holm_{unit.value}"] = test.adjusted
-        columns = {name: matrix[first, second] for name, matrix in matrices.items()}
+            tests = compare_pairs(group, unit=unit)
+            if tests is not None:
+                matrices[f"p_{unit.value}"] = tests.p_values
+                matrices[f"p_holm_{unit.value}"] = tests.adjusted
+
+        is_pair = ~np.eye(len(group.methods), dtype=bool)
+        first, second = np.nonzero(is_pair)
+        names = np.array(group.methods, dtype=object)
         labels = {"protocol": group.protocol, "method": names[first], "other": names[second]}
+        columns = {name: matrix[first, second] for name, matrix in matrices.items()}
         frames.append(pd.DataFrame(labels | columns))
     return pd.concat(frames) if frames else pd.DataFrame()
 
@@ -146,62 +171,84 @@ def agreement_table(scored: Sequence[BenchmarkScores]) -> TextTable | None:
 def speedup_tables(scored: Sequence[BenchmarkScores]) -> Iterator[TextTable]:
     """Speed-ups and failure rates after an adjustment: means over tasks, then over benchmarks."""
     for items in group_by_protocol(scored).values():
-        if speedups := speedups_after_adjustment(BenchmarkGroup.for_means(items)):
-            first = speedups[0]
-            means = geometric_mean(np.stack([one.mean for one in speedups]), axis=0)
-            failures = np.mean([one.mean_failure_rate for one in speedups], axis=0)
-            yield TextTable(
-                f"Speed-up over {first.reference}: how many times fewer trials a method needs to "
-                "get as far as that on average in so many trials (geometric means), and in "
-                "brackets the share of its runs that never get there.",
-                ("method", *(f"{budget} trials" for budget in first.budgets)),
-                [
-                    (m, *(f"{x:.2f} ({rate:.0%})" for x, rate in zip(*ends, strict=True)))
-                    for m, *ends in zip(first.methods, means, failures, strict=True)
-                ],
-            )
+        speedups_of_benchmarks = speedups_after_adjustment(BenchmarkGroup.for_means(items))
+        if speedups_of_benchmarks:
+            yield _speedup_table(speedups_of_benchmarks)
+
+
+def _speedup_table(speedups_of_benchmarks: Sequence[Speedups]) -> TextTable:
+    first = speedups_of_benchmarks[0]
+    means = geometric_mean(np.stack([s.mean for s in speedups_of_benchmarks]), axis=0)  # (A, G)
+    failure_rates = np.mean([s.mean_failure_rate for s in speedups_of_benchmarks], axis=0)
+    rows = []
+    for a, method in enumerate(first.methods):
+        cells = [
+            f"{mean:.2f} ({rate:.0%})"
+            for mean, rate in zip(means[a], failure_rates[a], strict=True)
+        ]
+        rows.append((method, *cells))
+    return TextTable(
+        f"Speed-up over {first.reference}: how many times fewer trials a method needs to "
+        "get as far as that on average in so many trials (geometric means), and in "
+        "brackets the share of its runs that never get there.",
+        ("method", *(f"{budget} trials" for budget in first.budgets)),
+        rows,
+    )
 
 
 def experiment_table(runs: "pd.DataFrame") -> TextTable:
     """The planned runs: one row for all benchmarks with the same protocol, methods and seeds."""
-    alike: dict[tuple[str, ...], list[str]] = {}
+    benchmarks_of_plan: dict[tuple[str, str, str], list[str]] = {}
     for (benchmark, surrogate, protocol), group in runs.groupby(list(GROUP), observed=True):
         methods = ", ".join(sorted(map(str, group["method"].unique())))
-        planned = label_protocol(str(protocol)), methods, format_ranges(group["seed"].unique())
-        alike.setdefault(planned, []).append(f"{benchmark} ({surrogate})")
+        plan = (label_protocol(str(protocol)), methods, format_ranges(group["seed"].unique()))
+        benchmarks_of_plan.setdefault(plan, []).append(f"{benchmark} ({surrogate})")
+
+    rows = []
+    for (protocol, methods, seeds), benchmarks in benchmarks_of_plan.items():
+        rows.append((protocol, ", ".join(benchmarks), methods, seeds))
     return TextTable(
         "Benchmarks with their versions (and surrogates), methods and seeds.",
         ("protocol", "benchmarks", "methods", "seeds"),
-        [(label, ", ".join(names), *rest) for (label, *rest), names in alike.items()],
+        rows,
         text_columns=4,
     )
 
 
 def session_table(sessions: Sequence[Mapping[str, Any]]) -> TextTable:
     """The starts of the runner, one per row, without empty columns."""
-    shown = [name for name in SESSION if any(s.get(name) is not None for s in sessions)]
-    ordered = sorted(sessions, key=lambda session: str(session.get("started", "")))
+    columns = [
+        name for name in SESSION if any(session.get(name) is not None for session in sessions)
+    ]
+    rows = []
+    for session in sorted(sessions, key=lambda session: str(session.get("started", ""))):
+        cells = [str(session.get(name, NOTHING)) for name in columns]
+        rows.append([cell.replace("+00:00", " UTC") for cell in cells])
     return TextTable(
-        "Every start of the runner, and where it ran.",
-        shown,
-        [[str(s.get(name, NOTHING)).replace("+00:00", " UTC") for name in shown] for s in ordered],
-        text_columns=len(shown),
+        "Every start of the runner, and where it ran.", columns, rows, text_columns=len(columns)
     )
 
 
 def states_table(runs: "pd.DataFrame", *, unfinished: bool = False) -> TextTable | None:
     """States of runs, one row for all benchmarks on which those of a method are alike."""
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for labels, states in runs.groupby(["method", "protocol", *GROUP[:2]], observed=True)["state"]:
+    benchmarks_of_row: dict[tuple[str, ...], list[str]] = {}
+    levels = ["method", "protocol", "benchmark", "surrogate"]
+    for labels, states in runs.groupby(levels, observed=True)["state"]:
         method, protocol, benchmark, surrogate = map(str, labels)
         counts = states.astype(str).value_counts().reindex(STATES, fill_value=0)
-        if not unfinished or counts["done"] < len(states):
-            key = method, label_protocol(protocol), *map(str, counts)
-            alike.setdefault(key, []).append(f"{benchmark} ({surrogate})")
+        is_finished = counts["done"] == len(states)
+        if unfinished and is_finished:
+            continue
+        key = (method, label_protocol(protocol), *map(str, counts))
+        benchmarks_of_row.setdefault(key, []).append(f"{benchmark} ({surrogate})")
+    if not benchmarks_of_row:
+        return None
+
     rows = []
-    for (method, label, *counts), names in alike.items():
-        where = names[0] if len(names) == 1 else f"each of {len(names)} benchmarks"
-        rows.append((method, where, label, *counts))
-    caption = "Runs of methods and benchmarks" + " of which not all are finished" * unfinished + "."
-    header = ("method", "benchmark", "protocol", *STATES)
-    return TextTable(caption, header, rows, text_columns=3) if rows else None
+    for (method, protocol, *counts_of_states), benchmarks in benchmarks_of_row.items():
+        scope = benchmarks[0] if len(benchmarks) == 1 else f"each of {len(benchmarks)} benchmarks"
+        rows.append((method, scope, protocol, *counts_of_states))
+    caption = "Runs of methods and benchmarks."
+    if unfinished:
+        caption = "Runs of methods and benchmarks of which not all are finished."
+    return TextTable(caption, ("method", "benchmark", "protocol", *STATES), rows, text_columns=3)
