@@ -19,9 +19,10 @@ from hpobench_ordered.errors import ArtifactError, DownloadError, ExperimentErro
 from hpobench_ordered.generation._flows import datasets
 
 
-def written(folder: Path, text: str, name: str = "37_toy.csv") -> datasets.ClassificationData:
-    (folder / name).write_text(text, "latin-1")
-    return datasets.read_csv(folder / name, "toy")
+def write_and_read(folder: Path, text: str) -> datasets.ClassificationData:
+    path = folder / "37_toy.csv"
+    path.write_text(text, "latin-1")
+    return datasets.read_csv(path, "toy")
 
 
 @pytest.mark.parametrize(
@@ -44,22 +45,30 @@ def written(folder: Path, text: str, name: str = "37_toy.csv") -> datasets.Class
         ("a,class\ntrue,false\nfalse,true\n", [[1], [0]], [0, 1]),
     ],
 )
-def test_coding(tmp_path, text, x, y):
-    data = written(tmp_path, text)
-    assert (data.x.tolist(), data.y.tolist()) == (x, y)
+def test_columns_are_coded_as_numbers(tmp_path, text, x, y):
+    data = write_and_read(tmp_path, text)
+
+    assert data.x.tolist() == x
+    assert data.y.tolist() == y
     assert (data.x.dtype, data.y.dtype) == (np.float64, np.int64)
 
 
 def test_constant_columns_stay_constant(tmp_path):
-    data = written(tmp_path, "a,b,c,class\n3,u,,0\n3,u,,1\n")
+    data = write_and_read(tmp_path, "a,b,c,class\n3,u,,0\n3,u,,1\n")
     assert np.ptp(data.x, axis=0).tolist() == [0, 0, 0]
 
 
-def test_digest_is_of_the_numbers(tmp_path):
-    first = written(tmp_path, "a,class\n1,0\n2,1\n")
-    assert first.digest == written(tmp_path, "b,class\n1.0,no\n2.0,yes\n").digest
-    assert first.digest != written(tmp_path, "a,class\n1,1\n2,0\n").digest
-    assert first.digest != written(tmp_path, "a,class\n1,0\n3,1\n").digest
+def test_names_do_not_change_the_digest(tmp_path):
+    data = write_and_read(tmp_path, "a,class\n1,0\n2,1\n")
+
+    assert write_and_read(tmp_path, "b,class\n1.0,no\n2.0,yes\n").digest == data.digest
+
+
+@pytest.mark.parametrize("text", ["a,class\n1,1\n2,0\n", "a,class\n1,0\n3,1\n"])
+def test_numbers_and_classes_change_the_digest(tmp_path, text):
+    data = write_and_read(tmp_path, "a,class\n1,0\n2,1\n")
+
+    assert write_and_read(tmp_path, text).digest != data.digest
 
 
 @pytest.mark.parametrize(
@@ -80,54 +89,94 @@ def test_digest_is_of_the_numbers(tmp_path):
 )
 def test_bad_files_are_refused(tmp_path, text, message):
     with pytest.raises(ArtifactError, match=message):
-        written(tmp_path, text)
+        write_and_read(tmp_path, text)
 
 
 class TestFolder:
-    def test_tasks_are_in_ascending_order_one_data_set_each(self, tmp_path):
-        (tmp_path / "notes.csv").touch()
-        with pytest.raises(ArtifactError, match="holds no file"):
-            datasets.offline_datasets(tmp_path)
+    @pytest.fixture
+    def folder(self, tmp_path):
         for name in ("10101_b.csv", "37_a.csv", "3493_real.csv", "README.md"):
             (tmp_path / name).write_text("a,class\n1,0\n2,1\n")
-        by_task = datasets.offline_datasets(tmp_path)
-        assert list(by_task) == ["37", "3492", "3493", "3494", "9946", "10101"]
-        assert [by_task[task].name for task in ("37", "3493", "9946")] == ["a", "real", "wdbc"]
-        (tmp_path / "37_b.csv").write_text("a,class\n1,0\n2,1\n")
-        with pytest.raises(ArtifactError, match="two data sets of task 37"):
+        return tmp_path
+
+    def test_tasks_are_in_ascending_order(self, folder):
+        data_sets = datasets.offline_datasets(folder)
+
+        assert list(data_sets) == ["37", "3492", "3493", "3494", "9946", "10101"]
+
+    def test_files_replace_generated_data(self, folder):
+        data_sets = datasets.offline_datasets(folder)
+
+        assert [data_sets[task].name for task in ("37", "3493", "9946")] == ["a", "real", "wdbc"]
+
+    def test_folder_without_data_is_refused(self, tmp_path):
+        (tmp_path / "notes.csv").touch()
+
+        with pytest.raises(ArtifactError, match="holds no file"):
             datasets.offline_datasets(tmp_path)
 
-    def test_public_data_sets(self, shared):
-        by_task = datasets.offline_datasets(shared / "data" / "openml_datasets")
-        assert len(by_task) == 14
-        assert (by_task["3"].x.shape, by_task["31"].x.shape) == ((3196, 38), (1000, 59))
-        assert all(set(np.unique(data.y)) == {0, 1} for data in by_task.values())
+    def test_two_data_sets_of_task_are_refused(self, folder):
+        (folder / "37_b.csv").write_text("a,class\n1,0\n2,1\n")
+
+        with pytest.raises(ArtifactError, match="two data sets of task 37"):
+            datasets.offline_datasets(folder)
+
+    def test_public_data_sets_are_binary(self, shared):
+        data_sets = datasets.offline_datasets(shared / "data" / "openml_datasets")
+
+        assert len(data_sets) == 14
+        assert data_sets["3"].x.shape == (3196, 38)
+        assert data_sets["31"].x.shape == (1000, 59)
+        assert all(set(np.unique(data.y)) == {0, 1} for data in data_sets.values())
 
 
-class TestMade:
+MONKS_COMBINATIONS = 432
+
+
+class TestMonks:
     @pytest.mark.parametrize(
-        ("problem", "size", "positives", "noise"),
-        [(1, 556, 216, 0), (2, 601, 142, 0), (3, 554, 228, 6)],
+        ("problem", "size", "positives"), [(1, 556, 216), (2, 601, 142), (3, 554, 228)]
     )
-    def test_monks_are_as_published(self, problem, size, positives, noise):
+    def test_sizes_are_as_published(self, problem, size, positives):
         data = _openml_data.make_monks_problem(problem)
-        assert data.x.shape == (size, 15)
-        assert data.y[:432].sum() == positives
-        rule = {tuple(x): y for x, y in zip(data.x[:432], data.y[:432], strict=True)}
-        assert len(rule) == 432
-        drawn = [tuple(x) for x in data.x[432:]]
-        assert len(set(drawn)) == len(drawn)
-        wrong = sum(rule[x] != y for x, y in zip(drawn, data.y[432:], strict=True))
-        assert wrong == noise
-        assert "drawn at random" in data.description
-        assert ("wrong class" in data.description) == (problem == 3)
 
-    def test_monks_rules_by_hand(self):
+        assert data.x.shape == (size, 15)
+        assert data.y[:MONKS_COMBINATIONS].sum() == positives
+
+    @pytest.mark.parametrize(("problem", "wrong"), [(1, 0), (2, 0), (3, 6)])
+    def test_training_examples_follow_the_rule(self, problem, wrong):
+        data = _openml_data.make_monks_problem(problem)
+        examples = [tuple(row) for row in data.x]
+        combinations = examples[:MONKS_COMBINATIONS]
+        training_examples = examples[MONKS_COMBINATIONS:]
+        class_of = dict(zip(combinations, data.y[:MONKS_COMBINATIONS], strict=True))
+
+        classes = data.y[MONKS_COMBINATIONS:]
+
+        assert len(class_of) == MONKS_COMBINATIONS
+        assert len(set(training_examples)) == len(training_examples)
+        expected = [class_of[example] for example in training_examples]
+        assert np.count_nonzero(classes != expected) == wrong
+
+    @pytest.mark.parametrize(("problem", "has_noise"), [(1, False), (2, False), (3, True)])
+    def test_description_tells_of_drawing(self, problem, has_noise):
+        description = _openml_data.make_monks_problem(problem).description
+
+        assert "drawn at random" in description
+        assert ("wrong class" in description) == has_noise
+
+    @pytest.mark.parametrize(
+        ("problem", "classes"),
+        [
+            (1, [False, True, True]),
+            (2, [False, False, True]),  # 3, 0 and 2 attributes have their first value
+            (3, [True, False, False]),
+        ],
+    )
+    def test_rules_by_hand(self, problem, classes):
         attributes = np.array([[1, 2, 1, 1, 3, 2], [2, 2, 2, 3, 4, 2], [3, 3, 1, 2, 1, 2]])
-        rules = [_openml_data._apply_monks_rule(k, attributes).tolist() for k in (1, 2, 3)]
-        assert rules[0] == [False, True, True]
-        assert rules[1] == [False, False, True]  # 3, 0 and 2 attributes have their first value
-        assert rules[2] == [True, False, False]
+
+        assert _openml_data._apply_monks_rule(problem, attributes).tolist() == classes
 
     def test_another_problem_is_refused(self):
         with pytest.raises(ValueError, match="must be 1, 2 or 3, but got 4"):
@@ -156,7 +205,7 @@ def openml(monkeypatch):
 
 
 class TestOpenML:
-    def test_a_data_set_is_coded_alike(self, openml):
+    def test_downloaded_data_are_coded(self, openml):
         data = datasets.download_dataset("37")
         assert data.x.tolist() == [[0, 1, 0, 1, 1], [1, 0, 0, 2, 2], [0, 0, 1, 3, 4]]
         assert data.y.tolist() == [1, 0, 1]
@@ -169,18 +218,21 @@ class TestOpenML:
         with pytest.raises(DownloadError, match="task 37"):
             datasets.download_dataset("37")
 
-    def test_without_the_package_the_extra_is_named(self, monkeypatch):
+    def test_missing_client_names_the_extra(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "openml", None)
         with pytest.raises(MissingExtraError, match=r"\[train\]"):
             datasets.download_dataset("37")
 
 
 class TestFolds:
-    def test_are_stratified_and_the_same_every_time(self):
+    def test_folds_are_scikit_learns(self):
         data = _openml_data.make_monks_problem(2)
+
+        folds = list(datasets.iter_folds(data))
+
         splitter = StratifiedKFold(5, shuffle=True, random_state=0)
         splits = list(splitter.split(data.x, data.y))
-        for fold, (train, test) in zip(datasets.iter_folds(data), splits, strict=True):
+        for fold, (train, test) in zip(folds, splits, strict=True):
             np.testing.assert_array_equal(fold.x, data.x[train])
             np.testing.assert_array_equal(fold.y_test, data.y[test])
 
@@ -193,11 +245,16 @@ class TestFolds:
         assert scaled.x[:, 1].tolist() == [7, 7, 7]
         assert scaled.x_test.tolist() == [[0.0, 8.0]]
 
-    def test_a_rare_class_is_refused_unless_it_is_a_third_one(self):
+    def test_two_classes_must_be_frequent(self):
         data = replace(_openml_data.make_monks_problem(1), y=np.array([1] * 4 + [0] * 552))
+
         with pytest.raises(ExperimentError, match=r"monks-problems-1 .*\[552, 4\]"):
             list(datasets.iter_folds(data))
-        data = replace(data, y=np.array([2] * 2 + [1] * 54 + [0] * 500))
+
+    def test_third_class_may_be_rare(self):
+        labels = np.array([2] * 2 + [1] * 54 + [0] * 500)
+        data = replace(_openml_data.make_monks_problem(1), y=labels)
+
         assert [fold.classes for fold in datasets.iter_folds(data)] == [3] * 5
 
 

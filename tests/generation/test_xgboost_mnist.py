@@ -57,25 +57,38 @@ def fitted(published, trained, monkeypatch):
     return seen
 
 
-def test_published_evaluations_come_with_the_packaged_comparison(fitted, tmp_path):
-    (tmp_path / "x-comparison.json").write_text("{}")  # what lies beside does not matter
+def test_packaged_comparison_is_on_the_card(fitted, tmp_path):
+    (tmp_path / "x-comparison.json").write_text("{}")  # a file beside the artifact is not read
+
     GENERATOR.generate(tmp_path / "x")
+
+    ((_, report),) = fitted
     card = Artifact.packaged(NAME).read_json("card.json")
-    assert fitted[0][1].comparisons == card["comparisons"]
-    assert fitted[0][1].command == card["command"]
+    assert report.comparisons == card["comparisons"]
+    assert report.command == card["command"]
 
 
 def test_training_on_some_sizes(fitted, tmp_path):
     options = {"sizes": [155, 56, 155], "configurations": 12, "seed": 3}
+
     GENERATOR.generate(tmp_path / "x", source="train", **options)
+
+    ((targets, report),) = fitted
+    assert targets.shape == (12, 2)
+    assert targets[5].tolist() == [56 + 5, 155 + 5]
+    assert report.command == (
+        "hpobench-ordered generate xgboost-mnist --source train --seed 3 --sizes 56,155 "
+        "--configs 12"
+    )
+
+
+def test_command_tells_of_local_images(fitted, tmp_path):
     GENERATOR.generate(tmp_path / "x", source="train", sizes=[56], local=tmp_path)
-    assert fitted[0][0].shape == (12, 2)
-    assert fitted[0][0][5].tolist() == [56 + 5, 155 + 5]
-    command = "hpobench-ordered generate xgboost-mnist --source train"
-    assert [report.command for _, report in fitted] == [
-        f"{command} --seed 3 --sizes 56,155 --configs 12",
-        f"{command} --from DATA --seed 0 --sizes 56",
-    ]
+
+    ((_, report),) = fitted
+    assert report.command == (
+        "hpobench-ordered generate xgboost-mnist --source train --from DATA --seed 0 --sizes 56"
+    )
 
 
 @pytest.mark.parametrize(
@@ -90,21 +103,21 @@ def test_training_on_some_sizes(fitted, tmp_path):
         ("compare", {"sizes": [57]}, "57 is not a training-set size"),
     ],
 )
-def test_impossible_requests_are_refused_before_training(
-    fitted, trained, tmp_path, source, option, message
-):
+def test_impossible_requests_start_nothing(fitted, trained, tmp_path, source, option, message):
     with pytest.raises(ExperimentError, match=message):
         GENERATOR.generate(tmp_path / "x", source=source, **option)
-    assert not trained and not fitted
-
-
-@pytest.mark.parametrize("count", [3, 20, 40])
-def test_comparison(fitted, trained, tmp_path, count):
-    options = {"configurations": count, "sizes": [56, 155]}
-    written = GENERATOR.generate(tmp_path / "out" / NAME, source="compare", **options)
-    assert written == tmp_path / "out" / "xgboost-mnist-comparison.json"
-    result = json.loads(written.read_text())
-    assert trained == [count, count]
-    assert (result["configurations"], result["sizes"]) == (count, [56, 155])
-    assert 0 < result["min_child_weight of at least 4"] <= count
+    assert not trained
     assert not fitted
+
+
+@pytest.mark.parametrize("number", [3, 20, 40])
+def test_comparison_trains_a_sample(fitted, trained, tmp_path, number):
+    options = {"configurations": number, "sizes": [56, 155]}
+
+    file = GENERATOR.generate(tmp_path / "out" / NAME, source="compare", **options)
+
+    assert file == tmp_path / "out" / "xgboost-mnist-comparison.json"
+    comparison = json.loads(file.read_text())
+    assert comparison["configurations"] == number
+    assert 0 < comparison["min_child_weight of at least 4"] <= number
+    assert trained == [number, number]  # once with each of two settings

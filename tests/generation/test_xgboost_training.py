@@ -19,62 +19,92 @@ def trainer(small):
     return training.XGBoostTrainer(small, training.AS_PUBLISHED)
 
 
-class TestTraining:
-    def test_counts_errors(self, trainer, xgboost):
-        few, many, again = (trainer(CONFIG, size) for size in ("20", "300", "300"))
-        assert 0 <= many["error_count"] < 40
-        assert many["seconds"] > 0
-        assert many["error_count"] == again["error_count"] < few["error_count"]
+def is_before_estimated_scores(xgboost):
+    major, minor, *_ = xgboost.__version__.split(".")
+    return (int(major), int(minor)) < (3, 1)
 
-    def test_without_weight_the_first_class_is_predicted_as_published(
-        self, trainer, small, xgboost
-    ):
-        config, size = CONFIG | {"min_child_weight": 32.0}, 100
-        assert 2 * 0.1 * 0.9 * size < config["min_child_weight"]
-        errors = trainer(config, str(size))["error_count"]
+
+@pytest.mark.usefixtures("xgboost")
+class TestTraining:
+    def test_more_images_make_fewer_errors(self, trainer):
+        errors_of_20 = trainer(CONFIG, "20")["error_count"]
+        errors_of_300 = trainer(CONFIG, "300")["error_count"]
+
+        assert 0 <= errors_of_300 < 40
+        assert errors_of_300 < errors_of_20
+
+    def test_training_again_gives_the_same(self, trainer):
+        outcome = trainer(CONFIG, "300")
+
+        assert outcome["seconds"] > 0
+        assert trainer(CONFIG, "300")["error_count"] == outcome["error_count"]
+
+    def test_published_ties_go_to_first_class(self, trainer, small):
+        config = CONFIG | {"min_child_weight": 32.0}
+        assert config["min_child_weight"] > 2 * 0.1 * 0.9 * 100  # so that no tree has weight
+
+        errors = trainer(config, "100")["error_count"]
+
         assert errors == np.count_nonzero(small.validation_labels != 0)
 
-    def test_without_weight_the_most_frequent_class_is_predicted_by_current_defaults(
-        self, trainer, small, xgboost
-    ):
-        if tuple(map(int, xgboost.__version__.split(".")[:2])) < (3, 1):
+    def test_current_ties_go_to_most_frequent_class(self, trainer, small, xgboost):
+        if is_before_estimated_scores(xgboost):
             pytest.skip("XGBoost starts from the classes' frequencies from 3.1 on")
-        config, size = CONFIG | {"min_child_weight": 32.0}, 80
-        frequent = np.bincount(small.pool_labels[:size]).argmax()
-        assert frequent != 0
-        current = replace(trainer, settings=training.CURRENT_DEFAULTS)
-        errors = current(config, str(size))["error_count"]
-        assert errors == np.count_nonzero(small.validation_labels != frequent)
+        most_frequent = np.bincount(small.pool_labels[:80]).argmax()
+        assert most_frequent != 0
+        current_trainer = replace(trainer, settings=training.CURRENT_DEFAULTS)
 
-    def test_what_cannot_be_trained_is_refused(self, trainer, monkeypatch):
-        for size in ("19", "301"):
-            with pytest.raises(ValueError, match=r"20\.\.300"):
-                trainer(CONFIG, size)
-        monkeypatch.setitem(sys.modules, "xgboost", None)
-        with pytest.raises(MissingExtraError, match=r"\[train\]"):
-            trainer(CONFIG, "20")
+        errors = current_trainer(CONFIG | {"min_child_weight": 32.0}, "80")["error_count"]
 
-    def test_trainer_in_other_processes_equals_this_one(self, trainer, tmp_path, xgboost):
-        one = training.train_configs(trainer, CONFIGS, [20, 40], tmp_path / "one")
-        two = training.train_configs(trainer, CONFIGS, [20, 40], tmp_path / "two", workers=2)
-        np.testing.assert_array_equal(one, two)
-        assert one[1, 1] == trainer(CONFIGS[1], "40")["error_count"]
+        assert errors == np.count_nonzero(small.validation_labels != most_frequent)
 
-    def test_trainer_is_identified_by_data_settings_and_version(self, trainer, xgboost):
+    def test_other_processes_train_the_same(self, trainer, tmp_path):
+        errors = training.train_configs(trainer, CONFIGS, [20, 40], tmp_path / "one")
+
+        errors_of_two = training.train_configs(
+            trainer, CONFIGS, [20, 40], tmp_path / "two", workers=2
+        )
+
+        np.testing.assert_array_equal(errors_of_two, errors)
+        assert errors[1, 1] == trainer(CONFIGS[1], "40")["error_count"]
+
+    def test_version_is_in_identity(self, trainer, xgboost):
         assert trainer.identity["xgboost"] == xgboost.__version__
-        assert trainer.identity != replace(trainer, settings=training.CURRENT_DEFAULTS).identity
+
+    def test_settings_are_in_identity(self, trainer):
+        other = replace(trainer, settings=training.CURRENT_DEFAULTS)
+
+        assert other.identity != trainer.identity
+
+    def test_data_are_in_identity(self, trainer):
         other = replace(trainer, split=replace(trainer.split, digest="x"))
-        assert trainer.identity != other.identity
+
+        assert other.identity != trainer.identity
 
 
-def test_table_is_in_the_order_asked(tmp_path):
-    class Stub:
-        """Counts errors by a formula."""
+@pytest.mark.parametrize("size", ["19", "301"])
+def test_other_sizes_are_refused(trainer, size):
+    with pytest.raises(ValueError, match=r"20\.\.300"):
+        trainer(CONFIG, size)
 
-        identity: Mapping[str, Any] = {}
 
-        def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-            return {"error_count": 1000 - int(where) * config["n_estimators"], "seconds": 0.25}
+def test_missing_xgboost_names_the_extra(trainer, monkeypatch):
+    monkeypatch.setitem(sys.modules, "xgboost", None)
 
-    table = training.train_configs(Stub(), CONFIGS, [20, 10], tmp_path)
-    assert table.tolist() == [[960, 980], [940, 970], [900, 950]]
+    with pytest.raises(MissingExtraError, match=r"\[train\]"):
+        trainer(CONFIG, "20")
+
+
+class FormulaTrainer:
+    """Counts errors by a formula."""
+
+    identity: Mapping[str, Any] = {}
+
+    def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+        return {"error_count": 1000 - int(where) * config["n_estimators"], "seconds": 0.25}
+
+
+def test_errors_are_in_the_order_of_sizes(tmp_path):
+    errors = training.train_configs(FormulaTrainer(), CONFIGS, [20, 10], tmp_path)
+
+    assert errors.tolist() == [[960, 980], [940, 970], [900, 950]]
