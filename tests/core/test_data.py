@@ -48,17 +48,20 @@ def runs(uses_data, data=toy_data, tasks=3):
     return reads, [data for _, data in Looking.seen]
 
 
-def test_data_are_read_for_methods_that_ask_alone():
+def test_data_are_not_read_for_other_methods():
     assert runs(uses_data=False) == ([], [()] * 3)
-    reads, given = runs(uses_data=True)
-    assert reads == [0, 0, 1, 0, 1, 2]
-    for position, data in enumerate(given):
+
+
+def test_method_gets_data_up_to_its_task():
+    tasks_read, data_of_runs = runs(uses_data=True)
+    assert tasks_read == [0, 0, 1, 0, 1, 2]
+    for position, data in enumerate(data_of_runs):
         assert len(data) == position + 1
-        for index, one in enumerate(data):
-            np.testing.assert_array_equal(one.features, toy_data(index).features)
+        for task, data_of_task in enumerate(data):
+            np.testing.assert_array_equal(data_of_task.features, toy_data(task).features)
 
 
-def test_what_a_method_does_to_its_data_reaches_no_other_run():
+def test_method_gets_a_copy_of_data():
     shared = toy_data(0)
     _, ((given,),) = runs(True, lambda _: shared, tasks=1)
     assert not np.shares_memory(given.features, shared.features)
@@ -66,7 +69,7 @@ def test_what_a_method_does_to_its_data_reaches_no_other_run():
         given.features[0, 0] = 1.0
 
 
-def test_a_benchmark_without_data_is_refused_before_anything_runs(tmp_path):
+def test_benchmark_without_data_is_refused(tmp_path):
     with pytest.raises(ExperimentError, match=r"training data of the tasks.*newsvendor"):
         hbo.run(benchmarks=["newsvendor"], methods=[spec_of(True)], seeds=[0], folder=tmp_path)
 
@@ -104,20 +107,28 @@ def own_benchmark(**changes: Any) -> hbo.Benchmark:
     return hbo.from_evaluations(frame, SPACE, objective="error", direction="minimize", **setting)
 
 
-def test_a_benchmark_of_ones_own_may_carry_data(tmp_path):
+def test_own_benchmark_may_carry_data():
     bench = own_benchmark()
     check_benchmark(bench)
     assert bench.task("ccc").data is None
-    given = bench.task("bb").data
-    np.testing.assert_array_equal(given.features, own_data("bb").features)
-    protocol = hbo.LeaveOneOut(trials=2, tasks=["bb"])
-    setting = {"methods": [spec_of(True)], "seeds": [0], "protocol": protocol}
+    np.testing.assert_array_equal(bench.task("bb").data.features, own_data("bb").features)
+
+
+def test_method_gets_data_of_other_tasks_first():
     Looking.seen = []
-    first = hbo.run(benchmarks=[bench], folder=tmp_path / "a", **setting)
+    protocol = hbo.LeaveOneOut(trials=2, tasks=["bb"])
+    rng = np.random.default_rng
+    list(follow(protocol, own_benchmark(), spec_of(True), rng=rng, protocol_rng=rng))
     ((_, data),) = Looking.seen
-    assert [one is None for one in data] == [False, True, False]
+    assert [data_of_task is None for data_of_task in data] == [False, True, False]
+
+
+def test_other_data_make_another_benchmark(tmp_path):
+    protocol = hbo.LeaveOneOut(trials=2, tasks=["bb"])
+    settings = {"methods": ["random-search"], "seeds": [0], "protocol": protocol}
     other = own_benchmark(data={"a": own_data("bb"), "bb": own_data("bb")})
-    second = hbo.run(benchmarks=[other], folder=tmp_path / "b", **setting)
+    first = hbo.run(benchmarks=[own_benchmark()], folder=tmp_path / "a", **settings)
+    second = hbo.run(benchmarks=[other], folder=tmp_path / "b", **settings)
     assert set(first.frame()["benchmark"]) != set(second.frame()["benchmark"])
 
 
@@ -134,19 +145,37 @@ def test_data_of_other_forms_are_refused(data, message):
         own_benchmark(data=data)
 
 
-def test_an_optimiser_takes_data():
-    history = own_benchmark().recorded()[:1]
-    setting = {"space": SPACE, "direction": "minimize", "history": history}
-    data = [own_data("a"), own_data("bb")]
-    tuner = hbo.optimiser("manual-gp", data=data, **setting)
-    asked = tuner.ask()
-    assert asked == hbo.optimiser("manual-gp", data=data, **setting).ask()
-    other = hbo.optimiser("manual-gp", data=data[::-1], **setting)
-    assert other.settings != tuner.settings
-    for few in ([], data[1:], [*data, data[0]], [data[0], None]):
-        with pytest.raises(EvaluationsError, match=r"1 earlier tasks .*, 2 in all"):
-            hbo.optimiser("manual-gp", data=few, **setting)
+HISTORY = own_benchmark().recorded()[:1]
+DATA = [own_data("a"), own_data("bb")]
+
+
+def optimiser(method: str = "manual-gp", *, data: Any) -> hbo.Optimiser:
+    return hbo.optimiser(method, space=SPACE, direction="minimize", history=HISTORY, data=data)
+
+
+def test_optimiser_suggests_same_with_same_data():
+    assert optimiser(data=DATA).ask() == optimiser(data=DATA).ask()
+
+
+def test_other_data_change_settings_of_optimiser():
+    assert optimiser(data=DATA[::-1]).settings != optimiser(data=DATA).settings
+
+
+@pytest.mark.parametrize(
+    "data",
+    [[], DATA[1:], [*DATA, DATA[0]], [DATA[0], None]],
+    ids=["none", "too few", "too many", "none of the task"],
+)
+def test_optimiser_refuses_another_number_of_data(data):
+    with pytest.raises(EvaluationsError, match=r"1 earlier tasks .*, 2 in all"):
+        optimiser(data=data)
+
+
+def test_optimiser_refuses_data_of_one_task():
     with pytest.raises(EvaluationsError, match="a list of TaskData or None, but got TaskData"):
-        hbo.optimiser("manual-gp", data=data[0], **setting)
+        optimiser(data=DATA[0])
+
+
+def test_optimiser_without_data_refuses_them():
     with pytest.raises(ExperimentError, match="bo does not use training data"):
-        hbo.optimiser("bo", data=data, **setting)
+        optimiser("bo", data=DATA)

@@ -65,18 +65,32 @@ def test_the_upper_half_is_ranked_as_by_scipy(seed, direction):
         assert found[k] == pytest.approx(expected)
 
 
-def test_names_and_shapes_must_fit():
-    constant = np.full((5, 1), 2.0)
-    assert [*r_squared(constant, constant), *r_squared(constant, constant + 1)] == [1, -np.inf]
-    assert np.isnan(rank_correlation(constant, constant)).all()
+CONSTANT = np.full((5, 1), 2.0)
+
+
+@pytest.mark.parametrize(("predicted", "r2"), [(CONSTANT, 1), (CONSTANT + 1, -np.inf)])
+def test_r_squared_of_constant_truth(predicted, r2):
+    assert r_squared(CONSTANT, predicted).tolist() == [r2]
+
+
+def test_rank_correlation_of_constants_is_nan():
+    assert np.isnan(rank_correlation(CONSTANT, CONSTANT)).all()
+
+
+def test_exact_predictions_have_best_quality():
     truth = np.random.default_rng(0).random((20, 2))
-    computed = measure_quality(truth, truth, names=["a", "b"], direction=Direction.MINIMIZE)
-    one = pytest.approx(1)
-    assert computed == (TaskQuality("a", 1, one, 1, one), TaskQuality("b", 1, one, 1, one))
-    with pytest.raises(ValueError, match="argument 2"):
-        measure_quality(truth, truth, names=["a"], direction=Direction.MINIMIZE)
-    with pytest.raises(ValueError, match="shape"):
-        measure_quality(truth, truth[1:], names=["a", "b"], direction=Direction.MINIMIZE)
+    quality = measure_quality(truth, truth, names=["a", "b"], direction=Direction.MINIMIZE)
+    best = pytest.approx(1)
+    assert quality == (TaskQuality("a", 1, best, 1, best), TaskQuality("b", 1, best, 1, best))
+
+
+@pytest.mark.parametrize(
+    ("names", "n_predicted", "message"), [(["a"], 20, "argument 2"), (["a", "b"], 19, "shape")]
+)
+def test_names_and_predictions_must_fit(names, n_predicted, message):
+    truth = np.zeros((20, 2))
+    with pytest.raises(ValueError, match=message):
+        measure_quality(truth, truth[:n_predicted], names=names, direction=Direction.MINIMIZE)
 
 
 CARD = card_of(
@@ -87,24 +101,45 @@ CARD = card_of(
 )
 
 
-def test_cards_survive_json_and_are_described():
-    card = replace(CARD, size=1_500_000)
-    text = card.describe()
-    parts = ("forest", "1.50 MB", "200", "nowhere", "R2 0.700 (mean 0.800)", "A toy.", "numpy 2")
-    assert all(part in text for part in parts)
-    assert "better half" not in text  # of an artifact made before it was computed
-    known = replace(CARD, figures=tuple(replace(f, upper_half=0.5) for f in CARD.figures))
-    assert "Spearman in the better half 0.500 (mean 0.500)" in known.describe()
-    versions = versions_of("numpy", "no-such-package")
-    assert versions["numpy"] == np.__version__ and "python" in versions
-    assert versions["no-such-package"] == "not installed"
-    assert Card.from_json(json.loads(json.dumps(known.to_json()))) == known
+WITH_UPPER_HALF = replace(
+    CARD, figures=tuple(replace(quality, upper_half=0.5) for quality in CARD.figures)
+)
+
+
+@pytest.mark.parametrize(
+    "part", ["forest", "1.50 MB", "200", "nowhere", "R2 0.700 (mean 0.800)", "A toy.", "numpy 2"]
+)
+def test_description_holds_every_fact(part):
+    assert part in replace(CARD, size=1_500_000).describe()
+
+
+def test_description_leaves_out_what_old_cards_lack():
+    assert "better half" not in CARD.describe()
+    assert "Spearman in the better half 0.500 (mean 0.500)" in WITH_UPPER_HALF.describe()
+
+
+@pytest.mark.parametrize("card", [CARD, WITH_UPPER_HALF])
+def test_card_round_trips_through_json(card):
     assert Card.from_json(json.loads(json.dumps(card.to_json()))) == card
-    measure_quality = (TaskQuality("a", -math.inf, math.nan, 0.0),)  # which JSON has not
-    card = replace(CARD, figures=measure_quality, comparisons={"x": {"r2": [math.nan]}})
+
+
+def test_numbers_that_json_lacks_round_trip():
+    card = replace(
+        CARD,
+        figures=(TaskQuality("a", -math.inf, math.nan, 0.0),),
+        comparisons={"x": {"r2": [math.nan]}},
+    )
     text = json.dumps(card.to_json(), allow_nan=False)
-    (read,) = Card.from_json(json.loads(text)).figures
-    assert read.r2 == -math.inf and math.isnan(read.spearman)
+    (quality,) = Card.from_json(json.loads(text)).figures
+    assert quality.r2 == -math.inf
+    assert math.isnan(quality.spearman)
+
+
+def test_versions_name_missing_packages():
+    versions = versions_of("numpy", "no-such-package")
+    assert versions["numpy"] == np.__version__
+    assert versions["no-such-package"] == "not installed"
+    assert "python" in versions
 
 
 @pytest.mark.parametrize(
@@ -115,10 +150,17 @@ def test_cards_survive_json_and_are_described():
         {"figures": [{"name": "a", "r2": "high", "spearman": 1, "top_decile": 1}]},
         {"figures": 5},
         {"x": 1},
+        {"size": "large"},
+        {"seed": "zero"},
+        {"versions": {"numpy": 2}},
+        {"comparisons": {"training": 5}},
     ],
 )
-def test_malformed_cards_are_refused(change):
+def test_malformed_card_is_refused(change):
     with pytest.raises(ArtifactError, match="not a quality card"):
         Card.from_json({**CARD.to_json(), **change})
+
+
+def test_empty_card_is_refused():
     with pytest.raises(ArtifactError, match="not a quality card"):
         Card.from_json({})
