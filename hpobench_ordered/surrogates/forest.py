@@ -92,41 +92,49 @@ class ForestSurrogate(StoredSurrogate):
 
     def __post_init__(self) -> None:
         for name in _ARRAYS:
-            array = read_only(getattr(self, name), self.ARRAYS[name].types[0])
-            setattr(self, name, array)
+            setattr(self, name, read_only(getattr(self, name), self.ARRAYS[name].types[0]))
         self._check()
-        roots, child, leaf = _links(self.nodes, self.feature)
-        inner = self.feature != LEAF
+
+        roots, child, leaf = _link_nodes(self.nodes, self.feature)
+        is_inner = self.feature != LEAF
         threshold = np.zeros(self.feature.shape, dtype=np.float32)
-        threshold[inner] = self.threshold
-        feature = np.where(inner, self.feature, 0).astype(np.uint8)
+        threshold[is_inner] = self.threshold
+        feature = np.where(is_inner, self.feature, 0).astype(np.uint8)
+        # Of an output: its value where all codes are 0, and that of one code in one tree.
         units = np.stack((self.offset, self.step / len(roots)), axis=1)
-        before = (self.coding.table, feature, threshold, child, roots)
-        after = (leaf, self.codes, units)
-        self._batch = (*before, _depths(roots, child), *after)
-        self._one = (*before, *after)
-        mixes = tuple((mix.low, mix.high, mix.weight) for mix in self.tasks)
-        self._mixes = mixes
+
+        # The arguments of the compiled kernels for batches and for single rows, in their order.
+        trees = (self.coding.table, feature, threshold, child, roots)
+        leaves = (leaf, self.codes, units)
+        self._batch = (*trees, _measure_depths(roots, child), *leaves)
+        self._one = (*trees, *leaves)
+        self._mixes = tuple((mix.low, mix.high, mix.weight) for mix in self.tasks)
 
     def _check(self) -> None:
-        outputs, leaves = self.codes.shape
+        """Raise a `ValueError` unless the arrays are whole trees that fit each other."""
+        n_outputs, n_leaves = self.codes.shape
         is_leaf = self.feature == LEAF
-        # Read depth first, a tree is complete once it has one leaf more than inner nodes.
-        surplus = np.maximum.accumulate(np.cumsum(np.where(is_leaf, 1, -1)))
-        ends = np.cumsum(self.nodes) - 1
-        if not len(self.nodes) or self.nodes.min() < 1 or ends[-1] != len(self.feature) - 1:
+        last_nodes = np.cumsum(self.nodes) - 1
+        if len(self.nodes) == 0 or self.nodes.min() < 1 or last_nodes[-1] != len(self.feature) - 1:
             raise ValueError("the numbers of nodes do not add up")
-        completed = np.searchsorted(surplus, np.arange(1, len(ends) + 1))
-        if is_leaf.sum() != leaves or not np.array_equal(completed, ends):
+
+        # Read depth first, a tree is complete once it has one leaf more than inner nodes, so the
+        # surplus of leaves is k for the first time after k trees.
+        surplus = np.maximum.accumulate(np.cumsum(np.where(is_leaf, 1, -1)))
+        n_trees = np.arange(1, len(self.nodes) + 1)
+        completed_at = np.searchsorted(surplus, n_trees)
+        if is_leaf.sum() != n_leaves or not np.array_equal(completed_at, last_nodes):
             raise ValueError("the nodes are not whole trees, stored depth first")
-        if self.threshold.shape != (leaves - len(self.nodes),):
+
+        if self.threshold.shape != (n_leaves - len(self.nodes),):
             raise ValueError("every inner node needs one threshold")
         if self.feature[~is_leaf].max(initial=0) >= len(self.coding):
             raise ValueError("a node splits on a feature that the coding does not have")
-        if not self.offset.shape == self.step.shape == (outputs,):
+        if not self.offset.shape == self.step.shape == (n_outputs,):
             raise ValueError("every output needs one offset and one step")
-        if any(not (0 <= m.low < outputs and 0 <= m.high < outputs) for m in self.tasks):
-            raise ValueError("a task refers to an output that does not exist")
+        for mix in self.tasks:
+            if not (0 <= mix.low < n_outputs and 0 <= mix.high < n_outputs):
+                raise ValueError("a task refers to an output that does not exist")
 
     @property
     def dimension(self) -> int:
@@ -184,34 +192,44 @@ class ForestSurrogate(StoredSurrogate):
         return cls(coding=Coding.from_table(arrays["coding"]), tasks=tasks, **stored)
 
 
-def _links(
+def _link_nodes(
     nodes: NDArray[np.int32], feature: NDArray[np.uint8]
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]:
     """Roots (t,), children (2 q,) and leaf numbers (q,) for `_kernels.forest_predict`."""
     is_leaf = feature == LEAF
+    numbers = np.arange(len(feature))
+
     # Number of subtrees still to be read before a node: the right child is the first node after the
     # parent with the parent's number, as the left subtree has then been read.
-    missing = np.concatenate(([0], np.cumsum(np.where(is_leaf, -1, 1))[:-1]))
-    order = np.argsort(missing, kind="stable")
-    following = np.zeros(len(feature), dtype=np.int64)
-    following[order[:-1]] = order[1:]
-    numbers = np.arange(len(feature))
-    child = np.stack(
-        (np.where(is_leaf, numbers, numbers + 1), np.where(is_leaf, numbers, following)), axis=1
-    )
+    n_missing = np.concatenate(([0], np.cumsum(np.where(is_leaf, -1, 1))[:-1]))
+    order = np.argsort(n_missing, kind="stable")
+    next_of_same_number = np.zeros(len(feature), dtype=np.int64)
+    next_of_same_number[order[:-1]] = order[1:]
+
+    # Leaves are their own children, so that a walk stays there.
+    left_child = np.where(is_leaf, numbers, numbers + 1)
+    right_child = np.where(is_leaf, numbers, next_of_same_number)
+    children = np.stack((left_child, right_child), axis=1)
+
     roots = np.concatenate(([0], np.cumsum(nodes)[:-1]))
-    leaf = np.cumsum(is_leaf) - is_leaf
-    return roots.astype(np.uint32), child.ravel().astype(np.uint32), leaf.astype(np.uint32)
+    leaf_numbers = np.cumsum(is_leaf) - is_leaf
+    return (
+        roots.astype(np.uint32),
+        children.ravel().astype(np.uint32),
+        leaf_numbers.astype(np.uint32),
+    )
 
 
-def _depths(roots: NDArray[np.uint32], child: NDArray[np.uint32]) -> IntArray:
-    """Depth of each tree, (t,)."""
+def _measure_depths(roots: NDArray[np.uint32], child: NDArray[np.uint32]) -> IntArray:
+    """Depth of each tree, (t,), by walking down all trees level by level."""
     depths = np.zeros(len(roots), dtype=np.int64)
-    pairs = child.reshape(-1, 2)
+    children = child.reshape(-1, 2)
     level = roots
     while True:
-        level = level[pairs[level, 0] != level]
-        if not len(level):
+        is_leaf = children[level, 0] == level
+        level = level[~is_leaf]
+        if len(level) == 0:
             return depths
-        depths[np.searchsorted(roots, level, side="right") - 1] += 1
-        level = pairs[level].ravel()
+        trees = np.searchsorted(roots, level, side="right") - 1
+        depths[trees] += 1  # once a tree, however many nodes it has on this level
+        level = children[level].ravel()

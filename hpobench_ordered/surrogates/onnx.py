@@ -113,19 +113,20 @@ class OnnxSurrogate:
         """Predict the objective of many configurations; see `Surrogate.predict`."""
         check_task(task, len(self._cont_plans))
         n = len(values)
-        padded = -(-n // GROUP) * GROUP
-        x_cat = np.zeros((padded, len(self.cat_source)), dtype=np.int32)
-        x_cont = np.zeros((padded, len(self.cont_source)), dtype=np.float32)
+        n_padded = math.ceil(n / GROUP) * GROUP
+        x_cat = np.zeros((n_padded, len(self.cat_source)), dtype=np.int32)
+        x_cont = np.zeros((n_padded, len(self.cont_source)), dtype=np.float32)
         self._fill(x_cat[:n], x_cont[:n], values, task)
-        blocks = [slice(start, start + BLOCK) for start in range(0, padded, BLOCK)]
+
+        blocks = [slice(start, start + BLOCK) for start in range(0, n_padded, BLOCK)]
         inputs = [{"x_cat": x_cat[rows], "x_cont": x_cont[rows]} for rows in blocks]
-        threads = min(len(blocks), _available_threads())
-        if threads > 1:
-            self._ready_session()
-            with ThreadPoolExecutor(threads) as pool:
+        n_threads = min(len(blocks), _available_threads())
+        if n_threads > 1:
+            self._ready_session()  # before the threads, which would each start one
+            with ThreadPoolExecutor(n_threads) as pool:
                 outputs = list(pool.map(self._run, inputs))
         else:
-            outputs = [self._run(one) for one in inputs]
+            outputs = [self._run(block) for block in inputs]
         return np.concatenate([np.zeros(0), *outputs])[:n]
 
     def predict_one(self, row: FloatArray, task: int) -> float:

@@ -29,7 +29,8 @@ class PerTaskSurrogate(StoredSurrogate):
     def __post_init__(self) -> None:
         if not self.models:
             raise ValueError("at least one task needs a surrogate")
-        kinds, dimensions = {m.STORED_AS for m in self.models}, {m.dimension for m in self.models}
+        kinds = {model.STORED_AS for model in self.models}
+        dimensions = {model.dimension for model in self.models}
         if len(kinds) > 1 or SurrogateType.PER_TASK in kinds:
             names = sorted(kind.name for kind in kinds)
             raise ValueError(

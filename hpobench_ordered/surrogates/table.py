@@ -91,9 +91,12 @@ class TableSurrogate(StoredSurrogate):
     def check_covers(self, space: "SearchSpace") -> None:
         """See `StoredSurrogate.check_covers`."""
         grid = [(low, low + size - 1) for low, size in zip(self.lower, self.shape, strict=True)]
-        bounds = [(p.lower, p.upper) for p in space.parameters]
-        covers = all(a <= b and c <= d for (a, d), (b, c) in zip(grid, bounds, strict=False))
-        if not covers or space.conditions or not all(p.is_discrete for p in space.parameters):
+        is_integer = all(parameter.is_discrete for parameter in space.parameters)
+        is_within = True
+        # A space of another dimension is refused later, with both dimensions in the message.
+        for parameter, (lowest, highest) in zip(space.parameters, grid, strict=False):
+            is_within &= lowest <= parameter.lower <= parameter.upper <= highest
+        if not is_within or not is_integer or space.conditions:
             raise ValueError(f"the search space must be within the table's grid {grid}")
 
     def known_values(self, task: int, space: "SearchSpace") -> FloatArray | None:

@@ -69,21 +69,41 @@ def folder(tmp_path):
     return path
 
 
-@pytest.mark.parametrize(
-    "path", [Path("newsvendor"), Path("./newsvendor"), "./newsvendor", "x/../newsvendor"]
-)
-def test_a_path_is_never_taken_for_a_packaged_benchmark(folder, monkeypatch, path):
+PATHS = [Path("newsvendor"), Path("./newsvendor"), "./newsvendor", "x/../newsvendor"]
+
+
+@pytest.fixture
+def beside(folder, monkeypatch):
+    """The folder, whose parent is the current folder."""
     monkeypatch.chdir(folder.parent)
     (folder.parent / "x").mkdir()
+    return folder
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_path_finds_the_folder(beside, path):
     spec = benchmark_spec(path)
-    assert spec.name == folder.resolve().as_posix()
-    monkeypatch.chdir("/")
-    for name in (spec.name, spec.id, Path(spec.name)):
-        assert hbo.load(name).tasks[0].evaluate(PRICES) == 0
-        assert benchmark_spec(name).id == spec.id
+    assert spec.name == beside.resolve().as_posix()
+    assert hbo.load(path).tasks[0].evaluate(PRICES) == 0
+
+
+@pytest.mark.usefixtures("beside")
+def test_name_finds_the_packaged_benchmark():
     assert hbo.load("newsvendor").tasks[0].evaluate(PRICES) != 0
+
+
+@pytest.mark.parametrize("attribute", ["name", "id"])
+def test_spec_names_its_folder_from_everywhere(beside, attribute, monkeypatch):
+    spec = benchmark_spec("./newsvendor")
+    monkeypatch.chdir("/")
+    name = getattr(spec, attribute)
+    assert benchmark_spec(name).id == spec.id
+    assert hbo.load(name).tasks[0].evaluate(PRICES) == 0
+
+
+def test_other_version_of_a_folder_is_refused(folder):
     with pytest.raises(UnknownNameError, match="newsvendor@1"):
-        benchmark_spec(f"{spec.name}@2")
+        benchmark_spec(f"{folder}@2")
 
 
 def test_slashes_make_paths_and_names_may_end_like_versions(folder, monkeypatch):

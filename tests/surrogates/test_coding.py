@@ -17,38 +17,52 @@ SPACE = hbo.SearchSpace(
 )
 
 
-def test_every_kind_of_feature():
-    coding = space_coding(
-        SPACE, products=[("rate", "depth")], ratios=[("rate", "depth")], also_raw=["rate"]
-    )
-    features = coding.encode(np.array([[0.1, 4.0, 1.0], [np.nan, np.nan, np.nan]]))
-    log_middle = math.log(1e-4) / 2
-    kinds = ["LOG", "IDENTITY", "ONE_HOT", "ONE_HOT", "LOG_PRODUCT", "LOG_RATIO", "IDENTITY"]
-    assert [feature.kind for feature in coding.features] == [FeatureKind[kind] for kind in kinds]
-    expected = [math.log(0.1), 4, 0, 1, math.log(0.4), math.log(0.025), 0.1]
-    np.testing.assert_allclose(features[0], expected)
-    other_middle = (math.log(2) + math.log(10)) / 2
-    assert features[1, :4].tolist() == [log_middle, 6, 0, 0]
-    assert features[1, 4] == pytest.approx(log_middle + other_middle)
-    assert features[1, 5] == pytest.approx(log_middle - other_middle)
-    assert features[1, 6] == (1e-4 + 1) / 2
+CODING = space_coding(
+    SPACE, products=[("rate", "depth")], ratios=[("rate", "depth")], also_raw=["rate"]
+)
+LOG_MIDDLE_OF_RATE = math.log(1e-4) / 2
+LOG_MIDDLE_OF_DEPTH = (math.log(2) + math.log(10)) / 2
+
+
+@pytest.mark.parametrize(
+    ("feature", "kind", "value", "inactive"),
+    [
+        (0, "LOG", math.log(0.1), LOG_MIDDLE_OF_RATE),
+        (1, "IDENTITY", 4, 6),
+        (2, "ONE_HOT", 0, 0),
+        (3, "ONE_HOT", 1, 0),
+        (4, "LOG_PRODUCT", math.log(0.4), LOG_MIDDLE_OF_RATE + LOG_MIDDLE_OF_DEPTH),
+        (5, "LOG_RATIO", math.log(0.025), LOG_MIDDLE_OF_RATE - LOG_MIDDLE_OF_DEPTH),
+        (6, "IDENTITY", 0.1, (1e-4 + 1) / 2),
+    ],
+)
+def test_feature_of_every_kind(feature, kind, value, inactive):
+    encoded = CODING.encode(np.array([[0.1, 4.0, 1.0], [np.nan, np.nan, np.nan]]))
+    assert CODING.features[feature].kind is FeatureKind[kind]
+    np.testing.assert_allclose(encoded[:, feature], [value, inactive], rtol=1e-12)
+
+
+def test_coding_without_log_scales_is_raw():
     raw = space_coding(SPACE, log_scales=False)
     assert raw.encode(np.array([[0.1, 4.0, 0.0]])).tolist() == [[0.1, 4, 1, 0]]
 
 
 @given(st.integers(0, 2**32 - 1))
-def test_standardised_features_have_mean_zero_and_variance_one(seed):
+def test_standardised_features_have_unit_variance(seed):
     values = SPACE.decode(SPACE.sample_unit(np.random.default_rng(seed), 50))
     coding = space_coding(SPACE, products=[("rate", "depth")]).standardised(values)
     features = coding.encode(values)
     np.testing.assert_allclose(features.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(features.std(axis=0), 1, atol=1e-12)
     assert coding.standardised(values) == coding == Coding.from_table(coding.table)
+
+
+def test_constant_feature_is_only_centred():
     constant = Coding((Feature(FeatureKind.IDENTITY, 0),)).standardised(np.full((3, 1), 7.0))
-    assert constant.encode(np.array([[7.0], [8.0]])).tolist() == [[0], [1]]  # only centred
+    assert constant.encode(np.array([[7.0], [8.0]])).tolist() == [[0], [1]]
 
 
-def test_values_that_lack_columns_are_refused():
+def test_too_few_columns_are_refused():
     coding = space_coding(SPACE, ratios=[("rate", "depth")])
     assert (coding.width, Coding(coding.features[-1:]).width) == (3, 2)
     for values in (np.zeros((4, 2)), np.zeros(3)):

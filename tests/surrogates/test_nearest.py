@@ -43,21 +43,27 @@ def test_equals_brute_force(seed, m, p, tied):
     assert predicted.tolist() == expected.tolist()
 
 
-def test_bad_input_is_refused():
+def test_too_few_columns_are_refused():
     model = surrogate_of(np.zeros((3, 2)))
     with pytest.raises(ValueError, match="values need shape"):
         model.predict(np.zeros((1, 1)), 0)
     with pytest.raises(ValueError, match="a row needs 2"):
         model.predict_one(np.zeros(1), 0)
-    arrays = model.to_arrays()
-    for damage in (
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
         {"points": np.zeros((2, 2))},
         {"points": np.empty((0, 2)), "targets": np.empty((0, 2))},
         {"points": np.full((3, 2), np.nan)},
         {"targets": np.zeros(3)},
-    ):
-        with pytest.raises(ArtifactError):
-            SurrogateType.NEAREST.from_arrays({**arrays, **damage})
+    ],
+)
+def test_damaged_arrays_are_refused(damage):
+    arrays = surrogate_of(np.zeros((3, 2))).to_arrays()
+    with pytest.raises(ArtifactError):
+        SurrogateType.NEAREST.from_arrays({**arrays, **damage})
 
 
 @pytest.fixture(scope="module")
