@@ -39,7 +39,7 @@ from hpobench_ordered.core.extras import import_extra
 TREES = 64
 """Trees of a forest. With the 16 of `fanova`, total effects vary 1.7 times as much between seeds:
 by 0.027, not 0.016, for 40 evaluations of 9 hyperparameters."""
-COLUMNS = 0.7  # share of the columns that a split is chosen from, as in `fanova`
+SHARE_OF_COLUMNS = 0.7  # share of the columns that a split is chosen from, as in `fanova`
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,20 +80,30 @@ def importance(
         "sklearn.ensemble", package="scikit-learn", extra="generate", purpose="importance"
     )
     forest = ensemble.RandomForestRegressor(
-        n_estimators=trees, max_features=COLUMNS, random_state=int(rng.integers(2**31))
+        n_estimators=trees, max_features=SHARE_OF_COLUMNS, random_state=int(rng.integers(2**31))
     )
-    # scikit-learn does not split what has a variance below 2e-16, whatever the unit.
-    largest = float(np.abs(losses).max())
-    scaled = losses / largest if largest > 0 else losses
-    spread = float(np.ptp(scaled))
-    forest.fit(features, (scaled - scaled.min()) / spread if spread > 0 else np.zeros(len(losses)))
+    forest.fit(features, _scaled_to_unit(losses))
     return forest_effects([leaves_of(tree.tree_) for tree in forest.estimators_], groups)
+
+
+def _scaled_to_unit(losses: FloatArray) -> FloatArray:
+    """Losses from 0 to 1: scikit-learn does not split variances below 2e-16, whatever the unit."""
+    largest = float(np.abs(losses).max())
+    if largest > 0:  # first by the size, so that differences of huge losses are finite
+        losses = losses / largest
+    spread = float(np.ptp(losses))
+    if spread == 0:
+        return np.zeros(len(losses))
+    return np.asarray((losses - losses.min()) / spread)
 
 
 def forest_effects(trees: Sequence[Leaves], groups: IntArray) -> Effects:
     """Mean effects over the trees that are not constant; groups as for `importance`, (p,)."""
-    variances = [_variances(tree, groups) for tree in trees]
-    fractions = [(main / all_, total / all_) for all_, main, total in variances if all_ > 0]
+    fractions = []
+    for tree in trees:
+        variance, main, total = _variances(tree, groups)
+        if variance > 0:
+            fractions.append((main / variance, total / variance))
     if not fractions:
         return Effects(*np.zeros((2, int(groups.max()) + 1)))
     return Effects(*np.mean(fractions, axis=0))
@@ -114,26 +124,43 @@ def leaves_of(tree: Any) -> Leaves:
 
 def _variances(leaves: Leaves, groups: IntArray) -> tuple[float, FloatArray, FloatArray]:
     """V, and the numerators of the main and of the total effects, (g,) each."""
-    cells = [_cells(leaves, groups == group) for group in range(int(groups.max()) + 1)]
-    within = np.stack([inside @ weights for inside, weights in cells])
-    overlaps = np.stack([(inside * weights) @ inside.T for inside, weights in cells])
-    volumes = within.prod(axis=0)
+    n_groups = int(groups.max()) + 1
+    cells = [_cells(leaves, groups == group) for group in range(n_groups)]
+    within = np.stack([is_inside @ probability for is_inside, probability in cells])  # w, (g, L)
+    overlaps = np.stack(
+        [(is_inside * probability) @ is_inside.T for is_inside, probability in cells]
+    )  # o, (g, L, L)
+    volumes = within.prod(axis=0)  # probabilities of the boxes, (L,)
+
+    # Main effects: the variance of a_i over the cells of i.
     centred = leaves.values - volumes @ leaves.values
-    weighted = centred * _products_of_others(within)
-    main = [(v @ inside) ** 2 @ size for v, (inside, size) in zip(weighted, cells, strict=True)]
-    half = np.subtract.outer(leaves.values, leaves.values) ** 2 / 2
-    total = [w @ (half * o) @ w for w, o in zip(within, _products_of_others(overlaps), strict=True)]
-    return float(volumes @ half @ volumes), np.array(main), np.array(total)
+    terms = centred * _products_of_others(within)  # of the sum over l in a_i, (g, L)
+    main = []
+    for terms_i, (is_inside, probability) in zip(terms, cells, strict=True):
+        marginal = terms_i @ is_inside  # a_i in each cell
+        main.append(marginal**2 @ probability)
+
+    # Total effects, and V itself in the same form: 1/2 sum over l, m of (v[l] - v[m])^2 ...
+    half_squares = np.subtract.outer(leaves.values, leaves.values) ** 2 / 2  # (L, L)
+    other_overlaps = _products_of_others(overlaps)
+    total = [
+        within_i @ (half_squares * overlaps_i) @ within_i
+        for within_i, overlaps_i in zip(within, other_overlaps, strict=True)
+    ]
+    variance = float(volumes @ half_squares @ volumes)
+    return variance, np.array(main), np.array(total)
 
 
 def _cells(leaves: Leaves, columns: BoolArray) -> tuple[FloatArray, FloatArray]:
     """Cells that boxes cut a hyperparameter into: in which boxes, (L, c), and probability, (c,)."""
-    lower, upper = leaves.lower[:, columns], leaves.upper[:, columns]
-    choices = lower.shape[1]
-    if choices > 1:
-        point = np.eye(choices)
-        holds = ((lower[:, None] < point) & (point <= upper[:, None])).all(axis=2)
-        return np.asarray(holds, dtype=np.float64), np.full(choices, 1 / choices)
+    lower = leaves.lower[:, columns]
+    upper = leaves.upper[:, columns]
+    n_columns = lower.shape[1]
+    if n_columns > 1:  # a categorical, one-hot coded: a cell for each choice
+        choices = np.eye(n_columns)
+        is_inside_sides = (lower[:, None] < choices) & (choices <= upper[:, None])
+        is_inside_box = is_inside_sides.all(axis=2)
+        return np.asarray(is_inside_box, dtype=np.float64), np.full(n_columns, 1 / n_columns)
     edges = np.unique(np.clip(np.concatenate((lower, upper, [[0.0], [1.0]])), 0.0, 1.0))
     inside = (lower <= edges[:-1]) & (edges[1:] <= upper)
     return np.asarray(inside, dtype=np.float64), np.diff(edges)

@@ -15,7 +15,7 @@ from hpobench_ordered.space.parameters import Parameter
 if TYPE_CHECKING:
     import pandas as pd
 
-WIDE_VALUES = 10.0
+MAX_RATIO_OF_LINEAR_SCALE = 10.0
 """Objectives whose largest is more times the smallest are coloured on a log scale."""
 
 POINT_SIZE = 24
@@ -35,10 +35,13 @@ MARGIN = 0.04
 OVERLAP = 0.12
 """Share of its width by which a cell reaches below the next one, so that there are no seams."""
 
-LONGEST_NAME = 14
+MAX_NAME_LENGTH = 14
 """Characters of a choice's name beside an axis."""
 
-APART = {"color": "independent", "fill": "independent"}
+MAX_LETTERS_IN_LINE = 24
+"""Names of choices with more characters together do not fit side by side."""
+
+INDEPENDENT_SCALES = {"color": "independent", "fill": "independent"}
 """How panels have their scales."""
 
 INACTIVE = "#C9C9CA"
@@ -58,35 +61,64 @@ class Dimension:
     @classmethod
     def of_parameter(cls, parameter: Parameter) -> "Dimension":
         """The axis of a hyperparameter over its whole range."""
-        p = parameter
-        half = 0.5 if p.is_discrete and not p.log and not p.choices else 0.0
-        return cls(p.name, p.lower - half, p.upper + half, p.log, tuple(p.choices))
+        # Whole numbers have half a step around them; `from_unit` adds it to choices.
+        is_whole_number = parameter.is_discrete and not parameter.log and not parameter.choices
+        margin = 0.5 if is_whole_number else 0.0
+        return cls(
+            name=parameter.name,
+            low=parameter.lower - margin,
+            high=parameter.upper + margin,
+            log=parameter.log,
+            choices=tuple(parameter.choices),
+        )
 
     def from_unit(self, unit: FloatArray) -> FloatArray:
         """Coded values of places from 0 to 1; the ends are half a step beyond choices."""
-        half = 0.5 if self.choices else 0.0
-        low, high = self.low - half, self.high + half
+        margin = 0.5 if self.choices else 0.0
+        low = self.low - margin
+        high = self.high + margin
         if self.log:
             return np.asarray(low * (high / low) ** unit)
         return np.asarray(low + (high - low) * unit)
 
     def channel(self, kind: type[Any], *, margin: float = MARGIN, labels: bool = True) -> Any:
-        """Its channel, with the names of choices."""
-        log = "log" if self.log else "linear"
-        room = 0.0 if self.choices else margin
-        ends = self.from_unit(np.array([-room, 1.0 + room])).tolist()
-        scale = alt.Scale(type=log, domain=ends, nice=False, zero=False)
+        """Its channel, with the names of choices.
+
+        Args:
+            kind: `alt.X` or `alt.Y`.
+            margin: Margin around the range of a number, relative to its width.
+            labels: Whether the axis has a title and labels.
+        """
+        if self.choices:
+            margin = 0.0
+        ends = self.from_unit(np.array([-margin, 1.0 + margin])).tolist()
+        scale = alt.Scale(type="log" if self.log else "linear", domain=ends, nice=False, zero=False)
         axis: dict[str, Any] = {"tickCount": 4, "format": "~g" if self.log else "~r"}
         if self.choices:
-            names = [str(choice) for choice in self.choices]
-            names = [n if len(n) <= LONGEST_NAME else f"{n[: LONGEST_NAME - 1]}…" for n in names]
-            label = f"{json.dumps(names)}[datum.value]"
-            axis = {"values": list(range(len(names))), "labelExpr": label}
-            if kind is alt.X and sum(map(len, names)) > 24:
-                axis["labelAngle"] = -35
-        title = self.name if labels else None
-        axis |= {"title": title, "labels": labels, "grid": False, "labelOverlap": True}
+            axis = self._axis_of_choices(is_horizontal=kind is alt.X)
+        axis |= {
+            "title": self.name if labels else None,
+            "labels": labels,
+            "grid": False,
+            "labelOverlap": True,
+        }
         return kind("x:Q" if kind is alt.X else "y:Q", scale=scale, axis=alt.Axis(**axis))
+
+    def _axis_of_choices(self, *, is_horizontal: bool) -> dict[str, Any]:
+        """Options of an axis with a tick for each choice, whose name is cut if it is long."""
+        names = []
+        for choice in self.choices:
+            name = str(choice)
+            if len(name) > MAX_NAME_LENGTH:
+                name = f"{name[: MAX_NAME_LENGTH - 1]}…"
+            names.append(name)
+        axis: dict[str, Any] = {
+            "values": list(range(len(names))),
+            "labelExpr": f"{json.dumps(names)}[datum.value]",
+        }
+        if is_horizontal and sum(map(len, names)) > MAX_LETTERS_IN_LINE:
+            axis["labelAngle"] = -35
+        return axis
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +166,12 @@ def landscape(
             ).properties(width=size[0], height=size[1])
             for panel in row
         ]
-        drawn.append(alt.hconcat(*panels, spacing=12).resolve_scale(**APART))
+        drawn.append(alt.hconcat(*panels, spacing=12).resolve_scale(**INDEPENDENT_SCALES))
     first = rows[0][0]
     names = ", ".join(dict.fromkeys(panel.title for row in rows for panel in row))
     axes = f"{first.value} by {first.x.name} and {first.y.name}"
     return configured(
-        alt.vconcat(*drawn).resolve_scale(**APART),
+        alt.vconcat(*drawn).resolve_scale(**INDEPENDENT_SCALES),
         title=title or axes,
         description=f"Landscapes of {axes}: {names}.".replace("\n", ", "),
     )
@@ -165,7 +197,7 @@ def _panel(panel: Panel, *, has_bar: bool, has_title: bool) -> Any:
 
 def _background(panel: Panel, values: "pd.DataFrame", *, has_bar: bool) -> Any:
     low, high = panel.domain
-    is_log = low > 0 and low * WIDE_VALUES < high and values["value"].min() > 0
+    is_log = low > 0 and low * MAX_RATIO_OF_LINEAR_SCALE < high and values["value"].min() > 0
     scale = alt.Scale(
         type="log" if is_log else "linear",
         domain=[low, high],

@@ -98,12 +98,23 @@ DARK_COLOURS: Mapping[str, str] = {
 
 def styles(methods: Iterable[str]) -> dict[str, Style]:
     """The style of each method, of methods in the order of what is shown."""
-    looks, markers = {RANDOM_SEARCH: REFERENCE}, (THIN, STAR, "triangle-right")
-    for number, method in enumerate(m for m in dict.fromkeys(methods) if m != RANDOM_SEARCH):
-        dashes = list(DASHES.values())[number % len(DASHES)]
-        grey = Style(GREY, DARK_COLOURS[GREY], dashes, markers[number % len(markers)])
-        looks[method] = PALETTE[number] if number < len(PALETTE) else grey
+    looks = {RANDOM_SEARCH: REFERENCE}
+    others = [method for method in dict.fromkeys(methods) if method != RANDOM_SEARCH]
+    for number, method in enumerate(others):
+        looks[method] = PALETTE[number] if number < len(PALETTE) else _grey_style(number)
     return looks
+
+
+def _grey_style(number: int) -> Style:
+    """A style without colour; neighbouring numbers have different dashes and markers."""
+    all_dashes = list(DASHES.values())
+    markers = (THIN, STAR, "triangle-right")
+    return Style(
+        colour=GREY,
+        dark=DARK_COLOURS[GREY],
+        dashes=all_dashes[number % len(all_dashes)],
+        marker=markers[number % len(markers)],
+    )
 
 
 def by_method(shown: Iterable[str], methods: Iterable[str] = ()) -> dict[str, Any]:
@@ -111,10 +122,10 @@ def by_method(shown: Iterable[str], methods: Iterable[str] = ()) -> dict[str, An
 
     All `methods` of the experiment, in their order, decide the colours; default: those shown.
     """
-    given = list(dict.fromkeys(shown))
-    every = styles([*methods, *given])
-    names = [name for name in every if name in given]
-    looks = [every[name] for name in names]
+    shown = list(dict.fromkeys(shown))
+    style_of_method = styles([*methods, *shown])
+    names = [name for name in style_of_method if name in shown]
+    looks = [style_of_method[name] for name in names]
     legend = alt.Legend(title=None, orient="bottom", columns=min(5, len(names)), symbolSize=70)
     colours = alt.Scale(domain=names, range=[look.colour for look in looks])
     dashes = alt.Scale(domain=names, range=[list(look.dashes) for look in looks])

@@ -151,51 +151,63 @@ def _files(
     unscored: Sequence[str],
 ) -> dict[str, bytes]:
     """The page and the files that it links to, by name."""
-    means, board = curves(scored), leaderboard(scored)
-    boards = list(leaderboard_tables(board))
-    leaders = _verdicts(scored)
-    parts = {title: [one.sentence for one in found] for title, found in leaders.items()}
+    means = curves(scored)
+    board = leaderboard(scored)
+    board_tables = list(leaderboard_tables(board))
+    verdicts_of_protocols = _group_verdicts(scored)
     sections = list(_sections(content, runs, scored, board))
     scope = [MEASURED_ONLY] if content.measured_only else []
     failures = () if content.overview is None else content.overview.failures
-    files = _tables(scored, means, board, boards) if scored else {}
+
+    files: dict[str, bytes] = {}
+    if scored:
+        files |= _number_files(scored, means, board, board_tables)
     if failures:
         records = [asdict(failure) | {"reason": failure.reason.value} for failure in failures]
         files["failures.csv"] = csv_bytes(records)
-    page = render(
-        _head(content, runs)
-        | {
-            "unscored": unscored,
-            "scope": scope,
-            "left_out": {item.label: item.left_out for item in scored if item.left_out},
-            "leaders": {title: leaders_table(found) for title, found in leaders.items()},
-            "board": boards[0] if boards else None,
-            "columns": COLUMNS,
-            "sections": sections,
-            "failures": failures,
-            "most_failures": MAX_FAILURES_ON_PAGE,
-            "reading": READING,
-            "files": sorted(files),
-        },
-        *(interactive(scored, means, board) if scored else (None, ())),
-    )
-    notes = [f"{item.label}: {note}" for item in scored for note in item.notes()]
-    files[PAGE] = page.encode()
-    files["summary.md"] = _summary(parts, boards, [*scope, *notes, *unscored]).encode()
-    for figure in (figure for section in sections for figure in section[2]):
-        files |= {f"figures/{figure.stem}.{end}": data for end, data in figure.files.items()}
+
+    values = _head(content, runs) | {
+        "unscored": unscored,
+        "scope": scope,
+        "left_out": {item.label: item.left_out for item in scored if item.left_out},
+        "leaders": {label: leaders_table(v) for label, v in verdicts_of_protocols.items()},
+        "board": board_tables[0] if board_tables else None,
+        "columns": COLUMNS,
+        "sections": sections,
+        "failures": failures,
+        "most_failures": MAX_FAILURES_ON_PAGE,
+        "reading": READING,
+        "files": sorted(files),
+    }
+    if scored:
+        data, task_curves = interactive(scored, means, board)
+        files[PAGE] = render(values, data, task_curves).encode()
+    else:
+        files[PAGE] = render(values, None).encode()
+
+    notes = list(scope)
+    for item in scored:
+        notes += [f"{item.label}: {note}" for note in item.notes()]
+    notes += unscored
+    files["summary.md"] = _summary(verdicts_of_protocols, board_tables, notes).encode()
+
+    for _, _, figures, _ in sections:
+        for figure in figures:
+            for ending, data_of_file in figure.files.items():
+                files[f"figures/{figure.stem}.{ending}"] = data_of_file
     return files
 
 
-def _verdicts(scored: Sequence[BenchmarkScores]) -> dict[str, list[Verdict]]:
-    """The verdicts by protocol."""
-    parts: dict[str, list[Verdict]] = {}
+def _group_verdicts(scored: Sequence[BenchmarkScores]) -> dict[str, list[Verdict]]:
+    """The verdicts, by the label of their protocol."""
+    verdicts_of_protocols: dict[str, list[Verdict]] = {}
     for verdict in verdicts(scored):
-        parts.setdefault(label_protocol(verdict.protocol), []).append(verdict)
-    return parts
+        label = label_protocol(verdict.protocol)
+        verdicts_of_protocols.setdefault(label, []).append(verdict)
+    return verdicts_of_protocols
 
 
-def _tables(
+def _number_files(
     scored: Sequence[BenchmarkScores],
     means: "pd.DataFrame",
     board: "pd.DataFrame",
@@ -211,14 +223,18 @@ def _tables(
 
 
 def _summary(
-    parts: Mapping[str, Sequence[str]], boards: Sequence[TextTable], notes: Sequence[str]
+    verdicts_of_protocols: Mapping[str, Sequence[Verdict]],
+    board_tables: Sequence[TextTable],
+    notes: Sequence[str],
 ) -> str:
-    """The verdicts and leaderboards as Markdown."""
-    texts = []
-    for title, said in parts.items():
-        texts += [f"## {markdown_text(title)}", *map(markdown_text, said)]
-    texts += [markdown(one).rstrip() for one in boards]
-    return "\n\n".join([*texts, *map(markdown_text, notes)]) + "\n"
+    """The verdicts, leaderboards and notes as Markdown."""
+    paragraphs = []
+    for label, protocol_verdicts in verdicts_of_protocols.items():
+        paragraphs.append(f"## {markdown_text(label)}")
+        paragraphs += [markdown_text(verdict.sentence) for verdict in protocol_verdicts]
+    paragraphs += [markdown(table).rstrip() for table in board_tables]
+    paragraphs += map(markdown_text, notes)
+    return "\n\n".join(paragraphs) + "\n"
 
 
 def _sections(
@@ -254,22 +270,25 @@ def _head(content: ReportInput, runs: "pd.DataFrame") -> dict[str, Any]:
     """The head of the page: all runs together."""
     overview = content.overview
     sessions = () if overview is None else overview.sessions
-    counts = {state: int((runs["state"] == state).sum()) for state in STATES}
-    others = ", ".join(f"{counts[s]:,} {s}" for s in STATES[1:] if counts[s])
-    alert = f"Not finished, of {len(runs):,} runs: {others}." if others else ""
+    n_finished = int((runs["state"] == "done").sum())
+    alert = _describe_unfinished(runs)
     coverage = alert or "Every planned run is finished."
     if overview is not None and overview.superseded:
         older = f"{overview.superseded:,} runs of other versions of a method"
         coverage += f" {older} are there and count nowhere."
+
     protocols = "; ".join(map(label_protocol, dict.fromkeys(runs["protocol"])))
-    days = sorted(str(s["started"]).partition("T")[0] for s in sessions if s.get("started"))
-    versions = {f"{p} {v}" for s in sessions for p, v in s.get("packages", {}).items()}
+    n_seeds = runs["seed"].nunique()
+    versions: set[str] = set()
+    for session in sessions:
+        packages = session.get("packages", {})
+        versions |= {f"{package} {number}" for package, number in packages.items()}
     return {
-        "title": f"{_named(runs, 'method')} on {_named(runs, 'benchmark')}",
+        "title": f"{_name_or_count(runs, 'method')} on {_name_or_count(runs, 'benchmark')}",
         "version": version("hpobench-ordered"),
-        "summary": f"{counts['done']:,} of {len(runs):,} runs are finished, over "
-        f"{format_count(runs['seed'].nunique(), 'seed')}, under {protocols}.",
-        "when": " to ".join(dict.fromkeys((days[0], days[-1]))) if days else "",
+        "summary": f"{n_finished:,} of {len(runs):,} runs are finished, over "
+        f"{format_count(n_seeds, 'seed')}, under {protocols}.",
+        "when": _describe_days(sessions),
         "limits": content.limits,
         "coverage": coverage,
         "alert": alert,
@@ -280,7 +299,27 @@ def _head(content: ReportInput, runs: "pd.DataFrame") -> dict[str, Any]:
     }
 
 
-def _named(runs: "pd.DataFrame", noun: str) -> str:
+def _describe_unfinished(runs: "pd.DataFrame") -> str:
+    """How many runs are not finished; "" if all are."""
+    parts = []
+    for state in STATES[1:]:
+        n_runs = int((runs["state"] == state).sum())
+        if n_runs:
+            parts.append(f"{n_runs:,} {state}")
+    return f"Not finished, of {len(runs):,} runs: {', '.join(parts)}." if parts else ""
+
+
+def _describe_days(sessions: Sequence[Mapping[str, Any]]) -> str:
+    """The first and the last day on which the runner was started; "" if not known."""
+    starts = [str(session["started"]) for session in sessions if session.get("started")]
+    if not starts:
+        return ""
+    first = min(starts).partition("T")[0]
+    last = max(starts).partition("T")[0]
+    return first if first == last else f"{first} to {last}"
+
+
+def _name_or_count(runs: "pd.DataFrame", noun: str) -> str:
     """The only method or benchmark, or their number."""
     names = runs[noun].unique()
     return str(names[0]) if len(names) == 1 else format_count(len(names), noun)

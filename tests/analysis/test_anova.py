@@ -61,7 +61,7 @@ def effects_by_prediction(tree: DecisionTreeRegressor) -> tuple[FloatArray, Floa
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_effects_are_those_of_predictions_on_the_whole_grid(seed):
+def test_effects_agree_with_predictions_on_grid(seed):
     draws = rng(seed)
     x = mixed(draws, 30)
     tree = fitted(x, x[:, 0] * x[:, 2] + x[:, 1] ** 2 + draws.normal(size=30) / 5)
@@ -72,7 +72,7 @@ def test_effects_are_those_of_predictions_on_the_whole_grid(seed):
     np.testing.assert_allclose(effects.total, total, atol=1e-12)
 
 
-def test_boxes_without_any_choice_do_not_count():
+def test_boxes_without_choice_do_not_count():
     """A value for rows of zeros, of inactive ones, and one for two choices at once: never met."""
     leaves = Leaves(
         lower=np.array([[-INF, -INF], [0.5, -INF], [-INF, 0.5], [0.5, 0.5]]),
@@ -83,7 +83,7 @@ def test_boxes_without_any_choice_do_not_count():
     assert effects.main.tolist() == effects.total.tolist() == [0.0]
 
 
-def test_constant_trees_do_not_count_in_the_mean():
+def test_constant_trees_do_not_count():
     x = rng(4).random((30, 2))
     one = leaves_of(fitted(x, x[:, 0] + x[:, 1] ** 2).tree_)
     stump = leaves_of(fitted(x, np.ones(30)).tree_)
@@ -91,7 +91,7 @@ def test_constant_trees_do_not_count_in_the_mean():
     np.testing.assert_array_equal([both.total, both.main], [alone.total, alone.main])
 
 
-def test_neither_the_order_of_columns_nor_that_of_hyperparameters_matters():
+def test_order_of_columns_does_not_matter():
     x = mixed(rng(7), 40)
     leaves = leaves_of(fitted(x, x[:, 0] * x[:, 2] + x[:, 1]).tree_)
     order, new = np.array([3, 1, 4, 0, 2]), np.array([2, 0, 1])
@@ -117,7 +117,7 @@ def multiplied(x: FloatArray) -> FloatArray:
         (multiplied, [3 / 7, 3 / 7, 0], [4 / 7, 4 / 7, 0]),
     ],
 )
-def test_known_effects_of_dense_samples(function, main, total):
+def test_effects_of_known_functions(function, main, total):
     x = rng(5).random((700, 4))
     effects = importance(x, function(x), rng=rng(), trees=4)
     np.testing.assert_allclose(effects.main, [*main, 0], atol=0.06)
@@ -136,7 +136,7 @@ def test_effects_of_ishigamis_function():
 
 @pytest.mark.parametrize("value", [0.0, -3.5, 1e300, 5e-324])
 @pytest.mark.parametrize("n", [1, 2, 20])
-def test_equal_losses_are_explained_by_nothing(n, value):
+def test_equal_losses_have_no_effects(n, value):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         effects = importance(rng().random((n, 3)), np.full(n, value), rng=rng())
@@ -144,7 +144,7 @@ def test_equal_losses_are_explained_by_nothing(n, value):
 
 
 @pytest.mark.parametrize("unit", [2.0**-1000, 2.0**-40, 2.0**1000])
-def test_the_unit_of_losses_does_not_count(unit):
+def test_unit_of_losses_does_not_matter(unit):
     x = rng(8).random((30, 3))
     losses = np.round(8 * multiplied(x))
     expected = importance(x, losses, rng=rng())
@@ -155,7 +155,7 @@ def test_the_unit_of_losses_does_not_count(unit):
     assert small.main[1] > 0.7
 
 
-def test_the_same_seed_gives_the_same_effects_and_another_other_ones():
+def test_effects_depend_on_seed():
     x = rng(9).random((30, 3))
     one, same, other = (importance(x, additive(x), rng=rng(seed)) for seed in (1, 1, 2))
     np.testing.assert_array_equal(one.total, same.total)
@@ -175,7 +175,7 @@ def test_effects_are_fractions(seed, n, different):
     assert effects.total.sum() >= 1 - slack or not effects.total.any()
 
 
-def test_without_scikit_learn_the_extra_is_named(monkeypatch):
+def test_missing_scikit_learn_names_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
     with pytest.raises(MissingExtraError, match=r"\[generate\]"):
         importance(np.zeros((2, 2)), np.zeros(2), rng=rng())

@@ -40,12 +40,12 @@ def _covered(samples: np.ndarray, truth: float) -> float:
 
 @pytest.mark.parametrize("count", [10, 20])
 @pytest.mark.parametrize("law", [stats.norm(5, 2), stats.gamma(2), stats.expon()])
-def test_intervals_cover_what_they_say(law, count):
+def test_coverage_is_near_95_percent(law, count):
     samples = law.rvs((count, 5000), random_state=np.random.default_rng(count))
     assert 93 < _covered(samples, law.mean()) < 97
 
 
-def test_five_samples_are_the_fewest_whose_intervals_cover_ranks_on_a_task(script, monkeypatch):
+def test_fewer_than_five_samples_undercover(script, monkeypatch):
     ranks = script.mean_rank(1)
     monkeypatch.setattr("hpobench_ordered.analysis.bootstrap.MIN_SAMPLES_OF_INTERVAL", 3)
     drawn = {n: ranks.draw(np.random.default_rng(n), (n, 5000)) for n in (3, 4, 5, 20)}
@@ -54,7 +54,7 @@ def test_five_samples_are_the_fewest_whose_intervals_cover_ranks_on_a_task(scrip
     assert covered[5] > 89 and covered[20] > 94
 
 
-def test_the_interval_agrees_with_the_definition_of_bootstrap_t():
+def test_interval_agrees_with_bootstrap_t():
     rng = np.random.default_rng(0)
     sample = rng.gamma(3, size=12)
     drawn = sample[rng.integers(12, size=(200_000, 12))]
@@ -66,7 +66,7 @@ def test_the_interval_agrees_with_the_definition_of_bootstrap_t():
 
 
 @pytest.mark.parametrize("count", [501, 1000])
-def test_students_interval_where_resampling_gains_nothing(count):
+def test_many_samples_get_students_interval(count):
     samples = np.random.default_rng(0).normal(size=(count, 4))
     computed = mean_intervals(samples, rng=_rng(), resamples=999)
     expected = stats.t.interval(
@@ -77,7 +77,7 @@ def test_students_interval_where_resampling_gains_nothing(count):
 
 
 @given(TIED)
-def test_intervals_hold_their_mean_and_are_at_most_twice_students(samples):
+def test_intervals_contain_mean_and_are_bounded(samples):
     computed = mean_intervals(samples, rng=_rng())
     np.testing.assert_allclose(computed.mean, samples.mean(axis=0))
     assert ((computed.lower <= computed.mean) & (computed.mean <= computed.upper)).all()
@@ -91,7 +91,7 @@ def test_intervals_hold_their_mean_and_are_at_most_twice_students(samples):
     st.floats(0.1, 10),
     st.floats(-100, 100),
 )
-def test_intervals_move_and_scale_with_the_samples(samples, scale, shift):
+def test_intervals_shift_and_scale(samples, scale, shift):
     plain = mean_intervals(samples, rng=_rng())
     moved = mean_intervals(scale * samples + shift, rng=_rng())
     for end in ("lower", "upper"):
@@ -99,7 +99,7 @@ def test_intervals_move_and_scale_with_the_samples(samples, scale, shift):
         np.testing.assert_allclose(getattr(moved, end), expected, rtol=1e-4, atol=1e-4)
 
 
-def test_a_mean_has_the_same_interval_by_itself(monkeypatch):
+def test_interval_does_not_depend_on_others(monkeypatch):
     samples = np.random.default_rng(0).normal(size=(10, 7, 3))
     together = mean_intervals(samples, rng=_rng())
     alone = mean_intervals(samples[:, 4, 1], rng=_rng())
@@ -111,7 +111,7 @@ def test_a_mean_has_the_same_interval_by_itself(monkeypatch):
     np.testing.assert_allclose(together.upper, in_chunks.upper)
 
 
-def test_what_does_not_vary_has_no_width_and_what_is_undefined_no_interval():
+def test_constant_and_undefined_samples():
     samples = np.stack([np.full(6, 0.1), np.full(6, np.nan), np.r_[np.inf, np.ones(5)]])
     computed = mean_intervals(samples.T, rng=_rng())
     np.testing.assert_allclose([computed.lower[0], computed.upper[0]], 0.1)
@@ -120,7 +120,7 @@ def test_what_does_not_vary_has_no_width_and_what_is_undefined_no_interval():
 
 
 @pytest.mark.parametrize("count", range(1, MIN_SAMPLES_OF_INTERVAL))
-def test_few_samples_have_a_mean_and_no_interval(count):
+def test_few_samples_have_no_interval(count):
     samples = _rng().random((count, 3))
     few = mean_intervals(samples, rng=_rng())
     np.testing.assert_allclose(few.mean, samples.mean(axis=0))
@@ -129,7 +129,7 @@ def test_few_samples_have_a_mean_and_no_interval(count):
     assert np.isnan(mean_intervals(lacking, rng=_rng()).lower).all()
 
 
-def test_ends_do_not_leave_the_possible_values():
+def test_ends_are_clipped_to_possible_values():
     samples = np.array([[1, 1, 1, 1, 3], [3, 3, 3, 3, 1], [2, 2, 2.2, 2, 2.1]]).T
     free = mean_intervals(samples, rng=_rng())
     bounded = mean_intervals(samples, rng=_rng(), possible=(1, 3))
@@ -138,14 +138,14 @@ def test_ends_do_not_leave_the_possible_values():
     np.testing.assert_array_equal(bounded.upper, np.minimum(free.upper, 3))
 
 
-def test_an_outlier_does_not_make_an_interval_endless():
+def test_outlier_does_not_widen_without_bound():
     samples = np.r_[1.0, 1e-6 * np.arange(9)]
     computed = mean_intervals(samples, rng=_rng())
     reach = stats.t.isf(0.025, 9) * stats.sem(samples)
     assert computed.upper - computed.mean <= 2 * reach + 1e-12
 
 
-def test_seeds_and_tasks_are_different_samples():
+def test_samples_are_seeds_or_tasks():
     values = np.random.default_rng(0).random((2, 6, 5, 4))  # (A, S, T, M)
     np.testing.assert_allclose(
         independent_samples(values, Resampling.SEEDS, first_task=1),
@@ -158,7 +158,7 @@ def test_seeds_and_tasks_are_different_samples():
     np.testing.assert_allclose(computed.mean, values.mean(axis=(1, 2)))
 
 
-def test_undefined_tasks_are_left_out_of_all_means():
+def test_undefined_tasks_are_left_out():
     values = np.random.default_rng(0).random((2, 6, 5))
     values[1, 3, 2] = np.nan
     for kind, count in ((Resampling.SEEDS, 6), (Resampling.TASKS, 4)):
@@ -171,7 +171,7 @@ def test_undefined_tasks_are_left_out_of_all_means():
 
 
 @pytest.mark.slow
-def test_the_coverage_script_measures(script):
+def test_coverage_script_measures(script):
     computed = script.measure(script.NORMAL, 10, simulations=600, rng=_rng())
     assert 0.9 < computed.studentised < 0.99
     assert computed.percentile < computed.student
@@ -182,7 +182,7 @@ def test_the_coverage_script_measures(script):
             assert stats.skew(drawn[:, 0]) == pytest.approx(distribution.skewness, abs=0.15)
 
 
-def test_samples_that_one_mean_lacks_change_nothing_of_the_others():
+def test_missing_samples_change_no_other_mean():
     samples = _rng().normal(size=(8, 3))
     lacking = samples.copy()
     lacking[[1, 4], 1] = np.nan

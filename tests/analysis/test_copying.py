@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hpobench_ordered.analysis.copying import copying_regrets, shares_near_best
 
 
-def test_by_hand():
+def test_regrets_computed_by_hand():
     """Of three configurations: the best of a task, and what it loses on the next one."""
     losses = np.array([[0.0, 4.0, 0.0], [1.0, 0.0, 8.0], [2.0, 2.0, 2.0]])
     assert copying_regrets(losses).tolist() == [2.0, 4.0]
@@ -17,7 +17,7 @@ def test_by_hand():
 
 
 @given(seed=st.integers(0, 99), factor=st.floats(0.1, 10), shift=st.floats(-5, 5))
-def test_the_scale_of_a_task_does_not_matter(seed, factor, shift):
+def test_scale_of_task_does_not_matter(seed, factor, shift):
     losses = np.random.default_rng(seed).normal(size=(9, 4))
     scaled = losses.copy()
     scaled[:, 2] = scaled[:, 2] * factor + shift
@@ -25,7 +25,7 @@ def test_the_scale_of_a_task_does_not_matter(seed, factor, shift):
 
 
 @given(seed=st.integers(0, 99))
-def test_the_same_task_again_leaves_nothing(seed):
+def test_repeated_task_leaves_no_regret(seed):
     losses = np.random.default_rng(seed).normal(size=(9, 1))
     assert copying_regrets(np.repeat(losses, 3, axis=1)).tolist() == [0.0, 0.0]
 
@@ -38,5 +38,5 @@ def test_the_same_task_again_leaves_nothing(seed):
         ([1.0, 2.0, 20.0, 20.0, 20.0], np.array([0.0]), 1 / 5),  # within 1
     ],
 )
-def test_near_is_a_twentieth_of_the_way_to_the_median(losses, best, share):
+def test_near_is_within_five_percent(losses, best, share):
     np.testing.assert_allclose(shares_near_best(np.array(losses)[:, None], best=best), [share])

@@ -12,14 +12,14 @@ RUNS = st.integers(0, 2**32).map(
 
 
 @given(RUNS, st.sampled_from([0.2, 0.25, 0.5, 0.6, 0.75, 1.0]))
-def test_attained_levels_are_quantiles_of_runs(runs, fraction):
+def test_attained_levels_are_quantiles(runs, fraction):
     (level,) = attained_levels(runs, [fraction])
     np.testing.assert_array_equal(level, np.quantile(runs, fraction, axis=0, method="inverted_cdf"))
     assert ((runs <= level).mean(axis=0) >= fraction - 1e-12).all()
     assert ((runs < level).mean(axis=0) < fraction).all()
 
 
-def test_quartiles_of_runs_some_of_which_failed():
+def test_quartiles_include_failed_runs():
     runs = np.array([1.0, 2, 3, np.inf])[:, None]
     np.testing.assert_array_equal(attained_levels(runs)[:, 0], [1, 2, 3])
     assert attained_levels(runs, [1.0])[0, 0] == np.inf

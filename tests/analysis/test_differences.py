@@ -21,7 +21,7 @@ def scores() -> Scores:
     return Scores(("a", "b", "c"), values)
 
 
-def test_differences_are_paired_by_seed_and_leave_out_undefined_tasks():
+def test_differences_are_paired_by_seed():
     gap = compare_methods(scores(), "c", "a", trial=2)
     values = scores().values
     expected = (values[2] - values[0])[:, [0, 1, 2, 4], 1]
@@ -36,13 +36,13 @@ def test_differences_are_paired_by_seed_and_leave_out_undefined_tasks():
     assert both.mean == pytest.approx(gap.mean)
 
 
-def test_alike_is_within_the_errors_or_the_margin():
+def test_alike_within_errors_or_margin():
     # Means 0, 5 and 10 with errors 2, 2 and 0.
     gap = Difference(np.array([[-1.0, 4.0, 10.0], [1.0, 6.0, 10.0]]))
     assert [gap.alike(margin=m) for m in (0, 4, 5, 10)] == [1, 1, 2, 3]
 
 
-def test_one_seed_and_no_task():
+def test_one_seed_has_no_error():
     one = Difference(np.array([[1.0, -1.0]]))
     assert np.isnan(one.two_standard_errors)
     assert one.alike(margin=1) == 2
@@ -57,7 +57,7 @@ OWN = np.array([[9.0, 30.0], [11.0, 30.0]])
 OTHER = np.array([[6.0, 39.0], [10.0, 41.0]])
 
 
-def test_worked_by_hand():
+def test_improvements_computed_by_hand():
     np.testing.assert_allclose(reduction_in_standard_error(OWN, OTHER), [50, 100])
     higher = improvement_in_mean(OWN, OTHER, direction=Direction.MAXIMIZE)
     np.testing.assert_allclose(higher, [25, -25])
@@ -65,7 +65,7 @@ def test_worked_by_hand():
     np.testing.assert_allclose(lower, [-25, 25])
 
 
-def test_mean_over_tasks_with_two_standard_errors():
+def test_mean_over_tasks_has_two_errors():
     # Standard deviation 20 over four tasks: standard error 10.
     sample = np.array([50.0, 70.0, 50.0, 70.0]) * np.sqrt(3)
     estimate = mean_over_tasks(sample)
@@ -74,13 +74,13 @@ def test_mean_over_tasks_with_two_standard_errors():
     assert estimate.value - estimate.lower == pytest.approx(20)
 
 
-def test_tasks_without_variation_are_left_out():
+def test_constant_baselines_are_left_out():
     reduction = reduction_in_standard_error(OTHER, OWN)
     np.testing.assert_allclose(reduction, [-100, np.nan])
     assert mean_over_tasks(reduction).value == -100
     assert np.isnan(mean_over_tasks(reduction).lower)
 
 
-def test_interval():
+def test_interval_contains_values():
     estimate = Estimate(61.3, 53.7, 68.9)
     assert [estimate.contains(value) for value in (53.7, 69, float("nan"))] == [True, False, False]

@@ -53,7 +53,7 @@ def experiments(draw: st.DrawFn) -> list[FloatArray]:
 
 @settings(max_examples=8)
 @given(experiments(), st.floats(-0.5, 0.5))
-def test_intervals_stay_within_what_is_possible(losses, best):
+def test_intervals_stay_within_possible_values(losses, best):
     table = board(*losses, best=best)
     for measure in MEASURES:
         low, high = 1.0 if measure == "rank" else 0.0, HIGHEST[measure] + 1e-12
@@ -74,7 +74,7 @@ def test_intervals_stay_within_what_is_possible(losses, best):
 
 @settings(max_examples=8)
 @given(experiments(), st.permutations(METHODS))
-def test_a_method_that_is_never_worse_is_worse_in_no_measure(losses, order):
+def test_dominating_method_is_better_everywhere(losses, order):
     better, worse = map(METHODS.index, order[:2])
     for one in losses:
         one[better] = np.minimum(one[better], one[worse])
@@ -96,7 +96,7 @@ def near_the_best():
     return losses
 
 
-def test_a_task_on_which_random_search_is_lucky_turns_nothing_round(near):
+def test_lucky_random_search_reverses_nothing(near):
     paper = normalised_scores(near, METHODS).over_tasks(trial=8).mean
     assert paper[1] > paper[0]
     table = board(near).set_index(["benchmark", "method"])
@@ -105,7 +105,7 @@ def test_a_task_on_which_random_search_is_lucky_turns_nothing_round(near):
         assert bo < random_search
 
 
-def test_the_score_is_what_is_left_from_the_median_to_the_best():
+def test_score_computed_by_hand():
     """By hand: random search's losses are 1, 5, 3 and 9, 2, 6, of median 4; the best is 0."""
     losses = np.full((3, 2, 1, 3), 8.0)
     losses[0, :, 0] = [[1, 5, 3], [9, 2, 6]]
@@ -114,7 +114,7 @@ def test_the_score_is_what_is_left_from_the_median_to_the_best():
     assert scores.to_dict() == {"random-search": (25 + 50) / 2, "bo": (0 + 75) / 2, "cts": 100}
 
 
-def test_a_task_whose_median_is_the_best_has_no_score():
+def test_solved_task_has_no_score():
     losses = np.zeros((3, 5, 2, 4))
     losses[:, :, 1] = np.random.default_rng(2).random((3, 5, 4))
     alone = board(losses[:, :, 1:])

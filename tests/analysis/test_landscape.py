@@ -13,7 +13,7 @@ from hpobench_ordered.analysis.landscape import (
 )
 
 
-def test_a_hyperparameter_that_says_all_explains_all():
+def test_decisive_hyperparameter_explains_all():
     rng = np.random.default_rng(0)
     choice = rng.integers(0, 2, 500)
     places = np.stack([(choice + 0.5) / 2, rng.random(500)], axis=1)
@@ -25,7 +25,7 @@ def test_a_hyperparameter_that_says_all_explains_all():
     assert explained_shares(inactive, np.array([0.0, 0.0, 1.0, 1.0]))[0] == pytest.approx(1)
 
 
-def test_shares_are_those_of_an_analysis_of_variance():
+def test_shares_agree_with_variance_analysis():
     """By hand: four configurations, two bins; ranks 1 and 2 against 3 and 4."""
     shares = explained_shares(np.array([[0.1], [0.2], [0.8], [0.9]]), np.arange(4.0), bins=2)
     ranks = rankdata(np.arange(4.0))
@@ -34,7 +34,7 @@ def test_shares_are_those_of_an_analysis_of_variance():
 
 
 @given(st.integers(0, 1000))
-def test_shares_do_not_change_with_the_scale_of_losses(seed):
+def test_shares_ignore_scale_of_losses(seed):
     rng = np.random.default_rng(seed)
     places, losses = rng.random((40, 3)), rng.normal(size=40)
     shares = explained_shares(places, losses)
@@ -43,7 +43,7 @@ def test_shares_do_not_change_with_the_scale_of_losses(seed):
 
 
 @pytest.mark.parametrize("maximised", [False, True])
-def test_colours_end_at_the_best_and_leave_few_of_the_worst_alike(maximised):
+def test_colours_end_at_best_value(maximised):
     losses = np.append(np.random.default_rng(0).random(1000), np.nan)
     values = -losses if maximised else losses
     low, high = colour_ends(losses, maximised=maximised, alike=0.2)
@@ -52,14 +52,14 @@ def test_colours_end_at_the_best_and_leave_few_of_the_worst_alike(maximised):
     assert 0.19 < beyond.sum() / 1000 <= 0.2
 
 
-def test_drift_is_1_if_the_optimum_grows():
+def test_drift_is_one_for_growing_optimum():
     x = np.linspace(0, 1, 101)
     losses = np.abs(x - np.linspace(0.2, 0.8, 7)[:, None])
     assert optimum_drift(x, losses, count=5) == pytest.approx(1)
     assert optimum_drift(x, losses[::-1], count=5) == pytest.approx(-1)
 
 
-def test_the_best_are_first_and_that_of_each_place_is_seen_the_best_of_all_last():
+def test_best_of_each_place_is_visible():
     np.testing.assert_array_equal(best_indices(np.array([3.0, 1, 2, 1]), 3), [1, 3, 2])
     x = np.array([0.0, 0, 1, 1, 2])
     y = np.array([5.0, 5, 5, 6, 5])

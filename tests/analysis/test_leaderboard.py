@@ -39,7 +39,7 @@ def several():
     return scores_of(*(frame(f"b{place}@1", tasks=1 + place) for place in range(8)))
 
 
-def test_all_benchmarks_come_first_and_each_counts_once(several):
+def test_overall_rows_count_benchmarks_once(several):
     table = leaderboard(several)
     assert list(table["benchmark"].drop_duplicates()) == [ALL, *(f"b{k}@1" for k in range(8))]
     for _, group in table.groupby(["benchmark"]):
@@ -53,7 +53,7 @@ def test_all_benchmarks_come_first_and_each_counts_once(several):
     assert (overall["benchmarks"] == 8).all()
 
 
-def test_surrogates_of_one_benchmark_count_once_together():
+def test_surrogates_count_once_together():
     one, other = frame("a@1"), frame("a@1", surrogate="nearest", entropy=1)
     table = leaderboard(scores_of(one, other, frame("b@1")))
     means = table.pivot_table(index="method", columns=["benchmark", "surrogate"], values="rank")
@@ -61,31 +61,49 @@ def test_surrogates_of_one_benchmark_count_once_together():
     np.testing.assert_allclose(means[ALL, ""], expected)
 
 
-def test_a_family_counts_once_in_means_and_tests():
-    frames = [frame(f"b{place}@1", tasks=1 + place) for place in range(7)]
+@pytest.fixture(scope="module")
+def with_family():
+    """Seven benchmarks, of which the first three are one family."""
+    frames = [frame(f"b{number}@1", tasks=1 + number) for number in range(7)]
     families = {"b0@1": "f", "b1@1": "f", "b2@1": "f", "b3@1": ""}
-    scores, _ = score_benchmarks(pd.concat(frames), families=families)
-    table = leaderboard(scores)
+    return score_benchmarks(pd.concat(frames), families=families)[0]
+
+
+def test_family_counts_once_in_means(with_family):
+    table = leaderboard(with_family)
     means = table.pivot_table(index="method", columns="benchmark", values=list(MEASURES))
     for measure in MEASURES:
         of_family = means[measure][["b0@1", "b1@1", "b2@1"]].mean(axis=1)
         others = means[measure][[f"b{place}@1" for place in (3, 4, 5, 6)]].sum(axis=1)
         np.testing.assert_allclose(means[measure][ALL], (of_family + others) / 5)
-    overall = table[table["benchmark"] == ALL].set_index("method")
+    overall = table[table["benchmark"] == ALL]
     assert (overall["benchmarks"] == 7).all() and (overall["families"] == 5).all()
-    together = BenchmarkGroup.for_means(scores)
-    found = rank_and_compare(together)
-    assert found is not None and found.samples == 5
-    np.testing.assert_allclose(found.mean_ranks, overall["rank"].loc[list(found.methods)])
-    assert len(together.samples(Unit.TASKS, 6)) == sum(range(1, 8))
-    assert "over 7 benchmarks, each of 5 families counting once" in verdicts(scores)[-1].sentence
-    families = {f"b{place}@1": "f" for place in range(7)}
+
+
+def test_family_counts_once_in_tests(with_family):
+    group = BenchmarkGroup.for_means(with_family)
+    ranking = rank_and_compare(group)
+    assert ranking is not None and ranking.samples == 5
+    table = leaderboard(with_family)
+    ranks = table[table["benchmark"] == ALL].set_index("method")["rank"]
+    np.testing.assert_allclose(ranking.mean_ranks, ranks.loc[list(ranking.methods)])
+    assert len(group.samples(Unit.TASKS, 6)) == sum(range(1, 8))
+
+
+def test_verdict_says_that_families_count_once(with_family):
+    sentence = verdicts(with_family)[-1].sentence
+    assert "over 7 benchmarks, each of 5 families counting once" in sentence
+
+
+def test_single_family_says_nothing_of_others():
+    frames = [frame(f"b{number}@1") for number in range(7)]
+    families = {f"b{number}@1": "f" for number in range(7)}
     scores, _ = score_benchmarks(pd.concat(frames), families=families)
     assert "on 7 benchmarks of one family: this says nothing" in verdicts(scores)[-1].sentence
 
 
 @pytest.mark.slow
-def test_what_is_left_out_of_means_is_shown_alone():
+def test_left_out_benchmark_is_shown_alone():
     frames = [frame(f"b{place}@1", tasks=1 + place) for place in range(3)]
     scores, _ = score_benchmarks(pd.concat(frames), left_out={("b1@1", "forest"): "It is odd."})
     counting = [scores[0], scores[2]]
@@ -105,7 +123,7 @@ def test_what_is_left_out_of_means_is_shown_alone():
     assert scores[1].notes()[0].endswith("leave it out. It is odd.")
 
 
-def test_alone_it_counts():
+def test_left_out_benchmark_counts_alone():
     frames = [frame("a@1"), frame("a@1", surrogate="nearest", entropy=1)]
     reasons = {("a@1", "forest"): "It is odd."}
     (odd,), _ = score_benchmarks(frames[0], left_out=reasons)
@@ -117,7 +135,7 @@ def test_alone_it_counts():
     assert BenchmarkGroup.for_means(scores).items == (scores[1],)
 
 
-def test_of_a_trial(several):
+def test_leaderboard_after_earlier_trial(several):
     table = leaderboard(several, trial=2).set_index(["benchmark", "method"])
     item = several[3]
     for method in BETTER:
@@ -129,7 +147,7 @@ def test_of_a_trial(several):
             leaderboard(several, trial=trial)
 
 
-def test_the_same_figures_everywhere(several):
+def test_curves_and_tests_agree_with_leaderboard(several):
     """One mean rank: in the table, in curves, and in the critical differences."""
     table = leaderboard(several, trial=5).set_index(["benchmark", "method"]).sort_index()
     shown = curves(several, measures=MEASURES)
@@ -145,7 +163,7 @@ def test_the_same_figures_everywhere(several):
     np.testing.assert_allclose(computed.mean_ranks, ranks)
 
 
-def test_tests_are_over_benchmarks_or_over_tasks(several):
+def test_samples_are_benchmarks_or_tasks(several):
     together = BenchmarkGroup.for_means(several)
     over = compare_pairs(together)
     means = np.stack([item.over_tasks("regret", 6).mean for item in several])
@@ -176,7 +194,7 @@ def test_pairs_are_compared_on_common_seeds():
     assert count_all_wins(part).wins[0, 1] == count_all_wins(whole).wins[0, 1]
 
 
-def test_methods_that_are_not_compared_everywhere_have_runs_but_no_figures():
+def test_partly_failed_method_has_no_mean():
     whole = pd.concat([frame("a@1"), frame("b@1")])
     bad_runs = "method == 'bo' and benchmark == 'b@1' and seed > 0"
     planned = runs_of_trials(whole)
@@ -193,25 +211,41 @@ def test_methods_that_are_not_compared_everywhere_have_runs_but_no_figures():
     assert table.loc[("a@1", "bo"), "rank"] > 0
 
 
-def test_verdicts(several):
-    first, last = verdicts(several)
-    assert (first.trial, last.trial, last.benchmarks) == (1, 6, 8)
-    assert last.leaders == ("cts",)
-    assert "random-search" in last.better_than
-    assert last.sentence.startswith("After 6 trials cts leads, with a mean rank of ")
-    assert "significant over 8 benchmarks" in last.sentence
-    few = verdicts(several[:3])[-1]
-    assert few.test is None
-    assert few.sentence.endswith("There are too few benchmarks for a test.")
+def test_verdicts_are_of_first_and_last_trial(several):
+    assert [verdict.trial for verdict in verdicts(several)] == [1, 6]
+
+
+def test_verdict_names_significant_leader(several):
+    verdict = verdicts(several)[-1]
+    assert verdict.leaders == ("cts",)
+    assert "random-search" in verdict.better_than
+    assert verdict.sentence.startswith("After 6 trials cts leads, with a mean rank of ")
+    assert "significant over 8 benchmarks" in verdict.sentence
+
+
+def test_few_benchmarks_are_not_tested(several):
+    verdict = verdicts(several[:3])[-1]
+    assert verdict.test is None
+    assert verdict.sentence.endswith("There are too few benchmarks for a test.")
+
+
+def test_chance_gives_no_significant_difference():
     rng = np.random.default_rng(0)
-    chance = [t.assign(loss=rng.random(len(t))) for t in (frame(f"b{k}@1") for k in range(6))]
-    assert "No difference from another method" in verdicts(scores_of(*chance))[-1].sentence
-    equal = pd.concat([frame(f"b{k}@1").assign(loss=1.0, value=1.0, regret=1.0) for k in range(6)])
-    (*_, tied) = verdicts(scores_of(equal))
-    assert tied.sentence == "After 6 trials all 3 methods share the mean rank."
+    frames = []
+    for number in range(6):
+        trials = frame(f"b{number}@1")
+        frames.append(trials.assign(loss=rng.random(len(trials))))
+    verdict = verdicts(scores_of(*frames))[-1]
+    assert "No difference from another method" in verdict.sentence
 
 
-def test_surrogates_that_order_methods_otherwise():
+def test_equal_methods_share_the_rank():
+    frames = [frame(f"b{n}@1").assign(loss=1.0, value=1.0, regret=1.0) for n in range(6)]
+    verdict = verdicts(scores_of(*frames))[-1]
+    assert verdict.sentence == "After 6 trials all 3 methods share the mean rank."
+
+
+def test_surrogates_may_disagree():
     table = frame("a@1", seeds=8)
     turned = table.assign(surrogate="nearest", loss=-table["loss"], regret=2 - table["loss"])
     computed = surrogate_agreement(scores_of(table, turned, frame("b@1")))
@@ -223,7 +257,7 @@ def test_surrogates_that_order_methods_otherwise():
     assert same["is_same"].all()
 
 
-def test_levels_that_runs_attain():
+def test_last_run_attains_worst_regret():
     (item,) = scores_of(frame("a@1"))
     computed = attainment_curves([item], fractions=(0.5, 1.0))
     regret = item.measures["regret"].values
@@ -231,7 +265,7 @@ def test_levels_that_runs_attain():
     assert [last[method] for method in item.methods] == [*regret[..., 5].max(axis=(1, 2))]
 
 
-def test_nothing_to_compare():
+def test_nothing_to_compare_gives_nothing():
     assert (
         len(leaderboard([]))
         == len(curves([]))
@@ -244,7 +278,7 @@ def test_nothing_to_compare():
     assert rank_and_compare(BenchmarkGroup.for_means([alone])) is None
 
 
-def test_a_benchmark_whose_times_are_not_known_takes_none_from_others():
+def test_unknown_times_stay_unknown():
     whole = pd.concat([frame("a@1"), frame("b@1")])
     times = runs_of_trials(frame("a@1")).assign(suggestions=10, method_seconds=1.0)
     table = leaderboard(score_benchmarks(whole, None, times)[0]).set_index("benchmark")

@@ -28,7 +28,7 @@ def as_frame(losses: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame({"loss": losses.ravel()}, index=index).reset_index()
 
 
-def test_worked_by_hand():
+def test_normalised_scores_computed_by_hand():
     # One task, two trials, two seeds. Final means: random search 10, a 6, b 8; so best 6, span 4.
     losses = np.array([[[[12, 9]], [[11, 13]]], [[[7, 9]], [[9, 5]]], [[[8, 8]], [[8, 8]]]], float)
     scores = normalised_scores(losses, METHODS)
@@ -37,7 +37,7 @@ def test_worked_by_hand():
     np.testing.assert_allclose(scores.two_standard_errors[1, 0, 0], 2 * 1 * 100 / 4)
 
 
-def test_mean_over_tasks_leaves_out_the_first_and_the_undefined():
+def test_mean_leaves_out_undefined_tasks():
     rng = np.random.default_rng(0)
     losses = rng.random((3, 4, 3, 5))
     losses[0] += 1
@@ -51,7 +51,7 @@ def test_mean_over_tasks_leaves_out_the_first_and_the_undefined():
 
 
 @given(hnp.arrays(int, (3, 2, 2, 4), elements=st.integers(-10_000, 10_000)).map(lambda x: x / 100))
-def test_reference_ends_at_100_and_the_best_at_0(losses):
+def test_scores_end_at_100_and_0(losses):
     scores = normalised_scores(losses, METHODS)
     moved = normalised_scores(7 * losses - 3, METHODS)
     np.testing.assert_allclose(moved.values, scores.values, rtol=1e-6, atol=1e-6)
@@ -61,7 +61,7 @@ def test_reference_ends_at_100_and_the_best_at_0(losses):
     np.testing.assert_allclose(final[:, defined].min(axis=0), 0, atol=1e-9)
 
 
-def test_a_task_on_which_random_search_is_as_good_as_the_best_has_no_score():
+def test_unbeaten_random_search_has_no_score():
     losses = np.zeros((3, 1, 2, 2))
     losses[:, :, 1, 0] = 1.0
     losses[1, 0, 1, 1] = -1e-310  # better by so little that the first trial's score overflows
@@ -69,14 +69,14 @@ def test_a_task_on_which_random_search_is_as_good_as_the_best_has_no_score():
 
 
 @given(hnp.arrays(float, (2, 6), elements=st.floats(-100, 100)))
-def test_incumbents(losses):
+def test_incumbents_are_running_minima(losses):
     best = incumbents(losses)
     for m in range(6):
         np.testing.assert_array_equal(best[:, m], losses[:, : m + 1].min(axis=1))
 
 
 @given(hnp.arrays(int, (3, 6), elements=st.integers(0, 4)))
-def test_quantities_of_incumbents(losses):
+def test_quantities_belong_to_best_trial(losses):
     quantity = np.random.default_rng(0).random(losses.shape)
     computed = at_incumbents(quantity, losses.astype(float))
     for row in range(3):
@@ -85,7 +85,7 @@ def test_quantities_of_incumbents(losses):
     np.testing.assert_array_equal(at_incumbents(losses, losses), incumbents(losses))
 
 
-def test_array_from_shuffled_rows():
+def test_arrays_ignore_order_of_rows():
     losses = np.random.default_rng(0).random((3, 4, 2, 5))
     frame = as_frame(losses).sample(frac=1, random_state=0)
     arrays = trial_arrays(frame.assign(value=-frame["loss"]), METHODS, ["value", "loss"])
@@ -108,7 +108,7 @@ LOSSES = st.integers(0, 2**32).map(
 
 
 @given(LOSSES)
-def test_regret_of_the_incumbent_is_its_distance_from_the_best(losses):
+def test_regret_is_distance_from_best(losses):
     best = np.array([-6.0, -5.0])
     regrets = losses - best[:, None]
     computed = at_incumbents(regrets, losses)
@@ -140,17 +140,17 @@ def test_normalised_regret_by_hand():
     )
 
 
-def test_the_worst_loss_met_leaves_out_failures():
+def test_highest_loss_ignores_failures():
     losses = np.array([[[[np.inf, 2, np.nan], [np.inf] * 3]], [[[5, 4, 3], [np.nan] * 3]]])
     np.testing.assert_array_equal(highest_losses(losses), [5, np.nan])
 
 
 @given(hnp.arrays(float, (5, 3, 4), elements=st.integers(0, 3).map(float)))
-def test_ranks_agree_with_scipy_ties_included(losses):
+def test_ranks_agree_with_scipy(losses):
     np.testing.assert_array_equal(rank_over_methods(losses), rankdata(losses, axis=0))
 
 
-def test_mean_ranks_are_of_mean_incumbents_over_tasks():
+def test_ranks_are_of_mean_losses():
     losses = np.random.default_rng(0).random((4, 6, 5, 7))  # (A, S, T, M)
     ranks = ranks_of_means(losses, "abcd")
     means = np.minimum.accumulate(losses, axis=-1).mean(axis=1)

@@ -28,7 +28,7 @@ def without(frame: pd.DataFrame, method: str, seeds: Sequence[int]) -> pd.DataFr
     return frame[(frame["method"] != method) | ~frame["seed"].isin(seeds)]
 
 
-def test_benchmarks_and_protocols_are_scored_apart():
+def test_benchmarks_and_protocols_are_scored_separately():
     frame = results()
     scaled = results(benchmark="y@1", loss=5 * frame["loss"], regret=5 * frame["regret"])
     items, _ = score_benchmarks(pd.concat([frame, scaled, results(protocol="other()")]))
@@ -39,7 +39,7 @@ def test_benchmarks_and_protocols_are_scored_apart():
     np.testing.assert_allclose(one, other)
 
 
-def test_the_benchmarks_first_task_does_not_count_if_tasks_are_ordered():
+def test_first_ordered_task_does_not_count():
     """It has no history in ordered runs."""
     frame = results()
     assert scored(frame).over_tasks("value", 12).tasks == 3
@@ -52,7 +52,7 @@ def test_the_benchmarks_first_task_does_not_count_if_tasks_are_ordered():
     )
 
 
-def test_measures_are_those_of_the_best_trial_so_far():
+def test_measures_belong_to_best_trial():
     frame = results(protocol="adjustment()", value=lambda f: -2 * f["loss"])
     item = scored(frame)
     assert item.is_maximised
@@ -69,7 +69,7 @@ def test_measures_are_those_of_the_best_trial_so_far():
     np.testing.assert_allclose(item.over_tasks("rank", 10).mean, expected)
 
 
-def test_the_regret_is_relative_to_the_worst_loss_met():
+def test_regret_is_relative_to_worst_loss():
     frame = results()
     one = frame[(frame["method"] == "bo") & (frame["seed"] == 1) & (frame["task"] == 2)]
     best, worst = -0.5, frame.loc[frame["task"] == 2, "loss"].max()  # the regret is the loss + 0.5
@@ -80,7 +80,7 @@ def test_the_regret_is_relative_to_the_worst_loss_met():
     np.testing.assert_allclose(running, np.cumsum(expected) / np.arange(1, 13))
 
 
-def test_a_failed_run_changes_no_mean_of_another_method():
+def test_failed_run_changes_no_other_mean():
     """Means are over all seeds that a method has, not over those that every method has."""
     frame = results(seeds=20)
     all_there, lacking = scored(frame), scored(without(frame, "bo", [3, 8, 11]))
@@ -96,7 +96,7 @@ def test_a_failed_run_changes_no_mean_of_another_method():
     assert lacking.notes() == ["bo has not finished seeds 3, 8, 11."]
 
 
-def test_ranks_compare_two_methods_on_the_seeds_that_both_have():
+def test_ranks_compare_on_common_seeds():
     frame = results(seeds=8)
     item = scored(without(frame, "bo", [0, 5]))
     best = frame.groupby(["method", "seed", "task"])["loss"].min().unstack("method")
@@ -108,7 +108,7 @@ def test_ranks_compare_two_methods_on_the_seeds_that_both_have():
     assert item.over_tasks("rank", 12).mean.sum() == pytest.approx(1 + 2 + 3)
 
 
-def test_a_method_with_fewer_than_half_of_the_seeds_is_not_compared():
+def test_method_with_few_seeds_is_excluded():
     frame = results()
     item = scored(without(frame, "bo", [0, 2]), runs_of_trials(frame))
     assert item.methods == ("random-search", "simple-ordered")
@@ -119,7 +119,7 @@ def test_a_method_with_fewer_than_half_of_the_seeds_is_not_compared():
 
 
 @pytest.mark.parametrize("finished", [0, 1])
-def test_a_method_that_is_not_compared_changes_nothing(finished):
+def test_excluded_method_changes_nothing(finished):
     frame = results()
     others, bad = frame[frame["method"] != "bo"], frame[frame["method"] == "bo"]
     never = runs_of_trials(bad).assign(method="worse", state="failed")
@@ -134,30 +134,45 @@ def test_a_method_that_is_not_compared_changes_nothing(finished):
         np.testing.assert_array_equal(item.measures[name].values, scores.values)
 
 
-def test_what_is_not_defined_is_said():
+def test_score_needs_random_search():
     frame = results()
     item = scored(frame[frame["method"] != "random-search"])
     (note,) = item.notes()
     assert note.startswith("The score is not available: scores compare with")
     assert not item.is_defined("score")
     assert item.is_defined("regret")
+
+
+def test_regrets_need_best_values():
     item = scored(results(regret=np.nan))
-    regrets = {"regret", "regret_over_trials", "simple_regret"}
-    assert {name for name in item.measures if not item.is_defined(name)} == regrets
+    undefined = {name for name in item.measures if not item.is_defined(name)}
+    assert undefined == {"regret", "regret_over_trials", "simple_regret"}
+
+
+def test_note_counts_tasks_without_regret():
+    frame = results()
     frame.loc[frame["task"] == 2, "regret"] = np.nan
     item = scored(frame)
     assert item.notes() == ["1 task without a regret: no best value is known."]
     assert item.over_tasks("regret", 12).defined == 2
-    where = (frame["method"] == "bo") & (frame["seed"] == 1) & (frame["task"] == 2)
-    frame.loc[where & (frame["trial"] >= 5), "fallbacks"] = 2
+
+
+def test_note_counts_fallbacks():
+    frame = results()
+    is_run = (frame["method"] == "bo") & (frame["seed"] == 1) & (frame["task"] == 2)
+    frame.loc[is_run & (frame["trial"] >= 5), "fallbacks"] = 2
     assert "bo fell back to 2 random suggestions." in scored(frame).notes()
 
 
-def test_a_benchmark_of_which_nothing_is_finished_is_named():
+def test_unfinished_benchmark_is_named():
     frame = results()
     other = runs_of_trials(results(benchmark="y@1")).assign(state="failed")
     _, unscored = score_benchmarks(frame, pd.concat([runs_of_trials(frame), other]))
     assert unscored == ["y@1 (forest), ordered, 12 trials: no run is finished."]
-    apart = (frame["method"] == "bo") ^ (frame["seed"] == 1)
-    item = scored(frame[apart & (frame["seed"] < 2)])  # no seed in common
+
+
+def test_methods_without_common_seed_are_ranked():
+    frame = results()
+    has_no_common_seed = (frame["method"] == "bo") ^ (frame["seed"] == 1)
+    item = scored(frame[has_no_common_seed & (frame["seed"] < 2)])
     assert set(item.over_tasks("rank", 12).mean) == {1.5, 2.0} or item.seed_numbers == (0, 1)

@@ -24,7 +24,7 @@ def test_holm_by_hand():
 
 
 @given(P_VALUES, st.floats(0.01, 0.5))
-def test_holm_rejects_what_stepping_down_rejects(p, alpha):
+def test_holm_agrees_with_stepping_down(p, alpha):
     rejected = set()
     for step, index in enumerate(np.argsort(p, kind="stable")):
         if (len(p) - step) * p[index] > alpha:
@@ -33,7 +33,7 @@ def test_holm_rejects_what_stepping_down_rejects(p, alpha):
     assert set(np.flatnonzero(holm(p) <= alpha).tolist()) == rejected
 
 
-def test_pairwise_tests_are_scipys_and_symmetric():
+def test_pairwise_tests_agree_with_scipy():
     samples = np.random.default_rng(0).normal(size=(15, 4)) + [0, 0.2, 1, 2]
     computed = pairwise_wilcoxon(samples, "abcd")
     assert computed.samples == 15
@@ -48,7 +48,7 @@ def test_pairwise_tests_are_scipys_and_symmetric():
     assert computed.adjusted[0, 3] < 0.01
 
 
-def test_differences_of_zero_count_half_for_either_side():
+def test_zero_differences_count_half():
     differences = np.r_[np.zeros(6), np.arange(1.0, 15), -2.5]
     ranks = stats.rankdata(np.abs(differences))
     assert len(ranks) == 21
@@ -62,7 +62,7 @@ def test_differences_of_zero_count_half_for_either_side():
     assert computed > 2 * stats.wilcoxon(differences, zero_method="wilcox", method="exact").pvalue
 
 
-def test_equal_methods_and_single_samples_do_not_differ():
+def test_equal_methods_do_not_differ():
     same = np.tile(np.arange(5.0)[:, None], (1, 3))
     np.testing.assert_array_equal(pairwise_wilcoxon(same, "abc").p_values, 1)
     mean_ranks, *test = friedman(same, "abc")
@@ -72,7 +72,7 @@ def test_equal_methods_and_single_samples_do_not_differ():
 
 
 @given(TIED)
-def test_friedman_agrees_with_scipy_ties_included(samples):
+def test_friedman_agrees_with_scipy(samples):
     mean_ranks, statistic, p_value = friedman(samples.astype(float), "abcd")
     ranks = stats.rankdata(samples, axis=1)
     np.testing.assert_allclose(mean_ranks, ranks.mean(axis=0))
@@ -98,21 +98,21 @@ def test_friedman_of_two_methods_is_the_sign_test():
         (np.array([[1.0, np.nan]]), "NaN"),
     ],
 )
-def test_what_cannot_be_tested_is_refused(samples, message):
+def test_untestable_samples_are_refused(samples, message):
     methods = "a" if samples.shape[1] == 1 else "ab"
     for test in (friedman, pairwise_wilcoxon):
         with pytest.raises(ExperimentError, match=message):
             test(samples, methods)
 
 
-def test_the_least_significant_difference_of_two_methods_is_the_paired_t_tests():
+def test_lsd_of_two_is_paired_t():
     samples = np.random.default_rng(0).normal(size=(9, 2))
     paired = stats.ttest_rel(samples[:, 0], samples[:, 1])
     error = np.diff(samples.mean(axis=0))[0] / -paired.statistic
     assert least_significant_difference(samples) == pytest.approx(stats.t.ppf(0.95, 8) * error)
 
 
-def test_the_least_significant_difference_of_several_methods_by_regression():
+def test_lsd_agrees_with_linear_regression():
     """The error is that of a linear model of methods and samples, fitted by least squares."""
     samples = np.random.default_rng(1).normal(size=(6, 4)) + np.arange(6)[:, None]
     i, a = np.indices(samples.shape).reshape(2, -1)
@@ -123,7 +123,7 @@ def test_the_least_significant_difference_of_several_methods_by_regression():
     assert least_significant_difference(samples) == pytest.approx(expected)
 
 
-def test_without_an_error_there_is_no_least_significant_difference():
+def test_lsd_needs_an_error():
     assert np.isnan(least_significant_difference(np.ones((1, 4))))
     assert np.isnan(least_significant_difference(np.ones((4, 1))))
     assert least_significant_difference(np.ones((3, 4))) == 0

@@ -12,7 +12,7 @@ SMALL = st.integers(0, 2**32).map(
 
 
 @given(SMALL, st.integers(1, 3))
-def test_counts_agree_with_comparing_one_by_one(losses, trial):
+def test_counts_agree_with_single_comparisons(losses, trial):
     counted = count_wins(losses, "abcd", trial=trial)
     rows = losses[..., :trial].min(axis=-1).reshape(4, -1)
     for a in range(4):
@@ -23,7 +23,7 @@ def test_counts_agree_with_comparing_one_by_one(losses, trial):
             assert counted.ties[a, b] == (a != b) * sum(gap == 0 for gap in gaps)
 
 
-def test_the_first_task_can_be_left_out():
+def test_first_task_can_be_left_out():
     losses = np.zeros((2, 5, 3, 2))
     losses[0, :, 0] = -1  # better on the first task alone
     assert count_wins(losses, "ab", trial=2).wins[0, 1] == 5

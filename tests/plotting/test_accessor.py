@@ -20,7 +20,7 @@ def result(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_every_chart_of_results_is_made(result):
+def test_every_chart_is_drawn(result):
     plot = result.plot
     charts = [
         plot.curves(size=(300, 200)).properties(title="mine"),
@@ -42,7 +42,7 @@ def test_figures_of_reports_are_offered(result):
 
 
 @pytest.mark.slow
-def test_a_landscape_of_choices_that_are_numbers():
+def test_landscape_of_numeric_choices():
     result = hbo.run(
         benchmarks=["fcnet"],
         methods=["random-search"],
@@ -53,7 +53,7 @@ def test_a_landscape_of_choices_that_are_numbers():
     assert "batch_size and n_units_1" in specification(chart)["description"]
 
 
-def test_wrong_names_are_refused_with_the_nearest(result):
+def test_wrong_names_suggest_the_nearest(result):
     with pytest.raises(ExperimentError, match="name one of the benchmarks"):
         result.plot.attainment()
     for names, options, error, message in (

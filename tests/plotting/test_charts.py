@@ -81,7 +81,7 @@ def values_of(spec: Any, key: str) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", CHARTS)
-def test_every_chart_renders_describes_itself_and_computes_no_statistic(name, capfd):
+def test_charts_render_without_computing_statistics(name, capfd):
     image = svg_of(CHARTS[name])
     assert image.startswith("<svg") and "NaN" not in image and "undefined" not in image
     assert not capfd.readouterr().err
@@ -92,7 +92,7 @@ def test_every_chart_renders_describes_itself_and_computes_no_statistic(name, ca
     assert not list(values_of(spec, "aggregate")) and not list(values_of(spec, "bin"))
 
 
-def test_marks_show_the_numbers_of_the_frame():
+def test_marks_show_numbers_of_frame():
     frame = curve_frame()
     (rows,) = specification(plotting.curves(frame, measure="regret"))["datasets"].values()
     columns = ["benchmark", "method", "trial", "mean", "low", "high"]
@@ -100,7 +100,7 @@ def test_marks_show_the_numbers_of_the_frame():
     pd.testing.assert_frame_equal(pd.DataFrame(rows)[columns], expected)
 
 
-def test_strips_have_a_point_for_each_value_and_a_line_for_each_mean():
+def test_strips_show_values_and_means():
     rows = [(p, g, m, 2.0**g) for p in "ab" for g in (1, 2) for m in METHODS for _ in range(3)]
     frame = pd.DataFrame(rows, columns=["panel", "group", "method", "value"])
     frame = frame.assign(benchmark="x", mean=frame["value"])
@@ -112,7 +112,7 @@ def test_strips_have_a_point_for_each_value_and_a_line_for_each_mean():
     assert [2.0**power for power in range(-1, 3)] in list(values_of(spec, "values"))
 
 
-def test_the_first_methods_are_in_colour_and_the_others_grey():
+def test_only_first_methods_are_coloured():
     names = [theme.RANDOM_SEARCH, *(f"method-{number:02d}" for number in range(19))]
     looks = theme.styles(names)
     assert looks[theme.RANDOM_SEARCH] == theme.REFERENCE
@@ -143,7 +143,7 @@ def lab(rgb: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("page", ["light", "dark"])
-def test_colours_are_far_apart_for_all_readers_and_stand_out_from_the_page(page):
+def test_colours_are_distinguishable_by_all_readers(page):
     every = (*theme.PALETTE, theme.REFERENCE)
     colours = [look.colour if page == "light" else look.dark for look in every]
     for kind, matrix in BLINDNESS.items():
@@ -160,7 +160,7 @@ def test_colours_are_far_apart_for_all_readers_and_stand_out_from_the_page(page)
 
 
 @pytest.mark.slow
-def test_saving_in_every_format(tmp_path):
+def test_charts_are_saved_in_every_format(tmp_path):
     starts = {"png": b"\x89PNG", "svg": b"<svg", "pdf": b"%PDF-", "json": b"{", "html": b"<!DOC"}
     for suffix, start in starts.items():
         path = save(CHARTS["heatmap"], tmp_path / f"chart.{suffix}")
@@ -174,14 +174,14 @@ def test_saving_in_every_format(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["png", "svg", "json", "html"])  # a PDF stands in any order
-def test_same_chart_gives_the_same_bytes(suffix, tmp_path):
+def test_same_chart_gives_same_bytes(suffix, tmp_path):
     first, second = (
         save(charts()["landscape"], tmp_path / f"{name}.{suffix}").read_bytes() for name in "ab"
     )
     assert first == second
 
 
-def test_ids_begin_with_what_is_asked_for():
+def test_ids_begin_with_prefix():
     image = svg_of(CHARTS["rank"], prefix="one-")
     ids = re.findall(r'(?:id="|#)([a-z_0-9-]*(?:clip|gradient)[a-z_0-9-]*)', image)
     assert ids and all(name.startswith("one-") for name in ids)
@@ -195,13 +195,13 @@ def test_colours_are_exchanged_for_dark_pages(colour):
     assert f'"{theme.DARK_COLOURS[colour]}"' in dark
 
 
-def test_the_library_can_stand_in_a_page():
+def test_library_can_stand_in_page():
     library = javascript()
     assert "vegaEmbed" in library and "</script" not in library
     assert len(library) < 1_000_000
 
 
-def test_what_is_not_there_is_refused():
+def test_unknown_columns_are_refused():
     frame = curve_frame()
     with pytest.raises(UnknownNameError, match="did you mean 'regret'"):
         plotting.curves(frame, measure="regrets")
@@ -213,7 +213,7 @@ def test_what_is_not_there_is_refused():
         plotting.curves(frame.assign(mean=np.nan))
 
 
-def test_colours_are_linear_where_values_have_no_logarithm():
+def test_colours_need_positive_values_for_logarithm():
     x, y = Dimension("x", 0, 1), Dimension("y", 0, 1)
     kinds = {}
     for name, least in (("positive", 0.5), ("zero", 0.0), ("negative", -3.0)):
@@ -226,21 +226,21 @@ def test_colours_are_linear_where_values_have_no_logarithm():
 
 
 @pytest.mark.parametrize("least", [-1.0, 0.0, 0.01])
-def test_regrets_over_decades_are_on_an_axis_that_shows_them(least):
+def test_regrets_over_decades_are_visible(least):
     frame = curve_frame()
     frame.loc[frame["trial"] == 5, "mean"] = least
     image = svg_of(plotting.curves(frame, measure="regret"))
     assert "NaN" not in image and "Infinity" not in image
 
 
-def test_ends_of_axes_are_half_a_step_beyond_choices():
+def test_axes_end_half_step_beyond_choices():
     kinds = Dimension("kind", 0.0, 1.0, choices=("a", "b"))
     assert kinds.from_unit(np.array([0.0, 0.25, 1.0])) == pytest.approx([-0.5, 0.0, 1.5])
     rate = Dimension("rate", 1e-4, 1.0, log=True)
     assert rate.from_unit(np.array([0.0, 0.5, 1.0])) == pytest.approx([1e-4, 1e-2, 1.0])
 
 
-def test_a_landscape_is_the_objective_around_the_best_evaluation():
+def test_landscape_surrounds_best_evaluation():
     bench, rng = hbo.load("quadratic"), np.random.default_rng(0)
     task, configs = bench.tasks[0], [bench.space.sample(rng) for _ in range(20)]
     values = task.evaluate_many(configs)
@@ -262,7 +262,7 @@ def test_a_landscape_is_the_objective_around_the_best_evaluation():
 
 
 @pytest.mark.parametrize(("benchmarks", "has_numbers"), [(10, True), (47, False)])
-def test_a_heat_map_has_one_format_and_numbers_where_they_fit(benchmarks, has_numbers):
+def test_heatmap_shows_numbers_that_fit(benchmarks, has_numbers):
     names = [f"benchmark-{n}@1" for n in range(benchmarks)]
     frame = pd.DataFrame({"benchmark": names, "surrogate": "forest", "method": "bo", "rank": 9.5})
     frame.loc[0, "rank"] = 10

@@ -117,7 +117,7 @@ def browser(driver, page_report):
     return opened
 
 
-def test_nothing_is_requested_and_nothing_goes_wrong(driver, browser):
+def test_page_requests_nothing(driver, browser):
     for kind in ("browser", "performance"):
         driver.get_log(kind)  # of what was before
     browser.open()
@@ -143,7 +143,7 @@ def test_nothing_is_requested_and_nothing_goes_wrong(driver, browser):
     assert "leads" in browser.run("return document.querySelector('#verdict').textContent")
 
 
-def test_headings_sort_also_by_keyboard(browser):
+def test_headings_sort_by_keyboard(browser):
     heading = "#lb thead th:nth-child(2)"  # mean rank
     for order in ("descending", "ascending"):
         browser.run("document.querySelector(arguments[0] + ' button').focus()", heading)
@@ -156,7 +156,7 @@ def test_headings_sort_also_by_keyboard(browser):
         assert browser.column(0)[-1] == "cts"  # which has no rank
 
 
-def test_benchmark_task_and_trial_choose_values_and_curves(browser, page_report):
+def test_controls_choose_values_and_curves(browser, page_report):
     drawn = browser.curves()
     browser.choose("#benchmark", "xgboost-mnist@1 (forest)")
     browser.wait("return document.querySelectorAll('#lb tbody tr').length === 4")
@@ -175,7 +175,7 @@ def test_benchmark_task_and_trial_choose_values_and_curves(browser, page_report)
     assert len({drawn, of_benchmark, browser.curves()}) == 3
 
 
-def test_a_filter_and_clicks_choose_methods(browser):
+def test_filter_and_clicks_choose_methods(browser):
     browser.choose("#filter", "RANDOM")
     assert browser.column(0) == ["random-search"]
     browser.choose("#filter", "")
@@ -189,7 +189,7 @@ def test_a_filter_and_clicks_choose_methods(browser):
     assert "bo" not in browser.column(0)
 
 
-def test_the_pointer_shows_values_and_a_click_highlights(browser):
+def test_pointer_shows_values(browser):
     browser.choose("#measure", "Mean rank")
     browser.press("#choose-none")
     time.sleep(0.3)
@@ -208,7 +208,7 @@ def test_the_pointer_shows_values_and_a_click_highlights(browser):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_theme_is_that_of_the_system_until_one_is_chosen(browser, scheme):
+def test_theme_follows_system_until_chosen(browser, scheme):
     browser.prefer(scheme)
     browser.open()
     lightness = (
@@ -250,7 +250,7 @@ def large(tmp_path_factory):
     return write_report(ReportInput(pd.concat(trials, ignore_index=True)), folder)
 
 
-def test_the_reference_is_in_sight_and_curves_are_named(driver, large):
+def test_reference_is_visible(driver, large):
     browser = Browser(driver, large.page.as_uri())
     says_what_scrolls = (
         "return [...document.querySelectorAll('.scroll')].every((box) =>"
@@ -283,7 +283,7 @@ def test_the_reference_is_in_sight_and_curves_are_named(driver, large):
     assert browser.run("return document.querySelector('.board').classList.contains('wide')")
 
 
-def test_colours_follow_the_table_until_methods_are_chosen(driver, large):
+def test_colours_follow_table_until_chosen(driver, large):
     browser = Browser(driver, large.page.as_uri())
     browser.open()
     pressed = (

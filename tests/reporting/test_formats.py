@@ -10,7 +10,7 @@ FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", '=HYPERLINK("http://x")', "\t=1", "\
 
 
 @pytest.mark.parametrize("dtype", ["object", "category"])
-def test_texts_are_no_formulas_of_a_spreadsheet(dtype):
+def test_texts_are_no_spreadsheet_formulas(dtype):
     frame = pd.DataFrame({"name": [*FORMULAS, "bo"], "loss": -1.5})
     data = csv_bytes(frame.astype({"name": dtype})).decode()
     rows = list(csv.DictReader(io.StringIO(data, newline="")))
@@ -18,7 +18,7 @@ def test_texts_are_no_formulas_of_a_spreadsheet(dtype):
     assert {float(row["loss"]) for row in rows} == {-1.5}  # a number stays one
 
 
-def test_markdown_has_no_html_and_tables_hold_any_text():
+def test_special_characters_are_escaped():
     text = markdown_text('<img src=x onerror="f()"> & [a](b) `c` |')
     assert text == '\\<img src=x onerror="f()"\\> \\& \\[a\\](b) \\`c\\` \\|'
     table = TextTable("a & b", ("m|n", "p"), [("50 % <i>_", "\u22121 to 2")])

@@ -35,21 +35,29 @@ def unpacked(page: str, name: str) -> Any:
     return json.loads(gzip.decompress(base64.b64decode(text.group(1))))
 
 
-def test_the_files(page_report):
+def test_page_links_to_all_files(page_report):
     folder = page_report.page.parent
     names = {path.relative_to(folder).as_posix() for path in page_report.files}
     data = {"leaderboard.csv", "leaderboard.tex", "means.csv", "pairs.csv", "failures.csv"}
     figures = {name.rpartition(".")[0] for name in names if name.startswith("figures/")}
-    for kind in ("heatmap", "differences-tasks", "attainment"):
-        assert any(name.startswith(f"figures/{kind}-ordered") for name in figures)
-    for name in figures:
-        assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-        assert (folder / f"{name}.pdf").read_bytes().startswith(b"%PDF")
-        assert (folder / f"{name}.svg").read_bytes().startswith(b"<svg")
     files = {f"{name}.{ending}" for name in figures for ending in ("png", "svg", "pdf")}
     assert names == {"report.html", "summary.md", *data, *files}
     linked = set(re.findall(r'href="([^"#]+)"', page_of(page_report)))
     assert linked == names - {"report.html"}
+
+
+@pytest.mark.parametrize("kind", ["heatmap", "differences-tasks", "attainment"])
+@pytest.mark.parametrize(
+    ("ending", "start"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<svg")]
+)
+def test_figures_are_written_in_three_formats(page_report, kind, ending, start):
+    folder = page_report.page.parent / "figures"
+    (figure,) = folder.glob(f"{kind}-ordered*.{ending}")
+    assert figure.read_bytes().startswith(start)
+
+
+def test_tables_hold_what_analysis_computes(page_report):
+    folder = page_report.page.parent
     board = pd.read_csv(folder / "leaderboard.csv")
     pd.testing.assert_series_equal(board["rank"], leaderboard(page_report.benchmarks)["rank"])
     means = pd.read_csv(folder / "means.csv")
@@ -64,7 +72,7 @@ def test_the_files(page_report):
     np.testing.assert_allclose(chosen["p_holm_benchmarks"], test.adjusted[0, 1:], rtol=1e-15)
 
 
-def test_the_page_shows_what_analysis_computes(page_report):
+def test_page_shows_what_analysis_computes(page_report):
     page = page_of(page_report)
     leads = page.partition('id="verdict"')[2].partition("</section>")[0]
     summary = (page_report.page.parent / "summary.md").read_text(encoding="utf-8")
@@ -98,7 +106,7 @@ def test_the_page_shows_what_analysis_computes(page_report):
                 assert shown["failed"][place][1] == f"{row['failed']} of {row['runs']}"
 
 
-def test_nothing_at_all_is_no_report(tmp_path):
+def test_no_runs_give_no_report(tmp_path):
     with pytest.raises(ExperimentError, match="no runs"):
         write_report(ReportInput(made_up_trials("newsvendor@1")[:0]), tmp_path / "report")
     assert not (tmp_path / "report").exists()
@@ -118,7 +126,7 @@ def test_few_seeds_have_no_interval(page_report):
     assert few.any() and board.loc[few, ends].isna().all(axis=None)
 
 
-def test_curves_of_tasks(page_report):
+def test_page_has_curves_of_tasks(page_report):
     tasks = unpacked(page_of(page_report), "tasks")[0][1]
     found = {(item.benchmark, item.protocol): item for item in page_report.benchmarks}
     item = found["newsvendor@1", ORDERED]
@@ -131,7 +139,7 @@ def test_curves_of_tasks(page_report):
             np.testing.assert_allclose(task[measure][0][place], expected, rtol=1e-3)
 
 
-def test_text_from_results_stays_text_and_failures_and_provenance_are_told(page_report):
+def test_text_from_results_is_escaped(page_report):
     page = page_of(page_report)
     assert "Not finished, of 76 runs: 1 failed, 4 missing." in page
     assert "2 runs of other versions of a method are there and count nowhere." in page
@@ -148,7 +156,7 @@ def test_text_from_results_stays_text_and_failures_and_provenance_are_told(page_
 
 
 @pytest.mark.slow
-def test_the_same_results_give_the_same_files(page_input, tmp_path):
+def test_same_results_give_same_files(page_input, tmp_path):
     trials = made_up_trials("newsvendor@1", trials=3, tasks=2)
     reports = [write_report(ReportInput(trials), tmp_path / name) for name in "ab"]
     for first, second in zip(*(report.files for report in reports), strict=True):
@@ -157,7 +165,7 @@ def test_the_same_results_give_the_same_files(page_input, tmp_path):
 
 
 @pytest.mark.slow
-def test_several_surrogates_one_method_and_no_random_search(tmp_path):
+def test_report_without_random_search(tmp_path):
     trials = made_up_trials("newsvendor@1", trials=3, tasks=2)
     is_random, is_bo = trials["method"] == "random-search", trials["method"] == "bo"
     both = pd.concat([trials, trials.assign(surrogate="nearest")])
@@ -173,7 +181,7 @@ def test_several_surrogates_one_method_and_no_random_search(tmp_path):
 
 
 @pytest.mark.slow
-def test_landscapes_of_runs_with_configurations(tmp_path):
+def test_landscapes_need_configurations(tmp_path):
     trials = made_up_trials("newsvendor@1", trials=6, tasks=2).assign(surrogate="table")
     runs, space = known_runs(trials), hbo.load("newsvendor").space
     keyed = trials.merge(runs[["method", "seed", "key"]], on=["method", "seed"])
