@@ -45,16 +45,25 @@ TASKS = ("37", "3", "10101")
 CONTEXT = {"n_rows": 768.0, "n_features": 8.0, "majority_share": 0.65}
 
 
-def evaluations(flow: Flow, tasks: Sequence[str] = TASKS, n: int = 60, seed: int = 0) -> Any:
+def make_evaluations(flow: Flow, tasks: Sequence[str] = TASKS, n: int = 60, seed: int = 0) -> Any:
     """Made-up evaluations, two a training; the value follows from a configuration's numbers."""
-    space, frames = flow.space(), []
+    space = flow.space()
+    frames = []
     for task in tasks:
         rng = np.random.default_rng([seed, int(task)])
         values = space.decode(space.sample_unit(rng, n))
-        score = np.nan_to_num(space.encode(values), nan=0.3).mean(axis=1) + int(task) / 1e5
+        unit_values = np.nan_to_num(space.encode(values), nan=0.3)
         frame = pd.DataFrame(space.configs(values), columns=space.names).add_prefix("config.")
-        more = {"capped": rng.random(n) < 0.25, "seconds": 1.0, "spread": 0.01}
-        frames.append(frame.assign(task=task, training=np.arange(n) // 2, value=score, **more))
+        frames.append(
+            frame.assign(
+                task=task,
+                training=np.arange(n) // 2,
+                value=unit_values.mean(axis=1) + int(task) / 1e5,
+                capped=rng.random(n) < 0.25,
+                seconds=1.0,
+                spread=0.01,
+            )
+        )
     return pd.concat(frames, ignore_index=True)
 
 
@@ -63,10 +72,12 @@ def about(flow: Flow, tasks: Sequence[str] = TASKS) -> About:
     return About(flow.name, "dice, thrown twice", "none", ("Nothing is real.",), contexts)
 
 
-def from_evaluations(folder: Path, *, flow: Flow = SVM, frame: Any = None, **options: Any) -> Path:
+def generate_from_frame(
+    folder: Path, *, flow: Flow = SVM, frame: Any = None, **options: Any
+) -> Path:
     """An artifact of made-up evaluations."""
     raw = folder / f"{flow.name}.parquet"
-    write_raw(raw, evaluations(flow) if frame is None else frame, about(flow))
+    write_raw(raw, make_evaluations(flow) if frame is None else frame, about(flow))
     options = {"source": "evaluations", "local": raw} | options
     return GENERATORS[flow.name].generate(folder / "x" / flow.name, **options)
 
@@ -82,7 +93,7 @@ def less_work():
 
 @pytest.fixture(scope="module")
 def generated(tmp_path_factory):
-    return from_evaluations(tmp_path_factory.mktemp("generated"), workers=2)
+    return generate_from_frame(tmp_path_factory.mktemp("generated"), workers=2)
 
 
 # -- artifacts -------------------------------------------------------------------------------------
@@ -90,94 +101,143 @@ def generated(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("surrogate", ["forest", "nearest"])
-def test_an_artifact_is_a_benchmark(generated, surrogate):
-    benchmark = hbo.load(generated, surrogate=surrogate)
-    check_benchmark(benchmark)
+def test_artifacts_conform(generated, surrogate):
+    check_benchmark(hbo.load(generated, surrogate=surrogate))
+
+
+def test_artifact_has_the_flows_tasks(generated):
+    benchmark = hbo.load(generated)
+
     assert benchmark.space == SVM.space()
     assert [task.name for task in benchmark.tasks] == list(TASKS)
     assert benchmark.tasks[2].context == CONTEXT | {"n_rows": 10101.0}
     assert benchmark.provenance.source == "dice, thrown twice"
-    known = evaluations(SVM).groupby("task")["value"].max()
-    for task in benchmark.tasks:
-        assert task.best_value is not None
-        # A forest's codes are off by half a step; nearest neighbours are exact.
-        assert task.best_value >= known[task.name] - (1e-5 if surrogate == "forest" else 0)
 
 
-def test_surrogates_predict_what_they_were_fitted_to_and_raw_evaluations_are_recorded(generated):
-    frame, recorded = evaluations(SVM), read_evaluations(Artifact(generated))
+# A forest's codes are off by half a step; nearest neighbours are exact.
+@pytest.mark.parametrize(("surrogate", "tolerance"), [("forest", 1e-5), ("nearest", 0)])
+def test_best_values_are_no_worse_than_evaluations(generated, surrogate, tolerance):
+    best_evaluations = make_evaluations(SVM).groupby("task")["value"].max()
+    for task in hbo.load(generated, surrogate=surrogate).tasks:
+        assert task.best_value >= best_evaluations[task.name] - tolerance
+
+
+def test_raw_evaluations_are_recorded(generated):
+    recorded = read_evaluations(Artifact(generated))
+
+    frame = make_evaluations(SVM)
     for task, raw in zip(TASKS, recorded, strict=True):
         rows = frame[frame["task"] == task]
         np.testing.assert_array_equal(raw.objective, rows["value"])
         np.testing.assert_array_equal(raw.training, rows["training"])
-        configs = rows.filter(like="config.").rename(columns=lambda c: c.removeprefix("config."))
+        configs = rows.filter(like="config.")
+        configs.columns = configs.columns.str.removeprefix("config.")
         np.testing.assert_array_equal(raw.values, SVM.space().values(configs))
-    for name, tolerance in (("forest", 1e-4), ("nearest", 0)):
-        for task, raw in zip(hbo.load(generated, surrogate=name).tasks, recorded, strict=True):
-            predicted = task.evaluate_many(raw.values)
-            np.testing.assert_allclose(predicted, raw.objective, rtol=0, atol=tolerance)
 
 
-def test_the_card_says_what_a_user_should_know(generated):
+@pytest.mark.parametrize(("surrogate", "tolerance"), [("forest", 1e-4), ("nearest", 0)])
+def test_surrogates_predict_their_evaluations(generated, surrogate, tolerance):
+    recorded = read_evaluations(Artifact(generated))
+    for task, raw in zip(hbo.load(generated, surrogate=surrogate).tasks, recorded, strict=True):
+        predicted = task.evaluate_many(raw.values)
+
+        np.testing.assert_allclose(predicted, raw.objective, rtol=0, atol=tolerance)
+
+
+def test_card_has_figures_of_every_task(generated):
     card = read_card(Artifact(generated))
-    text = card.describe()
-    assert [figures.name for figures in card.figures] == list(TASKS)
+
     assert (card.evaluations, card.configurations, card.folds) == (180, 180, 10)
-    assert "2 of the paper's 30 tasks: 37, 10101; not the paper's: 3." in text
-    assert "Nothing is real." in text
-    assert "surrogate nearest" in text
-    assert card.command == (
-        "hpobench-ordered generate openml-svm --source evaluations --from openml-svm.parquet "
-        "--seed 0"
-    )
+    assert [figures.name for figures in card.figures] == list(TASKS)
     assert min(figures.r2 for figures in card.figures) > 0.5
     assert set(card.comparisons["surrogate nearest"]["tasks"]) == set(TASKS)
 
 
-def arrays_of(folder: Path, surrogate: str, task: int) -> dict[str, bytes]:
-    arrays = Artifact(folder).read_arrays(f"{surrogate}.npz")
+def test_card_has_the_command(generated):
+    assert read_card(Artifact(generated)).command == (
+        "hpobench-ordered generate openml-svm --source evaluations --from openml-svm.parquet "
+        "--seed 0"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2 of the paper's 30 tasks: 37, 10101; not the paper's: 3.",
+        "Nothing is real.",
+        "surrogate nearest",
+    ],
+)
+def test_card_tells_limits(generated, text):
+    assert text in read_card(Artifact(generated)).describe()
+
+
+def read_task_arrays(folder: Path, surrogate: str, task: int) -> dict[str, bytes]:
+    """Content of the arrays of one task's surrogate, by name."""
     prefix = f"{task}/"
-    return {k.removeprefix(prefix): a.tobytes() for k, a in arrays.items() if k.startswith(prefix)}
+    arrays = {}
+    for name, array in Artifact(folder).read_arrays(f"{surrogate}.npz").items():
+        if name.startswith(prefix):
+            arrays[name.removeprefix(prefix)] = array.tobytes()
+    return arrays
 
 
-def test_a_task_generated_alone_is_the_same_to_the_byte(generated, tmp_path):
-    for part in ("one", "other"):
-        (tmp_path / part).mkdir()
-    alone = from_evaluations(tmp_path / "one", tasks=["3"], workers=1)
-    other = from_evaluations(tmp_path / "other", tasks=["3"], seed=1)
-    assert [task.name for task in read_definition(Artifact(alone)).tasks] == ["3"]
-    for surrogate in ("forest", "nearest"):
-        assert arrays_of(alone, surrogate, 0) == arrays_of(generated, surrogate, 1)
-        best = [hbo.load(f, surrogate=surrogate).task("3").best_value for f in (alone, generated)]
-        assert best[0] == best[1]
-        same = arrays_of(other, surrogate, 0) == arrays_of(alone, surrogate, 0)
-        assert same == (surrogate == "nearest")
-    assert read_card(Artifact(alone)).figures == read_card(Artifact(generated)).figures[1:2]
+@pytest.fixture(scope="module")
+def generated_alone(tmp_path_factory):
+    """The artifact of task 3 alone, which is the second one of `generated`."""
+    return generate_from_frame(tmp_path_factory.mktemp("alone"), tasks=["3"], workers=1)
+
+
+@pytest.mark.parametrize("surrogate", ["forest", "nearest"])
+def test_task_alone_has_same_surrogate(generated, generated_alone, surrogate):
+    arrays = read_task_arrays(generated_alone, surrogate, 0)
+
+    assert arrays == read_task_arrays(generated, surrogate, 1)
+    best_value = hbo.load(generated_alone, surrogate=surrogate).task("3").best_value
+    assert best_value == hbo.load(generated, surrogate=surrogate).task("3").best_value
+
+
+def test_task_alone_has_same_figures(generated, generated_alone):
+    definition = read_definition(Artifact(generated_alone))
+    card = read_card(Artifact(generated_alone))
+
+    assert [task.name for task in definition.tasks] == ["3"]
+    assert card.figures == read_card(Artifact(generated)).figures[1:2]
+
+
+@pytest.mark.parametrize(("surrogate", "is_same"), [("forest", False), ("nearest", True)])
+def test_seed_decides_only_the_forest(generated_alone, tmp_path, surrogate, is_same):
+    other = generate_from_frame(tmp_path, tasks=["3"], seed=1)
+
+    arrays = read_task_arrays(generated_alone, surrogate, 0)
+    assert (read_task_arrays(other, surrogate, 0) == arrays) is is_same
 
 
 @given(st.lists(st.integers(0, 30), min_size=12, max_size=80), st.integers(2, 10))
 @pytest.mark.slow
-def test_a_training_is_never_on_both_sides(groups, folds):
-    numbers: IntArray = np.array(groups)
-    parts = list(grouped_folds(numbers, folds, np.random.default_rng(0)))
+def test_folds_keep_trainings_together(groups, folds):
+    group_of_row: IntArray = np.array(groups)
+
+    parts = list(grouped_folds(group_of_row, folds, np.random.default_rng(0)))
+
     assert len(parts) == folds
     np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(len(groups)))
-    held_out = [set(numbers[part].tolist()) for part in parts]
-    assert sum(map(len, held_out)) == len(set(groups))
-    assert max(map(len, held_out)) - min(map(len, held_out)) <= 1
+    groups_of_parts = [len(set(group_of_row[part].tolist())) for part in parts]
+    assert sum(groups_of_parts) == len(set(groups))
+    assert max(groups_of_parts) - min(groups_of_parts) <= 1
 
 
-def test_evaluations_of_one_training_do_not_help_each_other(tmp_path):
+def test_shared_noise_is_not_predicted(tmp_path):
     """Noise that the evaluations of a training share cannot be predicted from the others."""
-    half = evaluations(SVM, ["3"], n=80).iloc[:40]
+    half = make_evaluations(SVM, ["3"], n=80).iloc[:40]
     noisy = half.assign(training=np.arange(40), value=np.random.default_rng(0).normal(size=40))
-    folder = from_evaluations(tmp_path, frame=pd.concat([noisy, noisy], ignore_index=True))
+    folder = generate_from_frame(tmp_path, frame=pd.concat([noisy, noisy], ignore_index=True))
     assert read_card(Artifact(folder)).figures[0].r2 < 0.3
 
 
-def test_at_most_so_many_evaluations_are_fitted_to(tmp_path):
-    folder = from_evaluations(tmp_path, configurations=40)
-    frame = evaluations(SVM)
+def test_number_of_evaluations_is_limited(tmp_path):
+    folder = generate_from_frame(tmp_path, configurations=40)
+    frame = make_evaluations(SVM)
     for task, raw in zip(TASKS, read_evaluations(Artifact(folder)), strict=True):
         assert len(raw) == 40
         assert set(raw.objective) < set(frame[frame["task"] == task]["value"])
@@ -187,8 +247,10 @@ def test_at_most_so_many_evaluations_are_fitted_to(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("flow", [XGBOOST, RANGER])
-def test_the_other_flows(flow, tmp_path):
-    check_benchmark(hbo.load(from_evaluations(tmp_path, flow=flow, frame=evaluations(flow, ["3"]))))
+def test_other_flows_conform(flow, tmp_path):
+    folder = generate_from_frame(tmp_path, flow=flow, frame=make_evaluations(flow, ["3"]))
+
+    check_benchmark(hbo.load(folder))
 
 
 # -- refusals --------------------------------------------------------------------------------------
@@ -200,30 +262,36 @@ def test_the_other_flows(flow, tmp_path):
         ({"local": None}, ExperimentError, "--from"),
         ({"tasks": ["31"]}, UnknownNameError, "evaluations '31' of openml-svm"),
         (
-            {"frame": evaluations(SVM, ["3", "31"])},
+            {"frame": make_evaluations(SVM, ["3", "31"])},
             ArtifactError,
             r"task 31 need the context n_rows, .* have none",
         ),
         (
-            {"frame": evaluations(SVM, ["3"], n=18)},
+            {"frame": make_evaluations(SVM, ["3"], n=18)},
             ExperimentError,
             "task 3 has evaluations of 9 trainings; at least 10",
         ),
     ],
 )
-def test_evaluations_that_make_no_artifact_are_refused(tmp_path, options, error, message):
+def test_insufficient_evaluations_are_refused(tmp_path, options, error, message):
     with pytest.raises(error, match=message):
-        from_evaluations(tmp_path, **options)
+        generate_from_frame(tmp_path, **options)
+
     assert not list(tmp_path.rglob("benchmark.json"))
+
+
+def test_evaluations_of_other_flow_are_refused(tmp_path):
+    raw = tmp_path / "openml-svm.parquet"
+    write_raw(raw, make_evaluations(SVM), about(SVM))
+
     with pytest.raises(ArtifactError, match="of 'openml-svm', not 'openml-xgboost'"):
-        raw = tmp_path / "openml-svm.parquet"
         BOOSTINGS.generate(tmp_path / "y", source="evaluations", local=raw)
 
 
 # -- training --------------------------------------------------------------------------------------
 
 
-def data_set(name: str, rows: int = 40) -> ClassificationData:
+def make_data_set(name: str, rows: int = 40) -> ClassificationData:
     x = np.random.default_rng(rows).normal(size=(rows, 3))
     y = (np.arange(rows) < rows // 4).astype(np.int64)
     return ClassificationData(name, x, y, "digest", f"{name}: made of {rows} rows")
@@ -237,37 +305,70 @@ def trained(monkeypatch):
     def train_flow(learner: Any, data: Mapping[str, Any], **options: Any) -> pd.DataFrame:
         flow = SVM if learner is flow_training.SVM else XGBOOST
         calls.append({"flow": flow, "tasks": list(data), **options})
-        return evaluations(flow, list(data))
+        return make_evaluations(flow, list(data))
 
-    offline = {"37": data_set("diabetes"), "49": data_set("game", 80), "3492": data_set("monk")}
+    offline = {
+        "37": make_data_set("diabetes"),
+        "49": make_data_set("game", 80),
+        "3492": make_data_set("monk"),
+    }
     monkeypatch.setattr(openml_flows, "train_flow", train_flow)
     monkeypatch.setattr(openml_flows, "offline_datasets", lambda folder: offline)
-    monkeypatch.setattr(openml_flows, "download_dataset", lambda task: data_set(f"of {task}", 100))
+    monkeypatch.setattr(
+        openml_flows, "download_dataset", lambda task: make_data_set(f"of {task}", 100)
+    )
     return calls
 
 
-@pytest.mark.slow
-def test_training_on_local_data(trained, tmp_path):
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "37_diabetes.csv").touch()
-    options: dict[str, Any] = {"seed": 3, "workers": 2}
-    folder = tmp_path / SVM.name
-    SVMS.generate(folder, local=tmp_path / "data", configurations=30, **options)
+@pytest.fixture
+def no_fit(monkeypatch):
+    """Trains, but fits no surrogates."""
+    monkeypatch.setattr(openml_flows, "_fit_and_write", lambda plan, request, *_: request.folder)
+
+
+@pytest.mark.usefixtures("no_fit")
+def test_training_gets_the_request(trained, tmp_path):
+    SVMS.generate(tmp_path / SVM.name, local=tmp_path, configurations=30, seed=3, workers=2)
+
     (call,) = trained
-    assert (call["flow"], call["tasks"], call["n"]) == (SVM, ["37", "49", "3492"], 30)
-    assert {k: call[k] for k in options} == options and call["space"] == SVM.space()
+    assert (call["flow"], call["tasks"]) == (SVM, ["37", "49", "3492"])
+    assert (call["n"], call["seed"], call["workers"]) == (30, 3, 2)
+    assert call["space"] == SVM.space()
     assert call["folder"] == tmp_path / "openml-svm-trainings"
-    table = tmp_path / "openml-svm-evaluations.parquet"
-    raw = read_raw(table, benchmark=SVM.name, space=SVM.space())
-    context = dict(raw.about.contexts["49"])
+
+
+@pytest.mark.usefixtures("trained", "no_fit")
+def test_context_is_computed_from_data(tmp_path):
+    SVMS.generate(tmp_path / SVM.name, local=tmp_path)
+
+    path = tmp_path / "openml-svm-evaluations.parquet"
+    table = read_raw(path, benchmark=SVM.name, space=SVM.space())
+    context = dict(table.about.contexts["49"])
     assert 0.0 <= context.pop("naive_bayes_auc") <= 1.0
     assert context == {"n_rows": 80, "n_features": 3, "majority_share": 0.75}
-    card = read_card(Artifact(folder))
-    assert card.command == (
+
+
+@pytest.fixture
+def trained_artifact(trained, tmp_path):
+    """The artifact of trainings on three data sets, of which one is a local file."""
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "37_diabetes.csv").touch()
+    return Artifact(SVMS.generate(tmp_path / SVM.name, local=data, configurations=30, seed=3))
+
+
+@pytest.mark.slow
+def test_card_of_trainings_has_the_command(trained_artifact):
+    assert read_card(trained_artifact).command == (
         "hpobench-ordered generate openml-svm --source train --from DATA --seed 3 --configs 30"
     )
-    text = card.describe()
-    for part in (
+
+
+@pytest.mark.slow
+def test_card_of_trainings_tells_limits(trained_artifact):
+    description = read_card(trained_artifact).describe()
+
+    for text in (
         "our own, not OpenML's public records",
         "generate openml-svm --source openml",
         "2 of the paper's 30 tasks: 37, 3492; not the paper's: 49.",
@@ -275,31 +376,55 @@ def test_training_on_local_data(trained, tmp_path):
         "37 diabetes, 49 game, 3492 monk",
         "Task 3492 is monk: made of 40 rows.",
     ):
-        assert part in text
-    assert "Task 37 is" not in text
-    definition = read_definition(Artifact(folder))
+        assert text in description
+    assert "Task 37 is" not in description
+
+
+@pytest.mark.slow
+def test_trainings_are_the_source(trained_artifact):
+    definition = read_definition(trained_artifact)
+
     assert definition.provenance.source.startswith("own trainings, ")
     assert definition.objective.direction.value == "maximize"
 
 
-def test_training_on_some_tasks(trained, tmp_path, monkeypatch):
+@pytest.mark.usefixtures("no_fit")
+def test_some_tasks_are_trained(trained, tmp_path):
     BOOSTINGS.generate(tmp_path / "x", local=tmp_path, tasks=["49"])
-    assert (trained[0]["flow"], trained[0]["tasks"]) == (XGBOOST, ["49"])
-    assert trained[0]["n"] == 256
+
+    (call,) = trained
+    assert (call["flow"], call["tasks"]) == (XGBOOST, ["49"])
+    assert call["n"] == 256
+
+
+def test_task_without_data_starts_nothing(trained, tmp_path):
     with pytest.raises(UnknownNameError, match=r"task with a data set in .* '31'"):
         BOOSTINGS.generate(tmp_path / "x", local=tmp_path, tasks=["49", "31"])
-    assert len(trained) == 1
-    monkeypatch.setattr(openml_flows, "_fit_and_write", lambda plan, request, *_: request.folder)
-    BOOSTINGS.generate(tmp_path / "x")  # by default those of the paper
-    assert trained[1]["tasks"] == [str(task) for task in XGBOOST.tasks]
+
+    assert not trained
 
 
-def test_training_on_downloaded_data(trained, tmp_path):
+@pytest.mark.usefixtures("no_fit")
+def test_tasks_of_paper_are_the_default(trained, tmp_path):
+    BOOSTINGS.generate(tmp_path / "x")
+
+    (call,) = trained
+    assert call["tasks"] == [str(task) for task in XGBOOST.tasks]
+
+
+def test_data_are_downloaded_without_folder(trained, tmp_path):
     folder = SVMS.generate(tmp_path / "x", tasks=["3", "37"])
-    assert (trained[0]["tasks"], trained[0]["n"]) == (["3", "37"], 640)
+
+    (call,) = trained
+    assert (call["tasks"], call["n"]) == (["3", "37"], 640)
     assert "3 of 3, 37 of 37" in read_card(Artifact(folder)).describe()
+
+
+def test_tasks_must_be_numbers(trained, tmp_path):
     with pytest.raises(ExperimentError, match="numbers, but got 'kc1'"):
         SVMS.generate(tmp_path / "x", tasks=["kc1"])
+
+    assert not trained
 
 
 # -- OpenML's records ------------------------------------------------------------------------------
@@ -315,7 +440,7 @@ def downloaded(monkeypatch):
     def download_records(*, flow_id: int, tasks: Sequence[int], **options: Any) -> FlowRecords:
         calls.append({"flow_id": flow_id, "tasks": tuple(tasks), **options})
         flow = next(flow for flow in (SVM, XGBOOST, RANGER) if flow.flow_id == flow_id)
-        frames = [evaluations(flow, [str(task)], n=6 if task == 31 else 60) for task in tasks]
+        frames = [make_evaluations(flow, [str(task)], n=6 if task == 31 else 60) for task in tasks]
         dropped = dict.fromkeys(Dropped, 0) | {Dropped.OUT_OF_BOUNDS: 7}
         return FlowRecords(pd.concat(frames, ignore_index=True), dropped)
 
@@ -326,60 +451,116 @@ def downloaded(monkeypatch):
     return calls
 
 
-def test_openml_s_records(downloaded, tmp_path):
-    folder = SVMS.generate(tmp_path / SVM.name, source="openml", tasks=["37", "3", "31"])
+@pytest.fixture
+def records_artifact(downloaded, tmp_path):
+    """The artifact of OpenML's records of three tasks, of which 31 has too few setups."""
+    folder = tmp_path / SVM.name
+    return Artifact(SVMS.generate(folder, source="openml", tasks=["37", "3", "31"]))
+
+
+@pytest.mark.usefixtures("records_artifact")
+def test_records_of_tasks_are_downloaded(downloaded, tmp_path):
     (call,) = downloaded
     assert (call["flow_id"], call["tasks"]) == (5891, (37, 3, 31))
     assert call["folder"] == tmp_path / "openml-svm-records"
-    definition, card = read_definition(Artifact(folder)), read_card(Artifact(folder))
+
+
+def test_scarce_tasks_are_left_out(records_artifact):
+    definition = read_definition(records_artifact)
+
     assert {task.name: task.context for task in definition.tasks} == {
         "37": {"n_rows": 768, "n_features": 8, "majority_share": 500 / 768},
         "3": {"n_rows": 3196, "n_features": 36, "majority_share": 1669 / 3196},
     }
-    assert definition.provenance.licence == card.licence == "CC-BY-4.0"
-    text = card.describe()
-    assert "Records left out: 7 out of bounds." in text
-    assert "fewer than 10 setups: 31." in text
-    assert "our own" not in text
-    assert card.command == (
+
+
+def test_licence_of_records_is_openmls(records_artifact):
+    assert read_definition(records_artifact).provenance.licence == "CC-BY-4.0"
+    assert read_card(records_artifact).licence == "CC-BY-4.0"
+
+
+def test_card_of_records_tells_limits(records_artifact):
+    description = read_card(records_artifact).describe()
+
+    assert "Records left out: 7 out of bounds." in description
+    assert "fewer than 10 setups: 31." in description
+    assert "our own" not in description
+
+
+def test_card_of_records_has_the_command(records_artifact):
+    assert read_card(records_artifact).command == (
         "hpobench-ordered generate openml-svm --source openml --seed 0 --tasks 37,3,31"
     )
-    table = tmp_path / "openml-svm-evaluations.parquet"
-    raw = read_raw(table, benchmark=SVM.name, space=SVM.space())
-    assert raw.about.dropped["out of bounds"] == 7
+
+
+@pytest.mark.usefixtures("records_artifact")
+def test_table_counts_dropped_records(tmp_path):
+    path = tmp_path / "openml-svm-evaluations.parquet"
+
+    table = read_raw(path, benchmark=SVM.name, space=SVM.space())
+
+    assert table.about.dropped["out of bounds"] == 7
+
+
+@pytest.mark.usefixtures("downloaded")
+def test_only_scarce_tasks_are_refused(tmp_path):
     with pytest.raises(ExperimentError, match="no task has 10 setups"):
         SVMS.generate(tmp_path / "x", source="openml", tasks=["31"])
 
 
-def test_a_forest_is_found_by_its_name_once_generated(downloaded, tmp_path, monkeypatch):
-    monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
+def test_ranger_is_generated_by_users():
     assert list(FORESTS.sources) == ["openml", "evaluations"]
-    assert (FORESTS.home(), SVMS.home()) == (local_folder(), Path("artifacts"))
+    assert FORESTS.home() == local_folder()
+    assert SVMS.home() == Path("artifacts")
+
+
+def test_generated_ranger_is_found_by_name(downloaded, tmp_path, monkeypatch):
+    monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
+
     FORESTS.generate(FORESTS.home() / RANGER.name, tasks=["37"])
-    assert downloaded[0]["flow_id"] == 6794
-    assert downloaded[0]["setups"].converters["mtry"](8.0, 37) == pytest.approx(7.5 / 8)
+
     assert benchmark_spec(RANGER.name).is_local
     assert [task.name for task in hbo.load(RANGER.name).tasks] == ["37"]
+    (call,) = downloaded
+    assert call["flow_id"] == 6794
+    assert call["setups"].converters["mtry"](8.0, 37) == pytest.approx(7.5 / 8)
 
 
-@given(st.floats(0, 1), st.integers(1, 500), st.integers(10, 10**6))
-def test_what_the_random_bot_recorded_is_undone(x, p, n):
-    convert = ranger_converters({1: DataSize(n, p, n)})
-    fraction = convert["mtry"](float(np.ceil(p * x)), 1)
-    assert fraction is not None and 0 <= fraction <= 1
-    assert np.ceil(p * fraction) == max(np.ceil(p * x), 0)
-    exponent = convert["min.node.size"](float(round(n**x)), 1)
-    assert exponent is not None and 0 <= exponent <= 1
-    assert round(n**exponent) == round(n**x)
+@given(st.floats(0, 1), st.integers(1, 500))
+def test_recorded_mtry_becomes_a_fraction(x, p):
+    convert = ranger_converters({1: DataSize(rows=100, inputs=p, majority=50)})["mtry"]
+    recorded = np.ceil(p * x)
+
+    fraction = convert(float(recorded), 1)
+
+    assert 0 <= fraction <= 1
+    assert np.ceil(p * fraction) == recorded
 
 
-def test_defaults_that_depend_on_the_data():
-    gamma = svm_converters(SIZES)["gamma"]
-    assert gamma(None, 37) == 1 / 8
-    assert gamma(0.3, 37) == 0.3
-    convert = ranger_converters(SIZES)
-    assert convert["mtry"](None, 3) == pytest.approx(5.5 / 36)  # the root of 36, as ranger
-    assert convert["min.node.size"](None, 3) is None
+@given(st.floats(0, 1), st.integers(10, 10**6))
+def test_recorded_node_size_becomes_an_exponent(x, n):
+    convert = ranger_converters({1: DataSize(rows=n, inputs=5, majority=n)})["min.node.size"]
+    recorded = round(n**x)
+
+    exponent = convert(float(recorded), 1)
+
+    assert 0 <= exponent <= 1
+    assert round(n**exponent) == recorded
+
+
+@pytest.mark.parametrize(("recorded", "gamma"), [(None, 1 / 8), (0.3, 0.3)])
+def test_default_gamma_depends_on_data(recorded, gamma):
+    assert svm_converters(SIZES)["gamma"](recorded, 37) == gamma
+
+
+def test_default_mtry_is_the_root():
+    fraction = ranger_converters(SIZES)["mtry"](None, 3)
+
+    assert fraction == pytest.approx(5.5 / 36)  # 6 of 36 columns
+
+
+def test_node_size_has_no_default():
+    assert ranger_converters(SIZES)["min.node.size"](None, 3) is None
 
 
 # -- sizes of data sets ----------------------------------------------------------------------------
@@ -398,12 +579,17 @@ def asked(monkeypatch):
         return SimpleNamespace(dataset_id=task)
 
     def get_dataset(task: int, *, download_data: bool, download_qualities: bool) -> Any:
-        assert download_qualities and not download_data
-        names = ("NumberOfInstances", "NumberOfFeatures", "MajorityClassSize")
+        assert download_qualities
+        assert not download_data
+        if task == 31:
+            return SimpleNamespace(qualities={})
         size = SIZES[task]
-        numbers = (size.rows, size.inputs + 1, size.majority)
-        told = dict(zip(names, map(float, numbers), strict=True)) if task != 31 else {}
-        return SimpleNamespace(qualities=told)
+        qualities = {
+            "NumberOfInstances": float(size.rows),
+            "NumberOfFeatures": float(size.inputs + 1),
+            "MajorityClassSize": float(size.majority),
+        }
+        return SimpleNamespace(qualities=qualities)
 
     monkeypatch.setattr(openml.tasks, "get_task", get_task)
     monkeypatch.setattr(openml.datasets, "get_dataset", get_dataset)
@@ -411,20 +597,28 @@ def asked(monkeypatch):
 
 
 def test_sizes_are_asked_for_once(asked, tmp_path):
-    pauses: list[float] = []
-    connection = Connection(sleep=pauses.append)
-    assert look_up_data_sizes([37], tmp_path, connection=connection) == {37: SIZES[37]}
-    both = look_up_data_sizes([37, 3], tmp_path, connection=connection)
-    assert both == {37: SIZES[37], 3: SIZES[3]}
+    connection = Connection(sleep=lambda _: None)
+    look_up_data_sizes([37], tmp_path, connection=connection)
+
+    sizes = look_up_data_sizes([37, 3], tmp_path, connection=connection)
+
+    assert sizes == {37: SIZES[37], 3: SIZES[3]}
     assert asked == [37, 3]
-    look_up_data_sizes([37, 3], tmp_path / "again", connection=connection)
-    (pause,) = pauses  # four requests a task, one a second
-    assert 2 < pause <= 4
     assert "768" in (tmp_path / "tasks" / "37.json").read_text()
 
 
+@pytest.mark.usefixtures("asked")
+def test_sizes_are_asked_for_slowly(tmp_path):
+    pauses: list[float] = []
+
+    look_up_data_sizes([37, 3], tmp_path, connection=Connection(sleep=pauses.append))
+
+    (pause,) = pauses  # four requests a task, one a second
+    assert 2 < pause <= 4
+
+
 @pytest.mark.parametrize("task", [404, 31])
-def test_sizes_that_openml_does_not_tell(asked, tmp_path, task):
+def test_unknown_sizes_are_an_error(asked, tmp_path, task):
     with pytest.raises(DownloadError, match=f"size of task {task}'s data"):
         look_up_data_sizes([task], tmp_path, connection=Connection(sleep=lambda _: None))
     assert not (tmp_path / "tasks").exists()
