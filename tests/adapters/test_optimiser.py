@@ -8,8 +8,10 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock, call
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from hypothesis import strategies as st
 from tuning_support import METHODS, made, setting, tune
 
 import hpobench_ordered as hbo
+from hpobench_ordered.adapters import optimiser as optimiser_module
 from hpobench_ordered.adapters.optimiser import Trial
 from hpobench_ordered.errors import (
     EvaluationsError,
@@ -150,6 +153,34 @@ def test_what_does_not_fit_is_refused():
     refused(EvaluationsError, "another search space", method="cts", history=old)
     with pytest.warns(HistoryWarning, match="'0', '1': .* now from -5 to 5"):
         assert hbo.optimiser("simple-ordered", space=space, direction="minimize", history=old).ask()
+
+
+def test_history_is_aligned_and_checked_once(monkeypatch):
+    task, history = setting(numeric_space())
+    align = Mock(wraps=optimiser_module.align_history)
+    check = Mock(wraps=optimiser_module.check_history)
+    monkeypatch.setattr(optimiser_module, "align_history", align)
+    monkeypatch.setattr(optimiser_module, "check_history", check)
+    hbo.optimiser("simple-ordered", space=task.space, direction="minimize", history=history)
+    assert (align.call_count, check.call_count) == (1, 1)
+
+
+def test_integer_value_that_floats_round_is_refused():
+    tuner, _ = made("random-search")
+    with pytest.raises(EvaluationsError, match="an integer that floats round"):
+        tuner.tell(tuner.ask(), 2**53 + 1)
+
+
+def test_restoring_a_journal_reports_progress(tmp_path, monkeypatch):
+    file = tmp_path / "tuning.jsonl"
+    tuner, task = made("random-search", file=file)
+    tune(tuner, task, trials=2)
+    report = Mock()
+    watched = Mock(return_value=nullcontext(report))
+    monkeypatch.setattr(optimiser_module, "watched", watched)
+    made("random-search", file=file)
+    watched.assert_called_once_with(True, what="trials restored")
+    assert report.call_args_list == [call(1, 4), call(2, 4), call(3, 4), call(4, 4)]
 
 
 def test_a_method_that_suggests_no_configuration_is_named():

@@ -245,7 +245,6 @@ def test_times_that_go_another_way_are_warned_of():
         ("--clip", 2, "--clip need --history or --storage"),
         ("--storage t.db --rename rate", 2, "--rename must be OLD=NEW"),
         ("--storage t.db --rename raet=lr", 2, "'raet' cannot be renamed; did you mean 'rate'?"),
-        ("--storage t.db --output nowhere/next.csv", 1, "nowhere/next.csv"),
         ("--context size=nan", 2, "'size' is 'nan'"),
     ],
 )
