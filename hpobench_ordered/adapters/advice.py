@@ -41,7 +41,12 @@ from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conversion import SpaceLike, to_search_space
 from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.card import TaskQuality
-from hpobench_ordered.user_benchmarks.making import OF_THE_USER, MadeFrom, built, surrogate_type
+from hpobench_ordered.user_benchmarks.making import (
+    OF_THE_USER,
+    FittedEvaluations,
+    build_benchmark,
+    parse_surrogate_type,
+)
 from hpobench_ordered.user_methods.factory import as_method_spec
 
 if TYPE_CHECKING:
@@ -113,7 +118,7 @@ class Advice:
     @property
     def quality(self) -> tuple[TaskQuality, ...]:
         """The cross-validated quality of the surrogate on each task."""
-        return cast("MadeFrom", self.benchmark.recorded).fit.figures
+        return cast("FittedEvaluations", self.benchmark.recorded).fit.figures
 
     @property
     def best(self) -> str:
@@ -146,11 +151,14 @@ class Advice:
     @property
     def sentences(self) -> tuple[str, ...]:
         """The advice in words."""
-        return (*filter(None, [self.warning]), self._of_methods, self._of_copying)
+        warning = (self.warning,) if self.warning else ()
+        return (*warning, self._sentence_on_methods, self._sentence_on_copying)
 
     @property
-    def _of_methods(self) -> str:
-        best, others = self.methods.iloc[0], self.within_error[1:]
+    def _sentence_on_methods(self) -> str:
+        best = self.methods.iloc[0]
+        others = self.within_error[1:]
+        # Not a number where there are too few tasks for an interval.
         ends = f" ({best['lower']:.2f} to {best['upper']:.2f})" if best["lower"] >= 0 else ""
         text = (
             f"After {format_count(self.trials, 'trial')} {self.best} leaves least: "
@@ -168,16 +176,16 @@ class Advice:
         return f"{text} {join_names(others, most=len(others))} {verb} within error of it."
 
     @property
-    def _of_copying(self) -> str:
+    def _sentence_on_copying(self) -> str:
         share = float(np.nanmean(self.copied))
         text = (
             "Copying alone, the best configuration of the last task first, leaves "
             f"{share:.2f} in one trial"
         )
-        cold = self.methods[~self.methods["needs_history"]]
-        if cold.empty:
+        without_history = self.methods[~self.methods["needs_history"]]
+        if without_history.empty:
             return f"{text}."
-        name, left = cold.iloc[0][["method", "left"]]
+        name, left = without_history.iloc[0][["method", "left"]]
         without = f"{format_count(self.trials, 'trial')} of {name}, without any history, leave"
         if share <= left:
             return f"{text}. Copying wins: {without} {left:.2f}."
@@ -249,7 +257,9 @@ def advise(
     """
     specs = [as_method_spec(method) for method in as_list(methods, "method")]
     protocol = Ordered(trials=trials)
-    benchmark = replayed(history, to_search_space(space), direction, surrogate=surrogate)
+    benchmark = make_benchmark_of_history(
+        history, to_search_space(space), direction, surrogate=surrogate
+    )
     best, losses = best_and_random_losses(benchmark, SAMPLE)
     copied = copying_regrets(losses, best=best)
     if np.isnan(copied).all():
@@ -268,7 +278,7 @@ def advise(
         raise ExperimentError(f"no method could be replayed: {unscored[0]}")
     best = np.fmin(best, lowest_losses(scores[0].losses))
     left = normalised_regrets(scores[0].losses, best, np.median(losses, axis=0))
-    table, margin = compared(left, scores[0].methods)
+    table, margin = compare_methods(left, scores[0].methods)
     table["needs_history"] = table["method"].map({s.name: s.min_history > 0 for s in specs})
     advice = Advice(benchmark, table, margin, trials, copied, results)
     if advice.warning:
@@ -276,7 +286,7 @@ def advise(
     return advice
 
 
-def replayed(
+def make_benchmark_of_history(
     history: Sequence[Evaluations],
     space: SearchSpace,
     direction: Direction | str,
@@ -284,35 +294,52 @@ def replayed(
     surrogate: SurrogateType | str,
 ) -> Benchmark:
     """Make a benchmark from a history; errors are those of `advise`."""
-    kind, wanted = surrogate_type(surrogate), Direction.of(direction)
-    history = [e for e in map(_finite, align_history(history, space)) if len(e)]
-    check_history(history, space, wanted)
-    if len(history) < FEWEST_TASKS:
+    kind = parse_surrogate_type(surrogate)
+    chosen_direction = Direction.of(direction)
+    successful = [leave_out_failures(e) for e in align_history(history, space)]
+    tasks = [evaluations for evaluations in successful if len(evaluations) > 0]
+    check_history(tasks, space, chosen_direction)
+    if len(tasks) < FEWEST_TASKS:
         raise EvaluationsError(
             f"advice needs evaluations of at least {FEWEST_TASKS} tasks, but got "
-            f"{len(history)}: {', '.join(repr(e.task) for e in history) or 'none'}"
+            f"{len(tasks)}: {', '.join(repr(e.task) for e in tasks) or 'none'}"
         )
-    shared = sorted(set.intersection(*(set(e.context) for e in history)))
-    history = [replace(e, context={name: e.context[name] for name in shared}) for e in history]
+    tasks = keep_shared_contexts(tasks)
     definition = Definition(
         name="history",
         version=1,
         summary="Earlier tasks.",
         space=space,
-        objective=Objective("objective", "", wanted),
-        tasks=tuple(TaskDefinition(e.task, e.context) for e in history),
+        objective=Objective("objective", "", chosen_direction),
+        tasks=tuple(TaskDefinition(e.task, e.context) for e in tasks),
         provenance=OF_THE_USER,
     )
-    return built(definition, tuple(history), kind=kind)
+    return build_benchmark(definition, tuple(tasks), kind=kind)
 
 
-def _finite(evaluations: Evaluations) -> Evaluations:
-    """The evaluations that did not fail."""
-    ok = np.isfinite(evaluations.objective)
-    return replace(evaluations, values=evaluations.values[ok], objective=evaluations.objective[ok])
+def leave_out_failures(evaluations: Evaluations) -> Evaluations:
+    """Leave out the evaluations without a value."""
+    is_finite = np.isfinite(evaluations.objective)
+    return replace(
+        evaluations,
+        values=evaluations.values[is_finite],
+        objective=evaluations.objective[is_finite],
+    )
 
 
-def compared(left: FloatArray, methods: Sequence[str]) -> "tuple[pd.DataFrame, float]":
+def keep_shared_contexts(history: Sequence[Evaluations]) -> list[Evaluations]:
+    """Leave out what is known beforehand of some tasks only."""
+    shared = set(history[0].context)
+    for evaluations in history:
+        shared &= set(evaluations.context)
+    reduced: list[Evaluations] = []
+    for evaluations in history:
+        context = {name: evaluations.context[name] for name in sorted(shared)}
+        reduced.append(replace(evaluations, context=context))
+    return reduced
+
+
+def compare_methods(left: FloatArray, methods: Sequence[str]) -> "tuple[pd.DataFrame, float]":
     """`Advice.methods` without `needs_history`, and the margin, from shares left (A, S, T, M)."""
     import pandas as pd
 

@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from hpobench_ordered.surrogates.pipeline import BenchmarkFit
 
 
-def raw_evaluations(values: FloatArray, objective: FloatArray) -> RawEvaluations:
+def as_raw_evaluations(values: FloatArray, objective: FloatArray) -> RawEvaluations:
     """Evaluations (n, d) and (n,), each from a training of its own."""
     n = len(objective)
     return RawEvaluations(values, objective, spread=np.full(n, np.nan), training=np.arange(n))
 
 
-def averaged(values: FloatArray, objective: FloatArray) -> RawEvaluations:
+def average_repeats(values: FloatArray, objective: FloatArray) -> RawEvaluations:
     """The m different configurations, sorted, each with the mean of its evaluations."""
     _, first, group = np.unique(
         make_comparable(values), axis=0, return_index=True, return_inverse=True
     )
     group = group.ravel()  # two-dimensional in numpy 2.0
-    return raw_evaluations(
+    return as_raw_evaluations(
         values[first], np.bincount(group, weights=objective) / np.bincount(group)
     )
 

@@ -19,7 +19,7 @@ from hpobench_ordered.errors import EvaluationsError, PoorSurrogateWarning
 from hpobench_ordered.files.raw_evaluations import RawEvaluations
 from hpobench_ordered.space.conversion import SpaceLike, to_search_space
 from hpobench_ordered.surrogates import SurrogateType
-from hpobench_ordered.user_benchmarks.fitting import averaged, fit_benchmark
+from hpobench_ordered.user_benchmarks.fitting import average_repeats, fit_benchmark
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -36,7 +36,7 @@ CHANCE = 0.1  # expected top-decile overlap of a random surrogate
 
 
 @dataclass(frozen=True, eq=False)
-class MadeFrom:
+class FittedEvaluations:
     """The evaluations that a benchmark was made from, by task, and the surrogate fitted to them."""
 
     evaluations: tuple[Evaluations, ...]
@@ -146,25 +146,32 @@ def from_evaluations(
         0.1
     """
     _check_contexts(context, ordered)
-    kind, described, of = surrogate_type(surrogate), to_search_space(space), Direction.of(direction)
+    kind = parse_surrogate_type(surrogate)
+    search_space = to_search_space(space)
+    chosen_direction = Direction.of(direction)
     columns = Columns(task, objective, tuple(context))
     reader = Reader(drop_invalid, clip=False, source="the table", allows_failed=False)
-    read = reader.usable(read_table(frame, described, columns, reader, direction=of))
+    evaluations = reader.usable(
+        read_table(frame, search_space, columns, reader, direction=chosen_direction)
+    )
     if ordered is not None:
-        read = tuple(sorted(read, key=lambda e: e.context[ordered]))
+        evaluations = tuple(sorted(evaluations, key=lambda e: e.context[ordered]))
+    row_count = sum(len(of_task) for of_task in evaluations)
     definition = Definition(
         name=name,
         version=version,
-        summary=summary or f"{sum(map(len, read))} evaluations of {len(read)} tasks.",
-        space=described,
-        objective=Objective(objective, unit, of),
-        tasks=tuple(TaskDefinition(one.task, one.context) for one in read),
+        summary=summary or f"{row_count} evaluations of {len(evaluations)} tasks.",
+        space=search_space,
+        objective=Objective(objective, unit, chosen_direction),
+        tasks=tuple(TaskDefinition(e.task, e.context) for e in evaluations),
         provenance=provenance or OF_THE_USER,
     )
-    return built(definition, read, kind=kind, data=data or {}, seed=seed, workers=workers)
+    return build_benchmark(
+        definition, evaluations, kind=kind, data=data or {}, seed=seed, workers=workers
+    )
 
 
-def built(
+def build_benchmark(
     definition: Definition,
     evaluations: tuple[Evaluations, ...],
     *,
@@ -174,20 +181,23 @@ def built(
     workers: int = 1,
 ) -> Benchmark:
     """Make a benchmark from finite evaluations of its tasks; repeated ones are averaged."""
-    averages = [averaged(one.values, one.objective) for one in evaluations]
+    averages = [average_repeats(e.values, e.objective) for e in evaluations]
     _check_data(definition, data)
     _check_enough(definition, averages, kind)
     fit = fit_benchmark(kind, definition, averages, seed=seed, workers=workers)
     if kind is SurrogateType.NEAREST and min(map(len, averages)) >= FEWEST_TO_JUDGE:
         _warn_if_poor(fit)
-    made = Benchmark.build(
+    data_of_task = None
+    if data:
+        data_of_task = tuple(data.get(task.name) for task in definition.tasks).__getitem__
+    benchmark = Benchmark.build(
         definition,
         surrogate=kind.name.lower(),
         model=fit.model,
         best_values=fit.best_values,
-        data=tuple(data.get(t.name) for t in definition.tasks).__getitem__ if data else None,
+        data=data_of_task,
     )
-    return replace(made, recorded=MadeFrom(evaluations, fit))
+    return replace(benchmark, recorded=FittedEvaluations(evaluations, fit))
 
 
 def _check_contexts(context: Sequence[str], ordered: str | None) -> None:
@@ -213,7 +223,7 @@ def _warn_if_poor(fit: "BenchmarkFit") -> None:
         )
 
 
-def surrogate_type(choice: SurrogateType | str) -> SurrogateType:
+def parse_surrogate_type(choice: SurrogateType | str) -> SurrogateType:
     """The type of a surrogate by its name, one of `FEWEST`."""
     by_name = {kind.name.lower(): kind for kind in FEWEST}
     name = choice.name.lower() if isinstance(choice, SurrogateType) else choice
@@ -226,14 +236,15 @@ def _check_data(definition: Definition, data: Mapping[str, TaskData]) -> None:
     names = [task.name for task in definition.tasks]
     if not isinstance(data, Mapping):
         raise EvaluationsError(f"data must map tasks to TaskData, but got a {type(data).__name__}")
-    for name, one in data.items():
+    for name, data_of_task in data.items():
         if name not in names:
             raise EvaluationsError(
                 f"data of an unknown task {name!r}{suggest_allowed(name, names)}"
             )
-        if not isinstance(one, TaskData):
+        if not isinstance(data_of_task, TaskData):
             raise EvaluationsError(
-                f"the data of task {name!r} must be a TaskData, but got {type(one).__name__}"
+                f"the data of task {name!r} must be a TaskData, but got "
+                f"{type(data_of_task).__name__}"
             )
 
 
@@ -246,12 +257,16 @@ def _check_enough(
             f"column {definition.objective.name!r} has values up to {largest:g}, whose squares "
             "overflow: give them in other units"
         )
-    needed, tasks = FEWEST[kind], definition.tasks
-    few = [(len(t), task.name) for task, t in zip(tasks, averages, strict=True) if len(t) < needed]
-    if few:
-        count, name = min(few)
+    tasks = definition.tasks
+    needed = FEWEST[kind]
+    too_few: list[tuple[int, str]] = []
+    for task, average in zip(tasks, averages, strict=True):
+        if len(average) < needed:
+            too_few.append((len(average), task.name))
+    if too_few:
+        count, name = min(too_few)
         raise EvaluationsError(
             f"surrogate {kind.name.lower()!r} needs evaluations of at least {needed} different "
-            f"configurations on every task; {len(few)} of {len(tasks)} tasks have fewer, such as "
-            f"{name!r} with {count}"
+            f"configurations on every task; {len(too_few)} of {len(tasks)} tasks have fewer, such "
+            f"as {name!r} with {count}"
         )

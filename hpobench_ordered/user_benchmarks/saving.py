@@ -18,8 +18,8 @@ from hpobench_ordered.surrogates.bundle import (
     read_definition,
     read_evaluations,
 )
-from hpobench_ordered.user_benchmarks.fitting import raw_evaluations
-from hpobench_ordered.user_benchmarks.making import MadeFrom
+from hpobench_ordered.user_benchmarks.fitting import as_raw_evaluations
+from hpobench_ordered.user_benchmarks.making import FittedEvaluations
 
 if TYPE_CHECKING:
     from hpobench_ordered.surrogates.pipeline import BenchmarkFit
@@ -65,14 +65,12 @@ def save(benchmark: Benchmark, folder: str | Path, *, overwrite: bool = False) -
         ...     hbo.load(path).task("a").evaluate({"depth": 3})
         2.0
     """
-    made_from = benchmark.recorded
-    if not isinstance(made_from, MadeFrom):
+    fitted = benchmark.recorded
+    if not isinstance(fitted, FittedEvaluations):
         raise EvaluationsError(f"{benchmark.id} was not made by from_evaluations")
-    folder, fit = Path(folder), made_from.fit
-    raw = [
-        raw_evaluations(evaluations.values, benchmark.objective.losses(evaluations.losses))
-        for evaluations in made_from.evaluations
-    ]
+    folder = Path(folder)
+    fit = fitted.fit
+    raw = [as_raw_evaluations(e.values, e.objective) for e in fitted.evaluations]
     if is_artifact(folder) and not overwrite:
         if _is_same(folder, raw, fit):
             return folder
@@ -86,24 +84,27 @@ def _is_same(folder: Path, raw: Sequence[RawEvaluations], fit: "BenchmarkFit") -
     if EVALUATIONS not in artifact.sums() or read_definition(artifact) != fit.defined:
         return False
     card = read_card(artifact)
-    return (card.surrogate, card.seed) == (fit.model.kind, fit.seed) and all(
-        np.array_equal(ours.values, theirs.values, equal_nan=True)
-        and np.array_equal(ours.objective, theirs.objective)
-        for ours, theirs in zip(raw, read_evaluations(artifact), strict=True)
-    )
+    if (card.surrogate, card.seed) != (fit.model.kind, fit.seed):
+        return False
+    for ours, stored in zip(raw, read_evaluations(artifact), strict=True):
+        has_same_configs = np.array_equal(ours.values, stored.values, equal_nan=True)
+        if not has_same_configs or not np.array_equal(ours.objective, stored.objective):
+            return False
+    return True
 
 
 def _check_replaceable(folder: Path, definition: Definition) -> None:
-    there = read_definition(Artifact(folder))
-    if there.name == definition.name and there.version < definition.version:
+    """Raise an EvaluationsError unless the folder holds an earlier version of the benchmark."""
+    stored = read_definition(Artifact(folder))
+    is_same_name = stored.name == definition.name
+    if is_same_name and stored.version < definition.version:
         return
-    next_one = (
-        f"give this one the next version, from_evaluations(..., version={there.version + 1})"
-        if there.name == definition.name
-        else "choose another folder"
-    )
+    advice = "choose another folder"
+    if is_same_name:
+        next_version = stored.version + 1
+        advice = f"give this one the next version, from_evaluations(..., version={next_version})"
     raise EvaluationsError(
-        f"{folder} holds {there.name}@{there.version} with other content; {next_one}, or replace "
+        f"{folder} holds {stored.name}@{stored.version} with other content; {advice}, or replace "
         "it with save(..., overwrite=True)"
     )
 

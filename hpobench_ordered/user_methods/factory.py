@@ -131,7 +131,7 @@ class FromFactory:
         if is_sampler_class(type(made)):
             from hpobench_ordered.adapters.optuna.methods import OptunaMethod
 
-            return OptunaMethod(**setting).on_study(made)
+            return OptunaMethod(**setting).start_study(made)
         method = AskTell(**setting)
         method.partners = _ask_and_tell(made)
         return method

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hpobench_ordered as hbo
-from hpobench_ordered.adapters.advice import POOR, SAMPLE, compared
+from hpobench_ordered.adapters.advice import POOR, SAMPLE, compare_methods
 from hpobench_ordered.analysis.samples import Resampling, independent_samples
 from hpobench_ordered.analysis.significance import least_significant_difference
 from hpobench_ordered.errors import (
@@ -125,7 +125,7 @@ def test_within_error_is_all_that_leaves_at_most_the_margin_more(entropy, tasks,
     rng = np.random.default_rng(entropy)
     spread = np.exp(rng.normal(size=(methods, 1, 1, 1)))
     left = np.abs(rng.normal(size=(methods, 2, tasks, 3))) * spread
-    table, margin = compared(left, [f"m{a}" for a in range(methods)])
+    table, margin = compare_methods(left, [f"m{a}" for a in range(methods)])
     within = table["is_within_error"].tolist()
     assert table["left"].is_monotonic_increasing and within == sorted(within, reverse=True)
     last = independent_samples(left, Resampling.TASKS, first_task=1)[..., -1]
@@ -139,7 +139,7 @@ def test_the_margin_is_said(of_settled):
     wave = 0.01 * np.array([1.0, -1.0, 0.0])
     left = np.array([[0.1, 0.2, 0.3] + wave, [0.1, 0.2, 0.3] - wave, np.array([0.9, 1.0, 1.1])])
     left = np.insert(left, 0, 9.0, axis=1)  # the task without a history does not count
-    table, margin = compared(left[:, None, :, None], ["a", "b", "c"])
+    table, margin = compare_methods(left[:, None, :, None], ["a", "b", "c"])
     assert margin == pytest.approx(2.1318 * np.sqrt(2 * 1e-4 / 3), rel=1e-4)
     (said, _) = replace(
         of_settled, methods=table.assign(needs_history=True), margin=margin

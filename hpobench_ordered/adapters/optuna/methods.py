@@ -53,7 +53,7 @@ def optuna_method(
             f"{sampler.__name__} takes no seed; pass a function of a seed that makes it"
         )
     return MethodSpec(
-        name=name or _name(sampler),
+        name=name or _name_sampler(sampler),
         method=FromSampler(sampler, history),
         summary=first_line_of(sampler),
         source=f"optuna {optuna.__version__}",
@@ -81,17 +81,20 @@ class FromSampler:
         """Make the method of one task; what the function returns must be a sampler."""
         seed = int(rng.integers(SEEDS))
         with quiet():
-            make = cast("Callable[..., object]", self.sampler)
-            made = make(seed=seed) if isinstance(self.sampler, type) else make(seed)
+            make_sampler = cast("Callable[..., object]", self.sampler)
+            if isinstance(self.sampler, type):
+                sampler = make_sampler(seed=seed)
+            else:
+                sampler = make_sampler(seed)
         method = OptunaMethod(space=space, rng=rng, history=history, context=context, budget=budget)
-        return method.on_study(made, replay=self.history)
+        return method.start_study(sampler, adds_history=self.history)
 
 
 class OptunaMethod(Method):
     """Runs a sampler on a study of one task."""
 
-    def on_study(self, sampler: object, *, replay: bool = False) -> Self:
-        """Start the study; `replay` adds the history to it as trials."""
+    def start_study(self, sampler: object, *, adds_history: bool = False) -> Self:
+        """Start the study, and add the history to it as trials if that is wanted."""
         if not isinstance(sampler, BaseSampler):
             raise MethodError(
                 f"the function must return an Optuna sampler, but returned {sampler!r}"
@@ -99,11 +102,16 @@ class OptunaMethod(Method):
         self._pending: list[tuple[Config, Trial]] = []
         with quiet():
             self._study = optuna.create_study(sampler=sampler)
-            for evaluations in self.history if replay else ():
-                configs = self.space.configs(evaluations.values)
-                for config, loss in zip(configs, evaluations.losses.tolist(), strict=True):
-                    self._study.add_trial(self._finished(config, loss))
+            if adds_history:
+                for evaluations in self.history:
+                    self._add_trials(evaluations)
         return self
+
+    def _add_trials(self, evaluations: Evaluations) -> None:
+        """Add the evaluations of an earlier task to the study."""
+        configs = self.space.configs(evaluations.values)
+        for config, loss in zip(configs, evaluations.losses.tolist(), strict=True):
+            self._study.add_trial(self._make_finished_trial(config, loss))
 
     def ask(self) -> Config:
         """Start a trial."""
@@ -118,22 +126,30 @@ class OptunaMethod(Method):
         trial = taken(self._pending, config)
         with quiet():
             if trial is None:
-                self._study.add_trial(self._finished(config, loss))
+                self._study.add_trial(self._make_finished_trial(config, loss))
             elif math.isfinite(loss):
                 self._study.tell(trial, loss)
             else:
                 self._study.tell(trial, state=TrialState.FAIL)
 
-    def _finished(self, config: Config, loss: float) -> FrozenTrial:
-        """The finished trial of a configuration."""
-        coded = zip(self.space.parameters, self.space.row(config).tolist(), strict=True)
-        active = [(p, value) for p, value in coded if not math.isnan(value)]
-        finite = math.isfinite(loss)
+    def _make_finished_trial(self, config: Config, loss: float) -> FrozenTrial:
+        """Make the finished trial of a configuration, a failed one if the loss is not finite."""
+        params: dict[str, Value] = {}
+        distributions: dict[str, BaseDistribution] = {}
+        row = self.space.row(config).tolist()
+        for parameter, coded in zip(self.space.parameters, row, strict=True):
+            if math.isnan(coded):  # inactive
+                continue
+            is_ordinal = _is_ordinal(parameter)
+            params[parameter.name] = int(coded) if is_ordinal else parameter.value(coded)
+            distributions[parameter.name] = _distribution(parameter)
+
+        is_finite = math.isfinite(loss)
         return create_trial(
-            state=TrialState.COMPLETE if finite else TrialState.FAIL,
-            value=loss if finite else None,
-            params={p.name: int(x) if _is_ordinal(p) else p.value(x) for p, x in active},
-            distributions={p.name: _distribution(p) for p, _ in active},
+            state=TrialState.COMPLETE if is_finite else TrialState.FAIL,
+            value=loss if is_finite else None,
+            params=params,
+            distributions=distributions,
         )
 
 
@@ -148,7 +164,7 @@ def quiet() -> Iterator[None]:
         optuna.logging.set_verbosity(before)
 
 
-def _name(sampler: type[BaseSampler] | Callable[[int], BaseSampler]) -> str:
+def _name_sampler(sampler: type[BaseSampler] | Callable[[int], BaseSampler]) -> str:
     """Name of a sampler; that of Optuna's own ones is the name under `optuna.samplers`."""
     name = getattr(sampler, "__name__", "")
     return f"optuna.{name}" if getattr(optuna.samplers, name, None) is sampler else name_of(sampler)

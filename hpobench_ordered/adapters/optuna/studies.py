@@ -101,28 +101,48 @@ def history_from_studies(
         >>> may.task, len(may), may.names, may.direction.value
         ('May', 9, ('x',), 'maximize')
     """
-    given = _checked(studies)
-    direction = _direction(given)
+    checked_studies = _check_studies(studies)
+    direction = _common_direction(checked_studies)
+    trials_of = _read_trials(checked_studies, rename)
+    complete_of = {name: _complete(trials) for name, trials in trials_of.items()}
+    used = [name for name, complete in complete_of.items() if complete]
     reader = Reader(drop_invalid, clip, "the studies")
+    reader.empty += [f"study {name!r}" for name in trials_of if name not in used]
+
+    space_at_hand = None if space is None else to_search_space(space)
+    spaces = _choose_spaces(
+        {name: complete_of[name] for name in used},
+        space_at_hand,
+        any_range=drop_invalid or clip,
+    )
+    checked_contexts = contexts_of(contexts, used, others=list(trials_of))
+    history: list[Evaluations | None] = []
+    for name in used:
+        rows = _to_rows(name, trials_of[name], spaces[name])
+        context = checked_contexts[name]
+        history.append(reader.read(rows, spaces[name], direction=direction, context=context))
+    return reader.finish(history)
+
+
+def _read_trials(
+    studies: Sequence[Study], rename: Mapping[str, str]
+) -> dict[str, list[FrozenTrial]]:
+    """Complete and failed trials by the name of their study, with parameters renamed."""
     states = (TrialState.COMPLETE, TrialState.FAIL)
-    trials = {s.study_name: s.get_trials(deepcopy=False, states=states) for s in given}
-    check_renaming(rename, *({n for t in of for n in t.params} for of in trials.values()))
-    trials = {name: [_renamed(t, rename) for t in of] for name, of in trials.items()}
-    used = {n: t for n, t in trials.items() if any(x.state is TrialState.COMPLETE for x in t)}
-    reader.empty += [f"study {name!r}" for name in trials if name not in used]
-    wanted = None if space is None else to_search_space(space)
-    spaces = _spaces(used, wanted, any_range=drop_invalid or clip)
-    context = contexts_of(contexts, list(used), others=list(trials))
-    read = [
-        reader.read(
-            _rows(name, used[name], spaces[name]),
-            spaces[name],
-            direction=direction,
-            context=context[name],
-        )
-        for name in used
-    ]
-    return reader.finish(read)
+    trials_of: dict[str, list[FrozenTrial]] = {}
+    names_of_studies: list[set[str]] = []
+    for study in studies:
+        trials = study.get_trials(deepcopy=False, states=states)
+        names_of_studies.append(set().union(*(trial.params for trial in trials)))
+        trials_of[study.study_name] = trials
+    check_renaming(rename, *names_of_studies)
+    for name, trials in trials_of.items():
+        trials_of[name] = [_rename_parameters(trial, rename) for trial in trials]
+    return trials_of
+
+
+def _complete(trials: Iterable[FrozenTrial]) -> list[FrozenTrial]:
+    return [trial for trial in trials if trial.state is TrialState.COMPLETE]
 
 
 def history_from_storage(
@@ -160,7 +180,7 @@ def history_from_storage(
         ['churn-May', 'churn-June']
     """
     return history_from_studies(
-        _stored(storage, pattern),
+        _load_studies(storage, pattern),
         space=space,
         drop_invalid=drop_invalid,
         clip=clip,
@@ -169,9 +189,9 @@ def history_from_storage(
     )
 
 
-def _stored(storage: "str | os.PathLike[str] | BaseStorage", pattern: str) -> list[Study]:
+def _load_studies(storage: "str | os.PathLike[str] | BaseStorage", pattern: str) -> list[Study]:
     """The studies of a storage with matching names, by the start of their first trial."""
-    opened = _opened(storage)
+    opened = _open_storage(storage)
     try:
         with quiet():
             if isinstance(opened, str):
@@ -191,7 +211,7 @@ def _stored(storage: "str | os.PathLike[str] | BaseStorage", pattern: str) -> li
     return studies
 
 
-def _opened(storage: "str | os.PathLike[str] | BaseStorage") -> "str | BaseStorage":
+def _open_storage(storage: "str | os.PathLike[str] | BaseStorage") -> "str | BaseStorage":
     """A storage, or its URL; in a file without studies, Optuna would create its tables."""
     if isinstance(storage, optuna.storages.BaseStorage):
         return storage
@@ -211,24 +231,27 @@ def _opened(storage: "str | os.PathLike[str] | BaseStorage") -> "str | BaseStora
     return url
 
 
-def _checked(studies: Iterable[Study]) -> list[Study]:
+def _check_studies(studies: Iterable[Study]) -> list[Study]:
     """Check that there are studies, no two of the same name, each with one objective."""
-    given = list(studies) if isinstance(studies, Iterable) else []
-    if not given or not all(isinstance(study, Study) for study in given):
-        what = f"a {type(studies).__name__} of other objects" if given else type(studies).__name__
-        raise EvaluationsError(f"studies must be a list of at least one study, but got {what}")
-    names = [study.study_name for study in given]
-    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
-        raise EvaluationsError(f"several studies have the same name: {', '.join(map(repr, twice))}")
-    for study in given:
+    several = list(studies) if isinstance(studies, Iterable) else []
+    if not several or not all(isinstance(study, Study) for study in several):
+        kind = type(studies).__name__
+        described = f"a {kind} of other objects" if several else kind
+        raise EvaluationsError(f"studies must be a list of at least one study, but got {described}")
+
+    names = [study.study_name for study in several]
+    repeated = [repr(name) for name in dict.fromkeys(names) if names.count(name) > 1]
+    if repeated:
+        raise EvaluationsError(f"several studies have the same name: {', '.join(repeated)}")
+    for study in several:
         if len(study.directions) != 1:
             raise EvaluationsError(
                 f"study {study.study_name!r} must have one objective, not {len(study.directions)}"
             )
-    return given
+    return several
 
 
-def _direction(studies: Sequence[Study]) -> Direction:
+def _common_direction(studies: Sequence[Study]) -> Direction:
     """The common direction of all studies."""
     directions = {study.study_name: study.direction for study in studies}
     if len(set(directions.values())) > 1:
@@ -237,7 +260,7 @@ def _direction(studies: Sequence[Study]) -> Direction:
     return Direction.of(studies[0].direction.name.lower())
 
 
-def _renamed(trial: FrozenTrial, rename: Mapping[str, str]) -> FrozenTrial:
+def _rename_parameters(trial: FrozenTrial, rename: Mapping[str, str]) -> FrozenTrial:
     """A trial with its parameters renamed."""
     renamed = copy(trial)
     renamed.params = {rename.get(n, n): value for n, value in trial.params.items()}
@@ -245,7 +268,7 @@ def _renamed(trial: FrozenTrial, rename: Mapping[str, str]) -> FrozenTrial:
     return renamed
 
 
-def _rows(name: str, trials: Iterable[FrozenTrial], space: SearchSpace) -> Rows:
+def _to_rows(name: str, trials: Iterable[FrozenTrial], space: SearchSpace) -> Rows:
     """The trials of a study, except those that failed before all parameters were suggested."""
     chosen = [t for t in trials if t.state is TrialState.COMPLETE or not _lacks(t.params, space)]
     tuned = (*space.names, *space.constants)
@@ -257,24 +280,33 @@ def _rows(name: str, trials: Iterable[FrozenTrial], space: SearchSpace) -> Rows:
     )
 
 
-def _spaces(
-    trials: Mapping[str, Sequence[FrozenTrial]], wanted: SearchSpace | None, *, any_range: bool
+def _choose_spaces(
+    complete: Mapping[str, Sequence[FrozenTrial]],
+    space_at_hand: SearchSpace | None,
+    *,
+    any_range: bool,
 ) -> dict[str, SearchSpace]:
-    """The search space of each study, by its name.
+    """Choose the search space of each study, by its name, from its complete trials.
 
-    The `wanted` space of the task at hand, if the complete trials fit it; else one of their own.
-    With `any_range` ranges of numbers may differ. If None is wanted, the common space of all
-    studies.
+    It is that of the task at hand if the trials fit it, else the study's own; with `any_range` they
+    fit too if only ranges of numbers differ. Without a task at hand it is the common space of all
+    studies, or else each one's own.
     """
-    complete = {n: [t for t in of if t.state is TrialState.COMPLETE] for n, of in trials.items()}
-    if wanted is None:
-        wanted = _common(complete)
-        return {n: wanted if wanted is not None else _own(n, t) for n, t in complete.items()}
+    if space_at_hand is None:
+        common = _infer_common_space(complete)
+        if common is not None:
+            return dict.fromkeys(complete, common)
+        return {name: _infer_space(name, trials) for name, trials in complete.items()}
+
     spaces: dict[str, SearchSpace] = {}
-    for name, of_study in complete.items():
-        spaces[name] = own = wanted if _fits(of_study, wanted) else _own(name, of_study)
-        if any_range and RANGES.issuperset(chain(*SpaceChange(own, wanted).changes.values())):
-            spaces[name] = wanted
+    for name, trials in complete.items():
+        if _fits(trials, space_at_hand):
+            spaces[name] = space_at_hand
+            continue
+        own = _infer_space(name, trials)
+        changes = set(chain(*SpaceChange(own, space_at_hand).changes.values()))
+        is_usable = any_range and changes <= RANGES
+        spaces[name] = space_at_hand if is_usable else own
     return spaces
 
 
@@ -316,7 +348,7 @@ def _lacks(params: Mapping[str, object], space: SearchSpace) -> bool:
     return False
 
 
-def _common(trials: Mapping[str, Sequence[FrozenTrial]]) -> SearchSpace | None:
+def _infer_common_space(trials: Mapping[str, Sequence[FrozenTrial]]) -> SearchSpace | None:
     """The common search space of all studies, None if there is none."""
     distributions = {
         (name, repr(d))
@@ -332,12 +364,12 @@ def _common(trials: Mapping[str, Sequence[FrozenTrial]]) -> SearchSpace | None:
         if set(shares) == {0.0, 1.0}:  # only some studies have it: not a condition
             return None
     try:
-        return _own("", [trial for of_study in trials.values() for trial in of_study])
+        return _infer_space("", [trial for of_study in trials.values() for trial in of_study])
     except EvaluationsError:
         return None
 
 
-def _own(study: str, trials: Sequence[FrozenTrial]) -> SearchSpace:
+def _infer_space(study: str, trials: Sequence[FrozenTrial]) -> SearchSpace:
     """The search space inferred from a study's complete trials."""
     distributions: dict[str, BaseDistribution] = {}
     try:
@@ -345,20 +377,29 @@ def _own(study: str, trials: Sequence[FrozenTrial]) -> SearchSpace:
             for name, d in trial.distributions.items():
                 known = distributions.get(name, d)
                 distributions[name] = d if known == d else joined(name, known, d)
-        whole = [parameter_of(name, d) for name, d in distributions.items()]
-        is_everywhere = {p.name: all(p.name in t.params for t in trials) for p in whole}
-        tuned = [p for p in whole if p.size > 1]
-        conditions = {
-            p.name: _condition(p.name, tuned, trials) for p in tuned if not is_everywhere[p.name]
-        }
-        constants = {
-            p.name: p.value(p.lower) for p in whole if p.size == 1 and is_everywhere[p.name]
-        }
+        constants: dict[str, Value] = {}
+        tuned: list[Parameter] = []
+        for name, distribution in distributions.items():
+            parameter = parameter_of(name, distribution)
+            if parameter.size > 1:
+                tuned.append(parameter)
+            elif _have(name, trials):
+                constants[name] = parameter.value(parameter.lower)
+
+        conditions: dict[str, Condition] = {}
+        for parameter in tuned:
+            if not _have(parameter.name, trials):
+                conditions[parameter.name] = _infer_condition(parameter.name, tuned, trials)
         return SearchSpace(tuned, conditions=conditions, constants=constants)
     except InvalidSpaceError as error:
         raise EvaluationsError(
             f"the search space of study {study!r} cannot be inferred: {error}; give it: space=..."
         ) from None
+
+
+def _have(name: str, trials: Iterable[FrozenTrial]) -> bool:
+    """Whether all trials have a parameter."""
+    return all(name in trial.params for trial in trials)
 
 
 def _codes(parameter: Parameter, trials: Iterable[FrozenTrial]) -> set[float]:
@@ -367,7 +408,7 @@ def _codes(parameter: Parameter, trials: Iterable[FrozenTrial]) -> set[float]:
     return {parameter.code(value) for value in values if allows(parameter, value)}
 
 
-def _condition(
+def _infer_condition(
     child: str, parameters: Sequence[Parameter], trials: Sequence[FrozenTrial]
 ) -> Condition:
     """Infer the condition under which a parameter is suggested."""
