@@ -316,11 +316,10 @@ def task_rows(
     if figures:
         headers += ["R2", "Spearman", "top decile"]
     rows: list[tuple[str, ...]] = []
-    for index, (task, best_value) in enumerate(
-        zip(definition.tasks, format_column(best), strict=True)
-    ):
+    best_texts = format_column(best)
+    for index, task in enumerate(definition.tasks):
         context = ", ".join(f"{name}: {value:.6g}" for name, value in task.context.items())
-        cells = [str(index), task.name, context, best_value]
+        cells = [str(index), task.name, context, best_texts[index]]
         if task.name in figures:
             quality = figures[task.name]
             cells += [f"{x:.3f}" for x in (quality.r2, quality.spearman, quality.top_decile)]

@@ -7,6 +7,7 @@ import sys
 import own_method
 import pandas as pd
 import pytest
+from cli_results import assert_fails
 from exact_csv import read_exactly
 from scipy.stats import spearmanr
 
@@ -20,17 +21,16 @@ from hpobench_ordered.cli.experiments import (
 )
 from hpobench_ordered.experiment.reference import read_reference
 from hpobench_ordered.experiment.scored import explain_left_out, find_families
-from hpobench_ordered.registry import benchmark_spec
 
 FEW = ("--benchmark", "newsvendor", "--tasks", "2", "--workers", "1", "--no-check", "--no-report")
 
 
-def test_a_method_s_place_among_those_of_the_reference(cli, folder):
+def test_run_shows_place_among_reference(cli, folder):
     shutil.copy(own_method.__file__, folder / "mine.py")
     result = cli("run", *FEW, "--method", "mine.py:Mine", "--against", "reference")
     assert result.returncode == 0, result.stderr
-    said = re.search(r"mine.Mine is number (\d+) of (\d+) methods", result.stdout)
-    place, methods = said.groups()
+    sentence = re.search(r"mine.Mine is number (\d+) of (\d+) methods", result.stdout)
+    place, methods = sentence.groups()
     assert "mine.Mine" in result.stdout.split("and ")[0]  # its row, however low
     assert 1 <= int(place) <= int(methods)
     assert "random-search runs too" not in result.stderr
@@ -39,7 +39,7 @@ def test_a_method_s_place_among_those_of_the_reference(cli, folder):
 
 
 @pytest.mark.slow
-def test_the_comparison_runs_on_its_small_part(cli, folder, monkeypatch):
+def test_compare_runs_small_part(cli, folder, monkeypatch):
     monkeypatch.setattr(
         sys.modules["hpobench_ordered.cli.experiments"], "COMPARED_BENCHMARKS", ("newsvendor",)
     )
@@ -58,65 +58,102 @@ def test_the_comparison_runs_on_its_small_part(cli, folder, monkeypatch):
     assert len(runs.timings()) == COMPARED_SEEDS
 
 
-def test_what_cannot_be_compared_is_said(cli):
-    for words, message in {
-        ("run", "--against", "reference"): "--against needs a --method",
-        ("leaderboard",): "give a folder of RESULTS, or --reference",
-        ("leaderboard", "--suite", "othpo"): "--suite needs --reference",
-        ("run", *FEW, "--method", "bo", "--against", "nowhere"): "is not a result store",
-        ("run", *FEW, "--method", "bo", "--against", "reference", "--trials", "3"): "no reference",
-    }.items():
-        result = cli(*words)
-        assert result.returncode != 0 and message in result.stderr, result.stderr
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run", "--against", "reference"], "--against needs a --method"),
+        (["leaderboard"], "give a folder of RESULTS, or --reference"),
+        (["leaderboard", "--suite", "othpo"], "--suite needs --reference"),
+        (
+            ["run", *FEW, "--method", "bo", "--against", "reference", "--trials", "3"],
+            "no reference",
+        ),
+    ],
+)
+def test_impossible_comparison_is_misuse(cli, words, message):
+    assert_fails(cli(*words), 2, message)
 
 
-def ran(folder, *benchmarks):
-    """Results of two methods."""
+def test_folder_without_results_is_named(cli):
+    result = cli("run", *FEW, "--method", "bo", "--against", "nowhere")
+    assert_fails(result, 1, "is not a result store")
+
+
+def run_two_methods(folder, *benchmarks):
     protocol = hbo.Ordered(trials=4, tasks=2)
     methods = ["random-search", "cts"]
     settings = {"seeds": range(2), "protocol": protocol, "folder": folder / "results"}
     return hbo.run(benchmarks=benchmarks, methods=methods, **settings)
 
 
-def test_exported_trials_give_the_same_scores(cli, folder):
-    result = ran(folder, "newsvendor", "forrester")
-    assert cli("export", "results", "--output", "trials.parquet").returncode == 0
-    assert cli("export", "results", "--output", "trials.csv").returncode == 0
-    assert cli("export", "results", "--output", "best.csv", "--what", "incumbents").returncode == 0
+def export(cli, *words: str) -> None:
+    result = cli("export", "results", *words)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "read"), [("trials.parquet", pd.read_parquet), ("trials.csv", read_exactly)]
+)
+def test_exported_trials_give_the_same_scores(cli, folder, name, read):
+    result = run_two_methods(folder, "newsvendor", "forrester")
+    export(cli, "--output", name)
     expected, _ = score_benchmarks(result.frame())
-    exact = read_exactly(folder / "trials.csv")
-    for trials in (pd.read_parquet("trials.parquet"), exact):
-        scores, _ = score_benchmarks(trials)
-        for mine, its in zip(scores, expected, strict=True):
-            assert (mine.losses == its.losses).all()
-    row = exact[exact["benchmark"] == "newsvendor@1"].iloc[-1]
-    names = [parameter.name for parameter in benchmark_spec("newsvendor").define().space.parameters]
-    task = hbo.load("newsvendor").tasks[row["task"]]
-    assert task.evaluate({name: row[f"config.{name}"] for name in names}) == row["value"]
-    best = read_exactly(folder / "best.csv")
-    last = best.groupby(["key", "task"])["loss"].last()
-    pd.testing.assert_series_equal(last, exact.groupby(["key", "task"])["loss"].min())
-    assert best.groupby(["key", "task"])["loss"].diff().dropna().lt(0).all()
+    scores, _ = score_benchmarks(read(folder / name))
+    for exported, original in zip(scores, expected, strict=True):
+        assert (exported.losses == original.losses).all()
 
 
-def test_tables_and_figures_for_a_paper(cli, folder):
-    ran(folder, "newsvendor")
-    assert cli("export", "results", "--output", "table.tex").returncode == 0
+def test_exported_configuration_has_its_value(cli, folder):
+    run_two_methods(folder, "newsvendor")
+    export(cli, "--output", "trials.csv")
+    last = read_exactly(folder / "trials.csv").iloc[-1]
+    task = hbo.load("newsvendor").tasks[last["task"]]
+    config = {
+        parameter.name: last[f"config.{parameter.name}"] for parameter in task.space.parameters
+    }
+    assert task.evaluate(config) == last["value"]
+
+
+def test_exported_incumbents_improve_to_the_best(cli, folder):
+    run_two_methods(folder, "newsvendor")
+    export(cli, "--output", "trials.csv")
+    export(cli, "--output", "best.csv", "--what", "incumbents")
+    run_and_task = ["key", "task"]
+    trials = read_exactly(folder / "trials.csv").groupby(run_and_task)["loss"]
+    incumbents = read_exactly(folder / "best.csv").groupby(run_and_task)["loss"]
+    pd.testing.assert_series_equal(incumbents.last(), trials.min())
+    assert incumbents.diff().dropna().lt(0).all()
+
+
+def test_leaderboard_is_exported_for_latex(cli, folder):
+    run_two_methods(folder, "newsvendor")
+    export(cli, "--output", "table.tex")
     text = (folder / "table.tex").read_text()
-    assert "\\toprule" in text and "random-search" in text
-    assert cli("export", "results", "--output", "ranks.svg", "--what", "ranks").returncode == 0
+    assert "\\toprule" in text
+    assert "random-search" in text
+
+
+def test_figure_is_exported(cli, folder):
+    run_two_methods(folder, "newsvendor")
+    export(cli, "--output", "ranks.svg", "--what", "ranks")
     assert (folder / "ranks.svg").read_text().startswith("<svg")
-    for words, message in {
-        ("table.tex", "--what", "trials"): "trials cannot be written as .tex",
-        ("trials.csv", "--what", "ranks"): "ranks cannot be written as .csv",
-        ("trials.xls",): "unknown format '.xls'",
-    }.items():
-        result = cli("export", "results", "--output", *words)
-        assert result.returncode == 2 and message in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["table.tex", "--what", "trials"], "trials cannot be written as .tex"),
+        (["trials.csv", "--what", "ranks"], "ranks cannot be written as .csv"),
+        (["trials.xls"], "unknown format '.xls'"),
+    ],
+)
+def test_impossible_export_is_misuse(cli, folder, words, message):
+    run_two_methods(folder, "newsvendor")
+    assert_fails(cli("export", "results", "--output", *words), 2, message)
 
 
 @pytest.mark.slow
-def test_the_small_part_ranks_methods_as_the_whole_does():
+def test_small_part_ranks_like_whole():
     """Also after leaving any method out, and where the whole has other seeds."""
     protocol = hbo.Ordered(tasks=COMPARED_TASKS)
     part = ranks(

@@ -123,20 +123,47 @@ def test_page_on_tuning_runs_with_its_commands(own_folder):
     assert names["configs"].to_dict("records") == first
 
 
-def test_blocks_are_found_with_their_lines_and_mistakes_noticed(own_folder):
-    text = "a\n\n```python\nx = 1\n```\n\n<!-- skip: slow -->\n\n```python\ny = 1\n```\n"
-    text += "1. b\n   ```sh\n   c\n   ```\n"
-    code = list(blocks(text))
-    assert code == [
+PAGE = """a
+
+```python
+x = 1
+```
+
+<!-- skip: slow -->
+
+```python
+y = 1
+```
+1. b
+   ```sh
+   c
+   ```
+"""
+
+
+def test_blocks_have_language_line_and_reason():
+    assert list(blocks(PAGE)) == [
         Block("python", 4, "x = 1", ""),
         Block("python", 10, "y = 1", "slow"),
         Block("sh", 14, "c", ""),
     ]
-    assert program(text).splitlines()[3] == "x = 1"
-    assert "y" not in program(text)
+
+
+def test_program_leaves_out_skipped_blocks():
+    assert program(PAGE).splitlines()[3] == "x = 1"
+    assert "y" not in program(PAGE)
+
+
+def test_block_without_end_is_an_error():
     with pytest.raises(ValueError, match="not in list"):
         list(blocks("```python\nx = 1\n"))
+
+
+def test_unknown_option_is_noticed(own_folder):
     with pytest.raises(click.NoSuchOption):
         test_command_is_understood(["run", "--benchmrk", "newsvendor"], own_folder)
+
+
+def test_few_blocks_are_skipped():
     skipped = [block for page in PAGES for block in blocks(page.read_text()) if block.skipped]
     assert len(skipped) <= 3

@@ -15,7 +15,7 @@ from hpobench_ordered.surrogates.bundle import read_card
 pytestmark = pytest.mark.usefixtures("builders")
 
 
-def test_page_of_a_benchmark_says_what_the_registry_knows():
+def test_benchmark_page_shows_spec():
     import benchmark_pages
     from markdown_text import plain
 
@@ -53,19 +53,33 @@ def test_figure_is_the_same_again():
     assert first == again
 
 
-def test_means_are_over_the_others_and_inactive_cells_are_empty():
+def test_effects_of_quadratic_are_alike():
+    """A quadratic x'x + 1'x treats its coordinates alike, with no interactions but for ranks."""
+    from landscape import Landscape
+
+    effects = Landscape.of(hbo.load("quadratic")).effects
+    assert np.ptp(effects) < 0.05
+    assert 0.85 < effects.sum() <= 1.02
+
+
+def test_cells_are_means_over_other_hyperparameters():
     from landscape import DRAWS, Landscape
 
     from hpobench_ordered.plotting.evaluations import MAX_CELLS
 
     quadratic = hbo.load("quadratic")
-    landscape, task = Landscape.of(quadratic), quadratic.tasks[0]
-    # A quadratic x'x + 1'x treats its coordinates alike, and has no interactions but for ranks.
-    assert np.ptp(landscape.effects) < 0.05 and 0.85 < landscape.effects.sum() <= 1.02
-    others = np.random.default_rng(0).random((DRAWS, 5))
-    others[:, 0], others[:, 1] = 3.5 / MAX_CELLS, 7.5 / MAX_CELLS
-    expected = task.evaluate_many(quadratic.space.decode(others)).mean()
-    assert landscape.means(task, ("x_0", "x_1"))[7, 3] == pytest.approx(expected)
+    task = quadratic.tasks[0]
+    unit = np.random.default_rng(0).random((DRAWS, 5))
+    unit[:, 0] = 3.5 / MAX_CELLS
+    unit[:, 1] = 7.5 / MAX_CELLS
+    expected = task.evaluate_many(quadratic.space.decode(unit)).mean()
+    means = Landscape.of(quadratic).means(task, ("x_0", "x_1"))
+    assert means[7, 3] == pytest.approx(expected)
+
+
+def test_inactive_cells_are_empty():
+    from landscape import Landscape
+
     bench = hbo.load("openml-svm")
     means = Landscape.of(bench).means(bench.tasks[0], ("kernel", "gamma"))
     linear = bench.space["kernel"].choices.index("linear")
@@ -74,7 +88,7 @@ def test_means_are_over_the_others_and_inactive_cells_are_empty():
 
 
 @pytest.mark.parametrize("name", hbo.list_methods())
-def test_page_of_a_method_says_what_the_registry_knows(name, root):
+def test_method_page_shows_spec(name, root):
     import method_pages
     from markdown_text import plain
 
@@ -87,12 +101,21 @@ def test_page_of_a_method_says_what_the_registry_knows(name, root):
     assert f"::: {spec.method.__module__}.{spec.method.__qualname__}" in text
 
 
-def test_text_in_a_table_stays_in_its_cell_and_settings_are_the_described_constants():
-    import method_pages
-    from markdown_text import plain, table
+def test_special_characters_are_shown_as_they_are():
+    from markdown_text import plain
 
     assert plain("a|b *c*\n d_e") == r"a\|b \*c\* d\_e"
+
+
+def test_numbers_are_set_to_the_right():
+    from markdown_text import table
+
     assert table(("x", ">n"), [("a", "1")]).splitlines()[1] == "| --- | ---: |"
+
+
+def test_settings_are_the_described_constants():
+    import method_pages
+
     source = 'A = 5\n"""Five."""\nB, C = 1, 2.5\n"""Both."""\nD = 1\ndef f():\n    """No."""\n'
     settings = list(method_pages.settings(source))
     assert settings == [("A", "5", "Five."), ("B, C", "1, 2.5", "Both.")]
@@ -109,7 +132,7 @@ def test_command_page_has_every_command():
         assert described.splitlines()[0].split("...")[0][:40] in text
 
 
-def test_public_names_that_are_not_described_are_added():
+def test_undescribed_public_names_are_added():
     import public_names
 
     text = "::: hpobench_ordered.load\n\n<!-- rest: hpobench_ordered -->\n"
@@ -119,7 +142,7 @@ def test_public_names_that_are_not_described_are_added():
 
 
 @pytest.mark.slow
-def test_leaderboards_are_those_of_the_reference_results(tmp_path, monkeypatch):
+def test_leaderboards_are_the_reference_results(tmp_path, monkeypatch):
     import leaderboard_page
 
     text = leaderboard_page.filled("<!-- missing -->\n\n<!-- leaderboards -->\n\nafter")

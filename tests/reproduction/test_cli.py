@@ -19,7 +19,7 @@ def call(*words: str) -> Result:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("small")
-def test_reproduce(tmp_path):
+def test_reproduce_writes_and_prints_results(tmp_path):
     words = ("small", "--figure", "2", "--table", "1", "--output", str(tmp_path / "out"))
     result = call(*words, "--seeds", "2", "--workers", "1")
     assert result.exit_code == 0, result.output
@@ -32,17 +32,24 @@ def test_reproduce(tmp_path):
     assert call(*words, "--seeds", "2", "--workers", "1").stdout == result.stdout
 
 
-def test_bad_requests(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HPOBENCH_ORDERED_CACHE", str(tmp_path / "cache"))
-    for words, error, message in (
+@pytest.mark.parametrize(
+    ("words", "error", "message"),
+    [
         ("othpo --figure 3", ExperimentError, "no figure 3 to reproduce, only 1, 4, 5"),
         ("othpo --table 4 --surrogate nearest", NotFetchedError, "fetch xgboost-mnist"),
         ("othpo --surrogate near", UnknownNameError, "near"),
         ("hellan", UnknownNameError, "hellan"),
-    ):
-        exception = call(*words.split()).exception
-        assert isinstance(exception, error) and message in str(exception)
-    result = call("othpo", "--seeds", "many")
-    assert result.exit_code == 2 and "--seeds" in result.output
+    ],
+)
+def test_wrong_requests_are_refused(tmp_path, monkeypatch, words, error, message):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HPOBENCH_ORDERED_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(error, match=message):
+        raise call(*words.split()).exception
     assert not list(tmp_path.iterdir())
+
+
+def test_wrong_seeds_are_refused():
+    result = call("othpo", "--seeds", "many")
+    assert result.exit_code == 2
+    assert "--seeds" in result.output

@@ -57,7 +57,7 @@ def test_near():
     assert not no.holds and no.measured == "a 0.04, b 0.06 (asked: 0.05)"
 
 
-def test_a_check_of_one_comparison():
+def test_on_checks_one_comparison():
     other = MethodComparison("y", ("a", "b"))
     evidence = evidence_of({("x", "a"): 0.1, ("x", "b"): 0.2, ("y", "a"): 0.4, ("y", "b"): 0.3})
     check = checks.ahead(("a",), ("b",), trial=1, measure=Measure.REGRET)
@@ -66,7 +66,7 @@ def test_a_check_of_one_comparison():
     assert found.subject == "y" and not found.holds
 
 
-def test_errors_are_between_runs_and_not_between_seeds():
+def test_errors_are_between_runs():
     by_run = np.arange(6.0).reshape(3, 2, 1) / 10
     evidence = evidence_of({("x", "a"): by_run, ("x", "b"): 0.25})
     check = checks.ahead(("a",), ("b",), trial=1, measure=Measure.REGRET)
@@ -95,7 +95,7 @@ def claims() -> Iterator[tuple[Exhibit, Claim]]:
 
 
 @pytest.mark.parametrize(("order", "holds"), [(KINDS, True), (KINDS[::-1], False)])
-def test_claims_hold_where_they_are_true_and_only_there(order, holds):
+def test_claims_hold_only_where_true(order, holds):
     evidence = evidence_of(regrets_of_paper(order))
     found = [
         (figure.number, finding.holds)
@@ -106,7 +106,7 @@ def test_claims_hold_where_they_are_true_and_only_there(order, holds):
     assert found == [(number, holds) for number, _ in found]
 
 
-def test_methods_see_the_data_that_they_ask_for():
+def test_methods_see_their_data():
     chosen = paper("distbo")
     for figure in chosen.exhibits:
         for item in figure.needs:
@@ -117,7 +117,7 @@ def test_methods_see_the_data_that_they_ask_for():
                 protocol.check(benchmark_spec(item.benchmark), spec)
 
 
-def test_random_trials_are_those_of_the_experiment():
+def test_random_trials_are_the_papers():
     chosen = paper("distbo").methods
     named = {name.removeprefix("none-gp-") for name in chosen if name.startswith("none-gp")}
     assert named == {"5", "20", "25", "9"}
@@ -149,7 +149,7 @@ class Generating:
 
 
 @pytest.mark.slow
-def test_every_seed_is_run_on_its_own_benchmark(tmp_path, monkeypatch):
+def test_seeds_run_on_own_benchmarks(tmp_path, monkeypatch):
     monkeypatch.setenv("HPOBENCH_ORDERED_BENCHMARKS", str(tmp_path / "none"))
     generating = Generating(tmp_path)
     monkeypatch.setitem(reproduce.__globals__, "generator", lambda name: generating)

@@ -44,7 +44,7 @@ def small(*figures: int) -> Paper:
     return replace(HP_TRANSFER, exhibits=tuple(exhibits))
 
 
-def test_every_figure_is_there():
+def test_every_figure_exists():
     assert [one.title for one in HP_TRANSFER.exhibits] == [f"Figure {n}" for n in range(2, 9)]
     everything = combine_comparisons(HP_TRANSFER.exhibits)
     assert {item.benchmark for item in everything} == set(experiments(HP_TRANSFER.exhibits))
@@ -69,12 +69,12 @@ def _losses(method: object, protocol: Protocol, *, seed: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("method", ["tpe", "random-search", HP_TRANSFER.methods["tpe-twin"]])
-def test_methods_without_transfer_do_not_depend_on_the_old_budget(method):
+def test_old_budget_changes_only_transfer(method):
     found = [_losses(method, protocol, seed=3) for protocol in (SMALL[10], SMALL[40])]
     np.testing.assert_array_equal(*found)
 
 
-def test_the_twin_differs_from_tpe_and_is_always_the_same():
+def test_twin_differs_from_tpe():
     twin = HP_TRANSFER.methods[hp_transfer.TWIN]
     assert method_version(twin) == method_version(replace(twin)) and twin.name not in list_methods()
     one, again, tpe = (_losses(method, SMALL[10], seed=0) for method in (twin, twin, "tpe"))
@@ -83,7 +83,7 @@ def test_the_twin_differs_from_tpe_and_is_always_the_same():
 
 
 @pytest.mark.slow
-def test_figures_show_the_runs_of_their_old_budget(tmp_path):
+def test_figures_show_their_old_budget(tmp_path):
     chosen = small(2, 3, 6, 8)
     result = reproduce(chosen, folder=tmp_path, seeds=range(2))
     assert len(result.cells) == 2 * (2 + 5 * 2 + 2)  # only 40 trials before are of figure 6 alone

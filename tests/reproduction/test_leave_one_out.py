@@ -28,7 +28,7 @@ NEEDS = (MethodComparison(BENCHMARK, METHODS),)
 @pytest.mark.parametrize(
     ("name", "figures"), [("ablr", range(1, 11)), ("abrac", range(1, 10)), ("distbo", range(1, 16))]
 )
-def test_every_figure_is_there(name, figures):
+def test_every_figure_exists(name, figures):
     chosen = paper(name)
     assert [one.title for one in chosen.exhibits] == [f"Figure {n}" for n in figures]
     for benchmark, methods in experiments(chosen.exhibits).items():
@@ -92,7 +92,7 @@ def test_trials_in_flight_are_for_ordered_tasks(tmp_path):
 
 
 @pytest.mark.slow
-def test_methods_of_several_tasks_begin_with_the_random_trials_of_the_paper():
+def test_methods_begin_with_random_trials():
     here = hbo.load(BENCHMARK)
     spec = paper("abrac").methods["mt-gp-bo"]
     work = hbo.LeaveOneOut(trials=4).assignment(
@@ -145,7 +145,7 @@ def test_posterior_meets_what_was_evaluated():
 
 
 @pytest.mark.slow
-def test_embeddings_of_another_benchmark_are_the_contexts():
+def test_contexts_are_embeddings_learned_elsewhere():
     from hpobench_ordered.reproduction.papers.ablr.learned_contexts import LearnedContexts
 
     source, here = "openml-xgboost", hbo.load("openml-svm", surrogate="nearest")

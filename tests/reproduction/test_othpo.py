@@ -34,7 +34,7 @@ def test_experiments_are_the_papers():
     ("figures", "tables", "runs"),
     [([1, 4, 8, 9, 10], [], 0), ([5], [], 30), ([7], [], 45), ([17], [], 4), ([], [4], 6)],
 )
-def test_a_selection_needs_its_own_runs_alone(figures, tables, runs):
+def test_selection_needs_its_own_runs(figures, tables, runs):
     chosen = OTHPO.select(figures=figures, tables=tables)
     assert sum(len(names) for names in experiments(chosen).values()) == runs
 
@@ -64,7 +64,7 @@ def test_tasks_and_axes_exist():
             assert quarters == ["5%", "25%", "50%", "75%", "100%"]
 
 
-def test_landscapes_are_whole_where_that_is_possible():
+def test_small_spaces_are_shown_whole():
     table = Landscape.of(hbo.load("newsvendor"))
     assert table.is_complete and table.objective.shape == (9, 21**3)
     best = [task.best_value for task in table.benchmark.tasks]

@@ -19,38 +19,74 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-def test_figures_claims_and_tables_are_written(whole):
+def test_all_files_are_written(whole):
     folder, result = whole
     assert sorted(result.setup.files) == sorted(path for path in folder.iterdir() if path.is_file())
-    assert len(list((folder / "results" / "runs").iterdir())) == len(result.cells) == 2 * 3
     assert (folder / "figure-2.png").read_bytes().startswith(b"\x89PNG")
-    gallery = (folder / "figures.md").read_text(encoding="utf-8")
-    for number in (1, 2, 3, 5, 6, 7):
-        assert f"says {number}" in gallery and f"(figure-{number}.png)" in gallery
+
+
+@pytest.mark.slow
+def test_every_run_is_stored(whole):
+    folder, result = whole
+    files = list((folder / "results" / "runs").iterdir())
+    assert len(files) == len(result.cells) == 2 * 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [1, 2, 3, 5, 6, 7])
+def test_gallery_shows_every_figure(whole, number):
+    gallery = (whole[0] / "figures.md").read_text(encoding="utf-8")
+    assert f"says {number}" in gallery
+    assert f"(figure-{number}.png)" in gallery
+
+
+@pytest.mark.slow
+def test_claims_have_verdicts(whole):
+    folder, result = whole
     assert [claim.verdict for claim in result.claims] == ["yes", "no", "yes"]
-    summary = (folder / "summary.md").read_text(encoding="utf-8")
-    assert "2 of 3 hold everywhere" in summary
-    assert "| Figure 2 | 1 | and behind | no | newsvendor: random-search " in summary
-    assert "newsvendor: seeds 0 to 2; protocol ordered: trials 3, workers simulated 1." in summary
-    assert "| reduction in standard error (%) | newsvendor | 0.0 (-1000000.0" in summary
-    assert "newsvendor@1 on table" in summary
-    assert "| random-search | 3 | 81 |" in summary
-    inside = [entry.is_inside for entry in result.entries["table-1"]]
-    assert inside == [True, False]
     findings = pd.read_csv(folder / "claims.csv")
     assert findings["holds"].tolist() == [True, False, True]
 
 
 @pytest.mark.slow
-def test_data_of_a_figure_are_its_scores(whole):
-    folder, _ = whole
-    table = pd.read_csv(folder / "figure-5.csv")
+def test_entries_are_compared_with_published_ones(whole):
+    _, result = whole
+    assert [entry.is_inside for entry in result.entries["table-1"]] == [True, False]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2 of 3 hold everywhere",
+        "| Figure 2 | 1 | and behind | no | newsvendor: random-search ",
+        "newsvendor: seeds 0 to 2; protocol ordered: trials 3, workers simulated 1.",
+        "| reduction in standard error (%) | newsvendor | 0.0 (-1000000.0",
+        "newsvendor@1 on table",
+        "| random-search | 3 | 81 |",
+    ],
+)
+def test_summary_has(whole, text):
+    assert text in (whole[0] / "summary.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_curves_hold_all_scores(whole):
+    table = pd.read_csv(whole[0] / "figure-5.csv")
     assert len(table) == 2 * 9 * 3  # methods, tasks, trials
-    last = table[(table["trial"] == 3) & (table["method"] == "random-search")]
-    assert last["score"].dropna().tolist() == pytest.approx([100] * last["score"].count())
-    assert len(pd.read_csv(folder / "figure-2.csv")) == 2 * 9
-    assert set(pd.read_csv(folder / "figure-7.csv")["task"]) == {2, 9}
-    landscape = pd.read_csv(folder / "figure-1.csv")
+    is_last = (table["trial"] == 3) & (table["method"] == "random-search")
+    scores = table.loc[is_last, "score"].dropna()
+    assert scores.tolist() == pytest.approx([100] * len(scores))
+
+
+@pytest.mark.slow
+def test_locations_hold_the_tasks_shown(whole):
+    assert set(pd.read_csv(whole[0] / "figure-7.csv")["task"]) == {2, 9}
+
+
+@pytest.mark.slow
+def test_landscapes_cross_the_best(whole):
+    landscape = pd.read_csv(whole[0] / "figure-1.csv")
     assert len(landscape) == 2 * 21 * 21
     assert landscape.groupby("task")["crossed"].sum().tolist() == [3, 3]
     crossed = landscape[landscape["crossed"]]
@@ -58,13 +94,18 @@ def test_data_of_a_figure_are_its_scores(whole):
 
 
 @pytest.mark.slow
-def test_again_runs_nothing_and_elsewhere_gives_the_same_figures(whole, small_paper, tmp_path):
+def test_finished_runs_are_not_repeated(whole, small_paper):
     folder, _ = whole
     first = contents(folder)
     runs = {path: path.stat().st_mtime_ns for path in (folder / "results" / "runs").iterdir()}
     reproduce(small_paper, folder=folder)
     assert contents(folder) == first
     assert {path: path.stat().st_mtime_ns for path in runs} == runs
+
+
+@pytest.mark.slow
+def test_figures_are_the_same_elsewhere(whole, small_paper, tmp_path):
+    first = contents(whole[0])
     reproduce(small_paper, folder=tmp_path, figures=[2, 3], workers=2)
     second = contents(tmp_path)
     for name in second.keys() - {"summary.md", "figures.md", "claims.csv"}:
@@ -89,33 +130,49 @@ def test_only_what_is_needed_is_run(small_paper, tmp_path):
 
 
 @pytest.mark.slow
-def test_landscapes_need_no_runs_and_one_seed_has_no_error(small_paper, tmp_path):
+def test_landscapes_need_no_runs(small_paper, tmp_path):
     assert reproduce(small_paper, folder=tmp_path, figures=[1]).cells == ()
     assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.slow
+def test_one_seed_has_no_error(small_paper, tmp_path):
     reproduce(small_paper, folder=tmp_path, seeds=[0])
     summary = (tmp_path / "summary.md").read_text(encoding="utf-8")
     assert "nan" not in summary and "1000000.0) | - | - |" in summary
 
 
-def test_selection_keeps_the_order_of_the_paper_and_papers_have_names(small_paper):
+def test_selection_keeps_order_of_paper(small_paper):
     chosen = small_paper.select(figures=[5, 2], tables=[1])
     assert [exhibit.title for exhibit in chosen] == ["Figure 2", "Figure 5", "Table 1"]
     assert experiments(chosen) == {"newsvendor": ("random-search", "simple-previous-no-bo")}
+
+
+def test_papers_have_names():
     assert list_papers() == ["ablr", "abrac", "distbo", "hp-transfer", "othpo"]
+
+
+def test_unknown_paper_is_refused():
     with pytest.raises(UnknownNameError, match="did you mean 'othpo'"):
         paper("othp")
 
 
-def test_bad_requests(small_paper, tmp_path):
-    for wrong, error, message in (
+@pytest.mark.parametrize(
+    ("wrong", "error", "message"),
+    [
         ({"figures": [2, 4]}, ExperimentError, "no figure 4 to reproduce, only 1, 2, 3, 5, 6"),
         ({"tables": [2]}, ExperimentError, "no table 2 to reproduce, only 1"),
         ({"surrogate": "tabel"}, UnknownNameError, "'tabel' of the benchmarks of small; did you"),
-        ({"workers": 0}, ExperimentError, "at least 1 worker"),
-    ):
-        with pytest.raises(error, match=message):
-            reproduce(small_paper, folder=tmp_path, **wrong)
+        ({"workers": -1}, ExperimentError, "at least 1 worker"),
+    ],
+)
+def test_wrong_requests_are_refused(small_paper, tmp_path, wrong, error, message):
+    with pytest.raises(error, match=message):
+        reproduce(small_paper, folder=tmp_path, **wrong)
     assert not list(tmp_path.iterdir())
+
+
+def test_file_in_place_of_folder_is_named(small_paper, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="file"):
         reproduce(small_paper, folder=tmp_path / "file", figures=[1])

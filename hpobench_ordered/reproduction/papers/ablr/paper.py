@@ -56,18 +56,34 @@ def _ahead(
     trial: int = TRIALS,
     section: str = "B.3",
 ) -> Claim:
+    """The claim that each of `firsts` is ahead of every rival."""
     return Claim(section, sentence, ahead(firsts, rivals, trial=trial, measure=measure))
 
 
 def _claims(measure: Measure) -> tuple[Claim, ...]:
     """Claims of the text on figures 1 to 4."""
-    only, without = (TRANSFER,), "ABLR with transfer is ahead of ABLR and GP without"
-    early = f"Warm starts help early: after {EARLY} trials ABLR with transfer is ahead of all "
     return (
         _ahead("Both GP transfers are ahead of plain GP", GP_TRANSFER, ("bo",), measure),
-        _ahead(without, only, ("ablr", "bo"), measure),
-        _ahead("ABLR with transfer ends ahead of both GP transfers", only, GP_TRANSFER, measure),
-        _ahead(f"{early}methods without", only, NO_TRANSFER, measure, trial=EARLY),
+        _ahead(
+            "ABLR with transfer is ahead of ABLR and GP without",
+            (TRANSFER,),
+            ("ablr", "bo"),
+            measure,
+        ),
+        _ahead(
+            "ABLR with transfer ends ahead of both GP transfers",
+            (TRANSFER,),
+            GP_TRANSFER,
+            measure,
+        ),
+        _ahead(
+            f"Warm starts help early: after {EARLY} trials ABLR with transfer is ahead of all "
+            "methods without",
+            (TRANSFER,),
+            NO_TRANSFER,
+            measure,
+            trial=EARLY,
+        ),
     )
 
 
@@ -105,13 +121,13 @@ COMPETITIVE = "Learned embeddings are competitive with the context that people c
 def _embeddings(number: int, benchmark: str, measure: Measure) -> PaperFigure:
     two_stage = TWO_STAGE[benchmark]
     methods = (*NO_TRANSFER, TRANSFER, CONTEXT, EMBEDDED, two_stage)
-    level = partial(not_behind, trial=TRIALS, measure=measure)
+    not_worse = partial(not_behind, trial=TRIALS, measure=measure)
     claims = (
-        Claim("B.4", "Learned embeddings are no worse than contexts", level(EMBEDDED, CONTEXT)),
+        Claim("B.4", "Learned embeddings are no worse than contexts", not_worse(EMBEDDED, CONTEXT)),
         Claim(
             "B.4",
             "Embeddings learned on the other benchmark are no worse than contexts",
-            level(two_stage, CONTEXT),
+            not_worse(two_stage, CONTEXT),
         ),
         _ahead(
             "With embeddings of the other benchmark ABLR is ahead of ABLR without transfer",
