@@ -7,7 +7,7 @@ from pathlib import Path
 
 import jinja2
 import numpy as np
-from landscape import CROSSES, DRAWS, SAMPLES, Landscape
+from landscape import CROSSES, DRAWS, SAMPLES, MeanLandscape
 from markdown_text import code, facts, plain, table
 
 import hpobench_ordered as hbo
@@ -82,12 +82,12 @@ def page(name: str) -> Page:
     return Page(text, None if landscape is None else landscape.svg(axes))
 
 
-def _find_landscape(spec: BenchmarkSpec) -> Landscape | None:
+def _find_landscape(spec: BenchmarkSpec) -> MeanLandscape | None:
     """The landscape of a benchmark on its first surrogate that is ready and trains no model."""
     for option in spec.surrogates:
         # A landscape takes about 100 000 evaluations.
         if option.is_ready and not option.trains:
-            return Landscape.of(spec.load(option.name))
+            return MeanLandscape.of(spec.load(option.name))
     return None
 
 

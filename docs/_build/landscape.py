@@ -41,7 +41,7 @@ CROSSES = 10
 
 
 @dataclass(frozen=True)
-class Landscape:
+class MeanLandscape:
     """A fixed random sample of a benchmark's configurations, with their losses.
 
     Attributes:
@@ -57,7 +57,7 @@ class Landscape:
     losses: FloatArray
 
     @classmethod
-    def of(cls, benchmark: Benchmark) -> "Landscape":
+    def of(cls, benchmark: Benchmark) -> "MeanLandscape":
         """Draw and evaluate them."""
         last = len(benchmark.tasks) - 1
         tasks = tuple(benchmark.tasks[i] for i in sorted({0, last // 2, last}))

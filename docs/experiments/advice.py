@@ -39,7 +39,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TriedAdvice:
     """How a recommendation turned out on a benchmark.
 
     `cells` are its line of the table, `is_right` whether the recommended method is within error of
@@ -63,7 +63,7 @@ def draw_history(bench: hbo.Benchmark, tasks: int, evaluations: int) -> list[hbo
     return history
 
 
-def try_advice(name: str, options: argparse.Namespace) -> Outcome:
+def try_advice(name: str, options: argparse.Namespace) -> TriedAdvice:
     """Take advice on the first half of a benchmark's tasks, and compare on the second half."""
     bench = hbo.load(name)
     half = len(bench.tasks) // 2
@@ -100,7 +100,7 @@ def try_advice(name: str, options: argparse.Namespace) -> Outcome:
         "yes" if is_right else "no",
         f"{number_within} of {len(table)}",
     ]
-    return Outcome(cells, is_right, share_within=number_within / len(table))
+    return TriedAdvice(cells, is_right, share_within=number_within / len(table))
 
 
 def main() -> None:

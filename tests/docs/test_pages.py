@@ -47,23 +47,23 @@ def test_example_on_a_page_runs():
 
 @pytest.mark.slow
 def test_figure_is_the_same_again():
-    from landscape import Landscape
+    from landscape import MeanLandscape
 
-    first, again = (Landscape.of(hbo.load("quadratic")).svg(("x_0", "x_1")) for _ in range(2))
+    first, again = (MeanLandscape.of(hbo.load("quadratic")).svg(("x_0", "x_1")) for _ in range(2))
     assert first == again
 
 
 def test_effects_of_quadratic_are_alike():
     """A quadratic x'x + 1'x treats its coordinates alike, with no interactions but for ranks."""
-    from landscape import Landscape
+    from landscape import MeanLandscape
 
-    effects = Landscape.of(hbo.load("quadratic")).effects
+    effects = MeanLandscape.of(hbo.load("quadratic")).effects
     assert np.ptp(effects) < 0.05
     assert 0.85 < effects.sum() <= 1.02
 
 
 def test_cells_are_means_over_other_hyperparameters():
-    from landscape import DRAWS, Landscape
+    from landscape import DRAWS, MeanLandscape
 
     from hpobench_ordered.plotting.evaluations import MAX_CELLS
 
@@ -73,15 +73,15 @@ def test_cells_are_means_over_other_hyperparameters():
     unit[:, 0] = 3.5 / MAX_CELLS
     unit[:, 1] = 7.5 / MAX_CELLS
     expected = task.evaluate_many(quadratic.space.decode(unit)).mean()
-    means = Landscape.of(quadratic).means(task, ("x_0", "x_1"))
+    means = MeanLandscape.of(quadratic).means(task, ("x_0", "x_1"))
     assert means[7, 3] == pytest.approx(expected)
 
 
 def test_inactive_cells_are_empty():
-    from landscape import Landscape
+    from landscape import MeanLandscape
 
     bench = hbo.load("openml-svm")
-    means = Landscape.of(bench).means(bench.tasks[0], ("kernel", "gamma"))
+    means = MeanLandscape.of(bench).means(bench.tasks[0], ("kernel", "gamma"))
     linear = bench.space["kernel"].choices.index("linear")
     assert np.isnan(means[:, linear]).all()
     assert np.isfinite(np.delete(means, linear, axis=1)).all()
