@@ -42,7 +42,9 @@ def toy(classes: int = 2, n: int = 90, seed: int = 0) -> ClassificationData:
     """Numbers of different scales that tell something about the class; one of them constant."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, classes, n)
-    x = rng.normal(size=(n, 4)) * [1, 50, 0.1, 0] + y[:, None] * [0.8, 20, 0, 0] + [0, 9, 0, 3]
+    noise = rng.normal(size=(n, 4)) * [1, 50, 0.1, 0]
+    signal = y[:, None] * [0.8, 20, 0, 0]
+    x = noise + signal + [0, 9, 0, 3]
     return ClassificationData("toy", x, y, f"digest {classes} {n} {seed}", "toy")
 
 
@@ -100,15 +102,21 @@ class TestSVM:
         (evaluation,) = flow.SVMTrainer(toy())(config, "1")["evaluations"]
         assert evaluation["capped"] is True
 
-    def test_extreme_kernels_and_a_class_with_one_example_do_no_harm(self):
+    def test_extreme_kernel_has_a_value(self):
         config = {"kernel": "polynomial", "cost": 998.0, "gamma": 913.0, "degree": 5}
+
+        (evaluation,) = flow.SVMTrainer(toy())(config, "1")["evaluations"]
+
+        assert 0 <= evaluation["value"] <= 1
+
+    def test_single_example_of_class_hardly_matters(self):
         data = toy()
-        trainer = flow.SVMTrainer(data)
-        assert 0 <= trainer(config, "1")["evaluations"][0]["value"] <= 1
-        (without,) = trainer(KERNELS[2], "1")["evaluations"]
-        data.y[7] = 2
         (evaluation,) = flow.SVMTrainer(data)(KERNELS[2], "1")["evaluations"]
-        assert evaluation["value"] == pytest.approx(without["value"], abs=0.15)
+        data.y[7] = 2
+
+        (with_third_class,) = flow.SVMTrainer(data)(KERNELS[2], "1")["evaluations"]
+
+        assert with_third_class["value"] == pytest.approx(evaluation["value"], abs=0.15)
 
 
 class TestBoosting:
@@ -116,23 +124,26 @@ class TestBoosting:
     @pytest.mark.parametrize("classes", [2, 3])
     def test_several_rounds_equal_separate_trainings(self, xgboost, config, classes):
         fold = next(iter(iter_folds(toy(classes))))
-        rounds = [3, 4, 20, 45]
-        read = list(flow._iter_margins(fold, config | {"rounds": rounds}))
-        parameters = config | {
-            "objective": "binary:logistic" if classes == 2 else "multi:softprob",
-            "base_score": 0.5,
-            "nthread": 1,
-        }
-        parameters |= {"num_class": classes} if classes > 2 else {}
-        if config is TREES:
-            matrix, parameters["tree_method"] = xgboost.QuantileDMatrix, "hist"
+        counts = [3, 4, 20, 45]
+
+        margins = list(flow._iter_margins(fold, config | {"rounds": counts}))
+
+        assert not np.array_equal(margins[0], margins[-1])
+        parameters = config | {"base_score": 0.5, "nthread": 1}
+        if classes == 2:
+            parameters |= {"objective": "binary:logistic"}
         else:
-            matrix, parameters["updater"] = xgboost.DMatrix, "coord_descent"
-        assert not np.array_equal(read[0], read[-1])
-        for margin, count in zip(read, rounds, strict=True):
-            booster = xgboost.train(parameters, matrix(fold.x, fold.y), count)
-            alone = booster.predict(xgboost.DMatrix(fold.x_test), output_margin=True)
-            np.testing.assert_array_equal(margin, alone.reshape(margin.shape))
+            parameters |= {"objective": "multi:softprob", "num_class": classes}
+        if config is TREES:
+            parameters |= {"tree_method": "hist"}
+            train = xgboost.QuantileDMatrix(fold.x, fold.y)
+        else:
+            parameters |= {"updater": "coord_descent"}
+            train = xgboost.DMatrix(fold.x, fold.y)
+        for margin, count in zip(margins, counts, strict=True):
+            booster = xgboost.train(parameters, train, count)
+            separate = booster.predict(xgboost.DMatrix(fold.x_test), output_margin=True)
+            np.testing.assert_array_equal(margin, separate.reshape(margin.shape))
 
     @BOOSTERS
     def test_evaluations_do_not_depend_on_the_other_rounds(self, xgboost, config):
@@ -163,52 +174,85 @@ class TestBoosting:
             flow.BoostingTrainer(toy())(LINEAR | {"rounds": [2]}, "1")
 
 
-def test_trainers_are_identified_by_their_data(xgboost):
-    for trainer in (flow.SVMTrainer, flow.BoostingTrainer):
-        identity = trainer(toy()).identity
-        assert json.loads(json.dumps(identity)) == identity
-        assert identity == trainer(toy()).identity != trainer(toy(seed=1)).identity
+@pytest.mark.usefixtures("xgboost")
+@pytest.mark.parametrize("trainer_class", [flow.SVMTrainer, flow.BoostingTrainer])
+def test_data_are_in_identity(trainer_class):
+    identity = trainer_class(toy()).identity
+
+    assert json.loads(json.dumps(identity)) == identity
+    assert trainer_class(toy()).identity == identity
+    assert trainer_class(toy(seed=1)).identity != identity
+
+
+def test_version_is_in_identity(xgboost):
     assert flow.BoostingTrainer(toy()).identity["xgboost"] == xgboost.__version__
 
 
 class TestDesigns:
+    @pytest.mark.parametrize("n", [0, 1, 2, 31, 64, 129])
     @DESIGNS
-    def test_a_smaller_one_is_the_start_of_a_larger_one(self, design, space):
+    def test_fewer_configurations_are_the_first(self, design, space, n):
         large = design(space, 130, 0, "37")
-        assert len(large) == 130
-        for n in (0, 1, 2, 31, 64, 129):
-            assert design(space, n, 0, "37") == large[:n]
-        for other in (design(space, 4, 1, "37"), design(space, 4, 0, "3")):
-            assert other != large[:4]
 
-    def test_svm_configurations_fit_the_space_and_spread(self):
+        assert len(large) == 130
+        assert design(space, n, 0, "37") == large[:n]
+
+    @pytest.mark.parametrize(("seed", "task"), [(1, "37"), (0, "3")])
+    @DESIGNS
+    def test_seed_and_task_decide_configurations(self, design, space, seed, task):
+        assert design(space, 4, seed, task) != design(space, 4, 0, "37")
+
+    def test_svm_configurations_are_spread(self):
         values = svm_space().values(flow.design_svm(svm_space(), 256, 0, "3"))
-        np.testing.assert_allclose(np.bincount(values[:, 0].astype(int)), 64, atol=2)
-        unit = svm_space().encode(values)[:, 1]
-        assert np.all(np.abs(np.sort(unit) - (np.arange(256) + 0.5) / 256) < 0.01)
+
+        kernels = values[:, 0].astype(int)
+        np.testing.assert_allclose(np.bincount(kernels), 64, atol=2)
+        costs = np.sort(svm_space().encode(values)[:, 1])
+        np.testing.assert_allclose(costs, (np.arange(256) + 0.5) / 256, rtol=0, atol=0.01)
+
+    def test_a_fifth_of_boostings_is_linear(self):
+        design = flow.design_xgboost(boosting_space(60), 256, 0, "3")
+
+        is_linear = [config["booster"] == "gblinear" for config in design]
+        assert np.mean(is_linear) == pytest.approx(0.2, abs=0.01)
 
     @pytest.mark.parametrize("most", [60, 5000])
-    def test_xgboost_configurations_fit_the_space(self, most):
+    def test_boostings_are_in_the_space(self, most):
         space = boosting_space(most)
-        design = flow.design_xgboost(space, 256, 0, "3")
-        linear = [config["booster"] == "gblinear" for config in design]
-        assert np.mean(linear) == pytest.approx(0.2, abs=0.01)
-        for config in design:
-            rounds = config["rounds"]
-            assert len(rounds) == 4
-            assert rounds == sorted(set(rounds))
-            assert all(type(count) is int for count in rounds)
-            single = {name: value for name, value in config.items() if name != "rounds"}
-            for count in rounds:
-                space.validate(single | {"nrounds": count})
+        for config in flow.design_xgboost(space, 256, 0, "3"):
+            others = {name: value for name, value in config.items() if name != "rounds"}
+
+            for count in config["rounds"]:
+                space.validate({**others, "nrounds": count})
             assert len(config) == (5 if config["booster"] == "gblinear" else 10)
+
+    @pytest.mark.parametrize("most", [60, 5000])
+    def test_boostings_have_four_ascending_counts(self, most):
+        for config in flow.design_xgboost(boosting_space(most), 256, 0, "3"):
+            counts = config["rounds"]
+
+            assert len(counts) == 4
+            assert counts == sorted(set(counts))
+            assert all(type(count) is int for count in counts)
+
+    @pytest.mark.parametrize("most", [60, 5000])
+    def test_largest_counts_are_uniform(self, most):
+        design = flow.design_xgboost(boosting_space(most), 256, 0, "3")
+
         largest = np.sort([config["rounds"][-1] for config in design])
         # The largest of four distinct counts from 3 on is at least 6.
-        spread = np.maximum(np.linspace(3, most, 256), 6)
-        np.testing.assert_allclose(largest, spread, atol=0.005 * most + 1)
-        if most > 60:  # few counts are rounded much, and moved apart
-            share = [c < np.sqrt(3 * r[-1]) for r in (d["rounds"] for d in design) for c in r[:-1]]
-            assert np.mean(share) == pytest.approx(0.5, abs=0.02)
+        expected = np.maximum(np.linspace(3, most, 256), 6)
+        np.testing.assert_allclose(largest, expected, atol=0.005 * most + 1)
+
+    def test_smaller_counts_are_log_uniform(self):
+        design = flow.design_xgboost(boosting_space(5000), 256, 0, "3")
+
+        is_below_middle = []
+        for config in design:
+            *smaller, largest = config["rounds"]
+            middle = np.sqrt(3 * largest)
+            is_below_middle += [count < middle for count in smaller]
+        assert np.mean(is_below_middle) == pytest.approx(0.5, abs=0.02)
 
 
 DATA = {"3492": make_monks_problem(1), "37": toy()}
@@ -221,10 +265,12 @@ def svm_frame(folder: Path, **options: Any) -> pd.DataFrame:
 
 def boosting_space(most: int) -> hbo.SearchSpace:
     """The space of XGBoost, with at most so many rounds."""
-    parameters = [
-        hbo.Parameter.number("nrounds", 3, most, integer=True) if p.name == "nrounds" else p
-        for p in xgboost_space().parameters
-    ]
+    parameters = []
+    for parameter in xgboost_space().parameters:
+        if parameter.name == "nrounds":
+            parameters.append(hbo.Parameter.number("nrounds", 3, most, integer=True))
+        else:
+            parameters.append(parameter)
     return hbo.SearchSpace(parameters, conditions=xgboost_space().conditions)
 
 

@@ -33,19 +33,23 @@ TASKS = (37, 3485, 10101, 9946)
 RUNS = dict(zip(TASKS, (10, 8, 0, 3), strict=True))  # several pages, full pages, none, one page
 
 
-def as_mlr(config: dict[str, Any], flow: int) -> dict[str, str]:
+def state_as_mlr(config: dict[str, Any], flow: int) -> dict[str, str]:
     """As mlr's interface states a configuration: without what equals the learner's default."""
 
-    def as_r(value: Any) -> str:  # R's as.character: 15 significant digits
-        if isinstance(value, bool):
-            return str(value).upper()
-        return f"{value:.15g}" if isinstance(value, float) else str(value)
-
     defaults = MLR_DEFAULTS[flow]
-    return {k: as_r(value) for k, value in config.items() if value != defaults.get(k)}
+    return {
+        name: format_as_r(value) for name, value in config.items() if value != defaults.get(name)
+    }
 
 
-def configurations(space: SearchSpace, n: int, seed: int = 0) -> list[dict[str, Any]]:
+def format_as_r(value: Any) -> str:
+    """As R's as.character: 15 significant digits."""
+    if isinstance(value, bool):
+        return str(value).upper()
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
+
+
+def sample_configs(space: SearchSpace, n: int, seed: int = 0) -> list[dict[str, Any]]:
     return space.configs(space.decode(space.sample_unit(np.random.default_rng(seed), n)))
 
 
@@ -59,8 +63,8 @@ def content():
         value = float(rng.random())
         evaluations[task].append(fake.Evaluation(9000 + run, 500 + run, value, folds))
     setups = {
-        500 + k: as_mlr(config, FLOW) | {"openml.seed": "1", "scale": "NA"}
-        for k, config in enumerate(configurations(svm_space(), sum(RUNS.values())))
+        500 + k: state_as_mlr(config, FLOW) | {"openml.seed": "1", "scale": "NA"}
+        for k, config in enumerate(sample_configs(svm_space(), sum(RUNS.values())))
     }
     defaults = {"kernel": None, "cost": None, "gamma": "", "degree": "NA", "scale": "TRUE"}
     return fake.Content(FLOW, defaults, evaluations, setups)
@@ -133,23 +137,54 @@ def download(
 
 
 class TestDownload:
-    def test_all_evaluations_are_rows(self, fetch, content):
+    @pytest.fixture
+    def evaluations(self, content):
+        """All evaluations, in the order of tasks and runs."""
+        evaluations = []
+        for task in TASKS:
+            evaluations += content.evaluations[task]
+        return evaluations
+
+    def test_all_evaluations_are_rows(self, undisturbed, evaluations):
+        frame = undisturbed.frame
+
+        assert frame["run"].tolist() == [evaluation.run for evaluation in evaluations]
+        assert frame["training"].tolist() == [evaluation.setup for evaluation in evaluations]
+        assert frame["value"].tolist() == [evaluation.value for evaluation in evaluations]
+        assert undisturbed.dropped == dict.fromkeys(Dropped, 0)
+
+    def test_rows_are_in_the_order_of_tasks(self, undisturbed):
+        expected = []
+        for task in TASKS:
+            expected += [str(task)] * RUNS[task]
+
+        assert undisturbed.frame["task"].tolist() == expected
+
+    def test_spread_is_over_folds(self, undisturbed, evaluations):
+        spreads = []
+        for evaluation in evaluations:
+            has_folds = len(evaluation.folds) > 0
+            spreads.append(np.std(evaluation.folds, ddof=1) if has_folds else np.nan)
+
+        np.testing.assert_allclose(undisturbed.frame["spread"], spreads, rtol=1e-12)
+
+    def test_setups_become_configurations(self, undisturbed, evaluations):
         space = svm_space()
-        told: list[tuple[str, int, int]] = []
-        frame, dropped = fetch(progress=lambda *progress: told.append(progress))
-        assert list(frame["task"]) == [str(task) for task in TASKS for _ in range(RUNS[task])]
-        listed = [e for task in TASKS for e in content.evaluations[task]]
-        recorded = [(e.run, e.setup, e.value) for e in listed]
-        assert list(zip(frame["run"], frame["training"], frame["value"], strict=True)) == recorded
-        spreads = [np.std(e.folds, ddof=1) if e.folds else np.nan for e in listed]
-        np.testing.assert_allclose(frame["spread"], spreads, rtol=1e-12)
-        configs = frame.filter(like="config.").rename(columns=lambda c: c.removeprefix("config."))
-        expected = space.values(configurations(space, len(listed)))
+
+        configs = undisturbed.frame.filter(like="config.")
+        configs.columns = configs.columns.str.removeprefix("config.")
+
+        expected = space.values(sample_configs(space, len(evaluations)))
         np.testing.assert_allclose(space.values(configs), expected, rtol=1e-13)
-        assert dropped == dict.fromkeys(Dropped, 0)
-        parts = [("evaluations", k, len(TASKS)) for k in range(len(TASKS) + 1)]
-        assert told[: len(TASKS) + 1] == parts
-        assert told[-1] == ("setups", len(listed), len(listed))
+
+    def test_progress_counts_tasks_then_setups(self, fetch, evaluations):
+        progress: list[tuple[str, int, int]] = []
+
+        fetch(progress=lambda *step: progress.append(step))
+
+        tasks = len(TASKS)
+        assert progress[: tasks + 1] == [("evaluations", k, tasks) for k in range(tasks + 1)]
+        assert progress[-1] == ("setups", len(evaluations), len(evaluations))
 
     def test_another_task_may_be_added(self, server, fetch, undisturbed):
         assert set(fetch(tasks=TASKS[:1]).frame["task"]) == {"37"}
@@ -197,20 +232,29 @@ class TestResume:
             pd.testing.assert_frame_equal(fetch().frame, undisturbed.frame)
             assert len(server.requests) in {1, 4}  # with evaluations: users, folds, users
 
-    def test_another_download_is_refused(self, fetch, tmp_path):
+    def test_another_download_is_refused(self, fetch):
         fetch()
+
         message = r"page_size.: 4}, not .*page_size.: 5}; choose another"
         with pytest.raises(StoreError, match=message):
             fetch(page_size=5)
+
+    def test_exchanged_page_is_refused(self, fetch, tmp_path):
+        fetch()
         path = tmp_path / "raw" / "evaluations-37" / "00000004.json"
         path.with_name("00000000.json").write_bytes(path.read_bytes())
+
         with pytest.raises(StoreError, match=r"00000000\.json is damaged"):
             fetch()
+
+    def test_damaged_manifest_is_refused(self, fetch, tmp_path):
+        fetch()
         (tmp_path / "raw" / "manifest.json").write_text("{")
+
         with pytest.raises(StoreError, match=r"manifest\.json is damaged"):
             fetch()
 
-    def test_unwritable_folder(self, server, fetch, tmp_path):
+    def test_unwritable_folder_asks_for_nothing(self, server, fetch, tmp_path):
         (tmp_path / "raw").write_text("in the way")
         with pytest.raises(StoreError, match="cannot store the download"):
             fetch()
@@ -264,23 +308,31 @@ class TestFaults:
     def test_the_pace_is_kept(self, server, fetch):
         clock = Clock()
         fetch(clock, requests_per_second=0.5)
-        pages = len(server.pages) - len(TASKS)
-        listed = 2 * len(server.pages) + 2 * pages  # empty ones count as if they had uploaders
-        assert clock.time() == pytest.approx(
-            2 * (listed + 1)
-        )  # and the flow; nothing follows setups
 
-    def test_refusals_end_the_download(self, server, fetch, content, tmp_path):
+        # Listings count as two requests, as the client asks for uploaders, too.
+        pages_with_entries = len(server.pages) - len(TASKS)
+        listings = len(server.pages) + pages_with_entries  # of evaluations, and of their folds
+        requests = 1 + 2 * listings  # the flow comes first; nothing waits after the setups
+        assert clock.time() == pytest.approx(2 * requests)
+
+    def test_refusal_ends_the_download(self, server, fetch):
         with pytest.raises(DownloadError, match=r"refuses to give flow 1: .*Function not valid"):
-            download(server, tmp_path / "flow", flow_id=1)
+            fetch(flow_id=1)
+
         assert len(server.requests) == 1
+
+    def test_only_unreadable_setups_are_an_error(self, server, fetch, content):
         setups = dict.fromkeys(content.setups, "<oml:parameter>text</oml:parameter>")
         server.content = replace(content, setups=setups)
+
         with pytest.raises(DownloadError, match="cannot read any of 21 setups"):
             fetch()
+
+    def test_evaluations_of_other_tasks_are_refused(self, server, fetch, content):
         server.content = replace(content, ignores_task=True)
+
         with pytest.raises(DownloadError, match=r"task 3485, OpenML answered with others"):
-            download(server, tmp_path / "other", tasks=(3485,))
+            fetch(tasks=(3485,))
 
     def test_a_listing_without_entries_ends_a_task(self, server, fetch, undisturbed):
         server.faults = {"offset/12/task/37": [fake.Fault.EMPTY]}
@@ -382,8 +434,8 @@ class TestSetups:
     @given(seed=st.integers(0, 2**32 - 1))
     def test_what_mlr_states_is_read(self, flow, seed):
         space = {5891: svm_space, 6767: xgboost_space, 6794: ranger_space}[flow]()
-        (config,) = configurations(space, 1, seed)
-        read = MlrSetups(space, MLR_DEFAULTS[flow])(as_mlr(config, flow), 37)
+        (config,) = sample_configs(space, 1, seed)
+        read = MlrSetups(space, MLR_DEFAULTS[flow])(state_as_mlr(config, flow), 37)
         assert isinstance(read, dict)
         np.testing.assert_allclose(space.row(read), space.row(config), rtol=1e-14)
         assert [type(value) for value in read.values()] == [type(v) for v in config.values()]
