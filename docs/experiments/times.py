@@ -22,7 +22,7 @@ from statistics import median
 import numpy as np
 
 import hpobench_ordered as hbo
-from hpobench_ordered.experiment.runner import setting_of, training_data
+from hpobench_ordered.experiment.runner import list_training_data, make_method_arguments
 from hpobench_ordered.protocols import Assignment
 from hpobench_ordered.registry import method_spec
 from hpobench_ordered.runtime.threads import one_thread
@@ -59,7 +59,7 @@ def time_run(name: str, count: int, *, seed: int, limit: float, trials: int) -> 
     *earlier, task = benchmark.tasks[-EARLIER - 1 :]
     history = random_history(earlier, seed=seed, evaluations=count // EARLIER)
     assignment = Assignment(spec, task, history if spec.uses_history else (), SUGGESTIONS)
-    setting = setting_of(assignment, training_data(benchmark, assignment))
+    setting = make_method_arguments(assignment, list_training_data(benchmark, assignment))
     seconds: list[float] = []
     with suppress(TimeoutError), time_limit(limit):
         start = time.process_time()

@@ -34,7 +34,7 @@ from hpobench_ordered.errors import (
     StoreError,
 )
 from hpobench_ordered.methods.base import MethodSpec
-from hpobench_ordered.runtime.progress import watched
+from hpobench_ordered.runtime.progress import show_progress
 from hpobench_ordered.runtime.threads import Lock, one_thread
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conversion import SpaceLike, to_search_space
@@ -358,7 +358,7 @@ class Optimiser:
         """
         journal.begin(self.settings)
         events = journal.lines[1:]
-        with watched(True, what="trials restored") as report_progress:
+        with show_progress(True, unit="trials restored") as report_progress:
             for position, event in enumerate(events):
                 if "tell" in event:
                     self.tell(event["tell"], event["value"])

@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from hpobench_ordered.generation.base import Progress
-from hpobench_ordered.runtime.progress import bars
+from hpobench_ordered.runtime.progress import make_bars
 
 PIPE_WIDTH = 120  # width of sentences in pipes, where rows of tables are not wrapped
 
@@ -96,7 +96,7 @@ def print_json(content: object) -> None:
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
     """Show progress; yields a function of the step, the parts done and all parts."""
-    with bars() as bar:
+    with make_bars() as bar:
         bar_of_step = {}
 
         def show_progress(step: str, done: int, total: int) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from hpobench_ordered.core.extras import import_extra
 from hpobench_ordered.errors import ExperimentError, HPOBenchOrderedError
-from hpobench_ordered.experiment.job import CrashedRun, Job, RunReply, perform_apart
+from hpobench_ordered.experiment.job import CrashedRun, Job, RunReply, perform_in_child
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.runtime.child import CHILDREN, pickle_call
 from hpobench_ordered.runtime.machine import package_versions
@@ -72,7 +72,7 @@ def run_on_workers(
 
 def perform_on_worker(cell: Cell, time_limit: float | None) -> RunReply | CrashedRun:
     """Make a run in a child process of a Dask worker."""
-    return perform_apart(cell, time_limit, CHILDREN)
+    return perform_in_child(cell, time_limit, CHILDREN)
 
 
 def run_request(request: bytes, versions: Mapping[str, str]) -> RunReply | CrashedRun:

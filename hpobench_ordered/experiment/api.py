@@ -25,7 +25,7 @@ from hpobench_ordered.experiment.overview import Overview, State, make_overview
 from hpobench_ordered.experiment.parallel import (
     TIME_LIMIT,
     check_workers,
-    most_processes,
+    limit_processes,
     run_cells,
 )
 from hpobench_ordered.experiment.plan import Cell, as_list, grid_of_cells, plan, select_shard
@@ -43,7 +43,7 @@ from hpobench_ordered.experiment.stored_runs import StoredRuns
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.protocols import Ordered, Protocol
 from hpobench_ordered.runtime.child import Children
-from hpobench_ordered.runtime.progress import watched
+from hpobench_ordered.runtime.progress import show_progress
 from hpobench_ordered.user_methods.identity import (
     MethodIdentity,
     identify_here,
@@ -237,7 +237,7 @@ def run(
     check_workers(workers)
     benchmarks = as_list(benchmarks, "benchmark")
     methods = as_list(methods, "method")
-    with closing(Children(most_processes(workers))) as children:
+    with closing(Children(limit_processes(workers))) as children:
         make_plan = partial(
             plan,
             benchmarks=benchmarks,
@@ -261,7 +261,7 @@ def run(
         session = {"experiment": experiment, "shard": shard and "{}/{}".format(*shard)}
         if retry_failed:
             store.records.forget_failures(cell.key for cell in cells)
-        with watched(progress, what="runs") as move:
+        with show_progress(progress, unit="runs") as move:
             run_cells(
                 cells,
                 store,

@@ -122,7 +122,7 @@ def perform_from_files(
     return replace(reply, loaded=list_loaded_files(source.folder))
 
 
-def perform_apart(
+def perform_in_child(
     cell: Cell, time_limit: float | None, children: Children
 ) -> RunReply | CrashedRun:
     """Make a run in another process, which is killed when a call takes too long.

@@ -20,7 +20,7 @@ from hpobench_ordered.experiment.job import (
     Job,
     RunReply,
     perform,
-    perform_apart,
+    perform_in_child,
 )
 from hpobench_ordered.experiment.plan import Cell
 from hpobench_ordered.experiment.store import MANY, Store
@@ -100,7 +100,7 @@ def check_workers(workers: object) -> None:
         check_count("worker", workers)
 
 
-def most_processes(workers: int) -> int:
+def limit_processes(workers: int) -> int:
     """How many processes exist at the same time; those that wait for a run cost only memory."""
     return max(workers, FEWEST_PROCESSES)
 
@@ -125,7 +125,7 @@ def _open_pool(
         with connect(dask) as (client, machines):
             yield lambda cells: run_on_workers(client, job, cells), {"machines": machines}
         return
-    own_children = children or Children(most_processes(workers))
+    own_children = children or Children(limit_processes(workers))
     try:
         if workers <= 1:
             yield lambda cells: _run_one_by_one(cells, job, workers, own_children), {}
@@ -152,7 +152,7 @@ def _run_one_by_one(
             if workers == 0 or cell.identity.source is None:
                 reply: RunReply | CrashedRun = perform(cell, job.time_limit)
             else:
-                reply = perform_apart(cell, job.time_limit, children)
+                reply = perform_in_child(cell, job.time_limit, children)
             yield cell, reply
 
 
@@ -179,7 +179,7 @@ class _Threads:
         if self._job.is_over(cell):
             return None
         with self._job.store.records.running(cell.key):
-            return perform_apart(cell, self._job.time_limit, self._children)
+            return perform_in_child(cell, self._job.time_limit, self._children)
 
 
 def _repeat_crashed_run(cell: Cell, crash: CrashedRun, pool: Pool, job: Job) -> None:

@@ -91,13 +91,13 @@ def follow(
         assignment = protocol.assignment(
             benchmark, method, position=position, evaluated=done, rng=protocol_rng(position)
         )
-        data = training_data(benchmark, assignment)
+        data = list_training_data(benchmark, assignment)
         outcome = optimise(assignment, rng(position), data=data, time_limit=time_limit)
         done.append(assignment.task.evaluated(outcome.values, outcome.objective))
         yield outcome
 
 
-def training_data(benchmark: Benchmark, assignment: Assignment) -> tuple[TaskData | None, ...]:
+def list_training_data(benchmark: Benchmark, assignment: Assignment) -> tuple[TaskData | None, ...]:
     """Training data of the history's tasks and the task; empty if the method does not use them."""
     if not assignment.method.uses_data:
         return ()
@@ -123,7 +123,7 @@ def optimise(
     values, measured = np.empty((budget, task.space.dimension)), np.empty(budget)
     fallbacks = np.empty(budget, dtype=np.int64)
     calls = _Calls(spec, task, time_limit)
-    setting = setting_of(assignment, data)
+    setting = make_method_arguments(assignment, data)
     with calls.during("when it was made"):
         method = spec.method(rng=rng, **setting)
     for turn in range(budget + ahead):
@@ -163,7 +163,9 @@ def _require_same(task: Task, row: FloatArray, first: float) -> None:
         )
 
 
-def setting_of(assignment: Assignment, data: Sequence[TaskData | None] = ()) -> dict[str, Any]:
+def make_method_arguments(
+    assignment: Assignment, data: Sequence[TaskData | None] = ()
+) -> dict[str, Any]:
     """Arguments of a method's constructor, all of them its own copies."""
     task, history = assignment.task, assignment.history
     spaces = [task.space, *(e.space for e in history)]

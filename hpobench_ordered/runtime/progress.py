@@ -14,29 +14,41 @@ Watcher = Callable[[int, int], None]  # called with the numbers of finished and 
 
 DELAY = 2.0  # seconds before a bar is shown
 
+NOTEBOOK_SHELLS = ("ZMQInteractiveShell", "Shell")
+"""Classes of IPython's shell in a notebook: Jupyter's and Colab's."""
+
 
 @contextmanager
-def watched(progress: bool | Watcher | None, *, what: str) -> Iterator[Watcher | None]:
-    """The function that reports progress: a bar's if `progress` is True, else `progress` itself."""
+def show_progress(progress: bool | Watcher | None, *, unit: str) -> Iterator[Watcher | None]:
+    """Open a progress bar if somebody can see it, and yield the function that moves it.
+
+    Args:
+        progress: Whether to show a bar; or a function to report progress to, which is then yielded
+            as it is.
+        unit: What is counted, such as "runs".
+    """
     if not isinstance(progress, bool | None):
         yield progress
-    elif progress and in_notebook():
-        yield _NotebookBar(what)
+    elif progress and is_in_notebook():
+        yield _NotebookBar(unit)
     elif progress and sys.stderr.isatty():
-        with _terminal_bar(what) as move:
+        with _terminal_bar(unit) as move:
             yield move
     else:
         yield None
 
 
-def in_notebook() -> bool:
+def is_in_notebook() -> bool:
     """Whether this is a notebook, which can show HTML."""
-    shell = sys.modules.get("IPython") and sys.modules["IPython"].get_ipython()
-    return type(shell).__name__ in ("ZMQInteractiveShell", "Shell")  # Jupyter's, Colab's
+    ipython = sys.modules.get("IPython")
+    if ipython is None:
+        return False
+    shell = ipython.get_ipython()
+    return type(shell).__name__ in NOTEBOOK_SHELLS
 
 
-def bars() -> "Progress":
-    """Bars on the terminal's standard error, one for each task that is added."""
+def make_bars() -> "Progress":
+    """Make bars on the terminal's standard error, one for each task that is added."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -47,20 +59,27 @@ def bars() -> "Progress":
         TimeRemainingColumn,
     )
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    times = (TimeElapsedColumn(), TimeRemainingColumn())
-    return Progress(*columns, *times, console=Console(stderr=True))
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+    )
 
 
 @contextmanager
-def _terminal_bar(what: str) -> Iterator[Watcher]:
-    bar = bars()
-    task = bar.add_task(what)
-    began = time.monotonic()
+def _terminal_bar(unit: str) -> Iterator[Watcher]:
+    """Yield the function that moves a bar, which is shown when it moves after `DELAY`."""
+    bar = make_bars()
+    task = bar.add_task(unit)
+    started = time.monotonic()
 
     def move(done: int, total: int) -> None:
         bar.update(task, completed=done, total=total)
-        if done < total and time.monotonic() - began > DELAY:
+        elapsed = time.monotonic() - started
+        if done < total and elapsed > DELAY:
             bar.start()
 
     try:
@@ -72,23 +91,31 @@ def _terminal_bar(what: str) -> Iterator[Watcher]:
 class _NotebookBar:
     """A line of HTML under the cell, updated as runs finish."""
 
-    def __init__(self, what: str) -> None:
-        self._what = html.escape(what)
-        self._began = time.monotonic()
-        self._handle: Any = None
+    def __init__(self, unit: str) -> None:
+        self._unit = html.escape(unit)
+        self._started = time.monotonic()
+        self._display: Any = None  # IPython's handle of the line, once it is shown
 
     def __call__(self, done: int, total: int) -> None:
-        seconds = time.monotonic() - self._began
-        if self._handle is None and (done >= total or seconds < DELAY):
+        elapsed = time.monotonic() - self._started
+        is_shown = self._display is not None
+        if not is_shown and (done >= total or elapsed < DELAY):
             return
+
         from IPython.display import HTML, display
 
-        left = f", about {seconds / done * (total - done):.0f} s left" if 0 < done < total else ""
-        line = HTML(
-            f'<progress value="{done}" max="{total}"></progress> '
-            f"{done} of {total} {self._what}, {seconds:.0f} s{left}"
-        )
-        if self._handle is None:
-            self._handle = display(line, display_id=True)
+        line = HTML(self._format_line(done, total, elapsed))
+        if is_shown:
+            self._display.update(line)
         else:
-            self._handle.update(line)
+            self._display = display(line, display_id=True)
+
+    def _format_line(self, done: int, total: int, elapsed: float) -> str:
+        """The bar, the counts, and the seconds that have passed and are left."""
+        remaining = ""
+        if 0 < done < total:
+            remaining = f", about {elapsed / done * (total - done):.0f} s left"
+        return (
+            f'<progress value="{done}" max="{total}"></progress> '
+            f"{done} of {total} {self._unit}, {elapsed:.0f} s{remaining}"
+        )

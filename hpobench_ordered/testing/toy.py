@@ -23,7 +23,7 @@ from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.core.surrogate import Surrogate
 from hpobench_ordered.errors import MethodError
 from hpobench_ordered.experiment.outcome import Outcome
-from hpobench_ordered.experiment.runner import optimise, setting_of
+from hpobench_ordered.experiment.runner import make_method_arguments, optimise
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.protocols import Assignment
 from hpobench_ordered.runtime.threads import one_thread
@@ -224,7 +224,7 @@ def construct_method(
 ) -> Method:
     """Construct a method as in an experiment, but with this history itself instead of a copy."""
     assignment = Assignment(spec, task, tuple(history), BUDGET)
-    setting = setting_of(assignment, collect_training_data(task, history))
+    setting = make_method_arguments(assignment, collect_training_data(task, history))
     setting["history"] = history
     return spec.method(rng=rng, **setting)
 

@@ -8,10 +8,10 @@ from hpobench_ordered.errors import ExperimentError
 T = TypeVar("T")
 
 SEED = "seed"  # parameter of a factory that gets a seed drawn from `rng`
-SEEDS = 2**31  # upper bound of seeds, accepted by all common random number generators
+SEED_LIMIT = 2**31  # upper bound of seeds, accepted by all common random number generators
 
 
-def name_of(method: object) -> str:
+def derive_name(method: object) -> str:
     """Name of a class or function, with its module unless that is a script; raises for a lambda."""
     name = getattr(method, "__qualname__", None)
     if name is None or "<lambda>" in name:
@@ -23,7 +23,7 @@ def name_of(method: object) -> str:
     return str(name) if module == "__main__" else f"{module}.{name}"
 
 
-def first_line_of(method: object) -> str:
+def read_summary(method: object) -> str:
     """First line of the docstring of a class or function, "" if it has none."""
     has_docstring = isinstance(method, type) or hasattr(method, "__qualname__")
     return (method.__doc__ or "").strip().partition("\n")[0] if has_docstring else ""
@@ -37,7 +37,7 @@ def is_sampler_class(kind: type) -> bool:
     )
 
 
-def taken(pending: list[tuple[Config, T]], config: Config) -> T | None:
+def pop_pending(pending: list[tuple[Config, T]], config: Config) -> T | None:
     """Remove the item of a configuration in flight: of the identical object before an equal one."""
     same = (i for i, (known, _) in enumerate(pending) if known is config)
     equal = (i for i, (known, _) in enumerate(pending) if known == config)

@@ -16,11 +16,11 @@ from hpobench_ordered.registry import list_methods, method_spec
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.user_methods._naming import (
     SEED,
-    SEEDS,
-    first_line_of,
+    SEED_LIMIT,
+    derive_name,
     is_sampler_class,
-    name_of,
-    taken,
+    pop_pending,
+    read_summary,
 )
 from hpobench_ordered.user_methods.importing import import_object
 
@@ -73,7 +73,7 @@ def as_method_spec(
     if isinstance(method, MethodSpec):
         return _unambiguous(method)
     _refuse_objects(method)
-    line = summary if summary is not None else first_line_of(method)
+    line = summary if summary is not None else read_summary(method)
     if isinstance(method, type) and is_sampler_class(method):
         from hpobench_ordered.adapters.optuna.methods import optuna_method
 
@@ -83,7 +83,7 @@ def as_method_spec(
     if not (isinstance(method, type) and issubclass(method, Method)):
         factory = FromFactory(cast("Callable[..., object]", method), _keywords(method))
     spec = MethodSpec(
-        name=name or name_of(method),
+        name=name or derive_name(method),
         method=factory,
         summary=line,
         source="user",
@@ -124,7 +124,7 @@ class FromFactory:
         """
         values = (space, rng, history, context, budget)
         setting: dict[str, Any] = dict(zip(SETTING, values, strict=True))
-        seed = {SEED: int(rng.integers(SEEDS))} if SEED in self.keywords else {}
+        seed = {SEED: int(rng.integers(SEED_LIMIT))} if SEED in self.keywords else {}
         made = self.make(**{name: (setting | seed)[name] for name in self.keywords})
         if isinstance(made, Method):
             return made
@@ -157,7 +157,7 @@ class AskTell(Method):
 
     def tell(self, config: Config, loss: float) -> None:
         """Tell the loss of a configuration."""
-        asked = taken(self._pending, config)
+        asked = pop_pending(self._pending, config)
         self.partners[1](config if asked is None else asked, loss)
 
 

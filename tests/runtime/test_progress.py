@@ -7,7 +7,7 @@ import pytest
 
 from hpobench_ordered import Ordered, run
 from hpobench_ordered.runtime import progress as _progress
-from hpobench_ordered.runtime.progress import watched
+from hpobench_ordered.runtime.progress import show_progress
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def lines(monkeypatch):
 
 def test_a_notebook_shows_a_bar_after_a_while(lines, monkeypatch):
     monkeypatch.setattr(_progress, "DELAY", 0.0)
-    with watched(True, what="runs") as move:
+    with show_progress(True, unit="runs") as move:
         for done in range(4):
             move(done, 3)
     assert len(lines) == 4
@@ -46,17 +46,17 @@ def test_what_is_quick_shows_none(lines):
 def test_a_terminal_shows_a_bar(monkeypatch, capsys):
     monkeypatch.setattr(_progress, "DELAY", -1.0)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with watched(True, what="runs") as move:
+    with show_progress(True, unit="runs") as move:
         move(1, 2)
         move(2, 2)
     assert "2/2" in capsys.readouterr().err
     monkeypatch.undo()
-    with watched(True, what="runs") as move:  # nobody sees it in a file
+    with show_progress(True, unit="runs") as move:  # nobody sees it in a file
         assert move is None
 
 
 def test_a_function_is_called_instead(lines):
     seen: list[tuple[int, int]] = []
-    with watched(lambda done, total: seen.append((done, total)), what="runs") as move:
+    with show_progress(lambda done, total: seen.append((done, total)), unit="runs") as move:
         move(1, 2)
     assert seen == [(1, 2)]

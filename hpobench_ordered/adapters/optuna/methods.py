@@ -20,7 +20,13 @@ from hpobench_ordered.errors import ExperimentError, MethodError
 from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind, Parameter
-from hpobench_ordered.user_methods._naming import SEED, SEEDS, first_line_of, name_of, taken
+from hpobench_ordered.user_methods._naming import (
+    SEED,
+    SEED_LIMIT,
+    derive_name,
+    pop_pending,
+    read_summary,
+)
 
 
 def optuna_method(
@@ -55,7 +61,7 @@ def optuna_method(
     return MethodSpec(
         name=name or _name_sampler(sampler),
         method=FromSampler(sampler, history),
-        summary=first_line_of(sampler),
+        summary=read_summary(sampler),
         source=f"optuna {optuna.__version__}",
         uses_history=history,
         changed_spaces=not history,
@@ -79,7 +85,7 @@ class FromSampler:
         budget: int,
     ) -> Method:
         """Make the method of one task; what the function returns must be a sampler."""
-        seed = int(rng.integers(SEEDS))
+        seed = int(rng.integers(SEED_LIMIT))
         with quiet():
             make_sampler = cast("Callable[..., object]", self.sampler)
             if isinstance(self.sampler, type):
@@ -123,7 +129,7 @@ class OptunaMethod(Method):
 
     def tell(self, config: Config, loss: float) -> None:
         """Finish the trial of a configuration; add a trial if it was not asked for."""
-        trial = taken(self._pending, config)
+        trial = pop_pending(self._pending, config)
         with quiet():
             if trial is None:
                 self._study.add_trial(self._make_finished_trial(config, loss))
@@ -167,7 +173,11 @@ def quiet() -> Iterator[None]:
 def _name_sampler(sampler: type[BaseSampler] | Callable[[int], BaseSampler]) -> str:
     """Name of a sampler; that of Optuna's own ones is the name under `optuna.samplers`."""
     name = getattr(sampler, "__name__", "")
-    return f"optuna.{name}" if getattr(optuna.samplers, name, None) is sampler else name_of(sampler)
+    return (
+        f"optuna.{name}"
+        if getattr(optuna.samplers, name, None) is sampler
+        else derive_name(sampler)
+    )
 
 
 def _is_ordinal(parameter: Parameter) -> bool:

@@ -26,7 +26,7 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.curves import cross_labels
 from hpobench_ordered.analysis.samples import two_standard_errors
 from hpobench_ordered.experiment.plan import Cell
-from hpobench_ordered.experiment.runner import setting_of, training_data
+from hpobench_ordered.experiment.runner import list_training_data, make_method_arguments
 from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.registry import load
 from hpobench_ordered.reproduction.evidence import Evidence, Measure, MethodComparison
@@ -45,7 +45,7 @@ def compute_similarities(cell: Cell, trials: int) -> FloatArray:
     assignment = cell.protocol.assignment(
         source, cell.method, position=0, evaluated=(), rng=cell.protocol_rng(0)
     )
-    setting = setting_of(assignment, training_data(source, assignment))
+    setting = make_method_arguments(assignment, list_training_data(source, assignment))
     method: Any = cell.method.method(rng=cell.rng(0), **setting)
     task = assignment.task
     after_trials = []
