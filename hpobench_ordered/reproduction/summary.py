@@ -124,7 +124,7 @@ def time_rows(result: Reproduction) -> Rows:
         return []
     keys = [cell.key for cell in result.cells]
     timings = result.setup.store.records.timings(keys)
-    rows = [_time_row(method, rows) for method, rows in timings.groupby("method")]
+    rows = [_time_row(method, of_method) for method, of_method in timings.groupby("method")]
     if rows:
         rows.append(_time_row("all", timings))
     return rows

@@ -38,7 +38,10 @@ SUBJECT = "subject"
 def speedup_table(
     evidence: Evidence, comparisons: Sequence[MethodComparison], *, reference: str
 ) -> "pd.DataFrame":
-    """Speed-ups over a reference, and failure rates of all methods."""
+    """Speed-ups over a reference, and failure rates of all methods.
+
+    One row per old budget, benchmark, method, task and budget of the reference.
+    """
     import pandas as pd
 
     reference_losses = {}
