@@ -191,8 +191,8 @@ class BenchmarkSpec:
         identity = BenchmarkIdentity(self.name, self.version)
         contents = [option.content]
         if self.is_local and not option.files:  # fetched files are not the user's own
-            defined = self.define()
-            identity = BenchmarkIdentity(defined.name, defined.version)
+            definition = self.define()
+            identity = BenchmarkIdentity(definition.name, definition.version)
             contents = [self.content, option.content]
 
         hashes = [content for content in contents if content]

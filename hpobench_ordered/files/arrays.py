@@ -59,7 +59,8 @@ class StoredArray:
 def check_arrays(arrays: Mapping[str, NDArray[Any]], expected: Mapping[str, StoredArray]) -> None:
     """Check type, dimensions and finiteness of arrays by NAME or TASK/NAME, `expected` by NAME."""
     for name, array in arrays.items():
-        allowed = expected.get(name.rpartition("/")[2])
+        name_without_task = name.rpartition("/")[2]
+        allowed = expected.get(name_without_task)
         if allowed is None:
             raise ValueError(f"array {name!r} is unknown; known are {sorted(expected)}")
         if array.dtype.type not in allowed.types or not array.dtype.isnative:
@@ -69,5 +70,6 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]], expected: Mapping[str, Stor
             raise ValueError(
                 f"array {name!r} must have {allowed.dimensions} dimensions, but got {array.ndim}"
             )
-        if array.dtype.kind == "f" and not (allowed.may_be_nan or np.isfinite(array).all()):
+        must_be_finite = array.dtype.kind == "f" and not allowed.may_be_nan
+        if must_be_finite and not np.isfinite(array).all():
             raise ValueError(f"array {name!r} must be finite")

@@ -145,7 +145,7 @@ class ArtifactWriter:
 
     def write_bytes(self, name: str, data: bytes) -> None:
         """Write a file."""
-        with _writing(self.folder):
+        with _errors_of_writing(self.folder):
             (self._scratch / name).write_bytes(data)
 
     def write_json(self, name: str, content: Any) -> None:
@@ -162,7 +162,7 @@ class ArtifactWriter:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
-                with _writing(self.folder):
+                with _errors_of_writing(self.folder):
                     self._publish()
         finally:
             shutil.rmtree(self._scratch, ignore_errors=True)
@@ -209,14 +209,15 @@ def _check_replaceable(folder: Path) -> None:
 
 def _scratch_folder(folder: Path) -> Path:
     """Make a temporary folder beside the one that it is to replace."""
-    with _writing(folder):
+    with _errors_of_writing(folder):
         _check_replaceable(folder)
         folder.parent.mkdir(parents=True, exist_ok=True)
         return Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
 
 
 @contextmanager
-def _writing(folder: Path) -> Iterator[None]:
+def _errors_of_writing(folder: Path) -> Iterator[None]:
+    """Within the block, raise what the operating system refuses as an `ArtifactError`."""
     try:
         yield
     except OSError as error:

@@ -30,6 +30,9 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 def check_file(path: Path) -> None:
     """Raise an `UnknownNameError` unless there is a file (or a pipe)."""
-    if path.is_dir() or not path.exists():  # it may be a pipe
-        alike = [other.name for other in path.parent.glob(f"*{path.suffix}") if other.is_file()]
-        raise UnknownNameError("file", path.name, alike, hint=f" (in {path.parent.absolute()})")
+    is_file_or_pipe = path.exists() and not path.is_dir()
+    if is_file_or_pipe:
+        return
+    same_suffix = path.parent.glob(f"*{path.suffix}")
+    names = [other.name for other in same_suffix if other.is_file()]
+    raise UnknownNameError("file", path.name, names, hint=f" (in {path.parent.absolute()})")
