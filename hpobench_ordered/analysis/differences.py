@@ -70,8 +70,12 @@ class Difference:
 
 def compare_methods(scores: Scores, first: str, second: str, *, trial: int) -> Difference:
     """Compare two methods after a trial."""
-    one, other = (scores.values[scores.methods.index(m), :, :, trial - 1] for m in (first, second))
-    return Difference((one - other)[:, ~np.isnan(one - other).any(axis=0)])
+    after_trial = scores.values[..., trial - 1]  # (A, S, T)
+    first_scores = after_trial[scores.methods.index(first)]
+    second_scores = after_trial[scores.methods.index(second)]
+    differences = first_scores - second_scores
+    is_defined_task = ~np.isnan(differences).any(axis=0)
+    return Difference(differences[:, is_defined_task])
 
 
 def pool_differences(differences: Sequence[Difference]) -> Difference:
@@ -94,17 +98,21 @@ class Estimate:
 
 def reduction_in_standard_error(values: FloatArray, baseline: FloatArray) -> FloatArray:
     """Reduction in standard error, (S, T) and (S', T) to (T,); NaN for a constant baseline."""
-    errors, others = (two_standard_errors(runs.T) for runs in (values, baseline))
-    return 100 * (1 - errors / np.where(others > 0, others, np.nan))
+    errors = two_standard_errors(values.T)
+    baseline_errors = two_standard_errors(baseline.T)
+    baseline_errors = np.where(baseline_errors > 0, baseline_errors, np.nan)
+    return 100 * (1 - errors / baseline_errors)
 
 
 def improvement_in_mean(
     values: FloatArray, baseline: FloatArray, *, direction: Direction
 ) -> FloatArray:
     """Improvement in mean, (S, T) and (S', T) to (T,); NaN where the baseline's mean is 0."""
-    other = baseline.mean(axis=0)
-    ratio = values.mean(axis=0) / np.where(other != 0, other, np.nan)
-    return np.asarray(-direction.sign * 100 * (ratio - 1)) + 0.0
+    baseline_mean = baseline.mean(axis=0)
+    baseline_mean = np.where(baseline_mean != 0, baseline_mean, np.nan)
+    ratio = values.mean(axis=0) / baseline_mean
+    improvement = np.asarray(-direction.sign * 100 * (ratio - 1))
+    return improvement + 0.0  # 0 instead of -0
 
 
 def mean_over_tasks(per_task: FloatArray) -> Estimate:

@@ -39,15 +39,19 @@ def explained_shares(places: FloatArray, losses: FloatArray, *, bins: int = BINS
     ranks = rankdata(losses)
     centred = ranks - ranks.mean()
     total = float((centred**2).sum())
-    inactive = np.isnan(places)
-    bounded = np.clip(np.where(inactive, 0.0, places) * bins, 0, bins - 1).astype(np.int64)
-    numbers = np.where(inactive, bins, bounded)
     shares = np.zeros(places.shape[1])
-    for j, column in enumerate(numbers.T):
-        counts = np.bincount(column, minlength=bins + 1)
-        sums = np.bincount(column, weights=centred, minlength=bins + 1)
-        between = float((sums[counts > 0] ** 2 / counts[counts > 0]).sum())
-        shares[j] = between / total if total > 0 else 0.0
+    if total == 0:
+        return shares
+
+    is_inactive = np.isnan(places)
+    bin_of_place = np.clip(np.where(is_inactive, 0.0, places) * bins, 0, bins - 1).astype(np.int64)
+    bin_of_place = np.where(is_inactive, bins, bin_of_place)  # inactive ones share the last bin
+    for j, bin_of_configuration in enumerate(bin_of_place.T):
+        counts = np.bincount(bin_of_configuration, minlength=bins + 1)  # n[b]
+        sums = np.bincount(bin_of_configuration, weights=centred, minlength=bins + 1)
+        is_occupied = counts > 0
+        between_bins = float((sums[is_occupied] ** 2 / counts[is_occupied]).sum())
+        shares[j] = between_bins / total
     return shares
 
 

@@ -78,16 +78,18 @@ def speedups(
     """
     if reference not in methods:
         raise UnknownNameError("method", reference, methods)
-    place = list(methods).index(reference)
-    targets = reference_targets(losses[place], budgets)
-    reached = trials_to_reach(losses[:, :, first_task:], targets[first_task:])
-    means = np.where(reached > 0, reached, losses.shape[-1]).mean(axis=1)
+    r = list(methods).index(reference)
+    targets = reference_targets(losses[r], budgets)  # y
+    first_trials = trials_to_reach(losses[:, :, first_task:], targets[first_task:])
+    is_failure = first_trials == 0
+    trials = np.where(is_failure, losses.shape[-1], first_trials)  # e
+    mean_trials = trials.mean(axis=1)  # E, (A, T, G)
     return Speedups(
         methods=tuple(methods),
         reference=reference,
         budgets=tuple(budgets),
-        values=means[place] / means,
-        failure_rates=(reached == 0).mean(axis=1),
+        values=mean_trials[r] / mean_trials,
+        failure_rates=is_failure.mean(axis=1),
     )
 
 
@@ -104,11 +106,12 @@ def reference_targets(losses: FloatArray, budgets: Sequence[int] = PAPER_BUDGETS
 
 def trials_to_reach(losses: FloatArray, targets: FloatArray) -> IntArray:
     """First trial with at most the target's loss, else 0: (A, S, T, M), (T, G) to (A, S, T, G)."""
-    reached = np.empty((*losses.shape[:-1], targets.shape[1]), dtype=np.int64)
-    for g, target in enumerate(targets.T):
-        hits = losses <= target[:, None]
-        reached[..., g] = np.where(hits.any(axis=-1), hits.argmax(axis=-1) + 1, 0)
-    return reached
+    first_trials = np.empty((*losses.shape[:-1], targets.shape[1]), dtype=np.int64)
+    for k, targets_of_tasks in enumerate(targets.T):
+        is_reached = losses <= targets_of_tasks[:, None]
+        first_reached = is_reached.argmax(axis=-1) + 1
+        first_trials[..., k] = np.where(is_reached.any(axis=-1), first_reached, 0)
+    return first_trials
 
 
 def geometric_mean(values: FloatArray, *, axis: int) -> FloatArray:

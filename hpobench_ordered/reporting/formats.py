@@ -73,7 +73,9 @@ def csv_bytes(rows: "pd.DataFrame | list[dict[str, Any]]") -> bytes:
     """A table as CSV; numbers as Python writes them, and no text that a spreadsheet would run."""
     import pandas as pd
 
-    texts = pd.DataFrame(rows).map(
-        lambda cell: f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULAS) else cell
-    )
+    def escape_formula(cell: object) -> object:
+        is_formula = isinstance(cell, str) and cell.startswith(FORMULAS)
+        return f"'{cell}" if is_formula else cell
+
+    texts = pd.DataFrame(rows).map(escape_formula)
     return bytes(texts.to_csv(index=False, lineterminator="\r\n").encode())

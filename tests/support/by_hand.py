@@ -36,10 +36,15 @@ def kernels(degree: int) -> SearchSpace:
 
 def clipped(space: SearchSpace, config: Config) -> Config:
     """A configuration with the nearest number that is allowed for each."""
-    return {
-        p.name: value if p.choices else p.value(min(max(float(value), p.lower), p.upper))
-        for p, value in ((space[name], value) for name, value in config.items())
-    }
+    allowed = {}
+    for name, value in config.items():
+        parameter = space[name]
+        if parameter.choices:
+            allowed[name] = value
+        else:
+            nearest = min(max(float(value), parameter.lower), parameter.upper)
+            allowed[name] = parameter.value(nearest)
+    return allowed
 
 
 def make(
@@ -64,8 +69,11 @@ def optimise(method: Method, loss: Callable[[Config], float], trials: int = 25) 
 
 
 def play(method: Method, loss: Callable[[FloatArray], FloatArray], trials: int) -> FloatArray:
-    """The same, with a loss of rows of values; the values that were asked for."""
-    row = method.space.row
-    return np.array(
-        [row(c) for c in optimise(method, lambda c: float(loss(row(c)[None])[0]), trials)]
-    )
+    """Optimise a loss of rows of values, (n, d) to (n,); return the rows asked for, (trials, d)."""
+
+    def loss_of_config(config: Config) -> float:
+        row = method.space.row(config)
+        return float(loss(row[None])[0])
+
+    configs = optimise(method, loss_of_config, trials)
+    return np.array([method.space.row(config) for config in configs])
