@@ -45,19 +45,33 @@ def small(*figures: int) -> Paper:
 
 
 def test_every_figure_exists():
-    assert [one.title for one in HP_TRANSFER.exhibits] == [f"Figure {n}" for n in range(2, 9)]
-    everything = combine_comparisons(HP_TRANSFER.exhibits)
-    assert {item.benchmark for item in everything} == set(experiments(HP_TRANSFER.exhibits))
-    assert len({item.benchmark for item in everything}) == 8
-    for item in everything:
+    assert [figure.title for figure in HP_TRANSFER.exhibits] == [f"Figure {n}" for n in range(2, 9)]
+
+
+def test_captions_are_sentences():
+    for figure in HP_TRANSFER.exhibits:
+        assert figure.caption.endswith(".")
+        assert figure.says.endswith(".")
+
+
+def test_experiments_are_on_eight_benchmarks():
+    benchmarks = {item.benchmark for item in combine_comparisons(HP_TRANSFER.exhibits)}
+    assert benchmarks == set(experiments(HP_TRANSFER.exhibits))
+    assert len(benchmarks) == 8
+
+
+def test_methods_without_transfer_run_once():
+    """Three of them, and five methods with transfer after 10, 20 and 40 trials."""
+    comparisons = combine_comparisons(HP_TRANSFER.exhibits)
+    assert sum(len(item.methods) for item in comparisons) == 8 * (3 + 5 * 3)
+
+
+def test_methods_can_run_under_their_protocol():
+    for item in combine_comparisons(HP_TRANSFER.exhibits):
         assert item.protocol is not None
         for method in item.methods:
             spec = HP_TRANSFER.methods.get(method) or method_spec(method)
             item.protocol.check(benchmark_spec(item.benchmark), spec)
-    # Without transfer once, with transfer after 10, 20 and 40 trials.
-    assert sum(len(item.methods) for item in everything) == 8 * (3 + 5 * 3)
-    for figure in HP_TRANSFER.exhibits:
-        assert figure.caption.endswith(".") and figure.says.endswith(".")
 
 
 def _losses(method: object, protocol: Protocol, *, seed: int) -> np.ndarray:
@@ -163,20 +177,33 @@ def ask(constructed):
     return call
 
 
-def test_average_speedup(ask):
-    above, below, level = (
-        speedups.average_speedup("a", holds, reference="tpe")
-        for holds in (hp_transfer.is_faster, hp_transfer.is_slower, hp_transfer.is_level)
-    )
-    found = ask(above, a=[0.5, 0.5])
-    assert [item.holds for item in found] == [True] * 6
-    assert found[0] == Finding("20 trials before, tpe with 10", "2.00 (2.00 to 2.00)", True)
-    assert found[-1].subject == "40 trials before, tpe with 40"
-    assert not any(item.holds for item in ask(above, a=[2, 2]))
-    assert all(item.holds for item in ask(below, a=[2, 2]))
-    assert all(item.holds for item in ask(level, a=[0.5, 2]))
-    assert "1.00 (0.25 to 4.00)" in ask(level, a=[0.5, 2])[0].measured  # 2 ** (±2)
-    assert not any(item.holds for item in ask(level, a=[2, 2.5]))
+@pytest.mark.parametrize(
+    ("condition", "factors", "holds"),
+    [
+        (hp_transfer.is_faster, [0.5, 0.5], True),
+        (hp_transfer.is_faster, [2, 2], False),
+        (hp_transfer.is_slower, [2, 2], True),
+        (hp_transfer.is_level, [0.5, 2], True),
+        (hp_transfer.is_level, [2, 2.5], False),
+    ],
+)
+def test_average_speedup(ask, condition, factors, holds):
+    check = speedups.average_speedup("a", condition, reference="tpe")
+    findings = ask(check, a=factors)
+    assert [finding.holds for finding in findings] == [holds] * 6
+
+
+def test_average_speedup_is_by_budgets(ask):
+    check = speedups.average_speedup("a", hp_transfer.is_faster, reference="tpe")
+    findings = ask(check, a=[0.5, 0.5])
+    assert findings[0] == Finding("20 trials before, tpe with 10", "2.00 (2.00 to 2.00)", True)
+    assert findings[-1].subject == "40 trials before, tpe with 40"
+
+
+def test_average_speedup_has_two_errors(ask):
+    check = speedups.average_speedup("a", hp_transfer.is_level, reference="tpe")
+    findings = ask(check, a=[0.5, 2])
+    assert "1.00 (0.25 to 4.00)" in findings[0].measured  # 2 ** (±2)
 
 
 def test_fastest(ask):
