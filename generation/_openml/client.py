@@ -312,8 +312,9 @@ def _read_by_bisection(
 
 
 def _check_readable(noun: str, requested: Sequence[int], unread: Sequence[int]) -> None:
-    """Raise an error if so many entries, and all, are unreadable that this is no accident."""
-    if len(unread) == len(requested) >= INCOMPATIBLE_ENTRIES:
+    """Raise an error if all entries are unreadable, and too many for this to be an accident."""
+    is_everything_unread = len(unread) == len(requested)
+    if is_everything_unread and len(requested) >= INCOMPATIBLE_ENTRIES:
         raise DownloadError(
             f"the package openml cannot read any of {len(requested)} {noun}: its version and "
             "OpenML's answers do not fit"

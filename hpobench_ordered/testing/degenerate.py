@@ -95,7 +95,7 @@ class _PartlyUndefined:
         losses = self.quadratics.predict(values, task)
 
         # The digits from the ninth decimal on are as good as random, but depend on nothing else.
-        face_of_die = np.floor(losses * 1e9).astype(np.int64) % 6
+        face_of_die = np.floor(losses * 1e9).astype(np.int64) % 6  # 0 to 5; from 3 on finite
         outcome = np.minimum(face_of_die, 3)
         return np.choose(outcome, [np.nan, np.inf, -np.inf, losses])
 
