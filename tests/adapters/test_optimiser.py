@@ -18,7 +18,7 @@ import pytest
 from bad_methods import Good, OutOfBounds
 from hypothesis import given
 from hypothesis import strategies as st
-from tuning_support import METHODS, made, setting, tune
+from tuning_support import METHODS, make_task_and_history, make_tuner, tune
 
 import hpobench_ordered as hbo
 from hpobench_ordered.adapters import optimiser as optimiser_module
@@ -41,8 +41,12 @@ from hpobench_ordered.testing.toy import numeric_space, numeric_space_before
 @pytest.mark.parametrize("method", METHODS)
 def test_suggestions_are_those_of_the_method(method, direction):
     """What the method suggests when it is asked and told by hand."""
-    tuner, task = made(method, direction=direction, seed=3)
-    settings = {"history": setting(direction=direction)[1], "context": task.context, "budget": 12}
+    tuner, task = make_tuner(method, direction=direction, seed=3)
+    settings = {
+        "history": make_task_and_history(direction=direction)[1],
+        "context": task.context,
+        "budget": 12,
+    }
     rng = np.random.default_rng(3)
     by_hand = method_spec(method).method(space=task.space, rng=rng, **settings)
     with one_thread():
@@ -56,8 +60,8 @@ def test_suggestions_are_those_of_the_method(method, direction):
     assert f"12 trials, best {tuner.best.value})" in repr(tuner)
 
 
-def test_several_in_flight_come_back_in_any_order():
-    tuner, task = made("bo")
+def test_suggestions_are_told_in_any_order():
+    tuner, task = make_tuner("bo")
     asked = [dict(tuner.ask()) for _ in range(4)]
     tuner.trials[0].config.clear()  # a copy, as all that is given out
     assert tuner.pending == asked
@@ -70,8 +74,8 @@ def test_several_in_flight_come_back_in_any_order():
     assert len({json.dumps(c) for c in asked + further}) == 7  # what is in flight is not repeated
 
 
-def test_threads_may_share_it():
-    tuner, task = made("bo")
+def test_threads_share_an_optimiser():
+    tuner, task = make_tuner("bo")
 
     def trial(_: int) -> None:
         config = tuner.ask()
@@ -84,16 +88,22 @@ def test_threads_may_share_it():
     assert tuner.pending == []
 
 
-def test_what_is_told_may_be_of_other_types_or_not_asked_for():
-    tuner, _ = made("bo", space=numeric_space())
+def test_config_that_was_not_asked_for():
+    tuner, _ = make_tuner("bo", space=numeric_space())
     tuner.tell({"x": 1, "y": 0.5}, 0.25)
     assert tuner.trials == (Trial({"x": 1.0, "y": 0.5}, 0.25),)
-    assert tuner.ask() != tuner.best.config == {"x": 1.0, "y": 0.5}
+    assert tuner.ask() != tuner.best.config
+
+
+def test_equal_suggestions_are_told_in_order():
     tuner = hbo.optimiser("random-search", space={"kind": ["a"]}, direction="minimize")
     for value, config in enumerate([tuner.ask(), tuner.ask()]):  # twice the same
         tuner.tell(config, value)
     assert [t.value for t in tuner.trials] == [0, 1]
-    tuner, _ = made("random-search")
+
+
+def test_config_may_come_back_in_other_types():
+    tuner, _ = make_tuner("random-search")
     config = tuner.ask()
     other = {k: np.float64(v) if isinstance(v, float) else v for k, v in config.items()}
     del other["fixed"]  # a constant
@@ -105,7 +115,7 @@ def test_what_is_told_may_be_of_other_types_or_not_asked_for():
 
 @pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf, np.float32("nan")])
 def test_failures_are_told_and_never_best(value):
-    tuner, task = made("bo")
+    tuner, task = make_tuner("bo")
     config = tuner.ask()
     tuner.tell(config, value)
     assert math.isnan(tuner.trials[0].value)
@@ -124,8 +134,8 @@ def test_failures_are_told_and_never_best(value):
         ([1.0, 0.5], "a configuration must be a dict"),
     ],
 )
-def test_what_is_no_configuration_is_not_told(config, words):
-    tuner, _ = made("bo", space=numeric_space())
+def test_invalid_config_is_not_told(config, words):
+    tuner, _ = make_tuner("bo", space=numeric_space())
     with pytest.raises(InvalidConfigError, match=words):
         tuner.tell(config, 1.0)
     for value in ("0.5", [0.5, 1], 10**400):
@@ -134,8 +144,8 @@ def test_what_is_no_configuration_is_not_told(config, words):
     assert tuner.trials == ()
 
 
-def test_what_does_not_fit_is_refused():
-    space, history = numeric_space(), setting(numeric_space())[1]
+def test_arguments_that_do_not_fit_are_refused():
+    space, history = numeric_space(), make_task_and_history(numeric_space())[1]
 
     def refused(error, words, method="simple-ordered", **options) -> None:
         options = {"space": space, "direction": "minimize", "history": history} | options
@@ -149,14 +159,14 @@ def test_what_does_not_fit_is_refused():
     refused(ExperimentError, "needs a history of 1 earlier task, got 0", history=())
     refused(ExperimentError, "at least 1 trial", budget=0)
     refused(EvaluationsError, "got int", space=3)
-    old = setting(numeric_space_before())[1]
+    old = make_task_and_history(numeric_space_before())[1]
     refused(EvaluationsError, "another search space", method="cts", history=old)
     with pytest.warns(HistoryWarning, match="'0', '1': .* now from -5 to 5"):
         assert hbo.optimiser("simple-ordered", space=space, direction="minimize", history=old).ask()
 
 
 def test_history_is_aligned_and_checked_once(monkeypatch):
-    task, history = setting(numeric_space())
+    task, history = make_task_and_history(numeric_space())
     align = Mock(wraps=optimiser_module.align_history)
     check = Mock(wraps=optimiser_module.check_history)
     monkeypatch.setattr(optimiser_module, "align_history", align)
@@ -166,31 +176,31 @@ def test_history_is_aligned_and_checked_once(monkeypatch):
 
 
 def test_integer_value_that_floats_round_is_refused():
-    tuner, _ = made("random-search")
+    tuner, _ = make_tuner("random-search")
     with pytest.raises(EvaluationsError, match="an integer that floats round"):
         tuner.tell(tuner.ask(), 2**53 + 1)
 
 
 def test_restoring_a_journal_reports_progress(tmp_path, monkeypatch):
     file = tmp_path / "tuning.jsonl"
-    tuner, task = made("random-search", file=file)
+    tuner, task = make_tuner("random-search", file=file)
     tune(tuner, task, trials=2)
     report = Mock()
     watched = Mock(return_value=nullcontext(report))
     monkeypatch.setattr(optimiser_module, "watched", watched)
-    made("random-search", file=file)
+    make_tuner("random-search", file=file)
     watched.assert_called_once_with(True, what="trials restored")
     assert report.call_args_list == [call(1, 4), call(2, 4), call(3, 4), call(4, 4)]
 
 
 def test_a_method_that_suggests_no_configuration_is_named():
-    tuner, _ = made(OutOfBounds, space=numeric_space())
+    tuner, _ = make_tuner(OutOfBounds, space=numeric_space())
     with pytest.raises(InvalidSuggestionError, match=r"OutOfBounds suggested.*x must be a number"):
         tuner.ask()
 
 
 def test_the_frame_is_history_for_the_next_task():
-    first, task = made("bo")
+    first, task = make_tuner("bo")
     tune(first, task, trials=6)
     first.ask()  # it is not in the frame
     first.tell(tuned := first.ask(), None)
@@ -207,23 +217,23 @@ def test_the_frame_is_history_for_the_next_task():
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("stop", [7, *(pytest.param(n, marks=pytest.mark.slow) for n in (0, 1))])
-def test_a_journal_goes_on_as_if_never_stopped(tmp_path, method, stop):
-    undisturbed, task = made(method)
+def test_journal_resumes_with_same_suggestions(tmp_path, method, stop):
+    undisturbed, task = make_tuner(method)
     expected = tune(undisturbed, task, trials=10)
     file = tmp_path / "tuning.jsonl"
-    first = tune(made(method, file=file)[0], task, trials=stop)
-    second, _ = made(method, file=file)
+    first = tune(make_tuner(method, file=file)[0], task, trials=stop)
+    second, _ = make_tuner(method, file=file)
     assert second.trials == undisturbed.trials[:stop]
     assert first + tune(second, task, trials=10 - stop) == expected
     assert second.trials == undisturbed.trials
-    assert made(method, file=file)[0].trials == undisturbed.trials
+    assert make_tuner(method, file=file)[0].trials == undisturbed.trials
 
 
 @given(events=st.lists(st.integers(-2, 3), max_size=14), data=st.data())
 def test_any_order_of_events_comes_back(tmp_path_factory, events, data):
     """Asks (below 0), and tells of the oldest, or another, that is in flight; cut off anywhere."""
     file = tmp_path_factory.mktemp("journal") / "tuning.jsonl"
-    tuner, task = made("bo", space=numeric_space(), file=file)
+    tuner, task = make_tuner("bo", space=numeric_space(), file=file)
     states = [(len(file.read_bytes()), tuner.trials)]
     for event in events:
         if event < 0 or not tuner.pending:
@@ -235,7 +245,7 @@ def test_any_order_of_events_comes_back(tmp_path_factory, events, data):
     size = data.draw(st.integers(0, states[-1][0]))
     os.truncate(file, size)  # as if the process had been killed while it wrote
     expected = next((trials for end, trials in reversed(states) if end <= size), ())
-    again, _ = made("bo", space=numeric_space(), file=file)
+    again, _ = make_tuner("bo", space=numeric_space(), file=file)
     assert repr(again.trials) == repr(expected)  # NaN is not equal to itself
     assert again.pending == [t.config for t in expected if t.value is None]
     again.ask()
@@ -246,8 +256,8 @@ SUPPORT = str(Path(__file__).parents[1] / "support")
 SCRIPT = """
 import os, signal, sys
 sys.path.insert(0, {folder!r})
-from tuning_support import made
-tuner, task = made("simple-ordered", file={file!r})
+from tuning_support import make_tuner
+tuner, task = make_tuner("simple-ordered", file={file!r})
 for config in tuner.pending:
     tuner.tell(config, task.evaluate(config))
 while len(tuner.trials) < 9:
@@ -261,19 +271,19 @@ while len(tuner.trials) < 9:
 
 @pytest.mark.slow
 def test_killed_processes_lose_nothing(tmp_path):
-    undisturbed, task = made("simple-ordered")
+    undisturbed, task = make_tuner("simple-ordered")
     tune(undisturbed, task, trials=9)
     file = tmp_path / "tuning.jsonl"
     for kill in (1, 4, 8, 0):
         script = SCRIPT.format(folder=SUPPORT, file=str(file), kill=kill)
         done = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True)
         assert done.returncode == (-signal.SIGKILL if kill else 0), done.stderr
-    assert made("simple-ordered", file=file)[0].trials == undisturbed.trials
+    assert make_tuner("simple-ordered", file=file)[0].trials == undisturbed.trials
 
 
 def test_a_journal_of_another_optimiser_is_refused(tmp_path):
     file = tmp_path / "tuning.jsonl"
-    space, history = numeric_space(), setting(numeric_space())[1]
+    space, history = numeric_space(), make_task_and_history(numeric_space())[1]
     options = {"space": space, "direction": "minimize", "history": history, "file": file}
     hbo.optimiser("simple-ordered", **options).ask()
     content = file.read_bytes()
@@ -297,7 +307,7 @@ def test_a_journal_of_another_optimiser_is_refused(tmp_path):
         refused("search space differs.*x: from -5 to 5, now from -9 to 5", space=wider)
 
 
-def test_defaults_of_the_space_are_of_no_effect_on_a_journal(tmp_path):
+def test_journal_allows_other_defaults(tmp_path):
     file = tmp_path / "tuning.jsonl"
     for default in (0.5, 0.25):
         space = hbo.SearchSpace([hbo.Parameter("x", hbo.Kind.FLOAT, 0.0, 1.0, default=default)])
@@ -306,34 +316,34 @@ def test_defaults_of_the_space_are_of_no_effect_on_a_journal(tmp_path):
     assert len(tuner.trials) == 2
 
 
-def test_a_method_that_suggests_otherwise_is_noticed(tmp_path, monkeypatch):
+def test_changed_method_is_noticed(tmp_path, monkeypatch):
     file = tmp_path / "tuning.jsonl"
     spec = hbo.MethodSpec("drawing", Good, "", "")
     monkeypatch.setattr("hpobench_ordered.adapters.optimiser.method_version", lambda spec: "1")
-    made(spec, file=file)[0].ask()
+    make_tuner(spec, file=file)[0].ask()
     monkeypatch.setattr(Good, "ask", lambda self: self.space.sample(np.random.default_rng(1)))
     with pytest.raises(StoreError, match=r"line 2 of .*tuning.jsonl: the method suggested"):
-        made(spec, file=file)
+        make_tuner(spec, file=file)
 
 
 @pytest.mark.parametrize("line", ["{", "[]", '{"tell": {"x": 9, "y": 0.5}, "value": 1}', "{}"])
 def test_a_damaged_journal_is_refused(tmp_path, line):
     file = tmp_path / "tuning.jsonl"
-    made("bo", space=numeric_space(), file=file)[0].ask()
+    make_tuner("bo", space=numeric_space(), file=file)[0].ask()
     with file.open("a") as journal:
         journal.write(f"{line}\n")
     with pytest.raises(StoreError, match="line 3 of"):
-        made("bo", space=numeric_space(), file=file)
+        make_tuner("bo", space=numeric_space(), file=file)
 
 
-def test_what_is_no_journal_or_anothers_is_left_alone(tmp_path):
+def test_other_files_are_left_alone(tmp_path):
     file = tmp_path / "notes.txt"
     for content in ("my notes\nof today\n", '{"a": 1}\n', "my notes without an end"):
         file.write_text(content)
         with pytest.raises(StoreError, match=r"line 1 of .*notes.txt"):
-            made("bo", file=file)
+            make_tuner("bo", file=file)
         assert file.read_text() == content
-    first, second = (made("bo", file=tmp_path / "tuning.jsonl")[0] for _ in range(2))
+    first, second = (make_tuner("bo", file=tmp_path / "tuning.jsonl")[0] for _ in range(2))
     first.ask()
     with pytest.raises(StoreError, match="another optimiser writes to"):
         second.ask()
@@ -341,7 +351,7 @@ def test_what_is_no_journal_or_anothers_is_left_alone(tmp_path):
 
 def test_changed_bits_of_a_journal_are_noticed(tmp_path):
     file = tmp_path / "tuning.jsonl"
-    tuner, task = made("random-search", file=file)
+    tuner, task = make_tuner("random-search", file=file)
     tune(tuner, task, trials=5)
     content = file.read_bytes()
     bits = np.random.default_rng(0).permutation(8 * len(content))[:250]
@@ -350,13 +360,13 @@ def test_changed_bits_of_a_journal_are_noticed(tmp_path):
         changed[bit // 8] ^= 1 << bit % 8
         file.write_bytes(changed)
         with pytest.raises(StoreError, match=r"line \d+ of .*tuning.jsonl is not one"):
-            made("random-search", file=file)
+            make_tuner("random-search", file=file)
         assert file.read_bytes() == changed
     lines = content.splitlines(keepends=True)
     for other in (lines[:3] + lines[4:], [*lines[:3], lines[4], lines[3]], [*lines, lines[-1]]):
         file.write_bytes(b"".join(other))
         with pytest.raises(StoreError, match="is not one"):
-            made("random-search", file=file)
+            make_tuner("random-search", file=file)
 
 
 def test_a_journal_that_cannot_be_written_loses_nothing(tmp_path):
@@ -365,7 +375,7 @@ def test_a_journal_that_cannot_be_written_loses_nothing(tmp_path):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     file = tmp_path / "tuning.jsonl"
-    tuner, _ = made("bo", file=file)
+    tuner, _ = make_tuner("bo", file=file)
     config = tuner.ask()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", full)
@@ -373,8 +383,8 @@ def test_a_journal_that_cannot_be_written_loses_nothing(tmp_path):
             tuner.tell(config, 1.0)
     with pytest.raises(StoreError, match="create the optimiser again"):
         tuner.ask()
-    again, _ = made("bo", file=file)
+    again, _ = make_tuner("bo", file=file)
     assert again.pending == [config]
     again.tell(config, 1.0)
     with pytest.raises(StoreError, match="cannot be written"):
-        made("bo", file=tmp_path / "no" / "where")
+        make_tuner("bo", file=tmp_path / "no" / "where")

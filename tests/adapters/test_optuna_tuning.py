@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState
-from tuning_support import METHODS, made, options_of, setting, tune
+from tuning_support import METHODS, make_task_and_history, make_tuner, options_of, tune
 
 import hpobench_ordered as hbo
 from hpobench_ordered.adapters import OptunaSampler
@@ -33,7 +33,7 @@ optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
 def sampler(method="bo", *, space=None, direction=hbo.Direction.MINIMIZE, **options):
-    task, history = setting(space, direction)
+    task, history = make_task_and_history(space, direction)
     options = options_of(method, task, history, options)
     return OptunaSampler(method, space=task.space, **options), task
 
@@ -68,21 +68,21 @@ def repeated(study, objective, sampler, n=1):
 def test_a_study_has_the_suggestions_of_the_optimiser(method, direction):
     study, task = study_of(method, direction=direction, seed=5)
     study.optimize(objective(task), n_trials=12)
-    tuner, _ = made(method, direction=direction, seed=5)
+    tuner, _ = make_tuner(method, direction=direction, seed=5)
     assert configs(study) == tune(tuner, task)
     assert study.best_value == tuner.best.value
 
 
-def test_without_a_name_the_method_is_the_one_for_histories():
-    task, history = setting()
+def test_default_method_uses_the_history():
+    task, history = make_task_and_history()
     settings = {"space": task.space, "history": history}
     assert hbo.optimiser(direction="minimize", **settings).settings["method"] == "ordered-gp"
     assert OptunaSampler(**settings)._spec.name == "ordered-gp"
 
 
-def test_several_in_flight_are_those_of_the_optimiser():
+def test_suggestions_in_flight_equal_the_optimisers():
     study, task = study_of()
-    tuner, _ = made()
+    tuner, _ = make_tuner()
     for batch in range(3):
         trials = [study.ask() for _ in range(4)]
         asked = [suggest_config(trial, task.space) for trial in trials]
@@ -121,7 +121,7 @@ def following(study, task, chosen, n=3):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_new_sampler_goes_on_as_if_never_stopped(method):
+def test_new_sampler_resumes_a_study(method):
     undisturbed, task = study_of(method)
     undisturbed.optimize(objective(task), n_trials=9)
     study, _ = study_of(method)
@@ -145,7 +145,7 @@ STEPS = ["ask", "ask", "tell", "tell", "fail", "prune", "enqueue", "partly", "ad
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the objective does not suggest")  # where no trial was finished
 @given(steps=st.lists(st.sampled_from(STEPS), max_size=15), data=st.data())
-def test_whatever_happened_is_repeated(steps, data):
+def test_any_events_are_replayed(steps, data):
     """After any events in a study, a new sampler suggests what the old one does."""
     study, task = study_of(shared=True)
     running = []
@@ -233,10 +233,10 @@ def test_what_was_interrupted_comes_first():
 
 
 @pytest.mark.slow
-def test_processes_that_share_a_study_do_not_repeat_each_other(tmp_path):
+def test_shared_study_has_no_duplicates(tmp_path):
     storage = f"sqlite:///{tmp_path}/tuning.db"
     workers = [study_of("simple-ordered", storage=storage, shared=True)[0] for _ in range(3)]
-    task = setting()[0]
+    task = make_task_and_history()[0]
     found = []
     for _ in range(4):
         trials = [(study, study.ask()) for study in workers]
@@ -244,24 +244,24 @@ def test_processes_that_share_a_study_do_not_repeat_each_other(tmp_path):
         for study, trial in trials:
             study.tell(trial, task.evaluate(trial.params))
     assert len({tuple(c.items()) for c in found}) == 12
-    history = setting()[1]
+    history = make_task_and_history()[1]
     best = [t.space.configs(t.values[[t.losses.argmin()]])[0] for t in reversed(history)]
     assert found[:2] == best  # no configuration of the history is lost
 
 
-def test_suggestions_are_left_to_trials_that_wait_elsewhere():
+def test_waiting_trials_keep_their_suggestions():
     study, task = study_of(shared=True)
     waiting = study.ask()  # another process is about to ask for it
-    tuner, _ = made()
+    tuner, _ = make_tuner()
     first, second = tuner.ask(), tuner.ask()
     assert suggest_config(study.ask(), task.space) == second
     assert suggest_config(waiting, task.space) == first
 
 
-def test_suggestion_of_a_trial_that_never_asked_is_next():
+def test_unused_suggestion_comes_next():
     study, task = study_of(shared=True)
     waiting = study.ask()
-    tuner, _ = made()
+    tuner, _ = make_tuner()
     first, second = tuner.ask(), tuner.ask()
     assert suggest_config(study.ask(), task.space) == second
     study.tell(waiting, state=TrialState.FAIL)
@@ -282,7 +282,7 @@ study.optimize(slow, n_trials=10)
 
 
 @pytest.mark.slow
-def test_processes_at_the_same_time_suggest_no_configuration_twice(tmp_path):
+def test_simultaneous_processes_suggest_no_duplicates(tmp_path):
     storage = f"sqlite:///{tmp_path}/tuning.db"
     study_of("simple-ordered", storage=storage, shared=True)
     script = SHARING.format(folders=FOLDERS, storage=storage)
@@ -292,7 +292,7 @@ def test_processes_at_the_same_time_suggest_no_configuration_twice(tmp_path):
     assert len({tuple(sorted(config.items())) for config in configs(study)}) == 30
 
 
-def test_conditional_trials_are_all_told_when_a_study_goes_on():
+def test_conditional_trials_are_told_again():
     """Optuna's distributions know no conditions: the objective has them."""
     space = {"kind": CategoricalDistribution(["a", "b"]), "x": FloatDistribution(0, 1)}
 
@@ -313,12 +313,12 @@ def test_conditional_trials_are_all_told_when_a_study_goes_on():
     assert [t.config for t in told] == [{"x": 0.5} | t.params for t in study.trials[:12]]
 
 
-def test_trials_that_are_enqueued_or_of_other_samplers_cost_no_suggestion():
+def test_other_trials_cost_no_suggestion():
     study, task = study_of("bo", seed=1)
     study.optimize(objective(task), n_trials=3)
     study.enqueue_trial({"kind": "a", "level": 10, "n": 7, "x": 0.5})
     repeated(study, objective(task), sampler("bo", seed=2)[0], 3)
-    tuner, _ = made("bo", seed=2)
+    tuner, _ = make_tuner("bo", seed=2)
     for trial in study.trials[:4]:
         tuner.tell(trial.params, trial.value)
     assert configs(study)[4:] == tune(tuner, task, trials=2)
@@ -361,7 +361,7 @@ def studies():
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_sampler_from_studies_is_the_optimiser_with_their_history(method):
+def test_sampler_from_studies_equals_the_optimiser(method):
     before = studies()
     history = hbo.history_from_studies(before)
     looks = hbo.adapters.as_method_spec(method).uses_history
@@ -377,7 +377,7 @@ def test_a_sampler_from_studies_is_the_optimiser_with_their_history(method):
         tuner.tell(trial.params, trial.value)
 
 
-def test_settings_of_a_sampler_from_studies_reach_it():
+def test_from_studies_passes_settings_on():
     before = studies()
     options = {
         "space": {"rate": (1e-6, 1, "log"), "more": (0.0, 1)},
@@ -397,7 +397,7 @@ def test_settings_of_a_sampler_from_studies_reach_it():
         OptunaSampler.from_studies("simple-ordered", before, drop_invalid=True)
 
 
-def test_another_range_than_in_the_earlier_studies_is_warned_of_once():
+def test_other_range_is_warned_of_once():
     def other(trial: optuna.Trial) -> float:
         trial.suggest_int("depth", 1, 99, step=2)
         return monthly(3)(trial)
@@ -472,7 +472,7 @@ def test_infinite_values_have_failed_and_what_does_not_fit_is_left_out():
 
 
 def test_what_is_inactive_or_constant_may_be_suggested():
-    task = setting(conditional_space())[0]
+    task = make_task_and_history(conditional_space())[0]
 
     def everything(trial: optuna.Trial) -> float:
         config = {
@@ -487,7 +487,7 @@ def test_what_is_inactive_or_constant_may_be_suggested():
 
     study, _ = study_of()
     study.optimize(everything, n_trials=12)
-    tuner, _ = made()
+    tuner, _ = make_tuner()
     asked = tune(tuner, task)
     assert any("x" not in config for config in asked)
     for trial, config in zip(study.trials, asked, strict=True):

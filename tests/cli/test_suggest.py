@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from cli_results import assert_fails
-from tuning_support import METHODS, made, setting, tune
+from tuning_support import METHODS, make_task_and_history, make_tuner, tune
 
 import hpobench_ordered as hbo
 from hpobench_ordered.testing.toy import conditional_space, numeric_space
@@ -24,7 +24,10 @@ def rows_of(text: str) -> list[dict[str, str]]:
 def files(folder):
     """The files of the toy task: what is tuned, and what was evaluated on earlier tasks."""
     (folder / "space.json").write_text(SPACE)
-    frames = [e.frame(task="month", objective="loss").assign(**e.context) for e in setting()[1]]
+    frames = [
+        e.frame(task="month", objective="loss").assign(**e.context)
+        for e in make_task_and_history()[1]
+    ]
     lines = [frame.to_csv(index=False, header=not i) for i, frame in enumerate(frames)]
     (folder / "old.csv").write_text("".join(lines))
     return folder
@@ -63,7 +66,7 @@ def append(file: Path, rows: list[dict[str, Any]], values: list[float | None]) -
 def test_suggestions_are_those_of_the_optimiser(cli, files, method, direction, trials):
     """Called again and again, with what was evaluated in between."""
     wanted = hbo.Direction(direction)
-    tuner, task = made(method, direction=wanted, seed=3)
+    tuner, task = make_tuner(method, direction=wanted, seed=3)
     if wanted is hbo.Direction.MAXIMIZE:
         old = rows_of((files / "old.csv").read_text())
         (files / "old.csv").unlink()
@@ -83,7 +86,7 @@ def test_suggestions_are_those_of_the_optimiser(cli, files, method, direction, t
 
 
 def test_empty_objective_marks_failed_evaluation(cli, files):
-    tuner, task = made()
+    tuner, task = make_tuner()
     first = rows_of(cli(*words(trials=4)).stdout)
     asked = [tuner.ask() for _ in first]
     values = [task.evaluate(c) for c in asked]
@@ -98,7 +101,7 @@ def test_empty_objective_marks_failed_evaluation(cli, files):
 @pytest.mark.parametrize("method", ["random-search", "bo", "tpe"])
 def test_own_configurations_are_told(cli, files, method):
     """What comes after them is what the optimiser suggests that is told them."""
-    tuner, task = made(method)
+    tuner, task = make_tuner(method)
     suggested = tune(tuner, task, trials=2)
     own = [{"kind": "c", "level": 10, "n": 7, "fixed": "always"}]
     tuner.tell(own[0], 0.25)
@@ -115,7 +118,7 @@ def test_own_configurations_are_told(cli, files, method):
 @pytest.mark.parametrize("method", ["random-search", "bo", "tpe"])
 def test_results_are_not_suggested_again(cli, files, method):
     """Also if the first result is one of the user's own, so that all are told."""
-    tuner, task = made(method)
+    tuner, task = make_tuner(method)
     suggested = tune(tuner, task, trials=2)
     own = {"kind": "c", "level": 10, "n": 7, "fixed": "always"}
     with (files / "this.csv").open("w") as file:

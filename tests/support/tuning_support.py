@@ -16,7 +16,7 @@ METHODS = [
 TASKS = 3
 
 
-def setting(space=None, direction=hbo.Direction.MINIMIZE):
+def make_task_and_history(space=None, direction=hbo.Direction.MINIMIZE):
     """A task, and the history before it."""
     tasks = toy_benchmark(space or conditional_space(), tasks=TASKS, direction=direction).tasks
     return tasks[-1], random_history(tasks[:-1], seed=1)  # no row twice, as in a table
@@ -28,8 +28,8 @@ def options_of(method, task, history, options):
     return {"history": history if looks else (), "context": task.context, "budget": 12} | options
 
 
-def made(method="bo", *, space=None, direction=hbo.Direction.MINIMIZE, **options):
-    task, history = setting(space, direction)
+def make_tuner(method="bo", *, space=None, direction=hbo.Direction.MINIMIZE, **options):
+    task, history = make_task_and_history(space, direction)
     options = options_of(method, task, history, options)
     return hbo.optimiser(method, space=task.space, direction=direction, **options), task
 
