@@ -68,7 +68,7 @@ def same(history: tuple[Evaluations, ...], expected: list[Evaluations]) -> None:
         assert (one.space, one.direction) == (SPACE, Direction.MAXIMIZE)
 
 
-def test_what_was_written_is_read_in_whatever_order_the_columns_are(tmp_path):
+def test_written_table_is_read_again(tmp_path):
     same(read(table()), tuning())
     table().to_csv(tmp_path / "tuning.csv", index=False)
     same(read(read_exactly(tmp_path / "tuning.csv")), tuning())
@@ -78,7 +78,7 @@ def test_what_was_written_is_read_in_whatever_order_the_columns_are(tmp_path):
     same(read(shuffled.assign(trees=100)), tuning())
 
 
-def test_tasks_come_as_they_first_appear_and_rows_as_they_are():
+def test_tasks_come_as_they_first_appear():
     mixed = table().iloc[[12, 1, 13, 7, 2, 8, 14]]
     history = read(mixed)
     assert [e.task for e in history] == ["July", "May", "June"]
@@ -113,12 +113,12 @@ def renamed(**names: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
     ],
 )
 @pytest.mark.parametrize("options", [{}, {"drop_invalid": True, "clip": True}], ids=["", "options"])
-def test_wrong_columns_are_refused_whatever_the_options(spoil, said, options):
+def test_wrong_columns_are_refused(spoil, said, options):
     with pytest.raises(EvaluationsError, match=said):
         read(spoil(table()), **options)
 
 
-def test_other_columns_are_ignored_with_a_warning_but_not_repeated_ones():
+def test_other_columns_are_ignored_with_warning():
     with pytest.warns(HistoryWarning, match="hyperparameters .* are ignored: 'run', 'momentum'"):
         same(read(table().assign(run=range(18), momentum=0.9)), tuning())
     twice = table().assign(copy=lambda f: f.rate).rename(columns={"copy": "rate"})
@@ -140,7 +140,7 @@ WRONG_CELLS = [
 
 
 @pytest.mark.parametrize(("column", "value", "said"), WRONG_CELLS)
-def test_a_wrong_cell_is_named_and_its_row_left_out_only_if_asked(column, value, said):
+def test_wrong_cell_is_refused_or_dropped(column, value, said):
     spoiled = cell(4, column, value)(table())
     with pytest.raises(EvaluationsError, match=said):
         read(spoiled)
@@ -149,7 +149,7 @@ def test_a_wrong_cell_is_named_and_its_row_left_out_only_if_asked(column, value,
     same(left, [*read(table().drop(index=4))])
 
 
-def test_all_that_is_wrong_is_told_at_once():
+def test_all_problems_are_listed_together():
     spoiled = cell(15, "depth", 0)(cell(3, "depth", 11)(cell(3, "rate", 7.0)(table())))
     with pytest.raises(EvaluationsError) as error:
         read(spoiled)
@@ -175,14 +175,14 @@ def test_no_wrong_value_is_believed(row, column, value):
 
 
 @pytest.mark.parametrize("scale", [np.log10, np.log, np.log2])
-def test_column_on_another_scale_is_not_moved(scale):
+def test_column_on_another_scale_stays(scale):
     spoiled = table().assign(rate=lambda f: scale(f.rate))
     with pytest.raises(EvaluationsError, match=r"'rate' must be .*; all values on task 'May' are"):
         read(spoiled, clip=True)
 
 
 @pytest.mark.parametrize("clip", [False, True])
-def test_task_on_another_scale_is_left_out_if_asked(clip):
+def test_task_on_another_scale_is_dropped(clip):
     is_may = table().month == "May"
     spoiled = table().assign(rate=lambda f: f.rate.where(~is_may, np.log10(f.rate)))
     with pytest.warns(HistoryWarning, match="6 of 18 evaluations are left out; .*'May'"):
@@ -204,7 +204,7 @@ def test_context_that_floats_round_is_refused():
         read(table(), contexts=contexts)
 
 
-def test_repeated_rows_are_refused_but_not_repeated_configurations():
+def test_repeated_rows_are_refused():
     again = pd.concat([table(), table().iloc[[5]]], ignore_index=True)
     with pytest.raises(EvaluationsError, match=r"repeat another row of their task: row 18 \(row 5"):
         read(again)
@@ -217,7 +217,7 @@ def test_repeated_rows_are_refused_but_not_repeated_configurations():
         read(pd.concat([table(), copy], ignore_index=True))
 
 
-def test_numbers_out_of_range_are_moved_to_the_nearest_bound():
+def test_clip_moves_numbers_to_the_bound():
     spoiled = cell(2, "depth", 12)(cell(4, "rate", 1e-9)(cell(5, "rate", 3.0)(table())))
     with pytest.warns(HistoryWarning, match="2 of 'rate', 1 of 'depth'"):
         may, *_ = read(spoiled, clip=True)
@@ -230,7 +230,7 @@ def test_numbers_out_of_range_are_moved_to_the_nearest_bound():
         read(cell(2, "depth", 2.5)(spoiled), clip=True)  # in range, but no integer
 
 
-def test_nothing_left_is_no_history_and_what_is_inactive_does_not_count():
+def test_rows_without_use_are_dropped():
     with pytest.raises(EvaluationsError, match="no usable evaluation with a value in the table"):
         read(table().assign(kernel="cubic"), drop_invalid=True)
     without_may = table().assign(kernel=lambda f: f.kernel.where(f.month != "May", "cubic"))
@@ -264,7 +264,7 @@ def test_ordinals_are_told_but_for_rounding():
         read(cell(1, "x", 0.31)(frame), space)
 
 
-def test_choices_that_pandas_takes_for_empty_and_numbers_as_names(tmp_path):
+def test_choices_and_names_pandas_changes(tmp_path):
     space = SearchSpace([Parameter.choice("penalty", ("l1", "None"))])
     (tmp_path / "t.csv").write_text("month,penalty,error\nMay,l1,1\nMay,None,2\n")
     with pytest.raises(EvaluationsError, match="keep_default_na=False"):
@@ -278,7 +278,7 @@ def test_choices_that_pandas_takes_for_empty_and_numbers_as_names(tmp_path):
     assert [e.values.tolist() for e in history] == [[[3.0]], [[4.0]]]
 
 
-def test_other_tables_spaces_and_directions_are_refused():
+def test_invalid_arguments_are_refused():
     for frame, space, options, said in (
         ([], SPACE, {}, "must be a DataFrame, but got list"),
         (table(), [], {}, "the search space must be a SearchSpace, Conf"),
@@ -325,21 +325,30 @@ def test_wrong_evaluations_cannot_be_made(change, said):
         Evaluations(**(GOOD | change))
 
 
-def test_the_sign_is_that_of_the_direction_and_arrays_cannot_be_written_to():
+def test_losses_have_the_sign_of_the_direction():
     maximised = Evaluations(**GOOD)
     minimised = Evaluations(**(GOOD | {"direction": "minimize"}))
     np.testing.assert_array_equal(maximised.losses, -GOOD["objective"])
     np.testing.assert_array_equal(minimised.losses, GOOD["objective"])
-    assert minimised.direction is Direction.MINIMIZE
-    copy = maximised.copied(SPACE)
-    assert copy.values is not maximised.values
-    for e in (maximised, copy):
+
+
+def test_arrays_are_read_only():
+    original = Evaluations(**GOOD)
+    copy = original.copied(SPACE)
+    assert copy.values is not original.values
+    for e in (original, copy):
         for array in (e.values, e.objective, e.losses):
             assert not array.flags.writeable
+
+
+def test_frame_has_native_values():
     frame = Evaluations(**GOOD).frame(objective="accuracy")
     assert list(frame) == ["task", "rate", "depth", "kernel", "gamma", "accuracy"]
     assert frame.kernel.tolist() == ["radial", "linear"]
     assert frame.gamma.isna().tolist() == [False, True]
+
+
+def test_frame_refuses_name_of_a_hyperparameter():
     with pytest.raises(EvaluationsError, match="'rate' is a hyperparameter"):
         Evaluations(**GOOD).frame(task="rate")
 
@@ -363,7 +372,7 @@ WIDER = SearchSpace([Parameter.number("x", -5, 9), Parameter.number("z", 1e-4, 1
         ([on(numeric_space()).frame()], "list of Evaluations, one per task, but got list of Dat"),
     ],
 )
-def test_a_history_that_does_not_fit_is_refused(history, said):
+def test_history_that_does_not_fit_is_refused(history, said):
     with pytest.raises(EvaluationsError, match=said):
         hbo.check_history(history, numeric_space(), Direction.MAXIMIZE)
     hbo.check_history([on(WIDER)], numeric_space(), "maximize", changed_spaces=True)
@@ -371,7 +380,7 @@ def test_a_history_that_does_not_fit_is_refused(history, said):
         hbo.check_history([on(SPACE)], numeric_space(), "maximize", changed_spaces=True)
 
 
-def test_a_space_is_the_same_if_it_codes_the_same():
+def test_same_coding_is_the_same_space():
     def choice(*choices: object, default: object = None) -> SearchSpace:
         return SearchSpace([Parameter.choice("c", choices, default=default)])  # type: ignore[arg-type]
 
@@ -399,7 +408,7 @@ def results(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("name", "folder"), [("yahpo-ranger-4154", False), ("newsvendor", True)])
-def test_results_are_the_evaluations_of_their_tasks(results, name, folder):
+def test_results_are_read_as_history(results, name, folder):
     source = results.store.folder if folder else results
     bench = hbo.load(name)
     history = hbo.history_from_results(source, method="simple-ordered", seed=1, benchmark=name)
@@ -415,7 +424,7 @@ def test_results_are_the_evaluations_of_their_tasks(results, name, folder):
         np.testing.assert_array_equal(e.losses, of_task.loss)
 
 
-def test_results_that_are_not_one_run_on_a_known_benchmark_are_refused(results, tmp_path):
+def test_ambiguous_or_unknown_results_are_refused(results, tmp_path):
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"method": "random-search", "seed": 0}, "2 runs of .* 'newsvendor@1' or 'yahpo-ranger"),
         ({"method": "random-serch", "seed": 0}, r"did you mean 'random-search'\?"),
@@ -438,7 +447,7 @@ def test_results_that_are_not_one_run_on_a_known_benchmark_are_refused(results, 
         hbo.history_from_results(tmp_path, method="random-search", seed=0, protocol="ordered")
 
 
-def test_results_on_a_benchmark_in_memory_need_it(tmp_path):
+def test_results_in_memory_need_their_benchmark(tmp_path):
     bench = toy_benchmark(numeric_space(), tasks=2, direction=Direction.MAXIMIZE)
     found = run(tmp_path / "store", bench, trials=3)
     asked: dict[str, Any] = {"method": "random-search", "seed": 0}
@@ -458,7 +467,7 @@ def test_results_on_a_benchmark_in_memory_need_it(tmp_path):
             hbo.history_from_results(tmp_path / "store", **asked, benchmark=other_bench)
 
 
-def test_optuna_is_imported_only_by_what_needs_it():
+def test_optuna_is_imported_on_first_use():
     code = "import sys, hpobench_ordered as hbo; assert 'optuna' not in sys.modules; "
     code += "hbo.history_from_studies; assert 'optuna' in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

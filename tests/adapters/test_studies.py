@@ -97,7 +97,7 @@ def agrees(evaluations: Evaluations, trials: Sequence[optuna.trial.FrozenTrial])
 
 
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])
-def test_trials_are_evaluations_in_the_units_and_direction_of_the_study(direction):
+def test_trials_are_read_as_evaluations(direction):
     studies = [tuned(simple, name, direction=direction) for name in ("May", "June")]
     history = hbo.history_from_studies(studies)
     assert [e.task for e in history] == ["May", "June"]
@@ -107,7 +107,7 @@ def test_trials_are_evaluations_in_the_units_and_direction_of_the_study(directio
         agrees(e, study.trials)
 
 
-def test_pruned_running_and_waiting_trials_are_left_out_and_failed_ones_are_nan():
+def test_unfinished_trials_are_left_out():
     def objective(trial: optuna.Trial) -> float:
         if trial.number == 1:
             raise ValueError("failed before anything was suggested")
@@ -127,7 +127,7 @@ def test_pruned_running_and_waiting_trials_are_left_out_and_failed_ones_are_nan(
     assert np.isnan(may.losses).tolist() == [False, True, True, False, False, False]
 
 
-def test_conditional_parameters_are_nan_where_they_were_not_suggested():
+def test_inactive_parameters_are_nan():
     studies = [tuned(conditional, name, trials=60) for name in ("May", "June")]
     given_ = hbo.history_from_studies(studies, space=CONDITIONAL)
     for history in (given_, hbo.history_from_studies(studies)):
@@ -170,7 +170,7 @@ def test_every_step_of_a_float_is_read(low, step, count, seed):
     np.testing.assert_allclose(read_back, [t.params["x"] for t in study.trials], rtol=1e-9)
 
 
-def test_a_range_that_changed_within_a_study_holds_all_of_it():
+def test_changed_range_contains_all_trials():
     study = tuned(lambda trial: trial.suggest_float("x", 0, 1 + trial.number), trials=5)
     (may,) = hbo.history_from_studies([study])
     assert may.space.parameters == (Parameter.number("x", 0, 5),)
@@ -181,7 +181,7 @@ def test_a_range_that_changed_within_a_study_holds_all_of_it():
             joined("x", FloatDistribution(1, 9), other)
 
 
-def test_what_has_no_complete_trial_is_left_out_and_named():
+def test_study_without_complete_trial_is_named():
     def fails(trial: optuna.Trial) -> float:
         simple(trial)
         raise ValueError
@@ -194,7 +194,7 @@ def test_what_has_no_complete_trial_is_left_out_and_named():
         hbo.history_from_studies([failed])
 
 
-def test_trials_with_infinite_values_are_left_out_if_asked():
+def test_infinite_values_are_left_out():
     study = tuned(lambda t: simple(t) * 0 + (math.inf if t.number == 3 else t.number), trials=6)
     with pytest.raises(EvaluationsError, match="trial 3 of study 'May'"):
         hbo.history_from_studies([study])
@@ -204,7 +204,7 @@ def test_trials_with_infinite_values_are_left_out_if_asked():
 
 
 @pytest.mark.filterwarnings("ignore:Fixed parameter:UserWarning")
-def test_enqueued_values_out_of_range_are_refused_dropped_or_moved():
+def test_enqueued_values_out_of_range():
     study = optuna.create_study(study_name="May")
     study.enqueue_trial({"rate": 3.0, "depth": 2})
     study.optimize(simple, n_trials=4)
@@ -234,7 +234,7 @@ def rate_from(low: float, high: float, log: bool = True, name: str = "rate"):
         (rate_from(-4, -0.4, log=False), "rate: from -4 to -0.4 on a linear .* 0.5 on a log scale"),
     ],
 )
-def test_another_space_is_told_kept_and_refused_by_methods_that_do_not_cope(objective, said):
+def test_other_space_is_warned_of(objective, said):
     here, elsewhere = tuned(simple), tuned(objective, "other")
     history = hbo.history_from_studies([here, elsewhere], space=SPACE)
     with pytest.warns(HistoryWarning, match=f"'other': .*{said}"):
@@ -273,7 +273,7 @@ def test_what_is_no_history_is_refused():
             hbo.history_from_studies(other)
 
 
-def test_studies_are_chosen_by_name_and_come_in_the_order_of_their_dates(tmp_path):
+def test_studies_come_by_date(tmp_path):
     url = f"sqlite:///{tmp_path / 'tuning.db'}"
     start = datetime(2026, 1, 1)
     for name, month in (("churn-b", 2), ("churn-a", 3), ("fraud", 4), ("churn-c", 1)):
@@ -292,7 +292,7 @@ def test_studies_are_chosen_by_name_and_come_in_the_order_of_their_dates(tmp_pat
         hbo.history_from_storage(url, "Churn-a")
 
 
-def test_a_parameter_that_only_some_studies_have_is_no_condition():
+def test_parameter_of_some_studies_is_unconditional():
     may, june = (optuna.create_study(study_name=name) for name in ("May", "June"))
     may.add_trial(made({"rate": 0.1, "depth": 7}))
     june.add_trial(made({"depth": 2}, distributions={"depth": DISTRIBUTIONS["depth"]}))
@@ -300,7 +300,7 @@ def test_a_parameter_that_only_some_studies_have_is_no_condition():
     assert [e.names for e in found] == [("rate", "depth"), ("depth",)]
 
 
-def test_the_order_of_parameters_and_choices_does_not_matter():
+def test_order_of_parameters_does_not_matter():
     def objective(trial: optuna.Trial) -> float:
         kind = trial.suggest_categorical("kind", ["a", "b"])
         return trial.suggest_float("x", 0, 1) + (kind == "a")

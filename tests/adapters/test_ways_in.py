@@ -117,7 +117,7 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("method", ["bo", optuna.samplers.RandomSampler, own])
-def test_a_history_that_the_method_does_not_look_at_is_warned_of(method):
+def test_unused_history_is_warned_of(method):
     spec = hbo.adapters.as_method_spec(method)
     settings = {"space": SPACE, "history": from_frame()}
     with pytest.warns(HistoryWarning, match="does not use the history of 3 tasks") as caught:
@@ -143,7 +143,7 @@ def test_the_command_warns_and_renames_too(folder, way):
 @pytest.mark.parametrize(
     "name", by_speed([n for n in list_methods() if not method_spec(n).uses_history])
 )
-def test_methods_that_say_so_suggest_the_same_without_a_history(name):
+def test_methods_without_history_ignore_it(name):
     history, suggested = from_frame(), []
     for given in ((), history):
         method = method_spec(name).method(
@@ -155,7 +155,7 @@ def test_methods_that_say_so_suggest_the_same_without_a_history(name):
     assert suggested[:8] == suggested[8:]
 
 
-def test_a_sampler_begins_with_the_best_moved_to_a_narrower_bound_or_renamed():
+def test_sampler_begins_with_the_best():
     with pytest.warns(HistoryWarning, match="another search space"):
         sampler = OptunaSampler.from_studies("simple-ordered", studies(), space=NARROWER)
     trial = optuna.create_study(direction="maximize", sampler=sampler).ask()
@@ -166,7 +166,7 @@ def test_a_sampler_begins_with_the_best_moved_to_a_narrower_bound_or_renamed():
     assert trial.suggest_float("lr", 1e-4, 1, log=True) == 0.5
 
 
-def test_a_hyperparameter_that_is_not_suggested_any_more_is_warned_of_once():
+def test_unused_hyperparameter_is_warned_of_once():
     for space in (None, SPACE):
         sampler = OptunaSampler.from_studies("simple-ordered", studies(), space=space)
         study = optuna.create_study(direction="maximize", sampler=sampler)
@@ -176,7 +176,7 @@ def test_a_hyperparameter_that_is_not_suggested_any_more_is_warned_of_once():
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_a_narrower_range_moves_or_leaves_out_where_that_is_asked_for(reader):
+def test_narrower_range_moves_or_leaves_out(reader):
     with pytest.warns(HistoryWarning, match="moved to the nearest bound: 3 of 'rate'"):
         moved = reader(space=NARROWER, clip=True)
     assert all(e.is_on(NARROWER) for e in moved)
@@ -198,7 +198,7 @@ def test_a_narrower_range_moves_or_leaves_out_where_that_is_asked_for(reader):
         ({"contexts": dict.fromkeys(MONTHS, 3)}, "contexts must be a dict of numbers for each"),
     ],
 )
-def test_a_renaming_or_contexts_that_cannot_be_are_refused(reader, options, said):
+def test_invalid_renaming_or_contexts_are_refused(reader, options, said):
     with pytest.raises(EvaluationsError, match=said):
         reader(**options)
 
@@ -219,13 +219,13 @@ ORDERS = [
     ("reader", "names", "is_in_order"),
     [(from_frame, *row) for row in ORDERS] + [(from_studies, *ORDERS[0])],
 )
-def test_numbers_in_names_that_go_another_way_are_warned_of(reader, names, is_in_order):
+def test_unordered_task_names_are_warned_of(reader, names, is_in_order):
     said = pytest.warns(HistoryWarning, match=f"order {names[0]}, {names[1]}, {names[2]}")
     with nullcontext() if is_in_order else said:
         assert [e.task for e in reader(names)] == list(names)
 
 
-def test_times_that_go_another_way_are_warned_of():
+def test_unordered_times_are_warned_of():
     times = np.repeat(pd.to_datetime(["2026-02-01", "2026-03-01", "2026-01-01"]), 3)
     with pytest.warns(HistoryWarning, match="in the order 2026-02-01 00:00:00, 2026-03"):
         from_table(table().assign(month=times))
@@ -279,7 +279,7 @@ def test_advise_takes_a_storage():
 
 
 @pytest.mark.parametrize("text", ["1_000", "٣", "3,5", "1e999"])
-def test_a_file_and_a_table_take_the_same_for_numbers(folder, text):
+def test_files_and_tables_refuse_same_numbers(folder, text):
     frame = table().astype(object)
     frame.loc[4, "accuracy"] = text
     with pytest.raises(EvaluationsError, match="row 4"):
@@ -291,7 +291,7 @@ def test_a_file_and_a_table_take_the_same_for_numbers(folder, text):
 
 
 @pytest.mark.parametrize("option", ["history", "results", "space"])
-def test_the_command_never_writes_over_what_it_reads(folder, option):
+def test_command_keeps_its_input_files(folder, option):
     table().to_csv("old.csv", index=False)
     (folder / "results.csv").write_text("rate,depth,accuracy\n")
     read = {"history": "old.csv", "results": "results.csv", "space": "space.json"}[option]
@@ -331,7 +331,7 @@ def test_a_context_is_of_numbers(value):
             optuna.create_study(sampler=make("bo", space=SPACE, context={"size": value})).ask()
 
 
-def test_contexts_fit_the_earlier_tasks_and_seeds_are_whole_numbers():
+def test_invalid_contexts_and_seeds():
     settings = {"space": SPACE, "direction": "maximize", "history": from_frame()}
     with pytest.warns(HistoryWarning, match=r"has \['size'\], which differs from that of 'm1'"):
         hbo.optimiser("simple-ordered", **settings, context={"size": 3})
@@ -375,6 +375,6 @@ def test_a_space_may_be_a_dict():
     [({"lr": lr}, "lr") for lr in [(1,), ("a", "b"), (2, 1), [], None, [[1]], (True, False)]]
     + [({3: (1, 2)}, "3"), ({}, "at least one tunable"), ({"lr": (1, 2, "lg")}, "'lr'.*'log'")],
 )
-def test_a_dict_that_describes_no_space_is_refused(described, said):
+def test_invalid_dict_as_space_is_refused(described, said):
     with pytest.raises(InvalidSpaceError, match=said):
         hbo.optimiser("bo", space=described, direction="minimize")
