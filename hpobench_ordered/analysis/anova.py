@@ -168,7 +168,7 @@ def _cells(leaves: Leaves, columns: BoolArray) -> tuple[FloatArray, FloatArray]:
 
 def _products_of_others(factors: FloatArray) -> FloatArray:
     """Products along the first axis, each of all factors except the one at that place."""
-    one = np.ones_like(factors[:1])
-    before = np.cumprod(np.concatenate((one, factors[:-1])), axis=0)
-    after = np.cumprod(np.concatenate((one, factors[:0:-1])), axis=0)[::-1]
+    ones = np.ones_like(factors[:1])
+    before = np.cumprod(np.concatenate((ones, factors[:-1])), axis=0)
+    after = np.cumprod(np.concatenate((ones, factors[:0:-1])), axis=0)[::-1]
     return np.asarray(before * after)
