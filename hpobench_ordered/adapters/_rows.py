@@ -119,11 +119,11 @@ class Reader:
 
     def finish(self, history: Iterable[Evaluations | None]) -> tuple[Evaluations, ...]:
         """The history with the warnings and errors of `usable`, and those of its tasks."""
-        read = self.usable(history)
-        _check_different(read)
-        _check_order([e.task for e in read])
+        evaluations = self.usable(history)
+        _check_different(evaluations)
+        _check_order([e.task for e in evaluations])
         self.warn_of_ignored()
-        return read
+        return evaluations
 
     def warn_of_ignored(self) -> None:
         """Warn of columns that are not read: the space may lack a hyperparameter."""
@@ -136,11 +136,11 @@ class Reader:
         if not self.drop_invalid:
             self.refuse("\ndrop_invalid=True leaves these evaluations out")
         problems = self._problems()
-        read = tuple(e for e in history if e is not None)
-        if not any(np.isfinite(e.objective).any() for e in read):
+        evaluations = tuple(e for e in history if e is not None)
+        if not any(np.isfinite(e.objective).any() for e in evaluations):
             raise EvaluationsError(f"no usable evaluation with a value in {self.source}{problems}")
         if self._dropped:
-            empty = f"; nothing is left of {join_words(self.empty)}" * bool(self.empty)
+            empty = f"; nothing is left of {join_words(self.empty)}" if self.empty else ""
             count = f"{self._dropped} of {self._read} evaluations"
             warn(f"{count} are left out{empty}:{problems}")
         elif self.empty:
@@ -148,7 +148,7 @@ class Reader:
         if self._moved:
             counts = ", ".join(f"{n} of {name!r}" for name, n in self._moved.items())
             warn(f"numbers out of range were moved to the nearest bound: {counts}")
-        return read
+        return evaluations
 
     def _read_configs(self, rows: Rows, space: SearchSpace, is_good: BoolArray) -> FloatArray:
         """Code the configurations, (n, d); sets `is_good` to False for invalid rows."""
@@ -322,29 +322,38 @@ def _are_all_outside(parameter: Parameter, cells: Sequence[object]) -> bool:
 
 def _check_different(history: Sequence[Evaluations]) -> None:
     """Check that no two tasks have identical evaluations, such as a study and its copy."""
-    known: dict[Any, str] = {}
+    first_task_with: dict[Any, str] = {}
     for e in history:
         if np.isfinite(e.objective).sum() < 2:
             continue
         content = (e.names, e.values.tobytes(), e.objective.tobytes())
-        if content in known:
+        first_task = first_task_with.setdefault(content, e.task)
+        if first_task != e.task:
             raise EvaluationsError(
-                f"tasks {known[content]!r} and {e.task!r} have identical evaluations: give "
-                "them once"
+                f"tasks {first_task!r} and {e.task!r} have identical evaluations: give them once"
             )
-        known[content] = e.task
 
 
 def _check_order(tasks: Sequence[str]) -> None:
     """Warn if names that differ only in numbers, or dates, are not in the order of these."""
-    numbers = [[int(text) for text in DIGITS.findall(task)] for task in tasks]
-    if all(each and each[0] < EARLIEST_YEAR <= each[-1] for each in numbers):
-        numbers = [each[::-1] for each in numbers]
-    if len({DIGITS.sub("0", task) for task in tasks}) == 1 and numbers != sorted(numbers):
+    patterns = {DIGITS.sub("0", task) for task in tasks}
+    if len(patterns) != 1:
+        return
+    numbers_in_names: list[list[int]] = []
+    for task in tasks:
+        numbers_in_names.append([int(digits) for digits in DIGITS.findall(task)])
+    if all(_ends_with_year(in_name) for in_name in numbers_in_names):
+        numbers_in_names = [in_name[::-1] for in_name in numbers_in_names]  # year, month, day
+    if numbers_in_names != sorted(numbers_in_names):
         warn(
             f"tasks are taken in the order {join_words(tasks)}, the last one as the latest, which "
             "is not that of the numbers in their names: sort them by their time, if they have one"
         )
+
+
+def _ends_with_year(numbers: Sequence[int]) -> bool:
+    """Whether the last number is a year and the first one is not."""
+    return len(numbers) > 0 and numbers[0] < EARLIEST_YEAR <= numbers[-1]
 
 
 def warn(message: str) -> None:

@@ -50,7 +50,8 @@ def history_from_frame(
         drop_invalid: Leave out rows that cannot be used, and say in a warning how many, instead of
             rejecting the table.
         clip: Move numbers that are out of range to the nearest bound, and say in a warning how
-            many, instead of treating their rows as invalid.
+            many, instead of treating their rows as invalid; not where all values of a task are out
+            of range.
         contexts: Context of each task (numbers known before it is tuned), by its name.
         rename: New names of columns by their old ones, where the space has others, such as
             `{"learning_rate": "lr"}`.

@@ -186,10 +186,10 @@ def test_restoring_a_journal_reports_progress(tmp_path, monkeypatch):
     tuner, task = make_tuner("random-search", file=file)
     tune(tuner, task, trials=2)
     report = Mock()
-    watched = Mock(return_value=nullcontext(report))
-    monkeypatch.setattr(optimiser_module, "watched", watched)
+    show_progress = Mock(return_value=nullcontext(report))
+    monkeypatch.setattr(optimiser_module, "show_progress", show_progress)
     make_tuner("random-search", file=file)
-    watched.assert_called_once_with(True, what="trials restored")
+    show_progress.assert_called_once_with(True, unit="trials restored")
     assert report.call_args_list == [call(1, 4), call(2, 4), call(3, 4), call(4, 4)]
 
 
