@@ -1,5 +1,6 @@
 """What adapters of optimisers share: names, seeds, kinds, and configurations in flight."""
 
+from operator import eq, is_
 from typing import TypeVar
 
 from hpobench_ordered._typing import Config
@@ -8,25 +9,31 @@ from hpobench_ordered.errors import ExperimentError
 T = TypeVar("T")
 
 SEED = "seed"  # parameter of a factory that gets a seed drawn from `rng`
-SEED_LIMIT = 2**31  # upper bound of seeds, accepted by all common random number generators
+SEED_LIMIT = 2**31  # exclusive; all common random number generators accept smaller seeds
 
 
-def derive_name(method: object) -> str:
+def derive_name(optimiser: object) -> str:
     """Name of a class or function, with its module unless that is a script; raises for a lambda."""
-    name = getattr(method, "__qualname__", None)
+    name = getattr(optimiser, "__qualname__", None)
     if name is None or "<lambda>" in name:
         raise ExperimentError(
-            f"{method!r} has no name to store results under; give it one: "
+            f"{optimiser!r} has no name to store results under; give it one: "
             "hpobench_ordered.adapters.as_method_spec(..., name='mine')"
         )
-    module = getattr(method, "__module__", "__main__")
+    module = getattr(optimiser, "__module__", "__main__")
     return str(name) if module == "__main__" else f"{module}.{name}"
 
 
-def read_summary(method: object) -> str:
+def read_summary(optimiser: object) -> str:
     """First line of the docstring of a class or function, "" if it has none."""
-    has_docstring = isinstance(method, type) or hasattr(method, "__qualname__")
-    return (method.__doc__ or "").strip().partition("\n")[0] if has_docstring else ""
+    is_class_or_function = isinstance(optimiser, type) or hasattr(optimiser, "__qualname__")
+    if (
+        not is_class_or_function
+    ):  # an object such as a partial function has the docstring of its class
+        return ""
+    docstring = optimiser.__doc__ or ""
+    first_line, _, _ = docstring.strip().partition("\n")
+    return first_line
 
 
 def is_sampler_class(kind: type) -> bool:
@@ -38,8 +45,14 @@ def is_sampler_class(kind: type) -> bool:
 
 
 def pop_pending(pending: list[tuple[Config, T]], config: Config) -> T | None:
-    """Remove the item of a configuration in flight: of the identical object before an equal one."""
-    same = (i for i, (known, _) in enumerate(pending) if known is config)
-    equal = (i for i, (known, _) in enumerate(pending) if known == config)
-    index = next(same, next(equal, None))
-    return None if index is None else pending.pop(index)[1]
+    """Remove a configuration from those in flight, and return what was stored with it.
+
+    Several configurations in flight may be equal, so the identical object is looked for first.
+    None: the configuration is not in flight.
+    """
+    for is_same in (is_, eq):
+        for index, (candidate, _) in enumerate(pending):
+            if is_same(candidate, config):
+                _, item = pending.pop(index)
+                return item
+    return None

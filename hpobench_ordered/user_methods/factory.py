@@ -24,11 +24,14 @@ from hpobench_ordered.user_methods._naming import (
 )
 from hpobench_ordered.user_methods.importing import import_object
 
-SETTING = ("space", "rng", "history", "context", "budget")
+METHOD_ARGUMENTS = ("space", "rng", "history", "context", "budget")
 """Arguments that every method is created with."""
-FOR_DATA = "; training data go to a subclass of hbo.Method, in a MethodSpec with uses_data"
+DATA_HINT = "; training data go to a subclass of hbo.Method, in a MethodSpec with uses_data"
 """Hint for a factory with a parameter `data`."""
 IMPORT_MARK = ":"  # separates a module from the name to import from it
+
+Ask = Callable[[], object]
+Tell = Callable[[Any, float], object]
 
 
 def as_method_spec(
@@ -63,35 +66,75 @@ def as_method_spec(
         MissingExtraError: An Optuna sampler, and Optuna is not installed.
     """
     if isinstance(method, str):
-        if method.endswith(".py"):
-            raise ExperimentError(
-                f"{method!r} is a file; name the method in it, such as {method}:Mine"
-            )
-        if IMPORT_MARK not in method:
+        if not _is_import_path(method):
             return method_spec(method)
         method = import_object(method)
+
     if isinstance(method, MethodSpec):
-        return _unambiguous(method)
-    _refuse_objects(method)
-    line = summary if summary is not None else read_summary(method)
-    if isinstance(method, type) and is_sampler_class(method):
+        spec = method
+    else:
+        spec = _wrap_optimiser(
+            method,
+            name=name,
+            summary=summary,
+            min_history=min_history,
+            changed_spaces=changed_spaces,
+        )
+    _check_name_is_free(spec)
+    return spec
+
+
+def _is_import_path(text: str) -> bool:
+    """Whether a text is a place to import a method from, such as "file.py:Class", and no name.
+
+    Raises:
+        ExperimentError: It is a file without the name of a method in it.
+    """
+    if text.endswith(".py"):
+        raise ExperimentError(f"{text!r} is a file; name the method in it, such as {text}:Mine")
+    return IMPORT_MARK in text
+
+
+def _check_name_is_free(spec: MethodSpec) -> None:
+    """Raise an `ExperimentError` if another, registered method has the name."""
+    if spec.name in list_methods() and method_spec(spec.name) != spec:
+        raise ExperimentError(f"{spec.name!r} is the name of a registered method")
+
+
+def _wrap_optimiser(
+    optimiser: object,
+    *,
+    name: str | None,
+    summary: str | None,
+    min_history: int,
+    changed_spaces: bool,
+) -> MethodSpec:
+    """Describe a class, or a function that makes optimisers, as a method."""
+    _check_optimiser(optimiser)
+    if summary is None:
+        summary = read_summary(optimiser)
+
+    if isinstance(optimiser, type) and is_sampler_class(optimiser):
         from hpobench_ordered.adapters.optuna.methods import optuna_method
 
-        spec = replace(optuna_method(method, name=name), summary=line, min_history=min_history)
-        return _unambiguous(spec)
-    factory: Any = method
-    if not (isinstance(method, type) and issubclass(method, Method)):
-        factory = FromFactory(cast("Callable[..., object]", method), _keywords(method))
-    spec = MethodSpec(
-        name=name or derive_name(method),
+        spec = optuna_method(optimiser, name=name)
+        return replace(spec, summary=summary, min_history=min_history)
+
+    if isinstance(optimiser, type) and issubclass(optimiser, Method):
+        factory: Any = optimiser
+        uses_history = True
+    else:
+        factory = FromFactory(cast("Callable[..., object]", optimiser), _list_keywords(optimiser))
+        uses_history = "history" in factory.keywords
+    return MethodSpec(
+        name=name or derive_name(optimiser),
         method=factory,
-        summary=line,
+        summary=summary,
         source="user",
         min_history=min_history,
-        uses_history=factory is method or "history" in factory.keywords,
+        uses_history=uses_history,
         changed_spaces=changed_spaces,
     )
-    return _unambiguous(spec)
 
 
 @dataclass(frozen=True)
@@ -102,7 +145,7 @@ class FromFactory:
 
     Attributes:
         make: The class or function.
-        keywords: Names, of `SETTING` and `SEED`, that it is called with.
+        keywords: Names, of `METHOD_ARGUMENTS` and `SEED`, that it is called with.
     """
 
     make: Callable[..., object]
@@ -120,27 +163,40 @@ class FromFactory:
         """Make the method of one task.
 
         Raises:
-            MethodError: What was made has no ask() and tell().
+            MethodError: The class or function makes something without ask() and tell().
         """
-        values = (space, rng, history, context, budget)
-        setting: dict[str, Any] = dict(zip(SETTING, values, strict=True))
-        seed = {SEED: int(rng.integers(SEED_LIMIT))} if SEED in self.keywords else {}
-        made = self.make(**{name: (setting | seed)[name] for name in self.keywords})
-        if isinstance(made, Method):
-            return made
-        if is_sampler_class(type(made)):
+        arguments: dict[str, Any] = {
+            "space": space,
+            "rng": rng,
+            "history": history,
+            "context": context,
+            "budget": budget,
+        }
+        available = dict(arguments)
+        if SEED in self.keywords:
+            available[SEED] = int(rng.integers(SEED_LIMIT))
+        optimiser = self.make(**{name: available[name] for name in self.keywords})
+
+        if isinstance(optimiser, Method):
+            return optimiser
+        if is_sampler_class(type(optimiser)):
             from hpobench_ordered.adapters.optuna.methods import OptunaMethod
 
-            return OptunaMethod(**setting).start_study(made)
-        method = AskTell(**setting)
-        method.partners = _ask_and_tell(made)
+            return OptunaMethod(**arguments).start_study(optimiser)
+        method = AskTell(**arguments)
+        method.ask_function, method.tell_function = _find_ask_and_tell(optimiser)
         return method
 
 
 class AskTell(Method):
-    """Wraps functions ask() and tell(config, loss), the latter told the very object suggested."""
+    """Wraps functions ask() and tell(config, loss).
 
-    partners: tuple[Callable[[], object], Callable[[Any, float], object]]
+    `ask` may return any mapping, such as a `ConfigSpace.Configuration`; `tell` gets the very object
+    that `ask` returned.
+    """
+
+    ask_function: Ask
+    tell_function: Tell
 
     def prepare(self) -> None:
         """Begin without configurations in flight."""
@@ -148,81 +204,109 @@ class AskTell(Method):
 
     def ask(self) -> Config:
         """Ask for a configuration; the runner refuses what is not a mapping."""
-        asked = self.partners[0]()
-        if isinstance(asked, dict) or not isinstance(asked, Mapping):
-            return cast("Config", asked)
-        config = dict(asked)
-        self._pending.append((config, asked))
+        suggestion = self.ask_function()
+        if isinstance(suggestion, dict) or not isinstance(suggestion, Mapping):
+            return cast("Config", suggestion)
+        config = dict(suggestion)
+        self._pending.append((config, suggestion))
         return config
 
     def tell(self, config: Config, loss: float) -> None:
         """Tell the loss of a configuration."""
-        asked = pop_pending(self._pending, config)
-        self.partners[1](config if asked is None else asked, loss)
+        suggestion = pop_pending(self._pending, config)
+        self.tell_function(config if suggestion is None else suggestion, loss)
 
 
-def _unambiguous(spec: MethodSpec) -> MethodSpec:
-    """Refuse another method under the name of a registered one."""
-    if spec.name in list_methods() and method_spec(spec.name) != spec:
-        raise ExperimentError(f"{spec.name!r} is the name of a registered method")
-    return spec
-
-
-def _refuse_objects(method: object) -> None:
-    """Refuse single objects, which runs would share, and what has no ask() and tell()."""
-    kind = type(method)
-    if isinstance(method, type):
-        if not (
-            issubclass(method, Method) or _is_asked_and_told(method) or is_sampler_class(method)
-        ):
-            calls = {"ask": "ask()", "tell": "tell(config, loss)"}
-            lacking = [calls[name] for name in calls if not callable(getattr(method, name, None))]
-            raise ExperimentError(f"the class {method.__qualname__} has no {' and '.join(lacking)}")
-    elif is_sampler_class(kind) or _is_asked_and_told(method):
-        given = "seed" if is_sampler_class(kind) else "space, rng"
-        raise ExperimentError(
-            f"{method!r} is one object that all runs would share; pass its class {kind.__name__}, "
-            f"or with settings hpobench_ordered.adapters.as_method_spec(lambda {given}: "
-            f"{kind.__name__}(...), name='mine')"
-        )
-    elif not callable(method):
+def _check_optimiser(optimiser: object) -> None:
+    """Raise an `ExperimentError` unless methods can be made of a class or function."""
+    if isinstance(optimiser, type):
+        _check_class(optimiser)
+    elif is_sampler_class(type(optimiser)) or _has_ask_and_tell(optimiser):
+        raise _single_object_error(optimiser)
+    elif not callable(optimiser):
         raise ExperimentError(
             "a method must be a name, a class with ask() and tell(config, loss), a function that "
             "makes an object with both or a pair of functions, or an Optuna sampler class, but got "
-            f"{method!r}"
+            f"{optimiser!r}"
         )
 
 
-def _is_asked_and_told(thing: object) -> bool:
-    return callable(getattr(thing, "ask", None)) and callable(getattr(thing, "tell", None))
+def _check_class(optimiser: type) -> None:
+    """Raise an `ExperimentError` unless a class is that of methods, optimisers or samplers."""
+    is_method = issubclass(optimiser, Method)
+    if is_method or _has_ask_and_tell(optimiser) or is_sampler_class(optimiser):
+        return
+    lacking = []
+    if not callable(getattr(optimiser, "ask", None)):
+        lacking.append("ask()")
+    if not callable(getattr(optimiser, "tell", None)):
+        lacking.append("tell(config, loss)")
+    raise ExperimentError(f"the class {optimiser.__qualname__} has no {' and '.join(lacking)}")
 
 
-def _ask_and_tell(made: object) -> tuple[Callable[[], object], Callable[[Any, float], object]]:
-    if _is_asked_and_told(made):
-        return cast("Any", made).ask, cast("Any", made).tell
-    if isinstance(made, tuple) and len(made) == 2 and all(map(callable, made)):
-        return made
-    raise MethodError(
-        "a factory must return an object with ask() and tell(config, loss), a pair of functions "
-        f"(ask, tell), or an Optuna sampler, but returned {made!r}"
+def _single_object_error(optimiser: object) -> ExperimentError:
+    """The error for an object in place of its class: all runs would share its state."""
+    kind = type(optimiser)
+    parameters = "seed" if is_sampler_class(kind) else "space, rng"
+    return ExperimentError(
+        f"{optimiser!r} is one object that all runs would share; pass its class {kind.__name__}, "
+        f"or with settings hpobench_ordered.adapters.as_method_spec(lambda {parameters}: "
+        f"{kind.__name__}(...), name='mine')"
     )
 
 
-def _keywords(method: object) -> tuple[str, ...]:
-    """Names of the arguments to call a class or function with; refuses other required ones."""
-    known = (*SETTING, SEED)
-    called = getattr(method, "__qualname__", repr(method))
-    named, takes_all = [], False
-    for parameter in inspect.signature(cast("Callable[..., object]", method)).parameters.values():
-        is_needed = parameter.default is parameter.empty
+def _has_ask_and_tell(optimiser: object) -> bool:
+    has_ask = callable(getattr(optimiser, "ask", None))
+    has_tell = callable(getattr(optimiser, "tell", None))
+    return has_ask and has_tell
+
+
+def _find_ask_and_tell(optimiser: object) -> tuple[Ask, Tell]:
+    """The functions of an optimiser, which is an object with both or a pair of functions."""
+    if _has_ask_and_tell(optimiser):
+        pair = cast("Any", optimiser)
+        return pair.ask, pair.tell
+    is_pair = isinstance(optimiser, tuple) and len(optimiser) == 2
+    if is_pair and all(map(callable, cast("Any", optimiser))):
+        return cast("tuple[Ask, Tell]", optimiser)
+    raise MethodError(
+        "a factory must return an object with ask() and tell(config, loss), a pair of functions "
+        f"(ask, tell), or an Optuna sampler, but returned {optimiser!r}"
+    )
+
+
+def _list_keywords(factory: object) -> tuple[str, ...]:
+    """Names of the arguments that a class or function can be called with.
+
+    One that takes any keyword (`**settings`) gets all of `METHOD_ARGUMENTS`.
+
+    Raises:
+        ExperimentError: It requires an argument that is not passed.
+    """
+    available = (*METHOD_ARGUMENTS, SEED)
+    keywords = []
+    takes_any_keyword = False
+    signature = inspect.signature(cast("Callable[..., object]", factory))
+    for parameter in signature.parameters.values():
+        is_required = parameter.default is parameter.empty
         if parameter.kind is parameter.VAR_KEYWORD:
-            takes_all = True
-        elif parameter.name in known and parameter.kind is not parameter.POSITIONAL_ONLY:
-            named.append(parameter.name)
-        elif is_needed and parameter.kind is not parameter.VAR_POSITIONAL:
-            raise ExperimentError(
-                f"{called} needs {parameter.name!r}, but only {', '.join(known)} are passed, "
-                f"by keyword{suggest_nearest(parameter.name, known)}"
-                f"{FOR_DATA if parameter.name == 'data' else ''}"
-            )
-    return tuple(dict.fromkeys([*SETTING, *named])) if takes_all else tuple(named)
+            takes_any_keyword = True
+        elif parameter.name in available and parameter.kind is not parameter.POSITIONAL_ONLY:
+            keywords.append(parameter.name)
+        elif is_required and parameter.kind is not parameter.VAR_POSITIONAL:
+            raise _unavailable_argument_error(factory, parameter.name, available)
+
+    if takes_any_keyword:
+        return tuple(dict.fromkeys([*METHOD_ARGUMENTS, *keywords]))
+    return tuple(keywords)
+
+
+def _unavailable_argument_error(
+    factory: object, parameter: str, available: Sequence[str]
+) -> ExperimentError:
+    name = getattr(factory, "__qualname__", repr(factory))
+    data_hint = DATA_HINT if parameter == "data" else ""
+    return ExperimentError(
+        f"{name} needs {parameter!r}, but only {', '.join(available)} are passed, "
+        f"by keyword{suggest_nearest(parameter, available)}{data_hint}"
+    )

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
-from typing import Any
 
 from hpobench_ordered.core.extras import OPTUNA
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
@@ -32,53 +31,89 @@ def import_object(text: str) -> object:
             is the cause.
         MissingExtraError: It is of Optuna, which is not installed.
     """
-    where, _, name = text.rpartition(":")
-    if not (where and name):
+    place, _, name = text.rpartition(":")
+    if not (place and name):
         raise ExperimentError(
             "an object to import must be 'package.module:name' or 'path/to/file.py:name', but "
             f"got {text!r}"
         )
-    if where.partition(".")[0] == OPTUNA.module:
+    if place.partition(".")[0] == OPTUNA.module:
         OPTUNA.check(text)
-    is_file = where.endswith(".py")
-    module = _import_file(Path(where).absolute()) if is_file else _import_name(where)
+    is_file = place.endswith(".py")
+    module = _import_file(Path(place).absolute()) if is_file else _import_module(place)
+    return _find_attribute(module, name, place)
+
+
+def _find_attribute(module: ModuleType, name: str, place: str) -> object:
+    """The class, function or object of a name in a module; the name may have dots.
+
+    Raises:
+        UnknownNameError: There is no such name in the place.
+    """
     item: object = module
     for part in name.split("."):
         if not hasattr(item, part):
-            allowed = [attribute for attribute in dir(item) if not attribute.startswith("_")]
-            raise UnknownNameError(f"name of {where}", name, allowed)
+            public = [attribute for attribute in dir(item) if not attribute.startswith("_")]
+            raise UnknownNameError(f"name of {place}", name, public)
         item = getattr(item, part)
     return item
 
 
-def _import_name(name: str) -> ModuleType:
+def _import_module(name: str) -> ModuleType:
+    """Import a module by its name.
+
+    Raises:
+        UnknownNameError: There is no such module.
+        ExperimentError: The module raised an exception, or imports one that is missing.
+    """
     _search_first(Path.cwd())
     try:
         return importlib.import_module(name)
     except Exception as error:
         missing = getattr(error, "name", None) or ""
-        is_missing_itself = f"{name}.".startswith(f"{missing}.")
+        is_missing_itself = f"{name}.".startswith(f"{missing}.")  # or a package that it is in
         if not (isinstance(error, ImportError) and is_missing_itself):
             raise _import_error(name, error) from error
-    parent = missing.rpartition(".")[0]
-    folders = getattr(sys.modules.get(parent), "__path__", []) if parent else [str(Path.cwd())]
-    allowed = [f"{parent}.{module.name}".lstrip(".") for module in iter_modules(folders)]
-    raise UnknownNameError("module", name, allowed)
+    raise UnknownNameError("module", name, _list_neighbours(missing))
+
+
+def _list_neighbours(missing: str) -> list[str]:
+    """Names of the modules in the package, or else in the folder, where one is missing."""
+    package = missing.rpartition(".")[0]
+    if not package:
+        return [module.name for module in iter_modules([str(Path.cwd())])]
+    folders = getattr(sys.modules.get(package), "__path__", [])
+    return [f"{package}.{module.name}" for module in iter_modules(folders)]
 
 
 def _import_file(path: Path) -> ModuleType:
+    """Import a file, under its own name unless that leads to another module.
+
+    Raises:
+        UnknownNameError: There is no such file.
+        ExperimentError: The file raised an exception.
+    """
     if not path.is_file():
-        allowed = [neighbour.name for neighbour in path.parent.glob("*.py")]
-        raise UnknownNameError("file", path.name, allowed, hint=f" (in {path.parent})")
+        neighbours = [neighbour.name for neighbour in path.parent.glob("*.py")]
+        raise UnknownNameError("file", path.name, neighbours, hint=f" (in {path.parent})")
     _search_first(Path.cwd())
     _search_first(path.parent)
-    module: Any = sys.modules.get(path.stem) or importlib.util.find_spec(path.stem)
-    is_importable = str(path) in (getattr(module, "__file__", ""), getattr(module, "origin", ""))
-    name = path.stem if is_importable else FILE_PREFIX + path.stem
+    is_importable = _leads_to_file(path.stem, path)
     try:
-        return importlib.import_module(name) if is_importable else _load_file(name, path)
+        if is_importable:
+            return importlib.import_module(path.stem)
+        return _load_file(FILE_PREFIX + path.stem, path)
     except Exception as error:
         raise _import_error(path, error) from error
+
+
+def _leads_to_file(name: str, path: Path) -> bool:
+    """Whether a module of a name was, or would be, imported from a file."""
+    loaded = sys.modules.get(name)
+    if loaded:
+        return getattr(loaded, "__file__", "") == str(path)
+    spec = importlib.util.find_spec(name)
+    return spec is not None and spec.origin == str(path)
 
 
 def _load_file(name: str, path: Path) -> ModuleType:

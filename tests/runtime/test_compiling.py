@@ -1,19 +1,37 @@
+"""Compiling where numba finds no folder for its cache."""
+
 import warnings
 
-from hpobench_ordered.runtime import compiling as _compile
+import pytest
+
+from hpobench_ordered.runtime import compiling
 
 
-def test_a_missing_cache_is_told_once(monkeypatch):
+@pytest.fixture
+def no_cache(monkeypatch):
+    """Let numba refuse to cache, as where no folder is writable; compiling changes nothing."""
+
     def njit(*, cache=False, **_):
         def refuse(function):
             raise RuntimeError("cannot cache function: no locator available")
 
-        return refuse if cache else lambda function: function
+        def leave(function):
+            return function
 
-    monkeypatch.setattr(_compile, "njit", njit)
-    with warnings.catch_warnings(record=True) as told:
+        return refuse if cache else leave
+
+    monkeypatch.setattr(compiling, "njit", njit)
+
+
+@pytest.mark.filterwarnings("ignore:compiled code cannot be cached")
+def test_functions_compile_without_cache(no_cache):
+    assert compiling.compiled(abs) is abs
+
+
+def test_missing_cache_is_warned_of_once(no_cache):
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("default")
-        functions = [_compile.compiled(function) for function in (abs, len)]
-    assert functions == [abs, len]
-    (warning,) = told
+        compiling.compiled(abs)
+        compiling.compiled(len)
+    (warning,) = warned
     assert "NUMBA_CACHE_DIR" in str(warning.message)

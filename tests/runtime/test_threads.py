@@ -13,10 +13,12 @@ on_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="coun
 
 
 def thread_counts() -> dict[str, int]:
+    """Numbers of threads of the loaded libraries, by their files."""
     return {library["filepath"]: library["num_threads"] for library in threadpool_info()}
 
 
-def copy_of_a_linear_algebra_library(folder) -> str:
+def copy_linear_algebra_library(folder) -> str:
+    """Copy the file of a loaded library: the process takes the copy for another library."""
     library = next(pool for pool in threadpool_info() if pool["internal_api"] == "openblas")
     return shutil.copy(library["filepath"], folder)
 
@@ -42,7 +44,7 @@ def test_pools_are_searched_once():
 def test_library_loaded_later_is_on_one_thread(tmp_path):
     with one_thread():
         pass
-    path = copy_of_a_linear_algebra_library(tmp_path)
+    path = copy_linear_algebra_library(tmp_path)
     ctypes.CDLL(path)
     with one_thread():
         assert thread_counts()[path] == 1
@@ -51,6 +53,6 @@ def test_library_loaded_later_is_on_one_thread(tmp_path):
 @on_linux
 def test_loading_a_library_is_counted(tmp_path):
     before, _ = count_library_changes()
-    ctypes.CDLL(copy_of_a_linear_algebra_library(tmp_path))
+    ctypes.CDLL(copy_linear_algebra_library(tmp_path))
     after, _ = count_library_changes()
     assert after > before

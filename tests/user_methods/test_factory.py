@@ -20,122 +20,187 @@ from hpobench_ordered.testing.toy import (
     run_method,
     toy_benchmark,
 )
-from hpobench_ordered.user_methods.factory import SETTING
 
 
-def setting():
-    """What a method is made with, for the last of two toy tasks."""
-    before, task = toy_benchmark(conditional_space(), tasks=2).tasks
-    values = (task.space, np.random.default_rng(0), random_history([before], seed=0), {"t": 1.0}, 9)
-    return task, dict(zip(SETTING, values, strict=True))
+@pytest.fixture
+def tasks():
+    """An earlier task, and the one to optimise."""
+    return toy_benchmark(conditional_space(), tasks=2).tasks
 
 
-def test_a_class_is_named_and_described_as_a_method_is():
+@pytest.fixture
+def arguments(tasks):
+    """What a method is made with."""
+    earlier_task, task = tasks
+    return {
+        "space": task.space,
+        "rng": np.random.default_rng(0),
+        "history": random_history([earlier_task], seed=0),
+        "context": {"t": 1.0},
+        "budget": 9,
+    }
+
+
+def test_class_gives_name_and_summary():
     spec = as_method_spec(Sampling, min_history=2)
     assert spec.name == "optimisers.Sampling"
     assert spec.summary == "Draws at random, and nothing else."
-    assert (spec.source, spec.min_history) == ("user", 2)
-    named = as_method_spec(Sampling, name="mine", summary="One line.", changed_spaces=True)
-    assert (named.name, named.summary, named.changed_spaces) == ("mine", "One line.", True)
+    assert spec.source == "user"
+    assert spec.min_history == 2
 
 
-def test_a_factory_gets_those_of_the_settings_that_it_names():
-    _, arguments = setting()
-    seen: dict[str, object] = {}
+def test_options_replace_name_and_summary():
+    spec = as_method_spec(Sampling, name="mine", summary="One line.", changed_spaces=True)
+    assert spec.name == "mine"
+    assert spec.summary == "One line."
+    assert spec.changed_spaces
 
-    def some(context, budget, seed, unused=3):
-        seen.update(context=context, budget=budget, seed=seed, unused=unused)
+
+def test_factory_gets_arguments_it_names(arguments):
+    received: dict[str, object] = {}
+
+    def make(context, budget, seed, unused=3):
+        received.update(context=context, budget=budget, seed=seed, unused=unused)
         return Sampling(arguments["space"], arguments["rng"])
 
-    def everything(**keywords):
-        seen.clear()
-        seen.update(keywords)
-        return Sampling(arguments["space"], arguments["rng"])
-
-    as_method_spec(some).method(**arguments)
+    as_method_spec(make).method(**arguments)
     expected_seed = int(np.random.default_rng(0).integers(2**31))
-    assert seen == {"context": {"t": 1.0}, "budget": 9, "seed": expected_seed, "unused": 3}
-    as_method_spec(everything).method(**arguments)
-    assert seen == arguments
+    assert received == {"context": {"t": 1.0}, "budget": 9, "seed": expected_seed, "unused": 3}
+
+
+def test_factory_of_any_keyword_gets_all(arguments):
+    received: dict[str, object] = {}
+
+    def make(**keywords):
+        received.update(keywords)
+        return Sampling(arguments["space"], arguments["rng"])
+
+    as_method_spec(make).method(**arguments)
+    assert received == arguments
+
+
+def test_factory_that_makes_no_optimiser_fails(arguments):
+    spec = as_method_spec(lambda: 3, name="three")
     with pytest.raises(MethodError, match="but returned 3"):
-        as_method_spec(lambda: 3, name="three").method(**arguments)
+        spec.method(**arguments)
 
 
-def test_a_subclass_of_method_is_taken_as_it_is():
+def test_subclass_of_method_is_not_wrapped():
     assert as_method_spec(Good, name="mine").method is Good
 
+
+def test_method_from_factory_is_not_wrapped(arguments):
     def make(**keywords):
         return Good(**keywords)
 
-    assert type(as_method_spec(make).method(**setting()[1])) is Good
+    assert type(as_method_spec(make).method(**arguments)) is Good
+
+
+def test_method_spec_is_returned_unchanged():
     spec = MethodSpec("mine", Good, "", "")
     assert as_method_spec(spec) is spec
-    names_the_history = as_method_spec(lambda space, rng, history: None, name="mine")
-    assert names_the_history.uses_history
 
 
-def test_mappings_are_taken_and_their_own_objects_are_told():
-    task, arguments = setting()
+def test_factory_that_names_history_uses_it():
+    spec = as_method_spec(lambda space, rng, history: None, name="mine")
+    assert spec.uses_history
+
+
+@pytest.fixture
+def on_configspace(tasks):
+    """A class that suggests objects of ConfigSpace; it lists those it suggested and was told."""
+    _, task = tasks
     space = task.space.to_configspace()
-    asked, told = [], []
 
     class OnConfigSpace:
+        suggested: list[object] = []  # noqa: RUF012
+        told: list[object] = []  # noqa: RUF012
+
         def __init__(self, seed: int) -> None:
             space.seed(seed)
 
         def ask(self):
-            asked.append(space.sample_configuration())
-            return asked[-1]
+            config = space.sample_configuration()
+            self.suggested.append(config)
+            return config
 
         def tell(self, config, loss):
-            told.append(config)
+            self.told.append(config)
 
-    spec = as_method_spec(OnConfigSpace)
-    outcome = run_method(spec, task, arguments["history"], np.random.default_rng(0), workers=3)
-    assert [id(config) for config in told] == [id(config) for config in asked]
-    assert [c for c, _ in list_trials(task.space, outcome)] == [dict(config) for config in asked]
+    return OnConfigSpace
 
 
-@pytest.mark.parametrize("suggested", [None, [1, 2], "x=1"])
-def test_numpy_values_are_configurations_and_nonsense_is_left_to_the_runner(suggested):
-    def played(config):
-        spec = as_method_spec(lambda: (lambda: config, lambda config, loss: None), name="constant")
-        return run_method(spec, task, (), np.random.default_rng(0), budget=1)
+def test_optimiser_is_told_its_own_objects(tasks, on_configspace):
+    _, task = tasks
+    spec = as_method_spec(on_configspace)
+    run_method(spec, task, (), np.random.default_rng(0), budget=9, workers=3)
+    assert len(on_configspace.told) == 9
+    assert list(map(id, on_configspace.told)) == list(map(id, on_configspace.suggested))
 
-    task, _ = setting()
+
+def test_any_mapping_is_a_configuration(tasks, on_configspace):
+    _, task = tasks
+    spec = as_method_spec(on_configspace)
+    outcome = run_method(spec, task, (), np.random.default_rng(0), budget=9)
+    configs = [config for config, _ in list_trials(task.space, outcome)]
+    assert configs == list(map(dict, on_configspace.suggested))
+
+
+def run_one_trial(task, suggestion: object):
+    """Run an optimiser that always suggests the same."""
+    functions = (lambda: suggestion, lambda config, loss: None)
+    spec = as_method_spec(lambda: functions, name="constant")
+    return run_method(spec, task, (), np.random.default_rng(0), budget=1)
+
+
+def test_numpy_values_are_configurations(tasks):
+    _, task = tasks
     config = {"kind": np.str_("a"), "level": np.int64(10), "n": np.int32(3), "x": np.float32(0.5)}
-    ((found, _),) = list_trials(task.space, played(config))
-    assert found == {"kind": "a", "level": 10, "n": 3, "x": 0.5, "fixed": "always"}
+    outcome = run_one_trial(task, config)
+    ((evaluated, _),) = list_trials(task.space, outcome)
+    assert evaluated == {"kind": "a", "level": 10, "n": 3, "x": 0.5, "fixed": "always"}
+
+
+@pytest.mark.parametrize("suggestion", [None, [1, 2], "x=1"])
+def test_runner_refuses_nonsense(tasks, suggestion):
+    _, task = tasks
     with pytest.raises(AssertionError, match="a configuration must be a dict"):
-        played(suggested)
+        run_one_trial(task, suggestion)
 
 
-@pytest.mark.parametrize(
-    ("optimiser", "message"),
-    [
-        (Sampling(numeric_space(), np.random.default_rng(0)), r"pass its class Sampling"),
-        (random.Random, r"the class Random has no ask\(\) and tell"),
-        (3, r"a method must be a name, a class .*got 3"),
-        (lambda space: pair, r"give it one"),
-        (functools.partial(pair, budget=3), r"give it one"),
-        (lambda spaces: pair, r"needs 'spaces', .*did you mean 'space'"),
-        (lambda x: pair, r"needs 'x', but only space, rng, history, "),
-    ],
-)
-def test_what_cannot_be_wrapped_is_refused(optimiser, message):
+NO_OPTIMISERS = {
+    "an object": (
+        Sampling(numeric_space(), np.random.default_rng(0)),
+        r"pass its class Sampling",
+    ),
+    "class without ask": (random.Random, r"the class Random has no ask\(\) and tell"),
+    "number": (3, r"a method must be a name, a class .*got 3"),
+    "lambda without name": (lambda space: pair, r"give it one"),
+    "partial without name": (functools.partial(pair, budget=3), r"give it one"),
+    "misspelt argument": (lambda spaces: pair, r"needs 'spaces', .*did you mean 'space'"),
+    "unknown argument": (lambda x: pair, r"needs 'x', but only space, rng, history, "),
+}
+
+
+@pytest.mark.parametrize(("optimiser", "message"), NO_OPTIMISERS.values(), ids=NO_OPTIMISERS)
+def test_other_things_are_refused(optimiser, message):
     with pytest.raises(ExperimentError, match=message):
         as_method_spec(optimiser)
 
 
-def test_wrapped_optimisers_hold_to_the_contract_and_run():
-    for optimiser in (Sampling, pair):
-        check_method(as_method_spec(optimiser))
+@pytest.mark.parametrize("optimiser", [Sampling, pair])
+def test_wrapped_optimiser_passes_method_checks(optimiser):
+    check_method(as_method_spec(optimiser))
+
+
+def test_wrapped_optimisers_run():
     result = run(
         benchmarks=["newsvendor"],
         methods=[as_method_spec(pair, name="pair"), as_method_spec(Sampling, name="sampling")],
         seeds=range(3),
         protocol=Ordered(trials=12, tasks=2),
     )
-    best = result.frame().groupby("method")["loss"].mean()
-    assert len(result.frame()) == 2 * 3 * 2 * 12
-    assert best["pair"] < best["sampling"]
+    trials = result.frame()
+    assert len(trials) == 2 * 3 * 2 * 12  # methods, seeds, tasks, trials
+    mean_loss = trials.groupby("method")["loss"].mean()
+    assert mean_loss["pair"] < mean_loss["sampling"]

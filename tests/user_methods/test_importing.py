@@ -1,4 +1,4 @@
-"""Methods named by where they are."""
+"""Methods given by where they can be imported from."""
 
 import sys
 
@@ -36,7 +36,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "helper_of_mine.py").write_text(HELPER)
     (tmp_path / "package_of_mine").mkdir()
     (tmp_path / "package_of_mine" / "__init__.py").write_text("")
-    (tmp_path / "package_of_mine" / "inside.py").write_text(SOURCE)
+    (tmp_path / "package_of_mine" / "inner_of_mine.py").write_text(SOURCE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     before = set(sys.modules)
@@ -46,58 +46,86 @@ def folder(tmp_path, monkeypatch):
             del sys.modules[name]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "optimiser_of_mine:Mine",
-        "optimiser_of_mine.py:Mine",
-        "package_of_mine.inside:Mine",
-        "package_of_mine/inside.py:Mine",
-    ],
-)
-def test_a_class_is_found_by_its_module_and_by_its_file(folder, text):
-    imported = import_object(text)
+PLACES = [
+    "optimiser_of_mine:Mine",
+    "optimiser_of_mine.py:Mine",
+    "package_of_mine.inner_of_mine:Mine",
+    "package_of_mine/inner_of_mine.py:Mine",
+]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_class_is_imported_by_module_or_file(folder, place):
+    imported = import_object(place)
     assert isinstance(imported, type)
     assert imported.__qualname__ == "Mine"
-    assert as_method_spec(text).name == f"{imported.__module__}.Mine"
-    assert import_object(f"{text}.Inner") is imported.Inner
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_inner_class_is_imported(folder, place):
+    outer = import_object(place)
+    assert import_object(f"{place}.Inner") is outer.Inner
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_imported_class_gives_method_its_name(folder, place):
+    imported = import_object(place)
+    assert as_method_spec(place).name == f"{imported.__module__}.Mine"
+
+
+def test_file_replaces_no_module_of_python(folder):
     (folder / "random.py").write_text("class Mine:\n    pass\n")
-    assert import_object("random.py:Mine").__module__ == f"{FILE_PREFIX}random"
-    assert hasattr(sys.modules["random"], "getrandbits")  # a file takes no other module's place
+    imported = import_object("random.py:Mine")
+    assert imported.__module__ == f"{FILE_PREFIX}random"
+    assert hasattr(sys.modules["random"], "getrandbits")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", ["optimiser_of_mine:Mine", "optimiser_of_mine.py:Mine"])
-def test_other_processes_need_not_find_the_module(folder, text):
-    spec = as_method_spec(text)
-    protocol = Ordered(trials=3, tasks=1)
-    options = {"methods": [spec], "seeds": [0, 1], "protocol": protocol}
-    one, two = (run(benchmarks=["newsvendor"], **options, workers=n).frame() for n in (1, 2))
-    assert len(two) == 6
-    np.testing.assert_array_equal(one["loss"], two["loss"])
+@pytest.mark.parametrize("place", ["optimiser_of_mine:Mine", "optimiser_of_mine.py:Mine"])
+def test_other_processes_need_not_find_module(folder, place):
+    def run_losses(workers: int):
+        result = run(
+            benchmarks=["newsvendor"],
+            methods=[as_method_spec(place)],
+            seeds=[0, 1],
+            protocol=Ordered(trials=3, tasks=1),
+            workers=workers,
+        )
+        return result.frame()["loss"]
+
+    losses = run_losses(workers=2)
+    assert len(losses) == 2 * 3  # seeds, trials
+    np.testing.assert_array_equal(losses, run_losses(workers=1))
 
 
-def test_a_missing_module_file_or_name_is_named_with_the_nearest(folder):
-    for text, said in {
-        "optimiser_of_mine:Mime": "did you mean 'Mine'",
-        "optimizer_of_mine:Mine": "did you mean 'optimiser_of_mine'",
-        "package_of_mine.insides:Mine": "did you mean 'package_of_mine.inside'",
-        "optimizer_of_mine.py:Mine": "did you mean 'optimiser_of_mine.py'",
-        "nowhere/at_all.py:Mine": "unknown file",
-        "helper_of_mine.draw:x": "unknown module",
-    }.items():
-        with pytest.raises(UnknownNameError, match=said):
-            import_object(text)
-    for text in ("optimiser_of_mine", ":Mine", "optimiser_of_mine:", ":"):
-        with pytest.raises(ExperimentError, match=r"package.module:name"):
-            import_object(text)
+MISSPELT = {
+    "optimiser_of_mine:Mime": "did you mean 'Mine'",
+    "optimizer_of_mine:Mine": "did you mean 'optimiser_of_mine'",
+    "package_of_mine.inners_of_mine:Mine": "did you mean 'package_of_mine.inner_of_mine'",
+    "optimizer_of_mine.py:Mine": "did you mean 'optimiser_of_mine.py'",
+    "nowhere/at_all.py:Mine": "unknown file",
+    "helper_of_mine.draw:x": "unknown module",
+}
+
+
+@pytest.mark.parametrize(("text", "message"), MISSPELT.items())
+def test_misspelt_place_suggests_nearest(folder, text, message):
+    with pytest.raises(UnknownNameError, match=message):
+        import_object(text)
+
+
+@pytest.mark.parametrize("text", ["optimiser_of_mine", ":Mine", "optimiser_of_mine:", ":"])
+def test_text_without_two_parts_is_refused(folder, text):
+    with pytest.raises(ExperimentError, match=r"package.module:name"):
+        import_object(text)
 
 
 @pytest.mark.parametrize("text", ["broken_of_mine:x", "broken_of_mine.py:x", "random.py:x"])
-def test_what_raises_while_it_is_imported_is_the_cause(folder, text):
+def test_exception_during_import_is_the_cause(folder, text):
     for name in ("broken_of_mine.py", "random.py"):
         (folder / name).write_text("import nothing_of_this_name_of_mine\n")
     with pytest.raises(ExperimentError, match="ModuleNotFoundError") as caught:
         import_object(text)
-    assert isinstance(caught.value.__cause__, ModuleNotFoundError)
-    assert caught.value.__cause__.name == "nothing_of_this_name_of_mine"
+    cause = caught.value.__cause__
+    assert isinstance(cause, ModuleNotFoundError)
+    assert cause.name == "nothing_of_this_name_of_mine"
