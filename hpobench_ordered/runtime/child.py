@@ -2,15 +2,15 @@
 
 The parent watches: a function announces the steps that may take too long (`step`), and the parent
 kills the process when one of them exceeds its limit. Nothing in the process itself keeps the time,
-since what runs there may break anything.
+since what runs there may break anything. Steps are announced in memory that both processes share,
+which costs no system call.
 
 A process writes messages to its parent: a kind (one byte), the number of the call, the length of
 the content (four bytes each), and the content. A method may fork, and its copy reply once more: a
 message with the number of an earlier call is ignored.
 
+    READY   the process has started
     REPLY   the result and the exception of a call, one of them None, pickled
-    BEGIN   a step begins; the content is its limit in seconds and, on the next line, its name
-    END     the step is over
 
 What begins with another byte is the report of a crash: faulthandler writes it as text.
 """
@@ -18,6 +18,7 @@ What begins with another byte is the report of a crash: faulthandler writes it a
 import atexit
 import faulthandler
 import importlib
+import mmap
 import os
 import pickle
 import queue
@@ -25,12 +26,14 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 
 from hpobench_ordered.errors import ExperimentError
@@ -39,16 +42,67 @@ T = TypeVar("T")
 
 IDLE_SECONDS = 60.0  # a process without work ends after this time
 DUMP_SECONDS = 1.0  # time that an overdue process has to report where it is, before it is killed
-POLL_SECONDS = 1.0  # how often the parent looks whether a silent process still exists
+POLL_SECONDS = 0.1  # how often the parent looks at a silent process
 
-REPLY, BEGIN, END = b"\x81", b"\x82", b"\x83"
+READY, REPLY = b"\x80", b"\x81"
 _HEADER = struct.Struct("<cII")
-_CRASH = b""  # kind of the last message: the process has ended, with this report
+_CRASH = b"\x82"  # the process has ended; the content is its report
+_NOTHING = b""
 
 _START = (
-    "import pickle, sys; sys.path[:] = pickle.load(sys.stdin.buffer); "
-    "from hpobench_ordered.runtime import child; child.serve()"
+    "import pickle, sys; sys.path[:], board = pickle.load(sys.stdin.buffer); "
+    "from hpobench_ordered.runtime import child; child.serve(board)"
 )
+
+
+class StepBoard:
+    """Memory shared by a process and its parent, which tells the current step.
+
+    It holds the number of steps so far, the limit of the current one in seconds (0: none), and the
+    length and characters of its name.
+    """
+
+    _LAYOUT = struct.Struct("<QdH")
+    _MAX_NAME = 1000
+    _SHARED_MEMORY = Path("/dev/shm")  # where files are in memory; a full disk does not matter
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._memory = mmap.mmap(file.fileno(), self._LAYOUT.size + self._MAX_NAME)
+        self._number = 0
+
+    @classmethod
+    def create(cls) -> tuple["StepBoard", str]:
+        """A board, and the file by which another process opens it."""
+        folder = cls._SHARED_MEMORY if cls._SHARED_MEMORY.is_dir() else None
+        descriptor, path = tempfile.mkstemp(prefix="hpobench_ordered-", dir=folder)
+        with os.fdopen(descriptor, "r+b") as file:
+            file.write(bytes(cls._LAYOUT.size + cls._MAX_NAME))
+            file.flush()
+            return cls(file), path
+
+    @classmethod
+    def open(cls, path: str) -> "StepBoard":
+        """The board in a file."""
+        with Path(path).open("r+b") as file:
+            return cls(file)
+
+    def begin(self, name: str, limit: float) -> None:
+        """Announce a step."""
+        text = name.encode()[: self._MAX_NAME]
+        start = self._LAYOUT.size
+        self._memory[start : start + len(text)] = text
+        self._number += 1
+        self._LAYOUT.pack_into(self._memory, 0, self._number, limit, len(text))
+
+    def end(self) -> None:
+        """Announce that the step is over."""
+        self._LAYOUT.pack_into(self._memory, 0, self._number, 0.0, 0)
+
+    def read(self) -> tuple[int, float, str]:
+        """Number, limit and name of the current step."""
+        number, limit, length = self._LAYOUT.unpack_from(self._memory)
+        start = self._LAYOUT.size
+        return number, limit, self._memory[start : start + length].decode(errors="replace")
 
 
 @dataclass
@@ -58,10 +112,12 @@ class _Reply:
     Attributes:
         stream: Where they are written; None in other processes.
         call: Number of the call.
+        board: Where steps are announced.
     """
 
     stream: IO[bytes] | None = None
     call: int = 0
+    board: StepBoard | None = None
 
 
 _reply = _Reply()
@@ -94,6 +150,7 @@ class Child:
         self.group = group
         self._messages: queue.SimpleQueue[tuple[bytes, bytes]] = queue.SimpleQueue()
         self._calls = 0
+        self._board, board_path = StepBoard.create()
         # A session of its own, so that all processes that a method starts can be killed with it.
         self._process = subprocess.Popen(
             [sys.executable, "-c", _START],
@@ -103,12 +160,15 @@ class Child:
         )
         threading.Thread(target=self._listen, daemon=True).start()
         try:
-            self._write(pickle.dumps(sys.path))
-            self._next_message(None)
+            self._write(pickle.dumps((sys.path, board_path)))
+            self._next_message()
         except ChildDiedError:
             raise ExperimentError(
                 "a process ended before it was ready: is there enough memory?"
             ) from None
+        finally:
+            with suppress(OSError):  # some systems keep open files
+                Path(board_path).unlink()
 
     @property
     def is_alive(self) -> bool:
@@ -124,21 +184,7 @@ class Child:
         """
         self._calls += 1
         self._write(pickle.dumps((self._calls, request)))
-        name = ""
-        limit = 0.0
-        deadline = None
-        while True:
-            try:
-                kind, content = self._next_message(deadline)
-            except TimeoutError:
-                raise StepTimeoutError(name, limit, self._report_and_kill()) from None
-            if kind == REPLY:
-                return self._unpickle(content)
-            deadline = None
-            if kind == BEGIN:
-                limit_text, _, name = content.decode().partition("\n")
-                limit = float(limit_text)
-                deadline = time.monotonic() + limit
+        return self._unpickle(self._next_message())
 
     def close(self) -> None:
         """Kill the process and all that it started."""
@@ -164,7 +210,7 @@ class Child:
         with stream, suppress(OSError):
             while len(header := stream.read(_HEADER.size)) == _HEADER.size:
                 kind, call, length = _HEADER.unpack(header)
-                if kind not in (REPLY, BEGIN, END):
+                if kind not in (READY, REPLY):
                     report = header + stream.read()
                     break
                 content = stream.read(length)
@@ -174,34 +220,38 @@ class Child:
                 report = header
         self._messages.put((_CRASH, report))
 
-    def _next_message(self, deadline: float | None) -> tuple[bytes, bytes]:
-        """Wait for a message.
+    def _next_message(self) -> bytes:
+        """Wait for a message; return its content.
 
         A process that this one started may hold the stream open after the end of this one, so that
         its end must be looked for.
 
         Raises:
-            TimeoutError: There was none before the deadline, of the clock `time.monotonic`.
-            ChildDiedError: There will be none.
+            StepTimeoutError: A step took longer than its limit.
+            ChildDiedError: There will be no message.
         """
+        number_before = None
+        first_seen = 0.0
         while True:
             was_alive = self.is_alive
-            remaining = POLL_SECONDS
-            if deadline is not None:
-                remaining = min(remaining, max(0.0, deadline - time.monotonic()))
             try:
-                kind, content = self._messages.get(timeout=remaining)
+                kind, content = self._messages.get(timeout=POLL_SECONDS)
             except queue.Empty:
-                if not was_alive:
-                    kind, content = _CRASH, b""
-                elif deadline is not None and time.monotonic() >= deadline:
-                    raise TimeoutError from None
-                else:
-                    continue
+                kind = _NOTHING if was_alive else _CRASH
+                content = b""
             if kind == _CRASH:
                 self.close()
                 raise ChildDiedError(content.decode(errors="replace"))
-            return kind, content
+            if kind != _NOTHING:
+                return content
+
+            number, limit, name = self._board.read()
+            now = time.monotonic()
+            if number != number_before:
+                number_before = number
+                first_seen = now
+            elif limit > 0 and now - first_seen > limit:
+                raise StepTimeoutError(name, limit, self._report_and_kill())
 
     def _unpickle(self, content: bytes) -> Any:
         """The result in a reply; a reply that is none counts as a crash."""
@@ -216,19 +266,13 @@ class Child:
 
     def _report_and_kill(self) -> str:
         """End the process; return where it was, as faulthandler writes it when a process aborts."""
-        report = ""
+        report = b""
         if os.name == "posix":
             self._process.send_signal(signal.SIGABRT)
-            end = time.monotonic() + DUMP_SECONDS
-            try:
-                while True:
-                    self._next_message(end)
-            except ChildDiedError as died:
-                report = str(died)
-            except TimeoutError:
-                pass
+            with suppress(queue.Empty):
+                _, report = self._messages.get(timeout=DUMP_SECONDS)
         self.close()
-        return report
+        return report.decode(errors="replace")
 
 
 class Children:
@@ -326,18 +370,23 @@ def step(name: str, limit: float | None) -> Iterator[None]:
 
     Without effect outside of child processes, and without a limit.
     """
-    if limit is None:
+    if limit is None or _reply.board is None:
         yield
         return
-    _send(BEGIN, f"{limit!r}\n{name}".encode())
+    _reply.board.begin(name, limit)
     try:
         yield
     finally:
-        _send(END)
+        _reply.board.end()
 
 
-def serve() -> None:
-    """Main loop of a child process: run the calls it reads, until its parent is gone."""
+def serve(board: str) -> None:
+    """Main loop of a child process: run the calls it reads, until its parent is gone.
+
+    Args:
+        board: File of the memory where steps are announced.
+    """
+    _reply.board = StepBoard.open(board)
     calls = os.fdopen(os.dup(0), "rb")
     _reply.stream = os.fdopen(os.dup(1), "wb")
     with open(os.devnull, "rb") as nothing:  # noqa: PTH123  what methods read is no call,
@@ -348,7 +397,7 @@ def serve() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends it
     requests: queue.SimpleQueue[tuple[int, bytes]] = queue.SimpleQueue()
     threading.Thread(target=_read_requests, args=(calls, requests), daemon=True).start()
-    _send(END)  # it is ready
+    _send(READY)
     with suppress(queue.Empty, BrokenPipeError):
         while True:
             _reply.call, request = requests.get(timeout=IDLE_SECONDS)
