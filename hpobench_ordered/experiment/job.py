@@ -39,7 +39,7 @@ from hpobench_ordered.runtime.threads import one_thread
 from hpobench_ordered.user_methods.identity import MethodRecord
 from hpobench_ordered.user_methods.loaded_files import (
     LoadedFiles,
-    changed_files,
+    list_changed_files,
     list_loaded_files,
     load_and_list,
 )
@@ -114,7 +114,7 @@ def perform_from_files(
         names = {difference.partition(" ")[0] for difference in differences}
         return _files_changed(record.method, sorted(names))
     reply = perform(pickle.loads(pickled_cell), time_limit)
-    changed = changed_files()
+    changed = list_changed_files()
     if changed:
         return _files_changed(record.method, changed)
     if isinstance(reply, FailedRun):

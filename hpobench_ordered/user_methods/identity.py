@@ -21,7 +21,7 @@ from hpobench_ordered.registry import list_methods, method_spec
 from hpobench_ordered.runtime.child import Children
 from hpobench_ordered.user_methods.loaded_files import (
     LoadedFiles,
-    current_state,
+    describe_current_state,
     is_unchanged,
     load_and_list,
 )
@@ -35,7 +35,7 @@ from hpobench_ordered.user_methods.source import (
 
 NOTHING = LoadedFiles()
 
-VERSION_LENGTH = 12
+VERSION_LENGTH = 12  # hexadecimal digits of a hash
 
 
 @dataclass(frozen=True)
@@ -91,23 +91,31 @@ def identify_method(
         ExperimentError: It cannot be sent to another process.
     """
     if uses_only_this_package(spec.method):
-        return MethodIdentity(_version_of_ours(spec))
+        return MethodIdentity(_package_method_version(spec))
+
     source = source_in_files(spec.method)
+    imported = None
     if source is not None:
-        try:
-            imported = children.call(spec.name, load_and_list, source)
-        except Exception:  # its files do not define it, as when it was put there by assignment
-            source = None
-    if source is None:
-        return MethodIdentity(_new_version(), source_by_value(spec.method))
-    base = _hash([source.digest, *_settings_of(spec), *imported.describe()])
+        imported = _import_in_process(spec.name, source, children)
+    if source is None or imported is None:
+        return MethodIdentity(_make_unique_version(), source_by_value(spec.method))
+
+    base = _hash_texts([source.digest, *_list_settings(spec), *imported.describe()])
     earlier = [record for record in records if record.method == spec.name and record.base == base]
     version = choose_version(base, earlier, source.folder)
     return MethodIdentity(version, source, MethodRecord(spec.name, version, base, imported))
 
 
+def _import_in_process(method: str, source: MethodSource, children: Children) -> LoadedFiles | None:
+    """What the import of a method loads in its process; None if that does not define it."""
+    try:
+        return children.call(method, load_and_list, source)
+    except Exception:  # whatever the files raise; or it was assigned to their module later
+        return None
+
+
 def method_version(spec: MethodSpec) -> str:
-    """The version of a method, found out in a process that ends afterwards if one is needed."""
+    """The version of a method; one from outside is imported in a process that then ends."""
     with closing(Children()) as children:
         return identify_method(spec, children).version
 
@@ -115,48 +123,65 @@ def method_version(spec: MethodSpec) -> str:
 def identify_here(spec: MethodSpec) -> MethodIdentity:
     """Identify a method that runs in this process, where nothing tells what was loaded for it."""
     if uses_only_this_package(spec.method):
-        return MethodIdentity(_version_of_ours(spec))
-    return MethodIdentity(_new_version())
+        return MethodIdentity(_package_method_version(spec))
+    return MethodIdentity(_make_unique_version())
 
 
 def choose_version(base: str, earlier: Sequence[MethodRecord], folder: Path) -> str:
     """The version of earlier runs that are up to date, else a version of its own.
 
     What a method loads only while it runs is not known before, but from the records of earlier
-    runs. If none of these is up to date, its state now makes the difference.
+    runs. If none of these is up to date, the version also contains how those files are now.
+
+    Args:
+        base: Hash of what is known before the method runs.
+        earlier: Records of the same method with the same base.
+        folder: The folder of the method's own file.
     """
-    records = defaultdict[str, list[MethodRecord]](list)
-    for record in earlier:
-        records[record.version].append(record)
-    for version, same_version in records.items():
-        if all(is_unchanged(record.later, folder) for record in same_version):
-            return version
-    if not records:
+    if not earlier:
         return base
-    states = [state for record in earlier for state in current_state(record.later, folder)]
-    version = _hash([base, *sorted(set(states))])
-    # A recorded version that is not up to date is one whose files are not where they were.
-    return _new_version() if version in records else version
+
+    records_of_version = defaultdict[str, list[MethodRecord]](list)
+    for record in earlier:
+        records_of_version[record.version].append(record)
+    for version, records in records_of_version.items():
+        if all(is_unchanged(record.later, folder) for record in records):
+            return version
+
+    states = set[str]()
+    for record in earlier:
+        states.update(describe_current_state(record.later, folder))
+    version = _hash_texts([base, *sorted(states)])
+    if version in records_of_version:
+        # A recorded version that is not up to date is one whose files are not where they were.
+        return _make_unique_version()
+    return version
 
 
-def _version_of_ours(spec: MethodSpec) -> str:
-    """The number of a registered method; of another one made of our classes, a hash."""
+def _package_method_version(spec: MethodSpec) -> str:
+    """Version of a method whose code is of this package.
+
+    That of a registered one is its number; that of another, with other settings, a hash.
+    """
     if spec.name in list_methods() and method_spec(spec.name) == spec:
         return str(spec.version)
     versions = [f"{name} {method_spec(name).version}" for name in list_methods()]
-    return _hash([digest_of_method(spec.method), *_settings_of(spec), *versions])
+    return _hash_texts([digest_of_method(spec.method), *_list_settings(spec), *versions])
 
 
-def _settings_of(spec: MethodSpec) -> list[str]:
-    """What else determines the runs of a method, and `bo`, which replaces it on early tasks."""
+def _list_settings(spec: MethodSpec) -> list[str]:
+    """What determines the runs of a method beside its code and arguments, as text."""
     settings = [spec.version, spec.min_history, spec.changed_spaces, spec.uses_data]
-    replacement = [f"bo {method_spec('bo').version}"] if spec.min_history else []
-    return [*map(str, settings), *replacement]
+    texts = list(map(str, settings))
+    if spec.min_history:  # bo replaces it on tasks with less history
+        texts.append(f"bo {method_spec('bo').version}")
+    return texts
 
 
-def _hash(texts: Sequence[str]) -> str:
+def _hash_texts(texts: Sequence[str]) -> str:
     return hashlib.sha256(json.dumps(list(texts)).encode()).hexdigest()[:VERSION_LENGTH]
 
 
-def _new_version() -> str:
+def _make_unique_version() -> str:
+    """A random version: runs of the method are new at each start."""
     return NEW_AT_EACH_START + secrets.token_hex(6)

@@ -66,11 +66,10 @@ class LoadedFiles:
         return [*files, *self.packages, *self.methods]
 
     def without(self, other: "LoadedFiles") -> "LoadedFiles":
-        """What this one lists in addition to another."""
-        return LoadedFiles(
-            tuple(file for file in self.files if file not in other.files),
-            tuple(name for name in self.packages if name not in other.packages),
-        )
+        """Files and packages of this one that another does not list."""
+        files = [file for file in self.files if file not in other.files]
+        packages = [package for package in self.packages if package not in other.packages]
+        return LoadedFiles(tuple(files), tuple(packages))
 
 
 @dataclass
@@ -91,37 +90,43 @@ _first_loading = _FirstLoading()
 
 def load_and_list(source: MethodSource) -> LoadedFiles:
     """Load a method in this process, and list what its import loads, the same at each call."""
-    if source.content not in _first_loading.imported:
-        if not _first_loading.imported:
-            import_module("hpobench_ordered.runtime.compiling")  # numba loads what is installed
-            _first_loading.modules_before |= sys.modules.keys()
-        load_method(source)
-        _first_loading.imported[source.content] = list_loaded_files(source.folder)
-    return _first_loading.imported[source.content]
+    imported = _first_loading.imported
+    if source.content in imported:
+        return imported[source.content]
+
+    if not imported:
+        import_module("hpobench_ordered.runtime.compiling")  # numba loads what is installed
+        _first_loading.modules_before |= sys.modules.keys()
+    load_method(source)
+    imported[source.content] = list_loaded_files(source.folder)
+    return imported[source.content]
 
 
 def list_loaded_files(folder: Path) -> LoadedFiles:
     """List what this process has loaded; places are relative to the folder."""
-    files = dict[str, LoadedFile]()
+    file_of_module = dict[str, LoadedFile]()
     packages = set[str]()
-    for module, path in _module_files():
+    for module, path in _iter_module_files():
         if is_standard(path) or is_of_package(path):
             continue
         if is_installed(path):
-            packages.update(_describe_packages(module.partition(".")[0]))
+            top_module = module.partition(".")[0]
+            packages.update(_describe_packages(top_module))
             continue
         digest = file_digest(path)
         if digest:
-            files[module] = LoadedFile(module, digest, place_of(path, folder))
-    for module, (path, digest) in compiled_files().items():  # of which some may be unloaded again
-        files[module] = LoadedFile(module, digest, place_of(path, folder))
-    return LoadedFiles(
-        tuple(files[module] for module in sorted(files)), tuple(sorted(packages)), _our_methods()
-    )
+            file_of_module[module] = LoadedFile(module, digest, relative_place(path, folder))
+
+    # The compiled text counts, not the file as it is now; `sys.modules` may lack the module again.
+    for module, (path, digest) in compiled_files().items():
+        file_of_module[module] = LoadedFile(module, digest, relative_place(path, folder))
+
+    files = [file_of_module[module] for module in sorted(file_of_module)]
+    return LoadedFiles(tuple(files), tuple(sorted(packages)), _list_package_methods())
 
 
-def changed_files() -> list[str]:
-    """Names of the files of this process that are not any more what was compiled."""
+def list_changed_files() -> list[str]:
+    """Names of files that were edited after this process had compiled them."""
     changed = []
     for path, digest in compiled_files().values():
         if file_digest(path) != digest:
@@ -133,24 +138,29 @@ def is_unchanged(files: LoadedFiles, folder: Path) -> bool:
     """Whether files that a method loaded elsewhere or earlier are the same here and now.
 
     A file of the same name that would be imported instead is a change, too.
+
+    Args:
+        files: What it loaded.
+        folder: The folder here that the places of files are relative to.
     """
     for file in files.files:
         path = folder / file.place
-        if file_digest(path) != file.digest or _is_hidden(file.module, path):
+        is_edited = file_digest(path) != file.digest
+        if is_edited or _is_hidden(file.module, path):
             return False
     return all(map(_is_installed_package, files.packages))
 
 
-def current_state(files: LoadedFiles, folder: Path) -> list[str]:
-    """What identifies these files as they are now."""
-    names = [f"{file.module} {file_digest(folder / file.place)}" for file in files.files]
-    packages = [name for name in files.packages if _is_installed_package(name)]
-    return sorted(names) + packages
+def describe_current_state(files: LoadedFiles, folder: Path) -> list[str]:
+    """What identifies these files as they are now, and those packages that are still installed."""
+    descriptions = [f"{file.module} {file_digest(folder / file.place)}" for file in files.files]
+    packages = [package for package in files.packages if _is_installed_package(package)]
+    return sorted(descriptions) + packages
 
 
-def place_of(path: Path, folder: Path) -> str:
+def relative_place(path: Path, folder: Path) -> str:
     """A file relative to a folder; in an archive, the archive."""
-    file = _file_or_archive(path)
+    file = _find_file_or_archive(path)
     try:
         return Path(os.path.relpath(file, folder)).as_posix()
     except ValueError:  # on another drive
@@ -159,22 +169,23 @@ def place_of(path: Path, folder: Path) -> str:
 
 def file_digest(path: Path) -> str:
     """SHA-256 of a file, or of the archive that it is in; "" if there is none."""
-    file = _file_or_archive(path)
+    file = _find_file_or_archive(path)
     try:
         return hashlib.sha256(file.read_bytes()).hexdigest()
     except OSError:
         return ""
 
 
-def _file_or_archive(path: Path) -> Path:
+def _find_file_or_archive(path: Path) -> Path:
+    """The file; or the archive that the path leads into; or the path if there is neither."""
     for candidate in (path, *path.parents):
         if candidate.is_file():
             return candidate
     return path
 
 
-def _module_files() -> Iterator[tuple[str, Path]]:
-    """Names and files of the modules that were loaded since this process started."""
+def _iter_module_files() -> Iterator[tuple[str, Path]]:
+    """Names and files of the modules that a method has loaded into this process."""
     for name, module in [*sys.modules.items()]:
         file = getattr(module, "__file__", None)
         if isinstance(file, str) and name not in _first_loading.modules_before:
@@ -182,36 +193,43 @@ def _module_files() -> Iterator[tuple[str, Path]]:
 
 
 def _is_hidden(module: str, path: Path) -> bool:
-    """Whether an import of a module without a package would find another file."""
+    """Whether an import of a module would find another file than this one.
+
+    False for modules in packages, whose files are those of their package, and for scripts.
+    """
     if "." in module or module in SCRIPT_NAMES:
         return False
     spec = PathFinder.find_spec(module)
     if spec is None or spec.origin is None:
         return False
-    file = _file_or_archive(Path(spec.origin))
+    file = _find_file_or_archive(Path(spec.origin))
     return not (file.exists() and path.exists() and file.samefile(path))
 
 
 @cache
-def _describe_packages(top: str) -> tuple[str, ...]:
-    """Names and versions of the installed packages that a module belongs to."""
-    names = {normalise(name) for name in _distributions_of_modules().get(top, ())}
-    descriptions = [_describe_package(name) for name in sorted(names - _needed_packages())]
+def _describe_packages(top_module: str) -> tuple[str, ...]:
+    """Descriptions of the installed packages that a top-level module belongs to.
+
+    Packages that this one needs are left out: every process has them.
+    """
+    distributions = _distributions_of_modules().get(top_module, ())
+    names = set(map(normalise, distributions)) - _list_needed_packages()
+    descriptions = [_describe_package(name) for name in sorted(names)]
     return tuple(descriptions)
 
 
 def _describe_package(name: str) -> str:
     """Name and version of a package, with a hash of its files if these do not determine them."""
     distribution = metadata.distribution(name)
-    is_from_index = bool(distribution.read_text("RECORD"))  # PEP 610
-    is_from_index = is_from_index and not distribution.read_text("direct_url.json")
-    description = f"{name} {distribution.version}"
+    has_record = bool(distribution.read_text("RECORD"))
+    has_other_source = bool(distribution.read_text("direct_url.json"))  # PEP 610
+    is_from_index = has_record and not has_other_source
     if is_from_index:
-        return description
-    return f"{description} {_digest_of_files(distribution)}"
+        return f"{name} {distribution.version}"
+    return f"{name} {distribution.version} {_hash_code_files(distribution)}"
 
 
-def _digest_of_files(distribution: metadata.Distribution) -> str:
+def _hash_code_files(distribution: metadata.Distribution) -> str:
     digest = hashlib.sha256()
     suffixes = (".py", *EXTENSION_SUFFIXES)
     for file in sorted(distribution.files or (), key=str):
@@ -221,6 +239,7 @@ def _digest_of_files(distribution: metadata.Distribution) -> str:
 
 
 def _is_installed_package(description: str) -> bool:
+    """Whether a package is installed as it was when it was described."""
     name = description.partition(" ")[0]
     try:
         return _describe_package(name) == description
@@ -232,7 +251,7 @@ _distributions_of_modules = cache(metadata.packages_distributions)  # slow
 
 
 @cache
-def _needed_packages() -> frozenset[str]:
+def _list_needed_packages() -> frozenset[str]:
     """This package and all that it needs, directly or not; no extras."""
     needed = set[str]()
     waiting = [THIS_DISTRIBUTION]
@@ -241,11 +260,12 @@ def _needed_packages() -> frozenset[str]:
         if name in needed:
             continue
         needed.add(name)
-        waiting += _requirements_of(name)
+        waiting += _list_requirements(name)
     return frozenset(needed)
 
 
-def _requirements_of(name: str) -> Iterable[str]:
+def _list_requirements(name: str) -> Iterable[str]:
+    """Names of the packages that a package needs; no extras, none of one that is missing."""
     try:
         requirements = metadata.requires(name) or []
     except metadata.PackageNotFoundError:
@@ -263,7 +283,7 @@ def normalise(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _our_methods() -> tuple[str, ...]:
+def _list_package_methods() -> tuple[str, ...]:
     """This package's methods whose modules are loaded, with their versions."""
     methods = []
     for name, module in [*sys.modules.items()]:

@@ -69,7 +69,9 @@ class MethodSource:
         files = [file for _, file in self.modules]
         if self.script is not None:
             files.append(self.script.file)
-        return Path(files[0] if files else "x").absolute().parent
+        if not files:  # all of it is installed or of this package
+            return Path.cwd()
+        return Path(files[0]).absolute().parent
 
 
 @dataclass
@@ -116,13 +118,17 @@ def load_method(source: MethodSource) -> Any:
     """
     if source.content in _loading.methods:
         return _loading.methods[source.content]
+
+    # As in the process that the user started, so that the same files are imported.
     sys.path[:] = dict.fromkeys((*source.search_path, *sys.path))
     sys.argv[:] = source.arguments
     SourceFileLoader.get_code = _compile_as_it_is  # type: ignore[method-assign, assignment]
+
     if source.script is not None:
         _run_script(source.script)
     for name, file in source.modules:
-        _import_from(name, file)
+        _import_from_file(name, file)
+
     method = pickle.loads(source.content)
     _loading.methods[source.content] = method
     return method
@@ -131,31 +137,40 @@ def load_method(source: MethodSource) -> Any:
 def find_function(
     module: str, code: CodeType, closure: tuple[object, ...]
 ) -> Callable[..., object]:
-    """The function of a module whose code is equal, compiled from the module's file.
+    """Make the function of a module's file that has the same code.
+
+    Args:
+        module: Name of the module, which is loaded.
+        code: The compiled code of the function, as it was when the method was pickled.
+        closure: Values of the variables that the function uses from the functions around it.
 
     Raises:
         LookupError: There is none: the file has changed.
     """
     namespace = sys.modules[module]
     file = Path(str(namespace.__file__))
-    codes = [compile(file.read_bytes(), file, "exec", dont_inherit=True)]
-    for outer in codes:  # grows as inner code is found
-        if outer == code:
+    unsearched = [compile(file.read_bytes(), file, "exec", dont_inherit=True)]
+    while unsearched:
+        candidate = unsearched.pop(0)
+        if candidate == code:
             cells = tuple(map(CellType, closure))
-            return FunctionType(outer, vars(namespace), closure=cells)
-        codes += [inner for inner in outer.co_consts if isinstance(inner, CodeType)]
+            return FunctionType(candidate, vars(namespace), closure=cells)
+        # The code of inner functions and classes is among the constants of the outer code.
+        unsearched += [inner for inner in candidate.co_consts if isinstance(inner, CodeType)]
     raise LookupError(f"{code.co_qualname} is not in {file} any more")
 
 
 def _compile_as_it_is(loader: SourceFileLoader, name: str) -> CodeType | None:
-    """Replacement of `SourceFileLoader.get_code` that does not read cached bytecode of the user."""
+    """Replacement of `SourceFileLoader.get_code` that reads no cached bytecode of user's files."""
     file = Path(loader.get_filename(name)).absolute()
-    if is_installed(file) or is_standard(file) or is_of_package(file):
-        return super(SourceFileLoader, loader).get_code(name)
-    return _compile(name, file)
+    is_of_user = not (is_installed(file) or is_standard(file) or is_of_package(file))
+    if is_of_user:
+        return _compile_and_hash(name, file)
+    return super(SourceFileLoader, loader).get_code(name)
 
 
-def _compile(name: str, file: Path) -> CodeType:
+def _compile_and_hash(name: str, file: Path) -> CodeType:
+    """Compile the file of a module, and note the hash of the text that was compiled."""
     text = file.read_bytes()
     _loading.compiled[name] = (file, hashlib.sha256(text).hexdigest())
     code: CodeType = compile(text, file, "exec", dont_inherit=True)
@@ -170,7 +185,7 @@ def _run_script(script: Script) -> None:
         module.__package__ = script.module.rpartition(".")[0]
     for name in SCRIPT_NAMES:
         sys.modules[name] = module
-    code = _compile(SCRIPT_NAMES[0], Path(script.file))
+    code = _compile_and_hash(SCRIPT_NAMES[0], Path(script.file))
     _loading.is_running_script = True
     try:
         exec(code, vars(module))
@@ -180,7 +195,7 @@ def _run_script(script: Script) -> None:
         _loading.is_running_script = False
 
 
-def _import_from(name: str, file: str) -> None:
+def _import_from_file(name: str, file: str) -> None:
     """Import a module by its name if that leads to its file, else from the file."""
     if name in sys.modules:
         return
@@ -191,7 +206,10 @@ def _import_from(name: str, file: str) -> None:
     if spec is not None and spec.origin == file:
         importlib.import_module(name)
         return
-    loader = None if Path(file).suffix in LOADABLE_SUFFIXES else SourceFileLoader(name, file)
+
+    loader = None  # Python chooses one by the suffix
+    if Path(file).suffix not in LOADABLE_SUFFIXES:
+        loader = SourceFileLoader(name, file)
     spec = importlib.util.spec_from_file_location(name, file, loader=loader)
     if spec is None or spec.loader is None:
         raise ImportError(f"{file} cannot be imported")

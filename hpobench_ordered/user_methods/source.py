@@ -11,7 +11,7 @@ import io
 import marshal
 import pickle
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -43,31 +43,31 @@ def source_in_files(method: object) -> MethodSource | None:
         digest = digest_of_method(method)
     except Exception:  # pickling a user's objects may raise anything
         return None
-    names = pickler.module_names
-    if not all(map(_has_file, names)):
+    module_names = pickler.module_names
+    if not all(map(_has_file, module_names)):
         return None
-    script = _script() if MAIN in names else None
-    return _source(pickler.content, names, digest=digest, script=script)
+    script = _find_script() if MAIN in module_names else None
+    return _make_source(pickler.content, module_names, digest=digest, script=script)
 
 
 def source_by_value(method: object) -> MethodSource:
-    """Pickle a method with the code of what cannot be imported.
+    """Describe a method by its pickle, with the code of what cannot be imported.
 
     Raises:
-        ExperimentError: It holds what cannot be sent to another process, such as a lock.
+        ExperimentError: It refers to what cannot be sent to another process, such as a lock.
     """
     end_script()
-    content, names = _pickle_by_value(method)
-    return _source(content, names, digest="", script=None)
+    content, module_names = _pickle_by_value(method)
+    return _make_source(content, module_names, digest="", script=None)
 
 
-def _source(
-    content: bytes, names: dict[str, None], *, digest: str, script: Script | None
+def _make_source(
+    content: bytes, module_names: Iterable[str], *, digest: str, script: Script | None
 ) -> MethodSource:
     return MethodSource(
         content=content,
         digest=digest,
-        modules=tuple(_user_modules(names)),
+        modules=tuple(_list_user_modules(module_names)),
         script=script,
         search_path=tuple(sys.path),
         arguments=tuple(sys.argv),
@@ -81,8 +81,8 @@ def uses_only_this_package(method: object) -> bool:
         pickler.dump(method)
     except Exception:  # pickling a user's objects may raise anything
         return False
-    tops = {name.partition(".")[0] for name in pickler.module_names} - SHARED_PACKAGES
-    return all(_is_standard_module(top) for top in tops)
+    top_modules = {name.partition(".")[0] for name in pickler.module_names}
+    return all(map(_is_standard_module, top_modules - SHARED_PACKAGES))
 
 
 def rebuild_function(
@@ -121,13 +121,15 @@ class _ReferencePickler(pickle.Pickler):
             self.module_names.setdefault(thing.__name__)
 
     def reducer_override(self, thing: object) -> Any:
-        """How to make modules and unnamed functions again; others are pickled as usual."""
+        """The function and arguments that make a module or an unnamed function again.
+
+        NotImplemented: the object is pickled as usual.
+        """
         if isinstance(thing, ModuleType):
             return import_module, (thing.__name__,)
         if isinstance(thing, FunctionType) and _is_unnamed(thing):
-            place = (thing.__module__, marshal.dumps(thing.__code__))
-            values = (thing.__defaults__, thing.__kwdefaults__, _closure(thing), vars(thing))
-            return rebuild_function, (*place, *values)
+            code = marshal.dumps(thing.__code__)
+            return rebuild_function, (thing.__module__, code, *_list_function_values(thing))
         return NotImplemented
 
 
@@ -150,9 +152,8 @@ class _DigestPickler(pickle.Pickler):
         if isinstance(thing, set | frozenset):  # its order differs from process to process
             return sorted(thing, key=repr)
         if isinstance(thing, FunctionType) and _is_unnamed(thing):
-            place = [thing.__qualname__, str([*thing.__code__.co_positions()])]
-            values = [thing.__defaults__, thing.__kwdefaults__, _closure(thing), vars(thing)]
-            return place + values
+            positions = str(list(thing.__code__.co_positions()))
+            return [thing.__qualname__, positions, *_list_function_values(thing)]
         return None
 
 
@@ -164,7 +165,12 @@ def digest_of_method(method: object) -> str:
 
 
 def _pickle_by_value(method: object) -> tuple[bytes, dict[str, None]]:
-    """Pickle a method with the code of what cannot be imported; names of the modules it needs."""
+    """Pickle a method with the code of what cannot be imported.
+
+    Returns:
+        The pickle, and the names of the modules of its classes and functions, in the order of
+        their first use.
+    """
     module_names: dict[str, None] = {}
 
     class Pickler(cloudpickle().Pickler):  # type: ignore[misc]
@@ -175,8 +181,8 @@ def _pickle_by_value(method: object) -> tuple[bytes, dict[str, None]]:
     file = io.BytesIO()
     try:
         Pickler(file).dump(method)
-    except Exception:  # whose message says what cannot be sent
-        pickle_call(lambda: method)
+    except Exception:
+        pickle_call(lambda: method)  # raises an error that says what cannot be sent
         raise
     return file.getvalue(), module_names
 
@@ -186,48 +192,55 @@ def _is_unnamed(function: FunctionType) -> bool:
     return "<" in function.__qualname__
 
 
-def _closure(function: FunctionType) -> tuple[object, ...]:
-    return tuple(cell.cell_contents for cell in function.__closure__ or ())
+def _list_function_values(function: FunctionType) -> list[object]:
+    """What a function has beside its code: defaults, the values it encloses, and attributes."""
+    closure = tuple(cell.cell_contents for cell in function.__closure__ or ())
+    return [function.__defaults__, function.__kwdefaults__, closure, vars(function)]
 
 
 def _has_file(name: str) -> bool:
     """Whether the code of a module is in a file, or part of Python."""
     if name == MAIN:
-        return _script() is not None
-    return _is_standard_module(name) or _file_of(name) is not None
+        return _find_script() is not None
+    return _is_standard_module(name) or _find_file(name) is not None
 
 
 def _is_standard_module(name: str) -> bool:
+    """Whether a module is Python's own, and not a file of the user with the same name."""
     if name.partition(".")[0] not in sys.stdlib_module_names:
         return False
-    file = _file_of(name)
+    file = _find_file(name)
     return file is None or is_standard(file)
 
 
-def _file_of(name: str) -> Path | None:
+def _find_file(name: str) -> Path | None:
+    """The file of a loaded module; None if it has none."""
     file = getattr(sys.modules.get(name), "__file__", None)
     if isinstance(file, str) and Path(file).exists():
         return Path(file).absolute()
     return None
 
 
-def _script() -> Script | None:
+def _find_script() -> Script | None:
     """The user's program; None in an interactive session."""
     main = sys.modules.get(MAIN)
     file = getattr(main, "__file__", None)
-    if hasattr(sys, "ps1") or file is None or not Path(file).is_file():
+    is_interactive = hasattr(sys, "ps1")
+    if is_interactive or file is None or not Path(file).is_file():
         return None
     spec = getattr(main, "__spec__", None)
-    return Script(str(Path(file).absolute()), "" if spec is None else spec.name)
+    module = "" if spec is None else spec.name
+    return Script(str(Path(file).absolute()), module)
 
 
-def _user_modules(names: dict[str, None]) -> list[tuple[str, str]]:
+def _list_user_modules(names: Iterable[str]) -> list[tuple[str, str]]:
     """Names and files of the modules that are neither installed nor of Python or this package."""
     modules = []
     for name in names:
-        file = _file_of(name)
+        file = _find_file(name)
         if name == MAIN or file is None:
             continue
-        if not (is_standard(file) or is_installed(file) or is_of_package(file)):
+        is_of_user = not (is_standard(file) or is_installed(file) or is_of_package(file))
+        if is_of_user:
             modules.append((name, str(file)))
     return modules
