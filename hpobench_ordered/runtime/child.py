@@ -63,7 +63,7 @@ class StepBoard:
     """
 
     _LAYOUT = struct.Struct("<QdH")
-    _MAX_NAME = 1000
+    _MAX_NAME = 1000  # bytes
     _SHARED_MEMORY = Path("/dev/shm")  # where files are in memory; a full disk does not matter
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -72,7 +72,7 @@ class StepBoard:
 
     @classmethod
     def create(cls) -> tuple["StepBoard", str]:
-        """A board, and the file by which another process opens it."""
+        """Make a board; return it with the file by which another process opens it."""
         folder = cls._SHARED_MEMORY if cls._SHARED_MEMORY.is_dir() else None
         descriptor, path = tempfile.mkstemp(prefix="hpobench_ordered-", dir=folder)
         with os.fdopen(descriptor, "r+b") as file:
@@ -82,7 +82,7 @@ class StepBoard:
 
     @classmethod
     def open(cls, path: str) -> "StepBoard":
-        """The board in a file."""
+        """Open the board in a file."""
         with Path(path).open("r+b") as file:
             return cls(file)
 
@@ -91,6 +91,7 @@ class StepBoard:
         text = name.encode()[: self._MAX_NAME]
         start = self._LAYOUT.size
         self._memory[start : start + len(text)] = text
+
         self._number += 1
         self._LAYOUT.pack_into(self._memory, 0, self._number, limit, len(text))
 
@@ -102,7 +103,8 @@ class StepBoard:
         """Number, limit and name of the current step."""
         number, limit, length = self._LAYOUT.unpack_from(self._memory)
         start = self._LAYOUT.size
-        return number, limit, self._memory[start : start + length].decode(errors="replace")
+        name = self._memory[start : start + length].decode(errors="replace")
+        return number, limit, name
 
 
 @dataclass
@@ -199,7 +201,7 @@ class Child:
 
     def _write(self, content: bytes) -> None:
         stream = cast("Any", self._process.stdin)
-        with suppress(OSError):  # it has ended, which is noticed when its reply is awaited
+        with suppress(OSError):  # the process has ended; `_next_message` will notice
             stream.write(content)
             stream.flush()
 
@@ -208,30 +210,34 @@ class Child:
         stream = cast("Any", self._process.stdout)
         report = b""
         with stream, suppress(OSError):
-            while len(header := stream.read(_HEADER.size)) == _HEADER.size:
+            while True:
+                header = stream.read(_HEADER.size)
+                if len(header) < _HEADER.size:  # the stream has ended
+                    report = header
+                    break
                 kind, call, length = _HEADER.unpack(header)
                 if kind not in (READY, REPLY):
                     report = header + stream.read()
                     break
                 content = stream.read(length)
-                if call == self._calls:
+                is_of_this_call = call == self._calls
+                if is_of_this_call:
                     self._messages.put((kind, content))
-            else:
-                report = header
         self._messages.put((_CRASH, report))
 
     def _next_message(self) -> bytes:
         """Wait for a message; return its content.
 
-        A process that this one started may hold the stream open after the end of this one, so that
-        its end must be looked for.
+        While none comes, the process and its current step are looked at. The end of the stream does
+        not suffice to notice the end of the process: another process that it started may hold the
+        stream open.
 
         Raises:
             StepTimeoutError: A step took longer than its limit.
             ChildDiedError: There will be no message.
         """
-        number_before = None
-        first_seen = 0.0
+        last_step = None
+        step_seen_at = 0.0
         while True:
             was_alive = self.is_alive
             try:
@@ -245,16 +251,21 @@ class Child:
             if kind != _NOTHING:
                 return content
 
-            number, limit, name = self._board.read()
+            step_number, limit, name = self._board.read()
             now = time.monotonic()
-            if number != number_before:
-                number_before = number
-                first_seen = now
-            elif limit > 0 and now - first_seen > limit:
+            has_limit = limit > 0
+            if step_number != last_step:
+                last_step = step_number
+                step_seen_at = now
+            elif has_limit and now - step_seen_at > limit:
                 raise StepTimeoutError(name, limit, self._report_and_kill())
 
     def _unpickle(self, content: bytes) -> Any:
-        """The result in a reply; a reply that is none counts as a crash."""
+        """Return the result in a reply, or raise the exception in it.
+
+        Raises:
+            ChildDiedError: The reply cannot be read, which counts as a crash.
+        """
         try:
             result, error = pickle.loads(content)
         except Exception as reason:
@@ -265,7 +276,10 @@ class Child:
         return result
 
     def _report_and_kill(self) -> str:
-        """End the process; return where it was, as faulthandler writes it when a process aborts."""
+        """Kill the process, and return where it was.
+
+        Its faulthandler writes a traceback when it is told to abort; "" if it does not.
+        """
         report = b""
         if os.name == "posix":
             self._process.send_signal(signal.SIGABRT)
@@ -279,11 +293,11 @@ class Children:
     """Processes for calls of several threads, reused by the calls of the same group.
 
     Args:
-        most: Most processes that exist at the same time; None: one for each thread that calls.
+        limit: Most processes that exist at the same time; None: one for each thread that calls.
     """
 
-    def __init__(self, most: int | None = None) -> None:
-        self._most = most
+    def __init__(self, limit: int | None = None) -> None:
+        self._limit = limit
         self._lock = threading.Lock()
         self._idle: list[Child] = []
         self._busy: list[Child] = []
@@ -309,7 +323,7 @@ class Children:
             self._idle.clear()
 
     def _borrow(self, group: str) -> Child:
-        """An idle process of the group, or a new one in place of one of another group."""
+        """Take an idle process of the group, or start one, at the limit in place of an idle one."""
         with self._lock:
             self._idle = [child for child in self._idle if child.is_alive]
             for child in self._idle:
@@ -317,10 +331,13 @@ class Children:
                     self._idle.remove(child)
                     self._busy.append(child)
                     return child
-            if self._most is not None and len(self._idle) + len(self._busy) >= self._most:
-                for child in self._idle[:1]:
-                    child.close()
-                    self._idle.remove(child)
+
+            processes = len(self._idle) + len(self._busy)
+            is_at_limit = self._limit is not None and processes >= self._limit
+            if is_at_limit and self._idle:
+                oldest = self._idle.pop(0)
+                oldest.close()
+
         child = Child(group)
         with self._lock:
             self._busy.append(child)
@@ -339,20 +356,24 @@ atexit.register(CHILDREN.close)
 
 
 def pickle_call(function: Callable[..., object], *args: object) -> bytes:
-    """A call as bytes for another process."""
+    """Pickle a function and its arguments, to be called in another process."""
     return pickle_value((function, args))
 
 
 def pickle_value(value: object) -> bytes:
-    """A value as bytes for another process; what is defined in a script is sent with its code."""
+    """Pickle a value for another process; what is defined in a script is sent with its code.
+
+    Raises:
+        ExperimentError: It cannot be pickled.
+    """
     try:
         return bytes(cloudpickle().dumps(value))
     except Exception as error:
-        raise _not_sendable(error) from error
+        raise _not_sendable_error(error) from error
 
 
 def cloudpickle() -> Any:
-    """The cloudpickle that joblib uses: its own copy before joblib 1.6."""
+    """Import the cloudpickle that joblib uses: its own copy before joblib 1.6."""
     try:
         return importlib.import_module("joblib.externals.cloudpickle")
     except ModuleNotFoundError:
@@ -381,7 +402,7 @@ def step(name: str, limit: float | None) -> Iterator[None]:
 
 
 def serve(board: str) -> None:
-    """Main loop of a child process: run the calls it reads, until its parent is gone.
+    """Run the calls that this child process reads, until its parent is gone; never returns.
 
     Args:
         board: File of the memory where steps are announced.
@@ -389,12 +410,16 @@ def serve(board: str) -> None:
     _reply.board = StepBoard.open(board)
     calls = os.fdopen(os.dup(0), "rb")
     _reply.stream = os.fdopen(os.dup(1), "wb")
-    with open(os.devnull, "rb") as nothing:  # noqa: PTH123  what methods read is no call,
+
+    # Methods get other descriptors 0 and 1: they read nothing, and print to standard error.
+    with open(os.devnull, "rb") as nothing:  # noqa: PTH123
         os.dup2(nothing.fileno(), 0)
-    os.dup2(2, 1)  # and what they print no reply
+    os.dup2(2, 1)
+
     faulthandler.enable(_reply.stream.fileno())
     _forbid_core_files()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends it
+
     requests: queue.SimpleQueue[tuple[int, bytes]] = queue.SimpleQueue()
     threading.Thread(target=_read_requests, args=(calls, requests), daemon=True).start()
     _send(READY)
@@ -406,6 +431,7 @@ def serve(board: str) -> None:
 
 
 def _send(kind: bytes, content: bytes = b"") -> None:
+    """Write a message to the parent; without effect outside of child processes."""
     if _reply.stream is not None:
         _reply.stream.write(_HEADER.pack(kind, _reply.call, len(content)) + content)
         _reply.stream.flush()
@@ -420,11 +446,11 @@ def _forbid_core_files() -> None:
 
 
 def _read_requests(calls: IO[bytes], requests: "queue.SimpleQueue[tuple[int, bytes]]") -> None:
-    """Read calls; end this process as soon as its parent is gone."""
+    """Read calls into the queue; end this process as soon as its parent is gone."""
     try:
         while True:
             requests.put(pickle.load(calls))
-    finally:
+    finally:  # the stream has ended
         os._exit(1)
 
 
@@ -433,7 +459,7 @@ def _answer(request: bytes) -> bytes:
     try:
         function, args = pickle.loads(request)
     except Exception as error:
-        return pickle.dumps((None, _not_sendable(error)))
+        return pickle.dumps((None, _not_sendable_error(error)))
     try:
         return bytes(pickle.dumps((function(*args), None)))
     except BaseException as error:
@@ -444,7 +470,7 @@ def _answer(request: bytes) -> bytes:
         return pickle.dumps((None, RuntimeError("".join(traceback.format_exception(error)))))
 
 
-def _not_sendable(error: Exception) -> ExperimentError:
+def _not_sendable_error(error: Exception) -> ExperimentError:
     return ExperimentError(
         "a method cannot be sent to another process: define it in a module that can be imported "
         f"there, or use no other process (workers=0) ({type(error).__name__}: {error})"

@@ -29,7 +29,10 @@ def seconds_compiling() -> float:
 
 
 def compiled(function: F) -> F:
-    """Compile with numba at the first call; cached beside the module or in the user's folder."""
+    """Decorate a function that numba compiles at its first call.
+
+    The machine code is cached beside the module or in the user's folder.
+    """
     try:
         cached = njit(cache=True, error_model=DIVISION)(function)
     except RuntimeError:  # numba finds no writable folder for its cache
@@ -42,9 +45,12 @@ def compiled(function: F) -> F:
 def is_compiled() -> bool:
     """Whether an earlier process left machine code of any function imported so far."""
     for function in _cached_functions:
-        folder, code = Path(function.stats.cache_path), function.py_func.__code__
+        folder = Path(function.stats.cache_path)
+        code = function.py_func.__code__
         stem = Path(code.co_filename).stem
+        # Numba's name for the index of a function's machine code
         pattern = f"{stem}.{function.__name__}-{code.co_firstlineno}.*.nbi"
-        if folder.is_dir() and any(folder.glob(pattern)):
+        has_machine_code = folder.is_dir() and any(folder.glob(pattern))
+        if has_machine_code:
             return True
     return False

@@ -19,7 +19,7 @@ def describe_machine() -> dict[str, Any]:
     return {
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "processor": _processor(),
+        "processor": _read_processor_name(),
         "cores": os.cpu_count(),
         "packages": package_versions(),
     }
@@ -28,20 +28,23 @@ def describe_machine() -> dict[str, Any]:
 def clock() -> float:
     """Seconds of a clock that stops while numba compiles, which happens once for all runs."""
     compiling = sys.modules.get("hpobench_ordered.runtime.compiling")  # slow to import
-    return perf_counter() - (compiling.seconds_compiling() if compiling else 0.0)
+    if compiling is None:  # nothing was compiled
+        return perf_counter()
+    seconds_stopped: float = compiling.seconds_compiling()
+    return perf_counter() - seconds_stopped
 
 
 @cache
 def package_versions() -> dict[str, str]:
     """Installed versions of the packages that results may depend on."""
-    found = {}
+    versions = {}
     for name in PACKAGES:
         with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
+            versions[name] = version(name)
+    return versions
 
 
-def _processor() -> str:
+def _read_processor_name() -> str:
     """Name of the processor, on Linux from /proc/cpuinfo."""
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
