@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 from hpobench_ordered.analysis.labels import label_protocol
 from hpobench_ordered.plotting.figures import FIGURES, CaptionedChart, FigureData, FigureKind
 from hpobench_ordered.plotting.saving import pdf_of, png_of, svg_of
-from hpobench_ordered.reporting.chart import themed
+from hpobench_ordered.reporting.chart import follow_theme
 from hpobench_ordered.reporting.formats import slug
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class ReportFigure:
         """The picture on the page, in the page's colours; its encoder escapes all text in it."""
         without_labels = MARK_LABELS.sub("", self.svg)
         label = f'<svg role="img" aria-label="{escape(self.title)}" '
-        return Markup(themed(without_labels).replace("<svg ", label, 1))
+        return Markup(follow_theme(without_labels).replace("<svg ", label, 1))
 
     @property
     def files(self) -> dict[str, bytes]:

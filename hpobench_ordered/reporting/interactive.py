@@ -18,7 +18,7 @@ from hpobench_ordered.analysis.scores import RANDOM_SEARCH
 from hpobench_ordered.analysis.scoring import BenchmarkScores, group_by_protocol
 from hpobench_ordered.analysis.wins import count_wins
 from hpobench_ordered.plotting.theme import styles
-from hpobench_ordered.reporting.chart import interactive_specification
+from hpobench_ordered.reporting.chart import build_specification
 from hpobench_ordered.reporting.formats import number
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def interactive(
         "protocols": protocols,
         "columns": columns,
         "measures": [key for key, _, _ in MEASURES],
-        "spec": interactive_specification(),
+        "spec": build_specification(),
         "reference": RANDOM_SEARCH,
         "few": MAX_METHODS_ALL_IN_COLOUR,
         "best": BEST_IN_COLOUR,

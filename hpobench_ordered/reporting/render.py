@@ -1,8 +1,8 @@
 """Renders the page: text from the template; numbers, style and scripts inline.
 
-Text from results (names, messages, tracebacks) is not trusted. The
-template escapes it; the script's data are in base64; and the page's content security policy forbids
-every request and every script but the page's.
+Text from results (names, messages, tracebacks) is not trusted. The template escapes it; the
+script's data are in base64; and the page's content security policy forbids every request and every
+script but the page's.
 """
 
 import base64
@@ -22,46 +22,67 @@ from hpobench_ordered.plotting.saving import javascript
 def render(
     values: Mapping[str, Any], data: Mapping[str, Any] | None, tasks: Sequence[Any] = ()
 ) -> str:
-    """Make the page."""
+    """Render the page from the template's values and the data of its script.
+
+    Args:
+        values: Values that the template shows.
+        data: Data of the interactive chart; None leaves out the chart and its library.
+        tasks: Curves of single tasks for the chart.
+    """
     import jinja2
     from markupsafe import Markup
 
-    template, style, script = map(_resource, ("template.html.j2", "style.css", "script.js"))
-    library = "" if data is None else _library()
-    hashes = (hashlib.sha256(text.encode()).digest() for text in (script, library))
-    allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in hashes)
-    # Styles may stand inline, as attributes in figures do.
-    policy = (
-        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
+    script = _read_resource("script.js")
+    library = ""
+    packed_data = ""
+    if data is not None:
+        library = _load_library()
+        packed_data = _pack(data)
+
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    return environment.from_string(template).render(
+    template = environment.from_string(_read_resource("template.html.j2"))
+    return template.render(
         **values,
-        policy=policy,
-        style=Markup(style),
+        policy=_format_policy([script, library]),
+        style=Markup(_read_resource("style.css")),
         script=Markup(script),
         library=Markup(library),
-        data="" if data is None else packed(data),
-        tasks=packed(tasks),
+        data=packed_data,
+        tasks=_pack(tasks),
     )
 
 
-def packed(data: Any) -> str:
-    """Data as the script reads them: JSON, compressed by gzip, in base64."""
+def _format_policy(scripts: Sequence[str]) -> str:
+    """The content security policy: these scripts run, by their hashes, and nothing is requested."""
+    sources = []
+    for script in scripts:
+        digest = hashlib.sha256(script.encode()).digest()
+        sources.append(f"'sha256-{base64.b64encode(digest).decode()}'")
+
+    # Styles may stand inline, as attributes in figures do.
+    return (
+        f"default-src 'none'; script-src {' '.join(sources)}; style-src 'unsafe-inline'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _pack(data: Any) -> str:
+    """Data as the page's script reads them: JSON, compressed by gzip, in base64."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()
+    compressed = gzip.compress(text.encode(), 6, mtime=0)  # without a time, so bytes are the same
+    return base64.b64encode(compressed).decode()
 
 
-def _library() -> str:
-    """Vega and vega-embed; bundling takes seconds, so a copy is kept in the cache."""
+def _load_library() -> str:
+    """Load Vega and vega-embed; bundling takes seconds, so the cache has a copy."""
     path = cache_folder() / f"vega-{version('vl-convert-python')}.js"
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         text = javascript()
+
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, text.encode())
@@ -70,5 +91,5 @@ def _library() -> str:
     return text
 
 
-def _resource(name: str) -> str:
+def _read_resource(name: str) -> str:
     return files("hpobench_ordered.reporting").joinpath(name).read_text(encoding="utf-8")
