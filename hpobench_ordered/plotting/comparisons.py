@@ -1,8 +1,8 @@
 """Charts that compare methods: critical differences, heat maps, means by task, and strips."""
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import altair as alt
 import numpy as np
@@ -215,41 +215,56 @@ def heatmap(
 def by_task(
     frame: "pd.DataFrame", *, bars: bool, columns: int, size: tuple[float, float], title: str
 ) -> alt.TopLevelMixin:
-    """Draw the mean score of every method on every task with its error, as bars or points.
+    """Draw the mean score of every method on every task with its error.
 
-    A dark arrow says that a mean is above the plotted range, a pale one that its error is. The
-    frame has columns panel, task and method, in order, mean, low and high, and top, the upper end
-    of its panel's plotted range; panels have a `size` in pixels and are `columns` in a row.
+    A dark arrow says that a mean is above the plotted range, a pale one that its error is.
+
+    Args:
+        frame: Columns panel, task and method, in the order to draw them; mean, low and high; and
+            top, the upper end of the plotted range of the panel.
+        bars: Whether means are bars; otherwise they are points.
+        columns: Panels in a row.
+        size: Width and height of a panel, in pixels.
+        title: Title of the chart.
     """
     panels = list(dict.fromkeys(frame["panel"]))
+    tasks = list(dict.fromkeys(frame["task"]))
     methods = list(frame["method"].unique())
-    looks = by_method(methods)
     labels = alt.Axis(labelAngle=0, labelOverlap=True)
-    y = alt.Y("shown:Q", title="normalised score", scale=alt.Scale(nice=False))
     base = alt.Chart().encode(
-        x=alt.X("task:N", sort=list(dict.fromkeys(frame["task"])), title="task", axis=labels),
+        x=alt.X("task:N", sort=tasks, title="task", axis=labels),
         xOffset=alt.XOffset("method:N", sort=methods, scale=alt.Scale(domain=methods)),
         tooltip=value_tips("task:N"),
     )
-    inside = base.transform_filter("!datum.is_above")
-    rule = inside.transform_filter("datum.high !== null").encode(y="below:Q", y2="above:Q")
-    arrows = base.mark_point(shape="triangle-up", filled=True, size=22, opacity=1).encode(
-        y="tip:Q", fill=alt.Fill("arrow:N", scale=None)
-    )
-    if bars:
-        marks = base.mark_bar().encode(y=y, color=looks["color"])
-        layers = [marks, rule.mark_rule(color=ON_LIGHT, strokeWidth=0.9)]
-    else:
-        marks = inside.mark_point(filled=True, size=36, opacity=1)
-        marks = marks.encode(y=y, color=looks["color"], shape=looks["shape"])
-        layers = [rule.mark_rule().encode(color=looks["color"]), marks]
-    whole = alt.layer(*layers, arrows.transform_filter("datum.arrow"), data=_cut_at_top(frame))
-    whole = facetted(whole.properties(width=size[0], height=size[1]), "panel", panels, columns)
+    layers = [*_mean_layers(base, by_method(methods), bars=bars), _arrow_layer(base)]
+    panel = alt.layer(*layers, data=_cut_at_top(frame)).properties(width=size[0], height=size[1])
+    whole = facetted(panel, "panel", panels, columns)
     return configured(
         whole.resolve_scale(x="independent", xOffset="independent", y="independent"),
         title=title,
         description=f"Normalised scores of {', '.join(methods)} by task: {', '.join(panels)}.",
     )
+
+
+def _mean_layers(base: alt.Chart, looks: Mapping[str, Any], *, bars: bool) -> list[alt.Chart]:
+    """Means, and their errors where the mean is within the plotted range; the upper layer last."""
+    y = alt.Y("shown:Q", title="normalised score", scale=alt.Scale(nice=False))
+    within_range = base.transform_filter("!datum.is_above")
+    errors = within_range.transform_filter("datum.high !== null").encode(y="below:Q", y2="above:Q")
+    if bars:
+        means = base.mark_bar().encode(y=y, color=looks["color"])
+        return [means, errors.mark_rule(color=ON_LIGHT, strokeWidth=0.9)]
+
+    means = within_range.mark_point(filled=True, size=36, opacity=1)
+    means = means.encode(y=y, color=looks["color"], shape=looks["shape"])
+    return [errors.mark_rule().encode(color=looks["color"]), means]
+
+
+def _arrow_layer(base: alt.Chart) -> alt.Chart:
+    """Arrows at the upper end of the plotted range, where a mean or an error goes beyond it."""
+    arrows = base.mark_point(shape="triangle-up", filled=True, size=22, opacity=1)
+    arrows = arrows.encode(y="tip:Q", fill=alt.Fill("arrow:N", scale=None))
+    return arrows.transform_filter("datum.arrow")
 
 
 def _cut_at_top(frame: "pd.DataFrame") -> "pd.DataFrame":
@@ -272,45 +287,52 @@ def _cut_at_top(frame: "pd.DataFrame") -> "pd.DataFrame":
 def strips(
     frame: "pd.DataFrame", *, x: str, y: str, log: bool, columns: int, size: tuple[float, float]
 ) -> alt.TopLevelMixin:
-    """Draw every value as a point and the mean as a line, of methods beside each other.
+    """Draw every value as a point and the means as lines, with methods beside each other.
 
-    The frame has columns panel and group, in order, method, what the values are of (benchmark, and
-    task if there is one), value, and the mean of its method there; `x` and `y` are titles. Values
-    are ratios with a line at 1 if `log`, otherwise shares.
+    Args:
+        frame: One row per value: columns panel and group, in the order to draw them; method;
+            benchmark and, if there are any, task, which the tooltip shows; value; and mean, that of
+            the method in the group and panel.
+        x: Title of the axis of groups.
+        y: Title of the axis of values, and of the chart.
+        log: Whether values are ratios, drawn on a logarithmic axis with a line at 1; otherwise they
+            are shares.
+        columns: Panels in a row.
+        size: Width and height of a panel, in pixels.
     """
     panels = list(dict.fromkeys(frame["panel"]))
+    groups = list(dict.fromkeys(frame["group"]))
     methods = list(frame["method"].unique())
-    labels = ["benchmark", *(["task"] if "task" in frame else [])]
+    labels = [name for name in ("benchmark", "task") if name in frame]
+
     data = frame[["panel", "group", "method", "value", "mean", *labels]]
-    data = data.assign(is_mean=~data.duplicated(["panel", "group", "method"]), one=1.0)
+    is_first_of_method = ~data.duplicated(["panel", "group", "method"])  # draws the mean once
+    data = data.assign(is_mean=is_first_of_method, one=1.0)
+
     looks = by_method(methods)
     side_by_side = alt.Scale(domain=methods, paddingInner=0.3)
     base = alt.Chart().encode(
-        x=alt.X(
-            "group:N",
-            sort=list(dict.fromkeys(frame["group"])),
-            title=x,
-            axis=alt.Axis(labelAngle=0),
-        ),
+        x=alt.X("group:N", sort=groups, title=x, axis=alt.Axis(labelAngle=0)),
         xOffset=alt.XOffset("method:N", sort=methods, scale=side_by_side),
         color=looks["color"],
     )
-    shown = _ratio_axis(data["value"], y) if log else _share_axis(y)
-    tips = [alt.Tooltip(f"{name}:N") for name in labels]
-    number = alt.Tooltip("value:Q", format=".3~r")
+    value_tip = alt.Tooltip("value:Q", format=".3~r")
     points = base.mark_point(filled=True, size=22, opacity=0.55).encode(
-        y=shown, shape=looks["shape"], tooltip=["method:N", *tips, number]
+        y=_ratio_axis(data["value"], y) if log else _share_axis(y),
+        shape=looks["shape"],
+        tooltip=["method:N", *(alt.Tooltip(f"{name}:N") for name in labels), value_tip],
     )
-    mean = alt.Tooltip("mean:Q", format=".3~r")
-    lines = base.transform_filter("datum.is_mean").mark_tick(
-        thickness=2.5, orient="horizontal", opacity=1
-    )
-    layers = [points, lines.encode(y="mean:Q", tooltip=["method:N", mean])]
+    mean_tip = alt.Tooltip("mean:Q", format=".3~r")
+    mean_lines = base.transform_filter("datum.is_mean")
+    mean_lines = mean_lines.mark_tick(thickness=2.5, orient="horizontal", opacity=1)
+    layers = [points, mean_lines.encode(y="mean:Q", tooltip=["method:N", mean_tip])]
     if log:
-        layers.insert(0, alt.Chart().mark_rule(color=FAINT).encode(y="one:Q"))
-    whole = alt.layer(*layers, data=data).properties(width=size[0], height=size[1])
+        line_at_one = alt.Chart().mark_rule(color=FAINT).encode(y="one:Q")
+        layers.insert(0, line_at_one)
+
+    panel = alt.layer(*layers, data=data).properties(width=size[0], height=size[1])
     return configured(
-        facetted(whole, "panel", panels, columns),
+        facetted(panel, "panel", panels, columns),
         title=y,
         description=f"{y} of {', '.join(methods)}: {', '.join(panels)}.",
     )

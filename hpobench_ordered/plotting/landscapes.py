@@ -158,14 +158,14 @@ def landscape(
     drawn = []
     for row in rows:
         is_shared = len({panel.domain for panel in row}) == 1
-        panels = [
-            _panel(
+        panels = []
+        for panel in row:
+            chart = _draw_panel(
                 panel,
-                has_bar=panel is row[-1] or not is_shared,
-                has_title=panel is row[0] or panel.y != row[0].y,
-            ).properties(width=size[0], height=size[1])
-            for panel in row
-        ]
+                has_colour_bar=panel is row[-1] or not is_shared,
+                has_y_labels=panel is row[0] or panel.y != row[0].y,
+            )
+            panels.append(chart.properties(width=size[0], height=size[1]))
         drawn.append(alt.hconcat(*panels, spacing=12).resolve_scale(**INDEPENDENT_SCALES))
     first = rows[0][0]
     names = ", ".join(dict.fromkeys(panel.title for row in rows for panel in row))
@@ -177,51 +177,71 @@ def landscape(
     )
 
 
-def _panel(panel: Panel, *, has_bar: bool, has_title: bool) -> Any:
+def _draw_panel(panel: Panel, *, has_colour_bar: bool, has_y_labels: bool) -> alt.LayerChart:
+    """One landscape: values at the bottom, then the points of a method, and crosses."""
+    layers = []
+    if panel.values is not None:
+        layers.append(_draw_values(panel, panel.values, has_colour_bar=has_colour_bar))
+    if panel.points is not None and len(panel.points):
+        layers.append(_draw_points(panel.points, panel.colour))
+    if panel.crosses is not None and len(panel.crosses):
+        crosses = alt.Chart(panel.crosses[["x", "y"]]).mark_point(**CROSS)
+        if panel.colour:
+            layers.insert(1, crosses)  # right above the lowest layer: many points stay visible
+        else:
+            layers.append(crosses)
+
     has_cells = panel.values is not None and "x2" in panel.values.columns
     margin = 0.0 if has_cells else MARGIN
     x = panel.x.channel(alt.X, margin=margin)
-    y = panel.y.channel(alt.Y, margin=margin, labels=has_title)
-    layers = []
-    if panel.values is not None:
-        layers.append(_background(panel, panel.values, has_bar=has_bar))
-    if panel.points is not None and len(panel.points):
-        layers.append(_points(panel.points, panel.colour))
-    if panel.crosses is not None and len(panel.crosses):
-        cross = alt.Chart(panel.crosses[["x", "y"]]).mark_point(**CROSS)
-        layers.insert(1 if panel.colour else len(layers), cross)
-    view = alt.ViewBackground(fill=INACTIVE if has_cells else None)
+    y = panel.y.channel(alt.Y, margin=margin, labels=has_y_labels)
     whole = alt.layer(*(layer.encode(x=x, y=y) for layer in layers))
-    return whole.properties(title=panel_title(panel.title), view=view)
+
+    # Where a hyperparameter is inactive there are no cells, and the background shows.
+    background = alt.ViewBackground(fill=INACTIVE if has_cells else None)
+    return whole.properties(title=panel_title(panel.title), view=background)
 
 
-def _background(panel: Panel, values: "pd.DataFrame", *, has_bar: bool) -> Any:
-    low, high = panel.domain
-    is_log = low > 0 and low * MAX_RATIO_OF_LINEAR_SCALE < high and values["value"].min() > 0
-    scale = alt.Scale(
-        type="log" if is_log else "linear",
-        domain=[low, high],
-        scheme="viridis",
-        reverse=not panel.maximised,
-        nice=False,
-        clamp=True,
-    )
-    bar = alt.Legend(title=panel.value, gradientLength=110, format="~r", tickCount=4)
-    colour = alt.Color("value:Q", scale=scale, legend=bar if has_bar else None)
-    value = alt.Tooltip("value:Q", title=panel.value, format=".4~g")
+def _draw_values(panel: Panel, values: "pd.DataFrame", *, has_colour_bar: bool) -> alt.Chart:
+    """Values in colour, as cells if they have upper ends, otherwise as dots."""
+    legend = None
+    if has_colour_bar:
+        legend = alt.Legend(title=panel.value, gradientLength=110, format="~r", tickCount=4)
+    colour = alt.Color("value:Q", scale=_colour_scale(panel, values), legend=legend)
+    value_tip = alt.Tooltip("value:Q", title=panel.value, format=".4~g")
+
     chart = alt.Chart(values)
     if "x2" in values.columns:
         cells = chart.mark_rect(stroke=None, aria=False)
-        return cells.encode(x2="x2", y2="y2", color=colour, tooltip=value)
+        return cells.encode(x2="x2", y2="y2", color=colour, tooltip=value_tip)
     dots = chart.mark_circle(size=POINT_SIZE, opacity=1, aria=False)
-    return dots.encode(color=colour, tooltip=["x:Q", "y:Q", value])
+    return dots.encode(color=colour, tooltip=["x:Q", "y:Q", value_tip])
 
 
-def _points(points: "pd.DataFrame", colour: str | None) -> Any:
-    chart = alt.Chart(points).encode(tooltip=[n for n in points.columns if n not in ("x", "y")])
+def _colour_scale(panel: Panel, values: "pd.DataFrame") -> alt.Scale:
+    """Colours over the panel's domain, on a log scale where values are positive and far apart."""
+    low, high = panel.domain
+    is_positive = low > 0 and values["value"].min() > 0
+    is_log = is_positive and low * MAX_RATIO_OF_LINEAR_SCALE < high
+    return alt.Scale(
+        type="log" if is_log else "linear",
+        domain=[low, high],
+        scheme="viridis",
+        reverse=not panel.maximised,  # so that good values are bright
+        nice=False,
+        clamp=True,
+    )
+
+
+def _draw_points(points: "pd.DataFrame", colour: str | None) -> alt.Chart:
+    """Evaluations of a method, in one colour, or from light to dark over the trials."""
+    columns_of_tooltip = [column for column in points.columns if column not in ("x", "y")]
+    chart = alt.Chart(points).encode(tooltip=columns_of_tooltip)
     if colour is not None:
         return chart.mark_circle(size=POINT_SIZE, color=colour, opacity=0.45)
-    scale = alt.Scale(domain=[1, max(int(points["trial"].max()), 2)], range=list(TRIALS))
+
+    last_trial = max(int(points["trial"].max()), 2)  # the scale needs two ends
+    scale = alt.Scale(domain=[1, last_trial], range=list(TRIALS))
     dots = chart.mark_point(size=1.6 * POINT_SIZE, opacity=1, stroke=ON_LIGHT, strokeWidth=0.7)
     return dots.encode(fill=alt.Fill("trial:Q", scale=scale, legend=None))
 
