@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from hpobench_ordered.protocols import parse_protocol_name, parse_protocol_settings
 
-UNSAID = {("tasks", "None"), ("history", "None"), ("workers_simulated", "1")}
+DEFAULTS = {"tasks": "None", "history": "None", "workers_simulated": "1"}
 """Settings of protocols, with the default values at which labels leave them out."""
 
 COUNTS = ("trials", "first_trials")
@@ -16,28 +16,33 @@ def label_protocol(protocol: str) -> str:
 
     "ordered(trials=25, tasks=None, workers_simulated=1)" is "ordered, 25 trials".
     """
-    settings = [
-        _setting_label(name, value)
-        for name, value in parse_protocol_settings(protocol).items()
-        if (name, value) not in UNSAID
-    ]
-    return ", ".join([parse_protocol_name(protocol), *settings])
+    parts = [parse_protocol_name(protocol)]
+    for name, value in parse_protocol_settings(protocol).items():
+        is_default = DEFAULTS.get(name) == value
+        if not is_default:
+            parts.append(_label_setting(name, value))
+    return ", ".join(parts)
 
 
-def _setting_label(name: str, value: str) -> str:
+def _label_setting(name: str, value: str) -> str:
     label = f"{value} {name}" if name in COUNTS else f"{name}={value}"
     return label.replace("_", " ")
 
 
 def format_ranges(numbers: Iterable[int]) -> str:
     """Abbreviate whole numbers: "0 to 4, 7"."""
-    runs: list[list[int]] = []
+    ranges: list[tuple[int, int]] = []
     for number in sorted(map(int, numbers)):
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
+        if ranges and number == ranges[-1][1] + 1:
+            first, _ = ranges.pop()
+            ranges.append((first, number))
         else:
-            runs.append([number, number])
-    return ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in runs)
+            ranges.append((number, number))
+    return ", ".join(_format_range(first, last) for first, last in ranges)
+
+
+def _format_range(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first} to {last}"
 
 
 def format_count(number: int, noun: str) -> str:
@@ -48,14 +53,21 @@ def format_count(number: int, noun: str) -> str:
 def format_scope(benchmarks: int, families: int) -> str:
     """What means are over: "5 benchmarks", "9 benchmarks, each of 6 families counting once"."""
     text = format_count(benchmarks, "benchmark")
-    if families == benchmarks:
-        return text
-    return f"{text}, each of {families} families counting once" if families > 1 else text
+    has_larger_families = families < benchmarks
+    if has_larger_families and families > 1:
+        text += f", each of {families} families counting once"
+    return text
 
 
 def join_names(names: Iterable[str], *, most: int = 4) -> str:
-    """Join names for a sentence: "a, b and c", or "a, b and 7 more"."""
-    names = list(names)
-    if len(names) > most + 1:
-        names = [*names[: most - 1], f"{len(names) - most + 1} more"]
-    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + f" and {names[-1]}"
+    """Join one name or more for a sentence: "a", "a, b and c", or "a, b, c and 7 more".
+
+    Up to `most` + 1 names are written out; of more, the first `most` - 1.
+    """
+    parts = list(names)
+    if len(parts) > most + 1:
+        n_more = len(parts) - (most - 1)
+        parts = [*parts[: most - 1], f"{n_more} more"]
+    if len(parts) == 1:
+        return parts[0]
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
