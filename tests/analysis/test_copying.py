@@ -13,6 +13,9 @@ def test_regrets_computed_by_hand():
     losses = np.array([[0.0, 4.0, 0.0], [1.0, 0.0, 8.0], [2.0, 2.0, 2.0]])
     assert copying_regrets(losses).tolist() == [2.0, 4.0]
     assert copying_regrets(losses, best=np.array([0.0, -2.0, 1.0])).tolist() == [1.5, 7.0]
+
+
+def test_constant_tasks_have_no_regret():
     assert np.isnan(copying_regrets(np.ones((3, 2)))).all()
 
 

@@ -14,17 +14,27 @@ RUNS = st.integers(0, 2**32).map(
 @given(RUNS, st.sampled_from([0.2, 0.25, 0.5, 0.6, 0.75, 1.0]))
 def test_attained_levels_are_quantiles(runs, fraction):
     (level,) = attained_levels(runs, [fraction])
+
     np.testing.assert_array_equal(level, np.quantile(runs, fraction, axis=0, method="inverted_cdf"))
-    assert ((runs <= level).mean(axis=0) >= fraction - 1e-12).all()
-    assert ((runs < level).mean(axis=0) < fraction).all()
+    share_at_level = (runs <= level).mean(axis=0)
+    share_below_level = (runs < level).mean(axis=0)
+    assert (share_at_level >= fraction - 1e-12).all()
+    assert (share_below_level < fraction).all()
 
 
 def test_quartiles_include_failed_runs():
     runs = np.array([1.0, 2, 3, np.inf])[:, None]
     np.testing.assert_array_equal(attained_levels(runs)[:, 0], [1, 2, 3])
     assert attained_levels(runs, [1.0])[0, 0] == np.inf
-    hundred = np.arange(1.0, 101)[:, None]
-    assert attained_levels(hundred, [0.07])[0, 0] == 7  # 0.07 * 100 is a little more
-    for fraction in (0.0, 1.1):
-        with pytest.raises(ExperimentError, match="fractions"):
-            attained_levels(runs, [fraction])
+
+
+def test_fraction_is_not_rounded_up():
+    runs = np.arange(1.0, 101)[:, None]
+    assert 0.07 * 100 > 7  # in floating point
+    assert attained_levels(runs, [0.07])[0, 0] == 7
+
+
+@pytest.mark.parametrize("fraction", [0.0, 1.1])
+def test_impossible_fractions_are_refused(fraction):
+    with pytest.raises(ExperimentError, match="fractions"):
+        attained_levels(np.ones((4, 1)), [fraction])

@@ -13,8 +13,12 @@ from hpobench_ordered.analysis.differences import (
 )
 from hpobench_ordered.analysis.scores import Scores
 
+# Two seeds, two tasks. Means 10 and 30 against 8 and 40; the spread is 2 and 0 against 4 and 2.
+OWN = np.array([[9.0, 30.0], [11.0, 30.0]])
+OTHER = np.array([[6.0, 39.0], [10.0, 41.0]])
 
-def scores() -> Scores:
+
+def random_scores() -> Scores:
     """Three methods, four seeds, five tasks, two trials; task 3 is undefined."""
     values = np.random.default_rng(0).random((3, 4, 5, 2))
     values[:, :, 3] = np.nan
@@ -22,39 +26,54 @@ def scores() -> Scores:
 
 
 def test_differences_are_paired_by_seed():
-    gap = compare_methods(scores(), "c", "a", trial=2)
-    values = scores().values
-    expected = (values[2] - values[0])[:, [0, 1, 2, 4], 1]
-    np.testing.assert_array_equal(gap.values, expected)
-    assert gap.tasks == 4
-    assert gap.mean == pytest.approx(expected.mean())
-    errors = 2 * expected.mean(axis=1).std(ddof=1) / 2
-    assert gap.two_standard_errors == pytest.approx(errors)
-    assert gap.better == (expected.mean(axis=0) < 0).sum()
-    both = pool_differences([gap, gap])
-    assert (both.tasks, both.better) == (2 * gap.tasks, 2 * gap.better)
-    assert both.mean == pytest.approx(gap.mean)
+    scores = random_scores()
+
+    difference = compare_methods(scores, "c", "a", trial=2)
+
+    defined_tasks = [0, 1, 2, 4]
+    expected = (scores.values[2] - scores.values[0])[:, defined_tasks, 1]
+    np.testing.assert_array_equal(difference.values, expected)
+    assert difference.tasks == 4
 
 
-def test_alike_within_errors_or_margin():
+def test_difference_summarises_seeds_and_tasks():
+    difference = compare_methods(random_scores(), "c", "a", trial=2)
+
+    by_seed = difference.values.mean(axis=1)
+    by_task = difference.values.mean(axis=0)
+    standard_error = by_seed.std(ddof=1) / np.sqrt(4)
+    assert difference.mean == pytest.approx(difference.values.mean())
+    assert difference.two_standard_errors == pytest.approx(2 * standard_error)
+    assert difference.better == (by_task < 0).sum()
+
+
+def test_pooling_adds_tasks():
+    difference = compare_methods(random_scores(), "c", "a", trial=2)
+    pooled = pool_differences([difference, difference])
+    assert pooled.tasks == 2 * difference.tasks
+    assert pooled.better == 2 * difference.better
+    assert pooled.mean == pytest.approx(difference.mean)
+
+
+@pytest.mark.parametrize(("margin", "alike"), [(0, 1), (4, 1), (5, 2), (10, 3)])
+def test_alike_within_errors_or_margin(margin, alike):
     # Means 0, 5 and 10 with errors 2, 2 and 0.
-    gap = Difference(np.array([[-1.0, 4.0, 10.0], [1.0, 6.0, 10.0]]))
-    assert [gap.alike(margin=m) for m in (0, 4, 5, 10)] == [1, 1, 2, 3]
+    difference = Difference(np.array([[-1.0, 4.0, 10.0], [1.0, 6.0, 10.0]]))
+    assert difference.alike(margin=margin) == alike
 
 
-def test_one_seed_has_no_error():
-    one = Difference(np.array([[1.0, -1.0]]))
-    assert np.isnan(one.two_standard_errors)
-    assert one.alike(margin=1) == 2
+def test_single_seed_has_no_error():
+    difference = Difference(np.array([[1.0, -1.0]]))
+    assert np.isnan(difference.two_standard_errors)
+    assert difference.alike(margin=1) == 2
     assert np.isnan(reduction_in_standard_error(OWN[:1], OTHER[:1])).all()
+
+
+def test_no_tasks_have_no_mean():
+    difference = Difference(np.empty((3, 0)))
+    assert np.isnan(difference.mean)
+    assert np.isnan(difference.two_standard_errors)
     assert np.isnan(mean_over_tasks(np.array([np.nan])).value)
-    none = Difference(np.empty((3, 0)))
-    assert np.isnan(none.mean) and np.isnan(none.two_standard_errors)
-
-
-# Two seeds, two tasks. Means 10 and 30 against 8 and 40; the spread is 2 and 0 against 4 and 2.
-OWN = np.array([[9.0, 30.0], [11.0, 30.0]])
-OTHER = np.array([[6.0, 39.0], [10.0, 41.0]])
 
 
 def test_improvements_computed_by_hand():
@@ -76,11 +95,15 @@ def test_mean_over_tasks_has_two_errors():
 
 def test_constant_baselines_are_left_out():
     reduction = reduction_in_standard_error(OTHER, OWN)
+    estimate = mean_over_tasks(reduction)
     np.testing.assert_allclose(reduction, [-100, np.nan])
-    assert mean_over_tasks(reduction).value == -100
-    assert np.isnan(mean_over_tasks(reduction).lower)
+    assert estimate.value == -100
+    assert np.isnan(estimate.lower)
 
 
-def test_interval_contains_values():
+@pytest.mark.parametrize(
+    ("value", "is_inside"), [(53.7, True), (69.0, False), (float("nan"), False)]
+)
+def test_interval_contains_values(value, is_inside):
     estimate = Estimate(61.3, 53.7, 68.9)
-    assert [estimate.contains(value) for value in (53.7, 69, float("nan"))] == [True, False, False]
+    assert estimate.contains(value) == is_inside

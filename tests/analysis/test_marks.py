@@ -48,39 +48,72 @@ def flat(x: FloatArray) -> FloatArray:
 
 
 def benchmark(*functions: Function, best: float | None = 0.0) -> Benchmark:
+    """A benchmark with a task for each function."""
     space = hbo.SearchSpace([hbo.Parameter.number("x", 0, 1)])
-    defined = definition(space, {f"t{i}": {"task": float(i)} for i in range(len(functions))})
-    model, values = Functions(functions), [best] * len(functions)
-    return Benchmark.build(defined, surrogate="exact", model=model, best_values=values)
+    contexts = {f"t{number}": {"task": float(number)} for number in range(len(functions))}
+    return Benchmark.build(
+        definition(space, contexts),
+        surrogate="exact",
+        model=Functions(functions),
+        best_values=[best] * len(functions),
+    )
 
 
-def test_figures_of_functions_and_marks_of_two_thirds_of_the_tasks():
-    alike = Marks.of(benchmark(rising, rising, rising))
-    assert alike.near_best == pytest.approx(0.05 * 0.5, abs=0.01)  # the median is half-way
-    assert alike.copying == pytest.approx(0, abs=0.001)
-    assert alike.names == ("copying",)
-    opposed = Marks.of(benchmark(rising, falling, rising))
-    assert opposed.copying == pytest.approx(2, abs=0.1)  # the worst, twice as far as the median
-    assert opposed.names == ()
-    plateau = Marks.of(benchmark(flat, flat, best=None))
-    assert plateau.near_best == pytest.approx(0.3 + 0.05 * 0.2, abs=0.02)
-    assert plateau.names == ("plateau", "copying")
+def test_equal_tasks_can_be_copied():
+    marks = Marks.of(benchmark(rising, rising, rising))
+    assert marks.near_best == pytest.approx(0.05 * 0.5, abs=0.01)  # the median is half-way
+    assert marks.copying == pytest.approx(0, abs=0.001)
+    assert marks.names == ("copying",)
+
+
+def test_opposed_tasks_have_no_marks():
+    marks = Marks.of(benchmark(rising, falling, rising))
+    assert marks.copying == pytest.approx(2, abs=0.1)  # the worst, twice as far as the median
+    assert marks.names == ()
+
+
+def test_flat_tasks_are_plateaus():
+    marks = Marks.of(benchmark(flat, flat, best=None))
+    assert marks.near_best == pytest.approx(0.3 + 0.05 * 0.2, abs=0.02)
+    assert marks.names == ("plateau", "copying")
+
+
+def test_single_task_cannot_be_copied():
     assert Marks.of(benchmark(rising)).copying is None
-    assert "plateau" in Marks.of(benchmark(flat, flat, rising)).names
-    assert "plateau" not in Marks.of(benchmark(flat, rising, rising)).names
-    assert "copying" in Marks.of(benchmark(rising, rising, rising, falling)).names
-    assert "copying" not in Marks.of(benchmark(rising, rising, falling, rising)).names
 
 
-def test_benchmarks_of_the_package_have_marks():
-    """If not: `hpobench-ordered generate marks --output artifacts/marks.json`."""
+@pytest.mark.parametrize(
+    ("functions", "mark", "is_marked"),
+    [
+        ((flat, flat, rising), "plateau", True),
+        ((flat, rising, rising), "plateau", False),
+        ((rising, rising, rising, falling), "copying", True),
+        ((rising, rising, falling, rising), "copying", False),
+    ],
+)
+def test_marks_need_two_thirds_of_tasks(functions, mark, is_marked):
+    names = Marks.of(benchmark(*functions)).names
+    assert (mark in names) == is_marked
+
+
+def packaged_marks() -> dict[str, Marks | None]:
+    """Marks of packaged benchmarks by name; those of rpart have none."""
     names = [*hbo.suite("othpo"), *hbo.suite("wide"), *hbo.suite("retrain"), "distbo-parkinsons"]
-    marks = {name: find_marks(benchmark_spec(name)) for name in names if "rpart" not in name}
-    assert [name for name, found in marks.items() if found is None] == []
-    plateaus = {name for name, found in marks.items() if found and "plateau" in found.names}
+    return {name: find_marks(benchmark_spec(name)) for name in names if "rpart" not in name}
+
+
+def test_packaged_benchmarks_have_marks():
+    """If not: `hpobench-ordered generate marks --output artifacts/marks.json`."""
+    assert [name for name, marks in packaged_marks().items() if marks is None] == []
+
+
+def test_plateaus_of_packaged_benchmarks():
+    plateaus = {
+        name for name, marks in packaged_marks().items() if marks and "plateau" in marks.names
+    }
     assert plateaus == {
-        *(f"yahpo-glmnet-{k}" for k in (375, 40978, 41163, 40981, 41138)),
-        *(f"yahpo-svm-{k}" for k in (458, 40966)),
+        *(f"yahpo-glmnet-{task}" for task in (375, 40978, 41163, 40981, 41138)),
+        *(f"yahpo-svm-{task}" for task in (458, 40966)),
         "distbo-parkinsons",
     }
 

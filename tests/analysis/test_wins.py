@@ -14,22 +14,31 @@ SMALL = st.integers(0, 2**32).map(
 @given(SMALL, st.integers(1, 3))
 def test_counts_agree_with_single_comparisons(losses, trial):
     counted = count_wins(losses, "abcd", trial=trial)
-    rows = losses[..., :trial].min(axis=-1).reshape(4, -1)
+
+    best_losses = losses[..., :trial].min(axis=-1).reshape(4, -1)
     for a in range(4):
         for b in range(4):
-            gaps = [x - y for x, y in zip(rows[a], rows[b], strict=True)]
-            assert counted.wins[a, b] == sum(gap < 0 for gap in gaps)
-            assert counted.losses[a, b] == sum(gap > 0 for gap in gaps)
-            assert counted.ties[a, b] == (a != b) * sum(gap == 0 for gap in gaps)
+            gaps = best_losses[a] - best_losses[b]
+            assert counted.wins[a, b] == (gaps < 0).sum()
+            assert counted.losses[a, b] == (gaps > 0).sum()
+            ties = 0 if a == b else (gaps == 0).sum()
+            assert counted.ties[a, b] == ties
 
 
 def test_first_task_can_be_left_out():
-    losses = np.zeros((2, 5, 3, 2))
+    losses = np.zeros((2, 5, 3, 2))  # (A, S, T, M)
     losses[0, :, 0] = -1  # better on the first task alone
-    assert count_wins(losses, "ab", trial=2).wins[0, 1] == 5
-    rest = count_wins(losses, "ab", trial=2, first_task=1)
-    assert rest.wins.sum() == 0
-    assert rest.ties[0, 1] == 10
-    for trial in (0, 3):
-        with pytest.raises(ExperimentError, match="1 to 2"):
-            count_wins(losses, "ab", trial=trial)
+
+    every_task = count_wins(losses, "ab", trial=2)
+    later_tasks = count_wins(losses, "ab", trial=2, first_task=1)
+
+    assert every_task.wins[0, 1] == 5
+    assert later_tasks.wins.sum() == 0
+    assert later_tasks.ties[0, 1] == 10
+
+
+@pytest.mark.parametrize("trial", [0, 3])
+def test_trial_must_be_within_runs(trial):
+    losses = np.zeros((2, 5, 3, 2))  # two trials
+    with pytest.raises(ExperimentError, match="1 to 2"):
+        count_wins(losses, "ab", trial=trial)
