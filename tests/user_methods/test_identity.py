@@ -30,7 +30,7 @@ def test_registered_method_has_its_number():
     assert versions == {name: str(method_spec(name).version) for name in list_methods()}
 
 
-def test_own_class_with_other_settings_has_a_hash():
+def test_settings_of_unregistered_method_count():
     twin = replace(method_spec("random-search"), name="twin", changed_spaces=False)
     assert method_version(twin) == method_version(replace(twin))
     assert method_version(twin) != method_version(replace(twin, version=2))

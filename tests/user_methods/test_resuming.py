@@ -1,6 +1,7 @@
 """Whether finished runs are resumed after a change, from the first process to the last."""
 
 import json
+import py_compile
 import shutil
 from pathlib import Path
 
@@ -31,7 +32,11 @@ STORES = ("one=1", "two=2")
 
 
 def run_stores(folder: Path, *stores: str, method: str = METHOD, **environment: str):
-    """Run the method; by store, the number of finished runs and the first suggestion."""
+    """Run the method in a new process, in each of the stores.
+
+    A store is given as FOLDER=WORKERS. For each, the result is the number of finished runs in it,
+    which grows only if none was resumed, and the prices that the method suggested first.
+    """
     said = run_python(folder, "-c", RUN, method, *stores, **environment)
     return json.loads(said.splitlines()[-1])
 
@@ -188,8 +193,6 @@ CHANGES |= {
     "user's module in place of an installed one": {"installed_of_user.py": "VALUE = 71\n"},
     "one more import of a file": in_mine("import abc\n", "import abc, unrelated_of_user\n")
     | {"unrelated_of_user.py": ""},
-    "bytecode only": in_mine("import abc\n", "import abc, compiled_of_user\n")
-    | {"compiled_of_user.py": "HERE = 1\n"},
 }
 for number in range(12):
     old, new = f" = {number + 51}\n", f" = {number + 151}\n"
@@ -247,8 +250,9 @@ def test_unchanged_method_is_resumed(finished, tmp_path, hash_seed):
     there = tmp_path / "elsewhere"
     shutil.copytree(folder, there)
     (there / "unrelated.py").write_text("VALUE = 1\n")
-    for runs, *suggestion in run_stores(there, *STORES, PYTHONHASHSEED=hash_seed):
-        assert (runs, suggestion) == (1, before)
+    for finished_runs, *suggestion in run_stores(there, "one=1", "two=2", PYTHONHASHSEED=hash_seed):
+        assert finished_runs == 1, "it was run once more"
+        assert suggestion == before
 
 
 @pytest.mark.slow
@@ -262,6 +266,110 @@ def test_method_changed_back_is_resumed(finished, tmp_path):
     assert [runs for runs, *_ in run_stores(there, *STORES)] == [2, 2]
     write_project(there, changed=in_file("late_of_user.py", "64", "66"))
     assert [runs for runs, *_ in run_stores(there, *STORES)] == [3, 3]
+
+
+OTHER_KINDS = """
+import functools
+import compiled_of_user
+import linked_of_user.inner
+
+@functools.lru_cache
+def cached(x):
+    return x
+
+class Mine:
+    def __init__(self, space, rng, function=cached):
+        self.number = compiled_of_user.NUMBER + linked_of_user.inner.NUMBER + function(1)
+    def ask(self):
+        return {"price_0": self.number, "price_1": 0, "price_2": 0}
+    def tell(self, config, loss): ...
+
+def make(space, rng, function=cached):
+    return Mine(space, rng, function)
+"""
+
+
+def write_other_kinds(folder: Path, *, compiled: int = 1, linked: int = 2, text: str = OTHER_KINDS):
+    """A method that imports bytecode without source and a package behind a link."""
+    source = folder / "source.py"
+    (folder / "target").mkdir(parents=True, exist_ok=True)
+    source.write_text(f"NUMBER = {compiled}\n")
+    py_compile.compile(str(source), cfile=str(folder / "compiled_of_user.pyc"))
+    source.unlink()
+    (folder / "target" / "__init__.py").write_text("")
+    (folder / "target" / "inner.py").write_text(f"NUMBER = {linked}\n")
+    if not (folder / "linked_of_user").exists():
+        (folder / "linked_of_user").symlink_to(folder / "target")
+    (folder / "mine_of_user.py").write_text(text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"compiled": 3},
+        {"linked": 4},
+        {"text": OTHER_KINDS.replace("return x\n", "return x + 1\n")},
+        {"text": OTHER_KINDS.replace("@functools.lru_cache\n", "")},
+    ],
+)
+def test_bytecode_links_and_cached_arguments_count(tmp_path, change):
+    write_other_kinds(tmp_path)
+    method = "mine_of_user.py:make"
+    assert [runs for runs, *_ in run_stores(tmp_path, "one=1", method=method)] == [1]
+    assert [runs for runs, *_ in run_stores(tmp_path, "one=1", method=method)] == [1]
+    write_other_kinds(tmp_path, **change)
+    assert [runs for runs, *_ in run_stores(tmp_path, "one=1", method=method)] == [2]
+
+
+INSTALLED = {
+    "site-packages/method_of_user/__init__.py": "from method_of_user.deep import Mine\n",
+    "site-packages/method_of_user/deep.py": """
+from number_of_user import NUMBER
+class Mine:
+    def __init__(self, space, rng): ...
+    def ask(self):
+        return {"price_0": NUMBER, "price_1": 0, "price_2": 0}
+    def tell(self, config, loss): ...
+""",
+    "site-packages/number_of_user.py": "NUMBER = 1\n",
+}
+for _name, _files in {
+    "method": "method_of_user/__init__.py,,\nmethod_of_user/deep.py,,\n",
+    "number": "number_of_user.py,,\n",
+}.items():
+    _info = f"site-packages/{_name}-1.0.dist-info"
+    INSTALLED[f"{_info}/METADATA"] = f"Metadata-Version: 2.1\nName: {_name}\nVersion: 1.0\n"
+    INSTALLED[f"{_info}/top_level.txt"] = f"{_name}_of_user\n"
+    INSTALLED[f"{_info}/RECORD"] = _files
+NOT_FROM_INDEX = {"site-packages/method-1.0.dist-info/direct_url.json": "{}"}
+NEWER = "Metadata-Version: 2.1\nName: {}\nVersion: 1.1\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("before", "change"),
+    [
+        ({}, {"site-packages/method-1.0.dist-info/METADATA": NEWER.format("method")}),
+        ({}, {"site-packages/number-1.0.dist-info/METADATA": NEWER.format("number")}),
+        (
+            NOT_FROM_INDEX,
+            {
+                "site-packages/method_of_user/deep.py": INSTALLED[
+                    "site-packages/method_of_user/deep.py"
+                ]
+                + "# edited\n"
+            },
+        ),
+    ],
+)
+def test_installed_methods_and_their_imports_count(tmp_path, before, change):
+    method = "method_of_user:Mine"
+    write_project(tmp_path, changed=INSTALLED | before)
+    assert [runs for runs, *_ in run_stores(tmp_path, "one=1", method=method)] == [1]
+    assert [runs for runs, *_ in run_stores(tmp_path, "one=1", method=method)] == [1]
+    write_project(tmp_path, changed=INSTALLED | before | change)
+    assert [runs for runs, *_ in run_stores(tmp_path, "one=1", method=method)] == [2]
 
 
 SCRIPT = """
