@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 CONNECT_SECONDS = 10  # time limit to connect to a cluster
-AHEAD = 2  # cells sent for each thread of the workers, one of them running
+CELLS_PER_THREAD = 2  # sent to the workers at a time, one of them running
 NOISY = ("distributed", "tornado", "asyncio")
 """Loggers that print a traceback for every task when the connection is lost."""
 
@@ -30,34 +30,42 @@ NOISY = ("distributed", "tornado", "asyncio")
 def run_on_workers(
     client: "Client", job: Job, cells: Sequence[Cell]
 ) -> Iterator[tuple[Cell, RunReply | CrashedRun | None]]:
-    """Run cells on the workers; yield each when it is over."""
+    """Run cells on the workers; yield each when it is over.
+
+    Raises:
+        ExperimentError: The connection was lost, or a worker cannot run them.
+    """
     from distributed import KilledWorker, as_completed
 
-    waiting = iter(cells)
+    unsent = iter(cells)
     versions = package_versions()
-    sent: dict[Future, Cell] = {}
+    cell_of_future: dict[Future, Cell] = {}
 
-    def submit_next(count: int) -> "Iterator[Future]":
-        for cell in islice(waiting, count):
+    def submit_next(count: int) -> "list[Future]":
+        futures = []
+        for cell in islice(unsent, count):
             request = pickle_call(perform_on_worker, cell.sendable, job.time_limit)
             future = client.submit(run_request, request, versions, pure=False)
-            sent[future] = cell
-            yield future
+            cell_of_future[future] = cell
+            futures.append(future)
+        return futures
 
     try:
         threads = sum(client.ncores().values())
-        finished = as_completed([*submit_next(max(1, AHEAD * threads))], loop=client.loop)
+        first_futures = submit_next(max(1, CELLS_PER_THREAD * threads))
+        finished = as_completed(first_futures, loop=client.loop)
         for future in finished:
             try:
                 reply = future.result()
             except KilledWorker:  # several workers died of it
                 reply = CrashedRun("several Dask workers died during the run")
-            yield sent.pop(future), reply
-            finished.update([*submit_next(1)])
+            yield cell_of_future.pop(future), reply
+            finished.update(submit_next(1))
     except HPOBenchOrderedError:
         raise
     except (Exception, CancelledError) as error:
-        if client.status != "running" or isinstance(error, OSError | CancelledError):
+        is_lost = client.status != "running" or isinstance(error, OSError | CancelledError)
+        if is_lost:
             raise ExperimentError(
                 "the connection to the Dask scheduler was lost; finished runs are stored: "
                 "start the scheduler and run the same again to continue"
@@ -67,7 +75,7 @@ def run_on_workers(
     finally:
         with suppress(Exception):
             if client.status == "running":
-                client.cancel(list(sent))
+                client.cancel(list(cell_of_future))
 
 
 def perform_on_worker(cell: Cell, time_limit: float | None) -> RunReply | CrashedRun:
@@ -76,15 +84,25 @@ def perform_on_worker(cell: Cell, time_limit: float | None) -> RunReply | Crashe
 
 
 def run_request(request: bytes, versions: Mapping[str, str]) -> RunReply | CrashedRun:
-    """Answer a client's request on a worker, whose packages must have the client's versions."""
-    here = package_versions()
-    different = [name for name in here if versions.get(name, here[name]) != here[name]]
-    if different:
-        texts = [f"{name} {here[name]} instead of {versions[name]}" for name in different]
+    """Answer a client's request on a worker.
+
+    Args:
+        request: The pickled call of a function.
+        versions: The client's versions of packages.
+
+    Raises:
+        ExperimentError: The worker has other versions.
+    """
+    differences = []
+    for name, version in package_versions().items():
+        if versions.get(name, version) != version:
+            differences.append(f"{name} {version} instead of {versions[name]}")
+    if differences:
         raise ExperimentError(
-            f"a Dask worker has {', '.join(texts)}: versions must be the same; stop that worker "
-            "and run the same again to continue"
+            f"a Dask worker has {', '.join(differences)}: versions must be the same; stop that "
+            "worker and run the same again to continue"
         )
+
     function, arguments = pickle.loads(request)
     reply: RunReply | CrashedRun = function(*arguments)
     return reply
@@ -92,31 +110,63 @@ def run_request(request: bytes, versions: Mapping[str, str]) -> RunReply | Crash
 
 @contextmanager
 def connect(dask: "Client | str") -> Iterator[tuple["Client", Mapping[str, Mapping[str, str]]]]:
-    """Connect to a cluster: its client, closed at the end unless the user's, and its versions."""
+    """Connect to a cluster; yield its client and the versions of packages by worker.
+
+    The client is closed at the end, unless it is the user's.
+
+    Raises:
+        ExperimentError: There is no scheduler or no worker, or a worker lacks a package.
+    """
     distributed = import_extra("distributed", package="distributed", extra="dask", purpose="Dask")
     with ExitStack() as stack:
-        for name in (*NOISY, *logging.root.manager.loggerDict):
-            if name.partition(".")[0] in NOISY:
-                logger = logging.getLogger(name)
-                stack.callback(logger.setLevel, logger.level)
-                logger.setLevel(logging.CRITICAL + 1)
-        if not isinstance(dask, distributed.Client):
-            try:
-                dask = distributed.Client(dask, timeout=CONNECT_SECONDS, set_as_default=False)
-            except (OSError, ValueError) as error:
-                raise ExperimentError(
-                    f"no Dask scheduler at {dask!r}: {error or type(error).__name__}; the address "
-                    "must be like tcp://host:8786"
-                ) from None
-            stack.callback(_close, dask)
-        try:
-            dask.wait_for_workers(1, timeout=CONNECT_SECONDS)
-            machines = dict(dask.run(package_versions))
-        except TimeoutError:
-            raise ExperimentError("the Dask cluster has no workers") from None
-        except ModuleNotFoundError as error:
-            raise ExperimentError(f"the Dask workers lack a package: {error}") from None
-        yield dask, machines
+        stack.enter_context(_silence_loggers())
+        if isinstance(dask, distributed.Client):
+            client = dask
+        else:
+            client = _open_client(dask)
+            stack.callback(_close, client)
+        yield client, _read_versions(client)
+
+
+@contextmanager
+def _silence_loggers() -> Iterator[None]:
+    """Silence the loggers of `NOISY` packages."""
+    levels: dict[str, int] = {}
+    for name in (*NOISY, *logging.root.manager.loggerDict):
+        package = name.partition(".")[0]
+        if package in NOISY:
+            logger = logging.getLogger(name)
+            levels.setdefault(name, logger.level)
+            logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)
+
+
+def _open_client(address: str) -> "Client":
+    """Connect to the scheduler at an address."""
+    from distributed import Client
+
+    try:
+        return Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise ExperimentError(
+            f"no Dask scheduler at {address!r}: {error or type(error).__name__}; the address "
+            "must be like tcp://host:8786"
+        ) from None
+
+
+def _read_versions(client: "Client") -> dict[str, Mapping[str, str]]:
+    """Versions of packages, by the address of the worker that has them."""
+    try:
+        client.wait_for_workers(1, timeout=CONNECT_SECONDS)
+        return dict(client.run(package_versions))
+    except TimeoutError:
+        raise ExperimentError("the Dask cluster has no workers") from None
+    except ModuleNotFoundError as error:
+        raise ExperimentError(f"the Dask workers lack a package: {error}") from None
 
 
 def _close(client: "Client") -> None:

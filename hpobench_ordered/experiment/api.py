@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from hpobench_ordered.plotting.accessor import Plots
     from hpobench_ordered.reporting import Report
 
-SHORT = (
+SHORT_COLUMNS = (
     "benchmark",
     "method",
     "trial",
@@ -72,6 +72,10 @@ SHORT = (
     "seconds",
 )
 """Columns of `Results.leaderboard`."""
+
+DEFAULT_SEEDS = range(5)
+COLUMNS_OF_TRIAL = 5
+"""Columns of `StoredRuns.configurations` before those of hyperparameters."""
 
 
 @dataclass(frozen=True)
@@ -97,9 +101,10 @@ class Results:
         except ExperimentError:
             return repr(self)
         benchmark, trial = board[["benchmark", "trial"]].iloc[0]
-        overall = board.loc[board["benchmark"] == benchmark, ["method", "rank", "score", "regret"]]
-        shown = overall.to_string(index=False, float_format="{:.3g}".format)
-        return f"{self!r}\n{benchmark}, after trial {trial}:\n{shown}"
+        is_overall = board["benchmark"] == benchmark
+        overall = board.loc[is_overall, ["method", "rank", "score", "regret"]]
+        table = overall.to_string(index=False, float_format="{:.3g}".format)
+        return f"{self!r}\n{benchmark}, after trial {trial}:\n{table}"
 
     def frame(self, *, configurations: bool = False) -> "pd.DataFrame":
         """One row per trial: key, benchmark, method, seed, task, trial, value, loss, ...
@@ -113,10 +118,12 @@ class Results:
         """
         if not self.store.has_all_trials:
             raise ExperimentError(BEST_ONLY)
-        found = make_overview(self.store, self.cells or None)
-        trials = self.store.read(found.keys(State.DONE))
+        overview = make_overview(self.store, self.cells or None)
+        trials = self.store.read(overview.keys(State.DONE))
         trials = trials.astype(dict.fromkeys(trials.select_dtypes("category"), object))
-        return with_configurations(trials, found.runs, self.store) if configurations else trials
+        if not configurations:
+            return trials
+        return add_configurations(trials, overview.runs, self.store)
 
     def leaderboard(
         self, trial: int | None = None, *, full: bool = False, measured_only: bool = False
@@ -125,17 +132,19 @@ class Results:
 
         Args:
             trial: The trial, counted from 1; default: the last.
-            full: All columns; default: `SHORT`, and `protocol` and `surrogate` of several.
+            full: All columns; default: `SHORT_COLUMNS`, and `protocol` and `surrogate` of several.
             measured_only: Whether to leave out interpolated tasks and stand-in surrogates.
         """
         scores, _ = self.scored(measured_only=measured_only)
         board = leaderboard(scores, trial=trial)
-        several = [
-            c
-            for c in ("protocol", "surrogate")
-            if board.groupby("benchmark")[c].nunique().gt(1).any()
-        ]
-        return board if full else board[[*several, *SHORT]]
+        if full:
+            return board
+        varying = []
+        for column in ("protocol", "surrogate"):
+            values_per_benchmark = board.groupby("benchmark")[column].nunique()
+            if values_per_benchmark.gt(1).any():
+                varying.append(column)
+        return board[[*varying, *SHORT_COLUMNS]]
 
     def scored(self, *, measured_only: bool = False) -> tuple[list[BenchmarkScores], list[str]]:
         """Scores by benchmark, surrogate and protocol, and reasons why others have none."""
@@ -144,7 +153,9 @@ class Results:
     @property
     def joined(self) -> StoredRuns:
         """The store, joined with the one that it is compared with."""
-        return self.store if self.against is None else JoinedRuns(self.store, self.against)
+        if self.against is None:
+            return self.store
+        return JoinedRuns(self.store, self.against)
 
     @property
     def plot(self) -> "Plots":
@@ -168,7 +179,9 @@ class Results:
     def overview(self) -> Overview:
         """The state of every run."""
         own = make_overview(self.store, self.cells or None)
-        return own if self.against is None else join_overviews(own, make_overview(self.against))
+        if self.against is None:
+            return own
+        return join_overviews(own, make_overview(self.against))
 
 
 def run(
@@ -243,24 +256,28 @@ def run(
             benchmarks=benchmarks,
             methods=methods,
             surrogates=surrogates,
-            identify=_identifier(folder, children, workers),
+            identify=_make_identify(folder, children, workers),
         )
-        other: StoredRuns | None = None
+        compared_runs: StoredRuns | None = None
         if against is not None:
-            first = make_plan(seeds=[0], protocol=protocol or Ordered())
-            other = open_runs_to_compare(against, first, protocol)
-            protocol, compared_seeds = choose_protocol_and_seeds(other, first, protocol)
-            seeds = compared_seeds if seeds is None else seeds
-        seeds = range(5) if seeds is None else seeds
-        planned = make_plan(seeds=seeds, protocol=protocol or Ordered())
-        cells = planned if shard is None else select_shard(planned, shard)
+            one_seed = make_plan(seeds=[0], protocol=protocol or Ordered())
+            compared_runs = open_runs_to_compare(against, one_seed, protocol)
+            protocol, compared_seeds = choose_protocol_and_seeds(compared_runs, one_seed, protocol)
+            if seeds is None:
+                seeds = compared_seeds
+        if seeds is None:
+            seeds = DEFAULT_SEEDS
+        all_cells = make_plan(seeds=seeds, protocol=protocol or Ordered())
+        cells = all_cells if shard is None else select_shard(all_cells, shard)
+
         store = Store(Path(folder or tempfile.mkdtemp(prefix="hpobench_ordered-")))
         store.prepare()
         # All shards are recorded, so that the others count as missing until stores are merged.
-        experiment = store.records.write_experiment(grid_of_cells(planned))
+        experiment = store.records.write_experiment(grid_of_cells(all_cells))
         session = {"experiment": experiment, "shard": shard and "{}/{}".format(*shard)}
         if retry_failed:
             store.records.forget_failures(cell.key for cell in cells)
+
         with show_progress(progress, unit="runs") as move:
             run_cells(
                 cells,
@@ -272,8 +289,10 @@ def run(
                 progress=move,
                 children=children,
             )
-    results = Results(store, tuple(cells), other)
-    if failures := results.failures():
+
+    results = Results(store, tuple(cells), compared_runs)
+    failures = results.failures()
+    if failures:
         warnings.warn(
             f"{len(failures)} of {len(cells)} runs failed, such as: {failures[0].message}. "
             "Results.failures() has the tracebacks",
@@ -283,20 +302,26 @@ def run(
     return results
 
 
-def _identifier(
+def _make_identify(
     folder: str | Path | None, children: Children, workers: int
 ) -> Callable[[MethodSpec], MethodIdentity]:
-    """The function that identifies methods, each of them once, with the records in a folder."""
+    """Make the function that identifies methods, each of them once.
+
+    Args:
+        folder: The folder of results, whose records tell what earlier runs had loaded; or None.
+        children: The processes that import methods from outside.
+        workers: Number of workers; with 0, methods run in this process and are not imported afresh.
+    """
     records = [] if folder is None else read_method_records(Path(folder))
     identities: dict[str, MethodIdentity] = {}
 
     def identify(spec: MethodSpec) -> MethodIdentity:
-        if spec.name not in identities:
-            is_here = workers == 0
-            identities[spec.name] = (
-                identify_here(spec) if is_here else identify_method(spec, children, records)
-            )
-        return identities[spec.name]
+        if spec.name in identities:
+            return identities[spec.name]
+        runs_here = workers == 0
+        identity = identify_here(spec) if runs_here else identify_method(spec, children, records)
+        identities[spec.name] = identity
+        return identity
 
     return identify
 
@@ -324,22 +349,34 @@ def reference(*names: str, methods: Iterable[str] | None = None) -> Results:
     return Results(read_reference(names, methods=methods), ())
 
 
-def with_configurations(
+def add_configurations(
     trials: "pd.DataFrame", runs: "pd.DataFrame", store: StoredRuns
 ) -> "pd.DataFrame":
-    """Add method versions and hyperparameters to a table of trials."""
+    """Add method versions and hyperparameters to a table of trials.
+
+    Args:
+        trials: One row per trial.
+        runs: `Overview.runs`, with the method versions.
+        store: The store of the trials.
+
+    Returns:
+        The trials with columns method_version and config.NAME.
+    """
     import pandas as pd
 
-    places = ["key", "task", "trial"]
-    parts = []
-    for _, part in trials.groupby("benchmark"):
-        read = store.configurations(part["key"].unique())
-        named = read.set_axis(
-            [*read.columns[:5], *(f"config.{n}" for n in read.columns[5:])], axis=1
-        )
-        parts.append(named.drop(columns=["value", "loss"]))
-    versioned = trials.merge(runs[["key", "method_version"]], on="key")
-    return versioned.merge(pd.concat(parts), on=places) if parts else versioned
+    trials_with_version = trials.merge(runs[["key", "method_version"]], on="key")
+    if trials.empty:
+        return trials_with_version
+
+    tables = []
+    for _, trials_of_benchmark in trials.groupby("benchmark"):
+        table = store.configurations(trials_of_benchmark["key"].unique())
+        # By position, as a hyperparameter may be named like another column.
+        columns = list(table.columns[:COLUMNS_OF_TRIAL])
+        columns += [f"config.{name}" for name in table.columns[COLUMNS_OF_TRIAL:]]
+        table = table.set_axis(columns, axis=1)
+        tables.append(table.drop(columns=["value", "loss"]))
+    return trials_with_version.merge(pd.concat(tables), on=["key", "task", "trial"])
 
 
 def merge_stores(folder: str | Path, others: Iterable[str | Path]) -> Store:
@@ -375,23 +412,27 @@ def report(
 
     if not isinstance(results, Results):
         results = Results(Store(Path(results)), ())
-    store, seen = results.joined, results.overview()
-    if not len(seen.runs):
+    store = results.joined
+    overview = results.overview()
+    if overview.runs.empty:
         raise StoreError(f"there are no runs in {store.folder}")
-    done = seen.keys(State.DONE)
-    trials = store.read(done)
+
+    finished = overview.keys(State.DONE)
+    trials = store.read(finished)
     if measured_only:
-        trials, seen = select_measured(trials), replace(seen, runs=select_measured(seen.runs))
-        if not len(seen.runs):
+        trials = select_measured(trials)
+        overview = replace(overview, runs=select_measured(overview.runs))
+        if overview.runs.empty:
             raise StoreError(f"every run in {store.folder} is on a stand-in surrogate")
+
     page = ReportInput(
         trials=trials,
-        overview=seen,
-        timings=store.timings(done),
+        overview=overview,
+        timings=store.timings(finished),
         configurations=store.configurations if store.has_all_trials else None,
-        limits=find_limits(seen.runs),
-        left_out=explain_left_out(seen.runs),
-        families=find_families(seen.runs),
+        limits=find_limits(overview.runs),
+        left_out=explain_left_out(overview.runs),
+        families=find_families(overview.runs),
         measured_only=measured_only,
     )
     return write_report(page, Path(folder or store.folder / "report"))

@@ -64,16 +64,15 @@ def history_from_results(
         ...     protocol=hbo.Ordered(trials=5, tasks=2),
         ... )
         >>> history = hbo.history_from_results(results, method="random-search", seed=0)
-        >>> [(one.task, len(one), one.direction.value) for one in history]
+        >>> [(trials.task, len(trials), trials.direction.value) for trials in history]
         [('0', 5, 'maximize'), ('1', 5, 'maximize')]
     """
     if not isinstance(results, Results):
         store = results if isinstance(results, StoredRuns) else Store(Path(results))
         results = Results(store, ())
     identity = None if benchmark is None else resolve_benchmark(benchmark, {}).identity
-    run = _find_run(
-        results, {"method": method, "seed": seed, "benchmark": identity, "protocol": protocol}
-    )
+    criteria = {"method": method, "seed": seed, "benchmark": identity, "protocol": protocol}
+    run = _find_run(results, criteria)
     definition = _define_benchmark(results, run, benchmark)
     trials = results.store.configurations([str(run["key"])])
     for name in definition.space.names:
@@ -88,9 +87,11 @@ def history_from_results(
             f"{definition.objective.direction.value}, as that of {definition.name}"
         )
     objective = np.where(np.isfinite(objective), objective, np.nan)
+
     values = code_stored(trials, definition.space.parameters)
     task_of_trial = trials["task"].to_numpy()
-    tasks = {index: definition.tasks[index] for index in dict.fromkeys(task_of_trial.tolist())}
+    indices_in_order = dict.fromkeys(task_of_trial.tolist())
+    tasks = {index: definition.tasks[index] for index in indices_in_order}
     if contexts is None:
         contexts = {task.name: task.context for task in tasks.values()}
     context_of_task = contexts_of(contexts, [task.name for task in tasks.values()])
@@ -111,11 +112,20 @@ def history_from_results(
 
 
 def _find_run(results: Results, criteria: Mapping[str, object]) -> Mapping[str, Any]:
-    """The only finished run with these values: its key, benchmark and so on.
+    """Find the only finished run that meets some criteria.
 
-    A value of None allows all. Raises a `StoreError` if there are several runs or none.
+    Args:
+        results: The results.
+        criteria: Value by column of `Overview.runs`; None allows all.
+
+    Returns:
+        Its key, benchmark and so on.
+
+    Raises:
+        StoreError: There are several such runs or none.
     """
-    runs, folder = results.overview().runs, results.store.folder
+    runs = results.overview().runs
+    folder = results.store.folder
     runs = runs[runs["state"] == State.DONE.value]
     for column, value in criteria.items():
         if value is None:
@@ -124,8 +134,8 @@ def _find_run(results: Results, criteria: Mapping[str, object]) -> Mapping[str, 
         if column == "protocol":  # the name alone is enough
             is_match |= runs[column].map(parse_protocol_name) == value
         if not is_match.any():
-            stored = map(str, dict.fromkeys(runs[column].tolist()))
-            hint = suggest_allowed(str(value), stored)
+            stored_values = dict.fromkeys(runs[column].tolist())
+            hint = suggest_allowed(str(value), map(str, stored_values))
             raise StoreError(f"there is no finished run of {column} {value!r} in {folder}{hint}")
         runs = runs[is_match]
     if len(runs) > 1:
@@ -153,8 +163,8 @@ def _define_benchmark(
     name = BenchmarkIdentity.parse(str(run["benchmark"])).id
     source = benchmark
     if source is None:
-        planned = [cell.source for cell in results.cells if cell.key == run["key"]]
-        source = planned[0] if planned else name
+        planned_sources = [cell.source for cell in results.cells if cell.key == run["key"]]
+        source = planned_sources[0] if planned_sources else name
     try:
         to_run = resolve_benchmark(source, {name: run["surrogate"]})
     except UnknownNameError as error:

@@ -79,14 +79,19 @@ RunReply = FinishedRun | FailedRun
 
 
 def perform(cell: Cell, time_limit: float | None) -> RunReply:
-    """Make a run in this process."""
+    """Make a run in this process.
+
+    Args:
+        cell: The run.
+        time_limit: Seconds that one call into the method may take; None: no limit.
+    """
     try:
         with one_thread():
             outcomes, timing = run_cell(cell, time_limit=time_limit)
     except MethodError as error:
         cause = error.__cause__
         lines = [] if cause is None else traceback.format_exception(cause)
-        return FailedRun(_without_cause(error), "".join(lines))
+        return FailedRun(_copy_without_cause(error), "".join(lines))
     return FinishedRun(outcomes, timing)
 
 
@@ -109,14 +114,16 @@ def perform_from_files(
     except BaseException as error:  # whatever the user's files raise
         message = f"{record.method}, {IMPORTING}: {describe_error(error)}"
         return FailedRun(MethodError(message, when=IMPORTING), traceback.format_exc())
+
     differences = set(imported.describe()) ^ set(record.imported.describe())
     if differences:
         names = {difference.partition(" ")[0] for difference in differences}
-        return _files_changed(record.method, sorted(names))
+        return _make_failure_of_changed_files(record.method, sorted(names))
+
     reply = perform(pickle.loads(pickled_cell), time_limit)
-    changed = list_changed_files()
-    if changed:
-        return _files_changed(record.method, changed)
+    changed_files = list_changed_files()
+    if changed_files:
+        return _make_failure_of_changed_files(record.method, changed_files)
     if isinstance(reply, FailedRun):
         return FailedRun(_name_method(reply.error, record.method), reply.traceback)
     return replace(reply, loaded=list_loaded_files(source.folder))
@@ -139,11 +146,9 @@ def perform_in_child(
             time_limit,
         )
     except StepTimeoutError as overdue:
-        task, _, when = overdue.step.partition("\n")
-        limit = time_limit or 0.0
-        return FailedRun(
-            timeout_error(cell.method.name, limit, task=task, when=when), overdue.report
-        )
+        task, _, when = overdue.step.partition("\n")  # see `step_name`
+        error = timeout_error(cell.method.name, time_limit or 0.0, task=task, when=when)
+        return FailedRun(error, overdue.report)
     except ChildDiedError as died:
         return CrashedRun(str(died))
     except HPOBenchOrderedError:  # a benchmark that cannot be loaded, for example
@@ -175,17 +180,17 @@ class Job:
             recorded = [outcome for outcome in reply.outcomes if outcome.is_recorded]
             table = make_run_table(cell, load_source(cell), recorded)
         except Exception as error:  # a method that broke its process may return any values
-            message = f"{cell.method.name}: its process returned no results"
-            self.write_failure(
-                cell, MethodError(message), "".join(traceback.format_exception(error))
-            )
+            failure = MethodError(f"{cell.method.name}: its process returned no results")
+            self.write_failure(cell, failure, "".join(traceback.format_exception(error)))
             return
+
         if reply.loaded is not None:
-            contradicted = self._record_loaded(cell, reply.loaded)
-            if contradicted:
-                failed = _files_changed(cell.method.name, contradicted)
+            changed_modules = self._record_loaded(cell, reply.loaded)
+            if changed_modules:
+                failed = _make_failure_of_changed_files(cell.method.name, changed_modules)
                 self.write_failure(cell, failed.error, failed.traceback)
                 return
+
         self.store.write(table)
         self.store.records.write_timing(reply.timing)
 
@@ -194,20 +199,26 @@ class Job:
         self.store.records.write_failure(Failure.from_error(cell, error, printed=traceback_text))
 
     def _record_loaded(self, cell: Cell, loaded: LoadedFiles) -> list[str]:
-        """Record what a method had loaded; return modules that differ from another of its runs."""
+        """Record what a method had loaded in a run.
+
+        Returns:
+            The modules whose files were others in an earlier run of the same version; then nothing
+            is recorded.
+        """
         record = cell.identity.record
         if record is None:
             return []
         new_record = replace(record, later=loaded.without(record.imported))
         folder = self.store.folder
-        others = [r for r in read_method_records(folder) if r.version == record.version]
-        contradicting = contradicting_modules(new_record, others)
-        if not contradicting and new_record not in others:
+        records = read_method_records(folder)
+        same_version = [other for other in records if other.version == record.version]
+        changed_modules = contradicting_modules(new_record, same_version)
+        if not changed_modules and new_record not in same_version:
             write_method_record(folder, new_record)
-        return contradicting
+        return changed_modules
 
 
-def _files_changed(method: str, names: Sequence[str]) -> FailedRun:
+def _make_failure_of_changed_files(method: str, names: Sequence[str]) -> FailedRun:
     message = f"{method}: its files changed while it ran: {', '.join(names)}"
     return FailedRun(MethodError(message), "")
 
@@ -219,6 +230,6 @@ def _name_method(error: MethodError, method: str) -> MethodError:
     return BenchmarkFailedError(f"{method}: {error}", task=error.task, when=error.when)
 
 
-def _without_cause(error: MethodError) -> MethodError:
-    """The error alone; what caused it may not be fit to be sent to another process."""
+def _copy_without_cause(error: MethodError) -> MethodError:
+    """Copy an error without its cause, which perhaps cannot be sent to another process."""
     return type(error)(str(error), task=error.task, when=error.when)

@@ -48,41 +48,58 @@ class Overview:
 
 
 def make_overview(store: StoredRuns, cells: Iterable[Cell] | None = None) -> Overview:
-    """State of these cells in a store; `StoreError` if one of its files is damaged.
+    """Find the state of runs in a store.
 
-    Default: of all runs that it holds or that were planned, except those of a version of a method
-    that was superseded by a later plan.
+    Args:
+        store: The store.
+        cells: The runs; default: all that it holds or that were planned, except those of a version
+            of a method that was superseded by a later plan.
+
+    Raises:
+        StoreError: One of its files is damaged.
     """
-    sessions, experiments = store.sessions(), store.experiments()
+    sessions = store.sessions()
+    experiments = store.experiments()
     planned: dict[str, Mapping[str, Any]] = {}
     for experiment in experiments.values():
         planned |= experiment
-    finished, failures = store.cells(planned), store.failures()
+    finished = store.cells(planned)
+    failures = store.failures()
 
+    superseded = 0
     if cells is not None:
         shown: Cells = {cell.key: cell.describe() for cell in cells}
-        superseded = 0
     else:
-        failed = {key: _identify(failure) for key, failure in failures.items()}
-        everything = {**finished, **failed, **planned}
-        shown = _select_latest_versions(everything, experiments, sessions)
-        superseded = len(everything) - len(shown)
+        failed = {key: _describe_failed_run(failure) for key, failure in failures.items()}
+        all_runs = {**finished, **failed, **planned}
+        shown = _select_latest_versions(all_runs, experiments, sessions)
+        superseded = len(all_runs) - len(shown)
 
     runs = _list_states(shown, finished, failures, store.in_progress())
-    unfinished_failures = [
-        failure for key, failure in failures.items() if key in shown and key not in finished
-    ]
-    return Overview(runs, superseded, tuple(unfinished_failures), sessions)
+    shown_failures = []
+    for key, failure in failures.items():
+        was_repeated = key in finished
+        if key in shown and not was_repeated:
+            shown_failures.append(failure)
+    return Overview(runs, superseded, tuple(shown_failures), sessions)
 
 
-def _identify(failure: Failure) -> dict[str, Any]:
+def _describe_failed_run(failure: Failure) -> dict[str, Any]:
+    """What identifies the run that failed, as in a plan."""
     return {name: getattr(failure, name) for name in IDENTITY}
 
 
 def _list_states(
     cells: Cells, finished: Container[str], failed: Container[str], running: Container[str]
 ) -> "pd.DataFrame":
-    """One row per run, with its state; the arguments after the first hold keys."""
+    """Make a table of runs with their states, one row per run.
+
+    Args:
+        cells: What identifies each run, by key.
+        finished: Keys of runs that have finished.
+        failed: Keys of runs that have failed.
+        running: Keys of runs in progress.
+    """
     import pandas as pd
 
     rows = []
@@ -102,19 +119,30 @@ def _list_states(
 def _select_latest_versions(
     cells: Cells, experiments: Mapping[str, Cells], sessions: Sequence[Mapping[str, Any]]
 ) -> Cells:
-    """Runs of the methods' last planned versions; the order of sessions counts, as clocks drift."""
-    session_of_experiment = {
-        str(session.get("experiment")): number for number, session in enumerate(sessions)
-    }
-    in_order = sorted(experiments, key=lambda name: (session_of_experiment.get(name, -1), name))
-    latest_version: dict[tuple[Any, ...], Any] = {}
-    for name in in_order:
+    """Select the runs of the last planned version of each method.
+
+    Experiments are in the order of their last sessions, not of times, as clocks drift.
+
+    Args:
+        cells: What identifies each run, by key.
+        experiments: The planned runs of each experiment, by its name.
+        sessions: The sessions, oldest first.
+    """
+    session_of_experiment = {}
+    for number, session in enumerate(sessions):
+        session_of_experiment[str(session.get("experiment"))] = number
+    experiments_in_order = sorted(
+        experiments, key=lambda name: (session_of_experiment.get(name, -1), name)
+    )
+    latest_version_of_group: dict[tuple[Any, ...], Any] = {}
+    for name in experiments_in_order:
         for cell in experiments[name].values():
-            latest_version[group_of(cell)] = cell["method_version"]
+            latest_version_of_group[group_of(cell)] = cell["method_version"]
 
     selected = {}
     for key, cell in cells.items():
         version = cell["method_version"]
-        if latest_version.get(group_of(cell), version) == version:
+        latest_version = latest_version_of_group.get(group_of(cell), version)
+        if version == latest_version:
             selected[key] = cell
     return selected

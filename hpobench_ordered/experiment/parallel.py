@@ -62,11 +62,12 @@ def run_cells(
     store = Store(Path(store.folder).absolute())
     store.prepare()
     _warn_of_damaged_files(store)
-    over = store.keys() | store.records.failures().keys()
-    left = [cell for cell in cells if cell.key not in over]
-    left.sort(key=lambda cell: cell.process_group)  # starts fewer processes
-    report = progress or (lambda done, total: None)
-    report(len(cells) - len(left), len(cells))
+    keys_that_are_over = store.keys() | store.records.failures().keys()
+    remaining = [cell for cell in cells if cell.key not in keys_that_are_over]
+    remaining.sort(key=lambda cell: cell.process_group)  # starts fewer processes
+    report_progress = progress or (lambda done, total: None)
+    done = len(cells) - len(remaining)
+    report_progress(done, len(cells))
 
     crashed: dict[Cell, CrashedRun] = {}
     job = Job(store, time_limit)
@@ -83,12 +84,13 @@ def run_cells(
                     **machines,
                 }
             )
-        for done, (cell, reply) in enumerate(pool(left), start=len(cells) - len(left) + 1):
+        for cell, reply in pool(remaining):
             if isinstance(reply, CrashedRun):
                 crashed[cell] = reply
             elif reply is not None:
                 job.write(cell, reply)
-            report(done, len(cells))
+            done += 1
+            report_progress(done, len(cells))
         for cell, crash in crashed.items():
             _repeat_crashed_run(cell, crash, pool, job)
     store.compact(at_least=MANY)
@@ -101,11 +103,15 @@ def check_workers(workers: object) -> None:
 
 
 def limit_processes(workers: int) -> int:
-    """How many processes exist at the same time; those that wait for a run cost only memory."""
+    """Most processes that may exist at the same time.
+
+    More than workers are useful, and cost only memory: each method from outside has its own.
+    """
     return max(workers, FEWEST_PROCESSES)
 
 
 def _warn_of_damaged_files(store: Store) -> None:
+    """Move damaged files of the store away, and warn if there are any."""
     moved = store.set_aside_damaged()
     if moved:
         warnings.warn(
@@ -120,7 +126,14 @@ def _warn_of_damaged_files(store: Store) -> None:
 def _open_pool(
     job: Job, workers: int, dask: "Client | str | None", children: Children | None
 ) -> Iterator[tuple[Pool, Mapping[str, Any]]]:
-    """The function that makes runs, and what a session records of the machines."""
+    """Yield the function that makes runs, and what a session records of the machines.
+
+    Args:
+        job: Writes the results of runs.
+        workers: Number of processes that make runs; 0: all runs are made in this one.
+        dask: A Dask client or the address of a scheduler; None: this machine.
+        children: The processes, left open at the end; None: new ones, closed at the end.
+    """
     if dask is not None:
         with connect(dask) as (client, machines):
             yield lambda cells: run_on_workers(client, job, cells), {"machines": machines}
@@ -148,8 +161,9 @@ def _run_one_by_one(
         if job.is_over(cell):
             yield cell, None
             continue
+        is_of_package = cell.identity.source is None
         with job.store.records.running(cell.key):
-            if workers == 0 or cell.identity.source is None:
+            if workers == 0 or is_of_package:
                 reply: RunReply | CrashedRun = perform(cell, job.time_limit)
             else:
                 reply = perform_in_child(cell, job.time_limit, children)
@@ -166,9 +180,10 @@ class _Threads:
 
     def run(self, cells: Sequence[Cell]) -> Iterator[tuple[Cell, RunReply | CrashedRun | None]]:
         """Run cells; yield each when it is over."""
-        sent = {self._threads.submit(self._perform, cell): cell for cell in cells}
-        for future in as_completed(sent):
-            yield sent.pop(future), future.result()
+        cell_of_future = {self._threads.submit(self._perform, cell): cell for cell in cells}
+        for future in as_completed(cell_of_future):
+            cell = cell_of_future.pop(future)
+            yield cell, future.result()
 
     def close(self) -> None:
         """End all processes, and with them the threads."""
@@ -185,7 +200,7 @@ class _Threads:
 def _repeat_crashed_run(cell: Cell, crash: CrashedRun, pool: Pool, job: Job) -> None:
     """Repeat a run whose process died, perhaps killed from outside; a failure if it always dies."""
     for _ in range(REPEATS_AFTER_CRASH):
-        ((_, reply),) = pool([cell])
+        ((_, reply),) = pool([cell])  # the cell, and its reply
         if reply is None:
             return
         if not isinstance(reply, CrashedRun):

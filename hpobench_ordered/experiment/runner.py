@@ -43,7 +43,7 @@ def run_cell(cell: Cell, *, time_limit: float | None = None) -> tuple[list[Outco
     """
     start = perf_counter()
     benchmark = load_source(cell)
-    runs = follow(
+    outcomes_in_order = follow(
         cell.protocol,
         benchmark,
         cell.method,
@@ -52,12 +52,13 @@ def run_cell(cell: Cell, *, time_limit: float | None = None) -> tuple[list[Outco
         time_limit=time_limit,
     )
     try:
-        outcomes = list(runs)
+        outcomes = list(outcomes_in_order)
     except (MethodError, KeyboardInterrupt):
         raise
     except BaseException as error:  # not from the method, whose errors are MethodErrors
         message = f"{cell.benchmark}: {describe_error(error)}"
         raise BenchmarkFailedError(message) from error
+
     timing = {
         "key": cell.key,
         **cell.describe(),
@@ -85,15 +86,27 @@ def follow(
     protocol_rng: Callable[[int], np.random.Generator],
     time_limit: float | None = None,
 ) -> Iterator[Outcome]:
-    """Let a method optimise the tasks of a protocol in order; generators are made by position."""
-    done: list[Evaluations] = []
+    """Let a method optimise the tasks of a protocol in order.
+
+    Args:
+        protocol: Decides which task is next, and what the method may see.
+        benchmark: The benchmark.
+        method: The method.
+        rng: Makes the generator of the method at a position in the sequence.
+        protocol_rng: Makes the generator of the protocol at a position.
+        time_limit: Seconds that one call into the method may take; None: no limit.
+
+    Yields:
+        What the method did on each task.
+    """
+    evaluated: list[Evaluations] = []
     for position in range(protocol.length(benchmark)):
         assignment = protocol.assignment(
-            benchmark, method, position=position, evaluated=done, rng=protocol_rng(position)
+            benchmark, method, position=position, evaluated=evaluated, rng=protocol_rng(position)
         )
         data = list_training_data(benchmark, assignment)
         outcome = optimise(assignment, rng(position), data=data, time_limit=time_limit)
-        done.append(assignment.task.evaluated(outcome.values, outcome.objective))
+        evaluated.append(assignment.task.evaluated(outcome.values, outcome.objective))
         yield outcome
 
 
@@ -101,7 +114,8 @@ def list_training_data(benchmark: Benchmark, assignment: Assignment) -> tuple[Ta
     """Training data of the history's tasks and the task; empty if the method does not use them."""
     if not assignment.method.uses_data:
         return ()
-    tasks = (*(benchmark.task(e.task) for e in assignment.history), assignment.task)
+    tasks = [benchmark.task(evaluations.task) for evaluations in assignment.history]
+    tasks.append(assignment.task)
     return tuple(task.data for task in tasks)
 
 
@@ -117,66 +131,86 @@ def optimise(
     With k simulated workers the method is told the first result when k configurations have been
     asked for, and one more after each further one, in the order of asking.
     """
-    spec, task, budget = assignment.method, assignment.task, assignment.budget
-    ahead = assignment.workers_simulated - 1
+    spec = assignment.method
+    task = assignment.task
+    budget = assignment.budget
+    delay = assignment.workers_simulated - 1  # turns between asking for a configuration and telling
     configs = list[Config]()
-    values, measured = np.empty((budget, task.space.dimension)), np.empty(budget)
+    values = np.empty((budget, task.space.dimension))
+    objective = np.empty(budget)
     fallbacks = np.empty(budget, dtype=np.int64)
+
     calls = _Calls(spec, task, time_limit)
-    setting = make_method_arguments(assignment, data)
+    arguments = make_method_arguments(assignment, data)
     with calls.during("when it was made"):
-        method = spec.method(rng=rng, **setting)
-    for turn in range(budget + ahead):
+        method = spec.method(rng=rng, **arguments)
+
+    for turn in range(budget + delay):
         if turn < budget:
             with calls.during(f"trial {turn + 1}"):
                 configs.append(method.ask())
                 calls.suggested = configs[turn]
-                values[turn] = row = task.space.row(configs[turn])
+                row = task.space.row(configs[turn])
+                values[turn] = row
                 fallbacks[turn] = _count_fallbacks(method)
-            measured[turn] = task.evaluate_row(row)
-        finished = turn - ahead
+            objective[turn] = task.evaluate_row(row)
+
+        finished = turn - delay
         if finished >= 0:
             with calls.during(f"trial {finished + 1}"):
-                method.tell(configs[finished], task.objective.loss(measured[finished]))
-    _require_same(task, values[0], measured[0])
+                method.tell(configs[finished], task.objective.loss(objective[finished]))
+
+    _check_value_is_unchanged(task, values[0], objective[0])
     return Outcome(
         optimiser=spec.name,
         task=task.index,
         task_name=task.name,
         values=values,
-        objective=measured,
-        losses=task.objective.losses(measured),
+        objective=objective,
+        losses=task.objective.losses(objective),
         fallbacks=fallbacks,
         seconds=calls.seconds,
         is_recorded=assignment.is_recorded,
     )
 
 
-def _require_same(task: Task, row: FloatArray, first: float) -> None:
+def _check_value_is_unchanged(task: Task, row: FloatArray, first_value: float) -> None:
     """Raise a `BenchmarkFailedError` unless a coded configuration (d,) still has its value."""
-    again = task.evaluate_row(row.copy())
-    if not np.array_equal(again, first, equal_nan=True):
-        raise BenchmarkFailedError(
-            f"the benchmark on task {task.name!r}: the value of {task.space.configs(row[None])[0]} "
-            f"was {first} at first and {again} at the end; values must not depend on earlier calls",
-            task=task.name,
-        )
+    value = task.evaluate_row(row.copy())
+    if np.array_equal(value, first_value, equal_nan=True):
+        return
+    (config,) = task.space.configs(row[None])
+    raise BenchmarkFailedError(
+        f"the benchmark on task {task.name!r}: the value of {config} was {first_value} at first "
+        f"and {value} at the end; values must not depend on earlier calls",
+        task=task.name,
+    )
 
 
 def make_method_arguments(
     assignment: Assignment, data: Sequence[TaskData | None] = ()
 ) -> dict[str, Any]:
-    """Arguments of a method's constructor, all of them its own copies."""
-    task, history = assignment.task, assignment.history
-    spaces = [task.space, *(e.space for e in history)]
-    space, *others = pickle.loads(pickle.dumps(spaces))  # faster than deepcopy
-    return {
+    """Make the arguments of a method's constructor, except `rng`: copies that it may change."""
+    spaces = [assignment.task.space]
+    spaces += [evaluations.space for evaluations in assignment.history]
+    space, *spaces_of_history = pickle.loads(pickle.dumps(spaces))  # faster than deepcopy
+    history = []
+    for evaluations, its_space in zip(assignment.history, spaces_of_history, strict=True):
+        history.append(evaluations.copied(its_space))
+
+    arguments: dict[str, Any] = {
         "space": space,
-        "history": tuple(e.copied(other) for e, other in zip(history, others, strict=True)),
-        "context": dict(task.context),
+        "history": tuple(history),
+        "context": dict(assignment.task.context),
         "budget": assignment.budget,
-        **({"data": tuple(d and replace(d) for d in data)} if assignment.method.uses_data else {}),
     }
+    if assignment.method.uses_data:
+        arguments["data"] = tuple(map(_copy_data, data))
+    return arguments
+
+
+def _copy_data(data: TaskData | None) -> TaskData | None:
+    return None if data is None else replace(data)
 
 
 def _count_fallbacks(method: Method) -> int:
@@ -220,6 +254,7 @@ class _Calls:
         """
         subject = f"{self._spec.name} on task {self._task.name!r}, {when}"
         place = {"task": self._task.name, "when": when}
+
         start = clock()
         try:
             with step(step_name(self._task.name, when), self._time_limit):
@@ -229,11 +264,12 @@ class _Calls:
             raise InvalidSuggestionError(message, **place) from error
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt) and not is_child():
-                raise  # the user's; the user's signals do not reach other processes
+                raise  # the user interrupts the experiment, which reaches no child process
             raise MethodError(f"{subject}: {describe_error(error)}", **place) from error
         finally:
             elapsed = clock() - start
             self.seconds += elapsed
+
         if self._time_limit is not None and elapsed > self._time_limit:
             raise timeout_error(self._spec.name, self._time_limit, **place)
 
@@ -254,5 +290,11 @@ def timeout_error(
 
 @lru_cache(maxsize=1)
 def _load_benchmark(source: str, identity: str, surrogate: str) -> Benchmark:
-    """The benchmark of the last run, often also of the next; `identity` is a cache key."""
+    """Load a benchmark, unless it is that of the last run.
+
+    Args:
+        source: Its name or path.
+        identity: What identifies its values; only a key of the cache.
+        surrogate: Name of the surrogate.
+    """
     return load(source, surrogate=surrogate)

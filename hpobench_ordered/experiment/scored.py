@@ -23,24 +23,34 @@ def score_runs(
 ) -> tuple[list[BenchmarkScores], list[str]]:
     """Scores by benchmark, surrogate and protocol, and reasons why others have none."""
     finished = overview.keys(State.DONE)
-    runs, trials = overview.runs, store.read(finished)
+    runs = overview.runs
+    trials = store.read(finished)
     if measured_only:
-        runs, trials = select_measured(runs), select_measured(trials)
+        runs = select_measured(runs)
+        trials = select_measured(trials)
     reasons = explain_left_out(runs)
     return score_benchmarks(trials, runs, store.timings(finished), reasons, find_families(runs))
 
 
 def select_measured(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """Trials or runs that are neither on interpolated tasks nor on stand-in surrogates."""
+    """Select the trials or runs that are neither on interpolated tasks nor on stand-in surrogates.
+
+    Args:
+        frame: With columns benchmark and surrogate; of trials also task_name.
+    """
     columns = [name for name in ("benchmark", "surrogate", "task_name") if name in frame]
-    kinds = frame[columns].drop_duplicates()
-    is_measured = [_is_measured(*kind) for kind in kinds.itertuples(index=False)]
-    return frame.merge(kinds[np.array(is_measured, dtype=bool)])
+    tasks = frame[columns].drop_duplicates()
+    is_measured = [_is_measured(*task) for task in tasks.itertuples(index=False)]
+    measured_tasks = tasks[np.array(is_measured, dtype=bool)]
+    return frame.merge(measured_tasks)
 
 
 def _is_measured(benchmark: str, surrogate: str, task_name: str = "") -> bool:
-    """Whether a task is measured; True for benchmarks that are not registered."""
-    with suppress(HPOBenchOrderedError):
+    """Whether a task is measured; True for benchmarks that are not registered.
+
+    Without a task, only the surrogate counts.
+    """
+    with suppress(HPOBenchOrderedError):  # the registry does not know the benchmark
         option = benchmark_spec(benchmark).option(surrogate)
         return not (option.stand_in or task_name in option.interpolated)
     return True
@@ -64,9 +74,9 @@ def _explain_left_out(benchmark: str, surrogate: str) -> str:
         reason = spec.option(surrogate).left_out
         if reason:
             return reason
-        is_marked = spec.option().name == surrogate  # marks are of the default surrogate
-        marks = find_marks(spec) if is_marked else None
-    except HPOBenchOrderedError:  # the registry does not know it
+        is_default = spec.option().name == surrogate
+        marks = find_marks(spec) if is_default else None  # only the default surrogate has marks
+    except HPOBenchOrderedError:  # the registry does not know the benchmark
         return ""
     if marks and "plateau" in marks.names:
         return f"A plateau: {marks.near_best:.0%} of random configurations are near the best."
@@ -77,7 +87,7 @@ def find_families(runs: "pd.DataFrame") -> dict[str, str]:
     """Families of registered benchmarks, by name."""
     family_of_benchmark = {}
     for name in map(str, runs["benchmark"].unique()):
-        with suppress(HPOBenchOrderedError):  # the registry does not know it
+        with suppress(HPOBenchOrderedError):  # the registry does not know the benchmark
             family_of_benchmark[name] = benchmark_spec(BenchmarkIdentity.parse(name).id).family
     return family_of_benchmark
 
