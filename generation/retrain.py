@@ -51,8 +51,7 @@ from hpobench_ordered.generation.base import (
 )
 from hpobench_ordered.generation.custom import LICENCE, choose_folder
 from hpobench_ordered.space import SearchSpace
-from hpobench_ordered.space.parameters import Kind as ParameterKind
-from hpobench_ordered.space.parameters import Parameter
+from hpobench_ordered.space.parameters import Kind, Parameter
 from hpobench_ordered.surrogates.coding import Coding, space_coding
 from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
 from hpobench_ordered.surrogates.pipeline import FOLDS
@@ -232,7 +231,7 @@ def generate(benchmark: Retraining, request: Request) -> Path:
     names_of_numbers = [
         parameter.name
         for parameter in plan.space.parameters
-        if parameter.kind is not ParameterKind.CATEGORICAL
+        if parameter.kind is not Kind.CATEGORICAL
     ]
     pairs = list(combinations(names_of_numbers, 2))  # products and ratios often matter
     coding = space_coding(plan.space, products=pairs, ratios=pairs)

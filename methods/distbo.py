@@ -57,7 +57,7 @@ if TYPE_CHECKING:
         ProcessModel,
         TaskKernel,
     )
-    from hpobench_ordered.methods._distribution.product_gp import Observations
+    from hpobench_ordered.methods._distribution.product_gp import ProcessData
 
 XI = 0.01
 """Smallest improvement that counts, in standard deviations of all losses. In appendix A.3 it is in
@@ -148,15 +148,15 @@ class JointlyModelled(ModelBased):
         self._acquisition = self._make_acquisition(best)
         return self._score
 
-    def _collect_observations(self) -> "Observations":
+    def _collect_observations(self) -> "ProcessData":
         """Join the evaluations of all tasks, with losses standardised together."""
-        from hpobench_ordered.methods._distribution.product_gp import Observations
+        from hpobench_ordered.methods._distribution.product_gp import ProcessData
         from hpobench_ordered.methods._gp.model import standardise
 
         units = np.concatenate([self._source_units, self.evaluated_units()])
         losses = np.concatenate([self._source_losses, self.evaluated_losses()])
         current_task = np.full(self.evaluation_count, len(self._earlier))
-        return Observations(
+        return ProcessData(
             X=self.features(units),
             groups=group_features(self.space),
             task=np.concatenate([self._source_task, current_task]),
@@ -193,7 +193,7 @@ class JointlyModelled(ModelBased):
             return self._acquisition(self._refined_moments)
         return self._acquisition(self._predict_moments(unit))
 
-    def _fit(self, observations: "Observations") -> "Posterior":
+    def _fit(self, observations: "ProcessData") -> "Posterior":
         """Fit from the parameters of the last fit; anew if there is none or it fails or is poor."""
         last_model, self._model = self._model, None
         if last_model is not None:

@@ -18,7 +18,7 @@ CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 """Characters that terminals would interpret, and those that are no text; not tabs, line breaks."""
 
 
-class Kind(Enum):
+class ColumnType(Enum):
     """What a column holds."""
 
     TEXT = "text"
@@ -30,7 +30,7 @@ class Kind(Enum):
 class Column:
     """What a column must hold."""
 
-    kind: Kind
+    kind: ColumnType
     may_be_null: bool = False
 
 
@@ -50,7 +50,7 @@ def open_parquet(data: bytes, columns: Mapping[str, Column]) -> "pq.ParquetFile"
     for name, column in columns.items():
         if name not in schema.names:
             raise ValueError(f"it has no column {name!r}")
-        if kind_of(schema.field(name).type) is not column.kind:
+        if type_of_column(schema.field(name).type) is not column.kind:
             raise ValueError(f"the column {name!r} must hold {column.kind.value}")
     return file
 
@@ -66,22 +66,22 @@ def read_columns(
         values = table[name]
         if values.null_count and not column.may_be_null:
             raise ValueError(f"the column {name!r} has missing values")
-        if column.kind is Kind.TEXT:
+        if column.kind is ColumnType.TEXT:
             _check_texts(name, values)
     return table
 
 
-def kind_of(data_type: "pa.DataType") -> Kind | None:
+def type_of_column(data_type: "pa.DataType") -> ColumnType | None:
     """What a column of an Arrow type holds; None for types that no file here has."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(data_type):
         data_type = data_type.value_type
     if pa.types.is_string(data_type) or pa.types.is_large_string(data_type):
-        return Kind.TEXT
+        return ColumnType.TEXT
     if pa.types.is_signed_integer(data_type):
-        return Kind.INTEGER
-    return Kind.NUMBER if pa.types.is_float64(data_type) else None
+        return ColumnType.INTEGER
+    return ColumnType.NUMBER if pa.types.is_float64(data_type) else None
 
 
 def _check_texts(name: str, values: "pa.ChunkedArray") -> None:

@@ -21,7 +21,7 @@ from hpobench_ordered.analysis.samples import incumbents
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
 from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.errors import ArtifactError
-from hpobench_ordered.experiment._parquet import Column, Kind, open_parquet, read_columns
+from hpobench_ordered.experiment._parquet import Column, ColumnType, open_parquet, read_columns
 from hpobench_ordered.experiment._run_file import KEY
 from hpobench_ordered.experiment.plan import key_of
 
@@ -37,24 +37,24 @@ TIMES = ("suggestions", "seconds", "method_seconds", "version")
 """Columns of `records.TIMING` that do not identify a run."""
 
 COLUMNS = {
-    "benchmark": Column(Kind.TEXT),
-    "surrogate": Column(Kind.TEXT),
-    "protocol": Column(Kind.TEXT),
-    "method": Column(Kind.TEXT),
-    "method_version": Column(Kind.TEXT),
-    "seed": Column(Kind.INTEGER),
-    "suggestions": Column(Kind.INTEGER, may_be_null=True),
-    "seconds": Column(Kind.NUMBER, may_be_null=True),
-    "method_seconds": Column(Kind.NUMBER, may_be_null=True),
-    "version": Column(Kind.TEXT, may_be_null=True),
-    "task": Column(Kind.INTEGER),
-    "task_name": Column(Kind.TEXT),
-    "sign": Column(Kind.NUMBER),  # factor between objective values and losses
-    "best_loss": Column(Kind.NUMBER, may_be_null=True),  # lowest known one of the task
-    "fallbacks": Column(Kind.INTEGER),  # random suggestions of the run on the task
-    "trials": Column(Kind.INTEGER),  # number of trials of every run on every task, M
-    "trial": Column(Kind.INTEGER),  # from 1
-    "value": Column(Kind.NUMBER),  # objective value
+    "benchmark": Column(ColumnType.TEXT),
+    "surrogate": Column(ColumnType.TEXT),
+    "protocol": Column(ColumnType.TEXT),
+    "method": Column(ColumnType.TEXT),
+    "method_version": Column(ColumnType.TEXT),
+    "seed": Column(ColumnType.INTEGER),
+    "suggestions": Column(ColumnType.INTEGER, may_be_null=True),
+    "seconds": Column(ColumnType.NUMBER, may_be_null=True),
+    "method_seconds": Column(ColumnType.NUMBER, may_be_null=True),
+    "version": Column(ColumnType.TEXT, may_be_null=True),
+    "task": Column(ColumnType.INTEGER),
+    "task_name": Column(ColumnType.TEXT),
+    "sign": Column(ColumnType.NUMBER),  # factor between objective values and losses
+    "best_loss": Column(ColumnType.NUMBER, may_be_null=True),  # lowest known one of the task
+    "fallbacks": Column(ColumnType.INTEGER),  # random suggestions of the run on the task
+    "trials": Column(ColumnType.INTEGER),  # number of trials of every run on every task, M
+    "trial": Column(ColumnType.INTEGER),  # from 1
+    "value": Column(ColumnType.NUMBER),  # objective value
 }
 
 MOST_LOSSES = 100_000_000

@@ -27,16 +27,15 @@ from hpobench_ordered.experiment._files import (
 )
 from hpobench_ordered.experiment._parquet import (
     Column,
-    Kind,
-    kind_of,
+    ColumnType,
     open_parquet,
     read_columns,
+    type_of_column,
 )
 from hpobench_ordered.experiment.outcome import Outcome
 from hpobench_ordered.experiment.plan import IDENTITY, Cell, key_of
 from hpobench_ordered.runtime.machine import package_versions
-from hpobench_ordered.space.parameters import Kind as ParameterKind
-from hpobench_ordered.space.parameters import Parameter
+from hpobench_ordered.space.parameters import Kind, Parameter
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,21 +51,21 @@ TRIAL_COLUMNS = ("task", "task_name", "trial", "value", "loss", "regret", "fallb
 CONFIG_PREFIX = "config."
 
 COLUMNS = {
-    KEY: Column(Kind.TEXT),
-    "benchmark": Column(Kind.TEXT),
-    "surrogate": Column(Kind.TEXT),
-    "method": Column(Kind.TEXT),
-    "method_version": Column(Kind.TEXT),
-    "seed": Column(Kind.INTEGER),
-    "protocol": Column(Kind.TEXT),
-    "task": Column(Kind.INTEGER),
-    "task_name": Column(Kind.TEXT),
-    "trial": Column(Kind.INTEGER),
-    "value": Column(Kind.NUMBER),
-    "loss": Column(Kind.NUMBER),
-    "regret": Column(Kind.NUMBER, may_be_null=True),
-    "fallbacks": Column(Kind.INTEGER),
-    "optimiser": Column(Kind.TEXT),
+    KEY: Column(ColumnType.TEXT),
+    "benchmark": Column(ColumnType.TEXT),
+    "surrogate": Column(ColumnType.TEXT),
+    "method": Column(ColumnType.TEXT),
+    "method_version": Column(ColumnType.TEXT),
+    "seed": Column(ColumnType.INTEGER),
+    "protocol": Column(ColumnType.TEXT),
+    "task": Column(ColumnType.INTEGER),
+    "task_name": Column(ColumnType.TEXT),
+    "trial": Column(ColumnType.INTEGER),
+    "value": Column(ColumnType.NUMBER),
+    "loss": Column(ColumnType.NUMBER),
+    "regret": Column(ColumnType.NUMBER, may_be_null=True),
+    "fallbacks": Column(ColumnType.INTEGER),
+    "optimiser": Column(ColumnType.TEXT),
 }
 """Columns of every file, beside those of the configurations, `CONFIG_PREFIX` and a name."""
 
@@ -167,7 +166,7 @@ def _columns_of(parquet: "pq.ParquetFile") -> dict[str, Column]:
     columns = dict(COLUMNS)
     for field in parquet.schema_arrow:
         if field.name.startswith(CONFIG_PREFIX):
-            kind = kind_of(field.type)
+            kind = type_of_column(field.type)
             if kind is None:
                 raise ValueError(f"the column {field.name!r} has the type {field.type}")
             columns[field.name] = Column(kind, may_be_null=True)
@@ -246,11 +245,11 @@ def digest_runs(table: "pa.Table") -> dict[str, str]:
 
 def _represent_values(column: "pa.Array") -> NDArray[np.uint64]:
     """A 64-bit number for each value of a column, (n,): the bits of a number, a hash of a text."""
-    kind = kind_of(column.type)
-    if kind is Kind.INTEGER:
+    kind = type_of_column(column.type)
+    if kind is ColumnType.INTEGER:
         integers: IntArray = column.cast("int64").fill_null(NULL_INTEGER).to_numpy()
         return integers.view(np.uint64)
-    if kind is Kind.NUMBER:
+    if kind is ColumnType.NUMBER:
         numbers: FloatArray = column.fill_null(np.nan).to_numpy()
         return numbers.view(np.uint64)
     texts = column if hasattr(column, "dictionary") else column.dictionary_encode()
@@ -280,7 +279,7 @@ def _decode_parameter(parameter: Parameter, coded: FloatArray) -> "pa.Array":
     active = pa.array(coded, mask=np.isnan(coded))
     if parameter.choices:
         return pa.array(list(map(str, parameter.choices))).take(active.cast(pa.int32()))
-    return active.cast(pa.int64()) if parameter.kind is ParameterKind.INTEGER else active
+    return active.cast(pa.int64()) if parameter.kind is Kind.INTEGER else active
 
 
 def name_run(table: "pa.Table", rows: slice) -> str:

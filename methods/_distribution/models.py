@@ -36,7 +36,7 @@ from hpobench_ordered.methods._distribution.descriptions import Descriptions
 from hpobench_ordered.methods._distribution.kernels import matern32, matern32_gradient
 from hpobench_ordered.methods._distribution.product_gp import (
     Hyperparameters,
-    Observations,
+    ProcessData,
     ProductGP,
     compute_likelihood,
 )
@@ -95,7 +95,7 @@ class JointModel(ABC):
     bounds: tuple[FloatArray, FloatArray]
     _is_fitted = False
 
-    def fit(self, data: Observations) -> Posterior:
+    def fit(self, data: ProcessData) -> Posterior:
         """Fit all parameters, from where they are, and condition on the evaluations.
 
         Args:
@@ -127,11 +127,11 @@ class JointModel(ABC):
         return self.condition(data)
 
     @abstractmethod
-    def value_and_gradient(self, data: Observations, x: FloatArray) -> tuple[float, FloatArray]:
+    def value_and_gradient(self, data: ProcessData, x: FloatArray) -> tuple[float, FloatArray]:
         """Minus log marginal likelihood at parameters x, and its gradient of their shape."""
 
     @abstractmethod
-    def condition(self, data: Observations) -> Posterior:
+    def condition(self, data: ProcessData) -> Posterior:
         """Condition on evaluations, with the parameters as they are."""
 
 
@@ -284,7 +284,7 @@ class ProcessModel(JointModel):
             (LOG_NOISE, 1),
         )
 
-    def value_and_gradient(self, data: Observations, x: FloatArray) -> tuple[float, FloatArray]:
+    def value_and_gradient(self, data: ProcessData, x: FloatArray) -> tuple[float, FloatArray]:
         """Minus log marginal likelihood at parameters x, and its gradient of their shape."""
         task_parameters, theta = self._split(x)
         likelihood = compute_likelihood(data, theta, self._task_kernel.matrix(task_parameters))
@@ -293,7 +293,7 @@ class ProcessModel(JointModel):
         gradient = np.concatenate([by_task_parameters, likelihood.by_length, by_signal_and_noise])
         return likelihood.nll, gradient
 
-    def condition(self, data: Observations) -> ProductGP:
+    def condition(self, data: ProcessData) -> ProductGP:
         """Condition on evaluations, with the parameters as they are."""
         task_parameters, theta = self._split(self.x)
         P = self._task_kernel.matrix(task_parameters)
@@ -342,7 +342,7 @@ class LinearModel(JointModel):
             ((-math.inf, math.inf), network_end), (LOG_ALPHA, 1), (LOG_BETA, 1)
         )
 
-    def value_and_gradient(self, data: Observations, x: FloatArray) -> tuple[float, FloatArray]:
+    def value_and_gradient(self, data: ProcessData, x: FloatArray) -> tuple[float, FloatArray]:
         """Minus log marginal likelihood at parameters x, and its gradient of their shape."""
         from hpobench_ordered.methods._networks.features import linearise
 
@@ -361,7 +361,7 @@ class LinearModel(JointModel):
         by_precisions = [likelihood.by_alpha.sum(), likelihood.by_beta]
         return likelihood.rho, np.concatenate([by_task_parameters, by_weights, by_precisions])
 
-    def condition(self, data: Observations) -> "LinearPosterior":
+    def condition(self, data: ProcessData) -> "LinearPosterior":
         """Condition on evaluations, with the parameters as they are."""
         from hpobench_ordered.methods._networks.features import compute_features
 

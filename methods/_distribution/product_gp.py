@@ -47,7 +47,7 @@ from hpobench_ordered.methods._products import exponentials, product, sum_log_di
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Observations:
+class ProcessData:
     """Evaluations that a process is conditioned on.
 
     Attributes:
@@ -79,7 +79,7 @@ class Hyperparameters:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Likelihood:
+class ProcessLikelihood:
     """nll and its gradient.
 
     Attributes:
@@ -97,7 +97,9 @@ class Likelihood:
     by_tasks: FloatArray
 
 
-def compute_likelihood(data: Observations, theta: Hyperparameters, P: FloatArray) -> Likelihood:
+def compute_likelihood(
+    data: ProcessData, theta: Hyperparameters, P: FloatArray
+) -> ProcessLikelihood:
     """Compute nll and its gradient.
 
     Args:
@@ -124,7 +126,7 @@ def compute_likelihood(data: Observations, theta: Hyperparameters, P: FloatArray
 
     residuals = data.y - factored.mean
     squares = float(np.sum(residuals * factored.weights))  # (y - mu)^T K^-1 (y - mu)
-    return Likelihood(
+    return ProcessLikelihood(
         nll=0.5 * squares + sum_log_diagonal(factored.R),
         by_length=by_length,
         by_signal=half_signal * float(np.sum(by_P * P)),
@@ -147,7 +149,7 @@ class ProductGP:
     """
 
     def __init__(
-        self, data: Observations, theta: Hyperparameters, P: FloatArray, target: int
+        self, data: ProcessData, theta: Hyperparameters, P: FloatArray, target: int
     ) -> None:
         self._data, self._theta, self._P, self._target = data, theta, P, target
         self._factored = _Factored(data, theta, P)
@@ -176,7 +178,7 @@ class ProductGP:
         """
         mean, _ = self.predict(X)
         data = self._data
-        more = Observations(
+        more = ProcessData(
             np.concatenate([data.X, X]),
             data.groups,
             np.concatenate([data.task, np.full(len(X), self._target)]),
@@ -201,7 +203,7 @@ class _Factored:
         ModelError: K has no Cholesky factor.
     """
 
-    def __init__(self, data: Observations, theta: Hyperparameters, P: FloatArray) -> None:
+    def __init__(self, data: ProcessData, theta: Hyperparameters, P: FloatArray) -> None:
         self.scales = exponentials(theta.log_length)[data.groups]
         self.U = data.X / self.scales
         self.k, self.decay = matern32(self.U, self.U)

@@ -16,7 +16,7 @@ from hpobench_ordered.methods._distribution.descriptions import (
 )
 from hpobench_ordered.methods._distribution.product_gp import (
     Hyperparameters,
-    Observations,
+    ProcessData,
     ProductGP,
 )
 from hpobench_ordered.methods._model_based import ModelError
@@ -30,9 +30,9 @@ CLASSIFICATION, REGRESSION = hbo.DataKind.CLASSIFICATION, hbo.DataKind.REGRESSIO
 UNSUPERVISED = hbo.DataKind.UNSUPERVISED
 
 
-def make_observations(rng: np.random.Generator, n: int = N) -> Observations:
+def make_observations(rng: np.random.Generator, n: int = N) -> ProcessData:
     X = rng.uniform(-1.7, 1.7, (n, 3))
-    return Observations(X, GROUPS, np.sort(rng.integers(T, size=n)), rng.standard_normal(n))
+    return ProcessData(X, GROUPS, np.sort(rng.integers(T, size=n)), rng.standard_normal(n))
 
 
 def make_hyperparameters(rng: np.random.Generator) -> Hyperparameters:
@@ -54,7 +54,7 @@ def compute_kernel(theta: Hyperparameters, A: FloatArray, B: FloatArray) -> Floa
 
 
 def compute_covariance(
-    data: Observations, theta: Hyperparameters, P: FloatArray
+    data: ProcessData, theta: Hyperparameters, P: FloatArray
 ) -> tuple[FloatArray, float]:
     """Covariance of the losses, and their mean that maximises the likelihood."""
     K = compute_kernel(theta, data.X, data.X) * P[np.ix_(data.task, data.task)]
@@ -155,7 +155,7 @@ def make_task_kernel(name: str, rng: np.random.Generator) -> models.TaskKernel:
 
 
 def assert_gradient_is_numeric(
-    model: models.JointModel, data: Observations, x: FloatArray, direction: FloatArray
+    model: models.JointModel, data: ProcessData, x: FloatArray, direction: FloatArray
 ) -> None:
     """Compare the slope along a direction with the central difference."""
     _, gradient = model.value_and_gradient(data, x)
@@ -302,17 +302,17 @@ def test_free_tasks_start_half_correlated():
     np.testing.assert_allclose(P, 0.5 + 0.5 * np.eye(5), atol=1e-12)
 
 
-def make_related_observations(n: int, seed: int) -> Observations:
+def make_related_observations(n: int, seed: int) -> ProcessData:
     """Smooth functions of two inputs that differ by task, without noise."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1.7, 1.7, (n, 3))
     task = np.sort(rng.integers(T, size=n))
     y = np.sin(2.0 * X[:, 0] + 0.3 * task) + np.square(X[:, 1] - 0.2 * task)
-    return Observations(X, GROUPS, task, (y - y.mean()) / y.std())
+    return ProcessData(X, GROUPS, task, (y - y.mean()) / y.std())
 
 
-def select(data: Observations, rows: FloatArray) -> Observations:
-    return Observations(data.X[rows], data.groups, data.task[rows], data.y[rows])
+def select(data: ProcessData, rows: FloatArray) -> ProcessData:
+    return ProcessData(data.X[rows], data.groups, data.task[rows], data.y[rows])
 
 
 def make_model(kind: str, rng: np.random.Generator) -> models.JointModel:
