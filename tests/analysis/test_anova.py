@@ -21,53 +21,71 @@ def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def mixed(draws: np.random.Generator, n: int) -> FloatArray:
-    """Configurations with the columns of MIXED."""
-    return np.concatenate((draws.random((n, 2)), np.eye(3)[draws.integers(3, size=n)]), axis=1)
+def draw_mixed(draws: np.random.Generator, n: int) -> FloatArray:
+    """Draw n configurations with the columns of MIXED."""
+    numbers = draws.random((n, 2))
+    one_hot_choices = np.eye(3)[draws.integers(3, size=n)]
+    return np.concatenate((numbers, one_hot_choices), axis=1)
 
 
-def fitted(x: FloatArray, y: FloatArray) -> DecisionTreeRegressor:
+def fit_tree(x: FloatArray, y: FloatArray) -> DecisionTreeRegressor:
     return DecisionTreeRegressor(random_state=0).fit(x, y)
 
 
 def effects_by_prediction(tree: DecisionTreeRegressor) -> tuple[FloatArray, FloatArray]:
-    """Effects of the columns of MIXED from predictions in every cell between thresholds.
+    """Main and total effects of MIXED from predictions in every cell between thresholds.
 
     The variance of the marginal of every subset of hyperparameters, then the part of each that no
     smaller subset has: equation by equation, without leaves.
     """
-    levels: list[list[tuple[tuple[float, ...], float]]] = []
-    for column in range(2):
-        cuts = tree.tree_.threshold[tree.tree_.feature == column]
-        edges = [0.0, *sorted(set(cuts.tolist())), 1.0]
-        levels.append([(((a + b) / 2,), b - a) for a, b in pairwise(edges)])
-    levels.append([(tuple(point), 1 / 3) for point in np.eye(3)])
-    grid = [[value for part, _ in cell for value in part] for cell in product(*levels)]
-    predicted = tree.predict(np.array(grid)).reshape([len(level) for level in levels])
-    weights = np.array([np.prod([w for _, w in cell]) for cell in product(*levels)])
-    weights = weights.reshape(predicted.shape)
+    predictions, weights = predict_cells(tree)
+    mean = (weights * predictions).sum()
 
-    own: dict[frozenset[int], float] = {}
+    own_variance: dict[frozenset[int], float] = {}
     for size in range(4):
         for subset in map(frozenset, combinations(range(3), size)):
             others = tuple({0, 1, 2} - subset)
-            share = weights / weights.sum(axis=others, keepdims=True)
-            marginal = (predicted * share).sum(axis=others, keepdims=True)
-            variance = (weights * (marginal - (weights * predicted).sum()) ** 2).sum()
-            own[subset] = float(variance) - sum(v for part, v in own.items() if part < subset)
-    total = [sum(v for part, v in own.items() if i in part) for i in range(3)]
-    main = [own[frozenset((i,))] for i in range(3)]
-    return np.array(main) / sum(own.values()), np.array(total) / sum(own.values())
+            shares = weights / weights.sum(axis=others, keepdims=True)
+            marginal = (predictions * shares).sum(axis=others, keepdims=True)
+            variance = float((weights * (marginal - mean) ** 2).sum())
+            of_smaller = sum(own for part, own in own_variance.items() if part < subset)
+            own_variance[subset] = variance - of_smaller
+
+    main = [own_variance[frozenset((i,))] for i in range(3)]
+    total = [sum(own for part, own in own_variance.items() if i in part) for i in range(3)]
+    variance_of_all = sum(own_variance.values())
+    return np.array(main) / variance_of_all, np.array(total) / variance_of_all
+
+
+def predict_cells(tree: DecisionTreeRegressor) -> tuple[FloatArray, FloatArray]:
+    """Predictions and volumes of cells, each (intervals of 0, intervals of 1, choices of 2)."""
+    points: list[list[tuple[float, ...]]] = []  # by hyperparameter: columns of a point in each part
+    widths: list[list[float]] = []
+    for column in range(2):
+        thresholds = tree.tree_.threshold[tree.tree_.feature == column]
+        edges = [0.0, *sorted(set(thresholds.tolist())), 1.0]
+        points.append([((low + high) / 2,) for low, high in pairwise(edges)])
+        widths.append([high - low for low, high in pairwise(edges)])
+    points.append([tuple(choice) for choice in np.eye(3)])
+    widths.append([1 / 3] * 3)
+
+    rows = [sum(cell, start=()) for cell in product(*points)]
+    predictions = tree.predict(np.array(rows)).reshape([len(parts) for parts in points])
+    volumes = np.einsum("i,j,k->ijk", *widths)
+    return predictions, volumes
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_effects_agree_with_predictions_on_grid(seed):
     draws = rng(seed)
-    x = mixed(draws, 30)
-    tree = fitted(x, x[:, 0] * x[:, 2] + x[:, 1] ** 2 + draws.normal(size=30) / 5)
+    x = draw_mixed(draws, 30)
+    y = x[:, 0] * x[:, 2] + x[:, 1] ** 2 + draws.normal(size=30) / 5
+    tree = fit_tree(x, y)
+
     effects = forest_effects([leaves_of(tree.tree_)], MIXED)
+
     main, total = effects_by_prediction(tree)
-    assert 0.001 < main.min() < total.min()  # else there were little to compare
+    assert 0.001 < main.min() < total.min()  # otherwise there would be little to compare
     np.testing.assert_allclose(effects.main, main, atol=1e-12)
     np.testing.assert_allclose(effects.total, total, atol=1e-12)
 
@@ -85,20 +103,28 @@ def test_boxes_without_choice_do_not_count():
 
 def test_constant_trees_do_not_count():
     x = rng(4).random((30, 2))
-    one = leaves_of(fitted(x, x[:, 0] + x[:, 1] ** 2).tree_)
-    stump = leaves_of(fitted(x, np.ones(30)).tree_)
-    alone, both = (forest_effects(trees, np.arange(2)) for trees in ([one], [stump, one]))
-    np.testing.assert_array_equal([both.total, both.main], [alone.total, alone.main])
+    tree = leaves_of(fit_tree(x, x[:, 0] + x[:, 1] ** 2).tree_)
+    constant = leaves_of(fit_tree(x, np.ones(30)).tree_)
+
+    alone = forest_effects([tree], np.arange(2))
+    both = forest_effects([constant, tree], np.arange(2))
+
+    np.testing.assert_array_equal(both.total, alone.total)
+    np.testing.assert_array_equal(both.main, alone.main)
 
 
 def test_order_of_columns_does_not_matter():
-    x = mixed(rng(7), 40)
-    leaves = leaves_of(fitted(x, x[:, 0] * x[:, 2] + x[:, 1]).tree_)
-    order, new = np.array([3, 1, 4, 0, 2]), np.array([2, 0, 1])
+    x = draw_mixed(rng(7), 40)
+    leaves = leaves_of(fit_tree(x, x[:, 0] * x[:, 2] + x[:, 1]).tree_)
+    order = np.array([3, 1, 4, 0, 2])  # of columns
+    new_number = np.array([2, 0, 1])  # of each hyperparameter
     permuted = Leaves(leaves.lower[:, order], leaves.upper[:, order], leaves.values)
-    one, other = forest_effects([leaves], MIXED), forest_effects([permuted], new[MIXED[order]])
-    np.testing.assert_allclose(one.main, other.main[new], rtol=1e-12)
-    np.testing.assert_allclose(one.total, other.total[new], rtol=1e-12)
+
+    expected = forest_effects([leaves], MIXED)
+    effects = forest_effects([permuted], new_number[MIXED[order]])
+
+    np.testing.assert_allclose(effects.main[new_number], expected.main, rtol=1e-12)
+    np.testing.assert_allclose(effects.total[new_number], expected.total, rtol=1e-12)
 
 
 def additive(x: FloatArray) -> FloatArray:
@@ -126,10 +152,13 @@ def test_effects_of_known_functions(function, main, total):
 
 def test_effects_of_ishigamis_function():
     """Those of Ishigami and Homma (1990), of a tree with a leaf for every cell of a grid."""
-    x = np.array(list(product(*[(np.arange(parts) + 0.5) / parts for parts in (8, 8, 24)])))
+    middles = [(np.arange(cells) + 0.5) / cells for cells in (8, 8, 24)]
+    x = np.array(list(product(*middles)))
     a, b, c = (2 * x.T - 1) * pi
-    leaves = leaves_of(fitted(x, np.sin(a) + 7 * np.sin(b) ** 2 + 0.1 * c**4 * np.sin(a)).tree_)
-    effects = forest_effects([leaves], np.arange(3))
+    y = np.sin(a) + 7 * np.sin(b) ** 2 + 0.1 * c**4 * np.sin(a)
+
+    effects = forest_effects([leaves_of(fit_tree(x, y).tree_)], np.arange(3))
+
     np.testing.assert_allclose(effects.main, [0.3139, 0.4424, 0], atol=0.005)
     np.testing.assert_allclose(effects.total, [0.5576, 0.4424, 0.2437], atol=0.005)
 
@@ -151,28 +180,38 @@ def test_unit_of_losses_does_not_matter(unit):
     effects = importance(x, losses * unit, rng=rng())
     assert effects.total.tolist() == expected.total.tolist()
     assert expected.total[0] > 0.2
-    small = importance(x, 1 + 2.0**-30 * (x[:, 1] > 0.5), rng=rng())
-    assert small.main[1] > 0.7
+
+
+def test_small_differences_of_losses_count():
+    x = rng(8).random((30, 3))
+    losses = 1 + 2.0**-30 * (x[:, 1] > 0.5)
+    assert importance(x, losses, rng=rng()).main[1] > 0.7
 
 
 def test_effects_depend_on_seed():
     x = rng(9).random((30, 3))
-    one, same, other = (importance(x, additive(x), rng=rng(seed)) for seed in (1, 1, 2))
-    np.testing.assert_array_equal(one.total, same.total)
-    assert (one.total != other.total).any()
+    effects = importance(x, additive(x), rng=rng(1))
+    with_same_seed = importance(x, additive(x), rng=rng(1))
+    with_other_seed = importance(x, additive(x), rng=rng(2))
+    np.testing.assert_array_equal(with_same_seed.total, effects.total)
+    assert (with_other_seed.total != effects.total).any()
 
 
 @given(st.integers(0, 10_000), st.integers(1, 25), st.integers(0, 6))
-def test_effects_are_fractions(seed, n, different):
+def test_effects_are_fractions(seed, n, highest_loss):
     draws = rng(seed)
-    x, losses = mixed(draws, n), draws.integers(0, different + 1, size=n).astype(float)
+    x = draw_mixed(draws, n)
+    losses = draws.integers(0, highest_loss + 1, size=n).astype(float)
+
     effects = importance(x, losses, rng=draws, groups=MIXED, trees=5)
+
     slack = 1e-9
+    has_effects = effects.total.any()  # not where losses are the same
     assert effects.main.min() >= 0
     assert (effects.main <= effects.total + slack).all()
     assert effects.total.max() <= 1 + slack
     assert effects.main.sum() <= 1 + slack
-    assert effects.total.sum() >= 1 - slack or not effects.total.any()
+    assert effects.total.sum() >= 1 - slack or not has_effects
 
 
 def test_missing_scikit_learn_names_extra(monkeypatch):

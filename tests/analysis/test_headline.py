@@ -15,21 +15,32 @@ from hpobench_ordered.analysis.scores import normalised_scores
 from hpobench_ordered.analysis.scoring import score_benchmarks
 
 METHODS = ("random-search", "bo", "cts")
+LOWEST = {"rank": 1, "score": 0, "regret": 0, "regret_over_trials": 0}
 HIGHEST = {"rank": len(METHODS), "score": 100, "regret": 1, "regret_over_trials": 1}
 
 
 def board(*benchmarks: FloatArray, best: float = 0.0) -> pd.DataFrame:
-    """The leaderboard of losses, shape (A, S, T, M), one array a benchmark."""
+    """The leaderboard of losses, (A, S, T, M), one array a benchmark; `best` is the best known."""
     frames = []
-    for place, losses in enumerate(benchmarks):
-        levels = [METHODS, *map(range, losses.shape[1:3]), range(1, losses.shape[3] + 1)]
-        index = pd.MultiIndex.from_product(levels, names=["method", "seed", "task", "trial"])
+    for number, losses in enumerate(benchmarks):
+        _, seeds, tasks, trials = losses.shape
+        index = pd.MultiIndex.from_product(
+            [METHODS, range(seeds), range(tasks), range(1, trials + 1)],
+            names=["method", "seed", "task", "trial"],
+        )
         frame = pd.DataFrame({"loss": losses.ravel()}, index=index).reset_index()
-        frames.append(frame.assign(benchmark=f"b{place}@1"))
-    frame = pd.concat(frames)
-    names: dict[str, Any] = {"surrogate": "forest", "protocol": "leave-one-out()", "fallbacks": 0}
-    frame = frame.assign(**names, task_name=frame["task"].map(str), value=frame["loss"])
-    scores, _ = score_benchmarks(frame.assign(regret=frame["loss"] - best))
+        frames.append(frame.assign(benchmark=f"b{number}@1"))
+
+    trials = pd.concat(frames)
+    trials = trials.assign(
+        surrogate="forest",
+        protocol="leave-one-out()",
+        fallbacks=0,
+        task_name=trials["task"].map(str),
+        value=trials["loss"],
+        regret=trials["loss"] - best,
+    )
+    scores, _ = score_benchmarks(trials)
     return leaderboard(scores)
 
 
@@ -37,72 +48,99 @@ def board(*benchmarks: FloatArray, best: float = 0.0) -> pd.DataFrame:
 def experiments(draw: st.DrawFn) -> list[FloatArray]:
     """Losses on one to three benchmarks, with ties, outliers and tasks that are solved at once."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    seeds, trials = draw(st.integers(1, 7)), draw(st.integers(1, 3))
-    found = []
+    seeds = draw(st.integers(1, 7))
+    trials = draw(st.integers(1, 3))
+
+    benchmarks = []
     for _ in range(draw(st.integers(1, 3))):
-        shape = (len(METHODS), seeds, draw(st.integers(1, 3)), trials)
+        tasks = draw(st.integers(1, 3))
+        shape = (len(METHODS), seeds, tasks, trials)
         kind = draw(st.sampled_from(["ties", "outliers", "solved"]))
         if kind == "ties":
-            found.append(rng.integers(0, 3, shape).astype(float))
+            losses = rng.integers(0, 3, shape).astype(float)
         elif kind == "outliers":
-            found.append(np.exp(4 * rng.standard_normal(shape)))
+            losses = np.exp(4 * rng.standard_normal(shape))
         else:
-            found.append(np.where(rng.random(shape) < 0.7, 1e-9, 1.0) * rng.random(shape))
-    return found
+            losses = np.where(rng.random(shape) < 0.7, 1e-9, 1.0) * rng.random(shape)
+        benchmarks.append(losses)
+    return benchmarks
 
 
 @settings(max_examples=8)
 @given(experiments(), st.floats(-0.5, 0.5))
-def test_intervals_stay_within_possible_values(losses, best):
+def test_means_stay_within_possible_values(losses, best):
     table = board(*losses, best=best)
     for measure in MEASURES:
-        low, high = 1.0 if measure == "rank" else 0.0, HIGHEST[measure] + 1e-12
-        mean = table[measure]
-        assert mean.dropna().between(low, high).all()
-        for over in ("", "_tasks"):
-            lower, upper = (table[f"{measure}_{end}{over}"] for end in ("low", "high"))
-            assert (lower.isna() == upper.isna()).all()
-            known = lower.notna()
-            assert (lower[known] >= low).all() and (upper[known] <= high).all()
-            assert (lower[known] <= mean[known] + 1e-9).all()
-            assert (mean[known] <= upper[known] + 1e-9).all()
-        if losses[0].shape[1] < MIN_SAMPLES_OF_INTERVAL:
+        assert table[measure].dropna().between(LOWEST[measure], HIGHEST[measure] + 1e-12).all()
+
+
+@pytest.mark.parametrize("suffix", ["", "_tasks"])
+@settings(max_examples=8)
+@given(losses=experiments(), best=st.floats(-0.5, 0.5))
+def test_intervals_stay_within_possible_values(losses, best, suffix):
+    table = board(*losses, best=best)
+    for measure in MEASURES:
+        intervals = table[[measure, f"{measure}_low{suffix}", f"{measure}_high{suffix}"]]
+        intervals = intervals.set_axis(["mean", "low", "high"], axis="columns")
+        assert (intervals["low"].isna() == intervals["high"].isna()).all()
+
+        defined = intervals.dropna(subset=["low"])
+        assert (defined["low"] >= LOWEST[measure]).all()
+        assert (defined["high"] <= HIGHEST[measure] + 1e-12).all()
+        assert (defined["low"] <= defined["mean"] + 1e-9).all()
+        assert (defined["mean"] <= defined["high"] + 1e-9).all()
+
+
+@settings(max_examples=8)
+@given(experiments())
+def test_intervals_need_five_seeds(losses):
+    table = board(*losses)
+    seeds = losses[0].shape[1]
+    if seeds < MIN_SAMPLES_OF_INTERVAL:
+        for measure in MEASURES:
             assert table[[f"{measure}_low", f"{measure}_high"]].isna().all(axis=None)
-        elif measure == "rank":
-            assert table["rank_low"].notna().all()
+    else:
+        assert table["rank_low"].notna().all()  # other measures may be undefined
 
 
 @settings(max_examples=8)
 @given(experiments(), st.permutations(METHODS))
 def test_dominating_method_is_better_everywhere(losses, order):
-    better, worse = map(METHODS.index, order[:2])
-    for one in losses:
-        one[better] = np.minimum(one[better], one[worse])
+    better, worse, _ = order
+    row_of_better = METHODS.index(better)
+    row_of_worse = METHODS.index(worse)
+    for array in losses:
+        array[row_of_better] = np.minimum(array[row_of_better], array[row_of_worse])
+
     table = board(*losses).set_index(["benchmark", "method"])
+
     for measure in MEASURES:
         means = table[measure].unstack("method")
-        gain = (means[order[1]] - means[order[0]]).dropna()
+        gain = (means[worse] - means[better]).dropna()
         assert (gain >= -1e-9).all(), measure
 
 
 @pytest.fixture(name="near")
 def near_the_best():
     """Random search ends within 1e-4 of the best on one task, and far from it on three."""
-    losses = np.random.default_rng(0).uniform(0.5, 1, (3, 6, 4, 8))
-    losses[1, :, :, -1] = 0.05
-    losses[2] += 0.2
-    losses[0, :, 0, -1], losses[1, :, 0, -1] = 1e-4, 2e-2
-    losses[2, :, 0, -1] = 0.0
+    losses = np.random.default_rng(0).uniform(0.5, 1, (3, 6, 4, 8))  # (A, S, T, M)
+    random_search, bo, cts = losses
+    bo[:, :, -1] = 0.05
+    cts += 0.2
+    random_search[:, 0, -1] = 1e-4
+    bo[:, 0, -1] = 2e-2
+    cts[:, 0, -1] = 0.0
     return losses
 
 
 def test_lucky_random_search_reverses_nothing(near):
-    paper = normalised_scores(near, METHODS).over_tasks(trial=8).mean
-    assert paper[1] > paper[0]
-    table = board(near).set_index(["benchmark", "method"])
+    score_of_paper = normalised_scores(near, METHODS).over_tasks(trial=8).mean
+    assert score_of_paper[METHODS.index("bo")] > score_of_paper[METHODS.index("random-search")]
+
+    means = board(near).set_index(["benchmark", "method"]).loc["b0@1"]
+
     for measure in MEASURES:
-        bo, random_search = (table.loc[("b0@1", m), measure] for m in ("bo", "random-search"))
-        assert bo < random_search
+        assert means.loc["bo", measure] < means.loc["random-search", measure]
 
 
 def test_score_computed_by_hand():
@@ -115,7 +153,8 @@ def test_score_computed_by_hand():
 
 
 def test_solved_task_has_no_score():
-    losses = np.zeros((3, 5, 2, 4))
+    losses = np.zeros((3, 5, 2, 4))  # (A, S, T, M), of which task 0 is solved at once
     losses[:, :, 1] = np.random.default_rng(2).random((3, 5, 4))
-    alone = board(losses[:, :, 1:])
-    pd.testing.assert_series_equal(board(losses)["score"], alone["score"])
+    both_tasks = board(losses)
+    only_other_task = board(losses[:, :, 1:])
+    pd.testing.assert_series_equal(both_tasks["score"], only_other_task["score"])

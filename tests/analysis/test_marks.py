@@ -97,9 +97,9 @@ def test_marks_need_two_thirds_of_tasks(functions, mark, is_marked):
 
 
 def packaged_marks() -> dict[str, Marks | None]:
-    """Marks of packaged benchmarks by name; those of rpart have none."""
+    """Marks of packaged benchmarks by name; None where there are none."""
     names = [*hbo.suite("othpo"), *hbo.suite("wide"), *hbo.suite("retrain"), "distbo-parkinsons"]
-    return {name: find_marks(benchmark_spec(name)) for name in names if "rpart" not in name}
+    return {name: find_marks(benchmark_spec(name)) for name in names}
 
 
 def test_packaged_benchmarks_have_marks():

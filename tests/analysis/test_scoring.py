@@ -12,9 +12,16 @@ METHODS = ("bo", "random-search", "simple-ordered")
 
 
 def results(seeds: int = 3, **changes: object) -> pd.DataFrame:
-    """Random losses of three methods, as a store gives them."""
-    options = {"protocol": "ordered(trials=12, tasks=None)", "trials": 12, "tasks": 4}
-    return made_up_trials("x@1", methods=METHODS, seeds=seeds, **options).assign(**changes)
+    """Random losses of three methods, as a store gives them, with some columns changed."""
+    trials = made_up_trials(
+        "x@1",
+        protocol="ordered(trials=12, tasks=None)",
+        methods=METHODS,
+        seeds=seeds,
+        tasks=4,
+        trials=12,
+    )
+    return trials.assign(**changes)
 
 
 def scored(frame: pd.DataFrame, planned: pd.DataFrame | None = None) -> BenchmarkScores:
@@ -28,84 +35,141 @@ def without(frame: pd.DataFrame, method: str, seeds: Sequence[int]) -> pd.DataFr
     return frame[(frame["method"] != method) | ~frame["seed"].isin(seeds)]
 
 
-def test_benchmarks_and_protocols_are_scored_separately():
+def test_benchmarks_and_protocols_are_separate():
     frame = results()
-    scaled = results(benchmark="y@1", loss=5 * frame["loss"], regret=5 * frame["regret"])
-    items, _ = score_benchmarks(pd.concat([frame, scaled, results(protocol="other()")]))
+    frames = [frame, results(benchmark="y@1"), results(protocol="other()")]
+
+    items, _ = score_benchmarks(pd.concat(frames))
+
+    labels = [f"{item.label}, {parse_protocol_name(item.protocol)}" for item in items]
+    assert labels == ["x@1 (forest), ordered", "x@1 (forest), other", "y@1 (forest), ordered"]
     assert {item.methods for item in items} == {("random-search", "bo", "simple-ordered")}
-    found = [f"{item.label}, {parse_protocol_name(item.protocol)}" for item in items]
-    assert found == ["x@1 (forest), ordered", "x@1 (forest), other", "y@1 (forest), ordered"]
-    one, other = (items[place].measures["score"].values for place in (0, 2))
-    np.testing.assert_allclose(one, other)
 
 
-def test_first_ordered_task_does_not_count():
-    """It has no history in ordered runs."""
+def test_scores_have_no_scale():
     frame = results()
-    assert scored(frame).over_tasks("value", 12).tasks == 3
-    assert scored(results(protocol="leave-one-out()")).over_tasks("value", 12).tasks == 4
-    assert scored(frame[frame["task"] == 0]).over_tasks("value", 12).tasks == 1
-    later = scored(frame[frame["task"] > 0])  # such as the measured ones alone
-    assert later.over_tasks("value", 12).tasks == 3
+    scaled = results(loss=5 * frame["loss"], regret=5 * frame["regret"])
     np.testing.assert_allclose(
-        later.over_tasks("value", 12).mean, scored(frame).over_tasks("value", 12).mean
+        scored(scaled).measures["score"].values, scored(frame).measures["score"].values
     )
 
 
-def test_measures_belong_to_best_trial():
-    frame = results(protocol="adjustment()", value=lambda f: -2 * f["loss"])
+def test_first_ordered_task_does_not_count():
+    """It has no history, unlike those of other protocols, whose first task counts."""
+    ordered = scored(results())
+    leave_one_out = scored(results(protocol="leave-one-out()"))
+    assert ordered.over_tasks("value", 12).tasks == 3
+    assert leave_one_out.over_tasks("value", 12).tasks == 4
+
+
+def test_only_first_ordered_task_counts():
+    frame = results()
+    assert scored(frame[frame["task"] == 0]).over_tasks("value", 12).tasks == 1
+
+
+def test_missing_first_task_changes_nothing():
+    frame = results()
+    summary = scored(frame).over_tasks("value", 12)
+    later = scored(frame[frame["task"] > 0]).over_tasks("value", 12)
+    assert later.tasks == 3
+    np.testing.assert_allclose(later.mean, summary.mean)
+
+
+def best_trials(frame: pd.DataFrame, *, trials: int) -> pd.DataFrame:
+    """The row of the lowest loss of each method, seed and task within its first trials."""
+    runs = frame[frame["trial"] <= trials].groupby(["method", "seed", "task"])
+    return frame.loc[runs["loss"].idxmin()]
+
+
+@pytest.mark.parametrize(("measure", "column"), [("value", "value"), ("simple_regret", "regret")])
+def test_measures_belong_to_best_trial(measure, column):
+    frame = results(protocol="adjustment()", value=lambda trials: -2 * trials["loss"])
     item = scored(frame)
     assert item.is_maximised
-    runs = frame[frame["trial"] <= 10].groupby(["method", "seed", "task"])
-    best = frame.loc[runs["loss"].idxmin()]
-    for measure, column in (("value", "value"), ("simple_regret", "regret")):
-        per_seed = best.groupby(["method", "seed"])[column].mean().unstack()
-        computed = item.over_tasks(measure, 10)
-        expected = per_seed.loc[list(item.methods)]
-        np.testing.assert_allclose(computed.mean, expected.mean(axis=1))
-        np.testing.assert_allclose(computed.two_standard_errors, 2 * expected.sem(axis=1))
-    ranks = best.set_index(["method", "seed", "task"])["loss"].groupby(["seed", "task"]).rank()
-    expected = ranks.groupby("method").mean()[list(item.methods)]
-    np.testing.assert_allclose(item.over_tasks("rank", 10).mean, expected)
+
+    computed = item.over_tasks(measure, 10)
+
+    best = best_trials(frame, trials=10)
+    means_by_seed = best.groupby(["method", "seed"])[column].mean().unstack()
+    expected = means_by_seed.loc[list(item.methods)]
+    np.testing.assert_allclose(computed.mean, expected.mean(axis=1))
+    np.testing.assert_allclose(computed.two_standard_errors, 2 * expected.sem(axis=1))
+
+
+def test_ranks_are_of_lowest_losses():
+    frame = results(protocol="adjustment()")
+    item = scored(frame)
+
+    computed = item.over_tasks("rank", 10).mean
+
+    losses = best_trials(frame, trials=10).set_index(["method", "seed", "task"])["loss"]
+    mean_ranks = losses.groupby(["seed", "task"]).rank().groupby("method").mean()
+    np.testing.assert_allclose(computed, mean_ranks[list(item.methods)])
 
 
 def test_regret_is_relative_to_worst_loss():
     frame = results()
-    one = frame[(frame["method"] == "bo") & (frame["seed"] == 1) & (frame["task"] == 2)]
-    best, worst = -0.5, frame.loc[frame["task"] == 2, "loss"].max()  # the regret is the loss + 0.5
-    expected = (np.minimum.accumulate(one["loss"].to_numpy()) - best) / (worst - best)
-    item = scored(frame)
-    np.testing.assert_allclose(item.measures["regret"].values[1, 1, 2], expected)
-    running = item.measures["regret_over_trials"].values[1, 1, 2]
-    np.testing.assert_allclose(running, np.cumsum(expected) / np.arange(1, 13))
+    is_run = (frame["method"] == "bo") & (frame["seed"] == 1) & (frame["task"] == 2)
+    best = -0.5  # the regret is the loss + 0.5
+    worst = frame.loc[frame["task"] == 2, "loss"].max()
+
+    measures = scored(frame).measures
+
+    incumbents = np.minimum.accumulate(frame.loc[is_run, "loss"].to_numpy())
+    regrets = (incumbents - best) / (worst - best)
+    running_means = np.cumsum(regrets) / np.arange(1, 13)
+    np.testing.assert_allclose(measures["regret"].values[1, 1, 2], regrets)
+    np.testing.assert_allclose(measures["regret_over_trials"].values[1, 1, 2], running_means)
 
 
-def test_failed_run_changes_no_other_mean():
+@pytest.mark.parametrize("measure", ["value", "simple_regret", "regret"])
+def test_failed_run_changes_no_other_mean(measure):
     """Means are over all seeds that a method has, not over those that every method has."""
     frame = results(seeds=20)
-    all_there, lacking = scored(frame), scored(without(frame, "bo", [3, 8, 11]))
-    assert lacking.seed_numbers == tuple(range(20))
-    others = [all_there.place(method) for method in ("random-search", "simple-ordered")]
-    for measure in ("value", "simple_regret", "regret"):
-        for kind in ("mean", "two_standard_errors"):
-            one, other = (getattr(x.over_tasks(measure, 12), kind) for x in (all_there, lacking))
-            np.testing.assert_array_equal(one[others], other[others])
+    complete = scored(frame)
+    lacking = scored(without(frame, "bo", [3, 8, 11]))
+
+    expected = complete.over_tasks(measure, 12)
+    computed = lacking.over_tasks(measure, 12)
+
+    others = [complete.place(method) for method in ("random-search", "simple-ordered")]
+    np.testing.assert_array_equal(computed.mean[others], expected.mean[others])
+    np.testing.assert_array_equal(
+        computed.two_standard_errors[others], expected.two_standard_errors[others]
+    )
+
+
+def test_mean_is_over_finished_seeds():
+    frame = results(seeds=20)
+    lacking = scored(without(frame, "bo", [3, 8, 11]))
     alone = scored(frame[(frame["method"] == "bo") & ~frame["seed"].isin([3, 8, 11])])
-    bo = lacking.over_tasks("value", 12).mean[1]
-    assert bo == pytest.approx(alone.over_tasks("value", 12).mean[0])
-    assert lacking.notes() == ["bo has not finished seeds 3, 8, 11."]
+    bo = lacking.place("bo")
+    assert lacking.over_tasks("value", 12).mean[bo] == pytest.approx(
+        alone.over_tasks("value", 12).mean[0]
+    )
+
+
+def test_note_names_unfinished_seeds():
+    item = scored(without(results(seeds=20), "bo", [3, 8, 11]))
+    assert item.seed_numbers == tuple(range(20))
+    assert item.notes() == ["bo has not finished seeds 3, 8, 11."]
 
 
 def test_ranks_compare_on_common_seeds():
+    """The rank is 1 and, for each other method, the share of common runs in which it is better."""
     frame = results(seeds=8)
     item = scored(without(frame, "bo", [0, 5]))
-    best = frame.groupby(["method", "seed", "task"])["loss"].min().unstack("method")
-    best = best[best.index.get_level_values("task") > 0]
+
+    ranks = item.over_tasks("rank", 12).mean
+
+    best = frame[frame["task"] > 0].groupby(["method", "seed", "task"])["loss"].min()
+    best = best.unstack("method")
     common = best[~best.index.get_level_values("seed").isin([0, 5])]
-    expected = 1 + (best["random-search"] < best["simple-ordered"]).mean()
-    expected += (common["bo"] < common["simple-ordered"]).mean()
-    assert item.over_tasks("rank", 12).mean[2] == pytest.approx(expected)
-    assert item.over_tasks("rank", 12).mean.sum() == pytest.approx(1 + 2 + 3)
+    random_search_is_better = (best["random-search"] < best["simple-ordered"]).mean()
+    bo_is_better = (common["bo"] < common["simple-ordered"]).mean()
+    expected = 1 + random_search_is_better + bo_is_better
+    assert ranks[item.place("simple-ordered")] == pytest.approx(expected)
+    assert ranks.sum() == pytest.approx(1 + 2 + 3)
 
 
 def test_method_with_few_seeds_is_excluded():
@@ -115,23 +179,39 @@ def test_method_with_few_seeds_is_excluded():
     assert item.notes() == [
         "Not compared, with fewer than half of their runs finished: bo (1 of 3)."
     ]
-    assert scored(without(frame, "bo", [2]), runs_of_trials(frame)).methods[1] == "bo"
+
+
+def test_method_with_half_its_seeds_stays():
+    frame = results()
+    item = scored(without(frame, "bo", [2]), runs_of_trials(frame))
+    assert "bo" in item.methods
 
 
 @pytest.mark.parametrize("finished", [0, 1])
-def test_excluded_method_changes_nothing(finished):
+def test_excluded_method_changes_no_measure(finished):
     frame = results()
-    others, bad = frame[frame["method"] != "bo"], frame[frame["method"] == "bo"]
-    never = runs_of_trials(bad).assign(method="worse", state="failed")
-    more = [never.assign(seed=seed) for seed in range(20)]  # of more seeds than the others
-    item = scored(
-        pd.concat([others, bad[bad["seed"] < finished]]), pd.concat([runs_of_trials(frame), *more])
-    )
-    alone = scored(others)
-    assert set(item.runs) - set(item.methods) == {"bo", "worse"}
+    others = frame[frame["method"] != "bo"]
+    bo = frame[frame["method"] == "bo"]
+    planned = runs_of_trials(frame)
+
+    item = scored(pd.concat([others, bo[bo["seed"] < finished]]), planned)
+
+    assert set(item.runs) - set(item.methods) == {"bo"}
+    for name, expected in scored(others).measures.items():
+        np.testing.assert_array_equal(item.measures[name].values, expected.values)
+
+
+def test_method_that_always_failed_is_counted():
+    frame = results()
+    never = runs_of_trials(frame[frame["method"] == "bo"]).assign(method="worse", state="failed")
+    further_seeds = [never.assign(seed=seed) for seed in range(20)]  # more than others have
+
+    item = scored(frame, pd.concat([runs_of_trials(frame), *further_seeds]))
+
+    assert "worse" not in item.methods
     assert item.runs["worse"].failed == item.runs["worse"].planned > 0
-    for name, scores in alone.measures.items():
-        np.testing.assert_array_equal(item.measures[name].values, scores.values)
+    for name, expected in scored(frame).measures.items():
+        np.testing.assert_array_equal(item.measures[name].values, expected.values)
 
 
 def test_score_needs_random_search():
@@ -172,7 +252,10 @@ def test_unfinished_benchmark_is_named():
 
 
 def test_methods_without_common_seed_are_ranked():
-    frame = results()
-    has_no_common_seed = (frame["method"] == "bo") ^ (frame["seed"] == 1)
-    item = scored(frame[has_no_common_seed & (frame["seed"] < 2)])
-    assert set(item.over_tasks("rank", 12).mean) == {1.5, 2.0} or item.seed_numbers == (0, 1)
+    """bo has seed 1 alone, the others have seed 0: it ties with both."""
+    frame = results(seeds=2)
+    item = scored(frame[(frame["method"] == "bo") == (frame["seed"] == 1)])
+    ranks = item.over_tasks("rank", 12).mean
+    assert item.seed_numbers == (0, 1)
+    assert ranks[item.place("bo")] == 1 + 0.5 + 0.5
+    assert ranks.sum() == pytest.approx(1 + 2 + 3)
