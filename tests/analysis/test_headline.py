@@ -1,7 +1,5 @@
 """Every measure of the leaderboard agrees on who is better, and no interval is impossible."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -24,9 +24,16 @@ BETTER = ("random-search", "bo", "cts")
 def frame(
     name: str, *, tasks: int = 3, seeds: int = 5, surrogate: str = "forest", entropy: int = 0
 ) -> pd.DataFrame:
-    options = {"protocol": "leave-one-out(trials=6)", "tasks": tasks, "seeds": seeds}
-    made = made_up_trials(name, methods=BETTER, entropy=[entropy, *name.encode()], **options)
-    return made.assign(surrogate=surrogate)
+    """Trials of the methods on a benchmark; its name and `entropy` decide the numbers."""
+    trials = made_up_trials(
+        name,
+        protocol="leave-one-out(trials=6)",
+        methods=BETTER,
+        tasks=tasks,
+        seeds=seeds,
+        entropy=[entropy, *name.encode()],
+    )
+    return trials.assign(surrogate=surrogate)
 
 
 def scores_of(*frames: pd.DataFrame) -> list[BenchmarkScores]:
@@ -35,177 +42,250 @@ def scores_of(*frames: pd.DataFrame) -> list[BenchmarkScores]:
 
 @pytest.fixture(scope="module")
 def several():
-    """Eight benchmarks of different numbers of tasks."""
-    return scores_of(*(frame(f"b{place}@1", tasks=1 + place) for place in range(8)))
+    """Eight benchmarks, of one to eight tasks."""
+    return scores_of(*(frame(f"b{number}@1", tasks=1 + number) for number in range(8)))
 
 
-def test_overall_rows_count_benchmarks_once(several):
+def overall_rows(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the means over all benchmarks, by method."""
+    return table[table["benchmark"] == ALL].set_index("method")
+
+
+def test_leaderboard_is_sorted_by_rank(several):
     table = leaderboard(several)
     assert list(table["benchmark"].drop_duplicates()) == [ALL, *(f"b{k}@1" for k in range(8))]
-    for _, group in table.groupby(["benchmark"]):
-        assert group["rank"].is_monotonic_increasing
-    by_benchmark = table[table["benchmark"] != ALL].groupby("method")
-    overall = table[table["benchmark"] == ALL].set_index("method").loc[sorted(BETTER)]
-    for measure in MEASURES:
-        np.testing.assert_allclose(overall[measure], by_benchmark[measure].mean())
-        assert overall[measure].between(overall[f"{measure}_low"], overall[f"{measure}_high"]).all()
-    assert overall["wins"].sum() == overall["losses"].sum() == by_benchmark["wins"].sum().sum()
+    for _, rows in table.groupby(["benchmark"]):
+        assert rows["rank"].is_monotonic_increasing
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_overall_rows_count_benchmarks_once(several, measure):
+    table = leaderboard(several)
+    by_method = table[table["benchmark"] != ALL].groupby("method")
+    overall = overall_rows(table).loc[sorted(BETTER)]
+    np.testing.assert_allclose(overall[measure], by_method[measure].mean())
+    assert overall[measure].between(overall[f"{measure}_low"], overall[f"{measure}_high"]).all()
     assert (overall["benchmarks"] == 8).all()
 
 
+def test_overall_rows_add_wins(several):
+    table = leaderboard(several)
+    wins_on_benchmarks = table.loc[table["benchmark"] != ALL, "wins"].sum()
+    overall = overall_rows(table)
+    assert overall["wins"].sum() == overall["losses"].sum() == wins_on_benchmarks
+
+
 def test_surrogates_count_once_together():
-    one, other = frame("a@1"), frame("a@1", surrogate="nearest", entropy=1)
-    table = leaderboard(scores_of(one, other, frame("b@1")))
-    means = table.pivot_table(index="method", columns=["benchmark", "surrogate"], values="rank")
-    expected = ((means["a@1", "forest"] + means["a@1", "nearest"]) / 2 + means["b@1", "forest"]) / 2
-    np.testing.assert_allclose(means[ALL, ""], expected)
+    frames = [frame("a@1"), frame("a@1", surrogate="nearest", entropy=1), frame("b@1")]
+    table = leaderboard(scores_of(*frames))
+    ranks = table.pivot_table(index="method", columns=["benchmark", "surrogate"], values="rank")
+    ranks_on_a = (ranks["a@1", "forest"] + ranks["a@1", "nearest"]) / 2
+    np.testing.assert_allclose(ranks[ALL, ""], (ranks_on_a + ranks["b@1", "forest"]) / 2)
 
 
 @pytest.fixture(scope="module")
 def with_family():
-    """Seven benchmarks, of which the first three are one family."""
+    """Seven benchmarks of one to seven tasks, of which the first three are one family."""
     frames = [frame(f"b{number}@1", tasks=1 + number) for number in range(7)]
     families = {"b0@1": "f", "b1@1": "f", "b2@1": "f", "b3@1": ""}
     return score_benchmarks(pd.concat(frames), families=families)[0]
 
 
-def test_family_counts_once_in_means(with_family):
+@pytest.mark.parametrize("measure", MEASURES)
+def test_family_counts_once_in_means(with_family, measure):
     table = leaderboard(with_family)
-    means = table.pivot_table(index="method", columns="benchmark", values=list(MEASURES))
-    for measure in MEASURES:
-        of_family = means[measure][["b0@1", "b1@1", "b2@1"]].mean(axis=1)
-        others = means[measure][[f"b{place}@1" for place in (3, 4, 5, 6)]].sum(axis=1)
-        np.testing.assert_allclose(means[measure][ALL], (of_family + others) / 5)
-    overall = table[table["benchmark"] == ALL]
-    assert (overall["benchmarks"] == 7).all() and (overall["families"] == 5).all()
+    means = table.pivot_table(index="method", columns="benchmark", values=measure)
+    mean_of_family = means[["b0@1", "b1@1", "b2@1"]].mean(axis=1)
+    sum_of_others = means[["b3@1", "b4@1", "b5@1", "b6@1"]].sum(axis=1)
+    np.testing.assert_allclose(means[ALL], (mean_of_family + sum_of_others) / 5)
+
+
+def test_leaderboard_counts_benchmarks_and_families(with_family):
+    overall = overall_rows(leaderboard(with_family))
+    assert (overall["benchmarks"] == 7).all()
+    assert (overall["families"] == 5).all()
 
 
 def test_family_counts_once_in_tests(with_family):
-    group = BenchmarkGroup.for_means(with_family)
-    ranking = rank_and_compare(group)
-    assert ranking is not None and ranking.samples == 5
-    table = leaderboard(with_family)
-    ranks = table[table["benchmark"] == ALL].set_index("method")["rank"]
+    ranking = rank_and_compare(BenchmarkGroup.for_means(with_family))
+    assert ranking is not None
+    assert ranking.samples == 5
+    ranks = overall_rows(leaderboard(with_family))["rank"]
     np.testing.assert_allclose(ranking.mean_ranks, ranks.loc[list(ranking.methods)])
-    assert len(group.samples(Unit.TASKS, 6)) == sum(range(1, 8))
 
 
-def test_verdict_says_that_families_count_once(with_family):
+def test_every_task_of_family_is_sample(with_family):
+    group = BenchmarkGroup.for_means(with_family)
+    assert len(group.samples(Unit.TASKS, 6)) == 1 + 2 + 3 + 4 + 5 + 6 + 7
+
+
+def test_verdict_says_families_count_once(with_family):
     sentence = verdicts(with_family)[-1].sentence
     assert "over 7 benchmarks, each of 5 families counting once" in sentence
 
 
-def test_single_family_says_nothing_of_others():
+def test_verdict_on_single_family_is_limited():
     frames = [frame(f"b{number}@1") for number in range(7)]
     families = {f"b{number}@1": "f" for number in range(7)}
     scores, _ = score_benchmarks(pd.concat(frames), families=families)
     assert "on 7 benchmarks of one family: this says nothing" in verdicts(scores)[-1].sentence
 
 
+@pytest.fixture(scope="module")
+def with_left_out():
+    """Three benchmarks, of which the second is left out of means."""
+    frames = [frame(f"b{number}@1", tasks=1 + number) for number in range(3)]
+    return score_benchmarks(pd.concat(frames), left_out={("b1@1", "forest"): "It is odd."})[0]
+
+
 @pytest.mark.slow
-def test_left_out_benchmark_is_shown_alone():
-    frames = [frame(f"b{place}@1", tasks=1 + place) for place in range(3)]
-    scores, _ = score_benchmarks(pd.concat(frames), left_out={("b1@1", "forest"): "It is odd."})
-    counting = [scores[0], scores[2]]
-    table, expected = leaderboard(scores), leaderboard(counting)
-    overall = table[table["benchmark"] == ALL]
-    pd.testing.assert_frame_equal(overall, expected[expected["benchmark"] == ALL])
+def test_left_out_benchmark_changes_no_mean(with_left_out):
+    overall = overall_rows(leaderboard(with_left_out))
+    counting = [with_left_out[0], with_left_out[2]]
+    pd.testing.assert_frame_equal(overall, overall_rows(leaderboard(counting)))
     assert (overall["benchmarks"] == 2).all()
-    alone = table[table["benchmark"] == "b1@1"].reset_index(drop=True)
-    own = leaderboard(score_benchmarks(frames[1])[0])
-    own = own[own["benchmark"] == "b1@1"].reset_index(drop=True)
-    pd.testing.assert_frame_equal(alone, own)
-    both = curves(scores), curves(counting)
-    means = [one[one["benchmark"] == ALL].astype({"benchmark": str}) for one in both]
-    np.testing.assert_array_equal(means[0]["mean"], means[1]["mean"])
-    assert "b1@1" in set(both[0]["benchmark"])
-    assert verdicts(scores) == verdicts(counting)
-    assert scores[1].notes()[0].endswith("leave it out. It is odd.")
+    assert verdicts(with_left_out) == verdicts(counting)
 
 
-def test_left_out_benchmark_counts_alone():
-    frames = [frame("a@1"), frame("a@1", surrogate="nearest", entropy=1)]
-    reasons = {("a@1", "forest"): "It is odd."}
-    (odd,), _ = score_benchmarks(frames[0], left_out=reasons)
-    (plain,), _ = score_benchmarks(frames[0])
-    pd.testing.assert_frame_equal(leaderboard([odd]), leaderboard([plain]))
-    scores, _ = score_benchmarks(pd.concat(frames), left_out=reasons)
-    agreement = surrogate_agreement(scores)
-    assert set(agreement["surrogate"]) == {"forest", "nearest"}
+@pytest.mark.slow
+def test_left_out_benchmark_changes_no_curve(with_left_out):
+    shown = curves(with_left_out)
+    expected = curves([with_left_out[0], with_left_out[2]])
+    np.testing.assert_array_equal(
+        shown.loc[shown["benchmark"].astype(str) == ALL, "mean"],
+        expected.loc[expected["benchmark"].astype(str) == ALL, "mean"],
+    )
+    assert "b1@1" in set(shown["benchmark"])
+
+
+@pytest.mark.slow
+def test_left_out_benchmark_is_shown_alone(with_left_out):
+    table = leaderboard(with_left_out)
+    of_benchmark_alone = leaderboard(scores_of(frame("b1@1", tasks=2)))
+    pd.testing.assert_frame_equal(
+        table[table["benchmark"] == "b1@1"].reset_index(drop=True),
+        of_benchmark_alone[of_benchmark_alone["benchmark"] == "b1@1"].reset_index(drop=True),
+    )
+
+
+def test_left_out_benchmark_says_why(with_left_out):
+    assert with_left_out[1].notes()[0].endswith("leave it out. It is odd.")
+
+
+def test_single_left_out_benchmark_counts():
+    trials = frame("a@1")
+    left_out, _ = score_benchmarks(trials, left_out={("a@1", "forest"): "It is odd."})
+    pd.testing.assert_frame_equal(leaderboard(left_out), leaderboard(scores_of(trials)))
+
+
+def test_left_out_surrogate_still_agrees():
+    """Surrogates are compared with the left out one, too; means are over the others."""
+    trials = pd.concat([frame("a@1"), frame("a@1", surrogate="nearest", entropy=1)])
+    scores, _ = score_benchmarks(trials, left_out={("a@1", "forest"): "It is odd."})
+    assert set(surrogate_agreement(scores)["surrogate"]) == {"forest", "nearest"}
     assert BenchmarkGroup.for_means(scores).items == (scores[1],)
 
 
-def test_leaderboard_after_earlier_trial(several):
-    table = leaderboard(several, trial=2).set_index(["benchmark", "method"])
+@pytest.mark.parametrize("method", BETTER)
+def test_leaderboard_after_earlier_trial(several, method):
     item = several[3]
-    for method in BETTER:
-        place = item.place(method)
-        assert table.loc[(item.benchmark, method), "rank"] == item.over_tasks("rank", 2).mean[place]
+    table = leaderboard(several, trial=2).set_index(["benchmark", "method"])
+    mean_ranks = item.over_tasks("rank", 2).mean
+    assert table.loc[(item.benchmark, method), "rank"] == mean_ranks[item.place(method)]
     assert (table["trial"] == 2).all()
-    for trial in (0, 7):
-        with pytest.raises(ExperimentError, match="1 to 6"):
-            leaderboard(several, trial=trial)
 
 
-def test_curves_and_tests_agree_with_leaderboard(several):
-    """One mean rank: in the table, in curves, and in the critical differences."""
+@pytest.mark.parametrize("trial", [0, 7])
+def test_trial_must_be_within_runs(several, trial):
+    with pytest.raises(ExperimentError, match="1 to 6"):
+        leaderboard(several, trial=trial)
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_curves_agree_with_leaderboard(several, measure):
     table = leaderboard(several, trial=5).set_index(["benchmark", "method"]).sort_index()
-    shown = curves(several, measures=MEASURES)
-    at = shown[(shown["task"] == "") & (shown["trial"] == 5)]
-    at = at.astype({"benchmark": str, "method": str}).set_index(["benchmark", "method"])
-    for measure in MEASURES:
-        mine = at[at["measure"] == measure].sort_index()
-        names = [measure, f"{measure}_low", f"{measure}_high"]
-        np.testing.assert_allclose(mine[["mean", "low", "high"]], table[names])
-    computed = rank_and_compare(BenchmarkGroup.for_means(several), trial=5)
-    assert computed is not None
-    ranks = table.loc[ALL, "rank"].loc[list(computed.methods)]
-    np.testing.assert_allclose(computed.mean_ranks, ranks)
-
-
-def test_samples_are_benchmarks_or_tasks(several):
-    together = BenchmarkGroup.for_means(several)
-    over = compare_pairs(together)
-    means = np.stack([item.over_tasks("regret", 6).mean for item in several])
-    assert over is not None
-    np.testing.assert_array_equal(over.adjusted, pairwise_wilcoxon(means, over.methods).adjusted)
-    by_task = compare_pairs(together, unit=Unit.TASKS)
-    assert by_task is not None
-    assert (over.samples, by_task.samples) == (8, 1 + 2 + 3 + 4 + 5 + 6 + 7 + 8)
-
-
-def test_pairs_are_compared_on_common_seeds():
-    """A method's failed runs do not touch the tests and contests of two others."""
-    frames = [frame(f"b{place}@1") for place in range(8)]
-    lacking = pd.concat(frames)
-    lacking = lacking[(lacking["method"] != "cts") | (lacking["seed"] != 1)]
-    whole, part = (
-        BenchmarkGroup.for_means(scores_of(table)) for table in (pd.concat(frames), lacking)
+    points = curves(several, measures=[measure]).query("task == '' and trial == 5")
+    points = points.astype({"benchmark": str, "method": str})
+    points = points.set_index(["benchmark", "method"]).sort_index()
+    np.testing.assert_allclose(
+        points[["mean", "low", "high"]], table[[measure, f"{measure}_low", f"{measure}_high"]]
     )
-    one, other = compare_pairs(whole), compare_pairs(part)
-    assert one is not None and other is not None
-    assert one.p_values[0, 1] == other.p_values[0, 1]
-    rest = BenchmarkGroup.for_means(scores_of(pd.concat(frames).query("seed != 1")))
-    common = compare_pairs(rest)
-    assert common is not None
+
+
+def test_critical_differences_agree_with_leaderboard(several):
+    ranking = rank_and_compare(BenchmarkGroup.for_means(several), trial=5)
+    assert ranking is not None
+    ranks = overall_rows(leaderboard(several, trial=5))["rank"]
+    np.testing.assert_allclose(ranking.mean_ranks, ranks.loc[list(ranking.methods)])
+
+
+def test_samples_of_tests_are_benchmarks(several):
+    test = compare_pairs(BenchmarkGroup.for_means(several))
+    assert test is not None
+    assert test.samples == 8
+    regrets = np.stack([item.over_tasks("regret", 6).mean for item in several])
+    expected = pairwise_wilcoxon(regrets, test.methods)
+    np.testing.assert_array_equal(test.adjusted, expected.adjusted)
+
+
+def test_samples_of_tests_can_be_tasks(several):
+    test = compare_pairs(BenchmarkGroup.for_means(several), unit=Unit.TASKS)
+    assert test is not None
+    assert test.samples == 1 + 2 + 3 + 4 + 5 + 6 + 7 + 8
+
+
+@pytest.fixture(scope="module")
+def group_with_failed_seed():
+    """Eight benchmarks, on all of which cts failed with seed 1."""
+    trials = pd.concat([frame(f"b{number}@1") for number in range(8)])
+    return BenchmarkGroup.for_means(scores_of(trials.query("method != 'cts' or seed != 1")))
+
+
+def test_failed_runs_change_no_other_comparison(group_with_failed_seed):
+    trials = pd.concat([frame(f"b{number}@1") for number in range(8)])
+    complete = BenchmarkGroup.for_means(scores_of(trials))
+
+    test = compare_pairs(group_with_failed_seed)
+    expected = compare_pairs(complete)
+
+    assert test is not None
+    assert expected is not None
+    assert test.p_values[0, 1] == expected.p_values[0, 1]
+    wins = count_all_wins(group_with_failed_seed).wins
+    assert wins[0, 1] == count_all_wins(complete).wins[0, 1]
+
+
+def test_pairs_are_compared_on_common_seeds(group_with_failed_seed):
+    trials = pd.concat([frame(f"b{number}@1") for number in range(8)])
+    common = BenchmarkGroup.for_means(scores_of(trials.query("seed != 1")))
+
+    test = compare_pairs(group_with_failed_seed)
+    expected = compare_pairs(common)
+
+    assert test is not None
+    assert expected is not None
     # The worst loss met, which regrets are relative to, may be one of the left out seed.
-    assert other.p_values[0, 2] == pytest.approx(common.p_values[0, 2], abs=0.1)
-    np.testing.assert_array_equal(count_all_wins(part).wins[2], count_all_wins(rest).wins[2])
-    assert count_all_wins(part).wins[0, 1] == count_all_wins(whole).wins[0, 1]
+    assert test.p_values[0, 2] == pytest.approx(expected.p_values[0, 2], abs=0.1)
+    wins = count_all_wins(group_with_failed_seed).wins
+    np.testing.assert_array_equal(wins[2], count_all_wins(common).wins[2])
 
 
 def test_partly_failed_method_has_no_mean():
-    whole = pd.concat([frame("a@1"), frame("b@1")])
-    bad_runs = "method == 'bo' and benchmark == 'b@1' and seed > 0"
-    planned = runs_of_trials(whole)
-    bad, failed = whole.eval(bad_runs), planned.eval(bad_runs)
-    planned.loc[failed, "state"] = "failed"
-    times = planned.assign(suggestions=10, method_seconds=1.0)
-    scores, _ = score_benchmarks(whole[~bad], planned, times[~failed])
+    """bo failed with all seeds but one on b@1, so that its mean over both is undefined."""
+    trials = pd.concat([frame("a@1"), frame("b@1")])
+    runs = runs_of_trials(trials)
+    is_bad_run = "method == 'bo' and benchmark == 'b@1' and seed > 0"
+    has_failed = runs.eval(is_bad_run)
+    runs.loc[has_failed, "state"] = "failed"
+    times = runs[~has_failed].assign(suggestions=10, method_seconds=1.0)
+
+    scores, _ = score_benchmarks(trials[~trials.eval(is_bad_run)], runs, times)
     table = leaderboard(scores).set_index(["benchmark", "method"])
+
     last = table.loc[ALL].iloc[-1]
     assert last.name == "bo"
-    assert np.isnan(last["rank"]) and last["wins"] is pd.NA
+    assert np.isnan(last["rank"])
+    assert last["wins"] is pd.NA
     assert (last["runs"], last["failed"], last["benchmarks"]) == (10, 4, 1)
     assert last["seconds"] == pytest.approx(0.1)
     assert table.loc[("a@1", "bo"), "rank"] > 0
@@ -239,48 +319,52 @@ def test_chance_gives_no_significant_difference():
     assert "No difference from another method" in verdict.sentence
 
 
-def test_equal_methods_share_the_rank():
+def test_equal_methods_share_rank():
     frames = [frame(f"b{n}@1").assign(loss=1.0, value=1.0, regret=1.0) for n in range(6)]
     verdict = verdicts(scores_of(*frames))[-1]
     assert verdict.sentence == "After 6 trials all 3 methods share the mean rank."
 
 
 def test_surrogates_may_disagree():
-    table = frame("a@1", seeds=8)
-    turned = table.assign(surrogate="nearest", loss=-table["loss"], regret=2 - table["loss"])
-    computed = surrogate_agreement(scores_of(table, turned, frame("b@1")))
-    assert set(computed["benchmark"]) == {"a@1"}
-    assert not computed["is_same"].any()
-    places = computed.pivot_table(index="method", columns="surrogate", values="place")
+    forest = frame("a@1", seeds=8)
+    opposite = forest.assign(surrogate="nearest", loss=-forest["loss"], regret=2 - forest["loss"])
+    agreement = surrogate_agreement(scores_of(forest, opposite, frame("b@1")))
+    places = agreement.pivot_table(index="method", columns="surrogate", values="place")
+    assert set(agreement["benchmark"]) == {"a@1"}  # the other has one surrogate
+    assert not agreement["is_same"].any()
     assert places.loc["cts"].to_dict() == {"forest": 1, "nearest": 3}
-    same = surrogate_agreement(scores_of(table, table.assign(surrogate="nearest")))
-    assert same["is_same"].all()
+
+
+def test_equal_surrogates_agree():
+    forest = frame("a@1", seeds=8)
+    agreement = surrogate_agreement(scores_of(forest, forest.assign(surrogate="nearest")))
+    assert agreement["is_same"].all()
 
 
 def test_last_run_attains_worst_regret():
     (item,) = scores_of(frame("a@1"))
-    computed = attainment_curves([item], fractions=(0.5, 1.0))
-    regret = item.measures["regret"].values
-    last = computed.query("trial == 6 and fraction == 1").set_index("method")["level"]
-    assert [last[method] for method in item.methods] == [*regret[..., 5].max(axis=(1, 2))]
+    levels = attainment_curves([item], fractions=(0.5, 1.0))
+    last_levels = levels.query("trial == 6 and fraction == 1").set_index("method")["level"]
+    worst_regrets = item.measures["regret"].values[..., 5].max(axis=(1, 2))
+    assert last_levels[list(item.methods)].tolist() == worst_regrets.tolist()
 
 
-def test_nothing_to_compare_gives_nothing():
-    assert (
-        len(leaderboard([]))
-        == len(curves([]))
-        == len(attainment_curves([]))
-        == len(verdicts([]))
-        == 0
-    )
+@pytest.mark.parametrize("compute", [leaderboard, curves, attainment_curves, verdicts])
+def test_no_results_give_nothing(compute):
+    assert len(compute([])) == 0
+
+
+def test_single_method_is_not_compared():
     (alone,) = scores_of(frame("a@1").query("method == 'bo'"))
-    assert len(leaderboard([alone])) == 2
+    assert len(leaderboard([alone])) == 2  # overall, and on its benchmark
     assert rank_and_compare(BenchmarkGroup.for_means([alone])) is None
 
 
 def test_unknown_times_stay_unknown():
-    whole = pd.concat([frame("a@1"), frame("b@1")])
+    """Times are known on a@1 alone: 10 suggestions in a second."""
+    trials = pd.concat([frame("a@1"), frame("b@1")])
     times = runs_of_trials(frame("a@1")).assign(suggestions=10, method_seconds=1.0)
-    table = leaderboard(score_benchmarks(whole, None, times)[0]).set_index("benchmark")
-    np.testing.assert_allclose(table.loc[[ALL, "a@1"], "seconds"], 0.1)
-    assert table.loc["b@1", "seconds"].isna().all()
+    scores, _ = score_benchmarks(trials, None, times)
+    seconds = leaderboard(scores).set_index("benchmark")["seconds"]
+    np.testing.assert_allclose(seconds[[ALL, "a@1"]], 0.1)
+    assert seconds["b@1"].isna().all()
