@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def distribution(parameter: Parameter) -> "BaseDistribution":
-    """Optuna's distribution of a hyperparameter; that of an ordinal is categorical."""
+    """Convert a hyperparameter to Optuna's distribution; an ordinal becomes categorical."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
     if parameter.choices:
@@ -31,24 +31,35 @@ def suggest(trial: "Trial", parameter: Parameter) -> Value:
     if parameter.choices:
         return cast("Value", trial.suggest_categorical(name, parameter.choices))
     if parameter.kind is Kind.INTEGER:
-        lower, upper = int(parameter.lower), int(parameter.upper)
-        number: float = trial.suggest_int(name, lower, upper, log=parameter.log)
-    else:
-        number = trial.suggest_float(name, parameter.lower, parameter.upper, log=parameter.log)
-    return number
+        lower = int(parameter.lower)
+        upper = int(parameter.upper)
+        return cast("int", trial.suggest_int(name, lower, upper, log=parameter.log))
+    number = trial.suggest_float(name, parameter.lower, parameter.upper, log=parameter.log)
+    return cast("float", number)
 
 
 def define_by_run(space: SearchSpace, choose: Callable[[Parameter], Value]) -> Config:
-    """Build a configuration: `choose` gives the active hyperparameters, parents before children."""
-    coded = [math.nan] * space.dimension
+    """Build a configuration by choosing its active hyperparameters, parents before children.
+
+    Args:
+        space: The search space.
+        choose: Chooses the value of a hyperparameter.
+
+    Returns:
+        The active hyperparameters, in the order of the space, and the constants.
+    """
+    codes = [math.nan] * space.dimension  # NaN where inactive
     chosen: Config = {}
-    for j, condition in space.ordered_conditions.items():
-        parameter = space.parameters[j]
-        if condition is None or condition.holds_for(coded):
+    for column, condition in space.ordered_conditions.items():
+        parameter = space.parameters[column]
+        is_active = condition is None or condition.holds_for(codes)
+        if is_active:
             value = choose(parameter)
-            coded[j] = parameter.code(value)
+            codes[column] = parameter.code(value)
             chosen[parameter.name] = value
-    return {name: chosen[name] for name in space.names if name in chosen} | space.constants
+
+    in_order_of_space = {name: chosen[name] for name in space.names if name in chosen}
+    return in_order_of_space | space.constants
 
 
 def suggest_config(trial: "Trial", space: SearchSpace) -> Config:
@@ -57,49 +68,76 @@ def suggest_config(trial: "Trial", space: SearchSpace) -> Config:
 
 
 def space_of(distributions: "Mapping[str, BaseDistribution]") -> SearchSpace:
-    """Convert Optuna's distributions: with a step to ordinals, of a single value to constants."""
-    parameters = [parameter_of(name, dist) for name, dist in distributions.items()]
-    return SearchSpace(
-        [p for p in parameters if p.size > 1],
-        constants={p.name: p.value(p.lower) for p in parameters if p.size == 1},
-    )
+    """Convert Optuna's distributions to a search space.
+
+    Distributions with a step become ordinals, those of a single value constants.
+    """
+    tunable: list[Parameter] = []
+    constants: Config = {}
+    for name, distribution in distributions.items():
+        parameter = parameter_of(name, distribution)
+        if parameter.size > 1:
+            tunable.append(parameter)
+        else:
+            constants[name] = parameter.value(parameter.lower)
+    return SearchSpace(tunable, constants=constants)
 
 
-def parameter_of(name: str, dist: "BaseDistribution") -> Parameter:
-    """Convert a distribution to a hyperparameter; a single value becomes a choice."""
+def parameter_of(name: str, distribution: "BaseDistribution") -> Parameter:
+    """Convert a distribution to a hyperparameter; a single value becomes a choice.
+
+    Raises:
+        InvalidSpaceError: The distribution is neither categorical nor of numbers.
+    """
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-    if isinstance(dist, CategoricalDistribution):
-        return Parameter.choice(name, cast("tuple[Value, ...]", tuple(dist.choices)))
-    if isinstance(dist, FloatDistribution | IntDistribution):
-        return _number(name, dist)
-    raise InvalidSpaceError(f"{name}: {type(dist).__name__} is not supported")
+    if isinstance(distribution, CategoricalDistribution):
+        return Parameter.choice(name, cast("tuple[Value, ...]", tuple(distribution.choices)))
+    if isinstance(distribution, FloatDistribution | IntDistribution):
+        return _convert_numbers(name, distribution)
+    raise InvalidSpaceError(f"{name}: {type(distribution).__name__} is not supported")
 
 
-def joined(name: str, first: "BaseDistribution", other: "BaseDistribution") -> "BaseDistribution":
-    """The smallest distribution that contains two; without steps they may differ in bounds."""
+def merge_distributions(
+    name: str, first: "BaseDistribution", second: "BaseDistribution"
+) -> "BaseDistribution":
+    """Merge two ranges of numbers to the smallest range that contains both.
+
+    Raises:
+        InvalidSpaceError: They differ in more than their bounds, have steps, or are not of numbers.
+    """
     from optuna.distributions import FloatDistribution, IntDistribution
 
-    numbers = FloatDistribution | IntDistribution
-    if isinstance(first, numbers) and isinstance(other, numbers) and type(first) is type(other):
-        has_steps = any(d.step not in (None, 1) for d in (first, other))
-        if first.log == other.log and not has_steps:
-            low, high = min(first.low, other.low), max(first.high, other.high)
-            return type(first)(low, high, log=first.log)
-    raise InvalidSpaceError(f"{name!r} was suggested from {first} and from {other}")
+    error = InvalidSpaceError(f"{name!r} was suggested from {first} and from {second}")
+    of_numbers = FloatDistribution | IntDistribution
+    if not isinstance(first, of_numbers) or not isinstance(second, of_numbers):
+        raise error
+    if type(first) is not type(second) or first.log != second.log:
+        raise error
+    has_steps = any(numbers.step not in (None, 1) for numbers in (first, second))
+    if has_steps:
+        raise error
+
+    low = min(first.low, second.low)
+    high = max(first.high, second.high)
+    return type(first)(low, high, log=first.log)
 
 
-def _number(name: str, dist: "FloatDistribution | IntDistribution") -> Parameter:
+def _convert_numbers(name: str, distribution: "FloatDistribution | IntDistribution") -> Parameter:
+    """Convert a range of numbers; one with steps becomes an ordinal."""
     from optuna.distributions import IntDistribution
 
-    whole = isinstance(dist, IntDistribution)
-    stepped = dist.step is not None and not (whole and dist.step == 1)
-    if dist.low == dist.high:
-        return Parameter.choice(name, (dist.low,))
-    if not stepped:
-        return Parameter.number(name, dist.low, dist.high, log=dist.log, integer=whole)
-    step = cast("float", dist.step)
-    count = round((dist.high - dist.low) / step)  # Optuna has adjusted the upper end to a step
-    return Parameter.choice(
-        name, tuple(min(dist.low + k * step, dist.high) for k in range(count + 1)), ordered=True
-    )
+    low, high = distribution.low, distribution.high
+    if low == high:
+        return Parameter.choice(name, (low,))
+
+    is_integer = isinstance(distribution, IntDistribution)
+    is_every_integer = is_integer and distribution.step == 1
+    if distribution.step is None or is_every_integer:
+        return Parameter.number(name, low, high, log=distribution.log, integer=is_integer)
+
+    step = cast("float", distribution.step)
+    number_of_steps = round((high - low) / step)  # Optuna has moved the upper end to a step
+    # Rounding may take the last one above the upper end.
+    steps = [min(low + k * step, high) for k in range(number_of_steps + 1)]
+    return Parameter.choice(name, tuple(steps), ordered=True)

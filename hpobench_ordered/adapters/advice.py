@@ -70,8 +70,10 @@ METHODS = (
 """Methods compared by default: fast ones of Hellan et al. (2023), Stoll et al. (2020) and ours."""
 TRIALS = 15
 FEWEST_TASKS = 3
-POOR = 0.5  # mean rank correlation below which a surrogate is called poor
-SAMPLE = 2000  # number of random configurations n
+LOWEST_CORRELATION = 0.5
+"""Rank correlation below which a surrogate is called poor."""
+SAMPLE_SIZE = 2000
+"""Number of random configurations n that the median m is taken over."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,63 +135,84 @@ class Advice:
     @property
     def poor_tasks(self) -> tuple[str, ...]:
         """Tasks whose surrogate ranks configurations poorly."""
-        return tuple(task.name for task in self.quality if not task.spearman >= POOR)
+        good = {task.name for task in self.quality if task.spearman >= LOWEST_CORRELATION}
+        return tuple(task.name for task in self.quality if task.name not in good)
 
     @property
     def warning(self) -> str:
         """Warning about the quality of the surrogate, "" if it is good enough."""
-        mean = float(np.mean([np.nan_to_num(task.spearman) for task in self.quality]))
-        if mean >= POOR:
+        # A constant surrogate has no rank correlation, NaN; it counts as 0.
+        correlations = np.nan_to_num([task.spearman for task in self.quality])
+        mean = float(np.mean(correlations))
+        if mean >= LOWEST_CORRELATION:
             return ""
+
+        all_tasks = format_count(len(self.quality), "task")
         return (
             "The surrogate is poor, so this advice is unreliable: on configurations that it was "
             f"not fitted to its rank correlation is {mean:.2f} on average, and less than "
-            f"{POOR} on {len(self.poor_tasks)} of {format_count(len(self.quality), 'task')}. More "
-            "evaluations of each task would help."
+            f"{LOWEST_CORRELATION} on {len(self.poor_tasks)} of {all_tasks}. More evaluations of "
+            "each task would help."
         )
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """The advice in words."""
-        warning = (self.warning,) if self.warning else ()
-        return (*warning, self._sentence_on_methods, self._sentence_on_copying)
+        on_methods = f"{self._sentence_on_best} {self._sentence_on_others}".rstrip()
+        sentences = (on_methods, self._sentence_on_copying)
+        if self.warning:
+            return (self.warning, *sentences)
+        return sentences
 
     @property
-    def _sentence_on_methods(self) -> str:
+    def _sentence_on_best(self) -> str:
+        """What share the best method leaves, with its interval."""
         best = self.methods.iloc[0]
-        others = self.within_error[1:]
-        # Not a number where there are too few tasks for an interval.
-        ends = f" ({best['lower']:.2f} to {best['upper']:.2f})" if best["lower"] >= 0 else ""
-        text = (
+        interval = ""
+        has_interval = not np.isnan(best["lower"])  # too few tasks have none
+        if has_interval:
+            interval = f" ({best['lower']:.2f} to {best['upper']:.2f})"
+        return (
             f"After {format_count(self.trials, 'trial')} {self.best} leaves least: "
-            f"{best['left']:.2f}{ends} of the distance from the median to the best, over "
+            f"{best['left']:.2f}{interval} of the distance from the median to the best, over "
             f"{format_count(len(self.copied), 'task')} with a history."
         )
-        if len(self.methods) == 1:
-            return text
-        if len(others) == len(self.methods) - 1:
-            return f"{text} These tasks cannot tell the methods apart: all are within error of it."
-        text += f" Up to {self.margin:.2f} more may be chance:"
+
+    @property
+    def _sentence_on_others(self) -> str:
+        """Which other methods may be as good as the best, "" if it is the only one."""
+        others = [name for name in self.methods["method"] if name != self.best]
+        as_good = self.within_error[1:]
         if not others:
+            return ""
+        if len(as_good) == len(others):
+            return "These tasks cannot tell the methods apart: all are within error of it."
+
+        text = f"Up to {self.margin:.2f} more may be chance:"
+        if not as_good:
             return f"{text} all other methods leave more."
-        verb = "is" if len(others) == 1 else "are"
-        return f"{text} {join_names(others, most=len(others))} {verb} within error of it."
+        verb = "is" if len(as_good) == 1 else "are"
+        return f"{text} {join_names(as_good, most=len(as_good))} {verb} within error of it."
 
     @property
     def _sentence_on_copying(self) -> str:
-        share = float(np.nanmean(self.copied))
+        """What share copying leaves, next to the best method that needs no history."""
+        left_by_copying = float(np.nanmean(self.copied))
         text = (
             "Copying alone, the best configuration of the last task first, leaves "
-            f"{share:.2f} in one trial"
+            f"{left_by_copying:.2f} in one trial."
         )
         without_history = self.methods[~self.methods["needs_history"]]
         if without_history.empty:
-            return f"{text}."
-        name, left = without_history.iloc[0][["method", "left"]]
-        without = f"{format_count(self.trials, 'trial')} of {name}, without any history, leave"
-        if share <= left:
-            return f"{text}. Copying wins: {without} {left:.2f}."
-        return f"{text}. Copying is not enough: {without} {left:.2f}."
+            return text
+
+        best = without_history.iloc[0]
+        verdict = "wins" if left_by_copying <= best["left"] else "is not enough"
+        trials = format_count(self.trials, "trial")
+        return (
+            f"{text} Copying {verdict}: {trials} of {best['method']}, without any history, leave "
+            f"{best['left']:.2f}."
+        )
 
 
 def advise(
@@ -260,8 +283,8 @@ def advise(
     benchmark = make_benchmark_of_history(
         history, to_search_space(space), direction, surrogate=surrogate
     )
-    best, losses = best_and_random_losses(benchmark, SAMPLE)
-    copied = copying_regrets(losses, best=best)
+    best_known, random_losses = best_and_random_losses(benchmark, SAMPLE_SIZE)
+    copied = copying_regrets(random_losses, best=best_known)
     if np.isnan(copied).all():
         raise EvaluationsError("no configuration is better than another on any task but the first")
     results = run(
@@ -276,10 +299,15 @@ def advise(
     scores, unscored = results.scored()
     if not scores:
         raise ExperimentError(f"no method could be replayed: {unscored[0]}")
-    best = np.fmin(best, lowest_losses(scores[0].losses))
-    left = normalised_regrets(scores[0].losses, best, np.median(losses, axis=0))
+
+    # A method may find a better configuration than the best known one.
+    best = np.fmin(best_known, lowest_losses(scores[0].losses))
+    medians = np.median(random_losses, axis=0)
+    left = normalised_regrets(scores[0].losses, best, medians)
     table, margin = compare_methods(left, scores[0].methods)
-    table["needs_history"] = table["method"].map({s.name: s.min_history > 0 for s in specs})
+    needs_history = {spec.name: spec.min_history > 0 for spec in specs}
+    table["needs_history"] = table["method"].map(needs_history)
+
     advice = Advice(benchmark, table, margin, trials, copied, results)
     if advice.warning:
         warnings.warn(advice.warning, PoorSurrogateWarning, stacklevel=2)
@@ -300,10 +328,12 @@ def make_benchmark_of_history(
     tasks = [evaluations for evaluations in successful if len(evaluations) > 0]
     check_history(tasks, space, chosen_direction)
     if len(tasks) < FEWEST_TASKS:
+        names = ", ".join(repr(evaluations.task) for evaluations in tasks)
         raise EvaluationsError(
             f"advice needs evaluations of at least {FEWEST_TASKS} tasks, but got "
-            f"{len(tasks)}: {', '.join(repr(e.task) for e in tasks) or 'none'}"
+            f"{len(tasks)}: {names or 'none'}"
         )
+
     tasks = keep_shared_contexts(tasks)
     definition = Definition(
         name="history",
@@ -328,7 +358,7 @@ def leave_out_failures(evaluations: Evaluations) -> Evaluations:
 
 
 def keep_shared_contexts(history: Sequence[Evaluations]) -> list[Evaluations]:
-    """Leave out what is known beforehand of some tasks only."""
+    """Leave out the contexts that not all tasks have."""
     shared = set(history[0].context)
     for evaluations in history:
         shared &= set(evaluations.context)
@@ -340,21 +370,34 @@ def keep_shared_contexts(history: Sequence[Evaluations]) -> list[Evaluations]:
 
 
 def compare_methods(left: FloatArray, methods: Sequence[str]) -> "tuple[pd.DataFrame, float]":
-    """`Advice.methods` without `needs_history`, and the margin, from shares left (A, S, T, M)."""
+    """Compare methods by the shares that they leave.
+
+    Args:
+        left: Share left by each method, seed and task after each trial, (A, S, T, M). The first
+            task does not count, as it has no history.
+        methods: Names of the methods.
+
+    Returns:
+        `Advice.methods` without `needs_history`, and `Advice.margin`.
+    """
     import pandas as pd
 
-    samples = independent_samples(left, Resampling.TASKS, first_task=1)  # (tasks, A, M)
-    of_trials = mean_intervals(samples, rng=np.random.default_rng(0), possible=(0, np.inf))
-    margin = least_significant_difference(samples[..., -1])
-    behind = of_trials.mean[:, -1] - of_trials.mean[:, -1].min()
+    means_of_tasks = independent_samples(left, Resampling.TASKS, first_task=1)  # (T - 1, A, M)
+    intervals = mean_intervals(
+        means_of_tasks, rng=np.random.default_rng(0), possible=(0, np.inf)
+    )  # each (A, M)
+    margin = least_significant_difference(means_of_tasks[..., -1])
+    left_at_end = intervals.mean[:, -1]
+    behind = left_at_end - left_at_end.min()
     table = pd.DataFrame(
         {
             "method": methods,
-            "first": of_trials.mean[:, 0],
-            "left": of_trials.mean[:, -1],
-            "lower": of_trials.lower[:, -1],
-            "upper": of_trials.upper[:, -1],
+            "first": intervals.mean[:, 0],
+            "left": left_at_end,
+            "lower": intervals.lower[:, -1],
+            "upper": intervals.upper[:, -1],
             "behind": behind,
+            # Not `behind <= margin`: with one method the margin is NaN, and that method the best.
             "is_within_error": ~(behind > margin),
         }
     )

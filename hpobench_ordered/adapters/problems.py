@@ -88,6 +88,7 @@ class OptunaHubProblem:
 
 
 def _loss(task: Task, config: ConfigLike, seed: int = 0) -> float:
+    """Evaluate a task; SMAC passes a seed, which has no effect, as tasks are deterministic."""
     return task.objective.loss(task.evaluate(config))
 
 

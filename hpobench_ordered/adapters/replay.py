@@ -1,4 +1,7 @@
-"""Suggestions from results alone: an optimiser is replayed, so that nothing else is remembered."""
+"""Suggestions from results alone.
+
+A new optimiser is led through all results again, so no state has to be stored between suggestions.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -14,9 +17,9 @@ def suggest_after(
 ) -> list[Config]:
     """Suggest configurations after results, which are assumed to have come `count` at a time.
 
-    As long as the optimiser would have suggested the results, they are what it was asked for and
-    told. Later results are told without having been asked for, and are not suggested again unless
-    the search space is used up.
+    While the results are what the optimiser suggests, it is asked for them before it is told them.
+    From the first batch that differs, results are only told. No configuration with a result is
+    suggested again unless the optimiser suggests nothing else.
 
     Args:
         make_optimiser: Makes the optimiser; the same one each time.
@@ -34,6 +37,7 @@ def suggest_after(
     for config, value in results[number_replayed:]:
         optimiser.tell(config, value)
 
+    # Up to as many suggestions as there are results may have been evaluated already.
     evaluated = [config for config, _ in results]
     suggestions = [optimiser.ask() for _ in range(count + len(results))]
     new_suggestions = [config for config in suggestions if config not in evaluated]
@@ -41,15 +45,16 @@ def suggest_after(
 
 
 def replay(optimiser: Optimiser, results: Sequence[Result], *, batch_size: int) -> int:
-    """Ask for batches and tell their results, until a result is none of its batch's suggestions.
+    """Ask for batches and tell their results, as long as all results of a batch were suggested.
 
     Returns:
-        The number of results before that batch.
+        The number of results told: those before the first batch with another configuration.
     """
     for start in range(0, len(results), batch_size):
         batch = results[start : start + batch_size]
-        suggested = [optimiser.ask() for _ in batch]
-        if any(config not in suggested for config, _ in batch):
+        suggestions = [optimiser.ask() for _ in batch]
+        has_other_configs = any(config not in suggestions for config, _ in batch)
+        if has_other_configs:
             return start
         for config, value in batch:
             optimiser.tell(config, value)

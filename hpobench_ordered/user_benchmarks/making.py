@@ -30,9 +30,11 @@ FEWEST = {SurrogateType.NEAREST: 2, SurrogateType.FOREST: 10}
 """Fewest different configurations per task, by kind of surrogate."""
 FEWEST_TO_JUDGE = 50
 """Fewest different configurations per task for judging the quality of a surrogate."""
-LARGEST = 1e150  # largest objective value: surrogates square it
+LARGEST_OBJECTIVE = 1e150
+"""Largest absolute value of an objective, as surrogates square it."""
 OF_THE_USER = Provenance("not stated", "evaluations of the user", "not stated")
-CHANCE = 0.1  # expected top-decile overlap of a random surrogate
+CHANCE_OVERLAP = 0.1
+"""Expected top-decile overlap of a surrogate that ranks configurations at random."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,11 +153,11 @@ def from_evaluations(
     chosen_direction = Direction.of(direction)
     columns = Columns(task, objective, tuple(context))
     reader = Reader(drop_invalid, clip=False, source="the table", allows_failed=False)
-    evaluations = reader.usable(
-        read_table(frame, search_space, columns, reader, direction=chosen_direction)
-    )
+    tasks_of_table = read_table(frame, search_space, columns, reader, direction=chosen_direction)
+    evaluations = reader.usable(tasks_of_table)
     if ordered is not None:
         evaluations = tuple(sorted(evaluations, key=lambda e: e.context[ordered]))
+
     row_count = sum(len(of_task) for of_task in evaluations)
     definition = Definition(
         name=name,
@@ -180,16 +182,30 @@ def build_benchmark(
     seed: int = 0,
     workers: int = 1,
 ) -> Benchmark:
-    """Make a benchmark from finite evaluations of its tasks; repeated ones are averaged."""
-    averages = [average_repeats(e.values, e.objective) for e in evaluations]
+    """Make a benchmark from finite evaluations of its tasks; repeated ones are averaged.
+
+    Args:
+        definition: Definition of the benchmark.
+        evaluations: Evaluations of each task, in the order of the definition.
+        kind: `NEAREST` or `FOREST`.
+        data: Training data of tasks, by their names.
+        seed: Seed of the forest, of the search for its best values, and of the folds.
+        workers: Number of threads that fit a forest.
+    """
+    averages = [average_repeats(of_task.values, of_task.objective) for of_task in evaluations]
     _check_data(definition, data)
-    _check_enough(definition, averages, kind)
+    _check_largest_objective(definition, averages)
+    _check_number_of_configs(definition, averages, kind)
+
     fit = fit_benchmark(kind, definition, averages, seed=seed, workers=workers)
-    if kind is SurrogateType.NEAREST and min(map(len, averages)) >= FEWEST_TO_JUDGE:
+    fewest_configs = min(len(average) for average in averages)
+    if kind is SurrogateType.NEAREST and fewest_configs >= FEWEST_TO_JUDGE:
         _warn_if_poor(fit)
+
     data_of_task = None
     if data:
-        data_of_task = tuple(data.get(task.name) for task in definition.tasks).__getitem__
+        data_in_order = tuple(data.get(task.name) for task in definition.tasks)
+        data_of_task = data_in_order.__getitem__
     benchmark = Benchmark.build(
         definition,
         surrogate=kind.name.lower(),
@@ -212,7 +228,7 @@ def _check_contexts(context: Sequence[str], ordered: str | None) -> None:
 
 def _warn_if_poor(fit: "BenchmarkFit") -> None:
     overlap = float(np.mean([task.top_decile for task in fit.figures]))
-    if overlap <= CHANCE:
+    if overlap <= CHANCE_OVERLAP:
         warnings.warn(
             f"the nearest neighbours of {fit.defined.name} tell good configurations from "
             f"others no better than chance: a cross-validated top-decile overlap of {overlap:.2f}, "
@@ -248,15 +264,18 @@ def _check_data(definition: Definition, data: Mapping[str, TaskData]) -> None:
             )
 
 
-def _check_enough(
-    definition: Definition, averages: Sequence[RawEvaluations], kind: SurrogateType
-) -> None:
+def _check_largest_objective(definition: Definition, averages: Sequence[RawEvaluations]) -> None:
     largest = max(np.abs(average.objective).max() for average in averages)
-    if largest > LARGEST:
+    if largest > LARGEST_OBJECTIVE:
         raise EvaluationsError(
             f"column {definition.objective.name!r} has values up to {largest:g}, whose squares "
             "overflow: give them in other units"
         )
+
+
+def _check_number_of_configs(
+    definition: Definition, averages: Sequence[RawEvaluations], kind: SurrogateType
+) -> None:
     tasks = definition.tasks
     needed = FEWEST[kind]
     too_few: list[tuple[int, str]] = []

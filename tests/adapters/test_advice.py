@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hpobench_ordered as hbo
-from hpobench_ordered.adapters.advice import POOR, SAMPLE, compare_methods
+from hpobench_ordered.adapters.advice import LOWEST_CORRELATION, SAMPLE_SIZE, compare_methods
 from hpobench_ordered.analysis.samples import Resampling, independent_samples
 from hpobench_ordered.analysis.significance import least_significant_difference
 from hpobench_ordered.errors import (
@@ -96,14 +96,14 @@ def test_a_poor_surrogate_is_warned_of():
         poor = advised(stream(noise), methods=["random-search"], seeds=[0])
     assert poor.sentences[0] == poor.warning
     assert len(poor.poor_tasks) == 5
-    assert all(task.spearman < POOR for task in poor.quality)
+    assert all(task.spearman < LOWEST_CORRELATION for task in poor.quality)
 
 
 def test_the_table_is_that_of_the_runs(of_settled):
     """The shares, by hand from the values of the trials."""
     frame = of_settled.results.frame()
     assert set(frame["surrogate"]) == {"forest"}
-    x = SPACE.decode(SPACE.sample_unit(np.random.default_rng(0), SAMPLE))
+    x = SPACE.decode(SPACE.sample_unit(np.random.default_rng(0), SAMPLE_SIZE))
     tasks = of_settled.benchmark.tasks
     medians = {t.name: np.median(t.evaluate_many(x)) for t in tasks}
     best = {t.name: t.best_value for t in tasks}

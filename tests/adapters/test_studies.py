@@ -16,7 +16,7 @@ from optuna.trial import TrialState, create_trial
 import hpobench_ordered as hbo
 from hpobench_ordered import Compare, Comparison, Evaluations, Kind, Parameter, SearchSpace
 from hpobench_ordered.adapters import OptunaSampler
-from hpobench_ordered.adapters._optuna_space import joined, space_of
+from hpobench_ordered.adapters._optuna_space import merge_distributions, space_of
 from hpobench_ordered.errors import (
     EvaluationsError,
     HistoryWarning,
@@ -178,7 +178,7 @@ def test_changed_range_contains_all_trials():
     logarithmic, stepped = FloatDistribution(1, 9, log=True), FloatDistribution(1, 9, step=2)
     for other in (logarithmic, stepped, IntDistribution(1, 9)):
         with pytest.raises(InvalidSpaceError, match="'x' was suggested from FloatDistribution"):
-            joined("x", FloatDistribution(1, 9), other)
+            merge_distributions("x", FloatDistribution(1, 9), other)
 
 
 def test_study_without_complete_trial_is_named():

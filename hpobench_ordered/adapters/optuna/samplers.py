@@ -25,7 +25,7 @@ from hpobench_ordered._typing import Config
 from hpobench_ordered._wording import join_words
 from hpobench_ordered.adapters._optuna_space import distribution, space_of
 from hpobench_ordered.adapters.optimiser import BUDGET, METHOD, Optimiser, check_use
-from hpobench_ordered.adapters.optuna.studies import history_from_studies, is_same
+from hpobench_ordered.adapters.optuna.studies import has_same_range, history_from_studies
 from hpobench_ordered.core.history import Evaluations, align_history, as_evaluations
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import (
@@ -261,7 +261,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         if not self._is_space_of_studies or self._space is None or name in self._compared:
             return
         self._compared.add(name)
-        if not is_same(self._space, name, suggested):
+        if not has_same_range(self._space, name, suggested):
             constants = self._space.constants
             searched = constants[name] if name in constants else distribution(self._space[name])
             _warn(

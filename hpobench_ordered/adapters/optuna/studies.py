@@ -27,12 +27,13 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import optuna
+from numpy.typing import NDArray
 from optuna.distributions import BaseDistribution
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from hpobench_ordered._typing import Value
-from hpobench_ordered.adapters._optuna_space import joined, parameter_of
+from hpobench_ordered.adapters._optuna_space import merge_distributions, parameter_of
 from hpobench_ordered.adapters._rows import Reader, Rows
 from hpobench_ordered.adapters._tables import check_renaming, contexts_of
 from hpobench_ordered.adapters.optuna.methods import quiet
@@ -49,8 +50,8 @@ if TYPE_CHECKING:
     from optuna.storages import BaseStorage
 
 
-SQLITE = "sqlite:///"
-RANGES = frozenset({Change.GREW, Change.SHRANK, Change.MOVED})
+SQLITE_PREFIX = "sqlite:///"
+CHANGES_OF_RANGE = frozenset({Change.GREW, Change.SHRANK, Change.MOVED})
 """Changes that only affect ranges, so configurations are in range, clipped or left out."""
 
 
@@ -104,20 +105,21 @@ def history_from_studies(
     checked_studies = _check_studies(studies)
     direction = _common_direction(checked_studies)
     trials_of = _read_trials(checked_studies, rename)
-    complete_of = {name: _complete(trials) for name, trials in trials_of.items()}
-    used = [name for name, complete in complete_of.items() if complete]
     reader = Reader(drop_invalid, clip, "the studies")
-    reader.empty += [f"study {name!r}" for name in trials_of if name not in used]
+    complete_trials_of: dict[str, list[FrozenTrial]] = {}
+    for name, trials in trials_of.items():
+        complete = [trial for trial in trials if trial.state is TrialState.COMPLETE]
+        if complete:
+            complete_trials_of[name] = complete
+        else:
+            reader.empty.append(f"study {name!r}")
 
     space_at_hand = None if space is None else to_search_space(space)
-    spaces = _choose_spaces(
-        {name: complete_of[name] for name in used},
-        space_at_hand,
-        any_range=drop_invalid or clip,
-    )
-    checked_contexts = contexts_of(contexts, used, others=list(trials_of))
+    spaces = _choose_spaces(complete_trials_of, space_at_hand, any_range=drop_invalid or clip)
+    names = list(complete_trials_of)
+    checked_contexts = contexts_of(contexts, names, others=list(trials_of))
     history: list[Evaluations | None] = []
-    for name in used:
+    for name in names:
         rows = _to_rows(name, trials_of[name], spaces[name])
         context = checked_contexts[name]
         history.append(reader.read(rows, spaces[name], direction=direction, context=context))
@@ -133,16 +135,16 @@ def _read_trials(
     names_of_studies: list[set[str]] = []
     for study in studies:
         trials = study.get_trials(deepcopy=False, states=states)
-        names_of_studies.append(set().union(*(trial.params for trial in trials)))
         trials_of[study.study_name] = trials
+        names: set[str] = set()
+        for trial in trials:
+            names.update(trial.params)
+        names_of_studies.append(names)
+
     check_renaming(rename, *names_of_studies)
     for name, trials in trials_of.items():
         trials_of[name] = [_rename_parameters(trial, rename) for trial in trials]
     return trials_of
-
-
-def _complete(trials: Iterable[FrozenTrial]) -> list[FrozenTrial]:
-    return [trial for trial in trials if trial.state is TrialState.COMPLETE]
 
 
 def history_from_storage(
@@ -155,17 +157,24 @@ def history_from_storage(
     contexts: Mapping[str, Mapping[str, float]] | None = None,
     rename: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Evaluations, ...]:
-    """Read the studies of a storage whose names match a pattern, by the start of their first trial.
+    """Read the studies of a storage as history, in the order in which their first trials started.
 
-    `storage` is the storage, its URL, such as "sqlite:///tuning.db", or a file of SQLite; `pattern`
-    is as a shell has it, such as "churn-*", and case-sensitive. The options, and warnings, are
-    those of `history_from_studies`.
+    Warnings are those of `history_from_studies`.
+
+    Args:
+        storage: The storage, its URL, such as "sqlite:///tuning.db", or a file of SQLite.
+        pattern: Pattern of the studies' names, as in a shell: "churn-*"; case-sensitive.
+        space: As for `history_from_studies`.
+        drop_invalid: As for `history_from_studies`.
+        clip: As for `history_from_studies`.
+        contexts: As for `history_from_studies`.
+        rename: As for `history_from_studies`.
 
     Returns:
         The evaluations of each study, oldest first.
 
     Raises:
-        EvaluationsError: As there; or the storage cannot be read.
+        EvaluationsError: As by `history_from_studies`; or the storage cannot be read.
         UnknownNameError: There is no such file, or no name matches.
 
     Examples:
@@ -176,7 +185,7 @@ def history_from_storage(
         >>> for name in ("churn-May", "churn-June", "fraud"):
         ...     study = optuna.create_study(study_name=name, storage=storage)
         ...     study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=3)
-        >>> [one.task for one in hbo.history_from_storage(storage, "churn-*")]
+        >>> [evaluations.task for evaluations in hbo.history_from_storage(storage, "churn-*")]
         ['churn-May', 'churn-June']
     """
     return history_from_studies(
@@ -191,28 +200,39 @@ def history_from_storage(
 
 def _load_studies(storage: "str | os.PathLike[str] | BaseStorage", pattern: str) -> list[Study]:
     """The studies of a storage with matching names, by the start of their first trial."""
-    opened = _open_storage(storage)
+    checked_storage = _check_storage(storage)
     try:
         with quiet():
-            if isinstance(opened, str):
-                opened = optuna.storages.get_storage(opened)
-            summaries = optuna.get_all_study_summaries(storage=opened, include_best_trial=False)
-            starts = {s.study_name: s.datetime_start for s in summaries}
+            if isinstance(checked_storage, str):
+                checked_storage = optuna.storages.get_storage(checked_storage)
+            summaries = optuna.get_all_study_summaries(
+                storage=checked_storage, include_best_trial=False
+            )
+            starts = {summary.study_name: summary.datetime_start for summary in summaries}
             names = [name for name in starts if fnmatch.fnmatchcase(name, pattern)]
+            # Studies without a trial come last, by name.
             names.sort(key=lambda name: (starts[name] or datetime.max, name))
-            studies = [optuna.load_study(study_name=name, storage=opened) for name in names]
-            for study in studies:
-                study.get_trials(deepcopy=False)  # fills the cache of the storage
-    except Exception as error:  # depends on the database driver
-        why = str(error).partition("\n")[0]
-        raise EvaluationsError(f"the storage {str(storage)!r} cannot be read: {why}") from error
+            studies: list[Study] = []
+            for name in names:
+                study = optuna.load_study(study_name=name, storage=checked_storage)
+                # Reads all trials into the storage's cache, so that a damaged one fails here.
+                study.get_trials(deepcopy=False)
+                studies.append(study)
+    except Exception as error:  # which one depends on the database driver
+        first_line = str(error).partition("\n")[0]
+        raise EvaluationsError(
+            f"the storage {str(storage)!r} cannot be read: {first_line}"
+        ) from error
     if not names:
         raise UnknownNameError("study", pattern, starts)
     return studies
 
 
-def _open_storage(storage: "str | os.PathLike[str] | BaseStorage") -> "str | BaseStorage":
-    """A storage, or its URL; in a file without studies, Optuna would create its tables."""
+def _check_storage(storage: "str | os.PathLike[str] | BaseStorage") -> "str | BaseStorage":
+    """Check what is given as a storage; a file is converted to its URL.
+
+    Files of SQLite are checked here, as Optuna would create tables in one without studies.
+    """
     if isinstance(storage, optuna.storages.BaseStorage):
         return storage
     if not isinstance(storage, str | os.PathLike):
@@ -220,68 +240,84 @@ def _open_storage(storage: "str | os.PathLike[str] | BaseStorage") -> "str | Bas
             f"storage must be an Optuna storage, its URL or a file, but got {storage!r}"
         )
     text = os.fspath(storage)
-    url = text if "://" in text else f"{SQLITE}{text}"
-    if url.startswith(SQLITE):
-        path = Path(url.removeprefix(SQLITE).partition("?")[0])
+    url = text if "://" in text else f"{SQLITE_PREFIX}{text}"
+    if url.startswith(SQLITE_PREFIX):
+        path = Path(url.removeprefix(SQLITE_PREFIX).partition("?")[0])
         check_file(path)
-        # Optuna reports another error.
-        with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as file:
-            if not file.execute("SELECT 1 FROM sqlite_master WHERE name = 'studies'").fetchone():
-                raise EvaluationsError(f"{path} has no studies of Optuna")
+        _check_has_studies(path)
     return url
+
+
+def _check_has_studies(path: Path) -> None:
+    """Check that a database has the table of Optuna's studies."""
+    query = "SELECT 1 FROM sqlite_master WHERE name = 'studies'"
+    # Whatever makes a database unreadable, Optuna reports when it reads it.
+    with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as database:
+        has_table = database.execute(query).fetchone() is not None
+        if not has_table:
+            raise EvaluationsError(f"{path} has no studies of Optuna")
 
 
 def _check_studies(studies: Iterable[Study]) -> list[Study]:
     """Check that there are studies, no two of the same name, each with one objective."""
-    several = list(studies) if isinstance(studies, Iterable) else []
-    if not several or not all(isinstance(study, Study) for study in several):
+    items = list(studies) if isinstance(studies, Iterable) else []
+    if not items or not all(isinstance(item, Study) for item in items):
         kind = type(studies).__name__
-        described = f"a {kind} of other objects" if several else kind
+        described = f"a {kind} of other objects" if items else kind
         raise EvaluationsError(f"studies must be a list of at least one study, but got {described}")
 
-    names = [study.study_name for study in several]
+    names = [study.study_name for study in items]
     repeated = [repr(name) for name in dict.fromkeys(names) if names.count(name) > 1]
     if repeated:
         raise EvaluationsError(f"several studies have the same name: {', '.join(repeated)}")
-    for study in several:
+
+    for study in items:
         if len(study.directions) != 1:
             raise EvaluationsError(
                 f"study {study.study_name!r} must have one objective, not {len(study.directions)}"
             )
-    return several
+    return items
 
 
 def _common_direction(studies: Sequence[Study]) -> Direction:
-    """The common direction of all studies."""
-    directions = {study.study_name: study.direction for study in studies}
-    if len(set(directions.values())) > 1:
-        said = ", ".join(f"{name!r} to {d.name.lower()}" for name, d in directions.items())
-        raise EvaluationsError(f"studies must have the same direction, but got {said}")
-    return Direction.of(studies[0].direction.name.lower())
+    """The direction of all studies; it is an error if they differ."""
+    word_of = {study.study_name: study.direction.name.lower() for study in studies}
+    if len(set(word_of.values())) > 1:
+        listing = ", ".join(f"{name!r} to {word}" for name, word in word_of.items())
+        raise EvaluationsError(f"studies must have the same direction, but got {listing}")
+    return Direction.of(word_of[studies[0].study_name])
 
 
 def _rename_parameters(trial: FrozenTrial, rename: Mapping[str, str]) -> FrozenTrial:
-    """A trial with its parameters renamed."""
+    """A copy of a trial with its parameters renamed."""
     renamed = copy(trial)
-    renamed.params = {rename.get(n, n): value for n, value in trial.params.items()}
-    renamed.distributions = {rename.get(n, n): d for n, d in trial.distributions.items()}
+    renamed.params = {rename.get(name, name): value for name, value in trial.params.items()}
+    renamed.distributions = {
+        rename.get(name, name): distribution for name, distribution in trial.distributions.items()
+    }
     return renamed
 
 
 def _to_rows(name: str, trials: Iterable[FrozenTrial], space: SearchSpace) -> Rows:
     """The trials of a study, except those that failed before all parameters were suggested."""
-    chosen = [t for t in trials if t.state is TrialState.COMPLETE or not _lacks(t.params, space)]
-    tuned = (*space.names, *space.constants)
-    return Rows(
-        name,
-        [f"trial {trial.number} of study {name!r}" for trial in chosen],
-        {n: np.array([t.params.get(n) for t in chosen], dtype=object) for n in tuned},
-        [t.value if t.state is TrialState.COMPLETE else None for t in chosen],
-    )
+    chosen: list[FrozenTrial] = []
+    values: list[float | None] = []
+    for trial in trials:
+        is_complete = trial.state is TrialState.COMPLETE
+        if is_complete or not _lacks_parameter(trial.params, space):
+            chosen.append(trial)
+            values.append(trial.value if is_complete else None)
+
+    columns: dict[str, NDArray[np.object_]] = {}
+    for parameter in (*space.names, *space.constants):
+        cells = [trial.params.get(parameter) for trial in chosen]
+        columns[parameter] = np.array(cells, dtype=object)
+    labels = [f"trial {trial.number} of study {name!r}" for trial in chosen]
+    return Rows(name, labels, columns, values)
 
 
 def _choose_spaces(
-    complete: Mapping[str, Sequence[FrozenTrial]],
+    complete_trials_of: Mapping[str, Sequence[FrozenTrial]],
     space_at_hand: SearchSpace | None,
     *,
     any_range: bool,
@@ -293,117 +329,140 @@ def _choose_spaces(
     studies, or else each one's own.
     """
     if space_at_hand is None:
-        common = _infer_common_space(complete)
+        common = _infer_common_space(complete_trials_of)
         if common is not None:
-            return dict.fromkeys(complete, common)
-        return {name: _infer_space(name, trials) for name, trials in complete.items()}
+            return dict.fromkeys(complete_trials_of, common)
+        return {name: _infer_space(name, trials) for name, trials in complete_trials_of.items()}
 
     spaces: dict[str, SearchSpace] = {}
-    for name, trials in complete.items():
+    for name, trials in complete_trials_of.items():
         if _fits(trials, space_at_hand):
             spaces[name] = space_at_hand
             continue
         own = _infer_space(name, trials)
         changes = set(chain(*SpaceChange(own, space_at_hand).changes.values()))
-        is_usable = any_range and changes <= RANGES
+        is_usable = any_range and changes <= CHANGES_OF_RANGE
         spaces[name] = space_at_hand if is_usable else own
     return spaces
 
 
 def _fits(trials: Iterable[FrozenTrial], space: SearchSpace) -> bool:
     """Whether all trials were suggested from the space and have all active hyperparameters."""
-    return all(
-        all(is_same(space, n, d) for n, d in trial.distributions.items())
-        and not _lacks(trial.params, space)
-        for trial in trials
-    )
+    for trial in trials:
+        for name, distribution in trial.distributions.items():
+            if not has_same_range(space, name, distribution):
+                return False
+        if _lacks_parameter(trial.params, space):
+            return False
+    return True
 
 
-def is_same(space: SearchSpace, name: str, distribution: BaseDistribution) -> bool:
-    """Whether a distribution has the same range or choices as the space."""
+def has_same_range(space: SearchSpace, name: str, distribution: BaseDistribution) -> bool:
+    """Whether a distribution has the range or choices that the space has for this parameter."""
     suggested = parameter_of(name, distribution)
     if name in space.constants:
         return suggested.size == 1 and suggested.value(suggested.lower) == space.constants[name]
     if name not in space.names:
         return False
-    p = space[name]
-    if p.choices or suggested.choices:
-        return set(p.choices) == set(suggested.choices)
+
+    parameter = space[name]
+    if parameter.choices or suggested.choices:
+        return set(parameter.choices) == set(suggested.choices)
     range_of = attrgetter("kind", "lower", "upper", "log")
-    return bool(range_of(p) == range_of(suggested))
+    return bool(range_of(parameter) == range_of(suggested))
 
 
-def _lacks(params: Mapping[str, object], space: SearchSpace) -> bool:
+def _lacks_parameter(params: Mapping[str, object], space: SearchSpace) -> bool:
     """Whether an active hyperparameter of the space is missing from the parameters."""
-    coded = [math.nan] * space.dimension
-    for j, condition in space.ordered_conditions.items():
-        parameter = space.parameters[j]
-        if condition is not None and not condition.holds_for(coded):
+    codes = [math.nan] * space.dimension  # NaN where inactive or out of range
+    for column, condition in space.ordered_conditions.items():
+        parameter = space.parameters[column]
+        is_active = condition is None or condition.holds_for(codes)
+        if not is_active:
             continue
         if parameter.name not in params:
             return True
         value = cast("Value", params[parameter.name])
         if allows(parameter, value):
-            coded[j] = parameter.code(value)
+            codes[column] = parameter.code(value)
     return False
 
 
-def _infer_common_space(trials: Mapping[str, Sequence[FrozenTrial]]) -> SearchSpace | None:
-    """The common search space of all studies, None if there is none."""
-    distributions = {
-        (name, repr(d))
-        for of_study in trials.values()
-        for t in of_study
-        for name, d in t.distributions.items()
-    }
-    names = [name for name, _ in distributions]
-    if len(set(names)) < len(names):  # ranges differ
-        return None
-    for name in set(names):
-        shares = [sum(name in t.params for t in of) / len(of) for of in trials.values()]
-        if set(shares) == {0.0, 1.0}:  # only some studies have it: not a condition
+def _infer_common_space(
+    complete_trials_of: Mapping[str, Sequence[FrozenTrial]],
+) -> SearchSpace | None:
+    """Infer a search space that all studies share, None if there is none.
+
+    It must have the same range of a parameter in all trials. A parameter that all trials of some
+    studies have, and none of the others, distinguishes the studies: it is not conditional.
+    """
+    all_trials = list(chain(*complete_trials_of.values()))
+    text_of_distribution: dict[str, str] = {}
+    for trial in all_trials:
+        for name, distribution in trial.distributions.items():
+            text = repr(distribution)  # the choices True and 1 are equal, but not written alike
+            if text_of_distribution.setdefault(name, text) != text:
+                return None
+
+    for name in text_of_distribution:
+        is_in_all = [_is_in_all(name, trials) for trials in complete_trials_of.values()]
+        is_in_none = [_is_in_none(name, trials) for trials in complete_trials_of.values()]
+        is_in_all_or_none = np.logical_or(is_in_all, is_in_none).all()
+        if is_in_all_or_none and not all(is_in_all):
             return None
+
     try:
-        return _infer_space("", [trial for of_study in trials.values() for trial in of_study])
+        return _infer_space("", all_trials)
     except EvaluationsError:
         return None
 
 
 def _infer_space(study: str, trials: Sequence[FrozenTrial]) -> SearchSpace:
-    """The search space inferred from a study's complete trials."""
-    distributions: dict[str, BaseDistribution] = {}
+    """Infer the search space of a study from its complete trials."""
     try:
-        for trial in trials:
-            for name, d in trial.distributions.items():
-                known = distributions.get(name, d)
-                distributions[name] = d if known == d else joined(name, known, d)
         constants: dict[str, Value] = {}
-        tuned: list[Parameter] = []
-        for name, distribution in distributions.items():
+        tunable: list[Parameter] = []
+        for name, distribution in _merge_all_distributions(trials).items():
             parameter = parameter_of(name, distribution)
             if parameter.size > 1:
-                tuned.append(parameter)
-            elif _have(name, trials):
+                tunable.append(parameter)
+            elif _is_in_all(name, trials):  # a conditional constant tells nothing
                 constants[name] = parameter.value(parameter.lower)
 
         conditions: dict[str, Condition] = {}
-        for parameter in tuned:
-            if not _have(parameter.name, trials):
-                conditions[parameter.name] = _infer_condition(parameter.name, tuned, trials)
-        return SearchSpace(tuned, conditions=conditions, constants=constants)
+        for parameter in tunable:
+            if not _is_in_all(parameter.name, trials):
+                conditions[parameter.name] = _infer_condition(parameter.name, tunable, trials)
+        return SearchSpace(tunable, conditions=conditions, constants=constants)
     except InvalidSpaceError as error:
         raise EvaluationsError(
             f"the search space of study {study!r} cannot be inferred: {error}; give it: space=..."
         ) from None
 
 
-def _have(name: str, trials: Iterable[FrozenTrial]) -> bool:
-    """Whether all trials have a parameter."""
+def _merge_all_distributions(trials: Iterable[FrozenTrial]) -> dict[str, BaseDistribution]:
+    """The smallest distribution of each parameter that contains those of all trials."""
+    merged: dict[str, BaseDistribution] = {}
+    for trial in trials:
+        for name, distribution in trial.distributions.items():
+            earlier = merged.get(name, distribution)
+            is_equal = distribution == earlier
+            merged[name] = (
+                distribution if is_equal else merge_distributions(name, earlier, distribution)
+            )
+    return merged
+
+
+def _is_in_all(name: str, trials: Iterable[FrozenTrial]) -> bool:
     return all(name in trial.params for trial in trials)
 
 
-def _codes(parameter: Parameter, trials: Iterable[FrozenTrial]) -> set[float]:
-    """Codes of the in-range values of a parameter in trials."""
+def _is_in_none(name: str, trials: Iterable[FrozenTrial]) -> bool:
+    return not any(name in trial.params for trial in trials)
+
+
+def _codes_in_range(parameter: Parameter, trials: Iterable[FrozenTrial]) -> set[float]:
+    """Codes of the values that a parameter has in trials, without those out of its range."""
     values = [trial.params[parameter.name] for trial in trials]
     return {parameter.code(value) for value in values if allows(parameter, value)}
 
@@ -411,22 +470,32 @@ def _codes(parameter: Parameter, trials: Iterable[FrozenTrial]) -> set[float]:
 def _infer_condition(
     child: str, parameters: Sequence[Parameter], trials: Sequence[FrozenTrial]
 ) -> Condition:
-    """Infer the condition under which a parameter is suggested."""
-    having = [trial for trial in trials if child in trial.params]
-    for j, parent in enumerate(parameters):
-        others = [t for t in trials if parent.name in t.params and child not in t.params]
-        if not others or not all(parent.name in trial.params for trial in having):
+    """Infer the condition under which a parameter is suggested.
+
+    It is on the first other parameter, its parent, whose values differ between the trials with the
+    child and those without. The parent must be in all trials with the child.
+    """
+    with_child = [trial for trial in trials if child in trial.params]
+    without_child = [trial for trial in trials if child not in trial.params]
+    for column, parent in enumerate(parameters):
+        # A trial without the parent says nothing about its values.
+        comparable = [trial for trial in without_child if parent.name in trial.params]
+        if not comparable or not _is_in_all(parent.name, with_child):
             continue
-        present, absent = _codes(parent, having), _codes(parent, others)
-        if not present or not absent:
+
+        codes_with = _codes_in_range(parent, with_child)
+        codes_without = _codes_in_range(parent, comparable)
+        if not codes_with or not codes_without:
             continue
-        if parent.choices and not present & absent:
-            return Compare(j, Comparison.IN, tuple(sorted(present)))
-        if parent.kind is Kind.INTEGER and max(absent) < min(present):
-            return Compare(j, Comparison.GREATER, (max(absent),))
-        if parent.kind is Kind.INTEGER and max(present) < min(absent):
-            return Compare(j, Comparison.LESS, (min(absent),))
+
+        if parent.choices and codes_with.isdisjoint(codes_without):
+            return Compare(column, Comparison.IN, tuple(sorted(codes_with)))
+        if parent.kind is Kind.INTEGER and max(codes_without) < min(codes_with):
+            return Compare(column, Comparison.GREATER, (max(codes_without),))
+        if parent.kind is Kind.INTEGER and max(codes_with) < min(codes_without):
+            return Compare(column, Comparison.LESS, (min(codes_without),))
+
     raise InvalidSpaceError(
-        f"{child!r} was suggested in {len(having)} of {len(trials)} trials, and the value of no "
-        "other parameter determines in which"
+        f"{child!r} was suggested in {len(with_child)} of {len(trials)} trials, and the value of "
+        "no other parameter determines in which"
     )
