@@ -45,7 +45,7 @@ def undisturbed(tmp_path_factory):
         (bad.Sleeps, Reason.TIMED_OUT, "took longer than 0.3 s"),
     ],
 )
-def test_a_bad_method_fails_alone(tmp_path, undisturbed, method, reason, message):
+def test_bad_method_fails_alone(tmp_path, undisturbed, method, reason, message):
     methods = ["random-search", method, bad.Good]
     with pytest.warns(FailedRunsWarning, match=r"2 of 6 runs failed"):
         result = hbo.run(methods=methods, folder=tmp_path, time_limit=0.3, **SMALL)
@@ -63,8 +63,8 @@ def slow_runs(folder: Path, workers: int) -> subprocess.Popen[bytes]:
     # the command line takes the other signal as one.
     script = (
         "import signal, bad_methods as bad, hpobench_ordered as hbo\n"
-        "for one in (signal.SIGINT, signal.SIGTERM):\n"
-        "    signal.signal(one, signal.default_int_handler)\n"
+        "for number in (signal.SIGINT, signal.SIGTERM):\n"
+        "    signal.signal(number, signal.default_int_handler)\n"
         "if __name__ == '__main__':\n"
         "    hbo.run(benchmarks=['newsvendor'], methods=['random-search', bad.Slow],"
         f" protocol=hbo.Ordered(trials=10, tasks=2), folder='results', workers={workers})\n"
@@ -82,40 +82,48 @@ def slow_runs(folder: Path, workers: int) -> subprocess.Popen[bytes]:
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="there are no such signals")
 @pytest.mark.parametrize("interrupt", [signal.SIGINT, signal.SIGTERM])
-def test_the_users_interrupt_ends_the_experiment(tmp_path, interrupt):
+def test_user_interrupt_ends_experiment(tmp_path, interrupt):
     runner = slow_runs(tmp_path, workers=1)
     deadline = time.monotonic() + 60
     while not any((tmp_path / "results").glob("runs/*")) and time.monotonic() < deadline:
         time.sleep(0.05)
     time.sleep(0.5)  # the next run has begun, which takes longer
     runner.send_signal(interrupt)
-    _, said = runner.communicate(timeout=60)
-    assert b"KeyboardInterrupt" in said
+    _, errors = runner.communicate(timeout=60)
+    assert b"KeyboardInterrupt" in errors
     assert not any((tmp_path / "results" / "failures").iterdir())
 
 
-@pytest.mark.parametrize("value", [ValueError("surrogate broke"), ArtifactError("x"), None])
-def test_a_bad_benchmark_fails_alone(tmp_path, monkeypatch, value):
+BAD_BENCHMARKS = {
+    "raises": (ValueError("surrogate broke"), "ValueErr"),
+    "raises own error": (ArtifactError("x"), "Artifact"),
+    "changes values": (None, "values must not depend on earlier calls"),
+}
+
+
+@pytest.mark.parametrize(("error", "message"), BAD_BENCHMARKS.values(), ids=BAD_BENCHMARKS)
+def test_bad_benchmark_fails_alone(tmp_path, monkeypatch, error, message):
     methods = ["random-search", "simple-previous"]
     undisturbed = hbo.run(methods=methods, folder=tmp_path / "undisturbed", **SMALL)
-    evaluate, calls = hbo.Task.evaluate_row, itertools.count()
+    evaluate = hbo.Task.evaluate_row
+    calls = itertools.count()
 
     def bad_evaluate(task: hbo.Task, row: Any) -> float:
-        if task.space.dimension > 1:
+        is_on_newsvendor = task.space.dimension > 1
+        if is_on_newsvendor:
             return evaluate(task, row)
-        if value is not None:
-            raise value
+        if error is not None:
+            raise error
         return evaluate(task, row) + next(calls)
 
     monkeypatch.setattr(hbo.Task, "evaluate_row", bad_evaluate)
     both = {**SMALL, "benchmarks": ["newsvendor", "forrester"]}
     with pytest.warns(FailedRunsWarning, match=r"4 of 8 runs failed"):
         result = hbo.run(methods=methods, folder=tmp_path / "disturbed", **both)
-    said = "values must not depend on earlier calls" if value is None else repr(value)[:8]
     for failure in result.failures():
         assert failure.benchmark.startswith("forrester")
         assert failure.reason is Reason.BENCHMARK
-        assert said in failure.message
+        assert message in failure.message
     assert result.store.digest() == undisturbed.store.digest()
 
 
@@ -144,7 +152,7 @@ def test_runs_survive_kills_from_outside(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", [bad.HoldsTheLock, bad.Loops])
-def test_a_call_that_no_exception_ends_is_ended_with_its_process(tmp_path, method):
+def test_endless_call_ends_with_its_process(tmp_path, method):
     small: dict[str, Any] = SMALL | {"seeds": [0], "workers": 2, "time_limit": 0.2}
     with pytest.warns(FailedRunsWarning, match="1 of 1 runs failed"):
         result = hbo.run(methods=[method], folder=tmp_path, **small)
@@ -160,25 +168,33 @@ def test_a_call_that_no_exception_ends_is_ended_with_its_process(tmp_path, metho
         ("svm-a", hbo.Adjustment(first_trials=3, trials=3, tasks=2)),
     ],
 )
-def test_a_vandal_changes_no_other_run(tmp_path, name, protocol):
+def test_vandal_changes_no_other_run(tmp_path, name, protocol):
     method = "simple-previous"
     vandal = hbo.MethodSpec("vandal", bad.Vandal, "", "", changed_spaces=True)
     options: dict[str, Any] = {"benchmarks": [name], "seeds": [0], "protocol": protocol}
     after = hbo.run(methods=[vandal, method], folder=tmp_path / "after", **options)
     alone = hbo.run(methods=[method], folder=tmp_path / "alone", **options)
-    read, expected = after.store.read([after.cells[1].key]), alone.frame()
+    _, cell = after.cells
+    read = after.store.read([cell.key])
+    expected = alone.frame()
     pd.testing.assert_frame_equal(read.astype(expected.dtypes), expected)
 
 
-def test_failed_runs_are_not_repeated_unless_asked_for(tmp_path):
-    def times(**option: bool) -> set[int]:
-        with pytest.warns(FailedRunsWarning, match="2 of 2"):
-            hbo.run(methods=[bad.Raises], folder=tmp_path, **SMALL, **option)
-        return {path.stat().st_mtime_ns for path in (tmp_path / "failures").iterdir()}
+def run_failing(folder: Path, *, retry_failed: bool = False) -> set[int]:
+    """Run a method that fails; return when its failures were written, in nanoseconds."""
+    with pytest.warns(FailedRunsWarning, match="2 of 2"):
+        hbo.run(methods=[bad.Raises], folder=folder, retry_failed=retry_failed, **SMALL)
+    return {path.stat().st_mtime_ns for path in (folder / "failures").iterdir()}
 
-    first = times()
-    assert times() == first
-    assert min(times(retry_failed=True)) > max(first)
+
+def test_failed_runs_are_not_repeated(tmp_path):
+    first_times = run_failing(tmp_path)
+    assert run_failing(tmp_path) == first_times
+
+
+def test_failed_runs_are_retried_on_request(tmp_path):
+    first_times = run_failing(tmp_path)
+    assert min(run_failing(tmp_path, retry_failed=True)) > max(first_times)
 
 
 @pytest.mark.slow

@@ -28,66 +28,116 @@ from hpobench_ordered.runtime.machine import clock
 from hpobench_ordered.testing.toy import numeric_space, numeric_space_before, toy_spec
 
 
-def run_bytes(folder: Path) -> dict[str, str]:
+def run_hashes(folder: Path) -> dict[str, str]:
     """Hash of every run in a store."""
-    return {p.name: file_sha256(p) for p in sorted((folder / "runs").glob("*.parquet"))}
+    files = sorted((folder / "runs").glob("*.parquet"))
+    return {file.name: file_sha256(file) for file in files}
 
 
-def test_results_say_what_happened(small_plan, folder):
-    cells = small_plan()
+@pytest.fixture
+def cells(small_plan):
+    return small_plan()
+
+
+@pytest.fixture
+def store(cells, folder):
+    """The store of finished runs of `small_plan`."""
     store = Store(folder)
     run_cells(cells, store)
-    frame = store.read()
-    assert len(frame) == 6 * 3 * 4
+    return store
+
+
+def test_every_trial_is_stored(store):
+    trials = store.read()
+    assert len(trials) == 6 * 3 * 4  # runs, tasks, trials
+    assert (trials["fallbacks"] == 0).all()
+
+
+def test_values_are_those_of_configurations(cells, store):
     benchmark = load("newsvendor")
     for cell in cells:
-        configs = store.configurations([cell.key])
-        mine = frame[(frame["method"] == cell.method.name) & (frame["seed"] == cell.seed)]
+        trials = store.configurations([cell.key])
         for task in benchmark.tasks[:3]:
-            here = configs[configs["task"] == task.index][list(benchmark.space.names)]
-            values = mine[mine["task"] == task.index]["value"].to_numpy()
-            np.testing.assert_array_equal(task.evaluate_many(here), values)
-    np.testing.assert_array_equal(frame["loss"], -frame["value"])  # profit is maximised
-    best = frame["task"].map(lambda index: benchmark.tasks[index].best_value)
-    np.testing.assert_array_equal(frame["regret"], best - frame["value"])
-    assert (frame["fallbacks"] == 0).all()
+            on_task = trials[trials["task"] == task.index]
+            values = task.evaluate_many(on_task[list(benchmark.space.names)])
+            np.testing.assert_array_equal(values, on_task["value"])
 
 
-def test_history_is_what_the_method_did_before(small_plan, folder):
-    store = Store(folder)
-    run_cells(small_plan(), store)
-    frame = store.read()
-    transfer = frame[frame["method"] == "transfer"]
-    # The first task has no history, so bo ran; later tasks start from the last one's best.
+def test_table_has_values_of_configurations(cells, store):
+    trials = store.read()
+    for cell in cells:
+        is_of_cell = (trials["method"] == cell.method.name) & (trials["seed"] == cell.seed)
+        stored = store.configurations([cell.key])
+        np.testing.assert_array_equal(trials.loc[is_of_cell, "value"], stored["value"])
+
+
+def test_losses_are_negative_profits(store):
+    trials = store.read()
+    np.testing.assert_array_equal(trials["loss"], -trials["value"])
+
+
+def test_regret_is_distance_to_best_value(store):
+    tasks = load("newsvendor").tasks
+    trials = store.read()
+    best_values = trials["task"].map(lambda index: tasks[index].best_value)
+    np.testing.assert_array_equal(trials["regret"], best_values - trials["value"])
+
+
+def test_bo_replaces_method_without_history(store):
+    trials = store.read()
+    transfer = trials[trials["method"] == "transfer"]
     assert set(transfer[transfer["task"] == 0]["optimiser"]) == {"bo"}
     assert set(transfer[transfer["task"] > 0]["optimiser"]) == {"transfer"}
-    cell = next(c for c in small_plan() if c.method.name == "transfer")
-    configs = store.configurations([cell.key]).set_index(["task", "trial"])
-    losses = transfer[transfer["seed"] == cell.seed].set_index(["task", "trial"])["loss"]
-    prices = configs[["price_0", "price_1", "price_2"]]
-    np.testing.assert_array_equal(prices.loc[1, 1], prices.loc[0, losses.loc[0].idxmin()])
 
 
-def test_only_recorded_assignments_are_results(monkeypatch, folder):
-    """After an adjustment; the time of both steps counts."""
+def test_history_has_trials_of_last_task(cells, store):
+    """The method `transfer` begins with the best configuration of the last task."""
+    cell = next(cell for cell in cells if cell.method.name == "transfer")
+    trials = store.configurations([cell.key]).set_index(["task", "trial"])
+    prices = trials[["price_0", "price_1", "price_2"]]
+    best_trial = trials["loss"].loc[0].idxmin()
+    np.testing.assert_array_equal(prices.loc[1, 1], prices.loc[0, best_trial])
+
+
+@pytest.fixture
+def adjustment(monkeypatch, folder):
+    """A run of an adjustment on two tasks, and its store: 7 trials before it, 4 after it."""
     spec = toy_spec(numeric_space(), tasks=2, previous=numeric_space_before())
     monkeypatch.setattr(registry, "_benchmarks", lambda: {"toy": spec})
     protocol = Adjustment(first_trials=7, trials=4)
-    cells = plan(benchmarks=["toy"], methods=["simple-previous"], seeds=[0], protocol=protocol)
+    (cell,) = plan(benchmarks=["toy"], methods=["simple-previous"], seeds=[0], protocol=protocol)
     store = Store(folder)
-    run_cells(cells, store)
-    frame = store.read()
-    assert [*zip(frame["task"], frame["trial"], strict=True)] == [*product((0, 1), (1, 2, 3, 4))]
-    assert set(frame["optimiser"]) == {"simple-previous"}
-    assert frame["regret"].isna().all()  # no best values are known
-    found = store.configurations([cells[0].key])
-    assert [*found] == ["key", "task", "trial", "value", "loss", "x", "y"]
+    run_cells([cell], store)
+    return cell, store
+
+
+def test_trials_before_adjustment_are_no_results(adjustment):
+    _, store = adjustment
+    trials = store.read()
+    task_and_trial = list(zip(trials["task"], trials["trial"], strict=True))
+    assert task_and_trial == list(product((0, 1), (1, 2, 3, 4)))
+    assert set(trials["optimiser"]) == {"simple-previous"}
+
+
+def test_configurations_are_on_adjusted_space(adjustment):
+    cell, store = adjustment
+    columns = list(store.configurations([cell.key]))
+    assert columns == ["key", "task", "trial", "value", "loss", "x", "y"]
+
+
+def test_timing_counts_trials_before_adjustment(adjustment):
+    _, store = adjustment
     assert store.records.timings()["suggestions"].to_list() == [2 * (7 + 4)]
+
+
+def test_regret_without_best_value_is_missing(adjustment):
+    _, store = adjustment
+    assert store.read()["regret"].isna().all()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("protocol", [Ordered(4, tasks=3), LeaveOneOut(4, history=10, tasks=3)])
-def test_same_bytes_with_one_and_two_workers_and_when_resumed(protocol, small_plan, tmp_path):
+def test_workers_and_resuming_change_no_byte(protocol, small_plan, tmp_path):
     cells = small_plan(methods=["random-search", "simple-ordered"], protocol=protocol)
     (tmp_path / "one").mkdir()
     (tmp_path / "one" / ".store.json-0123").write_text("")  # was killed before the first run
@@ -97,9 +147,9 @@ def test_same_bytes_with_one_and_two_workers_and_when_resumed(protocol, small_pl
     run_cells(cells[::2], resumed)
     finished = []
     run_cells(cells, resumed, progress=lambda done, total: finished.append((done, total)))
-    expected = run_bytes(tmp_path / "one")
+    expected = run_hashes(tmp_path / "one")
     assert len(expected) == 6
-    assert run_bytes(tmp_path / "two") == run_bytes(tmp_path / "resumed") == expected
+    assert run_hashes(tmp_path / "two") == run_hashes(tmp_path / "resumed") == expected
     assert finished == [(3, 6), (4, 6), (5, 6), (6, 6)]
 
 
@@ -112,7 +162,7 @@ def test_same_bytes_with_one_and_two_workers_and_when_resumed(protocol, small_pl
         (9, "a1 a2 a3 a4 a5 a6 t1 t2 t3 t4 t5 t6"),
     ],
 )
-def test_results_are_told_while_others_are_awaited(workers, order):
+def test_simulated_workers_delay_results(workers, order):
     Records.calls = []
     task = load("newsvendor").tasks[3]
     spec = MethodSpec("records", Records, "", "")
@@ -141,7 +191,7 @@ class Records(Method):
 
 
 @pytest.mark.slow
-def test_killed_and_started_again(tmp_path):
+def test_killed_experiment_is_continued(tmp_path):
     """Two processes, killed or not, write the same bytes as one."""
     script = (
         "import sys, hpobench_ordered as hbo\n"
@@ -160,19 +210,20 @@ def test_killed_and_started_again(tmp_path):
         time.sleep(0.005)
     os.killpg(killed.pid, signal.SIGKILL)
     killed.wait()
-    kept = run_bytes(tmp_path / "killed")
-    assert 5 <= len(kept) < 16
+    finished = run_hashes(tmp_path / "killed")
+    assert 5 <= len(finished) < 16
     # Of those in flight at most the timing is lost.
-    assert len(kept) - 2 <= len(Store(tmp_path / "killed").records.timings()) <= len(kept)
+    timings = Store(tmp_path / "killed").records.timings()
+    assert len(finished) - 2 <= len(timings) <= len(finished)
     assert start(tmp_path / "killed").wait(timeout=120) == 0
     assert start(tmp_path / "undisturbed", workers=1).wait(timeout=120) == 0
-    expected = run_bytes(tmp_path / "undisturbed")
-    assert run_bytes(tmp_path / "killed") == expected
-    assert kept.items() <= expected.items()
+    expected = run_hashes(tmp_path / "undisturbed")
+    assert run_hashes(tmp_path / "killed") == expected
+    assert finished.items() <= expected.items()
 
 
 @pytest.mark.slow
-def test_linear_algebra_runs_on_one_thread_from_the_first_run_on(folder):
+def test_first_run_is_on_one_thread(folder):
     """In a fresh process, where a method is the first to load SciPy, with a BLAS of its own."""
     script = (
         "import sys, hpobench_ordered as hbo\n"
@@ -192,7 +243,7 @@ def test_linear_algebra_runs_on_one_thread_from_the_first_run_on(folder):
     subprocess.run([sys.executable, "-c", script, str(folder)], env=environment, check=True)
 
 
-def test_timings(small_plan, folder):
+def test_timings_cover_every_run(small_plan, folder):
     store = Store(folder)
     assert store.records.timings().empty and store.read().empty
     cells = small_plan(methods=["random-search", bad.Slow], seeds=range(1))
@@ -209,41 +260,48 @@ def test_timings(small_plan, folder):
     assert list(Results(store, tuple(cells[:1])).timings()["key"]) == [cells[0].key]
 
 
-def test_what_numba_compiles_takes_no_time_of_a_method():
+def test_clock_stops_while_numba_compiles():
     assert compiling.seconds_compiling() >= 0  # it is imported, as by any method that compiles
     total = njit(lambda values: np.exp(values).sum())
-    start, begun = clock(), time.perf_counter()
+    clock_start = clock()
+    start = time.perf_counter()
     total(np.ones(3))
-    assert 0 <= clock() - start < 0.5 * (time.perf_counter() - begun)
+    elapsed = time.perf_counter() - start
+    assert 0 <= clock() - clock_start < 0.5 * elapsed
 
 
-TOOK = ("a", "newsvendor@1", "table", "bo", "1", 0, "ordered()", 25, 2.0, 1.0, "9.9")
+TIMING_VALUES = ("a", "newsvendor@1", "table", "bo", "1", 0, "ordered()", 25, 2.0, 1.0, "9.9")
 
 
-def test_damaged_timings_are_left_out_and_hide_no_others(folder):
+def test_damaged_timings_are_left_out(folder):
     store = Store(folder)
     store.prepare()
-    timing = dict(zip(TIMING, TOOK, strict=True))
+    timing = dict(zip(TIMING, TIMING_VALUES, strict=True))
     store.records.write_timing(timing)
     path = folder / "timings.jsonl"
     broken_off = path.read_bytes()[:-20]
     path.write_bytes(broken_off + b'\n{"key": 1}\n[]\n\xff\n' + broken_off)
     for seconds in (9.0, 3.0, 5.0):
         store.records.write_timing(timing | {"key": "b", "seconds": seconds})
-    (kept,) = store.records.timings().to_dict("records")  # of repeated runs the shortest time
-    assert (kept["key"], kept["seconds"]) == ("b", 3.0)
-    path.unlink()
-    path.mkdir()
+    (read,) = store.records.timings().to_dict("records")  # of repeated runs the shortest time
+    assert (read["key"], read["seconds"]) == ("b", 3.0)
+
+
+def test_unwritable_timings_are_one_error(folder):
+    store = Store(folder)
+    store.prepare()
+    (folder / "timings.jsonl").mkdir()
+    timing = dict(zip(TIMING, TIMING_VALUES, strict=True))
     with pytest.raises(StoreError, match="cannot write results"):
         store.records.write_timing(timing)
 
 
 @pytest.mark.slow
-def test_timings_written_at_the_same_time(folder):
+def test_simultaneous_timings_are_all_written(folder):
     store = Store(folder)
     store.prepare()
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        long = dict(zip(TIMING, TOOK, strict=True)) | {"protocol": "ordered()" * 1000}
+        long = dict(zip(TIMING, TIMING_VALUES, strict=True)) | {"protocol": "ordered()" * 1000}
         timings = [long | {"key": str(i)} for i in range(200)]
         list(pool.map(store.records.write_timing, timings))
     assert set(store.records.timings()["key"]) == {str(i) for i in range(200)}
