@@ -1,6 +1,7 @@
 """The public functions `run` and `report`, as in a notebook: more than once in a process."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -15,31 +16,52 @@ from hpobench_ordered.experiment.plan import plan
 from hpobench_ordered.experiment.store import Store
 
 
-def test_names_of_methods(monkeypatch):
+def test_class_is_named_with_its_module():
     assert as_method_spec(Good).name == "bad_methods.Good"
+
+
+def test_class_of_script_has_short_name(monkeypatch):
     monkeypatch.setattr(Good, "__module__", "__main__")
     assert as_method_spec(Good).name == "Good"
-    for name in ("red \x1b[31m", " "):
-        with pytest.raises(InvalidNameError, match="the name of a method"):
-            hbo.MethodSpec(name, Good, "", "")
 
 
-def test_a_loaded_benchmark_is_the_same_as_its_name():
-    options: dict[str, Any] = {"methods": ["bo"], "seeds": [0], "protocol": hbo.Ordered(3, tasks=2)}
-    by_name = hbo.run(benchmarks=["newsvendor"], **options)
+@pytest.mark.parametrize("name", ["red \x1b[31m", " "])
+def test_unprintable_name_is_refused(name):
+    with pytest.raises(InvalidNameError, match="the name of a method"):
+        hbo.MethodSpec(name, Good, "", "")
+
+
+ONE_RUN: dict[str, Any] = {"methods": ["bo"], "seeds": [0], "protocol": hbo.Ordered(3, tasks=2)}
+
+
+def test_loaded_benchmark_makes_same_cells():
+    by_name = plan(benchmarks=["newsvendor"], **ONE_RUN)
     loaded = hbo.load("newsvendor")
-    assert hbo.run(benchmarks=[loaded, "newsvendor"], **options).cells == by_name.cells
-    (cell,) = plan(benchmarks=[loaded], **options)
-    assert (cell.source, cell.surrogate) == ("newsvendor@1", "table")
+    assert plan(benchmarks=[loaded], **ONE_RUN) == by_name
+
+
+def test_benchmark_given_twice_runs_once():
+    by_name = hbo.run(benchmarks=["newsvendor"], **ONE_RUN)
+    twice = hbo.run(benchmarks=[hbo.load("newsvendor"), "newsvendor"], **ONE_RUN)
+    assert twice.cells == by_name.cells
+
+
+def test_cell_of_loaded_benchmark_has_name():
+    (cell,) = plan(benchmarks=[hbo.load("newsvendor")], **ONE_RUN)
+    assert cell.source == "newsvendor@1"
+    assert cell.surrogate == "table"
+
+
+def test_number_is_no_benchmark():
     with pytest.raises(ExperimentError, match=r"a name, a path or what .* got int"):
         hbo.run(benchmarks=[3], methods=["bo"])
 
 
-def in_memory(error: float) -> hbo.Benchmark:
+def make_in_memory(error: float) -> hbo.Benchmark:
     """A benchmark made of a table, with this error in its last row."""
-    frame = pd.DataFrame({"task": list("aabb"), "depth": [1, 5, 1, 5], "error": [3, 2, 1, error]})
+    table = pd.DataFrame({"task": list("aabb"), "depth": [1, 5, 1, 5], "error": [3, 2, 1, error]})
     return hbo.from_evaluations(
-        frame,
+        table,
         ConfigurationSpace({"depth": (1, 9)}),
         name="mine",
         objective="error",
@@ -48,38 +70,60 @@ def in_memory(error: float) -> hbo.Benchmark:
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_a_benchmark_in_memory_is_what_is_in_it(tmp_path, workers):
-    for error, runs in ((0.5, 1), (0.5, 1), (0.6, 2)):
+def test_benchmark_in_memory_counts_by_content(tmp_path, workers):
+    stored_runs = []
+    for error in (0.5, 0.5, 0.6):
         result = hbo.run(
-            benchmarks=[in_memory(error)],
+            benchmarks=[make_in_memory(error)],
             methods=["simple-previous"],
             seeds=[0],
             protocol=hbo.Ordered(trials=4),
             folder=tmp_path,
             workers=workers,
         )
-        assert len(Store(tmp_path).keys()) == runs
+        stored_runs.append(len(Store(tmp_path).keys()))
         assert result.frame()["value"].min() <= 1
-    assert result.cells[0].benchmark.startswith("mine@1+")
+        assert result.cells[0].benchmark.startswith("mine@1+")
+    assert stored_runs == [1, 1, 2]
 
 
-def test_a_loaded_benchmark_that_was_changed_is_run_as_it_is(tmp_path):
-    bench = hbo.load("newsvendor")
-    settings = {"methods": ["random-search"], "seeds": [0], "protocol": hbo.Ordered(trials=2)}
-    for changed, tasks in ((bench, 9), (replace(bench, tasks=bench.tasks[:2]), 2)):
-        found = hbo.run(benchmarks=[changed], folder=tmp_path, **settings).frame()
-        assert found["task"].nunique() == tasks
-    assert len(hbo.run(benchmarks=[bench], folder=tmp_path, **settings).store.keys()) == 2
+def run_random_search(benchmark: hbo.Benchmark, folder: Path) -> hbo.Results:
+    return hbo.run(
+        benchmarks=[benchmark],
+        methods=["random-search"],
+        seeds=[0],
+        protocol=hbo.Ordered(trials=2),
+        folder=folder,
+    )
 
 
-def test_a_benchmark_that_cannot_be_evaluated_is_named():
+def test_changed_benchmark_runs_as_changed(tmp_path):
+    benchmark = hbo.load("newsvendor")
+    shortened = replace(benchmark, tasks=benchmark.tasks[:2])
+    assert run_random_search(benchmark, tmp_path).frame()["task"].nunique() == 9
+    assert run_random_search(shortened, tmp_path).frame()["task"].nunique() == 2
+
+
+def test_changed_benchmark_is_another_run(tmp_path):
+    benchmark = hbo.load("newsvendor")
+    shortened = replace(benchmark, tasks=benchmark.tasks[:2])
+    run_random_search(benchmark, tmp_path)
+    run_random_search(shortened, tmp_path)
+    assert len(run_random_search(benchmark, tmp_path).store.keys()) == 2
+
+
+def test_broken_benchmark_is_named():
     class Broken:
         def predict_one(self, row: object, task: int) -> None:
             raise ValueError("surrogate broke")
 
-    bench = hbo.load("forrester")
-    broken = replace(bench, tasks=tuple(replace(t, _surrogate=Broken()) for t in bench.tasks))
+    benchmark = hbo.load("forrester")
+    tasks = [replace(task, _surrogate=Broken()) for task in benchmark.tasks]
+    broken = replace(benchmark, tasks=tuple(tasks))
     with pytest.warns(FailedRunsWarning, match="forrester@1.*ValueError: surrogate broke"):
         hbo.run(benchmarks=[broken], methods=["random-search"], seeds=[0])
+
+
+def test_negative_workers_are_refused():
     with pytest.raises(ExperimentError, match="at least 1 worker"):
         hbo.run(benchmarks=["newsvendor"], methods=["bo"], workers=-1)

@@ -41,30 +41,31 @@ def client(cluster):
         yield connected
 
 
-def pids(client: Client) -> list[int]:
+def list_pids(client: Client) -> list[int]:
     return list(client.run(os.getpid).values())
 
 
-def test_a_worker_that_is_killed_loses_nothing(client, tmp_path):
+def test_killed_worker_loses_nothing(client, tmp_path):
     alone = hbo.run(**SMALL, seeds=range(15), folder=tmp_path / "alone")
-    victim = pids(client)[0]
+    victim = list_pids(client)[0]
 
     def kill() -> None:
-        while len(list((tmp_path / "there" / "runs").glob("*.parquet"))) < 5:
+        while len(list((tmp_path / "dask" / "runs").glob("*.parquet"))) < 5:
             time.sleep(0.01)
         os.kill(victim, signal.SIGKILL)
 
     killer = threading.Thread(target=kill)
     killer.start()
-    there = hbo.run(**SMALL, seeds=range(15), folder=tmp_path / "there", dask=client)
+    on_dask = hbo.run(**SMALL, seeds=range(15), folder=tmp_path / "dask", dask=client)
     killer.join()
     client.wait_for_workers(2)
-    assert victim not in pids(client)
-    assert there.store.digest() == alone.store.digest()
-    (session,) = there.store.records.sessions()
+    assert victim not in list_pids(client)
+    assert on_dask.store.digest() == alone.store.digest()
+    (session,) = on_dask.store.records.sessions()
     assert session["backend"] == "dask"
-    versions = package_versions()["hpobench-ordered"]
-    assert [m["hpobench-ordered"] for m in session["machines"].values()] == [versions] * 2
+    version = package_versions()["hpobench-ordered"]
+    machines = session["machines"].values()
+    assert [machine["hpobench-ordered"] for machine in machines] == [version] * 2
 
 
 REASONS = {
@@ -77,8 +78,8 @@ REASONS = {
 
 
 @pytest.mark.parametrize("processes", [True, False])
-def test_one_worker_with_one_thread_is_used(tmp_path, processes):
-    """Even where it is a thread of the user's process, nothing that a method does ends that."""
+def test_bad_methods_spare_their_worker(tmp_path, processes):
+    """Even one that is a thread of the user's process is not ended by a method."""
     options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
     with LocalCluster(processes=processes, **options) as one, pytest.warns(FailedRunsWarning):
         methods = ["random-search", *REASONS]
@@ -92,10 +93,11 @@ def test_one_worker_with_one_thread_is_used(tmp_path, processes):
     assert len(result.frame()) == 3 * 4
 
 
-def test_a_worker_of_other_versions_is_refused(client, tmp_path, monkeypatch):
-    """Whenever it joins: each run looks at the versions."""
-    here = {**package_versions(), "hpobench-ordered": "0.0.1"}
-    monkeypatch.setattr("hpobench_ordered.experiment._dask.package_versions", lambda: here)
+def test_worker_of_other_versions_is_refused(client, tmp_path, monkeypatch):
+    client_versions = {**package_versions(), "hpobench-ordered": "0.0.1"}
+    monkeypatch.setattr(
+        "hpobench_ordered.experiment._dask.package_versions", lambda: client_versions
+    )
     with pytest.raises(ExperimentError, match=r"has hpobench-ordered .* instead of 0.0.1"):
         hbo.run(**SMALL, seeds=[0], folder=tmp_path, dask=client)
     assert not list((tmp_path / "runs").iterdir())
@@ -111,7 +113,7 @@ except hbo.HPOBenchOrderedError as error:
 """
 
 
-def test_the_death_of_a_scheduler_is_one_message(tmp_path):
+def test_lost_scheduler_is_one_message(tmp_path):
     file = tmp_path / "scheduler.json"
     dask = [sys.executable, "-m", "dask"]
     path = os.pathsep.join([str(Path(bad.__file__).parent), os.environ.get("PYTHONPATH", "")])
@@ -134,17 +136,17 @@ def test_the_death_of_a_scheduler_is_one_message(tmp_path):
             assert runner.poll() is None
             time.sleep(0.05)
         started[0].kill()
-        said, complained = runner.communicate(timeout=120)
+        output, errors = runner.communicate(timeout=120)
     finally:
         for process in (*started, runner):
             process.kill()
             process.wait()
-    assert "the connection to the Dask scheduler was lost" in said
-    assert len((said + complained).splitlines()) == 1, complained
+    assert "the connection to the Dask scheduler was lost" in output
+    assert len((output + errors).splitlines()) == 1, errors
 
 
-def test_no_cluster(tmp_path, monkeypatch):
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense://x"])
+def test_address_without_scheduler_is_refused(tmp_path, monkeypatch, address):
     monkeypatch.setattr("hpobench_ordered.experiment._dask.CONNECT_SECONDS", 1)
-    for address in ("tcp://127.0.0.1:9", "nonsense://x"):
-        with pytest.raises(ExperimentError, match=f"no Dask scheduler at '{address}'"):
-            hbo.run(**SMALL, seeds=[0], folder=tmp_path, dask=address)
+    with pytest.raises(ExperimentError, match=f"no Dask scheduler at '{address}'"):
+        hbo.run(**SMALL, seeds=[0], folder=tmp_path, dask=address)
