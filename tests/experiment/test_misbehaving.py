@@ -37,47 +37,49 @@ def run_digests(folder: Path) -> dict[str, str]:
     return {key: rows.drop(columns="key").to_csv() for key, rows in groups}
 
 
-def check_only_they_fail(undisturbed, folder, methods, **options):
-    """Run methods between others; return the failures."""
+def run_between_others(undisturbed, folder, methods, **options):
+    """Run methods between others, whose runs must stay the same; return the failures."""
     before, after = OTHERS[:2], OTHERS[2:]
     with pytest.warns(FailedRunsWarning):
         result = hbo.run(methods=[*before, *methods, *after], folder=folder, **SMALL, **options)
     digests = run_digests(folder)
     assert {key: digests[key] for key in undisturbed} == undisturbed
+
     names = {f"misbehaving.{method.__name__}" for method in methods}
     failures = result.failures()
     assert {failure.method for failure in failures} <= names
     for failure in failures:
         assert failure.message.startswith(failure.method)
+
     finished = len(digests) - len(undisturbed)
     assert finished + len(failures) == len(methods)
     assert not [*(folder / "running").iterdir()]
     return failures
 
 
-def test_there_are_many():
+def test_misbehaving_methods_are_many():
     assert len(misbehaving.METHODS) >= 100
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("workers", [1, 2])
-def test_all_break_only_their_own_runs(undisturbed, tmp_path, workers):
-    failures = check_only_they_fail(undisturbed, tmp_path, misbehaving.METHODS, workers=workers)
+def test_all_break_only_own_runs(undisturbed, tmp_path, workers):
+    failures = run_between_others(undisturbed, tmp_path, misbehaving.METHODS, workers=workers)
     assert len(failures) > 40
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
-def test_some_break_only_their_own_runs(undisturbed, tmp_path, workers):
+def test_some_break_only_own_runs(undisturbed, tmp_path, workers):
     methods = misbehaving.METHODS[3::12]
-    assert check_only_they_fail(undisturbed, tmp_path, methods, workers=workers)
+    assert run_between_others(undisturbed, tmp_path, methods, workers=workers)
 
 
 @pytest.mark.long
-def test_all_break_only_their_own_runs_on_dask(undisturbed, tmp_path):
+def test_all_break_only_own_runs_on_dask(undisturbed, tmp_path):
     from distributed import LocalCluster
 
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
-        check_only_they_fail(
+        run_between_others(
             undisturbed, tmp_path, misbehaving.METHODS, dask=cluster.scheduler_address
         )

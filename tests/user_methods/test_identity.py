@@ -65,13 +65,18 @@ def test_arguments_count_by_value():
 
 
 def test_arguments_of_partial_functions_count():
-    three, again, four = (functools.partial(pair, budget=n) for n in (3, 3, 4))
-    assert digest_of_method(three) == digest_of_method(again) != digest_of_method(four)
+    three = digest_of_method(functools.partial(pair, budget=3))
+    assert digest_of_method(functools.partial(pair, budget=3)) == three
+    assert digest_of_method(functools.partial(pair, budget=4)) != three
 
 
 def test_lambdas_count_by_their_place():
-    first, second = (lambda space, rng: (space, 1)), (lambda space, rng: (space, 2))
-    assert digest_of_method(first) != digest_of_method(second)
+    factories = [
+        lambda space, rng: (space, 1),
+        lambda space, rng: (space, 1),
+    ]
+    first, second = map(digest_of_method, factories)
+    assert first != second
 
 
 def make_local_class() -> type:
@@ -102,7 +107,7 @@ def test_methods_without_files_are_new(make):
 
 
 @pytest.mark.slow
-def test_local_class_gets_another_version_each_time():
+def test_local_class_is_always_new():
     spec = as_method_spec(make_local_class(), name="new")
     assert method_version(spec).startswith(NEW_AT_EACH_START)
     assert method_version(spec) != method_version(spec)
@@ -111,7 +116,7 @@ def test_local_class_gets_another_version_each_time():
 BASE = "0123456789ab"
 
 
-def record_of(folder, *names: str, version: str = BASE) -> MethodRecord:
+def make_record(folder, *names: str, version: str = BASE) -> MethodRecord:
     """What a method loaded while it ran, as it is now in the folder."""
     files = [LoadedFile(name, file_digest(folder / f"{name}.py"), f"{name}.py") for name in names]
     return MethodRecord("mine", version, BASE, LoadedFiles(), LoadedFiles(tuple(files)))
@@ -123,47 +128,47 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_first_version_is_that_of_imported_files(folder):
+def test_first_version_is_the_base(folder):
     assert choose_version(BASE, [], folder) == BASE
 
 
-def test_version_stays_while_later_files_do(folder):
-    assert choose_version(BASE, [record_of(folder, "late")], folder) == BASE
+def test_unchanged_later_files_keep_version(folder):
+    assert choose_version(BASE, [make_record(folder, "late")], folder) == BASE
 
 
 def test_version_changes_with_later_files(folder):
-    record = record_of(folder, "late")
+    record = make_record(folder, "late")
     (folder / "late.py").write_text("VALUE = 2\n")
     changed = choose_version(BASE, [record], folder)
     assert changed != BASE
     assert choose_version(BASE, [record], folder) == changed
 
 
-def test_earlier_version_comes_back_with_its_files(folder):
-    first = record_of(folder, "late")
+def test_restored_files_restore_the_version(folder):
+    first = make_record(folder, "late")
     (folder / "late.py").write_text("VALUE = 2\n")
-    second = record_of(folder, "late", version="1")
+    second = make_record(folder, "late", version="1")
     assert choose_version(BASE, [first, second], folder) == "1"
     (folder / "late.py").write_text("VALUE = 1\n")
     assert choose_version(BASE, [first, second], folder) == BASE
 
 
-def test_files_that_are_gone_make_a_new_version(folder):
-    record = record_of(folder, "late")
+def test_missing_files_make_new_version(folder):
+    record = make_record(folder, "late")
     (folder / "late.py").unlink()
     version = choose_version(BASE, [record], folder)
     without_file = replace(record, version=version)
     assert choose_version(BASE, [record, without_file], folder).startswith(NEW_AT_EACH_START)
 
 
-def test_file_that_hides_a_later_one_changes_the_version(folder, tmp_path_factory, monkeypatch):
+def test_hiding_a_file_changes_the_version(folder, tmp_path_factory, monkeypatch):
     hiding = tmp_path_factory.mktemp("hiding")
     (hiding / "late.py").write_text("VALUE = 2\n")
     monkeypatch.syspath_prepend(hiding)
-    assert choose_version(BASE, [record_of(folder, "late")], folder) != BASE
+    assert choose_version(BASE, [make_record(folder, "late")], folder) != BASE
 
 
-def test_package_of_another_version_changes_the_version(folder):
+def test_other_package_version_changes_it(folder):
     later = LoadedFiles(packages=("pytest 0.0.1",))
     record = MethodRecord("mine", BASE, BASE, LoadedFiles(), later)
     assert choose_version(BASE, [record], folder) != BASE

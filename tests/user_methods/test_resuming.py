@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from user_project import FILES, MINE, run_python, write_project
+from user_project import FILES, run_python, write_project
 
 RUN = """
 import json, sys, warnings
@@ -14,7 +14,7 @@ import hpobench_ordered as hbo
 from hpobench_ordered.experiment.store import Store
 warnings.simplefilter("error")
 method, *stores = sys.argv[1:]
-said = []
+stores_read = []
 for store in stores:
     folder, workers = store.split("=")
     result = hbo.run(
@@ -24,8 +24,8 @@ for store in stores:
     )
     config = result.frame(configurations=True).iloc[0]
     prices = [int(config[f"config.price_{n}"]) for n in range(3)]
-    said.append([len(Store(result.store.folder).keys()), *prices])
-print(json.dumps(said))
+    stores_read.append([len(Store(result.store.folder).keys()), *prices])
+print(json.dumps(stores_read))
 """
 METHOD = "mine_of_user.py:Mine"
 STORES = ("one=1", "two=2")
@@ -37,30 +37,31 @@ def run_stores(folder: Path, *stores: str, method: str = METHOD, **environment: 
     A store is given as FOLDER=WORKERS. For each, the result is the number of finished runs in it,
     which grows only if none was resumed, and the prices that the method suggested first.
     """
-    said = run_python(folder, "-c", RUN, method, *stores, **environment)
-    return json.loads(said.splitlines()[-1])
+    output = run_python(folder, "-c", RUN, method, *stores, **environment)
+    return json.loads(output.splitlines()[-1])
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """A folder in which the unchanged method has run, and its first suggestion."""
     folder = write_project(tmp_path_factory.mktemp("project"))
-    (one, two) = run_stores(folder, *STORES)
-    assert one == two and one[0] == 1
-    return folder, one[1:]
-
-
-def replaced(text: str, old: str, new: str) -> str:
-    assert old in text, old
-    return text.replace(old, new, 1)
-
-
-def in_mine(old: str, new: str) -> dict[str, str]:
-    return {"mine_of_user.py": replaced(MINE, old, new)}
+    one, two = run_stores(folder, *STORES)
+    assert one == two
+    runs, *suggestion = one
+    assert runs == 1
+    return folder, suggestion
 
 
 def in_file(name: str, old: str, new: str) -> dict[str, str]:
-    return {name: replaced(FILES[name], old, new)}
+    """The changed text of a file of the project, by its name."""
+    text = FILES[name]
+    assert old in text, old
+    return {name: text.replace(old, new, 1)}
+
+
+def in_mine(old: str, new: str) -> dict[str, str]:
+    """The changed text of the file of the method, by its name."""
+    return in_file("mine_of_user.py", old, new)
 
 
 CHANGES_OF_MINE = {
@@ -204,10 +205,10 @@ for number in range(12):
 def run_changed(finished, tmp_path: Path, **change):
     """Change a copy of the project, and run it with the stores of before."""
     folder, _ = finished
-    there = tmp_path / "project"
-    shutil.copytree(folder, there)
-    write_project(there, **change)
-    return run_stores(there, *STORES)
+    copy = tmp_path / "project"
+    shutil.copytree(folder, copy)
+    write_project(copy, **change)
+    return run_stores(copy, *STORES)
 
 
 @pytest.mark.long
@@ -236,21 +237,20 @@ def test_changed_archive_is_run_again(finished, tmp_path):
 @pytest.mark.slow
 def test_values_are_those_of_changed_code(finished, tmp_path):
     """A file of the same size, changed within a second, is not told apart by Python's bytecode."""
-    _, before = finished
-    for _, *suggestion in run_changed(
-        finished, tmp_path, changed=in_mine("CONSTANT = 1", "CONSTANT = 2")
-    ):
-        assert suggestion != before
+    _, suggestion_before = finished
+    changed = in_mine("CONSTANT = 1", "CONSTANT = 2")
+    for _, *suggestion in run_changed(finished, tmp_path, changed=changed):
+        assert suggestion != suggestion_before
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("hash_seed", ["0", "1", "77"])
 def test_unchanged_method_is_resumed(finished, tmp_path, hash_seed):
     folder, before = finished
-    there = tmp_path / "elsewhere"
-    shutil.copytree(folder, there)
-    (there / "unrelated.py").write_text("VALUE = 1\n")
-    for finished_runs, *suggestion in run_stores(there, "one=1", "two=2", PYTHONHASHSEED=hash_seed):
+    copy = tmp_path / "elsewhere"
+    shutil.copytree(folder, copy)
+    (copy / "unrelated.py").write_text("VALUE = 1\n")
+    for finished_runs, *suggestion in run_stores(copy, "one=1", "two=2", PYTHONHASHSEED=hash_seed):
         assert finished_runs == 1, "it was run once more"
         assert suggestion == before
 
@@ -258,14 +258,14 @@ def test_unchanged_method_is_resumed(finished, tmp_path, hash_seed):
 @pytest.mark.slow
 def test_method_changed_back_is_resumed(finished, tmp_path):
     folder, _ = finished
-    there = tmp_path / "project"
-    shutil.copytree(folder, there)
-    write_project(there, changed=in_file("late_of_user.py", "64", "65"))
-    assert [runs for runs, *_ in run_stores(there, *STORES)] == [2, 2]
-    write_project(there)
-    assert [runs for runs, *_ in run_stores(there, *STORES)] == [2, 2]
-    write_project(there, changed=in_file("late_of_user.py", "64", "66"))
-    assert [runs for runs, *_ in run_stores(there, *STORES)] == [3, 3]
+    copy = tmp_path / "project"
+    shutil.copytree(folder, copy)
+    write_project(copy, changed=in_file("late_of_user.py", "64", "65"))
+    assert [runs for runs, *_ in run_stores(copy, *STORES)] == [2, 2]
+    write_project(copy)
+    assert [runs for runs, *_ in run_stores(copy, *STORES)] == [2, 2]
+    write_project(copy, changed=in_file("late_of_user.py", "64", "66"))
+    assert [runs for runs, *_ in run_stores(copy, *STORES)] == [3, 3]
 
 
 OTHER_KINDS = """
@@ -396,7 +396,7 @@ print(len(Store(result.store.folder).keys()))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["program.py", "program", ".hidden-program"])
-def test_program_without_guard_is_resumed_until_it_changes(tmp_path, name):
+def test_unchanged_program_is_resumed(tmp_path, name):
     write_project(tmp_path, changed={name: SCRIPT})
     assert [run_python(tmp_path, name) for _ in range(2)] == ["1\n", "1\n"]
     (tmp_path / name).write_text(SCRIPT.replace("bonus = 1", "bonus = 2"))
@@ -440,7 +440,7 @@ EDITS = {
     "named tuple": ("first: int = 29", "first: int = 30"),
     "inside if": ("    INSIDE_IF = 3\n", "    INSIDE_IF = 4\n"),
 }
-SETTINGS_FROM_ELSEWHERE = [
+PATCHES_IN_SESSION = [
     'mine_of_user.SETTINGS["c"] = 2',
     "mine_of_user.plain = lambda x=0, y=0: 1000",
     "mine_of_user.plain.__defaults__ = (99,)",
@@ -455,7 +455,7 @@ SETTINGS_FROM_ELSEWHERE = [
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", ["1", "2"])
 @pytest.mark.parametrize("kind", EDITS)
-def test_edit_during_session_is_run_as_it_is(tmp_path, kind, workers):
+def test_edit_during_session_is_run(tmp_path, kind, workers):
     write_project(tmp_path)
     old, new = EDITS[kind]
     edit = (
@@ -470,10 +470,10 @@ def test_edit_during_session_is_run_as_it_is(tmp_path, kind, workers):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("setting", SETTINGS_FROM_ELSEWHERE)
-def test_what_is_set_from_elsewhere_is_not_run(tmp_path, setting):
+@pytest.mark.parametrize("patch", PATCHES_IN_SESSION)
+def test_patch_in_session_is_not_run(tmp_path, patch):
     write_project(tmp_path)
-    script = IN_SESSION.replace("CHANGE", setting).replace("WORKERS", "1")
+    script = IN_SESSION.replace("CHANGE", patch).replace("WORKERS", "1")
     first, second = json.loads(run_python(tmp_path, "-c", script))
     assert first == second
     assert first[0] == 1
@@ -504,7 +504,7 @@ class Edits:
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", ["1", "2"])
 @pytest.mark.parametrize("edited", ["editing_of_user.py", "helpers_of_user.py"])
-def test_files_that_change_during_runs_fail_them(tmp_path, workers, edited):
+def test_files_edited_during_runs_fail(tmp_path, workers, edited):
     text = EDITING.replace("EDITED", edited).replace(
         "import Path\n", "import Path\nimport helpers_of_user\n"
     )
