@@ -16,10 +16,12 @@ from dataclasses import dataclass
 MODEL_GRAPH = 7
 GRAPH_NODE, GRAPH_OUTPUT, GRAPH_VALUE_INFO = 1, 12, 13
 NODE_INPUT, NODE_OUTPUT, NODE_TYPE = 1, 2, 4
+VALUE_INFO_NAME = 1
 FLOAT_TENSOR = b"\x12\x04\x0a\x02\x08\x01"
 """ValueInfoProto.type of a float tensor of any shape."""
 
 VARINT, FIXED_64, BYTES, FIXED_32 = 0, 1, 2, 5
+"""Wire types: how a field's content is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +29,14 @@ class _Field:
     """One field of a message."""
 
     number: int
-    content: memoryview
-    raw: memoryview
+    content: memoryview  # without key and length
+    raw: memoryview  # the whole field, as it is written
 
 
 @dataclass(frozen=True, slots=True)
 class _Node:
+    """One operation of the network, with the names of the tensors that it reads and writes."""
+
     type: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -46,93 +50,127 @@ def keep_output(model: bytes, *, column: int, width: int) -> bytes:
     `width` parts.
     """
     try:
-        fields = list(_fields(memoryview(model)))
-        graph = list(_fields(next(f.content for f in fields if f.number == MODEL_GRAPH)))
-        output = next(f for f in graph if f.number == GRAPH_OUTPUT)
-        name = next(_names(output.content, 1))
-        nodes = [_node(f) for f in graph if f.number == GRAPH_NODE]
+        model_fields = list(_read_fields(memoryview(model)))
+        graph = _find_field(model_fields, MODEL_GRAPH)
+        graph_fields = list(_read_fields(graph.content))
+        output = _find_field(graph_fields, GRAPH_OUTPUT)
+        output_name = next(_read_texts(output.content, VALUE_INFO_NAME))
+        nodes = [_read_node(field) for field in graph_fields if field.number == GRAPH_NODE]
     except (IndexError, StopIteration, UnicodeDecodeError):
         raise ValueError("the network is not an ONNX model") from None
-    last = next((node for node in nodes if name in node.outputs), None)
+
+    last = next((node for node in nodes if output_name in node.outputs), None)
     if last is None or last.type != "Concat" or len(last.inputs) != width:
         return model
-    target = last.inputs[column]
-    dropped = {GRAPH_NODE, GRAPH_OUTPUT, GRAPH_VALUE_INFO}
-    parts = [node.raw for node in _needed(nodes, target)]
-    parts += [f.raw for f in graph if f.number not in dropped]
-    value_info = _field(1, target.encode()) + FLOAT_TENSOR
-    body = b"".join(parts) + _field(GRAPH_OUTPUT, value_info)
-    return b"".join(_field(f.number, body) if f.number == MODEL_GRAPH else f.raw for f in fields)
+
+    new_graph = _cut_graph(graph_fields, nodes, output=last.inputs[column])
+    parts: list[bytes | memoryview] = []
+    for field in model_fields:
+        if field.number == MODEL_GRAPH:
+            parts.append(_write_field(MODEL_GRAPH, new_graph))
+        else:
+            parts.append(field.raw)
+    return b"".join(parts)
 
 
-def _needed(nodes: list[_Node], output: str) -> list[_Node]:
-    """The nodes that an output depends on, in their (topological) order."""
-    required = {output}
+def _cut_graph(graph_fields: list[_Field], nodes: list[_Node], *, output: str) -> bytes:
+    """Write a graph with the nodes that one tensor depends on, and that tensor as its output."""
+    replaced = {GRAPH_NODE, GRAPH_OUTPUT, GRAPH_VALUE_INFO}
+    parts: list[bytes | memoryview]
+    parts = [node.raw for node in _select_needed_nodes(nodes, output)]
+    parts += [field.raw for field in graph_fields if field.number not in replaced]
+    value_info = _write_field(VALUE_INFO_NAME, output.encode()) + FLOAT_TENSOR
+    parts.append(_write_field(GRAPH_OUTPUT, value_info))
+    return b"".join(parts)
+
+
+def _select_needed_nodes(nodes: list[_Node], output: str) -> list[_Node]:
+    """The nodes that a tensor depends on, in their (topological) order."""
+    required_tensors = {output}
     needed = []
     for node in reversed(nodes):
-        if required.intersection(node.outputs):
-            required.update(node.inputs)
+        if required_tensors.intersection(node.outputs):
+            required_tensors.update(node.inputs)
             needed.append(node)
     return needed[::-1]
 
 
-def _node(field: _Field) -> _Node:
+def _find_field(fields: list[_Field], number: int) -> _Field:
+    """The first field with a number; `StopIteration` without any."""
+    return next(field for field in fields if field.number == number)
+
+
+def _read_node(field: _Field) -> _Node:
     return _Node(
-        type=next(_names(field.content, NODE_TYPE)),
-        inputs=tuple(_names(field.content, NODE_INPUT)),
-        outputs=tuple(_names(field.content, NODE_OUTPUT)),
+        type=next(_read_texts(field.content, NODE_TYPE)),
+        inputs=tuple(_read_texts(field.content, NODE_INPUT)),
+        outputs=tuple(_read_texts(field.content, NODE_OUTPUT)),
         raw=field.raw,
     )
 
 
-def _names(message: memoryview, number: int) -> Iterator[str]:
-    """All values of a string field."""
-    return (str(f.content, "utf-8") for f in _fields(message) if f.number == number)
+def _read_texts(message: memoryview, number: int) -> Iterator[str]:
+    """All values of a text field, which may be repeated."""
+    for field in _read_fields(message):
+        if field.number == number:
+            yield str(field.content, "utf-8")
 
 
-def _fields(message: memoryview) -> Iterator[_Field]:
+def _read_fields(message: memoryview) -> Iterator[_Field]:
     """The fields of a message, in order."""
     position = 0
     while position < len(message):
         start = position
-        key, position = _varint(message, position)
-        kind, length = key & 7, 0
-        if kind == VARINT:
-            _, position = _varint(message, position)
-        elif kind == BYTES:
-            length, position = _varint(message, position)
-        elif kind in (FIXED_64, FIXED_32):
-            position += 8 if kind == FIXED_64 else 4
+        key, position = _read_varint(message, position)
+        number = key >> 3
+        wire_type = key & 7
+
+        length = 0
+        if wire_type == VARINT:
+            _, position = _read_varint(message, position)
+        elif wire_type == BYTES:
+            length, position = _read_varint(message, position)
+        elif wire_type == FIXED_64:
+            position += 8
+        elif wire_type == FIXED_32:
+            position += 4
         else:
-            raise ValueError(f"the network is not an ONNX model: wire type {kind}")
+            raise ValueError(f"the network is not an ONNX model: wire type {wire_type}")
+
         end = position + length
         if end > len(message):
             raise ValueError("the network is not an ONNX model: it ends too early")
-        yield _Field(key >> 3, message[position:end], message[start:end])
+        yield _Field(number, message[position:end], message[start:end])
         position = end
 
 
-def _varint(message: memoryview, position: int) -> tuple[int, int]:
-    """Read a variable-length integer; return it and the position after it."""
-    value = shift = 0
+def _read_varint(message: memoryview, position: int) -> tuple[int, int]:
+    """Read a variable-length integer; return it and the position after it.
+
+    Each byte has seven bits, the lowest ones first, below a bit that tells if more bytes follow.
+    """
+    value = 0
+    shift = 0
     while True:
         byte = message[position]
         position += 1
         value |= (byte & 0x7F) << shift
         shift += 7
-        if byte < 0x80:
+        is_last = byte < 0x80
+        if is_last:
             return value, position
 
 
-def _field(number: int, content: bytes) -> bytes:
+def _write_field(number: int, content: bytes) -> bytes:
     """Write a length-delimited field."""
     return _write_varint(number << 3 | BYTES) + _write_varint(len(content)) + content
 
 
 def _write_varint(value: int) -> bytes:
-    written = bytearray()
+    """Write a variable-length integer, see `_read_varint`."""
+    content = bytearray()
     while value >= 0x80:
-        written.append(value & 0x7F | 0x80)
+        content.append(value & 0x7F | 0x80)
         value >>= 7
-    written.append(value)
-    return bytes(written)
+    content.append(value)
+    return bytes(content)

@@ -47,7 +47,7 @@ class _Coefficients:
     def __reduce__(self) -> tuple[type[Self], tuple[FloatArray]]:
         return type(self), (self.coefficients,)
 
-    def _of(self, task: int) -> tuple[float, float, float]:
+    def _coefficients_of(self, task: int) -> tuple[float, float, float]:
         check_task(task, len(self._rows))
         return self._rows[task]
 
@@ -59,33 +59,30 @@ class ForresterSurrogate(_Coefficients):
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Values of many configurations, shape (n, 1) to (n,)."""
-        a, b, c = self._of(task)
+        a, b, c = self._coefficients_of(task)
         x = np.asarray(values, dtype=np.float64)[:, 0]
         # numpy may round the sine of an array differently from that of a number.
         sines = np.array([math.sin(phase) for phase in (b * x - 4.0).tolist()])
-        return _forrester(x, sines, a, c)
+        return _forrester_value(x, sines, a, c)
 
     def predict_one(self, row: FloatArray, task: int) -> float:
         """Value of one configuration, shape (1,); equals `predict(row[None], task)[0]` exactly."""
-        a, b, c = self._of(task)
+        a, b, c = self._coefficients_of(task)
         x = float(row[0])
-        return _forrester(x, math.sin(b * x - 4.0), a, c)
+        return _forrester_value(x, math.sin(b * x - 4.0), a, c)
 
     def minima(self) -> list[float]:
-        """Minimum of every task: below all computed values, by about 1e-12.
+        """Minimum of every task, slightly (about 1e-12) below every value that `predict` returns.
 
-        Each minimum on a grid is bracketed and refined by bisection on the sign of the derivative.
-        Twice a bound of the rounding error is subtracted from the lowest value: with A = |a| + 2 >=
-        |q|, it is u A^2 (2 |b| + 4) for the phase, u A^2 (2 + 4 + 2) for sine, amplitude and
-        products, and u (A^2 + |c|) for the sum.
+        Twice a bound of the rounding error is subtracted from the lowest value at the local minima,
+        so that no rounded value can be below the minimum.
         """
-        best = []
+        minima = []
         for task, (a, b, c) in enumerate(self._rows):
-            candidates = _stationary(a, b)
+            candidates = _find_local_minima(a, b)
             lowest = float(self.predict(candidates[:, None], task).min())
-            bound = (abs(a) + 2.0) ** 2 * (2.0 * abs(b) + 13.0) + abs(c)
-            best.append(lowest - 2.0 * bound * 2.0**-53)
-        return best
+            minima.append(lowest - 2.0 * _rounding_error_bound(a, b, c))
+        return minima
 
 
 class QuadraticSurrogate(_Coefficients):
@@ -100,45 +97,74 @@ class QuadraticSurrogate(_Coefficients):
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Values of many configurations, shape (n, 5) to (n,)."""
         columns = np.asarray(values, dtype=np.float64).T
-        return _quadratic(list(columns), *self._of(task))
+        return _quadratic_value(list(columns), *self._coefficients_of(task))
 
     def predict_one(self, row: FloatArray, task: int) -> float:
         """Value of one configuration, shape (5,); equals `predict(row[None], task)[0]` exactly."""
         columns: list[float] = row.tolist()
-        return _quadratic(columns, *self._of(task))
+        return _quadratic_value(columns, *self._coefficients_of(task))
 
     def minima(self) -> list[float]:
         """Minimum of every task, at x_j = -b / (2 a), which is inside where |b| <= 20 a."""
-        return [_lowest(self.dimension, *row) for row in self._rows]
+        return [_quadratic_minimum(self.dimension, *row) for row in self._rows]
 
 
-def _forrester(x: X, sine: X, a: float, c: float) -> X:
+def _forrester_value(x: X, sine: X, a: float, c: float) -> X:
+    """(a x - 2)^2 sine + c, with `sine` = sin(b x - 4)."""
     amplitude = a * x - 2.0
     return amplitude * amplitude * sine + c
 
 
-def _quadratic(columns: Sequence[X], a: float, b: float, c: float) -> X:
-    half = b / (2.0 * a)
-    shifted = [x + half for x in columns]
-    total = shifted[0] * shifted[0]
+def _rounding_error_bound(a: float, b: float, c: float) -> float:
+    """How far a computed value of a Forrester function may be from the exact one, at most.
+
+    With A = |a| + 2 >= |q|, the bound is u A^2 (2 |b| + 4) for the phase, u A^2 (2 + 4 + 2) for
+    sine, amplitude and products, and u (A^2 + |c|) for the sum.
+    """
+    largest_amplitude = abs(a) + 2.0
+    bound_in_roundoffs = largest_amplitude**2 * (2.0 * abs(b) + 13.0) + abs(c)
+    return bound_in_roundoffs * 2.0**-53
+
+
+def _quadratic_value(columns: Sequence[X], a: float, b: float, c: float) -> X:
+    """Minimum + a sum_j (x_j + h)^2; `columns` are the values x_j of each hyperparameter."""
+    h = b / (2.0 * a)
+    shifted = [x + h for x in columns]
+    sum_of_squares = shifted[0] * shifted[0]
     for x in shifted[1:]:
-        total = total + x * x
-    return a * total + _lowest(len(columns), a, b, c)
+        sum_of_squares = sum_of_squares + x * x
+    return a * sum_of_squares + _quadratic_minimum(len(columns), a, b, c)
 
 
-def _lowest(d: int, a: float, b: float, c: float) -> float:
+def _quadratic_minimum(d: int, a: float, b: float, c: float) -> float:
     return c - d * b * b / (4.0 * a)
 
 
-def _stationary(a: float, b: float) -> FloatArray:
-    """The grid's and the refined minima of a Forrester function, ends included, (m,)."""
+def _find_local_minima(a: float, b: float) -> FloatArray:
+    """Points close to every local minimum of a Forrester function on [0, 1], shape (m,).
+
+    Local minima of a grid are refined by bisection on the sign of the derivative. The grid's own
+    minima are returned too, since a minimum may be at an end of the interval.
+    """
     grid = np.linspace(0.0, 1.0, CELLS + 1)
-    values = np.pad((a * grid - 2.0) ** 2 * np.sin(b * grid - 4.0), 1, constant_values=np.inf)
-    lowest = np.flatnonzero((values[1:-1] <= values[:-2]) & (values[1:-1] <= values[2:]))
-    low, high = grid[np.maximum(lowest - 1, 0)], grid[np.minimum(lowest + 1, CELLS)]
+    values = (a * grid - 2.0) ** 2 * np.sin(b * grid - 4.0)
+    padded = np.pad(values, 1, constant_values=np.inf)
+    is_minimum = (values <= padded[:-2]) & (values <= padded[2:])
+    cells = np.flatnonzero(is_minimum)
+
+    low = grid[np.maximum(cells - 1, 0)]
+    high = grid[np.minimum(cells + 1, CELLS)]
     for _ in range(HALVINGS):
         middle = (low + high) / 2.0
-        amplitude, phase = a * middle - 2.0, b * middle - 4.0
-        slope = amplitude * (2.0 * a * np.sin(phase) + b * amplitude * np.cos(phase))
-        low, high = np.where(slope > 0.0, low, middle), np.where(slope > 0.0, middle, high)
-    return np.concatenate([grid[lowest], low, high])
+        is_rising = _forrester_slope(middle, a, b) > 0.0
+        low = np.where(is_rising, low, middle)
+        high = np.where(is_rising, middle, high)
+    return np.concatenate([grid[cells], low, high])
+
+
+def _forrester_slope(x: FloatArray, a: float, b: float) -> FloatArray:
+    """Derivative of a Forrester function: q (2 a sin(w) + b q cos(w))."""
+    amplitude = a * x - 2.0
+    phase = b * x - 4.0
+    slope: FloatArray = amplitude * (2.0 * a * np.sin(phase) + b * amplitude * np.cos(phase))
+    return slope

@@ -66,17 +66,12 @@ class TableSurrogate(StoredSurrogate):
         exact = np.asarray(values, dtype=np.float64)
         if not np.isfinite(exact).all():
             raise ValueError("a table's values must be finite")
-        low = tuple(int(bound) for bound in lower)
+        lowest_values = tuple(int(bound) for bound in lower)
         for divisor in _DIVISORS:
-            with np.errstate(over="ignore"):  # infinity is refused below like other large numbers
-                whole = np.rint(exact * divisor)
-            for code_type in _CODE_TYPES:
-                limits = np.iinfo(code_type)
-                if limits.min <= whole.min() and whole.max() <= limits.max:
-                    codes: NDArray[Any] = whole.astype(code_type)
-                    if (codes / float(divisor)).tobytes() == exact.tobytes():
-                        return cls(low, codes, divisor)
-        return cls(low, exact)
+            codes = _code_as_integers(exact, divisor)
+            if codes is not None:
+                return cls(lowest_values, codes, divisor)
+        return cls(lowest_values, exact)
 
     @property
     def dimension(self) -> int:
@@ -121,9 +116,10 @@ class TableSurrogate(StoredSurrogate):
         check_task(task, len(self._rows))
         offsets = values - np.array(self.lower, dtype=np.float64)
         with np.errstate(invalid="ignore"):  # infinities are refused below
-            on_grid = (offsets >= 0) & (offsets < self.shape) & (offsets % 1 == 0)
-        if not on_grid.all():
-            self._refuse(values[np.argmin(on_grid.all(axis=1))])
+            is_on_grid = (offsets >= 0) & (offsets < self.shape) & (offsets % 1 == 0)
+        if not is_on_grid.all():
+            first_wrong_row = np.argmin(is_on_grid.all(axis=1))
+            self._refuse(values[first_wrong_row])
         index = np.ravel_multi_index(tuple(offsets.T.astype(np.int64)), self.shape)
         predictions: FloatArray = self._flat[task, index]
         return predictions
@@ -131,10 +127,11 @@ class TableSurrogate(StoredSurrogate):
     def predict_one(self, row: FloatArray, task: int) -> float:
         """Look up one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly."""
         check_task(task, len(self._rows))
-        index = 0.0
+        index = 0.0  # in the flat table, whose last hyperparameter varies fastest
         for value, (low, size) in zip(row.tolist(), self._axes, strict=True):
             offset = value - low
-            if not 0 <= offset < size or offset % 1:
+            is_on_grid = 0 <= offset < size and offset % 1 == 0
+            if not is_on_grid:
                 self._refuse(row)
             index = index * size + offset
         prediction: float = self._rows[task][int(index)]
@@ -159,3 +156,18 @@ class TableSurrogate(StoredSurrogate):
         raise InvalidConfigError(
             f"{row.tolist()} is not on the grid of integers from {list(self.lower)} to {upper}"
         )
+
+
+def _code_as_integers(values: FloatArray, divisor: int) -> NDArray[Any] | None:
+    """Integers of the smallest type whose quotients by `divisor` are exactly the values, if any."""
+    with np.errstate(over="ignore"):  # infinity is refused below like other large numbers
+        integers = np.rint(values * divisor)
+    for code_type in _CODE_TYPES:
+        limits = np.iinfo(code_type)
+        if integers.min() < limits.min or integers.max() > limits.max:
+            continue
+        codes: NDArray[Any] = integers.astype(code_type)
+        # Bytes, since a negative zero equals zero but would not be restored.
+        if (codes / float(divisor)).tobytes() == values.tobytes():
+            return codes
+    return None
