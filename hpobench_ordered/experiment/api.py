@@ -312,7 +312,7 @@ def _make_identify(
         children: The processes that import methods from outside.
         workers: Number of workers; with 0, methods run in this process and are not imported afresh.
     """
-    records = [] if folder is None else read_method_records(Path(folder))
+    records = [] if folder is None else read_method_records(Store(Path(folder)).folder)
     identities: dict[str, MethodIdentity] = {}
 
     def identify(spec: MethodSpec) -> MethodIdentity:

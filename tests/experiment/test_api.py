@@ -11,7 +11,7 @@ from ConfigSpace import ConfigurationSpace
 
 import hpobench_ordered as hbo
 from hpobench_ordered.adapters import as_method_spec
-from hpobench_ordered.errors import ExperimentError, FailedRunsWarning, InvalidNameError
+from hpobench_ordered.errors import ExperimentError, FailedRunsWarning, InvalidNameError, StoreError
 from hpobench_ordered.experiment.plan import plan
 from hpobench_ordered.experiment.store import Store
 
@@ -127,3 +127,8 @@ def test_broken_benchmark_is_named():
 def test_negative_workers_are_refused():
     with pytest.raises(ExperimentError, match="at least 1 worker"):
         hbo.run(benchmarks=["newsvendor"], methods=["bo"], workers=-1)
+
+
+def test_folder_with_null_character_is_refused():
+    with pytest.raises(StoreError, match="not a folder that can be read"):
+        hbo.run(benchmarks=["newsvendor"], methods=["random-search"], folder="x\0y")
