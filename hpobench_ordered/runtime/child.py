@@ -455,7 +455,7 @@ def _read_requests(calls: IO[bytes], requests: "queue.SimpleQueue[tuple[int, byt
 
 
 def _answer(request: bytes) -> bytes:
-    """Run a call; return its result or exception, pickled."""
+    """Run a pickled call; return the pickled pair of its result and exception, one of them None."""
     try:
         function, args = pickle.loads(request)
     except Exception as error:
@@ -467,7 +467,8 @@ def _answer(request: bytes) -> bytes:
             content = pickle.dumps((None, error))
             pickle.loads(content)  # some exceptions can be pickled, but not unpickled
             return content
-        return pickle.dumps((None, RuntimeError("".join(traceback.format_exception(error)))))
+        report = "".join(traceback.format_exception(error))
+        return pickle.dumps((None, RuntimeError(report)))
 
 
 def _not_sendable_error(error: Exception) -> ExperimentError:

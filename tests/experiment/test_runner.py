@@ -14,8 +14,10 @@ import pytest
 from numba import njit
 
 from hpobench_ordered import Adjustment, LeaveOneOut, Method, MethodSpec, Ordered, load, registry
+from hpobench_ordered.core.benchmark import Task
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.experiment.api import Results
+from hpobench_ordered.experiment.outcome import Outcome
 from hpobench_ordered.experiment.parallel import run_cells
 from hpobench_ordered.experiment.plan import plan
 from hpobench_ordered.experiment.records import TIMING
@@ -163,16 +165,27 @@ def test_workers_and_resuming_change_no_byte(protocol, small_plan, tmp_path):
     ],
 )
 def test_simulated_workers_delay_results(workers, order):
-    Records.calls = []
-    task = load("newsvendor").tasks[3]
-    spec = MethodSpec("records", Records, "", "")
-    outcome = optimise(Assignment(spec, task, (), 6, workers), np.random.default_rng(0))
+    """In `order`, a1 is the first configuration that is asked for, t1 its result that is told."""
+    optimise_and_record(workers)
     assert " ".join(Records.calls) == order
-    # Results are in the order of asking.
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4, 9])
+def test_outcome_is_in_order_of_asking(workers):
+    task, outcome = optimise_and_record(workers)
     np.testing.assert_array_equal(outcome.values[:, 0], [1, 2, 3, 4, 5, 6])
     np.testing.assert_array_equal(outcome.values[:, 1:], 0)
     np.testing.assert_array_equal(outcome.objective, task.evaluate_many(outcome.values))
     np.testing.assert_array_equal(outcome.fallbacks, [1, 2, 3, 4, 5, 6])
+
+
+def optimise_and_record(workers: int) -> tuple[Task, Outcome]:
+    """Let `Records` make six trials on a task; return the task and what it did."""
+    Records.calls = []
+    task = load("newsvendor").tasks[3]
+    spec = MethodSpec("records", Records, "", "")
+    assignment = Assignment(spec, task, (), budget=6, workers_simulated=workers)
+    return task, optimise(assignment, np.random.default_rng(0))
 
 
 class Records(Method):
@@ -243,9 +256,14 @@ def test_first_run_is_on_one_thread(folder):
     subprocess.run([sys.executable, "-c", script, str(folder)], env=environment, check=True)
 
 
+def test_new_store_is_empty(folder):
+    store = Store(folder)
+    assert store.records.timings().empty
+    assert store.read().empty
+
+
 def test_timings_cover_every_run(small_plan, folder):
     store = Store(folder)
-    assert store.records.timings().empty and store.read().empty
     cells = small_plan(methods=["random-search", bad.Slow], seeds=range(1))
     run_cells(cells, store)
     timings = store.records.timings().set_index("key")

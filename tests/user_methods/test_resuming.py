@@ -41,6 +41,11 @@ def run_stores(folder: Path, *stores: str, method: str = METHOD, **environment: 
     return json.loads(output.splitlines()[-1])
 
 
+def count_runs(folder: Path, *stores: str, method: str = METHOD) -> list[int]:
+    """Run a method with stores as in `run_stores`; return the number of finished runs in each."""
+    return [runs for runs, *_ in run_stores(folder, *stores, method=method)]
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """A folder in which the unchanged method has run, and its first suggestion."""
@@ -261,11 +266,11 @@ def test_method_changed_back_is_resumed(finished, tmp_path):
     copy = tmp_path / "project"
     shutil.copytree(folder, copy)
     write_project(copy, changed=in_file("late_of_user.py", "64", "65"))
-    assert [runs for runs, *_ in run_stores(copy, *STORES)] == [2, 2]
+    assert count_runs(copy, *STORES) == [2, 2]
     write_project(copy)
-    assert [runs for runs, *_ in run_stores(copy, *STORES)] == [2, 2]
+    assert count_runs(copy, *STORES) == [2, 2]
     write_project(copy, changed=in_file("late_of_user.py", "64", "66"))
-    assert [runs for runs, *_ in run_stores(copy, *STORES)] == [3, 3]
+    assert count_runs(copy, *STORES) == [3, 3]
 
 
 OTHER_KINDS = """
@@ -316,10 +321,10 @@ def write_other_kinds(folder: Path, *, compiled: int = 1, linked: int = 2, text:
 def test_bytecode_links_and_cached_arguments_count(tmp_path, change):
     write_other_kinds(tmp_path)
     method = "mine_of_user.py:make"
-    assert [runs for runs, *_ in run_stores(tmp_path, "one=1", method=method)] == [1]
-    assert [runs for runs, *_ in run_stores(tmp_path, "one=1", method=method)] == [1]
+    assert count_runs(tmp_path, "one=1", method=method) == [1]
+    assert count_runs(tmp_path, "one=1", method=method) == [1]
     write_other_kinds(tmp_path, **change)
-    assert [runs for runs, *_ in run_stores(tmp_path, "one=1", method=method)] == [2]
+    assert count_runs(tmp_path, "one=1", method=method) == [2]
 
 
 INSTALLED = {
@@ -366,10 +371,10 @@ NEWER = "Metadata-Version: 2.1\nName: {}\nVersion: 1.1\n"
 def test_installed_methods_and_their_imports_count(tmp_path, before, change):
     method = "method_of_user:Mine"
     write_project(tmp_path, changed=INSTALLED | before)
-    assert [runs for runs, *_ in run_stores(tmp_path, "one=1", method=method)] == [1]
-    assert [runs for runs, *_ in run_stores(tmp_path, "one=1", method=method)] == [1]
+    assert count_runs(tmp_path, "one=1", method=method) == [1]
+    assert count_runs(tmp_path, "one=1", method=method) == [1]
     write_project(tmp_path, changed=INSTALLED | before | change)
-    assert [runs for runs, *_ in run_stores(tmp_path, "one=1", method=method)] == [2]
+    assert count_runs(tmp_path, "one=1", method=method) == [2]
 
 
 SCRIPT = """
