@@ -130,5 +130,5 @@ def test_negative_workers_are_refused():
 
 
 def test_folder_with_null_character_is_refused():
-    with pytest.raises(StoreError, match="not a folder that can be read"):
+    with pytest.raises(StoreError, match="it has a null character"):
         hbo.run(benchmarks=["newsvendor"], methods=["random-search"], folder="x\0y")
