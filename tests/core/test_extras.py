@@ -11,7 +11,7 @@ from hpobench_ordered.core.extras import NEURAL, SKLEARN
 from hpobench_ordered.errors import MissingExtraError
 from hpobench_ordered.registry import list_methods, method_spec
 
-WITHOUT = """
+SCRIPT = """
 import sys, warnings
 class Absent:
     def find_spec(name, path=None, target=None):
@@ -43,19 +43,31 @@ for name in sys.argv[2].split(","):
 """
 
 
-def without(modules: str, methods: list[str]) -> set[str]:
-    """Which methods lack something where modules are not installed."""
-    command = [sys.executable, "-c", WITHOUT, modules, ",".join(methods)]
-    return set(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
+def methods_that_fail_without(modules: str, methods: list[str]) -> set[str]:
+    """Which methods raise `MissingExtraError` where modules are not installed."""
+    command = [sys.executable, "-c", SCRIPT, modules, ",".join(methods)]
+    process = subprocess.run(command, check=True, capture_output=True, text=True)
+    return set(process.stdout.split())
+
+
+@pytest.fixture
+def extras_of_method():
+    return {name: method_spec(name).extras for name in list_methods()}
 
 
 @pytest.mark.slow
-def test_methods_say_what_they_need():
-    needs = {name: method_spec(name).extras for name in list_methods()}
-    neural = {name for name, extras in needs.items() if NEURAL in extras}
-    assert without("jax,jaxlib", [*needs]) == neural
-    plain = [name for name in needs if name not in neural]
-    assert without("sklearn", plain) == {name for name in plain if SKLEARN in needs[name]}
+def test_methods_that_need_jax_say_so(extras_of_method):
+    neural = {name for name, extras in extras_of_method.items() if NEURAL in extras}
+
+    assert methods_that_fail_without("jax,jaxlib", list(extras_of_method)) == neural
+
+
+@pytest.mark.slow
+def test_methods_that_need_sklearn_say_so(extras_of_method):
+    not_neural = [name for name, extras in extras_of_method.items() if NEURAL not in extras]
+    of_sklearn = {name for name in not_neural if SKLEARN in extras_of_method[name]}
+
+    assert methods_that_fail_without("sklearn", not_neural) == of_sklearn
 
 
 @pytest.fixture
@@ -66,24 +78,40 @@ def absent(monkeypatch):
 
 
 @pytest.mark.usefixtures("absent")
-def test_what_needs_a_package_is_refused_before_its_first_run(tmp_path):
+def test_missing_package_is_noticed_before_running(tmp_path):
+    methods = ["random-search", "ablr-transfer"]
+    store = tmp_path / "store"
+
     with pytest.raises(MissingExtraError, match="method 'ablr-transfer' needs the package 'jax'"):
-        methods = ["random-search", "ablr-transfer"]
-        hbo.run(benchmarks=["newsvendor"], methods=methods, seeds=[0], folder=tmp_path / "store")
-    assert not (tmp_path / "store").exists()
+        hbo.run(benchmarks=["newsvendor"], methods=methods, seeds=[0], folder=store)
+
+    assert not store.exists()
+
+
+@pytest.mark.usefixtures("absent")
+def test_optimiser_names_missing_package():
+    space = hbo.load("newsvendor").space
+
     with pytest.raises(MissingExtraError, match="'jax'"):
-        hbo.optimiser("ablr", space=hbo.load("newsvendor").space, direction="minimize")
+        hbo.optimiser("ablr", space=space, direction="minimize")
+
+
+@pytest.mark.usefixtures("absent")
+def test_missing_package_error_names_command():
     with pytest.raises(MissingExtraError) as caught:
         import_object("optuna.samplers:TPESampler")
-    said = "pip install optuna (or, in a checkout of hpobench-ordered, pip install '.[optuna]')"
-    assert said in str(caught.value)
+
+    command = "pip install optuna (or, in a checkout of hpobench-ordered, pip install '.[optuna]')"
+    assert command in str(caught.value)
 
 
 @pytest.mark.slow
-def test_a_missing_package_is_no_broken_contract(tmp_path):
+def test_missing_package_breaks_no_contract(tmp_path):
     (tmp_path / "mine.py").write_text("def Mine(space, rng):\n    import no_such_package\n")
     command = [sys.executable, "-m", "hpobench_ordered", "check", f"{tmp_path}/mine.py:Mine"]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    assert done.returncode == 2, done.stderr
-    assert "mine.py:Mine cannot be run here: No module named 'no_such_package'" in done.stderr
-    assert "contract" not in done.stderr
+
+    process = subprocess.run(command, check=False, capture_output=True, text=True)
+
+    assert process.returncode == 2, process.stderr
+    assert "mine.py:Mine cannot be run here: No module named 'no_such_package'" in process.stderr
+    assert "contract" not in process.stderr

@@ -97,11 +97,16 @@ def test_download(server, cache, kind):
         ("/cut", None, "the connection broke, in 4 attempts"),
     ],
 )
-def test_nothing_is_kept_of_a_failed_download(server, cache, path, digest, message):
+def test_failed_download_leaves_no_file(server, cache, path, digest, message):
     with pytest.raises(DownloadError, match=message):
         RemoteFile("file", server + path, digest).download()
     assert in_cache(cache) == []
-    assert path != "/missing" or len(requested) == 1  # what is refused is not asked again
+
+
+def test_missing_file_is_requested_once(server):
+    with pytest.raises(DownloadError, match="HTTP 404"):
+        RemoteFile("file", f"{server}/missing", DIGEST).download()
+    assert len(requested) == 1
 
 
 @pytest.mark.parametrize(
@@ -112,43 +117,55 @@ def test_nothing_is_kept_of_a_failed_download(server, cache, path, digest, messa
         ("http://127.0.0.1:9/file", "no connection.*--from"),
     ],
 )
-def test_what_cannot_be_asked(url, message, cache):
+def test_url_without_server_is_refused(url, message, cache):
     with pytest.raises(DownloadError, match=message):
         RemoteFile("file", url, DIGEST).download()
     assert in_cache(cache) == []
 
 
 @pytest.mark.parametrize(("kind", "times"), [("busy", 3), ("cut-once", 2)])
-def test_what_may_pass_is_tried_again(server, cache, kind, times):
+def test_passing_failures_are_tried_again(server, cache, kind, times):
     file = RemoteFile("file", f"{server}/{kind}", DIGEST)
     file.download()
     assert file.open_path().read_bytes() == CONTENT
     assert (len(requested), in_cache(cache)) == (times, ["file"])
 
 
-def test_offline(server, cache, monkeypatch):
+def test_nothing_is_downloaded_offline(server, cache, monkeypatch):
     monkeypatch.setenv(OFFLINE_VARIABLE, "1")
     with pytest.raises(DownloadError, match=r"OFFLINE is set.*fetch NAME --from"):
         RemoteFile("file", f"{server}/good", DIGEST).download()
-    assert (in_cache(cache), requested) == ([], [])
-    connection = connected(Connection("http://127.0.0.1:9"))  # to OpenML
+    assert in_cache(cache) == []
+    assert requested == []
+
+
+def test_openml_is_not_asked_offline(monkeypatch):
+    monkeypatch.setenv(OFFLINE_VARIABLE, "1")
+    connection = connected(Connection("http://127.0.0.1:9"))
     with pytest.raises(DownloadError, match="OFFLINE is set"), connection:
         pytest.fail("there is no connection")
+
+
+def test_offline_zero_permits_downloads(server, cache, monkeypatch):
     monkeypatch.setenv(OFFLINE_VARIABLE, "0")
     RemoteFile("file", f"{server}/good", DIGEST).download()
+    assert in_cache(cache) == ["file"]
 
 
-def test_what_is_no_local_copy(tmp_path, cache, monkeypatch):
-    other, packed = tmp_path / "other", tmp_path / "packed.gz"
-    for path in (other, packed):
-        path.write_bytes(b"something else")
-        with pytest.raises(DownloadError):
-            RemoteFile("file", NOWHERE, DIGEST).store(path)
+@pytest.mark.parametrize("name", ["copy", "copy.gz"])
+def test_copy_of_other_content_is_refused(tmp_path, cache, name):
+    (tmp_path / name).write_bytes(b"something else")
+    with pytest.raises(DownloadError):
+        RemoteFile("file", NOWHERE, DIGEST).store(tmp_path / name)
     assert not cache.exists()
-    monkeypatch.setenv(CACHE_VARIABLE, str(other))
-    other.write_bytes(CONTENT)
+
+
+def test_cache_must_be_a_folder(tmp_path, monkeypatch):
+    copy = tmp_path / "copy"
+    copy.write_bytes(CONTENT)
+    monkeypatch.setenv(CACHE_VARIABLE, str(copy))
     with pytest.raises(ArtifactError, match="cannot write to the cache"):
-        RemoteFile("file", NOWHERE, DIGEST).store(other)
+        RemoteFile("file", NOWHERE, DIGEST).store(copy)
 
 
 def link_to_endless_device(path: Path) -> None:
@@ -161,7 +178,7 @@ def make_large_file(path: Path) -> None:
 
 
 def make_expanding_file(path: Path) -> None:
-    path.write_bytes(gzip.compress(b"0" * (1001), compresslevel=1))
+    path.write_bytes(gzip.compress(b"0" * 1001, compresslevel=1))
 
 
 UNREADABLE = {
@@ -181,34 +198,61 @@ def test_only_regular_files_are_copied(tmp_path, cache, monkeypatch, make, name,
     assert not cache.exists()
 
 
-def test_local_copies_are_taken_and_damage_in_the_cache_is_noticed(tmp_path):
-    (tmp_path / "copy").write_bytes(CONTENT)
+def store_copy(folder: Path, digest: str | None, content: bytes = CONTENT) -> RemoteFile:
+    """A file whose local copy has been put into the cache."""
+    copy = folder / "copy"
+    copy.write_bytes(content)
+    file = RemoteFile("file", NOWHERE, digest)
+    file.store(copy)
+    return file
+
+
+def test_compressed_local_copy_is_unpacked(tmp_path):
     (tmp_path / "copy.gz").write_bytes(gzip.compress(CONTENT))
-    for digest, copy in ((DIGEST, "copy"), (DIGEST, "copy.gz"), (None, "copy")):
-        file = RemoteFile("file", NOWHERE, digest)
-        file.store(tmp_path / copy)
-        assert file.open_path().read_bytes() == CONTENT
-        file.path.write_bytes(CONTENT[:-1])
-        with pytest.raises(ArtifactError, match="damaged"):
-            file.open_path()
+    file = RemoteFile("file", NOWHERE, DIGEST)
+    file.store(tmp_path / "copy.gz")
+    assert file.open_path().read_bytes() == CONTENT
 
 
-def test_only_the_first_content_of_an_unpinned_file_is_accepted(tmp_path, cache):
-    first, other = tmp_path / "first", tmp_path / "other"
-    first.write_bytes(CONTENT)
-    other.write_bytes(b"other")
-    file = RemoteFile("file", NOWHERE, None)
-    file.store(first)
+@pytest.mark.parametrize("digest", [DIGEST, None])
+def test_local_copy_is_stored(tmp_path, digest):
+    file = store_copy(tmp_path, digest)
+    assert file.open_path().read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("digest", [DIGEST, None])
+def test_damage_in_cache_is_noticed(tmp_path, digest):
+    file = store_copy(tmp_path, digest)
+    file.path.write_bytes(CONTENT[:-1])
+    with pytest.raises(ArtifactError, match="damaged"):
+        file.open_path()
+
+
+def test_other_content_of_unpinned_file_is_refused(tmp_path, cache):
+    file = store_copy(tmp_path, digest=None)
     file.path.unlink()
     with pytest.raises(DownloadError, match=r"first fetched .* delete .*file\.sha256"):
-        file.store(other)
+        store_copy(tmp_path, digest=None, content=b"other")
     assert in_cache(cache) == ["file.sha256"]
-    file.store(first)
+
+
+def test_first_content_is_accepted_again(tmp_path):
+    store_copy(tmp_path, digest=None).path.unlink()
+    file = store_copy(tmp_path, digest=None)
     assert file.open_path().read_bytes() == CONTENT
+
+
+def test_unpinned_file_needs_recorded_hash(tmp_path, cache):
+    file = store_copy(tmp_path, digest=None)
     (cache / "file.sha256").unlink()
     with pytest.raises(ArtifactError, match="no recorded hash; delete it"):
         file.open_path()
-    file.store(other)
+
+
+def test_other_content_replaces_file_without_hash(tmp_path, cache):
+    store_copy(tmp_path, digest=None)
+    (cache / "file.sha256").unlink()
+    file = store_copy(tmp_path, digest=None, content=b"other")
     assert file.open_path().read_bytes() == b"other"
 
 

@@ -38,7 +38,9 @@ class Checksum:
         return np.array([self.predict_one(row, task) for row in values])
 
     def predict_one(self, row: np.ndarray, task: int) -> float:
-        return float(task + sum(3.0**j * (-7 if math.isnan(v) else v) for j, v in enumerate(row)))
+        numbers = np.where(np.isnan(row), -7.0, row)
+        weights = 3.0 ** np.arange(len(row))
+        return float(task + math.fsum(weights * numbers))
 
 
 @pytest.fixture(scope="module")
@@ -52,21 +54,26 @@ def forest():
 
 @st.composite
 def native(draw: st.DrawFn, parameter: hbo.Parameter) -> Value:
-    return parameter.value(float(parameter.decode(np.array(draw(st.floats(0, 1))))))
+    """A value of a hyperparameter."""
+    unit = np.array(draw(st.floats(0, 1)))
+    coded = float(parameter.decode(unit))
+    return parameter.value(coded)
 
 
 @st.composite
 def parts(draw: st.DrawFn) -> tuple[hbo.SearchSpace, Config]:
-    """A part of the whole space in any order, and what is fixed."""
+    """A part of the whole space in any order, and the values of fixed hyperparameters."""
     tunable: list[hbo.Parameter] = []
     constants: Config = {}
     fixed: Config = {}
     for parameter in draw(st.permutations(WHOLE.parameters)):
         is_last = len(fixed) + len(constants) == WHOLE.dimension - 1
-        into = "tunable" if is_last else draw(st.sampled_from(["tunable", "constants", "fixed"]))
-        if into != "tunable":
-            where = constants if into == "constants" else fixed
-            where[parameter.name] = draw(native(parameter))
+        # A search space needs at least one hyperparameter that can be tuned.
+        role = "tunable" if is_last else draw(st.sampled_from(["tunable", "constant", "fixed"]))
+        if role == "constant":
+            constants[parameter.name] = draw(native(parameter))
+        elif role == "fixed":
+            fixed[parameter.name] = draw(native(parameter))
         elif parameter.choices:
             choices = draw(st.permutations(parameter.choices))
             remaining = tuple(choices[: draw(st.integers(1, len(choices)))])
@@ -78,12 +85,14 @@ def parts(draw: st.DrawFn) -> tuple[hbo.SearchSpace, Config]:
 
 @settings(deadline=None)
 @given(parts(), st.integers(0, 2**32 - 1), st.permutations(range(TASKS)))
-def test_has_the_values_of_the_completed_configuration(chosen, seed, tasks):
-    part, fixed = chosen
+def test_values_are_of_completed_configurations(part_and_fixed, seed, tasks):
+    part, fixed = part_and_fixed
     inner = Checksum()
     embedded = EmbeddedSurrogate(inner, WHOLE, part, fixed, tuple(tasks))
     values = part.decode(part.sample_unit(np.random.default_rng(seed), 20))
+
     completed = WHOLE.values([{**config, **fixed} for config in part.configs(values)])
+
     for task, index in enumerate(tasks):
         expected = inner.predict(completed, index)
         assert embedded.predict(values, task).tolist() == expected.tolist()
@@ -97,14 +106,18 @@ def part(*parameters: hbo.Parameter, **constants: Value) -> hbo.SearchSpace:
     return hbo.SearchSpace(parameters, constants=constants)
 
 
-def test_numbers_may_go_beyond_the_whole_space(forest):
-    cost = hbo.Parameter.number("cost", 2**-20, 2**20, log=True)
-    fixed = {**REST, "degree": 1}
-    embedded = EmbeddedSurrogate(forest, WHOLE, part(cost, kernel="polynomial"), fixed, (0,))
-    values = embedded.predict(np.array([[2.0**-20], [2.0**-10], [2.0**10], [2.0**20]]), 0)
-    assert values[0] == values[1]
-    assert values[2] == values[3]
-    assert values[0] != values[2] or values[1] != values[2]
+def test_numbers_beyond_the_whole_space_extrapolate(forest):
+    wider_cost = hbo.Parameter.number("cost", 2**-20, 2**20, log=True)
+    space = part(wider_cost, kernel="polynomial")
+    embedded = EmbeddedSurrogate(forest, WHOLE, space, {**REST, "degree": 1}, (0,))
+    costs = np.array([[2.0**-20], [2.0**-10], [2.0**10], [2.0**20]])
+
+    below, lower_bound, upper_bound, above = embedded.predict(costs, 0)
+
+    # A forest is constant beyond the bounds that it was fitted on.
+    assert below == lower_bound
+    assert above == upper_bound
+    assert lower_bound != upper_bound
 
 
 NUMBER = hbo.Parameter.number("kernel", 0, 1)

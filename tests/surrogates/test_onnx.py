@@ -75,21 +75,42 @@ def test_agrees_with_yahpo_gym(shared, target):
     np.testing.assert_allclose(ours, theirs, rtol=rtol, atol=0.0 if target == "auc" else 1e-7)
 
 
-def test_batches_have_the_values_of_their_rows(shared, scenario):
+@pytest.mark.parametrize("task", [-1, len(FRACTIONS)])
+def test_unknown_tasks_are_refused(shared, scenario, task):
+    defined, surrogate = build(shared, scenario)
+    values = draw(defined, 2)
+
+    with pytest.raises(IndexError, match="task must be from"):
+        surrogate.predict(values, task)
+    with pytest.raises(IndexError, match="task must be from"):
+        surrogate.predict_one(values[0], task)
+
+
+def test_empty_batch_has_no_values(shared, scenario):
+    defined, surrogate = build(shared, scenario)
+
+    assert surrogate.predict(draw(defined, 1)[:0], TASK).shape == (0,)
+
+
+def test_single_rows_agree_with_batch(shared, scenario):
     defined, surrogate = build(shared, scenario)
     values = draw(defined, 3 * BLOCK + 5)
-    whole = surrogate.predict(values, TASK)
-    assert surrogate.predict(values[:0], TASK).shape == (0,)
-    for other in (-1, len(FRACTIONS)):
-        for predict, given in ((surrogate.predict, values), (surrogate.predict_one, values[0])):
-            with pytest.raises(IndexError, match="task must be from"):
-                predict(given, other)
-    assert [surrogate.predict_one(row, TASK) for row in values[:100]] == whole[:100].tolist()
+    predictions = surrogate.predict(values, TASK)
+
+    assert [surrogate.predict_one(row, TASK) for row in values[:100]] == predictions[:100].tolist()
+
+
+def test_values_do_not_depend_on_batch(shared, scenario):
+    defined, surrogate = build(shared, scenario)
+    values = draw(defined, 3 * BLOCK + 5)
+    predictions = surrogate.predict(values, TASK)
     rng = np.random.default_rng(1)
-    sizes = [1, 2, 3, GROUP, GROUP + 1, BLOCK - 1, BLOCK, BLOCK + 1]
-    for n in [*sizes, *rng.integers(1, len(values), 12)]:
-        chosen = rng.permutation(len(values))[:n]
-        np.testing.assert_array_equal(surrogate.predict(values[chosen], TASK), whole[chosen])
+    sizes_around_limits = [1, 2, 3, GROUP, GROUP + 1, BLOCK - 1, BLOCK, BLOCK + 1]
+    random_sizes = rng.integers(1, len(values), 12)
+
+    for size in [*sizes_around_limits, *random_sizes]:
+        rows = rng.permutation(len(values))[:size]
+        np.testing.assert_array_equal(surrogate.predict(values[rows], TASK), predictions[rows])
 
 
 def test_values_do_not_depend_on_threads(shared, monkeypatch):
@@ -102,37 +123,67 @@ def test_values_do_not_depend_on_threads(shared, monkeypatch):
     assert len(results) == 1
 
 
-def test_cutting_keeps_a_network_of_another_width(shared):
+def test_network_is_cut_to_one_output(shared):
     *_, model = files(shared, "rpart")
-    assert keep_output(model, column=2, width=8) is model  # and is used whole
+
     assert len(keep_output(model, column=2, width=9)) < len(model)
 
 
-@pytest.mark.parametrize("content", [b"", b"not a network", b"\x3a\x7f\x00", b"\x3a\x00", None])
-def test_another_network_is_refused(shared, content):
+def test_network_of_another_width_stays_whole(shared):
+    *_, model = files(shared, "rpart")
+
+    assert keep_output(model, column=2, width=8) is model
+
+
+@pytest.mark.parametrize("content", [b"", b"not a network", b"\x3a\x7f\x00", b"\x3a\x00"])
+def test_unreadable_network_is_refused(shared, content):
     defined, surrogate = build(shared, "rpart")
-    surrogate.model = files(shared, "xgboost")[-1] if content is None else content
-    message = "inputs" if content is None else "cannot be read"
-    with pytest.raises(ArtifactError, match=message):
+    surrogate.model = content
+
+    with pytest.raises(ArtifactError, match="cannot be read"):
         surrogate.predict(draw(defined, 1), TASK)
 
 
-def test_files_that_do_not_belong_together_are_refused(shared):
-    _, encoding, model = files(shared, "rpart")
-    space = define(shared, "rpart").space
-    layout = SCENARIOS["rpart"].layout
-    varied = {"trainsize": FRACTIONS}
+def test_network_of_another_scenario_is_refused(shared):
+    defined, surrogate = build(shared, "rpart")
+    *_, surrogate.model = files(shared, "xgboost")
 
-    def make(layout: onnx.Layout, encoding: onnx.Encoding, instance: str) -> OnnxSurrogate:
-        fixed = {"task_id": instance, "repl": 10}
-        return OnnxSurrogate.for_space(
-            model, space=space, layout=layout, encoding=encoding, fixed=fixed, varied=varied,
-            target="auc",
-        )  # fmt: skip
+    with pytest.raises(ArtifactError, match="inputs"):
+        surrogate.predict(draw(defined, 1), TASK)
+
+
+def build_rpart(
+    shared: Path,
+    *,
+    layout: onnx.Layout = SCENARIOS["rpart"].layout,
+    changed_encoding: onnx.Encoding | None = None,
+    instance: str = "1220",
+) -> OnnxSurrogate:
+    _, encoding, model = files(shared, "rpart")
+    return OnnxSurrogate.for_space(
+        model,
+        space=define(shared, "rpart").space,
+        layout=layout,
+        encoding={**encoding, **(changed_encoding or {})},
+        fixed={"task_id": instance, "repl": 10},
+        varied={"trainsize": FRACTIONS},
+        target="auc",
+    )
+
+
+def test_layout_of_other_hyperparameters_is_refused(shared):
+    layout = SCENARIOS["rpart"].layout
+    without_first = replace(layout, continuous=layout.continuous[1:])
 
     with pytest.raises(ArtifactError, match=r"do not belong together.*cp"):
-        make(replace(layout, continuous=layout.continuous[1:]), encoding, "1220")
+        build_rpart(shared, layout=without_first)
+
+
+def test_encoding_without_a_choice_is_refused(shared):
     with pytest.raises(ArtifactError, match="does not know 'impute"):
-        make(layout, encoding | {"num.impute.selected.cpo": {"#na#": 0}}, "1220")
+        build_rpart(shared, changed_encoding={"num.impute.selected.cpo": {"#na#": 0}})
+
+
+def test_unknown_instance_is_refused(shared):
     with pytest.raises(ArtifactError, match=r"task_id.*does not know '7'"):
-        make(layout, encoding, "7")
+        build_rpart(shared, instance="7")

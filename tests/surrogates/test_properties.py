@@ -45,32 +45,41 @@ def table(tasks, seed=0):
     return TableSurrogate.from_values(values, lower=(1, 1))
 
 
-def apart(kind):
-    return PerTaskSurrogate(tuple(kind(TARGETS[:, [task]]) for task in range(TASKS)))
+def one_per_task(build):
+    """A surrogate of each task, built from the targets of that task."""
+    return PerTaskSurrogate(tuple(build(TARGETS[:, [task]]) for task in range(TASKS)))
 
 
-MADE = {
+BUILDERS = {
     "table": lambda: table(TASKS),
     "nearest": lambda: nearest(TARGETS),
     "forest": mixed,
-    "forests apart": lambda: apart(forest),
-    "nearest apart": lambda: apart(nearest),
-    "tables apart": lambda: PerTaskSurrogate(tuple(table(1, task) for task in range(TASKS))),
+    "forest per task": lambda: one_per_task(forest),
+    "nearest per task": lambda: one_per_task(nearest),
+    "table per task": lambda: PerTaskSurrogate(tuple(table(1, task) for task in range(TASKS))),
     "embedded": lambda: EmbeddedSurrogate(forest(), SPACE, PART, {}, (*range(TASKS),)),
     "forrester": lambda: ForresterSurrogate(np.random.default_rng(0).random((TASKS, 3))),
     "quadratic": lambda: QuadraticSurrogate(np.random.default_rng(0).random((TASKS, 3))),
 }
-STORED = {"table", "nearest", "forest", "forests apart", "nearest apart", "tables apart"}
+TYPES = {
+    "table": hbo.SurrogateType.TABLE,
+    "nearest": hbo.SurrogateType.NEAREST,
+    "forest": hbo.SurrogateType.FOREST,
+    "forest per task": hbo.SurrogateType.PER_TASK,
+    "nearest per task": hbo.SurrogateType.PER_TASK,
+    "table per task": hbo.SurrogateType.PER_TASK,
+}
+"""Types of the surrogates that are stored as arrays."""
 
 
-@pytest.fixture(scope="module", params=MADE)
+@pytest.fixture(scope="module", params=BUILDERS)
 def name(request):
     return request.param
 
 
 @pytest.fixture(scope="module")
 def surrogate(name):
-    return MADE[name]()
+    return BUILDERS[name]()
 
 
 @pytest.fixture(scope="module")
@@ -81,50 +90,70 @@ def values(surrogate):
 
 @pytest.fixture
 def arrays(name, surrogate):
-    if name not in STORED:
+    if name not in TYPES:
         pytest.skip("it is not stored")
     return surrogate.to_arrays()
 
 
-def kind_of(name):
-    by_name = {"table": hbo.SurrogateType.TABLE, "nearest": hbo.SurrogateType.NEAREST}
-    return {**by_name, "forest": hbo.SurrogateType.FOREST}.get(name, hbo.SurrogateType.PER_TASK)
+def test_has_interface_of_surrogates(surrogate):
+    assert isinstance(surrogate, hbo.Surrogate)
 
 
 @pytest.mark.parametrize("task", range(0, TASKS, 5))
-def test_rows_and_parts_have_the_values_of_the_whole_batch(surrogate, values, task):
-    assert isinstance(surrogate, hbo.Surrogate)
-    whole = surrogate.predict(values, task).tolist()
-    rows = [surrogate.predict_one(row, task) for row in values[:300]]
-    assert {type(value) for value in rows} == {float}
-    assert rows == whole[:300]
-    assert surrogate.predict(values[::-1], task)[::-1].tolist() == whole
-    assert surrogate.predict(np.asfortranarray(values)[:700], task).tolist() == whole[:700]
-    assert surrogate.predict(values[:0], task).shape == (0,)
+def test_single_rows_agree_with_batch(surrogate, values, task):
+    predictions = surrogate.predict(values, task).tolist()
+
+    of_rows = [surrogate.predict_one(row, task) for row in values[:300]]
+
+    assert {type(value) for value in of_rows} == {float}
+    assert of_rows == predictions[:300]
 
 
-def test_copies_agree(surrogate, values):
+@pytest.mark.parametrize("task", range(0, TASKS, 5))
+def test_values_do_not_depend_on_batch(surrogate, values, task):
+    predictions = surrogate.predict(values, task).tolist()
+
+    reversed_predictions = surrogate.predict(values[::-1], task)
+    of_first_rows = surrogate.predict(np.asfortranarray(values)[:700], task)
+
+    assert reversed_predictions[::-1].tolist() == predictions
+    assert of_first_rows.tolist() == predictions[:700]
+
+
+def test_empty_batch_has_no_values(surrogate, values):
+    assert surrogate.predict(values[:0], 0).shape == (0,)
+
+
+def test_unpickled_copy_agrees(surrogate, values):
     copy = pickle.loads(pickle.dumps(surrogate))
     for task in range(TASKS):
         assert (copy.predict(values, task) == surrogate.predict(values, task)).all()
 
 
-def test_what_is_stored_agrees(name, surrogate, values, arrays):
+def test_arrays_need_no_pickle(arrays):
     assert not any(array.dtype.hasobject for array in arrays.values())
-    copy = kind_of(name).from_arrays(dict(reversed(arrays.items())))
+
+
+def test_surrogate_from_arrays_agrees(name, surrogate, values, arrays):
+    in_another_order = dict(reversed(arrays.items()))
+
+    copy = TYPES[name].from_arrays(in_another_order)
+
     assert copy.to_arrays().keys() == arrays.keys()
     for task in range(TASKS):
         assert (copy.predict(values, task) == surrogate.predict(values, task)).all()
 
 
-def test_without_one_of_its_arrays_it_is_refused(name, arrays):
-    for lost in arrays:
+def test_missing_array_is_refused(name, arrays):
+    for missing in arrays:
+        others = {key: array for key, array in arrays.items() if key != missing}
         with pytest.raises(ArtifactError):
-            kind_of(name).from_arrays({k: v for k, v in arrays.items() if k != lost})
+            TYPES[name].from_arrays(others)
 
 
 @pytest.mark.parametrize("task", [-1, TASKS])
 def test_unknown_tasks_are_refused(surrogate, values, task):
-    for predict, given in ((surrogate.predict, values), (surrogate.predict_one, values[0])):
-        with pytest.raises(IndexError):
-            predict(given, task)
+    with pytest.raises(IndexError):
+        surrogate.predict(values, task)
+    with pytest.raises(IndexError):
+        surrogate.predict_one(values[0], task)
