@@ -5,8 +5,13 @@ from numbers import Integral
 from hpobench_ordered.errors import ExperimentError
 
 
-def check_count(noun: str, number: object) -> None:
-    """Raise an `ExperimentError` unless a number of things is a positive integer."""
+def check_count(number: object, *, noun: str) -> None:
+    """Raise an `ExperimentError` unless a number of things is a positive integer.
+
+    Args:
+        number: How many there are.
+        noun: What is counted, in the singular, for the message: "at least 1 ... is needed".
+    """
     if not isinstance(number, Integral) or number < 1:
         raise ExperimentError(f"at least 1 {noun} is needed (whole number), but got {number!r}")
 

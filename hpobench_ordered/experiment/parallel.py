@@ -99,7 +99,7 @@ def run_cells(
 def check_workers(workers: object) -> None:
     """Raise an `ExperimentError` unless a number of workers is 0 or positive."""
     if workers != 0 or isinstance(workers, bool):
-        check_count("worker", workers)
+        check_count(workers, noun="worker")
 
 
 def limit_processes(workers: int) -> int:

@@ -18,10 +18,20 @@ def check_targets(tasks: int | Sequence[str | int] | None) -> Targets:
     if tasks is None:
         return None
     if isinstance(tasks, int):
-        check_count("task", tasks)
+        check_count(tasks, noun="task")
         return tasks
-    check_count("task", len(tasks))
+    check_count(len(tasks), noun="task")
     return tuple(tasks)
+
+
+def check_targets_exist(targets: Targets, names: Sequence[str]) -> None:
+    """Raise an `UnknownNameError` unless all chosen tasks are among those of a benchmark.
+
+    Args:
+        targets: The choice.
+        names: Names of all tasks of the benchmark.
+    """
+    find_targets(targets, names)
 
 
 def find_targets(targets: Targets, names: Sequence[str]) -> tuple[int, ...]:

@@ -10,7 +10,12 @@ from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods.base import MethodSpec
-from hpobench_ordered.protocols._targets import Targets, check_targets, find_targets
+from hpobench_ordered.protocols._targets import (
+    Targets,
+    check_targets,
+    check_targets_exist,
+    find_targets,
+)
 from hpobench_ordered.protocols.base import Assignment
 from hpobench_ordered.registry import (
     benchmark_spec,
@@ -54,8 +59,8 @@ class Adjustment:
     tasks: Targets = None
 
     def __post_init__(self) -> None:
-        for number in (self.first_trials, self.trials):
-            check_count("trial a task", number)
+        check_count(self.first_trials, noun="trial per task")
+        check_count(self.trials, noun="trial per task")
         object.__setattr__(self, "tasks", check_targets(self.tasks))
 
     @property
@@ -80,7 +85,8 @@ class Adjustment:
             raise ExperimentError(
                 f"{self.first_method} needs earlier tasks; before the adjustment there are none"
             )
-        find_targets(self.tasks, [task.name for task in benchmark.define().tasks])
+        names = [task.name for task in benchmark.define().tasks]
+        check_targets_exist(self.tasks, names)
 
     def length(self, benchmark: Benchmark) -> int:
         """Two assignments for each task."""

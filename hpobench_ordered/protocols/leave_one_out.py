@@ -10,7 +10,12 @@ from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.methods.base import MethodSpec
-from hpobench_ordered.protocols._targets import Targets, check_targets, find_targets
+from hpobench_ordered.protocols._targets import (
+    Targets,
+    check_targets,
+    check_targets_exist,
+    find_targets,
+)
 from hpobench_ordered.protocols.base import Assignment
 
 if TYPE_CHECKING:
@@ -49,9 +54,9 @@ class LeaveOneOut:
     tasks: Targets = None
 
     def __post_init__(self) -> None:
-        check_count("trial a task", self.trials)
-        if self.history is not None:
-            check_count("evaluation a source task", self.history)
+        check_count(self.trials, noun="trial per task")
+        if self.history is not None:  # a number of evaluations
+            check_count(self.history, noun="evaluation per source task")
         object.__setattr__(self, "tasks", check_targets(self.tasks))
 
     @property
@@ -66,7 +71,7 @@ class LeaveOneOut:
     def check(self, benchmark: BenchmarkSpec, method: MethodSpec) -> None:
         """Check that there are the targets, and source tasks enough for the method."""
         names = [task.name for task in benchmark.define().tasks]
-        find_targets(self.tasks, names)
+        check_targets_exist(self.tasks, names)
         sources = len(names) - 1
         needed = max(1, method.min_history)
         if sources < needed:

@@ -48,14 +48,14 @@ class Ordered:
     workers_simulated: int = 1
 
     def __post_init__(self) -> None:
-        check_count("trial a task", self.trials)
+        check_count(self.trials, noun="trial per task")
         if not isinstance(self.tasks, int | None):
             raise ExperimentError(
                 f"with ordered tasks, tasks must be a number, but got {self.tasks!r}"
             )
         if self.tasks is not None:
-            check_count("task", self.tasks)
-        check_count("simulated worker", self.workers_simulated)
+            check_count(self.tasks, noun="task")
+        check_count(self.workers_simulated, noun="simulated worker")
 
     @property
     def name(self) -> str:

@@ -196,7 +196,7 @@ EXTREME = stream(lambda u, _: 1e308 * (u[:, 0] - 0.5))  # the squares overflow
         (stream(settled), {"direction": "maximize"}, EvaluationsError, "does not fit the task"),
         (stream(settled), {"methods": ["bow"]}, UnknownNameError, "did you mean 'bo'"),
         (stream(settled), {"methods": "bo"}, ExperimentError, r"methods must be given as a list"),
-        (stream(settled), {"trials": 0}, ExperimentError, "at least 1 trial a task"),
+        (stream(settled), {"trials": 0}, ExperimentError, "at least 1 trial per task"),
         (stream(settled), {"surrogate": "trees"}, EvaluationsError, "unknown surrogate 'trees'"),
         (CONSTANT, {"surrogate": "nearest"}, EvaluationsError, "is better than another"),
         (EXTREME, {}, EvaluationsError, "overflow"),
