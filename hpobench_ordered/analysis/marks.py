@@ -102,16 +102,16 @@ class Marks:
         return f"{', '.join(self.names) or 'none'} ({figures})"
 
 
-class MarkedContent(NamedTuple):
-    """The benchmark, surrogate and content (hash) that marks are computed from."""
+class SourceOfMarks(NamedTuple):
+    """The benchmark, its surrogate and the hash of its content that marks are computed from."""
 
     id: str
     surrogate: str
-    content: str
+    content_hash: str
 
     @classmethod
     def of(cls, spec: BenchmarkSpec) -> Self:
-        """The content of a benchmark on its default surrogate."""
+        """The source of a benchmark's marks: its default surrogate."""
         option = spec.option()
         return cls(spec.id, option.name, spec.content or option.content)
 
@@ -122,31 +122,34 @@ def find_marks(spec: BenchmarkSpec) -> Marks | None:
     Raises:
         ArtifactError: A file of marks is damaged.
     """
-    content = MarkedContent.of(spec)
+    source = SourceOfMarks.of(spec)
     packaged = resources.files("hpobench_ordered") / "artifacts" / FILE
     for file in (packaged, local_folder() / FILE):
-        entry = _read_entries(file).get(content.id)
+        entry = _read_entries(file).get(source.id)
         if entry is None:
             continue
-        if (entry["surrogate"], entry["content"]) == (content.surrogate, content.content):
+        if (entry["surrogate"], entry["content"]) == (source.surrogate, source.content_hash):
             return Marks(near_best=entry["near_best"], copying=entry["copying"])
     return None
 
 
-def write_marks(path: Path, marks: Sequence[tuple[MarkedContent, Marks]], *, command: str) -> None:
-    """Write marks and the command that computed them; those of other benchmarks stay."""
-    replaced = {BenchmarkIdentity.parse(content.id).name for content, _ in marks}
+def write_marks(path: Path, marks: Sequence[tuple[SourceOfMarks, Marks]], *, command: str) -> None:
+    """Write marks of benchmarks, and the command that computed them, to a file.
+
+    They replace the file's marks of the same benchmarks, of whatever version; others stay.
+    """
+    replaced_names = {BenchmarkIdentity.parse(source.id).name for source, _ in marks}
     entries = {
         identity: entry
         for identity, entry in _read_entries(path).items()
-        if BenchmarkIdentity.parse(identity).name not in replaced
+        if BenchmarkIdentity.parse(identity).name not in replaced_names
     }
-    for content, figures in marks:
-        entries[content.id] = {
-            "surrogate": content.surrogate,
-            "content": content.content,
-            "near_best": figures.near_best,
-            "copying": figures.copying,
+    for source, marks_of_benchmark in marks:
+        entries[source.id] = {
+            "surrogate": source.surrogate,
+            "content": source.content_hash,
+            "near_best": marks_of_benchmark.near_best,
+            "copying": marks_of_benchmark.copying,
         }
 
     whole = {

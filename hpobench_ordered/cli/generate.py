@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from hpobench_ordered.analysis.marks import FILE as MARKS
-from hpobench_ordered.analysis.marks import MarkedContent, Marks, write_marks
+from hpobench_ordered.analysis.marks import Marks, SourceOfMarks, write_marks
 from hpobench_ordered.cli._completion import complete_benchmark, complete_suite
 from hpobench_ordered.cli._options import (
     EXISTING_PATH,
@@ -204,9 +204,9 @@ def marks(names: tuple[str, ...], output: Path | None) -> None:
     command = " ".join(["hpobench-ordered generate marks", *names])
     with output_file(path):
         write_marks(path, marks_of_specs, command=command)
-    for marked, computed in marks_of_specs:
+    for source, computed in marks_of_specs:
         if computed.names:
-            click.echo(f"{marked.id}: {computed.describe()}")
+            click.echo(f"{source.id}: {computed.describe()}")
     click.echo(str(path))
 
 
@@ -216,13 +216,13 @@ def _list_markable() -> list[BenchmarkSpec]:
     return [spec for spec in specs if not spec.is_local and not spec.option().trains]
 
 
-def _compute_marks(specs: Sequence[BenchmarkSpec]) -> list[tuple[MarkedContent, Marks]]:
-    """Compute the marks of benchmarks, with what identifies each benchmark."""
+def _compute_marks(specs: Sequence[BenchmarkSpec]) -> list[tuple[SourceOfMarks, Marks]]:
+    """Compute the marks of benchmarks, with what they are computed from."""
     computed = []
     with progress_bar() as show_progress:
         for number_done, spec in enumerate(specs):
             show_progress("marking", number_done, len(specs))
-            computed.append((MarkedContent.of(spec), Marks.of(spec.load())))
+            computed.append((SourceOfMarks.of(spec), Marks.of(spec.load())))
         show_progress("marking", len(specs), len(specs))
     return computed
 

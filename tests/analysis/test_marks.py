@@ -12,7 +12,7 @@ from toy_artifacts import definition
 import hpobench_ordered as hbo
 from hpobench_ordered import Benchmark
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.analysis.marks import FILE, MarkedContent, Marks, find_marks, write_marks
+from hpobench_ordered.analysis.marks import FILE, Marks, SourceOfMarks, find_marks, write_marks
 from hpobench_ordered.core.specs import BenchmarkSpec
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.files.artifact import Artifact
@@ -157,8 +157,8 @@ def own_spec(name: str) -> BenchmarkSpec:
 
 
 def write_own(folder: Path, name: str, marks: Marks) -> None:
-    content = MarkedContent.of(own_spec(name))
-    write_marks(folder / FILE, [(content, marks)], command="by hand")
+    source = SourceOfMarks.of(own_spec(name))
+    write_marks(folder / FILE, [(source, marks)], command="by hand")
 
 
 def test_own_benchmark_has_written_marks(own_folder):
