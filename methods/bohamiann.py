@@ -83,10 +83,11 @@ class Bohamiann(ModelBased):
         return self.features(self.evaluated_units()[-MAX_CURRENT:]), y[-MAX_CURRENT:]
 
     def incumbent(self, network: "BayesianNetwork", y: FloatArray) -> float:
-        """Standardised loss to improve on.
+        """Standardised loss to improve on: the lowest so far.
 
         Args:
-            network: The model.
+            network: The model. It is not needed here; subclasses whose task may have no evaluations
+                yet predict the loss with it.
             y: Standardised losses it was fitted to, shape (n,).
         """
         return float(y.min())

@@ -94,12 +94,12 @@ class CopulaThompsonSampling(ModelBased):
         if tasks:
             self._model, self._sd = self._fit(tasks)
         # All suggestions choose among the same candidates, so their means are computed once.
-        self._block = next(iter_candidate_blocks(self.region, self.rng, size=CANDIDATES))
-        self._block_mean = self._predict_mean(self._block)
+        self._first_block = next(iter_candidate_blocks(self.region, self.rng, size=CANDIDATES))
+        self._mean_of_first_block = self._predict_mean(self._first_block)
 
     def iter_candidates(self) -> Iterator[FloatArray]:
         """Yield the candidates drawn at the start, then others when all of them were tried."""
-        yield self._block
+        yield self._first_block
         yield from super().iter_candidates()
 
     def make_scorer(self) -> Scorer:
@@ -112,8 +112,11 @@ class CopulaThompsonSampling(ModelBased):
             raise ModelError("the history holds no finite loss")
 
         def score(unit: FloatArray) -> FloatArray:
-            """Draw -z (m,) at unit vectors (m, d)."""
-            mean = self._block_mean if unit is self._block else self._predict_mean(unit)
+            """Draw minus the normal score z of the loss at unit vectors (m, d), shape (m,)."""
+            # The candidates of the start are the same array at each suggestion, so "is" recognises
+            # them, and their means, the slow part, are not computed again.
+            is_first_block = unit is self._first_block
+            mean = self._mean_of_first_block if is_first_block else self._predict_mean(unit)
             return -self.rng.normal(mean, self._sd)
 
         return score

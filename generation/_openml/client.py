@@ -225,18 +225,28 @@ class Client:
         self._earliest = max(now, self._earliest) + requests * self._interval
 
     def _explain_transient(self, error: Exception, subject: str) -> str:
-        """Explain an error that a retry may solve; raise any other one."""
+        """Explain an error that a retry may solve; raise any other one.
+
+        Raises:
+            RefusedError: OpenML rejects the request.
+            MalformedError: The client cannot read the answer.
+        """
         from xml.parsers.expat import ExpatError
 
         import requests
 
         exceptions = self._openml.exceptions
+
+        # OpenML answers with an error. It would do so again, except that a busy database is soon
+        # free: that case goes on to the transient errors.
         is_server_error = isinstance(error, exceptions.OpenMLServerException)
         is_busy = getattr(error, "code", None) == DATABASE_BUSY
         is_unauthorised = isinstance(error, exceptions.OpenMLNotAuthorizedError)
         if is_unauthorised or (is_server_error and not is_busy):
             raise RefusedError(f"OpenML refuses to give {subject}: {error}") from error
 
+        # The connection or a server on the way fails. This comes before malformed answers, as
+        # some of these errors are ValueErrors, too.
         if isinstance(error, TimeoutError):
             return f"no answer within {self._connection.timeout:g} s"
         if isinstance(error, requests.ConnectionError):
@@ -246,6 +256,7 @@ class Client:
             status = re.search(r"Status code: (\d+)", str(error))
             return f"HTTP {status[1]}" if status else repr(error)[:REASON_LENGTH]
 
+        # The client stumbles over an answer that arrived.
         if isinstance(error, KeyError | ValueError | TypeError):
             raise MalformedError(
                 f"OpenML's answer about {subject} is malformed: {error!r}"

@@ -132,12 +132,18 @@ class RetrainTrainer:
         return TrainingError(describe_failure(self.model, config, training_set, failure))
 
     def split_rows(self, task: int, window: int) -> DataSplit:
-        """Split off the rows that the model of a period is trained and measured on."""
+        """Select the rows that a model is trained on, and those that it is measured on.
+
+        Args:
+            task: Number of the period that it is measured on.
+            window: Number of periods before it, on which it is trained.
+        """
         training_rows = self.stream.rows(task - window, task - 1)
         rows_of_period = self.stream.rows(task, task)
         rows = slice(training_rows.start, rows_of_period.stop)
-        cut = training_rows.stop - training_rows.start
+        cut = training_rows.stop - training_rows.start  # number of training rows, which come first
 
+        # Codes and scales are those of the training rows: the period's are not known in training.
         data = self.stream.data
         features = code_features(data.numbers[rows], data.categories[rows], cut)
         features = standardise(features, cut)
@@ -150,7 +156,7 @@ class RetrainTrainer:
             pool_target=target[:cut],
             validation=features[cut:],
             validation_target=target[cut:],
-            digest="",
+            digest="",  # not used here: `identity` hashes the data of all periods
         )
 
     def train(self, config: Mapping[str, Any], task: int, *, seed: int) -> tuple[float, float]:

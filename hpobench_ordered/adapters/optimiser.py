@@ -214,7 +214,7 @@ class Optimiser:
         budget: int,
         seed: int,
     ) -> None:
-        check_count("trial", budget)
+        check_count(budget, noun="trial")
         check_seed(seed)
         check_context(context, history)
         check_history(history, space, direction, changed_spaces=spec.changed_spaces)
@@ -466,6 +466,8 @@ def check_context(context: Mapping[str, float], history: Sequence[Evaluations]) 
 def to_objective_value(value: float | None) -> float:
     """Convert what a user tells to an objective value; NaN for a failure.
 
+    None, NaN and infinite values are failures.
+
     Raises:
         EvaluationsError: It is no number, or an integer that a float would round.
     """
@@ -476,10 +478,10 @@ def to_objective_value(value: float | None) -> float:
         is_number = not isinstance(value, str)  # float() converts text
     except (TypeError, ValueError, OverflowError):
         is_number = False
-    rounding = explain_rounding(value)
-    if rounding or not is_number:
+    rounding_note = explain_rounding(value)  # "" if a float can hold the value
+    if not is_number or rounding_note:
         raise EvaluationsError(
             f"an objective value must be a number, or None for a failure, but got {value!r}"
-            f"{rounding}"
+            f"{rounding_note}"
         )
     return number if math.isfinite(number) else math.nan

@@ -97,7 +97,17 @@ class Estimate:
 
 
 def reduction_in_standard_error(values: FloatArray, baseline: FloatArray) -> FloatArray:
-    """Reduction in standard error, (S, T) and (S', T) to (T,); NaN for a constant baseline."""
+    """Reduction of the standard error of the mean over seeds, in percent, of each task.
+
+    Args:
+        values: Objective values of the method with S seeds on T tasks, shape (S, T).
+        baseline: Those of what it is compared with, perhaps with other seeds, shape (S', T).
+
+    Returns:
+        Percentages, shape (T,): positive if the method varies less; NaN if the baseline does not
+        vary at all.
+    """
+    # Both are twice the standard error, which does not change their ratio; tasks come first.
     errors = two_standard_errors(values.T)
     baseline_errors = two_standard_errors(baseline.T)
     baseline_errors = np.where(baseline_errors > 0, baseline_errors, np.nan)
@@ -107,7 +117,17 @@ def reduction_in_standard_error(values: FloatArray, baseline: FloatArray) -> Flo
 def improvement_in_mean(
     values: FloatArray, baseline: FloatArray, *, direction: Direction
 ) -> FloatArray:
-    """Improvement in mean, (S, T) and (S', T) to (T,); NaN where the baseline's mean is 0."""
+    """Improvement of the mean over seeds, in percent, of each task.
+
+    Args:
+        values: Objective values of the method with S seeds on T tasks, shape (S, T).
+        baseline: Those of what it is compared with, perhaps with other seeds, shape (S', T).
+        direction: Whether the objective is minimised or maximised.
+
+    Returns:
+        Percentages, shape (T,): positive if the method is better; NaN where the baseline's mean is
+        0.
+    """
     baseline_mean = baseline.mean(axis=0)
     baseline_mean = np.where(baseline_mean != 0, baseline_mean, np.nan)
     ratio = values.mean(axis=0) / baseline_mean

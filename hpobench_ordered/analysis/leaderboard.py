@@ -266,14 +266,17 @@ def _win_columns(item: BenchmarkScores, trial: int) -> dict[str, Row]:
 
 
 def _run_columns(labels: Sequence[object], runs: Sequence[MethodRuns]) -> Row:
-    """Labels of a row, and the columns of a method's runs on one or several benchmarks."""
+    """Labels of a row, and the columns of a method's runs on one or several benchmarks.
+
+    The column "seconds" holds the mean time of a suggestion.
+    """
     seeds = set().union(*(method_runs.seeds for method_runs in runs))
     n_suggestions = sum(method_runs.suggestions for method_runs in runs)
-    seconds = sum(method_runs.seconds for method_runs in runs)
+    total_seconds = sum(method_runs.seconds for method_runs in runs)
     return {
         **dict(zip(NAMES, labels, strict=True)),
         "seeds": len(seeds),
         "runs": sum(method_runs.planned for method_runs in runs),
         "failed": sum(method_runs.failed for method_runs in runs),
-        "seconds": seconds / n_suggestions if n_suggestions else np.nan,
+        "seconds": total_seconds / n_suggestions if n_suggestions else np.nan,
     }

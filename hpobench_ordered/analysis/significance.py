@@ -91,9 +91,16 @@ class CriticalDifference:
 
     @property
     def bars(self) -> tuple[tuple[float, float], ...]:
-        """Lowest and highest mean rank of every group of two methods or more."""
-        ranks = self.mean_ranks.tolist()
-        return tuple((ranks[first], ranks[last]) for first, last in self.groups if first < last)
+        """Ends of the bars of a critical-difference diagram: the mean ranks that each one joins.
+
+        A bar joins the methods of a group, from its lowest to its highest mean rank; a group of one
+        method has none.
+        """
+        bars = []
+        for first, last in self.groups:  # places in `methods`, which is sorted by mean rank
+            if first < last:
+                bars.append((float(self.mean_ranks[first]), float(self.mean_ranks[last])))
+        return tuple(bars)
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,11 +314,17 @@ def nemenyi_difference(methods: int, samples: int) -> float:
 
 
 def least_significant_difference(samples: FloatArray) -> float:
-    """LSD of samples (n, A), one-sided: how far a mean may be above the lowest by chance.
+    """Least significant difference: how far a method's mean may be above the lowest by chance.
 
-    The error is that of all methods together, so that all have the same margin: a method is never
-    outside of it while a worse one is inside. It is not corrected for the number of methods. NaN
-    without degrees of freedom.
+    The test is one-sided, and not corrected for the number of methods. The variance is estimated
+    from the residuals of all methods together, so that there is one margin for all of them.
+    Therefore, if one method is within the margin, so are all with a lower mean.
+
+    Args:
+        samples: Losses of A methods in n samples, shape (n, A).
+
+    Returns:
+        LSD in units of the losses; NaN with a single sample or method, where there is no residual.
     """
     from scipy.special import stdtrit
 

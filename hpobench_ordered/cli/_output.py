@@ -88,9 +88,11 @@ def print_text(text: str) -> None:
 
 def print_json(content: object) -> None:
     """Print JSON; numbers that are not finite become null."""
-    text = json.dumps(content, default=dict)
-    finite = json.loads(text, parse_constant=lambda _: None)
-    click.echo(json.dumps(finite, indent=2, ensure_ascii=False))
+    text = json.dumps(content, default=dict)  # mappings of other types become dicts
+    # JSON has no NaN and Infinity, but Python writes them. Reading the text finds them wherever
+    # they are, and calls `parse_constant` for each.
+    finite_content = json.loads(text, parse_constant=lambda _: None)
+    click.echo(json.dumps(finite_content, indent=2, ensure_ascii=False))
 
 
 @contextmanager

@@ -309,7 +309,7 @@ def _recode_values(evaluations: Evaluations, space: SearchSpace) -> FloatArray:
 
 
 def describe_differences(old: SearchSpace, new: SearchSpace) -> list[str]:
-    """Describe how the space of a history differs from that of a task."""
-    if _have_same_configurations(old, new):
+    """Describe how the space of a history differs from that of a task; for spaces that differ."""
+    if _have_same_configurations(old, new):  # and yet differ, so it can only be the order
         return ["the same hyperparameters, in another order or with their choices in another order"]
     return SpaceChange(old, new).describe()

@@ -206,8 +206,8 @@ class BenchmarkSpec:
     def check_artifact(self) -> None:
         """Check that its artifact, and that of `previous`, have the content that was recorded.
 
-        Without this check, results could be taken for those of other values: identities contain the
-        recorded hashes.
+        Results are stored under the benchmark's `identity`, which contains the recorded hash. If a
+        file had changed since, its results would be confused with those of the file before.
 
         Raises:
             ArtifactError: A file's hash is not the recorded one.

@@ -336,14 +336,16 @@ class Store(StoredRuns):
             seen.update(file.path for file in new_files)
 
     def _keys_in(self, file: StoredFile) -> frozenset[str]:
-        """Keys of the runs in a file; none if it was joined into another."""
-        if file.key is not None:
+        """Keys of the runs in a file; none if another process packed its runs into a larger one."""
+        is_of_single_run = file.key is not None
+        if is_of_single_run:
             return frozenset([file.key])
+
         name = file.path.name
         if name not in self._keys_of_packed:
             try:
                 table = read_runs(file, [KEY])
-            except FileNotFoundError:
+            except FileNotFoundError:  # its runs are in a larger file, which `_run_files` yields
                 return frozenset()
             self._keys_of_packed[name] = frozenset(table[KEY].unique().to_pylist())
         return self._keys_of_packed[name]

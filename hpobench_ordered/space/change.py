@@ -144,10 +144,14 @@ class SpaceChange:
         if new.choices:
             return (len(new.choices) - len(shared.choices)) / len(new.choices)
         begin, end = _unit_bounds(shared, new)  # the prior is uniform in the unit interval
-        return begin + (1 - end)
+        share_below = begin
+        share_above = 1 - end
+        return share_below + share_above
 
     def draw_only_new(self, name: str, rng: np.random.Generator) -> float:
-        """Draw from the prior on a shared hyperparameter's range that is only new, line 12.
+        """Draw a value of a shared hyperparameter that the old space did not allow, from the prior.
+
+        This is line 12 of algorithm 1 in appendix A of Stoll et al. (2020).
 
         Returns:
             The value, coded by the new space.
@@ -165,11 +169,13 @@ class SpaceChange:
             is_new = np.isnan(recode(np.arange(new.size), new, shared))
             return float(rng.choice(np.flatnonzero(is_new)))
 
+        # In the unit interval of the new space, new values are below `begin` and above `end`.
         begin, end = _unit_bounds(shared, new)
-        is_below = rng.random() < begin / share
+        share_below = begin
+        is_below = rng.random() < share_below / share
         unit = rng.uniform(0, begin) if is_below else rng.uniform(end, 1)
         coded = float(new.decode(np.array(unit)))
-        # Rounding may give an end of the shared range: take the next value outside it.
+        # Rounding may give an end of the shared range, which is not new: take the next value.
         if is_below:
             return min(coded, _next_value(shared.lower, -1, new))
         return max(coded, _next_value(shared.upper, 1, new))

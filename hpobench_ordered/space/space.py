@@ -246,6 +246,8 @@ class SearchSpace:
     def completed(self, unit: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Canonical unit vectors (n, d), with missing values of active hyperparameters drawn."""
         unit = np.array(unit, dtype=np.float64)
+        # All missing values are drawn, as which are active depends on those of their parents;
+        # `canonical` sets those that turn out to be inactive back to NaN.
         missing = np.isnan(unit)
         unit[missing] = rng.random(int(missing.sum()))
         return self.canonical(unit)
@@ -287,11 +289,11 @@ class SearchSpace:
         if type(config) is not dict and not isinstance(config, Mapping):  # the former is faster
             raise InvalidConfigError(f"a configuration must be a dict, but got {config!r}")
         coded = [math.nan] * len(self.parameters)
-        tunable_count = 0
+        present_count = 0  # of tunable hyperparameters in `config`, active or not
         for column, condition in self.ordered_conditions.items():
             parameter = self.parameters[column]
             is_present = parameter.name in config
-            tunable_count += is_present
+            present_count += is_present
             if condition is not None and not condition.holds_for(coded):
                 continue
             if not is_present:
@@ -301,7 +303,9 @@ class SearchSpace:
                     f"hyperparameter {parameter.name!r} is missing: {parameter.describe()}{note}"
                 )
             coded[column] = parameter.code(config[parameter.name])
-        if tunable_count != len(config):
+
+        has_other_names = present_count != len(config)
+        if has_other_names:  # constants, which must have their value, or unknown names
             self._check_other_names(config)
         return np.array(coded)
 

@@ -33,13 +33,18 @@ class UnitCube:
     ) -> None:
         self._parameters = parameters
         self._conditions = conditions
+        # Smallest and largest value of each column (d,), in its own units.
         self.lower: FloatArray = np.array([p.lower for p in parameters])
         self.upper: FloatArray = np.array([p.upper for p in parameters])
         self.is_discrete: BoolArray = np.array([p.is_discrete for p in parameters])
+
+        # The ends that the unit interval maps to (d,): logarithms on log scales, and half a step
+        # beyond the smallest and the largest value of discrete hyperparameters.
         self._low, high = np.array([p.span for p in parameters]).T
         self._width = high - self._low
-        self._find_scales()
-        self._lay_out_features()
+
+        self._find_scales()  # sets the columns that `decode` and `canonical` treat alike
+        self._lay_out_features()  # sets what `features` needs of each model feature
 
     def _find_scales(self) -> None:
         """Find the columns of each kind of scale, as `canonical` and `decode` treat them."""

@@ -229,8 +229,12 @@ class _Factored:
         return upper
 
     def solve_forward(self, B: FloatArray) -> FloatArray:
-        """Compute R^-T B (N, m) of B (N, m)."""
-        if self._is_small:
+        """Solve R^T S = B for S (N, m), with B (N, m) and the upper Cholesky factor R of K."""
+        if self._is_small:  # compiled code is faster for few evaluations, BLAS for many
             return forward(self.R, B)
+
+        # BLAS reads arrays by columns: transposed ones are passed without a copy. It solves the
+        # transposed equation S^T R = B^T, with R as the transpose (trans_a) of the lower R^T and
+        # the unknown on its left, that is R on the right (side=1).
         solution: FloatArray = dtrsm(1.0, self.R.T, B.T, side=1, lower=1, trans_a=1).T
         return solution

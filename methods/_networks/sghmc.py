@@ -162,9 +162,11 @@ def _draw_signs(
 
 
 def _draw_batches(rng: np.random.Generator, sampling: Sampling, n: int) -> IntArray:
-    """Draw the mini-batches of one round, indices of shape (samples, thinning, b).
+    """Draw a mini-batch for each step of a round from n evaluations.
 
-    Of no more evaluations than in a mini-batch, each has all.
+    Returns:
+        Indices of evaluations, shape (samples, thinning, b). If there are no more evaluations than
+        a mini-batch holds, every batch consists of all of them; else they are drawn with repeats.
     """
     shape = (sampling.samples, sampling.thinning)
     if n <= sampling.batch:
