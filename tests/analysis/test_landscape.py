@@ -66,7 +66,7 @@ def test_colours_of_losses_end_at_lowest():
     assert 0.19 < share_beyond <= 0.2
 
 
-def test_colours_of_maximised_values_end_at_highest():
+def test_colours_of_maximised_end_at_highest():
     losses = np.append(np.random.default_rng(0).random(1000), np.nan)
     values = -losses
 

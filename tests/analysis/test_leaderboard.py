@@ -291,7 +291,7 @@ def test_partly_failed_method_has_no_mean():
     assert table.loc[("a@1", "bo"), "rank"] > 0
 
 
-def test_verdicts_are_of_first_and_last_trial(several):
+def test_verdicts_are_of_two_trials(several):
     assert [verdict.trial for verdict in verdicts(several)] == [1, 6]
 
 

@@ -92,7 +92,7 @@ def test_zero_differences_count_half():
     assert p_value > 2 * without_zeros
 
 
-def test_equal_methods_do_not_differ_in_pairs():
+def test_equal_methods_do_not_differ():
     same = np.tile(np.arange(5.0)[:, None], (1, 3))
     np.testing.assert_array_equal(pairwise_wilcoxon(same, "abc").p_values, 1)
 

@@ -20,20 +20,22 @@ def result(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_every_chart_is_drawn(result):
-    plot = result.plot
-    charts = [
-        plot.curves(size=(300, 200)).properties(title="mine"),
-        plot.curves("value", benchmark="newsvendor"),
-        plot.ranks(),
-        plot.heatmap(trial=1),
-        plot.critical_differences(),
-        plot.attainment("newsvendor@1"),
-        plot.landscape("newsvendor"),
-        plot.landscape("newsvendor", "1", x="price_2", y="price_0", seed=1),
-    ]
-    for chart in charts:
-        assert specification(chart)["description"].endswith(".")
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda plot: plot.curves(size=(300, 200)).properties(title="mine"),
+        lambda plot: plot.curves("value", benchmark="newsvendor"),
+        lambda plot: plot.ranks(),
+        lambda plot: plot.heatmap(trial=1),
+        lambda plot: plot.critical_differences(),
+        lambda plot: plot.attainment("newsvendor@1"),
+        lambda plot: plot.landscape("newsvendor"),
+        lambda plot: plot.landscape("newsvendor", "1", x="price_2", y="price_0", seed=1),
+    ],
+)
+def test_every_chart_is_drawn(result, draw):
+    chart = draw(result.plot)
+    assert specification(chart)["description"].endswith(".")
 
 
 def test_figures_of_reports_are_offered(result):
@@ -53,15 +55,28 @@ def test_landscape_of_numeric_choices():
     assert "batch_size and n_units_1" in specification(chart)["description"]
 
 
-def test_wrong_names_suggest_the_nearest(result):
+def test_attainment_needs_benchmark(result):
     with pytest.raises(ExperimentError, match="name one of the benchmarks"):
         result.plot.attainment()
-    for names, options, error, message in (
-        (["newsvendor@2"], {}, UnknownNameError, "did you mean 'newsvendor@1'"),
-        (["newsvendor", "7"], {}, UnknownNameError, "task '7' of newsvendor@1"),
-        (["newsvendor"], {"x": "price1"}, UnknownNameError, "did you mean 'price_1'"),
-        (["forrester"], {}, ExperimentError, "two hyperparameters"),
-        (["newsvendor"], {"seed": 9}, ExperimentError, "with seed 9"),
-    ):
-        with pytest.raises(error, match=message):
-            result.plot.landscape(*names, **options)
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "message"),
+    [
+        (["newsvendor@2"], {}, "did you mean 'newsvendor@1'"),
+        (["newsvendor", "7"], {}, "task '7' of newsvendor@1"),
+        (["newsvendor"], {"x": "price1"}, "did you mean 'price_1'"),
+    ],
+)
+def test_wrong_names_suggest_nearest(result, names, options, message):
+    with pytest.raises(UnknownNameError, match=message):
+        result.plot.landscape(*names, **options)
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "options", "message"),
+    [("forrester", {}, "two hyperparameters"), ("newsvendor", {"seed": 9}, "with seed 9")],
+)
+def test_impossible_landscapes_are_refused(result, benchmark, options, message):
+    with pytest.raises(ExperimentError, match=message):
+        result.plot.landscape(benchmark, **options)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import hpobench_ordered as hbo
-from hpobench_ordered import plotting
+from hpobench_ordered import Task, plotting
 from hpobench_ordered.analysis.significance import critical_difference
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.plotting import Dimension, Panel, theme
@@ -19,56 +19,81 @@ from hpobench_ordered.plotting.landscapes import cells
 from hpobench_ordered.plotting.saving import POLICY, javascript, save, specification, svg_of
 
 METHODS = ("random-search", "bo", "simple-ordered", "mine.Mine")
-STATISTICS = {"aggregate", "bin", "density", "impute", "joinaggregate", "loess", "quantile"}
-STATISTICS |= {"regression", "stack", "window"}
+STATISTICS = {
+    "aggregate",
+    "bin",
+    "density",
+    "impute",
+    "joinaggregate",
+    "loess",
+    "quantile",
+    "regression",
+    "stack",
+    "window",
+}
+"""Transforms of Vega that compute statistics, which is left to `analysis`."""
+
 MEASURES = ("score", "regret", "rank", "value")
 
 
-def curve_frame(methods: tuple[str, ...] = METHODS) -> pd.DataFrame:
+def curve_frame() -> pd.DataFrame:
+    """Curves over five trials of every method and measure on two benchmarks and on all."""
     benchmarks = ("all", "newsvendor@1", "forrester@1")
-    names = ["benchmark", "task", "method", "measure", "trial"]
-    rows = itertools.product(benchmarks, [""], methods, MEASURES, range(1, 6))
-    frame = pd.DataFrame(rows, columns=names)
-    mean = 10.0 * (frame["method"].map(methods.index) + 1) / frame["trial"]
+    rows = itertools.product(benchmarks, [""], METHODS, MEASURES, range(1, 6))
+    frame = pd.DataFrame(rows, columns=["benchmark", "task", "method", "measure", "trial"])
+    mean = 10.0 * (frame["method"].map(METHODS.index) + 1) / frame["trial"]
     return frame.assign(mean=mean, low=0.9 * mean, high=1.1 * mean)
 
 
 def charts() -> Mapping[str, alt.TopLevelMixin]:
-    rng = np.random.default_rng(0)
+    """One chart of every kind, by name."""
     frame = curve_frame()
-    board = frame[(frame["measure"] == "rank") & (frame["trial"] == 5)]
-    board = board.assign(rank=frame["mean"], surrogate="forest")
-    scores = frame[(frame["measure"] == "score") & (frame["trial"] <= 2)]
-    by_task = scores.assign(task=scores["trial"], panel=scores["benchmark"], top=15.0)
-    strips = by_task.assign(group=by_task["trial"], value=0.7 * by_task["mean"])
-    small: dict[str, Any] = {"columns": 2, "size": (200, 100)}
-    looks: dict[str, Any] = {"columns": 2, "size": (200, 100), "title": "scores"}
-    x, y = Dimension("rate", 1e-5, 1.0, log=True), Dimension("tree", 0, 1, choices=("a", "it's"))
-    tried = pd.DataFrame({"x": [0.1, 0.01], "y": [0.0, 1.0], "trial": [1, 2]})
-    means = np.array([[1.0, 2.0, np.nan], [4.0, 5.0, 60.0]])
-    panel = Panel("task 1", x, y, cells(means, x, y), domain=(1.0, 50.0), crosses=tried)
-    points = Panel("bo", x, y, points=tried, colour="#75974F", crosses=tried)
-    shades = Panel("task 2", x, y, cells(means, x, y), domain=(1.0, 50.0), points=tried)
+    samples = np.random.default_rng(0).normal(size=(10, 4)) + np.arange(4)
+
+    last_ranks = frame[(frame["measure"] == "rank") & (frame["trial"] == 5)]
+    board = last_ranks.assign(rank=frame["mean"], surrogate="forest")
+
     return {
         **{measure: plotting.curves(frame, measure=measure) for measure in MEASURES},
         "one panel": plotting.curves(frame[frame["benchmark"] == "all"]),
-        "critical": plotting.critical_differences(
-            critical_difference(rng.normal(size=(10, 4)) + np.arange(4), METHODS)
-        ),
+        "critical": plotting.critical_differences(critical_difference(samples, METHODS)),
         "heatmap": plotting.heatmap(board),
-        "bars": plotting.by_task(by_task, bars=True, **looks),
-        "points": plotting.by_task(by_task, bars=False, **looks),
-        "ratios": plotting.strips(strips, x="task", y="speed-up", log=True, **small),
-        "shares": plotting.strips(strips, x="task", y="share", log=False, **small),
-        "landscape": plotting.landscape([[panel, shades], [points]]),
+        **charts_by_task(frame),
+        "landscape": landscape_chart(),
     }
+
+
+def charts_by_task(frame: pd.DataFrame) -> Mapping[str, alt.TopLevelMixin]:
+    """Charts of scores by task; the first two trials stand for tasks."""
+    scores = frame[(frame["measure"] == "score") & (frame["trial"] <= 2)]
+    by_task = scores.assign(task=scores["trial"], panel=scores["benchmark"], top=15.0)
+    strips = by_task.assign(group=by_task["trial"], value=0.7 * by_task["mean"])
+    size: dict[str, Any] = {"columns": 2, "size": (200, 100)}
+    return {
+        "bars": plotting.by_task(by_task, bars=True, title="scores", **size),
+        "points": plotting.by_task(by_task, bars=False, title="scores", **size),
+        "ratios": plotting.strips(strips, x="task", y="speed-up", log=True, **size),
+        "shares": plotting.strips(strips, x="task", y="share", log=False, **size),
+    }
+
+
+def landscape_chart() -> alt.TopLevelMixin:
+    """Panels of cells with crosses, cells with points, and points alone."""
+    x = Dimension("rate", 1e-5, 1.0, log=True)
+    y = Dimension("tree", 0, 1, choices=("a", "it's"))
+    values = cells(np.array([[1.0, 2.0, np.nan], [4.0, 5.0, 60.0]]), x, y)
+    tried = pd.DataFrame({"x": [0.1, 0.01], "y": [0.0, 1.0], "trial": [1, 2]})
+    with_crosses = Panel("task 1", x, y, values, domain=(1.0, 50.0), crosses=tried)
+    with_points = Panel("task 2", x, y, values, domain=(1.0, 50.0), points=tried)
+    points_alone = Panel("bo", x, y, points=tried, colour="#75974F", crosses=tried)
+    return plotting.landscape([[with_crosses, with_points], [points_alone]])
 
 
 CHARTS = charts()
 
 
 def values_of(spec: Any, key: str) -> Iterator[Any]:
-    """What stands under a key, anywhere."""
+    """The values of a key anywhere in a specification, but not in its data."""
     if isinstance(spec, dict):
         for name, value in spec.items():
             if name == key:
@@ -81,15 +106,29 @@ def values_of(spec: Any, key: str) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", CHARTS)
-def test_charts_render_without_computing_statistics(name, capfd):
+def test_charts_are_rendered(name, capfd):
     image = svg_of(CHARTS[name])
-    assert image.startswith("<svg") and "NaN" not in image and "undefined" not in image
+    assert image.startswith("<svg")
+    assert "NaN" not in image
+    assert "undefined" not in image
     assert not capfd.readouterr().err
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_charts_have_titles_and_descriptions(name):
     spec = specification(CHARTS[name])
-    assert spec["description"].endswith(".") and spec["title"]
-    computed = {kind for steps in values_of(spec, "transform") for step in steps for kind in step}
+    assert spec["title"]
+    assert spec["description"].endswith(".")
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_charts_compute_no_statistics(name):
+    spec = specification(CHARTS[name])
+    transforms = itertools.chain.from_iterable(values_of(spec, "transform"))
+    computed = set(itertools.chain.from_iterable(transforms))
     assert not computed & STATISTICS
-    assert not list(values_of(spec, "aggregate")) and not list(values_of(spec, "bin"))
+    assert not list(values_of(spec, "aggregate"))
+    assert not list(values_of(spec, "bin"))
 
 
 def test_marks_show_numbers_of_frame():
@@ -100,25 +139,40 @@ def test_marks_show_numbers_of_frame():
     pd.testing.assert_frame_equal(pd.DataFrame(rows)[columns], expected)
 
 
-def test_strips_show_values_and_means():
-    rows = [(p, g, m, 2.0**g) for p in "ab" for g in (1, 2) for m in METHODS for _ in range(3)]
-    frame = pd.DataFrame(rows, columns=["panel", "group", "method", "value"])
-    frame = frame.assign(benchmark="x", mean=frame["value"])
+def strips_chart() -> tuple[alt.TopLevelMixin, pd.DataFrame]:
+    """Three values 2 or 4 of each method in two groups of two panels, and their frame."""
+    rows = itertools.product("ab", (1, 2), METHODS, range(3))
+    frame = pd.DataFrame(rows, columns=["panel", "group", "method", "repetition"])
+    value = 2.0 ** frame["group"]
+    frame = frame.assign(benchmark="x", value=value, mean=value)
     chart = plotting.strips(frame, x="group", y="ratio", log=True, columns=2, size=(200, 100))
-    spec = specification(chart)
-    (drawn,) = spec["datasets"].values()
+    return chart, frame
+
+
+def test_strips_show_values_and_means():
+    chart, frame = strips_chart()
+    (drawn,) = specification(chart)["datasets"].values()
     assert [row["value"] for row in drawn] == frame["value"].tolist()
     assert sum(row["is_mean"] for row in drawn) == 2 * 2 * len(METHODS)
-    assert [2.0**power for power in range(-1, 3)] in list(values_of(spec, "values"))
+
+
+def test_ratios_have_ticks_at_powers_of_two():
+    chart, _ = strips_chart()
+    assert [0.5, 1.0, 2.0, 4.0] in list(values_of(specification(chart), "values"))
 
 
 def test_only_first_methods_are_coloured():
+    names = [f"method-{number:02d}" for number in range(19)]
+    styles = theme.styles([theme.RANDOM_SEARCH, *names])
+    assert styles[theme.RANDOM_SEARCH] == theme.REFERENCE
+    assert [styles[name] for name in names[:8]] == [*theme.PALETTE]
+    assert {styles[name].colour for name in names[8:]} == {theme.GREY}
+
+
+def test_methods_differ_in_colour_or_dashes():
     names = [theme.RANDOM_SEARCH, *(f"method-{number:02d}" for number in range(19))]
-    looks = theme.styles(names)
-    assert looks[theme.RANDOM_SEARCH] == theme.REFERENCE
-    assert [looks[name] for name in names[1:9]] == [*theme.PALETTE]
-    assert {looks[name].colour for name in names[9:]} == {theme.GREY}
-    assert len({(look.colour, look.dashes) for look in looks.values()}) == len(names)
+    looks = {(style.colour, style.dashes) for style in theme.styles(names).values()}
+    assert len(looks) == len(names)
 
 
 BLINDNESS = {  # linear RGB as seen with each kind (Machado et al. 2009, severity 1)
@@ -142,32 +196,65 @@ def lab(rgb: np.ndarray) -> np.ndarray:
     return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
 
 
+def colours_of(page: str) -> list[str]:
+    """The colours of methods on a light or dark page."""
+    styles = (*theme.PALETTE, theme.REFERENCE)
+    return [style.colour if page == "light" else style.dark for style in styles]
+
+
+def luminance(colour: str) -> float:
+    return float(linear(colour) @ [0.2126, 0.7152, 0.0722])
+
+
 @pytest.mark.parametrize("page", ["light", "dark"])
-def test_colours_are_distinguishable_by_all_readers(page):
-    every = (*theme.PALETTE, theme.REFERENCE)
-    colours = [look.colour if page == "light" else look.dark for look in every]
-    for kind, matrix in BLINDNESS.items():
-        seen = [lab(np.array(matrix) @ linear(colour)) for colour in colours]
-        for a, b in itertools.combinations(range(len(colours)), 2):
-            distance = np.linalg.norm(seen[a] - seen[b])
-            assert distance >= 15, (kind, colours[a], colours[b], distance)
-    paper = linear(theme.PAGE if page == "light" else theme.DARK_COLOURS[theme.PAGE])
-    luminances = [float(rgb @ [0.2126, 0.7152, 0.0722]) for rgb in map(linear, colours)]
-    of_page = float(paper @ [0.2126, 0.7152, 0.0722])
-    for luminance in luminances:
-        low, high = sorted((luminance, of_page))
-        assert (high + 0.05) / (low + 0.05) >= 3
+@pytest.mark.parametrize("kind", BLINDNESS)
+def test_colours_are_distinguishable_by_all_readers(kind, page):
+    colours = colours_of(page)
+    seen = {colour: lab(np.array(BLINDNESS[kind]) @ linear(colour)) for colour in colours}
+    for first, second in itertools.combinations(colours, 2):
+        distance = np.linalg.norm(seen[first] - seen[second])
+        assert distance >= 15, (first, second, distance)
+
+
+@pytest.mark.parametrize("page", ["light", "dark"])
+def test_colours_contrast_with_page(page):
+    paper = theme.PAGE if page == "light" else theme.DARK_COLOURS[theme.PAGE]
+    for colour in colours_of(page):
+        darker, lighter = sorted((luminance(colour), luminance(paper)))
+        assert (lighter + 0.05) / (darker + 0.05) >= 3  # contrast as WCAG defines it
 
 
 @pytest.mark.slow
-def test_charts_are_saved_in_every_format(tmp_path):
-    starts = {"png": b"\x89PNG", "svg": b"<svg", "pdf": b"%PDF-", "json": b"{", "html": b"<!DOC"}
-    for suffix, start in starts.items():
-        path = save(CHARTS["heatmap"], tmp_path / f"chart.{suffix}")
-        assert path.read_bytes().startswith(start)
-    assert json.loads((tmp_path / "chart.json").read_text())["$schema"].endswith(".json")
-    page = (tmp_path / "chart.html").read_text()
-    assert POLICY in page and "https://cdn" not in page and page.count("</script>") == 2
+@pytest.mark.parametrize(
+    ("suffix", "start"),
+    [
+        ("png", b"\x89PNG"),
+        ("svg", b"<svg"),
+        ("pdf", b"%PDF-"),
+        ("json", b"{"),
+        ("html", b"<!DOC"),
+    ],
+)
+def test_charts_are_saved_in_every_format(suffix, start, tmp_path):
+    path = save(CHARTS["heatmap"], tmp_path / f"chart.{suffix}")
+    assert path.read_bytes().startswith(start)
+
+
+@pytest.mark.slow
+def test_saved_specification_names_its_schema(tmp_path):
+    path = save(CHARTS["heatmap"], tmp_path / "chart.json")
+    assert json.loads(path.read_text())["$schema"].endswith(".json")
+
+
+@pytest.mark.slow
+def test_saved_page_needs_no_network(tmp_path):
+    page = save(CHARTS["heatmap"], tmp_path / "chart.html").read_text()
+    assert POLICY in page
+    assert "https://cdn" not in page
+    assert page.count("</script>") == 2
+
+
+def test_unknown_format_suggests_nearest(tmp_path):
     with pytest.raises(UnknownNameError, match="did you mean 'png'"):
         save(CHARTS["heatmap"], tmp_path / "chart.pngg")
 
@@ -175,16 +262,16 @@ def test_charts_are_saved_in_every_format(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["png", "svg", "json", "html"])  # a PDF stands in any order
 def test_same_chart_gives_same_bytes(suffix, tmp_path):
-    first, second = (
-        save(charts()["landscape"], tmp_path / f"{name}.{suffix}").read_bytes() for name in "ab"
-    )
-    assert first == second
+    first = save(landscape_chart(), tmp_path / f"first.{suffix}")
+    second = save(landscape_chart(), tmp_path / f"second.{suffix}")
+    assert first.read_bytes() == second.read_bytes()
 
 
 def test_ids_begin_with_prefix():
     image = svg_of(CHARTS["rank"], prefix="one-")
     ids = re.findall(r'(?:id="|#)([a-z_0-9-]*(?:clip|gradient)[a-z_0-9-]*)', image)
-    assert ids and all(name.startswith("one-") for name in ids)
+    assert ids
+    assert all(name.startswith("one-") for name in ids)
 
 
 @pytest.mark.parametrize("colour", [theme.INK, theme.PAGE, theme.PALETTE[0].colour])
@@ -201,28 +288,40 @@ def test_library_can_stand_in_page():
     assert len(library) < 1_000_000
 
 
-def test_unknown_columns_are_refused():
-    frame = curve_frame()
-    with pytest.raises(UnknownNameError, match="did you mean 'regret'"):
-        plotting.curves(frame, measure="regrets")
-    with pytest.raises(UnknownNameError, match="did you mean 'benchmark'"):
-        plotting.curves(frame, facet="benchmarks")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"measure": "regrets"}, "did you mean 'regret'"),
+        ({"facet": "benchmarks"}, "did you mean 'benchmark'"),
+    ],
+)
+def test_unknown_columns_are_refused(options, message):
+    with pytest.raises(UnknownNameError, match=message):
+        plotting.curves(curve_frame(), **options)
+
+
+def test_unknown_measure_of_heatmap_is_refused():
     with pytest.raises(UnknownNameError, match="column 'ranks'"):
-        plotting.heatmap(frame, measure="ranks")
+        plotting.heatmap(curve_frame(), measure="ranks")
+
+
+def test_undefined_curves_are_refused():
     with pytest.raises(ExperimentError, match="undefined everywhere"):
-        plotting.curves(frame.assign(mean=np.nan))
+        plotting.curves(curve_frame().assign(mean=np.nan))
 
 
-def test_colours_need_positive_values_for_logarithm():
-    x, y = Dimension("x", 0, 1), Dimension("y", 0, 1)
-    kinds = {}
-    for name, least in (("positive", 0.5), ("zero", 0.0), ("negative", -3.0)):
-        values = cells(np.array([[least, 5.0], [50.0, 60.0]]), x, y)
-        chart = plotting.landscape([[Panel(name, x, y, values, domain=(1.0, 50.0))]])
-        assert "NaN" not in svg_of(chart)
-        scales = values_of(specification(chart), "scale")
-        kinds[name] = next(scale["type"] for scale in scales if "scheme" in scale)
-    assert kinds == {"positive": "log", "zero": "linear", "negative": "linear"}
+@pytest.mark.parametrize(("lowest", "kind"), [(0.5, "log"), (0.0, "linear"), (-3.0, "linear")])
+def test_logarithmic_colours_need_positive_values(lowest, kind):
+    x = Dimension("x", 0, 1)
+    y = Dimension("y", 0, 1)
+    values = cells(np.array([[lowest, 5.0], [50.0, 60.0]]), x, y)
+
+    chart = plotting.landscape([[Panel("task", x, y, values, domain=(1.0, 50.0))]])
+
+    assert "NaN" not in svg_of(chart)
+    scales = values_of(specification(chart), "scale")
+    (colour_scale,) = [scale for scale in scales if "scheme" in scale]
+    assert colour_scale["type"] == kind
 
 
 @pytest.mark.parametrize("least", [-1.0, 0.0, 0.01])
@@ -240,32 +339,50 @@ def test_axes_end_half_step_beyond_choices():
     assert rate.from_unit(np.array([0.0, 0.5, 1.0])) == pytest.approx([1e-4, 1e-2, 1.0])
 
 
-def test_landscape_surrounds_best_evaluation():
-    bench, rng = hbo.load("quadratic"), np.random.default_rng(0)
-    task, configs = bench.tasks[0], [bench.space.sample(rng) for _ in range(20)]
+def evaluated_quadratic() -> tuple[Task, pd.DataFrame, Panel]:
+    """A task, 20 random evaluations of it by bo, and their landscape over x_1 and x_0."""
+    bench = hbo.load("quadratic")
+    task = bench.tasks[0]
+    rng = np.random.default_rng(0)
+    configs = [bench.space.sample(rng) for _ in range(20)]
     values = task.evaluate_many(configs)
     tried = pd.DataFrame(configs).assign(
         method="bo", seed=0, trial=range(1, 21), value=values, loss=values
     )
-    panel = evaluated("title", task, tried, ("x_1", "x_0"), "bo", 0)
-    best = configs[int(values.argmin())]
-    assert panel.values is not None and panel.crosses is not None and panel.points is not None
-    assert list(panel.crosses["value"]) == [values.min()] and len(panel.points) == 20
-    for place in (0, 7, MAX_CELLS + 3):
-        middle = (np.array([place % MAX_CELLS, place // MAX_CELLS]) + 0.5) / MAX_CELLS
-        x, y = (
-            float(axis.from_unit(u)) for axis, u in zip((panel.x, panel.y), middle, strict=True)
-        )
-        assert panel.values["value"][place] == pytest.approx(
-            task.evaluate(best | {"x_1": x, "x_0": y})
-        )
+    return task, tried, evaluated("title", task, tried, ("x_1", "x_0"), "bo", 0)
+
+
+def test_landscape_shows_all_and_best_evaluations():
+    _, tried, panel = evaluated_quadratic()
+    assert panel.points is not None
+    assert panel.crosses is not None
+    assert len(panel.points) == 20
+    assert list(panel.crosses["value"]) == [tried["value"].min()]
+
+
+@pytest.mark.parametrize("cell", [0, 7, MAX_CELLS + 3])
+def test_landscape_surrounds_best_evaluation(cell):
+    task, tried, panel = evaluated_quadratic()
+    best = tried.loc[tried["value"].idxmin(), list(task.space.names)].to_dict()
+    row, column = divmod(cell, MAX_CELLS)
+    x = float(panel.x.from_unit((column + 0.5) / MAX_CELLS))
+    y = float(panel.y.from_unit((row + 0.5) / MAX_CELLS))
+
+    expected = task.evaluate(best | {"x_1": x, "x_0": y})
+
+    assert panel.values is not None
+    assert panel.values["value"][cell] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("benchmarks", "has_numbers"), [(10, True), (47, False)])
 def test_heatmap_shows_numbers_that_fit(benchmarks, has_numbers):
-    names = [f"benchmark-{n}@1" for n in range(benchmarks)]
+    names = [f"benchmark-{number}@1" for number in range(benchmarks)]
     frame = pd.DataFrame({"benchmark": names, "surrogate": "forest", "method": "bo", "rank": 9.5})
     frame.loc[0, "rank"] = 10
+
     image = svg_of(plotting.heatmap(frame))
-    assert (">10.00<" in image, ">9.50<" in image) == (has_numbers, has_numbers)
-    assert float(re.search(r'width="([0-9.]+)"', image)[1]) < 1240
+
+    width = float(re.search(r'width="([0-9.]+)"', image)[1])
+    assert (">10.00<" in image) == has_numbers
+    assert (">9.50<" in image) == has_numbers
+    assert width < 1240
