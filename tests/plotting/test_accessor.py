@@ -74,9 +74,9 @@ def test_wrong_names_suggest_nearest(result, names, options, message):
 
 
 @pytest.mark.parametrize(
-    ("benchmark", "options", "message"),
+    ("name", "options", "message"),
     [("forrester", {}, "two hyperparameters"), ("newsvendor", {"seed": 9}, "with seed 9")],
 )
-def test_impossible_landscapes_are_refused(result, benchmark, options, message):
+def test_impossible_landscapes_are_refused(result, name, options, message):
     with pytest.raises(ExperimentError, match=message):
-        result.plot.landscape(benchmark, **options)
+        result.plot.landscape(name, **options)

@@ -18,9 +18,12 @@ def test_texts_are_no_spreadsheet_formulas(dtype):
     assert {float(row["loss"]) for row in rows} == {-1.5}  # a number stays one
 
 
-def test_special_characters_are_escaped():
+def test_markdown_text_is_escaped():
     text = markdown_text('<img src=x onerror="f()"> & [a](b) `c` |')
     assert text == '\\<img src=x onerror="f()"\\> \\& \\[a\\](b) \\`c\\` \\|'
+
+
+def test_tables_are_escaped():
     table = TextTable("a & b", ("m|n", "p"), [("50 % <i>_", "\u22121 to 2")])
     assert r"| 50 % \<i\>\_ |" in markdown(table)
     assert r"50 \% <i>\_ & $-$1 to 2 \\" in latex(table)

@@ -30,20 +30,33 @@ def page_of(report: Report) -> str:
 
 
 def unpacked(page: str, name: str) -> Any:
-    text = re.search(f'id="{name}">([^<]*)<', page)
-    assert text is not None
-    return json.loads(gzip.decompress(base64.b64decode(text.group(1))))
+    """Data that the script of a page reads from the element of this name."""
+    packed = re.search(f'id="{name}">([^<]*)<', page)
+    assert packed is not None
+    return json.loads(gzip.decompress(base64.b64decode(packed.group(1))))
+
+
+def small_trials() -> pd.DataFrame:
+    """Results of every method on two tasks of a benchmark."""
+    return made_up_trials("newsvendor@1", trials=3, tasks=2)
+
+
+def names_of_files(report: Report) -> set[str]:
+    folder = report.page.parent
+    return {path.relative_to(folder).as_posix() for path in report.files}
+
+
+def test_report_has_tables_and_figures(page_report):
+    names = names_of_files(page_report)
+    figures = {name.rpartition(".")[0] for name in names if name.startswith("figures/")}
+    in_every_format = {f"{name}.{suffix}" for name in figures for suffix in ("png", "svg", "pdf")}
+    tables = {"leaderboard.csv", "leaderboard.tex", "means.csv", "pairs.csv", "failures.csv"}
+    assert names == {"report.html", "summary.md", *tables, *in_every_format}
 
 
 def test_page_links_to_all_files(page_report):
-    folder = page_report.page.parent
-    names = {path.relative_to(folder).as_posix() for path in page_report.files}
-    data = {"leaderboard.csv", "leaderboard.tex", "means.csv", "pairs.csv", "failures.csv"}
-    figures = {name.rpartition(".")[0] for name in names if name.startswith("figures/")}
-    files = {f"{name}.{ending}" for name in figures for ending in ("png", "svg", "pdf")}
-    assert names == {"report.html", "summary.md", *data, *files}
     linked = set(re.findall(r'href="([^"#]+)"', page_of(page_report)))
-    assert linked == names - {"report.html"}
+    assert linked == names_of_files(page_report) - {"report.html"}
 
 
 @pytest.mark.parametrize("kind", ["heatmap", "differences-tasks", "attainment"])
@@ -56,54 +69,93 @@ def test_figures_are_written_in_three_formats(page_report, kind, ending, start):
     assert figure.read_bytes().startswith(start)
 
 
-def test_tables_hold_what_analysis_computes(page_report):
-    folder = page_report.page.parent
-    board = pd.read_csv(folder / "leaderboard.csv")
-    pd.testing.assert_series_equal(board["rank"], leaderboard(page_report.benchmarks)["rank"])
-    means = pd.read_csv(folder / "means.csv")
+def test_leaderboard_file_has_ranks(page_report):
+    table = pd.read_csv(page_report.page.parent / "leaderboard.csv")
+    pd.testing.assert_series_equal(table["rank"], leaderboard(page_report.benchmarks)["rank"])
+
+
+def test_means_file_has_curves(page_report):
+    means = pd.read_csv(page_report.page.parent / "means.csv")
     expected = curves(page_report.benchmarks, tasks=False)
     np.testing.assert_allclose(means["mean"], expected["mean"], rtol=1e-15)  # as pandas reads
-    pairs = pd.read_csv(folder / "pairs.csv")
-    test = compare_pairs(
-        BenchmarkGroup.for_means(group_by_protocol(page_report.benchmarks)[ORDERED])
-    )
+
+
+def test_pairs_file_has_adjusted_p_values(page_report):
+    group = BenchmarkGroup.for_means(group_by_protocol(page_report.benchmarks)[ORDERED])
+    test = compare_pairs(group)
     assert test is not None
-    chosen = pairs[(pairs["protocol"] == ORDERED) & (pairs["method"] == test.methods[0])]
-    np.testing.assert_allclose(chosen["p_holm_benchmarks"], test.adjusted[0, 1:], rtol=1e-15)
+
+    pairs = pd.read_csv(page_report.page.parent / "pairs.csv")
+
+    of_first = pairs[(pairs["protocol"] == ORDERED) & (pairs["method"] == test.methods[0])]
+    np.testing.assert_allclose(of_first["p_holm_benchmarks"], test.adjusted[0, 1:], rtol=1e-15)
 
 
-def test_page_shows_what_analysis_computes(page_report):
-    page = page_of(page_report)
-    leads = page.partition('id="verdict"')[2].partition("</section>")[0]
+def test_page_and_summary_say_who_leads(page_report):
+    section = page_of(page_report).partition('id="verdict"')[2].partition("</section>")[0]
     summary = (page_report.page.parent / "summary.md").read_text(encoding="utf-8")
     for verdict in verdicts(page_report.benchmarks):
-        assert str(escape(join_names(verdict.leaders))) in leads
-        assert f"{verdict.mean_rank:.2f}" in leads
+        assert str(escape(join_names(verdict.leaders))) in section
+        assert f"{verdict.mean_rank:.2f}" in section
         assert f"{verdict.mean_rank:.2f} among {verdict.methods} methods" in summary
-    data = unpacked(page, "data")
-    (protocol, other) = data["protocols"]
+
+
+def test_page_has_all_benchmarks_of_protocols(page_report):
+    ordered, other = unpacked(page_of(page_report), "data")["protocols"]
     labels = [f"{name}@1 (forest)" for name in ("newsvendor", "own", "xgboost-mnist")]
-    assert [entry["label"] for entry in protocol["entries"]] == ["all 3 benchmarks", *labels]
+    assert [entry["label"] for entry in ordered["entries"]] == ["all 3 benchmarks", *labels]
     assert [entry["trials"] for entry in other["entries"]] == [4]
-    for trial in (1, 6):
-        board = leaderboard(page_report.benchmarks, trial=trial)
-        board = board[board["protocol"] == ORDERED]
-        for entry, name in ((0, "all"), (1, "newsvendor@1"), (3, "xgboost-mnist@1")):
-            shown = protocol["entries"][entry]
-            for row in board[board["benchmark"] == name].to_dict("records"):
-                place = protocol["methods"].index(row["method"])
-                for measure in ("score", "regret", "rank"):
-                    ends = [rows[place] for rows in shown["measures"][measure]]
-                    expected = [row[f"{measure}{end}"] for end in ("", "_low", "_high")]
-                    if ends[0] is None:
-                        assert np.isnan(expected[0])
-                    else:
-                        found = np.array([end[trial - 1] for end in ends], dtype=float)
-                        np.testing.assert_allclose(found, expected, rtol=1e-4)
-                wins = shown["wins"][place]
-                if wins is not None:
-                    assert wins[trial - 1] == [row["wins"], row["ties"], row["losses"]]
-                assert shown["failed"][place][1] == f"{row['failed']} of {row['runs']}"
+
+
+ENTRIES = pytest.mark.parametrize(
+    ("entry", "name"), [(0, "all"), (1, "newsvendor@1"), (3, "xgboost-mnist@1")]
+)
+"""Places of benchmarks among the entries of the first protocol."""
+
+
+def rows_of_leaderboard(report: Report, benchmark: str, *, trial: int = 6) -> list[dict[str, Any]]:
+    table = leaderboard(report.benchmarks, trial=trial)
+    is_shown = (table["protocol"] == ORDERED) & (table["benchmark"] == benchmark)
+    return table[is_shown].to_dict("records")
+
+
+@ENTRIES
+@pytest.mark.parametrize("trial", [1, 6])
+@pytest.mark.parametrize("measure", ["score", "regret", "rank"])
+def test_page_has_means_of_leaderboard(page_report, entry, name, trial, measure):
+    protocol = unpacked(page_of(page_report), "data")["protocols"][0]
+    mean_and_ends = protocol["entries"][entry]["measures"][measure]
+    for row in rows_of_leaderboard(page_report, name, trial=trial):
+        place = protocol["methods"].index(row["method"])
+        curves_of_method = [by_method[place] for by_method in mean_and_ends]
+        expected = [row[measure], row[f"{measure}_low"], row[f"{measure}_high"]]
+        if curves_of_method[0] is None:
+            assert np.isnan(row[measure])
+        else:
+            shown = np.array([curve[trial - 1] for curve in curves_of_method], dtype=float)
+            np.testing.assert_allclose(shown, expected, rtol=1e-4)
+
+
+@ENTRIES
+@pytest.mark.parametrize("trial", [1, 6])
+def test_page_has_wins_of_leaderboard(page_report, entry, name, trial):
+    protocol = unpacked(page_of(page_report), "data")["protocols"][0]
+    wins_of_method = dict(zip(protocol["methods"], protocol["entries"][entry]["wins"], strict=True))
+    for row in rows_of_leaderboard(page_report, name, trial=trial):
+        shown = wins_of_method[row["method"]]
+        if shown is not None:  # which it is where a method has failed
+            assert shown[trial - 1] == [row["wins"], row["ties"], row["losses"]]
+
+
+@ENTRIES
+def test_page_has_failures_of_leaderboard(page_report, entry, name):
+    protocol = unpacked(page_of(page_report), "data")["protocols"][0]
+    failures_of_method = dict(
+        zip(protocol["methods"], protocol["entries"][entry]["failed"], strict=True)
+    )
+    for row in rows_of_leaderboard(page_report, name):
+        shown = failures_of_method[row["method"]][1]
+        assert shown == f"{row['failed']} of {row['runs']}"
 
 
 def test_no_runs_give_no_report(tmp_path):
@@ -112,87 +164,143 @@ def test_no_runs_give_no_report(tmp_path):
     assert not (tmp_path / "report").exists()
 
 
-def test_few_seeds_have_no_interval(page_report):
-    """The second protocol has four."""
-    shown = unpacked(page_of(page_report), "data")["protocols"][1]["entries"][0]["measures"]
-    assert {measure: len(ends) for measure, ends in shown.items()} == dict.fromkeys(shown, 1)
-    folder = page_report.page.parent
-    last = (folder / "summary.md").read_text(encoding="utf-8").rpartition("| method |")[2]
-    assert "2.25 |" in last and " to " not in last
-    board = pd.read_csv(folder / "leaderboard.csv")
-    ends = [c for c in board.columns if c.endswith(("_low", "_high"))]
+def test_curves_of_few_seeds_have_no_interval(page_report):
+    protocol = unpacked(page_of(page_report), "data")["protocols"][1]  # of four seeds
+    for mean_and_ends in protocol["entries"][0]["measures"].values():
+        assert len(mean_and_ends) == 1
+
+
+def test_summary_of_few_seeds_has_no_interval(page_report):
+    summary = (page_report.page.parent / "summary.md").read_text(encoding="utf-8")
+    last_table = summary.rpartition("| method |")[2]  # of the protocol with four seeds
+    assert "2.25 |" in last_table
+    assert " to " not in last_table
+
+
+def test_leaderboard_of_few_seeds_has_no_interval(page_report):
+    table = pd.read_csv(page_report.page.parent / "leaderboard.csv")
+    ends = [column for column in table.columns if column.endswith(("_low", "_high"))]
+    has_few_seeds = table["seeds"] < 5
     assert len(ends) == 8
-    few = board["seeds"] < 5
-    assert few.any() and board.loc[few, ends].isna().all(axis=None)
+    assert has_few_seeds.any()
+    assert table.loc[has_few_seeds, ends].isna().all(axis=None)
 
 
-def test_page_has_curves_of_tasks(page_report):
-    tasks = unpacked(page_of(page_report), "tasks")[0][1]
-    found = {(item.benchmark, item.protocol): item for item in page_report.benchmarks}
-    item = found["newsvendor@1", ORDERED]
-    assert len(tasks) == 3
-    methods = unpacked(page_of(page_report), "data")["protocols"][0]["methods"]
+@pytest.mark.parametrize("measure", ["regret", "rank", "value"])
+def test_page_has_curves_of_tasks(page_report, measure):
+    page = page_of(page_report)
+    methods = unpacked(page, "data")["protocols"][0]["methods"]
+    tasks = unpacked(page, "tasks")[0][1]  # of newsvendor, which stands after all benchmarks
+    items = {(item.benchmark, item.protocol): item for item in page_report.benchmarks}
+    item = items["newsvendor@1", ORDERED]
     place = methods.index(item.methods[0])
-    for measure in ("regret", "rank", "value"):
-        for t, task in enumerate(tasks):
-            expected = item.measures[measure].mean[0, t]
-            np.testing.assert_allclose(task[measure][0][place], expected, rtol=1e-3)
+    assert len(tasks) == 3
+    for number, task in enumerate(tasks):
+        mean_curves = task[measure][0]
+        expected = item.measures[measure].mean[0, number]
+        np.testing.assert_allclose(mean_curves[place], expected, rtol=1e-3)
 
 
-def test_text_from_results_is_escaped(page_report):
+def test_page_counts_unfinished_runs(page_report):
     page = page_of(page_report)
     assert "Not finished, of 76 runs: 1 failed, 4 missing." in page
     assert "2 runs of other versions of a method are there and count nowhere." in page
-    assert html.escape("<b onclick=alert(2)>bad</b>") in page and "Linux-6.18.44" in page
+
+
+def test_page_shows_failures_machines_and_limits(page_report):
+    page = page_of(page_report)
+    assert html.escape("<b onclick=alert(2)>bad</b>") in page
+    assert "Linux-6.18.44" in page
     assert "&lt;em&gt;rough&lt;/em&gt; near the edge" in page
-    for mark in ("<img", "<b ", "<u>", "<s>", "<em>", "<i>", "</pre><script", "\u2028<"):
-        assert mark not in page.partition("<body>")[2].partition('id="data"')[0]
+
+
+@pytest.mark.parametrize(
+    "mark", ["<img", "<b ", "<u>", "<s>", "<em>", "<i>", "</pre><script", "\u2028<"]
+)
+def test_text_from_results_is_escaped(page_report, mark):
+    body = page_of(page_report).partition("<body>")[2]
+    text, _, _ = body.partition('id="data"')
+    assert mark not in text
+
+
+def test_data_from_results_close_no_script(page_report):
+    page = page_of(page_report)
     assert page.count("</script>") == 4
     assert HOSTILE in unpacked(page, "data")["protocols"][0]["methods"]
-    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', page)
-    assert "unsafe-eval" not in policy and "http" not in policy
+
+
+def test_page_forbids_requests(page_report):
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', page_of(page_report))
+    assert "unsafe-eval" not in policy
+    assert "http" not in policy
+
+
+def test_summary_has_no_html(page_report):
     summary = (page_report.page.parent / "summary.md").read_text(encoding="utf-8")
-    assert re.search(r"(?<!\\)<", summary) is None
+    unescaped_bracket = r"(?<!\\)<"
+    assert re.search(unescaped_bracket, summary) is None
 
 
 @pytest.mark.slow
-def test_same_results_give_same_files(page_input, tmp_path):
-    trials = made_up_trials("newsvendor@1", trials=3, tasks=2)
-    reports = [write_report(ReportInput(trials), tmp_path / name) for name in "ab"]
-    for first, second in zip(*(report.files for report in reports), strict=True):
-        if first.suffix != ".pdf":  # the parts of a PDF stand in any order
-            assert first.read_bytes() == second.read_bytes(), first.name
+def test_same_results_give_same_files(tmp_path):
+    trials = small_trials()
+    first = write_report(ReportInput(trials), tmp_path / "first")
+    second = write_report(ReportInput(trials), tmp_path / "second")
+    for path, other in zip(first.files, second.files, strict=True):
+        if path.suffix != ".pdf":  # the parts of a PDF stand in any order
+            assert path.read_bytes() == other.read_bytes(), path.name
+
+
+@pytest.mark.slow
+def test_report_compares_surrogates(tmp_path):
+    trials = small_trials()
+    on_both = pd.concat([trials, trials.assign(surrogate="nearest")])
+    page = page_of(write_report(ReportInput(on_both), tmp_path))
+    assert "Methods by mean rank on every surrogate" in page
+    assert "newsvendor@1 (nearest)" in page
+
+
+@pytest.mark.slow
+def test_report_of_single_method(tmp_path):
+    trials = small_trials().query("method == 'bo'")
+    page = page_of(write_report(ReportInput(trials), tmp_path))
+    assert "There is nothing to compare." in page
 
 
 @pytest.mark.slow
 def test_report_without_random_search(tmp_path):
-    trials = made_up_trials("newsvendor@1", trials=3, tasks=2)
-    is_random, is_bo = trials["method"] == "random-search", trials["method"] == "bo"
-    both = pd.concat([trials, trials.assign(surrogate="nearest")])
-    page, alone, without = (
-        page_of(write_report(ReportInput(part), tmp_path / str(number)))
-        for number, part in enumerate((both, trials[is_bo], trials[~is_random]))
-    )
-    assert "Methods by mean rank on every surrogate" in page and "newsvendor@1 (nearest)" in page
-    assert "There is nothing to compare." in alone
-    entry = unpacked(without, "data")["protocols"][0]["entries"][0]
+    trials = small_trials().query("method != 'random-search'")
+    page = page_of(write_report(ReportInput(trials), tmp_path))
+    entry = unpacked(page, "data")["protocols"][0]["entries"][0]
     assert set(entry["measures"]) == {"regret", "rank", "value"}
     assert any("The score is not available" in note for note in entry["notes"])
 
 
+def trials_with_configurations() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Trials on newsvendor, and random configurations of each by the key of its run."""
+    trials = made_up_trials("newsvendor@1", trials=6, tasks=2).assign(surrogate="table")
+    keys = known_runs(trials)[["method", "seed", "key"]]
+    evaluations = trials.merge(keys, on=["method", "seed"])
+    evaluations = evaluations[["key", "task", "trial", "value", "loss"]]
+
+    space = hbo.load("newsvendor").space
+    unit_rows = space.sample_unit(np.random.default_rng(0), len(evaluations))
+    configs = space.configs(space.decode(unit_rows))
+    return trials, evaluations.join(pd.DataFrame(configs))
+
+
 @pytest.mark.slow
 def test_landscapes_need_configurations(tmp_path):
-    trials = made_up_trials("newsvendor@1", trials=6, tasks=2).assign(surrogate="table")
-    runs, space = known_runs(trials), hbo.load("newsvendor").space
-    keyed = trials.merge(runs[["method", "seed", "key"]], on=["method", "seed"])
-    configs = space.configs(space.decode(space.sample_unit(np.random.default_rng(0), len(keyed))))
-    keyed = keyed[["key", "task", "trial", "value", "loss"]].join(pd.DataFrame(configs))
+    trials, configurations = trials_with_configurations()
     content = ReportInput(
         trials,
-        Overview(runs, 0, (), ()),
-        configurations=lambda keys: keyed[keyed["key"].isin(list(keys))],
+        Overview(known_runs(trials), 0, (), ()),
+        configurations=lambda keys: configurations[configurations["key"].isin(list(keys))],
     )
+
     page = page_of(write_report(content, tmp_path))
+
     assert 'id="landscapes"' in page
-    (svg,) = (tmp_path / "figures").glob("landscapes-*.svg")
-    assert len({*re.findall("price_[0-9]", svg.read_text(encoding="utf-8"))}) == 2
+    (figure,) = (tmp_path / "figures").glob("landscapes-*.svg")
+    axes = set(re.findall("price_[0-9]", figure.read_text(encoding="utf-8")))
+    assert len(axes) == 2
