@@ -31,7 +31,7 @@ from hpobench_ordered.user_methods.identity import method_version
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
-def made(space: SearchSpace, *, sampler=RandomSampler, history=(), replay=False):
+def make_optuna_method(space: SearchSpace, *, sampler=RandomSampler, history=(), replay=False):
     rng = np.random.default_rng(0)
     method = optuna_method(sampler, history=replay).method(
         space=space, rng=rng, history=history, context={}, budget=9
@@ -71,34 +71,44 @@ def task_of(space):
     ],
     ids=["random", "tpe", "tpe at once"],
 )
-def test_samplers_hold_to_the_contract(spec):
+def test_samplers_pass_method_checks(spec):
     check_method(spec)
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf, 1e300, 0.0])
-def test_tpe_survives_losses_that_tell_nothing(loss):
-    method = made(conditional_space(), sampler=tpe_at_once)
+def test_tpe_survives_uninformative_losses(loss):
+    method = make_optuna_method(conditional_space(), sampler=tpe_at_once)
     for turn in range(10):
         config = method.ask()
         method.space.validate(config)
         method.tell(config, 1.0 if turn % 4 == 3 else loss)
 
 
-def test_a_history_is_learnt_from_if_asked_for():
-    *before, task = toy_benchmark(conditional_space(), tasks=4).tasks
-    history = random_history(before, seed=0)
-    spaces = made(task.space, history=history, replay=True)._study.trials
-    assert [t.value for t in spaces] == [x for e in history for x in e.losses.tolist()]
-    configs = [c for e in history for c in task.space.configs(e.values)]
-    for trial, config in zip(spaces, configs, strict=True):
-        native = trial.params | {"level": (1, 10, 100)[trial.params["level"]]}
-        assert native == {k: v for k, v in config.items() if k != "fixed"}
-    assert made(task.space, history=history)._study.trials == []
+def test_history_is_added_to_the_study():
+    *earlier_tasks, task = toy_benchmark(conditional_space(), tasks=4).tasks
+    history = random_history(earlier_tasks, seed=0)
+    configs, losses = [], []
+    for evaluations in history:
+        configs += task.space.configs(evaluations.values)
+        losses += evaluations.losses.tolist()
+
+    trials = make_optuna_method(task.space, history=history, replay=True)._study.trials
+
+    assert [trial.value for trial in trials] == losses
+    for trial, config in zip(trials, configs, strict=True):
+        level = (1, 10, 100)[trial.params["level"]]  # an ordinal is tuned by its place
+        assert trial.params | {"level": level, "fixed": "always"} == config
 
 
-def test_only_active_hyperparameters_are_suggested_on_their_scales():
+def test_history_is_ignored_by_default():
+    *earlier_tasks, task = toy_benchmark(conditional_space(), tasks=4).tasks
+    history = random_history(earlier_tasks, seed=0)
+    assert make_optuna_method(task.space, history=history)._study.trials == []
+
+
+def test_active_hyperparameters_keep_their_scales():
     space = conditional_space()
-    method = made(space)
+    method = make_optuna_method(space)
     for _ in range(20):
         config = method.ask()
         assert config == space.configs(space.values([config]))[0]
@@ -114,59 +124,97 @@ def test_only_active_hyperparameters_are_suggested_on_their_scales():
 
 
 def test_results_in_any_order_reach_their_trials():
-    method = made(numeric_space())
-    asked = [method.ask() for _ in range(3)]
+    method = make_optuna_method(numeric_space())
+    configs = [method.ask() for _ in range(3)]
     for i in (2, 0, 1):
-        method.tell(dict(asked[i]), float(i))
-    method.tell({"x": 1.0, "y": 0.1}, 7.0)  # nobody asked for it
-    studied = [(t.params, t.value) for t in method._study.trials]
-    assert studied == [*zip(asked, [0.0, 1.0, 2.0], strict=True), ({"x": 1.0, "y": 0.1}, 7.0)]
-    for loss in (math.nan, math.inf, -math.inf):
-        method.tell(method.ask(), loss)
-    states = [trial.state for trial in method._study.trials]
-    assert states == [TrialState.COMPLETE] * 4 + [TrialState.FAIL] * 3
+        method.tell(dict(configs[i]), float(i))
+    trials = [(trial.params, trial.value) for trial in method._study.trials]
+    assert trials == [(configs[0], 0.0), (configs[1], 1.0), (configs[2], 2.0)]
 
 
-def test_names_and_identity():
-    spec = as_method_spec(TPESampler)
-    assert spec == optuna_method(TPESampler)
-    assert spec.name == "optuna.TPESampler"
-    assert optuna_method(tpe_at_once).name == "optimisers.tpe_at_once"
-    versions = {
-        method_version(optuna_method(TPESampler)),
-        method_version(replace(optuna_method(TPESampler, history=True), changed_spaces=True)),
-        method_version(optuna_method(RandomSampler)),
-    }
-    assert len(versions) == 3
-    assert method_version(optuna_method(TPESampler)) in versions
+def test_result_without_a_trial_adds_one():
+    method = make_optuna_method(numeric_space())
+    config = {"x": 1.0, "y": 0.1}
+    method.tell(config, 7.0)
+    (trial,) = method._study.trials
+    assert (trial.params, trial.value) == (config, 7.0)
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
+def test_loss_that_is_not_finite_fails_trial(loss):
+    method = make_optuna_method(numeric_space())
+    method.tell(method.ask(), loss)
+    (trial,) = method._study.trials
+    assert trial.state is TrialState.FAIL
+
+
+@pytest.mark.parametrize(
+    ("sampler", "name"),
+    [(TPESampler, "optuna.TPESampler"), (tpe_at_once, "optimisers.tpe_at_once")],
+)
+def test_method_is_named_after_sampler(sampler, name):
+    assert optuna_method(sampler).name == name
+
+
+def test_sampler_class_is_recognised_as_method():
+    assert as_method_spec(TPESampler) == optuna_method(TPESampler)
+
+
+def test_method_version_depends_on_settings():
+    with_history = optuna_method(TPESampler, history=True)
+    specs = [
+        optuna_method(TPESampler),
+        replace(with_history, changed_spaces=True),
+        optuna_method(RandomSampler),
+    ]
+    assert len({method_version(spec) for spec in specs}) == 3
+    assert method_version(optuna_method(TPESampler)) == method_version(specs[0])
+
+
+def test_specs_of_samplers_can_be_pickled():
+    spec = optuna_method(TPESampler)
     assert pickle.loads(pickle.dumps(spec)) == spec
+
+
+def test_samplers_need_an_unchanged_space():
     assert not optuna_method(TPESampler, history=True).changed_spaces
 
 
-def test_what_is_no_sampler_is_refused():
-    unseeded = type("Unseeded", (GridSampler,), {"__init__": lambda self: None})
-    for make, given, said in (
+class Unseeded(GridSampler):
+    """A sampler without a seed."""
+
+    def __init__(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("make", "sampler", "message"),
+    [
         (as_method_spec, TPESampler(seed=0), "one object .*; pass its class TPESampler, .*seed:"),
         (optuna_method, TPESampler(seed=0), "a sampler class or a function of a seed, but got"),
-        (as_method_spec, unseeded, "Unseeded takes no seed"),
+        (as_method_spec, Unseeded, "Unseeded takes no seed"),
         (optuna_method, 3, "got 3"),
-    ):
-        with pytest.raises(ExperimentError, match=said):
-            make(given)
+    ],
+)
+def test_other_objects_than_samplers_are_refused(make, sampler, message):
+    with pytest.raises(ExperimentError, match=message):
+        make(sampler)
 
-    def no_sampler(seed: int) -> int:
+
+def test_function_must_return_a_sampler():
+    def return_number(seed: int) -> int:
         return 3
 
     with pytest.raises(MethodError, match="but returned 3"):
-        made(numeric_space(), sampler=no_sampler)
+        make_optuna_method(numeric_space(), sampler=return_number)
 
 
-def test_optuna_reports_nothing_and_keeps_its_verbosity(caplog):
+def test_method_keeps_optuna_quiet(caplog):
     optuna.logging.set_verbosity(optuna.logging.DEBUG)
     optuna.logging.enable_propagation()
     try:
         with caplog.at_level(logging.DEBUG):
-            method = made(conditional_space(), sampler=tpe_at_once)
+            method = make_optuna_method(conditional_space(), sampler=tpe_at_once)
             for _ in range(6):
                 method.tell(method.ask(), 1.0)
         assert optuna.logging.get_verbosity() == optuna.logging.DEBUG
@@ -186,7 +234,7 @@ def test_a_space_is_given_in_any_form(form, told):
     assert [(t.params, t.value) for t in study.trials] == told
 
 
-def test_conditional_spaces_go_out_and_come_back(told):
+def test_conditional_configurations_reach_the_method(told):
     task = task_of(conditional_space())
     study = optuna.create_study(sampler=OptunaSampler(Told, space=task.space))
     study.optimize(optuna_objective(task), n_trials=20)
@@ -196,7 +244,7 @@ def test_conditional_spaces_go_out_and_come_back(told):
         assert loss == trial.value == task.objective.loss(task.evaluate(trial.params))
 
 
-def test_without_a_space_it_is_that_of_the_first_complete_trial(told):
+def test_space_defaults_to_first_trial(told):
     def objective(trial: optuna.Trial) -> float:
         x = trial.suggest_float("x", 0, 1)
         trial.suggest_categorical("kind", ["a", "b"])
@@ -226,32 +274,48 @@ def test_failed_and_pruned_trials_are_told(told):
     np.testing.assert_array_equal([loss for _, loss in told], [math.nan, -5.0, -1.0])
 
 
-def test_a_sampler_refuses_what_it_cannot_do():
+def test_sampler_serves_one_study_only():
     space = numeric_space()
     objective = optuna_objective(task_of(space))
     sampler = OptunaSampler(Told, space=space)
     optuna.create_study(sampler=sampler).optimize(objective, n_trials=1)
     with pytest.raises(ExperimentError, match="one study"):
         optuna.create_study(sampler=sampler).optimize(objective, n_trials=1)
-    two = optuna.create_study(directions=["minimize"] * 2, sampler=OptunaSampler(Told, space=space))
+
+
+def test_sampler_refuses_several_objectives():
+    sampler = OptunaSampler(Told, space=numeric_space())
+    study = optuna.create_study(directions=["minimize"] * 2, sampler=sampler)
     with pytest.raises(ExperimentError, match="one objective"):
-        two.ask().suggest_float("x", -5, 5)
+        study.ask().suggest_float("x", -5, 5)
 
 
-def test_distributions_make_a_space():
-    space = space_of(
-        {
-            "step": FloatDistribution(0.0, 1.0, step=0.25),
-            "even": IntDistribution(2, 8, step=2),
-            "n": IntDistribution(1, 64, log=True),
-            "one": IntDistribution(3, 3),
-            "kind": CategoricalDistribution(["a", True, 1]),
-        }
-    )
-    assert space["step"].choices == (0.0, 0.25, 0.5, 0.75, 1.0)
-    assert space["even"].choices == (2, 4, 6, 8)
-    assert (space["n"].lower, space["n"].upper, space["n"].log) == (1, 64, True)
-    assert space.constants == {"one": 3}
-    assert space["kind"].choices == ("a", True, 1)
+def space_of_one(distribution):
+    """A space of this distribution, `x`, and of another one."""
+    return space_of({"x": distribution, "other": FloatDistribution(0, 1)})
+
+
+@pytest.mark.parametrize(
+    ("distribution", "choices"),
+    [
+        (FloatDistribution(0.0, 1.0, step=0.25), (0.0, 0.25, 0.5, 0.75, 1.0)),
+        (IntDistribution(2, 8, step=2), (2, 4, 6, 8)),
+        (CategoricalDistribution(["a", True, 1]), ("a", True, 1)),
+    ],
+)
+def test_steps_and_categories_become_choices(distribution, choices):
+    assert space_of_one(distribution)["x"].choices == choices
+
+
+def test_range_of_integers_keeps_log_scale():
+    parameter = space_of_one(IntDistribution(1, 64, log=True))["x"]
+    assert (parameter.lower, parameter.upper, parameter.log) == (1, 64, True)
+
+
+def test_single_value_becomes_a_constant():
+    assert space_of_one(IntDistribution(3, 3)).constants == {"x": 3}
+
+
+def test_space_of_constants_is_refused():
     with pytest.raises(InvalidSpaceError, match="at least one tunable"):
-        space_of({"one": IntDistribution(3, 3)})
+        space_of({"x": IntDistribution(3, 3)})

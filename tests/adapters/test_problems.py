@@ -25,27 +25,64 @@ def task(request):
     return toy_benchmark(conditional_space(), tasks=1, direction=request.param).tasks[0]
 
 
-def test_plain_functions_and_configspace_problems_give_losses(task):
-    loss = objective_function(task)
-    for config in (task.space.sample(np.random.default_rng(seed)) for seed in range(5)):
-        assert loss(config) == task.objective.direction.sign * task.evaluate(config)
-    assert pickle.loads(pickle.dumps(loss))(config) == loss(config)
+def sample_configs(task, n=10):
+    rng = np.random.default_rng(0)
+    return [task.space.sample(rng) for _ in range(n)]
+
+
+def test_objective_function_returns_losses(task):
+    function = objective_function(task)
+    for config in sample_configs(task):
+        assert function(config) == task.objective.direction.sign * task.evaluate(config)
+
+
+def test_objective_function_can_be_pickled(task):
+    function = objective_function(task)
+    (config,) = sample_configs(task, n=1)
+    copy = pickle.loads(pickle.dumps(function))
+    assert copy(config) == function(config)
+
+
+def test_configspace_problem_returns_losses(task):
     space, target = configspace_problem(task)
     space.seed(0)
     for config in space.sample_configuration(10):
-        assert target(config) == target(dict(config), seed=3) == objective_function(task)(config)
+        loss = task.objective.loss(task.evaluate(config))
+        assert target(config) == loss
+        assert target(dict(config), seed=3) == loss
+
+
+def test_configspace_target_has_smac_signature(task):
+    _, target = configspace_problem(task)
     assert list(inspect.signature(target).parameters) == ["config", "seed"]
 
 
-def test_an_optuna_objective_suggests_what_is_active(task):
-    seen = set()
+def random_trial(seed):
+    return optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed)).ask()
+
+
+def test_optuna_objective_suggests_active_hyperparameters(task):
+    objective = optuna_objective(task)
     for seed in range(10):
-        trial = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed)).ask()
-        assert optuna_objective(task)(trial) == task.objective.loss(task.evaluate(trial.params))
+        trial = random_trial(seed)
+        loss = objective(trial)
+        assert loss == task.objective.loss(task.evaluate(trial.params))
         assert ("x" in trial.params) == (trial.params["kind"] != "c")
-        seen.add(trial.params["level"])
-    assert seen == {1, 10, 100}
-    assert OptunaHubProblem(task).search_space == {
+
+
+def test_optuna_objective_suggests_native_ordinals(task):
+    levels = set()
+    for seed in range(10):
+        trial = random_trial(seed)
+        optuna_objective(task)(trial)
+        levels.add(trial.params["level"])
+    assert levels == {1, 10, 100}
+
+
+def test_optunahub_space_has_all_hyperparameters(task):
+    search_space = OptunaHubProblem(task).search_space
+    assert list(search_space) == list(task.space.names)
+    assert search_space == {
         "kind": CategoricalDistribution(("a", "b", "c")),
         "level": CategoricalDistribution((1, 10, 100)),
         "n": IntDistribution(1, 50, log=True),
@@ -53,23 +90,31 @@ def test_an_optuna_objective_suggests_what_is_active(task):
     }
 
 
-def test_the_problem_has_the_attributes_of_optunahub(task):
-    problem = OptunaHubProblem(task)
+def test_optunahub_problem_has_task_direction(task):
     is_minimised = task.objective.direction is Direction.MINIMIZE
     expected = StudyDirection.MINIMIZE if is_minimised else StudyDirection.MAXIMIZE
-    assert problem.directions == [expected]
-    assert list(problem.search_space) == list(task.space.names)
-    study = optuna.create_study(
-        directions=problem.directions, sampler=optuna.samplers.RandomSampler(seed=0)
-    )
+    assert OptunaHubProblem(task).directions == [expected]
+
+
+def test_optunahub_problem_drives_a_study(task):
+    problem = OptunaHubProblem(task)
+    sampler = optuna.samplers.RandomSampler(seed=0)
+    study = optuna.create_study(directions=problem.directions, sampler=sampler)
     study.optimize(problem, n_trials=15)
     for trial in study.trials:
         assert trial.value == problem.evaluate(trial.params) == task.evaluate(trial.params)
         for name, distribution in trial.distributions.items():
             assert distribution == problem.search_space[name]
-    every = study.ask(problem.search_space).params  # as for a space without conditions
-    assert set(every) == set(task.space.names)
-    active = task.space.configs(task.space.values([every]))[0]
-    assert problem.evaluate(every) == task.evaluate(active)
+
+
+def test_optunahub_problem_ignores_inactive_values(task):
+    problem = OptunaHubProblem(task)
+    params = optuna.create_study().ask(problem.search_space).params  # inactive ones, too
+    assert set(params) == set(task.space.names)
+    active = task.space.configs(task.space.values([params]))[0]
+    assert problem.evaluate(params) == task.evaluate(active)
+
+
+def test_optunahub_problem_refuses_incomplete_configuration(task):
     with pytest.raises(InvalidConfigError):
-        problem.evaluate({})
+        OptunaHubProblem(task).evaluate({})

@@ -1,4 +1,4 @@
-"""Histories made by hand."""
+"""Builds histories of objectives that are minimised."""
 
 from collections.abc import Mapping
 
@@ -13,5 +13,5 @@ def minimised(
     losses: FloatArray,
     space: SearchSpace,
 ) -> Evaluations:
-    """Evaluations whose objective, to be minimised, is the losses."""
+    """Evaluations of a task whose objective is minimised, so its values are the losses."""
     return Evaluations(task, context, values, losses, space=space, direction=Direction.MINIMIZE)

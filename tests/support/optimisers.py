@@ -8,10 +8,11 @@ from hpobench_ordered.space import SearchSpace
 
 
 class Sampling:
-    """Draws at random, and nothing else."""
+    """Random search."""
 
     def __init__(self, space: SearchSpace, rng: np.random.Generator) -> None:
-        self.space, self.rng = space, rng
+        self.space = space
+        self.rng = rng
 
     def ask(self) -> Config:
         return self.space.sample(self.rng)
@@ -22,16 +23,21 @@ class Sampling:
 
 def pair(space, rng, budget):
     """A pair of functions; the later half of the trials stays around the best of the first."""
-    best: list[tuple[float, Config]] = []
+    results: list[tuple[float, Config]] = []
 
     def ask() -> Config:
-        if len(best) < budget / 2:
+        if len(results) < budget / 2:
             return space.sample(rng)
-        near = space.encode(space.values([min(best, key=lambda b: b[0])[1]]))
-        moved = np.where(np.isnan(near), 0.5, near) + rng.normal(0, 0.01, near.shape)
-        return space.configs(space.decode(np.clip(moved, 0, 1)))[0]
+        _, best_config = min(results, key=lambda result: result[0])
+        unit = space.encode(space.values([best_config]))
+        unit = np.where(np.isnan(unit), 0.5, unit)  # NaN where inactive
+        neighbour = np.clip(unit + rng.normal(0, 0.01, unit.shape), 0, 1)
+        return space.configs(space.decode(neighbour))[0]
 
-    return ask, lambda config, loss: best.append((loss, config))
+    def tell(config: Config, loss: float) -> None:
+        results.append((loss, config))
+
+    return ask, tell
 
 
 def tpe_at_once(seed: int) -> TPESampler:

@@ -10,33 +10,44 @@ METHODS = [
     "random-search",
     "bo",
     "simple-ordered",
-    *(pytest.param(n, marks=pytest.mark.slow) for n in ("cts", "tpe", "transfer-tpe-best-first")),
+    pytest.param("cts", marks=pytest.mark.slow),
+    pytest.param("tpe", marks=pytest.mark.slow),
+    pytest.param("transfer-tpe-best-first", marks=pytest.mark.slow),
 ]
-"""Parameters of tests."""
+"""Methods as parameters of tests."""
 TASKS = 3
 
 
 def make_task_and_history(space=None, direction=hbo.Direction.MINIMIZE):
-    """A task, and the history before it."""
+    """The last of some toy tasks, and a history of the earlier ones."""
     tasks = toy_benchmark(space or conditional_space(), tasks=TASKS, direction=direction).tasks
     return tasks[-1], random_history(tasks[:-1], seed=1)  # no row twice, as in a table
 
 
 def options_of(method, task, history, options):
-    """What a method is made with: a history if it looks at one."""
-    looks = hbo.adapters.as_method_spec(method).uses_history
-    return {"history": history if looks else (), "context": task.context, "budget": 12} | options
+    """Options that the method is made with: `options` and defaults for the others.
+
+    Only methods that use a history get one, as others warn of it.
+    """
+    uses_history = hbo.adapters.as_method_spec(method).uses_history
+    defaults = {"context": task.context, "budget": 12}
+    defaults["history"] = history if uses_history else ()
+    return defaults | options
 
 
 def make_tuner(method="bo", *, space=None, direction=hbo.Direction.MINIMIZE, **options):
+    """An optimiser of the toy task, and the task."""
     task, history = make_task_and_history(space, direction)
     options = options_of(method, task, history, options)
-    return hbo.optimiser(method, space=task.space, direction=direction, **options), task
+    tuner = hbo.optimiser(method, space=task.space, direction=direction, **options)
+    return tuner, task
 
 
 def tune(tuner, task, trials=12) -> list[Config]:
-    asked = []
+    """Run trials; returns the configurations that were suggested."""
+    configs = []
     for _ in range(trials):
-        asked.append(tuner.ask())
-        tuner.tell(asked[-1], task.evaluate(asked[-1]))
-    return asked
+        config = tuner.ask()
+        tuner.tell(config, task.evaluate(config))
+        configs.append(config)
+    return configs
