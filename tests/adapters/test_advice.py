@@ -61,29 +61,29 @@ def noise(u: np.ndarray, task: int) -> np.ndarray:
     return np.random.default_rng(task + 99).normal(size=len(u))
 
 
-def advised(history: list[hbo.Evaluations], **options) -> hbo.Advice:
+def get_advice(history: list[hbo.Evaluations], **options) -> hbo.Advice:
     chosen = {"methods": METHODS, "trials": 5, "seeds": range(3), "progress": False} | options
     direction = history[0].direction if history else "minimize"
     return hbo.advise(history, **{"space": SPACE, "direction": direction} | chosen)
 
 
 @pytest.fixture(scope="module")
-def of_settled():
+def settled_advice():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        return advised(stream(settled))
+        return get_advice(stream(settled))
 
 
-def test_copying_wins_where_the_best_stays(of_settled):
-    assert of_settled.best == "simple-previous"
-    assert "Copying wins" in of_settled.sentences[-1]
-    assert np.nanmean(of_settled.copied) < 0.3
-    assert of_settled.sentences[0].startswith("After 5 trials simple-previous leaves least")
+def test_copying_wins_where_the_best_stays(settled_advice):
+    assert settled_advice.best == "simple-previous"
+    assert "Copying wins" in settled_advice.sentences[-1]
+    assert np.nanmean(settled_advice.copied) < 0.3
+    assert settled_advice.sentences[0].startswith("After 5 trials simple-previous leaves least")
 
 
 @pytest.mark.slow
 def test_copying_is_not_enough_where_the_best_jumps():
-    advice = advised(stream(jumping))
+    advice = get_advice(stream(jumping))
     assert "Copying is not enough" in advice.sentences[-1]
     assert np.nanmean(advice.copied) > 1  # worse than most
     assert advice.best == "bo"
@@ -91,20 +91,20 @@ def test_copying_is_not_enough_where_the_best_jumps():
 
 
 @pytest.mark.slow
-def test_a_poor_surrogate_is_warned_of():
+def test_poor_surrogate_is_warned_of():
     with pytest.warns(PoorSurrogateWarning, match="this advice is unreliable"):
-        poor = advised(stream(noise), methods=["random-search"], seeds=[0])
+        poor = get_advice(stream(noise), methods=["random-search"], seeds=[0])
     assert poor.sentences[0] == poor.warning
     assert len(poor.poor_tasks) == 5
     assert all(task.spearman < LOWEST_CORRELATION for task in poor.quality)
 
 
-def test_the_table_is_that_of_the_runs(of_settled):
+def test_shares_follow_from_the_runs(settled_advice):
     """The shares, by hand from the values of the trials."""
-    frame = of_settled.results.frame()
+    frame = settled_advice.results.frame()
     assert set(frame["surrogate"]) == {"forest"}
     x = SPACE.decode(SPACE.sample_unit(np.random.default_rng(0), SAMPLE_SIZE))
-    tasks = of_settled.benchmark.tasks
+    tasks = settled_advice.benchmark.tasks
     medians = {t.name: np.median(t.evaluate_many(x)) for t in tasks}
     best = {t.name: t.best_value for t in tasks}
     lowest = frame.groupby(["method", "task_name", "seed"])["value"].min().reset_index()
@@ -112,7 +112,7 @@ def test_the_table_is_that_of_the_runs(of_settled):
     b, m = lowest["task_name"].map(best), lowest["task_name"].map(medians)
     lowest["left"] = (lowest["value"] - b) / (m - b)
     expected = lowest.groupby("method")["left"].mean()
-    table = of_settled.methods.set_index("method")
+    table = settled_advice.methods.set_index("method")
     assert table["left"].to_dict() == pytest.approx(expected.to_dict(), rel=0.02)
     assert table["left"].is_monotonic_increasing
     assert (table["first"] >= table["left"]).all()
@@ -120,7 +120,7 @@ def test_the_table_is_that_of_the_runs(of_settled):
 
 
 @given(st.integers(0, 2**32), st.integers(2, 9), st.integers(1, 6))
-def test_within_error_is_all_that_leaves_at_most_the_margin_more(entropy, tasks, methods):
+def test_within_error_means_within_margin(entropy, tasks, methods):
     """Also where methods' own differences from the best vary more or less than the others'."""
     rng = np.random.default_rng(entropy)
     spread = np.exp(rng.normal(size=(methods, 1, 1, 1)))
@@ -134,19 +134,36 @@ def test_within_error_is_all_that_leaves_at_most_the_margin_more(entropy, tasks,
     assert table["behind"].tolist() == pytest.approx((table["left"] - table["left"][0]).tolist())
 
 
-def test_the_margin_is_said(of_settled):
-    """By hand: residuals of +-.01 and 0, f = 4, s^2 = .0004 / 4, t = 2.132 and n = 3."""
+@pytest.fixture
+def three_methods():
+    """A comparison where b is just behind a, and c far behind; and its margin.
+
+    By hand: residuals of +-.01 and 0, f = 4, s^2 = .0004 / 4, t = 2.132 and n = 3.
+    """
+    shares = np.array([0.1, 0.2, 0.3])
     wave = 0.01 * np.array([1.0, -1.0, 0.0])
-    left = np.array([[0.1, 0.2, 0.3] + wave, [0.1, 0.2, 0.3] - wave, np.array([0.9, 1.0, 1.1])])
-    left = np.insert(left, 0, 9.0, axis=1)  # the task without a history does not count
+    left = np.array([shares + wave, shares - wave, shares + 0.8])  # (methods, tasks)
+    left = np.insert(left, 0, 9.0, axis=1)  # the first task, without a history, does not count
     table, margin = compare_methods(left[:, None, :, None], ["a", "b", "c"])
+    return table.assign(needs_history=True), margin
+
+
+def test_margin_is_least_significant_difference(three_methods):
+    _, margin = three_methods
     assert margin == pytest.approx(2.1318 * np.sqrt(2 * 1e-4 / 3), rel=1e-4)
-    (said, _) = replace(
-        of_settled, methods=table.assign(needs_history=True), margin=margin
-    ).sentences
-    assert said.endswith("Up to 0.02 more may be chance: b is within error of it.")
-    (said, _) = replace(of_settled, methods=table.iloc[[0, 2]].assign(needs_history=True)).sentences
-    assert said.endswith("more may be chance: all other methods leave more.")
+
+
+def test_advice_names_methods_within_error(settled_advice, three_methods):
+    table, margin = three_methods
+    sentence, _ = replace(settled_advice, methods=table, margin=margin).sentences
+    assert sentence.endswith("Up to 0.02 more may be chance: b is within error of it.")
+
+
+def test_advice_tells_if_none_is_close(settled_advice, three_methods):
+    table, margin = three_methods
+    a_and_c = table.iloc[[0, 2]]
+    sentence, _ = replace(settled_advice, methods=a_and_c, margin=margin).sentences
+    assert sentence.endswith("more may be chance: all other methods leave more.")
 
 
 def test_no_share_is_below_that_of_the_best(monkeypatch):
@@ -158,17 +175,20 @@ def test_no_share_is_below_that_of_the_best(monkeypatch):
         return np.median(losses, axis=0) - 1e-3, losses
 
     monkeypatch.setattr("hpobench_ordered.adapters.advice.best_and_random_losses", poor_scale)
-    advice = advised(stream(jumping, tasks=4, n=20), surrogate="nearest", seeds=[0])
+    advice = get_advice(stream(jumping, tasks=4, n=20), surrogate="nearest", seeds=[0])
     assert (advice.methods[["left", "first"]] >= 0).all(axis=None)
 
 
-def test_few_tasks_have_a_margin_and_no_interval_whatever_the_sign():
+def test_advice_does_not_depend_on_sign():
     options = {"surrogate": "nearest", "seeds": [0], "methods": ["random-search", "bo"]}
-    one = advised(stream(settled, tasks=3, n=20), **options)
-    other = advised(stream(settled, tasks=3, n=20, sign=-1.0), **options)
-    assert one.methods.equals(other.methods)
-    assert one.copied.tolist() == other.copied.tolist()
-    advice = advised(stream(settled, tasks=4, n=20), surrogate="nearest", seeds=[0])
+    minimised = get_advice(stream(settled, tasks=3, n=20), **options)
+    maximised = get_advice(stream(settled, tasks=3, n=20, sign=-1.0), **options)
+    assert minimised.methods.equals(maximised.methods)
+    assert minimised.copied.tolist() == maximised.copied.tolist()
+
+
+def test_few_tasks_have_no_interval():
+    advice = get_advice(stream(settled, tasks=4, n=20), surrogate="nearest", seeds=[0])
     assert advice.methods[["lower", "upper"]].isna().all(axis=None)
     assert advice.margin > 0
     assert "nan" not in " ".join(advice.sentences)
@@ -179,7 +199,7 @@ def test_failures_are_left_out():
     failed = np.where(np.arange(20) // 3 == 1, np.nan, history[0].objective)
     history[0] = replace(history[0], objective=failed)
     history[3] = replace(history[3], objective=np.full(20, np.nan))
-    found = advised(history, surrogate="nearest", seeds=[0], methods=["random-search"])
+    found = get_advice(history, surrogate="nearest", seeds=[0], methods=["random-search"])
     assert [len(e) for e in found.benchmark.recorded()] == [17, 20, 20]
 
 
@@ -203,36 +223,36 @@ EXTREME = stream(lambda u, _: 1e308 * (u[:, 0] - 0.5))  # the squares overflow
         (EXTREME, {"surrogate": "nearest"}, EvaluationsError, "overflow"),
     ],
 )
-def test_what_is_wrong_is_said(history, options, error, said):
+def test_invalid_arguments_are_refused(history, options, error, said):
     with warnings.catch_warnings(), pytest.raises(error, match=said):
         warnings.simplefilter("ignore")
-        advised(history, **options)
+        get_advice(history, **options)
 
 
-def test_runs_are_kept_and_continued(tmp_path):
+def test_stored_runs_are_continued(tmp_path):
     history = stream(settled, tasks=3, n=12)
     options = {"surrogate": "nearest", "methods": ["random-search"], "folder": tmp_path}
-    first = advised(history, seeds=[0], **options)
+    first = get_advice(history, seeds=[0], **options)
     files = {f: f.stat().st_mtime_ns for f in (tmp_path / "runs").iterdir()}
-    again = advised(history, seeds=[0, 1], **options)
+    again = get_advice(history, seeds=[0, 1], **options)
     assert files.items() <= {f: f.stat().st_mtime_ns for f in (tmp_path / "runs").iterdir()}.items()
     assert len(again.results.cells) == 2 * len(first.results.cells)
 
 
-def test_a_method_that_fails_is_not_compared():
+def test_failed_method_is_not_compared():
     history, chosen = stream(settled, tasks=3, n=12), {"surrogate": "nearest", "seeds": [0]}
     with pytest.warns(FailedRunsWarning):
-        advice = advised(history, methods=["random-search", Raises], **chosen)
+        advice = get_advice(history, methods=["random-search", Raises], **chosen)
     assert advice.methods["method"].tolist() == ["random-search"]
     with pytest.warns(FailedRunsWarning), pytest.raises(ExperimentError, match="no run is finish"):
-        advised(history, methods=[Raises], **chosen)
+        get_advice(history, methods=[Raises], **chosen)
 
 
 def test_tasks_may_be_on_the_same_configurations_and_have_contexts():
     """Then one forest stands for all of them."""
     u = np.random.default_rng(0).random((30, 3))
     history = [evaluations(t, u, settled(u, t), rows=10.0 * t) for t in range(3)]
-    advice = advised(history, methods=["simple-previous"], seeds=[0])
+    advice = get_advice(history, methods=["simple-previous"], seeds=[0])
     assert np.abs(advice.copied).max() < 0.2
     assert [task.context for task in advice.benchmark.tasks] == [e.context for e in history]
     assert "without any history" not in advice.sentences[-1]

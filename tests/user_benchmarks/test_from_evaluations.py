@@ -93,7 +93,7 @@ def test_evaluated_configurations_have_their_mean(seed, shared, direction, space
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_between_them_as_scikit_learn(shared):
+def test_other_configurations_have_nearest_value(shared):
     """Features: x as it is, y on its log scale, both standardised over all tasks together."""
     space = numeric_space()
     frame = evaluations(space, n=200, shared=shared)
@@ -112,20 +112,42 @@ def test_between_them_as_scikit_learn(shared):
         assert task.evaluate_many(queries).tolist() == expected.tolist()
 
 
-@pytest.mark.parametrize("shared", [False, True])
-def test_forests_predict_conform_and_are_cross_validated(tmp_path, shared):
+def make_forest(*, shared: bool) -> Benchmark:
+    """A forest of 150 evaluations of each of two conditional toy tasks."""
     space = conditional_space()
     frame = evaluations(space, tasks=2, n=150, shared=shared)
-    forest = make(frame, space, surrogate=SurrogateType.FOREST)
-    assert isinstance(model_of(forest), ForestSurrogate if shared else PerTaskSurrogate)
+    return make(frame, space, surrogate=SurrogateType.FOREST)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_forests_pass_the_public_checks(shared):
+    forest = make_forest(shared=shared)
     assert forest.surrogate == "forest"
+    assert isinstance(model_of(forest), ForestSurrogate if shared else PerTaskSurrogate)
     check_benchmark(forest)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_forests_predict_the_toy_tasks(shared):
+    forest = make_forest(shared=shared)
+    space = conditional_space()
     x = space.decode(space.sample_unit(np.random.default_rng(99), 500))
-    everything = np.concatenate([recorded.values for recorded in forest.recorded()])
     for task, truth in zip(forest.tasks, toy_benchmark(space, tasks=2).tasks, strict=True):
-        assert np.corrcoef(task.evaluate_many(x), truth.evaluate_many(x))[0, 1] > 0.9
-        assert task.regret(task.evaluate_many(everything)).min() >= 0
-    folder = save(forest, tmp_path / "mine")
+        correlation = np.corrcoef(task.evaluate_many(x), truth.evaluate_many(x))[0, 1]
+        assert correlation > 0.9
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_no_row_beats_a_forests_best(shared):
+    forest = make_forest(shared=shared)
+    values = np.concatenate([recorded.values for recorded in forest.recorded()])
+    for task in forest.tasks:
+        assert task.regret(task.evaluate_many(values)).min() >= 0
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_saved_forests_are_cross_validated(tmp_path, shared):
+    folder = save(make_forest(shared=shared), tmp_path / "mine")
     card = read_card(benchmark_spec(folder).artifact)
     assert (card.surrogate, card.folds) == (SurrogateType.FOREST, 10)
     assert all(0.6 < figures.r2 < 1 for figures in card.figures)
@@ -133,7 +155,7 @@ def test_forests_predict_conform_and_are_cross_validated(tmp_path, shared):
 
 
 @pytest.mark.parametrize("direction", Direction)
-def test_recorded_are_the_rows_of_the_table(direction):
+def test_benchmark_records_rows_of_table(direction):
     space = conditional_space()
     frame = evaluations(space)
     benchmark = make(pd.concat([frame, frame.head(5)]), space, direction=direction)
@@ -149,34 +171,64 @@ def test_recorded_are_the_rows_of_the_table(direction):
             assert len(history) == len(rows)
 
 
-def test_tasks_come_as_they_first_appear_or_sorted():
-    space = numeric_space()
-    frame = evaluations(space).sort_values("size", ascending=False, kind="stable")
-    as_given = make(frame, space, ordered=None)
-    assert [task.name for task in as_given.tasks] == ["t2", "t1", "t0"]
-    by_size = make(frame, space)
-    assert [task.name for task in by_size.tasks] == ["t0", "t1", "t2"]
-    assert [task.context for task in by_size.tasks] == [{"size": 10}, {"size": 100}, {"size": 1000}]
-    by_itself = make(frame, space, task="size")
-    assert [task.name for task in by_itself.tasks] == ["10", "100", "1000"]
-    assert make(frame, space, context=(), ordered=None).tasks[0].context == {}
+def names_of_tasks(benchmark: Benchmark) -> list[str]:
+    return [task.name for task in benchmark.tasks]
 
 
-def test_whatever_says_what_the_benchmark_is():
-    space = numeric_space()
-    frame = evaluations(space).assign(share=0.25)
-    frame["size"] = frame["size"].astype(float)
+def largest_task_first() -> pd.DataFrame:
+    return evaluations(numeric_space()).sort_values("size", ascending=False, kind="stable")
+
+
+def test_tasks_keep_order_of_table():
+    benchmark = make(largest_task_first(), numeric_space(), ordered=None)
+    assert names_of_tasks(benchmark) == ["t2", "t1", "t0"]
+
+
+def test_tasks_are_sorted_by_context():
+    benchmark = make(largest_task_first(), numeric_space(), ordered="size")
+    assert names_of_tasks(benchmark) == ["t0", "t1", "t2"]
+    contexts = [task.context for task in benchmark.tasks]
+    assert contexts == [{"size": 10}, {"size": 100}, {"size": 1000}]
+
+
+def test_context_may_name_the_tasks():
+    benchmark = make(largest_task_first(), numeric_space(), task="size")
+    assert names_of_tasks(benchmark) == ["10", "100", "1000"]
+
+
+def test_contexts_are_optional():
+    benchmark = make(largest_task_first(), numeric_space(), context=(), ordered=None)
+    assert benchmark.tasks[0].context == {}
+
+
+def test_benchmark_describes_itself():
     provenance = Provenance("ours", "our cluster", "CC0")
-    options = {"summary": "Ours.", "unit": "%", "context": ["share", "size"]}
-    benchmark = make(frame, space, version=3, provenance=provenance, **options)
+    benchmark = make(
+        evaluations(numeric_space()),
+        numeric_space(),
+        version=3,
+        summary="Ours.",
+        unit="%",
+        provenance=provenance,
+    )
     assert (benchmark.id, benchmark.summary, benchmark.surrogate) == ("mine@3", "Ours.", "nearest")
     assert (benchmark.objective.name, benchmark.objective.unit) == ("error", "%")
     assert benchmark.provenance == provenance
+
+
+def test_default_summary_counts_evaluations():
+    benchmark = make(evaluations(numeric_space()), numeric_space())
+    assert benchmark.summary == "90 evaluations of 3 tasks."
+
+
+def test_tasks_have_several_contexts():
+    frame = evaluations(numeric_space()).assign(share=0.25)
+    frame["size"] = frame["size"].astype(float)
+    benchmark = make(frame, numeric_space(), context=["share", "size"])
     assert benchmark.tasks[1].context == {"share": 0.25, "size": 100.0}
-    assert make(frame, space).summary == "90 evaluations of 3 tasks."
 
 
-def test_every_type_a_table_may_hold():
+def test_types_of_columns_do_not_matter():
     """Choices that are booleans, None where inactive, nullable integers."""
     space = SearchSpace.from_json(
         {
@@ -224,26 +276,37 @@ def test_every_type_a_table_may_hold():
         (lambda f: f.assign(size=range(90)), {}, r"'size' must .* one .*, but task 't\d' has \d"),
     ],
 )
-def test_what_cannot_be_used_is_refused(change, options, message):
+def test_invalid_tables_and_arguments_are_refused(change, options, message):
     space = conditional_space()
     with pytest.raises(EvaluationsError, match=message):
         make(change(evaluations(space)), space, **options)
 
 
-def test_failed_evaluations_are_dropped_only_if_asked():
+def with_failures(frame: pd.DataFrame) -> pd.DataFrame:
+    """The table with three values that are not finite; the first is in row 4."""
+    failed = frame.copy()
+    failed.iloc[[4, 5, 50], failed.columns.get_loc("error")] = [np.nan, np.inf, -np.inf]
+    return failed
+
+
+def test_failed_evaluations_are_refused():
+    frame = with_failures(evaluations(numeric_space()))
+    message = r"(?s)3 of 90 .* finite number: .*row 4 \(nan\).*drop_in"
+    with pytest.raises(EvaluationsError, match=message):
+        make(frame, numeric_space())
+
+
+def test_failed_evaluations_can_be_dropped():
     space = numeric_space()
-    frame = evaluations(space)
-    frame.iloc[[4, 5, 50], frame.columns.get_loc("error")] = [np.nan, np.inf, -np.inf]
-    said = r"(?s)3 of 90 .* finite number: .*row 4 \(nan\).*drop_in"
-    with pytest.raises(EvaluationsError, match=said):
-        make(frame, space)
+    frame = with_failures(evaluations(space))
     with pytest.warns(HistoryWarning, match="3 of 90 evaluations are left out"):
         benchmark = make(frame, space, drop_invalid=True)
     assert sum(map(len, benchmark.recorded())) == 87
-    without = make(frame[np.isfinite(frame["error"])], space)
+
+    expected = make(frame[np.isfinite(frame["error"])], space)
     x = space.decode(space.sample_unit(np.random.default_rng(0), 50))
-    for one, other in zip(benchmark.tasks, without.tasks, strict=True):
-        assert one.evaluate_many(x).tolist() == other.evaluate_many(x).tolist()
+    for task, expected_task in zip(benchmark.tasks, expected.tasks, strict=True):
+        assert task.evaluate_many(x).tolist() == expected_task.evaluate_many(x).tolist()
 
 
 @pytest.mark.parametrize(("kind", "needed"), [("NEAREST", 2), ("FOREST", 10)])
@@ -259,23 +322,45 @@ def test_tasks_need_some_evaluations(kind, needed):
             make(table.dropna(), space, surrogate=SurrogateType[kind])
 
 
-@pytest.mark.parametrize("shared", [False, True])
+@pytest.fixture(params=[False, True], ids=["own rows", "shared rows"])
+def shared(request):
+    return request.param
+
+
 @pytest.mark.parametrize("direction", Direction)
 @pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
-def test_it_conforms_and_is_the_same_when_saved_and_loaded(tmp_path, shared, direction, space):
-    frame = evaluations(space, shared=shared)
-    made = make(frame, space, direction=direction)
-    check_benchmark(made)
-    folder = save(made, tmp_path / "mine")
-    loaded = hbo.load(folder)
-    assert (loaded.id, loaded.summary, loaded.space) == (made.id, made.summary, made.space)
+def test_it_passes_the_public_checks(shared, direction, space):
+    check_benchmark(make(evaluations(space, shared=shared), space, direction=direction))
+
+
+@pytest.mark.parametrize("direction", Direction)
+@pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
+def test_saved_benchmark_is_loaded_unchanged(tmp_path, shared, direction, space):
+    benchmark = make(evaluations(space, shared=shared), space, direction=direction)
+    loaded = hbo.load(save(benchmark, tmp_path / "mine"))
     x = space.decode(space.sample_unit(np.random.default_rng(0), 100))
-    for a, b in zip(made.tasks, loaded.tasks, strict=True):
-        assert (a.name, a.context, a.best_value) == (b.name, b.context, b.best_value)
-        assert a.evaluate_many(x).tolist() == b.evaluate_many(x).tolist()
-    for ours, theirs in zip(made.recorded(), loaded.recorded(), strict=True):
+    for attribute in ("id", "summary", "space"):
+        assert getattr(loaded, attribute) == getattr(benchmark, attribute)
+    for ours, theirs in zip(benchmark.tasks, loaded.tasks, strict=True):
+        for attribute in ("name", "context", "best_value"):
+            assert getattr(theirs, attribute) == getattr(ours, attribute)
+        assert theirs.evaluate_many(x).tolist() == ours.evaluate_many(x).tolist()
+
+
+@pytest.mark.parametrize("direction", Direction)
+@pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
+def test_saved_evaluations_are_loaded_unchanged(tmp_path, shared, direction, space):
+    benchmark = make(evaluations(space, shared=shared), space, direction=direction)
+    loaded = hbo.load(save(benchmark, tmp_path / "mine"))
+    for ours, theirs in zip(benchmark.recorded(), loaded.recorded(), strict=True):
         assert np.array_equal(ours.values, theirs.values, equal_nan=True)
         assert ours.losses.tolist() == theirs.losses.tolist()
+
+
+@pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
+def test_saved_card_describes_the_table(tmp_path, shared, space):
+    frame = evaluations(space, shared=shared)
+    folder = save(make(frame, space), tmp_path / "mine")
     card = read_card(benchmark_spec(folder).artifact)
     assert (card.surrogate, card.evaluations) == (SurrogateType.NEAREST, 90)
     assert card.configurations == len(frame.drop_duplicates(list(space.names)))
@@ -283,7 +368,7 @@ def test_it_conforms_and_is_the_same_when_saved_and_loaded(tmp_path, shared, dir
 
 
 @pytest.mark.parametrize("kind", ["NEAREST", "FOREST"])
-def test_cross_validation_learns_nothing_from_other_tasks(tmp_path, kind):
+def test_cross_validation_ignores_other_tasks(tmp_path, kind):
     """Noise that is the same on every task cannot be predicted."""
     space = SearchSpace([Parameter.number("x", 0, 1)])
     rng = np.random.default_rng(0)
@@ -297,7 +382,7 @@ def test_cross_validation_learns_nothing_from_other_tasks(tmp_path, kind):
     assert all(figures.r2 < 0.3 and abs(figures.spearman) < 0.4 for figures in card.figures)
 
 
-def test_nearest_neighbours_that_know_nothing_are_reported():
+def test_poor_nearest_neighbours_are_warned_of():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.random(80), "error": rng.normal(size=80), "task": "a"})
     space = SearchSpace([Parameter.number("x", 0, 1)])
@@ -306,50 +391,94 @@ def test_nearest_neighbours_that_know_nothing_are_reported():
 
 
 @pytest.mark.parametrize("name", ["a\x1b[2Jb", "x" * 300, " ", "two\nlines", 7])
-def test_names_that_cannot_be_printed_or_filed_are_refused(name):
+def test_invalid_benchmark_name_is_refused(name):
     with pytest.raises(InvalidNameError) as error:
         make(evaluations(numeric_space()), numeric_space(), name=name)
     assert str(error.value).isprintable()
+
+
+@pytest.mark.parametrize("ending", ["a\x1b[2Jb", "x" * 300, "\t", "two\nlines"])
+def test_invalid_task_name_is_refused(ending):
     frame = evaluations(numeric_space())
-    if name != 7:
-        with pytest.raises(InvalidNameError):
-            make(frame.assign(task=frame["task"] + name.replace(" ", "\t")), numeric_space())
+    with pytest.raises(InvalidNameError):
+        make(frame.assign(task=frame["task"] + ending), numeric_space())
 
 
-def test_what_is_saved_is_not_replaced_by_other_content(tmp_path):
-    space, folder = numeric_space(), tmp_path / "mine"
-    first = make(evaluations(space), space)
-    save(first, folder)
-    digest = benchmark_spec(folder).content
-    save(first, folder)  # the same content
-    other = make(evaluations(space, seed=1), space)
-    with pytest.raises(EvaluationsError, match=r"mine@1 with other .*version=2.*overwrite=True"):
-        save(other, folder)
-    renamed = make(evaluations(space, seed=1), space, name="yours", version=2)
-    with pytest.raises(EvaluationsError, match="choose another folder"):
-        save(renamed, folder)
-    assert benchmark_spec(folder).content == digest
-    save(make(evaluations(space, seed=1), space, version=2), folder)
-    assert hbo.load(folder).id == "mine@2"
-    save(first, folder, overwrite=True)
-    assert hbo.load(folder).id == "mine@1"
+def make_toy(**options: Any) -> Benchmark:
+    """A benchmark of toy evaluations; `seed_of_rows` seeds the draw of its rows."""
+    seed_of_rows = options.pop("seed_of_rows", 0)
+    return make(evaluations(numeric_space(), seed=seed_of_rows), numeric_space(), **options)
 
 
-def test_what_is_of_others_is_not_saved(tmp_path):
+@pytest.fixture
+def saved_folder(tmp_path):
+    return save(make_toy(), tmp_path / "mine")
+
+
+def test_saving_same_content_again_succeeds(saved_folder):
+    digest = benchmark_spec(saved_folder).content
+    save(make_toy(), saved_folder)
+    assert benchmark_spec(saved_folder).content == digest
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, r"mine@1 with other .*version=2.*overwrite=True"),
+        ({"name": "yours", "version": 2}, "choose another folder"),
+    ],
+)
+def test_saving_other_content_is_refused(saved_folder, options, message):
+    digest = benchmark_spec(saved_folder).content
+    with pytest.raises(EvaluationsError, match=message):
+        save(make_toy(seed_of_rows=1, **options), saved_folder)
+    assert benchmark_spec(saved_folder).content == digest
+
+
+def test_next_version_replaces_saved_one(saved_folder):
+    save(make_toy(seed_of_rows=1, version=2), saved_folder)
+    assert hbo.load(saved_folder).id == "mine@2"
+
+
+def test_overwriting_brings_back_earlier_version(saved_folder):
+    save(make_toy(seed_of_rows=1, version=2), saved_folder)
+    save(make_toy(), saved_folder, overwrite=True)
+    assert hbo.load(saved_folder).id == "mine@1"
+
+
+def test_packaged_benchmark_is_not_saved(tmp_path):
     with pytest.raises(EvaluationsError, match="newsvendor@1 was not made by"):
         save(hbo.load("newsvendor"), tmp_path / "newsvendor")
     assert not (tmp_path / "newsvendor").exists()
 
 
-def test_a_benchmark_says_what_it_was_loaded_from(tmp_path):
-    made = make(evaluations(numeric_space()), numeric_space())
-    assert (made.source, made.identity) == ("", "")
-    folder = save(made, tmp_path / "mine")
-    loaded = hbo.load(folder)
-    assert loaded.identity == f"mine@1+{benchmark_spec(folder).content[:12]}"
-    chosen = {"methods": ["random-search"], "seeds": [0], "protocol": hbo.Ordered(trials=2)}
-    tasks = hbo.run(benchmarks=[str(folder)], **chosen).frame()["task_name"]
-    assert tasks.tolist() == ["t0", "t0", "t1", "t1", "t2", "t2"]
+def test_unsaved_benchmark_has_no_source():
+    benchmark = make_toy()
+    assert (benchmark.source, benchmark.identity) == ("", "")
+
+
+def test_loaded_benchmark_is_identified_by_content(saved_folder):
+    content = benchmark_spec(saved_folder).content
+    assert hbo.load(saved_folder).identity == f"mine@1+{content[:12]}"
+
+
+def test_loaded_benchmark_can_be_loaded_again(saved_folder):
+    loaded = hbo.load(saved_folder)
     again = hbo.load(loaded.source)
     assert (again.source, again.identity) == (loaded.source, loaded.identity)
-    assert hbo.load("newsvendor").identity == hbo.load("newsvendor").source == "newsvendor@1"
+
+
+def test_packaged_benchmark_is_its_own_source():
+    newsvendor = hbo.load("newsvendor")
+    assert newsvendor.identity == newsvendor.source == "newsvendor@1"
+
+
+def test_saved_benchmark_can_be_run(saved_folder):
+    results = hbo.run(
+        benchmarks=[str(saved_folder)],
+        methods=["random-search"],
+        seeds=[0],
+        protocol=hbo.Ordered(trials=2),
+    )
+    tasks = results.frame()["task_name"].tolist()
+    assert tasks == ["t0", "t0", "t1", "t1", "t2", "t2"]
