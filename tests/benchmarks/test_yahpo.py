@@ -127,12 +127,23 @@ def test_bundled_benchmarks_have_two_surrogates(spec):
 
 
 @pytest.mark.parametrize("scenario", ["svm", "rpart"])
-def test_networks_need_files_of_family(scenario):
-    option = benchmark_spec(f"yahpo-{scenario}-3").option()
+def test_network_needs_files_of_its_scenario(scenario):
+    network = benchmark_spec(f"yahpo-{scenario}-3").option()
 
-    files_of_family = FAMILIES[0].files()
-    assert len(set(files_of_family)) == 3 * len(SCENARIOS)
-    assert set(option.files) < set(files_of_family)
+    # Definition of the space, codes of the choices, and the network itself
+    assert set(network.files) == set(remote_files(scenario).values())
+    assert len(network.files) == 3
+
+
+def test_family_needs_files_of_all_scenarios():
+    (yahpo_family,) = FAMILIES
+
+    files_of_scenarios = set()
+    for scenario in SCENARIOS:
+        files_of_scenarios.update(remote_files(scenario).values())
+
+    assert set(yahpo_family.files()) == files_of_scenarios
+    assert len(files_of_scenarios) == 3 * len(SCENARIOS)
 
 
 @pytest.mark.parametrize(("scenario", "is_unpinned"), [("svm", True), ("rpart", False)])

@@ -37,7 +37,9 @@ TWO = (MethodComparison(NAME, (LAST, FIRST)),)
 
 
 def figure(number: int, needs: Sequence[MethodComparison], draw, *claims: Claim) -> PaperFigure:
-    return PaperFigure(number, f"caption {number}.", f"says {number}", tuple(needs), draw, claims)
+    return PaperFigure(
+        number, f"caption {number}.", f"What figure {number} shows.", tuple(needs), draw, claims
+    )
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,7 @@
-"""Every check says yes to results on which the claim is true, and no to others."""
+"""Every check finds that its claim holds where the scores say so, and that it fails elsewhere.
+
+Scores are written by method, after trials 1, 2 and 3; lower is better.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -10,113 +13,239 @@ from hpobench_ordered.reproduction.checks import ahead
 from hpobench_ordered.reproduction.paper import Check, Entry, Finding, MethodComparison
 from hpobench_ordered.reproduction.papers.othpo import checks as othpo
 
-METHODS = ("random-search", "ideal", "a", "b", "c")
-BENCHMARK = "x"
-Ask = Callable[..., list[Finding]]
+CheckOnScores = Callable[..., list[Finding]]
 
 
 @pytest.fixture
-def ask(constructed):
-    """Check a claim on scores: by method one a trial, or one a task and trial.
+def check_on_scores(constructed) -> CheckOnScores:
+    """Apply a check to the scores of methods a, b and c on benchmark x.
 
-    Random search ends at 100 and "ideal" at 0, so losses are scores; they must not grow.
+    A method's scores are those after trials 1, 2 and 3, the same on all 5 tasks, or an array of
+    shape (5, 3). The first task has no history and does not count. Scores may not rise: they are
+    those of the best trial so far.
     """
 
-    def call(check: Check, **scores: Sequence[float] | np.ndarray) -> list[Finding]:
-        given = {"random-search": [300, 200, 100], "ideal": [300, 200, 0], "c": [300, 200, 90]}
+    def call(check: Check, **scores_of_methods: Sequence[float] | np.ndarray) -> list[Finding]:
+        # Scores are scaled to 100 for random search's last loss and 0 for the lowest loss: with
+        # these two methods losses are scores.
+        losses_of_methods = {
+            "random-search": [300, 200, 100],
+            "ideal": [300, 200, 0],
+            "c": [300, 200, 90],
+        }
+        losses_of_methods.update(scores_of_methods)
+
         losses = {}
-        for method, values in (given | scores).items():
+        for method, values in losses_of_methods.items():
             by_task = np.broadcast_to(np.array(values, float), (5, 3))
-            losses[BENCHMARK, method] = np.stack([by_task, by_task])
-        return list(check(constructed(losses), [MethodComparison(BENCHMARK, METHODS)]))
+            losses["x", method] = np.stack([by_task, by_task])  # two seeds
+        methods = ("random-search", "ideal", "a", "b", "c")
+        return list(check(constructed(losses), [MethodComparison("x", methods)]))
 
     return call
 
 
-def test_ahead(ask):
-    check = ahead(("a", "b"), ("c",), trial=2)
-    (yes,) = ask(check, a=[50, 40, 30], b=[60, 45, 30], c=[90, 46, 20])
-    assert yes.holds
-    assert yes.measured == "b 45.0 < c 46.0 (-1.0 ± 0.0, better on 4 of 4 tasks)"
-    (no,) = ask(check, a=[50, 40, 30], b=[60, 45, 30], c=[90, 45, 20])
-    assert not no.holds and "b 45.0 ≥ c 45.0" in no.measured
-    first_bad = np.array([[999, 999, 99]] + 4 * [[10, 10, 10]])  # a task without history
-    assert ask(ahead(("a",), ("b",), trial=1), a=first_bad, b=[20, 20, 20])[0].holds
+# -- ahead: each of some methods is better than every rival ----------------------------------------
+
+
+def test_ahead_holds_with_lower_scores(check_on_scores):
+    both_ahead_of_c = ahead(("a", "b"), ("c",), trial=2)
+
+    scores = {"a": [50, 40, 30], "b": [60, 45, 30], "c": [90, 46, 20]}
+    (finding,) = check_on_scores(both_ahead_of_c, **scores)
+
+    assert finding.holds
+    assert finding.measured == "b 45.0 < c 46.0 (-1.0 ± 0.0, better on 4 of 4 tasks)"
+
+
+def test_ahead_fails_with_equal_scores(check_on_scores):
+    both_ahead_of_c = ahead(("a", "b"), ("c",), trial=2)
+
+    scores = {"a": [50, 40, 30], "b": [60, 45, 30], "c": [90, 45, 20]}
+    (finding,) = check_on_scores(both_ahead_of_c, **scores)
+
+    assert not finding.holds
+    assert "b 45.0 ≥ c 45.0" in finding.measured
+
+
+def test_ahead_ignores_task_without_history(check_on_scores):
+    scores_of_a = np.full((5, 3), 10.0)
+    scores_of_a[0] = [999, 999, 99]  # the first task has no history
+
+    (finding,) = check_on_scores(ahead(("a",), ("b",), trial=1), a=scores_of_a, b=[20, 20, 20])
+
+    assert finding.holds
+
+
+# -- shares of tasks -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("worse_tasks", "holds"), [(0, True), (1, True), (2, False)])
-def test_ahead_on_tasks(ask, worse_tasks, holds):
-    a = np.full((5, 3), 10.0)
-    a[5 - worse_tasks :] = 99
-    (found,) = ask(othpo.ahead_on_tasks("a", "b", trial=1, share=0.75), a=a, b=[50, 50, 50])
-    assert found.holds is holds
-    assert f"on {4 - worse_tasks} of 4 tasks" in found.measured
+def test_ahead_on_tasks_needs_share(check_on_scores, worse_tasks, holds):
+    ahead_on_three_of_four = othpo.ahead_on_tasks("a", "b", trial=1, share=0.75)
+    scores_of_a = np.full((5, 3), 10.0)
+    scores_of_a[5 - worse_tasks :] = 99
+
+    (finding,) = check_on_scores(ahead_on_three_of_four, a=scores_of_a, b=[50, 50, 50])
+
+    assert finding.holds is holds
+    assert f"on {4 - worse_tasks} of 4 tasks" in finding.measured
 
 
-def test_stays_ahead(ask):
-    check = othpo.stays_ahead("a", "b", since=2)
-    assert ask(check, a=[90, 40, 30], b=[50, 50, 50])[0].holds
-    (no,) = ask(check, a=[40, 40, 40], b=[50, 50, 30])
-    assert not no.holds and "least ahead after trial 3 (+10.0" in no.measured
+@pytest.mark.parametrize(("score_of_b", "holds"), [(54, True), (56, False)])
+def test_similar_within_margin(check_on_scores, score_of_b, holds):
+    within_five = othpo.similar("a", "b", trial=1, margin=5, share=0.75)
+
+    (finding,) = check_on_scores(within_five, a=[50, 50, 50], b=[score_of_b, 50, 50])
+
+    assert finding.holds is holds
 
 
-def test_best(ask):
-    check = othpo.best({BENCHMARK: "a"}, among=("a", "b"), trial=3)
-    (yes,) = ask(check, a=[90, 90, 40], b=[90, 90, 41])
-    assert yes.holds and "a is number 2 of all 5" in yes.measured
-    assert not ask(check, a=[90, 90, 40], b=[90, 90, 39])[0].holds
+def test_similar_looks_at_its_trial_only(check_on_scores):
+    within_five_at_first = othpo.similar("a", "b", trial=1, margin=5, share=0.75)
+
+    (finding,) = check_on_scores(within_five_at_first, a=[50, 10, 10], b=[54, 50, 50])
+
+    assert finding.holds
 
 
-def test_similar(ask):
-    check = othpo.similar("a", "b", trial=1, margin=5, share=0.75)
-    assert ask(check, a=[50, 50, 50], b=[54, 90, 90])[0].holds
-    assert not ask(check, a=[50, 50, 50], b=[56, 50, 50])[0].holds
+SCORES_OF_TASKS = np.array([[50], [10], [10], [90], [90]]) * np.ones(3)
+"""Good on the first half of the four tasks with history (the first has none), bad on the rest."""
 
 
-def test_early_and_late(ask):
-    crossing = np.array([[50], [10], [10], [90], [90]]) * np.ones(3)
-    check = othpo.early_and_late("a", "b", trial=1)
-    assert ask(check, a=crossing, b=[50, 50, 50])[0].holds
-    assert not ask(check, a=[50, 50, 50], b=crossing)[0].holds
+def test_early_method_wins_first_half(check_on_scores):
+    a_early_b_late = othpo.early_and_late("a", "b", trial=1)
+
+    (finding,) = check_on_scores(a_early_b_late, a=SCORES_OF_TASKS, b=[50, 50, 50])
+
+    assert finding.holds
 
 
-def test_between(ask):
-    check = othpo.between("b", "a", "c", trials=(1, 2))
-    found = ask(check, a=[10, 10, 10], b=[40, 40, 20], c=[50, 30, 30])
-    assert [item.holds for item in found] == [True, False]
-    assert [item.subject for item in found] == ["x, trial 1", "x, trial 2"]
+def test_early_method_must_win_first_half(check_on_scores):
+    a_early_b_late = othpo.early_and_late("a", "b", trial=1)
+
+    (finding,) = check_on_scores(a_early_b_late, a=[50, 50, 50], b=SCORES_OF_TASKS)
+
+    assert not finding.holds
 
 
-def test_lead_shrinks(ask):
-    check = othpo.lead_shrinks(("a",), ("b", "c"), trials=(1, 2, 3))
-    (yes,) = ask(check, a=[10, 10, 10], b=[60, 30, 5])
-    assert yes.holds and "lead +50.0 after 1, +20.0 after 2, -5.0 after 3" in yes.measured
-    assert not ask(check, a=[60, 10, 10], b=[90, 50, 50])[0].holds
+# -- from trial to trial ---------------------------------------------------------------------------
 
 
-def test_overtaken(ask):
-    check = othpo.overtaken(("a",), ("b",))
-    (yes,) = ask(check, a=[10, 10, 10], b=[60, 10, 5])
-    assert yes.holds and "first overtaken after trial 2" in yes.measured
-    (no,) = ask(check, a=[10, 10, 10], b=[60, 60, 60])
-    assert not no.holds and "never" in no.measured
+def test_stays_ahead_ignores_earlier_trials(check_on_scores):
+    ahead_since_second = othpo.stays_ahead("a", "b", since=2)
+
+    (finding,) = check_on_scores(ahead_since_second, a=[90, 40, 30], b=[50, 50, 50])
+
+    assert finding.holds
 
 
-def test_positive():
-    known = Estimate(5, 1, 9)
+def test_stays_ahead_fails_once_behind(check_on_scores):
+    ahead_since_second = othpo.stays_ahead("a", "b", since=2)
+
+    (finding,) = check_on_scores(ahead_since_second, a=[40, 40, 40], b=[50, 50, 30])
+
+    assert not finding.holds
+    assert "least ahead after trial 3 (+10.0" in finding.measured
+
+
+def test_best_is_of_those_compared(check_on_scores):
+    a_best_of_two = othpo.best({"x": "a"}, among=("a", "b"), trial=3)
+
+    (finding,) = check_on_scores(a_best_of_two, a=[90, 90, 40], b=[90, 90, 41])
+
+    assert finding.holds
+    assert "a is number 2 of all 5" in finding.measured  # "ideal" has 0
+
+
+def test_best_fails_behind_another(check_on_scores):
+    a_best_of_two = othpo.best({"x": "a"}, among=("a", "b"), trial=3)
+
+    (finding,) = check_on_scores(a_best_of_two, a=[90, 90, 40], b=[90, 90, 39])
+
+    assert not finding.holds
+
+
+def test_between_is_found_after_each_trial(check_on_scores):
+    b_between = othpo.between("b", "a", "c", trials=(1, 2))
+
+    after_first, after_second = check_on_scores(
+        b_between, a=[10, 10, 10], b=[40, 40, 20], c=[50, 30, 30]
+    )
+
+    assert (after_first.subject, after_first.holds) == ("x, trial 1", True)
+    assert (after_second.subject, after_second.holds) == ("x, trial 2", False)
+
+
+def test_lead_shrinks_until_behind(check_on_scores):
+    lead_of_a_shrinks = othpo.lead_shrinks(("a",), ("b", "c"), trials=(1, 2, 3))
+
+    (finding,) = check_on_scores(lead_of_a_shrinks, a=[10, 10, 10], b=[60, 30, 5])
+
+    assert finding.holds
+    assert "lead +50.0 after 1, +20.0 after 2, -5.0 after 3" in finding.measured
+
+
+def test_growing_lead_does_not_shrink(check_on_scores):
+    lead_of_a_shrinks = othpo.lead_shrinks(("a",), ("b", "c"), trials=(1, 2, 3))
+
+    (finding,) = check_on_scores(lead_of_a_shrinks, a=[60, 10, 10], b=[90, 50, 50])
+
+    assert not finding.holds
+
+
+def test_level_follower_has_overtaken_leader(check_on_scores):
+    b_overtakes_a = othpo.overtaken(leaders=("a",), followers=("b",))
+
+    # b is behind after trial 1, level after trial 2 (which counts as overtaken), then ahead
+    (finding,) = check_on_scores(b_overtakes_a, a=[10, 10, 10], b=[60, 10, 5])
+
+    assert finding.holds
+    assert "first overtaken after trial 2" in finding.measured
+
+
+def test_leader_to_the_end_is_not_overtaken(check_on_scores):
+    b_overtakes_a = othpo.overtaken(leaders=("a",), followers=("b",))
+
+    (finding,) = check_on_scores(b_overtakes_a, a=[10, 10, 10], b=[60, 60, 60])
+
+    assert not finding.holds
+    assert "never" in finding.measured
+
+
+# -- tables and landscapes -------------------------------------------------------------------------
+
+
+def test_positive_is_checked_by_column():
+    published = Estimate(5, 1, 9)
     entries = [
-        Entry("row", "x", known, Estimate(2, -1, 5)),
-        Entry("row", "y", known, Estimate(-2, -4, 0)),
-        Entry("other", "x", known, known),
+        Entry("row", "x", published, Estimate(2, -1, 5)),
+        Entry("row", "y", published, Estimate(-2, -4, 0)),
+        Entry("other", "z", published, published),
     ]
-    found = othpo.positive(lambda evidence, needs: entries, "row")(None, [])  # type: ignore[arg-type]
-    assert [(item.subject, item.holds) for item in found] == [("x", True), ("y", False)]
-    assert found[0].measured == "2.0 % (-1.0 to 5.0)"
-    assert [entry.is_inside for entry in entries] == [True, False, True]
+    row_is_positive = othpo.positive(lambda evidence, needs: entries, "row")
+
+    x, y = row_is_positive(None, [])  # type: ignore[arg-type]
+
+    assert (x.subject, x.holds) == ("x", True)
+    assert x.measured == "2.0 % (-1.0 to 5.0)"
+    assert (y.subject, y.holds) == ("y", False)
 
 
-def test_grows(constructed):
-    deeper = othpo.grows("xgboost-mnist", "max_depth", count=10, at_least=0.5)
-    assert deeper(constructed({}), [])[0].holds
-    sure = othpo.grows("xgboost-mnist", "max_depth", count=10, at_least=1.0)
-    assert not sure(constructed({}), [])[0].holds
+@pytest.mark.parametrize(
+    ("measured", "is_inside"), [(Estimate(2, -1, 5), True), (Estimate(-2, -4, 0), False)]
+)
+def test_entry_is_inside_published_interval(measured, is_inside):
+    published = Estimate(5, lower=1, upper=9)
+
+    assert Entry("row", "x", published, measured).is_inside is is_inside
+
+
+# The best trees of xgboost-mnist do get deeper from task to task, at a rank correlation in between.
+@pytest.mark.parametrize(("lowest_correlation", "holds"), [(0.5, True), (1.0, False)])
+def test_grows_needs_rank_correlation(constructed, lowest_correlation, holds):
+    depth_grows = othpo.grows("xgboost-mnist", "max_depth", count=10, at_least=lowest_correlation)
+
+    (finding,) = depth_grows(constructed({}), [])
+
+    assert finding.holds is holds
