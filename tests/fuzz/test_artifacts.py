@@ -2,9 +2,11 @@
 
 import io
 import json
+import operator
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,77 +60,93 @@ def damaged(whole, folder):
 
 
 def check(folder: Path) -> None:
-    """Whether its card says the truth."""
+    """Raise an `ArtifactError` if the card's figures are not those of the artifact."""
     spec = benchmark_spec(folder)
     check_card(spec, spec.artifact)
 
 
-def test_the_whole_artifact_is_accepted(whole):
+def test_undamaged_artifact_is_accepted(whole):
     assert use(whole) == ""
     check(whole)
 
 
 @fuzzed
 @given(st.sampled_from(FILES), PLACE, st.integers(1, 255), st.booleans())
-def test_changed_bytes(whole, folder, name, where, bits, is_signed):
+def test_changed_byte_is_harmless(whole, folder, name, place, bits, is_signed):
     damaged = copy(whole, folder)
     data = bytearray((damaged / name).read_bytes())
-    data[int(where * len(data))] ^= bits
+    data[int(place * len(data))] ^= bits
     (damaged / name).write_bytes(data)
     if is_signed:
         sign(damaged)
-        use(damaged)
+        use(damaged)  # another value may be right, too
     else:
         assert "SHA-256 is not the recorded one" in use(damaged)
 
 
 @fuzzed
 @given(st.sampled_from(FILES), PLACE)
-def test_truncated_files(whole, folder, name, where):
+def test_truncated_file_is_refused(whole, folder, name, place):
     damaged = copy(whole, folder)
     data = (damaged / name).read_bytes()
-    put(damaged, name, data[: int(where * len(data))])
-    is_last_newline = where * len(data) >= len(data) - 1 and name.endswith("json")
-    assert use(damaged) or is_last_newline
+    length = int(place * len(data))
+    put(damaged, name, data[:length])
+    # JSON is complete without its last newline.
+    lacks_only_newline = length == len(data) - 1 and name.endswith("json")
+    assert use(damaged) or lacks_only_newline
 
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("other", FILES)
-def test_swapped_files(whole, damaged, name, other):
+def test_swapped_file_is_refused(whole, damaged, name, other):
     put(damaged, name, (whole / other).read_bytes())
     assert bool(use(damaged)) == (name != other)
 
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("other", ["newsvendor", "xgboost-mnist", "openml-svm"])
-def test_files_of_another_benchmark(damaged, name, other):
+def test_file_of_another_benchmark_is_refused(damaged, name, other):
     packaged = Artifact.packaged(other)
-    theirs = "forest.npz" if name in ("apart.npz", "nearest.npz") else name
-    if theirs not in packaged.sums():
-        theirs = next(n for n in packaged.sums() if n.endswith("npz"))
-    put(damaged, name, packaged.read(theirs))
-    assert use(damaged) or name == CARD
-    if name == CARD:
+    name_there = "forest.npz" if name in ("apart.npz", "nearest.npz") else name
+    if name_there not in packaged.sums():
+        name_there = next(file for file in packaged.sums() if file.endswith("npz"))
+    put(damaged, name, packaged.read(name_there))
+    if name == CARD:  # is read only where it is checked
         with pytest.raises(ArtifactError, match="the card must be of"):
             check(damaged)
+    else:
+        assert use(damaged)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["../secret", "/etc/passwd", "x/../../secret", "C:\\secret", "..", ".", "", "a\\b", "\0", "~"],
-)
-def test_names_that_lead_elsewhere(damaged, name):
+NAMES_OUTSIDE = [
+    "../secret", "/etc/passwd", "x/../../secret", "C:\\secret", "..", ".", "", "a\\b", "\0", "~",
+]  # fmt: skip
+"""File names that lead out of the folder, or are no names on some systems."""
+
+
+@pytest.mark.parametrize("name", NAMES_OUTSIDE)
+def test_sums_of_files_elsewhere_are_refused(damaged, name):
     (damaged.parent / "secret").write_text("{}")
     with (damaged / SUMS).open("a") as file:
         file.write(f"{'0' * 64}  {name}\n")
     assert "SHA256SUMS" in use(damaged)
-    sign(damaged)
+
+
+@pytest.mark.parametrize("name", NAMES_OUTSIDE)
+def test_surrogates_elsewhere_are_refused(damaged, name):
+    def lead_elsewhere(content: Any) -> Any:
+        content["surrogates"]["forest"]["file"] = name
+        return content
+
+    (damaged.parent / "secret").write_text("{}")
+    edit_json(damaged, BENCHMARK, lead_elsewhere)
+    assert use(damaged)
+
+
+def test_repeated_sums_are_refused(damaged):
     lines = (damaged / SUMS).read_text()
     (damaged / SUMS).write_text(lines + lines)
     assert "another file name" in use(damaged)
-    sign(damaged)
-    edit_json(damaged, BENCHMARK, lambda c: c["surrogates"]["forest"].update(file=name) or c)
-    assert use(damaged)
 
 
 WORDS = ["TABLE", "PER_TASK", "MAXIMIZE", "maximize", "size", "kernel", "AND", "nan"]
@@ -145,35 +163,47 @@ ANY_JSON = st.recursive(
 )
 
 
-def places(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def iter_places(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The keys that lead to each value of a JSON document, itself included."""
     yield path
-    items = content.items() if isinstance(content, dict) else ()
-    for key, value in enumerate(content) if isinstance(content, list) else items:
-        yield from places(value, (*path, key))
+    items: list[tuple[Any, Any]] = []
+    if isinstance(content, dict):
+        items = list(content.items())
+    elif isinstance(content, list):
+        items = list(enumerate(content))
+    for key, value in items:
+        yield from iter_places(value, (*path, key))
 
 
-def changed(content: Any, path: tuple[Any, ...], change: Callable[[Any, Any], None]) -> Any:
-    holder = {"": content}
+def change_place(content: Any, path: tuple[Any, ...], change: Callable[[Any, Any], None]) -> Any:
+    """Apply a change to the parent and the key of a value; None if all was deleted."""
+    holder = {"": content}  # the parent of the whole document
+    *parent_keys, last_key = ("", *path)
     parent: Any = holder
-    for key in ("", *path)[:-1]:
+    for key in parent_keys:
         parent = parent[key]
-    change(parent, ("", *path)[-1])
+    change(parent, last_key)
     return holder.get("")
+
+
+def replace_value(value: Any, parent: Any, key: Any) -> None:
+    parent[key] = value
 
 
 @pytest.mark.slow
 @fuzzed
 @given(st.data())
-def test_any_json_in_any_place(whole, folder, data):
+def test_any_json_in_any_place_is_harmless(whole, folder, data):
     damaged = copy(whole, folder)
     content = json.loads((damaged / BENCHMARK).read_text())
     for _ in range(data.draw(st.integers(1, 2))):
-        path = data.draw(st.sampled_from(list(places(content))))
-        if data.draw(st.booleans()):
+        path = data.draw(st.sampled_from(list(iter_places(content))))
+        is_replaced = data.draw(st.booleans())
+        if is_replaced:
             value = data.draw(ANY_JSON)
-            content = changed(content, path, lambda p, k, v=value: p.__setitem__(k, v))
+            content = change_place(content, path, partial(replace_value, value))
         else:
-            content = changed(content, path, lambda p, k: p.__delitem__(k))
+            content = change_place(content, path, operator.delitem)
     put(damaged, BENCHMARK, json.dumps(content).encode())
     if use(damaged) == "":
         try:
@@ -214,18 +244,19 @@ def other_shape(array: NDArray[Any], which: int) -> NDArray[Any]:
 @settings(parent=fuzzed, max_examples=80)
 @given(st.sampled_from(ARRAY_FILES), st.data())
 @pytest.mark.slow
-def test_any_array(whole, folder, name, data):
+def test_any_array_is_harmless(whole, folder, name, data):
     damaged = copy(whole, folder)
     with np.load(damaged / name) as stored:
         arrays = dict(stored)
     for _ in range(data.draw(st.integers(1, 3))):
         key = data.draw(st.sampled_from(sorted(arrays)))
-        array, what = arrays[key], data.draw(st.sampled_from(["type", "shape", "value", "lost"]))
-        if what == "type":
+        array = arrays[key]
+        change = data.draw(st.sampled_from(["type", "shape", "value", "name"]))
+        if change == "type":
             arrays[key] = other_type(array, data.draw(st.sampled_from(TYPES)))
-        elif what == "shape":
+        elif change == "shape":
             arrays[key] = other_shape(array, data.draw(st.integers(0, 8)))
-        elif what == "value" and array.dtype.kind in "iuf" and array.size:
+        elif change == "value" and array.dtype.kind in "iuf" and array.size:
             position = data.draw(st.integers(0, array.size - 1))
             with np.errstate(all="ignore"):
                 value = np.array(data.draw(st.sampled_from(EXTREMES))).astype(array.dtype)
@@ -242,8 +273,8 @@ def test_any_array(whole, folder, name, data):
     st.lists(st.sampled_from([0, 1, 2, 3, 4, 7, 200, LEAF]), min_size=1, max_size=9),
     st.lists(st.integers(-1, 9), min_size=1, max_size=3),
 )
-def test_any_tree(whole, folder, feature, nodes):
-    """Nodes of arbitrary trees: what is no tree, or refers to nothing, never reaches a kernel."""
+def test_only_whole_trees_are_accepted(whole, folder, feature, nodes):
+    """Kernels do not check indices, so that broken trees must be refused before."""
     damaged = copy(whole, folder)
     arrays = surrogates()["forest"][1].to_arrays()
     leaves = feature.count(LEAF)
@@ -254,24 +285,32 @@ def test_any_tree(whole, folder, feature, nodes):
         "codes": np.ones((2, leaves), dtype=np.uint16),
     }
     put_arrays(damaged, "forest.npz", arrays)
-    only = "forest"
-    edit_json(damaged, BENCHMARK, lambda c: {**c, "surrogates": {only: c["surrogates"][only]}})
+    edit_json(damaged, BENCHMARK, keep_only_forest)
     assert bool(use(damaged)) != are_trees(feature, nodes)
 
 
-def are_trees(feature: list[int], nodes: list[int]) -> bool:
-    """Whether all nodes are whole trees, depth first; by recursion."""
-    rest = list(feature)
+def keep_only_forest(content: Any) -> Any:
+    return {**content, "surrogates": {"forest": content["surrogates"]["forest"]}}
 
-    def tree() -> int:
-        first = rest.pop(0)
-        return 1 if first == LEAF else 1 + tree() + tree()
+
+def are_trees(feature: list[int], nodes: list[int]) -> bool:
+    """Whether the features of nodes, depth first, are whole trees of these numbers of nodes."""
+    remaining = list(feature)
+
+    def read_tree() -> int:
+        """Take a tree off the remaining nodes; returns its number of nodes."""
+        if remaining.pop(0) == LEAF:
+            return 1
+        left_size = read_tree()
+        right_size = read_tree()
+        return 1 + left_size + right_size
 
     try:
-        sizes = [tree() for _ in nodes]
-    except IndexError:
+        sizes = [read_tree() for _ in nodes]
+    except IndexError:  # the last tree lacks nodes
         return False
-    return sizes == nodes and not rest and all(f == LEAF or f < 4 for f in feature)
+    has_only_features = all(number == LEAF or number < 4 for number in feature)
+    return sizes == nodes and not remaining and has_only_features
 
 
 def npz(name: str, array: Any) -> bytes:
@@ -292,7 +331,7 @@ def zipped(name: str, content: bytes) -> bytes:
     [npz("codes", np.array([print])), zipped("codes.txt", b"1"), zipped("codes.npy", b"1"), b""],
     ids=["objects", "no array", "no header", "no archive"],
 )
-def test_what_are_no_array_files(damaged, data):
+def test_malformed_array_files_are_refused(damaged, data):
     put(damaged, "table.npz", data)
     assert "table" in use(damaged)
 
@@ -310,7 +349,7 @@ def test_sizes_are_checked_before_unpacking(whole, monkeypatch):
         ("apart", 1e3),
     ],
 )
-def test_another_best_value_is_noticed(damaged, surrogate, by):
+def test_wrong_best_value_is_noticed(damaged, surrogate, by):
     def change(content: Any) -> Any:
         content["surrogates"][surrogate]["best_values"][1] += by
         return content
@@ -335,7 +374,7 @@ def test_another_best_value_is_noticed(damaged, surrogate, by):
         ({"late": {"r2": 0.999}}, r"cross-validated R2 of 0\.999"),
     ],
 )
-def test_other_claims_are_noticed(damaged, change, message):
+def test_wrong_claims_of_cards_are_noticed(damaged, change, message):
     def spoil(content: Any) -> Any:
         content["figures"][1] |= change.get("late", {})
         return {**content, **{key: value for key, value in change.items() if key != "late"}}

@@ -106,22 +106,35 @@ def test_other_version_of_a_folder_is_refused(folder):
         benchmark_spec(f"{folder}@2")
 
 
-def test_slashes_make_paths_and_names_may_end_like_versions(folder, monkeypatch):
-    monkeypatch.chdir(folder.parent)
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "sep", "\\")
-        assert benchmark_spec("./newsvendor").artifact is not None
+@pytest.mark.usefixtures("beside")
+def test_slashes_make_paths_on_windows(monkeypatch):
+    monkeypatch.setattr(os, "sep", "\\")
+    has_artifact = benchmark_spec("./newsvendor").artifact is not None
+    monkeypatch.undo()
+    assert has_artifact
+
+
+def test_folder_names_may_end_like_versions(folder):
     spec = benchmark_spec(folder.rename(folder.with_name("mine@3")))
     assert spec.id.endswith("/mine@3@1")
     assert benchmark_spec(spec.id).id == spec.id
 
 
-def test_content_tells_artifacts_of_one_name_apart(folder):
-    ours, theirs = benchmark_spec("newsvendor"), benchmark_spec(folder)
-    assert ours.content == PACKAGED.digest != theirs.content
-    family = benchmark_spec("yahpo-rpart-1220")
-    assert (family.artifact, family.content) == (None, "")
-    assert hbo.load(folder).recorded is hbo.load("newsvendor").recorded is None
+def test_content_distinguishes_artifacts_of_one_name(folder):
+    packaged = benchmark_spec("newsvendor")
+    assert packaged.content == PACKAGED.digest
+    assert benchmark_spec(folder).content != packaged.content
+
+
+def test_benchmark_without_artifact_has_no_content():
+    spec = benchmark_spec("yahpo-rpart-1220")
+    assert spec.artifact is None
+    assert spec.content == ""
+
+
+def test_benchmark_without_raw_evaluations(folder):
+    assert hbo.load("newsvendor").recorded is None
+    assert hbo.load(folder).recorded is None
     with pytest.raises(ArtifactError, match=EVALUATIONS_FILE):
         read_evaluations(PACKAGED)
 
@@ -161,26 +174,29 @@ def test_malformed_content_is_refused(folder, place, value):
         hbo.load(folder)
 
 
-def test_an_artifact_of_another_version_or_name_is_noticed(folder, monkeypatch):
-    spec, made = folder_spec(folder), generated(folder)
+@pytest.mark.parametrize("is_generated", [False, True])
+def test_changed_version_of_folder_is_noticed(folder, is_generated):
+    spec = generated(folder) if is_generated else folder_spec(folder)
     edit(folder, lambda content: content.update(version=2))
-    for changed in (spec, made):
-        with pytest.raises(ArtifactError, match="newsvendor@2 instead of newsvendor@1"):
-            changed.load()
+    with pytest.raises(ArtifactError, match="newsvendor@2 instead of newsvendor@1"):
+        spec.load()
+
+
+@pytest.mark.parametrize(("name", "version"), [("newsvendor", 2), ("paperboy", 1)])
+def test_packaged_artifact_must_fit_its_spec(monkeypatch, name, version):
     monkeypatch.setattr(Artifact, "packaged", lambda _: PACKAGED)
-    for name, version in (("newsvendor", 2), ("paperboy", 1)):
-        spec = bundled_spec(name, version=version, summary="", surrogates={"table": ""})
-        with pytest.raises(ArtifactError, match=f"newsvendor@1 instead of {name}@{version}"):
-            spec.load()
+    spec = bundled_spec(name, version=version, summary="", surrogates={"table": ""})
+    with pytest.raises(ArtifactError, match=f"newsvendor@1 instead of {name}@{version}"):
+        spec.load()
 
 
 @pytest.mark.parametrize("name", BUNDLED)
-def test_specs_say_what_their_artifacts_say(name):
+def test_summaries_are_those_of_artifacts(name):
     spec = benchmark_spec(name)
     content = spec.artifact.read_json(BENCHMARK)
     assert spec.summary == content["summary"]
-    for option, listed in content["surrogates"].items():
-        assert spec.option(option).summary == listed["summary"]
+    for option, surrogate in content["surrogates"].items():
+        assert spec.option(option).summary == surrogate["summary"]
 
 
 def raw_evaluations(n: int = 5) -> list[RawEvaluations]:
@@ -201,34 +217,62 @@ def raw_evaluations(n: int = 5) -> list[RawEvaluations]:
 def recorded(tmp_path):
     """A newsvendor with raw evaluations."""
     path = tmp_path / "recorded"
-    model, best = benchmark_spec("newsvendor").option().load()
-    table = BundledSurrogate("table", "", model, [b or 0.0 for b in best])
+    model, best_values = benchmark_spec("newsvendor").option().load()
+    table = BundledSurrogate("table", "", model, [value or 0.0 for value in best_values])
     write_bundle(
         path, read_definition(PACKAGED), [table], read_card(PACKAGED), evaluations=raw_evaluations()
     )
     return path
 
 
-def test_raw_evaluations_are_read_as_they_were_written_and_are_history(recorded):
+@pytest.mark.parametrize("name", NAMES)
+def test_raw_evaluations_are_read_as_written(recorded, name):
     read = read_evaluations(Artifact(recorded))
     for raw, expected in zip(read, raw_evaluations(), strict=True):
-        for name in NAMES:
-            np.testing.assert_array_equal(getattr(raw, name), getattr(expected, name))
-            with pytest.raises(ValueError, match="read-only"):
-                getattr(raw, name)[:] = 0
+        np.testing.assert_array_equal(getattr(raw, name), getattr(expected, name))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_raw_evaluations_are_read_only(recorded, name):
+    for raw in read_evaluations(Artifact(recorded)):
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(raw, name)[:] = 0
+
+
+def test_card_counts_raw_evaluations(recorded):
     assert read_card(Artifact(recorded)).size > read_card(PACKAGED).size
+
+
+def test_raw_evaluations_are_history(recorded):
     benchmark = hbo.load(recorded)
     history = benchmark.recorded()
-    assert benchmark.recorded() is history  # read once
-    again = pickle.loads(pickle.dumps(benchmark)).recorded()
-    assert [e.values.tolist() for e in again] == [e.values.tolist() for e in history]
     for task, raw, evaluations in zip(benchmark.tasks, raw_evaluations(), history, strict=True):
-        assert (evaluations.task, evaluations.context) == (task.name, task.context)
+        assert evaluations.task == task.name
+        assert evaluations.context == task.context
         np.testing.assert_array_equal(evaluations.values, raw.values)
         np.testing.assert_array_equal(evaluations.losses, -raw.objective)  # profits are maximised
-    rng = np.random.default_rng(0)
-    assert benchmark.evaluations(2, rng=rng) is history[2]
-    assert len(benchmark.evaluations(2, rng=rng, n=3)) == 3
+
+
+def test_history_is_read_once(recorded):
+    benchmark = hbo.load(recorded)
+    assert benchmark.recorded() is benchmark.recorded()
+
+
+def test_unpickled_benchmark_has_same_history(recorded):
+    benchmark = hbo.load(recorded)
+    copy = pickle.loads(pickle.dumps(benchmark))
+    for evaluations, expected in zip(copy.recorded(), benchmark.recorded(), strict=True):
+        np.testing.assert_array_equal(evaluations.values, expected.values)
+
+
+def test_recorded_evaluations_of_a_task(recorded):
+    benchmark = hbo.load(recorded)
+    assert benchmark.evaluations(2, rng=np.random.default_rng(0)) is benchmark.recorded()[2]
+
+
+def test_sample_of_recorded_evaluations(recorded):
+    benchmark = hbo.load(recorded)
+    assert len(benchmark.evaluations(2, rng=np.random.default_rng(0), n=3)) == 3
 
 
 @pytest.mark.parametrize(
@@ -238,12 +282,17 @@ def test_raw_evaluations_are_read_as_they_were_written_and_are_history(recorded)
         ("values", np.zeros(5)),
         ("objective", np.full(5, np.nan)),
         ("values", np.zeros((4, 3))),
-        *((name, np.zeros(4)) for name in NAMES[1:]),
+        ("objective", np.zeros(4)),
+        ("spread", np.zeros(4)),
+        ("training", np.zeros(4)),
     ],
 )
-def test_raw_evaluations_must_fit_each_other(tmp_path, name, array):
+def test_arrays_of_raw_evaluations_must_fit(name, array):
     with pytest.raises(ValueError, match=r"shapes|finite"):
         replace(raw_evaluations()[0], **{name: array})
+
+
+def test_every_task_needs_raw_evaluations(tmp_path):
     definition, card = read_definition(PACKAGED), read_card(PACKAGED)
     with pytest.raises(ValueError, match="of 9 tasks, but got 2"):
         write_bundle(tmp_path / "x", definition, [], card, evaluations=raw_evaluations()[:2])
@@ -265,21 +314,34 @@ def test_damaged_raw_evaluations_are_refused(recorded, change):
 
 
 def generated(folder: Path) -> BenchmarkSpec:
+    """The spec of a newsvendor that a user generates into a folder."""
     planned = replace(read_definition(PACKAGED), summary="planned")
     settings = {"version": 1, "summary": "", "surrogates": {"table": ""}}
     return generated_spec("newsvendor", folder, planned=lambda: planned, **settings)
 
 
-def test_a_generated_benchmark_is_loaded_by_name(recorded, tmp_path):
-    lacking = generated(tmp_path / "lacking")
-    assert (lacking.artifact, lacking.content, lacking.define().summary) == (None, "", "planned")
-    assert not lacking.option().is_ready
+def test_benchmark_to_be_generated_has_a_plan(tmp_path):
+    spec = generated(tmp_path / "missing")
+    assert spec.artifact is None
+    assert spec.content == ""
+    assert spec.define().summary == "planned"
+
+
+def test_benchmark_to_be_generated_names_command(tmp_path):
+    spec = generated(tmp_path / "missing")
+    assert not spec.option().is_ready
     with pytest.raises(NotFetchedError, match="hpobench-ordered generate newsvendor"):
-        lacking.load()
+        spec.load()
+
+
+def test_spec_of_generated_benchmark_reads_artifact(recorded):
     spec = generated(recorded)
     assert spec.is_local
     assert spec.content == Artifact(recorded).digest
     assert spec.define().summary == read_definition(PACKAGED).summary
-    benchmark = spec.load()
-    assert benchmark.recorded is not None and len(benchmark.recorded()) == 9
+
+
+def test_generated_benchmark_is_loaded(recorded):
+    benchmark = generated(recorded).load()
     assert benchmark.id == "newsvendor@1"
+    assert len(benchmark.recorded()) == 9
