@@ -81,14 +81,16 @@ def conditional(trial: optuna.Trial) -> float:
     return value
 
 
-def made(params: dict[str, Any], value: float | None = 1.0, **options: Any) -> Any:
+def finished_trial(params: dict[str, Any], value: float | None = 1.0, **options: Any) -> Any:
     """A finished trial on the simple space."""
     distributions = options.pop("distributions", DISTRIBUTIONS)
     return create_trial(params=params, distributions=distributions, value=value, **options)
 
 
-def agrees(evaluations: Evaluations, trials: Sequence[optuna.trial.FrozenTrial]) -> None:
-    """Whether these are the trials, of which those that failed have no value."""
+def assert_trials_are_read(
+    evaluations: Evaluations, trials: Sequence[optuna.trial.FrozenTrial]
+) -> None:
+    """Check that evaluations are those of the trials; failed ones have NaN."""
     configs = evaluations.space.configs(evaluations.values)
     assert configs == [evaluations.space.constants | trial.params for trial in trials]
     values = [math.nan if t.state is TrialState.FAIL else t.value for t in trials]
@@ -104,7 +106,7 @@ def test_trials_are_read_as_evaluations(direction):
     for e, study in zip(history, studies, strict=True):
         assert e.direction.value == direction
         assert e.is_on(SPACE)
-        agrees(e, study.trials)
+        assert_trials_are_read(e, study.trials)
 
 
 def test_unfinished_trials_are_left_out():
@@ -121,28 +123,33 @@ def test_unfinished_trials_are_left_out():
 
     study = tuned(objective, trials=8)
     study.enqueue_trial({"rate": 0.1, "depth": 2})
-    study.add_trial(made({"rate": 0.1, "depth": 3}, None, state=TrialState.RUNNING))
+    study.add_trial(finished_trial({"rate": 0.1, "depth": 3}, None, state=TrialState.RUNNING))
     (may,) = hbo.history_from_studies([study])
-    agrees(may, [study.trials[i] for i in (0, 3, 4, 5, 6, 7)])
+    assert_trials_are_read(may, [study.trials[i] for i in (0, 3, 4, 5, 6, 7)])
     assert np.isnan(may.losses).tolist() == [False, True, True, False, False, False]
 
 
-def test_inactive_parameters_are_nan():
-    studies = [tuned(conditional, name, trials=60) for name in ("May", "June")]
-    given_ = hbo.history_from_studies(studies, space=CONDITIONAL)
-    for history in (given_, hbo.history_from_studies(studies)):
-        for e, study in zip(history, studies, strict=True):
-            assert e.space.conditions.keys() == CONDITIONAL.conditions.keys()
-            agrees(e, study.trials)
-            for name, inactive in zip(e.names, np.isnan(e.values).T, strict=True):
-                expected = [name not in trial.params for trial in study.trials]
-                assert inactive.tolist() == expected
-    may = history[0]  # whose conditions were found
-    assert may.space.constants == {"trees": 100}
-    assert {n: may.space.describe_condition(n) for n in may.names} == {
-        n: CONDITIONAL.describe_condition(n) for n in CONDITIONAL.names
-    } | {"degree": "kernel in poly"}
+@pytest.mark.parametrize("space", [CONDITIONAL, None], ids=["space", "inferred"])
+def test_inactive_parameters_are_nan(space):
+    study = tuned(conditional, trials=60)
+    (may,) = hbo.history_from_studies([study], space=space)
+    assert_trials_are_read(may, study.trials)
+    for name, column in zip(may.names, may.values.T, strict=True):
+        is_inactive = [name not in trial.params for trial in study.trials]
+        assert np.isnan(column).tolist() == is_inactive
 
+
+def test_conditions_and_constants_are_inferred():
+    studies = [tuned(conditional, name, trials=60) for name in ("May", "June")]
+    expected = {name: CONDITIONAL.describe_condition(name) for name in CONDITIONAL.names}
+    expected["degree"] = "kernel in poly"
+    for evaluations in hbo.history_from_studies(studies):
+        space = evaluations.space
+        assert {name: space.describe_condition(name) for name in space.names} == expected
+        assert space.constants == {"trees": 100}
+
+
+def test_unexplained_condition_is_refused():
     def objective(trial: optuna.Trial) -> float:
         if trial.number % 2:
             trial.suggest_float("now and then", 0, 1)
@@ -174,48 +181,84 @@ def test_changed_range_contains_all_trials():
     study = tuned(lambda trial: trial.suggest_float("x", 0, 1 + trial.number), trials=5)
     (may,) = hbo.history_from_studies([study])
     assert may.space.parameters == (Parameter.number("x", 0, 5),)
-    agrees(may, study.trials)
-    logarithmic, stepped = FloatDistribution(1, 9, log=True), FloatDistribution(1, 9, step=2)
-    for other in (logarithmic, stepped, IntDistribution(1, 9)):
-        with pytest.raises(InvalidSpaceError, match="'x' was suggested from FloatDistribution"):
-            merge_distributions("x", FloatDistribution(1, 9), other)
+    assert_trials_are_read(may, study.trials)
+
+
+@pytest.mark.parametrize(
+    "second",
+    [FloatDistribution(1, 9, log=True), FloatDistribution(1, 9, step=2), IntDistribution(1, 9)],
+)
+def test_other_scale_or_step_is_refused(second):
+    with pytest.raises(InvalidSpaceError, match="'x' was suggested from FloatDistribution"):
+        merge_distributions("x", FloatDistribution(1, 9), second)
+
+
+def fails(trial: optuna.Trial) -> float:
+    simple(trial)
+    raise ValueError
 
 
 def test_study_without_complete_trial_is_named():
-    def fails(trial: optuna.Trial) -> float:
-        simple(trial)
-        raise ValueError
-
-    good, failed = tuned(simple), tuned(fails, "now")
+    studies = [tuned(simple), tuned(fails, "now")]
     with pytest.warns(HistoryWarning, match="no evaluations of study 'now'"):
-        (may,) = hbo.history_from_studies([good, failed], contexts={"May": {"size": 3.0}})
+        (may,) = hbo.history_from_studies(studies, contexts={"May": {"size": 3.0}})
     assert (may.task, may.context) == ("May", {"size": 3.0})
+
+
+def test_studies_without_complete_trials_are_refused():
     with pytest.raises(EvaluationsError, match="no usable evaluation with a value in the studies"):
-        hbo.history_from_studies([failed])
+        hbo.history_from_studies([tuned(fails)])
 
 
-def test_infinite_values_are_left_out():
-    study = tuned(lambda t: simple(t) * 0 + (math.inf if t.number == 3 else t.number), trials=6)
+def study_with_infinite_trial():
+    """The value of trial 3 of 6 is infinite."""
+
+    def objective(trial: optuna.Trial) -> float:
+        simple(trial)
+        return math.inf if trial.number == 3 else trial.number
+
+    return tuned(objective, trials=6)
+
+
+def test_infinite_value_is_refused():
     with pytest.raises(EvaluationsError, match="trial 3 of study 'May'"):
-        hbo.history_from_studies([study])
+        hbo.history_from_studies([study_with_infinite_trial()])
+
+
+def test_infinite_value_can_be_dropped():
+    study = study_with_infinite_trial()
     with pytest.warns(HistoryWarning, match="1 of 6 evaluations are left out"):
         (may,) = hbo.history_from_studies([study], drop_invalid=True)
-    agrees(may, [trial for trial in study.trials if trial.number != 3])
+    assert_trials_are_read(may, [trial for trial in study.trials if trial.number != 3])
 
 
-@pytest.mark.filterwarnings("ignore:Fixed parameter:UserWarning")
-def test_enqueued_values_out_of_range():
+def study_with_rate_out_of_range():
+    """The rate of the first of four trials is 3, that of the others at most 0.5."""
     study = optuna.create_study(study_name="May")
     study.enqueue_trial({"rate": 3.0, "depth": 2})
     study.optimize(simple, n_trials=4)
-    for space in (SPACE, None):
-        with pytest.raises(EvaluationsError, match=r"'rate' must be .*: trial 0 of study .* \(3.0"):
-            hbo.history_from_studies([study], space=space)
+    return study
+
+
+@pytest.mark.filterwarnings("ignore:Fixed parameter:UserWarning")
+@pytest.mark.parametrize("space", [SPACE, None])
+def test_enqueued_value_out_of_range_is_refused(space):
+    with pytest.raises(EvaluationsError, match=r"'rate' must be .*: trial 0 of study .* \(3.0"):
+        hbo.history_from_studies([study_with_rate_out_of_range()], space=space)
+
+
+@pytest.mark.filterwarnings("ignore:Fixed parameter:UserWarning")
+def test_enqueued_value_out_of_range_is_dropped():
+    study = study_with_rate_out_of_range()
     with pytest.warns(HistoryWarning, match="1 of 4 evaluations"):
         (may,) = hbo.history_from_studies([study], drop_invalid=True)
-    agrees(may, study.trials[1:])
+    assert_trials_are_read(may, study.trials[1:])
+
+
+@pytest.mark.filterwarnings("ignore:Fixed parameter:UserWarning")
+def test_enqueued_value_out_of_range_is_clipped():
     with pytest.warns(HistoryWarning, match="1 of 'rate'"):
-        (may,) = hbo.history_from_studies([study], clip=True)
+        (may,) = hbo.history_from_studies([study_with_rate_out_of_range()], clip=True)
     assert may.values[0].tolist() == [0.5, 2.0]
 
 
@@ -243,59 +286,82 @@ def test_other_space_is_warned_of(objective, said):
     assert may.space is not other.space
     assert may.is_on(SPACE)
     assert not other.is_on(SPACE)
-    agrees(other, elsewhere.trials)
+    assert_trials_are_read(other, elsewhere.trials)
     with pytest.raises(EvaluationsError, match=f"'other': it is on another search space.*{said}"):
         hbo.check_history(history, SPACE, "minimize")
     separately = hbo.history_from_studies([here, elsewhere])
     assert not separately[1].is_on(separately[0].space)
 
 
-def test_what_is_no_history_is_refused():
-    study, copy = tuned(simple), optuna.create_study(study_name="copy")
+def two_objectives():
+    study = optuna.create_study(study_name="two", directions=["minimize", "maximize"])
+    study.optimize(lambda trial: (simple(trial), 0.0), n_trials=2)
+    return study
+
+
+def copy_of(study):
+    copy = optuna.create_study(study_name="copy")
     copy.add_trials(study.trials)
-    two = optuna.create_study(study_name="two", directions=["minimize", "maximize"])
-    two.optimize(lambda trial: (simple(trial), 0.0), n_trials=2)
-    for studies, said in [
-        ([study, tuned(simple, "June", direction="maximize")], "'May' to minimize, 'June' to max"),
-        ([study, copy], "identical evaluations"),
-        ([two], "study 'two' must have one objective, not 2"),
-    ]:
-        with pytest.raises(EvaluationsError, match=said):
-            hbo.history_from_studies(studies)
-    for other, said in [
-        ([study, study], "have the same name: 'May'"),
-        (study, "got Study"),
+    return copy
+
+
+MAY = tuned(simple)
+
+
+@pytest.mark.parametrize(
+    ("studies", "message"),
+    [
+        ([MAY, tuned(simple, "June", direction="maximize")], "'May' to minimize, 'June' to max"),
+        ([MAY, copy_of(MAY)], "identical evaluations"),
+        ([MAY, MAY], "have the same name: 'May'"),
+        ([two_objectives()], "study 'two' must have one objective, not 2"),
+        (MAY, "got Study"),
         ([], "at least one study, but got list"),
-        ([study, "May"], "got a list of other objects"),
+        ([MAY, "May"], "got a list of other objects"),
         ("sqlite:///tuning.db", "got a str of other objects"),
-    ]:
-        with pytest.raises(EvaluationsError, match=said):
-            hbo.history_from_studies(other)
+    ],
+)
+def test_invalid_studies_are_refused(studies, message):
+    with pytest.raises(EvaluationsError, match=message):
+        hbo.history_from_studies(studies)
 
 
-def test_studies_come_by_date(tmp_path):
+@pytest.fixture
+def storage_by_date(tmp_path):
+    """URL of a storage; each study's first trial starts later than its second one."""
     url = f"sqlite:///{tmp_path / 'tuning.db'}"
-    start = datetime(2026, 1, 1)
     for name, month in (("churn-b", 2), ("churn-a", 3), ("fraud", 4), ("churn-c", 1)):
         study = optuna.create_study(study_name=name, storage=url)
         for day in (9, 5):
-            begun = start + timedelta(days=30 * month + day)
-            trial = made({"rate": 0.01 * month, "depth": day}, float(month))
-            trial.datetime_start, trial.datetime_complete = begun, begun
+            start = datetime(2026, 1, 1) + timedelta(days=30 * month + day)
+            trial = finished_trial({"rate": 0.01 * month, "depth": day}, float(month))
+            trial.datetime_start = start
+            trial.datetime_complete = start
             study.add_trial(trial)
-    history = hbo.history_from_storage(url, "churn-*", space=SPACE)
+    return url
+
+
+def test_studies_come_by_date(storage_by_date):
+    history = hbo.history_from_storage(storage_by_date, "churn-*", space=SPACE)
     assert [e.task for e in history] == ["churn-c", "churn-b", "churn-a"]
     assert [e.values[0].tolist() for e in history] == [[0.01, 9], [0.02, 9], [0.03, 9]]
-    storage = optuna.storages.RDBStorage(url)
-    assert [e.task for e in hbo.history_from_storage(storage, "fraud")] == ["fraud"]
+
+
+def test_storage_may_be_an_object(storage_by_date):
+    storage = optuna.storages.RDBStorage(storage_by_date)
+    (evaluations,) = hbo.history_from_storage(storage, "fraud")
+    assert evaluations.task == "fraud"
+
+
+def test_pattern_is_case_sensitive(storage_by_date):
     with pytest.raises(UnknownNameError, match=r"'Churn-a'; did you mean 'churn-a'\?"):
-        hbo.history_from_storage(url, "Churn-a")
+        hbo.history_from_storage(storage_by_date, "Churn-a")
 
 
 def test_parameter_of_some_studies_is_unconditional():
     may, june = (optuna.create_study(study_name=name) for name in ("May", "June"))
-    may.add_trial(made({"rate": 0.1, "depth": 7}))
-    june.add_trial(made({"depth": 2}, distributions={"depth": DISTRIBUTIONS["depth"]}))
+    may.add_trial(finished_trial({"rate": 0.1, "depth": 7}))
+    june.add_trial(finished_trial({"depth": 2}, distributions={"depth": DISTRIBUTIONS["depth"]}))
     found = hbo.history_from_studies([may, june])
     assert [e.names for e in found] == [("rate", "depth"), ("depth",)]
 
@@ -316,4 +382,4 @@ def test_order_of_parameters_does_not_matter():
     assert study.trials[0].params == {"x": earlier.best_params["x"]}
     (given_,) = hbo.history_from_studies([earlier], space=space_of(turned))
     assert given_.is_on(space_of(turned))
-    agrees(given_, earlier.trials)
+    assert_trials_are_read(given_, earlier.trials)

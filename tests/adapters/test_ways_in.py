@@ -1,4 +1,4 @@
-"""What is said of the mistakes that are easily made with a history, by every way that it comes in.
+"""Errors and warnings about mistakes that are easily made with a history, however it is read.
 
 The ways are studies, a storage, a table, a file of one, and results of an experiment.
 """
@@ -50,15 +50,19 @@ DISTRIBUTIONS = {"rate": FloatDistribution(1e-4, 1, log=True), "depth": IntDistr
 
 
 def studies(names: Sequence[str] = MONTHS, **options: Any) -> list[optuna.Study]:
-    made = []
+    """Studies of the rows; each later one has accuracies 0.01 lower."""
+    history = []
     for k, name in enumerate(names):
         study = optuna.create_study(study_name=name, direction="maximize", **options)
         for rate, depth, accuracy in ROWS:
-            settings = {"distributions": DISTRIBUTIONS, "value": accuracy - k / 100}
-            params = {"rate": rate, "depth": depth}
-            study.add_trial(optuna.trial.create_trial(params=params, **settings))
-        made.append(study)
-    return made
+            trial = optuna.trial.create_trial(
+                params={"rate": rate, "depth": depth},
+                distributions=DISTRIBUTIONS,
+                value=accuracy - k / 100,
+            )
+            study.add_trial(trial)
+        history.append(study)
+    return history
 
 
 @functools.cache
@@ -70,7 +74,11 @@ def database(names: Sequence[str] = MONTHS) -> bytes:
 
 
 def table(names: Sequence[str] = MONTHS) -> pd.DataFrame:
-    rows = [(name, r, d, a - k / 100) for k, name in enumerate(names) for r, d, a in ROWS]
+    """The rows as a table; each later month has accuracies 0.01 lower."""
+    rows = []
+    for k, name in enumerate(names):
+        for rate, depth, accuracy in ROWS:
+            rows.append((name, rate, depth, accuracy - k / 100))
     return pd.DataFrame(rows, columns=["month", "rate", "depth", "accuracy"])
 
 
@@ -100,14 +108,14 @@ STORAGE = "--storage sqlite:///t.db --studies m*"
 def suggest(
     folder: Path, way: str, method: str, *words: str, names: Any = MONTHS, space: Any = SPACE
 ) -> Any:
-    """Call `suggest` with a history; what it prints, and what it says."""
+    """Run the command `suggest` with a history of these tasks."""
     (folder / "space.json").write_text(json.dumps(space.to_json()))
     if "--history old.csv" in way:
         table(names).to_csv(folder / "old.csv", index=False)
     else:
         (folder / "t.db").write_bytes(database(names))
-    given = f"suggest --space space.json --direction maximize --method {method} {way}".split()
-    return CliRunner().invoke(app, [*given, *words])
+    command = f"suggest --space space.json --direction maximize --method {method} {way}".split()
+    return CliRunner().invoke(app, [*command, *words])
 
 
 @pytest.fixture(autouse=True)
@@ -129,38 +137,58 @@ def test_unused_history_is_warned_of(method):
 
 
 @pytest.mark.parametrize("way", [TABLE, STORAGE])
-def test_the_command_warns_and_renames_too(folder, way):
+def test_command_warns_of_unused_history(folder, way):
     assert suggest(folder, way, "bo").stderr.count("bo does not use the history") == 1
     assert not suggest(folder, way, "simple-ordered").stderr
+
+
+@pytest.mark.parametrize("way", [TABLE, STORAGE])
+def test_command_renames_hyperparameters(folder, way):
     result = suggest(folder, way, "simple-ordered", "--rename", "rate=lr", space=RENAMED)
     assert (result.stdout, result.stderr) == ("lr,depth\n0.5,4\n", "")
+
+
+@pytest.mark.parametrize("way", [TABLE, STORAGE])
+def test_command_names_missing_hyperparameter(folder, way):
     result = suggest(folder, way, "simple-ordered", space=RENAMED)
     assert "lr" in result.stderr + str(result.exception)
-    said = suggest(folder, way, "simple-ordered", names=("m2", "m4", "m1")).stderr
-    assert "in the order m2, m4, m1" in said
+
+
+@pytest.mark.parametrize("way", [TABLE, STORAGE])
+def test_command_warns_of_unordered_tasks(folder, way):
+    result = suggest(folder, way, "simple-ordered", names=("m2", "m4", "m1"))
+    assert "in the order m2, m4, m1" in result.stderr
+
+
+def suggestions(name: str, history: tuple[Evaluations, ...]) -> list[Any]:
+    """What a method suggests in eight trials."""
+    method = method_spec(name).method(
+        space=SPACE, rng=np.random.default_rng(0), history=history, context={}, budget=8
+    )
+    configs = []
+    for k in range(8):
+        config = method.ask()
+        method.tell(config, float(k))
+        configs.append(config)
+    return configs
 
 
 @pytest.mark.parametrize(
     "name", by_speed([n for n in list_methods() if not method_spec(n).uses_history])
 )
 def test_methods_without_history_ignore_it(name):
-    history, suggested = from_frame(), []
-    for given in ((), history):
-        method = method_spec(name).method(
-            space=SPACE, rng=np.random.default_rng(0), history=given, context={}, budget=8
-        )
-        for k in range(8):
-            suggested.append(method.ask())
-            method.tell(suggested[-1], float(k))
-    assert suggested[:8] == suggested[8:]
+    assert suggestions(name, from_frame()) == suggestions(name, ())
 
 
-def test_sampler_begins_with_the_best():
+def test_sampler_begins_with_clipped_best():
     with pytest.warns(HistoryWarning, match="another search space"):
         sampler = OptunaSampler.from_studies("simple-ordered", studies(), space=NARROWER)
     trial = optuna.create_study(direction="maximize", sampler=sampler).ask()
-    found = trial.suggest_float("rate", 1e-4, 0.1, log=True), trial.suggest_int("depth", 1, 9)
-    assert found == (0.1, 4)
+    assert trial.suggest_float("rate", 1e-4, 0.1, log=True) == 0.1
+    assert trial.suggest_int("depth", 1, 9) == 4
+
+
+def test_sampler_begins_with_renamed_best():
     sampler = OptunaSampler.from_studies("simple-ordered", studies(), rename={"rate": "lr"})
     trial = optuna.create_study(direction="maximize", sampler=sampler).ask()
     assert trial.suggest_float("lr", 1e-4, 1, log=True) == 0.5
@@ -176,15 +204,19 @@ def test_unused_hyperparameter_is_warned_of_once():
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_narrower_range_moves_or_leaves_out(reader):
+def test_clip_moves_into_narrower_range(reader):
     with pytest.warns(HistoryWarning, match="moved to the nearest bound: 3 of 'rate'"):
-        moved = reader(space=NARROWER, clip=True)
-    assert all(e.is_on(NARROWER) for e in moved)
-    assert moved[0].values[:, 0].tolist() == [0.1, 0.01, 0.002]
+        history = reader(space=NARROWER, clip=True)
+    assert all(evaluations.is_on(NARROWER) for evaluations in history)
+    assert history[0].values[:, 0].tolist() == [0.1, 0.01, 0.002]
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_drop_leaves_out_of_narrower_range(reader):
     with pytest.warns(HistoryWarning, match="3 of 9 evaluations are left out"):
-        left = reader(space=NARROWER, drop_invalid=True)
-    assert [len(e) for e in left] == [2, 2, 2]
-    assert all(e.is_on(NARROWER) for e in left)
+        history = reader(space=NARROWER, drop_invalid=True)
+    assert all(evaluations.is_on(NARROWER) for evaluations in history)
+    assert [len(evaluations) for evaluations in history] == [2, 2, 2]
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -232,34 +264,34 @@ def test_unordered_times_are_warned_of():
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "said"),
+    ("options", "message"),
     [
-        ("--history t.db --task month --objective accuracy", 2, "use --storage sqlite:///t.db"),
-        ("--storage old.csv", 2, "the storage 'old.csv' cannot be read: (sqlite3.DatabaseError)"),
-        ("--storage sqlite:///tt.db", 2, "unknown file 'tt.db'; did you mean 't.db'?"),
-        ("--storage nonsense://x", 2, "the storage 'nonsense://x' cannot be read"),
-        ("--storage t.db --studies x*", 2, "unknown study 'x*'; choose from 'm1', 'm2', 'm3'"),
-        ("--storage t.db --history old.csv", 2, "--storage cannot be combined"),
-        ("--storage t.db --context size=1", 2, "--storage cannot be combined"),
-        ("--studies m*", 2, "--studies needs --storage"),
-        ("--clip", 2, "--clip need --history or --storage"),
-        ("--storage t.db --rename rate", 2, "--rename must be OLD=NEW"),
-        ("--storage t.db --rename raet=lr", 2, "'raet' cannot be renamed; did you mean 'rate'?"),
-        ("--context size=nan", 2, "'size' is 'nan'"),
+        ("--history t.db --task month --objective accuracy", "use --storage sqlite:///t.db"),
+        ("--storage old.csv", "the storage 'old.csv' cannot be read: (sqlite3.DatabaseError)"),
+        ("--storage sqlite:///tt.db", "unknown file 'tt.db'; did you mean 't.db'?"),
+        ("--storage nonsense://x", "the storage 'nonsense://x' cannot be read"),
+        ("--storage t.db --studies x*", "unknown study 'x*'; choose from 'm1', 'm2', 'm3'"),
+        ("--storage t.db --history old.csv", "--storage cannot be combined"),
+        ("--storage t.db --context size=1", "--storage cannot be combined"),
+        ("--studies m*", "--studies needs --storage"),
+        ("--clip", "--clip need --history or --storage"),
+        ("--storage t.db --rename rate", "--rename must be OLD=NEW"),
+        ("--storage t.db --rename raet=lr", "'raet' cannot be renamed; did you mean 'rate'?"),
+        ("--context size=nan", "'size' is 'nan'"),
     ],
 )
-def test_the_command_says_what_is_wrong(options, code, said, capsys):
+def test_command_reports_misuse(options, message, capsys, monkeypatch):
     table().to_csv("old.csv", index=False)
     Path("t.db").write_bytes(database())
     Path("space.json").write_text(json.dumps(SPACE.to_json()))
     words = f"suggest --space space.json --direction maximize --method simple-ordered {options}"
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as caught:
-        patch.setattr("sys.argv", ["hpobench-ordered", *words.split()])
-        patch.setattr("signal.signal", lambda *_: None)
+    monkeypatch.setattr("sys.argv", ["hpobench-ordered", *words.split()])
+    monkeypatch.setattr("signal.signal", lambda *_: None)  # leaves the tests' own handlers alone
+    with pytest.raises(SystemExit) as stop:
         main()
-    written = capsys.readouterr()
-    assert (caught.value.code, written.out) == (code, "")
-    assert said in written.err
+    output = capsys.readouterr()
+    assert (stop.value.code, output.out) == (2, "")
+    assert message in output.err
 
 
 @pytest.mark.parametrize(
@@ -310,16 +342,23 @@ def test_a_damaged_storage_is_refused():
         hbo.history_from_storage("bad.db", "*")
 
 
-def test_reading_a_storage_writes_nothing(folder):
-    with closing(sqlite3.connect("other.db")) as other:
-        other.execute("create table prices (a)")
-        other.commit()
-    Path("empty.db").touch()
-    for name in ("other.db", "empty.db"):
-        before = Path(name).read_bytes()
-        with pytest.raises(EvaluationsError, match="no studies of Optuna"):
-            hbo.history_from_storage(name, "*")
-        assert Path(name).read_bytes() == before
+def create_other_database(path):
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("create table prices (a)")
+        database.commit()
+
+
+@pytest.mark.parametrize("create", [create_other_database, Path.touch], ids=["other", "empty"])
+def test_reading_other_database_writes_nothing(folder, create):
+    path = folder / "other.db"
+    create(path)
+    before = path.read_bytes()
+    with pytest.raises(EvaluationsError, match="no studies of Optuna"):
+        hbo.history_from_storage(path, "*")
+    assert path.read_bytes() == before
+
+
+def test_other_object_is_no_storage():
     with pytest.raises(EvaluationsError, match="storage must be"):
         hbo.history_from_storage(None, "*")
 
