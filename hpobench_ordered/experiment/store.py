@@ -337,8 +337,7 @@ class Store(StoredRuns):
 
     def _keys_in(self, file: StoredFile) -> frozenset[str]:
         """Keys of the runs in a file; none if another process packed its runs into a larger one."""
-        is_of_single_run = file.key is not None
-        if is_of_single_run:
+        if file.key is not None:  # the file of a single run is named after its key
             return frozenset([file.key])
 
         name = file.path.name
