@@ -9,7 +9,7 @@ from multiprocessing import get_context
 
 import numpy as np
 import pytest
-from by_hand import clipped
+from by_hand import clip_config
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import Config, Value
@@ -448,7 +448,7 @@ def test_values_are_those_of_base_forest(adjustment):
 
 def code_without_check(space: hbo.SearchSpace, config: Config) -> np.ndarray:
     """Code a configuration whose numbers may lie beyond the bounds of the space."""
-    row = space.row(clipped(space, config))
+    row = space.row(clip_config(space, config))
     for column, parameter in enumerate(space.parameters):
         is_active = not np.isnan(row[column])
         if is_active and not parameter.choices:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from by_hand import clipped
+from by_hand import clip_config
 from toy_artifacts import card_of, definition
 
 from hpobench_ordered.benchmarks._adjustment import SpaceAdjustment, Steps
@@ -113,7 +113,7 @@ def test_values_are_those_of_the_forest(adjustment, tmp_path):
     for benchmark in load_both(adjustment):
         for _ in range(100):
             config = benchmark.space.sample(rng)
-            config_of_base = clipped(base.space, {**adjustment.unlisted, **config})
+            config_of_base = clip_config(base.space, {**adjustment.unlisted, **config})
             for task in benchmark.tasks:
                 expected = base.task(task.name).evaluate(config_of_base)
                 assert task.evaluate(config) == expected

@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from reporting_support import GROUP, HOSTILE, OTHER, known_runs, made_up_trials
+from reporting_support import COLUMNS_OF_RUN, HOSTILE, OTHER, made_up_trials, overview_runs
 
 from hpobench_ordered.experiment.overview import Overview
 from hpobench_ordered.experiment.records import Failure, Reason
@@ -18,20 +18,22 @@ def page_input():
     parts = [made_up_trials(name, entropy=number) for number, name in enumerate(names, 1)]
     parts.append(made_up_trials("newsvendor@1", protocol=OTHER, trials=4, entropy=4, seeds=4))
     trials = pd.concat(parts, ignore_index=True)
-    runs = known_runs(trials)
-    failed = (runs["method"] == HOSTILE) & (runs["seed"] == 1) & (runs["benchmark"] == "own@1")
-    missing = (runs["method"] == "cts") & (runs["seed"] > 0) & (runs["benchmark"] == "own@1")
+    runs = overview_runs(trials)
+    is_own = runs["benchmark"] == "own@1"
+    failed = is_own & (runs["method"] == HOSTILE) & (runs["seed"] == 1)
+    missing = is_own & (runs["method"] == "cts") & (runs["seed"] > 0)
     runs.loc[failed, "state"] = "failed"
     runs.loc[missing, "state"] = "missing"
     done = runs[runs["state"] == "done"]
-    what: dict[str, Any] = {
+
+    failure: dict[str, Any] = {
         "reason": Reason.RAISED,
         "message": "<b onclick=alert(2)>bad</b>",
         "task": "<u>1</u>",
         "when": "trial 3",
         "traceback": "Traceback\n</pre><script>alert(3)</script>",
     }
-    bad = {f.name: runs[failed].iloc[0].get(f.name, "") for f in fields(Failure)} | what
+    bad = {f.name: runs[failed].iloc[0].get(f.name, "") for f in fields(Failure)} | failure
     session = {
         "started": "2026-01-02T03:04:05+00:00",
         "experiment": "0123456789abcdef0123",
@@ -46,7 +48,7 @@ def page_input():
         "packages": {"numpy": "2.0"},
     }
     return ReportInput(
-        trials.merge(done[GROUP]),
+        trials.merge(done[COLUMNS_OF_RUN]),
         Overview(runs, 2, (Failure(**bad),), (session,)),
         done.assign(suggestions=18, seconds=1.0, method_seconds=0.5),
         limits={"own@1 (forest)": ["<em>rough</em> near the edge"]},

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from markupsafe import escape
-from reporting_support import HOSTILE, ORDERED, known_runs, made_up_trials
+from reporting_support import HOSTILE, ORDERED, made_up_trials, overview_runs
 
 import hpobench_ordered as hbo
 from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup, compare_pairs
@@ -279,7 +279,7 @@ def test_report_without_random_search(tmp_path):
 def trials_with_configurations() -> tuple[pd.DataFrame, pd.DataFrame]:
     """Trials on newsvendor, and random configurations of each by the key of its run."""
     trials = made_up_trials("newsvendor@1", trials=6, tasks=2).assign(surrogate="table")
-    keys = known_runs(trials)[["method", "seed", "key"]]
+    keys = overview_runs(trials)[["method", "seed", "key"]]
     evaluations = trials.merge(keys, on=["method", "seed"])
     evaluations = evaluations[["key", "task", "trial", "value", "loss"]]
 
@@ -294,7 +294,7 @@ def test_landscapes_need_configurations(tmp_path):
     trials, configurations = trials_with_configurations()
     content = ReportInput(
         trials,
-        Overview(known_runs(trials), 0, (), ()),
+        Overview(overview_runs(trials), 0, (), ()),
         configurations=lambda keys: configurations[configurations["key"].isin(list(keys))],
     )
 

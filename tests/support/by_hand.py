@@ -1,4 +1,4 @@
-"""Methods made and run by hand, on search spaces that several tests share."""
+"""Builds and runs methods without a benchmark, on search spaces that several tests share."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
@@ -14,19 +14,22 @@ from hpobench_ordered.space.parameters import Parameter
 M = TypeVar("M", bound=Method)
 SQUARE = SearchSpace([Parameter.number("x", 0, 1), Parameter.number("y", 0, 1)])
 WITH_CHOICE = SearchSpace([Parameter.number("x", 0, 1), Parameter.choice("c", ("a", "b"))])
-TWELVE = SearchSpace([Parameter.number("k", 1, 4, integer=True), Parameter.choice("c", (*"abc",))])
-"""Twelve configurations."""
+TWELVE = SearchSpace(
+    [Parameter.number("k", 1, 4, integer=True), Parameter.choice("c", ("a", "b", "c"))]
+)
+"""A space of twelve configurations."""
 
 
-def kernels(degree: int) -> SearchSpace:
-    """Kernels with hyperparameters of their own, the degree up to a highest one."""
+def kernels(max_degree: int) -> SearchSpace:
+    """A space where two of three kernels have a hyperparameter of their own: gamma or degree."""
     return SearchSpace(
         [
             Parameter.choice("kernel", ("linear", "radial", "polynomial")),
             Parameter.number("cost", 1e-3, 1e3, log=True),
             Parameter.number("gamma", 1e-3, 1e3, log=True),
-            Parameter.number("degree", 2, degree, integer=True),
+            Parameter.number("degree", 2, max_degree, integer=True),
         ],
+        # The kernel is hyperparameter 0; radial is its choice 1, polynomial its choice 2.
         conditions={
             "gamma": Compare(0, Comparison.EQUAL, (1.0,)),
             "degree": Compare(0, Comparison.EQUAL, (2.0,)),
@@ -34,8 +37,8 @@ def kernels(degree: int) -> SearchSpace:
     )
 
 
-def clipped(space: SearchSpace, config: Config) -> Config:
-    """A configuration with the nearest number that is allowed for each."""
+def clip_config(space: SearchSpace, config: Config) -> Config:
+    """Replace each number of a configuration by the nearest that the space allows."""
     allowed = {}
     for name, value in config.items():
         parameter = space[name]
@@ -56,15 +59,18 @@ def make(
     context: Mapping[str, float] | None = None,
     budget: int = 25,
 ) -> M:
+    """Build a method of a class with a seed, by default without history or context."""
     rng = np.random.default_rng(seed)
     return kind(space=space, rng=rng, history=history, context=context or {}, budget=budget)
 
 
 def optimise(method: Method, loss: Callable[[Config], float], trials: int = 25) -> list[Config]:
+    """Ask for a configuration and tell its loss, again and again; return the configurations."""
     configs = []
     for _ in range(trials):
-        configs.append(method.ask())
-        method.tell(configs[-1], loss(configs[-1]))
+        config = method.ask()
+        method.tell(config, loss(config))
+        configs.append(config)
     return configs
 
 

@@ -1,4 +1,4 @@
-"""Made-up results for tests of reports."""
+"""Random results for tests of reports and of analysis."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,9 @@ HOSTILE = 'a_b & 5% </script><img src=x onerror="alert(1)"> \u2028ü|'
 
 METHODS = ("random-search", "bo", HOSTILE, "cts")
 EFFECTS = (0.4, 0.2, 0.1, 0.0)
-GROUP = ["benchmark", "surrogate", "protocol", "method", "seed"]
+"""What is added to the losses of each method."""
+
+COLUMNS_OF_RUN = ["benchmark", "surrogate", "protocol", "method", "seed"]
 
 
 def made_up_trials(
@@ -27,15 +29,20 @@ def made_up_trials(
     tasks: int = 3,
     seeds: int = 5,
 ) -> pd.DataFrame:
-    """Trials of random losses; a method is better by its place among the methods."""
+    """Trials with random losses on one benchmark; later methods are better."""
     index = pd.MultiIndex.from_product(
         [methods, range(seeds), range(tasks), range(1, trials + 1)],
         names=["method", "seed", "task", "trial"],
     )
     frame = pd.DataFrame(index=index).reset_index()
-    loss = np.random.default_rng(entropy).random(len(frame))
-    effects = EFFECTS if len(methods) == len(EFFECTS) else np.linspace(0.4, 0.0, len(methods))
-    loss += frame["method"].map(dict(zip(methods, effects, strict=True)))
+
+    effects = EFFECTS
+    if len(methods) != len(EFFECTS):
+        effects = tuple(np.linspace(0.4, 0.0, len(methods)))
+    effect_of_method = dict(zip(methods, effects, strict=True))
+    noise = np.random.default_rng(entropy).random(len(frame))
+    loss = noise + frame["method"].map(effect_of_method)
+
     return frame.assign(
         benchmark=benchmark,
         surrogate="forest",
@@ -48,7 +55,8 @@ def made_up_trials(
     )
 
 
-def known_runs(trials: pd.DataFrame) -> pd.DataFrame:
-    """The runs of some trials, as an overview has them."""
+def overview_runs(trials: pd.DataFrame) -> pd.DataFrame:
+    """The runs that the trials belong to, with keys and versions as an overview has them."""
     runs = runs_of_trials(trials)
-    return runs.assign(key=[f"key-{n}" for n in range(len(runs))], method_version="1")
+    keys = [f"key-{number}" for number in range(len(runs))]
+    return runs.assign(key=keys, method_version="1")
