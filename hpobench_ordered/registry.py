@@ -225,12 +225,23 @@ def iter_exports(package: str, attribute: str, kind: type[Any]) -> Iterator[tupl
     Yields:
         This package's items with "", then those of other packages with words that name them.
     """
+    for item in _iter_own_exports(package, attribute):
+        yield item, ""
+    yield from _iter_exports_of_others(package, attribute, kind)
+
+
+def _iter_own_exports(package: str, attribute: str) -> Iterator[Any]:
+    """Yield the items of this package's modules that are public."""
     for info in pkgutil.iter_modules(import_module(package).__path__):
         if not info.name.startswith("_"):
             module = import_module(f"{package}.{info.name}")
-            for item in getattr(module, attribute, ()):
-                yield item, ""
+            yield from getattr(module, attribute, ())
 
+
+def _iter_exports_of_others(
+    package: str, attribute: str, kind: type[Any]
+) -> Iterator[tuple[Any, str]]:
+    """Yield the items of other packages and their owners; warn of packages that are broken."""
     for entry in sorted(entry_points(group=package)):
         owner = "an unknown package" if entry.dist is None else f"package {entry.dist.name!r}"
         label = f"{owner} registers {entry.name!r} in {package}"

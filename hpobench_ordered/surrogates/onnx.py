@@ -87,7 +87,20 @@ class OnnxSurrogate:
         varied: Mapping[str, Sequence[float]],
         target: str,
     ) -> Self:
-        """Match a network's columns with a search space."""
+        """Match a network's columns with a search space.
+
+        Args:
+            model: The network.
+            space: Hyperparameters that can be tuned.
+            layout: The network's columns and targets.
+            encoding: Code of each choice of the network's categorical columns.
+            fixed: Values of columns that are the same for all tasks.
+            varied: Values of columns that differ between tasks, one a task.
+            target: The target to predict.
+
+        Raises:
+            ArtifactError: The columns are not those of space, `fixed` and `varied` together.
+        """
         names = {*space.names, *fixed, *varied}
         columns = {*layout.categorical, *layout.continuous}
         if names != columns or target not in layout.targets:
@@ -95,18 +108,20 @@ class OnnxSurrogate:
                 f"search space and network do not belong together: {sorted(names ^ columns)} are "
                 f"in only one of them, or target {target!r} is not in {list(layout.targets)}"
             )
-        index = {name: j for j, name in enumerate(space.names)}
         n_tasks = len(next(iter(varied.values()))) if varied else 1
         constants = {name: [value] * n_tasks for name, value in fixed.items()}
-        per_task = {**dict.fromkeys(space.names, [0.0] * n_tasks), **constants, **varied}
+        placeholders = dict.fromkeys(space.names, [0.0] * n_tasks)  # overwritten when predicting
+        values_of_tasks = {**placeholders, **constants, **varied}
+        cont_values = [values_of_tasks[name] for name in layout.continuous]
+        column_in_space = {name: column for column, name in enumerate(space.names)}
         return cls(
             model,
             target=layout.targets.index(target),
             n_targets=len(layout.targets),
-            cat_source=np.array([index.get(name, -1) for name in layout.categorical]),
+            cat_source=np.array([column_in_space.get(name, -1) for name in layout.categorical]),
             cat_codes=_code_choices(space, layout.categorical, encoding, fixed),
-            cont_source=np.array([index.get(name, -1) for name in layout.continuous]),
-            cont_fixed=np.array([per_task[name] for name in layout.continuous], np.float32).T,
+            cont_source=np.array([column_in_space.get(name, -1) for name in layout.continuous]),
+            cont_fixed=np.array(cont_values, np.float32).T,
         )
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:

@@ -86,12 +86,14 @@ class TableSurrogate(StoredSurrogate):
     def check_covers(self, space: "SearchSpace") -> None:
         """See `StoredSurrogate.check_covers`."""
         grid = [(low, low + size - 1) for low, size in zip(self.lower, self.shape, strict=True)]
-        is_integer = all(parameter.is_discrete for parameter in space.parameters)
-        is_within = True
+        is_covered = not space.conditions
         # A space of another dimension is refused later, with both dimensions in the message.
         for parameter, (lowest, highest) in zip(space.parameters, grid, strict=False):
-            is_within &= lowest <= parameter.lower <= parameter.upper <= highest
-        if not is_within or not is_integer or space.conditions:
+            is_within = lowest <= parameter.lower <= parameter.upper <= highest
+            is_covered = is_covered and is_within
+        for parameter in space.parameters:
+            is_covered = is_covered and parameter.is_discrete
+        if not is_covered:
             raise ValueError(f"the search space must be within the table's grid {grid}")
 
     def known_values(self, task: int, space: "SearchSpace") -> FloatArray | None:

@@ -28,13 +28,19 @@ def parameters(draw: st.DrawFn, name: str) -> Parameter:
     if kind in ("categorical", "ordinal"):
         choices = tuple(range(draw(st.integers(1, 4))))
         return Parameter.choice(name, choices, ordered=kind == "ordinal")
-    is_log = kind in ("log float", "log integer") or (kind == "many" and draw(st.booleans()))
-    if "float" in kind:
-        low, width = draw(FLOATS), draw(FLOATS)
-        return Parameter.number(name, low, low + width, log=is_log)
-    low = draw(st.integers(1, 100))
-    high = low + (2 * MAX_TABULATED if kind == "many" else draw(st.integers(0, 300)))
-    return Parameter.number(name, low, high, log=is_log, integer=True)
+    if kind in ("float", "log float"):
+        low = draw(FLOATS)
+        width = draw(FLOATS)
+        return Parameter.number(name, low, low + width, log=kind == "log float")
+
+    lowest = draw(st.integers(1, 100))
+    if kind == "many":  # too many values for a table of them
+        range_size = 2 * MAX_TABULATED
+        is_log = draw(st.booleans())
+    else:
+        range_size = draw(st.integers(0, 300))
+        is_log = kind == "log integer"
+    return Parameter.number(name, lowest, lowest + range_size, log=is_log, integer=True)
 
 
 @st.composite
