@@ -19,11 +19,12 @@ from selenium.webdriver.chrome.service import Service
 from hpobench_ordered.analysis.leaderboard import leaderboard
 from hpobench_ordered.reporting import ReportInput, write_report
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 DRIVER = shutil.which("chromedriver")
 AXE = find_spec("axe_playwright_python")
-"""A package with a copy of axe-core, which nothing else is used of."""
+"""A package with a copy of axe-core, the only part of it that is used."""
 
 pytestmark = [
     pytest.mark.slow,
@@ -150,8 +151,8 @@ def test_headings_sort_by_keyboard(browser):
         ActionChains(browser.driver).send_keys(Keys.ENTER).perform()
         ranks = [float(text) for text in browser.column(1) if text != "\u2013"]
         assert ranks == sorted(ranks, reverse=order == "descending")
-        found = "return document.querySelector(arguments[0]).getAttribute('aria-sort')"
-        assert browser.run(found, heading) == order
+        order_of_heading = "return document.querySelector(arguments[0]).getAttribute('aria-sort')"
+        assert browser.run(order_of_heading, heading) == order
         assert browser.run("return document.querySelectorAll('#lb [aria-sort]').length") == 1
         assert browser.column(0)[-1] == "cts"  # which has no rank
 
@@ -175,17 +176,25 @@ def test_controls_choose_values_and_curves(browser, page_report):
     assert len({drawn, of_benchmark, browser.curves()}) == 3
 
 
-def test_filter_and_clicks_choose_methods(browser):
+def test_filter_chooses_rows(browser):
     browser.choose("#filter", "RANDOM")
     assert browser.column(0) == ["random-search"]
     browser.choose("#filter", "")
-    pressed = "return document.querySelectorAll('#lb button[aria-pressed=true]').length"
-    assert browser.run(pressed) == 4
+    assert len(browser.column(0)) == 4
+
+
+def test_clicks_choose_methods(browser):
+    count_of_chosen = "return document.querySelectorAll('#lb button[aria-pressed=true]').length"
+    focused_method = "return document.activeElement.dataset.method"
+    assert browser.run(count_of_chosen) == 4
+
     browser.press("#lb button[data-method='bo']")
-    assert browser.run(pressed) == 3
-    focused = "return document.activeElement.dataset.method"
-    assert browser.run(focused) == "bo"
+
+    assert browser.run(count_of_chosen) == 3
+    assert browser.run(focused_method) == "bo"
+
     browser.press("#only")
+
     assert "bo" not in browser.column(0)
 
 
@@ -232,10 +241,11 @@ def test_axe_finds_nothing(driver, browser, scheme, width):
     assert AXE is not None and AXE.origin is not None
     program = Path(AXE.origin).with_name("axe.min.js").read_text(encoding="utf-8")
     driver.execute_cdp_cmd("Runtime.evaluate", {"expression": program})
-    found = driver.execute_async_script("axe.run().then(arguments[0], arguments[0])")
+    result = driver.execute_async_script("axe.run().then(arguments[0], arguments[0])")
     browser.prefer("")
-    assert len(found["passes"]) > 30
-    assert [(one["id"], one["nodes"][0]["html"]) for one in found["violations"]] == []
+    violations = [(rule["id"], rule["nodes"][0]["html"]) for rule in result["violations"]]
+    assert len(result["passes"]) > 30
+    assert violations == []
 
 
 @pytest.fixture(scope="module")
@@ -250,68 +260,107 @@ def large(tmp_path_factory):
     return write_report(ReportInput(pd.concat(trials, ignore_index=True)), folder)
 
 
-def test_reference_is_visible(driver, large):
-    browser = Browser(driver, large.page.as_uri())
-    says_what_scrolls = (
-        "return [...document.querySelectorAll('.scroll')].every((box) =>"
-        " getComputedStyle(box, '::before').content.includes('Scroll')"
-        " === box.scrollWidth > box.clientWidth)"
+BOXES_SAY_WHETHER_THEY_SCROLL = (
+    "return [...document.querySelectorAll('.scroll')].every((box) =>"
+    " getComputedStyle(box, '::before').content.includes('Scroll')"
+    " === box.scrollWidth > box.clientWidth)"
+)
+
+
+@pytest.fixture(params=[1400, 390])
+def large_browser(driver, large, request):
+    """A wide and a narrow browser with forty methods in it, after its layout has settled."""
+    opened = Browser(driver, large.page.as_uri())
+    opened.open(width=request.param)
+    opened.wait(BOXES_SAY_WHETHER_THEY_SCROLL)
+    return opened
+
+
+def test_scrolling_boxes_say_so(large_browser):
+    assert large_browser.run(BOXES_SAY_WHETHER_THEY_SCROLL)
+
+
+def test_reference_is_visible_in_table(large_browser):
+    row_is_in_sight = (
+        "const box = document.querySelector('.board').getBoundingClientRect();"
+        "const row = document.querySelector('#lb .reference th').getBoundingClientRect();"
+        "return row.top >= box.top && row.bottom <= box.bottom + 1"
     )
-    for width in (1400, 390):
-        browser.open(width=width)
-        browser.wait(says_what_scrolls)
-        assert browser.column(0)[0] != "random-search"
-        in_sight = (
-            "const box = document.querySelector('.board').getBoundingClientRect();"
-            "const row = document.querySelector('#lb .reference th').getBoundingClientRect();"
-            "return row.top >= box.top && row.bottom <= box.bottom + 1"
-        )
-        assert browser.run(in_sight)
-        named = (
-            "const svg = document.querySelector('#chart svg').getBoundingClientRect();"
-            "return [...document.querySelectorAll('#chart .layer_5_marks text')]"
-            ".filter((node) => node.getBoundingClientRect().right <= svg.right)"
-            ".map((node) => node.textContent)"
-        )
-        names = browser.run(named)
-        assert len(names) == 6 and "random-search" in names
-        marks = "return document.querySelectorAll('#chart .layer_4_marks path').length"
-        assert browser.run(marks) == 6
-        # Text in the colours of the curves would be too pale.
-        fill = "return getComputedStyle(document.querySelector('#chart .layer_5_marks text')).fill"
-        assert browser.run(fill) == "rgb(26, 26, 27)"
+    assert large_browser.column(0)[0] != "random-search"
+    assert large_browser.run(row_is_in_sight)
+
+
+def test_reference_is_visible_in_chart(large_browser):
+    names_within_chart = (
+        "const svg = document.querySelector('#chart svg').getBoundingClientRect();"
+        "return [...document.querySelectorAll('#chart .layer_5_marks text')]"
+        ".filter((node) => node.getBoundingClientRect().right <= svg.right)"
+        ".map((node) => node.textContent)"
+    )
+    count_of_dots = "return document.querySelectorAll('#chart .layer_4_marks path').length"
+    names = large_browser.run(names_within_chart)
+    assert len(names) == 6
+    assert "random-search" in names
+    assert large_browser.run(count_of_dots) == 6
+
+
+def test_names_in_chart_are_dark(large_browser):
+    """Text in the colours of the curves would be too pale."""
+    fill = "return getComputedStyle(document.querySelector('#chart .layer_5_marks text')).fill"
+    assert large_browser.run(fill) == "rgb(26, 26, 27)"
+
+
+def test_table_of_many_methods_is_wide(driver, large):
+    browser = Browser(driver, large.page.as_uri())
+    browser.open(width=390)
+    browser.wait(BOXES_SAY_WHETHER_THEY_SCROLL)
     assert browser.run("return document.querySelector('.board').classList.contains('wide')")
 
 
 def test_colours_follow_table_until_chosen(driver, large):
     browser = Browser(driver, large.page.as_uri())
     browser.open()
-    pressed = (
+    coloured_methods = (
         "return [...document.querySelectorAll('#lb button[aria-pressed=true]')]"
         ".map((node) => node.dataset.method)"
     )
+
+    # Colours follow the table, which is sorted by rank at first.
     for key in ("rank", "score", "regret"):
-        if key != "rank":  # which it is sorted by at first
+        if key != "rank":
             browser.press(f"#lb button[data-key='{key}']")
         first = browser.column(0)[:5]
-        assert browser.run(pressed) == [*first, "random-search"]
+        assert browser.run(coloured_methods) == [*first, "random-search"]
+
+    # After a click on the second method its colour is gone, and the others stay.
     browser.press("#lb tbody tr:nth-child(2) button")
-    chosen = set(browser.run(pressed))
+    chosen = set(browser.run(coloured_methods))
     browser.press("#lb button[data-key='rank']")
-    assert set(browser.run(pressed)) == chosen == {first[0], *first[2:], "random-search"}
+    assert chosen == {first[0], *first[2:], "random-search"}
+    assert set(browser.run(coloured_methods)) == chosen
 
 
-def test_forty_methods_fit(driver, large):
+def test_page_of_forty_methods_is_small(large):
     assert large.page.stat().st_size < MOST_BYTES
+
+
+def test_forty_methods_fit(large_browser):
+    large_browser.run("for (const node of document.querySelectorAll('details')) node.open = true")
+    assert large_browser.run("return document.scrollingElement.scrollWidth <= innerWidth")
+
+
+def test_forty_methods_are_shown_soon(driver, large):
     browser = Browser(driver, large.page.as_uri())
-    seconds = []
+    milliseconds = []
     for width in (1400, 390, 1400):
         browser.open(width=width)
-        seconds.append(browser.run("return performance.getEntriesByName('ready')[0].startTime"))
-        browser.run("for (const node of document.querySelectorAll('details')) node.open = true")
-        assert browser.run("return document.scrollingElement.scrollWidth <= innerWidth")
-    assert min(seconds) / 1000 < MOST_SECONDS
-    browser.open()
+        ready = "return performance.getEntriesByName('ready')[0].startTime"
+        milliseconds.append(browser.run(ready))
+    assert min(milliseconds) / 1000 < MOST_SECONDS
+
+
+def test_forty_methods_are_printed(driver, large):
+    Browser(driver, large.page.as_uri()).open()
     printed = driver.execute_cdp_cmd("Page.printToPDF", {"paperWidth": 8.27, "paperHeight": 11.7})
     pages = re.findall(rb"/Type\s*/Page\b", base64.b64decode(printed["data"]))
     assert 3 <= len(pages) <= MOST_PAGES
