@@ -257,6 +257,7 @@ def _round_to_bins(units: FloatArray, values: FloatArray, j: int, scales: Scales
 
     The values that they stand for are written to `values` (m,).
     """
+    # Decode: map to the (log) scale, then to whole numbers within the bounds.
     low, width = scales.low[j], scales.width[j]
     for i in range(len(units)):
         values[i] = low + units[i] * width
@@ -266,6 +267,7 @@ def _round_to_bins(units: FloatArray, values: FloatArray, j: int, scales: Scales
     for i in range(len(units)):
         values[i] = min(max(np.rint(values[i]), scales.lower[j]), scales.upper[j])
 
+    # Encode; unit values of log integers are not evenly spaced, so they are looked up.
     if scales.is_log_integer[j]:
         first = scales.first_unit[j]
         for i in range(len(units)):

@@ -44,10 +44,10 @@ class MultiTask(ModelBased):
             self.random_trials = 0
 
         task_features = self.compute_task_features([task.context for task in tasks])
-        self._current_task_features = task_features[-1]
+        self._current_task_features = task_features[-1]  # the current task comes last
 
         sources = self.choose_source_evaluations(tasks, task_features)
-        no_values = np.empty((0, self.space.dimension))
+        no_values = np.empty((0, self.space.dimension))  # numpy cannot concatenate an empty list
         source_values = np.concatenate([no_values, *(task.values for task in sources)])
         self._source_units = self.space.canonical(self.space.encode(source_values))
         source_counts = [len(task) for task in sources]

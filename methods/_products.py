@@ -104,10 +104,11 @@ def add_transposed_product(
 
 @compiled
 def inner(a: FloatArray, b: FloatArray) -> float:
-    """Compute a^T b of vectors (k,), in the order of `np.sum(a * b)`.
+    """Compute a^T b of vectors (k,), with the bits of `np.sum(a * b)`.
 
-    numpy sums the halves of a long vector separately, and in a short one, eight partial sums of
-    every eighth term.
+    Sums of floats depend on their order, which is therefore that of numpy: it sums the halves of a
+    vector of more than 128 terms separately. In a shorter one, it keeps eight partial sums, of
+    every eighth term, adds them in pairs, and then the terms that are left over.
     """
     k = len(a)
     if k > 128:
@@ -115,13 +116,14 @@ def inner(a: FloatArray, b: FloatArray) -> float:
         total: float = inner(a[:half], b[:half]) + inner(a[half:], b[half:])
         return total
 
-    whole_k, sums = k - k % 8, np.zeros(8)
-    for i in range(0, whole_k, 8):
+    end_of_eights = k - k % 8
+    partial_sums = np.zeros(8)
+    for i in range(0, end_of_eights, 8):
         for j in range(8):
-            sums[j] += a[i + j] * b[i + j]
-    pairs = sums[::2] + sums[1::2]
+            partial_sums[j] += a[i + j] * b[i + j]
+    pairs = partial_sums[::2] + partial_sums[1::2]
     total = (pairs[0] + pairs[1]) + (pairs[2] + pairs[3])
-    for i in range(whole_k, k):
+    for i in range(end_of_eights, k):
         total += a[i] * b[i]
     return total
 

@@ -65,12 +65,12 @@ class BayesianOptimisation(ModelBased):
         from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
 
         X, y = self.observations()
-        if not len(y):
+        if not len(y):  # without losses no configuration is better than another
             return lambda unit: self.rng.random(len(unit))
         model = self._fit(X, y)
-        self._theta = model.theta
+        self._theta = model.theta  # the next fit starts from it
         best = self.incumbent(model, y)
-        if self._pending:
+        if self._pending:  # as if they had given the posterior mean
             model, fantasies = model.with_fantasies(self.features(self.pending_units()))
             best = min(best, float(fantasies.min()))
 

@@ -76,7 +76,9 @@ class DeepKernel:
 
         phi = Network(pad_input_count(input_count), HIDDEN)
         log_length_scale = 0.5 * math.log(HIDDEN[-1])  # outputs lie in [-1, 1]
-        theta = [log_length_scale, 0.0, -4.0]
+        log_signal_variance = 0.0
+        log_noise_variance = -4.0
+        theta = [log_length_scale, log_signal_variance, log_noise_variance]
         return cls(phi, np.concatenate([phi.initial(rng, input_count), theta]))
 
     @property

@@ -160,7 +160,7 @@ class Transfer(AfterChange):
         for j, name in enumerate(self.space.names):
             if name in old.change.shared and self.rng.random() < old.change.new_share(name):
                 values[j] = old.change.draw_only_new(name, self.rng)
-        return self.complete(values)
+        return self.complete(values)  # draws those that are only new, which are NaN
 
 
 class PartlyFixed(AfterChange):

@@ -56,8 +56,13 @@ class Level:
 
 
 def predict_stack(levels: Sequence[Level], X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Predict mean (m,) and standard deviation (m,) of a stack at features (m, p)."""
-    mean, sd = np.zeros(len(X)), np.ones(len(X))
+    """Predict mean (m,) and standard deviation (m,) of a stack at features (m, p).
+
+    Each level predicts what is left by those below: means add up. The standard deviation is the
+    geometric mean, weighted by beta, of that of a level and that of the levels below.
+    """
+    mean = np.zeros(len(X))
+    sd = np.ones(len(X))  # any number, as the lowest level has beta = 1
     for level in levels:
         level_mean, level_sd = level.process.predict(X)
         mean = mean + level_mean

@@ -71,7 +71,7 @@ class LinearHead(ModelBased):
         y = standardise(self.evaluated_losses())
         head = self.fit_head(self.make_inputs(self.evaluated_units()), y)
         best = float(y.min())
-        if self._pending:
+        if self._pending:  # as if they had given the posterior mean
             pending_inputs = self.make_inputs(self.pending_units())
             head, fantasies = head.with_fantasies(self.features(pending_inputs))
             best = min(best, float(fantasies.min()))

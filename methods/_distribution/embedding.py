@@ -130,6 +130,7 @@ class Embedding:
             The embeddings (T, q), and a function from derivatives by them, (T, q), to those by z,
             (size,).
         """
+        # z: parameters of the network on the features, of that on the labels, and log lambda.
         x_size = self._x_network().size
         Phi_x, pull_back_x = linearise(self._x_network(), z[:x_size], points.X)
         Phi_y = points.Y
@@ -144,6 +145,7 @@ class Embedding:
 
         def pull_back(slopes: FloatArray) -> FloatArray:
             """Compute derivatives by z (size,) from those by the embeddings (T, q)."""
+            # z: parameters of the network on the features, of that on the labels, and log lambda.
             by_z = np.zeros(len(z))
             by_Phi_x = np.empty(Phi_x.shape)
             by_Phi_y = np.empty(Phi_y.shape)
@@ -151,9 +153,11 @@ class Embedding:
                 by_x, by_y, by_log_lambda = task.pull_back(self.embedded, task_slopes)
                 by_Phi_x[rows] = by_x
                 by_Phi_y[rows] = by_y
-                by_z[-1] += by_log_lambda
+                by_z[-1] += by_log_lambda  # all tasks have the same lambda
+
+            # A network's second result, derivatives by its inputs, is not needed.
             by_z[:x_size], _ = pull_back_x(by_Phi_x)
-            if pull_back_y is not None:
+            if pull_back_y is not None:  # else labels are used as they are
                 by_z[x_size:-1], _ = pull_back_y(by_Phi_y)
             return by_z
 

@@ -30,7 +30,7 @@ def matern32(U: FloatArray, V: FloatArray) -> tuple[FloatArray, FloatArray]:
     k, decay = np.zeros((n, m)), np.empty((n, m))
     scratch = np.empty(m)
     for i in range(n):
-        k_row, decay_row = k[i], decay[i]
+        k_row, decay_row = k[i], decay[i]  # k_row is r^2 first, then sqrt(3) r, at last k
         for c in range(p):
             u, column = U[i, c], V_columns[c]
             for j in range(m):

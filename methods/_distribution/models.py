@@ -231,8 +231,9 @@ class FreeTasks:
     def pull_back(self, x: FloatArray, slopes: FloatArray) -> FloatArray:
         """Compute derivatives of a function of P by x, (size,), from those by P, (T, T)."""
         L = self._make_triangle(x)
-        by_L = 2.0 * product(slopes, L)
-        by_x: FloatArray = (by_L * L)[self._rows, self._columns]
+        by_L = 2.0 * product(slopes, L)  # P = L L^T, and the slopes are symmetric
+        by_logarithms = by_L * L  # each entry of L is exp(its parameter)
+        by_x: FloatArray = by_logarithms[self._rows, self._columns]
         return by_x
 
     def _make_triangle(self, x: FloatArray) -> FloatArray:

@@ -331,15 +331,18 @@ class TaskProcess:
         """
         cross = self._cross_covariance(X)
         mean = self._alpha @ cross
-        solved = lapack.solve_forward(self._L, cross)
+        # Variances of the current task, which comes last: of the process, and of the task's level.
         prior_variance = self._B[-1, -1] + self.observed.level
-        variance = prior_variance - np.einsum("ji,ji->j", solved, solved)
+        solved = lapack.solve_forward(self._L, cross)
+        explained_variance = np.einsum("ji,ji->j", solved, solved)
+        variance = prior_variance - explained_variance
         return mean, np.sqrt(np.maximum(variance, 0.0))
 
     def scale_current_losses(self) -> FloatArray:
-        """The z of the current task's observations."""
+        """Losses of the current task divided by its scale: its part of z."""
         z = self.observed.scale_losses(self.x)
-        return z[len(z) - self.observed.counts[-1] :]
+        current_count = self.observed.counts[-1]  # the current task comes last
+        return z[len(z) - current_count :]
 
     def with_fantasies(self, pending: FloatArray) -> tuple["TaskProcess", FloatArray]:
         """Condition also on pending evaluations of the current task, as in `model`.

@@ -108,9 +108,10 @@ class BayesianNetwork:
 
 @compiled
 def _weight_scale(widths: IntArray, layer: int) -> float:
-    """Compute the factor s / sqrt(i) of a layer's z in its weights; of the first layer 1.
+    """Compute the factor by which a layer's parameters z are multiplied to give its weights.
 
-    The factor of the first layer is in the inputs.
+    It is s / sqrt(i) for a layer of i inputs. For the first layer it is 1, because `_scale_inputs`
+    multiplies the inputs by its factor, once for all steps.
     """
     if layer == 0:
         return 1.0
