@@ -227,7 +227,7 @@ def generate(benchmark: Retraining, request: Request) -> Path:
         licence="Apache-2.0",
         version=VERSION,
     )
-    words = (benchmark.name, f"{Option.LOCAL.value} STREAMS")
+    command_words = (benchmark.name, f"{Option.LOCAL.value} STREAMS")
     names_of_numbers = [
         parameter.name
         for parameter in plan.space.parameters
@@ -235,7 +235,7 @@ def generate(benchmark: Retraining, request: Request) -> Path:
     ]
     pairs = list(combinations(names_of_numbers, 2))  # products and ratios often matter
     coding = space_coding(plan.space, products=pairs, ratios=pairs)
-    return _train_and_write(plan, defined, request, words, coding)
+    return _train_and_write(plan, defined, request, command_words, coding)
 
 
 def generate_retrain(

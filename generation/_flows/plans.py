@@ -149,7 +149,12 @@ def describe_stopped(frame: "pd.DataFrame") -> tuple[str, ...]:
 def describe_data(data: Mapping[str, ClassificationData], folder: Path | None) -> list[str]:
     """Name the data sets by task, and describe those that are neither OpenML's nor local.
 
-    There are such only with local data sets: `folder` is None if all are from OpenML.
+    With local data sets, scikit-learn's breast cancer data and generated MONK's problems replace
+    the tasks of which the folder has none.
+
+    Args:
+        data: The data sets by task.
+        folder: Folder of the local data sets; None if all data sets are from OpenML.
     """
     names = ", ".join(f"{task} {dataset.name}" for task, dataset in data.items())
     limits = [f"Tasks and their data sets: {names}."]

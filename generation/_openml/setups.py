@@ -119,7 +119,7 @@ def merge_stated_values(
     setup: Mapping[str, str | None], flow: Mapping[str, str | None]
 ) -> dict[str, str]:
     """Return the values of a setup, or else of its flow; NA counts as missing."""
-    statements = [*flow.items(), *setup.items()]
+    statements = [*flow.items(), *setup.items()]  # the setup's come later and replace the flow's
     return {
         name: text for name, text in statements if text is not None and text.strip() not in _ABSENT
     }

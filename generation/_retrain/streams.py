@@ -206,6 +206,8 @@ def _prepare_weather(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[An
 
 
 def _prepare_bike_sharing(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"]:
+    """Return the features and each row's month, which is its period and no feature."""
+    # Years count from 0, for 2011.
     months = [
         f"{2011 + int(year)}-{int(month):02d}"
         for year, month in zip(frame.yr, frame.mth, strict=True)

@@ -61,6 +61,7 @@ class Adjustment:
     def __post_init__(self) -> None:
         check_count(self.first_trials, noun="trial per task")
         check_count(self.trials, noun="trial per task")
+        # Lists become tuples, so that a protocol can be hashed; a frozen class is set like this.
         object.__setattr__(self, "tasks", check_targets(self.tasks))
 
     @property
@@ -101,7 +102,10 @@ class Adjustment:
         evaluated: Sequence[Evaluations],
         rng: "np.random.Generator",
     ) -> Assignment:
-        """At even positions the optimisation before the adjustment, at odd ones that after it."""
+        """Choose the optimisation at a position of the run.
+
+        Each task has two positions: an even one before the adjustment, then an odd one after it.
+        """
         if benchmark.previous is None:
             raise ExperimentError(f"the search space of {benchmark.id} was never adjusted")
         target, step = divmod(position, 2)

@@ -57,6 +57,7 @@ class LeaveOneOut:
         check_count(self.trials, noun="trial per task")
         if self.history is not None:  # a number of evaluations
             check_count(self.history, noun="evaluation per source task")
+        # Lists become tuples, so that a protocol can be hashed; a frozen class is set like this.
         object.__setattr__(self, "tasks", check_targets(self.tasks))
 
     @property
@@ -69,11 +70,11 @@ class LeaveOneOut:
         return asdict(self)
 
     def check(self, benchmark: BenchmarkSpec, method: MethodSpec) -> None:
-        """Check that there are the targets, and source tasks enough for the method."""
+        """Check that the targets exist, and that there are enough source tasks for the method."""
         names = [task.name for task in benchmark.define().tasks]
         check_targets_exist(self.tasks, names)
         sources = len(names) - 1
-        needed = max(1, method.min_history)
+        needed = max(1, method.min_history)  # every method: else this is not transfer
         if sources < needed:
             raise ExperimentError(
                 f"{method.name} on {benchmark.id} needs a target and {needed} source task(s), "

@@ -61,7 +61,7 @@ class Compare:
             holds_if_active = np.isin(parent_values, self.coded)
         else:
             holds_if_active = _OPERATORS[self.comparison](parent_values, self.coded[0])
-        holds_if_inactive = self.comparison is Comparison.NOT_EQUAL
+        holds_if_inactive = self.comparison is Comparison.NOT_EQUAL  # as in ConfigSpace
         return np.where(active[:, self.parent], holds_if_active, holds_if_inactive)
 
     def holds_for(self, coded: Sequence[float]) -> bool:

@@ -54,7 +54,8 @@ class UnitCube:
         self._log_integers: list[int] = np.flatnonzero(is_log & self.is_discrete).tolist()
         self._evenly_spaced = np.flatnonzero(~is_log & self.is_discrete)
 
-        # Those that `canonical` decodes one by one: it needs the values of parents, too.
+        # `canonical` decodes evenly spaced ones together, and these one by one: logarithms, and
+        # all others whose values it needs, as conditions compare with them.
         parent_columns = set[int]().union(*map(parents, self._conditions.values()))
         one_by_one = parent_columns.union(self._log_integers)
         self._decoded_singly = sorted(one_by_one.difference(self._evenly_spaced.tolist()))
@@ -134,7 +135,10 @@ class UnitCube:
 
     @cached_property
     def _unit_tables(self) -> Mapping[int, FloatArray]:
-        """Unit values of all values of integers on log scales with few values; NaN comes last."""
+        """Unit values of all values of integers on log scales with few values, by column.
+
+        NaN, for inactive hyperparameters, comes last.
+        """
         tables = {}
         for j in self._log_integers:
             parameter = self._parameters[j]
