@@ -143,8 +143,10 @@ class ABLRLikelihood(FixedNetwork):
         """Fit the network and a head for each task by L-BFGS."""
         from hpobench_ordered.methods._blr.joint import Parameters, fit_jointly
 
-        start = Parameters.initial(z, np.zeros((len(inputs), 0)))
+        no_embeddings = np.zeros((len(inputs), 0))  # tasks have no learned inputs
+        start = Parameters.initial(z, no_embeddings)
         fitted = fit_jointly(self.phi, inputs, losses, start, evaluations=self.evaluations)
+        # The current task's head is fitted from the median of the earlier tasks' precisions.
         self._start = fitted.median_precisions(len(inputs))
         return fitted.z
 

@@ -275,7 +275,8 @@ class JointlyModelled(ModelBased):
 
     def _encode(self, values: Sequence[FloatArray]) -> FloatArray:
         """Join coded values, (n, d) each, and encode them as canonical unit vectors."""
-        joined = np.concatenate([np.empty((0, self.space.dimension)), *values])
+        no_values = np.empty((0, self.space.dimension))  # numpy cannot concatenate an empty list
+        joined = np.concatenate([no_values, *values])
         return self.space.canonical(self.space.encode(joined))
 
 

@@ -211,7 +211,11 @@ class FSBO(FromSources):
         )
 
     def initial_configurations(self) -> Sequence[Config]:
-        """Choose configurations greedily to minimise the mean of each task's lowest prediction."""
+        """Choose configurations that are together good on the earlier tasks.
+
+        They are chosen greedily, to minimise the mean over the tasks of the lowest loss that is
+        predicted for any of them.
+        """
         if not self._tasks:
             return ()
         best = np.stack([task.values[task.losses.argmin()] for task in self._tasks])

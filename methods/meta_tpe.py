@@ -207,7 +207,7 @@ class Mixture:
         return logs
 
     def sample(self, rng: np.random.Generator, m: int) -> FloatArray:
-        """Draw m configurations, unit vectors (m, d), grouped by density."""
+        """Draw m configurations from the mixture, unit vectors (m, d), grouped by density."""
         counts = rng.multinomial(m, self.shares)
         samples = []
         for density, count in zip(self.densities, counts, strict=True):

@@ -100,7 +100,7 @@ def fit_jointly(
     def objective(x: FloatArray) -> tuple[float, FloatArray]:
         try:
             return value_and_gradient(phi, inputs, losses, _split(x, start))
-        except ModelError:
+        except ModelError:  # a value that the descent never accepts
             return np.inf, np.zeros(len(x))
 
     x = _join(start)
@@ -177,8 +177,8 @@ def _join(parameters: Parameters) -> FloatArray:
 
 
 def _split(x: FloatArray, like: Parameters) -> Parameters:
-    """Split x into parameters, of the shapes of others."""
-    tasks = len(like.log_beta)
+    """Split x, as `_join` lays it out, into parameters of the shapes of others."""
+    tasks = len(like.log_beta)  # each has one precision of its weights and one of its noise
     size = len(like.z)
     return Parameters(
         z=x[:size],

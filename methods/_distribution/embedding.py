@@ -211,16 +211,18 @@ class _TaskMoments:
         """Compute derivatives by Phi_x, Phi_y and log lambda, from those by the embedding (q,).
 
         With A = C_xx + lambda I and derivatives G by the conditional matrix C_yx A^-1, those by
-        C_yx are G A^-1, and those by A are -(C_yx A^-1)^T G A^-1.
+        C_yx are G A^-1, and those by A are -(C_yx A^-1)^T G A^-1. All means over the points have
+        the weight `_w`, which is multiplied at the end.
         """
         by_x, by_y = np.zeros(self._Phi_x.shape), np.zeros(self._Phi_y.shape)
         if embedded in {Embedded.MARGINAL, Embedded.CONCATENATED}:
             by_mu = slopes[:OUTPUTS]
-            by_x += by_mu
+            by_x += by_mu  # every point adds to the mean alike
         if embedded is Embedded.MARGINAL:
             return self._w * by_x, by_y, 0.0
 
         by_log_lambda = 0.0
+        # The matrix is the first part of an embedding with shares of classes, else the last one.
         size = self._C_yx.size
         of_matrix = slopes[:size] if embedded is Embedded.CLASSES else slopes[-size:]
         by_C_yx = of_matrix.reshape(self._C_yx.shape)

@@ -70,8 +70,8 @@ def exp_in_place(x: FloatArray, scratch: FloatArray) -> None:
     for j in range(x.shape[0]):
         s = max(x[j], -700.0)
         scratch[j] = s * LOG2_E + ROUNDER
-        k = scratch[j] - ROUNDER
-        r = (s - k * LN2_HIGH) - k * LN2_LOW
+        k = scratch[j] - ROUNDER  # s / ln(2), rounded to the nearest integer
+        r = (s - k * LN2_HIGH) - k * LN2_LOW  # s - k ln(2), without loss of digits
         high = E8 + r * (E9 + r * (E10 + r * (E11 + r * (E12 + r * E13))))
         low = E2 + r * (E3 + r * (E4 + r * (E5 + r * (E6 + r * (E7 + r * high)))))
         x[j] = 1.0 + r * (1.0 + r * low)

@@ -53,8 +53,10 @@ MIN_LENGTH = 1e-3
 def stack_task_priors(priors: TaskPriors, length_scales: int, tasks: int) -> PriorArrays:
     """The priors of x as arrays, for g length scales and T tasks."""
     base = priors.base
-    of_theta = [*[base.length_scale] * length_scales, base.signal, priors.memory, base.noise]
-    return PriorArrays.stack([*of_theta, *[priors.scale] * tasks])
+    priors_of_length_scales = [base.length_scale] * length_scales
+    priors_of_theta = [*priors_of_length_scales, base.signal, priors.memory, base.noise]
+    priors_of_scales = [priors.scale] * tasks
+    return PriorArrays.stack([*priors_of_theta, *priors_of_scales])
 
 
 @dataclass(frozen=True, eq=False, slots=True)
