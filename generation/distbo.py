@@ -163,11 +163,18 @@ def generate_runs(benchmark: GeneratedBenchmark, seed: int, request: Request) ->
 def _make_run_and_best_value(
     benchmark: GeneratedBenchmark, seed: int, task: int, run_seed: int
 ) -> tuple[RawEvaluations, float]:
-    """Source run and best known value of a task; `seed` is that of the data."""
+    """Make the source run of a task, and find its best known value.
+
+    Args:
+        benchmark: The benchmark.
+        seed: Seed of the task's data.
+        task: Number of the task.
+        run_seed: Seed of the run, and of the search for the best value.
+    """
     defined = benchmark.define(seed)
     model, _ = benchmark.load(seed, None)
     run = _make_source_run(defined, model, benchmark.outline.source_budget, task, run_seed)
-    if benchmark.highest is not None:
+    if benchmark.highest is not None:  # it need not be searched
         return run, benchmark.highest
     return run, _search_best_value(defined, model, run, task, run_seed)
 

@@ -153,6 +153,7 @@ def read_table(path: Path) -> "pd.DataFrame":
     """Read a CSV or parquet file, by its suffix; names of columns become text."""
     import pandas as pd
 
+    # Question marks for missing values, and blanks after commas, are common in the UCI repository.
     read_csv = partial(pd.read_csv, na_values=["?"], skipinitialspace=True)
     readers = {".csv": read_csv, ".csv.gz": read_csv, ".parquet": pd.read_parquet}
     ending = next((ending for ending in readers if path.name.endswith(ending)), None)

@@ -104,6 +104,7 @@ def _import_module(name: str) -> ModuleType:
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
+        # Either this module, or a package that it is in, is missing, or one that it imports.
         missing = error.name or name
         is_itself_missing = f"{name}.".startswith(f"{missing}.")
         if not is_itself_missing:

@@ -80,7 +80,7 @@ def read_stream(
     frame = read_table(path)
     if time not in frame.columns:
         raise UnknownNameError(f"column of {path}", time, frame.columns)
-    is_number_of_rows = every.isdecimal() and int(every) > 0
+    is_number_of_rows = every.isdecimal() and int(every) > 0  # else the name of a calendar period
     if not is_number_of_rows and every not in PERIODS:
         raise UnknownNameError("period (or a number of rows)", every, PERIODS)
 

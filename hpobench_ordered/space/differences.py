@@ -143,7 +143,7 @@ _CHANGES_OF_THE_SET_OF_CHOICES = {Change.CHOICES_ADDED, Change.CHOICES_REMOVED, 
 
 
 def _describe_tuned(old: Parameter, new: Parameter, changes: set[Change]) -> str:
-    """Describe the changes of a hyperparameter that both spaces tune, its condition apart."""
+    """Describe the changes of a hyperparameter that both spaces tune, except of its condition."""
     only_choices_differ = changes <= _CHANGES_OF_THE_SET_OF_CHOICES
     has_common_choice = any(allows(old, choice) for choice in new.choices)
     if only_choices_differ and has_common_choice:

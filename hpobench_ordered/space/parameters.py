@@ -267,7 +267,7 @@ class Parameter:
         elif self.is_discrete:
             coded = np.exp(scaled)  # rounding removes differences between processors
         else:
-            coded = exp(scaled)
+            coded = exp(scaled)  # this package's own: the same bits on every processor
         if self.is_discrete:
             coded = np.rint(coded)
         return np.minimum(np.maximum(coded, self.lower), self.upper)  # faster than clip

@@ -148,8 +148,8 @@ class UnitCube:
         return tables
 
     def _encode_log_integer(self, j: int, values: FloatArray) -> FloatArray:
-        """Unit values (n,) of values (n,) of an integer on a log scale."""
-        if j not in self._unit_tables:
+        """Unit values (n,) of values (n,) of column j, an integer on a log scale."""
+        if j not in self._unit_tables:  # too many values for a table
             return self._parameters[j].encode(values)
         place = values - self.lower[j]
         place[np.isnan(place)] = -1  # the last entry of a table
