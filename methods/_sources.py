@@ -180,7 +180,7 @@ class Ensemble(FromSources):
         return self._predict, y
 
     def condition_on_pending(self, pending_X: FloatArray) -> Predict:
-        """Condition every process on its own mean as the loss of pending evaluations."""
+        """Condition every process on pending evaluations, as if each gave what it predicts."""
         conditioned = []
         for process in self.used_processes:
             with_pending, _ = process.with_fantasies(pending_X)

@@ -191,7 +191,10 @@ def _multiply_by_normal(
 
 @compiled
 def _multiply_by_prior(factor: FloatArray, x: FloatArray, c: int) -> None:
-    """Multiply terms (m,) by the probability of each of c choices, where x (m,) is active."""
+    """Multiply terms (m,) by the probability of each of c choices where x (m,) is active, 1 / c.
+
+    x is the hyperparameter's unit value, NaN where it is inactive.
+    """
     for row in range(len(x)):
         factor[row] /= 1 if math.isnan(x[row]) else c
 

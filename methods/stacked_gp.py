@@ -91,7 +91,7 @@ class StackedGP(FromSources):
         return levels
 
     def fit_posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
-        """Fit the level of this task."""
+        """Fit the level of this task to what the levels of earlier tasks leave of its losses."""
         stack_mean, _ = predict_stack(self.levels, X)
         process = self.fit_target(X, y - stack_mean)
         _, losses_below = self.sources[-1]

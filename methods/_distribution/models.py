@@ -170,7 +170,7 @@ class DescribedTasks:
         z = self._descriptions.initial(rng)
         Psi = self._descriptions.table(z)
         squared_distances = np.square(Psi - Psi.mean(axis=0)).sum(axis=1)
-        typical_distance = np.sqrt(squared_distances.mean()) or 1.0
+        typical_distance = np.sqrt(squared_distances.mean()) or 1.0  # all may be the same
         log_lengths = np.full(self._descriptions.width, math.log(typical_distance))
         return np.concatenate([z, log_lengths])
 
