@@ -130,14 +130,15 @@ def connect(dask: "Client | str") -> Iterator[tuple["Client", Mapping[str, Mappi
 
 @contextmanager
 def _silence_loggers() -> Iterator[None]:
-    """Silence the loggers of `NOISY` packages."""
+    """Silence the loggers of `NOISY` packages: errors are reported by this package, in one line."""
     levels: dict[str, int] = {}
+    # Loggers that exist may have levels of their own, which that of their package does not change.
     for name in (*NOISY, *logging.root.manager.loggerDict):
         package = name.partition(".")[0]
         if package in NOISY:
             logger = logging.getLogger(name)
             levels.setdefault(name, logger.level)
-            logger.setLevel(logging.CRITICAL + 1)
+            logger.setLevel(logging.CRITICAL + 1)  # above the highest: nothing is printed
     try:
         yield
     finally:

@@ -179,7 +179,10 @@ class _Threads:
         self._children = children
 
     def run(self, cells: Sequence[Cell]) -> Iterator[tuple[Cell, RunReply | CrashedRun | None]]:
-        """Run cells; yield each when it is over."""
+        """Run cells; yield each with its reply, when it is over.
+
+        The reply is None if another process has made the run in the meantime.
+        """
         cell_of_future = {self._threads.submit(self._perform, cell): cell for cell in cells}
         for future in as_completed(cell_of_future):
             cell = cell_of_future.pop(future)
