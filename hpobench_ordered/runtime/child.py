@@ -325,7 +325,11 @@ class Children:
     def _borrow(self, group: str) -> Child:
         """Take an idle process of the group, or start one, at the limit in place of an idle one."""
         with self._lock:
-            self._idle = [child for child in self._idle if child.is_alive]
+            for child in [*self._idle]:
+                if not child.is_alive:  # it was idle for too long
+                    child.close()
+                    self._idle.remove(child)
+
             for child in self._idle:
                 if child.group == group:
                     self._idle.remove(child)
@@ -349,6 +353,8 @@ class Children:
                 self._busy.remove(child)
             if child.is_alive:
                 self._idle.append(child)
+            else:
+                child.close()
 
 
 CHILDREN = Children()  # shared by all of this process that have no pool of their own

@@ -134,7 +134,7 @@ def test_runs_survive_kills_from_outside(tmp_path):
     def kill_three() -> None:
         deadline = time.monotonic() + 60
         while len(killed) < 3 and time.monotonic() < deadline:
-            for pid in pids_of_children(os.getpid(), older_than=1.5) - killed:
+            for pid in pids_of_children(os.getpid(), older_than=1.0) - killed:
                 if len(killed) < 3 and [*(tmp_path / "running").glob("*.json")]:
                     killed.add(pid)
                     os.kill(pid, signal.SIGKILL)
@@ -143,7 +143,8 @@ def test_runs_survive_kills_from_outside(tmp_path):
 
     killer = threading.Thread(target=kill_three)
     killer.start()
-    result = hbo.run(methods=[bad.Slow], folder=tmp_path, workers=2, **SMALL | {"seeds": range(4)})
+    longer = {"seeds": range(4), "protocol": hbo.Ordered(trials=10, tasks=2)}
+    result = hbo.run(methods=[bad.Slow], folder=tmp_path, workers=2, **SMALL | longer)
     killer.join()
     assert len(killed) == 3
     assert not result.failures()

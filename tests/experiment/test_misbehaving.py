@@ -25,16 +25,16 @@ def undisturbed(tmp_path_factory) -> dict[str, str]:
     """Digests of the runs of other methods, alone, by key."""
     folder = tmp_path_factory.mktemp("undisturbed")
     hbo.run(methods=OTHERS, folder=folder, **SMALL)
-    return run_digests(folder)
+    return rows_of_runs(folder)
 
 
-def run_digests(folder: Path) -> dict[str, str]:
-    """Hash of each run's values, by key."""
+def rows_of_runs(folder: Path) -> dict[str, str]:
+    """The rows of each finished run, by key."""
     store = Store(folder)
     frame = store.read()
     assert set(frame["key"]) == store.keys()
     groups = frame.astype({"key": str}).groupby("key")
-    return {key: rows.drop(columns="key").to_csv() for key, rows in groups}
+    return {key: rows.drop(columns="key").to_csv(index=False) for key, rows in groups}
 
 
 def run_between_others(undisturbed, folder, methods, **options):
@@ -42,7 +42,7 @@ def run_between_others(undisturbed, folder, methods, **options):
     before, after = OTHERS[:2], OTHERS[2:]
     with pytest.warns(FailedRunsWarning):
         result = hbo.run(methods=[*before, *methods, *after], folder=folder, **SMALL, **options)
-    digests = run_digests(folder)
+    digests = rows_of_runs(folder)
     assert {key: digests[key] for key in undisturbed} == undisturbed
 
     names = {f"misbehaving.{method.__name__}" for method in methods}

@@ -351,8 +351,9 @@ def test_repeated_runs_equal_bundled_reference():
             protocol=parse_protocol(file.where["protocol"]),
             surrogates={file.where["benchmark"]: file.where["surrogate"]},
         )
-        table, _ = run_cell(cell)
-        repeated = table["loss"].to_numpy().reshape(losses.shape)
+        outcomes, _ = run_cell(cell)
+        recorded = [outcome.losses for outcome in outcomes if outcome.is_recorded]
+        repeated = np.concatenate(recorded).reshape(losses.shape)
         is_stored = ~np.isnan(losses)
         incumbent = np.minimum.accumulate(repeated, axis=1)
         improves = np.diff(incumbent, axis=1) < 0
