@@ -39,39 +39,58 @@ TOY = "distbo-toy"
 OTHER_IS_BEST = "distbo-classification-b"
 KINDS = ("dist", "manual", "multi", "init", "none", "random")
 """From best to worst, as the paper has them."""
-NEEDS = (MethodComparison("x", ("a", "b")),)
 
 
-def evidence_of(regrets: dict[tuple[str, str], FloatArray | float]) -> Evidence:
-    """Pooled runs with these regrets after every trial, by benchmark and method."""
+def make_evidence(regrets: dict[tuple[str, str], FloatArray | float]) -> Evidence:
+    """Runs of 3 seeds, 2 tasks and 100 trials with these regrets, by benchmark and method."""
     evidence = Evidence(Store(Path("nowhere")), {}, surrogates={}, counted=count_runs_as_seeds)
     for runs, values in regrets.items():
         evidence._arrays[(*runs, None)] = {"regret": np.broadcast_to(values, (3, 2, 100))}
     return evidence
 
 
-def test_near():
-    evidence = evidence_of({("x", "a"): 0.04, ("x", "b"): 0.06})
-    assert near(("a",), trial=3, margin=0.05)(evidence, NEEDS)[0].holds
-    (no,) = near(("a", "b"), trial=3, margin=0.05)(evidence, NEEDS)
-    assert not no.holds and no.measured == "a 0.04, b 0.06 (asked: 0.05)"
+def test_near_holds_with_regret_below_margin():
+    evidence = make_evidence({("x", "a"): 0.04})
+    a_is_near = near(("a",), trial=3, margin=0.05)
+
+    (finding,) = a_is_near(evidence, [MethodComparison("x", ("a",))])
+
+    assert finding.holds
+
+
+def test_near_fails_with_one_regret_above_margin():
+    evidence = make_evidence({("x", "a"): 0.04, ("x", "b"): 0.06})
+    both_are_near = near(("a", "b"), trial=3, margin=0.05)
+
+    (finding,) = both_are_near(evidence, [MethodComparison("x", ("a", "b"))])
+
+    assert not finding.holds
+    assert finding.measured == "a 0.04, b 0.06 (asked: 0.05)"
 
 
 def test_on_checks_one_comparison():
-    other = MethodComparison("y", ("a", "b"))
-    evidence = evidence_of({("x", "a"): 0.1, ("x", "b"): 0.2, ("y", "a"): 0.4, ("y", "b"): 0.3})
-    check = checks.ahead(("a",), ("b",), trial=1, measure=Measure.REGRET)
-    assert [f.holds for f in check(evidence, (*NEEDS, other))] == [True, False]
-    (found,) = on(other, check)(evidence, (*NEEDS, other))
-    assert found.subject == "y" and not found.holds
+    on_x = MethodComparison("x", ("a", "b"))
+    on_y = MethodComparison("y", ("a", "b"))
+    evidence = make_evidence({("x", "a"): 0.1, ("x", "b"): 0.2, ("y", "a"): 0.4, ("y", "b"): 0.3})
+    a_is_ahead = checks.ahead(("a",), ("b",), trial=1, measure=Measure.REGRET)
+
+    (finding,) = on(on_y, a_is_ahead)(evidence, (on_x, on_y))
+
+    assert finding.subject == "y"
+    assert not finding.holds  # on x it would
 
 
 def test_errors_are_between_runs():
-    by_run = np.arange(6.0).reshape(3, 2, 1) / 10
-    evidence = evidence_of({("x", "a"): by_run, ("x", "b"): 0.25})
-    check = checks.ahead(("a",), ("b",), trial=1, measure=Measure.REGRET)
-    error = 2 * by_run.std(ddof=1) / np.sqrt(6)
-    assert f"± {error:.3g}, better in 3 of 6 runs" in check(evidence, NEEDS)[0].measured
+    """Seeds and tasks together make one sample of 6 runs, where a seed is another benchmark."""
+    regrets_of_runs = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.5])  # three below 0.25
+    regrets = regrets_of_runs.reshape(3, 2, 1)  # seeds, tasks, the same after every trial
+    evidence = make_evidence({("x", "a"): regrets, ("x", "b"): 0.25})
+    a_is_ahead = checks.ahead(("a",), ("b",), trial=1, measure=Measure.REGRET)
+
+    (finding,) = a_is_ahead(evidence, [MethodComparison("x", ("a", "b"))])
+
+    two_errors = 2 * regrets_of_runs.std(ddof=1) / np.sqrt(6)
+    assert f"± {two_errors:.3g}, better in 3 of 6 runs" in finding.measured
 
 
 def regrets_of_paper(order: tuple[str, ...]) -> dict[tuple[str, str], FloatArray | float]:
@@ -91,19 +110,23 @@ def regrets_of_paper(order: tuple[str, ...]) -> dict[tuple[str, str], FloatArray
 def claims() -> Iterator[tuple[Exhibit, Claim]]:
     """The claims that are about results."""
     for figure in paper("distbo").exhibits:
-        yield from ((figure, one) for one in figure.claims if "most similar" not in one.sentence)
+        for claim in figure.claims:
+            if "most similar" not in claim.sentence:
+                yield figure, claim
 
 
 @pytest.mark.parametrize(("order", "holds"), [(KINDS, True), (KINDS[::-1], False)])
 def test_claims_hold_only_where_true(order, holds):
-    evidence = evidence_of(regrets_of_paper(order))
-    found = [
-        (figure.number, finding.holds)
-        for figure, claim in claims()
-        for finding in claim.check(evidence, figure.needs)
-    ]
-    assert {number for number, _ in found} >= {1, 2, 3, 4, 5, 7, 9, 11, 12, 13}
-    assert found == [(number, holds) for number, _ in found]
+    """With regrets in the paper's order of methods every claim holds, with reversed ones none."""
+    evidence = make_evidence(regrets_of_paper(order))
+
+    checked_figures = set()
+    for figure, claim in claims():
+        for finding in claim.check(evidence, figure.needs):
+            assert finding.holds is holds, claim.sentence
+            checked_figures.add(figure.number)
+
+    assert checked_figures >= {1, 2, 3, 4, 5, 7, 9, 11, 12, 13}
 
 
 def test_methods_see_their_data():
@@ -118,19 +141,37 @@ def test_methods_see_their_data():
 
 
 def test_random_trials_are_the_papers():
-    chosen = paper("distbo").methods
-    named = {name.removeprefix("none-gp-") for name in chosen if name.startswith("none-gp")}
-    assert named == {"5", "20", "25", "9"}
-    made = chosen["none-blr-20"].method(
+    counts = set()
+    for name in paper("distbo").methods:
+        if name.startswith("none-gp-"):
+            counts.add(int(name.removeprefix("none-gp-")))
+
+    assert counts == {5, 9, 20, 25}
+
+
+def test_name_tells_number_of_random_trials():
+    spec = paper("distbo").methods["none-blr-20"]
+
+    method = spec.method(
         space=benchmark_spec(TOY).define().space,
         rng=np.random.default_rng(0),
         history=(),
         context={},
         budget=50,
     )
-    assert made.random_trials == 20
-    runs_on = paper("distbo").runs_on  # a seed is another benchmark
-    assert runs_on(TOY, (0, 3)) == {TOY: (0,), f"{TOY}-seed-3": (3,)}
+
+    assert method.random_trials == 20
+
+
+def test_drawn_data_have_benchmark_of_each_seed():
+    runs_on = paper("distbo").runs_on
+
+    assert runs_on("distbo-toy", (0, 3)) == {"distbo-toy": (0,), "distbo-toy-seed-3": (3,)}
+
+
+def test_recorded_data_have_one_benchmark():
+    runs_on = paper("distbo").runs_on
+
     assert runs_on("distbo-parkinsons", (0, 3)) == {"distbo-parkinsons": (0, 3)}
 
 
