@@ -13,6 +13,8 @@ import pickle
 import sys
 from collections.abc import Callable, Iterable
 from importlib import import_module
+from importlib.machinery import PathFinder
+from operator import attrgetter
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -101,6 +103,11 @@ def rebuild_function(
     return function
 
 
+def find_attribute(module: str, qualified_name: str) -> Any:
+    """A class or function of a loaded module."""
+    return attrgetter(qualified_name)(sys.modules[module])
+
+
 class _ReferencePickler(pickle.Pickler):
     """Pickles code by name, lambdas and inner functions by their place in the file."""
 
@@ -130,6 +137,8 @@ class _ReferencePickler(pickle.Pickler):
         if isinstance(thing, FunctionType) and _is_unnamed(thing):
             code = marshal.dumps(thing.__code__)
             return rebuild_function, (thing.__module__, code, *_list_function_values(thing))
+        if _is_loaded_from_file_alone(thing):
+            return find_attribute, _find_place(thing)
         return NotImplemented
 
 
@@ -154,6 +163,8 @@ class _DigestPickler(pickle.Pickler):
         if isinstance(thing, FunctionType) and _is_unnamed(thing):
             positions = str(list(thing.__code__.co_positions()))
             return [thing.__qualname__, positions, *_list_function_values(thing)]
+        if _is_loaded_from_file_alone(thing):
+            return _find_place(thing)
         return None
 
 
@@ -185,6 +196,25 @@ def _pickle_by_value(method: object) -> tuple[bytes, dict[str, None]]:
         pickle_call(lambda: method)  # raises an error that says what cannot be sent
         raise
     return file.getvalue(), module_names
+
+
+def _is_loaded_from_file_alone(thing: object) -> bool:
+    """Whether a class or function is of a module in a package that cannot be imported itself.
+
+    Test runners load such modules; pickle would import the package.
+    """
+    if not isinstance(thing, type | FunctionType):
+        return False
+    package, dot, _ = thing.__module__.partition(".")
+    is_standard_or_ours = package in sys.stdlib_module_names or package in SHARED_PACKAGES
+    return dot != "" and not is_standard_or_ours and PathFinder.find_spec(package) is None
+
+
+def _find_place(thing: Any) -> tuple[str, str]:
+    """Module and name of a class or function, which must be found there."""
+    if find_attribute(thing.__module__, thing.__qualname__) is not thing:
+        raise pickle.PicklingError(f"{thing!r} is not what its module has under its name")
+    return thing.__module__, thing.__qualname__
 
 
 def _is_unnamed(function: FunctionType) -> bool:

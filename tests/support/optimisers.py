@@ -8,7 +8,7 @@ from hpobench_ordered.space import SearchSpace
 
 
 class Sampling:
-    """Random search."""
+    """Draws at random, and nothing else."""
 
     def __init__(self, space: SearchSpace, rng: np.random.Generator) -> None:
         self.space = space
