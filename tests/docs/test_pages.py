@@ -1,6 +1,7 @@
 """The pages that are made from the registry."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -15,25 +16,55 @@ from hpobench_ordered.surrogates.bundle import read_card
 pytestmark = pytest.mark.usefixtures("builders")
 
 
-def test_benchmark_page_shows_spec():
+def test_benchmark_page_shows_definition():
+    import benchmark_pages
+
+    page = benchmark_pages.page("xgboost-mnist")
+
+    definition = benchmark_spec("xgboost-mnist").define()
+    for parameter in definition.space.parameters:
+        assert f"`{parameter.name}`" in page.text
+    for task in definition.tasks:
+        assert f"| `{task.name}` |" in page.text
+    assert definition.provenance.licence in page.text
+
+
+def test_benchmark_page_tells_limits():
     import benchmark_pages
     from markdown_text import plain
 
     page = benchmark_pages.page("xgboost-mnist")
-    definition = benchmark_spec("xgboost-mnist").define()
-    for parameter in definition.space.parameters:
-        assert f"`{parameter.name}`" in page.text
-    assert all(f"| `{task.name}` |" in page.text for task in definition.tasks)
-    assert definition.provenance.licence in page.text
+
     limits = read_card(benchmark_spec("xgboost-mnist").artifact).limits
-    assert limits and all(plain(limit) in page.text for limit in limits)
-    assert page.figure.startswith("<svg")
-    absent = benchmark_pages.page("openml-ranger")
-    assert absent.figure is None
-    assert "There is no figure" in absent.text
-    assert "hpobench-ordered generate openml-ranger" in absent.text
-    table = benchmark_pages.overview()
-    assert all(f"]({name}.md)" in table for name in hbo.list_benchmarks())
+    assert limits
+    for limit in limits:
+        assert plain(limit) in page.text
+
+
+def test_benchmark_page_has_figure():
+    import benchmark_pages
+
+    assert benchmark_pages.page("xgboost-mnist").figure.startswith("<svg")
+
+
+def test_page_says_how_to_generate_artifact():
+    """The package has no artifact of openml-ranger: there is nothing to draw."""
+    import benchmark_pages
+
+    page = benchmark_pages.page("openml-ranger")
+
+    assert page.figure is None
+    assert "There is no figure" in page.text
+    assert "hpobench-ordered generate openml-ranger" in page.text
+
+
+def test_overview_links_every_benchmark():
+    import benchmark_pages
+
+    overview = benchmark_pages.overview()
+
+    for name in hbo.list_benchmarks():
+        assert f"]({name}.md)" in overview
 
 
 @pytest.mark.slow
@@ -49,8 +80,10 @@ def test_example_on_a_page_runs():
 def test_figure_is_the_same_again():
     from landscape import MeanLandscape
 
-    first, again = (MeanLandscape.of(hbo.load("quadratic")).svg(("x_0", "x_1")) for _ in range(2))
-    assert first == again
+    first = MeanLandscape.of(hbo.load("quadratic")).svg(("x_0", "x_1"))
+    second = MeanLandscape.of(hbo.load("quadratic")).svg(("x_0", "x_1"))
+
+    assert second == first
 
 
 def test_effects_of_quadratic_are_alike():
@@ -69,22 +102,27 @@ def test_cells_are_means_over_other_hyperparameters():
 
     quadratic = hbo.load("quadratic")
     task = quadratic.tasks[0]
-    unit = np.random.default_rng(0).random((DRAWS, 5))
-    unit[:, 0] = 3.5 / MAX_CELLS
-    unit[:, 1] = 7.5 / MAX_CELLS
-    expected = task.evaluate_many(quadratic.space.decode(unit)).mean()
+    unit_values = np.random.default_rng(0).random((DRAWS, 5))
+    unit_values[:, 0] = 3.5 / MAX_CELLS  # the middle of cell 3 in x_0
+    unit_values[:, 1] = 7.5 / MAX_CELLS  # the middle of cell 7 in x_1
+    expected = task.evaluate_many(quadratic.space.decode(unit_values)).mean()
+
     means = MeanLandscape.of(quadratic).means(task, ("x_0", "x_1"))
+
     assert means[7, 3] == pytest.approx(expected)
 
 
 def test_inactive_cells_are_empty():
+    """A linear kernel has no gamma."""
     from landscape import MeanLandscape
 
-    bench = hbo.load("openml-svm")
-    means = MeanLandscape.of(bench).means(bench.tasks[0], ("kernel", "gamma"))
-    linear = bench.space["kernel"].choices.index("linear")
-    assert np.isnan(means[:, linear]).all()
-    assert np.isfinite(np.delete(means, linear, axis=1)).all()
+    benchmark = hbo.load("openml-svm")
+
+    means = MeanLandscape.of(benchmark).means(benchmark.tasks[0], ("kernel", "gamma"))
+
+    linear_column = benchmark.space["kernel"].choices.index("linear")
+    assert np.isnan(means[:, linear_column]).all()
+    assert np.isfinite(np.delete(means, linear_column, axis=1)).all()
 
 
 @pytest.mark.parametrize("name", hbo.list_methods())
@@ -116,59 +154,109 @@ def test_numbers_are_set_to_the_right():
 def test_settings_are_the_described_constants():
     import method_pages
 
-    source = 'A = 5\n"""Five."""\nB, C = 1, 2.5\n"""Both."""\nD = 1\ndef f():\n    """No."""\n'
-    settings = list(method_pages.settings(source))
+    described = 'A = 5\n"""Five."""\nB, C = 1, 2.5\n"""Both."""\n'
+    not_described = 'D = 1\ndef f():\n    """No."""\n'
+
+    settings = list(method_pages.settings(described + not_described))
+
     assert settings == [("A", "5", "Five."), ("B, C", "1, 2.5", "Both.")]
 
 
 def test_command_page_has_every_command():
     import command_page
 
-    text = command_page.text()
+    page = command_page.text()
+
     for name in app.commands:
-        help_ = CliRunner().invoke(app, [name, "--help"]).output
-        assert f"## hpobench-ordered {name}\n" in text
-        described = help_.split("\n\n")[1].strip()  # after the lines on usage
-        assert described.splitlines()[0].split("...")[0][:40] in text
+        assert f"## hpobench-ordered {name}\n" in page
+
+
+def test_command_page_describes_commands():
+    import command_page
+
+    page = command_page.text()
+
+    for name in app.commands:
+        help_text = CliRunner().invoke(app, [name, "--help"]).output
+        _usage, description, *_ = help_text.split("\n\n")
+        first_line = description.strip().splitlines()[0]
+        begin = first_line.split("...")[0][:40]  # the page breaks lines elsewhere
+        assert begin in page
 
 
 def test_undescribed_public_names_are_added():
     import public_names
 
-    text = "::: hpobench_ordered.load\n\n<!-- rest: hpobench_ordered -->\n"
-    filled = public_names.filled(text)
-    assert filled.count("::: hpobench_ordered.load\n") == 1
-    assert all(f"::: hpobench_ordered.{name}" in filled for name in hbo.__all__)
+    describes_only_load = "::: hpobench_ordered.load\n\n<!-- rest: hpobench_ordered -->\n"
+
+    page = public_names.filled(describes_only_load)
+
+    assert page.count("::: hpobench_ordered.load\n") == 1
+    for name in hbo.__all__:
+        assert f"::: hpobench_ordered.{name}" in page
+
+
+@cache
+def build_leaderboards() -> str:
+    """The page of leaderboards: methods without reference results by name, then the tables."""
+    import leaderboard_page
+
+    return leaderboard_page.filled("<!-- missing -->\n\n<!-- leaderboards -->\n\nafter")
 
 
 @pytest.mark.slow
-def test_leaderboards_are_the_reference_results(tmp_path, monkeypatch):
-    import leaderboard_page
-
-    text = leaderboard_page.filled("<!-- missing -->\n\n<!-- leaderboards -->\n\nafter")
-    section = text.split("### othpo")[1].split("###")[0]
+def test_leaderboard_has_reference_ranks():
+    leaderboards = build_leaderboards()
     board = hbo.reference("othpo").leaderboard(5)
     ranks = board[board["benchmark"] == "all"].set_index("method")["rank"]
-    rows = [line.split(" | ") for line in section.splitlines() if line.startswith("| [")]
-    found = {row[0].split("]")[0][3:]: row[2] for row in rows}
-    assert found == {method: f"{rank:.2f}" for method, rank in ranks.items()}
+
+    section = leaderboards.split("### othpo")[1].split("###")[0]
+    shown_ranks = {}
+    for line in section.splitlines():
+        if line.startswith("| ["):  # | [`method`](link) | score | rank | ...
+            cells = line.split(" | ")
+            method = cells[0].split("]")[0].removeprefix("| [")
+            shown_ranks[method] = cells[2]
+
+    assert shown_ranks == {method: f"{rank:.2f}" for method, rank in ranks.items()}
     assert "Left out is yahpo-ranger-4154@1 (forest)" in section
-    named = set(re.findall("[a-z-]+", text.partition("###")[0]))
-    there = set(re.findall(r"methods/([a-z-]+)\.md", text))
-    assert set(hbo.list_methods()) - named == there and not there & named
-    written: list[Path] = []
-    monkeypatch.setattr(hbo, "report", lambda _, folder: written.append(folder / "report.html"))
+
+
+@pytest.mark.slow
+def test_methods_are_ranked_or_named_missing():
+    leaderboards = build_leaderboards()
+    before_first_leaderboard = leaderboards.partition("###")[0]
+    words_before = set(re.findall("[a-z-]+", before_first_leaderboard))
+
+    linked_methods = set(re.findall(r"methods/([a-z-]+)\.md", leaderboards))
+
+    assert linked_methods == set(hbo.list_methods()) - words_before
+    assert not linked_methods & words_before
+
+
+@pytest.mark.slow
+def test_linked_reports_are_written(tmp_path, monkeypatch):
+    import leaderboard_page
+
+    leaderboards = build_leaderboards()
+    reports: list[Path] = []
+    monkeypatch.setattr(hbo, "report", lambda _, folder: reports.append(folder / "report.html"))
+
     leaderboard_page.write_reports(tmp_path)
-    linked = re.findall('href="([^"]+)"', text)
-    assert [tmp_path / path for path in linked] == written
+
+    links = re.findall('href="([^"]+)"', leaderboards)
+    assert [tmp_path / link for link in links] == reports
 
 
 def test_formulas_become_mathml():
     import mathml
 
-    page = '<p><span class="arithmatex">\\(a &lt; b\\)</span></p>'
-    page += '<div class="arithmatex">\\[\n\\frac{x}{2}\n\\]</div>'
-    text = mathml.with_mathml(page)
-    tags = re.findall(r"<(\w+)", text)
-    assert tags.count("math") == 2 and "mfrac" in tags
-    assert "arithmatex" not in text
+    in_line = '<p><span class="arithmatex">\\(a &lt; b\\)</span></p>'
+    displayed = '<div class="arithmatex">\\[\n\\frac{x}{2}\n\\]</div>'
+
+    page = mathml.with_mathml(in_line + displayed)
+
+    tags = re.findall(r"<(\w+)", page)
+    assert tags.count("math") == 2
+    assert "mfrac" in tags
+    assert "arithmatex" not in page
