@@ -74,10 +74,11 @@ def test_on_checks_one_comparison():
     evidence = make_evidence({("x", "a"): 0.1, ("x", "b"): 0.2, ("y", "a"): 0.4, ("y", "b"): 0.3})
     a_is_ahead = checks.ahead(("a",), ("b",), trial=1, measure=Measure.REGRET)
 
-    (finding,) = on(on_y, a_is_ahead)(evidence, (on_x, on_y))
+    (finding_on_x,) = on(on_x, a_is_ahead)(evidence, (on_x, on_y))
+    (finding_on_y,) = on(on_y, a_is_ahead)(evidence, (on_x, on_y))
 
-    assert finding.subject == "y"
-    assert not finding.holds  # on x it would
+    assert (finding_on_x.subject, finding_on_x.holds) == ("x", True)
+    assert (finding_on_y.subject, finding_on_y.holds) == ("y", False)
 
 
 def test_errors_are_between_runs():
