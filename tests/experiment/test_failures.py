@@ -128,25 +128,27 @@ def test_bad_benchmark_fails_alone(tmp_path, monkeypatch, error, message):
 
 
 @pytest.mark.slow
-def test_runs_survive_kills_from_outside(tmp_path):
+def test_runs_survive_kills_from_outside(tmp_path, monkeypatch):
+    waiting = tmp_path / "waiting"
+    waiting.mkdir()
+    monkeypatch.setenv(bad.WaitsToBeKilled.FOLDER, str(waiting))
     killed: set[int] = set()
 
-    def kill_three() -> None:
+    def kill_who_waits() -> None:
         deadline = time.monotonic() + 60
-        while len(killed) < 3 and time.monotonic() < deadline:
-            for pid in pids_of_children(os.getpid(), older_than=1.0) - killed:
-                if len(killed) < 3 and [*(tmp_path / "running").glob("*.json")]:
-                    killed.add(pid)
-                    os.kill(pid, signal.SIGKILL)
-                    break
+        while len(killed) < bad.WaitsToBeKilled.KILLS and time.monotonic() < deadline:
+            pids = {int(path.name) for path in waiting.iterdir() if path.name.isdecimal()}
+            for pid in pids - killed:
+                os.kill(pid, signal.SIGKILL)
+                killed.add(pid)
             time.sleep(0.05)
 
-    killer = threading.Thread(target=kill_three)
+    killer = threading.Thread(target=kill_who_waits)
     killer.start()
-    longer = {"seeds": range(4), "protocol": hbo.Ordered(trials=10, tasks=2)}
-    result = hbo.run(methods=[bad.Slow], folder=tmp_path, workers=2, **SMALL | longer)
+    options: dict[str, Any] = SMALL | {"seeds": range(4), "workers": 2}
+    result = hbo.run(methods=[bad.WaitsToBeKilled], folder=tmp_path / "results", **options)
     killer.join()
-    assert len(killed) == 3
+    assert len(killed) == bad.WaitsToBeKilled.KILLS
     assert not result.failures()
     assert len(result.store.keys()) == 4
 
@@ -214,12 +216,11 @@ def test_processes_end_with_their_parent(tmp_path):
     assert not any(map(psutil.pid_exists, children))
 
 
-def pids_of_children(pid: int, *, older_than: float = 0.0) -> set[int]:
-    """Processes in which methods run, started by another process some seconds ago."""
+def pids_of_children(pid: int) -> set[int]:
+    """Processes in which methods run, started by another process."""
     pids = set()
     with suppress(psutil.Error):  # one has just ended
         for child in psutil.Process(pid).children():
-            is_old_enough = time.time() - child.create_time() > older_than
-            if is_old_enough and "child.serve" in " ".join(child.cmdline()):
+            if "child.serve" in " ".join(child.cmdline()):
                 pids.add(child.pid)
     return pids

@@ -10,6 +10,7 @@ import time
 import types
 from collections.abc import Mapping
 from enum import Enum
+from pathlib import Path
 
 import numpy as np
 
@@ -59,6 +60,22 @@ class Sleeps(Good):
 class Slow(Good):
     def ask(self):
         time.sleep(0.1)
+        return super().ask()
+
+
+class WaitsToBeKilled(Good):
+    """The first processes leave their number in a folder and wait; whoever reads it kills them."""
+
+    FOLDER = "FOLDER_OF_WAITING_PROCESSES"  # name of an environment variable
+    KILLS = 3
+
+    def ask(self):
+        folder = Path(os.environ[self.FOLDER])
+        for number in range(self.KILLS):
+            with contextlib.suppress(FileExistsError):
+                (folder / f"place-{number}").mkdir()
+                (folder / str(os.getpid())).touch()
+                time.sleep(60)
         return super().ask()
 
 
