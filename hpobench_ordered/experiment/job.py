@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from hpobench_ordered.errors import BenchmarkFailedError, HPOBenchOrderedError, MethodError
 from hpobench_ordered.experiment._run_file import make_run_table
 from hpobench_ordered.experiment.method_records import (
-    contradicting_modules,
+    list_contradicting_modules,
     read_method_records,
     write_method_record,
 )
@@ -212,7 +212,7 @@ class Job:
         folder = self.store.folder
         records = read_method_records(folder)
         same_version = [other for other in records if other.version == record.version]
-        changed_modules = contradicting_modules(new_record, same_version)
+        changed_modules = list_contradicting_modules([new_record, *same_version])
         if not changed_modules and new_record not in same_version:
             write_method_record(folder, new_record)
         return changed_modules

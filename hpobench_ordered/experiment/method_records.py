@@ -1,5 +1,6 @@
 """Records of what methods from outside had loaded: methods/VERSION-HASH.json in a store."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
@@ -54,22 +55,23 @@ def read_method_records(folder: Path) -> list[MethodRecord]:
 
 def check_agreement(records: Iterable[MethodRecord]) -> None:
     """Raise a `StoreError` if a version of a method had loaded two contents of a file."""
-    records = list(records)
+    records_of_version = defaultdict[str, list[MethodRecord]](list)
     for record in records:
-        others = [other for other in records if other.version == record.version]
-        modules = contradicting_modules(record, others)
+        records_of_version[record.version].append(record)
+
+    for version, same_version in records_of_version.items():
+        modules = list_contradicting_modules(same_version)
         if modules:
             raise StoreError(
-                f"the runs of {record.method}, version {record.version}, had loaded different "
+                f"the runs of {same_version[0].method}, version {version}, had loaded different "
                 f"files of the same name: {', '.join(modules)}. Remove the runs of one of them"
             )
 
 
-def contradicting_modules(record: MethodRecord, others: Iterable[MethodRecord]) -> list[str]:
-    """Names of modules of which another record has a file with other content."""
-    digests = {file.module: file.digest for other in others for file in other.later.files}
-    return [
-        file.module
-        for file in record.later.files
-        if digests.get(file.module, file.digest) != file.digest
-    ]
+def list_contradicting_modules(records: Iterable[MethodRecord]) -> list[str]:
+    """Names of modules of which the records have files with different content."""
+    digests_of_module = defaultdict[str, set[str]](set)
+    for record in records:
+        for file in record.later.files:
+            digests_of_module[file.module].add(file.digest)
+    return [module for module, digests in digests_of_module.items() if len(digests) > 1]

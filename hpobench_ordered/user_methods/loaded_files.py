@@ -16,6 +16,9 @@ from functools import cache
 from importlib import import_module, metadata
 from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
 from pathlib import Path
+from typing import Annotated
+
+import msgspec
 
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.user_methods.loading import (
@@ -28,6 +31,10 @@ from hpobench_ordered.user_methods.module_files import is_installed, is_of_packa
 
 THIS_DISTRIBUTION = "hpobench-ordered"
 OUR_METHODS = "hpobench_ordered.methods."
+
+
+PackageDescription = Annotated[str, msgspec.Meta(pattern=r"^\S")]
+"""Name and version of a package; also its hash if these do not determine its files."""
 
 
 @dataclass(frozen=True, order=True)
@@ -57,7 +64,7 @@ class LoadedFiles:
     """
 
     files: tuple[LoadedFile, ...] = ()
-    packages: tuple[str, ...] = ()
+    packages: tuple[PackageDescription, ...] = ()
     methods: tuple[str, ...] = ()
 
     def describe(self) -> list[str]:
@@ -170,8 +177,11 @@ def relative_place(path: Path, folder: Path) -> str:
 def file_digest(path: Path) -> str:
     """SHA-256 of a file, or of the archive that it is in; "" if there is none."""
     file = _find_file_or_archive(path)
+    if not file.is_file():  # a pipe or a device may never end
+        return ""
     try:
-        return hashlib.sha256(file.read_bytes()).hexdigest()
+        with file.open("rb") as opened:
+            return hashlib.file_digest(opened, "sha256").hexdigest()
     except OSError:
         return ""
 

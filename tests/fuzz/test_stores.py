@@ -5,6 +5,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,19 @@ from hpobench_ordered.cli import main
 from hpobench_ordered.errors import StoreError
 from hpobench_ordered.experiment._files import hash_content
 from hpobench_ordered.experiment._run_file import FORMAT, METADATA, encode_runs
+from hpobench_ordered.experiment.method_records import read_method_records, write_method_record
 from hpobench_ordered.experiment.overview import make_overview
 from hpobench_ordered.experiment.plan import key_of
 from hpobench_ordered.experiment.records import Failure, Reason
 from hpobench_ordered.experiment.store import Store
+from hpobench_ordered.user_methods.identity import VERSION_LENGTH, MethodRecord
+from hpobench_ordered.user_methods.loaded_files import LoadedFile, LoadedFiles
 
 PLACE = st.floats(0, 1, exclude_max=True)
-KINDS = ("runs", "packed", "experiments", "failures")
+KINDS = ("runs", "packed", "experiments", "failures", "methods")
 """Folders of files whose names tell their content."""
+REPEATABLE = tuple(kind for kind in KINDS if kind != "methods")
+"""Those that may be set aside: running the experiment again writes them again."""
 JOURNALS = ("sessions.jsonl", "timings.jsonl")
 GARBAGE = [b"", b"\xff", b"{\x00\x1b[2J\n", b"[]", b"{}"]
 KEY = "0" * 20
@@ -66,7 +72,20 @@ def whole(tmp_path_factory) -> Path:
         key=key_of(identity), reason=Reason.RAISED, message="out of ideas", **identity
     )
     Store(folder).records.write_failure(failure)
+    write_method_record(folder, make_method_record())
     return folder
+
+
+def make_method_record(**changes: Any) -> MethodRecord:
+    helper = LoadedFile(module="helper", digest="1" * 64, place="helper.py")
+    fields = {
+        "method": "mine.py:Mine",
+        "version": "0" * VERSION_LENGTH,
+        "base": "0" * VERSION_LENGTH,
+        "imported": LoadedFiles(packages=("numpy 2.0",)),
+        "later": LoadedFiles(files=(helper,)),
+    }
+    return MethodRecord(**fields | changes)
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +106,7 @@ def copy_store(source: Path, folder: Path) -> Path:
 
 
 def read(folder: Path) -> None:
+    read_method_records(folder)
     store = Store(folder)
     assert set(store.read()["key"]) == store.keys() == store.cells().keys()
     assert len(store.configurations(list(store.keys())[:1]))
@@ -149,7 +169,7 @@ def test_flipped_bits_are_noticed(whole, folder, kind, number, place, bit):
 
 
 @fuzzed
-@given(kind=st.sampled_from(KINDS), number=st.integers(0, 9))
+@given(kind=st.sampled_from(REPEATABLE), number=st.integers(0, 9))
 def test_rest_of_damaged_store_is_usable(whole, folder, kind, number):
     damaged = copy_store(whole, folder)
     path = get_file(damaged, kind, number)
@@ -214,11 +234,14 @@ def call(monkeypatch, capsys) -> Callable[..., tuple[object, str, str]]:
     return call_command
 
 
+NOT_OPENED = [("status", "runs"), ("status", "methods"), ("report", "methods")]
+
+
 @pytest.mark.parametrize("kind", [*KINDS, "store.json"])
 @pytest.mark.parametrize("command", ["status", "merge", "report"])
 def test_commands_show_one_line(damaged, tmp_path, call, command, kind):
-    if (command, kind) == ("status", "runs"):
-        pytest.skip("files of one run are not opened for it")
+    if (command, kind) in NOT_OPENED:
+        pytest.skip("such files are not opened for it")
     path = get_file(damaged, kind)
     path.write_bytes(b"{\x00\n" * 9)
     into = [str(tmp_path / "merged")] if command == "merge" else []
@@ -260,6 +283,11 @@ def write_experiment(folder: Path, **changes: Any) -> None:
         "protocol": [["ordered()"]],
     } | changes
     write_hashed(folder / "experiments", json.dumps(planned).encode(), length=20)
+
+
+def write_method(folder: Path, **changes: Any) -> None:
+    record = asdict(make_method_record()) | changes
+    write_hashed(folder / "methods", json.dumps(record).encode(), key=make_method_record().version)
 
 
 def many_pairs(count: int) -> list[list[str]]:
@@ -339,6 +367,22 @@ MALFORMED: dict[str, Callable[[Path], object]] = {
     "experiment: no seeds": lambda f: write_experiment(f, seed=None),
     "experiment: other field": lambda f: write_experiment(f, task=[[0]]),
     "experiment: list": lambda f: write_hashed(f / "experiments", b"[]", length=20),
+    "method: version of another method": lambda f: write_hashed(
+        f / "methods", json.dumps(asdict(make_method_record())).encode(), key="1" * VERSION_LENGTH
+    ),
+    "method: path as version": lambda f: write_method(f, version=EVIL),
+    "method: other name": lambda f: (f / "methods" / "readme.txt").write_text("me"),
+    "method: folder": lambda f: (f / "methods" / f"{KEY}.json").mkdir(),
+    "method: device": lambda f: replace_file(f, "methods", lambda p: p.symlink_to("/dev/zero")),
+    "method: text as files": lambda f: write_method(f, later={"files": "helper.py"}),
+    "method: number as digest": lambda f: write_method(
+        f, later={"files": [{"module": "helper", "digest": 1, "place": "helper.py"}]}
+    ),
+    "method: other content of a file": lambda f: write_method(
+        f, later={"files": [{"module": "helper", "digest": "2" * 64, "place": "helper.py"}]}
+    ),
+    "method: package without a name": lambda f: write_method(f, imported={"packages": [""]}),
+    "method: deep": lambda f: write_hashed(f / "methods", DEEP, key="0" * VERSION_LENGTH),
     "run: folder": lambda f: (f / "runs" / "folder").mkdir(),
     "run: other name": lambda f: (f / "runs" / "copy of run.parquet").write_text(""),
     "run: pipe": lambda f: replace_file(f, "runs", os.mkfifo),
