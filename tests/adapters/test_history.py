@@ -3,8 +3,9 @@
 import math
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,101 +34,136 @@ SPACE = SearchSpace(
 MONTHS = ("May", "June", "July")
 
 
-def tuning() -> list[Evaluations]:
-    """Three months of six tuning accuracies, of which the first failed."""
+def make_tuning_history() -> list[Evaluations]:
+    """Build three months of tuning, each of six accuracies, the first of them a failure (NaN)."""
     rng = np.random.default_rng(0)
-    return [
-        Evaluations(
-            month,
-            {},
-            SPACE.decode(SPACE.sample_unit(rng, 6)),
-            np.where(np.arange(6) == 0, np.nan, rng.random(6)),
-            space=SPACE,
-            direction=Direction.MAXIMIZE,
+    history = []
+    for month in MONTHS:
+        values = SPACE.decode(SPACE.sample_unit(rng, 6))
+        accuracies = rng.random(6)
+        accuracies[0] = np.nan
+        history.append(
+            Evaluations(month, {}, values, accuracies, space=SPACE, direction=Direction.MAXIMIZE)
         )
-        for month in MONTHS
-    ]
+    return history
+
+
+def make_tuning_table() -> pd.DataFrame:
+    """Build the same history as a table: May has rows 0 to 5, June 6 to 11, July 12 to 17."""
+    rows: list[dict[Any, Any]] = []
+    for evaluations in make_tuning_history():
+        frame = evaluations.frame(task="month", objective="accuracy")
+        rows.extend(frame.to_dict("records"))
+    return pd.DataFrame(rows)
 
 
 def read(frame: Any, space: Any = SPACE, **options: Any) -> tuple[Evaluations, ...]:
+    """Read a table as history, by default of accuracies in the tuned space."""
     settings = {"objective": "accuracy", "direction": "maximize", "task": "month"}
     return hbo.history_from_frame(frame, space, **settings | options)
 
 
-def table() -> pd.DataFrame:
-    frames = [e.frame(task="month", objective="accuracy") for e in tuning()]
-    return pd.DataFrame([row for frame in frames for row in frame.to_dict("records")])
-
-
-def same(history: tuple[Evaluations, ...], expected: list[Evaluations]) -> None:
+def assert_histories_equal(history: Sequence[Evaluations], expected: Sequence[Evaluations]) -> None:
+    """Check for the same tasks, values and accuracies, with losses of the other sign."""
     assert [e.task for e in history] == [e.task for e in expected]
-    for one, other in zip(history, expected, strict=True):
-        np.testing.assert_array_equal(one.values, other.values)
-        np.testing.assert_array_equal(one.objective, other.objective)
-        np.testing.assert_array_equal(one.losses, -other.objective)
-        assert (one.space, one.direction) == (SPACE, Direction.MAXIMIZE)
+    for evaluations, expected_evaluations in zip(history, expected, strict=True):
+        np.testing.assert_array_equal(evaluations.values, expected_evaluations.values)
+        np.testing.assert_array_equal(evaluations.objective, expected_evaluations.objective)
+        np.testing.assert_array_equal(evaluations.losses, -expected_evaluations.objective)
+        assert evaluations.space == SPACE
+        assert evaluations.direction is Direction.MAXIMIZE
 
 
-def test_written_table_is_read_again(tmp_path):
-    same(read(table()), tuning())
-    table().to_csv(tmp_path / "tuning.csv", index=False)
-    same(read(read_exactly(tmp_path / "tuning.csv")), tuning())
-    same(read(table().astype(object).fillna("NA").astype(str)), tuning())
-    shuffled = table()[["gamma", "accuracy", "kernel", "month", "rate", "depth"]]
-    same(read(shuffled), tuning())
-    same(read(shuffled.assign(trees=100)), tuning())
+def test_table_is_read_as_written():
+    assert_histories_equal(read(make_tuning_table()), make_tuning_history())
+
+
+def test_csv_file_is_read_as_written(tmp_path):
+    make_tuning_table().to_csv(tmp_path / "tuning.csv", index=False)
+    history = read(read_exactly(tmp_path / "tuning.csv"))
+    assert_histories_equal(history, make_tuning_history())
+
+
+def test_table_of_text_is_read():
+    text = make_tuning_table().astype(object).fillna("NA").astype(str)
+    assert_histories_equal(read(text), make_tuning_history())
+
+
+def test_columns_may_have_any_order():
+    shuffled = make_tuning_table()[["gamma", "accuracy", "kernel", "month", "rate", "depth"]]
+    assert_histories_equal(read(shuffled), make_tuning_history())
+
+
+def test_column_of_constant_is_allowed():
+    with_constant = make_tuning_table().assign(trees=100)  # as in the space
+    assert_histories_equal(read(with_constant), make_tuning_history())
 
 
 def test_tasks_come_as_they_first_appear():
-    mixed = table().iloc[[12, 1, 13, 7, 2, 8, 14]]
-    history = read(mixed)
+    table = make_tuning_table()
+    rows_of_july = [12, 13, 14]
+    rows_of_may = [1, 2]
+    history = read(table.iloc[[12, 1, 13, 7, 2, 8, 14]])  # 7 and 8 are of June
+
     assert [e.task for e in history] == ["July", "May", "June"]
-    may, _, july = tuning()
-    np.testing.assert_array_equal(history[0].values, july.values[:3])
-    np.testing.assert_array_equal(history[1].values, may.values[1:3])
+    (expected_july,) = read(table.iloc[rows_of_july])
+    (expected_may,) = read(table.iloc[rows_of_may])
+    np.testing.assert_array_equal(history[0].values, expected_july.values)
+    np.testing.assert_array_equal(history[1].values, expected_may.values)
 
 
-def cell(row: int, column: str, value: object) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """Changes one cell."""
-
-    def change(frame: pd.DataFrame) -> pd.DataFrame:
-        whole = frame.astype({column: object})
-        whole.loc[row, column] = value
-        return whole
-
-    return change
-
-
-def renamed(**names: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    return lambda frame: frame.rename(columns=names)
+def replace_cell(frame: pd.DataFrame, row: int, column: str, value: object) -> pd.DataFrame:
+    """Copy a table with another value, of any type, in one cell."""
+    copy = frame.astype({column: object})
+    copy.loc[row, column] = value
+    return copy
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("table", "message"),
     [
-        (renamed(rate="rates"), r"'rate' for a hyperparameter\n.* use: 'rates' \(`rename`"),
-        (lambda f: f.drop(columns="gamma"), "no column 'gamma' for a hyperparameter"),
-        (renamed(accuracy="Accuracy"), r"for the objective\n- columns without a use: 'Accuracy'"),
-        (lambda f: f.iloc[:0], "no usable evaluation with a value in the table"),
-        (lambda f: f.assign(accuracy=np.nan), "no usable evaluation with a value"),
+        (
+            make_tuning_table().rename(columns={"rate": "rates"}),
+            r"'rate' for a hyperparameter\n.* use: 'rates' \(`rename`",
+        ),
+        (make_tuning_table().drop(columns="gamma"), "no column 'gamma' for a hyperparameter"),
+        (
+            make_tuning_table().rename(columns={"accuracy": "Accuracy"}),
+            r"for the objective\n- columns without a use: 'Accuracy'",
+        ),
+        (make_tuning_table().iloc[:0], "no usable evaluation with a value in the table"),
+        (make_tuning_table().assign(accuracy=np.nan), "no usable evaluation with a value"),
     ],
+    ids=["misspelt rate", "no gamma", "misspelt accuracy", "no rows", "failures only"],
 )
-@pytest.mark.parametrize("options", [{}, {"drop_invalid": True, "clip": True}], ids=["", "options"])
-def test_wrong_columns_are_refused(spoil, said, options):
-    with pytest.raises(EvaluationsError, match=said):
-        read(spoil(table()), **options)
+@pytest.mark.parametrize(
+    "options", [{}, {"drop_invalid": True, "clip": True}], ids=["strict", "lenient"]
+)
+def test_wrong_columns_are_refused(table, message, options):
+    with pytest.raises(EvaluationsError, match=message):
+        read(table, **options)
 
 
 def test_other_columns_are_ignored_with_warning():
+    table = make_tuning_table().assign(run=range(18), momentum=0.9)
     with pytest.warns(HistoryWarning, match="hyperparameters .* are ignored: 'run', 'momentum'"):
-        same(read(table().assign(run=range(18), momentum=0.9)), tuning())
-    twice = table().assign(copy=lambda f: f.rate).rename(columns={"copy": "rate"})
-    for reader in (hbo.history_from_frame, partial(hbo.from_evaluations, name="mine")):
-        with pytest.raises(EvaluationsError, match="two columns 'rate'"):
-            reader(twice, SPACE, objective="accuracy", direction="maximize", task="month")
+        history = read(table)
+    assert_histories_equal(history, make_tuning_history())
 
 
-WRONG_CELLS = [
+@pytest.mark.parametrize(
+    "reader",
+    [hbo.history_from_frame, partial(hbo.from_evaluations, name="mine")],
+    ids=["history_from_frame", "from_evaluations"],
+)
+def test_two_columns_of_a_name_are_refused(reader):
+    table = make_tuning_table()
+    twice = pd.concat([table, table[["rate"]]], axis="columns")
+    with pytest.raises(EvaluationsError, match="two columns 'rate'"):
+        reader(twice, SPACE, objective="accuracy", direction="maximize", task="month")
+
+
+WRONG_CELLS_OF_ROW_4 = [
     ("depth", 10, r"'depth' must be an integer in \[1, 9\]: row 4 \(10"),
     ("depth", 2.5, r"'depth' must be an integer in \[1, 9\]: row 4 \(2.5\)"),
     ("rate", "fast", r"'rate' must be a number .*: row 4 \('fast'\)"),
@@ -139,177 +175,326 @@ WRONG_CELLS = [
 ]
 
 
-@pytest.mark.parametrize(("column", "value", "said"), WRONG_CELLS)
-def test_wrong_cell_is_refused_or_dropped(column, value, said):
-    spoiled = cell(4, column, value)(table())
-    with pytest.raises(EvaluationsError, match=said):
+@pytest.mark.parametrize(("column", "value", "message"), WRONG_CELLS_OF_ROW_4)
+def test_wrong_cell_is_refused(column, value, message):
+    spoiled = replace_cell(make_tuning_table(), 4, column, value)
+    with pytest.raises(EvaluationsError, match=message):
         read(spoiled)
+
+
+@pytest.mark.parametrize(("column", "value", "message"), WRONG_CELLS_OF_ROW_4)
+def test_row_of_wrong_cell_is_dropped(column, value, message):
+    spoiled = replace_cell(make_tuning_table(), 4, column, value)
     with pytest.warns(HistoryWarning, match="1 of 18 evaluations are left out"):
-        left = read(spoiled, drop_invalid=True)
-    same(left, [*read(table().drop(index=4))])
+        history = read(spoiled, drop_invalid=True)
+    assert_histories_equal(history, read(make_tuning_table().drop(index=4)))
+
+
+def read_error(frame: pd.DataFrame, space: SearchSpace = SPACE, **options: Any) -> str:
+    """Read a table that is refused, and return the message."""
+    with pytest.raises(EvaluationsError) as error:
+        read(frame, space, **options)
+    return str(error.value)
 
 
 def test_all_problems_are_listed_together():
-    spoiled = cell(15, "depth", 0)(cell(3, "depth", 11)(cell(3, "rate", 7.0)(table())))
-    with pytest.raises(EvaluationsError) as error:
-        read(spoiled)
-    assert "'rate' must be a number in [0.0001, 0.5] (log scale): row 3 (7.0)" in str(error.value)
-    (depth,) = [line for line in str(error.value).splitlines() if "'depth'" in line]
-    assert "row 3" in depth and "row 15" in depth
+    spoiled = replace_cell(make_tuning_table(), 3, "rate", 7.0)
+    spoiled = replace_cell(spoiled, 3, "depth", 11)
+    spoiled = replace_cell(spoiled, 15, "depth", 0)
+
+    message = read_error(spoiled)
+
+    assert "'rate' must be a number in [0.0001, 0.5] (log scale): row 3 (7.0)" in message
+    (line_of_depth,) = [line for line in message.splitlines() if "'depth'" in line]
+    assert "row 3" in line_of_depth
+    assert "row 15" in line_of_depth
+
+
+VALUES_OUT_OF_BOTH_RANGES = st.one_of(
+    st.floats(9.0001, 1e300),  # the larger upper bound is 9, of the depth
+    st.floats(-1e300, 0),
+    st.text(st.characters(categories=["L"]), max_size=4),  # letters
+    st.booleans(),
+    st.just(10**400),  # larger than any float
+)
 
 
 @given(
     row=st.integers(0, 17),
     column=st.sampled_from(["rate", "depth"]),
-    value=st.one_of(
-        st.floats(9.0001, 1e300),
-        st.floats(-1e300, 0),
-        st.text(st.characters(categories=["L"]), max_size=4),
-        st.booleans(),
-        st.just(10**400),
-    ),
+    value=VALUES_OUT_OF_BOTH_RANGES,
 )
-def test_no_wrong_value_is_believed(row, column, value):
+def test_any_wrong_value_is_refused(row, column, value):
     with pytest.raises(EvaluationsError, match=rf"'{column}' must be .*row {row} "):
-        read(cell(row, column, value)(table()))
+        read(replace_cell(make_tuning_table(), row, column, value))
 
 
 @pytest.mark.parametrize("scale", [np.log10, np.log, np.log2])
-def test_column_on_another_scale_stays(scale):
-    spoiled = table().assign(rate=lambda f: scale(f.rate))
+def test_rates_as_logarithms_are_not_clipped(scale):
+    spoiled = make_tuning_table()
+    spoiled["rate"] = scale(spoiled["rate"])
     with pytest.raises(EvaluationsError, match=r"'rate' must be .*; all values on task 'May' are"):
         read(spoiled, clip=True)
 
 
 @pytest.mark.parametrize("clip", [False, True])
 def test_task_on_another_scale_is_dropped(clip):
-    is_may = table().month == "May"
-    spoiled = table().assign(rate=lambda f: f.rate.where(~is_may, np.log10(f.rate)))
+    spoiled = make_tuning_table()
+    is_may = spoiled["month"] == "May"
+    spoiled.loc[is_may, "rate"] = np.log10(spoiled.loc[is_may, "rate"])
     with pytest.warns(HistoryWarning, match="6 of 18 evaluations are left out; .*'May'"):
         history = read(spoiled, clip=clip, drop_invalid=True)
-    same(history, tuning()[1:])
+    _, june, july = make_tuning_history()
+    assert_histories_equal(history, [june, july])
 
 
 LARGE = 2**53 + 1
+"""The smallest positive integer that is no float."""
 
 
 def test_objective_that_floats_round_is_refused():
     with pytest.raises(EvaluationsError, match=r"row 4 .*integer that floats round"):
-        read(cell(4, "accuracy", LARGE)(table()))
+        read(replace_cell(make_tuning_table(), 4, "accuracy", LARGE))
 
 
 def test_context_that_floats_round_is_refused():
     contexts = {month: {"size": LARGE} for month in MONTHS}
     with pytest.raises(EvaluationsError, match=r"'size' of task 'May' .*integer that floats round"):
-        read(table(), contexts=contexts)
+        read(make_tuning_table(), contexts=contexts)
 
 
-def test_repeated_rows_are_refused():
-    again = pd.concat([table(), table().iloc[[5]]], ignore_index=True)
+@pytest.fixture
+def table_with_repeated_row():
+    """The tuning table, and as row 18 once more row 5, of May."""
+    table = make_tuning_table()
+    return pd.concat([table, table.iloc[[5]]], ignore_index=True)
+
+
+def test_repeated_row_is_refused(table_with_repeated_row):
     with pytest.raises(EvaluationsError, match=r"repeat another row of their task: row 18 \(row 5"):
-        read(again)
+        read(table_with_repeated_row)
+
+
+def test_repeated_row_can_be_dropped(table_with_repeated_row):
     with pytest.warns(HistoryWarning, match="1 of 19 evaluations"):
-        same(read(again, drop_invalid=True), tuning())
-    measured_again = cell(18, "accuracy", 0.123)(again)
-    assert [len(e) for e in read(measured_again)] == [7, 6, 6]
-    copy = table().query("month == 'May'").assign(month="August")
+        history = read(table_with_repeated_row, drop_invalid=True)
+    assert_histories_equal(history, make_tuning_history())
+
+
+def test_configuration_may_be_measured_again(table_with_repeated_row):
+    measured_again = replace_cell(table_with_repeated_row, 18, "accuracy", 0.123)
+    assert [len(evaluations) for evaluations in read(measured_again)] == [7, 6, 6]
+
+
+def test_tasks_with_identical_evaluations_are_refused():
+    table = make_tuning_table()
+    august = table[table["month"] == "May"].assign(month="August")
     with pytest.raises(EvaluationsError, match="'May' and 'August' have identical"):
-        read(pd.concat([table(), copy], ignore_index=True))
+        read(pd.concat([table, august], ignore_index=True))
 
 
-def test_clip_moves_numbers_to_the_bound():
-    spoiled = cell(2, "depth", 12)(cell(4, "rate", 1e-9)(cell(5, "rate", 3.0)(table())))
+@pytest.fixture
+def table_out_of_bounds():
+    """Two rates and a depth are out of [1e-4, 0.5] and [1, 9], all of them in May."""
+    table = replace_cell(make_tuning_table(), 4, "rate", 1e-9)
+    table = replace_cell(table, 5, "rate", 3.0)
+    return replace_cell(table, 2, "depth", 12)
+
+
+def test_clip_moves_numbers_to_the_bound(table_out_of_bounds):
     with pytest.warns(HistoryWarning, match="2 of 'rate', 1 of 'depth'"):
-        may, *_ = read(spoiled, clip=True)
-    expected = tuning()[0].values.copy()
-    expected[2, 1], expected[4, 0], expected[5, 0] = 9, 1e-4, 0.5
+        may, _, _ = read(table_out_of_bounds, clip=True)
+    expected = make_tuning_history()[0].values.copy()
+    expected[4, SPACE.names.index("rate")] = 1e-4
+    expected[5, SPACE.names.index("rate")] = 0.5
+    expected[2, SPACE.names.index("depth")] = 9
     np.testing.assert_array_equal(may.values, expected)
-    with pytest.raises(EvaluationsError, match="'kernel' must be"):
-        read(cell(2, "kernel", "none of these")(spoiled), clip=True)
-    with pytest.raises(EvaluationsError, match="'depth' must be an integer"):
-        read(cell(2, "depth", 2.5)(spoiled), clip=True)  # in range, but no integer
 
 
-def test_rows_without_use_are_dropped():
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("kernel", "none of these", "'kernel' must be"),
+        ("depth", 2.5, "'depth' must be an integer"),  # in range, but no integer
+    ],
+)
+def test_clip_moves_only_numbers_out_of_range(table_out_of_bounds, column, value, message):
+    spoiled = replace_cell(table_out_of_bounds, 2, column, value)
+    with pytest.raises(EvaluationsError, match=message):
+        read(spoiled, clip=True)
+
+
+def test_table_of_invalid_rows_is_refused():
+    spoiled = make_tuning_table().assign(kernel="cubic")  # no choice of the space
     with pytest.raises(EvaluationsError, match="no usable evaluation with a value in the table"):
-        read(table().assign(kernel="cubic"), drop_invalid=True)
-    without_may = table().assign(kernel=lambda f: f.kernel.where(f.month != "May", "cubic"))
+        read(spoiled, drop_invalid=True)
+
+
+def test_task_without_valid_rows_is_dropped():
+    spoiled = make_tuning_table()
+    spoiled.loc[spoiled["month"] == "May", "kernel"] = "cubic"
     with pytest.warns(HistoryWarning, match="6 of 18 .* are left out; nothing is left of task"):
-        assert [e.task for e in read(without_may, drop_invalid=True)] == ["June", "July"]
-    same(read(table().assign(gamma=lambda f: f.gamma.fillna(77.0))), tuning())
-    spoiled = cell(7, "trees", 50)(table().assign(trees=100))
+        history = read(spoiled, drop_invalid=True)
+    assert [evaluations.task for evaluations in history] == ["June", "July"]
+
+
+def test_values_of_inactive_hyperparameters_are_ignored():
+    table = make_tuning_table()
+    table["gamma"] = table["gamma"].fillna(77.0)  # NaN where inactive; 77 is out of range
+    assert_histories_equal(read(table), make_tuning_history())
+
+
+def test_other_value_of_constant_is_refused():
+    spoiled = replace_cell(make_tuning_table().assign(trees=100), 7, "trees", 50)
     with pytest.raises(EvaluationsError, match=r"'trees' must be 100: row 7 \(50"):
         read(spoiled)
 
 
+CONTEXTS = {"May": {"size": 0.0}, "June": {"size": 1.0}, "July": {"size": 2.0}}
+
+
 def test_contexts_are_those_of_the_tasks():
-    contexts = {month: {"size": float(i)} for i, month in enumerate(MONTHS)}
-    assert [e.context for e in read(table(), contexts=contexts)] == [*contexts.values()]
-    wrong: list[tuple[dict[str, Any], str]] = [
-        ({**contexts, "Jun": {"size": 1}}, r"unknown task 'Jun'; did you mean 'June'\?"),
+    history = read(make_tuning_table(), contexts=CONTEXTS)
+    assert {evaluations.task: evaluations.context for evaluations in history} == CONTEXTS
+
+
+@pytest.mark.parametrize(
+    ("contexts", "message"),
+    [
+        (CONTEXTS | {"Jun": {"size": 1}}, r"unknown task 'Jun'; did you mean 'June'\?"),
         ({"May": {"size": 1}}, "no context of 'June', 'July'"),
-        ({**contexts, "July": {"sizes": 1}}, r"'July' has \['sizes'\], that of 'May' \['size'\]"),
-        ({**contexts, "July": {"size": math.nan}}, "'size' of task 'July' must be a finite number"),
-    ]
-    for given_, said in wrong:
-        with pytest.raises(EvaluationsError, match=said):
-            read(table(), contexts=given_)
+        (CONTEXTS | {"July": {"sizes": 1}}, r"'July' has \['sizes'\], that of 'May' \['size'\]"),
+        (
+            CONTEXTS | {"July": {"size": math.nan}},
+            "'size' of task 'July' must be a finite number",
+        ),
+    ],
+    ids=["unknown task", "missing tasks", "another name", "not finite"],
+)
+def test_wrong_contexts_are_refused(contexts, message):
+    with pytest.raises(EvaluationsError, match=message):
+        read(make_tuning_table(), contexts=contexts)
 
 
-def test_ordinals_are_told_but_for_rounding():
-    space = SearchSpace([Parameter.choice("x", (0.1, 0.2, 0.1 + 0.2), ordered=True)])
+@pytest.fixture
+def space_with_rounded_choice():
+    """A space of one ordinal, with a choice that is no more than rounding away from 0.3."""
+    largest = 0.1 + 0.2  # 0.30000000000000004
+    return SearchSpace([Parameter.choice("x", (0.1, 0.2, largest), ordered=True)])
+
+
+def test_ordinals_may_differ_by_rounding(space_with_rounded_choice):
     frame = pd.DataFrame({"month": "May", "x": [0.1, 0.3, 0.2], "accuracy": [1.0, 2.0, 3.0]})
-    assert read(frame, space)[0].values[:, 0].tolist() == [0, 2, 1]
+    (may,) = read(frame, space_with_rounded_choice)
+    assert may.values[:, 0].tolist() == [0, 2, 1]  # places of the choices
+
+
+def test_other_value_of_an_ordinal_is_refused(space_with_rounded_choice):
+    frame = pd.DataFrame({"month": "May", "x": [0.1, 0.31, 0.2], "accuracy": [1.0, 2.0, 3.0]})
     with pytest.raises(EvaluationsError, match=r"row 1 \(0.31\)"):
-        read(cell(1, "x", 0.31)(frame), space)
+        read(frame, space_with_rounded_choice)
 
 
-def test_choices_and_names_pandas_changes(tmp_path):
-    space = SearchSpace([Parameter.choice("penalty", ("l1", "None"))])
-    (tmp_path / "t.csv").write_text("month,penalty,error\nMay,l1,1\nMay,None,2\n")
+@pytest.fixture
+def file_with_none_as_choice(tmp_path):
+    """A CSV file with the choice "None", which pandas reads as a missing value by default."""
+    path = tmp_path / "tuning.csv"
+    path.write_text("month,penalty,error\nMay,l1,1\nMay,None,2\n")
+    return path
+
+
+SPACE_WITH_NONE = SearchSpace([Parameter.choice("penalty", ("l1", "None"))])
+
+
+def test_choice_lost_by_pandas_is_explained(file_with_none_as_choice):
+    frame = pd.read_csv(file_with_none_as_choice)
     with pytest.raises(EvaluationsError, match="keep_default_na=False"):
-        read(pd.read_csv(tmp_path / "t.csv"), space, objective="error")
-    whole = pd.read_csv(tmp_path / "t.csv", keep_default_na=False)
-    (may,) = read(whole, space, objective="error")
-    assert may.values[:, 0].tolist() == [0, 1]
+        read(frame, SPACE_WITH_NONE, objective="error")
+
+
+def test_choice_may_be_called_none(file_with_none_as_choice):
+    frame = pd.read_csv(file_with_none_as_choice, keep_default_na=False)
+    (may,) = read(frame, SPACE_WITH_NONE, objective="error")
+    assert may.values[:, 0].tolist() == [0, 1]  # places of the choices
+
+
+def test_task_names_may_be_whole_floats():
     frame = pd.DataFrame({"month": [202401.0, 202402.0], "x": [3, 4], "accuracy": [1.0, 2.0]})
     history = read(frame, ConfigurationSpace({"x": (1, 9)}))
-    assert [e.task for e in history] == ["202401", "202402"]
-    assert [e.values.tolist() for e in history] == [[[3.0]], [[4.0]]]
+    assert [evaluations.task for evaluations in history] == ["202401", "202402"]
+    assert [evaluations.values.tolist() for evaluations in history] == [[[3.0]], [[4.0]]]
 
 
-def test_invalid_arguments_are_refused():
-    for frame, space, options, said in (
+@pytest.mark.parametrize(
+    ("frame", "space", "options", "message"),
+    [
         ([], SPACE, {}, "must be a DataFrame, but got list"),
-        (table(), [], {}, "the search space must be a SearchSpace, Conf"),
-        (table(), SPACE, {"objective": "month"}, "'month' is the objective; it cannot be the task"),
-        (table(), SPACE, {"objective": None}, "column names must be text, but got None"),
-        (table(), SPACE, {"direction": "maximise"}, r"'maximise'; did you mean 'maximize'\?"),
-    ):
-        with pytest.raises(EvaluationsError, match=said):
-            read(frame, space, **options)
-    forgotten = read(table().assign(accuracy=lambda f: -f.accuracy), direction="minimize")
+        (make_tuning_table(), [], {}, "the search space must be a SearchSpace, Conf"),
+        (
+            make_tuning_table(),
+            SPACE,
+            {"objective": "month"},
+            "'month' is the objective; it cannot be the task",
+        ),
+        (
+            make_tuning_table(),
+            SPACE,
+            {"objective": None},
+            "column names must be text, but got None",
+        ),
+        (
+            make_tuning_table(),
+            SPACE,
+            {"direction": "maximise"},
+            r"'maximise'; did you mean 'maximize'\?",
+        ),
+    ],
+    ids=["table", "space", "objective is task", "objective is None", "direction"],
+)
+def test_invalid_arguments_are_refused(frame, space, options, message):
+    with pytest.raises(EvaluationsError, match=message):
+        read(frame, space, **options)
+
+
+def test_history_may_have_the_tasks_direction():
+    hbo.check_history(read(make_tuning_table()), SPACE, "maximize")
+
+
+def test_history_of_another_direction_is_refused():
+    minimised = make_tuning_table()
+    minimised["accuracy"] = -minimised["accuracy"]
+    history = read(minimised, direction="minimize")
     with pytest.raises(EvaluationsError, match="to minimize, that of the task at hand to maximize"):
-        hbo.check_history(forgotten, SPACE, "maximize")
-    hbo.check_history(read(table()), SPACE, "maximize")
+        hbo.check_history(history, SPACE, "maximize")
 
 
-GOOD: dict[str, Any] = {
+VALID: dict[str, Any] = {
     "task": "May",
     "context": {},
+    # Columns: rate, depth, kernel (a place), gamma, which is active with kernel 1 alone.
     "values": np.array([[0.1, 3.0, 1.0, 0.5], [0.2, 4.0, 0.0, np.nan]]),
     "objective": np.array([0.9, np.nan]),
     "space": SPACE,
     "direction": Direction.MAXIMIZE,
 }
-WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"values": GOOD["values"][:, [1, 0, 2, 3]]}, r"rate .* got 3.0; row 0: depth .* got 0.1"),
-    ({"values": GOOD["values"][:, :3]}, r"shape \(2, 4\), one column for each"),
-    ({"values": GOOD["values"] + [0, 0.5, 0, 0]}, "row 0: depth .*, but got 3.5"),
-    ({"values": [[0.1, 3, 1, np.nan]] * 2}, "row 0: gamma .*, but got nan"),
-    ({"values": [[0.1, 3, 0, 0.5]] * 2}, "gamma must be NaN, as it is inac"),
-    ({"values": [["0.1", "3", "1", "0.5"]] * 2}, "the values .* must be numbers"),
-    ({"values": [[0.1, 3, 1, 0.5], [0.1]]}, "the values of task 'May'"),
+"""Arguments of evaluations, each of which a case below replaces by an invalid one."""
+
+EXCHANGED_COLUMNS = VALID["values"][:, [1, 0, 2, 3]]
+WITHOUT_GAMMA = VALID["values"][:, :3]
+DEPTH_OF_3_5 = VALID["values"] + [0, 0.5, 0, 0]
+ACTIVE_GAMMA_MISSING = [[0.1, 3, 1, np.nan], [0.1, 3, 1, np.nan]]
+INACTIVE_GAMMA_SET = [[0.1, 3, 0, 0.5], [0.1, 3, 0, 0.5]]
+VALUES_AS_TEXT = [["0.1", "3", "1", "0.5"], ["0.1", "3", "1", "0.5"]]
+ROWS_OF_UNEQUAL_LENGTH = [[0.1, 3, 1, 0.5], [0.1]]
+
+INVALID_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
+    ({"values": EXCHANGED_COLUMNS}, r"rate .* got 3.0; row 0: depth .* got 0.1"),
+    ({"values": WITHOUT_GAMMA}, r"shape \(2, 4\), one column for each"),
+    ({"values": DEPTH_OF_3_5}, "row 0: depth .*, but got 3.5"),
+    ({"values": ACTIVE_GAMMA_MISSING}, "row 0: gamma .*, but got nan"),
+    ({"values": INACTIVE_GAMMA_SET}, "gamma must be NaN, as it is inac"),
+    ({"values": VALUES_AS_TEXT}, "the values .* must be numbers"),
+    ({"values": ROWS_OF_UNEQUAL_LENGTH}, "the values of task 'May'"),
     ({"objective": [0.9]}, r"the objective .* shape \(2,\), got"),
     ({"objective": [0.9, -np.inf]}, "row 1 is infinite; use NaN"),
     ({"task": 5}, "the name of a task must be text, but got 5"),
@@ -318,31 +503,44 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "said"), WRONG)
-def test_wrong_evaluations_cannot_be_made(change, said):
-    assert len(Evaluations(**GOOD)) == 2
-    with pytest.raises(EvaluationsError, match=said):
-        Evaluations(**(GOOD | change))
+def test_evaluations_have_a_length():
+    assert len(Evaluations(**VALID)) == 2
 
 
-def test_losses_have_the_sign_of_the_direction():
-    maximised = Evaluations(**GOOD)
-    minimised = Evaluations(**(GOOD | {"direction": "minimize"}))
-    np.testing.assert_array_equal(maximised.losses, -GOOD["objective"])
-    np.testing.assert_array_equal(minimised.losses, GOOD["objective"])
+@pytest.mark.parametrize(("invalid_argument", "message"), INVALID_ARGUMENTS)
+def test_invalid_evaluations_are_refused(invalid_argument, message):
+    with pytest.raises(EvaluationsError, match=message):
+        Evaluations(**(VALID | invalid_argument))
 
 
-def test_arrays_are_read_only():
-    original = Evaluations(**GOOD)
+def test_losses_of_maximised_objective_are_negated():
+    evaluations = Evaluations(**(VALID | {"direction": "maximize"}))
+    np.testing.assert_array_equal(evaluations.losses, -VALID["objective"])
+
+
+def test_losses_of_minimised_objective_are_its_values():
+    evaluations = Evaluations(**(VALID | {"direction": "minimize"}))
+    np.testing.assert_array_equal(evaluations.losses, VALID["objective"])
+
+
+def test_copy_has_other_arrays():
+    original = Evaluations(**VALID)
     copy = original.copied(SPACE)
     assert copy.values is not original.values
-    for e in (original, copy):
-        for array in (e.values, e.objective, e.losses):
-            assert not array.flags.writeable
+
+
+@pytest.mark.parametrize("array", ["values", "objective", "losses"])
+@pytest.mark.parametrize(
+    "evaluations",
+    [Evaluations(**VALID), Evaluations(**VALID).copied(SPACE)],
+    ids=["original", "copy"],
+)
+def test_arrays_are_read_only(evaluations, array):
+    assert not getattr(evaluations, array).flags.writeable
 
 
 def test_frame_has_native_values():
-    frame = Evaluations(**GOOD).frame(objective="accuracy")
+    frame = Evaluations(**VALID).frame(objective="accuracy")
     assert list(frame) == ["task", "rate", "depth", "kernel", "gamma", "accuracy"]
     assert frame.kernel.tolist() == ["radial", "linear"]
     assert frame.gamma.isna().tolist() == [False, True]
@@ -350,124 +548,241 @@ def test_frame_has_native_values():
 
 def test_frame_refuses_name_of_a_hyperparameter():
     with pytest.raises(EvaluationsError, match="'rate' is a hyperparameter"):
-        Evaluations(**GOOD).frame(task="rate")
+        Evaluations(**VALID).frame(task="rate")
 
 
-def on(space: SearchSpace, task: str = "May", direction: str = "maximize") -> Evaluations:
-    values = space.decode(space.sample_unit(np.random.default_rng(len(task)), 4))
+def make_evaluations(
+    space: SearchSpace, task: str = "May", direction: str = "maximize"
+) -> Evaluations:
+    """Build four evaluations of random configurations of a space."""
+    values = space.decode(space.sample_unit(np.random.default_rng(0), 4))
     return Evaluations(task, {}, values, np.arange(4.0), space=space, direction=direction)
 
 
+NUMERIC = numeric_space()
+"""x from -5 to 5, and y."""
 WIDER = SearchSpace([Parameter.number("x", -5, 9), Parameter.number("z", 1e-4, 1, log=True)])
+"""Shares only x with the numeric space, in a wider range."""
 
 
 @pytest.mark.parametrize(
-    ("history", "said"),
+    ("history", "message"),
     [
-        ([on(numeric_space()), on(numeric_space())], "'May': more than one history of the task"),
-        ([on(numeric_space(), "June", "minimize")], "'June': its objective is to minimize"),
-        ([on(WIDER)], r"'May': it is on another .*x: from -5 to 9, now from -5 to 5; .*z: removed"),
-        ([on(SPACE)], "shares no hyperparameter"),
-        (on(numeric_space()), "list of Evaluations, one per task, but got Evaluations"),
-        ([on(numeric_space()).frame()], "list of Evaluations, one per task, but got list of Dat"),
+        (
+            [make_evaluations(NUMERIC), make_evaluations(NUMERIC)],
+            "'May': more than one history of the task",
+        ),
+        (
+            [make_evaluations(NUMERIC, "June", "minimize")],
+            "'June': its objective is to minimize",
+        ),
+        (
+            [make_evaluations(WIDER)],
+            r"'May': it is on another .*x: from -5 to 9, now from -5 to 5; .*z: removed",
+        ),
+        ([make_evaluations(SPACE)], "shares no hyperparameter"),
+        (make_evaluations(NUMERIC), "list of Evaluations, one per task, but got Evaluations"),
+        (
+            [make_evaluations(NUMERIC).frame()],
+            "list of Evaluations, one per task, but got list of Dat",
+        ),
     ],
+    ids=["task twice", "direction", "wider space", "other space", "no list", "list of tables"],
 )
-def test_history_that_does_not_fit_is_refused(history, said):
-    with pytest.raises(EvaluationsError, match=said):
-        hbo.check_history(history, numeric_space(), Direction.MAXIMIZE)
-    hbo.check_history([on(WIDER)], numeric_space(), "maximize", changed_spaces=True)
+def test_history_that_does_not_fit_is_refused(history, message):
+    with pytest.raises(EvaluationsError, match=message):
+        hbo.check_history(history, NUMERIC, Direction.MAXIMIZE)
+
+
+def test_history_on_changed_space_can_be_allowed():
+    hbo.check_history([make_evaluations(WIDER)], NUMERIC, "maximize", changed_spaces=True)
+
+
+def test_changed_space_must_share_a_hyperparameter():
     with pytest.raises(EvaluationsError, match="shares no hyperparameter"):
-        hbo.check_history([on(SPACE)], numeric_space(), "maximize", changed_spaces=True)
+        hbo.check_history([make_evaluations(SPACE)], NUMERIC, "maximize", changed_spaces=True)
 
 
-def test_same_coding_is_the_same_space():
-    def choice(*choices: object, default: object = None) -> SearchSpace:
-        return SearchSpace([Parameter.choice("c", choices, default=default)])  # type: ignore[arg-type]
+def space_of_choices(*choices: object, default: object = None) -> SearchSpace:
+    """Build a space of one hyperparameter, `c`."""
+    return SearchSpace([Parameter.choice("c", choices, default=default)])  # type: ignore[arg-type]
 
-    assert on(choice("a", "b")).is_on(choice("a", "b", default="b"))
-    assert not on(choice("a", "b")).is_on(choice("b", "a"))
-    assert not on(choice(True, False)).is_on(choice(1, 0))
-    assert not on(numeric_space()).is_on(SearchSpace(numeric_space().parameters[::-1]))
+
+def test_other_default_is_the_same_space():
+    evaluations = make_evaluations(space_of_choices("a", "b"))
+    assert evaluations.is_on(space_of_choices("a", "b", default="b"))
+
+
+@pytest.mark.parametrize(
+    ("space", "other_space"),
+    [
+        (space_of_choices("a", "b"), space_of_choices("b", "a")),
+        (space_of_choices(True, False), space_of_choices(1, 0)),  # True == 1 in Python
+        (NUMERIC, SearchSpace(NUMERIC.parameters[::-1])),
+    ],
+    ids=["order of choices", "type of choices", "order of parameters"],
+)
+def test_other_coding_is_another_space(space, other_space):
+    assert not make_evaluations(space).is_on(other_space)
+
+
+def test_other_order_of_choices_is_explained():
+    history = [make_evaluations(space_of_choices("b", "a"))]
     with pytest.raises(EvaluationsError, match="in another order"):
-        hbo.check_history([on(choice("b", "a"))], choice("a", "b"), "maximize")
+        hbo.check_history(history, space_of_choices("a", "b"), "maximize")
 
 
-def run(
-    folder: Any, *benchmarks: Any, trials: int, tasks: int | None = None, **options: Any
-) -> Any:
-    settings = {"methods": ["random-search"], "seeds": [0]} | options
+def run_methods(
+    folder: Path,
+    *benchmarks: Any,
+    trials: int,
+    tasks: int | None = None,
+    methods: Sequence[str] = ("random-search",),
+    seeds: Sequence[int] = (0,),
+) -> hbo.Results:
+    """Run an ordered experiment, by default of random search with seed 0."""
     protocol = hbo.Ordered(trials=trials, tasks=tasks)
-    return hbo.run(benchmarks=benchmarks, protocol=protocol, folder=folder, **settings)
+    return hbo.run(
+        benchmarks=benchmarks, protocol=protocol, folder=folder, methods=methods, seeds=seeds
+    )
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    options = {"methods": ["random-search", "simple-ordered"], "seeds": [0, 1]}
-    folder = tmp_path_factory.mktemp("store") / "results"
-    return run(folder, "yahpo-ranger-4154", "newsvendor", trials=4, tasks=3, **options)
+    """Two methods and two seeds on three tasks of two benchmarks, four trials each."""
+    return run_methods(
+        tmp_path_factory.mktemp("store") / "results",
+        "yahpo-ranger-4154",
+        "newsvendor",
+        trials=4,
+        tasks=3,
+        methods=["random-search", "simple-ordered"],
+        seeds=[0, 1],
+    )
 
 
-@pytest.mark.parametrize(("name", "folder"), [("yahpo-ranger-4154", False), ("newsvendor", True)])
-def test_results_are_read_as_history(results, name, folder):
-    source = results.store.folder if folder else results
-    bench = hbo.load(name)
+def assert_history_has_tasks_and_objective(
+    history: Sequence[Evaluations], benchmark: hbo.Benchmark
+) -> None:
+    """Check for the first tasks of a benchmark, their contexts, and values that they give."""
+    hbo.check_history(history, benchmark.space, benchmark.objective.direction)
+    tasks = benchmark.tasks[: len(history)]
+    assert [evaluations.task for evaluations in history] == [task.name for task in tasks]
+    for task, evaluations in zip(tasks, history, strict=True):
+        assert evaluations.context == task.context
+        np.testing.assert_array_equal(task.evaluate_many(evaluations.values), evaluations.objective)
+
+
+@pytest.mark.parametrize(
+    ("name", "by_folder"),
+    [("yahpo-ranger-4154", False), ("newsvendor", True)],
+    ids=["results", "folder"],
+)
+def test_results_are_read_as_history(results, name, by_folder):
+    source = results.store.folder if by_folder else results
+    benchmark = hbo.load(name)
+
     history = hbo.history_from_results(source, method="simple-ordered", seed=1, benchmark=name)
-    hbo.check_history(history, bench.space, bench.objective.direction)
-    chosen = "benchmark == @bench.id and method == 'simple-ordered' and seed == 1"
-    trials = results.frame().query(chosen)
-    assert [e.task for e in history] == [task.name for task in bench.tasks[:3]]
-    for task, e in zip(bench.tasks, history, strict=False):
-        assert e.context == task.context
-        np.testing.assert_array_equal(task.evaluate_many(e.values), e.objective)
-        of_task = trials[trials.task == task.index]
-        np.testing.assert_array_equal(e.objective, of_task.value)
-        np.testing.assert_array_equal(e.losses, of_task.loss)
+
+    assert len(history) == 3
+    assert_history_has_tasks_and_objective(history, benchmark)
+    is_run = "benchmark == @benchmark.id and method == 'simple-ordered' and seed == 1"
+    trials = results.frame().query(is_run)
+    for task_index, evaluations in enumerate(history):
+        trials_of_task = trials[trials["task"] == task_index]
+        np.testing.assert_array_equal(evaluations.objective, trials_of_task["value"])
+        np.testing.assert_array_equal(evaluations.losses, trials_of_task["loss"])
 
 
-def test_ambiguous_or_unknown_results_are_refused(results, tmp_path):
-    wrong: list[tuple[dict[str, Any], str]] = [
-        ({"method": "random-search", "seed": 0}, "2 runs of .* 'newsvendor@1' or 'yahpo-ranger"),
-        ({"method": "random-serch", "seed": 0}, r"did you mean 'random-search'\?"),
-        ({"method": "random-search", "seed": 7}, "no finished run of seed 7"),
-        ({"method": "random-search", "seed": 0, "benchmark": "svm-a"}, "of benchmark 'svm-a@1'"),
-        ({"method": "random-search", "seed": 0, "protocol": "leave-one-out"}, "of protocol"),
-    ]
-    for asked, said in wrong:
-        with pytest.raises(StoreError, match=said):
-            hbo.history_from_results(results, **asked)
+@pytest.mark.parametrize(
+    ("chosen_run", "message"),
+    [
+        ({}, "2 runs of .* 'newsvendor@1' or 'yahpo-ranger"),
+        ({"method": "random-serch"}, r"did you mean 'random-search'\?"),
+        ({"seed": 7}, "no finished run of seed 7"),
+        ({"benchmark": "svm-a"}, "of benchmark 'svm-a@1'"),
+        ({"protocol": "leave-one-out"}, "of protocol"),
+    ],
+    ids=["ambiguous", "method", "seed", "benchmark", "protocol"],
+)
+def test_ambiguous_or_unknown_results_are_refused(results, chosen_run, message):
+    with pytest.raises(StoreError, match=message):
+        hbo.history_from_results(results, **({"method": "random-search", "seed": 0} | chosen_run))
+
+
+def test_store_without_runs_is_refused(tmp_path):
     with pytest.raises(StoreError, match="no finished run"):
         hbo.history_from_results(tmp_path, method="random-search", seed=0)
+
+
+def test_results_refuse_contexts_of_other_tasks(results):
     with pytest.raises(EvaluationsError, match="unknown task 'May'"):
         hbo.history_from_results(
             results, method="random-search", seed=0, benchmark="newsvendor", contexts={"May": {}}
         )
-    for trials in (2, 3):
-        run(tmp_path, "newsvendor", trials=trials, tasks=1)
+
+
+def test_ambiguous_protocol_is_refused(tmp_path):
+    run_methods(tmp_path, "newsvendor", trials=2, tasks=1)
+    run_methods(tmp_path, "newsvendor", trials=3, tasks=1)
     with pytest.raises(StoreError, match=r"say which: protocol 'ordered\(trials=2"):
         hbo.history_from_results(tmp_path, method="random-search", seed=0, protocol="ordered")
 
 
-def test_results_in_memory_need_their_benchmark(tmp_path):
-    bench = toy_benchmark(numeric_space(), tasks=2, direction=Direction.MAXIMIZE)
-    found = run(tmp_path / "store", bench, trials=3)
-    asked: dict[str, Any] = {"method": "random-search", "seed": 0}
-    known = hbo.history_from_results(found, **asked)
-    given_ = hbo.history_from_results(tmp_path / "store", **asked, benchmark=bench)
-    for one, other in zip(known, given_, strict=True):
-        np.testing.assert_array_equal(one.values, other.values)
-        np.testing.assert_array_equal(one.losses, -other.objective)
-        assert one.direction is Direction.MAXIMIZE
+@pytest.fixture
+def benchmark_in_memory():
+    return toy_benchmark(NUMERIC, tasks=2, direction=Direction.MAXIMIZE)
+
+
+@pytest.fixture
+def results_in_memory(tmp_path, benchmark_in_memory):
+    """Results of random search, seed 0, on a benchmark that cannot be loaded by its name."""
+    return run_methods(tmp_path / "store", benchmark_in_memory, trials=3)
+
+
+def test_results_in_memory_have_their_benchmark(results_in_memory, benchmark_in_memory):
+    history = hbo.history_from_results(results_in_memory, method="random-search", seed=0)
+    assert_history_has_tasks_and_objective(history, benchmark_in_memory)
+
+
+def test_folder_is_read_with_given_benchmark(results_in_memory, benchmark_in_memory):
+    folder = results_in_memory.store.folder
+    history = hbo.history_from_results(
+        folder, method="random-search", seed=0, benchmark=benchmark_in_memory
+    )
+    expected = hbo.history_from_results(results_in_memory, method="random-search", seed=0)
+    for evaluations, expected_evaluations in zip(history, expected, strict=True):
+        np.testing.assert_array_equal(evaluations.values, expected_evaluations.values)
+        np.testing.assert_array_equal(-evaluations.objective, expected_evaluations.losses)
+        assert expected_evaluations.direction is Direction.MAXIMIZE
+
+
+def test_folder_needs_benchmark_in_memory(results_in_memory):
+    folder = results_in_memory.store.folder
     with pytest.raises(StoreError, match="Give the benchmark"):
-        hbo.history_from_results(tmp_path / "store", **asked)
-    for other_bench in (
-        toy_benchmark(numeric_space(), tasks=2),  # the other direction
+        hbo.history_from_results(folder, method="random-search", seed=0)
+
+
+@pytest.mark.parametrize(
+    "other_benchmark",
+    [
+        toy_benchmark(NUMERIC, tasks=2, direction=Direction.MINIMIZE),
         toy_benchmark(WIDER, tasks=2, direction=Direction.MAXIMIZE),
-    ):
-        with pytest.raises(StoreError, match="no finished run of benchmark"):
-            hbo.history_from_results(tmp_path / "store", **asked, benchmark=other_bench)
+    ],
+    ids=["direction", "space"],
+)
+def test_folder_refuses_another_benchmark(results_in_memory, other_benchmark):
+    folder = results_in_memory.store.folder
+    with pytest.raises(StoreError, match="no finished run of benchmark"):
+        hbo.history_from_results(folder, method="random-search", seed=0, benchmark=other_benchmark)
 
 
 def test_optuna_is_imported_on_first_use():
-    code = "import sys, hpobench_ordered as hbo; assert 'optuna' not in sys.modules; "
-    code += "hbo.history_from_studies; assert 'optuna' in sys.modules"
+    code = """
+import sys
+import hpobench_ordered
+assert "optuna" not in sys.modules
+hpobench_ordered.history_from_studies
+assert "optuna" in sys.modules
+"""
     subprocess.run([sys.executable, "-c", code], check=True)
