@@ -50,34 +50,38 @@ ROUNDING = 10 * 10.0**-DIGITS
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """Figures of random configurations on a benchmark.
+    """Figures of random configurations on a benchmark, from which its marks follow.
 
-    Both are relative to the distance from the median to the best known value: `near_best` is the
-    share of configurations within 5 % of the best, which two thirds of the tasks reach; `copying`
-    the regret of copying the best configuration from the task before, which two thirds of the tasks
-    do not exceed.
+    Distances between losses are relative to that from the median to the best known loss.
+
+    Attributes:
+        near_best: Share of the configurations that are within 5 % of the best; two thirds of the
+            tasks have at least this share.
+        copying: Regret of copying the best configuration from the task before; two thirds of the
+            tasks have at most this regret. None if there is a single task.
     """
 
     near_best: float
-    copying: float | None  # None for a single task
+    copying: float | None
 
     @classmethod
-    def of(cls, benchmark: Benchmark) -> Self:
-        """Evaluate random configurations on every task."""
-        best, losses = best_and_random_losses(benchmark, DRAWS)
+    def compute(cls, benchmark: Benchmark) -> Self:
+        """Compute the marks of a benchmark from random configurations on every task."""
+        best, losses = best_and_random_losses(benchmark, DRAWS)  # (T,) and (n, T)
         shares = shares_near_best(losses, best=best)
         regrets = copying_regrets(losses, best=best)
-        regrets = regrets[~np.isnan(regrets)]
+        regrets = regrets[~np.isnan(regrets)]  # of tasks on which copying can be judged
 
-        # A share that most tasks reach is the negative of a number that most do not exceed.
-        return cls(
-            near_best=-_figure_that_most_do_not_exceed(-shares),
-            copying=_figure_that_most_do_not_exceed(regrets) if len(regrets) else None,
-        )
+        copying = None
+        if len(regrets):
+            copying = _figure_that_most_do_not_exceed(regrets)
+        # Most tasks have at least a share where most have at most its negative.
+        near_best = -_figure_that_most_do_not_exceed(-shares)
+        return cls(near_best=near_best, copying=copying)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Its marks: "plateau", "copying", or both."""
+        """Names of the marks that the benchmark has: "plateau", "copying", both or none."""
         names = []
         if self.near_best > LEAST_NEAR_BEST_OF_PLATEAU:
             names.append("plateau")
@@ -87,19 +91,24 @@ class Marks:
 
     def check(self, recomputed: "Marks") -> None:
         """Raise an `ArtifactError` unless these are the recomputed marks, up to rounding."""
-        ours, theirs = self._figures(), recomputed._figures()
-        if not np.allclose(ours, theirs, rtol=0, atol=ROUNDING, equal_nan=True):
+        is_same = np.allclose(
+            self._figures(), recomputed._figures(), rtol=0, atol=ROUNDING, equal_nan=True
+        )
+        if not is_same:
             raise ArtifactError(f"marks must be {recomputed} (recomputed), but got {self}")
 
     def _figures(self) -> tuple[float, float]:
-        return self.near_best, math.nan if self.copying is None else self.copying
+        """Both figures as numbers: NaN stands for None."""
+        copying = math.nan if self.copying is None else self.copying
+        return self.near_best, copying
 
     def describe(self) -> str:
-        """The marks and their figures in plain text."""
+        """Describe the marks and their figures for people, such as "plateau (31.0% of ...)"."""
+        names = ", ".join(self.names) or "none"
         figures = f"{self.near_best:.1%} of random configurations are near the best"
         if self.copying is not None:
             figures += f", copying from the task before leaves {self.copying:.1%}"
-        return f"{', '.join(self.names) or 'none'} ({figures})"
+        return f"{names} ({figures})"
 
 
 class SourceOfMarks(NamedTuple):
@@ -110,25 +119,33 @@ class SourceOfMarks(NamedTuple):
     content_hash: str
 
     @classmethod
-    def of(cls, spec: BenchmarkSpec) -> Self:
-        """The source of a benchmark's marks: its default surrogate."""
+    def from_spec(cls, spec: BenchmarkSpec) -> Self:
+        """The source of a benchmark's marks: its default surrogate.
+
+        Its content is that of the benchmark's artifact, or of fetched files if it has no artifact.
+        """
         option = spec.option()
-        return cls(spec.id, option.name, spec.content or option.content)
+        return cls(spec.id, option.name, content_hash=spec.content or option.content)
 
 
 def find_marks(spec: BenchmarkSpec) -> Marks | None:
-    """The stored marks of a benchmark with exactly its content; None if there are none.
+    """Find the stored marks of a benchmark, among the artifacts or in the user's own folder.
+
+    Returns:
+        The marks that were computed from exactly the benchmark's content; None if there are none.
 
     Raises:
         ArtifactError: A file of marks is damaged.
     """
-    source = SourceOfMarks.of(spec)
+    source = SourceOfMarks.from_spec(spec)
     packaged = resources.files("hpobench_ordered") / "artifacts" / FILE
     for file in (packaged, local_folder() / FILE):
         entry = _read_entries(file).get(source.id)
         if entry is None:
             continue
-        if (entry["surrogate"], entry["content"]) == (source.surrogate, source.content_hash):
+        is_of_surrogate = entry["surrogate"] == source.surrogate
+        is_up_to_date = entry["content"] == source.content_hash
+        if is_of_surrogate and is_up_to_date:
             return Marks(near_best=entry["near_best"], copying=entry["copying"])
     return None
 
@@ -137,13 +154,18 @@ def write_marks(path: Path, marks: Sequence[tuple[SourceOfMarks, Marks]], *, com
     """Write marks of benchmarks, and the command that computed them, to a file.
 
     They replace the file's marks of the same benchmarks, of whatever version; others stay.
+
+    Args:
+        path: The file, which need not exist.
+        marks: The marks of each benchmark with what they were computed from.
+        command: The command that computed them.
     """
     replaced_names = {BenchmarkIdentity.parse(source.id).name for source, _ in marks}
-    entries = {
-        identity: entry
-        for identity, entry in _read_entries(path).items()
-        if BenchmarkIdentity.parse(identity).name not in replaced_names
-    }
+    entries: dict[str, Any] = {}
+    for identity, entry in _read_entries(path).items():
+        name = BenchmarkIdentity.parse(identity).name  # without the version
+        if name not in replaced_names:
+            entries[identity] = entry
     for source, marks_of_benchmark in marks:
         entries[source.id] = {
             "surrogate": source.surrogate,
@@ -152,7 +174,7 @@ def write_marks(path: Path, marks: Sequence[tuple[SourceOfMarks, Marks]], *, com
             "copying": marks_of_benchmark.copying,
         }
 
-    whole = {
+    content = {
         "command": command,
         "versions": versions_of("hpobench-ordered", "numpy"),
         "configurations": DRAWS,
@@ -160,11 +182,15 @@ def write_marks(path: Path, marks: Sequence[tuple[SourceOfMarks, Marks]], *, com
         "benchmarks": dict(sorted(entries.items())),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, (json.dumps(whole, indent=1) + "\n").encode())
+    write_atomically(path, (json.dumps(content, indent=1) + "\n").encode())
 
 
 def _read_entries(file: Traversable) -> Mapping[str, Any]:
-    """Entries of a file of marks by benchmark ID; none if there is no such file."""
+    """Read the entries of a file of marks, by benchmark ID; none if there is no such file.
+
+    Raises:
+        ArtifactError: The file is not JSON, or an entry lacks something.
+    """
     if not file.is_file():
         return {}
     try:
@@ -177,14 +203,19 @@ def _read_entries(file: Traversable) -> Mapping[str, Any]:
 
 
 def _check_entry(entry: Mapping[str, Any]) -> None:
-    """Raise the error of whatever is missing or no number."""
-    _ = entry["surrogate"]
-    _ = entry["content"]
+    """Check that an entry has all its values, and that its figures are numbers.
+
+    Raises:
+        KeyError: A value is missing.
+        TypeError, ValueError: A figure is no number.
+    """
+    for name in ("surrogate", "content"):
+        _ = entry[name]
     float(entry["near_best"])
-    float(entry["copying"] or 0.0)
+    float(entry["copying"] or 0.0)  # None if there is a single task
 
 
 def _figure_that_most_do_not_exceed(figures: FloatArray) -> float:
-    """The lowest of the tasks' figures (T,) that a share `SHARE_OF_TASKS` does not exceed."""
+    """The lowest figure that two thirds of the tasks' figures, (T,), do not exceed; rounded."""
     rank = math.ceil(SHARE_OF_TASKS * len(figures))
     return round(float(np.sort(figures)[rank - 1]), DIGITS)

@@ -222,7 +222,7 @@ def _compute_marks(specs: Sequence[BenchmarkSpec]) -> list[tuple[SourceOfMarks, 
     with progress_bar() as show_progress:
         for number_done, spec in enumerate(specs):
             show_progress("marking", number_done, len(specs))
-            computed.append((SourceOfMarks.of(spec), Marks.of(spec.load())))
+            computed.append((SourceOfMarks.from_spec(spec), Marks.compute(spec.load())))
         show_progress("marking", len(specs), len(specs))
     return computed
 

@@ -111,5 +111,5 @@ def check_marks(spec: BenchmarkSpec) -> str:
             spec.name in list_benchmarks() and not spec.is_local and not default.trains
         )
         return "without marks" if should_have_marks else ""
-    marks.check(Marks.of(spec.load()))
+    marks.check(Marks.compute(spec.load()))
     return "marks"

@@ -60,26 +60,26 @@ def benchmark(*functions: Function, best: float | None = 0.0) -> Benchmark:
 
 
 def test_equal_tasks_can_be_copied():
-    marks = Marks.of(benchmark(rising, rising, rising))
+    marks = Marks.compute(benchmark(rising, rising, rising))
     assert marks.near_best == pytest.approx(0.05 * 0.5, abs=0.01)  # the median is half-way
     assert marks.copying == pytest.approx(0, abs=0.001)
     assert marks.names == ("copying",)
 
 
 def test_opposed_tasks_have_no_marks():
-    marks = Marks.of(benchmark(rising, falling, rising))
+    marks = Marks.compute(benchmark(rising, falling, rising))
     assert marks.copying == pytest.approx(2, abs=0.1)  # the worst, twice as far as the median
     assert marks.names == ()
 
 
 def test_flat_tasks_are_plateaus():
-    marks = Marks.of(benchmark(flat, flat, best=None))
+    marks = Marks.compute(benchmark(flat, flat, best=None))
     assert marks.near_best == pytest.approx(0.3 + 0.05 * 0.2, abs=0.02)
     assert marks.names == ("plateau", "copying")
 
 
 def test_single_task_cannot_be_copied():
-    assert Marks.of(benchmark(rising)).copying is None
+    assert Marks.compute(benchmark(rising)).copying is None
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_single_task_cannot_be_copied():
     ],
 )
 def test_marks_need_two_thirds_of_tasks(functions, mark, is_marked):
-    names = Marks.of(benchmark(*functions)).names
+    names = Marks.compute(benchmark(*functions)).names
     assert (mark in names) == is_marked
 
 
@@ -120,7 +120,7 @@ def test_plateaus_of_packaged_benchmarks():
 
 def test_stored_marks_equal_recomputed_ones():
     spec = benchmark_spec("newsvendor")
-    find_marks(spec).check(Marks.of(spec.load()))
+    find_marks(spec).check(Marks.compute(spec.load()))
 
 
 def test_check_refuses_other_figures():
@@ -157,7 +157,7 @@ def own_spec(name: str) -> BenchmarkSpec:
 
 
 def write_own(folder: Path, name: str, marks: Marks) -> None:
-    source = SourceOfMarks.of(own_spec(name))
+    source = SourceOfMarks.from_spec(own_spec(name))
     write_marks(folder / FILE, [(source, marks)], command="by hand")
 
 
