@@ -72,25 +72,32 @@ def importance(
     `features` (n, p) are within [0, 1], without NaN, as `SearchSpace.features` gives them; `losses`
     (n,) are finite, and only their differences matter, not their unit. `groups` (p,), from 0 to g -
     1, says which hyperparameter each column belongs to (default: every column is one). A group of
-    several columns is a categorical, one-hot coded with equally probable choices; rows of zeros,
-    where it is inactive, are only used in the fit.
+    several columns is a categorical, one-hot coded with equally probable choices. Where it is
+    inactive, all its columns are 0; the trees are fitted to such rows, too, but the effects are
+    computed over its choices alone.
     """
-    groups = np.arange(features.shape[1]) if groups is None else groups
+    if groups is None:
+        groups = np.arange(features.shape[1])
     ensemble = import_extra(
         "sklearn.ensemble", package="scikit-learn", extra="generate", purpose="importance"
     )
     forest = ensemble.RandomForestRegressor(
         n_estimators=trees, max_features=SHARE_OF_COLUMNS, random_state=int(rng.integers(2**31))
     )
-    forest.fit(features, _scaled_to_unit(losses))
-    return forest_effects([leaves_of(tree.tree_) for tree in forest.estimators_], groups)
+    forest.fit(features, _scale_to_unit(losses))
+    leaves_of_trees = [read_leaves(tree.tree_) for tree in forest.estimators_]
+    return forest_effects(leaves_of_trees, groups)
 
 
-def _scaled_to_unit(losses: FloatArray) -> FloatArray:
-    """Losses from 0 to 1: scikit-learn does not split variances below 2e-16, whatever the unit."""
+def _scale_to_unit(losses: FloatArray) -> FloatArray:
+    """Shift and scale losses so that they go from 0 to 1; all 0 if they are all the same.
+
+    scikit-learn does not split nodes whose variance is below 2e-16, which losses in a small unit
+    may well have.
+    """
     largest = float(np.abs(losses).max())
-    if largest > 0:  # first by the size, so that differences of huge losses are finite
-        losses = losses / largest
+    if largest > 0:
+        losses = losses / largest  # otherwise the differences of huge losses might be infinite
     spread = float(np.ptp(losses))
     if spread == 0:
         return np.zeros(len(losses))
@@ -98,41 +105,63 @@ def _scaled_to_unit(losses: FloatArray) -> FloatArray:
 
 
 def forest_effects(trees: Sequence[Leaves], groups: IntArray) -> Effects:
-    """Mean effects over the trees that are not constant; groups as for `importance`, (p,)."""
-    fractions = []
+    """Mean effects over the trees that are not constant; 0 if all of them are.
+
+    Args:
+        trees: The leaves of each tree.
+        groups: Number of the hyperparameter that each column belongs to, from 0 to g - 1, (p,).
+    """
+    effects_of_trees = []
     for tree in trees:
-        variance, main, total = _variances(tree, groups)
+        variance, main, total = _explained_variances(tree, groups)
         if variance > 0:
-            fractions.append((main / variance, total / variance))
-    if not fractions:
-        return Effects(*np.zeros((2, int(groups.max()) + 1)))
-    return Effects(*np.mean(fractions, axis=0))
+            effects_of_trees.append(np.stack((main, total)) / variance)
+
+    if not effects_of_trees:
+        zeros = np.zeros(int(groups.max()) + 1)
+        return Effects(main=zeros, total=zeros)
+    main, total = np.mean(effects_of_trees, axis=0)
+    return Effects(main=main, total=total)
 
 
-def leaves_of(tree: Any) -> Leaves:
-    """Leaves of one of scikit-learn's fitted single-output trees (`estimator.tree_`)."""
+def read_leaves(tree: Any) -> Leaves:
+    """Read the leaves of one of scikit-learn's fitted single-output trees (`estimator.tree_`)."""
+    # The box of every node, (number of nodes, p): at first the whole space.
     lower = np.full((tree.node_count, tree.n_features), -np.inf)
     upper = np.full((tree.node_count, tree.n_features), np.inf)
-    inner = tree.children_left >= 0
-    for node in np.flatnonzero(inner):  # parents come before their children
-        left, right = children = [tree.children_left[node], tree.children_right[node]]
-        lower[children], upper[children] = lower[node], upper[node]
+    is_split = tree.children_left >= 0  # leaves have -1 as their children
+    for node in np.flatnonzero(is_split):  # parents come before their children
+        left = tree.children_left[node]
+        right = tree.children_right[node]
+        for child in (left, right):
+            lower[child] = lower[node]
+            upper[child] = upper[node]
+
+        # The left child has the points up to the threshold, the right one those above it.
         column = tree.feature[node]
-        upper[left, column] = lower[right, column] = tree.threshold[node]
-    return Leaves(lower[~inner], upper[~inner], tree.value[~inner, 0, 0])
+        upper[left, column] = tree.threshold[node]
+        lower[right, column] = tree.threshold[node]
+
+    is_leaf = ~is_split
+    predictions = tree.value[is_leaf, 0, 0]
+    return Leaves(lower[is_leaf], upper[is_leaf], predictions)
 
 
-def _variances(leaves: Leaves, groups: IntArray) -> tuple[float, FloatArray, FloatArray]:
-    """V, and the numerators of the main and of the total effects, (g,) each."""
+def _explained_variances(leaves: Leaves, groups: IntArray) -> tuple[float, FloatArray, FloatArray]:
+    """V, V main and V total: the variance of a tree, and what hyperparameters explain, (g,) each.
+
+    `groups` (p,) are the numbers of the hyperparameters that columns belong to.
+    """
     n_groups = int(groups.max()) + 1
-    cells = [_cells(leaves, groups == group) for group in range(n_groups)]
+    cells = [_cut_into_cells(leaves, groups == group) for group in range(n_groups)]
     within = np.stack([is_inside @ probability for is_inside, probability in cells])  # w, (g, L)
     overlaps = np.stack(
         [(is_inside * probability) @ is_inside.T for is_inside, probability in cells]
     )  # o, (g, L, L)
     volumes = within.prod(axis=0)  # probabilities of the boxes, (L,)
 
-    # Main effects: the variance of a_i over the cells of i.
+    # Main effects: the variance of a_i over the cells of i. With centred values the mean of a_i is
+    # 0, so that its variance is the mean of its square.
     centred = leaves.values - volumes @ leaves.values
     terms = centred * _products_of_others(within)  # of the sum over l in a_i, (g, L)
     main = []
@@ -140,7 +169,7 @@ def _variances(leaves: Leaves, groups: IntArray) -> tuple[float, FloatArray, Flo
         marginal = terms_i @ is_inside  # a_i in each cell
         main.append(marginal**2 @ probability)
 
-    # Total effects, and V itself in the same form: 1/2 sum over l, m of (v[l] - v[m])^2 ...
+    # Total effects, and V itself as 1/2 sum over l, m of (v[l] - v[m])^2 volume[l] volume[m].
     half_squares = np.subtract.outer(leaves.values, leaves.values) ** 2 / 2  # (L, L)
     other_overlaps = _products_of_others(overlaps)
     total = [
@@ -151,8 +180,17 @@ def _variances(leaves: Leaves, groups: IntArray) -> tuple[float, FloatArray, Flo
     return variance, np.array(main), np.array(total)
 
 
-def _cells(leaves: Leaves, columns: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """Cells that boxes cut a hyperparameter into: in which boxes, (L, c), and probability, (c,)."""
+def _cut_into_cells(leaves: Leaves, columns: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """Cut a hyperparameter's range into cells, within which no leaf begins or ends.
+
+    Args:
+        leaves: Leaves of a tree.
+        columns: Which of the p columns are those of the hyperparameter.
+
+    Returns:
+        Whether each cell is within the sides of each box, 0 or 1, (L, number of cells); and the
+        probability of each cell.
+    """
     lower = leaves.lower[:, columns]
     upper = leaves.upper[:, columns]
     n_columns = lower.shape[1]
@@ -161,13 +199,20 @@ def _cells(leaves: Leaves, columns: BoolArray) -> tuple[FloatArray, FloatArray]:
         is_inside_sides = (lower[:, None] < choices) & (choices <= upper[:, None])
         is_inside_box = is_inside_sides.all(axis=2)
         return np.asarray(is_inside_box, dtype=np.float64), np.full(n_columns, 1 / n_columns)
-    edges = np.unique(np.clip(np.concatenate((lower, upper, [[0.0], [1.0]])), 0.0, 1.0))
-    inside = (lower <= edges[:-1]) & (edges[1:] <= upper)
-    return np.asarray(inside, dtype=np.float64), np.diff(edges)
+
+    ends_of_boxes = np.concatenate((lower, upper, [[0.0], [1.0]]))
+    edges = np.unique(np.clip(ends_of_boxes, 0.0, 1.0))
+    is_inside = (lower <= edges[:-1]) & (edges[1:] <= upper)
+    lengths = np.diff(edges)  # their probabilities, as the range has length 1
+    return np.asarray(is_inside, dtype=np.float64), lengths
 
 
 def _products_of_others(factors: FloatArray) -> FloatArray:
-    """Products along the first axis, each of all factors except the one at that place."""
+    """Products over the first axis of all factors but one, for each of them; of the same shape.
+
+    They are products of the factors before and after it, as dividing the product of all by the one
+    would fail where that is 0.
+    """
     ones = np.ones_like(factors[:1])
     before = np.cumprod(np.concatenate((ones, factors[:-1])), axis=0)
     after = np.cumprod(np.concatenate((ones, factors[:0:-1])), axis=0)[::-1]

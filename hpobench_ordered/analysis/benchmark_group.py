@@ -58,12 +58,16 @@ class BenchmarkGroup:
 
     @classmethod
     def for_means(cls, items: Sequence[BenchmarkScores]) -> "BenchmarkGroup":
-        """Benchmarks of one protocol, at least one, without those left out of means."""
-        return cls.of_all([item for item in items if not item.left_out] or items)
+        """Benchmarks of one protocol, at least one, without those that means leave out.
+
+        If means leave out all of them, they are the group, as there is nothing else to show.
+        """
+        counting = [item for item in items if not item.left_out]
+        return cls.of_all(counting or items)
 
     @classmethod
     def of_all(cls, items: Sequence[BenchmarkScores]) -> "BenchmarkGroup":
-        """Benchmarks of one protocol, at least one, including those left out of means."""
+        """Benchmarks of one protocol, at least one, including those that means leave out."""
         common = set(items[0].methods).intersection(*(item.methods for item in items))
         methods = tuple(method for method in items[0].methods if method in common)
         return cls(items[0].protocol, tuple(items), methods)
@@ -85,42 +89,61 @@ class BenchmarkGroup:
 
     @property
     def last_trial(self) -> int:
-        """The last trial that was made on every benchmark."""
+        """The last trial, counted from 1, that was made on every benchmark."""
         return min(item.last_trial for item in self.items)
 
     def rows(self, item: BenchmarkScores) -> list[int]:
-        """Indices of the methods among those of a benchmark."""
+        """Indices of the group's methods in the arrays of one benchmark, which may have more."""
         return [item.place(method) for method in self.methods]
 
     def values(self, item: BenchmarkScores, measure: str, trial: int) -> FloatArray:
-        """A measure of every run on the tasks that count, shape (A, S, T)."""
+        """A measure of one benchmark's runs on the tasks that count, shape (A, S, T).
+
+        It is of the best configuration in the trials up to `trial`, counted from 1.
+        """
         return item.measures[measure].values[self.rows(item), :, item.first_task :, trial - 1]
 
     def by_family(self, measure: str, trial: int) -> FloatArray:
-        """Means over tasks, seeds and benchmarks, (F, A), of the families that have the measure."""
-        means = []
+        """Mean of a measure on each family of benchmarks after a trial, (F, A).
+
+        It is over tasks, seeds and benchmarks. Families on which the measure is not defined are
+        left out.
+        """
+        means_of_items = []
         for item in self.items:
             task_mean = item.over_tasks(measure, trial)
-            if task_mean.defined:
-                means.append((item, task_mean.mean[self.rows(item)]))
-        return family_means(means) if means else np.empty((0, len(self.methods)))
+            has_measure = task_mean.defined > 0
+            if has_measure:
+                means_of_items.append((item, task_mean.mean[self.rows(item)]))
+        if not means_of_items:
+            return np.empty((0, len(self.methods)))
+        return family_means(means_of_items)
 
     def samples(self, unit: Unit, trial: int) -> FloatArray:
-        """Samples of the normalised regret, (n, A), of the benchmarks or tasks that have it."""
+        """The normalised regrets that a test compares, (n, A): means of families or of tasks.
+
+        Families and tasks without best known values, and so without regrets, are left out.
+        """
         if unit is Unit.BENCHMARKS:
             return self.by_family(MEASURE, trial)
-        values = [self.values(item, MEASURE, trial) for item in self.items]
-        return np.concatenate([independent_samples(value, Resampling.TASKS) for value in values])
+
+        samples_of_items = []
+        for item in self.items:
+            values = self.values(item, MEASURE, trial)  # (A, S, T)
+            samples_of_items.append(independent_samples(values, Resampling.TASKS))  # (T, A)
+        return np.concatenate(samples_of_items)
 
 
 def family_means(arrays: Iterable[tuple[BenchmarkScores, FloatArray]]) -> FloatArray:
-    """Mean of each family of benchmarks, (F, ...), in the order of their first benchmarks.
+    """Mean array of each family of benchmarks, (F, ...), in the order of their first benchmarks.
 
-    It is over the family's benchmarks, of means over their surrogates.
+    The arrays of a benchmark's surrogates are averaged first, then those of the family's
+    benchmarks, so that a benchmark with several surrogates counts once.
 
     Args:
         arrays: An array (...) of each benchmark on each surrogate.
     """
+    # By family and benchmark; a benchmark without a family is its own.
     arrays_of_family: dict[str, dict[str, list[FloatArray]]] = {}
     for item, array in arrays:
         arrays_of_benchmark = arrays_of_family.setdefault(item.family or item.benchmark, {})
@@ -138,19 +161,33 @@ def family_means(arrays: Iterable[tuple[BenchmarkScores, FloatArray]]) -> FloatA
 def compare_pairs(
     group: BenchmarkGroup, *, unit: Unit = Unit.BENCHMARKS, trial: int | None = None
 ) -> PairwiseTests | None:
-    """Wilcoxon's test of every pair on common seeds; None without two methods and a sample."""
+    """Compare the normalised regrets of every pair of methods by Wilcoxon's signed-rank test.
+
+    Two methods are compared on the seeds that both have finished.
+
+    Args:
+        group: The benchmarks.
+        unit: Whether families of benchmarks or tasks are the samples.
+        trial: The trial after which they are compared; default: the last of all benchmarks.
+
+    Returns:
+        The tests; None if there are fewer than two methods or no sample.
+    """
     trial = trial or group.last_trial
     samples = group.samples(unit, trial)
     if len(group.methods) < 2 or not len(samples):
         return None
-    differences = _differences(group, samples, unit, trial)
+    differences = _pairwise_differences(group, samples, unit, trial)
     return pairwise_wilcoxon(samples, group.methods, differences=differences)
 
 
 def rank_and_compare(
     group: BenchmarkGroup, *, unit: Unit = Unit.BENCHMARKS, trial: int | None = None
 ) -> CriticalDifference | None:
-    """Mean ranks of the leaderboard, and which methods differ; see `significance_of`."""
+    """Mean ranks of the methods, as on the leaderboard, and which of them differ.
+
+    The arguments are those of `compare_pairs`, and so is None.
+    """
     trial = trial or group.last_trial
     tests = compare_pairs(group, unit=unit, trial=trial)
     if tests is None:
@@ -183,13 +220,15 @@ def count_all_wins(group: BenchmarkGroup) -> Wins:
 def speedups_after_adjustment(group: BenchmarkGroup) -> list[Speedups]:
     """Speedups on each benchmark over the method that ran before a search-space adjustment.
 
-    There are none under other protocols, without that method, or if some runs are not finished.
+    The list is empty under other protocols, if that method is not among those compared, and if some
+    runs are not finished.
     """
     if parse_protocol_name(group.protocol) != Adjustment().name:
         return []
 
     settings = parse_protocol_settings(group.protocol)
     reference = settings.get("first_method", Adjustment().first_method)
+    # Methods must have more trials than the reference, or few could get as far as it.
     budgets = [budget for budget in PAPER_BUDGETS if budget < group.last_trial]
     if reference not in group.methods or not budgets:
         return []
@@ -210,8 +249,17 @@ def speedups_after_adjustment(group: BenchmarkGroup) -> list[Speedups]:
     ]
 
 
-def _differences(group: BenchmarkGroup, samples: FloatArray, unit: Unit, trial: int) -> FloatArray:
-    """Differences of all pairs of methods, (n, A, A), on the seeds that both have finished."""
+def _pairwise_differences(
+    group: BenchmarkGroup, samples: FloatArray, unit: Unit, trial: int
+) -> FloatArray:
+    """Differences of all pairs of methods, (n, A, A), on the seeds that both have finished.
+
+    Args:
+        group: The benchmarks.
+        samples: Means over all seeds that each method has finished, (n, A).
+        unit: What one sample is.
+        trial: The trial after which methods are compared.
+    """
     differences = samples[:, :, None] - samples[:, None, :]
     values_of_items = [group.values(item, MEASURE, trial) for item in group.items]
     finished_of_items = [finished_runs(values) for values in values_of_items]
@@ -223,20 +271,27 @@ def _differences(group: BenchmarkGroup, samples: FloatArray, unit: Unit, trial: 
         task_means: list[tuple[BenchmarkScores, FloatArray]] = []
         for item, values in zip(group.items, values_of_items, strict=True):
             means = _task_means_on_common_seeds(values, a, b)
-            if means.shape[1]:
+            n_tasks = means.shape[1]
+            if n_tasks > 0:
                 task_means.append((item, means))
+
         if unit is Unit.BENCHMARKS:
-            pair = family_means((item, means.mean(axis=1)) for item, means in task_means).T
+            benchmark_means = [(item, means.mean(axis=1)) for item, means in task_means]
+            samples_of_pair = family_means(benchmark_means).T
         else:
-            pair = np.concatenate([means for _, means in task_means], axis=1)
-        differences[:, a, b] = pair[0] - pair[1]
-        differences[:, b, a] = pair[1] - pair[0]
+            samples_of_pair = np.concatenate([means for _, means in task_means], axis=1)
+        samples_a, samples_b = samples_of_pair  # (n,) each
+        differences[:, a, b] = samples_a - samples_b
+        differences[:, b, a] = samples_b - samples_a
     return differences
 
 
 def _task_means_on_common_seeds(values: FloatArray, a: int, b: int) -> FloatArray:
-    """Means of methods a and b over the seeds that both have, (2, T), of values (A, S, T)."""
+    """Means of methods a and b over the seeds that both have finished, (2, number of tasks).
+
+    `values` (A, S, T) are of all methods; tasks on which they are not defined are left out.
+    """
     is_finished = finished_runs(values)
     common_seeds = is_finished[a] & is_finished[b]
-    of_pair = values[[a, b]][:, :, defined_tasks(values)]
-    return mean_over_seeds(of_pair[:, common_seeds])
+    values_of_pair = values[[a, b]][:, :, defined_tasks(values)]
+    return mean_over_seeds(values_of_pair[:, common_seeds])

@@ -81,10 +81,10 @@ def mean_intervals(
     rng_before = copy.deepcopy(rng)
     ends = np.stack(_mean_and_ends(flat, rng, resamples))  # (3, K)
 
-    is_known = ~np.isnan(flat)
-    is_incomplete = is_known.any(axis=0) & ~is_known.all(axis=0)
+    has_sample = ~np.isnan(flat)
+    is_incomplete = has_sample.any(axis=0) & ~has_sample.all(axis=0)
     if is_incomplete.any():
-        # With the same draws as complete means, so that no mean depends on the others.
+        # From the generator as it was: the draws must not depend on which means are complete.
         _fill_incomplete_means(ends, flat, np.flatnonzero(is_incomplete), rng_before, resamples)
 
     mean, lower, upper = ends.reshape(3, *samples.shape[1:])
@@ -104,13 +104,14 @@ def _fill_incomplete_means(
 
     Args:
         ends: Mean, lower and upper end of each column, (3, K).
-        flat: Samples, NaN where they lack, (n, K).
+        flat: Samples, NaN where one is lacking, (n, K).
         incomplete: Indices of the columns that lack some samples.
-        rng: Random generator, which is copied for each set of samples.
+        rng: Random generator; a copy draws for each set of columns, so that none depends on others.
         resamples: Number of resamples B.
     """
-    is_known = ~np.isnan(flat[:, incomplete])
-    patterns, pattern_of_column = np.unique(is_known, axis=1, return_inverse=True)
+    is_present = ~np.isnan(flat[:, incomplete])
+    # A pattern is which of the n samples a column has.
+    patterns, pattern_of_column = np.unique(is_present, axis=1, return_inverse=True)
     pattern_of_column = pattern_of_column.ravel()  # numpy 2.0 returns two axes
     for number, has_sample in enumerate(patterns.T):
         columns = incomplete[pattern_of_column == number]
@@ -119,7 +120,11 @@ def _fill_incomplete_means(
 
 
 def draw_weights(n_samples: int, *, rng: np.random.Generator, resamples: int) -> FloatArray:
-    """Weight of each sample in each resample, (B, n); B is 0 if n is too small or too large."""
+    """Draw the weights of samples in resamples, (B, n): how often each is in it, divided by n.
+
+    There are no resamples if n is so small that there is no interval, or so large that the interval
+    is Student's.
+    """
     if not MIN_SAMPLES_OF_INTERVAL <= n_samples <= MAX_SAMPLES_TO_RESAMPLE:
         resamples = 0
     equal_probabilities = np.full(n_samples, 1 / n_samples)
@@ -129,7 +134,10 @@ def draw_weights(n_samples: int, *, rng: np.random.Generator, resamples: int) ->
 def _mean_and_ends(
     samples: FloatArray, rng: np.random.Generator, resamples: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Mean, lower and upper end of the interval, (K,) each, of samples (n, K)."""
+    """Mean, lower and upper end of the interval, (K,) each, of samples (n, K).
+
+    The ends are NaN if there are too few samples.
+    """
     from scipy.special import stdtrit
 
     n_samples, n_means = samples.shape
@@ -137,6 +145,7 @@ def _mean_and_ends(
         nothing = np.full(n_means, np.nan)
         return samples.mean(axis=0), nothing, nothing
 
+    # Quantiles of t*: Student's, unless the samples are resampled.
     student_quantile = float(stdtrit(n_samples - 1, 1 - TAIL))
     upper_quantile = np.full(n_means, student_quantile)
     lower_quantile = -upper_quantile
@@ -147,7 +156,11 @@ def _mean_and_ends(
         if len(weights):
             limit = MAX_QUANTILE_RATIO * student_quantile
             lower_quantile, upper_quantile = _studentised_quantiles(samples, weights, limit)
-        return mean, mean - upper_quantile * error, mean - lower_quantile * error
+
+        # The upper quantile is at the lower end: where t* is high, resamples overestimate the mean.
+        lower_end = mean - upper_quantile * error
+        upper_end = mean - lower_quantile * error
+        return mean, lower_end, upper_end
 
 
 def _studentised_quantiles(
@@ -162,18 +175,19 @@ def _studentised_quantiles(
     """
     n_resamples = len(weights)
     n_means = samples.shape[1]
-    # The order statistics of rank (B + 1) p, of which no interpolation is needed for usual B.
+    # A quantile is one of the sorted t*, that of rank (B + 1) p, which is whole for usual B such as
+    # 999; the small number makes up for rounding errors of the product.
     rank = max(int((n_resamples + 1) * TAIL + 1e-9), 1)
     lower_place = rank - 1
     upper_place = n_resamples - rank
 
     lower = np.empty(n_means)
     upper = np.empty(n_means)
-    chunk = max(1, MAX_NUMBERS_IN_MEMORY // n_resamples)
-    for start in range(0, n_means, chunk):
-        columns = slice(start, start + chunk)
-        ratios = _studentised_ratios(samples[:, columns], weights)
-        ratios.partition((lower_place, upper_place), axis=1)
+    means_at_once = max(1, MAX_NUMBERS_IN_MEMORY // n_resamples)
+    for start in range(0, n_means, means_at_once):
+        columns = slice(start, start + means_at_once)
+        ratios = _studentised_ratios(samples[:, columns], weights)  # t*
+        ratios.partition((lower_place, upper_place), axis=1)  # sorts as far as these two need
         lower[columns] = np.clip(ratios[:, lower_place], -limit, 0)
         upper[columns] = np.clip(ratios[:, upper_place], 0, limit)
     return lower, upper
@@ -182,18 +196,18 @@ def _studentised_quantiles(
 def _studentised_ratios(samples: FloatArray, weights: FloatArray) -> FloatArray:
     """t* of every resample, shape (K, B), from samples (n, K) and weights (B, n).
 
-    t* does not change with the shift and scale of x, so x is standardised first: m is then 0. The
-    large arrays are changed in place.
+    t* does not change with the shift and scale of x, so x is standardised first: m is then 0, and
+    t* is m* / e*. The arrays (K, B) are large, and therefore changed in place.
     """
     centred = samples - samples.mean(axis=0)
     scale = centred.std(axis=0)
     standardised = centred / np.where(scale == 0, 1, scale)
 
     means = standardised.T @ weights.T  # m*, (K, B)
-    errors = (standardised**2).T @ weights.T
-    errors -= means**2  # now variances, with divisor n
-    np.maximum(errors, MIN_RELATIVE_VARIANCE, out=errors)
-    errors /= len(samples) - 1
-    np.sqrt(errors, out=errors)  # now e*
+    variances = (standardised**2).T @ weights.T  # mean squares
+    variances -= means**2  # of the resampled x, with divisor n
+    np.maximum(variances, MIN_RELATIVE_VARIANCE, out=variances)
+    variances /= len(samples) - 1  # of their means
+    errors = np.sqrt(variances, out=variances)  # e*
     means /= errors
     return np.asarray(means)

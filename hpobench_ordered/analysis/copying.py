@@ -17,8 +17,8 @@ MAX_DISTANCE_OF_NEAR = 0.05
 def best_and_random_losses(benchmark: Benchmark, count: int) -> tuple[FloatArray, FloatArray]:
     """Best losses of each task, (T,), and losses of random configurations, (count, T).
 
-    The best loss is the best known one, or the lowest of the random configurations if that is
-    lower or none is known.
+    The best loss of a task is the lower of the best known one, if there is any, and the lowest of
+    the random configurations. These are the same in every call and on every task.
     """
     objective = benchmark.objective
     space = benchmark.space
@@ -32,14 +32,16 @@ def best_and_random_losses(benchmark: Benchmark, count: int) -> tuple[FloatArray
 
     losses = np.stack(losses_of_tasks, axis=1)
     best_known_losses = objective.losses(np.array(best_values))
-    return np.fmin(best_known_losses, losses.min(axis=0)), losses
+    best_losses = np.fmin(best_known_losses, losses.min(axis=0))  # ignores NaN
+    return best_losses, losses
 
 
 def copying_regrets(losses: FloatArray, *, best: FloatArray | None = None) -> FloatArray:
-    """Regret on each task, but the first, of the configuration that was best on the task before.
+    """Regret, on each task but the first, of the configuration that was best on the task before.
 
     It is relative to the distance from the task's median loss to its best: 0 is as good as the
-    best, 1 no better than half of all configurations; NaN where the median is the best.
+    best, 1 no better than half of all configurations. It is NaN on tasks where half of all
+    configurations are the best.
 
     Args:
         losses: Losses of the same configurations on all tasks, (n, T).
@@ -48,19 +50,21 @@ def copying_regrets(losses: FloatArray, *, best: FloatArray | None = None) -> Fl
     Returns:
         Regrets, (T - 1,).
     """
-    copied = losses[:, :-1].argmin(axis=0)  # (T - 1,)
+    copied = losses[:, :-1].argmin(axis=0)  # the configuration copied to each later task, (T - 1,)
     later_losses = losses[:, 1:]
     later_best = later_losses.min(axis=0) if best is None else best[1:]
 
     losses_of_copied = later_losses[copied, np.arange(later_losses.shape[1])]
     median = np.median(later_losses, axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):  # the median is the best; made NaN below
         regrets: FloatArray = (losses_of_copied - later_best) / (median - later_best)
     return np.where(median > later_best, regrets, np.nan)
 
 
 def shares_near_best(losses: FloatArray, *, best: FloatArray | None = None) -> FloatArray:
-    """Share of the configurations that are near the best of each task, (T,).
+    """Share of the configurations that are near the best of each task, from 0 to 1, (T,).
+
+    Near is within `MAX_DISTANCE_OF_NEAR` of the distance from the best to the median loss.
 
     Args:
         losses: Losses of the same configurations on all tasks, (n, T).

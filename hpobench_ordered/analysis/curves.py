@@ -92,7 +92,9 @@ def attainment_curves(
         fractions: The fractions of the runs.
 
     Returns:
-        Columns `protocol`, `benchmark`, `surrogate`, `method`, `trial`, `fraction` and `level`.
+        Columns `protocol`, `benchmark`, `surrogate`, `method`, `trial`, `fraction` and `level`, the
+        lowest regret that at least this fraction of the method's finished runs does not exceed.
+        Benchmarks without regrets have no rows.
     """
     frames = []
     for item in scores:
@@ -100,9 +102,10 @@ def attainment_curves(
             continue
         regrets = item.measures["regret"].values[:, :, item.first_task :]
         regrets = regrets[:, :, defined_tasks(regrets)]
+        # A run of one seed on one task: they are counted together, whatever the task.
         regrets_of_runs = regrets.reshape(len(item.methods), -1, item.last_trial)  # (A, S T, M)
 
-        levels = []  # (A, H, M)
+        levels = []  # of each method, (H, M)
         for method_regrets in regrets_of_runs:
             is_finished = ~np.isnan(method_regrets).any(axis=1)
             levels.append(attained_levels(method_regrets[is_finished], fractions))
@@ -114,26 +117,35 @@ def attainment_curves(
 
 
 def attained_levels(values: FloatArray, fractions: Sequence[float] = QUARTILES) -> FloatArray:
-    """Q, (H, M): levels that fractions in (0, 1] of the runs attain, from z of shape (n, M)."""
-    beyond = [fraction for fraction in fractions if not 0 < fraction <= 1]
-    if beyond:
-        raise ExperimentError(f"fractions must be above 0 and at most 1, but got {beyond}")
+    """Levels Q that fractions of the runs attain after every trial, (H, M); lower is better.
 
-    # 0.07 of 100 runs are 7, but 0.07 * 100 is slightly more.
+    Args:
+        values: Values z of every run after every trial, (n, M).
+        fractions: Fractions of the runs, above 0 and at most 1.
+
+    Raises:
+        ExperimentError: A fraction is out of this range.
+    """
+    out_of_range = [fraction for fraction in fractions if not 0 < fraction <= 1]
+    if out_of_range:
+        raise ExperimentError(f"fractions must be above 0 and at most 1, but got {out_of_range}")
+
+    # The small number is for rounding errors: 0.07 of 100 runs are 7, but 0.07 * 100 is above 7.
     n_attaining = np.ceil(np.asarray(fractions) * len(values) - 1e-9).astype(np.int64)
-    sorted_values = np.sort(values, axis=0)
+    sorted_values = np.sort(values, axis=0)  # the best runs first, in each trial by itself
     return np.asarray(sorted_values[n_attaining - 1])
 
 
 def _overall_curves(group: BenchmarkGroup, measures: Sequence[str]) -> Iterator["pd.DataFrame"]:
-    """Curves of all benchmarks together, one frame a measure."""
+    """Curves of all benchmarks together, a frame for each measure that they have."""
     if not group.methods:
         return
     for measure in measures:
         if measure not in MEASURES:
-            continue
+            continue  # it is in the units of each benchmark, and has no mean over them
         intervals = overall_intervals(group, measure, Resampling.SEEDS)
-        if not intervals.samples:
+        is_undefined_everywhere = intervals.samples == 0
+        if is_undefined_everywhere:
             continue
         labels: Labels = {"protocol": [group.protocol], "benchmark": [ALL]}
         labels |= {"method": group.methods, "measure": [measure]}
@@ -143,7 +155,7 @@ def _overall_curves(group: BenchmarkGroup, measures: Sequence[str]) -> Iterator[
 def _benchmark_curves(
     item: BenchmarkScores, measures: Sequence[str], *, tasks: bool
 ) -> Iterator["pd.DataFrame"]:
-    """Curves of one benchmark and, if wanted, of its tasks, one frame a measure."""
+    """Curves of one benchmark and, if `tasks`, of each of its tasks, by measure."""
     all_intervals = benchmark_intervals(item, overs=[Resampling.SEEDS])
     for measure in filter(item.is_defined, measures):
         labels = {**_labels_of_benchmark(item), "method": item.methods, "measure": [measure]}
@@ -151,7 +163,7 @@ def _benchmark_curves(
         if measure in MEASURES:
             intervals = all_intervals[measure, Resampling.SEEDS]
             yield _curve_rows(labels, intervals.mean, intervals.lower, intervals.upper)
-        else:
+        else:  # only measures of the leaderboard have intervals
             samples = independent_samples(
                 scores.values, Resampling.SEEDS, first_task=item.first_task
             )
@@ -176,7 +188,15 @@ def _curve_rows(
     low: FloatArray | float = math.nan,
     high: FloatArray | float = math.nan,
 ) -> "pd.DataFrame":
-    """Rows of means, (..., M), with the ends of their intervals; labels left out are ""."""
+    """Rows of the frame that `curves` returns: a mean after each trial, with its interval.
+
+    Args:
+        labels: Values of the labels by name, those with several in the order of the axes of `mean`;
+            labels left out are "".
+        mean: The means, (..., M).
+        low: Lower ends of their intervals, of the same shape; NaN if there are none.
+        high: Upper ends.
+    """
     levels = {name: labels.get(name, [""]) for name in LABELS}
     trials = range(1, mean.shape[-1] + 1)
     return cross_labels({**levels, "trial": trials}, mean=mean, low=low, high=high)
@@ -186,17 +206,21 @@ def cross_labels(levels: Labels, **columns: Any) -> "pd.DataFrame":
     """All combinations of labels as rows, with columns of numbers.
 
     Args:
-        levels: The labels that each column of labels takes, by its name.
-        columns: Numbers in the order of the rows, the last label changing fastest, or one number.
+        levels: The possible values of each column of labels, by its name.
+        columns: The columns of numbers: arrays in the order of the rows, of which the last label
+            changes fastest, or one number for all rows.
     """
     import pandas as pd
 
     index = pd.MultiIndex.from_product(levels.values(), names=list(levels))
-    numbers = {name: np.broadcast_to(np.ravel(v), len(index)) for name, v in columns.items()}
+    numbers = {}
+    for name, array in columns.items():
+        numbers[name] = np.broadcast_to(np.ravel(array), len(index))
     return pd.DataFrame(numbers, index=index).reset_index()
 
 
 def _concatenate(frames: list["pd.DataFrame"], columns: list[str]) -> "pd.DataFrame":
+    """Join frames, of which there may be none, into one with these columns."""
     import pandas as pd
 
     if not frames:

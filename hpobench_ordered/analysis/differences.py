@@ -50,7 +50,9 @@ class Difference:
         """Twice the standard error of `mean` over seeds; NaN with one seed or without tasks."""
         if not self.tasks:
             return float("nan")
-        return float(two_standard_errors(self.values.mean(axis=1)[None])[0])
+        means_of_seeds = self.values.mean(axis=1)
+        errors = two_standard_errors(means_of_seeds[None])  # seeds are its second axis
+        return float(errors[0])
 
     @property
     def tasks(self) -> int:
@@ -59,17 +61,23 @@ class Difference:
 
     @property
     def better(self) -> int:
-        """Number of tasks on which the first method's mean is lower."""
+        """Number of tasks on which the first method is better: its mean over seeds is lower."""
         return int((self.by_task < 0).sum())
 
     def alike(self, *, margin: float) -> int:
-        """Number of tasks whose means differ by less than a margin or two standard errors."""
-        allowed = np.fmax(two_standard_errors(self.values.T), margin)
-        return int((np.abs(self.by_task) <= allowed).sum())
+        """Number of tasks on which the means of both methods are alike.
+
+        They are if they differ by at most `margin`, in units of the score, or by at most two
+        standard errors of their difference over seeds.
+        """
+        errors = two_standard_errors(self.values.T)  # (T,); NaN with one seed
+        allowed = np.fmax(errors, margin)  # the larger of both, or the margin if there is no error
+        is_alike = np.abs(self.by_task) <= allowed
+        return int(is_alike.sum())
 
 
 def compare_methods(scores: Scores, first: str, second: str, *, trial: int) -> Difference:
-    """Compare two methods after a trial."""
+    """Compare two methods after a trial, counted from 1, on the tasks where both have scores."""
     after_trial = scores.values[..., trial - 1]  # (A, S, T)
     first_scores = after_trial[scores.methods.index(first)]
     second_scores = after_trial[scores.methods.index(second)]
@@ -79,8 +87,12 @@ def compare_methods(scores: Scores, first: str, second: str, *, trial: int) -> D
 
 
 def pool_differences(differences: Sequence[Difference]) -> Difference:
-    """The differences on the tasks of several benchmarks together, all with the same seeds."""
-    return Difference(np.concatenate([item.values for item in differences], axis=1))
+    """Join differences on several benchmarks into one on the tasks of all of them.
+
+    All have the same seeds.
+    """
+    all_values = [difference.values for difference in differences]
+    return Difference(np.concatenate(all_values, axis=1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +143,19 @@ def improvement_in_mean(
     baseline_mean = baseline.mean(axis=0)
     baseline_mean = np.where(baseline_mean != 0, baseline_mean, np.nan)
     ratio = values.mean(axis=0) / baseline_mean
+    # The sign is 1 where the objective is minimised: a lower mean is then an improvement.
     improvement = np.asarray(-direction.sign * 100 * (ratio - 1))
-    return improvement + 0.0  # 0 instead of -0
+    return improvement + 0.0  # turns -0 into 0
 
 
 def mean_over_tasks(per_task: FloatArray) -> Estimate:
-    """Mean over tasks, (T,) without NaN, with two standard errors between tasks."""
+    """Mean of numbers of tasks, (T,), with an interval of two standard errors over tasks.
+
+    Tasks whose number is NaN are left out; the mean is NaN without any other.
+    """
     defined = per_task[~np.isnan(per_task)]
-    mean = float(defined.mean()) if len(defined) else float("nan")
-    errors = float(two_standard_errors(defined[None])[0])
+    mean = float("nan")
+    if len(defined):
+        mean = float(defined.mean())
+    errors = float(two_standard_errors(defined[None])[0])  # samples are along its second axis
     return Estimate(mean, mean - errors, mean + errors)

@@ -9,8 +9,11 @@ if TYPE_CHECKING:
 def select_incumbents(trials: "pd.DataFrame") -> "pd.DataFrame":
     """Select the trials with a lower loss than all before them, on the same task of the same run.
 
+    The first trial of a task is always among them.
+
     Args:
-        trials: One row per trial, as `Results.frame` gives, in the order of trials.
+        trials: One row per trial, as `Results.frame` gives, in the order of trials; the column
+            "key" identifies the run.
     """
     run_and_task = [trials["key"], trials["task"]]
     best_so_far = trials["loss"].groupby(run_and_task).cummin()

@@ -12,7 +12,7 @@ COUNTS = ("trials", "first_trials")
 
 
 def label_protocol(protocol: str) -> str:
-    """A protocol without the settings that are at their defaults.
+    """Label a protocol for people: its name and the settings that differ from the defaults.
 
     "ordered(trials=25, tasks=None, workers_simulated=1)" is "ordered, 25 trials".
     """
@@ -25,17 +25,21 @@ def label_protocol(protocol: str) -> str:
 
 
 def _label_setting(name: str, value: str) -> str:
+    """Label one setting: "25 trials", or "name=value" if it does not count anything."""
     label = f"{value} {name}" if name in COUNTS else f"{name}={value}"
     return label.replace("_", " ")
 
 
 def format_ranges(numbers: Iterable[int]) -> str:
-    """Abbreviate whole numbers: "0 to 4, 7"."""
+    """Abbreviate whole numbers: 0, 1, 2, 3, 4, 7 is "0 to 4, 7"."""
     ranges: list[tuple[int, int]] = []
     for number in sorted(map(int, numbers)):
-        if ranges and number == ranges[-1][1] + 1:
-            first, _ = ranges.pop()
-            ranges.append((first, number))
+        if not ranges:
+            ranges.append((number, number))
+            continue
+        first, last = ranges[-1]
+        if number == last + 1:
+            ranges[-1] = (first, number)  # the last range grows
         else:
             ranges.append((number, number))
     return ", ".join(_format_range(first, last) for first, last in ranges)
@@ -51,7 +55,11 @@ def format_count(number: int, noun: str) -> str:
 
 
 def format_scope(benchmarks: int, families: int) -> str:
-    """What means are over: "5 benchmarks", "9 benchmarks, each of 6 families counting once"."""
+    """Describe what means are over, by the numbers of benchmarks and of their families.
+
+    "5 benchmarks" if each is a family of its own, or all are one; otherwise such as "9 benchmarks,
+    each of 6 families counting once".
+    """
     text = format_count(benchmarks, "benchmark")
     has_larger_families = families < benchmarks
     if has_larger_families and families > 1:
@@ -62,7 +70,8 @@ def format_scope(benchmarks: int, families: int) -> str:
 def join_names(names: Iterable[str], *, most: int = 4) -> str:
     """Join one name or more for a sentence: "a", "a, b and c", or "a, b, c and 7 more".
 
-    Up to `most` + 1 names are written out; of more, the first `most` - 1.
+    Up to `most` + 1 names are written out; of more, the first `most` - 1, so that "more" stands for
+    three names at least.
     """
     parts = list(names)
     if len(parts) > most + 1:

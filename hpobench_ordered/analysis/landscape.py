@@ -31,8 +31,14 @@ WORST_ALIKE = 0.05
 def explained_shares(places: FloatArray, losses: FloatArray, *, bins: int = BINS) -> FloatArray:
     """Share of the variance of ranked losses that each hyperparameter explains by itself, (d,).
 
-    `places` are u, (n, d), NaN (a bin of its own) where inactive; `losses` (n,) may be infinite.
-    The shares are 0 where all losses are the same.
+    Args:
+        places: Places u of hyperparameters along their ranges, (n, d), from 0 to 1; NaN where one
+            is inactive, which is a bin of its own.
+        losses: Losses of the configurations, (n,); may be infinite.
+        bins: Number of bins B of equal width along each hyperparameter.
+
+    Returns:
+        The shares; 0 if all losses are the same.
     """
     from scipy.stats import rankdata
 
@@ -44,12 +50,14 @@ def explained_shares(places: FloatArray, losses: FloatArray, *, bins: int = BINS
         return shares
 
     is_inactive = np.isnan(places)
-    bin_of_place = np.clip(np.where(is_inactive, 0.0, places) * bins, 0, bins - 1).astype(np.int64)
-    bin_of_place = np.where(is_inactive, bins, bin_of_place)  # inactive ones share the last bin
+    active_places = np.where(is_inactive, 0.0, places)
+    bin_of_active = np.clip(active_places * bins, 0, bins - 1).astype(np.int64)  # 1 is in the last
+    bin_of_place = np.where(is_inactive, bins, bin_of_active)  # one more bin, of inactive ones
     for j, bin_of_configuration in enumerate(bin_of_place.T):
         counts = np.bincount(bin_of_configuration, minlength=bins + 1)  # n[b]
         sums = np.bincount(bin_of_configuration, weights=centred, minlength=bins + 1)
         is_occupied = counts > 0
+        # n[b] (sums[b] / n[b])^2, as centred ranks have mean 0.
         between_bins = float((sums[is_occupied] ** 2 / counts[is_occupied]).sum())
         shares[j] = between_bins / total
     return shares
@@ -58,9 +66,21 @@ def explained_shares(places: FloatArray, losses: FloatArray, *, bins: int = BINS
 def colour_ends(
     losses: FloatArray, *, maximised: bool, alike: float = WORST_ALIKE
 ) -> tuple[float, float]:
-    """Ends of a colour scale: the best objective, and one that a share `alike` is worse than."""
-    low, high = float(np.nanmin(losses)), float(np.nanquantile(losses, 1 - alike))
-    return (-high, -low) if maximised else (low, high)
+    """Lower and upper end of a colour scale of objective values.
+
+    One end is the best value. The other is so chosen that a share `alike` of the values is worse:
+    these all get the colour of that end.
+
+    Args:
+        losses: Losses of the values, NaN where there are none.
+        maximised: Whether the objective is maximised, and losses are its negative.
+        alike: Share of the worst values, from 0 to 1.
+    """
+    lowest = float(np.nanmin(losses))
+    highest_in_colour = float(np.nanquantile(losses, 1 - alike))
+    if maximised:
+        return -highest_in_colour, -lowest
+    return lowest, highest_in_colour
 
 
 def best_indices(losses: FloatArray, count: int) -> NDArray[np.intp]:
@@ -69,16 +89,30 @@ def best_indices(losses: FloatArray, count: int) -> NDArray[np.intp]:
 
 
 def optimum_drift(coordinate: FloatArray, losses: FloatArray, *, count: int) -> float:
-    """Rank correlation of task order with the mean coordinate (n,) of each task's `count` best."""
+    """How steadily good values of a hyperparameter rise (1) or fall (-1) with the order of tasks.
+
+    It is Spearman's rank correlation of the task's index with the mean value in the `count` best
+    configurations of the task.
+
+    Args:
+        coordinate: Value of the hyperparameter in each configuration, (n,).
+        losses: Losses of the configurations on each task, (T, n).
+        count: Number of best configurations of a task.
+    """
     from scipy.stats import spearmanr
 
-    centres = [coordinate[best_indices(row, count)].mean() for row in losses]
+    centres = [coordinate[best_indices(task_losses, count)].mean() for task_losses in losses]
     return float(spearmanr(np.arange(len(centres)), centres).statistic)
 
 
 def visible_indices(x: FloatArray, y: FloatArray, losses: FloatArray) -> NDArray[np.intp]:
-    """Indices of the lowest loss at each place (x, y), the lowest losses last (drawn on top)."""
-    order = np.argsort(losses, kind="stable")
-    places = np.stack([x[order], y[order]], axis=1)
-    _, first = np.unique(places, axis=0, return_index=True)
-    return np.asarray(order[np.sort(first)[::-1]])
+    """Indices of the configurations to draw: at each place (x, y), the one of lowest loss.
+
+    The lowest losses come last, so that they are drawn on top. All arrays are (n,).
+    """
+    best_first = np.argsort(losses, kind="stable")
+    places = np.stack([x[best_first], y[best_first]], axis=1)
+    # Of equal places, the index of the first, which has the lowest loss.
+    _, first_at_place = np.unique(places, axis=0, return_index=True)
+    worst_to_best = np.sort(first_at_place)[::-1]
+    return np.asarray(best_first[worst_to_best])

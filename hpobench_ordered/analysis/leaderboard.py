@@ -110,7 +110,7 @@ def benchmark_intervals(
     Args:
         item: Scores of one benchmark.
         trials: The trials, counted from 0; default: all.
-        overs: What to compute intervals over.
+        overs: Whether to compute intervals over seeds, tasks or both.
     """
     rng = _new_rng()
     intervals = {}
@@ -123,7 +123,8 @@ def benchmark_intervals(
                 intervals[measure, over] = mean_intervals(
                     samples, rng=rng, resamples=RESAMPLES, possible=scores.possible
                 )
-            elif len(samples):  # draw anyway: intervals must not depend on which are asked for
+            elif len(samples):
+                # Draw all the same, so that the next intervals do not depend on `overs`.
                 draw_weights(len(samples), rng=rng, resamples=RESAMPLES)
     return intervals
 
@@ -146,8 +147,8 @@ def overall_intervals(
     items = [item for item in group.items if item.is_defined(measure)]
     if not items:
         n_trials = len(range(last_trial)[trials])
-        nothing = np.full((len(group.methods), n_trials), np.nan)
-        return Intervals(nothing, nothing, nothing, 0)
+        no_means = np.full((len(group.methods), n_trials), np.nan)
+        return Intervals(no_means, no_means, no_means, 0)
 
     samples_of_items: list[tuple[BenchmarkScores, FloatArray]] = []  # (S, A, M) each
     for item in items:
@@ -158,6 +159,7 @@ def overall_intervals(
         (item, mean_over_seeds(samples, axis=0)) for item, samples in samples_of_items
     )
 
+    # The mean rank of a benchmark with more methods may be higher: the widest range is possible.
     possible_ends = np.array([item.measures[measure].possible for item in items])
     possible = possible_ends[:, 0].min(), possible_ends[:, 1].max()
     if over is Resampling.TASKS:
@@ -168,7 +170,7 @@ def overall_intervals(
     mean = means_of_families.mean(axis=0)
     have_common_seeds = len({item.seed_numbers for item in items}) == 1
     if not have_common_seeds:
-        # There is no sample over all benchmarks, and so no interval.
+        # No seed has a mean over all benchmarks. A single sample gives the mean without interval.
         return mean_intervals(mean[None], rng=_new_rng(), resamples=RESAMPLES)
 
     means_of_seeds = family_means(samples_of_items).mean(axis=0)  # (S, A, M)
@@ -182,10 +184,12 @@ def overall_intervals(
 
 
 def _new_rng() -> np.random.Generator:
+    """A generator in its first state, so that intervals do not depend on those computed before."""
     return np.random.default_rng(RESAMPLING_SEED)
 
 
 def _columns() -> list[str]:
+    """Names of the leaderboard's columns, in their order."""
     suffixes = ("", "_low", "_high", "_low_tasks", "_high_tasks")
     measures = [measure + suffix for measure in MEASURES for suffix in suffixes]
     return [*NAMES, *measures, *COUNTS, "seconds"]
@@ -218,13 +222,14 @@ def _measure_columns(intervals: dict[tuple[str, Resampling], Intervals], a: int)
 
 
 def _benchmark_rows(item: BenchmarkScores, trial: int) -> Iterator[Row]:
-    """Rows of one benchmark: all planned methods, compared or not."""
+    """Rows of one benchmark after a trial: all planned methods, compared or not."""
     intervals = benchmark_intervals(item, trials=slice(trial - 1, trial))
     win_columns = _win_columns(item, trial)
     for method, runs in item.runs.items():
         labels = (item.protocol, item.benchmark, item.surrogate, method, trial)
         row = _run_columns(labels, [runs])
-        row |= {"benchmarks": 1, "families": 1}
+        row["benchmarks"] = 1
+        row["families"] = 1
         if method in item.methods:
             row |= _measure_columns(intervals, item.place(method))
             row |= win_columns[method]
@@ -232,7 +237,10 @@ def _benchmark_rows(item: BenchmarkScores, trial: int) -> Iterator[Row]:
 
 
 def _overall_rows(group: BenchmarkGroup, trial: int) -> Iterator[Row]:
-    """Rows of all benchmarks together: all planned methods, compared everywhere or not."""
+    """Rows of all benchmarks together after a trial: all planned methods.
+
+    Those that are compared on every benchmark have means and wins.
+    """
     intervals = {
         (measure, over): overall_intervals(group, measure, over, trials=slice(trial - 1, trial))
         for measure, over in itertools.product(MEASURES, Resampling)
@@ -241,10 +249,11 @@ def _overall_rows(group: BenchmarkGroup, trial: int) -> Iterator[Row]:
     methods = dict.fromkeys(itertools.chain.from_iterable(item.runs for item in group.items))
     for method in methods:
         runs = [item.runs[method] for item in group.items if method in item.runs]
-        compared = [item for item in group.items if method in item.methods]
+        items_with_method = [item for item in group.items if method in item.methods]
         row = _run_columns((group.protocol, ALL, "", method, trial), runs)
-        row["benchmarks"] = len({item.benchmark for item in compared})
-        row["families"] = len({item.family or item.benchmark for item in compared})
+        row["benchmarks"] = len({item.benchmark for item in items_with_method})
+        # A benchmark without a family is its own.
+        row["families"] = len({item.family or item.benchmark for item in items_with_method})
         if method in group.methods:
             row |= _measure_columns(intervals, group.methods.index(method))
             for name in WIN_COUNTS:
@@ -253,7 +262,7 @@ def _overall_rows(group: BenchmarkGroup, trial: int) -> Iterator[Row]:
 
 
 def _win_columns(item: BenchmarkScores, trial: int) -> dict[str, Row]:
-    """Wins, ties and losses of each method against all others together."""
+    """Columns of wins, ties and losses against all others together, by compared method."""
     counts = count_wins(item.losses, item.methods, trial=trial, first_task=item.first_task)
     columns = {}
     for a, method in enumerate(item.methods):
@@ -266,17 +275,23 @@ def _win_columns(item: BenchmarkScores, trial: int) -> dict[str, Row]:
 
 
 def _run_columns(labels: Sequence[object], runs: Sequence[MethodRuns]) -> Row:
-    """Labels of a row, and the columns of a method's runs on one or several benchmarks.
+    """Columns of a row that say what it is of, and those of a method's runs.
 
-    The column "seconds" holds the mean time of a suggestion.
+    Args:
+        labels: Values of the columns `NAMES`.
+        runs: The method's runs on one or several benchmarks. The column "seconds" is the mean time
+            of their suggestions, NaN if there are none.
     """
     seeds = set().union(*(method_runs.seeds for method_runs in runs))
     n_suggestions = sum(method_runs.suggestions for method_runs in runs)
     total_seconds = sum(method_runs.seconds for method_runs in runs)
+    seconds_per_suggestion = np.nan
+    if n_suggestions:
+        seconds_per_suggestion = total_seconds / n_suggestions
     return {
         **dict(zip(NAMES, labels, strict=True)),
         "seeds": len(seeds),
         "runs": sum(method_runs.planned for method_runs in runs),
         "failed": sum(method_runs.failed for method_runs in runs),
-        "seconds": total_seconds / n_suggestions if n_suggestions else np.nan,
+        "seconds": seconds_per_suggestion,
     }

@@ -63,7 +63,7 @@ def trial_arrays(
     labels_of_axes: list[pd.Index[Any]] = []
     positions_along_axes = []
     for key in ("method", "seed", "task", "trial"):
-        codes, uniques = pd.factorize(results[key])
+        codes, uniques = pd.factorize(results[key])  # each row's name is uniques[code]
         names = pd.Index(list(uniques))
         labels = pd.Index(methods) if key == "method" else names.sort_values()
         labels_of_axes.append(labels)
@@ -71,7 +71,7 @@ def trial_arrays(
 
     shape = tuple(map(len, labels_of_axes))
     size = math.prod(shape)
-    is_chosen = positions_along_axes[0] >= 0
+    is_chosen = positions_along_axes[0] >= 0  # rows of the methods
     chosen_positions = [positions[is_chosen] for positions in positions_along_axes]
     flat_positions = np.ravel_multi_index(chosen_positions, shape)
 
@@ -89,7 +89,13 @@ def trial_arrays(
 def _check_complete(
     n_rows: IntArray, labels_of_axes: "Sequence[pd.Index[Any]]", *, allow_missing_runs: bool
 ) -> None:
-    """Check that every trial has one row; `n_rows` are numbers of rows, (A, S, T, M)."""
+    """Check that every trial has exactly one row of the results.
+
+    Args:
+        n_rows: Number of rows of each trial, (A, S, T, M).
+        labels_of_axes: Methods, seeds, tasks and trials, for the message.
+        allow_missing_runs: Whether all trials of a run may be missing.
+    """
     if (n_rows > 1).any():
         raise ExperimentError("results of several benchmarks or protocols cannot be joined")
 
@@ -111,14 +117,18 @@ def _check_complete(
 
 
 def incumbents(losses: FloatArray) -> FloatArray:
-    """Best loss so far along the last axis, the trials; of the same shape."""
+    """Lowest loss of each trial and those before it, along the last axis; of the same shape."""
     return np.minimum.accumulate(losses, axis=-1)
 
 
 def at_incumbents(quantity: FloatArray, losses: FloatArray) -> FloatArray:
-    """A quantity, such as the regret, of the best trial so far; of equal losses, the first.
+    """A quantity, such as the regret, of the best trial so far, (..., M).
 
-    The quantity and the result have the shape of the losses, (..., M).
+    Of trials with equal losses, the first is the best.
+
+    Args:
+        quantity: The quantity of every trial, (..., M).
+        losses: The loss of every trial, (..., M).
     """
     is_improvement = np.ones(losses.shape, dtype=np.bool_)
     is_improvement[..., 1:] = losses[..., 1:] < incumbents(losses)[..., :-1]
@@ -131,15 +141,15 @@ def at_incumbents(quantity: FloatArray, losses: FloatArray) -> FloatArray:
 
 
 def finished_runs(values: FloatArray) -> BoolArray:
-    """Whether each run has any value, shape (A, S), of a quantity of shape (A, S, T, ...)."""
+    """Whether each run is finished, (A, S): has any value of a quantity (A, S, T, ...)."""
     axes_within_run = tuple(range(2, values.ndim))
     return np.asarray(~np.isnan(values).all(axis=axes_within_run))
 
 
 def defined_tasks(values: FloatArray) -> BoolArray:
-    """Whether each task has a quantity (A, S, T, ...) in every finished run, (T,).
+    """Whether a quantity (A, S, T, ...) is defined on each task, (T,).
 
-    No task has it if no run is finished.
+    It is if no finished run has NaN there; nowhere if no run is finished.
     """
     is_nan = np.isnan(values)
     if not is_nan.any():
@@ -153,9 +163,13 @@ def defined_tasks(values: FloatArray) -> BoolArray:
 
 
 def mean_over_seeds(values: FloatArray, *, axis: int = 1) -> FloatArray:
-    """Mean over the finished runs along the axis of seeds; NaN if no run is finished."""
+    """Mean over the seeds of finished runs, those that are not NaN; NaN if there are none.
+
+    `axis` is that of the seeds, which the result lacks.
+    """
     is_nan = np.isnan(values)
-    if is_nan.size and not is_nan.any():
+    is_complete = is_nan.size > 0 and not is_nan.any()
+    if is_complete:
         return np.asarray(values.mean(axis=axis))
 
     total = np.where(is_nan, 0.0, values).sum(axis=axis)
@@ -167,12 +181,18 @@ def mean_over_seeds(values: FloatArray, *, axis: int = 1) -> FloatArray:
 def independent_samples(
     values: FloatArray, resampling: Resampling, *, first_task: int = 0
 ) -> FloatArray:
-    """Independent samples, (n, A, ...), of a quantity of shape (A, S, T, ...).
+    """Independent samples of a quantity: its means over tasks of each seed, or the other way.
 
-    Tasks on which the quantity is NaN in a finished run are left out; if none is left, the samples
-    are NaN (seeds) or empty (tasks). Seeds that a method has not finished are NaN, and its mean on
-    a task is over the seeds that it has finished. `first_task` 1 leaves out the task without
-    history.
+    Args:
+        values: The quantity, (A, S, T, ...). Tasks on which it is NaN in a finished run are left
+            out.
+        resampling: Whether seeds or tasks are the samples.
+        first_task: First task that counts, from 0; 1 leaves out the task without history.
+
+    Returns:
+        Samples, (n, A, ...). A seed that a method has not finished is NaN. A method's mean on a
+        task is over the seeds that it has finished. If no task is left, seeds are NaN, and there
+        are no tasks.
     """
     counting = values[:, :, first_task:]
     defined = counting[:, :, defined_tasks(counting)]
@@ -188,9 +208,9 @@ def independent_samples(
 
 
 def two_standard_errors(samples: FloatArray) -> FloatArray:
-    """Twice the standard error of the mean over axis 1 (seeds), without the seeds that are NaN.
+    """Twice the standard error of the mean over axis 1 (seeds), which the result lacks.
 
-    It is NaN for a single seed.
+    Seeds that are NaN are left out; it is NaN for fewer than two others.
     """
     is_nan = np.isnan(samples)
     with np.errstate(invalid="ignore"):  # infinite samples have no standard error
@@ -198,6 +218,6 @@ def two_standard_errors(samples: FloatArray) -> FloatArray:
     sum_of_squares = np.where(is_nan, 0.0, squares).sum(axis=1)
 
     n_seeds = (~is_nan).sum(axis=1)
-    n_seeds = np.where(n_seeds > 1, n_seeds, np.nan)
+    n_seeds = np.where(n_seeds > 1, n_seeds, np.nan)  # one seed has no standard deviation
     standard_deviation = np.sqrt(sum_of_squares / (n_seeds - 1))
     return np.asarray(2 * standard_deviation / np.sqrt(n_seeds))

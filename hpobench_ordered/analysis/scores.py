@@ -74,7 +74,7 @@ class Scores:
 
     @property
     def mean(self) -> FloatArray:
-        """Mean over the seeds that each method has, shape (A, T, M)."""
+        """Mean over the seeds that each method has finished, shape (A, T, M)."""
         return mean_over_seeds(self.values)
 
     @property
@@ -83,9 +83,15 @@ class Scores:
         return two_standard_errors(self.values)
 
     def over_tasks(self, *, trial: int, first_task: int = 0) -> "TaskMean":
-        """Mean over seeds and over the tasks from `first_task` on, after a trial (from 1)."""
+        """Mean over seeds and tasks after a trial.
+
+        Args:
+            trial: The trial, counted from 1.
+            first_task: First task that counts, from 0; 1 leaves out the task without history.
+        """
         values = self.values[..., trial - 1]  # (A, S, T)
-        seed_means = independent_samples(values, Resampling.SEEDS, first_task=first_task).T
+        samples = independent_samples(values, Resampling.SEEDS, first_task=first_task)
+        seed_means = samples.T  # (A, S)
         is_defined = defined_tasks(values[:, :, first_task:])
         return TaskMean(
             mean=mean_over_seeds(seed_means),
@@ -108,7 +114,8 @@ class TaskMean:
 def normalised_scores(losses: FloatArray, methods: Sequence[str]) -> Scores:
     """Normalised score of losses (A, S, T, M): random search scores 100 after all trials.
 
-    A task has no score, but NaN, where random search is as good as the best method.
+    Scores are NaN on tasks on which random search is as good as the best method, or so nearly that
+    a score would be infinite.
     """
     best_so_far = incumbents(losses)
     final_means = mean_over_seeds(best_so_far[..., -1])  # (A, T)
@@ -120,6 +127,8 @@ def normalised_scores(losses: FloatArray, methods: Sequence[str]) -> Scores:
     with np.errstate(over="ignore"):  # a tiny span; made NaN below
         values = 100 * (best_so_far - best_means[:, None]) / span[:, None]
 
+    # An undefined score in any finished run leaves the task out, so that all runs have the same
+    # tasks; the runs that are not finished are NaN anyway.
     has_undefined_trial = ~np.isfinite(values).all(axis=3)  # (A, S, T)
     is_undefined = has_undefined_trial & finished_runs(losses)[:, :, None]
     is_undefined_task = is_undefined.any(axis=(0, 1))
@@ -128,16 +137,27 @@ def normalised_scores(losses: FloatArray, methods: Sequence[str]) -> Scores:
 
 
 def robust_scores(losses: FloatArray, methods: Sequence[str], best: FloatArray) -> Scores:
-    """Score of the leaderboard for losses (A, S, T, M) and best losses b, (T,)."""
+    """Score of the leaderboard: 0 is the best, 100 no better than half of random configurations.
+
+    Args:
+        losses: Loss of every trial, (A, S, T, M).
+        methods: Names of the methods, length A.
+        best: Best losses b of the tasks, (T,).
+
+    Raises:
+        ExperimentError: Random search is not among the methods.
+    """
     random_search_losses = losses[_index_of_random_search(methods)]  # (S, T, M)
     median = np.nanmedian(random_search_losses, axis=(0, 2))
-    median = np.where(np.isfinite(median), median, np.nan)
+    median = np.where(np.isfinite(median), median, np.nan)  # u
     with np.errstate(over="ignore"):  # infinity becomes a score of 100
-        distance_left = normalised_regrets(losses, best, median)
-    return Scores(tuple(methods), 100 * np.minimum(distance_left, 1), possible=(0, 100))
+        # The score is a regret whose unit is the distance from the best loss to the median.
+        relative_regrets = normalised_regrets(losses, best, median)
+    return Scores(tuple(methods), 100 * np.minimum(relative_regrets, 1), possible=(0, 100))
 
 
 def _index_of_random_search(methods: Sequence[str]) -> int:
+    """Index of random search among the methods; an `ExperimentError` if it is not there."""
     if RANDOM_SEARCH not in methods:
         raise ExperimentError(
             f"scores compare with {RANDOM_SEARCH!r}, which is not among {list(methods)}"
@@ -146,10 +166,14 @@ def _index_of_random_search(methods: Sequence[str]) -> int:
 
 
 def best_known_losses(losses: FloatArray, regrets: FloatArray) -> FloatArray:
-    """Best known losses b, (T,), from losses and regrets (A, S, T, M); NaN if unknown.
+    """Best known loss b of each task, (T,); NaN where it is unknown.
 
-    They are a loss minus its regret, which is the same in every run: the first finished run is
+    It is any loss minus its regret, which is the same in every run: the first finished run is
     enough.
+
+    Args:
+        losses: Loss of every trial, (A, S, T, M).
+        regrets: How much each loss is above the best known one, (A, S, T, M).
     """
     method, seed = np.argwhere(finished_runs(losses))[0]
     run_losses = losses[method, seed]  # (T, M)
@@ -160,28 +184,45 @@ def best_known_losses(losses: FloatArray, regrets: FloatArray) -> FloatArray:
 
 
 def lowest_losses(losses: FloatArray) -> FloatArray:
-    """Lowest finite loss that any method met on each task, (A, S, T, M) to (T,)."""
+    """Lowest finite loss that any method met on each task, (T,), of losses (A, S, T, M)."""
     return -highest_losses(-losses)
 
 
 def highest_losses(losses: FloatArray) -> FloatArray:
-    """Highest finite loss that any method met on each task, (A, S, T, M) to (T,); regrets' w."""
-    finite_losses = np.where(np.isfinite(losses), losses, -np.inf)
+    """Highest finite loss that any method met on each task, (T,), of losses (A, S, T, M).
+
+    It is the worst loss w of normalised regrets; NaN if no loss on the task is finite.
+    """
+    finite_losses = np.where(np.isfinite(losses), losses, -np.inf)  # others are never the highest
     highest = finite_losses.max(axis=(0, 1, 3))
     return np.where(np.isfinite(highest), highest, np.nan)
 
 
 def normalised_regrets(losses: FloatArray, best: FloatArray, worst: FloatArray) -> FloatArray:
-    """Normalised regret, (A, S, T, M), for b and w, (T,); NaN on tasks where b is not below w."""
+    """Normalised regret of the best trial so far: 0 at the best loss, 1 at the worst.
+
+    Args:
+        losses: Loss of every trial, (A, S, T, M).
+        best: Best loss b of each task, (T,).
+        worst: Worst loss w of each task, (T,).
+
+    Returns:
+        Regrets, (A, S, T, M); NaN on tasks where the best loss is not below the worst.
+    """
     span = np.where(worst > best, worst - best, np.nan)
     return np.asarray((incumbents(losses) - best[:, None]) / span[:, None])
 
 
 def ranks_of_means(losses: FloatArray, methods: Sequence[str]) -> Scores:
-    """Ranks R of mean losses, or of mean scores, (A, S, T, M).
+    """Ranks R of the methods by their mean losses, or mean scores, over seeds; 1 is best.
 
-    They have no seeds. The result has the tasks as its axis of seeds, and a single task, so that
-    its errors are over tasks: values of shape (A, T, 1, M).
+    Args:
+        losses: Losses, or scores, (A, S, T, M).
+        methods: Names of the methods, length A.
+
+    Returns:
+        Ranks of shape (A, T, 1, M): as they have no seeds, tasks stand on the axis of seeds, and
+        there is a single task. Standard errors of their means are thus over tasks.
     """
     mean_losses = incumbents(losses).mean(axis=1)  # (A, T, M)
     ranks = rank_over_methods(mean_losses)
@@ -189,7 +230,14 @@ def ranks_of_means(losses: FloatArray, methods: Sequence[str]) -> Scores:
 
 
 def ranks_by_seed(losses: FloatArray, methods: Sequence[str]) -> Scores:
-    """Ranks r of losses (A, S, T, M), each seed by itself; NaN in unfinished runs."""
+    """Ranks r of the methods in each seed by itself, (A, S, T, M); NaN in unfinished runs.
+
+    A method that has not finished a seed counts there with its share of wins on other seeds.
+
+    Args:
+        losses: Loss of every trial, (A, S, T, M).
+        methods: Names of the methods, length A.
+    """
     best_so_far = incumbents(losses)
     is_finished = finished_runs(losses)  # (A, S)
     # NaN is never lower, so a method that has not finished a seed adds nothing to ranks there.
@@ -209,22 +257,34 @@ def ranks_by_seed(losses: FloatArray, methods: Sequence[str]) -> Scores:
 def _share_better(
     best_so_far: FloatArray, is_finished: BoolArray, b: int, a: int
 ) -> FloatArray | float:
-    """W[b, a], (T, M): share of their common seeds on which method b is better than method a."""
+    """W[b, a], (T, M): share of their common seeds on which method b is better than method a.
+
+    Seeds on which they are equal count half; without common seeds the share is 1/2.
+
+    Args:
+        best_so_far: Lowest loss of every run so far, (A, S, T, M).
+        is_finished: Which runs are finished, (A, S).
+        b: Index of the first method.
+        a: Index of the second method.
+    """
     common_seeds = is_finished[a] & is_finished[b]
     if not common_seeds.any():
         return 0.5
 
     losses_b = best_so_far[b, common_seeds]
     losses_a = best_so_far[a, common_seeds]
-    wins = (losses_b < losses_a) + (losses_b == losses_a) / 2
+    is_win = losses_b < losses_a
+    is_tie = losses_b == losses_a
+    wins = is_win + is_tie / 2
     return np.asarray(wins.mean(axis=0))
 
 
 def rank_over_methods(losses: FloatArray) -> FloatArray:
     """Ranks along axis 0, of the same shape: 1 is lowest, ties share their mean rank."""
     ranks = np.empty(losses.shape)
-    for a, losses_a in enumerate(losses):  # one method at a time: all pairs need much memory
+    for a, losses_a in enumerate(losses):  # not all pairs at once, which would need much memory
         n_better = (losses < losses_a).sum(axis=0)
         n_equal = (losses == losses_a).sum(axis=0)  # with the method itself
+        # They share the ranks from n_better + 1 to n_better + n_equal.
         ranks[a] = n_better + (n_equal + 1) / 2
     return ranks

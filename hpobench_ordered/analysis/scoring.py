@@ -132,10 +132,14 @@ class BenchmarkScores:
         it is the only one; in others all tasks count.
         """
         is_ordered = parse_protocol_name(self.protocol) == Ordered().name
-        return 1 if is_ordered and len(self.tasks) > 1 and self.tasks[0] == 0 else 0
+        starts_without_history = self.tasks[0] == 0
+        has_other_tasks = len(self.tasks) > 1
+        if is_ordered and starts_without_history and has_other_tasks:
+            return 1
+        return 0
 
     def place(self, method: str) -> int:
-        """Index of a method in the arrays."""
+        """Index of a method along the first axis of the arrays."""
         return self.methods.index(method)
 
     def over_tasks(self, measure: str, trial: int) -> TaskMean:
@@ -143,11 +147,11 @@ class BenchmarkScores:
         return self.measures[measure].over_tasks(trial=trial, first_task=self.first_task)
 
     def is_defined(self, measure: str) -> bool:
-        """Whether a measure is defined on any task that counts."""
+        """Whether a measure is defined on at least one task that counts."""
         return self.over_tasks(measure, self.last_trial).defined > 0
 
     def notes(self) -> list[str]:
-        """Notes for readers of the scores, one sentence each."""
+        """What readers of the scores should know, one sentence each."""
         notes = []
         if self.left_out:
             notes.append(f"Means over several benchmarks leave it out. {self.left_out}")
@@ -157,17 +161,17 @@ class BenchmarkScores:
         return notes + self._notes_on_measures() + self._notes_on_runs()
 
     def _notes_on_measures(self) -> list[str]:
-        """Which measures are undefined, everywhere or on some tasks."""
+        """Say which measures are undefined, everywhere or on some tasks, and why."""
         notes = [f"The {name} is not available: {why}." for name, why in self.unavailable.items()]
         for measure, reason in UNDEFINED.items():
             mean = self.over_tasks(measure, self.last_trial)
-            n_undefined = mean.tasks - mean.defined
+            n_undefined = mean.tasks - mean.defined  # numbers of tasks
             if n_undefined and measure not in self.unavailable:
                 notes.append(f"{format_count(n_undefined, 'task')} without a {measure}: {reason}.")
         return notes
 
     def _notes_on_runs(self) -> list[str]:
-        """Which seeds compared methods lack, and which methods are not compared."""
+        """Say which seeds compared methods lack, and which methods are not compared."""
         notes = []
         for method in self.methods:
             missing = set(self.seed_numbers) - set(self.runs[method].seeds)
@@ -187,13 +191,17 @@ class BenchmarkScores:
 
 def fallback_counts(results: "pd.DataFrame") -> dict[str, int]:
     """Number of suggestions that each method made at random because its model failed."""
-    # Counts accumulate over the trials of a task.
-    by_task = results.groupby(["method", "seed", "task"], observed=True)["fallbacks"].max()
-    return {str(m): int(n) for m, n in by_task.groupby("method", observed=True).sum().items()}
+    # The column counts from the first trial of a task on, so its maximum is the task's number.
+    count_of_task = results.groupby(["method", "seed", "task"], observed=True)["fallbacks"].max()
+    count_of_method = count_of_task.groupby("method", observed=True).sum()
+    return {str(method): int(count) for method, count in count_of_method.items()}
 
 
 def runs_of_trials(trials: "pd.DataFrame") -> "pd.DataFrame":
-    """The runs that trials belong to, all of them finished, in the columns of `Overview.runs`."""
+    """The runs that trials belong to, one per row, in the columns of `Overview.runs`.
+
+    All of them are finished, as the trials of others are not stored.
+    """
     columns = [*GROUP, "method", "seed"]
     return trials[columns].drop_duplicates(ignore_index=True).assign(state="done")
 
@@ -231,39 +239,58 @@ def score_benchmarks(
         labels = dict(zip(GROUP, map(str, keys), strict=True))
         trials_of_group = trials_of_groups.get(keys)
         try:
-            item = _score(labels, trials_of_group, planned_runs, timings_of_groups.get(keys))
+            item = _score_benchmark(
+                labels, trials_of_group, planned_runs, timings_of_groups.get(keys)
+            )
         except ExperimentError as error:
             name = f"{labels['benchmark']} ({labels['surrogate']})"
             unscored.append(f"{name}, {label_protocol(labels['protocol'])}: {error}.")
             continue
         reason = left_out.get((item.benchmark, item.surrogate), "")
         family = families.get(item.benchmark, "")
-        scored.append(replace(item, left_out=reason, family=family))
+        scored.append(replace(item, left_out=reason, family=family))  # a copy with both
     return scored, unscored
 
 
 def group_by_protocol(scored: Sequence[BenchmarkScores]) -> dict[str, list[BenchmarkScores]]:
     """Scores by protocol, the one with most benchmarks first; benchmarks stay in their order."""
-    groups: dict[str, list[BenchmarkScores]] = {}
+    items_of_protocol: dict[str, list[BenchmarkScores]] = {}
     for item in scored:
-        groups.setdefault(item.protocol, []).append(item)
-    return dict(sorted(groups.items(), key=lambda entry: (-len(entry[1]), entry[0])))
+        items_of_protocol.setdefault(item.protocol, []).append(item)
+
+    def most_benchmarks_first(protocol: str) -> tuple[int, str]:
+        return -len(items_of_protocol[protocol]), protocol
+
+    protocols = sorted(items_of_protocol, key=most_benchmarks_first)
+    return {protocol: items_of_protocol[protocol] for protocol in protocols}
 
 
-def _score(
+def _score_benchmark(
     labels: Mapping[str, str],
     trials: "pd.DataFrame | None",
     planned: "pd.DataFrame",
     timings: "pd.DataFrame | None",
 ) -> BenchmarkScores:
-    """Score the runs on one benchmark under one protocol, whose names are the labels."""
+    """Score the runs on one benchmark with one surrogate under one protocol.
+
+    Args:
+        labels: Their names, by the columns `GROUP`.
+        trials: One row per trial; None if no run is finished.
+        planned: One row per planned run.
+        timings: One row per run; None if times are unknown.
+
+    Raises:
+        ExperimentError: Too few runs are finished.
+    """
     if trials is None:
         raise ExperimentError("no run is finished")
 
     runs = _runs_of_methods(trials, planned, timings)
     methods = _compared_methods(runs, planned)
     is_compared = trials["method"].isin(methods)
-    compared_trials = trials if is_compared.all() else trials[is_compared]
+    compared_trials = trials
+    if not is_compared.all():  # filtering copies, which takes long for millions of trials
+        compared_trials = trials[is_compared]
 
     arrays = trial_arrays(
         compared_trials, methods, ["loss", "value", "regret"], allow_missing_runs=True
@@ -271,6 +298,8 @@ def _score(
     measures, unavailable = _compute_measures(arrays, methods)
     tasks = compared_trials[["task", "task_name"]].drop_duplicates("task").sort_values("task")
     seeds = set().union(*(runs[method].seeds for method in methods))
+
+    # A loss is the value itself, or its negative if the objective is maximised.
     is_finished = finished_runs(arrays["loss"])[..., None, None]
     is_loss_negated = (arrays["value"] != arrays["loss"]) & is_finished
     return BenchmarkScores(
@@ -291,7 +320,13 @@ def _score(
 def _runs_of_methods(
     trials: "pd.DataFrame", planned: "pd.DataFrame", timings: "pd.DataFrame | None"
 ) -> dict[str, MethodRuns]:
-    """States of the runs of every planned method, in the order of `BenchmarkScores`."""
+    """States, seeds and times of the runs of every planned method: random search, others by name.
+
+    Args:
+        trials: One row per trial of the finished runs.
+        planned: One row per planned run.
+        timings: One row per run; None if times are unknown, which are then 0.
+    """
     finished = trials[["method", "seed"]].drop_duplicates()
     seeds_of_method = finished.groupby("method", observed=True)["seed"].agg(list).to_dict()
     states_of_method: dict[str, dict[str, int]] = {}
@@ -305,8 +340,11 @@ def _runs_of_methods(
         suggestions_of_method = sums["suggestions"].to_dict()
         seconds_of_method = sums["method_seconds"].to_dict()
 
+    def random_search_first(method: str) -> tuple[bool, str]:
+        return method != RANDOM_SEARCH, method
+
     runs = {}
-    for method in sorted(states_of_method, key=lambda name: (name != RANDOM_SEARCH, name)):
+    for method in sorted(states_of_method, key=random_search_first):
         runs[method] = MethodRuns(
             states=MappingProxyType(states_of_method[method]),
             seeds=tuple(sorted(map(int, seeds_of_method.get(method, ())))),
@@ -317,7 +355,11 @@ def _runs_of_methods(
 
 
 def _compared_methods(runs: Mapping[str, MethodRuns], planned: "pd.DataFrame") -> tuple[str, ...]:
-    """The methods that are compared on a benchmark: those with enough finished seeds."""
+    """The methods that are compared on a benchmark: those that finished half of the planned seeds.
+
+    Raises:
+        ExperimentError: There are none.
+    """
     # A method that finished nothing must not change how many seeds the others need.
     finished_some = [method for method in runs if runs[method].seeds]
     n_seeds = planned.loc[planned["method"].isin(finished_some), "seed"].nunique()
@@ -331,30 +373,36 @@ def _compared_methods(runs: Mapping[str, MethodRuns], planned: "pd.DataFrame") -
 def _compute_measures(
     arrays: Mapping[str, FloatArray], methods: tuple[str, ...]
 ) -> tuple[Mapping[str, Scores], Mapping[str, str]]:
-    """Every measure, and why some of them are NaN everywhere."""
+    """Compute every measure, and say why some of them are NaN everywhere; both by name.
+
+    Args:
+        arrays: "loss", "value" and "regret" of every trial, (A, S, T, M) each.
+        methods: Names of the methods, length A.
+    """
     losses = arrays["loss"]
     regrets = arrays["regret"]
     best_known = best_known_losses(losses, regrets)
     lowest = lowest_losses(losses)
-    # A method may beat the best known loss. Regrets are NaN where no best loss is known; scores
-    # are then relative to the lowest loss met.
+    # A method may beat the best known loss, which is NaN if it is unknown: then regrets are NaN,
+    # too (`minimum`), but scores are relative to the lowest loss met (`fmin` ignores NaN).
     best_of_regrets = np.minimum(best_known, lowest)
     best_of_scores = np.fmin(best_known, lowest)
 
     regret = normalised_regrets(losses, best_of_regrets, highest_losses(losses))
     numbers_of_trials = np.arange(1, losses.shape[-1] + 1)
-    running = np.cumsum(regret, axis=-1) / numbers_of_trials
+    regret_over_trials = np.cumsum(regret, axis=-1) / numbers_of_trials
+
     unavailable = {}
     try:
         score = robust_scores(losses, methods, best_of_scores)
-    except ExperimentError as error:
+    except ExperimentError as error:  # without random search there is no score
         score = Scores(methods, np.full(losses.shape, np.nan))
         unavailable["score"] = str(error)
     measures = {
         "score": score,
         "regret": Scores(methods, regret, possible=(0, 1)),
         "rank": ranks_by_seed(losses, methods),
-        "regret_over_trials": Scores(methods, running, possible=(0, 1)),
+        "regret_over_trials": Scores(methods, regret_over_trials, possible=(0, 1)),
         "simple_regret": Scores(methods, at_incumbents(regrets, losses)),
         "value": Scores(methods, at_incumbents(arrays["value"], losses)),
     }

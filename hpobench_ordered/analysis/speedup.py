@@ -46,7 +46,7 @@ class Speedups:
 
     @property
     def mean(self) -> FloatArray:
-        """Geometric mean of the speed-ups over tasks, shape (A, G)."""
+        """Geometric mean of the speedups over tasks, shape (A, G)."""
         return geometric_mean(self.values, axis=1)
 
     @property
@@ -78,42 +78,65 @@ def speedups(
     """
     if reference not in methods:
         raise UnknownNameError("method", reference, methods)
-    r = list(methods).index(reference)
-    targets = reference_targets(losses[r], budgets)  # y
+    index_of_reference = list(methods).index(reference)
+    targets = reference_targets(losses[index_of_reference], budgets)  # y
     first_trials = trials_to_reach(losses[:, :, first_task:], targets[first_task:])
-    is_failure = first_trials == 0
-    trials = np.where(is_failure, losses.shape[-1], first_trials)  # e
+
+    is_failure = first_trials == 0  # the target is not reached
+    last_trial = losses.shape[-1]
+    trials = np.where(is_failure, last_trial, first_trials)  # e
     mean_trials = trials.mean(axis=1)  # E, (A, T, G)
     return Speedups(
         methods=tuple(methods),
         reference=reference,
         budgets=tuple(budgets),
-        values=mean_trials[r] / mean_trials,
+        values=mean_trials[index_of_reference] / mean_trials,
         failure_rates=is_failure.mean(axis=1),
     )
 
 
 def reference_targets(losses: FloatArray, budgets: Sequence[int] = PAPER_BUDGETS) -> FloatArray:
-    """Targets y, (T, G), from the losses of the reference, (S, T, M)."""
-    trials = losses.shape[-1]
-    beyond = [budget for budget in budgets if not 1 <= budget <= trials]
-    if beyond:
+    """What the reference reaches: its mean best loss on each task in each budget, (T, G).
+
+    Args:
+        losses: Losses of the reference, (S, T, M).
+        budgets: Budgets in trials, length G.
+
+    Raises:
+        ExperimentError: A budget is not among the trials made.
+    """
+    n_trials = losses.shape[-1]
+    out_of_range = [budget for budget in budgets if not 1 <= budget <= n_trials]
+    if out_of_range:
         raise ExperimentError(
-            f"budgets of the reference must be from 1 to {trials}, but got {beyond}"
+            f"budgets of the reference must be from 1 to {n_trials}, but got {out_of_range}"
         )
-    return np.asarray(incumbents(losses)[..., np.asarray(budgets) - 1].mean(axis=0))
+    last_trials = np.asarray(budgets) - 1  # counted from 0
+    best_losses = incumbents(losses)[..., last_trials]  # (S, T, G)
+    return np.asarray(best_losses.mean(axis=0))
 
 
 def trials_to_reach(losses: FloatArray, targets: FloatArray) -> IntArray:
-    """First trial with at most the target's loss, else 0: (A, S, T, M), (T, G) to (A, S, T, G)."""
+    """First trial of each run whose loss is at most the target, counted from 1; 0 if none is.
+
+    Args:
+        losses: Loss of every trial, (A, S, T, M).
+        targets: Targets of each task, (T, G).
+
+    Returns:
+        Trials, (A, S, T, G).
+    """
     first_trials = np.empty((*losses.shape[:-1], targets.shape[1]), dtype=np.int64)
     for k, targets_of_tasks in enumerate(targets.T):
         is_reached = losses <= targets_of_tasks[:, None]
-        first_reached = is_reached.argmax(axis=-1) + 1
+        first_reached = is_reached.argmax(axis=-1) + 1  # argmax is the first True, or 0
         first_trials[..., k] = np.where(is_reached.any(axis=-1), first_reached, 0)
     return first_trials
 
 
 def geometric_mean(values: FloatArray, *, axis: int) -> FloatArray:
-    """Geometric mean of positive values along an axis, such as of speed-ups over benchmarks."""
+    """Geometric mean of positive values along an axis.
+
+    It suits ratios such as speedups: twice as fast and half as fast cancel.
+    """
     return np.asarray(np.exp(np.log(values).mean(axis=axis)))

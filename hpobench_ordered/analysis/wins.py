@@ -51,8 +51,8 @@ def count_wins(
     if not 1 <= trial <= losses.shape[-1]:
         raise ExperimentError(f"trial must be from 1 to {losses.shape[-1]}, but got {trial}")
     best_losses = losses[:, :, first_task:, :trial].min(axis=-1)  # (A, S, T)
-    best_losses = best_losses.reshape(len(methods), -1)
-    wins = np.stack([(own < best_losses).sum(axis=1) for own in best_losses])
-    ties = np.stack([(own == best_losses).sum(axis=1) for own in best_losses])
-    np.fill_diagonal(ties, 0)
+    best_losses = best_losses.reshape(len(methods), -1)  # a column for each seed on each task
+    wins = np.stack([(own_losses < best_losses).sum(axis=1) for own_losses in best_losses])
+    ties = np.stack([(own_losses == best_losses).sum(axis=1) for own_losses in best_losses])
+    np.fill_diagonal(ties, 0)  # a method is not compared with itself
     return Wins(tuple(methods), wins, ties)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeRegressor
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.analysis.anova import Leaves, forest_effects, importance, leaves_of
+from hpobench_ordered.analysis.anova import Leaves, forest_effects, importance, read_leaves
 from hpobench_ordered.errors import MissingExtraError
 
 INF = np.inf
@@ -82,7 +82,7 @@ def test_effects_agree_with_predictions_on_grid(seed):
     y = x[:, 0] * x[:, 2] + x[:, 1] ** 2 + draws.normal(size=30) / 5
     tree = fit_tree(x, y)
 
-    effects = forest_effects([leaves_of(tree.tree_)], MIXED)
+    effects = forest_effects([read_leaves(tree.tree_)], MIXED)
 
     main, total = effects_by_prediction(tree)
     assert 0.001 < main.min() < total.min()  # otherwise there would be little to compare
@@ -103,8 +103,8 @@ def test_boxes_without_choice_do_not_count():
 
 def test_constant_trees_do_not_count():
     x = rng(4).random((30, 2))
-    tree = leaves_of(fit_tree(x, x[:, 0] + x[:, 1] ** 2).tree_)
-    constant = leaves_of(fit_tree(x, np.ones(30)).tree_)
+    tree = read_leaves(fit_tree(x, x[:, 0] + x[:, 1] ** 2).tree_)
+    constant = read_leaves(fit_tree(x, np.ones(30)).tree_)
 
     alone = forest_effects([tree], np.arange(2))
     both = forest_effects([constant, tree], np.arange(2))
@@ -115,7 +115,7 @@ def test_constant_trees_do_not_count():
 
 def test_order_of_columns_does_not_matter():
     x = draw_mixed(rng(7), 40)
-    leaves = leaves_of(fit_tree(x, x[:, 0] * x[:, 2] + x[:, 1]).tree_)
+    leaves = read_leaves(fit_tree(x, x[:, 0] * x[:, 2] + x[:, 1]).tree_)
     order = np.array([3, 1, 4, 0, 2])  # of columns
     new_number = np.array([2, 0, 1])  # of each hyperparameter
     permuted = Leaves(leaves.lower[:, order], leaves.upper[:, order], leaves.values)
@@ -157,7 +157,7 @@ def test_effects_of_ishigamis_function():
     a, b, c = (2 * x.T - 1) * pi
     y = np.sin(a) + 7 * np.sin(b) ** 2 + 0.1 * c**4 * np.sin(a)
 
-    effects = forest_effects([leaves_of(fit_tree(x, y).tree_)], np.arange(3))
+    effects = forest_effects([read_leaves(fit_tree(x, y).tree_)], np.arange(3))
 
     np.testing.assert_allclose(effects.main, [0.3139, 0.4424, 0], atol=0.005)
     np.testing.assert_allclose(effects.total, [0.5576, 0.4424, 0.2437], atol=0.005)
