@@ -30,88 +30,156 @@ SKIPPED = re.compile(r"^ *<!-- skip: (?P<reason>\S.*) -->$")
 
 @dataclass(frozen=True)
 class Block:
-    """A block of code in a page: its language, "" where none is named, and its first line, from 1;
-    and why it is not run, "" if it is.
+    """A block of code in a page, between two fences (lines of three backquotes).
+
+    Attributes:
+        language: The name after the first fence, "" where there is none.
+        line: Number of the block's first line of code in the page, from 1.
+        text: The code.
+        skip_reason: Why the block is not run, "" if it is.
     """
 
     language: str
     line: int
     text: str
-    skipped: str
+    skip_reason: str
 
 
-def blocks(text: str) -> Iterator[Block]:
+def find_skip_reason(lines_before: list[str]) -> str:
+    """Read the reason of a comment `<!-- skip: reason -->` that ends the lines, or ""."""
+    text_lines = [line for line in lines_before if line.strip()]
+    if not text_lines:
+        return ""
+    comment = SKIPPED.match(text_lines[-1])
+    return comment["reason"] if comment else ""
+
+
+def find_blocks(text: str) -> Iterator[Block]:
     """Find the blocks of code in a page; one without an end is an error."""
     lines = text.splitlines()
-    i = 0
-    while i < len(lines):
-        begin = FENCE.match(lines[i])
-        if begin is not None:
-            end = lines.index(f"{begin['indent']}```", i + 1)
-            before = next((line for line in reversed(lines[:i]) if line.strip()), "")
-            reason = SKIPPED.match(before)
-            code = textwrap.dedent("\n".join(lines[i + 1 : end]))
-            yield Block(begin["language"], i + 2, code, reason["reason"] if reason else "")
-            i = end
-        i += 1
+    index = 0
+    while index < len(lines):
+        opening_fence = FENCE.match(lines[index])
+        if opening_fence is None:
+            index += 1
+            continue
+
+        first = index + 1  # index of the first line of code; its number in the page is one more
+        end = lines.index(f"{opening_fence['indent']}```", first)  # the closing fence
+        yield Block(
+            language=opening_fence["language"],
+            line=first + 1,
+            text=textwrap.dedent("\n".join(lines[first:end])),
+            skip_reason=find_skip_reason(lines[:index]),
+        )
+        index = end + 1
 
 
-def program(text: str) -> str:
-    """The Python of a page; every line has the number that it has in the page."""
+def join_python_blocks(text: str) -> str:
+    """Build the Python program of a page, without the skipped blocks.
+
+    Every line has the number that it has in the page, so that errors name lines of the page.
+    """
     lines = [""] * len(text.splitlines())
-    for block in blocks(text):
-        if block.language == "python" and not block.skipped:
+    for block in find_blocks(text):
+        if block.language == "python" and not block.skip_reason:
             code = block.text.splitlines()
-            lines[block.line - 1 : block.line - 1 + len(code)] = code
+            first = block.line - 1
+            lines[first : first + len(code)] = code
     return "\n".join(lines) + "\n"
 
 
-def commands(text: str) -> list[list[str]]:
-    """The words of every command of the package in a page."""
-    shell = "\n".join(block.text for block in blocks(text) if block.language == "sh")
-    lines = shell.replace("\\\n", " ").splitlines()
-    split = (shlex.split(line, comments=True) for line in lines)
-    return [words[1:] for words in split if words and words[0] == PROGRAM]
+def find_commands(text: str) -> list[list[str]]:
+    """Find the package's commands in a page, each as its words after `hpobench-ordered`."""
+    shell_lines = []
+    for block in find_blocks(text):
+        if block.language == "sh":
+            one_line_per_command = block.text.replace("\\\n", " ")
+            shell_lines.extend(one_line_per_command.splitlines())
+
+    commands = []
+    for line in shell_lines:
+        words = shlex.split(line, comments=True)
+        if words and words[0] == PROGRAM:
+            commands.append(words[1:])
+    return commands
 
 
 def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-TUNING = ROOT / "docs" / "tuning.md"  # run below, with its commands
-WITH_PYTHON = [page for page in PAGES if page != TUNING and program(page.read_text()).strip()]
-COMMANDS = {shlex.join(words): words for page in PAGES for words in commands(page.read_text())}
+TUNING = ROOT / "docs" / "tuning.md"
+"""A page that is run by a test of its own, with its commands between the blocks of Python."""
+
+
+def find_pages_with_python() -> list[Path]:
+    """Find the pages whose Python is run without their commands."""
+    others = [page for page in PAGES if page != TUNING]
+    return [page for page in others if join_python_blocks(page.read_text()).strip()]
+
+
+def find_commands_of_all_pages() -> dict[str, list[str]]:
+    """Find the words of every command, by the command as a line."""
+    words_of_command = {}
+    for page in PAGES:
+        for words in find_commands(page.read_text()):
+            words_of_command[shlex.join(words)] = words
+    return words_of_command
+
+
+COMMANDS = find_commands_of_all_pages()
+
+
+def write_evaluations_of_readme() -> None:
+    """Write the table that the README reads: twenty evaluations of two tasks."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"task": ["a", "b"] * 10})
+    frame["depth"] = rng.integers(1, 10, len(frame))
+    frame["rate"] = rng.random(len(frame))
+    frame["error"] = rng.random(len(frame))
+    frame.to_csv("evaluations.csv", index=False)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", WITH_PYTHON, ids=name_of)
-def test_python_runs(page, own_folder):
-    rng = np.random.default_rng(0)
-    evaluations = {"task": ["a", "b"] * 10, "depth": rng.integers(1, 10, 20)}
-    frame = pd.DataFrame(evaluations | {"rate": rng.random(20), "error": rng.random(20)})
-    frame.to_csv("evaluations.csv", index=False)  # what the README reads
-    script = own_folder / "page.py"
-    script.write_text(program(page.read_text()))
-    runpy.run_path(str(script), run_name="__main__")  # as a script: its classes have a source text
+@pytest.mark.parametrize("page", find_pages_with_python(), ids=name_of)
+def test_python_of_page_runs(page, own_folder):
+    write_evaluations_of_readme()
+    script = own_folder / "page.py"  # a file, as methods need the source text of their classes
+    script.write_text(join_python_blocks(page.read_text()))
+    runpy.run_path(str(script), run_name="__main__")
+
+
+def is_placeholder_of_path(word: str) -> bool:
+    """Whether a word of a command, such as RESULTS or part-1, stands for an existing path."""
+    is_in_capitals = word.isalpha() and word.isupper()
+    return is_in_capitals or word.startswith(("results", "all", "part-"))
+
+
+def parse_command(words: list[str], folder: Path) -> None:
+    """Let the command line parse a command without running it; raises where it is misused."""
+    for word in words:
+        if is_placeholder_of_path(word):
+            (folder / word).mkdir(exist_ok=True)
+
+    context = click.Context(app, info_name=PROGRAM)
+    name, command, arguments = app.resolve_command(context, list(words))
+    if arguments == ["--help"]:
+        return  # click would print the help and exit
+    arguments = [word for word in arguments if word != "--help"]
+    arguments = [re.sub(r"\$\w+", "0", word) for word in arguments]  # variables, as of job arrays
+    command.make_context(name, arguments, parent=context)
 
 
 @pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
 def test_command_is_understood(words, own_folder):
-    for word in words:  # a path that has to exist stands for one
-        if (word.isalpha() and word.isupper()) or word.startswith(("results", "all", "part-")):
-            (own_folder / word).mkdir(exist_ok=True)
-    context = click.Context(app, info_name=PROGRAM)
-    name, command, rest = app.resolve_command(context, list(words))
-    arguments = [re.sub(r"\$\w+", "0", word) for word in rest if word != "--help"]
-    if arguments or "--help" not in rest:
-        command.make_context(name, arguments, parent=context)
+    parse_command(words, own_folder)
 
 
 @pytest.mark.slow
 def test_page_on_tuning_runs_with_its_commands(own_folder):
-    """All its blocks in their order, the commands too."""
     names = {}
-    for block in blocks(TUNING.read_text()):
+    for block in find_blocks(TUNING.read_text()):
         if block.language == "python":
             exec(compile(block.text, f"line {block.line}", "exec"), names)
         else:
@@ -119,11 +187,13 @@ def test_page_on_tuning_runs_with_its_commands(own_folder):
             assert program_name == PROGRAM
             result = CliRunner().invoke(app, words, catch_exceptions=False)
             assert result.exit_code == 0, result.output
-    first = [trial.params for trial in names["study"].trials[:5]]
-    assert names["configs"].to_dict("records") == first
+
+    # The page tunes with a study, and then with the command: both suggest the same.
+    first_of_study = [trial.params for trial in names["study"].trials[:5]]
+    assert names["configs"].to_dict("records") == first_of_study
 
 
-PAGE = """a
+PAGE_OF_THREE_BLOCKS = """a
 
 ```python
 x = 1
@@ -142,7 +212,7 @@ y = 1
 
 
 def test_blocks_have_language_line_and_reason():
-    assert list(blocks(PAGE)) == [
+    assert list(find_blocks(PAGE_OF_THREE_BLOCKS)) == [
         Block("python", 4, "x = 1", ""),
         Block("python", 10, "y = 1", "slow"),
         Block("sh", 14, "c", ""),
@@ -150,20 +220,23 @@ def test_blocks_have_language_line_and_reason():
 
 
 def test_program_leaves_out_skipped_blocks():
-    assert program(PAGE).splitlines()[3] == "x = 1"
-    assert "y" not in program(PAGE)
+    program = join_python_blocks(PAGE_OF_THREE_BLOCKS)
+    assert program.splitlines()[3] == "x = 1"  # line 4, as in the page
+    assert "y" not in program
 
 
 def test_block_without_end_is_an_error():
     with pytest.raises(ValueError, match="not in list"):
-        list(blocks("```python\nx = 1\n"))
+        list(find_blocks("```python\nx = 1\n"))
 
 
 def test_unknown_option_is_noticed(own_folder):
     with pytest.raises(click.NoSuchOption):
-        test_command_is_understood(["run", "--benchmrk", "newsvendor"], own_folder)
+        parse_command(["run", "--benchmrk", "newsvendor"], own_folder)
 
 
 def test_few_blocks_are_skipped():
-    skipped = [block for page in PAGES for block in blocks(page.read_text()) if block.skipped]
-    assert len(skipped) <= 3
+    blocks = []
+    for page in PAGES:
+        blocks.extend(find_blocks(page.read_text()))
+    assert len([block for block in blocks if block.skip_reason]) <= 3

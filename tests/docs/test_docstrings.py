@@ -14,21 +14,26 @@ import hpobench_ordered as hbo
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
-def public_modules() -> Iterator[ModuleType]:
+def iter_public_modules() -> Iterator[ModuleType]:
     """Every module of the package without an underscore anywhere in its name."""
     for module in pkgutil.walk_packages(hbo.__path__, f"{hbo.__name__}."):
-        if not any(part.startswith("_") for part in module.name.split(".")):
+        is_private = any(part.startswith("_") for part in module.name.split("."))
+        if not is_private:
             yield importlib.import_module(module.name)
 
 
-def examples() -> dict[str, doctest.DocTest]:
-    """The examples of every object that has some, by the object's full name."""
+def find_examples() -> dict[str, doctest.DocTest]:
+    """Find the examples of every object that has some, by the object's full name."""
     finder = doctest.DocTestFinder(exclude_empty=True)
-    tests = (test for module in public_modules() for test in finder.find(module))
-    return {test.name: test for test in tests if test.examples}
+    examples = {}
+    for module in iter_public_modules():
+        for test in finder.find(module):
+            if test.examples:
+                examples[test.name] = test
+    return examples
 
 
-EXAMPLES = examples()
+EXAMPLES = find_examples()
 
 
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
@@ -37,13 +42,21 @@ def test_example_gives_what_it_says(name, tmp_path, monkeypatch):
     report: list[str] = []
     runner = doctest.DocTestRunner(optionflags=OPTIONS)
     runner.run(EXAMPLES[name], out=report.append)
-    assert runner.summarize(verbose=False).failed == 0, "".join(report)
+    summary = runner.summarize(verbose=False)
+    assert summary.failed == 0, "".join(report)
 
 
-@pytest.mark.parametrize("name", [name for name in hbo.__all__ if not name.startswith("__")])
+PUBLIC_NAMES = [name for name in hbo.__all__ if not name.startswith("__")]
+
+
+@pytest.mark.parametrize("name", PUBLIC_NAMES)
 def test_public_name_has_an_example(name, root):
-    """In its documentation string, or on a page whose code is run."""
     public = getattr(hbo, name)
+    # Constants have neither name nor module: their example is on a page.
     full_name = f"{getattr(public, '__module__', '')}.{getattr(public, '__qualname__', '')}"
+    has_docstring_example = full_name in EXAMPLES
+
     pages = "".join(page.read_text() for page in (root / "docs").glob("*.md"))
-    assert full_name in EXAMPLES or re.search(rf"hbo\.{name}\b", pages)
+    is_used_on_a_page = re.search(rf"hbo\.{name}\b", pages) is not None
+
+    assert has_docstring_example or is_used_on_a_page
