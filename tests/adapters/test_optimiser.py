@@ -40,55 +40,74 @@ from hpobench_ordered.testing.toy import numeric_space, numeric_space_before
 @pytest.mark.parametrize("direction", list(hbo.Direction))
 @pytest.mark.parametrize("method", METHODS)
 def test_suggestions_are_those_of_the_method(method, direction):
-    """What the method suggests when it is asked and told by hand."""
+    """The method is asked and told by hand, too."""
     tuner, task = make_tuner(method, direction=direction, seed=3)
-    settings = {
-        "history": make_task_and_history(direction=direction)[1],
-        "context": task.context,
-        "budget": 12,
-    }
-    rng = np.random.default_rng(3)
-    by_hand = method_spec(method).method(space=task.space, rng=rng, **settings)
-    with one_thread():
-        for config in tune(tuner, task):
-            expected = by_hand.ask()
-            assert config == expected
-            by_hand.tell(expected, task.objective.loss(task.evaluate(expected)))
-    choose = max if direction is hbo.Direction.MAXIMIZE else min
-    assert tuner.best.value == choose(t.value for t in tuner.trials)
+    _, history = make_task_and_history(direction=direction)
+    by_hand = method_spec(method).method(
+        space=task.space,
+        rng=np.random.default_rng(3),
+        history=history,
+        context=task.context,
+        budget=12,
+    )
+    with one_thread():  # as optimisers ask: other numbers of threads round otherwise
+        for config in tune(tuner, task, trials=12):
+            assert config == by_hand.ask()
+            by_hand.tell(config, task.objective.loss(task.evaluate(config)))
+
+
+@pytest.mark.parametrize(
+    ("direction", "choose_best"), [(hbo.Direction.MINIMIZE, min), (hbo.Direction.MAXIMIZE, max)]
+)
+def test_best_trial_has_best_value(direction, choose_best):
+    tuner, task = make_tuner(direction=direction)
+    tune(tuner, task, trials=12)
+    assert tuner.best.value == choose_best(trial.value for trial in tuner.trials)
     assert task.evaluate(tuner.best.config) == tuner.best.value
     assert f"12 trials, best {tuner.best.value})" in repr(tuner)
 
 
+def test_changing_a_trial_changes_a_copy():
+    tuner, _ = make_tuner("bo")
+    config = tuner.ask()
+    tuner.trials[0].config.clear()
+    assert tuner.pending == [config]
+
+
 def test_suggestions_are_told_in_any_order():
     tuner, task = make_tuner("bo")
-    asked = [dict(tuner.ask()) for _ in range(4)]
-    tuner.trials[0].config.clear()  # a copy, as all that is given out
-    assert tuner.pending == asked
+    configs = [tuner.ask() for _ in range(4)]
     for i in (2, 0, 3):
-        tuner.tell(asked[i], task.evaluate(asked[i]))
-    assert tuner.pending == [asked[1]]
-    assert [t.config for t in tuner.trials] == asked
-    assert tuner.trials[2].value == task.evaluate(asked[2])
-    further = [tuner.ask() for _ in range(3)]
-    assert len({json.dumps(c) for c in asked + further}) == 7  # what is in flight is not repeated
+        tuner.tell(configs[i], task.evaluate(configs[i]))
+    assert tuner.pending == [configs[1]]
+    assert [trial.config for trial in tuner.trials] == configs
+    assert tuner.trials[2].value == task.evaluate(configs[2])
+
+
+def test_suggestions_in_flight_are_not_repeated():
+    tuner, task = make_tuner("bo")
+    configs = [tuner.ask() for _ in range(4)]
+    for i in (2, 0, 3):  # 1 stays in flight
+        tuner.tell(configs[i], task.evaluate(configs[i]))
+    configs += [tuner.ask() for _ in range(3)]
+    assert len({json.dumps(config) for config in configs}) == 7
 
 
 def test_threads_share_an_optimiser():
     tuner, task = make_tuner("bo")
 
-    def trial(_: int) -> None:
+    def run_trial(_: int) -> None:
         config = tuner.ask()
         tuner.tell(config, task.evaluate(config))
 
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(trial, range(20)))
+        list(pool.map(run_trial, range(20)))
     assert len(tuner.trials) == 20
-    assert all(t.value == task.evaluate(t.config) for t in tuner.trials)
+    assert all(trial.value == task.evaluate(trial.config) for trial in tuner.trials)
     assert tuner.pending == []
 
 
-def test_config_that_was_not_asked_for():
+def test_config_that_was_not_suggested_is_told():
     tuner, _ = make_tuner("bo", space=numeric_space())
     tuner.tell({"x": 1, "y": 0.5}, 0.25)
     assert tuner.trials == (Trial({"x": 1.0, "y": 0.5}, 0.25),)
@@ -97,20 +116,24 @@ def test_config_that_was_not_asked_for():
 
 def test_equal_suggestions_are_told_in_order():
     tuner = hbo.optimiser("random-search", space={"kind": ["a"]}, direction="minimize")
-    for value, config in enumerate([tuner.ask(), tuner.ask()]):  # twice the same
-        tuner.tell(config, value)
-    assert [t.value for t in tuner.trials] == [0, 1]
+    first, second = tuner.ask(), tuner.ask()
+    assert first == second  # the space has one configuration
+    tuner.tell(first, 0)
+    tuner.tell(second, 1)
+    assert [trial.value for trial in tuner.trials] == [0, 1]
 
 
 def test_config_may_come_back_in_other_types():
     tuner, _ = make_tuner("random-search")
     config = tuner.ask()
-    other = {k: np.float64(v) if isinstance(v, float) else v for k, v in config.items()}
-    del other["fixed"]  # a constant
-    other.setdefault("x", 0.5)  # of no effect where it is inactive
-    tuner.tell(other, 1.0)
+    same_config = {}
+    for name, value in config.items():
+        same_config[name] = np.float64(value) if isinstance(value, float) else value
+    del same_config["fixed"]  # a constant
+    same_config.setdefault("x", 0.5)  # of no effect where it is inactive
+    tuner.tell(same_config, 1.0)
     assert tuner.pending == []
-    assert [t.config for t in tuner.trials] == [config]
+    assert [trial.config for trial in tuner.trials] == [config]
 
 
 @pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf, np.float32("nan")])
@@ -126,7 +149,7 @@ def test_failures_are_told_and_never_best(value):
 
 
 @pytest.mark.parametrize(
-    ("config", "words"),
+    ("config", "message"),
     [
         ({"x": 1.0, "Y": 0.5}, "did you mean 'y'"),
         ({"x": 1.0}, "'y' is missing: a number in"),
@@ -134,35 +157,63 @@ def test_failures_are_told_and_never_best(value):
         ([1.0, 0.5], "a configuration must be a dict"),
     ],
 )
-def test_invalid_config_is_not_told(config, words):
+def test_invalid_config_is_not_told(config, message):
     tuner, _ = make_tuner("bo", space=numeric_space())
-    with pytest.raises(InvalidConfigError, match=words):
+    with pytest.raises(InvalidConfigError, match=message):
         tuner.tell(config, 1.0)
-    for value in ("0.5", [0.5, 1], 10**400):
-        with pytest.raises(EvaluationsError, match="must be a number, or None for a failure"):
-            tuner.tell({"x": 1.0, "y": 0.5}, value)
     assert tuner.trials == ()
 
 
-def test_arguments_that_do_not_fit_are_refused():
-    space, history = numeric_space(), make_task_and_history(numeric_space())[1]
+@pytest.mark.parametrize("value", ["0.5", [0.5, 1], 10**400], ids=["text", "list", "too large"])
+def test_invalid_value_is_not_told(value):
+    tuner, _ = make_tuner("bo", space=numeric_space())
+    with pytest.raises(EvaluationsError, match="must be a number, or None for a failure"):
+        tuner.tell({"x": 1.0, "y": 0.5}, value)
+    assert tuner.trials == ()
 
-    def refused(error, words, method="simple-ordered", **options) -> None:
-        options = {"space": space, "direction": "minimize", "history": history} | options
-        with pytest.raises(error, match=words):
-            hbo.optimiser(method, **options)
 
-    refused(UnknownNameError, "did you mean 'simple-ordered'", method="simple-orderd")
-    refused(EvaluationsError, "did you mean 'maximize'", direction="maximise")
-    refused(EvaluationsError, "objective is to minimize", direction="maximize")
-    refused(EvaluationsError, "more than one history", history=history * 2)
-    refused(ExperimentError, "needs a history of 1 earlier task, got 0", history=())
-    refused(ExperimentError, "at least 1 trial", budget=0)
-    refused(EvaluationsError, "got int", space=3)
-    old = make_task_and_history(numeric_space_before())[1]
-    refused(EvaluationsError, "another search space", method="cts", history=old)
+_, HISTORY_TO_MINIMIZE = make_task_and_history(numeric_space())
+_, HISTORY_ON_OTHER_SPACE = make_task_and_history(numeric_space_before())
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"method": "simple-orderd"}, UnknownNameError, "did you mean 'simple-ordered'"),
+        ({"direction": "maximise"}, EvaluationsError, "did you mean 'maximize'"),
+        ({"direction": "maximize"}, EvaluationsError, "objective is to minimize"),
+        ({"history": HISTORY_TO_MINIMIZE * 2}, EvaluationsError, "more than one history"),
+        ({"history": ()}, ExperimentError, "needs a history of 1 earlier task, got 0"),
+        ({"budget": 0}, ExperimentError, "at least 1 trial"),
+        ({"space": 3}, EvaluationsError, "got int"),
+        (
+            {"method": "cts", "history": HISTORY_ON_OTHER_SPACE},
+            EvaluationsError,
+            "another search space",
+        ),
+    ],
+    ids=lambda value: repr(list(value)) if isinstance(value, dict) else None,
+)
+def test_arguments_that_do_not_fit_are_refused(options, error, message):
+    valid_options = {
+        "method": "simple-ordered",
+        "space": numeric_space(),
+        "direction": "minimize",
+        "history": HISTORY_TO_MINIMIZE,
+    }
+    with pytest.raises(error, match=message):
+        hbo.optimiser(**(valid_options | options))
+
+
+def test_history_on_other_space_is_warned_of():
     with pytest.warns(HistoryWarning, match="'0', '1': .* now from -5 to 5"):
-        assert hbo.optimiser("simple-ordered", space=space, direction="minimize", history=old).ask()
+        tuner = hbo.optimiser(
+            "simple-ordered",
+            space=numeric_space(),
+            direction="minimize",
+            history=HISTORY_ON_OTHER_SPACE,
+        )
+    assert tuner.ask()
 
 
 def test_history_is_aligned_and_checked_once(monkeypatch):
@@ -193,67 +244,104 @@ def test_restoring_a_journal_reports_progress(tmp_path, monkeypatch):
     assert report.call_args_list == [call(1, 4), call(2, 4), call(3, 4), call(4, 4)]
 
 
-def test_a_method_that_suggests_no_configuration_is_named():
+def test_method_of_invalid_suggestion_is_named():
     tuner, _ = make_tuner(OutOfBounds, space=numeric_space())
     with pytest.raises(InvalidSuggestionError, match=r"OutOfBounds suggested.*x must be a number"):
         tuner.ask()
 
 
-def test_the_frame_is_history_for_the_next_task():
-    first, task = make_tuner("bo")
-    tune(first, task, trials=6)
-    first.ask()  # it is not in the frame
-    first.tell(tuned := first.ask(), None)
-    frame = first.frame(objective="loss").assign(month="May")
-    assert list(frame.columns) == [*task.space.names, "fixed", "loss", "month"]
+@pytest.fixture
+def tuner_and_task_with_failure():
+    """An optimiser after six trials, one in flight and one that failed, and its task."""
+    tuner, task = make_tuner("bo")
+    tune(tuner, task, trials=6)
+    tuner.ask()
+    failed = tuner.ask()
+    tuner.tell(failed, None)
+    return tuner, task
+
+
+def test_frame_has_all_told_trials(tuner_and_task_with_failure):
+    tuner, task = tuner_and_task_with_failure
+    frame = tuner.frame(objective="loss")
+    assert list(frame.columns) == [*task.space.names, "fixed", "loss"]
     assert frame["loss"].isna().tolist() == [False] * 6 + [True]
-    assert frame.iloc[-1]["kind"] == tuned["kind"]
-    columns = {"objective": "loss", "direction": "minimize", "task": "month"}
-    (history,) = hbo.history_from_frame(frame, task.space, **columns)
-    assert history.objective[:6].tolist() == [t.value for t in first.trials[:6]]
-    again = task.space.configs(history.values)
-    assert again == [t.config for t in first.trials if t.value is not None]
+    failed = tuner.trials[-1].config
+    assert frame.iloc[-1]["kind"] == failed["kind"]
+
+
+def test_frame_is_history_for_the_next_task(tuner_and_task_with_failure):
+    tuner, task = tuner_and_task_with_failure
+    frame = tuner.frame(objective="loss").assign(month="May")
+    (history,) = hbo.history_from_frame(
+        frame, task.space, objective="loss", direction="minimize", task="month"
+    )
+    told_trials = [trial for trial in tuner.trials if trial.value is not None]
+    assert task.space.configs(history.values) == [trial.config for trial in told_trials]
+    values = [trial.value for trial in told_trials]
+    np.testing.assert_array_equal(history.objective, values)  # the last one is NaN
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("stop", [7, *(pytest.param(n, marks=pytest.mark.slow) for n in (0, 1))])
 def test_journal_resumes_with_same_suggestions(tmp_path, method, stop):
+    """Stopped after some of ten trials."""
     undisturbed, task = make_tuner(method)
     expected = tune(undisturbed, task, trials=10)
     file = tmp_path / "tuning.jsonl"
-    first = tune(make_tuner(method, file=file)[0], task, trials=stop)
+    first, _ = make_tuner(method, file=file)
+    configs = tune(first, task, trials=stop)
+
     second, _ = make_tuner(method, file=file)
     assert second.trials == undisturbed.trials[:stop]
-    assert first + tune(second, task, trials=10 - stop) == expected
+    configs += tune(second, task, trials=10 - stop)
+
+    assert configs == expected
     assert second.trials == undisturbed.trials
-    assert make_tuner(method, file=file)[0].trials == undisturbed.trials
+    third, _ = make_tuner(method, file=file)
+    assert third.trials == undisturbed.trials
 
 
-@given(events=st.lists(st.integers(-2, 3), max_size=14), data=st.data())
-def test_any_order_of_events_comes_back(tmp_path_factory, events, data):
-    """Asks (below 0), and tells of the oldest, or another, that is in flight; cut off anywhere."""
+ASK, TELL_OLDEST, TELL_SECOND, TELL_THIRD, TELL_FAILURE = range(-1, 4)
+"""Events of an optimiser; all but ASK are the place of what they tell among what is in flight,
+counted around where there is less."""
+
+
+@given(
+    events=st.lists(
+        # ASK twice, so that more is asked than told.
+        st.sampled_from([ASK, ASK, TELL_OLDEST, TELL_SECOND, TELL_THIRD, TELL_FAILURE]),
+        max_size=14,
+    ),
+    data=st.data(),
+)
+def test_cut_off_journal_restores_earlier_trials(tmp_path_factory, events, data):
+    """After any events, and cut off anywhere, as if the process had been killed."""
     file = tmp_path_factory.mktemp("journal") / "tuning.jsonl"
     tuner, task = make_tuner("bo", space=numeric_space(), file=file)
-    states = [(len(file.read_bytes()), tuner.trials)]
+    size_and_trials = [(0, ()), (file.stat().st_size, tuner.trials)]
     for event in events:
-        if event < 0 or not tuner.pending:
+        if event == ASK or not tuner.pending:
             tuner.ask()
         else:
             config = tuner.pending[event % len(tuner.pending)]
-            tuner.tell(config, None if event == 3 else task.evaluate(config))
-        states.append((len(file.read_bytes()), tuner.trials))
-    size = data.draw(st.integers(0, states[-1][0]))
-    os.truncate(file, size)  # as if the process had been killed while it wrote
-    expected = next((trials for end, trials in reversed(states) if end <= size), ())
-    again, _ = make_tuner("bo", space=numeric_space(), file=file)
-    assert repr(again.trials) == repr(expected)  # NaN is not equal to itself
-    assert again.pending == [t.config for t in expected if t.value is None]
-    again.ask()
+            tuner.tell(config, None if event == TELL_FAILURE else task.evaluate(config))
+        size_and_trials.append((file.stat().st_size, tuner.trials))
+
+    last_size, _ = size_and_trials[-1]
+    size = data.draw(st.integers(0, last_size))
+    os.truncate(file, size)
+    restored, _ = make_tuner("bo", space=numeric_space(), file=file)
+
+    expected = [trials for size_then, trials in size_and_trials if size_then <= size][-1]
+    assert repr(restored.trials) == repr(expected)  # as text, for NaN is not equal to itself
+    assert restored.pending == [trial.config for trial in expected if trial.value is None]
+    restored.ask()
     assert file.read_bytes().endswith(b"}\n")
 
 
 SUPPORT = str(Path(__file__).parents[1] / "support")
-SCRIPT = """
+SCRIPT_UNTIL_NINE_TRIALS = """
 import os, signal, sys
 sys.path.insert(0, {folder!r})
 from tuning_support import make_tuner
@@ -263,7 +351,7 @@ for config in tuner.pending:
 while len(tuner.trials) < 9:
     config = tuner.ask()
     print(len(tuner.trials), flush=True)
-    if len(tuner.trials) == {kill}:
+    if len(tuner.trials) == {killed_after}:
         os.kill(os.getpid(), signal.SIGKILL)
     tuner.tell(config, task.evaluate(config))
 """
@@ -274,37 +362,73 @@ def test_killed_processes_lose_nothing(tmp_path):
     undisturbed, task = make_tuner("simple-ordered")
     tune(undisturbed, task, trials=9)
     file = tmp_path / "tuning.jsonl"
-    for kill in (1, 4, 8, 0):
-        script = SCRIPT.format(folder=SUPPORT, file=str(file), kill=kill)
-        done = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True)
-        assert done.returncode == (-signal.SIGKILL if kill else 0), done.stderr
-    assert make_tuner("simple-ordered", file=file)[0].trials == undisturbed.trials
+    never = 0
+    for killed_after in (1, 4, 8, never):
+        script = SCRIPT_UNTIL_NINE_TRIALS.format(
+            folder=SUPPORT, file=str(file), killed_after=killed_after
+        )
+        process = subprocess.run([sys.executable, "-c", script], check=False)
+        expected_code = 0 if killed_after == never else -signal.SIGKILL
+        assert process.returncode == expected_code
+    restored, _ = make_tuner("simple-ordered", file=file)
+    assert restored.trials == undisturbed.trials
 
 
-def test_a_journal_of_another_optimiser_is_refused(tmp_path):
-    file = tmp_path / "tuning.jsonl"
-    space, history = numeric_space(), make_task_and_history(numeric_space())[1]
-    options = {"space": space, "direction": "minimize", "history": history, "file": file}
-    hbo.optimiser("simple-ordered", **options).ask()
-    content = file.read_bytes()
+SPACE_OF_WIDER_X = hbo.SearchSpace(
+    [hbo.Parameter.number("x", -9, 5), numeric_space()["y"]],
+)
+FIRST_OF_HISTORY, SECOND_OF_HISTORY = HISTORY_TO_MINIMIZE
+CHANGED_SECOND = replace(SECOND_OF_HISTORY, objective=SECOND_OF_HISTORY.objective + 1)
+HISTORY_TO_MAXIMIZE = [
+    replace(evaluations, direction=hbo.Direction.MAXIMIZE) for evaluations in HISTORY_TO_MINIMIZE
+]
 
-    def refused(words, method="simple-ordered", **others) -> None:
-        with pytest.raises(StoreError, match=words):
-            hbo.optimiser(method, **options | others)
-        assert file.read_bytes() == content
 
-    refused("method was 'simple-ordered', now 'cts'", method="cts")
-    refused("seed was 0, now 1; budget was 100, now 9", seed=1, budget=9)
-    refused("context was {}, now {'index': 2}", context={"index": 2})
-    refused(r"history was of \['0', '1'\], now of \['0'\]", history=history[:1])
-    refused(r"history was of \['0', '1'\], now of \['1', '0'\]", history=history[::-1])
-    flipped = [replace(e, direction=hbo.Direction.MAXIMIZE) for e in history]
-    changed = replace(history[1], objective=history[1].objective + 1)
-    refused("the evaluations of '1' in the history differ", history=(history[0], changed))
-    refused("direction was 'minimize'", direction="maximize", history=flipped)
-    wider = hbo.SearchSpace([hbo.Parameter.number("x", -9, 5), space["y"]])
-    with pytest.warns(HistoryWarning, match="earlier tasks are on another search space"):
-        refused("search space differs.*x: from -5 to 5, now from -9 to 5", space=wider)
+@pytest.mark.filterwarnings("ignore:earlier tasks are on another search space")
+@pytest.mark.parametrize(
+    ("changed_options", "message"),
+    [
+        ({"method": "cts"}, "method was 'simple-ordered', now 'cts'"),
+        ({"seed": 1, "budget": 9}, "seed was 0, now 1; budget was 100, now 9"),
+        ({"context": {"index": 2}}, "context was {}, now {'index': 2}"),
+        (
+            {"history": [FIRST_OF_HISTORY]},
+            r"history was of \['0', '1'\], now of \['0'\]",
+        ),
+        (
+            {"history": [SECOND_OF_HISTORY, FIRST_OF_HISTORY]},
+            r"history was of \['0', '1'\], now of \['1', '0'\]",
+        ),
+        (
+            {"history": [FIRST_OF_HISTORY, CHANGED_SECOND]},
+            "the evaluations of '1' in the history differ",
+        ),
+        (
+            {"direction": "maximize", "history": HISTORY_TO_MAXIMIZE},
+            "direction was 'minimize'",
+        ),
+        (
+            {"space": SPACE_OF_WIDER_X},
+            "search space differs.*x: from -5 to 5, now from -9 to 5",
+        ),
+    ],
+    ids=["method", "numbers", "context", "fewer", "order", "evaluations", "direction", "space"],
+)
+def test_journal_of_another_optimiser_is_refused(tmp_path, changed_options, message):
+    options = {
+        "method": "simple-ordered",
+        "space": numeric_space(),
+        "direction": "minimize",
+        "history": HISTORY_TO_MINIMIZE,
+        "file": tmp_path / "tuning.jsonl",
+    }
+    hbo.optimiser(**options).ask()
+    content = options["file"].read_bytes()
+
+    with pytest.raises(StoreError, match=message):
+        hbo.optimiser(**(options | changed_options))
+
+    assert options["file"].read_bytes() == content
 
 
 def test_journal_allows_other_defaults(tmp_path):
@@ -313,78 +437,122 @@ def test_journal_allows_other_defaults(tmp_path):
         space = hbo.SearchSpace([hbo.Parameter("x", hbo.Kind.FLOAT, 0.0, 1.0, default=default)])
         tuner = hbo.optimiser("bo", space=space, direction="minimize", file=file)
         tuner.tell(tuner.ask(), 1.0)
-    assert len(tuner.trials) == 2
+    assert len(tuner.trials) == 2  # the second optimiser took up the first one's trial
 
 
 def test_changed_method_is_noticed(tmp_path, monkeypatch):
+    """By its first suggestion, if its source text is as before: a library may have changed."""
     file = tmp_path / "tuning.jsonl"
     spec = hbo.MethodSpec("drawing", Good, "", "")
     monkeypatch.setattr("hpobench_ordered.adapters.optimiser.method_version", lambda spec: "1")
-    make_tuner(spec, file=file)[0].ask()
+    tuner, _ = make_tuner(spec, file=file)
+    tuner.ask()
+
     monkeypatch.setattr(Good, "ask", lambda self: self.space.sample(np.random.default_rng(1)))
+
     with pytest.raises(StoreError, match=r"line 2 of .*tuning.jsonl: the method suggested"):
         make_tuner(spec, file=file)
 
 
 @pytest.mark.parametrize("line", ["{", "[]", '{"tell": {"x": 9, "y": 0.5}, "value": 1}', "{}"])
-def test_a_damaged_journal_is_refused(tmp_path, line):
+def test_damaged_journal_is_refused(tmp_path, line):
     file = tmp_path / "tuning.jsonl"
-    make_tuner("bo", space=numeric_space(), file=file)[0].ask()
+    tuner, _ = make_tuner("bo", space=numeric_space(), file=file)
+    tuner.ask()  # lines 1 and 2: the settings, and the suggestion
     with file.open("a") as journal:
         journal.write(f"{line}\n")
     with pytest.raises(StoreError, match="line 3 of"):
         make_tuner("bo", space=numeric_space(), file=file)
 
 
-def test_other_files_are_left_alone(tmp_path):
+@pytest.mark.parametrize(
+    "content",
+    ["my notes\nof today\n", '{"a": 1}\n', "my notes without an end"],
+    ids=["text", "JSON", "unfinished line"],
+)
+def test_other_files_are_left_alone(tmp_path, content):
     file = tmp_path / "notes.txt"
-    for content in ("my notes\nof today\n", '{"a": 1}\n', "my notes without an end"):
-        file.write_text(content)
-        with pytest.raises(StoreError, match=r"line 1 of .*notes.txt"):
-            make_tuner("bo", file=file)
-        assert file.read_text() == content
-    first, second = (make_tuner("bo", file=tmp_path / "tuning.jsonl")[0] for _ in range(2))
+    file.write_text(content)
+    with pytest.raises(StoreError, match=r"line 1 of .*notes.txt"):
+        make_tuner("bo", file=file)
+    assert file.read_text() == content
+
+
+def test_journal_has_one_writer(tmp_path):
+    first, _ = make_tuner("bo", file=tmp_path / "tuning.jsonl")
+    second, _ = make_tuner("bo", file=tmp_path / "tuning.jsonl")
     first.ask()
     with pytest.raises(StoreError, match="another optimiser writes to"):
         second.ask()
 
 
-def test_changed_bits_of_a_journal_are_noticed(tmp_path):
+@pytest.fixture
+def journal_of_five_trials(tmp_path):
     file = tmp_path / "tuning.jsonl"
     tuner, task = make_tuner("random-search", file=file)
     tune(tuner, task, trials=5)
-    content = file.read_bytes()
-    bits = np.random.default_rng(0).permutation(8 * len(content))[:250]
-    for bit in [*bits, *range(8 * len(content) - 8, 8 * len(content))]:
+    return file
+
+
+def test_changed_bits_of_a_journal_are_noticed(journal_of_five_trials):
+    """250 of all bits at random, and those of the last byte, a line's end."""
+    content = journal_of_five_trials.read_bytes()
+    bit_count = 8 * len(content)
+    random_bits = np.random.default_rng(0).permutation(bit_count)[:250]
+    bits_of_last_byte = range(bit_count - 8, bit_count)
+    for bit in [*random_bits, *bits_of_last_byte]:
         changed = bytearray(content)
         changed[bit // 8] ^= 1 << bit % 8
-        file.write_bytes(changed)
+        journal_of_five_trials.write_bytes(changed)
         with pytest.raises(StoreError, match=r"line \d+ of .*tuning.jsonl is not one"):
-            make_tuner("random-search", file=file)
-        assert file.read_bytes() == changed
-    lines = content.splitlines(keepends=True)
-    for other in (lines[:3] + lines[4:], [*lines[:3], lines[4], lines[3]], [*lines, lines[-1]]):
-        file.write_bytes(b"".join(other))
-        with pytest.raises(StoreError, match="is not one"):
-            make_tuner("random-search", file=file)
+            make_tuner("random-search", file=journal_of_five_trials)
+        assert journal_of_five_trials.read_bytes() == changed
 
 
-def test_a_journal_that_cannot_be_written_loses_nothing(tmp_path):
-    def full(file: int) -> None:
-        os.truncate(file, os.fstat(file).st_size - 9)
+@pytest.mark.parametrize("change", ["line missing", "lines exchanged", "line repeated"])
+def test_changed_lines_of_a_journal_are_noticed(journal_of_five_trials, change):
+    lines = journal_of_five_trials.read_bytes().splitlines(keepends=True)
+    if change == "line missing":
+        del lines[3]
+    elif change == "lines exchanged":
+        lines = [*lines[:3], lines[4], lines[3]]
+    else:
+        lines.append(lines[-1])
+    journal_of_five_trials.write_bytes(b"".join(lines))
+    with pytest.raises(StoreError, match="is not one"):
+        make_tuner("random-search", file=journal_of_five_trials)
+
+
+@pytest.fixture
+def tuner_with_full_disk(tmp_path, monkeypatch):
+    """An optimiser that found the disk full when it was told of its first suggestion."""
+
+    def cut_off_and_fail(file: int) -> None:
+        os.truncate(file, os.fstat(file).st_size - 9)  # part of the line was written
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    file = tmp_path / "tuning.jsonl"
-    tuner, _ = make_tuner("bo", file=file)
+    tuner, _ = make_tuner("bo", file=tmp_path / "tuning.jsonl")
     config = tuner.ask()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", full)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", cut_off_and_fail)
         with pytest.raises(StoreError, match=r"cannot be written: .*No space left"):
             tuner.tell(config, 1.0)
+    return tuner, config
+
+
+def test_optimiser_stops_after_failed_write(tuner_with_full_disk):
+    tuner, _ = tuner_with_full_disk
     with pytest.raises(StoreError, match="create the optimiser again"):
         tuner.ask()
-    again, _ = make_tuner("bo", file=file)
-    assert again.pending == [config]
-    again.tell(config, 1.0)
+
+
+def test_failed_write_loses_no_suggestion(tuner_with_full_disk, tmp_path):
+    _, config = tuner_with_full_disk
+    restored, _ = make_tuner("bo", file=tmp_path / "tuning.jsonl")
+    assert restored.pending == [config]
+    restored.tell(config, 1.0)
+
+
+def test_journal_in_missing_folder_is_refused(tmp_path):
     with pytest.raises(StoreError, match="cannot be written"):
         make_tuner("bo", file=tmp_path / "no" / "where")

@@ -32,32 +32,62 @@ from hpobench_ordered.testing.toy import conditional_space, numeric_space
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
-def sampler(method="bo", *, space=None, direction=hbo.Direction.MINIMIZE, **options):
+def make_sampler_and_task(method="bo", *, space=None, direction=hbo.Direction.MINIMIZE, **options):
+    """Build a sampler for the toy task, with its history where the method uses one."""
     task, history = make_task_and_history(space, direction)
     options = options_of(method, task, history, options)
     return OptunaSampler(method, space=task.space, **options), task
 
 
-def study_of(method="bo", *, storage=None, direction=hbo.Direction.MINIMIZE, **options):
-    made_sampler, task = sampler(method, direction=direction, **options)
-    settings = {"storage": storage, "direction": direction.value, "load_if_exists": True}
-    return optuna.create_study(study_name="tuning", sampler=made_sampler, **settings), task
+def make_sampler(method="bo", **options):
+    sampler, _ = make_sampler_and_task(method, **options)
+    return sampler
 
 
-def objective(task):
+def make_study_and_task(method="bo", *, storage=None, direction=hbo.Direction.MINIMIZE, **options):
+    """Open or create the study "tuning" of the toy task, by default a new one in memory."""
+    sampler, task = make_sampler_and_task(method, direction=direction, **options)
+    study = optuna.create_study(
+        study_name="tuning",
+        sampler=sampler,
+        storage=storage,
+        direction=direction.value,
+        load_if_exists=True,
+    )
+    return study, task
+
+
+def objective_of(task):
+    """Build the objective that suggests a configuration in the task's space and evaluates it."""
     return lambda trial: task.evaluate(suggest_config(trial, task.space))
 
 
-def configs(study, states=None):
-    """What was evaluated, with the constants of the conditional space."""
-    return [t.params | {"fixed": "always"} for t in study.get_trials(states=states)]
+def configs_of(study, states=None):
+    """Read the configurations of a study's trials, by default in all states."""
+    constants = {"fixed": "always"}  # of the toy task's space, which studies do not store
+    return [trial.params | constants for trial in study.get_trials(states=states)]
 
 
-def repeated(study, objective, sampler, n=1):
-    """Go on with another sampler, which is told what happened."""
-    study.sampler = sampler
-    study.optimize(objective, n_trials=n)
+def suggest_configs(study, space, count):
+    """Ask for trials that stay in flight, and return them and their configurations."""
+    trials = [study.ask() for _ in range(count)]
+    return trials, [suggest_config(trial, space) for trial in trials]
+
+
+def count_distinct(configs):
+    return len({tuple(sorted(config.items())) for config in configs})
+
+
+def told_trials(sampler):
+    """The trials, in their order, that a sampler's method was told."""
     return sampler._replay.optimiser.trials
+
+
+def continue_with(study, objective, sampler, trials=1):
+    """Go on with another sampler, and return all trials that its method was told."""
+    study.sampler = sampler
+    study.optimize(objective, n_trials=trials)
+    return told_trials(sampler)
 
 
 @pytest.mark.parametrize(
@@ -65,11 +95,11 @@ def repeated(study, objective, sampler, n=1):
     [hbo.Direction.MAXIMIZE, pytest.param(hbo.Direction.MINIMIZE, marks=pytest.mark.slow)],
 )
 @pytest.mark.parametrize("method", METHODS)
-def test_a_study_has_the_suggestions_of_the_optimiser(method, direction):
-    study, task = study_of(method, direction=direction, seed=5)
-    study.optimize(objective(task), n_trials=12)
+def test_study_has_the_suggestions_of_the_optimiser(method, direction):
+    study, task = make_study_and_task(method, direction=direction, seed=5)
+    study.optimize(objective_of(task), n_trials=12)
     tuner, _ = make_tuner(method, direction=direction, seed=5)
-    assert configs(study) == tune(tuner, task)
+    assert configs_of(study) == tune(tuner, task, trials=12)
     assert study.best_value == tuner.best.value
 
 
@@ -81,177 +111,239 @@ def test_default_method_uses_the_history():
 
 
 def test_suggestions_in_flight_equal_the_optimisers():
-    study, task = study_of()
+    study, task = make_study_and_task()
     tuner, _ = make_tuner()
     for batch in range(3):
-        trials = [study.ask() for _ in range(4)]
-        asked = [suggest_config(trial, task.space) for trial in trials]
-        assert asked == [tuner.ask() for _ in range(4)], batch
-        for i in (3, 0, 2, 1):
-            study.tell(trials[i], task.evaluate(asked[i]))
-            tuner.tell(asked[i], task.evaluate(asked[i]))
+        trials, configs = suggest_configs(study, task.space, count=4)
+        assert configs == [tuner.ask() for _ in range(4)], batch
+        for i in (3, 0, 2, 1):  # results come in another order
+            study.tell(trials[i], task.evaluate(configs[i]))
+            tuner.tell(configs[i], task.evaluate(configs[i]))
 
 
-def test_trials_at_the_same_time():
-    """Two objectives wait for each other, so that two trials are in flight."""
-    study, task = study_of()
-    both, told = threading.Barrier(2), []
+@pytest.fixture
+def simultaneous_study_and_task():
+    """A study of twelve trials, of which two are in flight at a time."""
+    study, task = make_study_and_task()
+    both_are_asked = threading.Barrier(2)  # each objective waits for another one
 
-    def waiting(trial: optuna.Trial) -> float:
+    def objective(trial: optuna.Trial) -> float:
         config = suggest_config(trial, task.space)
-        both.wait(timeout=60)
-        told.append(config)
+        both_are_asked.wait(timeout=60)
         return task.evaluate(config)
 
-    study.optimize(waiting, n_trials=12, n_jobs=2)
-    assert [t.state for t in study.trials] == [TrialState.COMPLETE] * 12
-    assert len({tuple(c.items()) for c in told}) == 12
-    assert {t.value for t in study.trials} == {task.evaluate(c) for c in told}
-    live, resumed = study.sampler, sampler()[0]
-    assert following(study, task, resumed) == following(study, task, live)
+    study.optimize(objective, n_trials=12, n_jobs=2)
+    return study, task
 
 
-def following(study, task, chosen, n=3):
-    """What a sampler suggests next; the study is left as it was."""
-    copy = optuna.create_study(direction=study.direction, study_name=study.study_name)
-    for trial in study.get_trials(deepcopy=True):
-        copy.add_trial(trial)
-    copy.sampler = chosen
-    return [suggest_config(copy.ask(), task.space) for _ in range(n)]
+def test_simultaneous_trials_differ(simultaneous_study_and_task):
+    study, task = simultaneous_study_and_task
+    assert [trial.state for trial in study.trials] == [TrialState.COMPLETE] * 12
+    assert count_distinct(configs_of(study)) == 12
+    assert all(trial.value == task.evaluate(trial.params) for trial in study.trials)
+
+
+def test_simultaneous_trials_are_resumed(simultaneous_study_and_task):
+    study, task = simultaneous_study_and_task
+    resumed = suggest_from_copy(study, task, make_sampler())
+    assert resumed == suggest_from_copy(study, task, study.sampler)
+
+
+def suggest_from_copy(study, task, sampler):
+    """Return the next three suggestions of a sampler; the study is left as it was."""
+    copy = optuna.create_study(
+        direction=study.direction, study_name=study.study_name, sampler=sampler
+    )
+    copy.add_trials(study.get_trials(deepcopy=True))
+    _, configs = suggest_configs(copy, task.space, count=3)
+    return configs
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_new_sampler_resumes_a_study(method):
-    undisturbed, task = study_of(method)
-    undisturbed.optimize(objective(task), n_trials=9)
-    study, _ = study_of(method)
-    for trials in (1, 4, 2, 2):
-        repeated(study, objective(task), sampler(method)[0], trials)
-    assert configs(study) == configs(undisturbed)
+    undisturbed, task = make_study_and_task(method)
+    undisturbed.optimize(objective_of(task), n_trials=9)
+    study, _ = make_study_and_task(method)
+    for trials in (1, 4, 2, 2):  # nine in all
+        continue_with(study, objective_of(task), make_sampler(method), trials)
+    assert configs_of(study) == configs_of(undisturbed)
 
 
-def test_a_pickled_study_goes_on():
-    study, task = study_of()
-    study.optimize(objective(task), n_trials=5)
+def test_pickled_study_goes_on():
+    study, task = make_study_and_task()
+    study.optimize(objective_of(task), n_trials=5)
     copy = pickle.loads(pickle.dumps(study))
-    for each in (study, copy):
-        each.optimize(objective(task), n_trials=3)
-    assert configs(copy) == configs(study)
+    study.optimize(objective_of(task), n_trials=3)
+    copy.optimize(objective_of(task), n_trials=3)
+    assert configs_of(copy) == configs_of(study)
 
 
-STEPS = ["ask", "ask", "tell", "tell", "fail", "prune", "enqueue", "partly", "add"]
+class EventfulStudy:
+    """A shared study of the toy task, in which a test lets events happen."""
+
+    def __init__(self) -> None:
+        self.study, self.task = make_study_and_task(shared=True)
+        self.running_trials: list[optuna.Trial] = []
+
+    def ask(self) -> None:
+        trial = self.study.ask()
+        suggest_config(trial, self.task.space)
+        self.running_trials.append(trial)
+
+    def enqueue_all_values(self) -> None:
+        self.study.enqueue_trial({"kind": "c", "level": 10, "n": 7})  # "c" has no "x"
+        self.ask()
+
+    def enqueue_some_values(self) -> None:
+        self.study.enqueue_trial({"kind": "c"})
+        self.ask()
+
+    def add_finished_trial(self) -> None:
+        params = {"kind": "a", "level": 1, "n": 3, "x": 0.5}
+        distributions = {name: CategoricalDistribution([value]) for name, value in params.items()}
+        self.study.add_trial(
+            optuna.trial.create_trial(params=params, distributions=distributions, value=0.1)
+        )
+
+    def finish(self, trial: optuna.Trial) -> None:
+        self.study.tell(trial, self.task.evaluate(trial.params))
+
+    def fail(self, trial: optuna.Trial) -> None:
+        self.study.tell(trial, state=TrialState.FAIL)
+
+    def prune(self, trial: optuna.Trial) -> None:
+        trial.report(0.3, step=1)
+        self.study.tell(trial, state=TrialState.PRUNED)
+
+
+NEW_TRIALS = ["ask", "enqueue_all_values", "enqueue_some_values", "add_finished_trial"]
+ENDS_OF_TRIALS = ["finish", "fail", "prune"]
+EVENTS = ["ask", "finish", *NEW_TRIALS, *ENDS_OF_TRIALS]
+"""Asking and finishing twice, so that they are more frequent than the others."""
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the objective does not suggest")  # where no trial was finished
-@given(steps=st.lists(st.sampled_from(STEPS), max_size=15), data=st.data())
-def test_any_events_are_replayed(steps, data):
-    """After any events in a study, a new sampler suggests what the old one does."""
-    study, task = study_of(shared=True)
-    running = []
-
-    def ask() -> None:
-        trial = study.ask()
-        suggest_config(trial, task.space)
-        running.append(trial)
-
-    for step in steps:
-        if step == "ask":
-            ask()
-        elif step == "enqueue":
-            study.enqueue_trial({"kind": "c", "level": 10, "n": 7})
-            ask()
-        elif step == "partly":
-            study.enqueue_trial({"kind": "c"})
-            ask()
-        elif step == "add":
-            names = {"kind": "a", "level": 1, "n": 3, "x": 0.5}
-            space = {p: CategoricalDistribution([v]) for p, v in names.items()}
-            study.add_trial(optuna.trial.create_trial(params=names, distributions=space, value=0.1))
+@given(events=st.lists(st.sampled_from(EVENTS), max_size=15), data=st.data())
+def test_new_sampler_replays_any_events(events, data):
+    """After any events in a study, a new sampler is in the state of the old one."""
+    eventful = EventfulStudy()
+    for event in events:
+        running = eventful.running_trials
+        if event in NEW_TRIALS:
+            getattr(eventful, event)()
         elif running:
-            trial = running.pop(data.draw(st.integers(0, len(running) - 1)))
-            if step == "tell":
-                study.tell(trial, task.evaluate(trial.params))
-            elif step == "fail":
-                study.tell(trial, state=TrialState.FAIL)
-            else:
-                trial.report(0.3, step=1)
-                study.tell(trial, state=TrialState.PRUNED)
-    live, resumed = study.sampler, sampler(shared=True)[0]
-    ask()  # what others added is told by now
-    study.sampler = resumed
-    ask()
-    live._replay.catch_up(study)  # with what the other one asked for
-    one, other = live._replay.optimiser, resumed._replay.optimiser
-    assert list(map(repr, one.trials)) == list(map(repr, other.trials))  # NaN is not equal to NaN
-    states = [tuner._method.rng.bit_generator.state for tuner in (one, other)]
-    assert states[0] == states[1]
+            position = data.draw(st.integers(0, len(running) - 1))
+            getattr(eventful, event)(running.pop(position))
+
+    live = eventful.study.sampler
+    eventful.ask()  # now the live sampler's method is told the added trials, too
+    resumed = make_sampler(shared=True)
+    eventful.study.sampler = resumed
+    eventful.ask()
+    live._replay.catch_up(eventful.study)  # with what the resumed sampler asked for
+
+    # As text, for NaN is not equal to itself.
+    assert list(map(repr, told_trials(live))) == list(map(repr, told_trials(resumed)))
+    live_rng, resumed_rng = (sampler._replay.optimiser._method.rng for sampler in (live, resumed))
+    assert live_rng.bit_generator.state == resumed_rng.bit_generator.state
 
 
 FOLDERS = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "support")]
-SCRIPT = """
+SCRIPT_UNTIL_NINE_ARE_FINISHED = """
 import os, signal, sys
 sys.path[:0] = {folders!r}
 from test_optuna_tuning import *
-study, task = study_of("simple-ordered", storage={storage!r})
-def killed(trial):
-    value = objective(task)(trial)
-    if trial.number == {kill}:
+study, task = make_study_and_task("simple-ordered", storage={storage!r})
+def objective(trial):
+    value = objective_of(task)(trial)
+    if trial.number == {killed_in_trial}:
         os.kill(os.getpid(), signal.SIGKILL)
     return value
 finished = len(study.get_trials(states=[TrialState.COMPLETE]))
-study.optimize(killed, n_trials=9 - finished)
+study.optimize(objective, n_trials=9 - finished)
 """
+
+
+def run_script(script: str) -> int:
+    """Run a script in a process of its own and return its exit code."""
+    return subprocess.run([sys.executable, "-c", script], check=False).returncode
 
 
 @pytest.mark.slow
 def test_killed_processes_go_on(tmp_path):
-    undisturbed, task = study_of("simple-ordered")
-    undisturbed.optimize(objective(task), n_trials=9)
+    undisturbed, task = make_study_and_task("simple-ordered")
+    undisturbed.optimize(objective_of(task), n_trials=9)
     storage = f"sqlite:///{tmp_path}/tuning.db"
-    for kill in (0, 4, 9, -1):
-        script = SCRIPT.format(folders=FOLDERS, storage=storage, kill=kill)
-        done = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True)
-        assert done.returncode == (-signal.SIGKILL if kill >= 0 else 0), done.stderr
+
+    for trial in (0, 4, 9):
+        script = SCRIPT_UNTIL_NINE_ARE_FINISHED.format(
+            folders=FOLDERS, storage=storage, killed_in_trial=trial
+        )
+        assert run_script(script) == -signal.SIGKILL
+    never = -1
+    script = SCRIPT_UNTIL_NINE_ARE_FINISHED.format(
+        folders=FOLDERS, storage=storage, killed_in_trial=never
+    )
+    assert run_script(script) == 0
+
     study = optuna.load_study(study_name="tuning", storage=storage)
-    trials = study.get_trials(states=[TrialState.COMPLETE])
-    assert configs(study, [TrialState.COMPLETE]) == configs(undisturbed)
-    assert [t.value for t in trials] == [t.value for t in undisturbed.trials]
-    assert len(study.trials) == 12  # three were interrupted
+    finished = study.get_trials(states=[TrialState.COMPLETE])
+    assert configs_of(study, [TrialState.COMPLETE]) == configs_of(undisturbed)
+    assert [trial.value for trial in finished] == [trial.value for trial in undisturbed.trials]
+    assert len(study.trials) == 9 + 3  # three were interrupted
 
 
-def test_what_was_interrupted_comes_first():
-    study, task = study_of()
-    trials = [study.ask() for _ in range(4)]
-    asked = [suggest_config(trial, task.space) for trial in trials]
+def test_interrupted_trials_come_first():
+    study, task = make_study_and_task()
+    trials, configs = suggest_configs(study, task.space, count=4)
     study.tell(trials[1], 0.5)
-    study.sampler = sampler()[0]
+    study.sampler = make_sampler()  # which takes all that is in flight for interrupted
     study.tell(trials[3], 0.25)  # this one was not: somebody still had it
-    again = [suggest_config(study.ask(), task.space) for _ in range(3)]
-    assert again[:2] == [asked[0], asked[2]]
-    assert again[2] not in asked
+
+    _, configs_afterwards = suggest_configs(study, task.space, count=3)
+
+    assert configs_afterwards[:2] == [configs[0], configs[2]]
+    assert configs_afterwards[2] not in configs
+
+
+@pytest.fixture
+def configs_of_three_workers(tmp_path):
+    """What three samplers of a shared study suggest in turn, four times before the results."""
+    storage = f"sqlite:///{tmp_path}/tuning.db"
+    workers = [
+        make_study_and_task("simple-ordered", storage=storage, shared=True)[0] for _ in range(3)
+    ]
+    task, _ = make_task_and_history()
+    configs = []
+    for _ in range(4):
+        trials = [study.ask() for study in workers]
+        for trial in trials:
+            configs.append(suggest_config(trial, task.space))
+        for study, trial in zip(workers, trials, strict=True):
+            study.tell(trial, task.evaluate(trial.params))
+    return configs
 
 
 @pytest.mark.slow
-def test_shared_study_has_no_duplicates(tmp_path):
-    storage = f"sqlite:///{tmp_path}/tuning.db"
-    workers = [study_of("simple-ordered", storage=storage, shared=True)[0] for _ in range(3)]
-    task = make_task_and_history()[0]
-    found = []
-    for _ in range(4):
-        trials = [(study, study.ask()) for study in workers]
-        found += [suggest_config(trial, task.space) for _, trial in trials]
-        for study, trial in trials:
-            study.tell(trial, task.evaluate(trial.params))
-    assert len({tuple(c.items()) for c in found}) == 12
-    history = make_task_and_history()[1]
-    best = [t.space.configs(t.values[[t.losses.argmin()]])[0] for t in reversed(history)]
-    assert found[:2] == best  # no configuration of the history is lost
+def test_shared_study_has_no_duplicates(configs_of_three_workers):
+    assert count_distinct(configs_of_three_workers) == len(configs_of_three_workers) == 12
+
+
+@pytest.mark.slow
+def test_shared_study_begins_with_bests(configs_of_three_workers):
+    """simple-ordered begins with the best of each earlier task, the latest task first."""
+    _, history = make_task_and_history()
+    bests = []
+    for evaluations in reversed(history):
+        best_row = evaluations.losses.argmin()
+        bests += evaluations.space.configs(evaluations.values[[best_row]])
+    assert configs_of_three_workers[: len(bests)] == bests
 
 
 def test_waiting_trials_keep_their_suggestions():
-    study, task = study_of(shared=True)
-    waiting = study.ask()  # another process is about to ask for it
+    study, task = make_study_and_task(shared=True)
+    waiting = study.ask()  # another process is about to ask for its suggestion
     tuner, _ = make_tuner()
     first, second = tuner.ask(), tuner.ask()
     assert suggest_config(study.ask(), task.space) == second
@@ -259,7 +351,7 @@ def test_waiting_trials_keep_their_suggestions():
 
 
 def test_unused_suggestion_comes_next():
-    study, task = study_of(shared=True)
+    study, task = make_study_and_task(shared=True)
     waiting = study.ask()
     tuner, _ = make_tuner()
     first, second = tuner.ask(), tuner.ask()
@@ -268,13 +360,13 @@ def test_unused_suggestion_comes_next():
     assert suggest_config(study.ask(), task.space) == first
 
 
-SHARING = """
+SCRIPT_OF_TEN_SLOW_TRIALS = """
 import sys, time
 sys.path[:0] = {folders!r}
 from test_optuna_tuning import *
-study, task = study_of("simple-ordered", storage={storage!r}, shared=True)
+study, task = make_study_and_task("simple-ordered", storage={storage!r}, shared=True)
 def slow(trial):
-    value = objective(task)(trial)
+    value = objective_of(task)(trial)
     time.sleep(0.3)
     return value
 study.optimize(slow, n_trials=10)
@@ -288,61 +380,85 @@ def test_simultaneous_processes_seldom_suggest_duplicates(tmp_path):
     Without running trials as pending ones, a quarter of all suggestions were duplicates.
     """
     storage = f"sqlite:///{tmp_path}/tuning.db"
-    study_of("simple-ordered", storage=storage, shared=True)
-    script = SHARING.format(folders=FOLDERS, storage=storage)
+    make_study_and_task("simple-ordered", storage=storage, shared=True)
+    script = SCRIPT_OF_TEN_SLOW_TRIALS.format(folders=FOLDERS, storage=storage)
     workers = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(3)]
     assert [worker.wait() for worker in workers] == [0, 0, 0]
     study = optuna.load_study(study_name="tuning", storage=storage)
-    assert len({tuple(sorted(config.items())) for config in configs(study)}) >= 28
+    assert count_distinct(configs_of(study)) >= 28  # of 30
+
+
+def suggest_conditionally(trial: optuna.Trial) -> float:
+    """An objective that has `x` only for the kind a."""
+    kind = trial.suggest_categorical("kind", ["a", "b"])
+    if kind == "b":
+        return 0.5
+    return trial.suggest_float("x", 0, 1)
+
+
+UNCONDITIONAL = {"kind": CategoricalDistribution(["a", "b"]), "x": FloatDistribution(0, 1)}
+"""The distributions of that objective: Optuna's know no conditions."""
 
 
 def test_conditional_trials_are_told_again():
-    """Optuna's distributions know no conditions: the objective has them."""
-    space = {"kind": CategoricalDistribution(["a", "b"]), "x": FloatDistribution(0, 1)}
+    study = optuna.create_study(sampler=OptunaSampler("bo", space=UNCONDITIONAL))
+    study.optimize(suggest_conditionally, n_trials=12)
+    assert {len(trial.params) for trial in study.trials} == {1, 2}  # without x and with it
+    told_first = told_trials(study.sampler)
 
-    def conditional(trial: optuna.Trial) -> float:
-        kind = trial.suggest_categorical("kind", ["a", "b"])
-        return trial.suggest_float("x", 0, 1) if kind == "a" else 0.5
+    new_sampler = OptunaSampler("bo", space=UNCONDITIONAL)
+    told_again = continue_with(study, suggest_conditionally, new_sampler)
 
-    study = optuna.create_study(sampler=OptunaSampler("bo", space=space))
-    study.optimize(conditional, n_trials=12)
-    assert len({len(t.params) for t in study.trials}) == 2
-    live = study.sampler._replay.optimiser.trials
-    assert repeated(study, conditional, OptunaSampler("bo", space=space))[:12] == live
-    # The trials of another sampler: what it did not need is told with its default.
-    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    study.optimize(conditional, n_trials=12)
-    told = repeated(study, conditional, OptunaSampler("bo", space=space))[:12]
-    assert [t.value for t in told] == [t.value for t in study.trials[:12]]
-    assert [t.config for t in told] == [{"x": 0.5} | t.params for t in study.trials[:12]]
+    assert told_again[:12] == told_first
+
+
+def test_missing_values_are_told_as_defaults():
+    """In trials of another sampler, which did not ask for what the objective did not need."""
+    other_sampler = optuna.samplers.RandomSampler(seed=0)
+    study = optuna.create_study(sampler=other_sampler)
+    study.optimize(suggest_conditionally, n_trials=12)
+
+    sampler = OptunaSampler("bo", space=UNCONDITIONAL)
+    told = continue_with(study, suggest_conditionally, sampler)[:12]
+
+    default = {"x": 0.5}
+    assert [trial.value for trial in told] == [trial.value for trial in study.trials[:12]]
+    assert [trial.config for trial in told] == [default | t.params for t in study.trials[:12]]
 
 
 def test_other_trials_cost_no_suggestion():
-    study, task = study_of("bo", seed=1)
-    study.optimize(objective(task), n_trials=3)
+    """A sampler whose seed is new is told all earlier trials, and draws nothing for them."""
+    study, task = make_study_and_task("bo", seed=1)
+    study.optimize(objective_of(task), n_trials=3)
     study.enqueue_trial({"kind": "a", "level": 10, "n": 7, "x": 0.5})
-    repeated(study, objective(task), sampler("bo", seed=2)[0], 3)
+    enqueued, suggested = 1, 2
+    new_sampler = make_sampler("bo", seed=2)
+    continue_with(study, objective_of(task), new_sampler, trials=enqueued + suggested)
+
     tuner, _ = make_tuner("bo", seed=2)
-    for trial in study.trials[:4]:
+    for trial in study.trials[: 3 + enqueued]:
         tuner.tell(trial.params, trial.value)
-    assert configs(study)[4:] == tune(tuner, task, trials=2)
+    assert configs_of(study)[3 + enqueued :] == tune(tuner, task, trials=suggested)
 
 
 def test_random_parameters_are_the_same_again():
-    def more(trial: optuna.Trial) -> float:
-        return trial.suggest_float("x", 0, 1) + trial.suggest_float("more", 0, trial.number + 1)
+    """Those that the method does not tune, as their range changes, are drawn at random."""
+
+    def objective(trial: optuna.Trial) -> float:
+        x = trial.suggest_float("x", 0, 1)
+        return x + trial.suggest_float("more", 0, trial.number + 1)
 
     whole = optuna.create_study(sampler=OptunaSampler("random-search"))
-    whole.optimize(more, n_trials=6)
+    whole.optimize(objective, n_trials=6)
     parts = optuna.create_study(sampler=OptunaSampler("random-search"))
     for _ in range(3):
-        parts.optimize(more, n_trials=2)
+        parts.optimize(objective, n_trials=2)
         parts.sampler = OptunaSampler("random-search")
-    assert configs(whole) == configs(parts)
+    assert configs_of(whole) == configs_of(parts)
 
 
-def monthly(month: int):
-    """An objective whose best rate and depth move from month to month."""
+def monthly_objective(month: int):
+    """Build an objective whose best rate moves from month to month."""
 
     def loss(trial: optuna.Trial) -> float:
         rate = trial.suggest_float("rate", 1e-4, 1, log=True)
@@ -354,163 +470,249 @@ def monthly(month: int):
     return loss
 
 
-def studies():
-    done = []
+def run_studies_of_three_months():
+    """Run random studies of months 0 to 2, 15 trials each."""
+    studies = []
     for month in range(3):
-        random = optuna.samplers.RandomSampler(seed=month)
-        study = optuna.create_study(study_name=f"month {month}", sampler=random)
-        study.optimize(monthly(month), n_trials=15)
-        done.append(study)
-    return done
+        sampler = optuna.samplers.RandomSampler(seed=month)
+        study = optuna.create_study(study_name=f"month {month}", sampler=sampler)
+        study.optimize(monthly_objective(month), n_trials=15)
+        studies.append(study)
+    return studies
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_sampler_from_studies_equals_the_optimiser(method):
-    before = studies()
-    history = hbo.history_from_studies(before)
-    looks = hbo.adapters.as_method_spec(method).uses_history
-    warned = pytest.warns(HistoryWarning, match="does not use the history")
-    with nullcontext() if looks else warned:
-        sampler = OptunaSampler.from_studies(method, before, seed=2)
-    settings = {"space": history[-1].space, "direction": "minimize", "seed": 2}
-    tuner = hbo.optimiser(method, **settings, history=history if looks else ())
+    studies = run_studies_of_three_months()
+    history = hbo.history_from_studies(studies)
+    uses_history = hbo.adapters.as_method_spec(method).uses_history
+    warning = pytest.warns(HistoryWarning, match="does not use the history")
+    with nullcontext() if uses_history else warning:
+        sampler = OptunaSampler.from_studies(method, studies, seed=2)
+    tuner = hbo.optimiser(
+        method,
+        space=history[-1].space,
+        direction="minimize",
+        seed=2,
+        history=history if uses_history else (),
+    )
+
     study = optuna.create_study(sampler=sampler)
-    study.optimize(monthly(3), n_trials=8)
+    study.optimize(monthly_objective(3), n_trials=8)
+
     for trial in study.trials:
         assert trial.params == tuner.ask()
         tuner.tell(trial.params, trial.value)
 
 
 def test_from_studies_passes_settings_on():
-    before = studies()
+    studies = run_studies_of_three_months()
     options = {
-        "space": {"rate": (1e-6, 1, "log"), "more": (0.0, 1)},
+        "space": {"rate": (1e-6, 1, "log"), "more": (0.0, 1)},  # wider, and something new
         "context": {"size": 3.0},
-        "contexts": {f"month {m}": {"size": float(m)} for m in range(3)},
+        "contexts": {f"month {month}": {"size": float(month)} for month in range(3)},
         "budget": 7,
     }
     with pytest.warns(HistoryWarning, match="another search space"):
-        sampler = OptunaSampler.from_studies("simple-ordered", before, **options)
+        sampler = OptunaSampler.from_studies("simple-ordered", studies, **options)
+
     study = optuna.create_study(sampler=sampler)
     study.optimize(lambda t: t.suggest_float("rate", 1e-6, 1) + t.suggest_float("more", 0, 1), 1)
+
     settings = sampler._replay.optimiser.settings
-    assert (settings["context"], settings["budget"]) == ({"size": 3.0}, 7)
+    assert settings["context"] == {"size": 3.0}
+    assert settings["budget"] == 7
     assert set(study.trials[0].params) == {"rate", "more"}
-    before[0].tell(before[0].ask(before[0].trials[0].distributions), math.inf)
+
+
+def test_from_studies_can_drop_invalid_trials():
+    first, *others = run_studies_of_three_months()
+    trial = first.ask(first.trials[0].distributions)
+    first.tell(trial, math.inf)
     with pytest.warns(HistoryWarning, match="1 of 46 evaluations are left out"):
-        OptunaSampler.from_studies("simple-ordered", before, drop_invalid=True)
+        OptunaSampler.from_studies("simple-ordered", [first, *others], drop_invalid=True)
+
+
+def run_two_trials_after_studies(objective) -> list[str]:
+    """Optimise with a sampler from studies, and return the warnings about the history."""
+    sampler = OptunaSampler.from_studies("simple-ordered", run_studies_of_three_months())
+    study = optuna.create_study(sampler=sampler)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        study.optimize(objective, n_trials=2)
+    return [str(warning.message) for warning in caught if warning.category is HistoryWarning]
+
+
+def test_same_ranges_are_not_warned_of():
+    assert run_two_trials_after_studies(monthly_objective(3)) == []
 
 
 def test_other_range_is_warned_of_once():
-    def other(trial: optuna.Trial) -> float:
-        trial.suggest_int("depth", 1, 99, step=2)
-        return monthly(3)(trial)
+    def objective(trial: optuna.Trial) -> float:
+        trial.suggest_int("depth", 1, 99, step=2)  # up to 9 in the studies
+        return monthly_objective(3)(trial)
 
-    def warned(objective) -> list[str]:
-        study = optuna.create_study(sampler=OptunaSampler.from_studies("simple-ordered", studies()))
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            study.optimize(objective, n_trials=2)
-        return [str(w.message) for w in caught if w.category is HistoryWarning]
-
-    assert warned(monthly(3)) == []
-    (warning,) = warned(other)
-    assert all(words in warning for words in ("'depth'", "high=99", "space="))
+    (warning,) = run_two_trials_after_studies(objective)
+    for part in ("'depth'", "high=99", "space="):
+        assert part in warning
 
 
-@pytest.mark.parametrize("is_new", [False, True])
-def test_what_was_suggested_to_a_misspelt_objective_has_not_failed(is_new):
-    """The best configuration of the history is not lost by a slip."""
-    undisturbed, task = study_of("simple-ordered")
-    undisturbed.optimize(objective(task), n_trials=6)
-    study, _ = study_of("simple-ordered")
-    study.optimize(objective(task), n_trials=2)
+@pytest.fixture
+def study_after_misspelt_objectives():
+    """A study of six trials on the toy task; after two of them two objectives were in error."""
+    study, task = make_study_and_task("simple-ordered")
+    study.optimize(objective_of(task), n_trials=2)
 
-    def misspelt(trial: optuna.Trial) -> float:
+    def suggest_unknown_name(trial: optuna.Trial) -> float:
         suggest_config(trial, task.space)
         return trial.suggest_float("xs", 0, 1)
 
-    def narrower(trial: optuna.Trial) -> float:
+    def suggest_outside_range(trial: optuna.Trial) -> float:
         trial.suggest_categorical("level", [1, 10, 100])
-        return trial.suggest_int("n", 60, 70)
+        return trial.suggest_int("n", 60, 70)  # n is at most 50 in the space
 
-    for wrong, error in ((misspelt, UnknownNameError), (narrower, ExperimentError)):
-        with pytest.raises(error):
-            study.optimize(wrong, n_trials=1)
-    if is_new:
-        study.sampler = sampler("simple-ordered")[0]
-    study.optimize(objective(task), n_trials=4)
-    assert configs(study, [TrialState.COMPLETE]) == configs(undisturbed)
-    # and so it is for ever
-    live, resumed = study.sampler, sampler("simple-ordered")[0]
-    assert following(study, task, live) == following(study, task, resumed)
+    with pytest.raises(UnknownNameError):
+        study.optimize(suggest_unknown_name, n_trials=1)
+    with pytest.raises(ExperimentError):
+        study.optimize(suggest_outside_range, n_trials=1)
+    return study, task
 
 
-def test_other_names_ranges_values_and_directions_are_errors():
+@pytest.mark.parametrize("has_new_sampler", [False, True])
+def test_misspelt_objective_loses_no_suggestion(study_after_misspelt_objectives, has_new_sampler):
+    """The best configuration of the history, which is suggested first, is not lost by a slip."""
+    study, task = study_after_misspelt_objectives
+    undisturbed, _ = make_study_and_task("simple-ordered")
+    undisturbed.optimize(objective_of(task), n_trials=6)
+
+    if has_new_sampler:
+        study.sampler = make_sampler("simple-ordered")
+    study.optimize(objective_of(task), n_trials=4)
+
+    assert configs_of(study, [TrialState.COMPLETE]) == configs_of(undisturbed)
+
+
+@pytest.mark.parametrize("has_new_sampler", [False, True])
+def test_study_with_errors_is_resumed(study_after_misspelt_objectives, has_new_sampler):
+    study, task = study_after_misspelt_objectives
+    if has_new_sampler:
+        study.sampler = make_sampler("simple-ordered")
+    study.optimize(objective_of(task), n_trials=4)
+
+    resumed = suggest_from_copy(study, task, make_sampler("simple-ordered"))
+
+    assert resumed == suggest_from_copy(study, task, study.sampler)
+
+
+@pytest.mark.parametrize(
+    ("suggest", "error", "message"),
+    [
+        (
+            lambda trial: trial.suggest_float("rat", 0, 1),
+            UnknownNameError,
+            "'rat'; did you mean 'rate'",
+        ),
+        (
+            lambda trial: trial.suggest_float("rate", 2, 3),
+            ExperimentError,
+            r"from Float.*high=3.0, lo",
+        ),
+        (
+            lambda trial: trial.suggest_categorical("n", "ab"),
+            ExperimentError,
+            "suggests 'n' from Categ",
+        ),
+    ],
+    ids=["name", "range", "type"],
+)
+def test_objective_outside_the_space_is_an_error(suggest, error, message):
     space = {"rate": FloatDistribution(0, 1), "n": IntDistribution(1, 9)}
     study = optuna.create_study(sampler=OptunaSampler("random-search", space=space))
-    for suggest, error, said in (
-        (lambda t: t.suggest_float("rat", 0, 1), UnknownNameError, "'rat'; did you mean 'rate'"),
-        (lambda t: t.suggest_float("rate", 2, 3), ExperimentError, r"from Float.*high=3.0, lo"),
-        (lambda t: t.suggest_categorical("n", "ab"), ExperimentError, "suggests 'n' from Categ"),
-    ):
-        with pytest.raises(error, match=said):
-            study.optimize(suggest, n_trials=1)
-    chosen, task = sampler("simple-ordered")
-    study = optuna.create_study(direction="maximize", sampler=chosen)
+    with pytest.raises(error, match=message):
+        study.optimize(suggest, n_trials=1)
+
+
+def test_study_of_another_direction_is_an_error():
+    sampler, task = make_sampler_and_task("simple-ordered", direction=hbo.Direction.MINIMIZE)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
     with pytest.raises(EvaluationsError, match="objective is to minimize"):
-        study.optimize(objective(task), n_trials=1)
+        study.optimize(objective_of(task), n_trials=1)
 
 
-def test_infinite_values_have_failed_and_what_does_not_fit_is_left_out():
-    study, task = study_of(space=numeric_space())
-    study.optimize(lambda t: suggest_config(t, numeric_space()) and math.inf, n_trials=1)
-    assert math.isnan(study.sampler._replay.optimiser.trials[0].value)
-    narrow = {"x": FloatDistribution(-90, 90), "y": FloatDistribution(1e-4, 1)}
+def test_infinite_value_is_told_as_failure():
+    study, _ = make_study_and_task(space=numeric_space())
+
+    def objective(trial: optuna.Trial) -> float:
+        suggest_config(trial, numeric_space())
+        return math.inf
+
+    study.optimize(objective, n_trials=1)
+    (trial,) = told_trials(study.sampler)
+    assert math.isnan(trial.value)
+
+
+def test_trial_outside_the_space_is_not_told():
+    study, task = make_study_and_task(space=numeric_space())  # x from -5 to 5
+    wider = {"x": FloatDistribution(-90, 90), "y": FloatDistribution(1e-4, 1)}
     for x in (9.0, 1.0):
-        given = {"params": {"x": x, "y": 0.5}, "distributions": narrow}
-        study.add_trial(optuna.trial.create_trial(**given, value=1.0))
-    with pytest.warns(HistoryWarning, match="trial 1 is left out: x must be .* got 9.0"):
-        study.optimize(objective(task), n_trials=1)
-    assert [t.config["x"] for t in study.sampler._replay.optimiser.trials[1:-1]] == [1.0]
+        trial = optuna.trial.create_trial(params={"x": x, "y": 0.5}, distributions=wider, value=1.0)
+        study.add_trial(trial)
+
+    with pytest.warns(HistoryWarning, match="trial 0 is left out: x must be .* got 9.0"):
+        study.optimize(objective_of(task), n_trials=1)
+
+    *told_before, _ = told_trials(study.sampler)
+    assert [trial.config["x"] for trial in told_before] == [1.0]
 
 
-def test_what_is_inactive_or_constant_may_be_suggested():
-    task = make_task_and_history(conditional_space())[0]
+def test_inactive_or_constant_values_may_be_suggested():
+    task, _ = make_task_and_history(conditional_space())
 
-    def everything(trial: optuna.Trial) -> float:
+    def suggest_everything(trial: optuna.Trial) -> float:
         config = {
             "kind": trial.suggest_categorical("kind", ["a", "b", "c"]),
             "level": trial.suggest_categorical("level", [1, 10, 100]),
             "n": trial.suggest_int("n", 1, 50, log=True),
-            "x": trial.suggest_float("x", 0, 1),
+            "x": trial.suggest_float("x", 0, 1),  # also where the kind makes it inactive
             "fixed": trial.suggest_categorical("fixed", ["always", "never"]),
         }
         assert config["fixed"] == "always"
         return task.evaluate(config)
 
-    study, _ = study_of()
-    study.optimize(everything, n_trials=12)
+    study, _ = make_study_and_task()
+    study.optimize(suggest_everything, n_trials=12)
+
     tuner, _ = make_tuner()
-    asked = tune(tuner, task)
-    assert any("x" not in config for config in asked)
-    for trial, config in zip(study.trials, asked, strict=True):
-        assert trial.params | config == trial.params
+    configs = tune(tuner, task, trials=12)
+    assert any("x" not in config for config in configs)
+    for trial, config in zip(study.trials, configs, strict=True):
+        assert config.items() <= trial.params.items()
+
+
+SPACE_WITH_STEPS = {
+    "step": FloatDistribution(0.0, 1.0, step=0.1),
+    "even": IntDistribution(2, 8, step=2),
+    "rate": FloatDistribution(1e-3, 1.0, log=True),
+}
+
+
+def run_trials_with_steps(sampler) -> optuna.Study:
+    """Run twenty trials with steps, and check that integers come as such."""
+    study = optuna.create_study(sampler=sampler)
+    for _ in range(20):
+        trial = study.ask(SPACE_WITH_STEPS)
+        assert isinstance(trial.params["even"], int)
+        study.tell(trial, sum(trial.params.values()))
+    return study
 
 
 def test_steps_and_types_are_the_objectives():
-    space = {
-        "step": FloatDistribution(0.0, 1.0, step=0.1),
-        "even": IntDistribution(2, 8, step=2),
-        "rate": FloatDistribution(1e-3, 1.0, log=True),
-    }
-    study = optuna.create_study(sampler=OptunaSampler("random-search", space=space))
-    other = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    for one in [study] * 20 + [other] * 20:
-        trial = one.ask(space)
-        assert isinstance(trial.params["even"], int)
-        one.tell(trial, sum(trial.params.values()))
-    assert len(study.sampler._replay.optimiser.trials) == 20
-    other.sampler = OptunaSampler("random-search", space=space)
-    other.ask(space)
-    assert len(other.sampler._replay.optimiser.trials) == 21
+    study = run_trials_with_steps(OptunaSampler("random-search", space=SPACE_WITH_STEPS))
+    assert len(told_trials(study.sampler)) == 20
+
+
+def test_steps_of_another_sampler_are_told():
+    study = run_trials_with_steps(optuna.samplers.RandomSampler(seed=0))
+    study.sampler = OptunaSampler("random-search", space=SPACE_WITH_STEPS)
+    study.ask(SPACE_WITH_STEPS)
+    assert len(told_trials(study.sampler)) == 21

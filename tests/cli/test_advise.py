@@ -1,6 +1,7 @@
 """The command `advise`: files of earlier tasks in, advice out."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,7 @@ SPACE = hbo.SearchSpace(
         hbo.Parameter.choice("booster", ("tree", "linear")),
     ]
 )
-WORDS = {
+DEFAULT_OPTIONS = {
     "history": "old.csv",
     "space": "space.json",
     "objective": "auc",
@@ -30,37 +31,48 @@ WORDS = {
 }
 
 
-def words(*methods: str, **options: str | None) -> list[str]:
-    chosen = {name: value for name, value in (WORDS | options).items() if value is not None}
-    named = [("method", m) for m in methods or ("random-search", "simple-previous")]
-    return ["advise", *(w for n, v in [*chosen.items(), *named] for w in (f"--{n}", v))]
+def advise_words(
+    methods: Sequence[str] = ("random-search", "simple-previous"), **options: str | None
+) -> list[str]:
+    """Build the words of the command, with defaults for other options; None leaves one out."""
+    words = ["advise"]
+    for name, value in (DEFAULT_OPTIONS | options).items():
+        if value is not None:
+            words += [f"--{name}", value]
+    for method in methods:
+        words += ["--method", method]
+    return words
 
 
-def months(jump: float, noise: float, *, tasks: int = 4, n: int = 40) -> pd.DataFrame:
-    """What was evaluated; the best rate moves so far from month to month, and back."""
+def make_table_with_fixed_optimum(tasks: int = 4, evaluations: int = 40) -> pd.DataFrame:
+    """Build a table of tasks m0, m1, ... that all have their best AUC at the same configuration."""
     frames = []
     for task in range(tasks):
         rng = np.random.default_rng(task)
-        values = SPACE.decode(SPACE.sample_unit(rng, n))
-        distance = (np.log10(values[:, 0]) + 0.5 + jump * (task % 2)) ** 2 / 4
-        distance += ((values[:, 1] - 5) / 7) ** 2 + values[:, 2]
-        auc = 0.9 - 0.1 * distance + rng.normal(0, noise, n)
-        one = hbo.Evaluations(f"m{task}", {}, values, auc, space=SPACE, direction="maximize")
-        frames.append(one.frame(task="month", objective="auc"))
+        values = SPACE.decode(SPACE.sample_unit(rng, evaluations))
+        rate, depth, booster = values.T  # the booster by its place: 0 is the better one
+        distance = (np.log10(rate) + 0.5) ** 2 / 4 + ((depth - 5) / 7) ** 2 + booster
+        auc = 0.9 - 0.1 * distance
+        of_task = hbo.Evaluations(f"m{task}", {}, values, auc, space=SPACE, direction="maximize")
+        frames.append(of_task.frame(task="month", objective="auc"))
     return pd.concat(frames, ignore_index=True)
 
 
 @pytest.fixture
 def files(folder):
+    """The files of the default options: the search space, and evaluations of four tasks."""
     (folder / "space.json").write_text(json.dumps(SPACE.to_json()))
-    months(0, 0).to_csv(folder / "old.csv", index=False)
+    make_table_with_fixed_optimum().to_csv(folder / "old.csv", index=False)
     return folder
 
 
 @pytest.fixture
 def advised(cli, files):
-    """Takes advice on tasks of which each has the same optimum."""
-    result = cli(*words(output="out"))
+    """The result of advice, kept in `out`, on tasks that all have the same optimum.
+
+    It prints three parts with an empty line between them: surrogates, methods and sentences.
+    """
+    result = cli(*advise_words(output="out"))
     assert result.returncode == 0, result.stderr
     return result
 
@@ -76,17 +88,20 @@ def test_advice_keeps_runs_and_report(cli, advised):
 @pytest.mark.slow
 def test_advice_shows_quality_of_surrogates(advised):
     quality, _, _ = advised.stdout.split("\n\n")
-    lines = quality.splitlines()[2:]
-    assert [line.split()[:2] for line in lines] == [[f"m{task}", "40"] for task in range(4)]
+    _title, _header, *lines = quality.splitlines()
+    tasks_and_evaluations = [line.split()[:2] for line in lines]
+    assert tasks_and_evaluations == [["m0", "40"], ["m1", "40"], ["m2", "40"], ["m3", "40"]]
     assert "poor" not in advised.stdout + advised.stderr
 
 
 @pytest.mark.slow
 def test_advice_shows_best_method_first(advised):
     _, methods, _ = advised.stdout.split("\n\n")
-    first, second = (line.split() for line in methods.splitlines()[2:])
-    assert (first[0], first[-1]) == ("simple-previous", "yes")
-    assert float(first[2]) <= float(second[2])
+    _title, _header, best, other = methods.splitlines()
+    name, *_, needs_history = best.split()
+    assert (name, needs_history) == ("simple-previous", "yes")
+    share_left = 2  # column
+    assert float(best.split()[share_left]) <= float(other.split()[share_left])
 
 
 @pytest.mark.slow
@@ -98,37 +113,58 @@ def test_advice_says_that_copying_wins(advised):
 
 @pytest.mark.slow
 def test_advice_is_that_of_python(advised):
-    columns = {"objective": "auc", "direction": "maximize", "task": "month"}
-    earlier = hbo.history_from_frame(read_exactly("old.csv"), SPACE, **columns)
-    options = {"methods": ["random-search", "simple-previous"], "trials": 4, "seeds": range(2)}
-    advice = hbo.advise(earlier, space=SPACE, direction="maximize", **options)
+    history = hbo.history_from_frame(
+        read_exactly("old.csv"), SPACE, objective="auc", direction="maximize", task="month"
+    )
+    advice = hbo.advise(
+        history,
+        space=SPACE,
+        direction="maximize",
+        methods=["random-search", "simple-previous"],
+        trials=4,
+        seeds=range(2),
+    )
     _, _, text = advised.stdout.split("\n\n")
     assert text.splitlines() == list(advice.sentences)
 
 
 @pytest.mark.parametrize(
-    ("options", "change", "code", "message"),
+    ("options", "message"),
     [
-        ({"history": "older.csv"}, None, 2, "unknown file 'older.csv'; did you mean 'old.csv'?"),
-        ({"history": None}, None, 2, "give earlier tasks: --history FILE, or --storage URL"),
-        ({"method": "simple-orderd"}, None, 2, "did you mean 'simple-ordered'"),
-        ({}, lambda t: t[t["month"] < "m2"], 2, "at least 3 tasks, but got 2: 'm0', 'm1'"),
-        ({}, lambda t: t.groupby("month").head(9), 2, "at least 10 different configurations"),
+        ({"history": "older.csv"}, "unknown file 'older.csv'; did you mean 'old.csv'?"),
+        ({"history": None}, "give earlier tasks: --history FILE, or --storage URL"),
+        ({"methods": ["simple-orderd"]}, "did you mean 'simple-ordered'"),
     ],
+    ids=["unknown file", "no history", "unknown method"],
 )
-def test_wrong_input_is_named(cli, files, options, change, code, message):
-    if change is not None:
-        change(months(0, 0)).to_csv("old.csv", index=False)
-    result = cli(*words(**options))
-    assert_fails(result, code, message)
+def test_wrong_option_is_named(cli, files, options, message):
+    assert_fails(cli(*advise_words(**options)), 2, message)
+
+
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [
+        ({"tasks": 2}, "at least 3 tasks, but got 2: 'm0', 'm1'"),
+        ({"evaluations": 9}, "at least 10 different configurations"),
+    ],
+    ids=["tasks", "evaluations"],
+)
+def test_too_small_history_is_named(cli, files, size, message):
+    make_table_with_fixed_optimum(**size).to_csv(files / "old.csv", index=False)
+    assert_fails(cli(*advise_words()), 2, message)
 
 
 @pytest.mark.slow
 def test_example_of_help_works(cli, files):
-    """The same columns, and words that the command takes."""
-    lines = cli("advise", "--help").stdout.split("Example")[1].splitlines()
-    shell = " ".join(line.strip().removesuffix("\\") for line in lines[1:3]).split()
-    assert shell[0] == "hpobench-ordered"
-    result = cli(*shell[1:], "--method", "random-search", "--seeds", "1", "--workers", "1")
+    help_text = cli("advise", "--help").stdout
+    _, _, example = help_text.partition("Example")
+    command_lines = example.splitlines()[1:3]
+    command = " ".join(line.strip().removesuffix("\\") for line in command_lines)
+    program, *words = command.split()
+    assert program == "hpobench-ordered"
+
+    quick = ["--method", "random-search", "--seeds", "1", "--workers", "1"]
+    result = cli(*words, *quick)
+
     assert result.returncode == 0, result.stderr
     assert "After 15 trials random-search leaves least" in result.stdout

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,106 +14,125 @@ from tuning_support import METHODS, make_task_and_history, make_tuner, tune
 import hpobench_ordered as hbo
 from hpobench_ordered.testing.toy import conditional_space, numeric_space
 
-SPACE = json.dumps(conditional_space().to_json())
 
-
-def rows_of(text: str) -> list[dict[str, str]]:
+def read_csv_text(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(text.splitlines()))
+
+
+def write_history(path: Path, direction: hbo.Direction = hbo.Direction.MINIMIZE) -> None:
+    """Write the evaluations of the toy task's earlier tasks, with their contexts as columns."""
+    _, history = make_task_and_history(direction=direction)
+    frames = []
+    for evaluations in history:
+        frame = evaluations.frame(task="month", objective="loss")
+        frames.append(frame.assign(**evaluations.context))
+    lines = [frame.to_csv(index=False, header=frame is frames[0]) for frame in frames]
+    path.write_text("".join(lines))
 
 
 @pytest.fixture
 def files(folder):
     """The files of the toy task: what is tuned, and what was evaluated on earlier tasks."""
-    (folder / "space.json").write_text(SPACE)
-    frames = [
-        e.frame(task="month", objective="loss").assign(**e.context)
-        for e in make_task_and_history()[1]
-    ]
-    lines = [frame.to_csv(index=False, header=not i) for i, frame in enumerate(frames)]
-    (folder / "old.csv").write_text("".join(lines))
+    (folder / "space.json").write_text(json.dumps(conditional_space().to_json()))
+    write_history(folder / "old.csv")
     return folder
 
 
-def words(method="bo", *, direction="minimize", **options: object) -> list[str]:
-    chosen = {
+def suggest_words(method="bo", **options: object) -> list[str]:
+    """Build the words of the command, by default on the toy task; None leaves an option out."""
+    default_options = {
         "space": "space.json",
-        "direction": direction,
+        "direction": "minimize",
         "objective": "loss",
         "task": "month",
         "history": "old.csv",
-        "method": method,
         "context": "index=2",
         "budget": 12,
-    } | options
-    chosen = {name: value for name, value in chosen.items() if value is not None}
-    return ["suggest", *(w for n, v in chosen.items() for w in (f"--{n}", str(v)))]
+    }
+    words = ["suggest", "--method", method]
+    for name, value in (default_options | options).items():
+        if value is not None:
+            words += [f"--{name}", str(value)]
+    return words
 
 
-def append(file: Path, rows: list[dict[str, Any]], values: list[float | None]) -> None:
-    """Write what was evaluated, as a user would."""
-    new = not file.exists()
-    with file.open("a", newline="") as stream:
-        writer = csv.DictWriter(stream, dict.fromkeys([*rows[0], "loss"]))
-        if new:
+def suggest(cli, method="bo", **options: object) -> list[dict[str, Any]]:
+    """Run the command and return the configurations that it prints as JSON."""
+    result = cli(*suggest_words(method, format="json", **options))
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def append_to_csv(
+    path: Path, configs: Sequence[Mapping[str, Any]], losses: Sequence[float | None]
+) -> None:
+    """Append evaluations of the toy task, as a user would; None is a failure, an empty cell."""
+    is_new = not path.exists()
+    with path.open("a", newline="") as stream:
+        writer = csv.DictWriter(stream, ["kind", "level", "n", "x", "fixed", "loss"])
+        if is_new:
             writer.writeheader()
-        for row, value in zip(rows, values, strict=True):
-            writer.writerow(row | {"loss": "" if value is None else repr(value)})
+        for config, loss in zip(configs, losses, strict=True):
+            cell = "" if loss is None else repr(loss)
+            writer.writerow({**config, "loss": cell})
 
 
 @pytest.mark.parametrize(
-    ("direction", "trials"), [pytest.param("minimize", 1, marks=pytest.mark.slow), ("maximize", 4)]
+    ("direction", "trials_per_call"),
+    [
+        pytest.param(hbo.Direction.MINIMIZE, 1, marks=pytest.mark.slow),
+        (hbo.Direction.MAXIMIZE, 4),
+    ],
 )
 @pytest.mark.parametrize("method", METHODS)
-def test_suggestions_are_those_of_the_optimiser(cli, files, method, direction, trials):
-    """Called again and again, with what was evaluated in between."""
-    wanted = hbo.Direction(direction)
-    tuner, task = make_tuner(method, direction=wanted, seed=3)
-    if wanted is hbo.Direction.MAXIMIZE:
-        old = rows_of((files / "old.csv").read_text())
-        (files / "old.csv").unlink()
-        append(files / "old.csv", old, [-float(row["loss"]) for row in old])
-    results = None
-    for _ in range(8 // trials):
-        options = {"seed": 3, "trials": trials, "results": results, "format": "json"}
-        result = cli(*words(method, direction=direction, **options))
-        assert result.returncode == 0, result.stderr
-        configs = json.loads(result.stdout)
-        assert configs == [tuner.ask() for _ in range(trials)]
-        for config in configs:
-            tuner.tell(config, task.evaluate(config))
-        rows = [dict.fromkeys(task.space.names) | config for config in configs]
-        append(files / "this.csv", rows, [task.evaluate(config) for config in configs])
-        results = "this.csv"
+def test_suggestions_are_those_of_the_optimiser(cli, files, method, direction, trials_per_call):
+    """Called until there are eight trials, with what was evaluated in between."""
+    tuner, task = make_tuner(method, direction=direction, seed=3)
+    write_history(files / "old.csv", direction)
+    options = {"direction": direction.value, "seed": 3, "trials": trials_per_call}
+
+    for _ in range(8 // trials_per_call):
+        configs = suggest(cli, method, **options)
+
+        assert configs == [tuner.ask() for _ in range(trials_per_call)]
+        losses = [task.evaluate(config) for config in configs]
+        for config, loss in zip(configs, losses, strict=True):
+            tuner.tell(config, loss)
+        append_to_csv(files / "this.csv", configs, losses)
+        options["results"] = "this.csv"
 
 
 def test_empty_objective_marks_failed_evaluation(cli, files):
     tuner, task = make_tuner()
-    first = rows_of(cli(*words(trials=4)).stdout)
-    asked = [tuner.ask() for _ in first]
-    values = [task.evaluate(c) for c in asked]
-    values[1] = None
-    append(files / "this.csv", first, values)
-    for config, value in zip(asked, values, strict=True):
-        tuner.tell(config, value)
-    again = cli(*words(trials=4, results="this.csv", format="json"))
-    assert json.loads(again.stdout) == [tuner.ask() for _ in range(4)]
+    configs = suggest(cli, trials=4)
+    assert configs == [tuner.ask() for _ in range(4)]
+    losses = [task.evaluate(config) for config in configs]
+    losses[1] = None
+    for config, loss in zip(configs, losses, strict=True):
+        tuner.tell(config, loss)
+    append_to_csv(files / "this.csv", configs, losses)
+
+    next_configs = suggest(cli, trials=4, results="this.csv")
+
+    assert next_configs == [tuner.ask() for _ in range(4)]
+
+
+CONFIG_OF_USER = {"kind": "c", "level": 10, "n": 7, "fixed": "always"}
+"""A configuration of the toy task that no method suggested."""
 
 
 @pytest.mark.parametrize("method", ["random-search", "bo", "tpe"])
 def test_own_configurations_are_told(cli, files, method):
-    """What comes after them is what the optimiser suggests that is told them."""
+    """The next suggestion is that of an optimiser that is told the same."""
     tuner, task = make_tuner(method)
     suggested = tune(tuner, task, trials=2)
-    own = [{"kind": "c", "level": 10, "n": 7, "fixed": "always"}]
-    tuner.tell(own[0], 0.25)
-    with (files / "this.csv").open("w") as file:
-        writer = csv.DictWriter(file, ["kind", "level", "n", "x", "fixed", "loss"])
-        writer.writeheader()
-        for config in suggested + own:
-            value = 0.25 if config in own else task.evaluate(config)
-            writer.writerow(config | {"loss": value})
-    suggestions = json.loads(cli(*words(method, results="this.csv", format="json")).stdout)
-    assert suggestions == [tuner.ask()]
+    tuner.tell(CONFIG_OF_USER, 0.25)
+    losses = [task.evaluate(config) for config in suggested]
+    append_to_csv(files / "this.csv", [*suggested, CONFIG_OF_USER], [*losses, 0.25])
+
+    configs = suggest(cli, method, results="this.csv")
+
+    assert configs == [tuner.ask()]
 
 
 @pytest.mark.parametrize("method", ["random-search", "bo", "tpe"])
@@ -120,127 +140,213 @@ def test_results_are_not_suggested_again(cli, files, method):
     """Also if the first result is one of the user's own, so that all are told."""
     tuner, task = make_tuner(method)
     suggested = tune(tuner, task, trials=2)
-    own = {"kind": "c", "level": 10, "n": 7, "fixed": "always"}
-    with (files / "this.csv").open("w") as file:
-        writer = csv.DictWriter(file, ["kind", "level", "n", "x", "fixed", "loss"])
-        writer.writeheader()
-        writer.writerow(own | {"loss": 0.25})
-        for config in suggested:
-            writer.writerow(config | {"loss": task.evaluate(config)})
-    result = cli(*words(method, results="this.csv", format="json", trials=3))
-    suggestions = json.loads(result.stdout)
-    assert len(suggestions) == 3
-    assert all(config not in [own, *suggested] for config in suggestions)
+    losses = [task.evaluate(config) for config in suggested]
+    append_to_csv(files / "this.csv", [CONFIG_OF_USER, *suggested], [0.25, *losses])
+
+    configs = suggest(cli, method, results="this.csv", trials=3)
+
+    assert len(configs) == 3
+    assert all(config not in [CONFIG_OF_USER, *suggested] for config in configs)
+
+
+WITHOUT_HISTORY = {"history": None, "task": None, "context": None}
 
 
 def test_used_up_space_repeats(cli, files):
     space = hbo.SearchSpace([hbo.Parameter.choice("kind", ("a", "b"))])
     (files / "space.json").write_text(json.dumps(space.to_json()))
-    (files / "this.csv").write_text("kind,loss\nb,1\nb,2\na,3\n")
-    options = {"history": None, "task": None, "results": "this.csv", "context": None}
-    result = cli(*words(trials=3, **options))
-    assert [row["kind"] in "ab" for row in rows_of(result.stdout)] == [True] * 3
+    (files / "this.csv").write_text("kind,loss\nb,1\nb,2\na,3\n")  # both configurations
+    configs = suggest(cli, trials=3, results="this.csv", **WITHOUT_HISTORY)
+    assert len(configs) == 3
+    assert all(config["kind"] in ("a", "b") for config in configs)
 
 
 def test_output_file_holds_what_is_printed(cli, files):
-    printed = cli(*words(trials=3))
-    written = cli(*words(trials=3, output="next.csv"))
+    printed = cli(*suggest_words(trials=3))
+    written = cli(*suggest_words(trials=3, output="next.csv"))
     assert written.stdout == ""
     assert (files / "next.csv").read_text() == printed.stdout
 
 
 def test_csv_holds_the_configurations(cli, files):
-    printed = cli(*words(trials=3)).stdout
-    assert printed.startswith("kind,level,n,x,fixed\n")
-    configs = json.loads(cli(*words(trials=3, format="json")).stdout)
-    rows = rows_of(printed)
-    assert rows == [{name: str(config.get(name, "")) for name in rows[0]} for config in configs]
+    text = cli(*suggest_words(trials=3)).stdout
+    configs = suggest(cli, trials=3)
+    names = ["kind", "level", "n", "x", "fixed"]
+    expected_rows = []
+    for config in configs:
+        expected_rows.append({name: str(config.get(name, "")) for name in names})  # "": inactive
+    assert text.startswith(",".join(names) + "\n")
+    assert read_csv_text(text) == expected_rows
 
 
 def test_suggest_needs_no_history(cli, files):
-    options = {"history": None, "task": None, "objective": None, "context": None}
-    result = cli(*words("random-search", **options, trials=2, seed=4, format="json"))
-    settings = {"space": conditional_space(), "direction": "minimize", "seed": 4, "budget": 12}
-    tuner = hbo.optimiser("random-search", **settings)
-    assert json.loads(result.stdout) == [tuner.ask() for _ in range(2)]
+    configs = suggest(cli, "random-search", objective=None, trials=2, seed=4, **WITHOUT_HISTORY)
+    tuner = hbo.optimiser(
+        "random-search", space=conditional_space(), direction="minimize", seed=4, budget=12
+    )
+    assert configs == [tuner.ask() for _ in range(2)]
 
 
 def test_choices_are_read_as_written(cli, folder):
-    """Texts of numbers, "None" and "NA", and truth values."""
-    choices = {"text": ["1", "2"], "empty": ["None", "NA"], "truth": [True, False], "n": [1, 2.5]}
-    space = hbo.SearchSpace([hbo.Parameter.choice(n, tuple(v)) for n, v in choices.items()])
+    """Texts of numbers, "None" and "NA", and truth values.
+
+    Each of three earlier tasks has one evaluation, which simple-ordered repeats, the latest first.
+    """
+    space = hbo.SearchSpace(
+        [
+            hbo.Parameter.choice("text", ("1", "2")),
+            hbo.Parameter.choice("empty", ("None", "NA")),
+            hbo.Parameter.choice("truth", (True, False)),
+            hbo.Parameter.choice("n", (1, 2.5)),
+        ]
+    )
     (folder / "space.json").write_text(json.dumps(space.to_json()))
-    best = [("1", "NA", True, 2.5), ("2", "None", False, 1), ("1", "None", False, 2.5)]
-    rows = [dict(zip(choices, values, strict=True)) for values in best]
-    append(folder / "old.csv", [{"month": m, **row} for m, row in enumerate(rows)], [1.0, 2.0, 3.0])
-    result = cli(*words("simple-ordered", context=None, trials=3, format="json"))
-    assert json.loads(result.stdout) == rows[::-1]
+    (folder / "old.csv").write_text(
+        "month,text,empty,truth,n,loss\n"
+        "May,1,NA,True,2.5,1.0\n"
+        "June,2,None,False,1,2.0\n"
+        "July,1,None,False,2.5,3.0\n"
+    )
+
+    configs = suggest(cli, "simple-ordered", context=None, trials=3)
+
+    assert configs == [
+        {"text": "1", "empty": "None", "truth": False, "n": 2.5},
+        {"text": "2", "empty": "None", "truth": False, "n": 1},
+        {"text": "1", "empty": "NA", "truth": True, "n": 2.5},
+    ]
 
 
-SIZES = "month,x,y,loss,size\nMay,1,0.5,3,3\nMay,2,0.1,,4\n"
 OLD = "month,x,y,loss\nMay,1,0.5,3\nMay,2,0.1,\nJune,3,0.2,1\n"
+"""Three evaluations in lines 2 to 4, of which the second failed, on the numeric space."""
+OLD_WITH_TWO_SIZES_OF_MAY = "month,x,y,loss,size\nMay,1,0.5,3,3\nMay,2,0.1,,4\n"
+
+
+@pytest.fixture
+def numeric_files(folder):
+    """The numeric space of x from -5 to 5 and y up to 1, and the evaluations on it."""
+    (folder / "space.json").write_text(json.dumps(numeric_space().to_json()))
+    (folder / "old.csv").write_text(OLD)
+    return folder
 
 
 @pytest.mark.parametrize(
-    ("options", "old", "this", "code", "message"),
+    ("options", "message"),
     [
-        ({"objective": None}, OLD, None, 2, "needs --task COLUMN and --objective"),
-        ({"context": "size"}, OLD, None, 2, "NAME=NUMBER"),
-        ({"context": "size=2"}, OLD, None, 2, "old.csv cannot be read:\n- no column 'size'"),
-        ({"context": "size=2"}, SIZES, None, 2, "each task, but task 'May' has '4' in l"),
-        ({"space": "other.json"}, OLD, None, 2, "unknown file 'other.json'"),
-        ({"space": "old.csv"}, OLD, None, 2, "no search space in old.csv"),
-        ({}, OLD.replace("0.2,", ""), None, 2, "line 4 of old.csv has 3 values, but its header"),
-        ({}, OLD + "May,1,0.5,3\n", None, 2, "repeat another row of their task: line 5 (line 2)"),
-        ({}, OLD.replace(",", ";"), None, 2, "separated by commas, not ';'"),
-        ({}, "", None, 2, "old.csv is empty"),
-        ({}, OLD, "x,loss\n1,2\n", 2, "--results cannot be read:\n- no column 'y'"),
-        ({}, OLD, "x,y,loss\n1,0.5,2\n\n1,5,2\n", 2, "(log scale): line 4 ('5')"),
-        ({}, OLD, "x,y,loss\n1,0.5,low\n", 2, "the evaluation failed: line 2 ('low')"),
-        ({}, OLD, "month,x,y,loss\nMay,1,0.5,2\nJune,1,0.5,3\n", 2, "results must be of one task"),
+        ({"objective": None}, "needs --task COLUMN and --objective"),
+        ({"context": "size"}, "NAME=NUMBER"),
+        ({"context": "size=2"}, "old.csv cannot be read:\n- no column 'size'"),
+        ({"space": "other.json"}, "unknown file 'other.json'"),
+        ({"space": "old.csv"}, "no search space in old.csv"),
     ],
 )
-def test_wrong_input_is_named(cli, folder, options, old, this, code, message):
-    (folder / "space.json").write_text(json.dumps(numeric_space().to_json()))
-    (folder / "old.csv").write_text(old)
-    if this is not None:
-        (folder / "this.csv").write_text(this)
-        options = options | {"results": "this.csv"}
-    result = cli(*words(**{"method": "simple-ordered", "context": None} | options))
-    assert_fails(result, code, message)
+def test_wrong_option_is_named(cli, numeric_files, options, message):
+    words = suggest_words("simple-ordered", **({"context": None} | options))
+    assert_fails(cli(*words), 2, message)
 
 
-def test_rows_change_only_if_asked(cli, folder):
-    (folder / "space.json").write_text(json.dumps(numeric_space().to_json()))
-    (folder / "old.csv").write_text(OLD.replace("0.2,1", "20,1").replace("May,1", "June,1"))
-    options = words("simple-ordered", context=None, format="json")
-    assert cli(*options).returncode == 2
-    dropped = cli(*options, "--drop-invalid")
-    assert dropped.stderr.startswith("warning: 1 of 3 evaluations are left out")
-    assert json.loads(dropped.stdout) == [{"x": 1.0, "y": 0.5}]
-    clipped = cli(*options, "--clip")
-    assert "1 of 'y'" in clipped.stderr
-    assert json.loads(clipped.stdout) == [{"x": 3.0, "y": 1.0}]
+@pytest.mark.parametrize(
+    ("history", "message"),
+    [
+        (OLD.replace("0.2,", ""), "line 4 of old.csv has 3 values, but its header"),
+        (OLD + "May,1,0.5,3\n", "repeat another row of their task: line 5 (line 2)"),
+        (OLD.replace(",", ";"), "separated by commas, not ';'"),
+        ("", "old.csv is empty"),
+    ],
+    ids=["cell missing", "row repeated", "semicolons", "empty"],
+)
+def test_wrong_history_is_named(cli, numeric_files, history, message):
+    (numeric_files / "old.csv").write_text(history)
+    words = suggest_words("simple-ordered", context=None)
+    assert_fails(cli(*words), 2, message)
 
 
-def test_example_of_help_works(cli, folder):
-    """The files as --help shows them, and its two commands."""
-    help_ = cli("suggest", "--help").stdout
-    lines = [line.strip() for line in help_[help_.index("Example") :].splitlines()]
-    start, end = lines.index('{"hyperparameters": ['), lines.index("month,rate,depth,booster,auc")
-    (folder / "space.json").write_text("\n".join(lines[start : end - 1]))
-    (folder / "old.csv").write_text("\n".join(lines[end : end + 4]) + "\n")
-    shell = " ".join(line.removesuffix("\\") for line in lines[end + 4 :])
-    first, second = shell.split("hpobench-ordered ")[1:]
-    assert cli(*first.split("five configurations")[0].split()).returncode == 0
-    configs = rows_of((folder / "next.csv").read_text())
-    bests = [("0.01", "4", "tree"), ("0.02", "5", "tree")]
-    assert sorted(tuple(config.values()) for config in configs[:2]) == bests
+def test_context_must_be_the_same_within_a_task(cli, numeric_files):
+    (numeric_files / "old.csv").write_text(OLD_WITH_TWO_SIZES_OF_MAY)
+    words = suggest_words("simple-ordered", context="size=2")
+    assert_fails(cli(*words), 2, "each task, but task 'May' has '4' in l")
+
+
+@pytest.mark.parametrize(
+    ("results", "message"),
+    [
+        ("x,loss\n1,2\n", "--results cannot be read:\n- no column 'y'"),
+        ("x,y,loss\n1,0.5,2\n\n1,5,2\n", "(log scale): line 4 ('5')"),
+        ("x,y,loss\n1,0.5,low\n", "the evaluation failed: line 2 ('low')"),
+        ("month,x,y,loss\nMay,1,0.5,2\nJune,1,0.5,3\n", "results must be of one task"),
+    ],
+    ids=["column missing", "out of range", "text as loss", "two tasks"],
+)
+def test_wrong_results_are_named(cli, numeric_files, results, message):
+    (numeric_files / "this.csv").write_text(results)
+    words = suggest_words("simple-ordered", context=None, results="this.csv")
+    assert_fails(cli(*words), 2, message)
+
+
+@pytest.fixture
+def words_with_invalid_row(numeric_files):
+    """Words of the command where y of the last row is 20, and its upper bound 1.
+
+    The rows are the best of two tasks: simple-ordered suggests the last one first.
+    """
+    (numeric_files / "old.csv").write_text(
+        "month,x,y,loss\nJune,1,0.5,3\nMay,2,0.1,\nJune,3,20,1\n"
+    )
+    return suggest_words("simple-ordered", context=None, format="json")
+
+
+def test_invalid_row_is_misuse(cli, words_with_invalid_row):
+    assert cli(*words_with_invalid_row).returncode == 2
+
+
+def test_invalid_row_is_dropped_if_asked(cli, words_with_invalid_row):
+    result = cli(*words_with_invalid_row, "--drop-invalid")
+    assert result.stderr.startswith("warning: 1 of 3 evaluations are left out")
+    assert json.loads(result.stdout) == [{"x": 1.0, "y": 0.5}]
+
+
+def test_invalid_row_is_clipped_if_asked(cli, words_with_invalid_row):
+    result = cli(*words_with_invalid_row, "--clip")
+    assert "1 of 'y'" in result.stderr
+    assert json.loads(result.stdout) == [{"x": 3.0, "y": 1.0}]
+
+
+@pytest.fixture
+def commands_of_help(cli, folder):
+    """The two commands of the example in --help as words, with its two files in the folder."""
+    help_text = cli("suggest", "--help").stdout
+    lines = [line.strip() for line in help_text[help_text.index("Example") :].splitlines()]
+
+    start_of_space = lines.index('{"hyperparameters": [')
+    start_of_history = lines.index("month,rate,depth,booster,auc")
+    end_of_history = start_of_history + 4
+    space_lines = lines[start_of_space : start_of_history - 1]  # and a line between the files
+    (folder / "space.json").write_text("\n".join(space_lines))
+    history_lines = lines[start_of_history:end_of_history]
+    (folder / "old.csv").write_text("\n".join(history_lines) + "\n")
+
+    shell = " ".join(line.removesuffix("\\") for line in lines[end_of_history:])
+    _, first, second = shell.split("hpobench-ordered ")
+    first, _, _ = first.partition("five configurations")  # a comment that follows the command
+    second, _, _ = second.partition("the next five")
+    return first.split(), second.split()
+
+
+def test_example_of_help_works(cli, folder, commands_of_help):
+    first_command, second_command = commands_of_help
+
+    assert cli(*first_command).returncode == 0
+    configs = read_csv_text((folder / "next.csv").read_text())
+    bests_of_earlier_tasks = [("0.01", "4", "tree"), ("0.02", "5", "tree")]
+    assert sorted(tuple(config.values()) for config in configs[:2]) == bests_of_earlier_tasks
+
     with (folder / "this.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, [*configs[0], "auc"])
         writer.writeheader()
-        writer.writerows(c | {"auc": -abs(math.log10(float(c["rate"])) + 2)} for c in configs)
-    assert cli(*second.split("the next five")[0].split()).returncode == 0
-    further = rows_of((folder / "next.csv").read_text())
-    assert len(further) == 5
-    assert all(config not in configs for config in further)
+        for config in configs:
+            made_up_auc = -abs(math.log10(float(config["rate"])) + 2)
+            writer.writerow(config | {"auc": made_up_auc})
+    assert cli(*second_command).returncode == 0
+    next_configs = read_csv_text((folder / "next.csv").read_text())
+    assert len(next_configs) == 5
+    assert all(config not in configs for config in next_configs)
