@@ -1,6 +1,5 @@
 """The paper whose benchmarks are drawn by the seed, and whose methods compare tasks."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -94,60 +93,87 @@ def test_errors_are_between_runs():
     assert f"± {two_errors:.3g}, better in 3 of 6 runs" in finding.measured
 
 
-def regrets_of_paper(order: tuple[str, ...]) -> dict[tuple[str, str], FloatArray | float]:
-    """Of all methods of the paper, ten times larger from one kind to the next; joint is worse."""
-    found: dict[tuple[str, str], FloatArray | float] = {}
+def invent_regrets(*, as_in_paper: bool) -> dict[tuple[str, str], FloatArray | float]:
+    """Invent the regret of every run of the paper, by benchmark and method.
+
+    Regrets grow tenfold from each kind of methods to the next, in the order of the paper or, so
+    that none of its claims holds, in reversed order.
+    """
+    kinds_from_best = KINDS if as_in_paper else KINDS[::-1]
+    regrets: dict[tuple[str, str], FloatArray | float] = {}
     for figure in paper("distbo").exhibits:
-        for item in figure.needs:
-            for method in item.methods:
-                place = order.index(method.partition("-")[0])
-                if item.benchmark == OTHER_IS_BEST and method == "multi-blr":
-                    place = -1 if order == KINDS else 9
-                worse = 3.0 if "joint" in method and order != KINDS else 1.0
-                found[item.benchmark, method] = worse * 1e-3 * 10.0**place
-    return found
+        for comparison in figure.needs:
+            for method in comparison.methods:
+                kind = method.partition("-")[0]
+                place = kinds_from_best.index(kind)
+                if comparison.benchmark == OTHER_IS_BEST and method == "multi-blr":
+                    # The best here in the paper; else behind all.
+                    place = -1 if as_in_paper else len(KINDS)
+                regret = 1e-3 * 10.0**place
+                if "joint" in method and not as_in_paper:
+                    regret *= 3  # the paper finds the joint embedding no worse than the other
+                regrets[comparison.benchmark, method] = regret
+    return regrets
 
 
-def claims() -> Iterator[tuple[Exhibit, Claim]]:
-    """The claims that are about results."""
+def list_claims_about_results() -> list[tuple[Exhibit, Claim]]:
+    """Every claim about regrets with its figure; the others are about similarities of tasks."""
+    claims = []
     for figure in paper("distbo").exhibits:
         for claim in figure.claims:
             if "most similar" not in claim.sentence:
-                yield figure, claim
+                claims.append((figure, claim))
+    return claims
 
 
-@pytest.mark.parametrize(("order", "holds"), [(KINDS, True), (KINDS[::-1], False)])
-def test_claims_hold_only_where_true(order, holds):
-    """With regrets in the paper's order of methods every claim holds, with reversed ones none."""
-    evidence = make_evidence(regrets_of_paper(order))
+@pytest.mark.parametrize("as_in_paper", [True, False])
+def test_claims_hold_only_where_true(as_in_paper):
+    evidence = make_evidence(invent_regrets(as_in_paper=as_in_paper))
 
-    checked_figures = set()
-    for figure, claim in claims():
+    for figure, claim in list_claims_about_results():
         for finding in claim.check(evidence, figure.needs):
-            assert finding.holds is holds, claim.sentence
-            checked_figures.add(figure.number)
-
-    assert checked_figures >= {1, 2, 3, 4, 5, 7, 9, 11, 12, 13}
+            assert finding.holds is as_in_paper, claim.sentence
 
 
-def test_methods_see_their_data():
+def test_claims_are_on_most_figures():
+    """So that the test of all claims is not empty."""
+    figures = {figure.number for figure, _ in list_claims_about_results()}
+
+    assert figures >= {1, 2, 3, 4, 5, 7, 9, 11, 12, 13}
+
+
+def list_benchmarks_and_methods() -> list[tuple[str, hbo.MethodSpec]]:
+    """Every benchmark of the paper with each method that runs on it."""
     chosen = paper("distbo")
+    pairs = []
     for figure in chosen.exhibits:
-        for item in figure.needs:
-            protocol = chosen.setting_of(item.benchmark).protocol
-            for name in item.methods:
-                spec = chosen.methods.get(name) or method_spec(name)
-                assert benchmark_spec(item.benchmark).data is not None or not spec.uses_data
-                protocol.check(benchmark_spec(item.benchmark), spec)
+        for comparison in figure.needs:
+            for name in comparison.methods:
+                pairs.append((comparison.benchmark, chosen.methods.get(name) or method_spec(name)))
+    return pairs
+
+
+def test_benchmarks_have_data_that_methods_use():
+    for benchmark, method in list_benchmarks_and_methods():
+        if method.uses_data:
+            assert benchmark_spec(benchmark).data is not None
+
+
+def test_methods_can_run_under_their_protocol():
+    for benchmark, method in list_benchmarks_and_methods():
+        protocol = paper("distbo").setting_of(benchmark).protocol
+
+        protocol.check(benchmark_spec(benchmark), method)  # raises an error if not
 
 
 def test_random_trials_are_the_papers():
-    counts = set()
+    """One method without transfer for each number of random trials in appendix C."""
+    numbers = set()
     for name in paper("distbo").methods:
         if name.startswith("none-gp-"):
-            counts.add(int(name.removeprefix("none-gp-")))
+            numbers.add(int(name.removeprefix("none-gp-")))
 
-    assert counts == {5, 9, 20, 25}
+    assert numbers == {5, 9, 20, 25}
 
 
 def test_name_tells_number_of_random_trials():
@@ -176,9 +202,14 @@ def test_recorded_data_have_one_benchmark():
     assert runs_on("distbo-parkinsons", (0, 3)) == {"distbo-parkinsons": (0, 3)}
 
 
+# -- a reproduction whose every seed has a benchmark of its own ------------------------------------
+
+SEEDS = (1, 2, 5)
+
+
 @dataclass
-class Generating:
-    """Stands for what makes source runs, and says for what."""
+class RecordingGenerator:
+    """Stands for the generator of source runs, and records the benchmarks that it is asked for."""
 
     folder: Path
     names: list[str] = field(default_factory=list)
@@ -190,76 +221,148 @@ class Generating:
         self.names.append(folder.name)
 
 
-@pytest.mark.slow
-def test_seeds_run_on_own_benchmarks(tmp_path, monkeypatch):
-    monkeypatch.setenv("HPOBENCH_ORDERED_BENCHMARKS", str(tmp_path / "none"))
-    generating = Generating(tmp_path)
-    monkeypatch.setitem(reproduce.__globals__, "generator", lambda name: generating)
+def make_paper_on_toy() -> Paper:
+    """A paper with curves of two methods on the toy example, and with its functions."""
     toy = MethodComparison(TOY, ("random-search", "bo"))
-    of_both = {"measures": (Measure.VALUE, Measure.RANK)}
-    small = Paper(
+    curves = partial(progress, over_runs=True, measures=(Measure.VALUE, Measure.RANK))
+    return Paper(
         name="small",
         citation="Someone (2019), Something",
-        setting=Setting(hbo.LeaveOneOut(trials=4, tasks=("target",)), (1, 2, 5)),
+        setting=Setting(hbo.LeaveOneOut(trials=4, tasks=("target",)), SEEDS),
         exhibits=(
-            PaperFigure(
-                1, "caption.", "says.", (toy,), partial(progress, over_runs=True, **of_both)
-            ),
+            PaperFigure(1, "caption.", "says.", (toy,), curves),
             PaperFigure(2, "caption.", "says.", (MethodComparison(TOY),), illustration),
         ),
         notes="Regret.",
         runs_on=draw_by_seed,
         counted=count_runs_as_seeds,
     )
-    result = reproduce(small, folder=tmp_path)
-    assert generating.names == [f"{TOY}-seed-{seed}" for seed in (1, 2, 5)]
-    assert {(BenchmarkIdentity.parse(cell.benchmark).name, cell.seed) for cell in result.cells} == {
-        (f"{TOY}-seed-{seed}", seed) for seed in (1, 2, 5)
-    }
-    runs = result.setup.store.read(cell.key for cell in result.cells)
-    best = runs.assign(best=runs.groupby(["method", "seed"])["value"].cummax())
-    table = pd.read_csv(tmp_path / "figure-1.csv").set_index(["measure", "method", "trial"])
-    table = table.sort_index()
-    for (method, trial), group in best.groupby(["method", "trial"], observed=True)["best"]:
-        row = table.loc["best value", method, trial]
-        assert row["mean"] == pytest.approx(group.mean())
-        assert row["high"] - row["mean"] == pytest.approx(2 * group.sem())
-    wide = best.pivot(index=["seed", "trial"], columns="method", values="best")
-    ranks = wide.rank(axis=1, ascending=False)["bo"].groupby("trial").std()
-    drawn = table.loc["rank", "bo"]
-    np.testing.assert_allclose(drawn["high"] - drawn["mean"], ranks.to_numpy())
-    functions = pd.read_csv(tmp_path / "figure-2.csv")
-    assert functions.groupby("task")["value"].max().between(0.99, 1).all()
+
+
+@pytest.fixture(scope="module")
+def toy_folder(tmp_path_factory):
+    """Where the paper on the toy example is reproduced."""
+    return tmp_path_factory.mktemp("toy")
+
+
+@pytest.fixture(scope="module")
+def toy_generator(toy_folder):
+    """The generator that the reproduction of the paper on the toy example asks."""
+    return RecordingGenerator(toy_folder)
+
+
+@pytest.fixture(scope="module")
+def toy_result(toy_folder, toy_generator):
+    """The reproduction of the paper on the toy example."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HPOBENCH_ORDERED_BENCHMARKS", str(toy_folder / "none"))
+        patch.setitem(reproduce.__globals__, "generator", lambda name: toy_generator)
+        return reproduce(make_paper_on_toy(), folder=toy_folder)
+
+
+@pytest.fixture(scope="module")
+def toy_best_values(toy_result):
+    """Every run of the paper on the toy example: the best value so far after each trial."""
+    trials = toy_result.setup.store.read(cell.key for cell in toy_result.cells)
+    return trials.assign(best=trials.groupby(["method", "seed"])["value"].cummax())
+
+
+@pytest.fixture(scope="module")
+def toy_curves(toy_folder, toy_result):
+    """What figure 1 of the paper on the toy example shows, by measure, method and trial."""
+    table = pd.read_csv(toy_folder / "figure-1.csv")
+    return table.set_index(["measure", "method", "trial"]).sort_index()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("toy_result")
+def test_benchmark_of_each_seed_is_generated(toy_generator):
+    assert toy_generator.names == [f"{TOY}-seed-{seed}" for seed in SEEDS]
+
+
+@pytest.mark.slow
+def test_seeds_run_on_own_benchmarks(toy_result):
+    benchmarks_and_seeds = set()
+    for cell in toy_result.cells:
+        benchmarks_and_seeds.add((BenchmarkIdentity.parse(cell.benchmark).name, cell.seed))
+
+    assert benchmarks_and_seeds == {(f"{TOY}-seed-{seed}", seed) for seed in SEEDS}
+
+
+@pytest.mark.slow
+def test_curves_have_two_errors_between_runs(toy_best_values, toy_curves):
+    by_method_and_trial = toy_best_values.groupby(["method", "trial"], observed=True)["best"]
+    for (method, trial), best in by_method_and_trial:
+        point = toy_curves.loc["best value", method, trial]
+        assert point["mean"] == pytest.approx(best.mean())
+        assert point["high"] - point["mean"] == pytest.approx(2 * best.sem())
+
+
+@pytest.mark.slow
+def test_ranks_have_deviation_between_runs(toy_best_values, toy_curves):
+    """Those of Law et al. (2019) have one standard deviation, not two standard errors."""
+    best = toy_best_values.pivot(index=["seed", "trial"], columns="method", values="best")
+    ranks = best.rank(axis=1, ascending=False)  # the highest value has rank 1
+    deviation = ranks["bo"].groupby("trial").std()
+
+    curve = toy_curves.loc["rank", "bo"]
+
+    np.testing.assert_allclose(curve["high"] - curve["mean"], deviation.to_numpy())
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("toy_result")
+def test_illustration_shows_all_functions(toy_folder):
+    functions = pd.read_csv(toy_folder / "figure-2.csv")
+
     assert functions["task"].nunique() == 16
+    maxima = functions.groupby("task")["value"].max()
+    assert maxima.between(0.99, 1).all()  # the maximum of each is 1, here between two points
 
 
-class Comparer(RandomSearch):
-    """Takes one source task for the most similar from the second trial on."""
+# -- similarities of source tasks ------------------------------------------------------------------
 
-    favourite: ClassVar[int] = 1
-    asked: ClassVar[list[Config]] = []
+SOURCE = 1
+"""Number of the source task that `Finder` takes for the most similar one."""
+
+
+class Finder(RandomSearch):
+    """Random search that claims a source task is the most similar one, from the second trial on."""
+
+    most_similar: ClassVar[int] = SOURCE
+    suggestions: ClassVar[list[Config]] = []
+    """All suggestions of all runs since the test cleared them."""
 
     def ask(self) -> Config:
         config = super().ask()
-        self.asked.append(config)
+        self.suggestions.append(config)
         return config
 
     def similarities(self) -> FloatArray:
-        if len(self.asked) < 2:
-            return np.full(len(self.history), np.nan)
-        return np.where(np.arange(len(self.history)) == self.favourite, 0.9, 0.1)
+        number_of_sources = len(self.history)
+        if len(self.suggestions) < 2:
+            return np.full(number_of_sources, np.nan)
+        similarities = np.full(number_of_sources, 0.1)
+        similarities[self.most_similar] = 0.9
+        return similarities
 
 
-class Misled(Comparer):
-    """Takes another one for it."""
+class MisledFinder(Finder):
+    """Claims it of another source task."""
 
-    favourite = 2
+    most_similar = SOURCE + 1
 
 
-def comparing(*claims: Claim) -> Paper:
-    methods = {"finder": Comparer, "misled": Misled}
-    needs = (MethodComparison("forrester", tuple(methods)),)
-    draw = partial(similarity_curves, methods=tuple(methods), trials=3)
+METHODS = {"finder": Finder, "misled": MisledFinder}
+
+
+def make_paper_on_similarities(*claims: Claim) -> Paper:
+    """A paper with the similarities over 3 of 4 trials; figure 1 also has values, and claims."""
+    needs = (MethodComparison("forrester", tuple(METHODS)),)
+    draw = partial(similarity_curves, methods=tuple(METHODS), trials=3)
+    specs = {
+        name: hbo.MethodSpec(name, method, "Compares.", "tests") for name, method in METHODS.items()
+    }
     return Paper(
         name="comparing",
         citation="Someone (2019), Something",
@@ -269,38 +372,91 @@ def comparing(*claims: Claim) -> Paper:
             PaperFigure(2, "caption.", "says.", needs, partial(draw, values=False)),
         ),
         notes="Regret.",
-        methods={
-            n: hbo.MethodSpec(n, method, "Compares.", "tests") for n, method in methods.items()
-        },
+        methods=specs,
         counted=count_runs_as_seeds,
     )
 
 
-@pytest.mark.slow
-def test_similarities_are_those_of_the_runs(tmp_path):
-    finds = partial(Claim, "1", "finds")
-    result = reproduce(
-        comparing(
-            finds(only_one_finds("finder", ("misled",), source=1, trials=3)),
-            finds(only_one_finds("misled", ("finder",), source=1, trials=3)),
-            finds(only_one_finds("finder", ("misled",), source=5, trials=3)),
-        ),
-        folder=tmp_path,
+def claim_that_only_one_finds(finder: str, other: str, *, source: int) -> Claim:
+    return Claim("1", "finds", only_one_finds(finder, (other,), source=source, trials=3))
+
+
+@pytest.fixture(scope="module")
+def similarities_folder(tmp_path_factory):
+    """Where the paper on similarities is reproduced."""
+    return tmp_path_factory.mktemp("similarities")
+
+
+@pytest.fixture(scope="module")
+def similarities_result(similarities_folder):
+    """The reproduction of the paper on similarities, with three claims."""
+    small = make_paper_on_similarities(
+        claim_that_only_one_finds("finder", "misled", source=SOURCE),
+        claim_that_only_one_finds("misled", "finder", source=SOURCE),
+        claim_that_only_one_finds("finder", "misled", source=5),  # which neither of them finds
     )
-    assert [one.verdict for one in result.claims] == ["yes", "no", "1 of 2"]
-    summary = (tmp_path / "summary.md").read_text()
-    assert summary.count("first in 2 of 2 runs") == 2 and summary.count("in 0 of 2 runs") == 4
-    Comparer.asked.clear()
-    cell = result.cells[0]
-    found = compute_similarities(cell, 3)
-    assert np.isnan(found[0]).all() and (found[1:, 1] == 0.9).all() and found.shape == (3, 9)
-    stored = result.setup.store.configurations([cell.key]).sort_values("trial")
-    assert stored["x"].tolist()[:3] == [config["x"] for config in Comparer.asked]
-    Comparer.asked.clear()
-    reproduce(comparing(), folder=tmp_path)
-    assert not Comparer.asked  # what runs gave is kept
-    table = pd.read_csv(tmp_path / "figure-2.csv")
-    last = table[(table["trial"] == 3) & (table["method"] == "finder")].set_index("source")["mean"]
-    names = [task.name for task in benchmark_spec("forrester").define().tasks]
-    assert last.loc[int(names[2])] == 0.9  # the first task is the target
-    assert last.drop(int(names[2])).eq(0.1).all()
+    return reproduce(small, folder=similarities_folder)
+
+
+@pytest.mark.slow
+def test_one_finds_and_other_does_not(similarities_result):
+    """A verdict is of two findings: the one finds the source task, the other does not."""
+    verdicts = [claim.verdict for claim in similarities_result.claims]
+
+    assert verdicts == ["yes", "no", "1 of 2"]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("similarities_result")
+def test_summary_counts_runs_that_find(similarities_folder):
+    summary = (similarities_folder / "summary.md").read_text()
+
+    # Both methods in three claims: "finder" finds it in both runs for the first two claims.
+    assert summary.count("first in 2 of 2 runs") == 2
+    assert summary.count("in 0 of 2 runs") == 4
+
+
+@pytest.mark.slow
+def test_similarities_are_those_of_trials(similarities_result):
+    first_run = similarities_result.cells[0]  # of "finder"
+
+    Finder.suggestions.clear()
+    similarities = compute_similarities(first_run, trials=3)
+
+    assert similarities.shape == (3, 9)  # trials, source tasks
+    assert np.isnan(similarities[0]).all()  # `Finder` knows none at its first trial
+    assert (similarities[1:, SOURCE] == 0.9).all()
+
+
+@pytest.mark.slow
+def test_similarities_are_of_stored_run(similarities_result):
+    first_run = similarities_result.cells[0]
+    stored = similarities_result.setup.store.configurations([first_run.key]).sort_values("trial")
+
+    Finder.suggestions.clear()
+    compute_similarities(first_run, trials=3)
+
+    assert [config["x"] for config in Finder.suggestions] == stored["x"].tolist()[:3]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("similarities_result")
+def test_similarities_are_not_computed_again(similarities_folder):
+    Finder.suggestions.clear()
+
+    reproduce(make_paper_on_similarities(), folder=similarities_folder)
+
+    assert not Finder.suggestions
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("similarities_result")
+def test_curves_name_source_tasks(similarities_folder):
+    table = pd.read_csv(similarities_folder / "figure-2.csv")
+    is_last_of_finder = (table["trial"] == 3) & (table["method"] == "finder")
+    mean_of_source = table[is_last_of_finder].set_index("source")["mean"]
+
+    tasks = benchmark_spec("forrester").define().tasks
+    name = int(tasks[SOURCE + 1].name)  # the first task is the target, so sources come after it
+    assert mean_of_source.loc[name] == 0.9
+    assert mean_of_source.drop(name).eq(0.1).all()

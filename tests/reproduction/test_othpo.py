@@ -1,3 +1,7 @@
+"""The paper whose figures 1 and 4 to 19, and table 4, compare methods on ordered tasks."""
+
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
@@ -7,82 +11,167 @@ from hpobench_ordered.experiment.store import Store
 from hpobench_ordered.files.remote import CACHE_VARIABLE
 from hpobench_ordered.reproduction import paper
 from hpobench_ordered.reproduction.evidence import Evidence, Landscape
-from hpobench_ordered.reproduction.paper import Setting, experiments
+from hpobench_ordered.reproduction.paper import Exhibit, Setting, experiments
 from hpobench_ordered.reproduction.papers.othpo import paper as othpo
 
 OTHPO = paper("othpo")
 
 
-def test_experiments_are_the_papers():
-    """65 experiments (appendix H), and three more for section G.7."""
-    names = [*(f"figure-{number}" for number in (1, *range(4, 20))), "table-4"]
-    assert [exhibit.name for exhibit in OTHPO.exhibits] == names
+def count_experiments(exhibits: Sequence[Exhibit]) -> int:
+    """Pairs of a benchmark and a method that these figures and tables need, each counted once."""
+    return sum(len(methods) for methods in experiments(exhibits).values())
+
+
+def test_figures_and_tables_are_the_papers():
+    """Figures 2 and 3 of the paper are sketches."""
+    figures = [f"figure-{number}" for number in (1, *range(4, 20))]
+
+    assert [exhibit.name for exhibit in OTHPO.exhibits] == [*figures, "table-4"]
+
+
+def test_setting_is_the_papers():
     assert OTHPO.setting == Setting(hbo.Ordered(trials=25), seeds=tuple(range(50)))
+
+
+def test_captions_are_sentences():
     for exhibit in OTHPO.exhibits:
-        assert exhibit.caption.endswith(".") and exhibit.says.endswith(".")
-    methods = experiments(OTHPO.exhibits)
-    assert set(methods) == set(hbo.suite("othpo"))
-    assert sum(len(names) for names in methods.values()) == 65 + 3
-    without_dre = experiments(
-        e for e in OTHPO.exhibits if e.title not in ("Figure 18", "Figure 19")
-    )
-    assert sum(len(names) for names in without_dre.values()) == 65
-    assert {name for names in methods.values() for name in names} <= set(hbo.list_methods())
+        assert exhibit.caption.endswith(".")
+        assert exhibit.says.endswith(".")
+
+
+def test_benchmarks_are_those_of_suite():
+    assert set(experiments(OTHPO.exhibits)) == set(hbo.suite("othpo"))
+
+
+def test_experiments_are_as_many_as_in_paper():
+    """Appendix H of the paper counts 65, without those of section G.7."""
+    section_g7 = ("Figure 18", "Figure 19")  # they add dre-ordered on three benchmarks
+    before_g7 = [exhibit for exhibit in OTHPO.exhibits if exhibit.title not in section_g7]
+
+    assert count_experiments(before_g7) == 65
+    assert count_experiments(OTHPO.exhibits) == 65 + 3
+
+
+def test_methods_are_registered():
+    methods: set[str] = set()
+    for methods_of_benchmark in experiments(OTHPO.exhibits).values():
+        methods.update(methods_of_benchmark)
+
+    assert methods <= set(hbo.list_methods())
 
 
 @pytest.mark.parametrize(
-    ("figures", "tables", "runs"),
-    [([1, 4, 8, 9, 10], [], 0), ([5], [], 30), ([7], [], 45), ([17], [], 4), ([], [4], 6)],
+    ("figures", "experiments_needed"),
+    [
+        pytest.param([1, 4, 8, 9, 10], 0, id="landscapes need none"),
+        pytest.param([5], 3 * 10, id="three benchmarks, ten methods"),
+        pytest.param([7], 10 + 7 * 5, id="ten methods on one benchmark, five on seven others"),
+        pytest.param([17], 4, id="one benchmark, four methods"),
+    ],
 )
-def test_selection_needs_its_own_runs(figures, tables, runs):
-    chosen = OTHPO.select(figures=figures, tables=tables)
-    assert sum(len(names) for names in experiments(chosen).values()) == runs
+def test_figures_need_own_experiments(figures, experiments_needed):
+    assert count_experiments(OTHPO.select(figures=figures)) == experiments_needed
+
+
+def test_table_needs_own_experiments():
+    """It compares two methods on three benchmarks."""
+    assert count_experiments(OTHPO.select(tables=[4])) == 3 * 2
 
 
 def test_dre_ordered_changes_no_other_figure(constructed):
+    """Scores are 0 at the lowest loss of all methods compared, so a better method changes all."""
     rng = np.random.default_rng(0)
-    name = othpo.NEWSVENDOR
-    losses = {(name, method): rng.random((2, 9, 25)) for method in othpo.TEN}
-    losses[name, "random-search"] += 1
-    losses[name, "dre-ordered"] = rng.random((2, 9, 25)) - 5  # far better than all others
+    shape = (2, 9, 25)  # seeds, tasks, trials
+    losses = {(othpo.NEWSVENDOR, method): rng.random(shape) for method in othpo.TEN}
+    losses[othpo.NEWSVENDOR, "random-search"] += 1  # worse than all others: it defines 100
+    losses[othpo.NEWSVENDOR, "dre-ordered"] = rng.random(shape) - 5  # far better than all others
     evidence = constructed(losses)
-    (main, with_dre) = (chosen[0] for chosen in (othpo.MAIN, othpo.WITH_DRE))
-    assert evidence.scores(main).mean[..., -1].min() == pytest.approx(0)
-    assert evidence.scores(with_dre).mean[:-1, :, -1].min() > 0
+    ten_methods = othpo.MAIN[0]
+    ten_methods_and_dre = othpo.WITH_DRE[0]
+    assert ten_methods.benchmark == ten_methods_and_dre.benchmark == othpo.NEWSVENDOR
+
+    scores_of_ten = evidence.scores(ten_methods).mean[..., -1]
+    scores_with_dre = evidence.scores(ten_methods_and_dre).mean[..., -1]
+
+    assert scores_of_ten.min() == pytest.approx(0)
+    *others, dre = scores_with_dre
+    assert np.min(others) > 0
+    assert ten_methods_and_dre.methods[-1] == "dre-ordered" and dre.min() == pytest.approx(0)
 
 
 @pytest.mark.slow
-def test_tasks_and_axes_exist():
-    for name, tasks in othpo.SHOWN.items():
-        benchmark = hbo.load(name)
-        assert max(tasks) == len(benchmark.tasks) - 1 and min(tasks) == 1
-        assert set(othpo.TOPS) == {1, 10, 25}
-    for name in hbo.suite("othpo"):
-        if name.startswith("yahpo"):
-            assert set(othpo.AXES[name.rpartition("-")[0]]) <= set(hbo.load(name).space.names)
-            quarters = [hbo.load(name).tasks[t].name for t in othpo.QUARTERS]
-            assert quarters == ["5%", "25%", "50%", "75%", "100%"]
+@pytest.mark.parametrize("name", othpo.SHOWN)
+def test_tasks_shown_reach_last(name):
+    """The first task, number 0, has no history and is not shown."""
+    tasks = othpo.SHOWN[name]
+
+    assert min(tasks) == 1
+    assert max(tasks) == len(hbo.load(name).tasks) - 1
 
 
-def test_small_spaces_are_shown_whole():
-    table = Landscape.of(hbo.load("newsvendor"))
-    assert table.is_complete and table.objective.shape == (9, 21**3)
-    best = [task.best_value for task in table.benchmark.tasks]
-    np.testing.assert_array_equal(table.objective.max(axis=1), best)
-    sampled = Landscape.of(hbo.load("yahpo-svm-1220"))
-    assert not sampled.is_complete and sampled.objective.shape == (20, 1000)
-    np.testing.assert_array_equal(sampled.values, Landscape.of(hbo.load("yahpo-svm-1220")).values)
+def test_plotted_ranges_are_of_trials_in_figures():
+    assert set(othpo.TOPS) == {1, 10, 25}
+
+
+YAHPO_BENCHMARKS = [name for name in hbo.suite("othpo") if name.startswith("yahpo")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", YAHPO_BENCHMARKS)
+def test_axes_of_landscapes_are_hyperparameters(name):
+    scenario = name.rpartition("-")[0]  # "yahpo-svm" of "yahpo-svm-1220"
+
+    assert set(othpo.AXES[scenario]) <= set(hbo.load(name).space.names)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", YAHPO_BENCHMARKS)
+def test_landscapes_are_of_quarters_of_data(name):
+    tasks = hbo.load(name).tasks
+
+    shares_of_data = [tasks[number].name for number in othpo.QUARTERS]
+
+    assert shares_of_data == ["5%", "25%", "50%", "75%", "100%"]
+
+
+def test_landscape_of_small_space_is_complete():
+    landscape = Landscape.of(hbo.load("newsvendor"))
+
+    assert landscape.is_complete
+    # Nine tasks; three prices of 21 values each
+    assert landscape.objective.shape == (9, 21**3)
+    best_values = [task.best_value for task in landscape.benchmark.tasks]
+    np.testing.assert_array_equal(landscape.objective.max(axis=1), best_values)
+
+
+def test_landscape_of_large_space_is_sample():
+    landscape = Landscape.of(hbo.load("yahpo-svm-1220"))
+
+    assert not landscape.is_complete
+    assert landscape.objective.shape == (20, 1000)  # tasks, configurations
+
+
+def test_sampled_landscape_is_the_same_again():
+    first = Landscape.of(hbo.load("yahpo-svm-1220"))
+    second = Landscape.of(hbo.load("yahpo-svm-1220"))
+
+    np.testing.assert_array_equal(first.values, second.values)
 
 
 @pytest.mark.slow
 def test_nearest_shows_what_the_authors_evaluated(shared, tmp_path, monkeypatch):
+    """The surrogate "nearest" has the authors' 1000 configurations, the best of them included."""
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
     xgboost_mnist.PUBLISHED.store(shared / "data" / f"{xgboost_mnist.PUBLISHED.name}.gz")
-    surrogates = {"xgboost-mnist": "nearest"}
     evidence = Evidence(
-        Store(tmp_path / "none"), {}, surrogates=surrogates, landscape=OTHPO.landscape
+        Store(tmp_path / "none"),
+        cells={},
+        surrogates={"xgboost-mnist": "nearest"},
+        landscape=OTHPO.landscape,
     )
+
     landscape = evidence.landscape("xgboost-mnist")
-    assert landscape.objective.shape == (28, 1000)
-    best = [task.best_value for task in landscape.benchmark.tasks]
-    np.testing.assert_array_equal(landscape.objective.min(axis=1), best)
+
+    assert landscape.objective.shape == (28, 1000)  # tasks, configurations
+    best_values = [task.best_value for task in landscape.benchmark.tasks]
+    np.testing.assert_array_equal(landscape.objective.min(axis=1), best_values)
