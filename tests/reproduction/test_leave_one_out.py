@@ -1,6 +1,5 @@
 """The papers whose tasks are left out one by one."""
 
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -21,74 +20,183 @@ from hpobench_ordered.reproduction.paper import (
     experiments,
 )
 
-BENCHMARK, METHODS = "forrester", ("random-search", "bo")
-NEEDS = (MethodComparison(BENCHMARK, METHODS),)
+PAPERS = ("ablr", "abrac", "distbo")
 
 
-@pytest.mark.parametrize(
-    ("name", "figures"), [("ablr", range(1, 11)), ("abrac", range(1, 10)), ("distbo", range(1, 16))]
-)
-def test_every_figure_exists(name, figures):
+@pytest.mark.parametrize(("name", "last_figure"), [("ablr", 10), ("abrac", 9), ("distbo", 15)])
+def test_every_figure_exists(name, last_figure):
+    titles = [exhibit.title for exhibit in paper(name).exhibits]
+    assert titles == [f"Figure {number}" for number in range(1, last_figure + 1)]
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_benchmark_leaves_tasks_out(name):
     chosen = paper(name)
-    assert [one.title for one in chosen.exhibits] == [f"Figure {n}" for n in figures]
-    for benchmark, methods in experiments(chosen.exhibits).items():
-        setting, spec = chosen.setting_of(benchmark), benchmark_spec(benchmark)
-        assert isinstance(setting.protocol, hbo.LeaveOneOut)
-        assert {*methods} <= {*hbo.list_methods(), *chosen.methods}
-        assert setting.surrogate in (None, *(option.name for option in spec.surrogates))
+    for benchmark in experiments(chosen.exhibits):
+        assert isinstance(chosen.setting_of(benchmark).protocol, hbo.LeaveOneOut)
 
 
-def small(*claims: Claim, seeds: int = 2) -> Paper:
-    figure = PaperFigure(
-        1, "caption.", "says.", NEEDS, partial(progress, by_task=True, times=False), claims
-    )
-    whole = replace(figure, number=2, make=partial(progress, times=True), claims=())
+@pytest.mark.parametrize("name", PAPERS)
+def test_methods_are_registered_or_the_papers(name):
+    chosen = paper(name)
+    for methods in experiments(chosen.exhibits).values():
+        assert set(methods) <= {*hbo.list_methods(), *chosen.methods}
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_benchmarks_have_surrogate_of_setting(name):
+    """No surrogate in the setting stands for the benchmark's default."""
+    chosen = paper(name)
+    for benchmark in experiments(chosen.exhibits):
+        surrogates = [option.name for option in benchmark_spec(benchmark).surrogates]
+        assert chosen.setting_of(benchmark).surrogate in (None, *surrogates)
+
+
+# -- a reproduction on two left-out tasks ----------------------------------------------------------
+
+METHODS = ("random-search", "bo")
+TASKS, SEEDS, TRIALS = 2, 2, 5
+
+
+def make_small_paper(*claims: Claim) -> Paper:
+    """A paper that compares two methods: figure 1 by task, figure 2 over tasks, with times."""
+    needs = (MethodComparison("forrester", METHODS),)
+    by_task = partial(progress, by_task=True, times=False)
+    over_tasks = partial(progress, times=True)
     return Paper(
         name="small",
         citation="Someone (2020), Something",
-        setting=Setting(hbo.LeaveOneOut(trials=5, tasks=2), tuple(range(seeds))),
-        exhibits=(figure, whole),
+        setting=Setting(hbo.LeaveOneOut(trials=TRIALS, tasks=TASKS), tuple(range(SEEDS))),
+        exhibits=(
+            PaperFigure(1, "caption.", "says.", needs, by_task, claims),
+            PaperFigure(2, "caption.", "says.", needs, over_tasks),
+        ),
         notes="Regret.",
     )
 
 
-@pytest.mark.slow
-def test_figures_are_of_all_targets(tmp_path):
-    faster = Claim("1", "cheaper", checks.cheaper("random-search", ("bo",), factor=1))
-    slower = Claim("1", "dearer", checks.cheaper("bo", ("random-search",), factor=1))
-    rank = partial(checks.ahead, ("bo",), ("random-search",), trial=5, measure=Measure.RANK)
-    claims = (
-        faster,
-        slower,
-        Claim("2", "by task", rank(by_task=True)),
-        Claim("2", "all", rank(), afterwards=True),
+def is_cheaper(method: str, other: str) -> Claim:
+    """The claim that a method takes less time than another."""
+    return Claim("1", "cheaper", checks.cheaper(method, (other,), factor=1))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Where the small paper is reproduced."""
+    return tmp_path_factory.mktemp("leave-one-out")
+
+
+@pytest.fixture(scope="module")
+def result(folder):
+    """The small paper with four claims: two on times, one by task, one chosen afterwards."""
+    bo_is_ahead = partial(
+        checks.ahead, ("bo",), ("random-search",), trial=TRIALS, measure=Measure.RANK
     )
-    result = reproduce(small(*claims), folder=tmp_path)
+    small = make_small_paper(
+        is_cheaper("random-search", "bo"),
+        is_cheaper("bo", "random-search"),
+        Claim("2", "by task", bo_is_ahead(by_task=True)),
+        Claim("2", "all", bo_is_ahead(), afterwards=True),
+    )
+    return reproduce(small, folder=folder)
+
+
+@pytest.fixture(scope="module")
+def curves_by_task(folder, result):
+    """What figure 1 shows: measures by task, method and trial."""
+    return pd.read_csv(folder / "figure-1.csv")
+
+
+@pytest.fixture(scope="module")
+def curves_over_tasks(folder, result):
+    """What figure 2 shows: measures by method and trial, and times by method."""
+    return pd.read_csv(folder / "figure-2.csv")
+
+
+@pytest.mark.slow
+def test_one_of_two_methods_is_cheaper(result):
     # Which one it is takes more than four short runs to tell on a busy machine.
-    assert {claim.verdict for claim in result.claims[:2]} == {"yes", "no"}
-    assert [len(claim.findings) for claim in result.claims] == [1, 1, 2, 1]
-    table = pd.read_csv(tmp_path / "figure-1.csv")
-    assert set(table["benchmark"]) == {"forrester, 0", "forrester, 1"}
-    ranks = table[table["measure"] == "rank"].groupby(["benchmark", "trial"])["mean"].sum()
-    assert ranks.tolist() == pytest.approx([3.0] * 10)
-    regret = table[table["measure"] == "regret"].groupby(["benchmark", "method"])["mean"]
-    assert (regret.diff().dropna() <= 0).all() and (table["low"] <= table["mean"]).all()
-    whole = pd.read_csv(tmp_path / "figure-2.csv")
-    assert (whole.loc[whole["measure"] == "time", "milliseconds"] > 0).all()
-    mean = table.groupby(["measure", "method", "trial"])["mean"].mean()
-    chosen = whole[whole["measure"] != "time"].set_index(["measure", "method", "trial"])
-    np.testing.assert_allclose(chosen["mean"].sort_index(), mean)
-    summary = (tmp_path / "summary.md").read_text(encoding="utf-8")
-    held = [claim.verdict for claim in result.claims].count("yes")
-    last = int(result.claims[-1].verdict == "yes")
-    counts = f"{held - last} of 3 hold everywhere. Of those chosen afterwards {last} of 1 do."
-    assert counts in summary and "| all (chosen afterwards) |" in summary
-    assert "forrester: seeds 0 to 1; protocol leave-one-out: trials 5, tasks 2." in summary
+    verdicts_on_times = {claim.verdict for claim in result.claims[:2]}
+    assert verdicts_on_times == {"yes", "no"}
+
+
+@pytest.mark.slow
+def test_claim_by_task_has_finding_per_task(result):
+    findings = [len(claim.findings) for claim in result.claims]
+    assert findings == [1, 1, TASKS, 1]
+
+
+@pytest.mark.slow
+def test_figure_by_task_has_all_tasks(curves_by_task):
+    assert set(curves_by_task["benchmark"]) == {"forrester, 0", "forrester, 1"}
+
+
+@pytest.mark.slow
+def test_mean_ranks_of_two_methods_add_to_3(curves_by_task):
+    ranks = curves_by_task[curves_by_task["measure"] == "rank"]
+
+    sums = ranks.groupby(["benchmark", "trial"])["mean"].sum()
+
+    assert sums.tolist() == pytest.approx([1 + 2] * (TASKS * TRIALS))
+
+
+@pytest.mark.slow
+def test_regret_never_grows(curves_by_task):
+    regret = curves_by_task[curves_by_task["measure"] == "regret"]
+
+    steps = regret.groupby(["benchmark", "method"])["mean"].diff().dropna()
+
+    assert (steps <= 0).all()
+
+
+@pytest.mark.slow
+def test_lower_ends_are_below_means(curves_by_task):
+    assert (curves_by_task["low"] <= curves_by_task["mean"]).all()
+
+
+@pytest.mark.slow
+def test_figure_shows_times(curves_over_tasks):
+    milliseconds = curves_over_tasks.loc[curves_over_tasks["measure"] == "time", "milliseconds"]
+    assert (milliseconds > 0).all()
+
+
+@pytest.mark.slow
+def test_figure_over_tasks_has_means_of_tasks(curves_by_task, curves_over_tasks):
+    labels = ["measure", "method", "trial"]
+    expected = curves_by_task.groupby(labels)["mean"].mean()
+
+    without_times = curves_over_tasks[curves_over_tasks["measure"] != "time"]
+    means = without_times.set_index(labels)["mean"].sort_index()
+
+    np.testing.assert_allclose(means, expected)
+
+
+@pytest.mark.slow
+def test_summary_counts_claims_chosen_afterwards(folder, result):
+    *chosen_before, chosen_afterwards = [claim.verdict for claim in result.claims]
+    summary = (folder / "summary.md").read_text(encoding="utf-8")
+
+    counts = (
+        f"{chosen_before.count('yes')} of 3 hold everywhere. "
+        f"Of those chosen afterwards {[chosen_afterwards].count('yes')} of 1 do."
+    )
+    assert counts in summary
+    assert "| all (chosen afterwards) |" in summary
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("result")
+def test_summary_has_setting(folder):
+    setting = "forrester: seeds 0 to 1; protocol leave-one-out: trials 5, tasks 2."
+    assert setting in (folder / "summary.md").read_text(encoding="utf-8")
 
 
 def test_trials_in_flight_are_for_ordered_tasks(tmp_path):
     with pytest.raises(ExperimentError, match="not leave-one-out"):
-        reproduce(small(), folder=tmp_path, workers_simulated=2)
+        reproduce(make_small_paper(), folder=tmp_path, workers_simulated=2)
+
+
+# -- methods and checks ----------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -180,20 +288,51 @@ def test_posterior_uses_some_basis_functions():
     assert 1 <= belief.used <= belief.bases.shape[1]
 
 
-@pytest.mark.slow
-def test_contexts_are_embeddings_learned_elsewhere():
+@pytest.fixture(scope="module")
+def assignment():
+    """The third task of openml-svm, and 10 evaluations of each other task."""
+    benchmark = hbo.load("openml-svm", surrogate="nearest")
+    return hbo.LeaveOneOut(trials=3, history=10).assignment(
+        benchmark,
+        paper("ablr").methods["ablr-xgboost-embeddings"],
+        position=2,
+        evaluated=(),
+        rng=np.random.default_rng(0),
+    )
+
+
+@pytest.fixture(scope="module")
+def method_with_learned_contexts(assignment):
+    """A method on openml-svm whose contexts are learned on openml-xgboost."""
     from hpobench_ordered.reproduction.papers.ablr.learned_contexts import LearnedContexts
 
-    source, here = "openml-xgboost", hbo.load("openml-svm", surrogate="nearest")
-    protocol = hbo.LeaveOneOut(trials=3, history=10)
-    spec = replace(paper("ablr").methods["ablr-xgboost-embeddings"])
-    rng = np.random.default_rng(0)
-    work = protocol.assignment(here, spec, position=2, evaluated=(), rng=rng)
-    make = LearnedContexts(source, "nearest")
-    made = make(
-        space=here.space, rng=rng, history=work.history, context=work.task.context, budget=3
+    make = LearnedContexts("openml-xgboost", "nearest")
+    return make(
+        space=hbo.load("openml-svm", surrogate="nearest").space,
+        rng=np.random.default_rng(0),
+        history=assignment.history,
+        context=assignment.task.context,
+        budget=3,
     )
-    contexts = [tuple(task.context.values()) for task in made.history]
-    assert len({*contexts, tuple(made.context.values())}) == 14
-    assert all(set(task.context) == {"e_0", "e_1", "e_2", "e_3"} for task in made.history)
-    assert [task.task for task in made.history] == [task.task for task in work.history]
+
+
+@pytest.mark.slow
+def test_contexts_are_embeddings(method_with_learned_contexts):
+    for task in method_with_learned_contexts.history:
+        assert set(task.context) == {"e_0", "e_1", "e_2", "e_3"}
+
+
+@pytest.mark.slow
+def test_learned_contexts_differ_by_task(method_with_learned_contexts):
+    method = method_with_learned_contexts
+
+    contexts = {tuple(task.context.values()) for task in method.history}
+    contexts.add(tuple(method.context.values()))
+
+    assert len(contexts) == 14  # 13 other tasks and the current one
+
+
+@pytest.mark.slow
+def test_learned_contexts_keep_tasks(method_with_learned_contexts, assignment):
+    tasks = [task.task for task in method_with_learned_contexts.history]
+    assert tasks == [task.task for task in assignment.history]
