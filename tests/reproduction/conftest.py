@@ -1,4 +1,6 @@
-from collections.abc import Mapping, Sequence
+"""A small paper, and evidence that tests make up."""
+
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from hpobench_ordered.reproduction.checks import ahead
 from hpobench_ordered.reproduction.evidence import Evidence
 from hpobench_ordered.reproduction.paper import (
     Claim,
+    Drawing,
     MethodComparison,
     Paper,
     PaperFigure,
@@ -32,71 +35,84 @@ from hpobench_ordered.reproduction.papers.othpo.drawings import (
 from hpobench_ordered.reproduction.papers.othpo.paper import drop_first_task
 
 NAME = "newsvendor"
-FIRST, LAST = "simple-previous-no-bo", "random-search"
-TWO = (MethodComparison(NAME, (LAST, FIRST)),)
+WITH_TRANSFER, WITHOUT_TRANSFER = "simple-previous-no-bo", "random-search"
+NO_METHODS = (MethodComparison(NAME),)
+BOTH_METHODS = (MethodComparison(NAME, (WITHOUT_TRANSFER, WITH_TRANSFER)),)
 
 
-def figure(number: int, needs: Sequence[MethodComparison], draw, *claims: Claim) -> PaperFigure:
+def make_figure(
+    number: int, needs: Sequence[MethodComparison], make: Callable[..., Drawing], *claims: Claim
+) -> PaperFigure:
+    """A figure with invented texts that needs these comparisons and is drawn by `make`."""
     return PaperFigure(
-        number, f"caption {number}.", f"What figure {number} shows.", tuple(needs), draw, claims
+        number, f"caption {number}.", f"What figure {number} shows.", tuple(needs), make, claims
     )
 
 
 @pytest.fixture(scope="session")
 def small_paper():
     """Every kind of figure and table, on short runs of two cheap methods."""
-    item = Slice(NAME, "price_0", "price_1", (0, 8), crosses=3)
-    table = partial(
+    prices = Slice(NAME, "price_0", "price_1", tasks=(0, 8), crosses=3)
+    make_landscapes = partial(landscapes, slices=[prices])
+    make_bars = partial(bars, trial=1, tops={NAME: 200}, tasks={NAME: (1, 8)})
+    make_points = partial(points, trials=(1, 3), methods=(WITH_TRANSFER,), columns=2)
+    make_curves = partial(curves, tasks={NAME: (1, 8)}, top=300)
+    make_rank_curves = partial(rank_curves, methods=(WITH_TRANSFER,))
+    make_locations = partial(
+        locations,
+        item=prices,
+        methods=(WITH_TRANSFER,),
+        views=((1, 1), (8, 2)),  # pairs of a task and a trial
+    )
+    make_table = partial(
         downstream,
-        method=FIRST,
-        baseline=LAST,
+        method=WITH_TRANSFER,
+        baseline=WITHOUT_TRANSFER,
         trial=1,
         published={
+            # An interval that contains whatever is measured, and one that never does, in %
             (REDUCTION, NAME): Estimate(0, -1e6, 1e6),
             (IMPROVEMENT, NAME): Estimate(-1e6, -2e6, -1e6),
         },
     )
+    is_ahead = Claim(
+        "1", "transfer is ahead", ahead((WITH_TRANSFER,), (WITHOUT_TRANSFER,), trial=1)
+    )
+    is_behind = Claim("1", "and behind", ahead((WITHOUT_TRANSFER,), (WITH_TRANSFER,), trial=1))
+    is_ahead_on_half = Claim(
+        "2", "on most tasks", ahead_on_tasks(WITH_TRANSFER, WITHOUT_TRANSFER, trial=1, share=0.5)
+    )
+    only_with_transfer = [MethodComparison(NAME, (WITH_TRANSFER,))]
     return Paper(
         name="small",
         citation="Someone (2020), Something",
         setting=Setting(Ordered(trials=3), seeds=(0, 1, 2)),
         notes="Scores are normalised.",
         counted=drop_first_task,
+        # There is no figure 4: papers have figures that are not reproduced.
         exhibits=(
-            figure(1, [MethodComparison(NAME)], partial(landscapes, slices=[item])),
-            figure(
-                2,
-                TWO,
-                partial(bars, trial=1, tops={NAME: 200}, tasks={NAME: (1, 8)}),
-                Claim("1", "transfer is ahead", ahead((FIRST,), (LAST,), trial=1)),
-                Claim("1", "and behind", ahead((LAST,), (FIRST,), trial=1)),
-            ),
-            figure(
-                3,
-                TWO,
-                partial(points, trials=(1, 3), methods=(FIRST,), columns=2),
-                Claim("2", "on most tasks", ahead_on_tasks(FIRST, LAST, trial=1, share=0.5)),
-            ),
-            figure(5, TWO, partial(curves, tasks={NAME: (1, 8)}, top=300)),
-            figure(6, TWO, partial(rank_curves, methods=(FIRST,))),
-            figure(
-                7,
-                [MethodComparison(NAME, (FIRST,))],
-                partial(locations, item=item, methods=(FIRST,), views=((1, 1), (8, 2))),
-            ),
-            PaperTable(1, "caption.", "says", TWO, table),
+            make_figure(1, NO_METHODS, make_landscapes),
+            make_figure(2, BOTH_METHODS, make_bars, is_ahead, is_behind),
+            make_figure(3, BOTH_METHODS, make_points, is_ahead_on_half),
+            make_figure(5, BOTH_METHODS, make_curves),
+            make_figure(6, BOTH_METHODS, make_rank_curves),
+            make_figure(7, only_with_transfer, make_locations),
+            PaperTable(1, "caption.", "says", BOTH_METHODS, make_table),
         ),
     )
 
 
-class Constructed(Evidence):
+class InventedEvidence(Evidence):
     """Evidence from losses that a test makes up, shape (S, T, M), by benchmark and method."""
 
     def __init__(self, losses: Mapping[tuple[str, str], np.ndarray]) -> None:
         super().__init__(Store(Path("nowhere")), {}, surrogates={}, counted=drop_first_task)
-        self._arrays.update({(*runs, None): {"loss": each} for runs, each in losses.items()})
+        for (benchmark, method), losses_of_method in losses.items():
+            no_protocol = None
+            self._arrays[benchmark, method, no_protocol] = {"loss": losses_of_method}
 
 
 @pytest.fixture(scope="session")
-def constructed():
-    return Constructed
+def make_evidence_of():
+    """Make evidence from losses, shape (S, T, M), by benchmark and method."""
+    return InventedEvidence

@@ -17,7 +17,7 @@ CheckOnScores = Callable[..., list[Finding]]
 
 
 @pytest.fixture
-def check_on_scores(constructed) -> CheckOnScores:
+def check_on_scores(make_evidence_of) -> CheckOnScores:
     """Apply a check to the scores of methods a, b and c on benchmark x.
 
     A method's scores are those after trials 1, 2 and 3, the same on all 5 tasks, or an array of
@@ -40,7 +40,7 @@ def check_on_scores(constructed) -> CheckOnScores:
             by_task = np.broadcast_to(np.array(values, float), (5, 3))
             losses["x", method] = np.stack([by_task, by_task])  # two seeds
         methods = ("random-search", "ideal", "a", "b", "c")
-        return list(check(constructed(losses), [MethodComparison("x", methods)]))
+        return list(check(make_evidence_of(losses), [MethodComparison("x", methods)]))
 
     return call
 
@@ -243,9 +243,9 @@ def test_entry_is_inside_published_interval(measured, is_inside):
 
 # The best trees of xgboost-mnist do get deeper from task to task, at a rank correlation in between.
 @pytest.mark.parametrize(("lowest_correlation", "holds"), [(0.5, True), (1.0, False)])
-def test_grows_needs_rank_correlation(constructed, lowest_correlation, holds):
+def test_grows_needs_rank_correlation(make_evidence_of, lowest_correlation, holds):
     depth_grows = othpo.grows("xgboost-mnist", "max_depth", count=10, at_least=lowest_correlation)
 
-    (finding,) = depth_grows(constructed({}), [])
+    (finding,) = depth_grows(make_evidence_of({}), [])
 
     assert finding.holds is holds

@@ -8,28 +8,61 @@ from hpobench_ordered.cli import app
 from hpobench_ordered.errors import ExperimentError, NotFetchedError, UnknownNameError
 
 
-@pytest.fixture
-def small(small_paper, monkeypatch):
-    monkeypatch.setattr(reproduction, "paper", {"small": small_paper}.__getitem__)
-
-
-def call(*words: str) -> Result:
+def call_reproduce(*words: str) -> Result:
+    """Call `hpobench-ordered reproduce` with these arguments."""
     return CliRunner().invoke(app, ["reproduce", *words])
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Where figure 2 and table 1 of the small paper are written."""
+    return tmp_path_factory.mktemp("reproduce") / "out"
+
+
+@pytest.fixture(scope="module")
+def call_on_small_paper(small_paper, folder):
+    """Call the command for figure 2 and table 1 of the small paper: two methods, two seeds."""
+
+    def call() -> Result:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(reproduction, "paper", {"small": small_paper}.__getitem__)
+            exhibits = ("small", "--figure", "2", "--table", "1", "--output", str(folder))
+            return call_reproduce(*exhibits, "--seeds", "2", "--workers", "1")
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def first_call(call_on_small_paper):
+    """The first call for the small paper, which runs everything."""
+    return call_on_small_paper()
+
+
 @pytest.mark.slow
-@pytest.mark.usefixtures("small")
-def test_reproduce_writes_and_prints_results(tmp_path):
-    words = ("small", "--figure", "2", "--table", "1", "--output", str(tmp_path / "out"))
-    result = call(*words, "--seeds", "2", "--workers", "1")
-    assert result.exit_code == 0, result.output
+def test_reproduce_prints_results(first_call):
+    assert first_call.exit_code == 0, first_call.output
     for part in ("transfer is ahead", "yes", "Table 1: caption.", "summary.md"):
-        assert part in result.stdout
-    names = {path.name for path in (tmp_path / "out").iterdir()}
+        assert part in first_call.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("first_call")
+def test_reproduce_writes_selection_only(folder):
+    names = {path.name for path in folder.iterdir()}
     assert {"figure-2.png", "figure-2.svg", "figure-2.csv", "table-1.csv", "results"} <= names
     assert "figure-3.png" not in names
-    assert len(list((tmp_path / "out" / "results" / "runs").iterdir())) == 4
-    assert call(*words, "--seeds", "2", "--workers", "1").stdout == result.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("first_call")
+def test_reproduce_stores_every_run(folder):
+    runs = list((folder / "results" / "runs").iterdir())
+    assert len(runs) == 2 * 2  # methods, seeds
+
+
+@pytest.mark.slow
+def test_second_call_prints_the_same(first_call, call_on_small_paper):
+    assert call_on_small_paper().stdout == first_call.stdout
 
 
 @pytest.mark.parametrize(
@@ -45,11 +78,11 @@ def test_wrong_requests_are_refused(tmp_path, monkeypatch, words, error, message
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HPOBENCH_ORDERED_CACHE", str(tmp_path / "cache"))
     with pytest.raises(error, match=message):
-        raise call(*words.split()).exception
+        raise call_reproduce(*words.split()).exception
     assert not list(tmp_path.iterdir())
 
 
 def test_wrong_seeds_are_refused():
-    result = call("othpo", "--seeds", "many")
+    result = call_reproduce("othpo", "--seeds", "many")
     assert result.exit_code == 2
     assert "--seeds" in result.output

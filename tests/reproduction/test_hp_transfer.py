@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -24,23 +25,25 @@ from hpobench_ordered.user_methods.identity import method_version
 
 HP_TRANSFER = paper("hp-transfer")
 NAME, TRIALS = "svm-b", 40
+TASKS = 2
 SMALL = {
-    old: Adjustment(first_trials=old, trials=TRIALS, tasks=2, first_method="tpe")
+    old: Adjustment(first_trials=old, trials=TRIALS, tasks=TASKS, first_method="tpe")
     for old in hp_transfer.OLD_BUDGETS
 }
+"""Protocols with fewer trials and tasks than the paper's, by old budget: trials before."""
 
 
-def small(*figures: int) -> Paper:
-    """Some figures, of two tasks of one benchmark and few trials."""
-
-    def cut(item: MethodComparison) -> MethodComparison:
-        assert isinstance(item.protocol, Adjustment)
-        return replace(item, protocol=SMALL[item.protocol.first_trials])
-
-    exhibits = [
-        replace(item, needs=tuple(cut(one) for one in item.needs if one.benchmark == NAME))
-        for item in HP_TRANSFER.select(figures=figures)
-    ]
+def make_small_paper(*figures: int) -> Paper:
+    """The paper with only these figures, on two tasks of svm-b and with 40 trials a task."""
+    exhibits = []
+    for figure in HP_TRANSFER.select(figures=figures):
+        needs = []
+        for comparison in figure.needs:
+            if comparison.benchmark == NAME:
+                assert isinstance(comparison.protocol, Adjustment)
+                old_budget = comparison.protocol.first_trials
+                needs.append(replace(comparison, protocol=SMALL[old_budget]))
+        exhibits.append(replace(figure, needs=tuple(needs)))
     return replace(HP_TRANSFER, exhibits=tuple(exhibits))
 
 
@@ -61,9 +64,10 @@ def test_experiments_are_on_eight_benchmarks():
 
 
 def test_methods_without_transfer_run_once():
-    """Three of them, and five methods with transfer after 10, 20 and 40 trials."""
+    """Five methods with transfer run for each of three old budgets, the other three only once."""
     comparisons = combine_comparisons(HP_TRANSFER.exhibits)
-    assert sum(len(item.methods) for item in comparisons) == 8 * (3 + 5 * 3)
+    benchmarks = 8
+    assert sum(len(item.methods) for item in comparisons) == benchmarks * (3 + 5 * 3)
 
 
 def test_methods_can_run_under_their_protocol():
@@ -84,7 +88,7 @@ def run_and_list_losses(method: object, protocol: Protocol, *, seed: int) -> np.
 
 @pytest.mark.parametrize("method", ["tpe", "random-search", HP_TRANSFER.methods["tpe-twin"]])
 def test_old_budget_changes_only_transfer(method):
-    """Methods without transfer make the same trials after 10 and after 40 trials before."""
+    """Methods without transfer have the same losses, whether 10 or 40 trials came before."""
     losses_after_10 = run_and_list_losses(method, SMALL[10], seed=3)
     losses_after_40 = run_and_list_losses(method, SMALL[40], seed=3)
 
@@ -120,84 +124,157 @@ def test_twin_of_tpe_is_no_public_method():
     assert "tpe-twin" not in list_methods()
 
 
-@pytest.mark.slow
-def test_figures_show_their_old_budget(tmp_path):
-    chosen = small(2, 3, 6, 8)
-    result = reproduce(chosen, folder=tmp_path, seeds=range(2))
-    assert len(result.cells) == 2 * (2 + 5 * 2 + 2)  # only 40 trials before are of figure 6 alone
-    text = (tmp_path / "summary.md").read_text(encoding="utf-8")
-    for old in SMALL:
-        assert f"{NAME}: seeds 0 to 1; protocol adjustment: first trials {old}, trials 40" in text
-    assert "nan" not in text
+# -- a reproduction of some figures ----------------------------------------------------------------
 
-    losses = {
-        (item.protocol.first_trials, method): result.setup.store.read(
-            cell.key
-            for cell in result.cells
-            if (cell.method.name, cell.protocol) == (method, item.protocol)
-        )
-        for item in combine_comparisons(chosen.exhibits)
-        if isinstance(item.protocol, Adjustment)
-        for method in item.methods
-    }
-    needed = {runs: _needed(frame, losses[10, "tpe"]) for runs, frame in losses.items()}
-    for number in (2, 3, 6, 8):
-        table = pd.read_csv(tmp_path / f"figure-{number}.csv")
-        for row in table.itertuples():
-            old = 10 if row.method == "tpe" else row.old_budget
-            step = (row.task - 1, row.reference_budget)
-            means = [
-                np.mean([trial or TRIALS for trial in needed[runs][step]])
-                for runs in ((10, "tpe"), (old, row.method))
-            ]
-            assert row.speedup == pytest.approx(means[0] / means[1])
-            assert row.failure_rate == np.mean([not n for n in needed[old, row.method][step]])
+FIGURES = (2, 3, 6, 8)
+SEEDS = 2
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Where some figures of the paper are reproduced, on few tasks and trials."""
+    return tmp_path_factory.mktemp("hp-transfer")
+
+
+@pytest.fixture(scope="module")
+def result(folder):
+    """The reproduction of some figures of the paper, on few tasks and trials."""
+    return reproduce(make_small_paper(*FIGURES), folder=folder, seeds=range(SEEDS))
+
+
+@pytest.fixture(scope="module")
+def trials_needed(result):
+    """Trials that each run needs to reach tpe, by old budget and method; see `count_trials`."""
+    trials = {}
+    for comparison in combine_comparisons(make_small_paper(*FIGURES).exhibits):
+        for method in comparison.methods:
+            keys = []
+            for cell in result.cells:
+                if (cell.method.name, cell.protocol) == (method, comparison.protocol):
+                    keys.append(cell.key)
+            old_budget = comparison.protocol.first_trials
+            trials[old_budget, method] = result.setup.store.read(keys)
+    reference = trials[10, "tpe"]  # methods without transfer run only after the first old budget
+    return {run: count_trials(table, reference) for run, table in trials.items()}
+
+
+def count_trials(runs: pd.DataFrame, reference: pd.DataFrame) -> dict[tuple[int, int], list[int]]:
+    """Trials after which each seed has the reference's loss, 0 if never.
+
+    By task and budget: the loss to reach is the reference's mean over seeds after so many trials.
+    """
+    counts = {}
+    for task, budget in product((0, 1), (10, 20, 40)):
+        of_task = reference[(reference["task"] == task) & (reference["trial"] <= budget)]
+        loss_to_reach = of_task.groupby("seed")["loss"].min().mean()
+
+        counts[task, budget] = []
+        for _, of_seed in runs[runs["task"] == task].groupby("seed"):
+            successes = of_seed.loc[of_seed["loss"] <= loss_to_reach, "trial"]
+            counts[task, budget].append(int(successes.min()) if len(successes) else 0)
+    return counts
+
+
+@pytest.mark.slow
+def test_cells_are_methods_with_old_budgets(result):
+    """Of 10 trials before: two methods without transfer. Of two old budgets: five with transfer.
+
+    Figure 6 alone has 40 trials before, for two methods.
+    """
+    assert len(result.cells) == SEEDS * (2 + 5 * 2 + 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("old_budget", SMALL)
+@pytest.mark.usefixtures("result")
+def test_summary_has_protocol_of_old_budget(folder, old_budget):
+    summary = (folder / "summary.md").read_text(encoding="utf-8")
+    setting = f"{NAME}: seeds 0 to 1; protocol adjustment: first trials {old_budget}, trials 40"
+    assert setting in summary
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("result")
+def test_summary_has_no_nan(folder):
+    assert "nan" not in (folder / "summary.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", FIGURES)
+def test_figures_show_speedups_over_tpe(folder, trials_needed, number):
+    """The ratio of mean numbers of trials; a run that fails counts with all its trials."""
+    for row in pd.read_csv(folder / f"figure-{number}.csv").itertuples():
+        old_budget = 10 if row.method == "tpe" else row.old_budget
+        task_and_budget = (row.task - 1, row.reference_budget)  # tasks count from 1 in figures
+        counts_of_tpe = trials_needed[10, "tpe"][task_and_budget]
+        counts = trials_needed[old_budget, row.method][task_and_budget]
+
+        mean_of_tpe = np.mean([count or TRIALS for count in counts_of_tpe])
+        mean = np.mean([count or TRIALS for count in counts])
+        assert row.speedup == pytest.approx(mean_of_tpe / mean)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", FIGURES)
+def test_figures_show_failure_rates(folder, trials_needed, number):
+    for row in pd.read_csv(folder / f"figure-{number}.csv").itertuples():
+        old_budget = 10 if row.method == "tpe" else row.old_budget
+        counts = trials_needed[old_budget, row.method][row.task - 1, row.reference_budget]
+
+        assert row.failure_rate == np.mean([count == 0 for count in counts])
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("result")
+def test_figure_8_is_of_methods_without_transfer(folder):
+    table = pd.read_csv(folder / "figure-8.csv")
     assert table["method"].unique().tolist() == ["tpe", "random-search"]
 
-    runs = {path: path.stat().st_mtime_ns for path in (tmp_path / "results" / "runs").iterdir()}
-    again = reproduce(chosen, folder=tmp_path, seeds=range(2))
-    assert {path: path.stat().st_mtime_ns for path in runs} == runs
+
+@pytest.mark.slow
+def test_finished_runs_are_not_repeated(folder, result):
+    run_files = list((folder / "results" / "runs").iterdir())
+    times = [path.stat().st_mtime_ns for path in run_files]
+
+    again = reproduce(make_small_paper(*FIGURES), folder=folder, seeds=range(SEEDS))
+
+    assert [path.stat().st_mtime_ns for path in run_files] == times
+    assert len(list((folder / "results" / "runs").iterdir())) == len(run_files)
     assert again.claims == result.claims
 
 
-def _needed(frame: pd.DataFrame, reference: pd.DataFrame) -> dict[tuple[int, int], list[int]]:
-    """Trials that each run needs, 0 where it fails, by task and budget of the reference."""
-    found = {}
-    for task, budget in ((task, budget) for task in (0, 1) for budget in (10, 20, 40)):
-        first = reference[(reference["task"] == task) & (reference["trial"] <= budget)]
-        target = np.mean([run["loss"].min() for _, run in first.groupby("seed")])
-        found[task, budget] = [
-            int(run.loc[run["loss"] <= target, "trial"].min()) if run["loss"].min() <= target else 0
-            for _, run in frame[frame["task"] == task].groupby("seed")
-        ]
-    return found
-
+# -- checks ----------------------------------------------------------------------------------------
 
 CheckOnRuns = Callable[..., list[Finding]]
 
 
 @pytest.fixture
-def check_on_runs(constructed) -> CheckOnRuns:
+def check_on_runs(make_evidence_of) -> CheckOnRuns:
     """Apply a check to runs of methods on two benchmarks, x and y, with tpe as the reference.
 
     A method comes with two factors, for x and y: it needs so many times the trials of tpe, which
     improves with every trial; a factor of 0 says that it never reaches what tpe does.
     """
+    shape = (3, 2, 200)  # seeds, tasks, trials
+    trials = np.arange(1.0, 201.0)
+
+    def losses_by_factor(factor: float) -> np.ndarray:
+        if factor == 0:
+            return np.zeros(shape)
+        return np.broadcast_to(-trials / factor, shape)
 
     def call(check: Check, **factors: Sequence[float]) -> list[Finding]:
-        evidence = constructed({})
-        needs = []
-        trials = np.arange(1.0, 201.0)
-        for place, name in enumerate(("x", "y")):
-            needs.append(MethodComparison(name, ("tpe",), SMALL[10]))
-            needs += [MethodComparison(name, tuple(factors), SMALL[old]) for old in (20, 40)]
-            for item in needs[-3:]:
-                for method in item.methods:
-                    factor = factors[method][place] if method in factors else 1.0
-                    curve = -trials / factor if factor else np.zeros(200)
-                    values = np.broadcast_to(curve, (3, 2, 200))
-                    evidence._arrays[name, method, item.protocol] = {"loss": values}
-        return list(check(evidence, needs))
+        evidence = make_evidence_of({})
+        comparisons = []
+        for place, benchmark in enumerate(("x", "y")):
+            comparisons.append(MethodComparison(benchmark, ("tpe",), SMALL[10]))
+            evidence._arrays[benchmark, "tpe", SMALL[10]] = {"loss": losses_by_factor(1.0)}
+            for protocol in (SMALL[20], SMALL[40]):
+                comparisons.append(MethodComparison(benchmark, tuple(factors), protocol))
+                for method, factors_of_method in factors.items():
+                    losses = losses_by_factor(factors_of_method[place])
+                    evidence._arrays[benchmark, method, protocol] = {"loss": losses}
+        return list(check(evidence, comparisons))
 
     return call
 
@@ -212,23 +289,32 @@ def check_on_runs(constructed) -> CheckOnRuns:
         (hp_transfer.is_level, [2, 2.5], False),
     ],
 )
-def test_average_speedup(check_on_runs, condition, factors, holds):
+def test_average_speedup_fulfils_condition(check_on_runs, condition, factors, holds):
+    """With a factor of 0.5 a method needs half of tpe's trials: it is twice as fast."""
     check = speedups.average_speedup("a", condition, reference="tpe")
+
     findings = check_on_runs(check, a=factors)
-    assert [finding.holds for finding in findings] == [holds] * 6
+
+    assert len(findings) == 2 * 3  # old budgets, budgets of the reference
+    assert {finding.holds for finding in findings} == {holds}
 
 
 def test_average_speedup_is_by_budgets(check_on_runs):
     check = speedups.average_speedup("a", hp_transfer.is_faster, reference="tpe")
+
     findings = check_on_runs(check, a=[0.5, 0.5])
+
     assert findings[0] == Finding("20 trials before, tpe with 10", "2.00 (2.00 to 2.00)", True)
     assert findings[-1].subject == "40 trials before, tpe with 40"
 
 
 def test_average_speedup_has_two_errors(check_on_runs):
     check = speedups.average_speedup("a", hp_transfer.is_level, reference="tpe")
+
     findings = check_on_runs(check, a=[0.5, 2])
-    assert "1.00 (0.25 to 4.00)" in findings[0].measured  # 2 ** (±2)
+
+    # Logarithms to base 2 are 1 and -1: their mean is 0, its standard error 1.
+    assert "1.00 (0.25 to 4.00)" in findings[0].measured  # 2 ** 0, 2 ** -2, 2 ** 2
 
 
 def test_fastest_has_largest_mean_speedup(check_on_runs):
@@ -252,9 +338,7 @@ def test_fastest_fails_behind_another(check_on_runs):
 def test_failures_on_one_of_two_are_often(check_on_runs):
     fails_in_half = speedups.often_fails("a", share=0.5, reference="tpe")
 
-    findings = check_on_runs(
-        fails_in_half, a=[0, 1]
-    )  # on the first benchmark nothing is ever reached
+    findings = check_on_runs(fails_in_half, a=[0, 1])  # a never reaches tpe on x
 
     assert all(finding.holds for finding in findings)
     assert findings[0].measured == "50% of the runs, tpe 0%"

@@ -241,11 +241,11 @@ def test_first_trials_do_not_depend_on_losses(spec, independent_trials):
 
 # Two seeds, 3 below and 3 above the mean: two standard errors of the difference are 6.
 @pytest.mark.parametrize(("mean_difference", "holds"), [(-1.0, True), (0.5, True), (20.0, False)])
-def test_not_behind_within_two_standard_errors(constructed, mean_difference, holds):
+def test_not_behind_within_two_standard_errors(make_evidence_of, mean_difference, holds):
     noise_of_seeds = np.array([-3.0, 3.0])[:, None, None]
     regret_of_random_search = np.full((2, 3, 4), 50.0)  # seeds, tasks, trials
     regret_of_bo = regret_of_random_search + mean_difference + noise_of_seeds
-    evidence = constructed({})
+    evidence = make_evidence_of({})
     evidence._arrays = {
         ("forrester", "bo", None): {"regret": regret_of_bo},
         ("forrester", "random-search", None): {"regret": regret_of_random_search},

@@ -78,14 +78,14 @@ def test_table_needs_own_experiments():
     assert count_experiments(OTHPO.select(tables=[4])) == 3 * 2
 
 
-def test_dre_ordered_changes_no_other_figure(constructed):
+def test_dre_ordered_changes_no_other_figure(make_evidence_of):
     """Scores are 0 at the lowest loss of all methods compared, so a better method changes all."""
     rng = np.random.default_rng(0)
     shape = (2, 9, 25)  # seeds, tasks, trials
     losses = {(othpo.NEWSVENDOR, method): rng.random(shape) for method in othpo.TEN}
     losses[othpo.NEWSVENDOR, "random-search"] += 1  # worse than all others: it defines 100
     losses[othpo.NEWSVENDOR, "dre-ordered"] = rng.random(shape) - 5  # far better than all others
-    evidence = constructed(losses)
+    evidence = make_evidence_of(losses)
     ten_methods = othpo.MAIN[0]
     ten_methods_and_dre = othpo.WITH_DRE[0]
     assert ten_methods.benchmark == ten_methods_and_dre.benchmark == othpo.NEWSVENDOR
