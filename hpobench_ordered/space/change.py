@@ -64,7 +64,7 @@ class SpaceChange:
 
     @classmethod
     def between(cls, old: SpaceLike, new: SpaceLike) -> "SpaceChange":
-        """Compare a search space with its successor, in any form that `to_search_space` accepts."""
+        """Compare a search space with its successor; `to_search_space` converts both."""
         return cls(to_search_space(old), to_search_space(new))
 
     @cached_property
@@ -74,21 +74,25 @@ class SpaceChange:
 
     @cached_property
     def only_new(self) -> tuple[str, ...]:
-        """Names of all others that the new space tunes, in its order."""
+        """Names of the hyperparameters that the new space tunes and that are not shared."""
         return tuple(name for name in self.new.names if name not in self._shared_parameters)
 
     @cached_property
     def changes(self) -> Mapping[str, tuple[Change, ...]]:
-        """Changes of every hyperparameter and constant by name, those of the new space first."""
+        """Changes of every hyperparameter and constant by name, those of the new space first.
+
+        What did not change has an empty tuple.
+        """
         names_now = [*self.new.names, *self.new.constants]
         names_before = [*self.old.names, *self.old.constants]
-        names = dict.fromkeys([*names_now, *names_before])
-        return {name: tuple(find_changes(self.old, self.new, name)) for name in names}
+        unique_names = dict.fromkeys([*names_now, *names_before])  # keeps the order
+        return {name: tuple(find_changes(self.old, self.new, name)) for name in unique_names}
 
     def describe(self) -> list[str]:
         """Describe each change in words; "nothing changed" if there is none."""
         lines = []
         for name, changes in self.changes.items():
+            # Both spaces may tune a hyperparameter and yet allow no common values.
             is_replaced = name in self.only_new and name in self.old.names
             note = " (counted as new)" if is_replaced else ""
             for sentence in describe_changes(self.old, self.new, name, changes):
@@ -111,15 +115,15 @@ class SpaceChange:
                 f"{list(self.new.names)} now"
             )
         parameters = list(self._shared_parameters.values())
-        conditions_now = self.new.conditions
-        conditions = {}
+        new_conditions = self.new.conditions
+        shared_conditions = {}
         for name in self._shared_parameters:
-            if name not in conditions_now:
+            if name not in new_conditions:  # always active
                 continue
-            shared_condition = _restrict_condition(conditions_now[name], self.new, parameters)
+            shared_condition = _restrict_condition(new_conditions[name], self.new, parameters)
             if shared_condition is not None:
-                conditions[name] = shared_condition
-        return SearchSpace(parameters, conditions=conditions)
+                shared_conditions[name] = shared_condition
+        return SearchSpace(parameters, conditions=shared_conditions)
 
     def to_new(self, values: FloatArray) -> FloatArray:
         """Convert values (n, k) coded by the shared space to the coding of the new space, (n, d).
@@ -134,7 +138,10 @@ class SpaceChange:
         return coded
 
     def new_share(self, name: str) -> float:
-        """Share of a shared hyperparameter's range that is only new, p in line 11 (may be 0).
+        """Share of a shared hyperparameter's new range that the old space did not allow.
+
+        It is the probability of these values under the prior, p in line 11 of algorithm 1 in
+        appendix A of Stoll et al. (2020); 0 if the range did not grow.
 
         Raises:
             UnknownNameError: The hyperparameter is not shared.
@@ -143,7 +150,9 @@ class SpaceChange:
         new = self.new[name]
         if new.choices:
             return (len(new.choices) - len(shared.choices)) / len(new.choices)
-        begin, end = _unit_bounds(shared, new)  # the prior is uniform in the unit interval
+
+        # The prior is uniform in the unit interval of the new range: lengths are probabilities.
+        begin, end = _unit_bounds(shared, new)
         share_below = begin
         share_above = 1 - end
         return share_below + share_above
@@ -182,7 +191,7 @@ class SpaceChange:
 
     @cached_property
     def _shared_parameters(self) -> Mapping[str, Parameter]:
-        """The shared hyperparameters on the intersections, in the order of the new space."""
+        """The shared hyperparameters by name, with only the values that both spaces allow."""
         intersections = {}
         for new in self.new.parameters:
             if new.name not in self.old.names:
@@ -193,14 +202,18 @@ class SpaceChange:
         return intersections
 
     def _get_shared(self, name: str) -> Parameter:
+        """The shared hyperparameter of that name, with only the values that both spaces allow."""
         if name not in self._shared_parameters:
             raise UnknownNameError("shared hyperparameter", name, self.shared)
         return self._shared_parameters[name]
 
 
 def _intersect(old: Parameter, new: Parameter) -> Parameter | None:
-    """The values that both allow, coded as by `new`; None if the hyperparameter is not shared."""
-    if bool(old.choices) != bool(new.choices):
+    """The new hyperparameter with only the values that the old one allows too.
+
+    None if there are none, or if the hyperparameter counts as new, see `SpaceChange`.
+    """
+    if bool(old.choices) != bool(new.choices):  # a number became choices, or choices a number
         return None
     if new.choices:
         choices = tuple(choice for choice in new.choices if allows(old, choice))
@@ -210,9 +223,11 @@ def _intersect(old: Parameter, new: Parameter) -> Parameter | None:
 
     lower = max(old.lower, new.lower)
     upper = min(old.upper, new.upper)
-    is_point = lower == upper and new.kind is Kind.FLOAT
+    is_empty = lower > upper
+    is_point = lower == upper and new.kind is Kind.FLOAT  # no range of a float
+    # Old values of a float are hardly ever whole numbers.
     became_integer = old.kind is Kind.FLOAT and new.kind is Kind.INTEGER
-    if lower > upper or is_point or became_integer:
+    if is_empty or is_point or became_integer:
         return None
     return replace(new, lower=lower, upper=upper, default=None)
 
@@ -220,7 +235,11 @@ def _intersect(old: Parameter, new: Parameter) -> Parameter | None:
 def _restrict_condition(
     condition: Condition, new: SearchSpace, shared: Sequence[Parameter]
 ) -> Condition | None:
-    """A condition of the new space on shared hyperparameters; None if it cannot be expressed."""
+    """Translate a condition of the new space to the space of the shared hyperparameters.
+
+    Columns and codes of a condition depend on the space. None if a parent is not shared, or if none
+    of the values that its condition compares with is.
+    """
     if isinstance(condition, Joined):
         parts = []
         for part in condition.parts:
@@ -236,14 +255,14 @@ def _restrict_condition(
         return None
     column = shared_names.index(parent.name)
     codes = recode(np.array(condition.coded), parent, shared[column])
-    allowed_codes = codes[~np.isnan(codes)]
-    if not len(allowed_codes):
+    shared_codes = codes[~np.isnan(codes)]  # NaN: the value is not shared
+    if not len(shared_codes):
         return None
-    return replace(condition, parent=column, coded=tuple(allowed_codes.tolist()))
+    return replace(condition, parent=column, coded=tuple(shared_codes.tolist()))
 
 
 def _unit_bounds(shared: Parameter, new: Parameter) -> tuple[float, float]:
-    """Bounds of a number's shared range in the unit interval of the new space."""
+    """Map the bounds of a number's shared range to the unit interval of its new range."""
     margin = 0.5 if new.is_discrete else 0.0  # a whole number stands for half a step on each side
     bounds = np.array([shared.lower - margin, shared.upper + margin])
     begin, end = new.encode(bounds).tolist()

@@ -43,6 +43,7 @@ def sort_by_activation(
     order: list[int] = []
     remaining = list(parents_of)
     while remaining:
+        # Next come those whose parents are all in the order already.
         ready = [column for column in remaining if parents_of[column] <= set(order)]
         if not ready:
             circle = [names[column] for column in remaining]
@@ -59,7 +60,8 @@ def check_coded(values: FloatArray, parameters: Sequence[Parameter]) -> None:
             f"an array of configurations must have shape (n, {len(parameters)}), one column for "
             f"each of {[p.name for p in parameters]}, but got {values.shape}"
         )
-    if values.dtype.kind not in "fiu":
+    is_numeric = values.dtype.kind in "fiu"  # floats, signed and unsigned integers
+    if not is_numeric:
         raise InvalidConfigError(f"configurations must be numeric arrays, but got {values.dtype}")
 
 
@@ -86,8 +88,8 @@ def code_frame(
     """Code the configurations in the rows of a table, shape (n, d).
 
     Args:
-        frame: A column of native values for each hyperparameter; it may lack those of which no row
-            is active.
+        frame: A column of native values for each hyperparameter. The column may be missing if the
+            hyperparameter is inactive in all rows.
         parameters: The tunable hyperparameters, by column of the result.
         conditions: Their conditions by column, parents before their children.
 
@@ -99,7 +101,7 @@ def code_frame(
     for j, condition in conditions.items():
         parameter = parameters[j]
         if condition is not None:
-            active[:, j] = condition.holds(coded, active)
+            active[:, j] = condition.holds(coded, active)  # its parents are coded already
         if parameter.name in frame.columns:
             coded[:, j] = parameter.code_column(frame[parameter.name].to_numpy(), active[:, j])
         elif active[:, j].any():
@@ -112,15 +114,18 @@ def code_frame(
 def code_stored(frame: "DataFrame", parameters: Sequence[Parameter]) -> FloatArray:
     """Code configurations read from a store, shape (n, d), NaN where inactive.
 
-    A store holds choices as text, and has no column for a hyperparameter that was never active.
+    Args:
+        frame: A column for each hyperparameter: numbers, or choices as text; no column for a
+            hyperparameter that was never active.
+        parameters: The tunable hyperparameters, by column of the result.
     """
     coded = np.full((len(frame), len(parameters)), np.nan)
     for j, parameter in enumerate(parameters):
-        if parameter.name not in frame:
+        if parameter.name not in frame:  # never active: NaN in all rows
             continue
         column = frame[parameter.name]
         if parameter.choices:
             code_of = {str(choice): float(code) for code, choice in enumerate(parameter.choices)}
-            column = column.astype(str).map(code_of)
+            column = column.astype(str).map(code_of)  # other text, which marks inactive, is NaN
         coded[:, j] = column.to_numpy(dtype=np.float64, na_value=np.nan)
     return coded

@@ -55,7 +55,12 @@ class Compare:
     coded: tuple[float, ...]
 
     def holds(self, values: FloatArray, active: BoolArray) -> BoolArray:
-        """Evaluate on coded values (n, d), given which parents are active (n, d); shape (n,)."""
+        """Whether the condition holds for each of n configurations, shape (n,).
+
+        Args:
+            values: Coded values, shape (n, d).
+            active: Whether each hyperparameter is active, shape (n, d); that of the parents counts.
+        """
         parent_values = values[:, self.parent]
         if self.comparison is Comparison.IN:
             holds_if_active = np.isin(parent_values, self.coded)
@@ -65,10 +70,14 @@ class Compare:
         return np.where(active[:, self.parent], holds_if_active, holds_if_inactive)
 
     def holds_for(self, coded: Sequence[float]) -> bool:
-        """Evaluate on one configuration whose inactive parents are NaN, length d."""
+        """Whether the condition holds for one configuration.
+
+        Args:
+            coded: Its d coded values, NaN where a parent is inactive.
+        """
         value = coded[self.parent]
         if value != value:  # noqa: PLR0124  NaN marks an inactive parent
-            return self.comparison is Comparison.NOT_EQUAL
+            return self.comparison is Comparison.NOT_EQUAL  # as in ConfigSpace
         if self.comparison is Comparison.IN:
             return value in self.coded
         return bool(_OPERATORS[self.comparison](value, self.coded[0]))
@@ -82,14 +91,23 @@ class Joined:
     parts: tuple["Condition", ...]
 
     def holds(self, values: FloatArray, active: BoolArray) -> BoolArray:
-        """Evaluate on coded values (n, d), given which parents are active (n, d); shape (n,)."""
+        """Whether the condition holds for each of n configurations, shape (n,).
+
+        Args:
+            values: Coded values, shape (n, d).
+            active: Whether each hyperparameter is active, shape (n, d); that of the parents counts.
+        """
         part_holds = [part.holds(values, active) for part in self.parts]
         join = np.logical_and if self.connective is Connective.AND else np.logical_or
         holds: BoolArray = join.reduce(part_holds, axis=0)
         return holds
 
     def holds_for(self, coded: Sequence[float]) -> bool:
-        """Evaluate on one configuration whose inactive parents are NaN, length d."""
+        """Whether the condition holds for one configuration.
+
+        Args:
+            coded: Its d coded values, NaN where a parent is inactive.
+        """
         part_holds = (part.holds_for(coded) for part in self.parts)
         return all(part_holds) if self.connective is Connective.AND else any(part_holds)
 
@@ -136,7 +154,7 @@ def condition_from_json(
     Raises:
         InvalidSpaceError: The condition is of an unsupported type, or not on a hyperparameter.
     """
-    kind = item["type"]
+    kind = item["type"]  # the value of a `Connective` or a `Comparison`
     if kind in {connective.value for connective in Connective}:
         parts = [condition_from_json(part, by_name, constants) for part in item["conditions"]]
         return Joined(Connective(kind), tuple(parts))
@@ -150,9 +168,10 @@ def condition_from_json(
             f"a condition of {item['child']!r} on {noun} {name!r} is not supported"
         )
     parent = by_name[name]
-    native = item["values"] if kind == Comparison.IN.value else [item["value"]]
-    coded = tuple(parent.code(value) for value in native)
-    return Compare(list(by_name).index(name), Comparison(kind), coded)
+    native_values = item["values"] if kind == Comparison.IN.value else [item["value"]]
+    coded_values = tuple(parent.code(value) for value in native_values)
+    column = list(by_name).index(name)
+    return Compare(column, Comparison(kind), coded_values)
 
 
 def condition_to_json(
@@ -169,9 +188,9 @@ def condition_to_json(
         parts = [condition_to_json(part, child, by_name) for part in condition.parts]
         return {"type": condition.connective.value, "child": child, "conditions": parts}
 
-    parent = list(by_name.values())[condition.parent]
+    parent = list(by_name.values())[condition.parent]  # the condition holds its column
     item = {"type": condition.comparison.value, "child": child, "parent": parent.name}
-    native = [parent.value(coded) for coded in condition.coded]
+    native_values = [parent.value(coded) for coded in condition.coded]
     if condition.comparison is Comparison.IN:
-        return {**item, "values": native}
-    return {**item, "value": native[0]}
+        return {**item, "values": native_values}
+    return {**item, "value": native_values[0]}  # all other comparisons are with one value

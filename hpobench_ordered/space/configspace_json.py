@@ -12,7 +12,16 @@ from hpobench_ordered.space.parameters import Parameter, check_keys, parameter_f
 def space_from_json(
     description: Mapping[str, Any],
 ) -> tuple[list[Parameter], dict[str, Condition], Config]:
-    """Read hyperparameters, conditions by name, and constants from ConfigSpace's JSON (0.4 on)."""
+    """Read a search space from ConfigSpace's JSON, of format 0.4 or later.
+
+    Returns:
+        The tunable hyperparameters, the conditions by the name of the hyperparameter that they
+        activate, and the constants by name.
+
+    Raises:
+        InvalidSpaceError: The space uses an unsupported feature, or two conditions are of the same
+            hyperparameter.
+    """
     if description.get("forbiddens"):
         raise InvalidSpaceError("forbidden clauses are not supported; use conditions")
     constants: Config = {}

@@ -33,7 +33,7 @@ def to_search_space(space: "SpaceLike") -> SearchSpace:
     """
     if isinstance(space, SearchSpace):
         return space
-    if hasattr(space, "to_serialized_dict"):
+    if hasattr(space, "to_serialized_dict"):  # ConfigSpace's, recognised without importing it
         return SearchSpace.from_configspace(space)
     if isinstance(space, Mapping):
         return _read_dict(space)
@@ -44,12 +44,13 @@ def to_search_space(space: "SpaceLike") -> SearchSpace:
 
 
 def _read_dict(descriptions: Mapping[str, object]) -> SearchSpace:
+    """Read a search space from a dict as `to_search_space` describes it."""
     constants: Config = {}
     parameters = []
     for name, description in descriptions.items():
         if isinstance(name, str) and _is_value(description):
             constants[name] = cast("Value", description)
-        else:
+        else:  # of a name that is not text, too: `_read_parameter` says what is allowed
             parameters.append(_read_parameter(name, description))
     return SearchSpace(parameters, constants=constants)
 
@@ -69,16 +70,19 @@ def _read_parameter(name: object, description: object) -> Parameter:
 
 
 def _is_range(description: tuple[object, ...]) -> bool:
-    """Whether it is (low, high) or (low, high, "log")."""
+    """Whether a tuple is (low, high) or (low, high, "log")."""
     bounds = description[:2]
     scale = description[2:]
     has_bounds = len(bounds) == 2 and all(map(_is_number, bounds))
-    return has_bounds and scale in ((), (LOG,))
+    has_scale = scale in ((), (LOG,))  # a linear one needs no third element
+    return has_bounds and has_scale
 
 
 def _is_number(value: object) -> bool:
+    """Whether a value is a number; booleans, which are integers in Python, are not."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _is_value(value: object) -> bool:
+    """Whether a value may be a choice or a constant: text, a boolean or a number."""
     return isinstance(value, str | bool) or _is_number(value)

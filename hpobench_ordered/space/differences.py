@@ -33,14 +33,24 @@ class Change(Enum):
 
 
 def recode(coded: FloatArray, old: Parameter, new: Parameter) -> FloatArray:
-    """Convert codes (n,) of native values by `old` to codes (n,) of the same values by `new`.
+    """Code the same native values by another hyperparameter.
 
-    Codes of values that `new` does not allow are NaN, and NaN stays NaN.
+    Args:
+        coded: Values as `old` codes them, NaN where inactive, shape (n,).
+        old: The hyperparameter that coded them.
+        new: The hyperparameter to code them by.
+
+    Returns:
+        The values as `new` codes them, NaN where inactive or not allowed by `new`, shape (n,).
     """
-    codes = []
+    recoded = []
     for code in coded.tolist():
-        codes.append(math.nan if math.isnan(code) else _code_or_nan(old.value(code), new))
-    return np.array(codes, dtype=np.float64)
+        if math.isnan(code):
+            recoded.append(math.nan)
+        else:
+            native_value = old.value(code)
+            recoded.append(_code_or_nan(native_value, new))
+    return np.array(recoded, dtype=np.float64)
 
 
 def allows(parameter: Parameter, value: Value) -> bool:
@@ -49,7 +59,7 @@ def allows(parameter: Parameter, value: Value) -> bool:
 
 
 def _code_or_nan(value: Value, parameter: Parameter) -> float:
-    """Code of a native value, NaN if it is not allowed."""
+    """Code a native value; NaN if the hyperparameter does not allow it."""
     try:
         return parameter.code(value)
     except InvalidConfigError:
@@ -57,8 +67,14 @@ def _code_or_nan(value: Value, parameter: Parameter) -> float:
 
 
 def find_changes(old: SearchSpace, new: SearchSpace, name: str) -> Iterator[Change]:
-    """Yield the changes of a hyperparameter or constant of either space; none if it is the same."""
-    before = _get_item(old, name)
+    """Yield how a hyperparameter or constant of either space changed; nothing if it did not.
+
+    Args:
+        old: The search space before.
+        new: The search space after.
+        name: Name of a hyperparameter or constant of one of them or both.
+    """
+    before = _get_item(old, name)  # a `Parameter` if tuned, a value if constant, None if absent
     now = _get_item(new, name)
     if before is None:
         yield Change.ADDED
@@ -77,11 +93,12 @@ def find_changes(old: SearchSpace, new: SearchSpace, name: str) -> Iterator[Chan
         yield Change.FREED
     elif isinstance(before, Parameter):
         yield Change.FIXED
-    elif before != now:
+    elif before != now:  # two constants
         yield Change.VALUE
 
 
 def _find_changes_of_choices(old: Parameter, new: Parameter) -> Iterator[Change]:
+    """Yield how the choices of a categorical or ordinal hyperparameter changed."""
     common_in_old_order = [choice for choice in old.choices if allows(new, choice)]
     common_in_new_order = [choice for choice in new.choices if allows(old, choice)]
     if len(common_in_new_order) < len(new.choices):
@@ -93,6 +110,7 @@ def _find_changes_of_choices(old: Parameter, new: Parameter) -> Iterator[Change]
 
 
 def _find_changes_of_numbers(old: Parameter, new: Parameter) -> Iterator[Change]:
+    """Yield how the range and the scale of a float or an integer changed."""
     grew = old.lower > new.lower or old.upper < new.upper
     shrank = old.lower < new.lower or old.upper > new.upper
     if grew and shrank:
@@ -108,27 +126,34 @@ def _find_changes_of_numbers(old: Parameter, new: Parameter) -> Iterator[Change]
 def describe_changes(
     old: SearchSpace, new: SearchSpace, name: str, changes: Sequence[Change]
 ) -> Iterator[str]:
-    """Describe in words the changes of a hyperparameter or constant, as `find_changes` finds them.
+    """Describe in words how a hyperparameter or constant changed.
+
+    Args:
+        old: The search space before.
+        new: The search space after.
+        name: Name of the hyperparameter or constant.
+        changes: Its changes, as `find_changes` yields them.
 
     Yields:
         Parts of sentences, such as "from 1 to 9, now from 1 to 20".
     """
-    before = _get_item(old, name)
-    now = _get_item(new, name)
     if not changes:
         return
+    before = _get_item(old, name)  # a `Parameter` if tuned, a value if constant, None if absent
+    now = _get_item(new, name)
     if before is None:
         yield f"new ({_describe_values(now)})"
     elif now is None:
         yield f"removed (was {_describe_values(before)})"
     elif isinstance(before, Parameter) and isinstance(now, Parameter):
-        if set(changes) != {Change.CONDITION}:
-            yield _describe_tuned(before, now, set(changes))
+        changes_of_values = set(changes) - {Change.CONDITION}
+        if changes_of_values:
+            yield _describe_tuned(before, now, changes_of_values)
         if Change.CONDITION in changes:
             yield f"was {_describe_condition(old, name)}, now {_describe_condition(new, name)}"
     elif isinstance(before, Parameter) or isinstance(now, Parameter):
         yield f"was {_describe_values(before)}, now {_describe_values(now)}"
-    else:
+    else:  # two constants: "fixed to 1 before, now to 2"
         yield f"{_describe_values(before)} before, now to {_format_value(now)}"
 
 
@@ -139,16 +164,15 @@ _TYPES: Mapping[Kind, str] = {
     Kind.ORDINAL: " (in this order)",
 }
 
-_CHANGES_OF_THE_SET_OF_CHOICES = {Change.CHOICES_ADDED, Change.CHOICES_REMOVED, Change.CONDITION}
-
 
 def _describe_tuned(old: Parameter, new: Parameter, changes: set[Change]) -> str:
-    """Describe the changes of a hyperparameter that both spaces tune, except of its condition."""
-    only_choices_differ = changes <= _CHANGES_OF_THE_SET_OF_CHOICES
+    """Describe how the values of a hyperparameter changed that both spaces tune."""
+    only_choices_differ = changes <= {Change.CHOICES_ADDED, Change.CHOICES_REMOVED}
     has_common_choice = any(allows(old, choice) for choice in new.choices)
     if only_choices_differ and has_common_choice:
         return _describe_changed_choices(old, new)
 
+    # All values before and now, with the scale, type or order only where it is what changed.
     texts = []
     for parameter in (old, new):
         text = _describe_values(parameter)
@@ -177,13 +201,15 @@ _Item = Parameter | Value | None
 
 
 def _get_item(space: SearchSpace, name: str) -> _Item:
+    """The hyperparameter of that name, or the value of the constant; None if there is neither."""
     return space[name] if name in space.names else space.constants.get(name)
 
 
 def _condition_by_names(space: SearchSpace, name: str) -> object:
-    """The condition of a hyperparameter by names and native values; None if it has none.
+    """The condition of a hyperparameter in a form that can be compared between two spaces.
 
-    Columns and codes, which the condition itself holds, differ between two spaces.
+    It holds names and native values, as the columns and codes of a `Condition` depend on its space.
+    None if the hyperparameter has no condition.
     """
     condition = space.conditions.get(name)
     if condition is None:
@@ -215,6 +241,6 @@ def _format_value(value: Value | None) -> str:
 def _enumerate(words: Sequence[str], conjunction: str) -> str:
     """Join words for a sentence, such as "a, b or c"."""
     *first_words, last_word = words
-    if not first_words:
+    if not first_words:  # a single word
         return last_word
     return f"{', '.join(first_words)} {conjunction} {last_word}"

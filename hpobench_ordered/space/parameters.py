@@ -60,13 +60,15 @@ class Parameter:
     def __post_init__(self) -> None:
         self._check_range()
         self._set_codes()
-        self._set_span()
+        self._set_span()  # a default in the middle of the range needs it
         self._set_default()
 
     def _check_range(self) -> None:
+        """Raise an `InvalidSpaceError` unless the bounds are finite, in order and exact."""
         if not (math.isfinite(self.lower) and math.isfinite(self.upper)):
             raise InvalidSpaceError(f"{self.name}: bounds must be finite")
-        if self.lower > self.upper or (self.kind is Kind.FLOAT and self.lower == self.upper):
+        is_point = self.kind is Kind.FLOAT and self.lower == self.upper
+        if self.lower > self.upper or is_point:
             raise InvalidSpaceError(f"{self.name}: empty range [{self.lower}, {self.upper}]")
         if self.log and self.lower <= 0:
             raise InvalidSpaceError(f"{self.name}: a log scale needs a positive lower bound")
@@ -83,24 +85,26 @@ class Parameter:
         codes = {(isinstance(c, _BOOLEANS), c): float(i) for i, c in enumerate(self.choices)}
         if len(codes) != len(self.choices):
             raise InvalidSpaceError(f"{self.name}: repeated choices {self.choices}")
-        object.__setattr__(self, "_codes", codes)
+        object.__setattr__(self, "_codes", codes)  # as the class is frozen
 
     def _set_span(self) -> None:
-        margin = 0.5 if self.is_discrete else 0.0
+        """Set the numbers, on the log scale if there is one, that are 0 and 1 in the unit cube."""
+        margin = 0.5 if self.is_discrete else 0.0  # a whole number stands for half a step each side
         bounds = np.array([self.lower - margin, self.upper + margin])
         scaled_bounds = log(bounds) if self.log else bounds
-        object.__setattr__(self, "span", tuple(scaled_bounds.tolist()))
+        object.__setattr__(self, "span", tuple(scaled_bounds.tolist()))  # as the class is frozen
         if not self.span[0] < self.span[1]:
             raise InvalidSpaceError(f"{self.name}: {self.describe()} is too narrow for floats")
 
     def _set_default(self) -> None:
-        """Choose a default if there is none, and check it."""
+        """Set the first choice or the middle of the range if there is no default; check it."""
         if self.default is None:
-            coded = self.lower if self.choices else float(self.decode(np.array(0.5)))
-            object.__setattr__(self, "default", self.value(coded))
+            middle = float(self.decode(np.array(0.5)))
+            coded = self.lower if self.choices else middle
+            object.__setattr__(self, "default", self.value(coded))  # as the class is frozen
         try:
             self.code(cast(Value, self.default))
-        except InvalidConfigError as error:
+        except InvalidConfigError as error:  # its message begins with the hyperparameter's name
             raise InvalidSpaceError(f"default of {error}") from None
 
     @classmethod
@@ -154,7 +158,7 @@ class Parameter:
         return self.describe()
 
     def to_json(self) -> dict[str, Any]:
-        """Describe the hyperparameter in ConfigSpace's JSON."""
+        """Describe the hyperparameter in ConfigSpace's JSON, with all keys that it needs."""
         item: dict[str, Any] = {"type": self.kind.value, "name": self.name}
         if self.kind is Kind.ORDINAL:
             item |= {"sequence": list(self.choices), "default_value": self.default}
@@ -181,10 +185,11 @@ class Parameter:
         """
         if self.choices:
             return self._code_choice(value)
-        kind = type(value)
-        if kind is not float and kind is not int and not isinstance(value, _NUMPY_NUMBERS):
+        value_type = type(value)
+        is_python_number = value_type is float or value_type is int  # not a boolean
+        if not is_python_number and not isinstance(value, _NUMPY_NUMBERS):
             raise InvalidConfigError(
-                f"{self.name} must be {self.describe()}, but got {value!r} ({kind.__name__})"
+                f"{self.name} must be {self.describe()}, but got {value!r} ({value_type.__name__})"
             )
         try:
             number = float(value)
@@ -193,14 +198,16 @@ class Parameter:
                 f"{self.name} must be {self.describe()}, but got an integer too large for a float"
             ) from None
         is_whole_if_integer = self.kind is Kind.FLOAT or number.is_integer()
-        if not (is_whole_if_integer and self.lower <= number <= self.upper):
+        is_in_range = self.lower <= number <= self.upper  # False for NaN
+        if not (is_whole_if_integer and is_in_range):
             raise InvalidConfigError(f"{self.name} must be {self.describe()}, but got {value!r}")
         return number
 
     def _code_choice(self, value: Value) -> float:
+        """Code a choice as its index; `InvalidConfigError` if it is none."""
         try:
             return self._codes[isinstance(value, _BOOLEANS), value]
-        except (KeyError, TypeError):
+        except (KeyError, TypeError):  # not a choice, or a list or dict, which cannot be a key
             hint = suggest_nearest(value, map(str, self.choices)) if isinstance(value, str) else ""
             raise InvalidConfigError(
                 f"{self.name} must be {self.describe()}, but got {value!r}{hint}"
@@ -209,16 +216,18 @@ class Parameter:
     def code_column(self, column: NDArray[Any], active: BoolArray) -> FloatArray:
         """Code a column of native values (n,); inactive and missing values become NaN.
 
-        Bounds of purely numeric columns are not checked here.
+        Numbers in arrays of numbers are not checked one by one, which would be slow: the caller
+        checks them, and that no active value is missing, with `allows`.
 
         Args:
             column: Native values, shape (n,).
-            active: Whether the hyperparameter is active, shape (n,).
+            active: Whether the hyperparameter is active in each row, shape (n,).
 
         Raises:
             InvalidConfigError: As `code`; the message names the row.
         """
-        if not self.choices and column.dtype.kind in "fiu":
+        is_numeric = column.dtype.kind in "fiu"  # floats, signed and unsigned integers
+        if is_numeric and not self.choices:
             return np.where(active, column.astype(np.float64), np.nan)
         coded = np.full(len(column), np.nan)
         for row in np.flatnonzero(active):
@@ -233,16 +242,22 @@ class Parameter:
         return coded
 
     def value(self, coded: float) -> Value:
-        """Convert one coded value to the native one."""
+        """Convert one coded value to the native one, the inverse of `code`."""
         if self.choices:
             return self.choices[int(coded)]
         return int(coded) if self.kind is Kind.INTEGER else coded
 
     def codes_as(self, other: "Parameter") -> bool:
         """Whether the other has the same values with the same codes; defaults may differ."""
-        return self is other or (
-            (self.name, self.kind, self.lower, self.upper, self.log, self._codes)
-            == (other.name, other.kind, other.lower, other.upper, other.log, other._codes)
+        if self is other:  # faster
+            return True
+        return (
+            self.name == other.name
+            and self.kind is other.kind
+            and self.lower == other.lower
+            and self.upper == other.upper
+            and self.log == other.log
+            and self._codes == other._codes
         )
 
     def allows(self, coded: FloatArray) -> BoolArray:
@@ -254,23 +269,24 @@ class Parameter:
 
     def encode(self, coded: FloatArray) -> FloatArray:
         """Map coded values to [0, 1], same shape as the input; NaN stays NaN."""
-        low, high = self.span
+        low, high = self.span  # mapped to 0 and 1; on the log scale, if there is one
         scaled = log(coded) if self.log else coded
         return (scaled - low) / (high - low)
 
     def decode(self, unit: FloatArray) -> FloatArray:
         """Map [0, 1] to coded values, same shape as the input; NaN stays NaN."""
-        low, high = self.span
+        low, high = self.span  # mapped to 0 and 1; on the log scale, if there is one
         scaled = low + unit * (high - low)
         if not self.log:
             coded = scaled
         elif self.is_discrete:
-            coded = np.exp(scaled)  # rounding removes differences between processors
+            coded = np.exp(scaled)  # faster; rounding removes differences between processors
         else:
             coded = exp(scaled)  # this package's own: the same bits on every processor
         if self.is_discrete:
             coded = np.rint(coded)
-        return np.minimum(np.maximum(coded, self.lower), self.upper)  # faster than clip
+        # Rounding may leave the range. Two calls are faster than clip.
+        return np.minimum(np.maximum(coded, self.lower), self.upper)
 
 
 def exp(x: FloatArray) -> FloatArray:
@@ -311,7 +327,7 @@ def parameter_from_json(item: Mapping[str, Any]) -> Parameter:
     """Read a hyperparameter from ConfigSpace's JSON, old (0.4) or new."""
     check_keys(item, "name", "type")
     try:
-        kind = Kind(item["type"])
+        kind = Kind(item["type"])  # raises a ValueError for other types
     except ValueError:
         supported = [k.value for k in Kind] + ["constant"]
         raise InvalidSpaceError(
@@ -322,7 +338,7 @@ def parameter_from_json(item: Mapping[str, Any]) -> Parameter:
     _check_is_supported(item, kind)
 
     name = item["name"]
-    default = item.get("default_value", item.get("default"))
+    default = item.get("default_value", item.get("default"))  # the new key, or the old one
     if kind is Kind.CATEGORICAL:
         return Parameter.choice(name, tuple(item["choices"]), default=default)
     if kind is Kind.ORDINAL:
@@ -338,8 +354,11 @@ def parameter_from_json(item: Mapping[str, Any]) -> Parameter:
 
 
 def _check_is_supported(item: Mapping[str, Any], kind: Kind) -> None:
-    """Check that a hyperparameter has no weights that differ and no steps other than 1."""
-    weights = item.get("weights", item.get("probabilities"))
+    """Check that the choices of a hyperparameter are equally likely, and that its steps are 1.
+
+    ConfigSpace allows other weights of choices and, in its old format, other steps ("q").
+    """
+    weights = item.get("weights", item.get("probabilities"))  # the new key, or the old one
     if weights is not None and len(set(weights)) > 1:
         raise InvalidSpaceError(f"{item['name']}: weights of choices are not supported: {weights}")
     step = item.get("q")

@@ -13,12 +13,18 @@ MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeE
 
 
 def read_space(description: Mapping[str, Any]) -> SearchSpace:
-    """Read a search space from ConfigSpace's JSON."""
+    """Read a search space from ConfigSpace's JSON in a file of others, which may be malformed.
+
+    Raises:
+        InvalidSpaceError: It is not the description of a search space, or has an unsupported
+            feature.
+    """
     try:
         for item in description["hyperparameters"]:
-            _check_item(item)
+            _check_types(item)  # `from_json` takes the types of values for granted
         return SearchSpace.from_json(description)
     except MALFORMED as error:
+        # Messages of other exceptions, such as a KeyError's, say little without their type.
         reason = str(error) if isinstance(error, InvalidSpaceError) else repr(error)
         raise InvalidSpaceError(f"invalid description of a search space: {reason}") from None
 
@@ -32,9 +38,11 @@ def read_text(content: Mapping[str, Any], name: str) -> str:
 
 def read_whole_number(content: Mapping[str, Any], name: str) -> int:
     """Read the non-negative integer below 2^31 under a name, else raise a `TypeError`."""
-    if type(content[name]) is not int or not 0 <= content[name] < 2**31:
-        raise TypeError(f"{name} must be a whole number, but got {reprlib.repr(content[name])}")
-    return int(content[name])
+    number = content[name]
+    is_integer = type(number) is int  # not a boolean
+    if not is_integer or not 0 <= number < 2**31:
+        raise TypeError(f"{name} must be a whole number, but got {reprlib.repr(number)}")
+    return int(number)
 
 
 def read_numbers(content: Mapping[Any, Any]) -> dict[Any, float]:
@@ -50,18 +58,20 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _check_item(item: Mapping[str, Any]) -> None:
-    """Check the types of the values in the JSON of a hyperparameter."""
-    for key, (is_right, expected) in _EXPECTED.items():
-        if key in item and not is_right(item[key]):
+def _check_types(item: Mapping[str, Any]) -> None:
+    """Raise a `TypeError` if a value in the JSON of a hyperparameter has a wrong type."""
+    for key, (has_right_type, expected) in _TYPE_OF_KEY.items():
+        if key in item and not has_right_type(item[key]):
             raise TypeError(f"{key} must be {expected}, but got {reprlib.repr(item[key])}")
 
 
 def _is_value(value: object) -> bool:
+    """Whether it may be a choice or a constant: text, a boolean or a finite number."""
     return isinstance(value, str | bool) or is_number(value)
 
 
 def _are_values(choices: object) -> bool:
+    """Whether it is a list of what may be a choice."""
     return isinstance(choices, list) and all(map(_is_value, choices))
 
 
@@ -73,7 +83,7 @@ def _is_boolean(value: object) -> bool:
     return isinstance(value, bool)
 
 
-_EXPECTED: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+_TYPE_OF_KEY: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "name": (_is_text, "a string"),
     "lower": (is_number, "a finite number"),
     "upper": (is_number, "a finite number"),
@@ -81,4 +91,4 @@ _EXPECTED: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "choices": (_are_values, "a list of values"),
     "value": (_is_value, "a value"),
 }
-"""What the keys of a hyperparameter's JSON may hold: a check, and its description."""
+"""Type of the value of each key in a hyperparameter's JSON: a check of it, and its name."""

@@ -96,7 +96,8 @@ class SearchSpace:
             raise InvalidSpaceError(f"hyperparameters defined twice: {duplicates}")
         if not self.parameters:
             raise InvalidSpaceError("a search space needs at least one tunable hyperparameter")
-        self._order = sort_by_activation(self.names, self._conditions, self.constants)
+        # Columns, parents before their children; raises if the conditions are not valid.
+        self._columns_in_order = sort_by_activation(self.names, self._conditions, self.constants)
 
     @property
     def dimension(self) -> int:
@@ -110,8 +111,11 @@ class SearchSpace:
 
     @cached_property
     def ordered_conditions(self) -> Mapping[int, Condition | None]:
-        """Condition of each hyperparameter by its column, parents before their children."""
-        return {j: self._conditions.get(self.names[j]) for j in self._order}
+        """Condition of each hyperparameter by its column, parents before their children.
+
+        None for a hyperparameter that is always active.
+        """
+        return {j: self._conditions.get(self.names[j]) for j in self._columns_in_order}
 
     def describe_condition(self, name: str) -> str:
         """Describe when a hyperparameter is active, such as "kernel = radial"; "" if always."""
@@ -123,7 +127,7 @@ class SearchSpace:
 
     def __getitem__(self, name: str) -> Parameter:
         if name not in self._column_of:
-            self._check_name(name)
+            self._check_name(name)  # raises unless it is a constant
             raise InvalidConfigError(f"hyperparameter {name!r} is a constant")
         return self.parameters[self._column_of[name]]
 
@@ -137,6 +141,7 @@ class SearchSpace:
         )
 
     def __hash__(self) -> int:
+        # Equal for equal spaces, as it must be; names of constants are enough for that.
         return hash((self.parameters, tuple(sorted(self.constants))))
 
     def __repr__(self) -> str:
@@ -146,12 +151,15 @@ class SearchSpace:
             lines.append(f"{line}, if {condition}" if condition else line)
         return "\n".join([*lines, ")"])
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str:  # notebooks call it
         columns = ("hyperparameter", "values", "active if")
         return table(f"SearchSpace, {self.dimension} dimensions", columns, self.described())
 
     def described(self) -> list[tuple[str, str, str]]:
-        """Name, values and condition of every hyperparameter, constants last."""
+        """Describe every hyperparameter by its name, values and condition; constants come last.
+
+        The condition is "" for a hyperparameter that is always active.
+        """
         rows = [(p.name, p.describe(), self.describe_condition(p.name)) for p in self.parameters]
         for name, value in self.constants.items():
             rows.append((name, f"always {value!r}", ""))
@@ -159,7 +167,10 @@ class SearchSpace:
 
     @cached_property
     def size(self) -> float:
-        """Number of distinct configurations, an upper bound under conditions; inf if continuous."""
+        """Number of distinct configurations; inf if a hyperparameter is continuous.
+
+        Under conditions it is an upper bound, as values of inactive hyperparameters are counted.
+        """
         return float(math.prod(p.size for p in self.parameters))
 
     @classmethod
@@ -199,7 +210,7 @@ class SearchSpace:
 
     def codes_as(self, other: "SearchSpace") -> bool:
         """Whether both spaces have the same configurations and codes; defaults may differ."""
-        if self is other:
+        if self is other:  # faster
             return True
         return (
             self.dimension == other.dimension
@@ -209,7 +220,10 @@ class SearchSpace:
         )
 
     def allows(self, values: FloatArray) -> BoolArray:
-        """Whether each value is valid in this space (NaN where inactive), shape (n, d)."""
+        """Whether each value (n, d) is valid in this space, shape (n, d).
+
+        A value is valid if its hyperparameter is active and allows it, or inactive and it is NaN.
+        """
         cube = self._cube
         is_in_range = (values >= cube.lower) & (values <= cube.upper)
         is_whole_if_discrete = ~cube.is_discrete | (values == np.floor(values))
@@ -219,7 +233,7 @@ class SearchSpace:
         return np.where(self.active(values), is_valid_if_active, np.isnan(values))
 
     def describe_invalid(self, values: FloatArray) -> str:
-        """Describe which values (n, d) are not allowed, by row and hyperparameter."""
+        """Describe which values (n, d) are not valid, by row and hyperparameter; the first few."""
         is_invalid = ~self.allows(values)
         active = self.active(values)
         problems = []
@@ -238,13 +252,25 @@ class SearchSpace:
     def canonical(self, unit: FloatArray) -> FloatArray:
         """Snap discrete hyperparameters to the middle of their bins, set inactive ones to NaN.
 
+        Equal configurations thus have equal unit vectors.
+
         NaN stays NaN: after a change of unit vectors that may activate hyperparameters, call
         `completed`.
+
+        Args:
+            unit: Any unit vectors, shape (n, d).
+
+        Returns:
+            Canonical unit vectors, shape (n, d).
         """
         return self._cube.canonical(unit)
 
     def completed(self, unit: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Canonical unit vectors (n, d), with missing values of active hyperparameters drawn."""
+        """Draw the missing values (NaN) of active hyperparameters in unit vectors (n, d).
+
+        Returns:
+            Canonical unit vectors, shape (n, d).
+        """
         unit = np.array(unit, dtype=np.float64)
         # All missing values are drawn, as which are active depends on those of their parents;
         # `canonical` sets those that turn out to be inactive back to NaN.
@@ -277,10 +303,10 @@ class SearchSpace:
         self.row(config)
 
     def row(self, config: ConfigLike) -> FloatArray:
-        """Code one configuration as values, shape (d,).
+        """Check one configuration and code it as values, shape (d,).
 
-        Inactive hyperparameters and constants may be given or left out; values of inactive
-        hyperparameters are ignored.
+        Inactive hyperparameters and constants may be left out. Values of inactive hyperparameters
+        are ignored.
 
         Raises:
             InvalidConfigError: Unknown or missing hyperparameter, wrong type, out of bounds, or a
@@ -290,11 +316,13 @@ class SearchSpace:
             raise InvalidConfigError(f"a configuration must be a dict, but got {config!r}")
         coded = [math.nan] * len(self.parameters)
         present_count = 0  # of tunable hyperparameters in `config`, active or not
+        # Parents come before their children, whose conditions need the parents' codes.
         for column, condition in self.ordered_conditions.items():
             parameter = self.parameters[column]
             is_present = parameter.name in config
             present_count += is_present
-            if condition is not None and not condition.holds_for(coded):
+            is_active = condition is None or condition.holds_for(coded)
+            if not is_active:
                 continue
             if not is_present:
                 self._check_other_names(config)  # the missing one may be misspelt
@@ -307,10 +335,10 @@ class SearchSpace:
         has_other_names = present_count != len(config)
         if has_other_names:  # constants, which must have their value, or unknown names
             self._check_other_names(config)
-        return np.array(coded)
+        return np.array(coded)  # NaN where inactive
 
     def values(self, configs: "FloatArray | DataFrame | Iterable[ConfigLike]") -> FloatArray:
-        """Validate configurations and code them as values, shape (n, d).
+        """Validate configurations and code them as values, shape (n, d), NaN where inactive.
 
         Args:
             configs: Configurations as dicts; or a DataFrame with a column per hyperparameter, any
@@ -336,7 +364,7 @@ class SearchSpace:
                 rows.append(self.row(config))
             except InvalidConfigError as error:
                 raise InvalidConfigError(f"configuration {i}: {error}") from None
-        return np.array(rows).reshape(len(rows), self.dimension)
+        return np.array(rows).reshape(len(rows), self.dimension)  # the right shape if n = 0, too
 
     def _values_of_frame(self, frame: "DataFrame") -> FloatArray:
         """Validate and code configurations in the rows of a table, shape (n, d)."""
@@ -345,6 +373,8 @@ class SearchSpace:
             if name in self.constants:
                 for value in frame[name].unique():
                     self._check_constant(name, value)
+
+        # Coding a column of numbers does not check its bounds.
         return self._check_values(code_frame(frame, self.parameters, self.ordered_conditions))
 
     def configs(self, values: FloatArray) -> list[Config]:
@@ -353,18 +383,20 @@ class SearchSpace:
         for row in values.tolist():
             config = {}
             for parameter, coded in zip(self.parameters, row, strict=True):
-                if coded == coded:  # noqa: PLR0124  NaN where inactive; faster than math.isnan
+                is_active = coded == coded  # noqa: PLR0124  NaN if not; faster than math.isnan
+                if is_active:
                     config[parameter.name] = parameter.value(coded)
             configs.append(config | self.constants)
         return configs
 
     @cached_property
     def _cube(self) -> UnitCube:
+        """Converts arrays of values to unit vectors and back, and finds out what is active."""
         conditions = {j: c for j, c in self.ordered_conditions.items() if c is not None}
         return UnitCube(self.parameters, conditions)
 
     def _check_name(self, name: str) -> None:
-        """Raise an `InvalidConfigError` unless the space has a hyperparameter of that name."""
+        """Raise an `InvalidConfigError` unless a hyperparameter or constant has that name."""
         if name not in self._column_of and name not in self.constants:
             hint = suggest_allowed(str(name), [*self.names, *self.constants])
             raise InvalidConfigError(f"unknown hyperparameter {name!r}{hint}")
@@ -377,6 +409,7 @@ class SearchSpace:
                 self._check_constant(name, value)
 
     def _check_constant(self, name: str, value: object) -> None:
+        """Raise an `InvalidConfigError` unless it is the value of the constant."""
         if value != self.constants[name]:
             raise InvalidConfigError(
                 f"hyperparameter {name!r} is always {self.constants[name]!r}, but got {value!r}"
@@ -384,10 +417,10 @@ class SearchSpace:
 
     def _check_values(self, values: FloatArray) -> FloatArray:
         """Validate coded values (n, d), and copy them with NaN where inactive."""
-        check_coded(values, self.parameters)
+        check_coded(values, self.parameters)  # their shape and type
         values = np.array(values, dtype=np.float64)
-        active = self.active(values) if self._conditions else None
-        check_allowed(values, active, self.parameters)
+        active = self.active(values) if self._conditions else None  # None: all are
+        check_allowed(values, active, self.parameters)  # each value
         if active is not None:
             values[~active] = np.nan
         return values

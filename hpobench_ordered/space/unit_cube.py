@@ -47,38 +47,46 @@ class UnitCube:
         self._lay_out_features()  # sets what `features` needs of each model feature
 
     def _find_scales(self) -> None:
-        """Find the columns of each kind of scale, as `canonical` and `decode` treat them."""
+        """Set the columns of each kind of scale; `canonical` and `decode` treat each kind alike."""
         is_log: BoolArray = np.array([p.log for p in self._parameters])
         self._logs = np.flatnonzero(is_log)
         self._log_floats = np.flatnonzero(is_log & ~self.is_discrete)
         self._log_integers: list[int] = np.flatnonzero(is_log & self.is_discrete).tolist()
         self._evenly_spaced = np.flatnonzero(~is_log & self.is_discrete)
 
-        # `canonical` decodes evenly spaced ones together, and these one by one: logarithms, and
-        # all others whose values it needs, as conditions compare with them.
+        # `canonical` decodes evenly spaced ones together, and these one by one: integers on log
+        # scales, and all others whose values it needs, as conditions compare with them.
         parent_columns = set[int]().union(*map(parents, self._conditions.values()))
         one_by_one = parent_columns.union(self._log_integers)
         self._decoded_singly = sorted(one_by_one.difference(self._evenly_spaced.tolist()))
 
     def _lay_out_features(self) -> None:
-        """Determine the hyperparameter of each feature and, if it is one-hot coded, the choice."""
-        choice_counts: list[int] = []
-        columns: list[int] = []
-        choices: list[int] = []
+        """Set which hyperparameter each feature is of and, if it is one-hot coded, which choice.
+
+        A categorical hyperparameter has a feature for each choice, all others have one feature.
+        """
+        columns: list[int] = []  # the hyperparameter of each feature
+        choices: list[int] = []  # the choice it stands for, 0 if it is not one-hot coded
+        choice_counts: list[int] = []  # of how many choices, 0 if it is not one-hot coded
         for column, parameter in enumerate(self._parameters):
-            count = len(parameter.choices) if parameter.kind is Kind.CATEGORICAL else 0
-            width = max(count, 1)
-            choice_counts += [count] * width
-            columns += [column] * width
-            choices += range(width)
+            if parameter.kind is Kind.CATEGORICAL:
+                choice_count = len(parameter.choices)
+                columns += [column] * choice_count
+                choices += range(choice_count)
+                choice_counts += [choice_count] * choice_count
+            else:
+                columns.append(column)
+                choices.append(0)
+                choice_counts.append(0)
+
         self._column_of_feature = np.array(columns)
         self._one_hot = np.flatnonzero(choice_counts)  # features that stand for one choice each
-        self._choice_count_of_one_hot = np.array(choice_counts)[self._one_hot, None]
         self._choice_of_one_hot = np.array(choices)[self._one_hot, None]
+        self._choice_count_of_one_hot = np.array(choice_counts)[self._one_hot, None]
 
     def encode(self, values: FloatArray) -> FloatArray:
         """Map values to the unit cube, shape (n, d) to (n, d); NaN stays NaN."""
-        scaled = np.array(values)
+        scaled = np.array(values)  # a copy, changed in place
         _apply_to_columns(scaled, self._logs, log)
         unit: FloatArray = (scaled - self._low) / self._width
         return unit
@@ -89,16 +97,23 @@ class UnitCube:
         _apply_to_columns(values, self._log_floats, exp)
         _apply_to_columns(values, self._log_integers, np.exp)  # faster; rounded in the next line
         np.rint(values, out=values, where=self.is_discrete)
-        np.minimum(np.maximum(values, self.lower), self.upper, out=values)  # faster than clip
+        # Rounding may leave the range. Two calls are faster than clip.
+        np.minimum(np.maximum(values, self.lower), self.upper, out=values)
         if self._conditions:
             np.putmask(values, ~self.active(values), np.nan)
         return values
 
     def canonical(self, unit: FloatArray) -> FloatArray:
-        """Unit vectors (n, d) as `SearchSpace.canonical` describes."""
-        unit_rows = np.array(unit.T, dtype=np.float64, order="C")
-        value_rows = np.empty_like(unit_rows)  # filled for discrete hyperparameters and parents
+        """Snap discrete hyperparameters to the middle of their bins, set inactive ones to NaN.
 
+        Shape (n, d) to (n, d). See `SearchSpace.canonical`.
+        """
+        # A row for each hyperparameter, contiguous, which is faster. Values are needed, and filled
+        # in, only for discrete hyperparameters and those that conditions compare with.
+        unit_rows = np.array(unit.T, dtype=np.float64, order="C")
+        value_rows = np.empty_like(unit_rows)
+
+        # Evenly spaced ones all at once: decode, round, and encode again.
         even = self._evenly_spaced
         low, width = self._low[even, None], self._width[even, None]
         lower, upper = self.lower[even, None], self.upper[even, None]
@@ -106,6 +121,7 @@ class UnitCube:
         value_rows[even] = np.minimum(np.maximum(rounded, lower), upper)
         unit_rows[even] = (value_rows[even] - low) / width
 
+        # Integers on log scales likewise; floats that conditions compare with are only decoded.
         for j in self._decoded_singly:
             value_rows[j] = self._parameters[j].decode(unit_rows[j])
         for j in self._log_integers:
@@ -117,16 +133,20 @@ class UnitCube:
     def active(self, values: FloatArray) -> BoolArray:
         """Whether each hyperparameter of each configuration is active, shape (n, d)."""
         active = np.ones_like(values, dtype=np.bool_)
-        for j, condition in self._conditions.items():
+        for j, condition in self._conditions.items():  # parents before their children
             active[:, j] = condition.holds(values, active)
         return active
 
     def features(self, unit: FloatArray) -> FloatArray:
-        """Features of canonical unit vectors, (n, d) to (n, p), see `SearchSpace.features`."""
+        """Features of canonical unit vectors for a model, (n, d) to (n, p).
+
+        Numbers stay as they are, categoricals are one-hot coded. See `SearchSpace.features`.
+        """
         if not len(self._one_hot) and not self._conditions:
             return unit
         feature_rows: FloatArray = unit.T[self._column_of_feature]
         if len(self._one_hot):
+            # Of c choices, number i has the unit values from i / c to (i + 1) / c.
             choices = np.floor(feature_rows[self._one_hot] * self._choice_count_of_one_hot)
             feature_rows[self._one_hot] = choices == self._choice_of_one_hot  # 0 if NaN, inactive
         if self._conditions:
@@ -135,9 +155,10 @@ class UnitCube:
 
     @cached_property
     def _unit_tables(self) -> Mapping[int, FloatArray]:
-        """Unit values of all values of integers on log scales with few values, by column.
+        """Unit values of all values of each integer on a log scale, by column.
 
-        NaN, for inactive hyperparameters, comes last.
+        A table has NaN, for inactive hyperparameters, last. Integers with more values than
+        `MAX_TABULATED` have no table.
         """
         tables = {}
         for j in self._log_integers:
@@ -148,11 +169,14 @@ class UnitCube:
         return tables
 
     def _encode_log_integer(self, j: int, values: FloatArray) -> FloatArray:
-        """Unit values (n,) of values (n,) of column j, an integer on a log scale."""
+        """Encode values (n,) of column j, an integer on a log scale, as unit values (n,).
+
+        Looking them up in a table is faster than calculating logarithms.
+        """
         if j not in self._unit_tables:  # too many values for a table
             return self._parameters[j].encode(values)
-        place = values - self.lower[j]
-        place[np.isnan(place)] = -1  # the last entry of a table
+        place = values - self.lower[j]  # in a table of lower, lower + 1, ..., upper, NaN
+        place[np.isnan(place)] = -1  # its last entry
         unit: FloatArray = self._unit_tables[j][place.astype(np.intp)]
         return unit
 
