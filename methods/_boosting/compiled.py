@@ -79,15 +79,16 @@ def fit(
     """Boost trees, starting from a constant score.
 
     Args:
-        X: Features.
-        y: Targets.
-        rows: Observations in ascending order of each column.
+        X: Features, shape (n, p).
+        y: Targets, 0 and 1 for the logistic loss, shape (n,).
+        rows: Indices of the observations in ascending order of each column, shape (p, n).
         start: The constant.
         logistic: Whether the loss is logistic; it is half the squared error otherwise.
-        settings: Settings of the boosting.
+        settings: Settings of the boosting: T trees, D levels deep at most.
 
     Returns:
-        depths, columns, thresholds and leaves.
+        Depth of each tree (T,), column and threshold of each inner node (T, 2^D - 1), and values
+        of the leaves (T, 2^D).
     """
     n, inner_nodes = X.shape[0], 2**settings.depth - 1
     depths = np.zeros(settings.rounds, np.int64)
@@ -96,7 +97,8 @@ def fit(
     leaves = np.zeros((settings.rounds, inner_nodes + 1))
 
     score = np.full(n, start)
-    g, h = np.empty(n), np.ones(n)  # of the squared error; the logistic loss overwrites h
+    # First and second derivatives of the loss by the score; the latter are 1 for squared errors.
+    g, h = np.empty(n), np.ones(n)
     tree_rows = np.empty_like(rows)
     scratch = (np.empty(n, np.bool_), np.empty(n, np.int64))
     for t in range(settings.rounds):
@@ -105,8 +107,8 @@ def fit(
         else:
             for i in range(n):
                 g[i] = score[i] - y[i]
-        tree_rows[:] = rows
-        tree = (columns[t], thresholds[t], leaves[t])
+        tree_rows[:] = rows  # a copy, as growing reorders them
+        tree = (columns[t], thresholds[t], leaves[t])  # views, which are written to
         depths[t] = _grow(X, g, h, tree_rows, scratch, tree, score, settings)
     return depths, columns, thresholds, leaves
 
@@ -151,6 +153,10 @@ def _add_leaves(
 ) -> None:
     """Add one tree's leaves to the scores of features, in place.
 
+    The children of node k are 2 k + 1 and 2 k + 2. A node that is not split has an infinite
+    threshold: everything goes left, down to the leaf that holds its value. So all observations
+    take as many steps as the tree is deep, without a branch.
+
     Args:
         X: Features, shape (m, p).
         depth: Depth of the tree.
@@ -165,7 +171,8 @@ def _add_leaves(
             k = node[i]
             goes_right = X[i, columns[k]] >= thresholds[k]
             node[i] = 2 * k + 1 + goes_right
-    first_node = 2**depth - 1
+    first_node = 2**depth - 1  # of the level that was reached
+    # Leaves are those of a tree of the greatest depth: a node's value is in its leftmost one.
     leaves_per_node = leaves.shape[0] // 2**depth
     for i in range(X.shape[0]):
         score[i] += leaves[(node[i] - first_node) * leaves_per_node]
@@ -173,7 +180,10 @@ def _add_leaves(
 
 @compiled
 def _logistic_derivatives(score: FloatArray, y: FloatArray, g: FloatArray, h: FloatArray) -> None:
-    """Write the derivatives of log(1 + exp(score)) - y score to g and h (n,)."""
+    """Write the derivatives of the logistic loss by the score to g (first) and h (second), (n,).
+
+    The loss of targets y (n,), 0 or 1, is log(1 + exp(score)) - y score.
+    """
     for i in range(score.shape[0]):
         probability = 1.0 / (1.0 + math.exp(-score[i]))
         g[i] = probability - y[i]
@@ -193,14 +203,19 @@ def _grow(
 ) -> int:
     """Grow one tree level by level, add its leaves to the score, and return its depth.
 
+    The children of node k are 2 k + 1 and 2 k + 2. With the sums G and H of g and h over its
+    observations, the value of a leaf is -G / (H + l2) times the learning rate. It is written to the
+    leftmost leaf below the node in a tree of the greatest depth, which prediction arrives at.
+
     Args:
-        X: Features.
-        g: First derivatives.
-        h: Second derivatives.
-        rows: All observations, ascending in each column; reordered here.
+        X: Features, shape (n, p).
+        g: First derivatives of the loss by the score, shape (n,).
+        h: Second derivatives, shape (n,).
+        rows: All observations, ascending in each column, shape (p, n). They are reordered here, so
+            that those of a node stand together: rows[:, begin:end].
         scratch: Two arrays (n,) to work with.
         tree: Columns, thresholds and leaves of this tree, written here.
-        score: Updated here.
+        score: Sum of the trees so far, shape (n,), updated here.
         settings: Settings of the boosting.
     """
     columns, thresholds, leaves = tree
@@ -213,7 +228,7 @@ def _grow(
         leaves_per_node = 2 ** (settings.depth - level)
         for node in range(first_node, 2 * first_node + 1):
             begin, end = ends[node]
-            if begin == end:
+            if begin == end:  # no such node, as its parent is a leaf
                 continue
             G, H = _sum_derivatives(g, h, rows[0, begin:end])
             column, split = -1, begin
@@ -239,7 +254,7 @@ def _grow(
 
 @compiled
 def _sum_derivatives(g: FloatArray, h: FloatArray, rows: IntArray) -> tuple[float, float]:
-    """Compute G and H of the observations `rows`."""
+    """Sum first derivatives g and second derivatives h of the loss over observations `rows`."""
     G = H = 0.0
     for i in rows:
         G += g[i]
@@ -259,9 +274,22 @@ def _find_best_split(
     H: float,
     settings: Settings,
 ) -> tuple[int, int]:
-    """Find the best split of a node's observations rows[:, begin:end], with sums G and H.
+    """Find the best split of a node's observations, rows[:, begin:end].
 
-    Of equally good splits, that of the first column at the highest position is used, as in XGBoost.
+    A split replaces G^2 / (H + l2) of the node by the sum of the same over its two children, and
+    is better the larger that sum is. Of equally good splits, that of the first column at the
+    highest position is used, as in XGBoost.
+
+    Args:
+        X: Features, shape (n, p).
+        g: First derivatives of the loss, shape (n,).
+        h: Second derivatives of the loss, shape (n,).
+        rows: Observations, ascending in each column, shape (p, n).
+        begin: Position of the node's first observation.
+        end: Position after its last one.
+        G: Sum of g over the node's observations.
+        H: Sum of h over the node's observations.
+        settings: Settings of the boosting.
 
     Returns:
         The column, -1 if there is no split, and the position of the first observation of
@@ -280,8 +308,9 @@ def _find_best_split(
             G_right += g[ordered[split]]
             H_right += h[ordered[split]]
             value_left, value_here = X[ordered[split - 1], column], value_right
-            value_right = value_left
+            value_right = value_left  # of the next position
             H_left = H - H_right
+            # Equal values cannot be separated, and a child needs the smallest weight.
             if value_left == value_here or min(H_left, H_right) < min_weight:
                 continue
             G_left = G - G_right

@@ -36,15 +36,20 @@ class Descriptions(Protocol):
     """How many numbers describe a task, q."""
 
     def initial(self, rng: np.random.Generator) -> FloatArray:
-        """Draw the parameters z to start from, (size,)."""
+        """Draw the descriptions' parameters z to start from, (size,)."""
         ...
 
     def table(self, z: FloatArray) -> FloatArray:
-        """Compute Psi, (T, q)."""
+        """Compute the descriptions, q numbers for each task, (T, q), from their parameters z."""
         ...
 
     def pull_back(self, z: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Compute derivatives of a function of Psi by z, (size,), from those by Psi, (T, q)."""
+        """Compute derivatives of a function of the descriptions by their parameters z, (size,).
+
+        Args:
+            z: The parameters, shape (size,).
+            slopes: Derivatives of the function by the descriptions, shape (T, q).
+        """
         ...
 
 
@@ -60,15 +65,15 @@ class FixedDescriptions:
         self._table = table
 
     def initial(self, rng: np.random.Generator) -> FloatArray:
-        """Return no parameters, (0,)."""
+        """Return no parameters, (0,): fixed descriptions have none."""
         return np.empty(0)
 
     def table(self, z: FloatArray) -> FloatArray:
-        """Return Psi, (T, q)."""
+        """Return the descriptions of the tasks, (T, q)."""
         return self._table
 
     def pull_back(self, z: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Return no derivatives, (0,)."""
+        """Return no derivatives, (0,): fixed descriptions have no parameters."""
         return np.empty(0)
 
 
@@ -101,26 +106,35 @@ class LearnedDescriptions:
         self._embedding = Embedding(embedded, pad_input_count(self._feature_count), class_count)
         self._data = data
         self._sizes = compute_relative_sizes(data)
+        # The embeddings at the last z, which a fit needs for values and again for derivatives.
         self._last_z: FloatArray | None = None
         self._last_linearised: Linearised
-        self.width = self._embedding.size + 1
+        self.width = self._embedding.size + 1  # and the size of the data set
 
     def initial(self, rng: np.random.Generator) -> FloatArray:
         """Draw the networks' parameters, (size,)."""
         return self._embedding.initial(rng, self._feature_count)
 
     def table(self, z: FloatArray) -> FloatArray:
-        """Compute Psi, (T, q): the embeddings and, last, the sizes."""
+        """Compute the descriptions, (T, q): the embeddings and, last, the sizes of the data."""
         embeddings, _ = self._linearise(z)
         return np.hstack([embeddings, self._sizes[:, None]])
 
     def pull_back(self, z: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Compute derivatives of a function of Psi by z, (size,), from those by Psi, (T, q)."""
+        """Compute derivatives of a function of the descriptions by the networks' parameters.
+
+        Args:
+            z: The parameters, shape (size,).
+            slopes: Derivatives of the function by the descriptions, shape (T, q).
+        """
         _, pull_back = self._linearise(z)
-        return pull_back(slopes[:, :-1])
+        return pull_back(slopes[:, :-1])  # the last column, the sizes, does not depend on z
 
     def _linearise(self, z: FloatArray) -> Linearised:
-        """Compute the embeddings at z once, for their values and their derivatives."""
+        """Compute the embeddings at parameters z, and the function that pulls back derivatives.
+
+        They are computed once for each z, as values and derivatives are asked for one by one.
+        """
         if self._last_z is None or not np.array_equal(self._last_z, z):
             self._last_z = z
             self._last_linearised = self._embedding.linearise(z, self._points)

@@ -24,7 +24,12 @@ from hpobench_ordered.runtime.compiling import compiled
 
 @compiled
 def matern32(U: FloatArray, V: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Compute Matern-3/2 of rows of U (n, p) and V (m, p), and exp(-sqrt(3) r), each (n, m)."""
+    """Compute Matern-3/2 correlations of rows of U (n, p) and V (m, p).
+
+    Returns:
+        (1 + sqrt(3) r) exp(-sqrt(3) r), with the Euclidean distances r of the rows, and its second
+        factor exp(-sqrt(3) r), which derivatives need, each (n, m).
+    """
     (n, p), m = U.shape, V.shape[0]
     V_columns = V.T.copy()
     k, decay = np.zeros((n, m)), np.empty((n, m))
@@ -46,9 +51,15 @@ def matern32(U: FloatArray, V: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 @compiled
 def matern32_gradient(U: FloatArray, decay: FloatArray, G: FloatArray) -> FloatArray:
-    """Compute derivatives (n, p) of the sum of G k over all pairs by U (n, p).
+    """Compute derivatives by U (n, p) of the sum of G_ij k(u_i, u_j) over all pairs of its rows.
 
-    G (n, n) is symmetric, so each pair counts twice: dk/du_i = -3 decay (u_i - u_j).
+    The derivative of Matern-3/2, k, by u_i is -3 decay (u_i - u_j). As G is symmetric, each pair
+    counts twice.
+
+    Args:
+        U: Features divided by the length scales, shape (n, p).
+        decay: exp(-sqrt(3) r) with the distances r of rows of U, shape (n, n).
+        G: Symmetric weights, shape (n, n).
     """
     n, p = U.shape
     gradient = np.zeros((n, p))
@@ -70,21 +81,25 @@ def likelihood_gradient(
     inverse: FloatArray,
     a: FloatArray,
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Compute derivatives of 2 nll / nu by P and by the log length scales, and the trace of W.
+    """Compute derivatives of minus the log likelihood, nll, and a trace from which others follow.
 
-    Sums go along columns, so that the compiler vectorises them.
+    The covariance K is nu k(u_i, u_j) P[task_i, task_j], with noise on the diagonal, and
+    W = K^-1 - a a^T is 2 d nll / d K. So derivatives of 2 nll / nu by P are sums of W k over the
+    evaluations of two tasks; those by a log length scale are sums of W P dk. Sums go along columns,
+    so that the compiler vectorises them.
 
     Args:
-        U: Shape (N, p).
+        U: Features divided by the length scales, shape (N, p).
         task: Task of each evaluation, ascending, shape (N,).
-        P: Shape (T, T).
-        k: Shape (N, N).
-        decay: Shape (N, N).
+        P: Covariance of the tasks, shape (T, T).
+        k: Matern-3/2 correlations, shape (N, N).
+        decay: exp(-sqrt(3) r) with the distances r of rows of U, shape (N, N).
         inverse: K^-1, of which only the upper triangle is used, shape (N, N).
-        a: Shape (N,).
+        a: K^-1 (y - mu), with the losses y and their mean mu, shape (N,).
 
     Returns:
-        Derivatives by P (T, T), symmetric, by the log length scale of each feature (p,), and tr W.
+        Derivatives of 2 nll / nu, by P (T, T), symmetric, and by the log length scale of each
+        feature (p,), and the trace of W.
     """
     N, p = U.shape
     U_columns = U.T.copy()
@@ -100,18 +115,18 @@ def likelihood_gradient(
         while end_row < N and task[end_row] == row_task:
             i = end_row
             end_row += 1
-            diagonal = inverse[i, i] - a[i] * a[i]
+            diagonal = inverse[i, i] - a[i] * a[i]  # W_ii
             trace += diagonal
             by_P[row_task, row_task] += diagonal * k[i, i]
             for j in range(i + 1, N):
-                weighted[j] = inverse[i, j] - a[i] * a[j]
+                weighted[j] = inverse[i, j] - a[i] * a[j]  # W_ij
                 by_column_task[j] += weighted[j] * k[i, j]
                 weighted[j] *= decay[i, j] * P[row_task, task[j]]
             for c in range(p):
                 u, column, by_length = U_columns[c, i], U_columns[c], by_length_of_column[c]
                 for j in range(i + 1, N):
                     by_length[j] += weighted[j] * (u - column[j]) * (u - column[j])
-        for j in range(first_row, N):
+        for j in range(first_row, N):  # an entry above W's diagonal stands for two
             by_P[row_task, task[j]] += by_column_task[j]
             by_P[task[j], row_task] += by_column_task[j]
         first_row = end_row
@@ -124,7 +139,7 @@ def likelihood_gradient(
 
 @compiled
 def forward(R: FloatArray, B: FloatArray) -> FloatArray:
-    """Compute R^-T B (n, m) of upper R (n, n) by forward substitution."""
+    """Solve R^T X = B for X (n, m), with upper R (n, n) and B (n, m), by forward substitution."""
     n, m = B.shape
     X = B.copy()
     for i in range(n):

@@ -143,13 +143,15 @@ class TaskKernel(Protocol):
         ...
 
     def matrix(self, x: FloatArray) -> FloatArray:
-        """Compute P, (T, T)."""
+        """Compute the covariance of the tasks, (T, T), from its parameters x."""
         ...
 
     def pull_back(self, x: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Compute derivatives of a function of P by x, (size,), from those by P, (T, T).
+        """Compute derivatives of a function of the covariance by its parameters x, (size,).
 
-        The derivatives by P are symmetric.
+        Args:
+            x: The parameters, shape (size,).
+            slopes: Derivatives of the function by the covariance, symmetric, shape (T, T).
         """
         ...
 
@@ -175,13 +177,18 @@ class DescribedTasks:
         return np.concatenate([z, log_lengths])
 
     def matrix(self, x: FloatArray) -> FloatArray:
-        """Compute P, (T, T)."""
+        """Compute the covariance of the tasks, (T, T), from its parameters x."""
         U = self._scale(x)
-        P, _ = matern32(U, U)
-        return P
+        covariance, _ = matern32(U, U)
+        return covariance
 
     def pull_back(self, x: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Compute derivatives of a function of P by x, (size,), from those by P, (T, T)."""
+        """Compute derivatives of a function of the covariance by its parameters x, (size,).
+
+        Args:
+            x: Parameters z of the descriptions Psi, and log length scales.
+            slopes: Derivatives of the function by the covariance, symmetric, shape (T, T).
+        """
         U = self._scale(x)  # Psi / exp(log_lengths), of which P is the kernel
         _, decay = matern32(U, U)
         by_U = matern32_gradient(U, decay, slopes)
@@ -196,7 +203,11 @@ class DescribedTasks:
         return z, log_lengths
 
     def _scale(self, x: FloatArray) -> FloatArray:
-        """Divide Psi by the length scales, (T, q); once for P and its derivatives."""
+        """Divide the tasks' descriptions by the length scales, (T, q).
+
+        They are computed once for each array x, as the covariance and its derivatives are asked
+        for one by one.
+        """
         if self._last_x is not x:
             z, log_lengths = self._split(x)
             self._last_x = x
@@ -224,20 +235,25 @@ class FreeTasks:
         return np.array([math.log(entry) for entry in entries.tolist()])
 
     def matrix(self, x: FloatArray) -> FloatArray:
-        """Compute P, (T, T)."""
+        """Compute the covariance of the tasks, L L^T, (T, T)."""
         L = self._make_triangle(x)
         return product(L, L.T.copy())
 
     def pull_back(self, x: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Compute derivatives of a function of P by x, (size,), from those by P, (T, T)."""
+        """Compute derivatives of a function of the covariance P = L L^T by its parameters x.
+
+        Args:
+            x: Logarithms of the entries of the triangle L, shape (size,).
+            slopes: Derivatives of the function by P, symmetric, shape (T, T).
+        """
         L = self._make_triangle(x)
-        by_L = 2.0 * product(slopes, L)  # P = L L^T, and the slopes are symmetric
+        by_L = 2.0 * product(slopes, L)  # as the slopes are symmetric
         by_logarithms = by_L * L  # each entry of L is exp(its parameter)
         by_x: FloatArray = by_logarithms[self._rows, self._columns]
         return by_x
 
     def _make_triangle(self, x: FloatArray) -> FloatArray:
-        """Make L, (T, T), of the logarithms of its entries."""
+        """Make the lower triangle L, (T, T), from the logarithms x of its entries, row by row."""
         L = np.zeros((self._task_count, self._task_count))
         L[self._rows, self._columns] = exponentials(x)
         return L
@@ -350,6 +366,7 @@ class LinearModel(JointModel):
         task_parameters, weights, (log_alpha, log_beta) = np.split(x, self._ends)
         Psi = self._descriptions.table(task_parameters)
         inputs = np.hstack([Psi[data.task], data.X])
+        # Phi: features that the network computes; Psi: descriptions of the tasks, which come first.
         Phi, pull_back = linearise(self._network, weights, inputs, first=self._descriptions.width)
         likelihood = linear_likelihood(Phi, data.y, np.array([log_alpha]), float(log_beta))
 
@@ -370,10 +387,12 @@ class LinearModel(JointModel):
         Psi = self._descriptions.table(task_parameters)
 
         def current_task_features(X: FloatArray) -> FloatArray:
+            """Compute the network's features of configurations X (m, p) on the current task."""
             psi = np.broadcast_to(Psi[-1], (len(X), self._descriptions.width))
             return compute_features(self._network, weights, np.hstack([psi, X]))
 
-        Phi = compute_features(self._network, weights, np.hstack([Psi[data.task], data.X]))
+        inputs = np.hstack([Psi[data.task], data.X])  # each evaluation with its task's description
+        Phi = compute_features(self._network, weights, inputs)
         precisions = Precisions(np.array([log_alpha]), float(log_beta))
         return LinearPosterior(Head(Phi, data.y, precisions), current_task_features)
 

@@ -100,7 +100,10 @@ class ProcessLikelihood:
 def compute_likelihood(
     data: ProcessData, theta: Hyperparameters, P: FloatArray
 ) -> ProcessLikelihood:
-    """Compute nll and its gradient.
+    """Compute minus the log marginal likelihood of the losses y, and its gradient.
+
+    Without its constant it is (y - mu)^T K^-1 (y - mu) / 2 + log det K / 2. Derivatives by the mean
+    mu are not needed, as mu maximises the likelihood.
 
     Args:
         data: The evaluations.
@@ -108,7 +111,7 @@ def compute_likelihood(
         P: Covariance of the tasks, shape (T, T).
 
     Raises:
-        ModelError: K has no Cholesky factor.
+        ModelError: The covariance K of the evaluations has no Cholesky factor.
     """
     factored = _Factored(data, theta, P)
     by_P, by_column_lengths, trace = likelihood_gradient(
@@ -122,6 +125,7 @@ def compute_likelihood(
     )
     half_signal = 0.5 * math.exp(theta.log_signal)
     by_length = np.zeros(len(theta.log_length))
+    # A length scale may belong to several features.
     np.add.at(by_length, data.groups, half_signal * by_column_lengths)
 
     residuals = data.y - factored.mean

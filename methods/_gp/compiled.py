@@ -63,12 +63,13 @@ E2, E3, E4, E5, E6, E7, E8, E9, E10, E11, E12, E13 = (1 / math.factorial(k) for 
 def exp_in_place(x: FloatArray, scratch: FloatArray) -> None:
     """Replace x (m,), values of at most 0, by exp(x), to within two units in the last place.
 
-    exp(x) = 2^k exp(r) with |r| <= ln(2) / 2 and Taylor's series for exp(r). There is no branch, so
-    that the compiler vectorises it: it takes a third of the time of the library's exp. Below -700
-    it is exp(-700).
+    exp(x) = 2^k exp(r) with an integer k, |r| <= ln(2) / 2 and Taylor's series for exp(r). There is
+    no branch, so that the compiler vectorises it: it takes a third of the time of the library's
+    exp. Below -700 it is exp(-700). `scratch` (m,) is working space.
     """
     for j in range(x.shape[0]):
         s = max(x[j], -700.0)
+        # A float as large as ROUNDER has no digits after the point, so that the sum is rounded.
         scratch[j] = s * LOG2_E + ROUNDER
         k = scratch[j] - ROUNDER  # s / ln(2), rounded to the nearest integer
         r = (s - k * LN2_HIGH) - k * LN2_LOW  # s - k ln(2), without loss of digits
@@ -85,7 +86,10 @@ def exp_in_place(x: FloatArray, scratch: FloatArray) -> None:
 
 @compiled
 def _scale_distances(row: FloatArray, decay: FloatArray, scratch: FloatArray) -> None:
-    """Replace r^2 in row (m,) by a = sqrt(5) r, and write exp(-a) to decay (m,)."""
+    """Replace squared distances r^2 in row (m,) by a = sqrt(5) r, and write exp(-a) to decay (m,).
+
+    `scratch` (m,) is working space.
+    """
     for j in range(row.shape[0]):
         a = SQRT5 * math.sqrt(row[j])
         row[j] = a
@@ -95,14 +99,23 @@ def _scale_distances(row: FloatArray, decay: FloatArray, scratch: FloatArray) ->
 
 @compiled
 def _correlate(row: FloatArray, decay: FloatArray) -> None:
-    """Replace a in row (m,) by the Matern-5/2 correlation; decay (m,) is exp(-a)."""
+    """Replace a = sqrt(5) r in row (m,) by the Matern-5/2 correlation, (1 + a + a^2 / 3) exp(-a).
+
+    r is a scaled distance, and decay (m,) is exp(-a), which the caller computed.
+    """
     for j in range(row.shape[0]):
         row[j] = (1.0 + row[j] + row[j] * row[j] / 3.0) * decay[j]
 
 
 @compiled
 def _differentiate(row: FloatArray, decay: FloatArray, slopes: FloatArray) -> None:
-    """Write -2 d correlation / d(r^2) to slopes (m,); row (m,) is a, decay (m,) exp(-a)."""
+    """Write -2 times the derivative of the Matern-5/2 correlation by r^2 to slopes.
+
+    Args:
+        row: a = sqrt(5) r with the scaled distance r, shape (m,).
+        decay: exp(-a), shape (m,).
+        slopes: Written here: 5/3 (1 + a) exp(-a), shape (m,).
+    """
     for j in range(row.shape[0]):
         slopes[j] = (5.0 / 3.0) * (1.0 + row[j]) * decay[j]
 
@@ -128,7 +141,13 @@ def standardise(losses: FloatArray) -> FloatArray:
 
 @compiled
 def squared_differences(X: FloatArray, groups: IntArray, g: int) -> FloatArray:
-    """S (g, n, n) of the features X (n, p), whose columns belong to length scales `groups` (p,)."""
+    """Compute squared differences S (g, n, n) of all pairs of rows of the features X (n, p).
+
+    Args:
+        X: Features, shape (n, p).
+        groups: Index of the length scale that each column belongs to, shape (p,).
+        g: Number of length scales; S[k] is the sum over the columns of length scale k.
+    """
     n, p = X.shape
     S = np.zeros((g, n, n))
     for column in range(p):
@@ -141,7 +160,15 @@ def squared_differences(X: FloatArray, groups: IntArray, g: int) -> FloatArray:
 
 @compiled
 def covariance(S: FloatArray, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """K and F, upper triangles (n, n), with dK / d log l_k = F * S_k / l_k^2 elementwise."""
+    """Compute the covariance K of noisy observations, and F, from which its derivatives follow.
+
+    Both are upper triangles (n, n). With the length scales l_k, dK / d log l_k = F S_k / l_k^2,
+    elementwise.
+
+    Args:
+        S: Squared differences of the features for each of g length scales, shape (g, n, n).
+        theta: Log length scales, log signal variance, log noise variance, shape (g + 2,).
+    """
     g, n, _ = S.shape
     inverse_squared_scales = np.exp(-2.0 * theta[:g])
     signal_variance = math.exp(theta[g])
@@ -170,16 +197,19 @@ def covariance(S: FloatArray, theta: FloatArray) -> tuple[FloatArray, FloatArray
 
 @compiled
 def cholesky(K: FloatArray) -> tuple[bool, FloatArray]:
-    """Whether K (n, n) is numerically positive definite, and if so R, upper, with K = R^T R.
+    """Factorise K = R^T R with an upper triangular R (n, n).
 
-    Only the upper triangle of K is read.
+    Only the upper triangle of K (n, n) is read.
+
+    Returns:
+        Whether K is numerically positive definite, and R, which is valid only then.
     """
     n = K.shape[0]
     R = np.zeros((n, n))
     for i in range(n):
         R[i, i:] = K[i, i:]
     for k in range(n):
-        pivot = R[k, k]
+        pivot = R[k, k]  # K_kk minus what the rows above have subtracted
         if not pivot > 0.0 or not math.isfinite(pivot):
             return False, R
         R[k, k:] /= math.sqrt(pivot)
@@ -194,7 +224,7 @@ def cholesky(K: FloatArray) -> tuple[bool, FloatArray]:
 
 @compiled
 def solve(R: FloatArray, y: FloatArray) -> FloatArray:
-    """K^-1 y (n,) from the Cholesky factor R of K."""
+    """Compute K^-1 y (n,) from the upper Cholesky factor R of K = R^T R."""
     n = y.shape[0]
     x = y.copy()
     for k in range(n):  # R^T x = y, forwards
@@ -211,9 +241,12 @@ def solve(R: FloatArray, y: FloatArray) -> FloatArray:
 
 @compiled
 def inverse_from_factor(R: FloatArray) -> FloatArray:
-    """K^-1 (n, n), its upper triangle only, from the Cholesky factor R of K."""
+    """Compute the upper triangle of K^-1 (n, n) from the upper Cholesky factor R of K = R^T R.
+
+    With T, the inverse of R^T, it is K^-1 = T^T T: the sum of the outer products of T's rows.
+    """
     n = R.shape[0]
-    T = _invert_transposed(R)
+    T = _invert_transposed(R)  # lower triangular: row k has k + 1 entries
     inverse = np.zeros((n, n))
     for k in range(n):  # add the outer product of row k of T
         for i in range(k + 1):
@@ -227,7 +260,10 @@ def inverse_from_factor(R: FloatArray) -> FloatArray:
 
 @compiled
 def _invert_transposed(R: FloatArray) -> FloatArray:
-    """T (n, n), the lower triangular inverse of R^T, row by row by forward substitution."""
+    """Invert R^T, for upper triangular R (n, n); the inverse T (n, n) is lower triangular.
+
+    By R^T T = I, row i of T is (row i of I - sum over k < i of R_ki times row k of T) / R_ii.
+    """
     n = R.shape[0]
     T = np.zeros((n, n))
     for i in range(n):
@@ -253,17 +289,28 @@ def likelihood_gradient(
     alpha: FloatArray,
     theta: FloatArray,
 ) -> FloatArray:
-    """Gradient of the log marginal likelihood: 1/2 tr((alpha alpha^T - K^-1) dK/dtheta).
+    """Compute the gradient of the log marginal likelihood by theta, shaped as theta.
 
-    `inverse` is K^-1; only its upper triangle is read. Shaped as theta. The matrices are symmetric:
-    entries above the diagonal stand for two each, which cancels the 1/2.
+    It is 1/2 tr(Q dK/dtheta) with Q = alpha alpha^T - K^-1 (Rasmussen and Williams 2006, equation
+    5.9): half the sum of Q dK/dtheta over all entries. Both matrices are symmetric, so an entry
+    above the diagonal stands for two, which cancels the 1/2.
+
+    Args:
+        S: Squared differences for each of g length scales, shape (g, n, n).
+        K: Covariance of the noisy observations, upper triangle, shape (n, n).
+        F: dK / d log l_k = F S_k / l_k^2 with the length scales l_k, upper triangle, shape (n, n).
+        inverse: K^-1, of which only the upper triangle is read, shape (n, n).
+        alpha: K^-1 y with the losses y, shape (n,).
+        theta: Log length scales, log signal variance, log noise variance, shape (g + 2,).
     """
     g, n, _ = S.shape
     noise_variance = math.exp(theta[g + 1])
     gradient = np.zeros(theta.shape[0])
     weighted_F = np.empty(n)
-    sums_by_column = np.zeros((g, n))  # of (alpha alpha^T - K^-1) F S_k
+    sums_by_column = np.zeros((g, n))  # of Q F S_k, elementwise
     for i in range(n):
+        # The derivative of K by log signal variance is K without noise; that by log noise variance
+        # is the noise variance, on the diagonal only, where S is 0.
         diagonal_weight = 0.5 * (alpha[i] * alpha[i] - inverse[i, i])
         gradient[g] += diagonal_weight * (K[i, i] - noise_variance)
         gradient[g + 1] += diagonal_weight * noise_variance
@@ -274,7 +321,7 @@ def likelihood_gradient(
         inverse_row = inverse[i, i + 1 :]
         alpha_row = alpha[i + 1 :]
         for j in range(width):
-            weight = alpha[i] * alpha_row[j] - inverse_row[j]
+            weight = alpha[i] * alpha_row[j] - inverse_row[j]  # Q_ij
             gradient[g] += weight * K_row[j]
             weighted_F[j] = weight * F_row[j]
         for k in range(g):
@@ -296,10 +343,18 @@ def negative_log_posterior_from(
     mu: FloatArray,
     w: FloatArray,
 ) -> float:
-    """Minus log posterior of theta, up to the prior's constant, from K's factor R and alpha.
+    """Compute minus the log posterior of theta, up to the prior's constant.
 
-    Rasmussen and Williams (2006), equation 2.30: half the log determinant of K is the sum of log
-    R_ii. The prior has means `mu` and precisions `w`.
+    Rasmussen and Williams (2006), equation 2.30: half the log determinant of the covariance K is
+    the sum of log R_ii.
+
+    Args:
+        y: Losses, shape (n,).
+        R: Upper Cholesky factor of K, shape (n, n).
+        alpha: K^-1 y, shape (n,).
+        theta: Log hyperparameters.
+        mu: Means of their normal priors, shaped as theta.
+        w: Precisions of the priors, shaped as theta; 0 for a flat prior.
     """
     value: float = 0.5 * y.shape[0] * LOG_2PI
     for i in range(y.shape[0]):
@@ -313,9 +368,17 @@ def negative_log_posterior_from(
 def negative_log_posterior(
     S: FloatArray, y: FloatArray, theta: FloatArray, mu: FloatArray, w: FloatArray
 ) -> tuple[float, FloatArray]:
-    """Minus log posterior of theta, up to a constant, and its gradient, shaped as theta.
+    """Compute minus the log posterior of theta, up to a constant, and its gradient by theta.
 
-    The value is infinite where K has no Cholesky factor.
+    Args:
+        S: Squared differences of the features for each of g length scales, shape (g, n, n).
+        y: Losses, shape (n,).
+        theta: Log length scales, log signal variance, log noise variance, shape (g + 2,).
+        mu: Means of the normal priors on theta, shaped as theta.
+        w: Precisions of the priors, shaped as theta; 0 for a flat prior.
+
+    Returns:
+        The value, infinite where the covariance has no Cholesky factor, and the gradient.
     """
     K, F = covariance(S, theta)
     is_positive_definite, R = cholesky(K)
@@ -332,10 +395,11 @@ def negative_log_posterior(
 def _descent_direction(
     H: FloatArray, x: FloatArray, gradient: FloatArray, lower: FloatArray, upper: FloatArray
 ) -> tuple[FloatArray, float]:
-    """Quasi-Newton direction of descent from x, and the slope of the objective along it.
+    """Compute a quasi-Newton direction of descent from x, and the objective's slope along it.
 
-    `H` estimates the inverse Hessian matrix. Coordinates whose descent would leave the box stay as
-    they are. Both are 0 at a stationary point.
+    The direction is -H gradient, where `H` estimates the inverse Hessian matrix. Coordinates that
+    are at a bound, `lower` or `upper`, and would cross it stay as they are, and none changes by
+    more than `MAX_STEP`. Direction and slope are 0 at a stationary point.
     """
     size = x.shape[0]
     direction = np.zeros(size)
@@ -361,8 +425,9 @@ def _is_blocked(x: float, slope: float, lower: float, upper: float) -> bool:
 def update_inverse_hessian(H: FloatArray, step: FloatArray, change: FloatArray) -> None:
     """Update an estimate H of the inverse Hessian matrix in place, by BFGS.
 
-    Nocedal and Wright (2006), equation 6.17. `change` is that of the gradient with `step`. The
-    update is skipped where the objective is not convex along the step.
+    Nocedal and Wright (2006), equation 6.17. `change` is the change of the gradient over the step
+    `step`. Where the objective is not convex along the step, the update would make H indefinite
+    and is skipped.
     """
     curvature = np.sum(step * change)
     norms = math.sqrt(np.sum(step * step) * np.sum(change * change))
@@ -394,30 +459,43 @@ def fit(
     max_iterations: int,
     tolerance: float,
 ) -> tuple[FloatArray, float]:
-    """Minimise the negative log posterior in the box by projected BFGS; theta and its value.
+    """Minimise the negative log posterior of theta in a box by projected BFGS.
 
-    Stops after an iteration that gains less than `tolerance`; the value is infinite if the start
-    itself has no Cholesky factor. `lower` and `upper` are shaped as theta.
+    Args:
+        S: Squared differences of the features for each of g length scales, shape (g, n, n).
+        y: Losses, shape (n,).
+        start: theta to start from, shape (g + 2,).
+        lower: Smallest values of theta, of its shape.
+        upper: Largest values of theta, of its shape.
+        mu: Means of the normal priors on theta.
+        w: Precisions of the priors; 0 for a flat prior.
+        max_iterations: Number of iterations at most.
+        tolerance: An iteration that gains less is the last one.
+
+    Returns:
+        theta and the value there, which is infinite if the start itself has no Cholesky factor.
     """
     x = np.minimum(np.maximum(start, lower), upper)
     value, gradient = negative_log_posterior(S, y, x, mu, w)
-    H = np.diag(1.0 / (w + CURVATURE))
+    H = np.diag(1.0 / (w + CURVATURE))  # a guess of the inverse Hessian matrix
     for _ in range(max_iterations):
         direction, slope = _descent_direction(H, x, gradient, lower, upper)
-        if slope >= 0.0:
+        if slope >= 0.0:  # the estimate H is bad: begin again with the guess
             H = np.diag(1.0 / (w + CURVATURE))
             direction, slope = _descent_direction(H, x, gradient, lower, upper)
-        if slope > -tolerance * 1e-3:
+        if slope > -tolerance * 1e-3:  # nearly stationary
             break
+
         length = 1.0
-        while True:
+        while True:  # shorten the step until it gains enough
             trial = np.minimum(np.maximum(x + length * direction, lower), upper)
             new_value, new_gradient = negative_log_posterior(S, y, trial, mu, w)
             if new_value <= value + ARMIJO * length * slope or length < MIN_LENGTH:
                 break
             length *= SHORTENING
-        if not new_value < value:
+        if not new_value < value:  # even the shortest step gains nothing, or gives NaN
             break
+
         gain = value - new_value
         update_inverse_hessian(H, trial - x, new_gradient - gradient)
         x, value, gradient = trial, new_value, new_gradient
@@ -428,7 +506,13 @@ def fit(
 
 @compiled
 def _scale_features(X: FloatArray, groups: IntArray, theta: FloatArray) -> FloatArray:
-    """Features (p, rows) divided by their length scales, one row a feature."""
+    """Divide features X (rows, p) by their length scales, and transpose them to (p, rows).
+
+    Args:
+        X: Features.
+        groups: Index of the length scale of each column, shape (p,).
+        theta: Hyperparameters, of which the log length scales come first.
+    """
     rows, p = X.shape
     scaled = np.empty((p, rows))
     for column in range(p):
@@ -442,9 +526,13 @@ def _scale_features(X: FloatArray, groups: IntArray, theta: FloatArray) -> Float
 def _write_squared_distances(
     row: FloatArray, x: FloatArray, scaled_candidates: FloatArray, begin: int
 ) -> None:
-    """Write r^2 between a scaled observation x (p,) and candidates (p, m) from `begin` on to row.
+    """Write squared distances of an observation from some candidates to row.
 
-    Row (width,) determines the number of candidates.
+    Args:
+        row: Written here, for as many candidates as it is long, shape (width,).
+        x: Features of the observation, divided by their length scales, shape (p,).
+        scaled_candidates: The same of all candidates, one column a candidate, shape (p, m).
+        begin: Column of the first candidate.
     """
     width = row.shape[0]
     for j in range(width):
@@ -459,7 +547,15 @@ def _write_squared_distances(
 def cross_covariance(
     X: FloatArray, candidates: FloatArray, groups: IntArray, theta: FloatArray, g: int
 ) -> FloatArray:
-    """Covariance (n, m) between the observations X (n, p) and candidates (m, p)."""
+    """Compute the covariance (n, m) between observations and candidates.
+
+    Args:
+        X: Features of the observations, shape (n, p).
+        candidates: Features of the candidates, shape (m, p).
+        groups: Index of the length scale of each feature, shape (p,).
+        theta: g log length scales, then the log signal variance.
+        g: Number of length scales.
+    """
     n, m = X.shape[0], candidates.shape[0]
     signal_variance = math.exp(theta[g])
     scaled_candidates = _scale_features(candidates, groups, theta)
@@ -487,11 +583,21 @@ def predict(
     theta: FloatArray,
     g: int,
 ) -> tuple[FloatArray, FloatArray]:
-    """Posterior mean (m,) and variance (m,) of the noise-free function at the candidates (m, p).
+    """Predict posterior mean (m,) and variance (m,) of the noise-free function at candidates.
 
-    With the covariances k of the observations and a candidate, the mean is k^T alpha and the
-    variance s2 - |R^-T k|^2. A block of candidates at a time, row i of R^-T k is computed from
-    those above by forward substitution, here and not in a function of its own, which takes longer.
+    With the signal variance s2 and the covariances k of the observations and a candidate, the mean
+    is k^T alpha and the variance s2 - |R^-T k|^2. Candidates are predicted in blocks. Forward
+    substitution computes row i of R^-T k from those above it; it stands here and not in a function
+    of its own, which takes longer.
+
+    Args:
+        X: Features of the observations, shape (n, p).
+        R: Upper Cholesky factor of the covariance K of the observations, shape (n, n).
+        alpha: K^-1 y with the losses y, shape (n,).
+        candidates: Features of the candidates, shape (m, p).
+        groups: Index of the length scale of each feature, shape (p,).
+        theta: g log length scales, then the log signal variance.
+        g: Number of length scales.
     """
     n, m = X.shape[0], candidates.shape[0]
     signal_variance = math.exp(theta[g])
