@@ -26,25 +26,24 @@ SPACE = hbo.SearchSpace([hbo.Parameter.number(name, 0.0, 1.0) for name in "abc"]
 METHODS = ("random-search", "bo", "simple-previous")
 
 
-def stream(
+def evaluate_tasks(
     loss_of: Callable[[np.ndarray, int], np.ndarray],
     *,
     tasks: int = 5,
     n: int = 60,
-    sign: float = 1.0,
+    direction: hbo.Direction = hbo.Direction.MINIMIZE,
 ) -> list[hbo.Evaluations]:
-    """Evaluations of tasks, each of its own configurations."""
+    """Evaluate n random configurations of each task: `loss_of` maps units (n, 3) to losses (n,)."""
     history = []
     for task in range(tasks):
-        u = np.random.default_rng(task).random((n, 3))
-        direction = "minimize" if sign > 0 else "maximize"
-        history.append(evaluations(task, u, sign * loss_of(u, task), direction))
+        unit_values = np.random.default_rng(task).random((n, 3))
+        losses = loss_of(unit_values, task)
+        history.append(make_evaluations(task, unit_values, direction.sign * losses, direction))
     return history
 
 
-def evaluations(task, values, objective, direction="minimize", **context):
-    settings = {"space": SPACE, "direction": direction}
-    return hbo.Evaluations(f"m{task}", context, values, objective, **settings)
+def make_evaluations(task, values, objective, direction=hbo.Direction.MINIMIZE, **context):
+    return hbo.Evaluations(f"m{task}", context, values, objective, space=SPACE, direction=direction)
 
 
 def settled(u: np.ndarray, task: int) -> np.ndarray:
@@ -58,20 +57,28 @@ def jumping(u: np.ndarray, task: int) -> np.ndarray:
 
 
 def noise(u: np.ndarray, task: int) -> np.ndarray:
+    """Losses that do not depend on the configuration, which no surrogate can predict."""
     return np.random.default_rng(task + 99).normal(size=len(u))
 
 
 def get_advice(history: list[hbo.Evaluations], **options) -> hbo.Advice:
-    chosen = {"methods": METHODS, "trials": 5, "seeds": range(3), "progress": False} | options
-    direction = history[0].direction if history else "minimize"
-    return hbo.advise(history, **{"space": SPACE, "direction": direction} | chosen)
+    """Ask for advice, by default on three methods with five trials and three seeds."""
+    default_options = {
+        "space": SPACE,
+        "direction": history[0].direction if history else "minimize",
+        "methods": METHODS,
+        "trials": 5,
+        "seeds": range(3),
+        "progress": False,
+    }
+    return hbo.advise(history, **(default_options | options))
 
 
 @pytest.fixture(scope="module")
 def settled_advice():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        return get_advice(stream(settled))
+        return get_advice(evaluate_tasks(settled))
 
 
 def test_copying_wins_where_the_best_stays(settled_advice):
@@ -83,74 +90,117 @@ def test_copying_wins_where_the_best_stays(settled_advice):
 
 @pytest.mark.slow
 def test_copying_is_not_enough_where_the_best_jumps():
-    advice = get_advice(stream(jumping))
+    advice = get_advice(evaluate_tasks(jumping))
     assert "Copying is not enough" in advice.sentences[-1]
     assert np.nanmean(advice.copied) > 1  # worse than most
     assert advice.best == "bo"
-    assert (advice.warning, len(advice.sentences)) == ("", 2)
+    assert advice.warning == ""
+    assert len(advice.sentences) == 2
 
 
 @pytest.mark.slow
 def test_poor_surrogate_is_warned_of():
     with pytest.warns(PoorSurrogateWarning, match="this advice is unreliable"):
-        poor = get_advice(stream(noise), methods=["random-search"], seeds=[0])
+        poor = get_advice(evaluate_tasks(noise), methods=["random-search"], seeds=[0])
     assert poor.sentences[0] == poor.warning
     assert len(poor.poor_tasks) == 5
     assert all(task.spearman < LOWEST_CORRELATION for task in poor.quality)
 
 
 def test_shares_follow_from_the_runs(settled_advice):
-    """The shares, by hand from the values of the trials."""
-    frame = settled_advice.results.frame()
-    assert set(frame["surrogate"]) == {"forest"}
-    x = SPACE.decode(SPACE.sample_unit(np.random.default_rng(0), SAMPLE_SIZE))
-    tasks = settled_advice.benchmark.tasks
-    medians = {t.name: np.median(t.evaluate_many(x)) for t in tasks}
-    best = {t.name: t.best_value for t in tasks}
-    lowest = frame.groupby(["method", "task_name", "seed"])["value"].min().reset_index()
-    lowest = lowest[lowest["task_name"] != "m0"]
-    b, m = lowest["task_name"].map(best), lowest["task_name"].map(medians)
-    lowest["left"] = (lowest["value"] - b) / (m - b)
+    """A method leaves (lowest value - best) / (median - best) of a task: here by hand."""
+    unit_values = SPACE.sample_unit(np.random.default_rng(0), SAMPLE_SIZE)
+    values = SPACE.decode(unit_values)
+    median_of_task = {}
+    best_of_task = {}
+    for task in settled_advice.benchmark.tasks:
+        median_of_task[task.name] = np.median(task.evaluate_many(values))
+        best_of_task[task.name] = task.best_value
+
+    trials = settled_advice.results.frame()
+    assert set(trials["surrogate"]) == {"forest"}
+    lowest = trials.groupby(["method", "task_name", "seed"])["value"].min().reset_index()
+    lowest = lowest[lowest["task_name"] != "m0"]  # the first task has no history
+    best = lowest["task_name"].map(best_of_task)
+    median = lowest["task_name"].map(median_of_task)
+    lowest["left"] = (lowest["value"] - best) / (median - best)
     expected = lowest.groupby("method")["left"].mean()
-    table = settled_advice.methods.set_index("method")
-    assert table["left"].to_dict() == pytest.approx(expected.to_dict(), rel=0.02)
+
+    share_of_method = settled_advice.methods.set_index("method")["left"]
+    assert share_of_method.to_dict() == pytest.approx(expected.to_dict(), rel=0.02)
+
+
+def test_methods_are_sorted_by_share(settled_advice):
+    table = settled_advice.methods
     assert table["left"].is_monotonic_increasing
-    assert (table["first"] >= table["left"]).all()
-    assert table.index[table["needs_history"]].tolist() == ["simple-previous"]
+    assert (table["first"] >= table["left"]).all()  # after the first trial, and after the last
+    assert table.loc[table["needs_history"], "method"].tolist() == ["simple-previous"]
 
 
-@given(st.integers(0, 2**32), st.integers(2, 9), st.integers(1, 6))
-def test_within_error_means_within_margin(entropy, tasks, methods):
-    """Also where methods' own differences from the best vary more or less than the others'."""
-    rng = np.random.default_rng(entropy)
-    spread = np.exp(rng.normal(size=(methods, 1, 1, 1)))
-    left = np.abs(rng.normal(size=(methods, 2, tasks, 3))) * spread
-    table, margin = compare_methods(left, [f"m{a}" for a in range(methods)])
-    within = table["is_within_error"].tolist()
-    assert table["left"].is_monotonic_increasing and within == sorted(within, reverse=True)
-    last = independent_samples(left, Resampling.TASKS, first_task=1)[..., -1]
+SHARES_OF_METHODS = st.builds(
+    lambda entropy, tasks, methods: draw_shares(np.random.default_rng(entropy), tasks, methods),
+    st.integers(0, 2**32),
+    tasks=st.integers(2, 9),
+    methods=st.integers(1, 6),
+)
+
+
+def draw_shares(rng: np.random.Generator, tasks: int, methods: int) -> np.ndarray:
+    """Draw shares (methods, 2 seeds, tasks, 3 trials), which vary more for some methods."""
+    spread_of_method = np.exp(rng.normal(size=(methods, 1, 1, 1)))
+    return np.abs(rng.normal(size=(methods, 2, tasks, 3))) * spread_of_method
+
+
+def compare_numbered_methods(shares):
+    return compare_methods(shares, [f"m{number}" for number in range(len(shares))])
+
+
+@given(SHARES_OF_METHODS)
+def test_methods_within_error_come_first(shares):
+    table, _ = compare_numbered_methods(shares)
+    is_within_error = table["is_within_error"].tolist()
+    assert table["left"].is_monotonic_increasing
+    assert is_within_error == sorted(is_within_error, reverse=True)
+    assert is_within_error[0]  # the best method itself
+
+
+@given(SHARES_OF_METHODS)
+def test_margin_is_of_the_last_trial(shares):
+    _, margin = compare_numbered_methods(shares)
+    last = independent_samples(shares, Resampling.TASKS, first_task=1)[..., -1]
     assert np.array_equal(margin, least_significant_difference(last), equal_nan=True)
-    assert within[0] and (table["lower"].dropna() >= 0).all()
-    assert table["behind"].tolist() == pytest.approx((table["left"] - table["left"][0]).tolist())
+
+
+@given(SHARES_OF_METHODS)
+def test_methods_are_behind_the_best(shares):
+    table, _ = compare_numbered_methods(shares)
+    behind = table["left"] - table["left"][0]
+    assert table["behind"].tolist() == pytest.approx(behind.tolist())
+    assert (table["lower"].dropna() >= 0).all()
 
 
 @pytest.fixture
 def three_methods():
-    """A comparison where b is just behind a, and c far behind; and its margin.
-
-    By hand: residuals of +-.01 and 0, f = 4, s^2 = .0004 / 4, t = 2.132 and n = 3.
-    """
-    shares = np.array([0.1, 0.2, 0.3])
-    wave = 0.01 * np.array([1.0, -1.0, 0.0])
-    left = np.array([shares + wave, shares - wave, shares + 0.8])  # (methods, tasks)
-    left = np.insert(left, 0, 9.0, axis=1)  # the first task, without a history, does not count
-    table, margin = compare_methods(left[:, None, :, None], ["a", "b", "c"])
+    """A table of methods a, b just behind it, and c far behind; and the margin of error."""
+    share_of_task = np.array([0.1, 0.2, 0.3])
+    residual = np.array([0.01, -0.01, 0.0])
+    shares = np.array(
+        [share_of_task + residual, share_of_task - residual, share_of_task + 0.8]
+    )  # (methods, tasks)
+    shares = np.insert(shares, 0, 9.0, axis=1)  # the first task, without a history: left out
+    one_seed_and_trial = shares[:, None, :, None]
+    table, margin = compare_methods(one_seed_and_trial, ["a", "b", "c"])
     return table.assign(needs_history=True), margin
 
 
 def test_margin_is_least_significant_difference(three_methods):
+    """Of Student's t, with (3 methods - 1) * (3 tasks - 1) degrees of freedom."""
     _, margin = three_methods
-    assert margin == pytest.approx(2.1318 * np.sqrt(2 * 1e-4 / 3), rel=1e-4)
+    degrees_of_freedom = 4
+    mean_square = 4 * 0.01**2 / degrees_of_freedom  # four residuals of 0.01 or -0.01
+    t = 2.1318  # its 95 % quantile
+    tasks = 3
+    assert margin == pytest.approx(t * np.sqrt(2 * mean_square / tasks), rel=1e-4)
 
 
 def test_advice_names_methods_within_error(settled_advice, three_methods):
@@ -161,7 +211,7 @@ def test_advice_names_methods_within_error(settled_advice, three_methods):
 
 def test_advice_tells_if_none_is_close(settled_advice, three_methods):
     table, margin = three_methods
-    a_and_c = table.iloc[[0, 2]]
+    a_and_c = table[table["method"] != "b"]
     sentence, _ = replace(settled_advice, methods=a_and_c, margin=margin).sentences
     assert sentence.endswith("more may be chance: all other methods leave more.")
 
@@ -169,90 +219,154 @@ def test_advice_tells_if_none_is_close(settled_advice, three_methods):
 def test_no_share_is_below_that_of_the_best(monkeypatch):
     """A method may find better than the best known: then that is the best."""
 
-    def poor_scale(benchmark: hbo.Benchmark, count: int) -> tuple[np.ndarray, np.ndarray]:
-        u = SPACE.sample_unit(np.random.default_rng(0), count)
-        losses = np.stack([t.evaluate_many(SPACE.decode(u)) for t in benchmark.tasks], axis=1)
+    def underestimate_best(benchmark: hbo.Benchmark, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Losses (tasks,) taken for the best, hardly below the median, and random ones."""
+        values = SPACE.decode(SPACE.sample_unit(np.random.default_rng(0), count))
+        losses = np.stack([task.evaluate_many(values) for task in benchmark.tasks], axis=1)
         return np.median(losses, axis=0) - 1e-3, losses
 
-    monkeypatch.setattr("hpobench_ordered.adapters.advice.best_and_random_losses", poor_scale)
-    advice = get_advice(stream(jumping, tasks=4, n=20), surrogate="nearest", seeds=[0])
+    monkeypatch.setattr(
+        "hpobench_ordered.adapters.advice.best_and_random_losses", underestimate_best
+    )
+    history = evaluate_tasks(jumping, tasks=4, n=20)
+    advice = get_advice(history, surrogate="nearest", seeds=[0])
     assert (advice.methods[["left", "first"]] >= 0).all(axis=None)
 
 
 def test_advice_does_not_depend_on_sign():
     options = {"surrogate": "nearest", "seeds": [0], "methods": ["random-search", "bo"]}
-    minimised = get_advice(stream(settled, tasks=3, n=20), **options)
-    maximised = get_advice(stream(settled, tasks=3, n=20, sign=-1.0), **options)
+    minimised = get_advice(evaluate_tasks(settled, tasks=3, n=20), **options)
+    maximised = get_advice(
+        evaluate_tasks(settled, tasks=3, n=20, direction=hbo.Direction.MAXIMIZE), **options
+    )
     assert minimised.methods.equals(maximised.methods)
     assert minimised.copied.tolist() == maximised.copied.tolist()
 
 
 def test_few_tasks_have_no_interval():
-    advice = get_advice(stream(settled, tasks=4, n=20), surrogate="nearest", seeds=[0])
+    advice = get_advice(evaluate_tasks(settled, tasks=4, n=20), surrogate="nearest", seeds=[0])
     assert advice.methods[["lower", "upper"]].isna().all(axis=None)
     assert advice.margin > 0
     assert "nan" not in " ".join(advice.sentences)
 
 
 def test_failures_are_left_out():
-    history = stream(settled, tasks=4, n=20)
-    failed = np.where(np.arange(20) // 3 == 1, np.nan, history[0].objective)
-    history[0] = replace(history[0], objective=failed)
+    """Three evaluations of the first of four tasks failed, and all of the last one."""
+    history = evaluate_tasks(settled, tasks=4, n=20)
+    objective = history[0].objective.copy()
+    objective[3:6] = np.nan
+    history[0] = replace(history[0], objective=objective)
     history[3] = replace(history[3], objective=np.full(20, np.nan))
-    found = get_advice(history, surrogate="nearest", seeds=[0], methods=["random-search"])
-    assert [len(e) for e in found.benchmark.recorded()] == [17, 20, 20]
+
+    advice = get_advice(history, surrogate="nearest", seeds=[0], methods=["random-search"])
+
+    counts = [len(evaluations) for evaluations in advice.benchmark.recorded()]
+    assert counts == [20 - 3, 20, 20]
 
 
-CONSTANT = stream(lambda u, _: np.zeros(len(u)))
-EXTREME = stream(lambda u, _: 1e308 * (u[:, 0] - 0.5))  # the squares overflow
+CONSTANT = evaluate_tasks(lambda u, _: np.zeros(len(u)))
+"""No configuration is better than another."""
+EXTREME = evaluate_tasks(lambda u, _: 1e308 * (u[:, 0] - 0.5))
+"""The squares of these losses overflow."""
 
 
 @pytest.mark.parametrize(
-    ("history", "options", "error", "said"),
+    ("history", "options", "error", "message"),
     [
-        (stream(settled, tasks=2), {}, EvaluationsError, "at least 3 tasks, but got 2: 'm0', 'm1'"),
+        (
+            evaluate_tasks(settled, tasks=2),
+            {},
+            EvaluationsError,
+            "at least 3 tasks, but got 2: 'm0', 'm1'",
+        ),
         ([], {}, EvaluationsError, "got 0: none"),
-        (stream(settled, n=9), {}, EvaluationsError, "at least 10 different configurations"),
-        (stream(settled), {"direction": "maximize"}, EvaluationsError, "does not fit the task"),
-        (stream(settled), {"methods": ["bow"]}, UnknownNameError, "did you mean 'bo'"),
-        (stream(settled), {"methods": "bo"}, ExperimentError, r"methods must be given as a list"),
-        (stream(settled), {"trials": 0}, ExperimentError, "at least 1 trial per task"),
-        (stream(settled), {"surrogate": "trees"}, EvaluationsError, "unknown surrogate 'trees'"),
+        (
+            evaluate_tasks(settled, n=9),
+            {},
+            EvaluationsError,
+            "at least 10 different configurations",
+        ),
+        (
+            evaluate_tasks(settled),
+            {"direction": "maximize"},
+            EvaluationsError,
+            "does not fit the task",
+        ),
+        (evaluate_tasks(settled), {"methods": ["bow"]}, UnknownNameError, "did you mean 'bo'"),
+        (
+            evaluate_tasks(settled),
+            {"methods": "bo"},
+            ExperimentError,
+            r"methods must be given as a list",
+        ),
+        (evaluate_tasks(settled), {"trials": 0}, ExperimentError, "at least 1 trial per task"),
+        (
+            evaluate_tasks(settled),
+            {"surrogate": "trees"},
+            EvaluationsError,
+            "unknown surrogate 'trees'",
+        ),
         (CONSTANT, {"surrogate": "nearest"}, EvaluationsError, "is better than another"),
         (EXTREME, {}, EvaluationsError, "overflow"),
         (EXTREME, {"surrogate": "nearest"}, EvaluationsError, "overflow"),
     ],
 )
-def test_invalid_arguments_are_refused(history, options, error, said):
-    with warnings.catch_warnings(), pytest.raises(error, match=said):
-        warnings.simplefilter("ignore")
+def test_invalid_arguments_are_refused(history, options, error, message):
+    with warnings.catch_warnings(), pytest.raises(error, match=message):
+        warnings.simplefilter("ignore")  # of poor surrogates
         get_advice(history, **options)
 
 
+def times_of_runs(folder):
+    """When the runs of a store were written, by their files."""
+    return {path: path.stat().st_mtime_ns for path in (folder / "runs").iterdir()}
+
+
 def test_stored_runs_are_continued(tmp_path):
-    history = stream(settled, tasks=3, n=12)
+    history = evaluate_tasks(settled, tasks=3, n=12)
     options = {"surrogate": "nearest", "methods": ["random-search"], "folder": tmp_path}
-    first = get_advice(history, seeds=[0], **options)
-    files = {f: f.stat().st_mtime_ns for f in (tmp_path / "runs").iterdir()}
-    again = get_advice(history, seeds=[0, 1], **options)
-    assert files.items() <= {f: f.stat().st_mtime_ns for f in (tmp_path / "runs").iterdir()}.items()
-    assert len(again.results.cells) == 2 * len(first.results.cells)
+    one_seed = get_advice(history, seeds=[0], **options)
+    times_before = times_of_runs(tmp_path)
+
+    two_seeds = get_advice(history, seeds=[0, 1], **options)
+
+    assert times_before.items() <= times_of_runs(tmp_path).items()
+    assert len(two_seeds.results.cells) == 2 * len(one_seed.results.cells)
 
 
 def test_failed_method_is_not_compared():
-    history, chosen = stream(settled, tasks=3, n=12), {"surrogate": "nearest", "seeds": [0]}
+    history = evaluate_tasks(settled, tasks=3, n=12)
     with pytest.warns(FailedRunsWarning):
-        advice = get_advice(history, methods=["random-search", Raises], **chosen)
+        advice = get_advice(
+            history, methods=["random-search", Raises], surrogate="nearest", seeds=[0]
+        )
     assert advice.methods["method"].tolist() == ["random-search"]
+
+
+def test_failed_methods_alone_are_refused():
+    history = evaluate_tasks(settled, tasks=3, n=12)
     with pytest.warns(FailedRunsWarning), pytest.raises(ExperimentError, match="no run is finish"):
-        get_advice(history, methods=[Raises], **chosen)
+        get_advice(history, methods=[Raises], surrogate="nearest", seeds=[0])
 
 
-def test_tasks_may_be_on_the_same_configurations_and_have_contexts():
-    """Then one forest stands for all of them."""
-    u = np.random.default_rng(0).random((30, 3))
-    history = [evaluations(t, u, settled(u, t), rows=10.0 * t) for t in range(3)]
-    advice = get_advice(history, methods=["simple-previous"], seeds=[0])
-    assert np.abs(advice.copied).max() < 0.2
-    assert [task.context for task in advice.benchmark.tasks] == [e.context for e in history]
-    assert "without any history" not in advice.sentences[-1]
+@pytest.fixture
+def advice_on_shared_configurations():
+    """Advice on three tasks with contexts, all evaluated on the same configurations.
+
+    One forest stands for all of them.
+    """
+    values = np.random.default_rng(0).random((30, 3))
+    history = [
+        make_evaluations(task, values, settled(values, task), rows=10.0 * task) for task in range(3)
+    ]
+    return get_advice(history, methods=["simple-previous"], seeds=[0])
+
+
+def test_tasks_may_be_on_the_same_configurations(advice_on_shared_configurations):
+    assert np.abs(advice_on_shared_configurations.copied).max() < 0.2
+    assert "without any history" not in advice_on_shared_configurations.sentences[-1]
+
+
+def test_tasks_keep_their_contexts(advice_on_shared_configurations):
+    tasks = advice_on_shared_configurations.benchmark.tasks
+    assert [task.context for task in tasks] == [{"rows": 0.0}, {"rows": 10.0}, {"rows": 20.0}]

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import hpobench_ordered as hbo
-from hpobench_ordered import Method, MethodSpec
+from hpobench_ordered import MethodSpec
 from hpobench_ordered.errors import EvaluationsError, ExperimentError
 from hpobench_ordered.experiment.runner import follow
 from hpobench_ordered.methods.random_search import RandomSearch
@@ -18,43 +18,52 @@ from hpobench_ordered.testing.toy import numeric_space, toy_benchmark, toy_data
 SPACE = hbo.SearchSpace([hbo.Parameter.number("x", 0, 1)])
 
 
-class Looking(RandomSearch):
-    """Keeps what it was given, where the test can find it."""
+class KeepsData(RandomSearch):
+    """Keeps the data of every run, where the test can find them."""
 
-    seen: ClassVar[list[tuple[Method, tuple[hbo.TaskData | None, ...]]]] = []
+    data_of_runs: ClassVar[list[tuple[hbo.TaskData | None, ...]]] = []
 
     def prepare(self) -> None:
         super().prepare()
-        self.seen.append((self, tuple(self.data)))
+        self.data_of_runs.append(tuple(self.data))
 
 
-def spec_of(uses_data: bool) -> MethodSpec:
-    return MethodSpec("looking", Looking, "Looks.", "tests", uses_data=uses_data)
+def make_spec(uses_data: bool) -> MethodSpec:
+    return MethodSpec("keeps-data", KeepsData, "Keeps data.", "tests", uses_data=uses_data)
 
 
-def runs(uses_data, data=toy_data, tasks=3):
-    """Indices of the tasks whose data were read, and what the method was given."""
-    reads: list[int] = []
-
-    def counted(task: int) -> hbo.TaskData:
-        reads.append(task)
-        return data(task)
-
-    bench = toy_benchmark(numeric_space(), tasks=tasks)
-    bench = replace(bench, tasks=tuple(replace(task, _data=counted) for task in bench.tasks))
-    Looking.seen = []
+def follow_protocol(protocol, benchmark, spec) -> list[tuple[hbo.TaskData | None, ...]]:
+    """Make the runs of a protocol; return the data that each of them was given."""
+    KeepsData.data_of_runs = []
     rng = np.random.default_rng
-    list(follow(hbo.Ordered(trials=2), bench, spec_of(uses_data), rng=rng, protocol_rng=rng))
-    return reads, [data for _, data in Looking.seen]
+    list(follow(protocol, benchmark, spec, rng=rng, protocol_rng=rng))
+    return KeepsData.data_of_runs
+
+
+def run_on_tasks_with_data(*, uses_data, data_of_task=toy_data, tasks=3):
+    """Run on tasks in their order; return the tasks whose data were read, and those of runs."""
+    tasks_read: list[int] = []
+
+    def read_data(task: int) -> hbo.TaskData:
+        tasks_read.append(task)
+        return data_of_task(task)
+
+    benchmark = toy_benchmark(numeric_space(), tasks=tasks)
+    tasks_with_data = tuple(replace(task, _data=read_data) for task in benchmark.tasks)
+    benchmark = replace(benchmark, tasks=tasks_with_data)
+    data_of_runs = follow_protocol(hbo.Ordered(trials=2), benchmark, make_spec(uses_data))
+    return tasks_read, data_of_runs
 
 
 def test_data_are_not_read_for_other_methods():
-    assert runs(uses_data=False) == ([], [()] * 3)
+    tasks_read, data_of_runs = run_on_tasks_with_data(uses_data=False)
+    assert tasks_read == []
+    assert data_of_runs == [(), (), ()]
 
 
 def test_method_gets_data_up_to_its_task():
-    tasks_read, data_of_runs = runs(uses_data=True)
-    assert tasks_read == [0, 0, 1, 0, 1, 2]
+    tasks_read, data_of_runs = run_on_tasks_with_data(uses_data=True)
+    assert tasks_read == [0, 0, 1, 0, 1, 2]  # one run a task
     for position, data in enumerate(data_of_runs):
         assert len(data) == position + 1
         for task, data_of_task in enumerate(data):
@@ -63,15 +72,22 @@ def test_method_gets_data_up_to_its_task():
 
 def test_method_gets_a_copy_of_data():
     shared = toy_data(0)
-    _, ((given,),) = runs(True, lambda _: shared, tasks=1)
-    assert not np.shares_memory(given.features, shared.features)
+    _, ((data,),) = run_on_tasks_with_data(
+        uses_data=True, data_of_task=lambda task: shared, tasks=1
+    )
+    assert not np.shares_memory(data.features, shared.features)
     with pytest.raises(ValueError, match="read-only"):
-        given.features[0, 0] = 1.0
+        data.features[0, 0] = 1.0
 
 
 def test_benchmark_without_data_is_refused(tmp_path):
     with pytest.raises(ExperimentError, match=r"training data of the tasks.*newsvendor"):
-        hbo.run(benchmarks=["newsvendor"], methods=[spec_of(True)], seeds=[0], folder=tmp_path)
+        hbo.run(
+            benchmarks=["newsvendor"],
+            methods=[make_spec(uses_data=True)],
+            seeds=[0],
+            folder=tmp_path,
+        )
 
 
 @pytest.mark.parametrize(
@@ -96,31 +112,35 @@ def test_bad_data_are_refused(features, labels, kind, message):
 
 
 def own_data(task: str) -> hbo.TaskData:
+    """Build data that differ between tasks whose names are of different lengths."""
     return toy_data(len(task))
 
 
 def own_benchmark(**changes: Any) -> hbo.Benchmark:
+    """Build a benchmark of tasks a, bb and ccc, of which the first two have data by default."""
     frame = pd.DataFrame({"task": np.repeat(["a", "bb", "ccc"], 10)})
-    frame = frame.assign(x=np.tile(np.linspace(0, 1, 10), 3))
+    frame["x"] = np.tile(np.linspace(0, 1, 10), 3)
     frame["error"] = np.random.default_rng(0).random(30)
-    setting = {"data": {task: own_data(task) for task in ("a", "bb")}, "name": "mine"} | changes
-    return hbo.from_evaluations(frame, SPACE, objective="error", direction="minimize", **setting)
+    settings = {"data": {"a": own_data("a"), "bb": own_data("bb")}, "name": "mine"}
+    return hbo.from_evaluations(
+        frame, SPACE, objective="error", direction="minimize", **(settings | changes)
+    )
 
 
 def test_own_benchmark_may_carry_data():
-    bench = own_benchmark()
-    check_benchmark(bench)
-    assert bench.task("ccc").data is None
-    np.testing.assert_array_equal(bench.task("bb").data.features, own_data("bb").features)
+    benchmark = own_benchmark()
+    check_benchmark(benchmark)
+    assert benchmark.task("ccc").data is None
+    np.testing.assert_array_equal(benchmark.task("bb").data.features, own_data("bb").features)
 
 
 def test_method_gets_data_of_other_tasks_first():
-    Looking.seen = []
     protocol = hbo.LeaveOneOut(trials=2, tasks=["bb"])
-    rng = np.random.default_rng
-    list(follow(protocol, own_benchmark(), spec_of(True), rng=rng, protocol_rng=rng))
-    ((_, data),) = Looking.seen
-    assert [data_of_task is None for data_of_task in data] == [False, True, False]
+    (data,) = follow_protocol(protocol, own_benchmark(), make_spec(uses_data=True))
+    data_of_a, data_of_ccc, data_of_bb = data
+    assert data_of_a is not None
+    assert data_of_ccc is None
+    assert data_of_bb is not None
 
 
 def test_other_data_make_another_benchmark(tmp_path):
@@ -147,18 +167,19 @@ def test_data_of_other_forms_are_refused(data, message):
 
 HISTORY = own_benchmark().recorded()[:1]
 DATA = [own_data("a"), own_data("bb")]
+"""Of the one earlier task in the history, and of the task to optimise."""
 
 
-def optimiser(method: str = "manual-gp", *, data: Any) -> hbo.Optimiser:
+def make_optimiser(method: str = "manual-gp", *, data: Any) -> hbo.Optimiser:
     return hbo.optimiser(method, space=SPACE, direction="minimize", history=HISTORY, data=data)
 
 
 def test_optimiser_suggests_same_with_same_data():
-    assert optimiser(data=DATA).ask() == optimiser(data=DATA).ask()
+    assert make_optimiser(data=DATA).ask() == make_optimiser(data=DATA).ask()
 
 
 def test_other_data_change_settings_of_optimiser():
-    assert optimiser(data=DATA[::-1]).settings != optimiser(data=DATA).settings
+    assert make_optimiser(data=DATA[::-1]).settings != make_optimiser(data=DATA).settings
 
 
 @pytest.mark.parametrize(
@@ -168,14 +189,14 @@ def test_other_data_change_settings_of_optimiser():
 )
 def test_optimiser_refuses_another_number_of_data(data):
     with pytest.raises(EvaluationsError, match=r"1 earlier tasks .*, 2 in all"):
-        optimiser(data=data)
+        make_optimiser(data=data)
 
 
 def test_optimiser_refuses_data_of_one_task():
     with pytest.raises(EvaluationsError, match="a list of TaskData or None, but got TaskData"):
-        optimiser(data=DATA[0])
+        make_optimiser(data=DATA[0])
 
 
 def test_optimiser_without_data_refuses_them():
     with pytest.raises(ExperimentError, match="bo does not use training data"):
-        optimiser("bo", data=DATA)
+        make_optimiser("bo", data=DATA)
