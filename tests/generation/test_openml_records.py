@@ -28,25 +28,35 @@ from hpobench_ordered.generation._openml.setups import (
 from hpobench_ordered.space import SearchSpace
 
 FLOW = 5891
+"""The flow of mlr's SVM."""
 PAGE_SIZE = 4
+FIRST_SETUP = 500
 TASKS = (37, 3485, 10101, 9946)
 RUNS = dict(zip(TASKS, (10, 8, 0, 3), strict=True))  # several pages, full pages, none, one page
 
 
 def state_as_mlr(config: dict[str, Any], flow: int) -> dict[str, str]:
-    """As mlr's interface states a configuration: without what equals the learner's default."""
-
+    """State a configuration as mlr does: as texts, without the values of the learner's defaults."""
     defaults = MLR_DEFAULTS[flow]
-    return {
-        name: format_as_r(value) for name, value in config.items() if value != defaults.get(name)
-    }
+    stated = {}
+    for name, value in config.items():
+        if value != defaults.get(name):
+            stated[name] = format_as_r(value)
+    return stated
 
 
 def format_as_r(value: Any) -> str:
-    """As R's as.character: 15 significant digits."""
+    """Format a value as R's `as.character` does: "TRUE", and 15 significant digits."""
     if isinstance(value, bool):
         return str(value).upper()
-    return f"{value:.15g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.15g}"
+    return str(value)
+
+
+def list_pages(folder: Path) -> list[Path]:
+    """Files of a download, each with the answer to one request, without its manifest."""
+    return [path for path in folder.rglob("*.json") if path.name != "manifest.json"]
 
 
 def sample_configs(space: SearchSpace, n: int, seed: int = 0) -> list[dict[str, Any]]:
@@ -55,24 +65,27 @@ def sample_configs(space: SearchSpace, n: int, seed: int = 0) -> list[dict[str, 
 
 @pytest.fixture(scope="module")
 def content():
-    """Evaluations of random configurations of the SVM; setup k belongs to configuration k."""
+    """A server's evaluations of random configurations of the SVM, each with a setup of its own."""
     rng = np.random.default_rng(1)
     evaluations: dict[int, list[fake.Evaluation]] = {task: [] for task in TASKS}
-    for run, task in enumerate(t for t in TASKS for _ in range(RUNS[t])):
-        folds = tuple(rng.random(10).tolist()) if run % 3 else ()
+    task_of_run = np.repeat(TASKS, [RUNS[task] for task in TASKS]).tolist()
+    for run, task in enumerate(task_of_run):
+        has_folds = run % 3 != 0  # a third of the evaluations have no values of folds
+        folds = tuple(rng.random(10).tolist()) if has_folds else ()
         value = float(rng.random())
-        evaluations[task].append(fake.Evaluation(9000 + run, 500 + run, value, folds))
-    setups = {
-        500 + k: state_as_mlr(config, FLOW) | {"openml.seed": "1", "scale": "NA"}
-        for k, config in enumerate(sample_configs(svm_space(), sum(RUNS.values())))
-    }
+        evaluations[task].append(fake.Evaluation(9000 + run, FIRST_SETUP + run, value, folds))
+
+    setups = {}
+    for number, config in enumerate(sample_configs(svm_space(), len(task_of_run))):
+        not_tuned = {"openml.seed": "1", "scale": "NA"}
+        setups[FIRST_SETUP + number] = state_as_mlr(config, FLOW) | not_tuned
     defaults = {"kernel": None, "cost": None, "gamma": "", "degree": "NA", "scale": "TRUE"}
     return fake.Content(FLOW, defaults, evaluations, setups)
 
 
 @pytest.fixture(autouse=True, scope="module")
-def nothing_outside(tmp_path_factory):
-    """Where the client looks for its configuration and cache when it is first imported."""
+def client_uses_temporary_folders(tmp_path_factory):
+    """Set where the client looks for configuration and cache when it is first imported."""
     folder = tmp_path_factory.mktemp("openml")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
@@ -83,7 +96,7 @@ def nothing_outside(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def undisturbed(content, tmp_path_factory):
-    """What a download gives, and asks for, if nothing happens to it."""
+    """The result of a download without any fault, and the requests that it makes."""
     with fake.serving(content) as server:
         records = download(server, tmp_path_factory.mktemp("undisturbed") / "raw")
     return SimpleNamespace(frame=records.frame, dropped=records.dropped, requests=server.requests)
@@ -91,24 +104,25 @@ def undisturbed(content, tmp_path_factory):
 
 @pytest.fixture
 def server(content):
+    """A running server that has this content."""
     with fake.serving(content) as server:
         yield server
 
 
 @pytest.fixture
 def fetch(server, tmp_path):
-    """Downloads from the server, always into the same folder."""
+    """Download from the server, always into the same folder, so that a second call continues."""
     return partial(download, server, tmp_path / "raw")
 
 
 @dataclass
 class Clock:
-    """Time that passes by sleeping alone."""
+    """A clock for tests that do not wait: time passes only by the pauses that it records."""
 
-    slept: list[float] = field(default_factory=list)
+    pauses: list[float] = field(default_factory=list)
 
     def time(self) -> float:
-        return sum(self.slept)
+        return sum(self.pauses)
 
 
 def download(
@@ -122,17 +136,23 @@ def download(
     **options: Any,
 ) -> FlowRecords:
     """Download with a clock that does not wait, all tasks unless told otherwise."""
-    clock, space = clock or Clock(), svm_space()
+    clock = clock or Clock()
+    space = svm_space()
     connection = Connection(
         server=server.address,
         attempts=attempts,
         timeout=timeout,
         requests_per_second=requests_per_second,
         clock=clock.time,
-        sleep=clock.slept.append,
+        sleep=clock.pauses.append,
     )
-    settings = {"flow_id": FLOW, "tasks": TASKS, "page_size": PAGE_SIZE, "space": space}
-    settings |= {"setups": MlrSetups(space, MLR_DEFAULTS[FLOW])}
+    settings = {
+        "flow_id": FLOW,
+        "tasks": TASKS,
+        "page_size": PAGE_SIZE,
+        "space": space,
+        "setups": MlrSetups(space, MLR_DEFAULTS[FLOW]),
+    }
     return download_records(folder=folder, connection=connection, **(settings | options))
 
 
@@ -187,53 +207,106 @@ class TestDownload:
         assert progress[-1] == ("setups", len(evaluations), len(evaluations))
 
     def test_another_task_may_be_added(self, server, fetch, undisturbed):
-        assert set(fetch(tasks=TASKS[:1]).frame["task"]) == {"37"}
+        fetch(tasks=(37,))
         server.requests.clear()
-        pd.testing.assert_frame_equal(fetch().frame, undisturbed.frame)
-        assert not any("task/37/" in path for path in server.requests)
+
+        frame = fetch(tasks=TASKS).frame
+
+        pd.testing.assert_frame_equal(frame, undisturbed.frame)
+        assert server.count("task/37/") == 0  # this task is not downloaded again
+
+    def test_selected_task_is_downloaded_alone(self, fetch):
+        assert set(fetch(tasks=(37,)).frame["task"]) == {"37"}
 
     def test_many_setups_are_asked_in_parts(self, server, fetch, undisturbed, monkeypatch):
         monkeypatch.setattr(openml_client, "IDS_PER_REQUEST", 3)
-        pd.testing.assert_frame_equal(fetch().frame, undisturbed.frame)
-        assert server.count("setup/list") == 7  # 21 setups
+
+        frame = fetch().frame
+
+        pd.testing.assert_frame_equal(frame, undisturbed.frame)
+        assert server.count("setup/list") == 7  # for 21 setups
 
 
-class TestResume:
-    def test_server_stopped_midway(self, server, fetch, undisturbed):
-        server.before_page = lambda page: server.stop() if page == 2 else None
+class TestStoppedServer:
+    """The server stops when it is asked for the third page of evaluations, and starts again."""
+
+    @pytest.fixture
+    def stopped_server(self, server, fetch):
+        def stop_at_third_page(page: int) -> None:
+            if page == 2:
+                server.stop()
+
+        server.before_page = stop_at_third_page
         with pytest.raises(DownloadError, match=r"evaluations 8 to 11 .* task 37 .*3 attempts.*"):
             fetch()
+        server.before_page = lambda page: None  # stop no more
+        return server
+
+    def test_next_download_fails_while_stopped(self, stopped_server, fetch):
+        requests_before = list(stopped_server.requests)
+
         with pytest.raises(DownloadError, match="start again to continue"):
-            fetch()  # still away
-        before = list(server.requests)
-        assert len(server.pages) == 3
-        server.requests.clear()
-        server.before_page = lambda page: None
-        server.start()
+            fetch()
+
+        assert stopped_server.requests == requests_before  # it never gets any
+
+    def test_download_continues_to_same_result(self, stopped_server, fetch, undisturbed):
+        stopped_server.start()
+
         resumed = fetch()
+
         pd.testing.assert_frame_equal(resumed.frame, undisturbed.frame)
         assert resumed.dropped == undisturbed.dropped
-        done = before[: before.index(server.requests[0])]  # all but the page in flight
-        assert done + server.requests == undisturbed.requests
+
+    def test_only_page_in_flight_is_asked_again(self, stopped_server, fetch, undisturbed):
+        requests_before = list(stopped_server.requests)
+        assert len(stopped_server.pages) == 3
+        stopped_server.requests.clear()
+        stopped_server.start()
+
+        fetch()
+
+        first_request_after = stopped_server.requests[0]
+        answered_before = requests_before[: requests_before.index(first_request_after)]
+        assert answered_before + stopped_server.requests == undisturbed.requests
+
+
+class TestDamagedFiles:
+    @pytest.mark.slow
+    @pytest.mark.parametrize("kind", ["empty", "cut", "list", "NaN"])
+    def test_damaged_pages_are_named(self, fetch, tmp_path, kind):
+        fetch()
+        for path in list_pages(tmp_path / "raw"):
+            intact = path.read_bytes()
+            half = intact[: len(intact) // 2]
+            path.write_bytes({"empty": b"", "cut": half, "list": b"[]", "NaN": b"NaN"}[kind])
+
+            with pytest.raises(StoreError, match=f"{path.name} is damaged.*delete it"):
+                fetch()
+
+            path.write_bytes(intact)
 
     @pytest.mark.slow
-    def test_a_damaged_page_is_named(self, server, fetch, undisturbed, tmp_path):
+    def test_only_deleted_page_is_downloaded_again(self, server, fetch, undisturbed, tmp_path):
         fetch()
-        paths = [p for p in (tmp_path / "raw").rglob("*.json") if p.name != "manifest.json"]
-        assert len(paths) == 12  # 6 with evaluations, 4 empty, setups, defaults
-        for path in paths:
-            intact = path.read_bytes()
-            for damaged in (b"", intact[: len(intact) // 2], b"[]", b"NaN"):
-                path.write_bytes(damaged)
-                with pytest.raises(StoreError, match=f"{path.name} is damaged.*delete it"):
-                    fetch()
+        for path in list_pages(tmp_path / "raw"):
             path.unlink()
             server.requests.clear()
-            pd.testing.assert_frame_equal(fetch().frame, undisturbed.frame)
-            assert len(server.requests) in {1, 4}  # with evaluations: users, folds, users
 
-    def test_another_download_is_refused(self, fetch):
+            frame = fetch().frame
+
+            pd.testing.assert_frame_equal(frame, undisturbed.frame)
+            # A page takes one request; with evaluations three more, for users, folds, users.
+            assert len(server.requests) in {1, 4}
+
+    def test_pages_are_files(self, fetch, tmp_path):
         fetch()
+
+        # Six with evaluations, an empty last one of each of the four tasks, setups, defaults
+        assert len(list_pages(tmp_path / "raw")) == 6 + 4 + 1 + 1
+
+    def test_other_settings_in_same_folder_are_refused(self, fetch):
+        fetch(page_size=4)
 
         message = r"page_size.: 4}, not .*page_size.: 5}; choose another"
         with pytest.raises(StoreError, match=message):
@@ -241,8 +314,9 @@ class TestResume:
 
     def test_exchanged_page_is_refused(self, fetch, tmp_path):
         fetch()
-        path = tmp_path / "raw" / "evaluations-37" / "00000004.json"
-        path.with_name("00000000.json").write_bytes(path.read_bytes())
+        second_page = tmp_path / "raw" / "evaluations-37" / "00000004.json"
+        first_page = second_page.with_name("00000000.json")  # named after the first row
+        first_page.write_bytes(second_page.read_bytes())
 
         with pytest.raises(StoreError, match=r"00000000\.json is damaged"):
             fetch()
@@ -255,30 +329,53 @@ class TestResume:
             fetch()
 
     def test_unwritable_folder_asks_for_nothing(self, server, fetch, tmp_path):
-        (tmp_path / "raw").write_text("in the way")
+        (tmp_path / "raw").write_text("a file where the folder would be")
+
         with pytest.raises(StoreError, match="cannot store the download"):
             fetch()
+
         assert server.requests == []
 
 
-def test_without_openml(monkeypatch, fetch):
-    monkeypatch.setitem(sys.modules, "openml", None)
+def test_missing_client_names_its_extra(monkeypatch, fetch):
+    monkeypatch.setitem(sys.modules, "openml", None)  # importing it fails
     with pytest.raises(MissingExtraError, match=r"\[train\]"):
         fetch()
 
 
+PASSING_FAULTS = (
+    fake.Fault.UNAVAILABLE,
+    fake.Fault.RESET,
+    fake.Fault.PROXY,
+    fake.Fault.CUT,
+    fake.Fault.BUSY,
+)
+"""What may go wrong with a request that is tried again."""
+
+
 class TestFaults:
     @pytest.mark.parametrize("part", ["evaluation/list", "user/list", "per_fold", "setup/list"])
-    def test_passing_faults(self, server, fetch, undisturbed, part):
-        fault = fake.Fault
-        faults = [fault.UNAVAILABLE, fault.RESET, fault.PROXY, fault.CUT, fault.BUSY]
+    def test_passing_faults_change_no_result(self, server, fetch, undisturbed, part):
+        faults = list(PASSING_FAULTS)
         server.faults = {part: faults}
-        clock = Clock()
-        frame = fetch(clock, tasks=(9946,), attempts=6, requests_per_second=1e9).frame
+
+        frame = fetch(tasks=(9946,), attempts=len(PASSING_FAULTS) + 1).frame
+
+        assert not faults  # the server had them all
         expected = undisturbed.frame.query("task == '9946'").reset_index(drop=True)
         pd.testing.assert_frame_equal(frame, expected)
-        assert not faults
-        assert [s for s in clock.slept if s > 1e-3] == pytest.approx([2, 4, 8, 16, 32])
+
+    @pytest.mark.parametrize("part", ["evaluation/list", "user/list", "per_fold", "setup/list"])
+    def test_pauses_double_after_faults(self, server, fetch, part):
+        server.faults = {part: list(PASSING_FAULTS)}
+        clock = Clock()
+
+        # At such a pace, pauses between requests are tiny.
+        attempts = len(PASSING_FAULTS) + 1
+        fetch(clock, tasks=(9946,), attempts=attempts, requests_per_second=1e9)
+
+        pauses_after_faults = [seconds for seconds in clock.pauses if seconds > 1e-3]
+        assert pauses_after_faults == pytest.approx([2, 4, 8, 16, 32])
 
     @pytest.mark.parametrize(
         ("part", "fault", "reason"),
@@ -292,22 +389,28 @@ class TestFaults:
             ("flow", "HANG", r"no answer within 0\.1 s"),
         ],
     )
-    def test_lasting_faults(self, server, fetch, part, fault, reason):
+    def test_lasting_faults_end_download(self, server, fetch, part, fault, reason):
         server.faults = {part: [fake.Fault[fault]] * 3}
+        timeout = 0.1 if fault == "HANG" else 20.0  # seconds
+
         with pytest.raises(DownloadError, match=f"in 3 attempts: .*{reason}.*start again"):
-            fetch(tasks=(9946,), timeout=0.1 if fault == "HANG" else 20.0)
-        assert server.faults[part] == []
+            fetch(tasks=(9946,), attempts=3, timeout=timeout)
+
+        assert server.faults[part] == []  # the server had all three
 
     def test_pauses_grow_up_to_a_limit(self, server, fetch):
         server.faults = {"flow": [fake.Fault.RESET] * 10}
         clock = Clock()
+
         with pytest.raises(DownloadError, match="10 attempts"):
             fetch(clock, attempts=10, requests_per_second=1e9)
-        assert clock.slept == pytest.approx([2, 4, 8, 16, 32, 60, 60, 60, 60])
+
+        assert clock.pauses == pytest.approx([2, 4, 8, 16, 32, 60, 60, 60, 60])
 
     def test_the_pace_is_kept(self, server, fetch):
         clock = Clock()
-        fetch(clock, requests_per_second=0.5)
+
+        fetch(clock, requests_per_second=0.5)  # one every two seconds
 
         # Listings count as two requests, as the client asks for uploaders, too.
         pages_with_entries = len(server.pages) - len(TASKS)
@@ -335,34 +438,70 @@ class TestFaults:
             fetch(tasks=(3485,))
 
     def test_a_listing_without_entries_ends_a_task(self, server, fetch, undisturbed):
-        server.faults = {"offset/12/task/37": [fake.Fault.EMPTY]}
-        pd.testing.assert_frame_equal(fetch().frame, undisturbed.frame)
-        assert server.faults["offset/12/task/37"] == []
+        """OpenML usually answers with an error after the last page."""
+        after_last_page = "offset/12/task/37"  # the task has 10 evaluations
+        server.faults = {after_last_page: [fake.Fault.EMPTY]}
+
+        frame = fetch().frame
+
+        pd.testing.assert_frame_equal(frame, undisturbed.frame)
+        assert server.faults[after_last_page] == []
 
     def test_folds_may_be_refused(self, server, fetch, undisturbed, content):
         server.content = replace(content, refuses_folds=True)
-        expected = undisturbed.frame.assign(spread=np.nan)
-        pd.testing.assert_frame_equal(fetch().frame, expected)
 
-    def test_the_clients_configuration_is_put_back(self, server, fetch, tmp_path, monkeypatch):
+        frame = fetch().frame
+
+        without_spread = undisturbed.frame.assign(spread=np.nan)  # the deviation over folds
+        pd.testing.assert_frame_equal(frame, without_spread)
+
+
+class TestConfigurationOfClient:
+    """A download uses neither the user's key nor cache, and leaves the configuration as it was."""
+
+    @pytest.fixture
+    def cache(self, tmp_path):
+        """The folder that the user's configuration names as the cache."""
+        return tmp_path / "cache"
+
+    @pytest.fixture
+    def configuration(self, cache, monkeypatch):
+        """The client's configuration with a user's key, number of retries and cache."""
         import openml
 
-        config, cache = openml.config, tmp_path / "cache"
-        monkeypatch.setattr(config, "apikey", "secret")
-        monkeypatch.setattr(config, "connection_n_retries", 7)
-        usual = config.get_config_as_dict()["cachedir"]
-        try:
-            config.set_root_cache_directory(cache)
-            before = config.get_config_as_dict()
-            fetch()
-            assert config.get_config_as_dict() == before
-            server.faults = {"flow": [fake.Fault.RESET] * 3}
-            with pytest.raises(DownloadError):
-                download(server, tmp_path / "other")
-            assert config.get_config_as_dict() == before
-        finally:
-            config.set_root_cache_directory(usual)
-        assert not any("secret" in path for path in server.requests)
+        cache_before = openml.config.get_config_as_dict()["cachedir"]
+        monkeypatch.setattr(openml.config, "apikey", "secret")
+        monkeypatch.setattr(openml.config, "connection_n_retries", 7)
+        openml.config.set_root_cache_directory(cache)
+        yield openml.config
+        openml.config.set_root_cache_directory(cache_before)
+
+    def test_is_put_back_after_download(self, fetch, configuration):
+        before = configuration.get_config_as_dict()
+
+        fetch()
+
+        assert configuration.get_config_as_dict() == before
+
+    def test_is_put_back_after_error(self, server, fetch, configuration):
+        before = configuration.get_config_as_dict()
+        server.faults = {"flow": [fake.Fault.RESET] * 3}
+
+        with pytest.raises(DownloadError):
+            fetch(attempts=3)
+
+        assert configuration.get_config_as_dict() == before
+
+    @pytest.mark.usefixtures("configuration")
+    def test_users_key_is_not_sent(self, server, fetch):
+        fetch()
+
+        assert server.count("secret") == 0
+
+    @pytest.mark.usefixtures("configuration")
+    def test_users_cache_is_not_used(self, fetch, cache):
+        fetch()
+
         assert not cache.exists()
 
 
