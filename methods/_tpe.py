@@ -60,7 +60,12 @@ class Density:
 
     @classmethod
     def fit(cls, data: FloatArray, choices: IntArray) -> Self:
-        """Density of configurations, with bandwidths by the normal reference rule."""
+        """Fit the density of configurations: choose bandwidths by the normal reference rule.
+
+        Args:
+            data: Unit vectors, shape (n, d).
+            choices: Number of choices of each hyperparameter, 0 for numbers, shape (d,).
+        """
         return cls(data, choices, choose_bandwidths(data, choices))
 
     def log(self, unit: FloatArray) -> FloatArray:
@@ -90,7 +95,8 @@ class Density:
 
         categories = np.where(keeps_choice, centres, uniform)
         if_active = np.where(self.choices > 0, categories, numbers)
-        drawn: FloatArray = np.where(np.isnan(centres), uniform, if_active)
+        is_inactive = np.isnan(centres)
+        drawn: FloatArray = np.where(is_inactive, uniform, if_active)
         return drawn
 
 
@@ -132,16 +138,25 @@ def count_needed_evaluations(dimension: int) -> int:
 
 
 def choose_bandwidths(data: FloatArray, choices: IntArray) -> FloatArray:
-    """Bandwidths h (d,) of configurations (n, d) by the normal reference rule."""
+    """Choose a kernel's bandwidth for each hyperparameter by the normal reference rule, (d,).
+
+    It is 1.06 sd n^(-1 / (4 + d)) with the standard deviation sd of the values, of choices that of
+    their indices.
+
+    Args:
+        data: Configurations, unit vectors, NaN where inactive, shape (n, d).
+        choices: Number of choices of each hyperparameter, 0 for numbers, shape (d,).
+    """
     n, d = data.shape
-    active = ~np.isnan(data)
-    count = np.maximum(active.sum(axis=0), 1)
-    mean = np.where(active, data, 0.0).sum(axis=0) / count
-    variance = np.where(active, (data - mean) ** 2, 0.0).sum(axis=0) / count
+    is_active = ~np.isnan(data)
+    count = np.maximum(is_active.sum(axis=0), 1)
+    mean = np.where(is_active, data, 0.0).sum(axis=0) / count
+    variance = np.where(is_active, (data - mean) ** 2, 0.0).sum(axis=0) / count
 
     # Unit values of neighbouring choices are 1 / c apart, their indices 1.
     c = np.where(choices > 0, choices, 1)
     h = 1.06 * np.sqrt(variance) * c * n ** (-1.0 / (4.0 + d))
+    # With (c - 1) / c all choices are equally likely.
     upper_bound = np.where(choices > 0, (c - 1.0) / c, np.inf)
     bounded: FloatArray = np.minimum(np.maximum(h, MIN_BANDWIDTH), upper_bound)
     return bounded
@@ -149,10 +164,17 @@ def choose_bandwidths(data: FloatArray, choices: IntArray) -> FloatArray:
 
 @compiled
 def log_density(unit: FloatArray, data: FloatArray, choices: IntArray, h: FloatArray) -> FloatArray:
-    """Logarithm of the density at unit vectors (m, d), shape (m,); see `Density.log`.
+    """Compute the logarithm of a kernel density, (m,), at unit vectors (m, d).
 
-    Each of the n terms of the mean is kept as factor * exp(exponent): one exponential is computed
+    The density is the mean of n terms, one for each configuration of `data`; a term is the product
+    of the hyperparameters' kernels. It is computed as factor * exp(exponent), with one exponential
     for all hyperparameters together.
+
+    Args:
+        unit: Where the density is computed, shape (m, d).
+        data: Configurations of the density, unit vectors, NaN where inactive, shape (n, d).
+        choices: Number of choices of each hyperparameter, 0 for numbers, shape (d,).
+        h: Bandwidths, shape (d,).
     """
     m, d = unit.shape
     columns = unit.T.copy()
@@ -181,7 +203,11 @@ def log_density(unit: FloatArray, data: FloatArray, choices: IntArray, h: FloatA
 def _multiply_by_normal(
     exponent: FloatArray, factor: FloatArray, x: FloatArray, centre: float, h: float
 ) -> None:
-    """Multiply terms (m,) by a number's kernel at x (m,); there is no branch, to vectorise."""
+    """Multiply terms (m,), factor * exp(exponent), by the normal kernel of a number at x (m,).
+
+    Its mean is `centre` and its standard deviation h. Where x is inactive, NaN, the kernel is 1.
+    There is no branch, so that the compiler vectorises the loop.
+    """
     norm = 1.0 / (h * math.sqrt(2.0 * math.pi))
     for row in range(len(x)):
         z = (x[row] - centre) / h

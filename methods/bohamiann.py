@@ -70,6 +70,7 @@ class Bohamiann(ModelBased):
         best = self.incumbent(network, y)
 
         def score(unit: FloatArray) -> FloatArray:
+            """Compute log expected improvement (m,) of candidates, unit vectors (m, d)."""
             mean, sd = network.predict(self.features(unit))
             return log_expected_improvement(mean, sd, best)
 
@@ -80,7 +81,8 @@ class Bohamiann(ModelBased):
         from hpobench_ordered.methods._gp.model import standardise
 
         y = standardise(self.evaluated_losses())
-        return self.features(self.evaluated_units()[-MAX_CURRENT:]), y[-MAX_CURRENT:]
+        latest_units = self.evaluated_units()[-MAX_CURRENT:]
+        return self.features(latest_units), y[-MAX_CURRENT:]
 
     def incumbent(self, network: "BayesianNetwork", y: FloatArray) -> float:
         """Standardised loss to improve on: the lowest so far.

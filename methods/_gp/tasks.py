@@ -51,7 +51,11 @@ MIN_LENGTH = 1e-3
 
 @cache
 def stack_task_priors(priors: TaskPriors, length_scales: int, tasks: int) -> PriorArrays:
-    """The priors of x as arrays, for g length scales and T tasks."""
+    """Stack the priors of all hyperparameters as arrays.
+
+    They are ordered as the hyperparameters: log length scales, log signal variance, log memory, log
+    noise variance, log scale of each task.
+    """
     base = priors.base
     priors_of_length_scales = [base.length_scale] * length_scales
     priors_of_theta = [*priors_of_length_scales, base.signal, priors.memory, base.noise]
@@ -90,7 +94,10 @@ class Observations:
         return self.level * np.eye(len(self.counts))
 
     def scale_losses(self, x: FloatArray) -> FloatArray:
-        """Divide the losses by the scales of their tasks: z, shape (n,)."""
+        """Divide the losses by the scales of their tasks: z, shape (n,).
+
+        The logarithms of these scales are the last hyperparameters in x.
+        """
         log_scales = x[self.g + 3 :]
         z: FloatArray = self.y * np.repeat(np.exp(-log_scales), self.counts)
         return z
@@ -112,7 +119,13 @@ class Observations:
 
 
 def couple_tasks(x: FloatArray, distances: FloatArray, g: int) -> FloatArray:
-    """Covariance B of the tasks, shape (T, T)."""
+    """Compute the covariance of the tasks, shape (T, T): s exp(-distance / memory).
+
+    Args:
+        x: Hyperparameters: g log length scales, log signal variance s, log memory, and others.
+        distances: Distances of the tasks, shape (T, T).
+        g: Number of length scales.
+    """
     log_signal_variance, log_memory = x[g], x[g + 1]
     B: FloatArray = np.exp(log_signal_variance - distances * math.exp(-log_memory))
     return B
@@ -121,25 +134,32 @@ def couple_tasks(x: FloatArray, distances: FloatArray, g: int) -> FloatArray:
 def negative_log_posterior(
     observed: Observations, S: FloatArray, x: FloatArray, prior: PriorArrays
 ) -> tuple[float, FloatArray]:
-    """Minus log posterior of x, up to a constant, and its gradient, shaped as x.
+    """Compute minus the log posterior of x, up to a constant, and its gradient, shaped as x.
 
-    The likelihood is that of y and not of z, which scales could make arbitrarily likely.
+    The model is of losses divided by the scales of their tasks, z. Their covariance is
+    K = B M + c [same task] + v I, with the covariance B of the tasks, the correlation M of the
+    configurations, the variance c of a task's level, and the noise variance v. The likelihood is
+    that of the losses y and not of z, which scales could make arbitrarily likely.
 
     Args:
         observed: The observations.
         S: Squared differences of their features, shape (g, n, n).
-        x: The hyperparameters.
+        x: The hyperparameters: g log length scales, log signal variance, log memory, log noise
+            variance, log scale of each task.
         prior: Their priors.
+
+    Returns:
+        The value, infinite if K has no Cholesky factor, and the gradient.
     """
     g = observed.g
     log_scales = x[g + 3 :]
     M, F = compiled.covariance(S, _unit_theta(x, g, log_noise=-math.inf))
     B = couple_tasks(x, observed.distances, g)
     B_of_pairs = observed.expand_to_observations(B)
-    F *= B_of_pairs
+    F *= B_of_pairs  # dK / d log l_k = F S_k / l_k^2, with the length scales l_k
     K = B_of_pairs * M
     K += observed.expand_to_observations(observed.level_covariance)
-    K.flat[:: len(K) + 1] += math.exp(x[g + 2])
+    K.flat[:: len(K) + 1] += math.exp(x[g + 2])  # noise, on the diagonal
     is_positive_definite, R = lapack.cholesky(K)
     if not is_positive_definite:
         return math.inf, np.zeros(len(x))
@@ -154,7 +174,7 @@ def negative_log_posterior(
     theta = _unit_theta(x, g, log_noise=x[g + 2])
     by_theta = compiled.likelihood_gradient(S, K, F, inverse, alpha, theta)
     by_K_times_M = (np.outer(alpha, alpha) - inverse) * M  # M's lower triangle is 0
-    by_K_times_M.flat[:: len(K) + 1] *= 0.5
+    by_K_times_M.flat[:: len(K) + 1] *= 0.5  # an entry above the diagonal stands for two
     by_log_B = observed.sum_over_tasks(by_K_times_M) * B
     by_memory = np.vdot(by_log_B, observed.distances) * math.exp(-x[g + 1])
     by_log_scales = _sum_by_task(alpha * z, observed.counts) - observed.counts
@@ -191,9 +211,11 @@ class Fit:
 
     @classmethod
     def start(cls, observed: Observations, prior: PriorArrays) -> "Fit":
-        """The mean of the priors, and a guess of the curvature there."""
+        """Start at the mean of the priors, with a guess of the curvature there."""
         curvature = prior.precision + compiled.CURVATURE
-        curvature[observed.g + 3 :] += 2.0 * observed.counts  # a sum of squares, exp(-2 a)
+        # The log likelihood has the squares of losses times exp(-2 a), with a task's log scale a,
+        # whose second derivative is about twice the number of losses.
+        curvature[observed.g + 3 :] += 2.0 * observed.counts
         return cls(prior.mean, np.diag(1.0 / curvature))
 
 
@@ -204,7 +226,13 @@ def descend(
     *,
     steps: int,
 ) -> Fit:
-    """Minimise by projected BFGS, as `compiled.fit` does, from where an earlier fit ended.
+    """Minimise an objective in a box by projected BFGS, from where an earlier fit ended.
+
+    Args:
+        objective: Computes the value and the gradient at hyperparameters x.
+        start: The x to start from, and an estimate of the inverse Hessian matrix there.
+        prior: Has the bounds of x.
+        steps: Number of steps at most.
 
     Raises:
         ModelError: The objective is not finite at the start.
@@ -217,18 +245,20 @@ def descend(
     for _ in range(steps):
         direction = _find_direction(H, x, gradient, prior)
         slope = float(direction @ gradient)
-        if slope > -TOLERANCE * 0.1:
+        if slope > -TOLERANCE * 0.1:  # nearly stationary
             break
+
         length = 1.0
-        while True:
+        while True:  # shorten the step until it gains enough
             trial = np.clip(x + length * direction, prior.lower, prior.upper)
             new_value, new_gradient = objective(trial)
             has_gained = new_value <= value + compiled.ARMIJO * length * slope
             if has_gained or length < MIN_LENGTH:
                 break
             length *= compiled.SHORTENING
-        if not new_value < value:
+        if not new_value < value:  # even the shortest step gains nothing, or gives NaN
             break
+
         compiled.update_inverse_hessian(H, trial - x, new_gradient - gradient)
         gain = value - new_value
         x, value, gradient = trial, new_value, new_gradient
@@ -240,9 +270,10 @@ def descend(
 def _find_direction(
     H: FloatArray, x: FloatArray, gradient: FloatArray, prior: PriorArrays
 ) -> FloatArray:
-    """Quasi-Newton step from x, shaped as x, at most `MAX_STEP` along a coordinate.
+    """Compute a quasi-Newton step -H gradient from x, at most `MAX_STEP` along a coordinate.
 
-    Coordinates whose descent would leave the box stay as they are.
+    H estimates the inverse Hessian matrix. Coordinates that are at a bound of the prior and would
+    cross it stay as they are.
     """
     would_fall_below = (x <= prior.lower) & (gradient > 0.0)
     would_rise_above = (x >= prior.upper) & (gradient < 0.0)
@@ -301,6 +332,7 @@ class TaskProcess:
         self._alpha = compiled.solve(R, observed.scale_losses(x))
 
     def _set_hyperparameters(self, observed: Observations, x: FloatArray) -> None:
+        """Set the observations, the hyperparameters, and what follows from these alone."""
         self.observed = observed
         self.x = x
         self._B = couple_tasks(x, observed.distances, observed.g)
@@ -392,7 +424,7 @@ class TaskProcess:
         counts[-1] += k
         all_X = np.concatenate([self.observed.X, X])
         observed = replace(self.observed, X=all_X, y=y, counts=counts)
-        process = object.__new__(TaskProcess)  # without factorising from scratch
+        process = object.__new__(TaskProcess)  # __init__ would factorise from scratch
         process._set_hyperparameters(observed, self.x)
         process._L = L
         process._alpha = compiled.solve(L.T, observed.scale_losses(self.x))

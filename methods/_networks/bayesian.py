@@ -146,7 +146,11 @@ def _compute_layers(z: FloatArray, widths: IntArray, X: FloatArray) -> list[Floa
 
 @compiled
 def _outputs(z: FloatArray, widths: IntArray, X: FloatArray) -> FloatArray:
-    """Compute f (m,) at scaled inputs (m, p), in blocks that stay in the cache."""
+    """Compute the network's output (m,) at scaled inputs X (m, p), for parameters z (D,).
+
+    Inputs are taken in blocks that stay in the cache. `widths` has the inputs of each layer, then
+    the outputs of the last.
+    """
     f = np.empty(len(X))
     for begin in range(0, len(X), BLOCK):
         rows = X[begin : begin + BLOCK]
@@ -158,7 +162,12 @@ def _outputs(z: FloatArray, widths: IntArray, X: FloatArray) -> FloatArray:
 def _gradient(
     z: FloatArray, widths: IntArray, X: FloatArray, y: FloatArray, rows: IntArray
 ) -> FloatArray:
-    """Compute the gradient (D,) of the energy U, estimated on a mini-batch.
+    """Compute the gradient (D,) of the energy, estimated on a mini-batch.
+
+    The energy is minus the log posterior of the parameters z, up to a constant: for the errors of
+    n evaluations and the log noise variance nu it is
+
+        sum of squared errors / (2 exp(nu)) + n nu / 2 + |z|^2 / 2.
 
     Args:
         z: Parameters, shape (D,).
@@ -173,11 +182,12 @@ def _gradient(
     batch_weight = n / len(rows)
     gradient = z.copy()  # of the prior, |z|^2 / 2
 
-    nu = NOISE_MEAN + NOISE_SD * z[-1]
+    nu = NOISE_MEAN + NOISE_SD * z[-1]  # the last parameter is that of the noise
     precision = math.exp(-nu)
     scaled_squares = batch_weight * np.sum(errors * errors) * precision
     gradient[-1] += NOISE_SD * 0.5 * (n - scaled_squares)
 
+    # Backwards through the layers; z has the weights and then the biases of one after the other.
     slopes = batch_weight * precision * errors  # by the outputs of the layer
     end = len(z) - 1
     for layer in range(len(widths) - 2, -1, -1):
@@ -189,7 +199,7 @@ def _gradient(
         add_transposed_product(by_weights, layers[layer], slopes)
         gradient[begin:weights_end] += scale * by_weights.reshape(-1)
         gradient[weights_end:end] += slopes.sum(axis=0)
-        if layer:
+        if layer:  # derivatives by the inputs of the first one are not needed
             transposed_weights = scale * z[begin:weights_end].reshape(i, o).T.copy()
             by_outputs = product(slopes, transposed_weights)
             slopes = backpropagate_tanh(by_outputs, layers[layer])

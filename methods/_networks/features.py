@@ -153,7 +153,7 @@ class Network:
         return Phi, pull_back
 
     def _shapes(self) -> Iterator[tuple[int, int]]:
-        """Number of inputs and of outputs of each layer."""
+        """Yield the number of inputs and of outputs of each layer."""
         widths = [self.input_count, *self.hidden]
         if self.outputs is not None:
             widths.append(self.outputs)
@@ -194,7 +194,7 @@ class Network:
         by_z: FloatArray,
         first: int,
     ) -> FloatArray:
-        """Pull back derivatives of a block; whatever the blocks, sums have the same order.
+        """Propagate derivatives by the features of a block of rows back through the layers.
 
         Args:
             z: Parameters, shape (size,).
@@ -212,6 +212,8 @@ class Network:
             if self._has_tanh(layer):
                 slopes = backpropagate_tanh(slopes, layers[layer + 1])
             by_weights, by_biases = by_parameters[layer]
+            # Sums over the rows, added to the views by_weights and by_biases of by_z. This product
+            # sums in the same order whatever the blocks.
             add_transposed_product(by_weights, layers[layer], slopes)
             add_transposed_product(by_biases[None], np.ones((len(slopes), 1)), slopes)
             weights, _ = parameters[layer]
@@ -302,7 +304,20 @@ def linearise(
 def _pull_back_by_jax(
     phi: FeatureMap, z: FloatArray, X: FloatArray, slopes: FloatArray, first: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Pull back derivatives by the features, (m, d), block by block; as `PullBack`."""
+    """Compute derivatives by the map's parameters and inputs from those by its features.
+
+    JAX computes them block by block, as it would compile a program for each number of rows.
+
+    Args:
+        phi: The feature map.
+        z: Its parameters, shape (size,).
+        X: Inputs, shape (m, at most p).
+        slopes: Derivatives by the features, shape (m, d).
+        first: Number of inputs, from the first, to propagate derivatives to.
+
+    Returns:
+        Derivatives by z, summed over all rows, (size,), and by the first inputs, (m, first).
+    """
     by_z, by_inputs = np.zeros(len(z)), np.empty((len(X), first))
     for rows, padded_size in _iter_blocks(len(X)):
         block = _pad(X[rows], padded_size, phi.input_count)
@@ -344,6 +359,7 @@ def _trace_pull_back(phi: FeatureMap, first: int, z: Any, X: Any, slopes: Any) -
     """Pull back derivatives by the features to z and to the first inputs, as JAX traces it."""
 
     def compute_from(z: Any, first_inputs: Any) -> Any:
+        """Compute features as a function of what derivatives are taken by."""
         return phi(z, jax.numpy.concatenate([first_inputs, X[:, first:]], axis=1))
 
     _, pull_back = jax.vjp(compute_from, z, X[:, :first])

@@ -65,10 +65,12 @@ def train(
         z: Its parameters at the start, shape (size,).
         inputs: Inputs of each task's evaluations, shape (n, at most p).
         losses: Their standardised losses, shape (n,).
-        nested: Whether features are dropped.
-        rng: Draws batches, truncations and the weights at the start.
+        nested: Whether an evaluation uses only the first b features, with a random b in each
+            step, so that the features come in the order of their importance.
+        rng: Draws batches, truncations b and the weights at the start.
     """
     counts = [len(y) for y in losses]
+    # Shapes are rounded up, so that few programs are compiled; the padding is never drawn.
     M, task_count, d = sum(counts), len(counts), phi.feature_count
     padded_M = round_up_to_power_of_two(M)
     X = np.zeros((padded_M, phi.input_count))
@@ -81,13 +83,13 @@ def train(
     W[:task_count] = rng.standard_normal((task_count, d)) / math.sqrt(d)
 
     data = [runtime.place(array) for array in (X, y, task)]
-    state: Any = (z, W, np.zeros_like(z), np.zeros_like(W))
+    state: Any = (z, W, np.zeros_like(z), np.zeros_like(W))  # and their velocities
     steps = min(max(EPOCHS * M / BATCH, MIN_STEPS), MAX_STEPS)
     steps = CHUNK * math.ceil(steps / CHUNK)
     for begin in range(0, steps, CHUNK):
-        rates = RATE * (1.0 - np.arange(begin, begin + CHUNK) / steps)
+        rates = RATE * (1.0 - np.arange(begin, begin + CHUNK) / steps)  # falling to 0 at the end
         rows = rng.integers(M, size=(CHUNK, BATCH), dtype=np.int32)
-        truncations = np.full((CHUNK, BATCH), d, dtype=np.int32)
+        truncations = np.full((CHUNK, BATCH), d, dtype=np.int32)  # all d features
         if nested:
             truncations = rng.integers(1, d + 1, size=(CHUNK, BATCH), dtype=np.int32)
         state = runtime.call(trace_steps, *state, *data, rates, rows, truncations, static=(phi,))
@@ -142,7 +144,7 @@ def trace_steps(
         rate, batch, b = step_data
         g_z, g_W = jax.grad(mean_squared_error)((z, W), batch, b)
         norm = jnp.sqrt(jnp.sum(g_z**2) + jnp.sum(g_W**2))
-        rate *= MAX_NORM / jnp.maximum(norm, MAX_NORM)
+        rate *= MAX_NORM / jnp.maximum(norm, MAX_NORM)  # shortens gradients that are too long
         v_z = MOMENTUM * v_z - rate * g_z
         v_W = MOMENTUM * v_W - rate * g_W
         return (z + v_z, W + v_W, v_z, v_W), None

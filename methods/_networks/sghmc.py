@@ -123,8 +123,9 @@ def sample(
         Final state of the chain, and samples of z, shape (samples, D).
     """
     state = tuple(part.copy() for part in chain.state)
-    z, v, tau, g, S = state
-    samples = np.empty((sampling.samples, len(z)))
+    # Position, momentum; length of running means of the gradient, and those of it and its square.
+    z, v, tau, g, S = state  # all are updated in place
+    samples = np.empty((sampling.samples, len(z)))  # those of the last round stay
     is_estimated = n > sampling.batch
     step_size, noise_sd = np.empty(len(z)), np.empty(len(z))
     for is_adapting in (*[True] * burn_in, False):
@@ -153,7 +154,12 @@ def sample(
 def _draw_signs(
     rng: np.random.Generator, sampling: Sampling, D: int
 ) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """Draw the signs of xi for one round, 1 or 0, shape (samples, thinning, at least D)."""
+    """Draw the signs of the noise of all steps of one round, a random bit each.
+
+    Returns:
+        1 for a positive sign and 0 for a negative one, for D parameters or, as whole words of bits
+        are drawn, some more, shape (samples, thinning, at least D).
+    """
     word_count = math.ceil(D / WORD_BITS)
     shape = (sampling.samples, sampling.thinning, word_count)
     words = rng.integers(2**WORD_BITS, size=shape, dtype=np.uint32)
@@ -176,7 +182,14 @@ def _draw_batches(rng: np.random.Generator, sampling: Sampling, n: int) -> IntAr
 
 @compiled
 def _adapt(tau: FloatArray, g: FloatArray, S: FloatArray, G: FloatArray) -> None:
-    """Update tau, g and S, the running means of the gradient, by a new gradient G, in place."""
+    """Update running means of the gradient by a new gradient, in place.
+
+    Args:
+        tau: Length of the running means in steps, itself adapted, shape (D,).
+        g: Running mean of the gradient, shape (D,).
+        S: Running mean of its square, shape (D,).
+        G: The new gradient, shape (D,).
+    """
     for k in range(len(G)):
         r = 1.0 / (1.0 + tau[k])
         tau[k] += 1.0 - tau[k] * g[k] * g[k] / S[k]
@@ -193,7 +206,9 @@ def _scale(
     a: float,
     is_estimated: bool,
 ) -> None:
-    """Write eps^2 M and the standard deviation of a step's noise.
+    """Write the factor of the gradient in a step, eps^2 M, and the sd of the step's noise.
+
+    M = S^(-1/2) scales each parameter by the typical size of its gradient.
 
     Args:
         step_size: Where eps^2 M is written, shape (D,).
