@@ -85,6 +85,9 @@ class MultiTask(ModelBased):
     def predict_incumbent(self, predict_mean: Callable[[FloatArray], FloatArray]) -> float:
         """Predict the lowest mean on the current task of configurations of the previous tasks.
 
+        It stands for the lowest loss while the current task has no evaluations. Of many
+        configurations, only the latest `MAX_PREDICTED` are predicted.
+
         Args:
             predict_mean: Posterior mean (m,) at model inputs (m, p).
         """
@@ -123,7 +126,8 @@ class TaskByTask(MultiTask):
             table = np.arange(float(len(table)))[:, None]  # indices of the tasks
         columns = [standardise(column.copy()) for column in table.T]
         standardised = np.stack(columns, axis=1)
-        return standardised / SPAN + 0.5  # about the range [0, 1], which the priors assume
+        # SPAN standard deviations have the length of [0, 1], the range that the priors assume.
+        return standardised / SPAN + 0.5
 
     def prepend_sources(self, X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Prepend the previous tasks' evaluations to those of the current task.

@@ -128,7 +128,10 @@ class JointlyModelled(ModelBased):
         """Make the unfitted model of the earlier tasks and, last, the current one."""
 
     def make_scorer(self) -> Scorer:
-        """Fit the model; the score is the acquisition function."""
+        """Fit the model, and return the function that scores candidates by it.
+
+        Prediction and acquisition function become attributes, as refining candidates needs both.
+        """
         if not len(self._source_units) and not self.evaluation_count:
             # Nothing to fit a model to: scores are random.
             self._predict_moments = lambda unit: np.empty((2, len(unit)))
@@ -189,6 +192,7 @@ class JointlyModelled(ModelBased):
 
     def _score(self, unit: FloatArray) -> FloatArray:
         """Score candidates, unit vectors (m, d), by the acquisition function."""
+        # `_refine` predicted this block, the same array, when it chose the candidates.
         if unit is self._refined_block:
             return self._acquisition(self._refined_moments)
         return self._acquisition(self._predict_moments(unit))
@@ -488,7 +492,7 @@ class WarmStarted(UsesTrainingData):
     """A model of the current task alone, started with the best configurations of similar tasks."""
 
     def initial_configurations(self) -> Sequence[Config]:
-        """Choose the best configurations of the closest tasks, closest first."""
+        """Choose the best configurations of the tasks with the closest meta-features."""
         if not self._earlier:
             return ()
         *earlier, current = describe_tasks(self.task_data)
@@ -515,7 +519,10 @@ class InitBLR(WarmStarted, NoneBLR):
 
 
 def describe_tasks(data: Sequence[TaskData]) -> FloatArray:
-    """Describe tasks by meta-features, scaled to [0, 1] over the tasks, and sizes; (T, q)."""
+    """Describe T tasks by q numbers each, (T, q): meta-features and, last, sizes of the data.
+
+    Meta-features are scaled to [0, 1] over the tasks, sizes are shares of the largest.
+    """
     from hpobench_ordered.methods._distribution.descriptions import compute_relative_sizes
     from hpobench_ordered.methods._meta_features import (
         compute_meta_features,

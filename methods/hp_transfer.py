@@ -71,7 +71,10 @@ class AfterChange(ModelBased):
         return best
 
     def complete(self, values: FloatArray) -> FloatArray:
-        """Draw what is NaN in coded values (d,) from the prior, unless it is inactive."""
+        """Draw hyperparameters that are NaN in coded values (d,) from the prior.
+
+        Those that are inactive with the others as they are stay NaN.
+        """
         parameters = self.space.parameters
         unit = self.rng.random(len(parameters))
         drawn = [parameter.decode(u) for parameter, u in zip(parameters, unit, strict=True)]
@@ -81,7 +84,12 @@ class AfterChange(ModelBased):
         return completed
 
     def _extract_old_step(self) -> OldStep | None:
-        """Rank the old configurations that lie in the shared space; None if there are none."""
+        """Rank the last task's configurations that lie in the shared space, best first.
+
+        Returns:
+            The ranking, or None if there is nothing to transfer: no history, no shared
+            hyperparameter, or no configuration in the shared space.
+        """
         if not self.history:
             return None
         last = self.history[-1]
@@ -96,7 +104,7 @@ class AfterChange(ModelBased):
         shared = last.in_shared(change)
         if not len(shared):
             return None
-        losses = np.where(np.isfinite(shared.losses), shared.losses, np.inf)
+        losses = np.where(np.isfinite(shared.losses), shared.losses, np.inf)  # failed ones last
         best_first = np.argsort(losses, kind="stable")
         return OldStep(last, change, shared.values[best_first])
 
@@ -124,7 +132,10 @@ class Transfer(AfterChange):
     shared_method: type[ModelBased]
 
     def prepare(self) -> None:
-        """Fit M_both, the model of the shared space, to the ranks (lines 1 to 4)."""
+        """Fit a model of the shared space to the old configurations' ranks.
+
+        These are lines 1 to 4 of the paper's algorithm 1.
+        """
         super().prepare()
         self._shared: ModelBased | None = None
         if self.old is None or len(self.old.ranking) < 2:
@@ -138,7 +149,11 @@ class Transfer(AfterChange):
         self._score: Scorer = self._shared.make_scorer()
 
     def _suggest_before_model(self) -> FloatArray:
-        """Return coded values (d,) of an untried suggestion (lines 6 to 15)."""
+        """Suggest an untried configuration, coded values (d,), by the model of the shared space.
+
+        These are lines 6 to 15 of the paper's algorithm 1, for the trials before there is a model
+        of the new space: the share `random_fraction` of them is random.
+        """
         if self.old is None or self._shared is None or self.rng.random() < self.random_fraction:
             return self._draw_untried()
         candidates = next(self._shared.iter_candidates())
@@ -151,10 +166,11 @@ class Transfer(AfterChange):
         return self._draw_untried()
 
     def _extend_to_new_space(self, old: OldStep, shared_values: FloatArray) -> FloatArray:
-        """Extend a configuration of the shared space (1, k) to the new space, values (d,).
+        """Extend a configuration of the shared space (1, k) to the new space, coded values (d,).
 
-        With the probability of the part of a range that is only new, a hyperparameter is drawn
-        from there (lines 11 and 12); hyperparameters that are only new are drawn from the prior.
+        The range of a shared hyperparameter may be larger than before. It is drawn from the part
+        that is only new with the probability of that part (lines 11 and 12 of the paper's algorithm
+        1). Hyperparameters that are only new are drawn from the prior.
         """
         values: FloatArray = old.change.to_new(shared_values)[0]
         for j, name in enumerate(self.space.names):

@@ -205,7 +205,11 @@ class OrderedGP(BayesianOptimisation):
     def _choose_best_untried(
         self, scorer: Scorer, near_best: FloatArray | None = None
     ) -> FloatArray:
-        """Choose the best candidate, coded values (d,), at first among the earlier tasks' best."""
+        """Choose the best candidate that was not tried, coded values (d,).
+
+        In the early trials, the best configurations of the earlier tasks are the only candidates
+        as long as one of them was not tried.
+        """
         trials = self.evaluation_count + len(self._pending)
         if self.sources and trials < self.early_trials:
             scores = scorer(self.sources.best_unit_vectors)
@@ -216,7 +220,12 @@ class OrderedGP(BayesianOptimisation):
         return super()._choose_best_untried(scorer, near_best)
 
     def _draw_near_best(self) -> FloatArray | None:
-        """Draw candidates near the best of this task and of earlier ones, (m, d), or None."""
+        """Draw candidates near the best configurations of this task and of earlier ones.
+
+        Returns:
+            Unit vectors (m, d), or None where such candidates do not help: on a plateau, or if
+            this search is switched off.
+        """
         if self.sources is None:
             return super()._draw_near_best()
         if not self._searches_near_best or self._is_on_plateau:
@@ -227,7 +236,7 @@ class OrderedGP(BayesianOptimisation):
         return draw_near(self.region, centres, self._near_rng, count=NEAR)
 
     def _update_process(self, sources: Sources) -> "TaskProcess":
-        """Condition the model on all chosen evaluations, refitting it now and then."""
+        """Condition the model on new evaluations, and refit it every `FIT_INTERVAL` of them."""
         if self._process is None or self.evaluation_count >= self._next_fit_count:
             self._process = self._refit_process(sources)
             self._next_fit_count = self.evaluation_count + FIT_INTERVAL
@@ -270,6 +279,7 @@ class OrderedGP(BayesianOptimisation):
             self._kernel = Kernel(self.group_features())
         used_losses = self.evaluated_losses()[self._used_rows]
         current_losses = standardise_robustly(used_losses, sources.nearest_unit)
+        # The earlier tasks come first, the current one last, as in `counts` and `distances`.
         y = self.transform_losses(np.concatenate([sources.losses, current_losses]))
         unit_vectors = [sources.unit_vectors, self.evaluated_units()[self._used_rows]]
         return Observations(
@@ -353,9 +363,10 @@ def compute_unit(losses: FloatArray) -> float:
 
 
 def standardise_robustly(losses: FloatArray, unit: float) -> FloatArray:
-    """Subtract the median from losses (n,), and divide by twice the unit.
+    """Subtract the median from losses (n,), divide by twice the unit, and clip.
 
-    The result is clipped at +- `MAX_DISTANCE`.
+    Losses are halved first, as differences of large losses may overflow. The result lies within
+    +- `MAX_DISTANCE`, so that few bad losses do not dominate the model.
     """
     if not len(losses):
         return losses

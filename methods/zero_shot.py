@@ -65,7 +65,7 @@ def choose_portfolio(R: FloatArray, *, count: int) -> list[int]:
     Tune's implementation.
 
     Args:
-        R: Ranks, shape (t, m).
+        R: Ranks of m candidates on each of t tasks, shape (t, m).
         count: Size of the portfolio.
 
     Returns:
@@ -78,14 +78,14 @@ def choose_portfolio(R: FloatArray, *, count: int) -> list[int]:
     for _ in range(min(count, R.shape[1])):
         means_with_candidate = np.minimum(R, portfolio_ranks).mean(axis=0)
         means_with_candidate[chosen] = np.inf
-        if means_with_candidate.min() >= portfolio_ranks.mean():
+        if means_with_candidate.min() >= portfolio_ranks.mean():  # another portfolio
             portfolio_ranks = no_ranks
             means_with_candidate = candidate_means
         tied = np.flatnonzero(means_with_candidate == means_with_candidate.min())
         best = int(tied[np.argmin(candidate_means[tied])])
         chosen.append(best)
         portfolio_ranks = np.minimum(portfolio_ranks, R[:, [best]])
-        candidate_means[best] = np.inf
+        candidate_means[best] = np.inf  # it cannot be chosen again
     return chosen
 
 
@@ -103,14 +103,18 @@ def rank_rows(L: FloatArray) -> FloatArray:
 def _choose_configurations(
     tasks: "Sequence[Evaluations]", space: SearchSpace, rng: np.random.Generator, *, count: int
 ) -> FloatArray:
-    """Choose the configurations to suggest, coded values (at most count, d)."""
+    """Choose the configurations to suggest, coded values (at most count, d), in their order.
+
+    Those of several tasks minimise the mean rank over the tasks; of a single task they are the
+    configurations of lowest loss.
+    """
     candidates = order_configurations(tasks, count=CANDIDATES)
     if len(tasks) > 1 or len(candidates) < count:
         candidates = _add_random_configurations(candidates, space, rng)
     L, is_measured = _collect_losses(tasks, candidates, space, rng)
     if len(tasks) == 1:
-        (losses,), (is_predicted,) = L, ~is_measured
-        order = np.lexsort((losses, is_predicted))[:count]  # measured ones first, then by loss
+        # Measured ones first, whatever is predicted, then by loss: the last key sorts first.
+        order = np.lexsort((L[0], ~is_measured[0]))[:count]
     else:
         order = np.array(choose_portfolio(rank_rows(L), count=count))
     return candidates[order]
@@ -143,7 +147,8 @@ def _collect_losses(
         rng: Subsamples large tasks for the fit.
 
     Returns:
-        L (t, m), and whether each of these losses was measured, (t, m).
+        Standardised losses of m candidates on t tasks, (t, m), and whether each of them was
+        measured, (t, m).
     """
     from hpobench_ordered.methods._boosting.model import BoostedTrees
     from hpobench_ordered.methods._gp.model import standardise
@@ -158,7 +163,7 @@ def _collect_losses(
         losses = standardise(task.losses)
 
         fitted = np.arange(len(task))
-        if len(task) > max_per_task:
+        if len(task) > max_per_task:  # larger fits would take too long
             fitted = rng.permutation(len(task))[:max_per_task]
         task_X = space.features(space.encode(task.values[fitted]))
         L[i] = BoostedTrees.fit(task_X, losses[fitted]).predict(X)
