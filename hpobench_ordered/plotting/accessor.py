@@ -15,10 +15,10 @@ from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.plotting.evaluations import (
     Configurations,
-    drawable,
-    evaluated,
+    choose_axes,
     evaluations,
-    telling_axes,
+    load_drawable,
+    make_panel,
 )
 from hpobench_ordered.plotting.figures import FIGURES, CaptionedChart, FigureData
 
@@ -87,8 +87,8 @@ class Plots:
 
         Args:
             measure: "score", "regret", "rank" or "value".
-            benchmark: Draw the tasks of this benchmark, one panel each; "all": only the mean over
-                all benchmarks; default: that, and all benchmarks.
+            benchmark: A benchmark, whose tasks are drawn, one panel each; "all" for the mean over
+                all benchmarks alone; default: that mean and the mean of every benchmark.
             size: Size of a panel.
         """
         frame = self._curves
@@ -99,7 +99,7 @@ class Plots:
             overall = frame[frame["benchmark"] == ALL]
             return plotting.curves(overall, measure=measure, methods=methods, size=size)
 
-        name = self._item(benchmark).benchmark
+        name = self._find_scores(benchmark).benchmark  # with its version
         of_tasks = frame[(frame["benchmark"] == name) & (frame["task"] != "")]
         title = f"{measure} over trials: {name}"
         return plotting.curves(
@@ -111,7 +111,11 @@ class Plots:
         return self.curves("rank", size=size)
 
     def critical_differences(self, *, trial: int | None = None) -> alt.TopLevelMixin:
-        """Mean ranks over benchmarks, and which methods cannot be told apart."""
+        """Mean ranks over benchmarks, and which methods cannot be told apart.
+
+        Raises:
+            ExperimentError: There are fewer than two methods, or no benchmark with best values.
+        """
         ranking = rank_and_compare(self._group, trial=trial)
         if ranking is None:
             raise ExperimentError("critical differences need two methods on a benchmark")
@@ -127,9 +131,10 @@ class Plots:
     ) -> alt.TopLevelMixin:
         """The normalised regret that half of the runs attain, with quartiles; one panel per method.
 
-        Needs the best values of the benchmark.
+        Raises:
+            ExperimentError: No best values of the benchmark are known.
         """
-        item = self._item(benchmark)
+        item = self._find_scores(benchmark)
         frame = attainment_curves([item])
         if not len(frame):
             raise ExperimentError(f"no best values of {item.benchmark} are known: no regrets")
@@ -146,7 +151,10 @@ class Plots:
         seed: int | None = None,
         size: Size = (170, 140),
     ) -> alt.TopLevelMixin:
-        """Where each method looked in one run, on the objective around the best of all runs.
+        """Where each method looked in one run, one panel per method.
+
+        Its evaluations are points on the objective over two hyperparameters; all others are as in
+        the best configuration that any run evaluated.
 
         Args:
             benchmark: The benchmark.
@@ -156,13 +164,15 @@ class Plots:
             seed: The run; default: the first.
             size: Size of a panel.
         """
-        item = self._item(benchmark)
+        item = self._find_scores(benchmark)
         task_name = item.task_names[-1] if task is None else str(task)
         if task_name not in item.task_names:
             raise UnknownNameError(f"task of {item.benchmark}", task_name, item.task_names)
         task_number = item.tasks[item.task_names.index(task_name)]
-        seed = item.seed_numbers[0] if seed is None else seed
+        if seed is None:
+            seed = item.seed_numbers[0]
 
+        # Of all runs: the panels are around the best of their evaluations.
         tried = evaluations(
             item,
             self._load_runs(),
@@ -175,20 +185,20 @@ class Plots:
         if not len(methods):
             raise ExperimentError(f"there are no evaluations of {item.benchmark} with seed {seed}")
 
-        bench = drawable(item)
+        bench = load_drawable(item)
         if bench is None:
             raise ExperimentError(f"{item.label} cannot be evaluated here, or only slowly")
-        axes = telling_axes(bench, [tried], x, y)
+        axes = choose_axes(bench, [tried], x, y)
         if axes is None:
             raise ExperimentError("a landscape needs two hyperparameters that are active together")
 
         panels = [
-            evaluated(method, bench.tasks[task_number], tried, axes, method, seed)
+            make_panel(method, bench.tasks[task_number], tried, axes, method, seed)
             for method in methods
         ]
-        rows = [
-            panels[first : first + PANELS_IN_ROW] for first in range(0, len(panels), PANELS_IN_ROW)
-        ]
+        rows = []
+        for first in range(0, len(panels), PANELS_IN_ROW):
+            rows.append(panels[first : first + PANELS_IN_ROW])
         title = f"{item.benchmark}, task {task_name}, seed {seed}"
         return plotting.landscape(rows, title=title, size=size)
 
@@ -198,10 +208,12 @@ class Plots:
         all_scores, reasons = self._load_scores()
         if not all_scores:
             raise ExperimentError(" ".join(reasons) or "no run is finished")
-        return next(iter(group_by_protocol(all_scores).values()))
+        scores_of_protocols = list(group_by_protocol(all_scores).values())
+        return scores_of_protocols[0]  # the protocol with the most benchmarks is first
 
     @cached_property
     def _group(self) -> BenchmarkGroup:
+        """Scores of the benchmarks that count in means."""
         return BenchmarkGroup.for_means(self._scores)
 
     @cached_property
@@ -211,16 +223,18 @@ class Plots:
 
     @cached_property
     def _ranked_methods(self) -> list[str]:
-        """Methods by mean rank, which have the same colours in all charts."""
-        return list(dict.fromkeys(map(str, self._board["method"])))
+        """All methods by mean rank, the order that decides their colours in every chart."""
+        # The rows of all benchmarks together come first, sorted by mean rank.
+        methods = map(str, self._board["method"])
+        return list(dict.fromkeys(methods))
 
     @cached_property
     def _first_surrogates(self) -> dict[str, BenchmarkScores]:
         """Scores of each benchmark on its first surrogate, by the benchmark's name."""
-        items: dict[str, BenchmarkScores] = {}
+        first_of_benchmark: dict[str, BenchmarkScores] = {}
         for item in self._scores:
-            items.setdefault(item.benchmark, item)
-        return items
+            first_of_benchmark.setdefault(item.benchmark, item)
+        return first_of_benchmark
 
     @cached_property
     def _curves(self) -> "pd.DataFrame":
@@ -228,15 +242,25 @@ class Plots:
         frame = curves(self._scores)
         surrogates = {name: item.surrogate for name, item in self._first_surrogates.items()}
         first_surrogate = frame["benchmark"].astype(str).map(surrogates)
-        is_first = frame["surrogate"].astype(str) == first_surrogate
-        return frame[is_first | (frame["benchmark"] == ALL)]
+        is_on_first_surrogate = frame["surrogate"].astype(str) == first_surrogate
+        is_overall = frame["benchmark"] == ALL  # which has no surrogate
+        return frame[is_on_first_surrogate | is_overall]
 
-    def _item(self, benchmark: str | None) -> BenchmarkScores:
-        """Scores of a benchmark, named with or without its version, on its first surrogate."""
+    def _find_scores(self, benchmark: str | None) -> BenchmarkScores:
+        """Find the scores of a benchmark on its first surrogate.
+
+        Args:
+            benchmark: Its name with or without its version; None if it is the only one.
+
+        Raises:
+            UnknownNameError: There is no such benchmark.
+            ExperimentError: It is None, but there are several.
+        """
         items = self._first_surrogates
         if benchmark is None and len(items) > 1:
             raise ExperimentError(f"name one of the benchmarks: {', '.join(items)}")
         for name, item in items.items():
-            if benchmark in (None, name, BenchmarkIdentity.parse(name).name):
+            name_without_version = BenchmarkIdentity.parse(name).name
+            if benchmark in (None, name, name_without_version):
                 return item
         raise UnknownNameError("benchmark of these results", str(benchmark), list(items))

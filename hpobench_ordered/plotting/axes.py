@@ -26,40 +26,53 @@ TICKS_OF_MANY_TRIALS = (1, 3, 10, 25, 50, 100, 200, 500, 1000, 2000, 5000, 10000
 
 
 def title_of(measure: str) -> str:
-    """The title of a measure's axis."""
+    """The title of a measure's axis: its name, unless `TITLES` has another."""
     return TITLES.get(measure, measure)
 
 
 def trial_axis(last: int) -> alt.X:
-    """Trials from 1 to the last, on a logarithmic axis if there are more than two."""
+    """The horizontal axis of trials from 1 to the last, logarithmic if there are more than two."""
     candidates = TICKS_OF_MANY_TRIALS if last >= 10 else (1, 2, 3, 5)
-    # None so near the last trial that their labels would overlap.
+    # The last trial has a tick, and no other so near it that their labels would overlap.
     ticks = [trial for trial in candidates if trial < 0.75 * last] + [last]
-    scale = alt.Scale(type="log" if last > 2 else "linear", domain=[1, max(last, 2)], nice=False)
+    end = max(last, 2)  # an axis needs two ends
+    scale = alt.Scale(type="log" if last > 2 else "linear", domain=[1, end], nice=False)
     return alt.X("trial:Q", title="trial", scale=scale, axis=alt.Axis(values=ticks, format="d"))
 
 
 def spaced_trials(last: int, count: int) -> list[int]:
-    """At most `count` trials, evenly spaced along the axis; all of them if there are no more."""
+    """Choose at most `count` of the trials from 1 to `last`, evenly spaced on a logarithmic axis.
+
+    All of them, if there are no more.
+    """
     if last <= count:
         return list(range(1, last + 1))
-    return [int(place) for place in np.unique(np.rint(np.geomspace(1, last, count)))]
+    rounded = np.rint(np.geomspace(1, last, count))  # the first few may be the same trial
+    return [int(trial) for trial in np.unique(rounded)]
 
 
 def measure_axis(measure: str, numbers: Iterable[float], *, top: float | None = None) -> alt.Y:
-    """The vertical axis of the column `mean`, on which all of some numbers can be seen."""
+    """The vertical axis of means of a measure, on which all of some numbers can be seen.
+
+    It is logarithmic if the numbers span more than one decade, and if the measure allows.
+
+    Args:
+        measure: Name of the measure.
+        numbers: The numbers, at least one of which is finite.
+        top: Upper end of the axis, if lower than the largest number.
+    """
     finite = np.array([number for number in numbers if math.isfinite(number)])
     low = float(finite.min())
     high = float(finite.max())
     if measure in ("score", PAPER_SCORE):
-        low = min(low, 0.0)
+        low = min(low, 0.0)  # the best score, which should always be in sight
     if top is not None:
         high = min(high, top)
-    lowest_positive = float(finite[finite > 0].min(initial=math.inf))
 
+    lowest_positive = float(finite[finite > 0].min(initial=math.inf))
     spans_decades = high > MAX_RATIO_OF_LINEAR_AXIS * lowest_positive
     if measure in LINEAR or low < 0 or not spans_decades:
-        margin = 0.04 * (high - low) or 0.5
+        margin = 0.04 * (high - low) or 0.5  # where all numbers are the same
         scale = alt.Scale(domain=[low - margin, high + margin], nice=False, zero=False)
         return alt.Y("mean:Q", scale=scale, axis=alt.Axis(title=title_of(measure), tickCount=5))
 
@@ -81,20 +94,21 @@ Transform = Callable[[FloatArray], FloatArray]
 
 
 def unit_of(scale: Mapping[str, Any]) -> tuple[Transform, Transform]:
-    """How to get from numbers to their places along an axis, from 0 to 1, and back.
+    """Make functions from numbers to their places along an axis, from 0 to 1, and back.
 
     Args:
         scale: Scale of the axis in Vega-Lite: linear, logarithmic or symlog.
 
     Returns:
-        `to_unit` and `from_unit`, its inverse.
+        `to_unit`, which moves numbers beyond the axis to its ends, and `from_unit`, its inverse.
     """
+    # By type of scale: a function that makes it linear, and its inverse.
     transforms: dict[str, tuple[Any, Any]] = {
         "linear": (np.asarray, np.asarray),
         "log": (np.log, np.exp),
         "symlog": (
-            lambda x: np.log1p(x / scale["constant"]),
-            lambda y: np.expm1(y) * scale["constant"],
+            lambda number: np.log1p(number / scale["constant"]),
+            lambda transformed: np.expm1(transformed) * scale["constant"],
         ),
     }
     transform, inverse = transforms[scale.get("type", "linear")]
@@ -111,13 +125,16 @@ def unit_of(scale: Mapping[str, Any]) -> tuple[Transform, Transform]:
 
 
 def spread(places: FloatArray, *, gap: float, end: float) -> FloatArray:
-    """Move places so that they are at least `gap` apart and none is above `end`, in their order."""
+    """Move places so that they are at least `gap` apart and none is above `end`.
+
+    Their order stays. So does a place that is far enough from the others.
+    """
     moved = places.astype(np.float64)
     order = np.argsort(places, kind="stable")
-    for before, after in itertools.pairwise(order):
+    for before, after in itertools.pairwise(order):  # upwards, from the lowest place
         moved[after] = max(moved[after], moved[before] + gap)
 
-    # Those that were moved beyond the end push the others back.
+    # Those that are now beyond the end go back to it, and push the others down.
     limit = end
     for index in order[::-1]:
         moved[index] = min(moved[index], limit)
@@ -126,7 +143,10 @@ def spread(places: FloatArray, *, gap: float, end: float) -> FloatArray:
 
 
 def _logarithmic_ticks(low: float, high: float) -> Sequence[float]:
-    """At most seven ticks of a logarithmic axis: powers of ten, or 1, 2, 5 times these."""
+    """At most six ticks of a logarithmic axis from `low` to `high`.
+
+    They are powers of ten, or 1, 2 and 5 times these if there are fewer than three such powers.
+    """
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for factors in ((1,), (1, 2, 5)):
         numbers = [
@@ -135,5 +155,6 @@ def _logarithmic_ticks(low: float, high: float) -> Sequence[float]:
         ticks = [number for number in numbers if low <= number <= high]
         if len(ticks) >= 3:
             break
-    step = math.ceil(len(ticks) / 6)
+
+    step = math.ceil(len(ticks) / 6)  # of more than six, only every second or third
     return ticks[::step]

@@ -73,25 +73,26 @@ def critical_differences(
         raise ExperimentError("a diagram of critical differences needs two methods or more")
 
     bars = pd.DataFrame(ranking.bars, columns=["low", "high"], dtype=float)
-    bars["y"] = 12.0 + BAR_DISTANCE * bars.index
+    bars["y"] = 12.0 + BAR_DISTANCE * bars.index  # in pixels below the axis, as all y
     overhang = LINE_OVERHANG * (n_methods - 1) / AXIS_WIDTH  # in ranks
     lines = _method_lines(ranking, overhang)
     height = float(lines["y"].max()) + 10
 
     x = _rank_axis(n_methods, overhang)
-    down = alt.Scale(domain=[height, 0], nice=False)
-    y = alt.Y("y:Q", scale=down, axis=None)
-    y_of_axis = alt.Y("top:Q", scale=down, axis=None)
+    downwards = alt.Scale(domain=[height, 0], nice=False)
+    y = alt.Y("y:Q", scale=downwards, axis=None)
+    y_of_axis = alt.Y("top:Q", scale=downwards, axis=None)
 
-    looks = by_method(ranking.methods, methods)
-    looks = {name: looks[name].legend(None) for name in ("color", "shape")}
+    # No legend, as the names stand in the diagram.
+    channels = by_method(ranking.methods, methods)
+    looks = {name: channels[name].legend(None) for name in ("color", "shape")}
     base = alt.Chart(lines)
     line = base.mark_rule(color=FAINT)
     point = base.mark_point(filled=True, size=50, opacity=1).encode(**looks)
     bar = alt.Chart(bars).mark_rule(strokeWidth=4, color=INK, strokeCap="round")
     layers = [
-        line.encode(x=x, y=y_of_axis, y2="y:Q"),
-        line.encode(x=x, x2="end:Q", y=y),
+        line.encode(x=x, y=y_of_axis, y2="y:Q"),  # down
+        line.encode(x=x, x2="end:Q", y=y),  # sideways
         point.encode(x=x, y=y_of_axis, tooltip=["method:N", "rank:Q"]),
         point.encode(x="end:Q", y=y),
         bar.encode(x="low:Q", x2="high:Q", y=y),
@@ -109,9 +110,9 @@ def critical_differences(
 
 
 def _rank_axis(n_methods: int, overhang: float) -> alt.X:
-    """The axis of mean ranks, with room for the lines of methods at both ends, in ranks."""
+    """The axis of mean ranks, which goes beyond the lowest and highest by `overhang` ranks."""
     ticks = list(range(1, n_methods + 1))
-    if n_methods > 20:
+    if n_methods > 20:  # their labels would overlap
         ticks = [tick for tick in ticks if tick % 5 in (0, 1)]
     axis = alt.Axis(values=ticks, orient="top", grid=False, title="mean rank", format="d")
     scale = alt.Scale(domain=[1 - overhang, n_methods + overhang], nice=False)
@@ -119,11 +120,15 @@ def _rank_axis(n_methods: int, overhang: float) -> alt.X:
 
 
 def _method_lines(ranking: CriticalDifference, overhang: float) -> "pd.DataFrame":
-    """Each method's line: down from the axis to `y`, then sideways to its name at `end`."""
+    """Each method's line: down from the axis to `y`, then sideways to its name at `end`.
+
+    The better half has its names at the left. `overhang` is how far, in ranks, lines go beyond the
+    ends of the axis.
+    """
     import pandas as pd
 
     n_methods = len(ranking.methods)
-    places = np.arange(n_methods)
+    places = np.arange(n_methods)  # methods are sorted by mean rank
     is_left = places < (n_methods + 1) // 2
     # The best and the worst method are the topmost of their sides.
     row_on_side = np.minimum(places, n_methods - 1 - places)
@@ -146,10 +151,11 @@ def _method_lines(ranking: CriticalDifference, overhang: float) -> "pd.DataFrame
 
 
 def _describe_test(ranking: CriticalDifference) -> str:
+    """Describe the samples and the tests of a diagram, for its subtitle."""
     p_value = ranking.friedman_p_value
     p_text = "p < 0.0001" if p_value < 1e-4 else f"p = {p_value:.2g}"
     text = f"{ranking.samples} samples; Friedman's test: {p_text}"
-    if math.isfinite(ranking.critical_difference):
+    if math.isfinite(ranking.critical_difference):  # Wilcoxon's test has none
         text += f"; critical difference {ranking.critical_difference:.2f}"
     return text
 
@@ -176,13 +182,16 @@ def heatmap(
     numbers = data[measure].astype(float)
     low = float(numbers.min()) if len(numbers) else 0.0
     high = float(numbers.max()) if len(numbers) else 1.0
-    is_dark = numbers < low + MAX_DARK_SHARE * ((high - low) or 1.0)
-    labels = numbers.map(f"{{:.{DECIMALS.get(measure, 2)}f}}".format)
+    span = (high - low) or 1.0  # all numbers may be the same
+    is_dark = numbers < low + MAX_DARK_SHARE * span
+    decimals = DECIMALS.get(measure, 2)
+    labels = [f"{number:.{decimals}f}" for number in numbers]
     data = data.assign(label=labels, ink=np.where(is_dark, ON_DARK, ON_LIGHT))
 
-    width = min(max(TABLE_WIDTH // max(len(panels), 1), MIN_CELL_WIDTH), MAX_CELL_WIDTH)
+    equal_width = TABLE_WIDTH // max(len(panels), 1)
+    width = min(max(equal_width, MIN_CELL_WIDTH), MAX_CELL_WIDTH)
     has_numbers = width >= MIN_NUMBER_WIDTH
-    width_of_longest_name = 7 * max(map(len, panels), default=0)
+    width_of_longest_name = 7 * max(map(len, panels), default=0)  # a letter has about 7 pixels
     if width_of_longest_name < width:
         angle = 0
     elif has_numbers:
@@ -190,12 +199,14 @@ def heatmap(
     else:
         angle = -60
     axis = alt.Axis(orient="top", labelAngle=angle, domain=False)
+
     # Methods stand in rows: there may be forty of them, and a page is longer than wide.
     base = alt.Chart(data).encode(
         x=alt.X("panel:N", sort=panels, title=None, axis=axis),
         y=alt.Y("method:N", sort=methods, title=None),
         tooltip=["panel:N", "method:N", f"{measure}:Q"],
     )
+
     scale = alt.Scale(range=list(SEQUENCE), domain=[low, high])
     legend = alt.Legend(title=title_of(measure), gradientLength=120)
     cells = base.mark_rect().encode(color=alt.Color(f"{measure}:Q", scale=scale, legend=legend))
@@ -203,6 +214,7 @@ def heatmap(
     if has_numbers:
         ink = alt.Color("ink:N", scale=None)
         layers.append(base.mark_text(fontSize=11).encode(text="label:N", color=ink))
+    # Cells and numbers have colours of their own.
     whole = alt.layer(*layers).resolve_scale(color="independent")
     return configured(
         whole.properties(width=max(width * len(panels), 200), height=CELL_HEIGHT * len(methods)),
@@ -247,7 +259,16 @@ def by_task(
 
 
 def _mean_layers(base: alt.Chart, looks: Mapping[str, Any], *, bars: bool) -> list[alt.Chart]:
-    """Means, and their errors where the mean is within the plotted range; the upper layer last."""
+    """Layers of means and of their errors, the upper layer last.
+
+    Errors, and means as points, are left out where the mean is above the plotted range. Bars are
+    cut there.
+
+    Args:
+        base: Chart with the horizontal axis, of the columns that `_cut_at_top` gives.
+        looks: Channels color and shape of the methods.
+        bars: Whether means are bars; otherwise they are points.
+    """
     y = alt.Y("shown:Q", title="normalised score", scale=alt.Scale(nice=False))
     within_range = base.transform_filter("!datum.is_above")
     errors = within_range.transform_filter("datum.high !== null").encode(y="below:Q", y2="above:Q")
@@ -261,17 +282,26 @@ def _mean_layers(base: alt.Chart, looks: Mapping[str, Any], *, bars: bool) -> li
 
 
 def _arrow_layer(base: alt.Chart) -> alt.Chart:
-    """Arrows at the upper end of the plotted range, where a mean or an error goes beyond it."""
+    """Arrows at the upper end of the plotted range, where a mean or an error goes beyond it.
+
+    `base` is a chart of the columns that `_cut_at_top` gives; `arrow` is the colour of an arrow, or
+    "" where there is none.
+    """
     arrows = base.mark_point(shape="triangle-up", filled=True, size=22, opacity=1)
     arrows = arrows.encode(y="tip:Q", fill=alt.Fill("arrow:N", scale=None))
     return arrows.transform_filter("datum.arrow")
 
 
 def _cut_at_top(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """Means and errors cut at the upper end of the plotted range, with colours of arrows there."""
+    """Cut means and errors at the upper end of the plotted range, the column `top`.
+
+    Columns of the result that are drawn: `shown`, the mean; `below` and `above`, the ends of its
+    error; and at the height `tip` an arrow in the colour `arrow`, where a mean or an error was cut.
+    """
     data = frame[["panel", "task", "method", "mean", "low", "high", "top"]].dropna(subset=["mean"])
     top = data["top"].astype(float)
-    just_above_top = top * (1 + 1e-9)  # random search ends near 100
+    # Random search ends at 100 but for rounding errors, which are not beyond a range up to 100.
+    just_above_top = top * (1 + 1e-9)
     is_above = data["mean"] > just_above_top
     is_error_above = data["high"] > just_above_top
     return data.assign(
@@ -306,7 +336,8 @@ def strips(
     labels = [name for name in ("benchmark", "task") if name in frame]
 
     data = frame[["panel", "group", "method", "value", "mean", *labels]]
-    is_first_of_method = ~data.duplicated(["panel", "group", "method"])  # draws the mean once
+    # The mean is in all rows of a method; it is drawn once.
+    is_first_of_method = ~data.duplicated(["panel", "group", "method"])
     data = data.assign(is_mean=is_first_of_method, one=1.0)
 
     looks = by_method(methods)
@@ -339,12 +370,13 @@ def strips(
 
 
 def _share_axis(title: str) -> alt.Y:
+    """A linear axis from 0, in percent."""
     scale = alt.Scale(domainMin=0)
     return alt.Y("value:Q", title=title, scale=scale, axis=alt.Axis(format=".0%"))
 
 
 def _ratio_axis(values: "pd.Series[float]", title: str) -> alt.Y:
-    """A logarithmic axis with powers of two, at least from 1/2 to 2."""
+    """A logarithmic axis of ratios, at least from 1/2 to 2, with ticks at powers of two."""
     low = min(values.min(), 0.5) / 1.05
     high = max(values.max(), 2.0) * 1.05
     scale = alt.Scale(type="log", domain=[low, high], nice=False)

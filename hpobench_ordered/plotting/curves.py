@@ -87,7 +87,7 @@ def curves(
     last_trial = int(chosen["trial"].max())
     is_drawn_trial = chosen["trial"].isin(spaced_trials(last_trial, MAX_POINTS_OF_CURVE))
     drawn = chosen.loc[is_drawn_trial, ["measure", "method", "trial", "mean", "low", "high", facet]]
-    order = list(methods) or _methods_lowest_first(chosen)
+    order = list(methods) or _methods_lowest_first(chosen)  # decides the colours
     panels = [str(name) for name in dict.fromkeys(chosen[facet])]
     has_one_panel = len(panels) == 1
 
@@ -122,7 +122,7 @@ def curves(
 
 
 def _methods_lowest_first(frame: "pd.DataFrame") -> list[str]:
-    """Methods by their mean after the last trial, over panels."""
+    """Methods by their mean after the last trial, averaged over panels, the lowest first."""
     last = frame[frame["trial"] == frame["trial"].max()]
     means = last.groupby(last["method"].astype(str))["mean"].mean()
     return list(means.sort_values(kind="stable").index)
@@ -131,11 +131,16 @@ def _methods_lowest_first(frame: "pd.DataFrame") -> list[str]:
 def _names_at_ends(frame: "pd.DataFrame", y: alt.Y, methods: Sequence[str], height: float) -> Any:
     """Names and markers at the ends of curves, moved apart where they would overlap.
 
-    `height` is that of the chart, in pixels.
+    Args:
+        frame: The curves: columns method, trial and mean.
+        y: The vertical axis.
+        methods: All methods, which decide the colours.
+        height: Height of the chart, in pixels.
     """
-    by_method_name = frame.sort_values("trial").groupby("method", observed=True)
-    ends = by_method_name.last().dropna(subset="mean")
+    curves_of_methods = frame.sort_values("trial").groupby("method", observed=True)
+    ends = curves_of_methods.last().dropna(subset="mean")
 
+    # The means at which the names stand: apart in pixels, then back in units of the axis.
     to_unit, from_unit = unit_of(y["scale"].to_dict())
     pixels_from_top = (1 - to_unit(ends["mean"].to_numpy(dtype=float))) * height
     moved_pixels = spread(pixels_from_top, gap=13.0, end=height)
@@ -152,12 +157,19 @@ def _names_at_ends(frame: "pd.DataFrame", y: alt.Y, methods: Sequence[str], heig
 
 
 def _rows_of_measure(frame: "pd.DataFrame", measure: str, facet: str) -> "pd.DataFrame":
-    """Rows of a measure; means over tasks where tasks make no panels."""
+    """Rows of a measure, of single tasks only if these make the panels.
+
+    Raises:
+        UnknownNameError: There is no such measure or column.
+        ExperimentError: All means are NaN.
+    """
     if facet not in frame.columns:
         raise UnknownNameError("column to make panels of", facet, list(frame.columns))
     chosen = frame[frame["measure"] == measure]
-    if facet != "task" and "task" in frame.columns and (chosen["task"] == "").any():
-        chosen = chosen[chosen["task"] == ""]
+    if facet != "task" and "task" in frame.columns:
+        is_mean_over_tasks = chosen["task"] == ""
+        if is_mean_over_tasks.any():
+            chosen = chosen[is_mean_over_tasks]
     if not len(chosen):
         raise UnknownNameError("measure", measure, list(dict.fromkeys(frame["measure"])))
     if not chosen["mean"].notna().any():
@@ -181,6 +193,7 @@ def attainment(
     levels = frame.assign(panel=frame[facet].astype(str)).pivot(
         index=["panel", "method", "trial"], columns="fraction", values="level"
     )
+    # The columns are the three fractions, ascending: `curves` draws them as a mean with its band.
     levels = levels.set_axis(["low", "mean", "high"], axis=1)
     rows = levels.reset_index().assign(measure="regret")
     return curves(rows, measure="regret", facet="panel", methods=methods, size=size, title=title)
@@ -197,7 +210,13 @@ def _layers(
 ) -> alt.LayerChart:
     """Bands below lines below markers; a click on a method in the legend dims the others.
 
-    `is_cut` says that markers may be beyond the plotted range, and must not be drawn there.
+    Args:
+        frame: Columns method, trial, mean, low and high.
+        y: The vertical axis.
+        methods: All methods, which decide the colours; the first few have bands.
+        bands: Whether to draw intervals.
+        is_cut: Whether markers may be beyond the plotted range, and must not be drawn there.
+        legend: Whether there is a legend; otherwise a click on a marker dims the others.
     """
     looks = by_method(frame["method"], methods)
     if not legend:
@@ -225,7 +244,7 @@ def _layers(
         band_opacity = alt.condition(
             clicked, alt.value(BAND_OPACITY), alt.value(DIMMED_BAND_OPACITY)
         )
-        low = y.copy(deep=False)
+        low = y.copy(deep=False)  # the same axis for another column
         low.shorthand = "low:Q"
         band = base.mark_area(clip=True).encode(y=low, y2="high:Q", fillOpacity=band_opacity)
         first_methods = alt.FieldOneOfPredicate(field="method", oneOf=[*methods][:MAX_BANDS])

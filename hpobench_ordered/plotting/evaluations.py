@@ -31,9 +31,14 @@ SHARE_OF_ALIKE_CELLS = 0.2
 """Share of the cells, the worst ones, that look the same."""
 
 
-def drawable(item: BenchmarkScores) -> Benchmark | None:
-    """The benchmark of some scores; None if it is not here, or trains a model for every value."""
-    with suppress(HPOBenchOrderedError):
+def load_drawable(item: BenchmarkScores) -> Benchmark | None:
+    """Load the benchmark that scores are of, to evaluate it for a landscape.
+
+    Returns:
+        The benchmark; None if it cannot be loaded here, has other content than the one that was
+        scored, or trains a model for every value, which takes too long.
+    """
+    with suppress(HPOBenchOrderedError):  # a report without this landscape is better than none
         spec = benchmark_spec(BenchmarkIdentity.parse(item.benchmark).id)
         is_quick = not spec.option(item.surrogate).trains
         if is_quick and spec.identity(item.surrogate) == item.benchmark:
@@ -49,29 +54,46 @@ def evaluations(
     methods: Collection[str],
     seeds: Collection[int],
 ) -> "pd.DataFrame":
-    """Evaluations of finished runs of some methods and seeds on a benchmark.
+    """Read the evaluations of finished runs of some methods and seeds on a benchmark.
 
-    Columns method, seed, task, trial, value, loss and the hyperparameters; `runs` as
-    `Overview.runs`.
+    Args:
+        item: Scores of the benchmark.
+        runs: One row per run of any benchmark, as `Overview.runs`.
+        configurations: Reads the configurations of runs.
+        methods: The methods.
+        seeds: The seeds.
+
+    Returns:
+        Columns method, seed, task, trial, value, loss, the key of the run, and the hyperparameters.
     """
     chosen = runs[runs["state"] == "done"]
-    for label in GROUP:
+    for label in GROUP:  # the benchmark, its surrogate and the protocol
         chosen = chosen[chosen[label] == getattr(item, label)]
     chosen = chosen[chosen["method"].isin(methods) & chosen["seed"].isin(seeds)]
-    # A hyperparameter with one of these names would be ambiguous.
+    # The labels of runs replace hyperparameters of these names, which would be ambiguous.
     tried = configurations(chosen["key"]).drop(columns=["method", "seed"], errors="ignore")
     return tried.merge(chosen[["key", "method", "seed"]], on="key")
 
 
-def telling_axes(
+def choose_axes(
     benchmark: Benchmark,
     by_task: "Sequence[pd.DataFrame]",
     x: str | None = None,
     y: str | None = None,
 ) -> tuple[str, str] | None:
-    """The two hyperparameters that explain most of the losses on some tasks, unless named.
+    """Choose the two hyperparameters of a landscape: those that explain most of the losses.
 
-    None where no two of them are active together on each task.
+    Args:
+        benchmark: The benchmark.
+        by_task: Evaluations on each of some tasks, as `evaluations` gives.
+        x: The hyperparameter of the horizontal axis, if it is decided already.
+        y: That of the vertical axis.
+
+    Returns:
+        Names of both; None if no two such hyperparameters are active together on each task.
+
+    Raises:
+        UnknownNameError: There is no hyperparameter of that name.
     """
     space = benchmark.space
     for name in (x, y):
@@ -85,32 +107,48 @@ def telling_axes(
     ]
     most_explaining_first = np.argsort(-np.mean(shares_of_tasks, axis=0), kind="stable")
     for a, b in permutations(most_explaining_first, 2):
-        are_wanted = x in (None, space.names[a]) and y in (None, space.names[b])
-        if are_wanted and all(_are_active_together(unit, a, b) for unit in units):
+        agrees_with_x = x in (None, space.names[a])
+        agrees_with_y = y in (None, space.names[b])
+        if not (agrees_with_x and agrees_with_y):
+            continue
+        if all(_are_active_together(unit, a, b) for unit in units):
             return space.names[a], space.names[b]
     return None
 
 
 def _are_active_together(unit: FloatArray, a: int, b: int) -> bool:
-    """Whether hyperparameters a and b are both active in any of some unit vectors, (n, d)."""
+    """Whether hyperparameters a and b are both active in any of the configurations.
+
+    These are unit vectors, (n, d), NaN where a hyperparameter is inactive.
+    """
     is_active = ~np.isnan(unit[:, [a, b]])
     return bool(is_active.all(axis=1).any())
 
 
-def plane(task: Task, others: FloatArray, names: Sequence[str]) -> FloatArray:
-    """Mean objective over the values of two hyperparameters, shape (gy, gx).
+def mean_over_others(task: Task, others: FloatArray, names: tuple[str, str]) -> FloatArray:
+    """Objective at each value of two hyperparameters, averaged over the values of all others.
 
-    All others are those of some configurations, unit vectors (n, d), which means are over; NaN
-    where one of the two is never active.
+    Args:
+        task: The task.
+        others: Configurations as unit vectors, (n, d), whose values all other hyperparameters get,
+            one configuration after the other.
+        names: Hyperparameters of the horizontal and the vertical axis.
+
+    Returns:
+        Means, (gy, gx), for gy values along the vertical and gx along the horizontal axis; NaN
+        where one of the two hyperparameters is inactive with all of the others' values.
     """
     space = task.space
-    column_x, column_y = (space.names.index(name) for name in names)
-    x, y = (_middles_of_cells(space[name].size) for name in names)
+    name_x, name_y = names
+    column_x = space.names.index(name_x)
+    column_y = space.names.index(name_y)
+    x = _middles_of_cells(space[name_x].size)
+    y = _middles_of_cells(space[name_y].size)
 
     unit = np.broadcast_to(others, (len(y), len(x), *others.shape)).copy()  # (gy, gx, n, d)
     unit[..., column_x] = x[:, None]
     unit[..., column_y] = y[:, None, None]
-    canonical = space.canonical(unit.reshape(-1, space.dimension))
+    canonical = space.canonical(unit.reshape(-1, space.dimension))  # NaN where inactive
 
     is_inactive = np.isnan(canonical[:, [column_x, column_y]]).any(axis=1)
     values = task.evaluate_many(space.decode(canonical))
@@ -119,15 +157,18 @@ def plane(task: Task, others: FloatArray, names: Sequence[str]) -> FloatArray:
 
 
 def _middles_of_cells(n_values: float) -> FloatArray:
-    """Middles of equal cells along an axis from 0 to 1: one for each value, if they are few."""
+    """Middles of equal cells along an axis from 0 to 1.
+
+    There is one for each value of the hyperparameter, but at most `MAX_CELLS`.
+    """
     n_cells = int(min(n_values, MAX_CELLS))
     return (np.arange(n_cells) + 0.5) / n_cells
 
 
-def evaluated(
+def make_panel(
     title: str, task: Task, tried: "pd.DataFrame", names: tuple[str, str], method: str, seed: int
 ) -> Panel:
-    """Panel of the objective around the best evaluation of a task, which has a cross.
+    """Make a panel of the objective around the best evaluation of a task, which has a cross.
 
     Args:
         title: Title of the panel.
@@ -142,10 +183,12 @@ def evaluated(
     coded = code_stored(tried, space.parameters)
     best = int(tried["loss"].to_numpy().argmin())
     best_unit = space.encode(coded[[best]])
-    best_unit = np.where(np.isnan(best_unit), 0.5, best_unit)  # inactive ones may become active
-    means = plane(task, best_unit, names)
+    # Hyperparameters that are inactive in the best one may be active elsewhere: at mid-range there.
+    best_unit = np.where(np.isnan(best_unit), 0.5, best_unit)
+    means = mean_over_others(task, best_unit, names)
 
-    x, y = (Dimension.of_parameter(space[name]) for name in names)
+    x = Dimension.of_parameter(space[names[0]])
+    y = Dimension.of_parameter(space[names[1]])
     placed = tried[["method", "seed", "trial", "value"]].assign(
         x=coded[:, space.names.index(x.name)], y=coded[:, space.names.index(y.name)]
     )
@@ -163,5 +206,6 @@ def evaluated(
         domain=colour_domain,
         maximised=maximised,
         crosses=placed.iloc[[best]],
+        # Without those in which one of the two is inactive, which have no place.
         points=placed.loc[is_of_run, ["x", "y", "trial", "value"]].dropna(),
     )

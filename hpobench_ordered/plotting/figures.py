@@ -21,10 +21,10 @@ from hpobench_ordered.plotting.comparisons import critical_differences, heatmap
 from hpobench_ordered.plotting.curves import attainment
 from hpobench_ordered.plotting.evaluations import (
     Configurations,
-    drawable,
-    evaluated,
+    choose_axes,
     evaluations,
-    telling_axes,
+    load_drawable,
+    make_panel,
 )
 from hpobench_ordered.plotting.landscapes import Panel, landscape
 from hpobench_ordered.plotting.theme import panel_names
@@ -88,13 +88,15 @@ class FigureData:
 
     @cached_property
     def best_methods(self) -> list[str]:
-        """The methods of lowest mean rank, and random search."""
+        """The `MAX_CURVES` methods of lowest mean rank, and random search."""
         best = self.ranked_methods[:MAX_CURVES]
-        return [m for m in self.ranked_methods if m in best or m == RANDOM_SEARCH]
+        if RANDOM_SEARCH in self.ranked_methods and RANDOM_SEARCH not in best:
+            best.append(RANDOM_SEARCH)
+        return best
 
     @cached_property
     def one_item_of_each_family(self) -> list[BenchmarkScores]:
-        """Scores of the first benchmark of each family."""
+        """Scores of the first benchmark of each family; one without a family is its own."""
         first_of_family: dict[str, BenchmarkScores] = {}
         for item in self.group.items:
             first_of_family.setdefault(item.family or item.benchmark, item)
@@ -127,6 +129,7 @@ def make_heatmap(data: FigureData) -> Iterator[CaptionedChart]:
     if len(data.group.methods) < 2:
         return
 
+    # The rows of benchmarks, with methods in the order of their mean ranks over all benchmarks.
     of_benchmarks = data.board[data.board["benchmark"] != ALL].set_index("method")
     order = [method for method in data.ranked_methods if method in of_benchmarks.index]
     rows = of_benchmarks.loc[order].reset_index()
@@ -142,7 +145,10 @@ def make_heatmap(data: FigureData) -> Iterator[CaptionedChart]:
 
 
 def make_critical_differences(data: FigureData) -> Iterator[CaptionedChart]:
-    """Make diagrams of critical differences over benchmarks, if they are enough, and over tasks."""
+    """Make diagrams of critical differences over benchmarks and over tasks.
+
+    There is none over benchmarks if these have too few families for a test.
+    """
     for unit in Unit:
         ranking = rank_and_compare(data.group, unit=unit)
         if ranking is None:
@@ -163,7 +169,10 @@ def make_critical_differences(data: FigureData) -> Iterator[CaptionedChart]:
 
 
 def make_attainment(data: FigureData) -> Iterator[CaptionedChart]:
-    """Make curves of the regret that half of the runs attain, one panel per benchmark."""
+    """Make curves of the regret that half of the runs attain, one panel per benchmark.
+
+    Of many benchmarks, one of each family is drawn; benchmarks without regrets have no panel.
+    """
     items: Sequence[BenchmarkScores] = data.group.items
     is_part = len(items) > MAX_ATTAINMENT_PANELS
     if is_part:
@@ -199,7 +208,8 @@ def make_landscapes(data: FigureData) -> Iterator[CaptionedChart]:
     for item in data.one_item_of_each_family:
         of_benchmark = _landscape_panels(item, data.runs, data.configurations, methods)
         panels += of_benchmark
-        n_drawn += bool(of_benchmark)
+        if of_benchmark:
+            n_drawn += 1
         if n_drawn == MAX_BENCHMARKS_OF_LANDSCAPES:
             break
     if not panels:
@@ -225,15 +235,15 @@ def _landscape_panels(
     They show the objective around the best evaluation of all methods, and the evaluations of the
     first method with the first seed.
     """
-    benchmark = drawable(item)
+    benchmark = load_drawable(item)
     if benchmark is None:
         return []
 
-    seeds = item.seed_numbers[:MAX_SEEDS_OF_LANDSCAPES]
+    seeds = item.seed_numbers[:MAX_SEEDS_OF_LANDSCAPES]  # reading more takes long
     tried = evaluations(item, runs, configurations, methods=methods, seeds=seeds)
-    shown_tasks = sorted({item.tasks[0], item.tasks[-1]})
+    shown_tasks = sorted({item.tasks[0], item.tasks[-1]})  # there may be a single task
     tried_on_task = {number: tried[tried["task"] == number] for number in shown_tasks}
-    axes = telling_axes(benchmark, list(tried_on_task.values()))
+    axes = choose_axes(benchmark, list(tried_on_task.values()))
     if axes is None:
         return []
 
@@ -241,7 +251,7 @@ def _landscape_panels(
     for number, tried_here in tried_on_task.items():
         task = benchmark.tasks[number]
         title = f"{benchmark.name}, task {task.name}"
-        panels.append(evaluated(title, task, tried_here, axes, methods[0], seeds[0]))
+        panels.append(make_panel(title, task, tried_here, axes, methods[0], seeds[0]))
     return panels
 
 

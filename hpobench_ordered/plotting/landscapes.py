@@ -1,5 +1,6 @@
 """Landscapes: the objective over two hyperparameters of a task, and the evaluations of methods."""
 
+import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -61,7 +62,8 @@ class Dimension:
     @classmethod
     def of_parameter(cls, parameter: Parameter) -> "Dimension":
         """The axis of a hyperparameter over its whole range."""
-        # Whole numbers have half a step around them; `from_unit` adds it to choices.
+        # Whole numbers, as cells, reach half a step to both sides; so do choices, for which
+        # `from_unit` adds it.
         is_whole_number = parameter.is_discrete and not parameter.log and not parameter.choices
         margin = 0.5 if is_whole_number else 0.0
         return cls(
@@ -73,7 +75,10 @@ class Dimension:
         )
 
     def from_unit(self, unit: FloatArray) -> FloatArray:
-        """Coded values of places from 0 to 1; the ends are half a step beyond choices."""
+        """Turn places along the axis, from 0 to 1, into coded values.
+
+        Choices are coded as whole numbers; the axis ends half a step beyond the first and the last.
+        """
         margin = 0.5 if self.choices else 0.0
         low = self.low - margin
         high = self.high + margin
@@ -82,7 +87,7 @@ class Dimension:
         return np.asarray(low + (high - low) * unit)
 
     def channel(self, kind: type[Any], *, margin: float = MARGIN, labels: bool = True) -> Any:
-        """Its channel, with the names of choices.
+        """Make the channel of Altair that draws it as an axis, with the names of choices.
 
         Args:
             kind: `alt.X` or `alt.Y`.
@@ -90,7 +95,7 @@ class Dimension:
             labels: Whether the axis has a title and labels.
         """
         if self.choices:
-            margin = 0.0
+            margin = 0.0  # the axis goes half a step beyond them anyway
         ends = self.from_unit(np.array([-margin, 1.0 + margin])).tolist()
         scale = alt.Scale(type="log" if self.log else "linear", domain=ends, nice=False, zero=False)
         axis: dict[str, Any] = {"tickCount": 4, "format": "~g" if self.log else "~r"}
@@ -157,6 +162,7 @@ def landscape(
     """
     drawn = []
     for row in rows:
+        # The last panel of a row has the colour bar for all, the first the labels of the y axis.
         is_shared = len({panel.domain for panel in row}) == 1
         panels = []
         for panel in row:
@@ -167,8 +173,10 @@ def landscape(
             )
             panels.append(chart.properties(width=size[0], height=size[1]))
         drawn.append(alt.hconcat(*panels, spacing=12).resolve_scale(**INDEPENDENT_SCALES))
+
     first = rows[0][0]
-    names = ", ".join(dict.fromkeys(panel.title for row in rows for panel in row))
+    titles = [panel.title for panel in itertools.chain.from_iterable(rows)]
+    names = ", ".join(dict.fromkeys(titles))
     axes = f"{first.value} by {first.x.name} and {first.y.name}"
     return configured(
         alt.vconcat(*drawn).resolve_scale(**INDEPENDENT_SCALES),
@@ -178,7 +186,7 @@ def landscape(
 
 
 def _draw_panel(panel: Panel, *, has_colour_bar: bool, has_y_labels: bool) -> alt.LayerChart:
-    """One landscape: values at the bottom, then the points of a method, and crosses."""
+    """Draw one landscape: values at the bottom, then the points of a method, and crosses."""
     layers = []
     if panel.values is not None:
         layers.append(_draw_values(panel, panel.values, has_colour_bar=has_colour_bar))
@@ -203,7 +211,7 @@ def _draw_panel(panel: Panel, *, has_colour_bar: bool, has_y_labels: bool) -> al
 
 
 def _draw_values(panel: Panel, values: "pd.DataFrame", *, has_colour_bar: bool) -> alt.Chart:
-    """Values in colour, as cells if they have upper ends, otherwise as dots."""
+    """Draw values in colour: as cells if they have upper ends (x2, y2), otherwise as dots."""
     legend = None
     if has_colour_bar:
         legend = alt.Legend(title=panel.value, gradientLength=110, format="~r", tickCount=4)
@@ -234,7 +242,7 @@ def _colour_scale(panel: Panel, values: "pd.DataFrame") -> alt.Scale:
 
 
 def _draw_points(points: "pd.DataFrame", colour: str | None) -> alt.Chart:
-    """Evaluations of a method, in one colour, or from light to dark over the trials."""
+    """Draw evaluations of a method, in one colour, or from light to dark over the trials."""
     columns_of_tooltip = [column for column in points.columns if column not in ("x", "y")]
     chart = alt.Chart(points).encode(tooltip=columns_of_tooltip)
     if colour is not None:
@@ -247,11 +255,21 @@ def _draw_points(points: "pd.DataFrame", colour: str | None) -> alt.Chart:
 
 
 def cells(means: FloatArray, x: Dimension, y: Dimension) -> "pd.DataFrame":
-    """Cells of equal size on the axes, for `Panel.values`."""
+    """Turn a table of means into cells of equal size, for `Panel.values`.
+
+    Args:
+        means: Means, (number of cells along y, number along x); NaN where there is no cell.
+        x: The horizontal axis.
+        y: The vertical axis.
+
+    Returns:
+        Columns x, x2, y and y2, the sides of each cell in coded values, and value.
+    """
     import pandas as pd
 
     rows, columns = means.shape
     row, column = np.nonzero(~np.isnan(means))
+    # Places from 0 to 1. Cells reach a little below the next ones, so that there are no seams.
     right = np.minimum((column + 1 + OVERLAP) / columns, 1)
     upper = np.minimum((row + 1 + OVERLAP) / rows, 1)
     return pd.DataFrame(

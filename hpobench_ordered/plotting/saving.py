@@ -37,9 +37,11 @@ IDENTIFIER = re.compile(r'(id="|#)(clip|gradient_)(\d+)')
 
 def specification(chart: alt.TopLevelMixin) -> dict[str, Any]:
     """The Vega-Lite specification of a chart with its data."""
+    # Altair refuses charts of more than 5000 rows by default.
     with alt.data_transformers.enable("default", max_rows=None, consolidate_datasets=True):
         spec: dict[str, Any] = chart.to_dict()
-    # Names become part of expressions, where Vega's parser treats these as ends of lines.
+    # Names become part of expressions. Vega's parser treats these two characters, the separators of
+    # lines and of paragraphs, as ends of lines, and so the expression as broken.
     text = json.dumps(spec)
     if "\\u2028" in text or "\\u2029" in text:
         spec = json.loads(text.replace("\\u2028", " ").replace("\\u2029", " "))
@@ -73,7 +75,10 @@ def save(chart: alt.TopLevelMixin, path: str | Path) -> Path:
 
 
 def svg_of(chart: alt.TopLevelMixin, *, prefix: str = "") -> str:
-    """Convert a chart to SVG; equal charts give equal text."""
+    """Convert a chart to SVG; equal charts give equal text.
+
+    `prefix` begins the ids in it, so that several charts can stand on one page.
+    """
     return _svg(specification(chart), prefix)
 
 
@@ -83,6 +88,7 @@ def javascript() -> str:
     import vl_convert
 
     bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed; window.vega = vega;")
+    # Within a `<script>` these would end it, or begin a comment.
     return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
@@ -101,25 +107,31 @@ def pdf_of(svg: str) -> bytes:
 
 
 def _svg(spec: dict[str, Any], prefix: str = "") -> str:
+    """Convert a specification to SVG, in which ids begin with `prefix` and are numbered from 0."""
     import vl_convert
 
-    # Vega counts clip paths and gradients over all charts of a process.
-    numbers: dict[str, int] = {}
+    # Vega counts clip paths and gradients over all charts of a process: their numbers differ
+    # between equal charts.
+    new_numbers: dict[str, int] = {}
 
-    def renumbered(match: re.Match[str]) -> str:
-        number = numbers.setdefault(match[2] + match[3], len(numbers))
-        return f"{match[1]}{prefix}{match[2]}{number}"
+    def renumber(match: re.Match[str]) -> str:
+        before, kind, number = match.groups()
+        new_number = new_numbers.setdefault(kind + number, len(new_numbers))
+        return f"{before}{prefix}{kind}{new_number}"
 
-    return IDENTIFIER.sub(renumbered, vl_convert.vegalite_to_svg(spec))
+    return IDENTIFIER.sub(renumber, vl_convert.vegalite_to_svg(spec))
 
 
 def _html(spec: dict[str, Any]) -> bytes:
+    """Make a page that shows a specification without loading anything."""
     from markupsafe import escape
 
     title = spec.get("title", "")
+    if isinstance(title, dict):  # with options, such as a subtitle
+        title = title["text"]
     page = PAGE.format(
         policy=POLICY,
-        title=escape(title["text"] if isinstance(title, dict) else title),
+        title=escape(title),
         library=javascript(),
         specification=json.dumps(spec).replace("<", "\\u003c"),
     )

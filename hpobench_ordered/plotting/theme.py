@@ -66,6 +66,7 @@ class Style:
 
 
 def _style(colour: str, dark: str, dashes: str, marker: str) -> Style:
+    """Make a style from the name of its dashes; `dark` is its colour on a dark page."""
     return Style(colour, dark, DASHES[dashes], marker)
 
 
@@ -97,7 +98,10 @@ DARK_COLOURS: Mapping[str, str] = {
 
 
 def styles(methods: Iterable[str]) -> dict[str, Style]:
-    """The style of each method, of methods in the order of what is shown."""
+    """The style of each method: of the first eight in colour, of others grey.
+
+    The methods are in the order of what is shown. Random search always has the same style.
+    """
     looks = {RANDOM_SEARCH: REFERENCE}
     others = [method for method in dict.fromkeys(methods) if method != RANDOM_SEARCH]
     for number, method in enumerate(others):
@@ -118,14 +122,18 @@ def _grey_style(number: int) -> Style:
 
 
 def by_method(shown: Iterable[str], methods: Iterable[str] = ()) -> dict[str, Any]:
-    """Channels color, strokeDash and shape of the methods shown, with one legend below the chart.
+    """Channels color, strokeDash and shape of Altair that tell methods apart, with one legend.
 
-    All `methods` of the experiment, in their order, decide the colours; default: those shown.
+    Args:
+        shown: Names of the methods that a chart shows.
+        methods: All methods of the experiment, whose order decides the colours; default: those
+            shown.
     """
     shown = list(dict.fromkeys(shown))
     style_of_method = styles([*methods, *shown])
     names = [name for name in style_of_method if name in shown]
     looks = [style_of_method[name] for name in names]
+    # Below the chart. Colour and shape have the same legend, which Vega then draws once.
     legend = alt.Legend(title=None, orient="bottom", columns=min(5, len(names)), symbolSize=70)
     colours = alt.Scale(domain=names, range=[look.colour for look in looks])
     dashes = alt.Scale(domain=names, range=[list(look.dashes) for look in looks])
@@ -149,14 +157,18 @@ def panel_title(text: str) -> alt.TitleParams:
 
 
 def panel_names(frame: "pd.DataFrame") -> "pd.Series[str]":
-    """The benchmark of every row, and its surrogate where it has several."""
-    several = frame.groupby("benchmark", observed=True)["surrogate"].transform("nunique") > 1
-    name, surrogate = frame["benchmark"].astype(str), frame["surrogate"].astype(str)
-    return name.where(~several, name + " (" + surrogate + ")")
+    """Name the panel of every row: its benchmark, with the surrogate if it has several."""
+    n_surrogates = frame.groupby("benchmark", observed=True)["surrogate"].transform("nunique")
+    benchmark = frame["benchmark"].astype(str)
+    with_surrogate = benchmark + " (" + frame["surrogate"].astype(str) + ")"
+    return benchmark.where(n_surrogates <= 1, with_surrogate)
 
 
 def facetted(chart: Any, column: str, panels: Sequence[str], columns: int) -> alt.FacetChart:
-    """A chart once for each panel, `columns` in a row."""
+    """Draw a chart once for each of the panels, `columns` of them in a row.
+
+    The column of the frame called `column` says which panel a row belongs to.
+    """
     header = alt.Header(title=None, labelAnchor="start")
     whole = chart.facet(alt.Facet(f"{column}:N", sort=list(panels), header=header), columns=columns)
     # Otherwise panels above an empty place have no axis of trials.
@@ -189,7 +201,7 @@ def configured(chart: Any, *, title: Any, description: str) -> alt.TopLevelMixin
 
 
 def recoloured(text: str, colours: Mapping[str, str]) -> str:
-    """Exchange colours in a specification or an SVG."""
+    """Exchange colours in the text of a specification or an SVG for others."""
     for colour, counterpart in colours.items():
         text = text.replace(f'"{colour}"', f'"{counterpart}"')
     return text

@@ -14,7 +14,7 @@ from hpobench_ordered import Task, plotting
 from hpobench_ordered.analysis.significance import critical_difference
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.plotting import Dimension, Panel, theme
-from hpobench_ordered.plotting.evaluations import MAX_CELLS, evaluated
+from hpobench_ordered.plotting.evaluations import MAX_CELLS, make_panel
 from hpobench_ordered.plotting.landscapes import cells
 from hpobench_ordered.plotting.saving import POLICY, javascript, save, specification, svg_of
 
@@ -349,7 +349,7 @@ def evaluated_quadratic() -> tuple[Task, pd.DataFrame, Panel]:
     tried = pd.DataFrame(configs).assign(
         method="bo", seed=0, trial=range(1, 21), value=values, loss=values
     )
-    return task, tried, evaluated("title", task, tried, ("x_1", "x_0"), "bo", 0)
+    return task, tried, make_panel("title", task, tried, ("x_1", "x_0"), "bo", 0)
 
 
 def test_landscape_shows_all_and_best_evaluations():
