@@ -40,7 +40,11 @@ def build_specification() -> dict[str, Any]:
 
 
 def _layers() -> alt.LayerChart:
-    """The layers: the marked trial, curves, bands, and the names at the ends of curves."""
+    """The layers: the marked trial, curves, bands, and the names at the ends of curves.
+
+    They take their data from the sets that `build_specification` lists. Colours and dashes are
+    columns of these, which need no scale.
+    """
     hovered = alt.param(name="hovered", value=None)
     title = alt.param(name="title", value=None)
 
@@ -79,6 +83,6 @@ def _layers() -> alt.LayerChart:
 
 
 def _if_hovered(value: float, *, otherwise: float) -> Any:
-    """A number for the curve of the method under the pointer, and one for the others."""
+    """Choose a number: `value` for the method under the pointer, `otherwise` for the others."""
     is_hovered = "datum.method === hovered"
     return alt.condition(is_hovered, alt.value(value), alt.value(otherwise))

@@ -39,7 +39,7 @@ class ReportFigure:
 
     @classmethod
     def of_chart(cls, figure: CaptionedChart, *, protocol: str) -> "ReportFigure":
-        """A figure whose files are named after its protocol."""
+        """Make the report's figure of a chart; its files are named after the protocol as well."""
         stem = slug(f"{figure.name} {label_protocol(protocol)}")
         return cls(stem, figure.title, figure.caption, figure.chart)
 
@@ -50,23 +50,30 @@ class ReportFigure:
 
     @property
     def markup(self) -> Markup:
-        """The picture on the page, in the page's colours; its encoder escapes all text in it."""
+        """The picture on the page, in the page's colours.
+
+        It is safe as markup, since the encoder has escaped all text in it.
+        """
         without_labels = MARK_LABELS.sub("", self.svg)
+        # To screen readers the picture is one image with a title.
         label = f'<svg role="img" aria-label="{escape(self.title)}" '
         return Markup(follow_theme(without_labels).replace("<svg ", label, 1))
 
     @property
     def files(self) -> dict[str, bytes]:
-        """Its files, by their ending."""
+        """Contents of its files, by their ending: "png", "svg" and "pdf"."""
         return {"png": png_of(self.svg), "svg": self.svg.encode(), "pdf": pdf_of(self.svg)}
 
 
 def make_report_figures(
     data_of_protocols: Iterable[FigureData],
 ) -> list[tuple[FigureKind, list[ReportFigure]]]:
-    """Make all figures of all protocols, by kind, without kinds that have none."""
+    """Make all figures of all protocols, by kind, without kinds that have none.
+
+    Figures of one kind stand together, whatever their protocol, as sections of the page.
+    """
     sections = []
-    all_data = list(data_of_protocols)
+    all_data = list(data_of_protocols)  # read once for every kind
     for kind in FIGURES:
         figures = []
         for data in all_data:

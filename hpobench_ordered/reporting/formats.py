@@ -26,7 +26,14 @@ LATEX = re.compile(r"([&%$#_{}])")
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table of texts."""
+    """A table of texts.
+
+    Attributes:
+        caption: What it shows.
+        header: Names of the columns.
+        rows: Cells of each row, as many as there are columns.
+        text_columns: How many columns, from the left, are aligned as text; others are as numbers.
+    """
 
     caption: str
     header: Sequence[str]
@@ -35,42 +42,57 @@ class TextTable:
 
 
 def markdown(table: TextTable) -> str:
-    """A table as GitHub-flavoured Markdown."""
-    numbers = len(table.header) - table.text_columns
-    rows = [[markdown_text(cell) for cell in row] for row in (table.header, *table.rows)]
-    rows.insert(1, [":--"] * table.text_columns + ["--:"] * numbers)
+    """Format a table as GitHub-flavoured Markdown, with its caption below."""
+    rows = []
+    for row in (table.header, *table.rows):
+        rows.append([markdown_text(cell) for cell in row])
+
+    # The line below the header aligns texts on the left, and numbers on the right.
+    n_numbers = len(table.header) - table.text_columns
+    rows.insert(1, [":--"] * table.text_columns + ["--:"] * n_numbers)
     lines = [f"| {' | '.join(row)} |" for row in rows]
     return "\n".join([*lines, "", markdown_text(table.caption), ""])
 
 
 def markdown_text(text: str) -> str:
-    """Text on one line, escaped for Markdown."""
-    return MARKDOWN.sub(r"\\\1", " ".join(text.split()))
+    """Escape a text for Markdown, and put it on one line."""
+    line = " ".join(text.split())
+    return MARKDOWN.sub(r"\\\1", line)
 
 
 def latex(table: TextTable) -> str:
-    """A table as LaTeX, for the package booktabs."""
+    """Format a table as LaTeX, for the package booktabs."""
     import pandas as pd
 
     rows = pd.DataFrame([list(row) for row in table.rows], columns=list(table.header))
-    columns = "l" * table.text_columns + "r" * (len(table.header) - table.text_columns)
+    n_numbers = len(table.header) - table.text_columns
+    columns = "l" * table.text_columns + "r" * n_numbers  # left or right aligned
     caption = LATEX.sub(r"\\\1", table.caption)
     text: str = rows.to_latex(index=False, escape=True, column_format=columns, caption=caption)
-    return text.replace(MINUS, "$-$")
+    return text.replace(MINUS, "$-$")  # LaTeX's default fonts lack the character
 
 
 def number(value: float, decimals: int) -> str:
-    """A number with a number of decimals; an en rule for NaN."""
-    return NOTHING if math.isnan(value) else f"{value:.{decimals}f}".replace("-", MINUS)
+    """Format a number with so many decimals and a typographic minus; an en rule for NaN."""
+    if math.isnan(value):
+        return NOTHING
+    return f"{value:.{decimals}f}".replace("-", MINUS)
 
 
 def slug(text: str) -> str:
-    """Lower-case letters, digits and hyphens of a text, such as "heatmap-ordered-25-trials"."""
+    """Turn a text into a name of a file or an id, such as "heatmap-ordered-25-trials".
+
+    It has only lower-case letters, digits and hyphens.
+    """
     return "-".join(re.findall("[a-z0-9]+", text.lower()))
 
 
 def csv_bytes(rows: "pd.DataFrame | list[dict[str, Any]]") -> bytes:
-    """A table as CSV; numbers as Python writes them, and no text that a spreadsheet would run."""
+    """Format a table as CSV, with numbers as Python writes them.
+
+    Texts that a spreadsheet would run as a formula begin with an apostrophe instead, since names of
+    benchmarks and methods may come from others.
+    """
     import pandas as pd
 
     def escape_formula(cell: object) -> object:

@@ -55,12 +55,22 @@ Views = Mapping[tuple[str, str], Mapping[str, Mapping[str, list[Any]]]]
 def interactive(
     scored: Sequence[BenchmarkScores], means: "pd.DataFrame", board: "pd.DataFrame"
 ) -> tuple[dict[str, Any], list[Any]]:
-    """Everything that the script shows, and the curves of tasks by protocol and entry."""
+    """Collect everything that the page's script shows.
+
+    Args:
+        scored: Scores by benchmark, of all protocols.
+        means: Means over trials, as `analysis.curves.curves` gives.
+        board: The leaderboard after the last trial.
+
+    Returns:
+        The data that the page loads at once, and the curves of single tasks, which it loads when
+        one is selected: by protocol, entry (a benchmark or all), task and measure.
+    """
     protocols = []
     task_curves_of_protocols = []
     for protocol, items in group_by_protocol(scored).items():
         of_protocol = board[board["protocol"] == protocol]
-        # All planned methods have a row of each benchmark.
+        # All planned methods, which have rows even if they are not compared.
         methods = [str(method) for method in of_protocol["method"].unique()]
         views = _make_views(means[means["protocol"] == protocol], methods)
         entries = _make_entries(items, methods, of_protocol, views)
@@ -83,7 +93,7 @@ def interactive(
         {"key": key, "title": title, "meaning": meaning, "decimals": DECIMALS.get(key)}
         for key, title, meaning in COLUMNS
     ]
-    return {
+    data = {
         "protocols": protocols,
         "columns": columns,
         "measures": [key for key, _, _ in MEASURES],
@@ -91,11 +101,12 @@ def interactive(
         "reference": RANDOM_SEARCH,
         "few": MAX_METHODS_ALL_IN_COLOUR,
         "best": BEST_IN_COLOUR,
-    }, task_curves_of_protocols
+    }
+    return data, task_curves_of_protocols
 
 
 def _looks_of(methods: Sequence[str]) -> list[dict[str, Any]]:
-    """Colour, which follows the page's theme, and dashes of each method."""
+    """Colour and dashes of each method; the colour follows the page's light or dark theme."""
     style_of_method = styles(methods)
     looks = []
     for method in methods:
@@ -108,7 +119,14 @@ def _looks_of(methods: Sequence[str]) -> list[dict[str, Any]]:
 def _make_entries(
     items: Sequence[BenchmarkScores], methods: Sequence[str], board: "pd.DataFrame", views: Views
 ) -> list[dict[str, Any]]:
-    """What can be selected: all benchmarks together, if there are several, and each of them."""
+    """Make what can be selected: all benchmarks together, if there are several, and each of them.
+
+    Args:
+        items: Scores of the benchmarks under one protocol.
+        methods: All planned methods.
+        board: The leaderboard of the protocol.
+        views: Curves by benchmark.
+    """
     wins_of_items = {item.label: _count_wins_of_trials(item) for item in items}
     entries = []
     if len(items) > 1:
@@ -143,66 +161,95 @@ def _columns_of_methods(
     board: "pd.DataFrame",
     views: Views,
 ) -> dict[str, Any]:
-    """Curves of an entry, and its columns of the leaderboard; None for methods without.
+    """Curves and columns of the leaderboard of what can be selected.
 
-    `key` is the benchmark and the surrogate of the entry.
+    Args:
+        key: Its benchmark and surrogate.
+        methods: All methods, in the order of each column; those without a value have None.
+        wins: Wins, ties and losses after every trial, (M, 3), by method.
+        board: The leaderboard of the protocol.
+        views: Curves by benchmark.
     """
     is_of_entry = (board["benchmark"] == key[0]) & (board["surrogate"] == key[1])
     rows = {row["method"]: row for row in board[is_of_entry].to_dict("records")}
     view = views.get(key, {})
-    return {
-        "measures": view.get("", {}),
+    columns: dict[str, Any] = {
+        "measures": view.get("", {}),  # means over tasks
         "tasks": [task for task in view if task],
-        "wins": [wins[m].tolist() if m in wins else None for m in methods],
-        "failed": [_failed_cell(rows[m]) if m in rows else None for m in methods],
-        "seconds": [_seconds_cell(rows[m]) if m in rows else None for m in methods],
+        "wins": [],
+        "failed": [],
+        "seconds": [],
     }
+    for method in methods:
+        row = rows.get(method)
+        columns["wins"].append(wins[method].tolist() if method in wins else None)
+        columns["failed"].append(None if row is None else _failed_cell(row))
+        columns["seconds"].append(None if row is None else _seconds_cell(row))
+    return columns
 
 
 def _failed_cell(row: Mapping[Any, Any]) -> tuple[int, str]:
-    """Sort key and text of a cell."""
+    """A cell of the column of failed runs: what it is sorted by, and its text."""
     return int(row["failed"]), f"{row['failed']} of {row['runs']}"
 
 
 def _seconds_cell(row: Mapping[Any, Any]) -> tuple[float | None, str]:
-    """Sort key and text of a cell."""
+    """A cell of the column of times: the seconds it is sorted by, and milliseconds as its text."""
     return _round_for_page(row["seconds"]), number(1000 * row["seconds"], 2)
 
 
 def _make_views(means: "pd.DataFrame", methods: Sequence[str]) -> Views:
-    """Curves as JSON: [mean, low, high] by method and trial, or only [mean]."""
+    """Arrange curves for JSON, by benchmark and surrogate, task, and measure.
+
+    Each measure is a list of the means, the lower and the upper ends of intervals, or of the means
+    alone if there are no intervals. Each of these has a curve per method, with a number per trial;
+    None for methods without a curve.
+
+    Args:
+        means: Means of one protocol, as `analysis.curves.curves` gives: sorted by method and trial.
+        methods: All methods, in the order of the lists.
+    """
     views: dict[tuple[str, str], dict[str, dict[str, list[Any]]]] = {}
     levels = ["benchmark", "surrogate", "task", "measure"]
     for labels, rows in means.groupby(levels, observed=True, sort=False):
         benchmark, surrogate, task, measure = labels
         names = rows["method"].unique()
-        curves = rows[["mean", "low", "high"]].to_numpy().T.reshape(3, len(names), -1)
+        numbers = rows[["mean", "low", "high"]].to_numpy().T
+        curves = numbers.reshape(3, len(names), -1)  # (3, A, M)
         mean, low, _ = curves
         if np.isnan(mean).all():
             continue
         if np.isnan(low).all():
             curves = curves[:1]
 
-        rounded = np.vectorize(_round_for_page, otypes=[object])(curves)
+        round_all = np.vectorize(_round_for_page, otypes=[object])
+        rounded = round_all(curves)
         view = views.setdefault((benchmark, surrogate), {}).setdefault(task, {})
         view[measure] = []
-        for curves_of_methods in rounded.tolist():
+        for curves_of_methods in rounded.tolist():  # of the mean, then of the ends of intervals
             curve_of_method = dict(zip(names, curves_of_methods, strict=True))
             view[measure].append([curve_of_method.get(method) for method in methods])
     return views
 
 
 def _round_for_page(value: float) -> float | None:
-    return float(f"{value:.{SIGNIFICANT_DIGITS}g}") if np.isfinite(value) else None
+    """Round a number, so that the page stays small; None if it is not finite, as JSON has none."""
+    if not np.isfinite(value):
+        return None
+    return float(f"{value:.{SIGNIFICANT_DIGITS}g}")
 
 
 def _count_wins_of_trials(item: BenchmarkScores) -> dict[str, IntArray]:
-    """How many runs won, tied and lost after every trial, (M, 3), by method."""
+    """Count how many comparisons of runs are won, tied and lost after every trial.
+
+    Returns:
+        The counts of each method, (M, 3).
+    """
     counts_of_trials = []
     for trial in range(1, item.last_trial + 1):
         counts = count_wins(item.losses, item.methods, trial=trial, first_task=item.first_task)
         matrices = (counts.wins, counts.ties, counts.losses)
-        counts_of_trials.append([matrix.sum(axis=1) for matrix in matrices])
+        counts_of_trials.append([matrix.sum(axis=1) for matrix in matrices])  # against all others
     counts_of_methods = np.array(counts_of_trials).transpose(2, 0, 1)  # (A, M, 3)
     return dict(zip(item.methods, counts_of_methods, strict=True))
 
@@ -210,7 +257,15 @@ def _count_wins_of_trials(item: BenchmarkScores) -> dict[str, IntArray]:
 def _add_up_wins(
     group: BenchmarkGroup, wins_of_items: Mapping[str, Mapping[str, IntArray]]
 ) -> dict[str, IntArray]:
-    """Sums over benchmarks of the counts after every trial that all have, (M, 3), by method."""
+    """Add up the counts of all benchmarks after every trial that all of them have.
+
+    Args:
+        group: The benchmarks.
+        wins_of_items: Counts of each method, (M, 3), by the label of the benchmark.
+
+    Returns:
+        The sums of each method that is compared on all benchmarks, (M, 3).
+    """
     sums = {}
     for method in group.methods:
         counts = [wins_of_items[item.label][method][: group.last_trial] for item in group.items]

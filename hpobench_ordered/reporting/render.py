@@ -55,7 +55,11 @@ def render(
 
 
 def _format_policy(scripts: Sequence[str]) -> str:
-    """The content security policy: these scripts run, by their hashes, and nothing is requested."""
+    """Format the content security policy of the page.
+
+    Under it the page runs these scripts alone, which it knows by their hashes, and requests
+    nothing.
+    """
     sources = []
     for script in scripts:
         digest = hashlib.sha256(script.encode()).digest()
@@ -69,14 +73,17 @@ def _format_policy(scripts: Sequence[str]) -> str:
 
 
 def _pack(data: Any) -> str:
-    """Data as the page's script reads them: JSON, compressed by gzip, in base64."""
+    """Pack data for the page's script: as JSON, compressed by gzip, in base64."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     compressed = gzip.compress(text.encode(), 6, mtime=0)  # without a time, so bytes are the same
     return base64.b64encode(compressed).decode()
 
 
 def _load_library() -> str:
-    """Load Vega and vega-embed; bundling takes seconds, so the cache has a copy."""
+    """Load Vega and vega-embed as one script.
+
+    Bundling them takes seconds, so a copy is written to the cache for the next report.
+    """
     path = cache_folder() / f"vega-{version('vl-convert-python')}.js"
     try:
         return path.read_text(encoding="utf-8")
@@ -92,4 +99,5 @@ def _load_library() -> str:
 
 
 def _read_resource(name: str) -> str:
+    """Read a file that lies beside this module."""
     return files("hpobench_ordered.reporting").joinpath(name).read_text(encoding="utf-8")

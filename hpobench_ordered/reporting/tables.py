@@ -37,7 +37,10 @@ SESSION = ("started", "shard", "workers", "backend", "python", "platform", "proc
 
 
 def leaders_table(verdicts: Sequence[Verdict]) -> TextTable:
-    """Who leads after which trial under one protocol, and who differs."""
+    """Tabulate who leads after which trial under one protocol, and whom the leader beats.
+
+    All verdicts are of the same protocol, and so of the same benchmarks, methods and test.
+    """
     first = verdicts[0]
     where = format_scope(first.benchmarks, first.families)
     caption = f"Lowest mean rank of {first.methods} methods, {where}."
@@ -67,7 +70,7 @@ def leaders_table(verdicts: Sequence[Verdict]) -> TextTable:
 
 
 def _name_others(names: Sequence[str], n_methods: int) -> str:
-    """Names of some methods, or that they are all but the leader."""
+    """Join the names of some methods, or say that they are all but the leader."""
     if not names:
         return NOTHING
     n_others = n_methods - 1
@@ -77,14 +80,16 @@ def _name_others(names: Sequence[str], n_methods: int) -> str:
 
 
 def leaderboard_tables(board: "pd.DataFrame", *, narrow: bool = False) -> Iterator[TextTable]:
-    """A table of each protocol's overall rows, and one of each benchmark.
+    """Make a table of all benchmarks together under each protocol, and one of each benchmark.
 
-    Narrow ones are without intervals and counts of wins.
+    Args:
+        board: The leaderboard, as `analysis.leaderboard` gives.
+        narrow: Whether to leave out intervals and counts of wins.
     """
     for labels, rows in board.groupby(["protocol", "benchmark", "surrogate"], sort=False):
         protocol, benchmark, surrogate = map(str, labels)
         scope = f"{benchmark} ({surrogate})"
-        if not surrogate:
+        if not surrogate:  # rows of all benchmarks together
             n_benchmarks = int(rows["benchmarks"].max())
             n_families = int(rows["families"].max())
             scope = f"All {format_scope(n_benchmarks, n_families)}"
@@ -105,24 +110,34 @@ def leaderboard_tables(board: "pd.DataFrame", *, narrow: bool = False) -> Iterat
 
 
 def leaderboard_row(row: Mapping[Any, Any], *, narrow: bool = False) -> list[str]:
-    """A row of the leaderboard as texts."""
+    """Format a row of the leaderboard as the cells of `leaderboard_tables`."""
     cells = []
     for measure, decimals in DECIMALS.items():
         mean = number(row[measure], decimals)
         low = number(row[f"{measure}_low"], decimals)
         high = number(row[f"{measure}_high"], decimals)
         has_interval = NOTHING not in (low, high)
-        cells.append(f"{mean} ({low} to {high})" if has_interval and not narrow else mean)
+        if has_interval and not narrow:
+            cells.append(f"{mean} ({low} to {high})")
+        else:
+            cells.append(mean)
+
     if not narrow:
         counts = [row[name] for name in WIN_COUNTS]
-        is_compared = all(isinstance(count, int) for count in counts)
+        is_compared = all(isinstance(count, int) for count in counts)  # otherwise they are <NA>
         cells.append("/".join(map(str, counts)) if is_compared else NOTHING)
     milliseconds = number(1000 * row["seconds"], 2)
     return [row["method"], *cells, f"{row['failed']} of {row['runs']}", milliseconds]
 
 
 def pairs(scored: Sequence[BenchmarkScores]) -> "pd.DataFrame":
-    """Every pair of methods compared on all benchmarks: wins, and p values of both tests."""
+    """Tabulate every pair of methods that are compared on all benchmarks of a protocol.
+
+    Returns:
+        Columns protocol, method and other; wins, ties and losses of the method against the other;
+        and for tests over benchmarks and over tasks the p values, plain (`p_...`) and adjusted for
+        the number of pairs (`p_holm_...`).
+    """
     import pandas as pd
 
     frames = []
@@ -150,26 +165,35 @@ def pairs(scored: Sequence[BenchmarkScores]) -> "pd.DataFrame":
 
 
 def agreement_table(scored: Sequence[BenchmarkScores]) -> TextTable | None:
-    """The order of methods on each surrogate of benchmarks that were run on several."""
+    """Tabulate the order of methods on each surrogate of benchmarks that were run on several.
+
+    None if there are no such benchmarks.
+    """
+    agreement = surrogate_agreement(scored)
     rows = []
-    for (protocol, benchmark, surrogate), part in surrogate_agreement(scored).groupby(
-        ["protocol", "benchmark", "surrogate"], sort=False
-    ):
+    for labels, part in agreement.groupby(["protocol", "benchmark", "surrogate"], sort=False):
+        protocol, benchmark, surrogate = map(str, labels)
         ordered = part.sort_values("place")
         ranks = zip(ordered["method"], ordered["rank"], strict=True)
         order = ", ".join(f"{method} {rank:.2f}" for method, rank in ranks)
         alike = "yes" if part["is_same"].all() else "no"
         rows.append((f"{benchmark}, {label_protocol(protocol)}", alike, surrogate, order))
+    if not rows:
+        return None
+
     caption = (
         "Methods by mean rank on every surrogate of the same benchmark, best first, and whether "
         "their order is the same on all of them."
     )
     header = ("benchmark", "same order", "surrogate", "methods with their mean ranks")
-    return TextTable(caption, header, rows, text_columns=4) if rows else None
+    return TextTable(caption, header, rows, text_columns=4)
 
 
 def speedup_tables(scored: Sequence[BenchmarkScores]) -> Iterator[TextTable]:
-    """Speed-ups and failure rates after an adjustment: means over tasks, then over benchmarks."""
+    """Make a table of speedups for each protocol with an adjustment of the search space.
+
+    Speedups and failure rates are means over tasks, then over benchmarks.
+    """
     for items in group_by_protocol(scored).values():
         speedups_of_benchmarks = speedups_after_adjustment(BenchmarkGroup.for_means(items))
         if speedups_of_benchmarks:
@@ -177,9 +201,12 @@ def speedup_tables(scored: Sequence[BenchmarkScores]) -> Iterator[TextTable]:
 
 
 def _speedup_table(speedups_of_benchmarks: Sequence[Speedups]) -> TextTable:
-    first = speedups_of_benchmarks[0]
-    means = geometric_mean(np.stack([s.mean for s in speedups_of_benchmarks]), axis=0)  # (A, G)
-    failure_rates = np.mean([s.mean_failure_rate for s in speedups_of_benchmarks], axis=0)
+    """Tabulate means over benchmarks of speedups and failure rates, a row per method."""
+    first = speedups_of_benchmarks[0]  # all have the same methods, reference and budgets
+    benchmark_means = [speedups.mean for speedups in speedups_of_benchmarks]
+    benchmark_rates = [speedups.mean_failure_rate for speedups in speedups_of_benchmarks]
+    means = geometric_mean(np.stack(benchmark_means), axis=0)  # by method and budget
+    failure_rates = np.mean(benchmark_rates, axis=0)
     rows = []
     for a, method in enumerate(first.methods):
         cells = [
@@ -197,7 +224,10 @@ def _speedup_table(speedups_of_benchmarks: Sequence[Speedups]) -> TextTable:
 
 
 def experiment_table(runs: "pd.DataFrame") -> TextTable:
-    """The planned runs: one row for all benchmarks with the same protocol, methods and seeds."""
+    """Tabulate the planned runs.
+
+    Benchmarks with the same protocol, methods and seeds share a row.
+    """
     benchmarks_of_plan: dict[tuple[str, str, str], list[str]] = {}
     for (benchmark, surrogate, protocol), group in runs.groupby(list(GROUP), observed=True):
         methods = ", ".join(sorted(map(str, group["method"].unique())))
@@ -216,10 +246,13 @@ def experiment_table(runs: "pd.DataFrame") -> TextTable:
 
 
 def session_table(sessions: Sequence[Mapping[str, Any]]) -> TextTable:
-    """The starts of the runner, one per row, without empty columns."""
-    columns = [
-        name for name in SESSION if any(session.get(name) is not None for session in sessions)
-    ]
+    """Tabulate the starts of the runner, the earliest first, without empty columns."""
+    columns = []
+    for name in SESSION:
+        values = [session.get(name) for session in sessions]
+        if any(value is not None for value in values):
+            columns.append(name)
+
     rows = []
     for session in sorted(sessions, key=lambda session: str(session.get("started", ""))):
         cells = [str(session.get(name, NOTHING)) for name in columns]
@@ -230,7 +263,17 @@ def session_table(sessions: Sequence[Mapping[str, Any]]) -> TextTable:
 
 
 def states_table(runs: "pd.DataFrame", *, unfinished: bool = False) -> TextTable | None:
-    """States of runs, one row for all benchmarks on which those of a method are alike."""
+    """Tabulate how many runs of each method are in which state.
+
+    Benchmarks on which a method has the same numbers under the same protocol share a row.
+
+    Args:
+        runs: One row per run, as `Overview.runs`.
+        unfinished: Whether to leave out methods and benchmarks of which all runs are finished.
+
+    Returns:
+        The table; None if it would be empty.
+    """
     benchmarks_of_row: dict[tuple[str, ...], list[str]] = {}
     levels = ["method", "protocol", "benchmark", "surrogate"]
     for labels, states in runs.groupby(levels, observed=True)["state"]:

@@ -150,7 +150,7 @@ def _files(
     scored: Sequence[BenchmarkScores],
     unscored: Sequence[str],
 ) -> dict[str, bytes]:
-    """The page and the files that it links to, by name."""
+    """Make the contents of all files of the report, by name: the page and what it links to."""
     means = curves(scored)
     board = leaderboard(scored)
     board_tables = list(leaderboard_tables(board))
@@ -158,6 +158,9 @@ def _files(
     sections = list(_sections(content, runs, scored, board))
     scope = [MEASURED_ONLY] if content.measured_only else []
     failures = () if content.overview is None else content.overview.failures
+    leaders = {}
+    for label, protocol_verdicts in verdicts_of_protocols.items():
+        leaders[label] = leaders_table(protocol_verdicts)
 
     files: dict[str, bytes] = {}
     if scored:
@@ -170,14 +173,14 @@ def _files(
         "unscored": unscored,
         "scope": scope,
         "left_out": {item.label: item.left_out for item in scored if item.left_out},
-        "leaders": {label: leaders_table(v) for label, v in verdicts_of_protocols.items()},
+        "leaders": leaders,
         "board": board_tables[0] if board_tables else None,
         "columns": COLUMNS,
         "sections": sections,
         "failures": failures,
         "most_failures": MAX_FAILURES_ON_PAGE,
         "reading": READING,
-        "files": sorted(files),
+        "files": sorted(files),  # those with numbers, which the page offers
     }
     if scored:
         data, task_curves = interactive(scored, means, board)
@@ -199,7 +202,7 @@ def _files(
 
 
 def _group_verdicts(scored: Sequence[BenchmarkScores]) -> dict[str, list[Verdict]]:
-    """The verdicts, by the label of their protocol."""
+    """Compute the verdicts, and group them by the label of their protocol."""
     verdicts_of_protocols: dict[str, list[Verdict]] = {}
     for verdict in verdicts(scored):
         label = label_protocol(verdict.protocol)
@@ -213,7 +216,7 @@ def _number_files(
     board: "pd.DataFrame",
     boards: Sequence[TextTable],
 ) -> dict[str, bytes]:
-    """The files with numbers."""
+    """Make the contents of the files with numbers, by name."""
     return {
         "leaderboard.csv": csv_bytes(board),
         "leaderboard.tex": "\n".join(map(latex, boards)).encode(),
@@ -227,7 +230,7 @@ def _summary(
     board_tables: Sequence[TextTable],
     notes: Sequence[str],
 ) -> str:
-    """The verdicts, leaderboards and notes as Markdown."""
+    """Write the verdicts, leaderboards and notes as Markdown, for `summary.md`."""
     paragraphs = []
     for label, protocol_verdicts in verdicts_of_protocols.items():
         paragraphs.append(f"## {markdown_text(label)}")
@@ -243,7 +246,7 @@ def _sections(
     scored: Sequence[BenchmarkScores],
     board: "pd.DataFrame",
 ) -> Iterator[tuple[str, str, list[ReportFigure], list[TextTable]]]:
-    """Parts of the page with figures or tables: id, title, figures and tables of each."""
+    """Make the parts of the page with figures or tables: id, title, figures and tables of each."""
     groups = group_by_protocol(scored)
     data_of_protocols = [
         FigureData(
@@ -267,7 +270,7 @@ def _sections(
 
 
 def _head(content: ReportInput, runs: "pd.DataFrame") -> dict[str, Any]:
-    """The head of the page: all runs together."""
+    """Values of the template for the head of the page, which are about all runs together."""
     overview = content.overview
     sessions = () if overview is None else overview.sessions
     n_finished = int((runs["state"] == "done").sum())
@@ -300,26 +303,32 @@ def _head(content: ReportInput, runs: "pd.DataFrame") -> dict[str, Any]:
 
 
 def _describe_unfinished(runs: "pd.DataFrame") -> str:
-    """How many runs are not finished; "" if all are."""
+    """Say how many runs are not finished, by their state; "" if all are."""
     parts = []
-    for state in STATES[1:]:
+    for state in STATES[1:]:  # the first is "done"
         n_runs = int((runs["state"] == state).sum())
         if n_runs:
             parts.append(f"{n_runs:,} {state}")
-    return f"Not finished, of {len(runs):,} runs: {', '.join(parts)}." if parts else ""
+    if not parts:
+        return ""
+    return f"Not finished, of {len(runs):,} runs: {', '.join(parts)}."
 
 
 def _describe_days(sessions: Sequence[Mapping[str, Any]]) -> str:
-    """The first and the last day on which the runner was started; "" if not known."""
+    """Say on which days the runner was started, the first and the last; "" if not known."""
     starts = [str(session["started"]) for session in sessions if session.get("started")]
     if not starts:
         return ""
+    # ISO times, which sort as texts; the day stands before the "T".
     first = min(starts).partition("T")[0]
     last = max(starts).partition("T")[0]
     return first if first == last else f"{first} to {last}"
 
 
 def _name_or_count(runs: "pd.DataFrame", noun: str) -> str:
-    """The only method or benchmark, or their number."""
+    """Name the only method or benchmark of the runs, or say how many there are.
+
+    `noun` is "method" or "benchmark", the column of the runs.
+    """
     names = runs[noun].unique()
     return str(names[0]) if len(names) == 1 else format_count(len(names), noun)
