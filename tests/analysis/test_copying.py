@@ -9,10 +9,14 @@ from hpobench_ordered.analysis.copying import copying_regrets, shares_near_best
 
 
 def test_regrets_computed_by_hand():
-    """Of three configurations: the best of a task, and what it loses on the next one."""
+    # Three configurations (rows) on three tasks. The first is the best on task 0 and loses 4 on
+    # task 1, the second is the best there and loses 8 on task 2; both tasks have the median 2.
     losses = np.array([[0.0, 4.0, 0.0], [1.0, 0.0, 8.0], [2.0, 2.0, 2.0]])
-    assert copying_regrets(losses).tolist() == [2.0, 4.0]
-    assert copying_regrets(losses, best=np.array([0.0, -2.0, 1.0])).tolist() == [1.5, 7.0]
+    assert copying_regrets(losses).tolist() == [(4 - 0) / (2 - 0), (8 - 0) / (2 - 0)]
+
+    best = np.array([0.0, -2.0, 1.0])
+    regrets = copying_regrets(losses, best=best)
+    assert regrets.tolist() == [(4 + 2) / (2 + 2), (8 - 1) / (2 - 1)]
 
 
 def test_constant_tasks_have_no_regret():

@@ -23,8 +23,9 @@ def test_attained_levels_are_quantiles(runs, fraction):
 
 
 def test_quartiles_include_failed_runs():
-    runs = np.array([1.0, 2, 3, np.inf])[:, None]
-    np.testing.assert_array_equal(attained_levels(runs)[:, 0], [1, 2, 3])
+    runs = np.array([1.0, 2, 3, np.inf])[:, None]  # four runs of one trial, one of which failed
+    quartiles = attained_levels(runs)
+    np.testing.assert_array_equal(quartiles[:, 0], [1, 2, 3])
     assert attained_levels(runs, [1.0])[0, 0] == np.inf
 
 

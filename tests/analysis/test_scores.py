@@ -22,8 +22,11 @@ METHODS = ["random-search", "a", "b"]
 
 
 def as_frame(losses: np.ndarray) -> pd.DataFrame:
+    """One row per trial, of losses (A, S, T, M) of METHODS."""
+    n_seeds, n_tasks, n_trials = losses.shape[1:]
     index = pd.MultiIndex.from_product(
-        [METHODS, *(range(n) for n in losses.shape[1:])], names=["method", "seed", "task", "trial"]
+        [METHODS, range(n_seeds), range(n_tasks), range(n_trials)],
+        names=["method", "seed", "task", "trial"],
     )
     return pd.DataFrame({"loss": losses.ravel()}, index=index).reset_index()
 
@@ -53,7 +56,7 @@ def losses_with_undefined_task() -> np.ndarray:
 
 def test_mean_leaves_out_undefined_tasks():
     scores = normalised_scores(losses_with_undefined_task(), METHODS)
-    summary = scores.over_tasks(trial=5, first_task=1)
+    summary = scores.over_tasks(trial=5, first_task=1)  # tasks 1 and 2, of which 1 is undefined
     assert np.isnan(scores.mean[:, 1]).all()
     assert (summary.defined, summary.tasks) == (1, 2)
     np.testing.assert_allclose(summary.mean, scores.mean[:, 2, 4])
@@ -122,8 +125,9 @@ def test_arrays_ignore_order_of_rows():
 
 def test_missing_trials_are_named():
     frame = as_frame(np.zeros((3, 2, 2, 2)))
+    without_last = frame.iloc[:-1]  # the last trial of method b with seed 1
     with pytest.raises(ExperimentError, match="1 trials are missing, such as b, seed 1"):
-        trial_arrays(frame.iloc[:-1], METHODS, ["loss"])
+        trial_arrays(without_last, METHODS, ["loss"])
 
 
 def test_repeated_trials_are_refused():
@@ -144,7 +148,7 @@ LOSSES = st.integers(0, 2**32).map(
 
 @given(LOSSES)
 def test_regret_is_distance_from_best(losses):
-    best = np.array([-6.0, -5.0])
+    best = np.array([-6.0, -5.0])  # of each task; no loss is below -5
     regrets = losses - best[:, None]
 
     computed = at_incumbents(regrets, losses)
@@ -156,7 +160,7 @@ def test_regret_is_distance_from_best(losses):
 
 @given(LOSSES)
 def test_best_losses_follow_from_regrets(losses):
-    best = np.array([-6.0, -5.0])
+    best = np.array([-6.0, -5.0])  # of each task; no loss is below -5
     regrets = losses - best[:, None]
     np.testing.assert_array_equal(best_known_losses(losses, regrets), best)
 
@@ -189,7 +193,10 @@ def test_normalised_regret_by_hand():
 
 
 def test_highest_loss_ignores_failures():
-    losses = np.array([[[[np.inf, 2, np.nan], [np.inf] * 3]], [[[5, 4, 3], [np.nan] * 3]]])
+    # Failed trials are infinite, runs that were not finished NaN; (A, S, T, M), of two tasks.
+    first_method = [[[np.inf, 2, np.nan], [np.inf, np.inf, np.inf]]]
+    second_method = [[[5, 4, 3], [np.nan, np.nan, np.nan]]]
+    losses = np.array([first_method, second_method])
     np.testing.assert_array_equal(highest_losses(losses), [5, np.nan])
 
 

@@ -33,10 +33,12 @@ def test_speedup_computed_by_hand():
 def test_trials_agree_with_counting(losses):
     targets = np.array([[3.0, 1.0], [5.0, 0.5]])
     computed = trials_to_reach(losses, targets)
-    for place in np.ndindex(computed.shape):
-        target = targets[place[2], place[3]]
-        reached = [m for m, loss in enumerate(losses[place[:3]], 1) if loss <= target]
-        assert computed[place] == (reached[0] if reached else 0)
+    for method, seed, task, budget in np.ndindex(computed.shape):
+        run = losses[method, seed, task]
+        target = targets[task, budget]
+        reaching_trials = [trial for trial, loss in enumerate(run, 1) if loss <= target]
+        first_trial = reaching_trials[0] if reaching_trials else 0
+        assert computed[method, seed, task, budget] == first_trial
 
 
 @given(LOSSES)
@@ -49,17 +51,30 @@ def test_reference_has_speedup_one(losses):
 
 
 def test_means_over_tasks_are_geometric():
+    losses = np.random.default_rng(0).random((2, 20, 4, 30))  # four tasks
+    computed = speedups(losses, "ab", reference="a", budgets=[5])
+    product_over_tasks = computed.values[1].prod(axis=0)
+    np.testing.assert_allclose(computed.mean[1], product_over_tasks ** (1 / 4))
+
+
+def test_geometric_mean_by_hand():
+    np.testing.assert_allclose(geometric_mean(np.array([[2.0, 8.0]]), axis=1), [4])
+
+
+def test_first_task_can_be_left_out():
     losses = np.random.default_rng(0).random((2, 20, 4, 30))
     all_tasks = speedups(losses, "ab", reference="a", budgets=[5])
-    np.testing.assert_allclose(all_tasks.mean[1], all_tasks.values[1].prod(axis=0) ** (1 / 4))
-    np.testing.assert_allclose(geometric_mean(np.array([[2.0, 8.0]]), axis=1), [4])
-    rest = speedups(losses, "ab", reference="a", budgets=[5], first_task=1)
-    np.testing.assert_allclose(rest.values, all_tasks.values[:, 1:])
+    later_tasks = speedups(losses, "ab", reference="a", budgets=[5], first_task=1)
+    np.testing.assert_allclose(later_tasks.values, all_tasks.values[:, 1:])
 
 
-def test_unknown_references_and_budgets_are_refused():
+def test_unknown_reference_suggests_nearest():
     losses = np.zeros((2, 1, 1, 10))
     with pytest.raises(UnknownNameError, match="did you mean 'simple-ordered'"):
         speedups(losses, ["bo", "simple-ordered"], reference="simple-order", budgets=[5])
+
+
+def test_budgets_beyond_trials_are_refused():
+    losses = np.zeros((2, 1, 1, 10))  # 10 trials; the default budgets are 10, 20 and 40
     with pytest.raises(ExperimentError, match=r"\[20, 40\]"):
         speedups(losses, ["bo", "cts"], reference="bo")

@@ -184,12 +184,13 @@ BLINDNESS = {  # linear RGB as seen with each kind (Machado et al. 2009, severit
 
 
 def linear(colour: str) -> np.ndarray:
+    """Linear RGB of a colour such as "#0134F7": without the gamma correction of sRGB."""
     rgb = np.array([int(colour[n : n + 2], 16) for n in (1, 3, 5)]) / 255
     return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
 
 
 def lab(rgb: np.ndarray) -> np.ndarray:
-    """CIELAB of linear RGB."""
+    """CIELAB of linear RGB: a space in which distances are differences that people see."""
     weights = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
     xyz = np.array(weights) @ rgb.clip(0, 1) / np.array([0.9505, 1.0, 1.089])
     f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
@@ -203,6 +204,7 @@ def colours_of(page: str) -> list[str]:
 
 
 def luminance(colour: str) -> float:
+    """Relative luminance as WCAG defines it, from 0 (black) to 1 (white)."""
     return float(linear(colour) @ [0.2126, 0.7152, 0.0722])
 
 
@@ -324,10 +326,10 @@ def test_logarithmic_colours_need_positive_values(lowest, kind):
     assert colour_scale["type"] == kind
 
 
-@pytest.mark.parametrize("least", [-1.0, 0.0, 0.01])
-def test_regrets_over_decades_are_visible(least):
+@pytest.mark.parametrize("lowest", [-1.0, 0.0, 0.01])  # a linear, symlog and logarithmic axis
+def test_regrets_over_decades_are_visible(lowest):
     frame = curve_frame()
-    frame.loc[frame["trial"] == 5, "mean"] = least
+    frame.loc[frame["trial"] == 5, "mean"] = lowest
     image = svg_of(plotting.curves(frame, measure="regret"))
     assert "NaN" not in image and "Infinity" not in image
 
@@ -364,7 +366,7 @@ def test_landscape_shows_all_and_best_evaluations():
 def test_landscape_surrounds_best_evaluation(cell):
     task, tried, panel = evaluated_quadratic()
     best = tried.loc[tried["value"].idxmin(), list(task.space.names)].to_dict()
-    row, column = divmod(cell, MAX_CELLS)
+    row, column = divmod(cell, MAX_CELLS)  # cells are numbered row by row
     x = float(panel.x.from_unit((column + 0.5) / MAX_CELLS))
     y = float(panel.y.from_unit((row + 0.5) / MAX_CELLS))
 
@@ -385,4 +387,4 @@ def test_heatmap_shows_numbers_that_fit(benchmarks, has_numbers):
     width = float(re.search(r'width="([0-9.]+)"', image)[1])
     assert (">10.00<" in image) == has_numbers
     assert (">9.50<" in image) == has_numbers
-    assert width < 1240
+    assert width < 1240  # pixels, as wide as a page
