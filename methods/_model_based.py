@@ -117,6 +117,7 @@ class ModelBased(Method):
         values = self.space.row(config)
         key = self._tried.add(values)
         self._pending.pop(key, None)
+        # A loss that a neighbour has exactly, too, shows a plateau, where neighbours are no use.
         if key in self._suggested_near_best and loss in self._losses:
             self._is_on_plateau = True
         self._evaluated_units.append(self.space.encode(values[None])[0])
@@ -166,6 +167,7 @@ class ModelBased(Method):
         The generator is left as if configurations had been drawn one by one until an untried one
         came, so that the suggestions are those of random search.
         """
+        # Mostly the first configuration is untried; only otherwise many are drawn together.
         for count in (1, RANDOM_DRAWS - 1):
             state_before = self.rng.bit_generator.state
             values = self.space.decode(self.region.sample_unit(self.rng, count))
@@ -193,7 +195,12 @@ class ModelBased(Method):
         return self._choose_best_untried(scorer, self._draw_near_best())
 
     def _draw_near_best(self) -> FloatArray | None:
-        """Draw candidates near the best configuration so far, unit vectors (m, d), or None."""
+        """Draw candidates near the best configuration so far.
+
+        Returns:
+            Unit vectors (m, d), or None where such candidates are not used: on a plateau, before
+            the first evaluation, or by methods that do not search near the best.
+        """
         if not self._searches_near_best or self._is_on_plateau or not self.evaluation_count:
             return None
         best_row = int(np.argmin(self.evaluated_losses()))
@@ -225,7 +232,7 @@ class ModelBased(Method):
                     self._suggested_near_best.add(configuration_key(values))
                 return values
 
-            near_best = None
+            near_best = None  # they are added to the first block only
             top_row = int(np.argmax(scores))
             if not len(best_unit) or scores[top_row] > best_score:
                 best_score = float(scores[top_row])

@@ -155,7 +155,7 @@ def choose_best_and_random(losses: FloatArray, rng: np.random.Generator) -> IntA
 
 
 def group_features(space: SearchSpace) -> IntArray:
-    """Hyperparameter of each column of `SearchSpace.features`, shape (p,).
+    """Compute the index of the hyperparameter of each column of `SearchSpace.features`, (p,).
 
     A categorical has a column for each choice, all others have one.
     """

@@ -131,7 +131,12 @@ def _search_line(
 
 
 def _choose_shortening(gain: float, expected_gain: float) -> float:
-    """Factor that shortens a step to the minimum of the interpolating parabola, within bounds."""
+    """Choose the factor by which a step that gained too little is shortened, from 0.1 to 0.5.
+
+    It leads to the minimum of the parabola through the value and the slope at the start of the
+    step and the value at its end. Where that value is not finite, or there is no minimum, it is
+    0.1.
+    """
     if not math.isfinite(gain) or gain >= expected_gain:
         return 0.1
     to_minimum = 0.5 * expected_gain / (expected_gain - gain)
@@ -141,13 +146,15 @@ def _choose_shortening(gain: float, expected_gain: float) -> float:
 def _find_direction(
     point: Point, bounds: tuple[FloatArray, FloatArray], steps: Sequence[Step]
 ) -> FloatArray:
-    """Minus the inverse Hessian, estimated from the last steps, times the gradient (k,).
+    """Compute the direction of descent: minus the inverse Hessian matrix times the gradient, (k,).
 
-    Coordinates along which a descent would leave the box stay as they are.
+    The matrix is estimated from the last steps, without being stored, by the two-loop recursion
+    (Nocedal and Wright 2006, algorithm 7.4). Coordinates along which a descent would leave the box
+    stay as they are.
     """
     is_free = _is_free(point, bounds)
     q = np.where(is_free, point.gradient, 0.0)
-    if not steps:
+    if not steps:  # nothing to estimate from: steepest descent, at most 1 long
         return -q / max(1.0, math.sqrt(inner(q, q)))
 
     weights = []
@@ -157,7 +164,7 @@ def _find_direction(
         q = q - weight * change
 
     _, change, curvature = steps[-1]
-    q = q * (curvature / inner(change, change))
+    q = q * (curvature / inner(change, change))  # scale of the inverse Hessian matrix
 
     for (step, change, curvature), weight in zip(steps, reversed(weights), strict=True):
         q = q + (weight - inner(change, q) / curvature) * step

@@ -126,7 +126,10 @@ class Head:
         count = len(start.log_alpha)
 
         def objective(x: FloatArray) -> tuple[float, FloatArray]:
-            """Rho and the negative log prior of x, log alpha followed by log beta."""
+            """Compute minus the log posterior of x, log alpha followed by log beta, and gradient.
+
+            rho is minus the log likelihood.
+            """
             log_alpha, log_beta = x[:-1], float(x[-1])
             task = likelihood(Phi, y, log_alpha, log_beta)
             by_alpha = task.by_alpha if count > 1 else task.by_alpha.sum(keepdims=True)
@@ -157,10 +160,12 @@ class Head:
         """
         scaled_Phi = Phi * self._scales
         mean = scaled_Phi @ self.weights
-        if self._has_more_evaluations:
+        # The weights' posterior covariance is C = (I + beta Phi~^T Phi~)^-1, with the scaled
+        # features Phi~ of the evaluations; the variance of a prediction is phi*^T C phi*.
+        if self._has_more_evaluations:  # C = (R^T R)^-1
             solved = _solve_transposed(self._R, scaled_Phi.T)
             variance = np.einsum("ij,ij->j", solved, solved)
-        else:
+        else:  # C = I - beta V^T V
             projected = self._V @ scaled_Phi.T
             prior_variance = np.einsum("ij,ij->i", scaled_Phi, scaled_Phi)
             variance = prior_variance - self._beta * np.einsum("ij,ij->j", projected, projected)

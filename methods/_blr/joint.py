@@ -58,17 +58,17 @@ class Parameters:
         return cls(z, embedded, np.full(tasks, log_alpha), np.full(tasks, log_beta))
 
     def precisions_of(self, t: int) -> Precisions:
-        """Precisions of task t; the last one if t is -1."""
+        """Select the precisions of weights and noise of task t; of the last task if t is -1."""
         return Precisions(self.log_alpha[[t]], float(self.log_beta[t]))
 
     def median_precisions(self, tasks: int) -> Precisions:
-        """Medians over the first tasks, to start the fit of another one."""
+        """Compute medians of the precisions of the first tasks, to start a fit of another one."""
         log_alpha = np.median(self.log_alpha[:tasks])
         log_beta = np.median(self.log_beta[:tasks])
         return Precisions(np.array([log_alpha]), float(log_beta))
 
     def with_precisions(self, t: int, precisions: Precisions) -> "Parameters":
-        """These parameters with other precisions of task t."""
+        """Replace the precisions of task t in a copy of these parameters."""
         log_alpha = self.log_alpha.copy()
         log_beta = self.log_beta.copy()
         log_alpha[t] = precisions.log_alpha[0]
@@ -84,7 +84,7 @@ def fit_jointly(
     *,
     evaluations: int,
 ) -> Parameters:
-    """Minimise the sum of the tasks' rho by L-BFGS.
+    """Minimise the sum of the tasks' rho, minus log likelihood, by L-BFGS.
 
     Args:
         phi: The feature map.
@@ -98,6 +98,7 @@ def fit_jointly(
     """
 
     def objective(x: FloatArray) -> tuple[float, FloatArray]:
+        """Compute the sum and its gradient by the joined parameters x."""
         try:
             return value_and_gradient(phi, inputs, losses, _split(x, start))
         except ModelError:  # a value that the descent never accepts
@@ -111,7 +112,7 @@ def fit_jointly(
 
 
 def _make_bounds(parameters: Parameters) -> tuple[FloatArray, FloatArray]:
-    """Lowest and highest values of x: only the precisions are bounded."""
+    """Make the lowest and highest values of the joined parameters: only precisions are bounded."""
     lowest = replace(
         parameters,
         z=np.full_like(parameters.z, -np.inf),
@@ -135,7 +136,17 @@ def value_and_gradient(
     losses: Sequence[FloatArray],
     parameters: Parameters,
 ) -> tuple[float, FloatArray]:
-    """Sum of the tasks' rho and its gradient by x.
+    """Compute the sum of the tasks' rho, minus log likelihood, and its gradient.
+
+    Args:
+        phi: The feature map.
+        inputs: Inputs of each task's evaluations without embeddings, shape (n, at most p - k).
+        losses: Their standardised losses, shape (n,).
+        parameters: Parameters z of the feature map, an embedding of each task, which is also an
+            input, and the precisions of the tasks' weights and noise.
+
+    Returns:
+        The sum, and its gradient by the parameters, laid out as by `_join`.
 
     Raises:
         ModelError: A matrix of a task has no Cholesky factor.
@@ -171,13 +182,13 @@ def value_and_gradient(
 
 
 def _join(parameters: Parameters) -> FloatArray:
-    """Join the parameters to x."""
+    """Join the parameters to one vector, x, as an optimiser needs it."""
     parts = (parameters.embedded.ravel(), parameters.log_alpha, parameters.log_beta)
     return np.concatenate([parameters.z, *parts])
 
 
 def _split(x: FloatArray, like: Parameters) -> Parameters:
-    """Split x, as `_join` lays it out, into parameters of the shapes of others."""
+    """Split a vector x, as `_join` lays it out, into parameters shaped as those of `like`."""
     tasks = len(like.log_beta)  # each has one precision of its weights and one of its noise
     size = len(like.z)
     return Parameters(

@@ -74,7 +74,11 @@ class Likelihood:
 def likelihood(
     Phi: FloatArray, y: FloatArray, log_alpha: FloatArray, log_beta: float
 ) -> Likelihood:
-    """Compute the marginal likelihood of one task.
+    """Compute minus the log marginal likelihood of one task, rho, and its gradient.
+
+    With scaled features Phi~ = Phi alpha^(-1/2), the matrix to factorise is the smaller one of
+    K = I + beta Phi~^T Phi~ (d, d) and E = I + beta Phi~ Phi~^T (n, n). The gradient follows from
+    the mean w of the weights, the residuals r = y - Phi~ w, and M = Phi~ K^-1 = E^-1 Phi~.
 
     Args:
         Phi: Features, shape (n, d).
@@ -107,7 +111,7 @@ def likelihood(
     by_features, by_alpha = _derivatives(scaled_Phi, M, r, w, beta, np.full(d, scales))
     y_times_r = float(product(y_row, r)[0, 0])
     squared_r = float(product(r.T, r)[0, 0])
-    effective = len(inverse) - float(np.trace(inverse))
+    effective = len(inverse) - float(np.trace(inverse))  # effective number of parameters
     return Likelihood(
         rho=-0.5 * n * log_beta + sum_log_diagonal(R) + 0.5 * beta * y_times_r,
         by_features=by_features,
@@ -125,15 +129,20 @@ def _derivatives(
     beta: float,
     scales: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Derivatives of rho by Phi (n, d) and log alpha (d,).
+    """Compute derivatives of rho, minus the log likelihood, by features Phi and by log alpha.
+
+    By the scaled features Phi~ = Phi alpha^(-1/2) they are beta (M - r w).
 
     Args:
         scaled_Phi: Phi~, shape (n, d).
-        M: See the module, shape (n, d).
-        r: Residuals, shape (n, 1).
-        w: Weights, shape (1, d).
+        M: Phi~ (I + beta Phi~^T Phi~)^-1, shape (n, d).
+        r: Residuals of the losses, shape (n, 1).
+        w: Mean of the weights of Phi~, shape (1, d).
         beta: Precision of the noise.
         scales: alpha^(-1/2) of each feature, shape (d,): the derivatives of Phi~ by Phi.
+
+    Returns:
+        Derivatives by Phi (n, d), and by log alpha of each feature (d,).
     """
     by_features = np.empty(scaled_Phi.shape)
     by_alpha = np.zeros(len(scales))
@@ -149,10 +158,13 @@ def _derivatives(
 
 
 def factor(scaled_Phi: FloatArray, beta: float) -> FloatArray:
-    """Compute R: of K, shape (d, d), with more evaluations than features, else of E, (n, n).
+    """Compute the upper Cholesky factor R of the smaller one of two precision matrices.
+
+    With more evaluations than features it is that of K = I + beta Phi~^T Phi~, shape (d, d), else
+    of E = I + beta Phi~ Phi~^T, shape (n, n).
 
     Args:
-        scaled_Phi: Phi~, shape (n, d).
+        scaled_Phi: Phi~, features divided by the square roots of their precisions, shape (n, d).
         beta: Precision of the noise.
 
     Raises:

@@ -94,8 +94,8 @@ class Embedding:
     @property
     def size(self) -> int:
         """Length of an embedding, q: that of its parts together."""
-        mu_size = OUTPUTS
-        matrix_size = OUTPUTS * OUTPUTS  # C_YX, or the conditional one
+        mu_size = OUTPUTS  # mean of the network's outputs
+        matrix_size = OUTPUTS * OUTPUTS  # mean of their products with those for the labels
         class_means_size = self.labels * OUTPUTS
         class_shares_size = self.labels
         sizes = {
@@ -237,7 +237,7 @@ class _TaskMoments:
 
 
 def _inverse(A: FloatArray) -> FloatArray:
-    """Invert positive definite A (a, a), with the same bits on every processor."""
+    """Invert positive definite A (a, a), with the same bits on every processor, unlike LAPACK."""
     _, R = cholesky(A)
     inverse = inverse_from_factor(R)
     mirror_upper_triangle(inverse)

@@ -125,7 +125,7 @@ class PriorArrays:
 
 @cache
 def stack_priors(priors: Priors, length_scales: int) -> PriorArrays:
-    """The priors of theta as arrays, for g length scales."""
+    """Stack the priors as arrays: of each log length scale, log signal and log noise variance."""
     return PriorArrays.stack([*[priors.length_scale] * length_scales, priors.signal, priors.noise])
 
 
@@ -255,7 +255,7 @@ class GaussianProcess:
         return sampled
 
     def predict_leave_one_out(self) -> tuple[FloatArray, FloatArray]:
-        """Leave-one-out predictions of all observations, with the same hyperparameters.
+        """Predict each observation from all others, with the same hyperparameters.
 
         Rasmussen and Williams (2006), equation 5.12.
 
@@ -295,7 +295,7 @@ def standardise(losses: FloatArray) -> FloatArray:
 
 
 def _faster_module(n: int) -> ModuleType:
-    """The module whose `cholesky`, `fit` and `predict` are the faster ones for n observations."""
+    """Choose the module whose `cholesky`, `fit` and `predict` are faster for n observations."""
     if n <= COMPILED_LIMIT:
         return compiled
     from hpobench_ordered.methods._gp import lapack
