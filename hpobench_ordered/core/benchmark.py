@@ -281,17 +281,20 @@ class Benchmark:
 
     @property
     def source(self) -> str:
-        """See the class."""
+        """What `load` takes to load it again; "" if it was made, or changed, in memory."""
         return "" if self._origin is None or self._was_changed else self._origin.source
 
     @property
     def identity(self) -> str:
-        """See the class."""
+        """Text that identifies its values; "" if it was made, or changed, in memory."""
         return "" if self._origin is None or self._was_changed else self._origin.identity
 
     @property
     def _was_changed(self) -> bool:
-        """Whether `dataclasses.replace` changed it after it was loaded."""
+        """Whether `dataclasses.replace` changed it after it was loaded.
+
+        A copy keeps the origin of the loaded benchmark, which need not be that of its own values.
+        """
         if self._origin is None:
             return False
         names = [field.name for field in fields(self) if field.init and field.name != "_origin"]
@@ -334,7 +337,8 @@ class Benchmark:
             recorded = self.recorded()[task]
             if n is None or n >= len(recorded):
                 return recorded
-            rows = np.sort(rng.choice(len(recorded), size=n, replace=False))
+            drawn_rows = rng.choice(len(recorded), size=n, replace=False)
+            rows = np.sort(drawn_rows)  # in the order of recording
             return replace(
                 recorded, values=recorded.values[rows], objective=recorded.objective[rows]
             )

@@ -146,7 +146,7 @@ class Evaluations:
                 f"nor on the new one; their hyperparameters are {list(self.names)}"
             )
         shared = change.shared_space()
-        values = _recode_values(self, shared)
+        values = _recode_values(self, shared)  # NaN where inactive or outside of the shared range
         is_active = shared.active(values)
         lacks_value = (is_active & np.isnan(values)).any(axis=1)
         values[~is_active] = np.nan
@@ -158,7 +158,11 @@ class Evaluations:
         )
 
     def copied(self, space: SearchSpace) -> "Evaluations":
-        """Copy on a copy of the space, without checking again."""
+        """Copy the evaluations for a method, which may change them, without checking them again.
+
+        Args:
+            space: A copy of the search space, for the copy to be on.
+        """
         copy = object.__new__(Evaluations)  # without the checks of `__post_init__`
         copy.task = self.task
         copy.context = dict(self.context)
@@ -295,6 +299,7 @@ def align_history(history: Sequence[Evaluations], space: SearchSpace) -> tuple[E
 
 
 def _have_same_configurations(old: SearchSpace, new: SearchSpace) -> bool:
+    """Whether two spaces differ at most in the order of hyperparameters and unordered choices."""
     return not any(SpaceChange(old, new).changes.values())
 
 

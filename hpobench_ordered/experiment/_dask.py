@@ -30,7 +30,9 @@ NOISY = ("distributed", "tornado", "asyncio")
 def run_on_workers(
     client: "Client", job: Job, cells: Sequence[Cell]
 ) -> Iterator[tuple[Cell, RunReply | CrashedRun | None]]:
-    """Run cells on the workers; yield each when it is over.
+    """Run cells on the workers; yield each with its reply when it is over.
+
+    Only a few cells are sent at a time: others follow as runs finish.
 
     Raises:
         ExperimentError: The connection was lost, or a worker cannot run them.
@@ -73,9 +75,9 @@ def run_on_workers(
         message = f"a Dask worker cannot run this: {type(error).__name__}: {error}"
         raise ExperimentError(message) from None
     finally:
-        with suppress(Exception):
+        with suppress(Exception):  # the connection may be lost at any moment
             if client.status == "running":
-                client.cancel(list(cell_of_future))
+                client.cancel(list(cell_of_future))  # those that are not over
 
 
 def perform_on_worker(cell: Cell, time_limit: float | None) -> RunReply | CrashedRun:

@@ -161,6 +161,7 @@ class ReferenceFile:
 
     @classmethod
     def _from_rows(cls, rows: "pd.DataFrame") -> Self:
+        """Read the rows of a file, one per stored trial; a `ValueError` if they do not fit."""
         if not len(rows):
             raise ValueError("it has no rows")
         constant = rows[[*WHERE, "sign", "trials"]].drop_duplicates()
@@ -177,7 +178,8 @@ class ReferenceFile:
             raise ValueError(f"it stands for more than {MOST_LOSSES:,} losses")
 
         run = rows.groupby(list(RUN), sort=False).ngroup().to_numpy()
-        task, trial = rows["task"].to_numpy(), rows["trial"].to_numpy() - 1
+        task = rows["task"].to_numpy()
+        trial = rows["trial"].to_numpy() - 1
         sign = float(rows["sign"].iloc[0])
         losses = np.full(shape, np.nan)
         losses[run, task, trial] = sign * rows["value"].to_numpy()
@@ -276,15 +278,18 @@ def select_trials_to_store(losses: FloatArray, methods: NDArray[Any]) -> BoolArr
     Scores need three kinds: those that improve on the incumbent, all of random search (they define
     a score of 100), and each method's worst one on each task (it bounds the regret).
     """
-    is_stored = np.ones(losses.shape, dtype=np.bool_)
+    is_stored = np.ones(losses.shape, dtype=np.bool_)  # the first trial improves on nothing
     is_stored[..., 1:] = losses[..., 1:] < incumbents(losses)[..., :-1]
     is_stored[methods == RANDOM_SEARCH] = True
-    all_tasks = np.arange(losses.shape[1])
+
+    _, n_tasks, n_trials = losses.shape
+    all_tasks = np.arange(n_tasks)
     for method in np.unique(methods):
-        rows = np.flatnonzero(methods == method)
-        losses_by_task = losses[rows].transpose(1, 0, 2).reshape(len(all_tasks), -1)
-        row, trial = np.divmod(losses_by_task.argmax(axis=1), losses.shape[2])
-        is_stored[rows[row], all_tasks, trial] = True
+        runs = np.flatnonzero(methods == method)
+        losses_by_task = losses[runs].transpose(1, 0, 2).reshape(n_tasks, -1)
+        worst = losses_by_task.argmax(axis=1)  # counts the trials of all runs of the method
+        worst_run, worst_trial = np.divmod(worst, n_trials)
+        is_stored[runs[worst_run], all_tasks, worst_trial] = True
     return is_stored
 
 

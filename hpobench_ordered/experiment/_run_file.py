@@ -204,25 +204,32 @@ def _check_identities(table: "pa.Table") -> None:
 
 def _check_trials(table: "pa.Table") -> None:
     """Raise a `ValueError` unless tasks and trials of each run are in order, trials from 1."""
-    task, trial = table["task"].to_numpy(), table["trial"].to_numpy()
-    is_first = np.zeros(len(trial), dtype=np.bool_)
-    is_first[[rows.start for _, rows in iter_runs(table)]] = True
-    is_first[1:] |= task[1:] != task[:-1]
-    follows = np.zeros(len(trial), dtype=np.bool_)
-    follows[1:] = trial[1:] == trial[:-1] + 1
-    if not np.where(is_first, trial == 1, follows).all():
+    task = table["task"].to_numpy()
+    trial = table["trial"].to_numpy()
+    first_rows_of_runs = [rows.start for _, rows in iter_runs(table)]
+    is_first_of_task = np.zeros(len(trial), dtype=np.bool_)
+    is_first_of_task[first_rows_of_runs] = True
+    is_first_of_task[1:] |= task[1:] != task[:-1]
+
+    follows_trial_before = np.zeros(len(trial), dtype=np.bool_)
+    follows_trial_before[1:] = trial[1:] == trial[:-1] + 1
+    is_in_order = np.where(is_first_of_task, trial == 1, follows_trial_before)
+    if not is_in_order.all():
         raise ValueError("the trials of each task must be numbered from 1")
 
 
 def iter_runs(table: "pa.Table") -> Iterator[tuple[str, slice]]:
-    """The runs of a table, by key, with their rows; a `ValueError` unless these are together."""
+    """Yield the key of each run of a table, and the slice of its rows.
+
+    Raises a `ValueError` unless the rows of each run follow one another.
+    """
     if not table.num_rows:
         return
     column = table[KEY].combine_chunks()
     encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
     keys = encoded.dictionary.to_pylist()
     run_of_row = encoded.indices.to_numpy()
-    starts = np.flatnonzero(np.diff(run_of_row, prepend=-1))
+    starts = np.flatnonzero(np.diff(run_of_row, prepend=-1))  # rows where another run begins
     keys_in_order = [keys[run_of_row[start]] for start in starts]
     if len(set(keys_in_order)) < len(keys_in_order):
         raise ValueError("the rows of a run must follow one another")
@@ -276,10 +283,10 @@ def _decode_parameter(parameter: Parameter, coded: FloatArray) -> "pa.Array":
     """Native values of a hyperparameter, (n,), choices as text; null where inactive."""
     import pyarrow as pa
 
-    active = pa.array(coded, mask=np.isnan(coded))
+    codes = pa.array(coded, mask=np.isnan(coded))  # null where inactive
     if parameter.choices:
-        return pa.array(list(map(str, parameter.choices))).take(active.cast(pa.int32()))
-    return active.cast(pa.int64()) if parameter.kind is Kind.INTEGER else active
+        return pa.array(list(map(str, parameter.choices))).take(codes.cast(pa.int32()))
+    return codes.cast(pa.int64()) if parameter.kind is Kind.INTEGER else codes
 
 
 def name_run(table: "pa.Table", rows: slice) -> str:

@@ -68,7 +68,11 @@ class JoinedRuns(StoredRuns):
         return self._own.sessions()
 
     def _split(self, keys: Iterable[str] | None) -> Iterator[tuple[StoredRuns, list[str]]]:
-        """The stores with the keys, by default all, that are to be read from each."""
+        """Yield the stores to read, with the keys, by default all, to read from each.
+
+        The first store has precedence. It is yielded even for no keys if it is the only one, as
+        frames without rows have columns, too.
+        """
         own_keys = self._own.keys()
         wanted = own_keys | self._other.keys() if keys is None else set(keys)
         own_part = sorted(wanted & own_keys)
@@ -89,14 +93,18 @@ def _concatenate(frames: Iterable["pd.DataFrame"]) -> "pd.DataFrame":
 
 
 def join_overviews(own: Overview, other: Overview) -> Overview:
-    """Add finished runs of other methods on the same benchmarks, protocols and seeds."""
+    """Add finished runs of other methods on the same benchmarks, protocols and seeds.
+
+    A method of `own` thus replaces one of the same name in `other`.
+    """
     import pandas as pd
 
     conditions = [*WHERE, "protocol", "seed"]
     finished = _select_finished(other)
     comparable = finished.merge(own.runs[conditions].drop_duplicates())
-    of_other_methods = comparable[~comparable["method"].isin(own.runs["method"])]
-    return replace(own, runs=pd.concat([own.runs, of_other_methods], ignore_index=True))
+    is_own_method = comparable["method"].isin(own.runs["method"])
+    runs = pd.concat([own.runs, comparable[~is_own_method]], ignore_index=True)
+    return replace(own, runs=runs)
 
 
 def open_runs_to_compare(
@@ -152,5 +160,5 @@ def choose_protocol_and_seeds(
     return protocol or parse_protocol(text), sorted(map(int, common_seeds))
 
 
-def _select_finished(runs: Overview) -> "pd.DataFrame":
-    return runs.runs[runs.runs["state"] == State.DONE.value]
+def _select_finished(overview: Overview) -> "pd.DataFrame":
+    return overview.runs[overview.runs["state"] == State.DONE.value]

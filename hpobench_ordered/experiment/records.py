@@ -300,8 +300,9 @@ class Records:
         """Read and check all records except runs in progress."""
         experiments = {}
         for file in list_files(self.folder, EXPERIMENT_FILES):
-            experiments[file.path.name] = content = file.read()
-            expand_experiment(file, content)
+            content = file.read()
+            expand_experiment(file, content)  # raises if it does not fit
+            experiments[file.path.name] = content
         journals = {
             name: read_lines(self.folder / name, content) for name, content in JOURNALS.items()
         }
@@ -320,6 +321,7 @@ class Records:
             self._add_lines(name, lines)
 
     def _add_lines(self, name: str, lines: list[dict[str, Any]]) -> None:
+        """Add those lines to a file of JSON lines that it does not have yet, in order of time."""
         own_lines = read_lines(self.folder / name, JOURNALS[name])
         own_texts = {encode_json(line) for line in own_lines}
         new_lines = [line for line in lines if encode_json(line) not in own_texts]
@@ -363,7 +365,7 @@ def _is_alive(path: Path) -> bool:
     try:
         process = msgspec.json.decode(read_bytes(path), type=RunningMark)
         if process.host == socket.gethostname():
-            os.kill(process.pid, 0)
+            os.kill(process.pid, 0)  # sends nothing; raises if there is no such process
     except PermissionError:  # another user's process
         return True
     except (OSError, StoreError, msgspec.MsgspecError):  # it ended, perhaps while writing this
@@ -376,6 +378,7 @@ def _encode_failure(failure: Failure) -> bytes:
 
 
 def _order_in_journal(line: Record) -> tuple[str, bytes]:
+    """Key to sort lines by: the time if there is one, then the text."""
     return str(line.get("started")), encode_json(line)
 
 

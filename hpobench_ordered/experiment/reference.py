@@ -10,6 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Never
 
+import numpy as np
+
 from hpobench_ordered._wording import join_words
 from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.errors import (
@@ -137,7 +139,8 @@ def _read_files(benchmarks: Collection[str] | None) -> Iterator[ReferenceFile]:
 
 def _select_installed_versions(file: ReferenceFile, outdated: list[str]) -> ReferenceFile:
     """The runs in a file with installed versions; the others are added to `outdated`."""
-    identity, surrogate = file.where["benchmark"], file.where["surrogate"]
+    identity = file.where["benchmark"]
+    surrogate = file.where["surrogate"]
     try:
         spec = benchmark_spec(BenchmarkIdentity.parse(identity).name)
         is_installed = spec.identity(surrogate) == identity
@@ -156,7 +159,8 @@ def _select_installed_versions(file: ReferenceFile, outdated: list[str]) -> Refe
 
 def _select_protocol(file: ReferenceFile, protocol: Protocol) -> ReferenceFile:
     """The runs in a file under a protocol, cut to the first tasks if it has fewer."""
-    wanted, stored = format_protocol(protocol), file.where["protocol"]
+    wanted = format_protocol(protocol)
+    stored = file.where["protocol"]
     if stored == wanted:
         return file
     if isinstance(protocol, Ordered) and protocol.tasks is not None:
@@ -167,5 +171,5 @@ def _select_protocol(file: ReferenceFile, protocol: Protocol) -> ReferenceFile:
 
 
 def _without_runs(file: ReferenceFile) -> ReferenceFile:
-    is_selected = file.runs["method"].isin([]).to_numpy()
+    is_selected = np.zeros(len(file.runs), dtype=np.bool_)
     return file.select_runs(is_selected)

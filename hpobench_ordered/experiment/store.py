@@ -278,12 +278,13 @@ class Store(StoredRuns):
             return 0
         self.prepare()
         cells = self.cells()
-        sources: dict[Path, frozenset[str]] = {}
+        sources: dict[Path, frozenset[str]] = {}  # files to join, with the keys of their runs
         for file in self._run_files():
             keys = self._keys_in(file)
             if len(keys) < MAX_PACKED_RUNS and keys <= cells.keys():
                 sources[file.path] = keys
 
+        # A file holds runs of one benchmark, as hyperparameters are its columns.
         keys_of_benchmark = defaultdict(list)
         for key in sorted(frozenset[str]().union(*sources.values())):
             keys_of_benchmark[cells[key]["benchmark"]].append(key)
@@ -352,9 +353,17 @@ class Store(StoredRuns):
     def _read_once(
         self, names: Iterable[str] | None, keys: Set[str] | None = None
     ) -> list["pa.Table"]:
-        """Runs, by default all, with columns, by default all; a run in several files counts once.
+        """Read finished runs, each from one file only, even if several files hold it.
 
-        Raises a `StoreError` if two files have different results of one run.
+        Args:
+            names: Columns to read besides the key; default: all.
+            keys: Keys of the runs to read; default: all.
+
+        Returns:
+            A table for each file that was read.
+
+        Raises:
+            StoreError: Two files have different results of one run.
         """
         columns = None if names is None else [KEY, *names]
         tables = []
@@ -369,7 +378,7 @@ class Store(StoredRuns):
                 table = read_runs(file, columns)
             except FileNotFoundError:  # joined into another file, which comes later
                 continue
-            earlier = wanted & file_of_key.keys()
+            earlier = wanted & file_of_key.keys()  # runs that another file holds, too
             if earlier:
                 repeated += [file, *(file_of_key[key] for key in earlier)]
             new = wanted - earlier

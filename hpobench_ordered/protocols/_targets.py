@@ -31,7 +31,7 @@ def check_targets_exist(targets: Targets, names: Sequence[str]) -> None:
         targets: The choice.
         names: Names of all tasks of the benchmark.
     """
-    find_targets(targets, names)
+    find_targets(targets, names)  # raises
 
 
 def find_targets(targets: Targets, names: Sequence[str]) -> tuple[int, ...]:
@@ -45,7 +45,7 @@ def find_targets(targets: Targets, names: Sequence[str]) -> tuple[int, ...]:
         UnknownNameError: There is no such task.
     """
     if targets is None or isinstance(targets, int):
-        return tuple(range(len(names)))[:targets]
+        return tuple(range(len(names)))[:targets]  # [:None] are all
     index_of: dict[str | int, int] = {index: index for index in range(len(names))}
     index_of |= {name: index for index, name in enumerate(names)}
     for target in targets:

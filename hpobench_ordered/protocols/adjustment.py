@@ -90,7 +90,7 @@ class Adjustment:
         check_targets_exist(self.tasks, names)
 
     def length(self, benchmark: Benchmark) -> int:
-        """Two assignments for each task."""
+        """Number of assignments of a run: for each task one before and one after the adjustment."""
         return 2 * len(self._targets(benchmark))
 
     def assignment(
@@ -108,8 +108,9 @@ class Adjustment:
         """
         if benchmark.previous is None:
             raise ExperimentError(f"the search space of {benchmark.id} was never adjusted")
-        target, step = divmod(position, 2)
-        task = benchmark.tasks[self._targets(benchmark)[target]]
+        target_number, step = divmod(position, 2)
+        task_index = self._targets(benchmark)[target_number]
+        task = benchmark.tasks[task_index]
         is_before_adjustment = step == 0
         if is_before_adjustment:
             return Assignment(
@@ -119,15 +120,18 @@ class Adjustment:
                 budget=self.first_trials,
                 is_recorded=False,
             )
+        evaluated_before_adjustment = evaluated[position - 1]
         return Assignment(
-            method=method, task=task, history=(evaluated[position - 1],), budget=self.trials
+            method=method, task=task, history=(evaluated_before_adjustment,), budget=self.trials
         )
 
     def _targets(self, benchmark: Benchmark) -> tuple[int, ...]:
+        """Indices of the tasks to optimise."""
         return find_targets(self.tasks, [task.name for task in benchmark.tasks])
 
 
 def _check_was_adjusted(benchmark: BenchmarkSpec) -> None:
+    """Raise an `ExperimentError` unless the benchmark has a search space before an adjustment."""
     if benchmark.previous is not None:
         return
     adjusted = [name for name in list_benchmarks() if benchmark_spec(name).previous is not None]
@@ -138,6 +142,7 @@ def _check_was_adjusted(benchmark: BenchmarkSpec) -> None:
 
 
 def _check_supports_changed_spaces(method: MethodSpec) -> None:
+    """Raise an `ExperimentError` unless the method takes a history on another search space."""
     if method.changed_spaces:
         return
     supporting = [name for name in list_methods() if method_spec(name).changed_spaces]

@@ -74,7 +74,7 @@ class LeaveOneOut:
         names = [task.name for task in benchmark.define().tasks]
         check_targets_exist(self.tasks, names)
         sources = len(names) - 1
-        needed = max(1, method.min_history)  # every method: else this is not transfer
+        needed = max(1, method.min_history)  # without a source task there is nothing to transfer
         if sources < needed:
             raise ExperimentError(
                 f"{method.name} on {benchmark.id} needs a target and {needed} source task(s), "
@@ -94,7 +94,7 @@ class LeaveOneOut:
         evaluated: Sequence[Evaluations],
         rng: "np.random.Generator",
     ) -> Assignment:
-        """The target at this position, with evaluations of all other tasks."""
+        """Assign the target at this position, with evaluations of all other tasks as history."""
         target = self._targets(benchmark)[position]
         history = [
             benchmark.evaluations(task.index, rng=rng, n=self.history)
@@ -109,4 +109,5 @@ class LeaveOneOut:
         )
 
     def _targets(self, benchmark: Benchmark) -> tuple[int, ...]:
+        """Indices of the tasks to optimise."""
         return find_targets(self.tasks, [task.name for task in benchmark.tasks])

@@ -67,7 +67,7 @@ class Ordered:
         return asdict(self)
 
     def check(self, benchmark: BenchmarkSpec, method: MethodSpec) -> None:
-        """Every method can run on every benchmark."""
+        """Check nothing: with ordered tasks every method can run on every benchmark."""
 
     def length(self, benchmark: Benchmark) -> int:
         """Number of tasks of a run."""
@@ -84,7 +84,7 @@ class Ordered:
         evaluated: Sequence[Evaluations],
         rng: "np.random.Generator",
     ) -> Assignment:
-        """The task at this position, with all that was evaluated before.
+        """Assign the task at this position, with all that was evaluated before as history.
 
         While there are fewer earlier tasks than the method needs, `bo` runs instead.
         """

@@ -50,4 +50,4 @@ def parse_protocol_name(text: str) -> str:
 def parse_protocol_settings(text: str) -> dict[str, str]:
     """Settings in the text of a protocol, by name, in the order written; the values stay text."""
     settings = text.partition("(")[2].removesuffix(")")
-    return dict(_SETTING.findall(settings))
+    return dict(_SETTING.findall(settings))  # finds pairs of a name and a value

@@ -50,6 +50,7 @@ def find_thread_pools() -> "ThreadpoolController":
 
 @lru_cache(maxsize=1)
 def _search_thread_pools(loaded: int, unloaded: int) -> "ThreadpoolController":
+    """Search the loaded libraries; the counts are only the key of the cache."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
@@ -69,9 +70,9 @@ class _LibraryInfo(ctypes.Structure):
 
 
 def _read_counts(info: "ctypes._Pointer[_LibraryInfo]", size: int, counts: list[int]) -> int:
-    """Append the two counts, and stop at the first library, as they are the same for all."""
+    """Append how many libraries were loaded and unloaded; `dl_iterate_phdr` calls this."""
     counts += [info.contents.loaded, info.contents.unloaded]
-    return 1
+    return 1  # stop at the first library: the counts are the same for all
 
 
 _CALLBACK = ctypes.CFUNCTYPE(
