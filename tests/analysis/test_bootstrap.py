@@ -125,6 +125,7 @@ def test_interval_does_not_depend_on_others():
 def test_interval_does_not_depend_on_chunks(monkeypatch):
     samples = np.random.default_rng(0).normal(size=(10, 7, 3))
     at_once = mean_intervals(samples, rng=_rng())
+    # Room for two means at a time, with the default of 1999 resamples each.
     monkeypatch.setattr("hpobench_ordered.analysis.bootstrap.MAX_NUMBERS_IN_MEMORY", 2 * 1999)
     in_chunks = mean_intervals(samples, rng=_rng())
     np.testing.assert_allclose(in_chunks.upper, at_once.upper)
@@ -172,8 +173,8 @@ def test_ends_are_clipped_to_possible_values():
 def test_outlier_does_not_widen_without_bound():
     samples = np.r_[1.0, 1e-6 * np.arange(9)]
     computed = mean_intervals(samples, rng=_rng())
-    reach = stats.t.isf(0.025, 9) * stats.sem(samples)
-    assert computed.upper - computed.mean <= 2 * reach + 1e-12
+    half_of_students = stats.t.isf(0.025, 9) * stats.sem(samples)  # half the width of Student's
+    assert computed.upper - computed.mean <= 2 * half_of_students + 1e-12
 
 
 def test_samples_are_means_of_seeds():

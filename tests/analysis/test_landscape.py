@@ -39,7 +39,8 @@ def test_inactive_hyperparameters_share_a_bin():
 def test_shares_agree_with_variance_analysis():
     """By hand: four configurations, two bins; ranks 1 and 2 against 3 and 4."""
     losses = np.arange(4.0)
-    shares = explained_shares(np.array([[0.1], [0.2], [0.8], [0.9]]), losses, bins=2)
+    places = np.array([[0.1], [0.2], [0.8], [0.9]])
+    shares = explained_shares(places, losses, bins=2)
     mean_ranks_of_bins = np.array([1.5, 1.5, 3.5, 3.5])
     assert shares[0] == pytest.approx(mean_ranks_of_bins.var() / rankdata(losses).var())
 
@@ -57,7 +58,7 @@ def test_shares_ignore_scale_of_losses(seed):
 
 
 def test_colours_of_losses_end_at_lowest():
-    losses = np.append(np.random.default_rng(0).random(1000), np.nan)
+    losses = np.append(np.random.default_rng(0).random(1000), np.nan)  # NaN: an empty cell
 
     low, high = colour_ends(losses, maximised=False, alike=0.2)
 
@@ -67,7 +68,7 @@ def test_colours_of_losses_end_at_lowest():
 
 
 def test_colours_of_maximised_end_at_highest():
-    losses = np.append(np.random.default_rng(0).random(1000), np.nan)
+    losses = np.append(np.random.default_rng(0).random(1000), np.nan)  # NaN: an empty cell
     values = -losses
 
     low, high = colour_ends(losses, maximised=True, alike=0.2)
@@ -80,7 +81,7 @@ def test_colours_of_maximised_end_at_highest():
 def test_drift_is_one_for_growing_optimum():
     x = np.linspace(0, 1, 101)
     optima = np.linspace(0.2, 0.8, 7)
-    losses = np.abs(x - optima[:, None])
+    losses = np.abs(x - optima[:, None])  # seven tasks, 101 configurations
     assert optimum_drift(x, losses, count=5) == pytest.approx(1)
     assert optimum_drift(x, losses[::-1], count=5) == pytest.approx(-1)
 
@@ -92,5 +93,6 @@ def test_best_indices_keep_order_of_ties():
 def test_best_of_each_place_is_visible():
     x = np.array([0.0, 0, 1, 1, 2])
     y = np.array([5.0, 5, 5, 6, 5])
-    losses = np.array([3.0, 1, 2, 0, 4])  # the first two are in one place
+    losses = np.array([3.0, 1, 2, 0, 4])
+    # The first two are in one place, of which 1 is better; the worst of the others is drawn first.
     np.testing.assert_array_equal(visible_indices(x, y, losses), [4, 2, 1, 3])

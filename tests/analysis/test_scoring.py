@@ -25,6 +25,7 @@ def results(seeds: int = 3, **changes: object) -> pd.DataFrame:
 
 
 def scored(frame: pd.DataFrame, planned: pd.DataFrame | None = None) -> BenchmarkScores:
+    """Scores of results on a single benchmark."""
     (item,), unscored = score_benchmarks(frame, planned)
     assert unscored == []
     return item
@@ -144,9 +145,9 @@ def test_mean_is_over_finished_seeds():
     lacking = scored(without(frame, "bo", [3, 8, 11]))
     alone = scored(frame[(frame["method"] == "bo") & ~frame["seed"].isin([3, 8, 11])])
     bo = lacking.place("bo")
-    assert lacking.over_tasks("value", 12).mean[bo] == pytest.approx(
-        alone.over_tasks("value", 12).mean[0]
-    )
+    mean_among_others = lacking.over_tasks("value", 12).mean[bo]
+    mean_alone = alone.over_tasks("value", 12).mean[0]
+    assert mean_among_others == pytest.approx(mean_alone)
 
 
 def test_note_names_unfinished_seeds():
