@@ -43,7 +43,9 @@ class Box(Region):
         self._lower = np.array([side.lower for side in self._sides])
         self._width = np.array([side.width for side in self._sides])
 
-        # Attributes of `Region`. Numbers stay off the bounds by a margin, as decoding rounds.
+        # Attributes of `Region`: the number of configurations, which hyperparameters vary, and the
+        # middle and the bounds of each. Numbers stay off the bounds by a margin, the share `INSET`
+        # of the width, as decoding rounds.
         self.size = math.prod(side.size for side in self._sides)
         self.free = np.array([side.size > 1 for side in self._sides])
         self.middle = np.array([side.middle for side in self._sides])

@@ -76,10 +76,10 @@ class MetaTPE(TPE):
     """
 
     def prepare(self) -> None:
-        """Split the earlier tasks' evaluations."""
+        """Choose evaluations of earlier tasks, and split each task's into good and bad ones."""
         super().prepare()
         history = remove_failed_evaluations(convert_history(self.history, self.space, self.rng))
-        tasks = [task for task in history if len(task) > 1]
+        tasks = [task for task in history if len(task) > 1]  # a single one cannot be split
         samples = sample_standardised(tasks, [MAX_PER_TASK] * len(tasks), self.rng)
         self._sources = [self._split(self.space.encode(s.values), s.losses) for s in samples]
         if self._sources:

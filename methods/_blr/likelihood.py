@@ -173,7 +173,7 @@ def factor(scaled_Phi: FloatArray, beta: float) -> FloatArray:
     n, d = scaled_Phi.shape
     K_or_E = gram(scaled_Phi if n > d else scaled_Phi.T.copy())
     K_or_E *= beta
-    K_or_E.flat[:: len(K_or_E) + 1] += 1.0
+    K_or_E.flat[:: len(K_or_E) + 1] += 1.0  # the identity matrix
     is_positive_definite, R = cholesky(K_or_E)
     if not is_positive_definite:
         raise ModelError("the precision matrix is not numerically positive definite")

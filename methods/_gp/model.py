@@ -150,7 +150,8 @@ class GaussianProcess:
         self._y = y
         noise_variance = math.exp(theta[self._g + 1])
         K = compiled.cross_covariance(X, X, kernel.groups, theta, self._g)
-        K.flat[:: len(y) + 1] += noise_variance
+        K.flat[:: len(y) + 1] += noise_variance  # on the diagonal
+        # Predictions need the upper Cholesky factor R of K, and alpha = K^-1 y.
         is_positive_definite, self._R = _faster_module(len(y)).cholesky(K)
         if not is_positive_definite:
             raise ModelError("the covariance matrix is not numerically positive definite")
