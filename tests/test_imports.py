@@ -1,7 +1,7 @@
 """Modules import each other in one direction, and rooms only import those below them."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -46,22 +46,24 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
 """Modules that import a higher room, each with the reason. None may be added."""
 
 
-def modules() -> dict[str, Path]:
-    """All modules of the package by their dotted names."""
-    paths = {}
-    for path in [*ROOT.rglob("*.py"), *(p for link in links() for p in link.rglob("*.py"))]:
+def find_modules() -> dict[str, Path]:
+    """Find all modules of the package, by their dotted names."""
+    files = list(ROOT.rglob("*.py"))
+    for folder in ROOT.iterdir():
+        if folder.is_symlink() and folder.name != "artifacts":
+            files.extend(folder.rglob("*.py"))  # rglob does not follow links
+
+    path_of_module = {}
+    for path in files:
         parts = [NAME, *path.relative_to(ROOT).with_suffix("").parts]
-        paths[".".join(parts).removesuffix(".__init__")] = path
-    return paths
+        path_of_module[".".join(parts).removesuffix(".__init__")] = path
+    return path_of_module
 
 
-def links() -> Iterator[Path]:
-    return (path for path in ROOT.iterdir() if path.is_symlink() and path.name != "artifacts")
-
-
-def imports(path: Path) -> Iterator[str]:
+def iter_imported_names(path: Path) -> Iterator[str]:
     """Names that a module imports, those in functions and those for types alone included."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -78,11 +80,11 @@ def imports_of_higher_rooms() -> set[tuple[str, str]]:
     """Pairs of a module, without the package's name, and a room above its own that it imports."""
     floor_of_room = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
     pairs = set()
-    for module, path in modules().items():
+    for module, path in find_modules().items():
         if module == NAME:
             continue
         floor = floor_of_room[room_of(module)]
-        for imported in imports(path):
+        for imported in iter_imported_names(path):
             room = room_of(imported)
             if room and floor_of_room[room] > floor:
                 pairs.add((module.removeprefix(f"{NAME}."), room))
@@ -90,7 +92,7 @@ def imports_of_higher_rooms() -> set[tuple[str, str]]:
 
 
 def test_every_room_has_a_floor():
-    rooms = {room_of(module) for module in modules()} - {""}
+    rooms = {room_of(module) for module in find_modules()} - {""}
     assert rooms == {room for floor in FLOORS for room in floor}
 
 
@@ -104,22 +106,29 @@ def test_exception_is_still_needed(exception):
 
 
 def test_no_module_imports_the_whole_package():
-    importing = [module for module, path in modules().items() if NAME in imports(path)]
+    importing = [
+        module for module, path in find_modules().items() if NAME in iter_imported_names(path)
+    ]
     assert importing == []
 
 
+def find_imported_modules(path: Path, modules: Container[str]) -> set[str]:
+    """Find the modules, among those of the package, that a file imports or imports names of."""
+    imported_modules = set()
+    for name in iter_imported_names(path):
+        module = name if name in modules else name.rpartition(".")[0]
+        if module in modules:
+            imported_modules.add(module)
+    return imported_modules
+
+
 def test_imports_form_no_circle():
-    path_of_module = modules()
-    assert len(path_of_module) > 150
-    graph: dict[str, set[str]] = {}
+    path_of_module = find_modules()
+    assert len(path_of_module) > 150  # they were found
+    imports_of_module = {}
     for module, path in path_of_module.items():
-        targets = set()
-        for imported in imports(path):
-            target = imported if imported in path_of_module else imported.rpartition(".")[0]
-            if target in path_of_module and target != module:
-                targets.add(target)
-        graph[module] = targets
+        imports_of_module[module] = find_imported_modules(path, path_of_module) - {module}
     try:
-        TopologicalSorter(graph).prepare()
+        TopologicalSorter(imports_of_module).prepare()
     except CycleError as error:
         raise AssertionError(f"imports in a circle: {' -> '.join(error.args[1])}") from None

@@ -49,26 +49,26 @@ CONDITIONAL = SearchSpace(
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
-def tuned(
+def run_random_study(
     objective: Callable[[optuna.Trial], float],
     name: str = "May",
     *,
     trials: int = 10,
     **options: Any,
 ) -> optuna.Study:
-    """A study of random trials; in one that raises ValueError a trial fails."""
+    """Run a study of random trials; where the objective raises ValueError, the trial fails."""
     sampler = optuna.samplers.RandomSampler(seed=len(name))
     study = optuna.create_study(study_name=name, sampler=sampler, **options)
     study.optimize(objective, n_trials=trials, catch=(ValueError,))
     return study
 
 
-def simple(trial: optuna.Trial) -> float:
+def suggest_rate_and_depth(trial: optuna.Trial) -> float:
     rate = trial.suggest_float("rate", 1e-4, 0.5, log=True)
     return trial.suggest_int("depth", 1, 9) - math.log(rate)
 
 
-def conditional(trial: optuna.Trial) -> float:
+def suggest_conditionally(trial: optuna.Trial) -> float:
     kernel = trial.suggest_categorical("kernel", ["linear", "poly", "radial"])
     value = trial.suggest_float("C", 1e-3, 1e3, log=True)
     if kernel == "poly":
@@ -82,7 +82,7 @@ def conditional(trial: optuna.Trial) -> float:
 
 
 def finished_trial(params: dict[str, Any], value: float | None = 1.0, **options: Any) -> Any:
-    """A finished trial on the simple space."""
+    """A finished trial, by default of a rate and a depth."""
     distributions = options.pop("distributions", DISTRIBUTIONS)
     return create_trial(params=params, distributions=distributions, value=value, **options)
 
@@ -100,7 +100,10 @@ def assert_trials_are_read(
 
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])
 def test_trials_are_read_as_evaluations(direction):
-    studies = [tuned(simple, name, direction=direction) for name in ("May", "June")]
+    studies = [
+        run_random_study(suggest_rate_and_depth, name, direction=direction)
+        for name in ("May", "June")
+    ]
     history = hbo.history_from_studies(studies)
     assert [e.task for e in history] == ["May", "June"]
     for e, study in zip(history, studies, strict=True):
@@ -113,7 +116,7 @@ def test_unfinished_trials_are_left_out():
     def objective(trial: optuna.Trial) -> float:
         if trial.number == 1:
             raise ValueError("failed before anything was suggested")
-        value = simple(trial)
+        value = suggest_rate_and_depth(trial)
         trial.report(value, step=0)
         if trial.number == 2:
             raise optuna.TrialPruned
@@ -121,7 +124,7 @@ def test_unfinished_trials_are_left_out():
             raise ValueError("failed afterwards")
         return math.nan if trial.number == 4 else value
 
-    study = tuned(objective, trials=8)
+    study = run_random_study(objective, trials=8)
     study.enqueue_trial({"rate": 0.1, "depth": 2})
     study.add_trial(finished_trial({"rate": 0.1, "depth": 3}, None, state=TrialState.RUNNING))
     (may,) = hbo.history_from_studies([study])
@@ -131,7 +134,7 @@ def test_unfinished_trials_are_left_out():
 
 @pytest.mark.parametrize("space", [CONDITIONAL, None], ids=["space", "inferred"])
 def test_inactive_parameters_are_nan(space):
-    study = tuned(conditional, trials=60)
+    study = run_random_study(suggest_conditionally, trials=60)
     (may,) = hbo.history_from_studies([study], space=space)
     assert_trials_are_read(may, study.trials)
     for name, column in zip(may.names, may.values.T, strict=True):
@@ -140,7 +143,7 @@ def test_inactive_parameters_are_nan(space):
 
 
 def test_conditions_and_constants_are_inferred():
-    studies = [tuned(conditional, name, trials=60) for name in ("May", "June")]
+    studies = [run_random_study(suggest_conditionally, name, trials=60) for name in ("May", "June")]
     expected = {name: CONDITIONAL.describe_condition(name) for name in CONDITIONAL.names}
     expected["degree"] = "kernel in poly"
     for evaluations in hbo.history_from_studies(studies):
@@ -156,7 +159,7 @@ def test_unexplained_condition_is_refused():
         return trial.suggest_int("n", 1, 2)
 
     with pytest.raises(EvaluationsError, match=r"'now and then' was suggested in 5 of 10 trials"):
-        hbo.history_from_studies([tuned(objective)])
+        hbo.history_from_studies([run_random_study(objective)])
 
 
 @given(
@@ -178,7 +181,7 @@ def test_every_step_of_a_float_is_read(low, step, count, seed):
 
 
 def test_changed_range_contains_all_trials():
-    study = tuned(lambda trial: trial.suggest_float("x", 0, 1 + trial.number), trials=5)
+    study = run_random_study(lambda trial: trial.suggest_float("x", 0, 1 + trial.number), trials=5)
     (may,) = hbo.history_from_studies([study])
     assert may.space.parameters == (Parameter.number("x", 0, 5),)
     assert_trials_are_read(may, study.trials)
@@ -194,12 +197,12 @@ def test_other_scale_or_step_is_refused(second):
 
 
 def fails(trial: optuna.Trial) -> float:
-    simple(trial)
+    suggest_rate_and_depth(trial)
     raise ValueError
 
 
 def test_study_without_complete_trial_is_named():
-    studies = [tuned(simple), tuned(fails, "now")]
+    studies = [run_random_study(suggest_rate_and_depth), run_random_study(fails, "now")]
     with pytest.warns(HistoryWarning, match="no evaluations of study 'now'"):
         (may,) = hbo.history_from_studies(studies, contexts={"May": {"size": 3.0}})
     assert (may.task, may.context) == ("May", {"size": 3.0})
@@ -207,17 +210,17 @@ def test_study_without_complete_trial_is_named():
 
 def test_studies_without_complete_trials_are_refused():
     with pytest.raises(EvaluationsError, match="no usable evaluation with a value in the studies"):
-        hbo.history_from_studies([tuned(fails)])
+        hbo.history_from_studies([run_random_study(fails)])
 
 
 def study_with_infinite_trial():
     """The value of trial 3 of 6 is infinite."""
 
     def objective(trial: optuna.Trial) -> float:
-        simple(trial)
+        suggest_rate_and_depth(trial)
         return math.inf if trial.number == 3 else trial.number
 
-    return tuned(objective, trials=6)
+    return run_random_study(objective, trials=6)
 
 
 def test_infinite_value_is_refused():
@@ -236,7 +239,7 @@ def study_with_rate_out_of_range():
     """The rate of the first of four trials is 3, that of the others at most 0.5."""
     study = optuna.create_study(study_name="May")
     study.enqueue_trial({"rate": 3.0, "depth": 2})
-    study.optimize(simple, n_trials=4)
+    study.optimize(suggest_rate_and_depth, n_trials=4)
     return study
 
 
@@ -268,26 +271,31 @@ def rate_from(low: float, high: float, log: bool = True, name: str = "rate"):
 
 
 @pytest.mark.parametrize(
-    ("objective", "said"),
+    ("objective", "message"),
     [
         (rate_from(1e-4, 0.5, name="rates"), r"rate: new .*rates: removed"),
         (rate_from(1e-4, 0.5, name="eta"), r"rate: new .*eta: removed"),
-        (lambda t: simple(t) + t.suggest_float("x", 0, 1), r"x: removed \(was from 0 to 1\)"),
+        (
+            lambda t: suggest_rate_and_depth(t) + t.suggest_float("x", 0, 1),
+            r"x: removed \(was from 0 to 1\)",
+        ),
         (rate_from(1e-4, 3), "rate: from 0.0001 to 3, now from 0.0001 to 0.5"),
         (rate_from(-4, -0.4, log=False), "rate: from -4 to -0.4 on a linear .* 0.5 on a log scale"),
     ],
 )
-def test_other_space_is_warned_of(objective, said):
-    here, elsewhere = tuned(simple), tuned(objective, "other")
+def test_other_space_is_warned_of(objective, message):
+    here, elsewhere = run_random_study(suggest_rate_and_depth), run_random_study(objective, "other")
     history = hbo.history_from_studies([here, elsewhere], space=SPACE)
-    with pytest.warns(HistoryWarning, match=f"'other': .*{said}"):
+    with pytest.warns(HistoryWarning, match=f"'other': .*{message}"):
         OptunaSampler("simple-ordered", space=SPACE, history=history)
     may, other = sorted(history, key=lambda e: e.task)
     assert may.space is not other.space
     assert may.is_on(SPACE)
     assert not other.is_on(SPACE)
     assert_trials_are_read(other, elsewhere.trials)
-    with pytest.raises(EvaluationsError, match=f"'other': it is on another search space.*{said}"):
+    with pytest.raises(
+        EvaluationsError, match=f"'other': it is on another search space.*{message}"
+    ):
         hbo.check_history(history, SPACE, "minimize")
     separately = hbo.history_from_studies([here, elsewhere])
     assert not separately[1].is_on(separately[0].space)
@@ -295,7 +303,7 @@ def test_other_space_is_warned_of(objective, said):
 
 def two_objectives():
     study = optuna.create_study(study_name="two", directions=["minimize", "maximize"])
-    study.optimize(lambda trial: (simple(trial), 0.0), n_trials=2)
+    study.optimize(lambda trial: (suggest_rate_and_depth(trial), 0.0), n_trials=2)
     return study
 
 
@@ -305,13 +313,16 @@ def copy_of(study):
     return copy
 
 
-MAY = tuned(simple)
+MAY = run_random_study(suggest_rate_and_depth)
 
 
 @pytest.mark.parametrize(
     ("studies", "message"),
     [
-        ([MAY, tuned(simple, "June", direction="maximize")], "'May' to minimize, 'June' to max"),
+        (
+            [MAY, run_random_study(suggest_rate_and_depth, "June", direction="maximize")],
+            "'May' to minimize, 'June' to max",
+        ),
         ([MAY, copy_of(MAY)], "identical evaluations"),
         ([MAY, MAY], "have the same name: 'May'"),
         ([two_objectives()], "study 'two' must have one objective, not 2"),
@@ -371,7 +382,7 @@ def test_order_of_parameters_does_not_matter():
         kind = trial.suggest_categorical("kind", ["a", "b"])
         return trial.suggest_float("x", 0, 1) + (kind == "a")
 
-    earlier = tuned(objective, trials=30)
+    earlier = run_random_study(objective, trials=30)
     history = hbo.history_from_studies([earlier])
     turned = {"x": FloatDistribution(0, 1), "kind": CategoricalDistribution(["b", "a"])}
     assert not history[0].is_on(space_of(turned))
@@ -380,6 +391,6 @@ def test_order_of_parameters_does_not_matter():
     )
     study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
     assert study.trials[0].params == {"x": earlier.best_params["x"]}
-    (given_,) = hbo.history_from_studies([earlier], space=space_of(turned))
-    assert given_.is_on(space_of(turned))
-    assert_trials_are_read(given_, earlier.trials)
+    (evaluations,) = hbo.history_from_studies([earlier], space=space_of(turned))
+    assert evaluations.is_on(space_of(turned))
+    assert_trials_are_read(evaluations, earlier.trials)

@@ -146,13 +146,13 @@ def test_workers_and_resuming_change_no_byte(protocol, small_plan, tmp_path):
     for name, workers in (("one", 1), ("two", 2)):
         run_cells(cells, Store(tmp_path / name), workers=workers)
     resumed = Store(tmp_path / "resumed")
-    run_cells(cells[::2], resumed)
-    finished = []
-    run_cells(cells, resumed, progress=lambda done, total: finished.append((done, total)))
+    run_cells(cells[::2], resumed)  # three of six
+    reported = []
+    run_cells(cells, resumed, progress=lambda done, total: reported.append((done, total)))
     expected = run_hashes(tmp_path / "one")
     assert len(expected) == 6
     assert run_hashes(tmp_path / "two") == run_hashes(tmp_path / "resumed") == expected
-    assert finished == [(3, 6), (4, 6), (5, 6), (6, 6)]
+    assert reported == [(3, 6), (4, 6), (5, 6), (6, 6)]
 
 
 @pytest.mark.parametrize(
@@ -203,35 +203,46 @@ class Records(Method):
         self.calls.append(f"t{config['price_0']}")
 
 
+SCRIPT_OF_SIXTEEN_RUNS = (
+    "import sys, hpobench_ordered as hbo\n"
+    "hbo.run(benchmarks=['newsvendor'], methods=['random-search', 'bo'], seeds=range(8),"
+    " protocol=hbo.Ordered(trials=20, tasks=4), folder=sys.argv[1], workers=int(sys.argv[2]))"
+)
+
+
+def start_sixteen_runs(folder: Path, workers: int) -> subprocess.Popen[bytes]:
+    """Start an experiment in a process group of its own, which can be killed as a whole."""
+    command = [sys.executable, "-c", SCRIPT_OF_SIXTEEN_RUNS, str(folder), str(workers)]
+    return subprocess.Popen(command, start_new_session=True)
+
+
+def kill_after_five_runs(process: subprocess.Popen[bytes], folder: Path) -> None:
+    """Kill an experiment and its workers when five runs are stored."""
+    deadline = time.monotonic() + 120
+    while len(list(folder.glob("runs/*.parquet"))) < 5:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
 @pytest.mark.slow
 def test_killed_experiment_is_continued(tmp_path):
     """Two processes, killed or not, write the same bytes as one."""
-    script = (
-        "import sys, hpobench_ordered as hbo\n"
-        "hbo.run(benchmarks=['newsvendor'], methods=['random-search', 'bo'], seeds=range(8),"
-        " protocol=hbo.Ordered(trials=20, tasks=4), folder=sys.argv[1], workers=int(sys.argv[2]))"
-    )
-
-    def start(folder: Path, workers: int = 2) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-c", script, str(folder), str(workers)]
-        return subprocess.Popen(command, start_new_session=True)
-
-    killed = start(tmp_path / "killed")
-    deadline = time.monotonic() + 120
-    while len(list((tmp_path / "killed").glob("runs/*.parquet"))) < 5:
-        assert killed.poll() is None and time.monotonic() < deadline
-        time.sleep(0.005)
-    os.killpg(killed.pid, signal.SIGKILL)
-    killed.wait()
-    finished = run_hashes(tmp_path / "killed")
+    folder = tmp_path / "killed"
+    kill_after_five_runs(start_sixteen_runs(folder, workers=2), folder)
+    finished = run_hashes(folder)
     assert 5 <= len(finished) < 16
-    # Of those in flight at most the timing is lost.
-    timings = Store(tmp_path / "killed").records.timings()
+    # Of the two in flight at most the timing is lost.
+    timings = Store(folder).records.timings()
     assert len(finished) - 2 <= len(timings) <= len(finished)
-    assert start(tmp_path / "killed").wait(timeout=120) == 0
-    assert start(tmp_path / "undisturbed", workers=1).wait(timeout=120) == 0
+
+    assert start_sixteen_runs(folder, workers=2).wait(timeout=120) == 0
+    assert start_sixteen_runs(tmp_path / "undisturbed", workers=1).wait(timeout=120) == 0
+
     expected = run_hashes(tmp_path / "undisturbed")
-    assert run_hashes(tmp_path / "killed") == expected
+    assert run_hashes(folder) == expected
     assert finished.items() <= expected.items()
 
 
@@ -262,10 +273,20 @@ def test_new_store_is_empty(folder):
     assert store.read().empty
 
 
-def test_timings_cover_every_run(small_plan, folder):
-    store = Store(folder)
+@pytest.fixture
+def timed_cells_and_store(small_plan, folder):
+    """A run of random search and one of `Slow`, on three tasks of four trials, and the store.
+
+    Every suggestion of `Slow` takes at least 0.1 seconds.
+    """
     cells = small_plan(methods=["random-search", bad.Slow], seeds=range(1))
+    store = Store(folder)
     run_cells(cells, store)
+    return cells, store
+
+
+def test_timings_cover_every_run(timed_cells_and_store):
+    cells, store = timed_cells_and_store
     timings = store.records.timings().set_index("key")
     assert set(timings.index) == store.keys()
     for cell in cells:
@@ -273,22 +294,34 @@ def test_timings_cover_every_run(small_plan, folder):
         assert (timing["benchmark"], timing["seed"]) == ("newsvendor@1", cell.seed)
         assert timing["suggestions"] == 3 * 4
         assert timing["seconds"] >= timing["method_seconds"] > 0
-    least = timings.groupby("method")["method_seconds"].min()
-    assert least["random-search"] < 3 * 4 * 0.1 <= least["bad_methods.Slow"]
-    assert list(Results(store, tuple(cells[:1])).timings()["key"]) == [cells[0].key]
+
+
+def test_timings_tell_slow_methods(timed_cells_and_store):
+    _, store = timed_cells_and_store
+    seconds_of_method = store.records.timings().set_index("method")["method_seconds"]
+    least_of_slow = 3 * 4 * 0.1
+    assert seconds_of_method["random-search"] < least_of_slow
+    assert seconds_of_method["bad_methods.Slow"] >= least_of_slow
+
+
+def test_results_have_timings_of_their_cells(timed_cells_and_store):
+    cells, store = timed_cells_and_store
+    results = Results(store, tuple(cells[:1]))
+    assert list(results.timings()["key"]) == [cells[0].key]
 
 
 def test_clock_stops_while_numba_compiles():
     assert compiling.seconds_compiling() >= 0  # it is imported, as by any method that compiles
-    total = njit(lambda values: np.exp(values).sum())
+    compiled = njit(lambda values: np.exp(values).sum())
     clock_start = clock()
     start = time.perf_counter()
-    total(np.ones(3))
+    compiled(np.ones(3))  # compiles it, which takes nearly all of the time
     elapsed = time.perf_counter() - start
     assert 0 <= clock() - clock_start < 0.5 * elapsed
 
 
 TIMING_VALUES = ("a", "newsvendor@1", "table", "bo", "1", 0, "ordered()", 25, 2.0, 1.0, "9.9")
+"""The values of the fields `TIMING`: the first is the key, the ninth are the seconds."""
 
 
 def test_damaged_timings_are_left_out(folder):
@@ -299,10 +332,17 @@ def test_damaged_timings_are_left_out(folder):
     path = folder / "timings.jsonl"
     broken_off = path.read_bytes()[:-20]
     path.write_bytes(broken_off + b'\n{"key": 1}\n[]\n\xff\n' + broken_off)
+    store.records.write_timing(timing | {"key": "b"})  # begins a new line after what broke off
+    assert list(store.records.timings()["key"]) == ["b"]
+
+
+def test_shortest_time_of_repeated_run_counts(folder):
+    store = Store(folder)
+    store.prepare()
+    timing = dict(zip(TIMING, TIMING_VALUES, strict=True))
     for seconds in (9.0, 3.0, 5.0):
-        store.records.write_timing(timing | {"key": "b", "seconds": seconds})
-    (read,) = store.records.timings().to_dict("records")  # of repeated runs the shortest time
-    assert (read["key"], read["seconds"]) == ("b", 3.0)
+        store.records.write_timing(timing | {"seconds": seconds})
+    assert list(store.records.timings()["seconds"]) == [3.0]
 
 
 def test_unwritable_timings_are_one_error(folder):
