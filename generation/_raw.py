@@ -114,18 +114,19 @@ def make_raw_frame(
 
 
 def _pandas_type(parameter: Parameter) -> str:
+    """Pandas' type of a hyperparameter's column, which must hold nulls where it is inactive."""
     if parameter.choices:
         return "object"
     return "Int64" if parameter.kind is Kind.INTEGER else "float64"
 
 
 def name_config_columns(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a configuration by the names of its columns."""
+    """Rename a configuration's hyperparameters to the columns of raw evaluations."""
     return {f"{COLUMN_PREFIX}{name}": value for name, value in config.items()}
 
 
 def write_raw(path: Path, frame: "pd.DataFrame", about: About) -> None:
-    """Write raw evaluations atomically; rows are as described above."""
+    """Write raw evaluations, rows as in the module's description, and their metadata atomically."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -159,7 +160,10 @@ def read_raw(path: Path, *, benchmark: str, space: SearchSpace) -> RawTable:
 
 
 def code_tasks(frame: "pd.DataFrame", space: SearchSpace) -> dict[str, RawEvaluations]:
-    """Check and code the rows of a table by task, as `from_evaluations` does."""
+    """Check the rows of a table, and code them as the evaluations of each task.
+
+    Rows are checked and coded by the same reader as evaluations that a user gives.
+    """
     expected_columns = {COLUMN_PREFIX + name for name in (*space.names, *space.constants)}
     config_columns = [column for column in frame if column.startswith(COLUMN_PREFIX)]
     unknown_columns = [column for column in config_columns if column not in expected_columns]

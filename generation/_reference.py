@@ -94,7 +94,11 @@ class Part:
     protocol: Protocol = field(default_factory=Ordered)
 
     def benchmarks(self) -> list[str]:
-        """The benchmarks that are ready; without ordered ones if the protocol ignores the order."""
+        """List the suite's benchmarks whose files are there.
+
+        Leave-one-out ignores the order of tasks, so benchmarks that differ from others only by
+        an order are left out then.
+        """
         ready = [name for name in suite(self.suite) if benchmark_spec(name).option().is_ready]
         if isinstance(self.protocol, LeaveOneOut):
             return [name for name in ready if not name.endswith("-ordered")]
@@ -149,15 +153,15 @@ class WrittenFile:
 def write_reference(results: Path, folder: Path) -> list[WrittenFile]:
     """Replace the reference results in a folder by the finished runs of all parts.
 
-    Of a part on a benchmark only seeds without missing runs count, so that all methods have the
-    same.
+    A seed of a part counts on a benchmark only if all methods have run with it, so that all have
+    the same seeds.
     """
     import pandas as pd
 
     store = Store(results)
     planned = pd.concat([_mark_whole_seeds(store, part) for part in PARTS])
 
-    # A run that several parts share counts as whole if it is in any of them.
+    # A run that several parts share counts if its seed is whole in any of them: True comes first.
     planned = planned.sort_values("is_whole", ascending=False).drop_duplicates("key")
     written_files = []
     with ArtifactWriter(folder) as artifact:
@@ -186,7 +190,10 @@ def write_reference(results: Path, folder: Path) -> list[WrittenFile]:
 
 
 def _mark_whole_seeds(store: Store, part: Part) -> "pd.DataFrame":
-    """The runs of a part; `is_whole` where all runs of their benchmark and seed are over."""
+    """List the runs of a part; `is_whole` tells whether all with their benchmark and seed are over.
+
+    A failed run is over, too: it would fail again.
+    """
     runs = make_overview(store, part.plan_cells()).runs
     is_over = runs["state"].isin([State.DONE.value, State.FAILED.value])
     runs_of_seeds = is_over.groupby([runs["benchmark"], runs["seed"]])

@@ -96,7 +96,7 @@ def run_trainings(
 
 
 def _choose_path(folder: Path, identity: Mapping[str, Any], job: TrainingJob) -> Path:
-    """The file of a training, named by the hash of all that determines it."""
+    """Choose the file of a training, named by the hash of all that determines its outcome."""
     content = {"where": job.where, "config": dict(job.config), "trainer": identity}
     text = json.dumps(content, sort_keys=True)
     key = hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -114,7 +114,7 @@ def _make_folders(folders: Iterable[Path]) -> None:
 def _train_and_store(
     trainer: Trainer, job: TrainingJob, path: Path
 ) -> tuple[Path, Mapping[str, Any]]:
-    """Train, and return the path and the outcome as later calls will read it."""
+    """Train and store; return the path, and the outcome as it will be read from the file."""
     outcome = trainer(job.config, job.where)
     record = {
         "where": job.where,

@@ -112,6 +112,7 @@ def choose_configurations(values: FloatArray, number: int, rng: np.random.Genera
     large = np.flatnonzero(has_large_weight)
     others = np.flatnonzero(~has_large_weight)
 
+    # Where one group is too small for its share, the other makes up for it.
     n_large = max(2 * number // 5, number - len(others))
     n_large = min(n_large, len(large))
     chosen_large = rng.choice(large, n_large, replace=False)

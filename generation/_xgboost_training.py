@@ -52,7 +52,11 @@ class XGBoostTrainer:
         }
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-        """Train on the first `where` images of the pool; misclassified ones, and seconds."""
+        """Train on the first `where` images of the pool.
+
+        Returns:
+            "error_count", the number of misclassified validation images, and "seconds".
+        """
         size = int(where)
         split = self.split
         if not split.smallest <= size <= len(split.pool):
@@ -86,7 +90,7 @@ def train_configs(
     jobs = [TrainingJob(str(size), dict(config)) for size, config in product(sizes, configs)]
     outcomes = run_trainings(trainer, jobs, folder, workers=workers, progress=progress)
     counts = np.array([outcome["error_count"] for outcome in outcomes], dtype=np.float64)
-    return counts.reshape(len(sizes), len(configs)).T
+    return counts.reshape(len(sizes), len(configs)).T  # jobs are size by size
 
 
 def _import_xgboost() -> Any:

@@ -33,7 +33,10 @@ SEARCH = (
 
 
 def generate(adjustment: SpaceAdjustment, request: Request) -> Path:
-    """Search the best values before and after an adjustment and write the artifact."""
+    """Search the best values before and after an adjustment and write the artifact.
+
+    Step 1 is the search space before the adjustment, step 2 that after it.
+    """
     forest, _ = adjustment.base.option(FLOW_SURROGATE).load()
     rng = np.random.default_rng(request.seed)
     before = _search_best_values(adjustment, Steps.STEP_1, forest, request, rng)
@@ -44,6 +47,8 @@ def generate(adjustment: SpaceAdjustment, request: Request) -> Path:
         Steps.STEP_2.name: after,
     }
     defined = definition_to_json(adjustment.definition(Steps.STEP_2))
+
+    # No surrogates: the artifact of the flow holds the forest.
     content = {**defined, "surrogates": {}, BEST_VALUES: {FLOW_SURROGATE: best_values}}
     with ArtifactWriter(request.folder) as writer:
         writer.write_json(BENCHMARK, content)
@@ -58,11 +63,12 @@ def _search_best_values(
     request: Request,
     rng: np.random.Generator,
 ) -> list[float]:
-    """Search the best value of every task in a step, on the forest."""
+    """Search the best value of every task in the search space of a step, on the forest."""
     defined = adjustment.definition(step)
     n_tasks = len(defined.tasks)
+    forest_on_space_of_step = adjustment.embed(step, forest)
     search = best_known(
-        adjustment.embed(step, forest), defined.space, defined.objective, n_tasks=n_tasks, rng=rng
+        forest_on_space_of_step, defined.space, defined.objective, n_tasks=n_tasks, rng=rng
     )
     best_values = []
     for best_value in search:
@@ -72,12 +78,12 @@ def _search_best_values(
 
 
 def _make_card(adjustment: SpaceAdjustment, request: Request) -> Card:
-    """The card of the flow's forest, restricted to the tasks of the adjustment."""
+    """Make the card: that of the flow's forest, restricted to the tasks of the adjustment."""
     if adjustment.base.artifact is None:
         raise ArtifactError(f"{adjustment.base.id} has no artifact with a card")
 
     card = read_card(adjustment.base.artifact)
-    figures = [figures for figures in card.figures if figures.name in adjustment.tasks]
+    figures = [of_task for of_task in card.figures if of_task.name in adjustment.tasks]
     other_limits = [limit for limit in card.limits if limit != NOT_OPTIMAL]
     return replace(
         card,
@@ -92,7 +98,7 @@ def _make_card(adjustment: SpaceAdjustment, request: Request) -> Card:
         command=request.command(adjustment.name),
         versions=versions_of("hpobench-ordered", "numpy"),
         seed=request.seed,
-        size=0,
+        size=0,  # there is no file of a surrogate
         comparisons={},
     )
 

@@ -54,7 +54,10 @@ class Request:
     progress: Progress = silent
 
     def command(self, *words: str) -> str:
-        """The equivalent command: `words`, then the options that affect the result."""
+        """Return the equivalent command: `words`, then the options that affect the result.
+
+        A local copy, the number of workers and the folder do not affect it.
+        """
         command = ["hpobench-ordered generate", *words, f"{Option.SEED.value} {self.seed}"]
         if self.sizes is not None:
             command.append(f"{Option.SIZES.value} {','.join(map(str, self.sizes))}")
@@ -123,7 +126,7 @@ class Generator:
             Option.TASKS: tasks,
         }
         values = {option: value for option, value in values.items() if value is not None}
-        self._check(source_name, values)
+        self._check_request(source_name, values)
         check_writable(folder)
         request = Request(
             folder=folder,
@@ -137,7 +140,7 @@ class Generator:
         )
         return self.sources[source_name].generate(request)
 
-    def _check(self, source_name: str, values: Mapping[Option, Any]) -> None:
+    def _check_request(self, source_name: str, values: Mapping[Option, Any]) -> None:
         """Check that there is such a source, and that it takes these values of options."""
         if source_name not in self.sources:
             raise UnknownNameError(f"source of {self.name}", source_name, self.sources)

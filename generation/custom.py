@@ -80,7 +80,7 @@ def generate_custom(
     outcomes = run_stored_trainings(plan.trainer, jobs, request)
     results = _gather_results(outcomes, len(plan.sizes))
     training_sets = [f"{size} rows" for size in plan.sizes]
-    results.check(plan.trainer.model, custom.failures, plan.configs, training_sets)
+    results.check_failures(plan.trainer.model, custom.failures, plan.configs, training_sets)
 
     trainings = OwnTrainings(
         defined=_define(custom, plan),
@@ -89,8 +89,8 @@ def generate_custom(
         source=f"own trainings of {custom.model} on {plan.data.origin}",
         limits=_describe_limits(plan, results),
     )
-    trainings.store(request, "scikit-learn")
-    return trainings.write(request, space_coding(plan.space), custom.list_words())
+    trainings.write_table(request, "scikit-learn")
+    return trainings.write_artifact(request, space_coding(plan.space), custom.list_words())
 
 
 def _define(custom: Custom, plan: CustomPlan) -> Definition:
@@ -125,6 +125,7 @@ def choose_folder(name: str, output: Path | None, *, replace: bool) -> Path:
             f"a benchmark's name must be letters, digits and (not first) . _ -, but got {name!r}"
         )
 
+    # A user's artifact may be replaced; it is registered, too, so this comes first.
     is_users_own = is_artifact(folder) and name not in generators()
     if is_users_own:
         if not replace:
@@ -147,13 +148,13 @@ def _is_registered(name: str) -> bool:
 
 
 def _gather_results(outcomes: Sequence[Mapping[str, Any]], number_of_sizes: int) -> TrainingResults:
-    """Gather outcomes of `EstimatorTrainer`, all sizes of a configuration after another."""
+    """Gather the outcomes of trainings: configuration by configuration, each on all sizes."""
     values = np.array([outcome.get("value", np.nan) for outcome in outcomes])
     seconds = np.array([outcome.get("seconds", np.nan) for outcome in outcomes])
     failures = {}
     for number, outcome in enumerate(outcomes):
         if "failure" in outcome:
-            config_and_size = divmod(number, number_of_sizes)
+            config_and_size = divmod(number, number_of_sizes)  # indices of both
             failures[config_and_size] = str(outcome["failure"])
     return TrainingResults(
         values.reshape(-1, number_of_sizes), seconds.reshape(-1, number_of_sizes), failures
@@ -161,7 +162,7 @@ def _gather_results(outcomes: Sequence[Mapping[str, Any]], number_of_sizes: int)
 
 
 def _describe_limits(plan: CustomPlan, results: TrainingResults) -> tuple[str, ...]:
-    """Limits of the benchmark, for its card."""
+    """Describe limits of the benchmark for its card."""
     split = plan.trainer.split
     return (
         f"One split ({len(split.pool)} rows to train on, {len(split.validation)} to validate) and "

@@ -72,7 +72,7 @@ class SourceMethod(BayesianOptimisation):
 def make_source_runs(
     defined: Definition, model: Surrogate, budget: SourceBudget, request: Request
 ) -> list[RawEvaluations]:
-    """Make the source run of every task, determined by seed and task."""
+    """Make the source run of every task: its history in the paper, determined by seed and task."""
     runs = []
     for task in range(len(defined.tasks)):
         runs.append(_make_source_run(defined, model, budget, task, request.seed))
@@ -83,7 +83,15 @@ def make_source_runs(
 def _make_source_run(
     defined: Definition, model: Surrogate, budget: SourceBudget, task: int, seed: int
 ) -> RawEvaluations:
-    """Evaluate random configurations, then those that Bayesian optimisation suggests."""
+    """Evaluate random configurations, then those that Bayesian optimisation suggests.
+
+    Args:
+        defined: The benchmark.
+        model: Evaluates configurations.
+        budget: Numbers of evaluations: `evaluations` in all, the first `random` at random.
+        task: Number of the task.
+        seed: Seed of the run.
+    """
     space = defined.space
     rng = np.random.default_rng([seed, task])
     values = np.empty((budget.evaluations, space.dimension))
@@ -114,7 +122,11 @@ def _make_source_run(
 def _search_best_value(
     defined: Definition, model: Surrogate, run: RawEvaluations, task: int, seed: int
 ) -> float:
-    """Best value of a task: of its source run, a Sobol sequence, and moves from the best."""
+    """Search the best value of a task, starting from its source run and a Sobol sequence.
+
+    Rounds of random moves in the unit cube from the best configuration so far, the incumbent,
+    become smaller from round to round.
+    """
     space = defined.space
     compute_losses = defined.objective.losses
     rng = np.random.default_rng([seed, task, SEARCH_STREAM])
@@ -187,7 +199,7 @@ class TaskTrainer:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """All settings besides the job that determine an outcome."""
+        """What determines an outcome besides the configuration: the benchmark and its version."""
         outline = self.benchmark.outline
         return {"benchmark": outline.name, "version": outline.version}
 
@@ -244,9 +256,10 @@ def _fetch_files(benchmark: RealBenchmark, local: Path | None) -> None:
 
 
 def _design_configurations(space: SearchSpace, n: int, seed: int) -> FloatArray:
-    """Configurations to train, (n, d): a grid for one hyperparameter, else a Sobol sequence.
+    """Choose n configurations to train, (n, d): a grid of one hyperparameter, or a Sobol sequence.
 
-    Every second one has the shares of rows on a log scale.
+    Every second configuration of the sequence has shares of the rows on a log scale: small shares
+    matter most, and few are drawn on a linear one.
     """
     if space.dimension == 1:
         return space.decode(np.linspace(0.0, 1.0, n)[:, None])
@@ -258,7 +271,7 @@ def _design_configurations(space: SearchSpace, n: int, seed: int) -> FloatArray:
 
 
 def _put_shares_on_log_scale(space: SearchSpace) -> SearchSpace:
-    """The same space, with shares of the rows on a log scale."""
+    """Return the same space, but with hyperparameters that are shares of rows on a log scale."""
     parameters = []
     for parameter in space.parameters:
         is_log = parameter.log or parameter.name in SHARES
@@ -267,6 +280,10 @@ def _put_shares_on_log_scale(space: SearchSpace) -> SearchSpace:
 
 
 def _runs_generator(benchmark: GeneratedBenchmark, seed: int) -> Generator:
+    """Make the generator of the source runs of a benchmark whose data are drawn by `seed`.
+
+    Those of seed 0 come with the package; those of others are stored in the user's own folder.
+    """
     source = base.EvaluationSource(
         "Trains the models of every task's source run, and searches best values.",
         frozenset({Option.SEED, Option.WORKERS}),
@@ -277,6 +294,7 @@ def _runs_generator(benchmark: GeneratedBenchmark, seed: int) -> Generator:
 
 
 def _forest_generator(benchmark: RealBenchmark) -> Generator:
+    """Make the generator of a benchmark on published data."""
     source = base.EvaluationSource(
         "Trains on the published data; --from is a folder that holds them.",
         frozenset({Option.LOCAL, Option.SEED, Option.WORKERS, Option.CONFIGURATIONS}),
@@ -287,7 +305,7 @@ def _forest_generator(benchmark: RealBenchmark) -> Generator:
 
 
 def _further_seed(name: str) -> Generator | None:
-    """The generator of the source runs of a further seed; None for other names."""
+    """Make the generator of a name with a seed, "NAME-seed-SEED"; None for other names."""
     benchmark_and_seed = parse_seeded_name(name)
     if benchmark_and_seed is None:
         return None

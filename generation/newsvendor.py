@@ -81,9 +81,10 @@ def draw_tastes() -> FloatArray:
 
 
 def compute_total_profits(prices: IntArray, utilities: IntArray, tastes: FloatArray) -> IntArray:
-    """R times the profit, (n,), of price lists (n, J), on a task with utilities (J,).
+    """Simulate n price lists on a task, and return their profits summed over R replications, (n,).
 
-    Prices, stock and cost are whole numbers, so the total over the replications is exact.
+    Prices, stock and cost are whole numbers, so the sums are exact. All price lists are simulated
+    side by side, customer by customer.
 
     Args:
         prices: Whole prices p, (n, J).
@@ -96,11 +97,13 @@ def compute_total_profits(prices: IntArray, utilities: IntArray, tastes: FloatAr
     utility_at_price = (utilities - PRICE_WEIGHT * prices).T  # (J, n)
     initial_stock = np.repeat(np.array(INITIAL_STOCK)[:, None], n, axis=1)  # (J, n)
 
+    # Every replication pays for the whole stock, sold or not.
     cost = UNIT_COST * sum(INITIAL_STOCK)
     total = np.full(n, -cost * len(tastes), dtype=np.int64)
     for tastes_of_customers in tastes:
         stock = initial_stock.copy()
         for taste in tastes_of_customers:
+            # Of items (J) to the customer at the prices of each list (n).
             utility = np.where(stock > 0, utility_at_price + taste[:, None], -np.inf)
             best_item = utility.argmax(axis=0)
 
@@ -125,7 +128,7 @@ def make_price_grid(highest: int) -> IntArray:
 
 
 def generate(request: Request) -> Path:
-    """Simulate the whole grid and write the artifact."""
+    """Simulate the grid of all price lists on every task and write the artifact."""
     defined = definition()
     n_tasks = len(defined.tasks)
     prices = make_price_grid(HIGHEST_PRICE)

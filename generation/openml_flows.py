@@ -69,7 +69,7 @@ almost a million of the SVM's."""
 
 
 def generate_by_training(plan: FlowPlan, training: TrainingPlan, request: Request) -> Path:
-    """Train the flow's learner on data sets, then fit."""
+    """Train the flow's learner on data sets, then fit surrogates and write the artifact."""
     data = _load_data_sets(plan.flow, request)
     frame = train_flow(
         training.learner,
@@ -101,7 +101,7 @@ def generate_by_training(plan: FlowPlan, training: TrainingPlan, request: Reques
 
 
 def generate_from_openml(plan: FlowPlan, request: Request) -> Path:
-    """Download OpenML's records of the flow, then fit."""
+    """Download OpenML's records of the flow, then fit surrogates and write the artifact."""
     flow = plan.flow
     folder = _path_beside(request, "records")
     tasks = flow.tasks if request.tasks is None else _parse_task_ids(request.tasks)
@@ -142,7 +142,7 @@ def generate_from_openml(plan: FlowPlan, request: Request) -> Path:
 
 
 def generate_from_evaluations(plan: FlowPlan, request: Request) -> Path:
-    """Fit to existing raw evaluations."""
+    """Fit surrogates to existing raw evaluations and write the artifact."""
     if request.local is None:
         raise ExperimentError(
             f"source 'evaluations' of {plan.flow.name} needs a parquet file: {Option.LOCAL.value}"
@@ -176,7 +176,10 @@ def _store_evaluations(
 
 
 def _load_data_sets(flow: Flow, request: Request) -> dict[str, ClassificationData]:
-    """Data sets by task: local ones, or else those of the paper's tasks from OpenML."""
+    """Load the data sets by task, local ones or from OpenML.
+
+    Without tasks in the request, they are all local ones, or those of the paper's tasks.
+    """
     if request.local is None:
         tasks = request.tasks or tuple(map(str, flow.tasks))
         _parse_task_ids(tasks)  # to fail before any download
@@ -192,7 +195,7 @@ def _load_data_sets(flow: Flow, request: Request) -> dict[str, ClassificationDat
 
 
 def _parse_task_ids(tasks: Sequence[str]) -> tuple[int, ...]:
-    """OpenML's ids as numbers."""
+    """Parse names of OpenML's tasks, which must be numbers."""
     for task in tasks:
         if not task.isdecimal():
             raise ExperimentError(f"names of OpenML's tasks must be numbers, but got {task!r}")
@@ -207,7 +210,11 @@ def _describe_context(data: ClassificationData) -> dict[str, float]:
 
 
 def _drop_scarce_tasks(frame: "pd.DataFrame") -> tuple["pd.DataFrame", list[str]]:
-    """The evaluations of tasks with enough setups, and the names of the other tasks."""
+    """Drop the evaluations of tasks with too few setups for cross-validation.
+
+    Returns:
+        The other evaluations, and the names of the dropped tasks.
+    """
     number_of_setups = frame.groupby("task")["training"].nunique()
     is_scarce = number_of_setups < FOLDS
     scarce_tasks = sorted(number_of_setups.index[is_scarce])
@@ -283,7 +290,11 @@ def _define(flow: Flow, table: RawTable) -> Definition:
 
 
 def _make_sources(plan: FlowPlan) -> dict[str, EvaluationSource]:
-    """The sources of a flow's evaluations, the default first."""
+    """Make the sources of a flow's evaluations; the first is the default.
+
+    A flow with trainings comes with an artifact made by them; another flow's records must be
+    downloaded.
+    """
     options = frozenset({Option.SEED, Option.WORKERS, Option.CONFIGURATIONS, Option.TASKS})
     openml = EvaluationSource(
         "Downloads OpenML's public records; --configs is the most that are fitted to a task.",

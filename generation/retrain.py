@@ -91,12 +91,12 @@ class RetrainingLearner:
 
 
 def window_parameter(least: int, most: int) -> Parameter:
-    """The hyperparameter window: number of periods to train on."""
+    """Make the hyperparameter window: the number of periods to train on."""
     return Parameter.number(WINDOW, least, most, integer=True)
 
 
 def _pair_of_models(path: str) -> dict[PredictionKind, str]:
-    """A classifier and a regressor whose names differ only in their ending."""
+    """Name a classifier and a regressor whose paths, MODULE:CLASS, differ only in their ending."""
     return {
         PredictionKind.CLASSIFICATION: f"{path}Classifier",
         PredictionKind.REGRESSION: f"{path}Regressor",
@@ -185,7 +185,7 @@ def make_plan(
 
     parameters = list(learner.parameters)
     longest_window = benchmark.window
-    if longest_window is None:
+    if longest_window is None:  # then the window is a hyperparameter
         longest_window = stream.longest_window
         parameters.append(window_parameter(1, longest_window))
 
@@ -248,7 +248,7 @@ def generate_retrain(
 ) -> Path:
     """Train on a stream of the user's own, fit the forest and write the artifact.
 
-    As `generate_custom`.
+    Finished trainings are stored beside the artifact, so that calling this again continues.
     """
     folder = choose_folder(spec.name, output, replace=replace)
     plan = _make_own_plan(spec)
@@ -269,6 +269,7 @@ def _make_own_plan(spec: Retrain) -> RetrainPlan:
     stream = spec.read_stream()
     space = _make_space(spec, model, stream)
 
+    # What the model predicts is asked of an estimator, which needs some configuration.
     rng = np.random.default_rng(0)
     (any_config,) = space.configs(space.decode(space.sample_unit(rng, 1)))
     kind = spec.decide_kind(model, select_model_config(any_config), stream.data.target)
@@ -284,7 +285,7 @@ def _make_own_plan(spec: Retrain) -> RetrainPlan:
 
 
 def _make_space(spec: Retrain, model: Model, stream: Stream) -> SearchSpace:
-    """The search space of the model, and the window where that is a range."""
+    """Make the search space of the model, with the window as a hyperparameter if it is a range."""
     least, most = spec.window
     rows_of_periods = np.diff(stream.starts)
     space = spec.make_space(
@@ -332,11 +333,11 @@ def _train_and_write(
         source=defined.provenance.source,
         limits=describe_limits(plan, results),
     )
-    trainings.store(request, "scikit-learn", "xgboost")
+    trainings.write_table(request, "scikit-learn", "xgboost")
 
     values = results.fill_failures(defined.objective)
     comparisons = _compare_with_forest(plan, defined, values, repeated, coding, request.seed)
-    return trainings.write(
+    return trainings.write_artifact(
         request,
         coding,
         words,

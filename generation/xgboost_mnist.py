@@ -93,7 +93,7 @@ def generate_by_training(request: Request) -> Path:
 def generate_comparison(request: Request) -> Path:
     """Compare the error counts of a sample of the published configurations with retrainings."""
     _check_sizes(request)
-    values, errors = _read_published_evaluations(None)
+    values, errors = _read_published_evaluations(None)  # `local` holds the images here
     if request.configurations is not None and request.configurations > len(values):
         raise ExperimentError(f"{len(values)} configurations are published")
     result = compare(request, split_images(*load_mnist(request.local)), values, errors)
@@ -103,12 +103,18 @@ def generate_comparison(request: Request) -> Path:
 
 
 def _check_sizes(request: Request) -> None:
+    """Check that the requested training-set sizes are some of the benchmark's."""
     for size in request.sizes or ():
         if size not in SIZES:
             raise ExperimentError(f"{size} is not a training-set size of {NAME}: {list(SIZES)}")
 
 
 def _read_published_evaluations(local: Path | None) -> tuple[FloatArray, FloatArray]:
+    """Read the published configurations, (1000, 4), and error counts, (1000, 28).
+
+    Args:
+        local: A copy of the file; default: the stored one, or a download.
+    """
     if local is not None:
         PUBLISHED.store(local)
     elif not PUBLISHED.is_fetched:
@@ -130,7 +136,7 @@ def _write(
     defined = definition()
     tasks = [task for task in defined.tasks if task.context["train_size"] in sizes]
     weights = [WEIGHT_OF_SIZE.get(size, 1.0) for size in sizes]
-    fitted_to, _, _ = source.partition(",")
+    fitted_to, _, _ = source.partition(",")  # without the address
     report = CardTexts(
         source=source,
         command=command,

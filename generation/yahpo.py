@@ -83,6 +83,7 @@ V2_LAYOUT = Layout(
 
 
 def _v2_file(name: str, sha256: str) -> RemoteFile:
+    """Describe a published file of the v2 network of rbv2_ranger."""
     url = f"{REPOSITORY}/{V2_COMMIT}/rbv2_ranger/{name}"
     return RemoteFile(f"yahpo_data-2.0/rbv2_ranger/{name}", url, sha256)
 
@@ -145,7 +146,10 @@ class EvaluatedConfigurations:
 
 
 def generate_from_evaluations(scenario: str, instance: str, request: Request) -> Path:
-    """Fit the forest of a benchmark to published evaluations and write its artifact."""
+    """Fit the forest of a benchmark to published evaluations and write its artifact.
+
+    YAHPO names a benchmark by a scenario, the learner, and an instance, the data set.
+    """
     path = find_evaluations(request.local, scenario, instance)
     defined = _definition(scenario, instance, request.local)
     published = read_evaluations(path, defined.space)
@@ -199,6 +203,8 @@ def generate_from_own_network(scenario: str, instance: str, request: Request) ->
 def _generate_from_network(
     model: OnnxSurrogate, defined: Definition, request: Request, report: CardTexts
 ) -> Path:
+    """Fit a forest to evaluations sampled from a network and write the artifact."""
+    # The same generator samples and then draws the folds of the cross-validation.
     rng = np.random.default_rng(request.seed)
     evaluated = sample_network(model, defined.space, request, rng)
     recipe = ForestRecipe(trees=12, min_samples_leaf=4)
@@ -240,6 +246,8 @@ def read_evaluations(path: Path, space: SearchSpace) -> EvaluatedConfigurations:
     fractions = np.unique(fraction_of_row)
     n, remainder = divmod(len(frame), len(fractions))
     values = space.values(frame[list(space.names)])
+
+    # In order: all rows of a configuration are adjacent, one for each fraction, ascending.
     in_order = remainder == 0 and set(fractions) <= set(FRACTIONS)
     if in_order:
         values_by_config = values.reshape(n, len(fractions), space.dimension)
@@ -272,6 +280,7 @@ def sample_network(
 
 
 def _definition(scenario: str, instance: str, local: Path | None) -> Definition:
+    """Define a benchmark, by the search space and the encoding that YAHPO publishes."""
     files = remote_files(scenario)
     config_space = _read_json(files["config_space.json"], local)
     encoding = _read_json(files["encoding.json"], local)
@@ -283,7 +292,11 @@ def _read_json(file: RemoteFile, local: Path | None) -> Any:
 
 
 def _find_file(file: RemoteFile, local: Path | None) -> Path:
-    """A published file: beside the local data, from the cache, or downloaded."""
+    """Find a published file: beside the local data, in the cache, or by downloading it.
+
+    Raises:
+        DownloadError: The local file is not the published one.
+    """
     path = None if local is None else _find_local_file(file, local)
     if path is not None:
         if file_sha256(path) != file.sha256:
@@ -295,7 +308,7 @@ def _find_file(file: RemoteFile, local: Path | None) -> Path:
 
 
 def _find_local_file(file: RemoteFile, local: Path) -> Path | None:
-    """A file in a local copy of the data, of which `local` may be a part; None if missing."""
+    """Find a file in a local copy of the data, of which `local` may be a part; None if missing."""
     # The root of the data is three folders above the evaluations of a data set.
     for folder in (local, *local.absolute().parents[:3]):
         path = folder / file.name
@@ -313,7 +326,10 @@ def _write(
     *,
     rng: np.random.Generator | None = None,
 ) -> Path:
-    """Fit the forest and write the artifact; tasks between the fractions are interpolated."""
+    """Fit the forest and write the artifact.
+
+    The forest has an output for each evaluated fraction; tasks between these are interpolated.
+    """
     forest = ForestData(
         values=evaluated.values,
         targets=evaluated.auc,
@@ -327,7 +343,10 @@ def _write(
 
 
 def _generator(scenario: str, instance: str) -> Generator:
-    """The generator of a benchmark, whose only source depends on the scenario."""
+    """Make the generator of a benchmark, whose only source depends on the scenario.
+
+    Artifacts of xgboost and rpart do not come with the package: `home` is the user's own folder.
+    """
     generate: Callable[[str, str, Request], Path]
     home = artifacts_folder
     if scenario == "ranger":

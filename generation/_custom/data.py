@@ -141,7 +141,7 @@ def split_table(path: Path, frame: "pd.DataFrame", target: str | None) -> DataSe
             f"{path}: {number_missing} rows have no {target_column!r}, the target; remove them"
         )
     return _make_data_set(
-        path.name.partition(".")[0],
+        path.name.partition(".")[0],  # the stem, also of ".csv.gz"
         f"{_describe_file(path)}, target {target_column}",
         np.ascontiguousarray(numbers),
         categories,
@@ -179,6 +179,7 @@ def _code_categories(path: Path, column: "pd.Series[Any]") -> IntArray:
     if pd.api.types.is_datetime64_any_dtype(column):
         raise ArtifactError(f"{path}: column {column.name!r} holds dates; turn them into numbers")
 
+    # Missing values of any type become None, which stays None and gets the code -1, `MISSING`.
     values = column.astype(object).where(column.notna(), None)
     texts = values.map(str, na_action="ignore")
     codes, names = pd.factorize(texts, sort=True)

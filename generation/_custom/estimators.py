@@ -117,9 +117,9 @@ def built_in_space(key: str, *, smallest_size: int, leave_out: Container[str] = 
         ExperimentError: There is no search space for this class.
     """
     if key not in SPACES:
-        known = ", ".join(name.partition(".")[2] for name in SPACES)
+        classes = ", ".join(name.partition(".")[2] for name in SPACES)
         raise ExperimentError(
-            f"there is no built-in search space for {key}, only for {known}; write one to a file "
+            f"there is no built-in search space for {key}, only for {classes}; write one to a file "
             f"and give it with --space FILE. {_HOW_TO}"
         )
 
@@ -140,6 +140,7 @@ def read_space(path: Path) -> SearchSpace:
     try:
         return SearchSpace.from_json(json.loads(path.read_bytes()))
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        # The text of the others is a bare key or type, which only `repr` makes a message.
         has_message = isinstance(error, OSError | ValueError)
         reason = str(error) if has_message else repr(error)
         raise InvalidSpaceError(f"no search space in {path}: {reason}. {_HOW_TO}") from error

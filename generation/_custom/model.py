@@ -104,7 +104,8 @@ def _import_module(name: str) -> ModuleType:
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
-        # Either this module, or a package that it is in, is missing, or one that it imports.
+        # Missing is this module, a package that it is in (then its name begins like this one's),
+        # or a module that it imports.
         missing = error.name or name
         is_itself_missing = f"{name}.".startswith(f"{missing}.")
         if not is_itself_missing:
@@ -121,7 +122,7 @@ def _import_module(name: str) -> ModuleType:
 
 
 def _list_sibling_modules(missing: str) -> list[str]:
-    """Names of modules in the package that lacks this one, or of all packages."""
+    """List what a missing module may be misspelt from: modules of its package, or all packages."""
     parent = missing.rpartition(".")[0]
     if not parent:
         return list(packages_distributions())
@@ -141,7 +142,7 @@ def _find_version(module: str) -> str:
 
 
 def _list_keywords(factory: Callable[..., Any]) -> tuple[set[str], bool]:
-    """Names of the keywords, and whether any others are accepted."""
+    """List the names of a factory's keywords, and tell whether it accepts any others."""
     keyword_kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     names: set[str] = set()
     for function in _iter_initialisers(factory):
@@ -157,7 +158,7 @@ def _list_keywords(factory: Callable[..., Any]) -> tuple[set[str], bool]:
 
 
 def _iter_initialisers(factory: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
-    """The callables that take the keywords: a function, or initialisers of a class and bases."""
+    """Iterate over what takes the keywords: a function, or `__init__` of a class and its bases."""
     if not isinstance(factory, type):
         yield factory
         return

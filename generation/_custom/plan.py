@@ -32,7 +32,9 @@ from hpobench_ordered.surrogates.pipeline import FOLDS
 COMMAND = "custom"
 """The subcommand of `hpobench-ordered generate`."""
 CONFIGURATIONS = 200
+"""Default number of configurations."""
 VALIDATION_SHARE = 0.25
+"""Default share of the rows that validate."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +54,11 @@ class TrainingSpec:
     seed: int = 0
 
     def list_options(self, **others: str | None) -> list[str]:
-        """The options of the equivalent command, and others; an option of None is left out."""
+        """List the options of the equivalent command, with their values.
+
+        Args:
+            others: Values of further options; an option of None is left out.
+        """
         is_bundled = self.data.startswith(SKLEARN_PREFIX)
         data = self.data if is_bundled else Path(self.data).name
         options = {
@@ -76,7 +82,7 @@ class TrainingSpec:
         return words
 
     def decide_kind(self, model: Model, config: Config, target: NDArray[Any]) -> PredictionKind:
-        """What is predicted: as specified, or inferred from model or target."""
+        """Decide what is predicted: as specified, or inferred from the model, or the target."""
         return self.kind or _infer_kind_of_model(model, config) or infer_kind_of_target(target)
 
     def make_space(
@@ -105,7 +111,11 @@ class TrainingSpec:
         return space
 
     def import_model(self) -> Model:
-        """Import the model; scikit-learn must be installed."""
+        """Import the model, after checking that its trainings can become a benchmark.
+
+        Raises:
+            ExperimentError: There are too few configurations for the forest's cross-validation.
+        """
         purpose = "generating a benchmark"
         import_extra("sklearn", package="scikit-learn", extra="generate", purpose=purpose)
         if self.configurations < FOLDS:
@@ -160,6 +170,7 @@ def make_plan(custom: Custom) -> CustomPlan:
     data = read_data(custom.data, target=custom.target)
 
     sizes = tuple(sorted(set(custom.sizes)))
+    # Without sizes `check_sizes` below raises the error.
     space = custom.make_space(model, smallest_size=min(sizes, default=1))
     rng = np.random.default_rng(custom.seed)
     values = space.decode(space.sample_unit(rng, custom.configurations))

@@ -51,7 +51,7 @@ class DataSplit:
         pool_target: Target of the pool, (N,).
         validation: Features to validate, (M, p).
         validation_target: Target to validate, (M,).
-        digest: Hash of the data and the cut.
+        digest: Hash of the data and the size of the pool.
     """
 
     kind: PredictionKind
@@ -63,7 +63,7 @@ class DataSplit:
     digest: str
 
     def check_sizes(self, sizes: Sequence[int]) -> None:
-        """Check that every training set is possible and holds all classes."""
+        """Check that every training set is possible and holds all classes; `sizes` ascend."""
         if not sizes or sizes[0] < 1:
             raise ExperimentError(f"needs training-set sizes of at least 1, but got {list(sizes)}")
         if sizes[-1] > len(self.pool):
@@ -106,8 +106,9 @@ def split_data(data: DataSet, kind: PredictionKind, *, validation: float, seed: 
     Raises:
         ExperimentError: A part would be empty, or no row of a class would be in the pool.
     """
-    cut = len(data) - round(validation * len(data))
-    if not (0 < validation < 1 and 0 < cut < len(data)):
+    pool_size = len(data) - round(validation * len(data))
+    is_part_empty = pool_size in (0, len(data))
+    if not 0 < validation < 1 or is_part_empty:
         raise ExperimentError(
             f"the share held out to validate must be between 0 and 1, but got {validation} of "
             f"{len(data)} rows"
@@ -116,7 +117,7 @@ def split_data(data: DataSet, kind: PredictionKind, *, validation: float, seed: 
     order = np.random.default_rng([seed, SHUFFLE_STREAM]).permutation(len(data))
     target, classes = code_target(data, kind)
     target = target[order]
-    missing = _find_missing_classes(classes, target[:cut])
+    missing = _find_missing_classes(classes, target[:pool_size])
     if missing:
         raise ExperimentError(
             f"{_name_classes(missing)} of {data.name}, of {len(classes)} classes in {len(data)} "
@@ -126,37 +127,43 @@ def split_data(data: DataSet, kind: PredictionKind, *, validation: float, seed: 
 
     numbers = data.numbers[order]
     categories = data.categories[order]
-    features = standardise(code_features(numbers, categories, cut), cut)
+    features = standardise(code_features(numbers, categories, pool_size), pool_size)
     return DataSplit(
         kind=kind,
         classes=classes,
-        pool=features[:cut],
-        pool_target=target[:cut],
-        validation=features[cut:],
-        validation_target=target[cut:],
-        digest=hash_arrays(numbers, categories, target, np.array(cut)),
+        pool=features[:pool_size],
+        pool_target=target[:pool_size],
+        validation=features[pool_size:],
+        validation_target=target[pool_size:],
+        digest=hash_arrays(numbers, categories, target, np.array(pool_size)),
     )
 
 
-def standardise(features: FloatArray, cut: int) -> FloatArray:
-    """Standardise features, (n, p), by mean and standard deviation of the first `cut` rows."""
-    mean = features[:cut].mean(axis=0)
-    deviation = features[:cut].std(axis=0)
+def standardise(features: FloatArray, pool_size: int) -> FloatArray:
+    """Standardise features, (n, p), by mean and standard deviation of the first rows, the pool."""
+    mean = features[:pool_size].mean(axis=0)
+    deviation = features[:pool_size].std(axis=0)
     divisor = np.where(deviation > 0, deviation, 1.0)
     standardised: FloatArray = (features - mean) / divisor
     return standardised
 
 
-def code_features(numbers: FloatArray, categories: IntArray, cut: int) -> FloatArray:
-    """Impute numbers, (n, a), and encode categories, (n, b), by the first `cut` rows; (n, p)."""
-    has_numbers = ~np.isnan(numbers[:cut]).all(axis=0)
+def code_features(numbers: FloatArray, categories: IntArray, pool_size: int) -> FloatArray:
+    """Code columns as features, (n, p), by what occurs in the first rows, the pool.
+
+    Args:
+        numbers: Columns of numbers, (n, a); a missing one, NaN, becomes the column's median.
+        categories: Codes of columns of categories, (n, b); each choice becomes a column.
+        pool_size: Number of rows in the pool.
+    """
+    has_numbers = ~np.isnan(numbers[:pool_size]).all(axis=0)
     numbers = numbers[:, has_numbers]
-    medians = np.nanmedian(numbers[:cut], axis=0)
+    medians = np.nanmedian(numbers[:pool_size], axis=0)
     blocks = [np.where(np.isnan(numbers), medians, numbers)]
 
     for codes in categories.T:
-        choices = np.unique(codes[:cut])
-        is_binary = len(choices) == 2
+        choices = np.unique(codes[:pool_size])
+        is_binary = len(choices) == 2  # then one column tells both choices apart
         coded_choices = choices[1:] if is_binary else choices
         blocks.append((codes[:, None] == coded_choices).astype(np.float64))
     return np.concatenate(blocks, axis=1)

@@ -80,12 +80,12 @@ class Metric:
 
         score = float(get_scorer(scorer)(estimator, split.validation, split.validation_target))
         is_error = scorer.startswith(NEGATED_PREFIX)
-        return -score if is_error else score
+        return -score if is_error else score  # the objective is the error itself, to be minimised
 
 
 @dataclass(frozen=True)
 class EstimatorTrainer:
-    """Trains a model on one split; a job's place is the size of its training set."""
+    """Trains a model on one split; a job's `where` is the size of its training set, as text."""
 
     split: DataSplit
     model: Model
@@ -94,7 +94,10 @@ class EstimatorTrainer:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Data, model, metric and versions; the treatment of failures changes no value."""
+        """What determines the value of a training: data, model, metric and versions.
+
+        The treatment of failures is no part of it, so that it may change between two runs.
+        """
         return {
             **model_identity(self.model, self.metric),
             "data": self.split.digest,
@@ -102,7 +105,14 @@ class EstimatorTrainer:
         }
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-        """Train on the first `where` rows of the pool, and measure."""
+        """Train on the first `where` rows of the pool, and measure.
+
+        Returns:
+            "value" and "seconds"; or "failure", if failures may count as the worst value.
+
+        Raises:
+            TrainingError: The training failed, and failures stop the generation.
+        """
         from threadpoolctl import threadpool_limits
 
         size = int(where)

@@ -83,7 +83,7 @@ class TrainingResults:
     seconds: FloatArray
     failures: Mapping[tuple[int, int], str]
 
-    def check(
+    def check_failures(
         self,
         model: Model,
         treatment: Failures,
@@ -99,7 +99,8 @@ class TrainingResults:
             training_sets: What is trained on for each task, for the message, (S,).
 
         Raises:
-            TrainingError: With the first failure.
+            TrainingError: A training failed, and failures stop, or all trainings of its task
+                failed; describes the first such failure.
         """
         for (config, task), failure in self.failures.items():
             has_no_value = np.isnan(self.values[:, task]).all()
@@ -108,7 +109,11 @@ class TrainingResults:
                 raise TrainingError(message)
 
     def describe_failures(self, noun: str) -> tuple[str, ...]:
-        """A limit for the card: how many trainings failed; empty if none."""
+        """Describe for the card how many trainings failed; nothing if none.
+
+        Args:
+            noun: What trainings with the same worst value share, such as "task".
+        """
         if not self.failures:
             return ()
         return (
@@ -129,7 +134,15 @@ class TrainingResults:
 
 @dataclass(frozen=True, eq=False)
 class OwnTrainings:
-    """Results of n trained configurations, and their source and limits for card and table."""
+    """Results of n trained configurations, and their source and limits for card and table.
+
+    Attributes:
+        defined: The benchmark.
+        values: The configurations, coded as values, (n, d).
+        results: Objective values, seconds and failures of the trainings.
+        source: Where the data come from.
+        limits: Limits of the trainings, one sentence each.
+    """
 
     defined: Definition
     values: FloatArray
@@ -137,8 +150,8 @@ class OwnTrainings:
     source: str
     limits: tuple[str, ...]
 
-    def store(self, request: Request, *packages: str) -> None:
-        """Write the table of all trainings, with the versions of packages."""
+    def write_table(self, request: Request, *packages: str) -> None:
+        """Write the table of all trainings beside the artifact, with the versions of packages."""
         about = About(
             benchmark=self.defined.name,
             source=self.source,
@@ -153,7 +166,7 @@ class OwnTrainings:
         write_raw(_path_beside(request.folder, ".parquet"), frame, about)
 
     def _make_rows(self) -> list[dict[str, Any]]:
-        """Rows of the table, a task after the other."""
+        """Make the rows of the table, one task after the other."""
         values = self.results.fill_failures(self.defined.objective)
         configs = self.defined.space.configs(self.values)
         rows: list[dict[str, Any]] = []
@@ -164,7 +177,7 @@ class OwnTrainings:
                     "task": task.name,
                     "training": len(rows),
                     "value": values[place],
-                    "spread": np.nan,
+                    "spread": np.nan,  # each value is of a single training
                     **name_config_columns(config),
                     "seconds": self.results.seconds[place],
                     "failure": self.results.failures.get(place),
@@ -172,7 +185,7 @@ class OwnTrainings:
                 rows.append(row)
         return rows
 
-    def write(
+    def write_artifact(
         self,
         request: Request,
         coding: Coding,
@@ -182,7 +195,16 @@ class OwnTrainings:
         comparisons: Mapping[str, Any] = MappingProxyType({}),
         evaluations: Sequence[RawEvaluations] | None = None,
     ) -> Path:
-        """Fit a forest and write the artifact; `words` are those of the command."""
+        """Fit a forest to the trainings and write the artifact.
+
+        Args:
+            request: Says where to, and by which seed.
+            coding: How configurations are coded as inputs of the forest.
+            words: Words of the command that generates the benchmark, for the card.
+            more_limits: Limits for the card, beyond those of the trainings.
+            comparisons: Comparisons for the card, by name.
+            evaluations: Evaluations of each task to store in the artifact; None for none.
+        """
         report = CardTexts(
             source=self.source,
             command=request.command(*words),
@@ -196,4 +218,5 @@ class OwnTrainings:
 
 
 def _path_beside(folder: Path, ending: str) -> Path:
+    """Path, beside the artifact's folder, of the trainings or (".parquet") of the table of them."""
     return folder.with_name(f"{folder.name}{EVALUATIONS_SUFFIX}{ending}")

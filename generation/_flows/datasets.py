@@ -41,7 +41,7 @@ def offline_datasets(folder: Path) -> dict[str, ClassificationData]:
     data_sets = {BREAST_CANCER_TASK: breast_cancer()}
     for problem, task in enumerate(MONKS_TASKS, start=1):
         data_sets[task] = make_monks_problem(problem)
-    data_sets |= local_data_sets
+    data_sets |= local_data_sets  # which replace the others of the same task
     return {task: data_sets[task] for task in sorted(data_sets, key=int)}
 
 
@@ -123,7 +123,10 @@ class Fold:
     classes: int
 
     def standardise(self) -> "Fold":
-        """Give training inputs mean 0 and standard deviation 1 (ddof 1); constant ones stay."""
+        """Give training inputs mean 0 and standard deviation 1 (ddof 1, as R); constant ones stay.
+
+        Test inputs are shifted and scaled like training inputs.
+        """
         varies = np.ptp(self.x, axis=0) > 0
         shift = np.where(varies, self.x.mean(axis=0), 0.0)
         scale = np.where(varies, self.x.std(axis=0, ddof=1), 1.0)
@@ -135,6 +138,7 @@ class Fold:
         With more than two classes it is the mean of the one-against-rest areas, weighted by the
         classes' frequencies in the test, as OpenML defines it.
         """
+        # Scores of a model that diverged may be infinite or NaN, which cannot be ranked.
         finite_scores = np.where(np.isfinite(scores), scores, 0.0)
         has_one_column = finite_scores.shape[1] == 1
         if has_one_column:
@@ -179,7 +183,7 @@ def compute_naive_bayes_auc(data: ClassificationData) -> float:
     for fold in iter_folds(data):
         model = bayes.GaussianNB().fit(fold.x, fold.y)
         scores = np.zeros((len(fold.y_test), fold.classes))
-        scores[:, model.classes_] = model.predict_proba(fold.x_test)
+        scores[:, model.classes_] = model.predict_proba(fold.x_test)  # 0 of absent classes
         if fold.classes == 2:
             scores = scores[:, 1:]
         areas.append(fold.compute_auc(scores))
@@ -193,7 +197,8 @@ def _compute_binary_auc(is_positive: BoolArray, scores: FloatArray) -> float:
     positives = int(is_positive.sum())
     negatives = len(is_positive) - positives
 
-    # Mann-Whitney: a positive's rank counts the scores below it; those of positives are deducted.
-    ranks_of_positives = rankdata(scores)[is_positive].sum()
-    pairs_in_order = ranks_of_positives - positives * (positives + 1) / 2
+    # The area is the share of pairs (positive, negative) in order, Mann-Whitney's statistic: the
+    # ranks of positives count all scores up to theirs, of which those of positives are deducted.
+    sum_of_ranks = rankdata(scores)[is_positive].sum()
+    pairs_in_order = sum_of_ranks - positives * (positives + 1) / 2
     return float(pairs_in_order / (positives * negatives))

@@ -20,16 +20,17 @@ ROUNDS_KEY = "rounds"
 
 
 def design_svm(space: SearchSpace, n: int, seed: int, task: str) -> list[Config]:
-    """A space-filling design; a smaller n gives the first configurations."""
+    """Draw n space-filling configurations by seed and task; a smaller n gives the first of them."""
     points = sobol(space.dimension, n, np.random.default_rng([seed, int(task)]))
     return space.configs(space.decode(space.canonical(points)))
 
 
 def design_xgboost(space: SearchSpace, n: int, seed: int, task: str) -> list[dict[str, Any]]:
-    """A space-filling design, with four numbers of rounds in place of nrounds.
+    """Draw n space-filling configurations, each with four numbers of rounds instead of nrounds.
 
     A fifth have linear models. The largest number of rounds is uniform on the range of nrounds, the
-    others are log-uniform below it. A smaller n gives the first configurations.
+    others are log-uniform below it. Configurations depend on seed and task; a smaller n gives the
+    first of them.
     """
     dimension = space.dimension + COUNTS_PER_BOOSTING - 1
     points = sobol(dimension, n, np.random.default_rng([seed, int(task)]))
@@ -40,7 +41,8 @@ def design_xgboost(space: SearchSpace, n: int, seed: int, task: str) -> list[dic
     choices = space["booster"].choices
     is_linear = unit_values[:, booster_column] >= 1 - LINEAR_SHARE
     booster = np.where(is_linear, choices.index("gblinear"), choices.index("gbtree"))
-    unit_values[:, booster_column] = (booster + 0.5) / len(choices)
+    middle_of_choice = (booster + 0.5) / len(choices)  # choices share the unit interval equally
+    unit_values[:, booster_column] = middle_of_choice
     values = space.decode(space.canonical(unit_values))
 
     counts = _choose_round_counts(

@@ -57,10 +57,10 @@ class FlowPlan:
 def _xgboost_coding() -> Coding:
     """Code configurations of XGBoost, with ratios of hyperparameters as further inputs.
 
-    The ratios tell whether a tree can split at all: of all rows it gets a share, `subsample`.
-
-    They decide much, by sharp edges. Features are repeated since an extra tree tries one random
-    threshold a feature.
+    A tree gets a share of the rows, `subsample`. Whether these are enough for it to split at all
+    depends on the ratios of `subsample` with `min_child_weight` and with `alpha`, so the AUC jumps
+    at certain ratios. Each ratio is an input five times, since an extra tree tries one random
+    threshold per input: with more of them it finds the jump.
     """
     ratios = [("subsample", "min_child_weight"), ("alpha", "subsample")]
     return space_coding(XGBOOST.space(), products=[("eta", "nrounds")], ratios=5 * ratios)

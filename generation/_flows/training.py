@@ -53,6 +53,7 @@ A quarter of a second or so. A limit on time would make results depend on the ma
 
 
 def _make_evaluation(areas: Sequence[float], seconds: float, *, capped: bool) -> dict[str, Any]:
+    """Make the evaluation with these areas under the ROC curve (AUC) of the folds."""
     return {
         "value": float(np.mean(areas)),
         "spread": float(np.std(areas, ddof=1)),
@@ -86,7 +87,7 @@ class SVMTrainer:
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
         """Cross-validate a configuration."""
         begin = time.perf_counter()
-        areas = []
+        areas = []  # under the ROC curve
         was_stopped = False
         for fold in iter_folds(self.data):
             area, was_fold_stopped = _test_svm(fold.standardise(), config)
@@ -131,8 +132,8 @@ class BoostingTrainer:
     """Trains XGBoost with the settings of the R package 0.6-4, and reads it at several rounds.
 
     Hyperparameters: booster, eta, lambda, alpha, and for trees max_depth, min_child_weight,
-    subsample, colsample_bytree, colsample_bylevel; `rounds` in place of nrounds, ascending.
-    Each is exactly what a training of that many rounds alone gives.
+    subsample, colsample_bytree, colsample_bylevel; `rounds` in place of nrounds, ascending. The
+    value at each number of rounds is exactly that of a separate training of so many rounds.
 
     Every class starts from base_score 0.5. Differently from 0.6-4, splits are looked for in
     histograms (`tree_method="hist"`: 0.06 to 0.3 ms a round on these data, three to five times
@@ -144,7 +145,7 @@ class BoostingTrainer:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Learner, data, versions and what is fixed."""
+        """Learner, data, versions and what is fixed (for two classes, to stand for any number)."""
         return {
             "learner": "xgboost",
             "data": self.data.digest,
@@ -177,7 +178,10 @@ def _test_boosting(fold: Fold, config: Mapping[str, Any]) -> list[tuple[float, f
 
 
 def _iter_margins(fold: Fold, config: Mapping[str, Any]) -> Iterator[FloatArray]:
-    """Train, and yield margins of the test inputs at each number of rounds, shape (n, S)."""
+    """Train, and yield the test inputs' margins at each number of rounds, shape (n, S).
+
+    Margins are XGBoost's sums over the rounds, before they become probabilities.
+    """
     xgboost = _import_xgboost()
     parameters = dict(config) | _fixed_parameters(config["booster"], fold.classes)
     counts = parameters.pop(ROUNDS_KEY)
@@ -247,7 +251,9 @@ def train_flow(
     progress: Progress = silent,
     space: SearchSpace,
 ) -> "pd.DataFrame":
-    """Train a flow's learner with n configurations on every data set, except for stored trainings.
+    """Train a flow's learner with n configurations on every data set.
+
+    Trainings are stored in `folder`; those that it holds are not repeated.
 
     One row per evaluation, in the order of tasks, design and rounds: `task`, `training` (the same
     for all evaluations of a training), `config.<hyperparameter>` (native, null where inactive),

@@ -82,18 +82,23 @@ class Client:
     def __init__(self, openml: Any, connection: Connection) -> None:
         self._openml = openml
         self._connection = connection
-        self._interval = 1.0 / connection.requests_per_second
-        self._earliest = connection.clock()
+        self._interval = 1.0 / connection.requests_per_second  # seconds between two requests
+        self._earliest = connection.clock()  # time at which the next request may be sent
 
     def flow_defaults(self, flow: int) -> dict[str, str | None]:
-        """Default values that a flow states, by parameter."""
+        """Ask for the default values that a flow states, by parameter."""
         openml_flow = self.ask(f"flow {flow}", lambda: self._openml.flows.get_flow(flow))
         return dict(openml_flow.parameters)
 
     def evaluations(
         self, flow: int, task: int, offsets: Sequence[int]
     ) -> tuple[list[Evaluation], int]:
-        """Evaluations of a flow on a task at consecutive offsets; fewer at the end of the task.
+        """Ask for evaluations of a flow on a task, by their places in OpenML's list of them.
+
+        Args:
+            flow: OpenML's number of the flow.
+            task: OpenML's number of the task.
+            offsets: Consecutive places; there are fewer evaluations at the end of the list.
 
         Returns:
             The evaluations, and the number of those that the client cannot read.
@@ -123,7 +128,7 @@ class Client:
         return evaluations, len(unread)
 
     def folds(self, runs: Sequence[int]) -> dict[int, list[float]]:
-        """Values on all folds of runs, by run, where OpenML has them."""
+        """Ask for the values of runs on all folds, by run; runs without such values are absent."""
 
         def ask_for(runs: Sequence[int]) -> list[tuple[int, list[float]]]:
             entries = self._list(
@@ -153,9 +158,14 @@ class Client:
         return values_of_run
 
     def setups(self, ids: Sequence[int]) -> tuple[dict[int, dict[str, str | None]], Sequence[int]]:
-        """Parameter values of setups, and the ids of those that the client cannot read.
+        """Ask for the parameter values of setups.
 
-        Setups that OpenML does not know are left out; `ids` are at most `IDS_PER_REQUEST`.
+        Args:
+            ids: Ids of the setups, at most `IDS_PER_REQUEST`.
+
+        Returns:
+            The values by id, without setups that OpenML does not know; and the ids of setups that
+            the client cannot read.
         """
 
         def ask_for(ids: Sequence[int]) -> list[tuple[int, dict[str, str | None]]]:
@@ -181,7 +191,7 @@ class Client:
                 return list(call().values())
             except self._openml.exceptions.OpenMLServerNoResult:
                 return []
-            except KeyError as error:
+            except KeyError as error:  # some versions of the client stumble over an empty answer
                 is_empty_listing = error.args in (("oml:evaluation",), ("oml:setup",))
                 if is_empty_listing:
                     return []
@@ -218,7 +228,7 @@ class Client:
         )
 
     def _keep_pace(self, requests: int) -> None:
-        """Wait until the next requests are due."""
+        """Wait until the next requests are due, and set when those after them will be."""
         now = self._connection.clock()
         if now < self._earliest:
             self._connection.sleep(self._earliest - now)
@@ -253,6 +263,7 @@ class Client:
             return "no connection"
         transient_errors = (requests.RequestException, exceptions.PyOpenMLError, ExpatError)
         if isinstance(error, transient_errors) or _is_from_proxy(error):
+            # The package openml states a status only in the text of an error.
             status = re.search(r"Status code: (\d+)", str(error))
             return f"HTTP {status[1]}" if status else repr(error)[:REASON_LENGTH]
 
@@ -342,7 +353,7 @@ def _call_within(seconds: float, call: Callable[[], Answer]) -> Answer:
     def run() -> None:
         try:
             future.set_result(call())
-        except BaseException as error:
+        except BaseException as error:  # whatever it is, the caller gets it
             future.set_exception(error)
 
     Thread(target=run, daemon=True).start()
@@ -350,7 +361,10 @@ def _call_within(seconds: float, call: Callable[[], Answer]) -> Answer:
 
 
 def _is_from_proxy(error: Exception) -> bool:
-    """Whether the answer is XML from something else than OpenML, such as a proxy."""
+    """Whether the answer is XML from something else than OpenML, such as a proxy.
+
+    The package openml then looks in vain for the element of OpenML's own errors.
+    """
     if isinstance(error, KeyError):
         return error.args == ("oml:error",)
     return isinstance(error, ValueError) and "Error in return XML" in str(error)

@@ -48,7 +48,14 @@ class Pages:
         return self.folder / kind / f"{page}.json"
 
     def get(self, kind: str, page: str, request: Mapping[str, Any], ask: Callable[[], Any]) -> Any:
-        """Return the answer of a page, which is asked for and stored if missing."""
+        """Return the answer of a page; if it is not stored, ask for it and store it.
+
+        Args:
+            kind: Folder of the page.
+            page: Name of the page.
+            request: What is asked for; a stored page must be the answer to the same request.
+            ask: Asks OpenML.
+        """
         path = self.path(kind, page)
         if path.exists():
             return self._read_answer(path, request)
@@ -59,14 +66,14 @@ class Pages:
     def read_all(self, kind: str) -> list[Any]:
         """Read the answers of all pages of a kind, in the order of their names."""
         paths = sorted((self.folder / kind).glob("*.json"))
-        return [self._read_answer(path, None) for path in paths]
+        return [self._read_answer(path, request=None) for path in paths]
 
     def write(self, kind: str, page: str, request: Mapping[str, Any], answer: Any) -> None:
         """Store a page."""
         self._write(self.path(kind, page), {"request": dict(request), "answer": answer})
 
     def _read_answer(self, path: Path, request: Mapping[str, Any] | None) -> Any:
-        """Read the answer of a page, which must be that of the request, if there is one."""
+        """Read the answer of a page, after checking that it answers this request; None: any."""
         page = _read_json(path)
         is_page = isinstance(page, dict) and page.keys() >= {"request", "answer"}
         is_expected = is_page and (request is None or page["request"] == request)

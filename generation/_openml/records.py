@@ -53,7 +53,7 @@ _SetupOfId = Mapping[int, _Stated | Dropped]
 
 
 class FlowRecords(NamedTuple):
-    """The evaluations as a table, and the number of the others by reason, all reasons listed."""
+    """The evaluations as a table, and how many were left out for each reason, 0 included."""
 
     frame: "pd.DataFrame"
     dropped: Mapping[Dropped, int]
@@ -113,7 +113,10 @@ def download_records(
 def _download_evaluations(
     client: Client, pages: Pages, flow: int, task: int, page_size: int
 ) -> _TaskEvaluations:
-    """Download all pages of a task, up to one with nothing new."""
+    """Download all pages of a task's evaluations.
+
+    A page with nothing new ends the list; a short one need not, as unreadable entries are missing.
+    """
     rows: list[dict[str, Any]] = []
     runs: set[int] = set()
     unread = 0
@@ -138,7 +141,7 @@ def _download_evaluations(
 
 
 def _ask_for_page(client: Client, flow: int, task: int, offsets: range) -> dict[str, Any]:
-    """Ask for evaluations at some offsets, and for their values on the folds."""
+    """Ask for evaluations at some offsets and their values on the folds; return a page's answer."""
     evaluations, unread = client.evaluations(flow, task, offsets)
     folds_of_run = client.folds([run for run, _, _ in evaluations])
     rows = []
@@ -151,7 +154,7 @@ def _ask_for_page(client: Client, flow: int, task: int, offsets: range) -> dict[
 def _download_setups(
     client: Client, pages: Pages, setup_ids: set[int], progress: Progress
 ) -> _SetupOfId:
-    """Download the setups that the folder does not hold yet."""
+    """Return the setups with these ids by id, after downloading those that the folder lacks."""
     setup_of_id: dict[int, _Stated | Dropped] = {}
     for page in pages.read_all("setups"):
         setup_of_id |= _read_setups(page)
@@ -237,6 +240,7 @@ def _find_config(
 
 
 def _finite_or_none(value: float | None) -> float | None:
+    """Return a finite value, else None: JSON has no NaN."""
     return value if value is not None and math.isfinite(value) else None
 
 

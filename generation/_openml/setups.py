@@ -89,6 +89,7 @@ class MlrSetups:
             else:
                 values[column] = value
 
+        # Only now: whether a hyperparameter is active depends on the values of others.
         (is_active,) = self.space.active(values[np.newaxis])
         for column, problem in problem_of_column.items():
             if is_active[column]:
@@ -110,7 +111,7 @@ class MlrSetups:
             number = None if value is None else float(value)
         except ValueError:
             return Dropped.UNPARSABLE
-        if name in self.converters:
+        if name in self.converters:  # which may fill in a missing number
             number = self.converters[name](number, task)
         return Dropped.MISSING_PARAMETER if number is None else _clip_number(parameter, number)
 

@@ -40,7 +40,7 @@ class DataSize:
 
     @property
     def context(self) -> dict[str, float]:
-        """Context of the task."""
+        """Context of the task: rows, inputs and the share of the largest class."""
         numbers = (float(self.rows), float(self.inputs), self.majority / self.rows)
         return dict(zip(CONTEXT, numbers, strict=True))
 
@@ -52,7 +52,7 @@ def look_up_data_sizes(
     progress: Progress = silent,
     connection: Connection = PUBLIC,
 ) -> dict[int, DataSize]:
-    """Look up the data sets of OpenML's tasks that `folder` does not hold."""
+    """Look up the sizes of the data sets of OpenML's tasks, by task; `folder` stores them."""
     pages = Pages(folder)
     task_ids = list(tasks)
     sizes = {}
@@ -90,7 +90,7 @@ def _ask_for_size(client: Client, task: int) -> dict[str, int]:
 
 
 def svm_converters(sizes: Mapping[int, DataSize]) -> dict[str, Converter]:
-    """Fill in a kernel's default gamma, 1 / p.
+    """Return a converter that fills in a kernel's default gamma, 1 / p.
 
     e1071 takes p from its model matrix, where it is a little more at times.
     """
@@ -102,14 +102,16 @@ def svm_converters(sizes: Mapping[int, DataSize]) -> dict[str, Converter]:
 
 
 def ranger_converters(sizes: Mapping[int, DataSize]) -> dict[str, Converter]:
-    """Invert the scales of the random bot, see `benchmarks.openml_flows.ranger_space`.
+    """Return converters of ranger's recorded numbers to those that were drawn at random.
 
-    mtry = ceil(x * p) becomes the middle of the x that give it.
+    OpenML's random bot drew a fraction x, and ran with mtry = ceil(x p); of all x that give an
+    mtry, the middle one is returned. It drew an exponent x, and ran with min.node.size = n^x.
+    See `benchmarks.openml_flows.ranger_space`.
     """
 
     def convert_mtry(number: float | None, task: int) -> float | None:
         p = sizes[task].inputs
-        columns = math.floor(math.sqrt(p)) if number is None else number
+        columns = math.floor(math.sqrt(p)) if number is None else number  # ranger's default
         return max(0.0, (columns - 0.5) / p)
 
     def convert_min_node_size(number: float | None, task: int) -> float | None:

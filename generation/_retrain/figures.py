@@ -36,14 +36,17 @@ def compute_correlation_by_lag(losses: FloatArray) -> dict[int, float]:
 
 
 def compute_noise_share(repeated: FloatArray, *, averaged: int = 1) -> float:
-    """Share of the variance of losses, (S, m, T), within a task that is due to the seed.
+    """Share of the variance of losses within a task that is due to the seed; mean over tasks.
 
-    The variance over seeds, averaged over configurations, relative to its sum with the variance of
-    the configurations' means (corrected for the seeds' share in these); averaged over tasks. Values
-    are means of `averaged` seeds.
+    Args:
+        repeated: Losses of every seed, (S, m, T).
+        averaged: Number of seeds that the benchmark's values are means of, which divides the
+            variance due to the seed.
     """
     variance_of_seeds = repeated.var(axis=0, ddof=1).mean(axis=0)
     variance_of_means = repeated.mean(axis=0).var(axis=0, ddof=1)
+
+    # A mean over S seeds still varies by the seeds, with 1 / S of their variance.
     variance_of_configs = np.maximum(variance_of_means - variance_of_seeds / len(repeated), 0.0)
 
     variance_of_seeds /= averaged
@@ -56,10 +59,11 @@ def compute_noise_share(repeated: FloatArray, *, averaged: int = 1) -> float:
 
 
 def compute_agreement(repeated: FloatArray) -> tuple[float, float]:
-    """Mean rank correlation of the losses, (S, m, T), of two seeds.
+    """Mean rank correlation between losses, (S, m, T), of one seed and of another.
 
     Returns:
-        That of all configurations, and that of the better half by the first seed.
+        The correlation over all configurations, and that over the half that is better with the
+        first seed of a pair; means over ordered pairs of seeds and over tasks.
     """
     pairs_of_seeds = list(permutations(repeated, 2))
     of_all = [rank_correlation(first, second) for first, second in pairs_of_seeds]
@@ -73,10 +77,15 @@ def compute_agreement(repeated: FloatArray) -> tuple[float, float]:
 def compute_shares_within_noise(
     smooth: FloatArray, repeated: FloatArray, *, averaged: int = 1
 ) -> FloatArray:
-    """Share of configurations, (T,), within two standard deviations of the best.
+    """Share of each task's configurations within two standard deviations of the best, (T,).
 
-    `smooth`, (n, T), are losses on the forest, without the effect of the seed; the standard
-    deviation is that of means of `averaged` seeds, in the better half of `repeated`, (S, m, T).
+    The standard deviation is the seed's effect on the better half of configurations, as only
+    these compete with the best.
+
+    Args:
+        smooth: Losses on the forest, (n, T), which hold hardly any effect of the seed.
+        repeated: Losses of every seed, (S, m, T).
+        averaged: Number of seeds that the benchmark's values are means of.
     """
     means = repeated.mean(axis=0)
     is_in_better_half = means <= np.median(means, axis=0)
@@ -125,7 +134,11 @@ def make_comparisons(
 
 
 def describe_flatness(comparisons: Mapping[str, Any]) -> tuple[str, ...]:
-    """A limit for the card if on many tasks the best configurations differ only by noise."""
+    """Describe for the card that on many tasks the best differ only by noise; empty if they do not.
+
+    Args:
+        comparisons: Those of `make_comparisons`.
+    """
     share_of_flat_tasks = comparisons.get("other seeds", {}).get("tasks_within_noise", 0.0)
     if share_of_flat_tasks <= FLATNESS_SHARE:
         return ()

@@ -51,7 +51,11 @@ class RetrainPlan:
 
     @property
     def number_repeated(self) -> int:
-        """Number m of configurations that are trained with every seed, from the first on."""
+        """Number m of configurations that are trained with every seed: the first ones.
+
+        All, if values are means over seeds; else some, to measure the effect of the seed; none if
+        the model has no seed.
+        """
         if self.averaged > 1:
             return len(self.values)
         has_seed = SEED in self.trainer.model.fixed
@@ -62,6 +66,7 @@ class RetrainPlan:
         configs = self.space.configs(self.values)
         jobs = [TrainingJob(str(self.seed), config) for config in configs]
 
+        # Without averages there is a second seed all the same, for the effect of the seed.
         further_seeds = range(self.seed + 1, self.seed + max(self.averaged, 2))
         for seed in further_seeds:
             repeated_configs = configs[: self.number_repeated]
@@ -106,7 +111,7 @@ def make_raw_evaluations(
 
 
 def _gather_jobs(plan: RetrainPlan, outcomes: Sequence[Mapping[str, Any]]) -> TrainingResults:
-    """Results of all jobs on all tasks."""
+    """Gather the results of all jobs on all tasks, (jobs, T), and check the failures."""
     values = np.array([outcome["values"] for outcome in outcomes], dtype=np.float64)
     seconds = np.array([outcome["seconds"] for outcome in outcomes], dtype=np.float64)
     failures = {
@@ -117,12 +122,16 @@ def _gather_jobs(plan: RetrainPlan, outcomes: Sequence[Mapping[str, Any]]) -> Tr
 
     periods = [f"the rows before {name}" for name in plan.trainer.contexts]
     configs = [job.config for job in plan.jobs()]
-    results.check(plan.trainer.model, plan.trainer.failures, configs, periods)
+    results.check_failures(plan.trainer.model, plan.trainer.failures, configs, periods)
     return results
 
 
 def _average_seeds(plan: RetrainPlan, results: TrainingResults) -> TrainingResults:
-    """Average the results of all jobs over the seeds that count, (jobs, T) to (n, T)."""
+    """Average the results of all jobs over the seeds that count, (jobs, T) to (n, T).
+
+    Jobs come seed by seed: first all n configurations with the first seed. If there is no average,
+    only these count.
+    """
     n = len(plan.values)
     jobs_that_count = plan.averaged * n
     values = results.values[:jobs_that_count].reshape(plan.averaged, n, -1).mean(axis=0)
@@ -136,13 +145,17 @@ def _average_seeds(plan: RetrainPlan, results: TrainingResults) -> TrainingResul
 
 
 def _select_repeated(plan: RetrainPlan, values: FloatArray) -> FloatArray | None:
-    """Values of configurations with every seed, (S, m, T); None if there are none or one failed."""
+    """Select the values of configurations with every seed, (S, m, T), from those of all jobs.
+
+    Returns:
+        None if nothing was repeated, or if one of these trainings failed.
+    """
     m = plan.number_repeated
     if m == 0:
         return None
 
     with_first_seed = values[:m]
-    with_further_seeds = values[len(plan.values) :].reshape(-1, m, values.shape[1])
+    with_further_seeds = values[len(plan.values) :].reshape(-1, m, values.shape[1])  # seed by seed
     repeated = np.concatenate([with_first_seed[None], with_further_seeds])
     return None if np.isnan(repeated).any() else repeated
 

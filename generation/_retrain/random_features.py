@@ -40,9 +40,11 @@ class _RandomFeatures(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
         return self
 
     def _append_features(self, x: FloatArray) -> FloatArray:
+        """Append the random features, which `fit` has drawn, to inputs (n, p)."""
         return np.hstack([x, self.features_.transform(x)])
 
     def _predict_ridge(self, x: FloatArray) -> FloatArray:
+        """Predict by the ridge regression, which `fit` has fitted, for rows (n, p), shape (n,)."""
         values: FloatArray = self.ridge_.predict(self._append_features(x))
         return values
 
@@ -59,9 +61,10 @@ class RandomFeaturesClassifier(ClassifierMixin, _RandomFeatures):  # type: ignor
     """Classification into the classes 0 and 1."""
 
     def fit(self, x: FloatArray, y: NDArray[Any], sample_weight: FloatArray | None = None) -> Self:
-        """Fit to rows (n, p) and classes (n,)."""
+        """Fit to rows (n, p) and classes (n,), 0 and 1."""
         self.classes_ = [0, 1]
-        return super().fit(x, 2.0 * y - 1.0, sample_weight)
+        target = 2.0 * y - 1.0  # -1 and 1, so that the sign of a prediction tells the class
+        return super().fit(x, target, sample_weight)
 
     def decision_function(self, x: FloatArray) -> FloatArray:
         """Scores of rows (n, p), shape (n,): above 0 is class 1."""

@@ -52,10 +52,11 @@ def cut_into_periods(data: DataSet, period_of_row: Sequence[str]) -> Stream:
         ExperimentError: Rows of a period are not adjacent.
     """
     names = np.asarray(period_of_row, dtype=str)
-    is_start = np.append(True, names[1:] != names[:-1])
+    is_start = np.append(True, names[1:] != names[:-1])  # where the name changes
     starts = np.flatnonzero(is_start)
     periods = names[starts].tolist()
-    if len(set(periods)) < len(periods):
+    has_period_twice = len(set(periods)) < len(periods)
+    if has_period_twice:
         raise ExperimentError(f"rows of {data.name} are not in the order of time")
     return Stream(data, tuple(periods), (*starts.tolist(), len(data)))
 
@@ -102,7 +103,10 @@ def read_stream(
 def _read_times(
     path: Path, column: "pd.Series[Any]", time_format: str | None, *, may_be_numbers: bool
 ) -> "pd.Series[Any]":
-    """Read a column of times as dates without a zone, or as numbers."""
+    """Read a column of times as dates without a zone, or as numbers.
+
+    Numbers order the rows but have no calendar: they are allowed if periods are counted in rows.
+    """
     import pandas as pd
 
     number_missing = int(column.isna().sum())
@@ -118,7 +122,7 @@ def _read_times(
             "--time-format %Y%m%d"
         )
 
-    readings = _read_dates(path, column, time_format)
+    readings = _read_dates(path, column, time_format)  # the same object twice if there is only one
     is_ambiguous = not readings[0].equals(readings[-1])
     if is_ambiguous:
         raise ExperimentError(
@@ -160,6 +164,7 @@ def _read_dates(
 
 def _number_periods(times: "pd.Series[Any]", rows: int) -> list[str]:
     """Number the periods of `rows` rows; rows of equal time belong to the period of the first."""
+    # `times` are sorted, so rows of equal time are adjacent.
     is_new_time = times.ne(times.shift())
     first_row_of_time = np.maximum.accumulate(np.where(is_new_time, np.arange(len(times)), 0))
 
@@ -184,15 +189,18 @@ MARKET_COLUMNS = ["nswprice", "nswdemand", "vicprice", "vicdemand", "transfer"]
 
 
 def _prepare_electricity(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"]:
-    """Half-hours from 8 May 1996 to November 1998, with what is known before each.
+    """Prepare the half-hours from 8 May 1996 to November 1998, with what is known before each.
 
-    The target is whether the price is above its mean of the last 48 half-hours; the price itself
-    would reveal it.
+    The target is whether the price is above its mean of the last 48 half-hours. The price itself
+    would reveal it, so the market's columns are those of the half-hour before.
+
+    Returns:
+        Features and target, and the month of each row, its period.
     """
     import pandas as pd
 
     hours = pd.date_range("1996-05-07", periods=len(frame), freq="30min")
-    before = frame[["day", "period"]].join(frame[MARKET_COLUMNS].shift(1))
+    before = frame[["day", "period"]].join(frame[MARKET_COLUMNS].shift(1))  # of the row before
     before["mean_of_a_day"] = before["nswprice"].rolling(HALF_HOURS_PER_DAY).mean()
 
     has_mean = np.arange(len(frame)) >= HALF_HOURS_PER_DAY
@@ -202,6 +210,7 @@ def _prepare_electricity(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArra
 
 
 def _prepare_weather(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"]:
+    """Return all columns, and each row's period: one of 50 years, as the file has no times."""
     return frame, _cut_evenly("year", len(frame), 50)
 
 
@@ -222,9 +231,13 @@ HOURLY_COLUMNS = ["attr_1", "attr_2", "attr_3", "attr_4", "target"]
 
 
 def _prepare_metro_traffic(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"]:
-    """Traffic predicted from earlier traffic, one row per hour; the file has no times.
+    """Prepare to predict traffic from earlier traffic, with one row per hour.
 
-    An hour with several descriptions of the weather has as many rows; the first is taken.
+    An hour with several descriptions of the weather has as many rows, of which the first is used.
+
+    Returns:
+        Features and target, and each row's period: one of 50 of equal length, as the file has no
+        times.
     """
     hours = frame[HOURLY_COLUMNS]
     is_new_hour = (hours != hours.shift()).any(axis=1)
@@ -240,7 +253,11 @@ def _prepare_metro_traffic(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDAr
 
 
 def _prepare_flights(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[Any]"]:
-    """Every third departure that arrived; the target is a delay of over a quarter of an hour."""
+    """Prepare every third departure that arrived, to predict a delay of over 15 minutes.
+
+    Returns:
+        Features and target, and the week of each row, its period; a 53rd would not be whole.
+    """
     import pandas as pd
 
     days = pd.to_datetime({"year": 2013, "month": frame["month"], "day": frame["day"]})
@@ -259,7 +276,7 @@ def _prepare_flights(frame: "pd.DataFrame") -> tuple["pd.DataFrame", "NDArray[An
 
 def _cut_evenly(noun: str, rows: int, periods: int) -> "NDArray[Any]":
     """Name the period of each row, where rows have no times and periods are equally long."""
-    numbers = np.arange(rows) * periods // rows
+    numbers = np.arange(rows) * periods // rows  # 0 to periods - 1, each about rows / periods times
     return np.array([f"{noun}-{number + 1:02d}" for number in numbers.tolist()])
 
 

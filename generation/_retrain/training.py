@@ -49,7 +49,7 @@ SEED = "random_state"
 
 @dataclass(frozen=True)
 class RetrainTrainer:
-    """Trains a configuration for every task; the place of a job is the seed of the model.
+    """Trains a configuration for every task; a job's `where` is the seed of the model, as text.
 
     Attributes:
         stream: The stream.
@@ -67,7 +67,7 @@ class RetrainTrainer:
 
     def __post_init__(self) -> None:
         number_of_periods = len(self.stream.names)
-        most = max(number_of_periods - 2, 0)
+        most = max(number_of_periods - 2, 0)  # at least two periods are predicted: two tasks
         if not 1 <= self.longest_window <= most:
             raise ExperimentError(
                 f"{self.stream.data.name} has {number_of_periods} periods; with two to predict, a "
@@ -91,7 +91,10 @@ class RetrainTrainer:
 
     @cached_property
     def identity(self) -> Mapping[str, Any]:
-        """Data, model, metric and versions; the treatment of failures changes no value."""
+        """What determines the values of a training: data, model, metric and versions.
+
+        The treatment of failures is no part of it, so that it may change between two runs.
+        """
         data = self.stream.data
         target, _ = self.coded_target
         return {
@@ -102,7 +105,15 @@ class RetrainTrainer:
         }
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-        """Train for every task with the seed `where`; the first failure, if any, is told."""
+        """Train for every task with the seed `where`.
+
+        Returns:
+            "values" and "seconds" of the tasks, with None where a training failed; and "failure",
+            the first failure, if there is any.
+
+        Raises:
+            TrainingError: A training failed, and failures stop the generation.
+        """
         from threadpoolctl import threadpool_limits
 
         values: list[float | None] = []
@@ -141,26 +152,30 @@ class RetrainTrainer:
         training_rows = self.stream.rows(task - window, task - 1)
         rows_of_period = self.stream.rows(task, task)
         rows = slice(training_rows.start, rows_of_period.stop)
-        cut = training_rows.stop - training_rows.start  # number of training rows, which come first
+        pool_size = training_rows.stop - training_rows.start  # training rows, which come first
 
         # Codes and scales are those of the training rows: the period's are not known in training.
         data = self.stream.data
-        features = code_features(data.numbers[rows], data.categories[rows], cut)
-        features = standardise(features, cut)
+        features = code_features(data.numbers[rows], data.categories[rows], pool_size)
+        features = standardise(features, pool_size)
         target_of_stream, classes = self.coded_target
         target = target_of_stream[rows]
         return DataSplit(
             kind=self.metric.kind,
             classes=classes,
-            pool=features[:cut],
-            pool_target=target[:cut],
-            validation=features[cut:],
-            validation_target=target[cut:],
+            pool=features[:pool_size],
+            pool_target=target[:pool_size],
+            validation=features[pool_size:],
+            validation_target=target[pool_size:],
             digest="",  # not used here: `identity` hashes the data of all periods
         )
 
     def train(self, config: Mapping[str, Any], task: int, *, seed: int) -> tuple[float, float]:
-        """Train for the period of number `task`; returns value and seconds."""
+        """Train for the period of number `task`, and return the value and the seconds it took.
+
+        A configuration without a window is trained on the longest one; without a half-life, all
+        rows have the same weight.
+        """
         window = int(config.get(WINDOW, self.longest_window))
         split = self.split_rows(task, window)
         config_of_model = select_model_config(config)
@@ -193,7 +208,7 @@ class RetrainTrainer:
         end = self.stream.starts[task]
         rows = np.arange(end - number_of_rows, end)
         period_of_row = np.searchsorted(starts, rows, side="right") - 1
-        age = task - 1 - period_of_row
+        age = task - 1 - period_of_row  # 0 in the last period before the predicted one
         weights: FloatArray = 0.5 ** (age / half_life)
         return weights
 
