@@ -191,7 +191,7 @@ class Client:
                 return list(call().values())
             except self._openml.exceptions.OpenMLServerNoResult:
                 return []
-            except KeyError as error:  # some versions of the client stumble over an empty answer
+            except KeyError as error:  # the client looks for entries in an empty answer
                 is_empty_listing = error.args in (("oml:evaluation",), ("oml:setup",))
                 if is_empty_listing:
                     return []

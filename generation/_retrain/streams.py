@@ -122,7 +122,7 @@ def _read_times(
             "--time-format %Y%m%d"
         )
 
-    readings = _read_dates(path, column, time_format)  # the same object twice if there is only one
+    readings = _read_dates(path, column, time_format)  # one or two, with the month or day first
     is_ambiguous = not readings[0].equals(readings[-1])
     if is_ambiguous:
         raise ExperimentError(
