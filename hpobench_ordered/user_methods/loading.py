@@ -203,7 +203,8 @@ def _import_from_file(name: str, file: str) -> None:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):
         spec = None
-    if spec is not None and spec.origin == file:
+    leads_to_file = spec is not None and spec.origin == file  # not to another of the same name
+    if leads_to_file:
         importlib.import_module(name)
         return
 
@@ -214,5 +215,5 @@ def _import_from_file(name: str, file: str) -> None:
     if spec is None or spec.loader is None:
         raise ImportError(f"{file} cannot be imported")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
+    sys.modules[name] = module  # before it runs, as Python does: the module may look itself up
     spec.loader.exec_module(module)

@@ -194,7 +194,7 @@ def _pickle_by_value(method: object) -> tuple[bytes, dict[str, None]]:
         Pickler(file).dump(method)
     except Exception:
         pickle_call(lambda: method)  # raises an error that says what cannot be sent
-        raise
+        raise  # if that could be pickled after all
     return file.getvalue(), module_names
 
 
