@@ -1,52 +1,99 @@
-"""Which method leads, whether significantly, and whether on every surrogate.
+"""Which method leads, from which others it differs, and whether on every surrogate.
 
-The leader is the method of the lowest mean rank over all benchmarks. Its differences from others
-are tested over families of benchmarks (`Unit.BENCHMARKS`) by `usual_test`, if there are at least
-`MIN_FAMILIES_OF_TEST`.
+The leader is the method of the lowest mean rank over all benchmarks. Two questions are kept apart.
+On these benchmarks: is it better than the others, or might other seeds and other tasks of the same
+benchmarks give another order? On other benchmarks: is it better on benchmarks like these, of which
+the families are samples? With fewer than `MIN_FAMILIES_OF_TEST` families this is not tested.
+Both are answered by `compare_with_leader`, from other samples.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup, rank_and_compare
-from hpobench_ordered.analysis.labels import format_count, format_scope, join_names
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup
+from hpobench_ordered.analysis.labels import format_count, join_names
+from hpobench_ordered.analysis.leader_comparison import (
+    LeaderComparison,
+    compare_with_leader,
+    family_influences,
+    seed_and_task_influences,
+)
+from hpobench_ordered.analysis.leaderboard import overall_intervals
+from hpobench_ordered.analysis.samples import Resampling
+from hpobench_ordered.analysis.scores import RANDOM_SEARCH
 from hpobench_ordered.analysis.scoring import BenchmarkScores, group_by_protocol
-from hpobench_ordered.analysis.significance import ALPHA, CriticalDifference, PostHoc
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MIN_FAMILIES_OF_TEST = 5  # families of benchmarks needed to test differences
+MIN_FAMILIES_OF_TEST = 8  # families of benchmarks needed to speak of other benchmarks
 EARLY_TRIALS = (1, 10)  # trials after which a verdict is given, in addition to the last
 MAX_ROUNDING_OF_RANKS = 1e-9  # mean ranks that differ by less are equal
 
 AGREEMENT = ("protocol", "benchmark", "surrogate", "method", "trial", "rank", "place", "is_same")
 """Columns of `surrogate_agreement`."""
 
-TESTS = {
-    PostHoc.WILCOXON_HOLM: "Wilcoxon's signed-rank test with Holm's correction",
-    PostHoc.NEMENYI: "Nemenyi's test",
-}
+NUMBER_WORDS = ("", "a single", "two", "three", "four", "five", "six", "seven")
+"""Numbers of families below `MIN_FAMILIES_OF_TEST` in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedMethods:
+    """Which methods the leader is better than, by one of the two questions."""
+
+    better_than: tuple[str, ...]
+    not_told_apart: tuple[str, ...]  # the other methods
+
+    def describe(self) -> str:
+        """The result as the end of a sentence that begins with "it is"."""
+        n_others = len(self.better_than) + len(self.not_told_apart)
+        others = "the other method" if n_others == 1 else f"all {n_others} others"
+        if not self.better_than:
+            return f"not told apart from {others}"
+        if not self.not_told_apart:
+            return f"better than {others}"
+        counted = f"better than {len(self.better_than)} of {n_others} others"
+        return f"{counted}, but not told apart from {join_names(self.not_told_apart)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Who leads after a trial under one protocol."""
+    """Who leads after a trial under one protocol.
+
+    Attributes:
+        protocol: The protocol, with its settings.
+        trial: The trial, counted from 1.
+        leaders: The method of lowest mean rank, several if they share it.
+        mean_rank: Its mean rank.
+        interval: 95 % interval of the mean rank over seeds, NaN with too few.
+        methods: Number of methods compared on all benchmarks.
+        benchmarks: Number of benchmarks.
+        families: Number of families of benchmarks.
+        next_method: The method of the next mean rank; "" if several lead.
+        next_rank: Its mean rank, or NaN.
+        families_ahead: On how many families the leader's mean rank is lower than that of another
+            method, by its name; empty if several lead.
+        on_these: The result on these benchmarks; None without a test.
+        on_others: The result on other benchmarks; None without a test.
+    """
 
     protocol: str
-    trial: int  # from 1
-    leaders: tuple[str, ...]  # several if they share the lowest mean rank
+    trial: int
+    leaders: tuple[str, ...]
     mean_rank: float
-    methods: int  # number of methods compared on all benchmarks
-    first_on: int  # number of families on which a leader has the lowest mean rank, shared or not
+    interval: tuple[float, float]
+    methods: int
     benchmarks: int
     families: int
-    better_than: tuple[str, ...]  # methods significantly worse; none if several lead
-    not_told_apart: tuple[str, ...]  # the other methods
-    test: PostHoc | None  # None if there was no test
+    next_method: str = ""
+    next_rank: float = float("nan")
+    families_ahead: Mapping[str, int] = field(default_factory=dict)
+    on_these: ComparedMethods | None = None
+    on_others: ComparedMethods | None = None
 
     @property
     def sentence(self) -> str:
@@ -54,37 +101,57 @@ class Verdict:
         trials = format_count(self.trial, "trial")
         if len(self.leaders) == self.methods:
             return f"After {trials} all {self.methods} methods share the mean rank."
-        verb = "leads" if len(self.leaders) == 1 else "lead together"
-        text = f"After {trials} {join_names(self.leaders)} {verb}, with a mean rank of "
-        text += f"{self.mean_rank:.2f} among {self.methods} methods"
-        if self.families < self.benchmarks:
-            text += f" over {format_scope(self.benchmarks, self.families)}"
-        if self.benchmarks == 1:
-            return f"{text}, on a single benchmark: this says nothing of others."
-        if self.families == 1:
-            scope = f"{self.benchmarks} benchmarks of one family"
-            return f"{text}, on {scope}: this says nothing of others."
-
-        noun = "benchmarks" if self.families == self.benchmarks else "families"
-        text += f", and first on {self.first_on} of {self.families} {noun}."
-        if self.test is None:
-            return f"{text} There are too few {noun} for a test."
-        significance = self._describe_significance(
-            over=f"over {self.families} {noun}", by=TESTS[self.test]
-        )
-        return f"{text} {significance}"
-
-    def _describe_significance(self, *, over: str, by: str) -> str:
-        """From which methods the only leader differs; "" if several lead."""
         if len(self.leaders) > 1:
+            names = join_names(self.leaders)
+            return (
+                f"After {trials} {names} lead together: mean rank {self.mean_rank:.1f}, of "
+                f"{self.methods} methods."
+            )
+        decimals = self._decimals
+        text = f"After {trials} {self.leaders[0]} leads: mean rank {self.mean_rank:.{decimals}f}"
+        if not np.isnan(self.interval).any():
+            lower, upper = self.interval
+            text += f" ({lower:.{decimals}f} to {upper:.{decimals}f})"
+        text += f"; next {self.next_method}, {self.next_rank:.{decimals}f}"
+        text += f"{self._describe_families()}. {self._describe_tests()}"
+        return text
+
+    @property
+    def _decimals(self) -> int:
+        """One decimal of ranks, or two where one does not tell the leader from the next method."""
+        is_told_apart = f"{self.mean_rank:.1f}" != f"{self.next_rank:.1f}"
+        return 1 if is_told_apart else 2
+
+    def _describe_families(self) -> str:
+        """On how many families the leader is ahead of the next method and of random search."""
+        ahead = self.families_ahead
+        if self.families == 1:
             return ""
-        if not self.better_than:
-            return f"No difference from another method is significant {over} ({by})."
-        if not self.not_told_apart:
-            return f"The difference from every other method is significant {over} ({by})."
+        noun = "benchmarks" if self.families == self.benchmarks else "families"
+        text = f"; ahead of it on {ahead[self.next_method]} of {self.families} {noun}"
+        if RANDOM_SEARCH in ahead and self.next_method != RANDOM_SEARCH:
+            text += f" and of random search on {ahead[RANDOM_SEARCH]} of {self.families}"
+        return text
+
+    def _describe_tests(self) -> str:
+        """The answers to both questions: on these benchmarks, and on others."""
+        these = "this benchmark" if self.benchmarks == 1 else f"these {self.benchmarks} benchmarks"
+        if self.on_these is None:
+            text = f"On {these} there is no test, for lack of seeds and tasks that differ; "
+        else:
+            text = f"On {these} it is {self.on_these.describe()} (5 % for all together); "
+
+        noun = "benchmark" if self.families == self.benchmarks else "family"
+        if self.families == 1:
+            return f"{text}a single {noun} is too few to say so of others."
+        nouns = "benchmarks" if noun == "benchmark" else "families"
+        if self.families < MIN_FAMILIES_OF_TEST:
+            return f"{text}{NUMBER_WORDS[self.families]} {nouns} are too few to say so of others."
+        if self.on_others is None:
+            return f"{text}on others neither, as the {nouns} do not differ."
         return (
-            f"The difference is significant {over} from {join_names(self.better_than)}, and not "
-            f"from {join_names(self.not_told_apart)} ({by})."
+            f"{text}on others, of which these {self.families} {nouns} are samples, it is "
+            f"{self.on_others.describe()} (5 % for all together)."
         )
 
 
@@ -95,53 +162,90 @@ def verdicts(scores: Sequence[BenchmarkScores]) -> list[Verdict]:
     methods compared on all benchmarks have no verdict.
     """
     all_verdicts = []
-    for items in group_by_protocol(scores).values():
-        group = BenchmarkGroup.for_means(items)
-        if len(group.methods) < 2:
-            continue
+    for group in _comparable_groups(scores):
         last = group.last_trial
         trials = [trial for trial in EARLY_TRIALS if trial < last] + [last]
-        all_verdicts += [_verdict(group, trial) for trial in trials]
+        all_verdicts += [judge_leader(group, trial) for trial in trials]
     return all_verdicts
 
 
-def _verdict(group: BenchmarkGroup, trial: int) -> Verdict:
+def final_verdicts(scores: Sequence[BenchmarkScores], *, trial: int | None = None) -> list[Verdict]:
+    """Who leads under each protocol after one trial; default: after the last.
+
+    Protocols with fewer trials have no verdict, nor have those without one in `verdicts`.
+    """
+    return [
+        judge_leader(group, trial or group.last_trial)
+        for group in _comparable_groups(scores)
+        if (trial or 1) <= group.last_trial
+    ]
+
+
+def _comparable_groups(scores: Sequence[BenchmarkScores]) -> list[BenchmarkGroup]:
+    """The benchmarks of each protocol under which two methods or more are compared."""
+    groups = map(BenchmarkGroup.for_means, group_by_protocol(scores).values())
+    return [group for group in groups if len(group.methods) > 1]
+
+
+def judge_leader(group: BenchmarkGroup, trial: int) -> Verdict:
+    """Who leads on some benchmarks after a trial, counted from 1; at least two are compared."""
     ranks = group.by_family("rank", trial)  # (F, A)
     mean_ranks = ranks.mean(axis=0)
     is_leader = mean_ranks <= mean_ranks.min() + MAX_ROUNDING_OF_RANKS
-    is_first = ranks <= ranks.min(axis=1, keepdims=True) + MAX_ROUNDING_OF_RANKS
-    is_leader_first = is_first[:, is_leader].any(axis=1)
-
     leaders = tuple(group.methods[a] for a in np.flatnonzero(is_leader))
-    others = [method for method in group.methods if method not in leaders]
-    has_test = len(ranks) >= MIN_FAMILIES_OF_TEST
-    ranking = rank_and_compare(group, trial=trial) if has_test else None
-    worse: set[str] = set()
-    if ranking is not None and len(leaders) == 1:
-        worse = _significantly_worse_than_first(ranking)
 
-    return Verdict(
+    leader = int(mean_ranks.argmin())
+    after_trial = slice(trial - 1, trial)
+    interval = overall_intervals(group, "rank", Resampling.SEEDS, trials=after_trial)
+    leader_verdict = Verdict(
         protocol=group.protocol,
         trial=trial,
         leaders=leaders,
-        mean_rank=float(mean_ranks.min()),
+        mean_rank=float(mean_ranks[leader]),
+        interval=(float(interval.lower[leader, 0]), float(interval.upper[leader, 0])),
         methods=len(group.methods),
-        first_on=int(is_leader_first.sum()),
         benchmarks=len(group.benchmarks),
         families=len(ranks),
-        better_than=tuple(method for method in others if method in worse),
-        not_told_apart=tuple(method for method in others if method not in worse),
-        test=None if ranking is None else ranking.post_hoc,
+    )
+    if len(leaders) > 1:
+        return leader_verdict
+
+    next_place = int(np.argsort(mean_ranks, kind="stable")[1])
+    on_these = compare_with_leader(mean_ranks, seed_and_task_influences(group, trial))
+    on_others = None
+    if len(ranks) >= MIN_FAMILIES_OF_TEST:
+        on_others = compare_with_leader(mean_ranks, family_influences(group, trial))
+    return replace(
+        leader_verdict,
+        next_method=group.methods[next_place],
+        next_rank=float(mean_ranks[next_place]),
+        families_ahead=_count_families_ahead(group.methods, ranks, leader),
+        on_these=_name_tested_methods(group.methods, mean_ranks, on_these),
+        on_others=_name_tested_methods(group.methods, mean_ranks, on_others),
     )
 
 
-def _significantly_worse_than_first(ranking: CriticalDifference) -> set[str]:
-    """Methods that differ significantly from the one of lowest mean rank."""
-    # Nemenyi's test is made only where Friedman's finds a difference at all.
-    if ranking.post_hoc is PostHoc.NEMENYI and ranking.friedman_p_value > ALPHA:
-        return set()
-    is_alike_first = ranking.alike[0]
-    return {ranking.methods[a] for a in np.flatnonzero(~is_alike_first)}
+def _count_families_ahead(methods: Sequence[str], ranks: FloatArray, leader: int) -> dict[str, int]:
+    """On how many families the leader's mean rank is lower than that of each other method.
+
+    `ranks` (F, A) are the mean ranks on families.
+    """
+    is_ahead = ranks[:, [leader]] < ranks - MAX_ROUNDING_OF_RANKS
+    counts = is_ahead.sum(axis=0)
+    return {method: int(counts[a]) for a, method in enumerate(methods) if a != leader}
+
+
+def _name_tested_methods(
+    methods: Sequence[str], mean_ranks: FloatArray, comparison: LeaderComparison | None
+) -> ComparedMethods | None:
+    """The names of the methods that the leader is better than, and of the others, best first."""
+    if comparison is None:
+        return None
+    others = [a for a in np.argsort(mean_ranks, kind="stable") if a != comparison.leader]
+    return ComparedMethods(
+        better_than=tuple(methods[a] for a in others if comparison.is_worse[a]),
+        not_told_apart=tuple(methods[a] for a in others if not comparison.is_worse[a]),
+    )
 
 
 def surrogate_agreement(

@@ -15,7 +15,7 @@ from hpobench_ordered.files.writing import write_atomically
 if TYPE_CHECKING:
     import pandas as pd
 
-FIGURES = ("curves", "ranks", "heatmap", "critical-differences")
+FIGURES = ("curves", "ranks", "heatmap", "leader-differences", "critical-differences")
 
 CONTENTS_OF_SUFFIX = {
     ".csv": ("trials", "incumbents", "leaderboard"),

@@ -9,7 +9,7 @@ import click
 from hpobench_ordered.analysis.leaderboard import ALL
 from hpobench_ordered.analysis.leaderboard import leaderboard as make_leaderboard
 from hpobench_ordered.analysis.scoring import BenchmarkScores
-from hpobench_ordered.analysis.verdict import surrogate_agreement, verdicts
+from hpobench_ordered.analysis.verdict import final_verdicts, surrogate_agreement
 from hpobench_ordered.cli._options import (
     json_option,
     measured_only_option,
@@ -78,6 +78,7 @@ def leaderboard(
     else:
         _print_board(board)
         _print_agreement(scores, trial)
+        _print_verdicts(scores, trial)
         if by is not None:
             _print_notes(scores)
         print_text(LEGEND)
@@ -105,8 +106,7 @@ def show_scores(
     for line in describe_places(board, own_methods):
         click.echo(line)
     _print_agreement(scores)
-    for verdict in verdicts(scores):
-        print_text(verdict.sentence)
+    _print_verdicts(scores)
 
     left_out = [item.benchmark for item in scores if item.left_out]
     if left_out and len(left_out) < len(scores):
@@ -185,6 +185,12 @@ def _print_agreement(scores: Sequence[BenchmarkScores], trial: int | None = None
         title = f"{benchmark}: mean ranks by surrogate; the order of methods is {order} on all"
         print_table(("method", *map(str, ranks.columns)), rows, title=title)
         click.echo()
+
+
+def _print_verdicts(scores: Sequence[BenchmarkScores], trial: int | None = None) -> None:
+    """Print who leads after a trial, by default the last, and from which others it differs."""
+    for verdict in final_verdicts(scores, trial=trial):
+        print_text(verdict.sentence)
 
 
 def _print_notes(scores: Sequence[BenchmarkScores]) -> None:

@@ -4,7 +4,13 @@ Each function takes a tidy frame and returns a chart: notebooks show it, `save` 
 Altair's own methods restyle it. No chart computes a statistic.
 """
 
-from hpobench_ordered.plotting.comparisons import by_task, critical_differences, heatmap, strips
+from hpobench_ordered.plotting.comparisons import (
+    by_task,
+    critical_differences,
+    heatmap,
+    leader_differences,
+    strips,
+)
 from hpobench_ordered.plotting.curves import attainment, curves
 from hpobench_ordered.plotting.landscapes import Dimension, Panel, landscape
 from hpobench_ordered.plotting.panels import beside, functions, posterior, times
@@ -22,6 +28,7 @@ __all__ = [
     "heatmap",
     "javascript",
     "landscape",
+    "leader_differences",
     "posterior",
     "save",
     "specification",

@@ -9,8 +9,10 @@ import altair as alt
 from hpobench_ordered import plotting
 from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup, rank_and_compare
 from hpobench_ordered.analysis.curves import attainment_curves, curves
+from hpobench_ordered.analysis.leader_comparison import leader_differences
 from hpobench_ordered.analysis.leaderboard import ALL, leaderboard
 from hpobench_ordered.analysis.scoring import BenchmarkScores, group_by_protocol
+from hpobench_ordered.analysis.verdict import MIN_FAMILIES_OF_TEST
 from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 from hpobench_ordered.plotting.evaluations import (
@@ -110,12 +112,29 @@ class Plots:
         """Mean ranks over trials, one panel per benchmark; 1 is best."""
         return self.curves("rank", size=size)
 
+    def leader_differences(self, *, trial: int | None = None) -> alt.TopLevelMixin:
+        """How far the method of lowest mean rank is ahead of every other, with intervals."""
+        frame = leader_differences(self._group, trial=trial)
+        if not len(frame):
+            raise ExperimentError("differences need two methods, and seeds or tasks that differ")
+        title = f"differences from the leader over {self._group.scope}"
+        return plotting.leader_differences(frame, title=title)
+
     def critical_differences(self, *, trial: int | None = None) -> alt.TopLevelMixin:
         """Mean ranks over benchmarks, and which methods cannot be told apart.
 
+        Families of benchmarks are the samples.
+
         Raises:
-            ExperimentError: There are fewer than two methods, or no benchmark with best values.
+            ExperimentError: There are fewer than eight families or two methods, or no benchmark
+                with best values.
         """
+        n_families = len(self._group.families)
+        if n_families < MIN_FAMILIES_OF_TEST:
+            raise ExperimentError(
+                f"critical differences need {MIN_FAMILIES_OF_TEST} families of benchmarks, but "
+                f"there are {n_families}: see `leader_differences`"
+            )
         ranking = rank_and_compare(self._group, trial=trial)
         if ranking is None:
             raise ExperimentError("critical differences need two methods on a benchmark")

@@ -109,6 +109,47 @@ def critical_differences(
     )
 
 
+def leader_differences(
+    frame: "pd.DataFrame", *, title: str = "difference from the leader"
+) -> alt.TopLevelMixin:
+    """Draw how much lower the leader's mean rank is than that of every other method.
+
+    A row per method: its mean difference with its interval, the point filled where the leader is
+    significantly better, and a small dot for each family of benchmarks.
+
+    Args:
+        frame: As `analysis.leader_comparison.leader_differences` gives, with at least one row.
+        title: Title of the chart.
+    """
+    methods = list(dict.fromkeys(frame["method"]))
+    leader = str(frame["leader"].iloc[0])
+    is_first_of_method = ~frame.duplicated("method")
+    means = frame[is_first_of_method].assign(zero=0.0)
+
+    y = alt.Y("method:N", sort=methods, title=None)
+    axis_title = f"mean rank - that of {leader}"
+    families = alt.Chart(frame).mark_point(filled=True, size=14, opacity=0.5, color=INK)
+    families = families.encode(
+        x=alt.X("difference:Q", title=axis_title), y=y, tooltip=["method:N", "family:N"]
+    )
+    base = alt.Chart(means).encode(y=y)
+    no_difference = base.mark_rule(color=FAINT).encode(x="zero:Q", y=alt.Y())
+    intervals = base.mark_rule(color=INK, strokeWidth=1.5).encode(x="low:Q", x2="high:Q")
+    white_if_alike = alt.condition("datum.is_worse", alt.value(INK), alt.value("white"))
+    points = base.mark_point(size=50, opacity=1, filled=True, stroke=INK, strokeWidth=1.5)
+    points = points.encode(
+        x="mean_difference:Q",
+        fill=white_if_alike,
+        tooltip=["method:N", *value_tips("mean_difference", "low", "high")],
+    )
+    chart = alt.layer(no_difference, families, intervals, points)
+    return configured(
+        chart.properties(width=AXIS_WIDTH, height=METHOD_HEIGHT * len(methods)),
+        title=title,
+        description=f"Differences in mean rank of {', '.join(methods)} from {leader}.",
+    )
+
+
 def _rank_axis(n_methods: int, overhang: float) -> alt.X:
     """The axis of mean ranks, which goes beyond the lowest and highest by `overhang` ranks."""
     ticks = list(range(1, n_methods + 1))

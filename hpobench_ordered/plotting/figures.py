@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING
 
 import altair as alt
 
-from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup, Unit, rank_and_compare
+from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup
 from hpobench_ordered.analysis.curves import attainment_curves
 from hpobench_ordered.analysis.labels import label_protocol
+from hpobench_ordered.analysis.leader_comparison import (
+    leader_differences as compute_leader_differences,
+)
 from hpobench_ordered.analysis.leaderboard import ALL
 from hpobench_ordered.analysis.scores import RANDOM_SEARCH
 from hpobench_ordered.analysis.scoring import BenchmarkScores
-from hpobench_ordered.analysis.verdict import MIN_FAMILIES_OF_TEST, TESTS
-from hpobench_ordered.plotting.comparisons import critical_differences, heatmap
+from hpobench_ordered.plotting.comparisons import heatmap, leader_differences
 from hpobench_ordered.plotting.curves import attainment
 from hpobench_ordered.plotting.evaluations import (
     Configurations,
@@ -144,28 +146,20 @@ def make_heatmap(data: FigureData) -> Iterator[CaptionedChart]:
     yield CaptionedChart("heatmap", title, caption, heatmap(rows, title=title))
 
 
-def make_critical_differences(data: FigureData) -> Iterator[CaptionedChart]:
-    """Make diagrams of critical differences over benchmarks and over tasks.
+def make_leader_differences(data: FigureData) -> Iterator[CaptionedChart]:
+    """Make a chart of the differences of all methods from the one of lowest mean rank."""
+    frame = compute_leader_differences(data.group)
+    if not len(frame):
+        return
 
-    There is none over benchmarks if these have too few families for a test.
-    """
-    for unit in Unit:
-        ranking = rank_and_compare(data.group, unit=unit)
-        if ranking is None:
-            continue
-        if unit is Unit.BENCHMARKS and ranking.samples < MIN_FAMILIES_OF_TEST:
-            continue
-
-        test = TESTS[ranking.post_hoc]
-        caption = f"Bars join methods that cannot be told apart at a level of 5 % by {test}."
-        scope = data.group.scope
-        if unit is Unit.TASKS:
-            caption += " A second view: tasks of one benchmark resemble each other."
-            scope = f"{ranking.samples} tasks"
-
-        title = data.title(f"Which mean ranks differ, over {scope}")
-        chart = critical_differences(ranking, methods=data.ranked_methods, title=title)
-        yield CaptionedChart(f"differences {unit.value}", title, caption, chart)
+    leader = frame["leader"].iloc[0]
+    caption = (
+        f"After the last trial; to the right of 0 is worse than {leader}. Filled points: "
+        f"{leader} is better on these benchmarks, at 5 % for all comparisons together; the "
+        "intervals are as wide as this test. Small dots: single families of benchmarks."
+    )
+    title = data.title(f"How far {leader} is ahead, over {data.group.scope}")
+    yield CaptionedChart("differences", title, caption, leader_differences(frame, title=title))
 
 
 def make_attainment(data: FigureData) -> Iterator[CaptionedChart]:
@@ -257,7 +251,7 @@ def _landscape_panels(
 
 FIGURES = (
     FigureKind("heatmap", "Methods by benchmark", make_heatmap),
-    FigureKind("differences", "Critical differences", make_critical_differences),
+    FigureKind("differences", "Differences from the leader", make_leader_differences),
     FigureKind("attainment", "What runs attain", make_attainment),
     FigureKind("landscapes", "Landscapes", make_landscapes),
 )

@@ -23,7 +23,12 @@ from hpobench_ordered.analysis.labels import (
 from hpobench_ordered.analysis.leaderboard import DECIMALS, WIN_COUNTS
 from hpobench_ordered.analysis.scoring import GROUP, BenchmarkScores, group_by_protocol
 from hpobench_ordered.analysis.speedup import Speedups, geometric_mean
-from hpobench_ordered.analysis.verdict import TESTS, Verdict, surrogate_agreement
+from hpobench_ordered.analysis.verdict import (
+    MIN_FAMILIES_OF_TEST,
+    ComparedMethods,
+    Verdict,
+    surrogate_agreement,
+)
 from hpobench_ordered.reporting.formats import NOTHING, TextTable, number
 
 if TYPE_CHECKING:
@@ -39,34 +44,49 @@ SESSION = ("started", "shard", "workers", "backend", "python", "platform", "proc
 def leaders_table(verdicts: Sequence[Verdict]) -> TextTable:
     """Tabulate who leads after which trial under one protocol, and whom the leader beats.
 
-    All verdicts are of the same protocol, and so of the same benchmarks, methods and test.
+    All verdicts are of the same protocol, and so of the same benchmarks and methods.
     """
     first = verdicts[0]
     where = format_scope(first.benchmarks, first.families)
-    caption = f"Lowest mean rank of {first.methods} methods, {where}."
-    if first.families == 1:
-        caption += " This says nothing of others."
-    elif first.test is None:
-        caption += " Too few to test differences."
-    else:
-        caption += f" Differences are significant at 5 % by {TESTS[first.test]}."
+    caption = (
+        f"Lowest mean rank of {first.methods} methods, {where}. Better on these benchmarks: other "
+        "seeds and tasks of the same benchmarks would hardly give another order."
+    )
+    tests_others = first.families >= MIN_FAMILIES_OF_TEST
+    if not tests_others:
+        caption += f" Fewer than {MIN_FAMILIES_OF_TEST} families are too few to say so of others."
+    caption += " Tests at 5 % for all comparisons of the leader together."
 
-    header = ["after trial", "leads", "mean rank", "first on"]
-    if first.test is not None:
-        header += ["significantly better than", "not told apart from"]
+    header = ["after trial", "leads", "mean rank", "next"]
+    header += ["better on these benchmarks than", "not told apart from"]
+    if tests_others:
+        header.append("better on others, by families, than")
     rows = []
     for verdict in verdicts:
+        next_text = NOTHING
+        if verdict.next_method:
+            next_text = f"{verdict.next_method}, {verdict.next_rank:.2f}"
         row = [
             str(verdict.trial),
             join_names(verdict.leaders),
             f"{verdict.mean_rank:.2f}",
-            f"{verdict.first_on} of {verdict.families}",
+            next_text,
+            *_name_tested(verdict.on_these, verdict.methods),
         ]
-        if first.test is not None:
-            row.append(_name_others(verdict.better_than, verdict.methods))
-            row.append(_name_others(verdict.not_told_apart, verdict.methods))
+        if tests_others:
+            better_on_others, _ = _name_tested(verdict.on_others, verdict.methods)
+            row.append(better_on_others)
         rows.append(row)
     return TextTable(caption, header, rows, text_columns=len(header))
+
+
+def _name_tested(tested: ComparedMethods | None, n_methods: int) -> tuple[str, str]:
+    """Methods that the leader is better than, and those that it is not told apart from."""
+    if tested is None:
+        return NOTHING, NOTHING
+    better_than = _name_others(tested.better_than, n_methods)
+    not_told_apart = _name_others(tested.not_told_apart, n_methods)
+    return better_than, not_told_apart
 
 
 def _name_others(names: Sequence[str], n_methods: int) -> str:

@@ -59,9 +59,10 @@ READING = (
     "Scores, normalised regrets and ranks are better the lower they are, and relative to the "
     "methods compared here: compare them within one report only.",
     "Bands and intervals are 95 % intervals over seeds: what other seeds might have given on the "
-    f"same tasks; fewer than {MIN_SAMPLES_OF_INTERVAL} seeds have none. Verdicts and critical "
-    "differences are over benchmarks, those of one family taken together: these resemble each "
-    "other. So do tasks of one benchmark, and tests over tasks find differences too easily.",
+    f"same tasks; fewer than {MIN_SAMPLES_OF_INTERVAL} seeds have none. What is "
+    "said of these benchmarks is about other seeds and other tasks of theirs; only families of "
+    "benchmarks are samples of others, which benchmarks of one family are not: they resemble each "
+    "other.",
     "A mean is over all seeds that a method has finished, a comparison of two methods over those "
     "that both have. A method that finished fewer than half of its planned seeds on a benchmark is "
     "not compared there.",

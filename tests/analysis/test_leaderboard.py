@@ -11,10 +11,17 @@ from hpobench_ordered.analysis.benchmark_group import (
     rank_and_compare,
 )
 from hpobench_ordered.analysis.curves import attainment_curves, curves
+from hpobench_ordered.analysis.leader_comparison import leader_differences
 from hpobench_ordered.analysis.leaderboard import ALL, MEASURES, leaderboard
 from hpobench_ordered.analysis.scoring import BenchmarkScores, runs_of_trials, score_benchmarks
 from hpobench_ordered.analysis.significance import pairwise_wilcoxon
-from hpobench_ordered.analysis.verdict import surrogate_agreement, verdicts
+from hpobench_ordered.analysis.verdict import (
+    ComparedMethods,
+    Verdict,
+    final_verdicts,
+    surrogate_agreement,
+    verdicts,
+)
 from hpobench_ordered.errors import ExperimentError
 
 BETTER = ("random-search", "bo", "cts")
@@ -119,16 +126,18 @@ def test_every_task_of_family_is_sample(with_family):
     assert len(group.samples(Unit.TASKS, 6)) == 1 + 2 + 3 + 4 + 5 + 6 + 7
 
 
-def test_verdict_says_families_count_once(with_family):
+def test_verdict_counts_families_ahead(with_family):
     sentence = verdicts(with_family)[-1].sentence
-    assert "over 7 benchmarks, each of 5 families counting once" in sentence
+    assert "ahead of it on 5 of 5 families" in sentence
+    assert sentence.endswith("five families are too few to say so of others.")
 
 
 def test_verdict_on_single_family_is_limited():
     frames = [frame(f"b{number}@1") for number in range(7)]
     families = {f"b{number}@1": "f" for number in range(7)}
     scores, _ = score_benchmarks(pd.concat(frames), families=families)
-    assert "on 7 benchmarks of one family: this says nothing" in verdicts(scores)[-1].sentence
+    sentence = verdicts(scores)[-1].sentence
+    assert sentence.endswith("a single family is too few to say so of others.")
 
 
 @pytest.fixture(scope="module")
@@ -295,18 +304,23 @@ def test_verdicts_are_of_two_trials(several):
     assert [verdict.trial for verdict in verdicts(several)] == [1, 6]
 
 
-def test_verdict_names_significant_leader(several):
+def test_leader_is_better_on_these_benchmarks(several):
     verdict = verdicts(several)[-1]
     assert verdict.leaders == ("cts",)
-    assert "random-search" in verdict.better_than
-    assert verdict.sentence.startswith("After 6 trials cts leads, with a mean rank of ")
-    assert "significant over 8 benchmarks" in verdict.sentence
+    assert verdict.on_these == ComparedMethods(("bo", "random-search"), ())
 
 
-def test_few_benchmarks_are_not_tested(several):
-    verdict = verdicts(several[:3])[-1]
-    assert verdict.test is None
-    assert verdict.sentence.endswith("There are too few benchmarks for a test.")
+def test_verdict_says_both_questions(several):
+    sentence = verdicts(several)[-1].sentence
+    assert sentence.startswith("After 6 trials cts leads: mean rank ")
+    assert "On these 8 benchmarks it is better than all 2 others (5 % for all together)" in sentence
+    assert "on others, of which these 8 benchmarks are samples, it is better than" in sentence
+
+
+def test_few_families_have_no_test(several):
+    verdict = verdicts(several[:7])[-1]
+    assert verdict.on_others is None
+    assert verdict.sentence.endswith("seven benchmarks are too few to say so of others.")
 
 
 def test_chance_gives_no_significant_difference():
@@ -316,7 +330,56 @@ def test_chance_gives_no_significant_difference():
         trials = frame(f"b{number}@1")
         frames.append(trials.assign(loss=rng.random(len(trials))))
     verdict = verdicts(scores_of(*frames))[-1]
-    assert "No difference from another method" in verdict.sentence
+    assert "it is not told apart from all 2 others" in verdict.sentence
+
+
+def verdict_of_two(*, mean_rank: float, next_rank: float) -> Verdict:
+    """A verdict on two methods on one benchmark, without tests."""
+    return Verdict(
+        protocol="ordered(trials=6)",
+        trial=6,
+        leaders=("cts",),
+        mean_rank=mean_rank,
+        interval=(np.nan, np.nan),
+        methods=2,
+        benchmarks=1,
+        families=1,
+        next_method="bo",
+        next_rank=next_rank,
+    )
+
+
+def test_close_ranks_have_two_decimals():
+    verdict = verdict_of_two(mean_rank=1.42, next_rank=1.44)
+    assert "mean rank 1.42; next bo, 1.44" in verdict.sentence
+
+
+def test_other_ranks_have_one_decimal():
+    verdict = verdict_of_two(mean_rank=1.42, next_rank=1.58)
+    assert "mean rank 1.4; next bo, 1.6" in verdict.sentence
+
+
+def test_final_verdict_is_after_last_trial(several):
+    assert final_verdicts(several) == verdicts(several)[-1:]
+
+
+def test_final_verdict_is_after_chosen_trial(several):
+    (verdict,) = final_verdicts(several, trial=2)
+    assert verdict.trial == 2
+
+
+def test_differences_from_leader_are_those_of_leaderboard(with_family):
+    frame = leader_differences(BenchmarkGroup.for_means(with_family))
+    ranks = overall_rows(leaderboard(with_family))["rank"]
+    of_methods = frame.drop_duplicates("method").set_index("method")["mean_difference"]
+    np.testing.assert_allclose(of_methods, (ranks - ranks["cts"])[of_methods.index])
+
+
+def test_differences_of_families_average_to_theirs(with_family):
+    frame = leader_differences(BenchmarkGroup.for_means(with_family))
+    by_method = frame.groupby("method")
+    expected = by_method["mean_difference"].first()
+    np.testing.assert_allclose(by_method["difference"].mean(), expected)
 
 
 def test_equal_methods_share_rank():

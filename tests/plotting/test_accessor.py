@@ -27,7 +27,7 @@ def result(tmp_path_factory):
         lambda plot: plot.curves("value", benchmark="newsvendor"),
         lambda plot: plot.ranks(),
         lambda plot: plot.heatmap(trial=1),
-        lambda plot: plot.critical_differences(),
+        lambda plot: plot.leader_differences(),
         lambda plot: plot.attainment("newsvendor@1"),
         lambda plot: plot.landscape("newsvendor"),
         lambda plot: plot.landscape("newsvendor", "1", x="price_2", y="price_0", seed=1),
@@ -40,7 +40,7 @@ def test_every_chart_is_drawn(result, draw):
 
 def test_figures_of_reports_are_offered(result):
     names = [figure.name for figure in result.plot.figures()]
-    assert names == ["heatmap", "differences tasks", "attainment", "landscapes"]
+    assert names == ["heatmap", "differences", "attainment", "landscapes"]
 
 
 @pytest.mark.slow

@@ -23,6 +23,7 @@ from hpobench_ordered.analysis.verdict import verdicts
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.experiment.overview import Overview
 from hpobench_ordered.reporting import Report, ReportInput, write_report
+from hpobench_ordered.reporting.formats import markdown_text
 
 
 def page_of(report: Report) -> str:
@@ -59,7 +60,7 @@ def test_page_links_to_all_files(page_report):
     assert linked == names_of_files(page_report) - {"report.html"}
 
 
-@pytest.mark.parametrize("kind", ["heatmap", "differences-tasks", "attainment"])
+@pytest.mark.parametrize("kind", ["heatmap", "differences", "attainment"])
 @pytest.mark.parametrize(
     ("ending", "start"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<svg")]
 )
@@ -97,7 +98,7 @@ def test_page_and_summary_say_who_leads(page_report):
     for verdict in verdicts(page_report.benchmarks):
         assert str(escape(join_names(verdict.leaders))) in section
         assert f"{verdict.mean_rank:.2f}" in section
-        assert f"{verdict.mean_rank:.2f} among {verdict.methods} methods" in summary
+        assert markdown_text(verdict.sentence) in summary
 
 
 def test_page_has_all_benchmarks_of_protocols(page_report):

@@ -1,0 +1,75 @@
+"""A leader that is chosen by the same ranks that it is compared by, on made-up ranks."""
+
+import numpy as np
+import pytest
+from leader_errors import LeaderCounts, count_leaders
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.analysis.leader_comparison import (
+    LeaderComparison,
+    compare_with_leader,
+    influences,
+)
+
+EQUAL = np.zeros(12)
+HALF_EQUAL = np.repeat([0.0, 1.0], 6)  # six equally good methods, and six worse ones
+
+
+def comparison_of(ranks: FloatArray) -> LeaderComparison | None:
+    """The comparison on one benchmark with a single task; ranks (S, A)."""
+    return compare_with_leader(ranks.mean(axis=0), [influences(ranks, 1.0)])
+
+
+def simulate(quality: FloatArray, seeds: int) -> LeaderCounts:
+    return count_leaders(quality, benchmarks=4, seeds=seeds, tasks=4, repetitions=100)
+
+
+@pytest.mark.parametrize("seeds", [5, 10])
+@pytest.mark.parametrize("quality", [EQUAL, HALF_EQUAL])
+def test_wrong_leader_is_rarely_called_better(quality, seeds):
+    assert simulate(quality, seeds).false_claims <= 0.05
+
+
+@pytest.mark.parametrize("n_methods", [3, 30])
+def test_chance_on_one_task_is_rarely_called_better(n_methods):
+    counts = count_leaders(np.zeros(n_methods), benchmarks=1, seeds=10, tasks=1, repetitions=100)
+    assert counts.false_claims <= 0.05
+
+
+def test_few_samples_have_no_test():
+    ranks = np.random.default_rng(0).normal(size=(7, 3))
+    assert comparison_of(ranks) is None
+
+
+@pytest.mark.parametrize("seeds", [5, 10])
+def test_right_leader_is_mostly_found(seeds):
+    one_best = np.append(0.0, np.full(11, 1.5))
+    assert simulate(one_best, seeds).best_of_all >= 0.9
+
+
+def test_interval_is_above_zero_where_leader_is_better():
+    rng = np.random.default_rng(0)
+    ranks = np.array([1.0, 1.0, 2.5, 3.5]) + 0.3 * rng.normal(size=(8, 4))
+    comparison = comparison_of(ranks)
+    assert comparison is not None
+    is_other = np.arange(4) != comparison.leader
+    np.testing.assert_array_equal(comparison.lower[is_other] > 0, comparison.is_worse[is_other])
+    assert comparison.is_worse.tolist() == [False, False, True, True]
+
+
+def test_constant_differences_have_no_test():
+    constant_ranks = np.tile([1.0, 2.0, 3.0], (9, 1))
+    assert comparison_of(constant_ranks) is None
+
+
+def test_influences_add_up_to_standard_error():
+    rng = np.random.default_rng(0)
+    ranks = rng.normal(size=(6, 3))
+    variance = (influences(ranks, 0.5) ** 2).sum(axis=0)
+    standard_error = ranks.std(axis=0, ddof=1) / np.sqrt(6)
+    np.testing.assert_allclose(np.sqrt(variance), 0.5 * standard_error)
+
+
+def test_missing_seed_has_no_influence():
+    ranks = np.array([[1.0, 2.0], [2.0, np.nan], [3.0, 4.0]])
+    assert influences(ranks, 1.0)[1, 1] == 0

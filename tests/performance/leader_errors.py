@@ -1,0 +1,131 @@
+"""How often the leader is wrongly, and rightly, called better than other methods.
+
+    python tests/performance/leader_errors.py                     # some minutes
+    python tests/performance/leader_errors.py --repetitions 1000
+
+draws losses of methods whose true order is known, ranks them as the leaderboard does, tests the
+leader, and prints by number of seeds how often it is called better than a method that is truly as
+good or better (at most 5 % is right), and how often the truly best method is called better than all
+others, and than some.
+
+Notation:
+    A  number of methods
+    S  number of seeds
+    T  number of tasks of a benchmark
+"""
+
+import argparse
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import rankdata
+
+from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.analysis.leader_comparison import compare_with_leader, influences
+
+TASK_DEVIATION = 0.5  # standard deviation of how a method suits a task, in that of single runs
+SEED_DEVIATION = 0.3  # that of what a seed does to a method on all tasks of a benchmark
+
+QUALITIES = {
+    "3 equal": np.zeros(3),
+    "12 equal": np.zeros(12),
+    "30 equal": np.zeros(30),
+    "2 equal before 28": np.append([0.0, 0.0], np.full(28, 1.0)),
+    "15 equal before 15": np.repeat([0.0, 1.0], 15),
+    "30 at equal distances": np.linspace(0, 1.5, 30),
+    "1 before 29 by 0.5": np.append(0.0, np.full(29, 0.5)),
+    "1 before 29 by 1": np.append(0.0, np.full(29, 1.0)),
+}
+"""Mean losses of methods, in standard deviations of single runs."""
+
+SHAPES = ((1, 1), (1, 5), (6, 5), (13, 3))
+"""Numbers of benchmarks, and of tasks of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderCounts:
+    """Shares of repetitions."""
+
+    false_claims: float  # the leader is called better than a method at least as good
+    best_of_all: float  # the best method is called better than all others
+    best_of_some: float  # the best method is called better than some other
+
+
+def draw_ranks(
+    quality: FloatArray, rng: np.random.Generator, *, seeds: int, tasks: int
+) -> FloatArray:
+    """Ranks of methods on one benchmark, (A, S, T), by losses with the mean `quality` (A,)."""
+    n_methods = len(quality)
+    losses = quality[:, None, None] + rng.normal(size=(n_methods, seeds, tasks))
+    losses = losses + SEED_DEVIATION * rng.normal(size=(n_methods, seeds, 1))
+    if tasks > 1:  # a single task is the whole benchmark, on which `quality` is the truth
+        losses = losses + TASK_DEVIATION * rng.normal(size=(n_methods, 1, tasks))
+    return np.asarray(rankdata(losses, axis=0))
+
+
+def count_leaders(
+    quality: FloatArray, *, benchmarks: int, seeds: int, tasks: int, repetitions: int
+) -> LeaderCounts:
+    """Test the leader on made-up benchmarks and count what is said of it.
+
+    Args:
+        quality: Mean losses of the methods, (A,).
+        benchmarks: Number of benchmarks.
+        seeds: Number of seeds S.
+        tasks: Number of tasks T of each benchmark.
+        repetitions: How often.
+    """
+    rng = np.random.default_rng(0)
+    false_claims = 0
+    best_of_all = 0
+    best_of_some = 0
+    for _ in range(repetitions):
+        strata = []
+        mean_ranks = np.zeros(len(quality))
+        for _ in range(benchmarks):
+            ranks = draw_ranks(quality, rng, seeds=seeds, tasks=tasks)
+            mean_ranks += ranks.mean(axis=(1, 2)) / benchmarks
+            strata.append(influences(ranks.mean(axis=2).T, 1 / benchmarks))
+            strata.append(influences(ranks.mean(axis=1).T, 1 / benchmarks))
+
+        comparison = compare_with_leader(mean_ranks, strata)
+        if comparison is None:
+            continue
+        is_worse = comparison.is_worse
+        is_truly_worse = quality > quality[comparison.leader]
+        is_best = is_truly_worse.sum() == len(quality) - 1
+        false_claims += bool((is_worse & ~is_truly_worse).any())
+        best_of_all += bool(is_best and is_worse.sum() == len(quality) - 1)
+        best_of_some += bool(is_best and is_worse.any())
+    return LeaderCounts(
+        false_claims / repetitions, best_of_all / repetitions, best_of_some / repetitions
+    )
+
+
+def main() -> None:
+    """Print the shares, in per cent."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repetitions", type=int, default=200)
+    repetitions = parser.parse_args().repetitions
+
+    print("| methods | benchmarks x tasks | seeds | wrongly better | best: than all | than some |")
+    print("|---|---|--:|--:|--:|--:|")
+    for name, quality in QUALITIES.items():
+        for benchmarks, tasks in SHAPES:
+            for seeds in (5, 10):
+                counts = count_leaders(
+                    quality,
+                    benchmarks=benchmarks,
+                    seeds=seeds,
+                    tasks=tasks,
+                    repetitions=repetitions,
+                )
+                print(
+                    f"| {name} | {benchmarks} x {tasks} | {seeds} | {counts.false_claims:.1%} | "
+                    f"{counts.best_of_all:.0%} | {counts.best_of_some:.0%} |",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()
