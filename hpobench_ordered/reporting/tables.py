@@ -115,15 +115,20 @@ def leaderboard_tables(board: "pd.DataFrame", *, narrow: bool = False) -> Iterat
             scope = f"All {format_scope(n_benchmarks, n_families)}"
 
         n_seeds = int(rows["seeds"].max())
+        seeds = format_count(n_seeds, "seed")
+        has_intervals = bool(rows["rank_low"].notna().any())
+        # Means over benchmarks of different seeds have no intervals, nor the same number of seeds.
+        if not surrogate and n_seeds >= MIN_SAMPLES_OF_INTERVAL and not has_intervals:
+            seeds = f"up to {seeds}"
         note = ""
         if narrow:
             note = "; a wider terminal shows intervals and wins"
-        elif n_seeds >= MIN_SAMPLES_OF_INTERVAL:
+        elif has_intervals:
             note = "; in brackets 95 % intervals over seeds"
         columns_of_wins = () if narrow else ("won/tied/lost",)
         yield TextTable(
             f"{scope}, {label_protocol(protocol)}, after trial {rows['trial'].iloc[0]}, "
-            f"{format_count(n_seeds, 'seed')}{note}.",
+            f"{seeds}{note}.",
             ("method", *DECIMALS, *columns_of_wins, "failed", "ms per suggestion"),
             [leaderboard_row(row, narrow=narrow) for row in rows.to_dict("records")],
         )

@@ -69,10 +69,32 @@ def mean_rank(tasks: int) -> Distribution:
     )
 
 
+def mostly_zero(share: float) -> Distribution:
+    """Exponential values of mean 1, but for a share of exact zeros."""
+    variance = 2 * (1 - share) - (1 - share) ** 2
+    third_moment = 6 * (1 - share) - 3 * (1 - share) * variance - (1 - share) ** 3
+    return Distribution(
+        f"{share:.0%} zeros",
+        1 - share,
+        float(third_moment / variance**1.5),
+        lambda rng, shape: rng.exponential(size=shape) * (rng.random(shape) >= share),
+    )
+
+
+def mostly_first(share: float) -> Distribution:
+    """Rank of one of two methods that is first in a share of the samples."""
+    return Distribution(
+        f"first in {share:.0%}",
+        2 - share,
+        float((2 * share - 1) / np.sqrt(share * (1 - share))),
+        lambda rng, shape: 2.0 - (rng.random(shape) < share),
+    )
+
+
 NORMAL = Distribution("normal", 0.0, 0.0, lambda rng, shape: rng.standard_normal(shape))
 UNIFORM = Distribution("uniform", 0.5, 0.0, lambda rng, shape: rng.random(shape))
 DISTRIBUTIONS = (NORMAL, UNIFORM, lognormal(0.25), gamma(4), gamma(2), lognormal(0.5), gamma(1))
-DISTRIBUTIONS += (lognormal(1.0), *map(mean_rank, (1, 3, 20)))
+DISTRIBUTIONS += (lognormal(1.0), *map(mean_rank, (1, 3, 20)), mostly_zero(0.8), mostly_first(0.7))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,13 @@ from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup, compare_pa
 from hpobench_ordered.analysis.curves import curves
 from hpobench_ordered.analysis.labels import join_names
 from hpobench_ordered.analysis.leaderboard import leaderboard
-from hpobench_ordered.analysis.scoring import group_by_protocol
+from hpobench_ordered.analysis.scoring import group_by_protocol, score_benchmarks
 from hpobench_ordered.analysis.verdict import verdicts
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.experiment.overview import Overview
 from hpobench_ordered.reporting import Report, ReportInput, write_report
 from hpobench_ordered.reporting.formats import markdown_text
+from hpobench_ordered.reporting.tables import leaderboard_tables
 
 
 def page_of(report: Report) -> str:
@@ -306,3 +307,12 @@ def test_landscapes_need_configurations(tmp_path):
     (figure,) = (tmp_path / "figures").glob("landscapes-*.svg")
     axes = set(re.findall("price_[0-9]", figure.read_text(encoding="utf-8")))
     assert len(axes) == 2
+
+
+def test_heading_without_intervals_mentions_no_brackets():
+    """Benchmarks of five and of three seeds have no interval together."""
+    five_seeds = made_up_trials("a@1", protocol=ORDERED, methods=["bo", "cts"], seeds=5)
+    three_seeds = made_up_trials("b@1", protocol=ORDERED, methods=["bo", "cts"], seeds=3)
+    scores, _ = score_benchmarks(pd.concat([five_seeds, three_seeds]))
+    overall = next(leaderboard_tables(leaderboard(scores)))
+    assert overall.caption.endswith("up to 5 seeds.")
