@@ -103,6 +103,7 @@ LARGER_ARTIFACTS = {
     "openml-xgboost": "a forest for each of 14 data sets",
     "reference": "results of all methods, no benchmark",
     "xgboost-mnist": "three surrogates of 28 tasks",
+    "yahpo-aknn-41138": "the second largest forest of nearest neighbours' evaluations, just above",
     "yahpo-aknn-4538": "the largest forest of nearest neighbours' evaluations, just above",
     "yahpo-ranger-40978": "one of the two largest forests, 20 tasks in 8 dimensions",
     "yahpo-ranger-4154": "one of the two largest forests, 20 tasks in 8 dimensions",
