@@ -33,6 +33,8 @@ LOG_ADVANTAGE = math.log(4.0)
 must exceed that of the best random candidate to be chosen: see `draw_near`."""
 MIN_COMPILED = 100
 """Smallest number of configurations that are coded by compiled functions."""
+DECODED_AT_ONCE = 100
+"""Number of the best candidates that are decoded at once to find an untried one among them."""
 RANDOM_BLOCKS = 10
 """Number of random blocks that are drawn before a region is suspected to be exhausted."""
 GRID_LIMIT = 2**20
@@ -208,11 +210,13 @@ class TriedConfigurations:
             return best, best_values
 
         order = np.argsort(-scores, kind="stable")
-        values = self._space.decode(unit[order])
-        row = self.find_first_untried(values)
-        if row is None:
-            return None
-        return int(order[row]), values[row]
+        for begin in range(0, len(order), DECODED_AT_ONCE):
+            rows = order[begin : begin + DECODED_AT_ONCE]
+            values = self._space.decode(unit[rows])
+            first_untried = self.find_first_untried(values)
+            if first_untried is not None:
+                return int(rows[first_untried]), values[first_untried]
+        return None
 
     def find_first_untried(self, values: FloatArray) -> int | None:
         """Find the first row of coded values (m, d) that is untried; None if there is none."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from hpobench_ordered.core.history import Evaluations
     from hpobench_ordered.methods._boosting.model import BoostedTrees
 
-CANDIDATES = 2000
+CANDIDATES = 100_000
 """Number of random configurations that all suggestions of a task are chosen from."""
 HELD_OUT = 0.1
 """Share of the evaluations that the standard deviation is estimated on."""
@@ -76,7 +76,7 @@ class CopulaThompsonSampling(ModelBased):
 
     z of `compute_normal_scores` is modelled as normal at each configuration: its mean by boosted
     trees fitted to 90 % of the evaluations, its standard deviation, which is constant, by that of
-    the residuals on the other 10 %. Every suggestion draws z independently for each of about 2000
+    the residuals on the other 10 %. Every suggestion draws z independently for each of 100 000
     random configurations, which stay the same, and takes the smallest. Evaluations of the current
     task are not used.
 
@@ -160,9 +160,9 @@ SPECS = (
         summary="Thompson sampling from one model of all previous tasks' normal scores.",
         source=(
             "Salinas et al. (2020), as Hellan et al. (2023) ran it (section 5.1): mean by boosted "
-            "trees (XGBoost's defaults), constant standard deviation, 2000 candidates"
+            "trees (XGBoost's defaults), constant standard deviation, 100 000 candidates"
         ),
         min_history=1,
-        version=2,
+        version=3,
     ),
 )
