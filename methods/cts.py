@@ -117,7 +117,8 @@ class CopulaThompsonSampling(ModelBased):
             # them, and their means, the slow part, are not computed again.
             is_first_block = unit is self._first_block
             mean = self._mean_of_first_block if is_first_block else self._predict_mean(unit)
-            return -self.rng.normal(mean, self._sd)
+            # Much faster than `rng.normal` of a whole array of means, and equal.
+            return -(mean + self._sd * self.rng.standard_normal(len(mean)))
 
         return score
 
