@@ -20,7 +20,7 @@ from hpobench_ordered.analysis.landscape import best_indices, colour_ends, expla
 from hpobench_ordered.core.benchmark import Benchmark, Task
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.plotting import Dimension, Panel
-from hpobench_ordered.plotting.evaluations import plane
+from hpobench_ordered.plotting.evaluations import mean_over_others
 from hpobench_ordered.plotting.landscapes import CROSS, cells
 from hpobench_ordered.plotting.saving import svg_of
 from hpobench_ordered.plotting.theme import PALETTE, configured, facetted
@@ -88,7 +88,7 @@ class MeanLandscape:
         NaN where one of the two is never active.
         """
         others = np.random.default_rng(0).random((DRAWS, self.benchmark.space.dimension))
-        return plane(task, others, names)
+        return mean_over_others(task, others, names)
 
     def svg(self, names: Sequence[str]) -> str:
         """Draw the landscape over one or two hyperparameters; deterministic."""
