@@ -1,12 +1,13 @@
 """Checks of claims: each function returns a function from results to findings.
 
 Measures are means over the tasks that count (of ordered tasks those with history) and over seeds;
-lower is better. A claim is judged by these means; the two standard errors printed beside them are
-of the difference seed by seed.
+lower is better. A claim about a difference is decided by `paper.decide`: it is undecided within two
+standard errors of the difference, seed by seed.
 
 Checks that only one paper needs stand beside its figures.
 """
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from hpobench_ordered.analysis.differences import Difference, compare_methods
 from hpobench_ordered.analysis.scores import Scores
 from hpobench_ordered.reproduction.evidence import Evidence, Measure, MethodComparison
-from hpobench_ordered.reproduction.paper import Check, Finding
+from hpobench_ordered.reproduction.paper import Check, Finding, Outcome, combine_outcomes, decide
 
 ScoreCheck = Callable[[str, Scores], Finding]
 """Checks a claim on the scores of a subject, such as a benchmark, whose name comes first."""
@@ -37,31 +38,31 @@ def ahead(
         means = mean_of_methods(scores, trial)
         worst_first = max(firsts, key=means.__getitem__)
         best_rival = min(rivals, key=means.__getitem__)
-        is_ahead = means[worst_first] < means[best_rival]
-
-        sign = "<" if is_ahead else "≥"
+        sign = "<" if means[worst_first] < means[best_rival] else "≥"
         form = FORMATS[measure]
         compared = (
             f"{format_means(means, [worst_first], form)} {sign} "
             f"{format_means(means, [best_rival], form)}"
         )
         gap = compare_methods(scores, worst_first, best_rival, trial=trial)
-        return Finding(subject, f"{compared} ({describe_difference(gap, form)})", is_ahead)
+        outcomes = [
+            decide_ahead(compare_methods(scores, first, rival, trial=trial))
+            for first, rival in itertools.product(firsts, rivals)
+        ]
+        measured = f"{compared} ({describe_difference(gap, form)})"
+        return Finding(subject, measured, combine_outcomes(outcomes))
 
     return check_scores(check, measure, by_task=by_task)
 
 
 def not_behind(first: str, second: str, *, trial: int, measure: Measure) -> Check:
-    """One method is no worse than another, or by less than two standard errors."""
+    """One method is no worse than another."""
 
     def check(subject: str, scores: Scores) -> Finding:
         gap = compare_methods(scores, first, second, trial=trial)
-        margin = np.nan_to_num(gap.two_standard_errors)  # 0 with one seed
-        is_not_behind = bool(gap.mean <= margin)
-
         form = FORMATS[measure]
         means = format_means(mean_of_methods(scores, trial), [first, second], form)
-        return Finding(subject, f"{means} ({describe_difference(gap, form)})", is_not_behind)
+        return Finding(subject, f"{means} ({describe_difference(gap, form)})", decide_ahead(gap))
 
     return check_scores(check, measure)
 
@@ -76,7 +77,7 @@ def cheaper(first: str, rivals: Sequence[str], *, factor: float) -> Check:
         }
         is_cheaper = all(milliseconds[rival] > factor * milliseconds[first] for rival in rivals)
         times = [f"{method} {time:.3g} ms" for method, time in milliseconds.items()]
-        return Finding(benchmark, ", ".join(times), is_cheaper)
+        return Finding(benchmark, ", ".join(times), Outcome.from_truth(is_cheaper))
 
     return check_each(check)
 
@@ -106,6 +107,11 @@ def check_scores(
         return findings
 
     return check_comparisons
+
+
+def decide_ahead(gap: Difference) -> Outcome:
+    """Outcome of the claim that the first method of a difference is better."""
+    return decide(gap.mean, gap.two_standard_errors)
 
 
 def mean_of_methods(scores: Scores, trial: int) -> dict[str, float]:

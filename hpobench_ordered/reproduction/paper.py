@@ -6,6 +6,7 @@ A figure or table lists the comparisons that it is drawn from; only these are ru
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hpobench_ordered._typing import FloatArray
@@ -26,13 +27,51 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+class Outcome(Enum):
+    """Whether a claim holds."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    UNDECIDED = "undecided"
+    """The difference is within two standard errors: it may be due to the seeds."""
+
+    @classmethod
+    def from_truth(cls, is_true: bool) -> "Outcome":
+        """Outcome of a claim that is not about a difference with an error."""
+        return cls.HOLDS if is_true else cls.FAILS
+
+
+def decide(difference: float, two_standard_errors: float) -> Outcome:
+    """Outcome of a claim that a difference is negative, the same rule for all papers.
+
+    Args:
+        difference: Mean over seeds, paired by seed.
+        two_standard_errors: Twice its standard error; NaN, with one seed, leaves the claim
+            undecided.
+    """
+    if difference < -two_standard_errors:
+        return Outcome.HOLDS
+    if difference > two_standard_errors:
+        return Outcome.FAILS
+    return Outcome.UNDECIDED
+
+
+def combine_outcomes(outcomes: Iterable[Outcome]) -> Outcome:
+    """Outcome of a claim with several parts, of which all must hold."""
+    distinct = set(outcomes)
+    for outcome in (Outcome.FAILS, Outcome.UNDECIDED):
+        if outcome in distinct:
+            return outcome
+    return Outcome.HOLDS
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """Whether a claim holds for a subject, such as a benchmark, and what was measured."""
 
     subject: str
     measured: str
-    holds: bool
+    outcome: Outcome
 
 
 Check = Callable[[Evidence, Sequence[MethodComparison]], Sequence[Finding]]

@@ -11,9 +11,11 @@ from hpobench_ordered.reproduction.paper import (
     Entry,
     Exhibit,
     Finding,
+    Outcome,
     Paper,
     PaperTable,
     Setting,
+    combine_outcomes,
 )
 
 RESULTS = "results"
@@ -67,13 +69,21 @@ class CheckedClaim:
 
     @property
     def verdict(self) -> str:
-        """Whether it holds: "yes" or "no", or with several findings such as "2 of 3"."""
-        number_true = sum(finding.holds for finding in self.findings)
-        if number_true == 0:
-            return "no"
-        if number_true == len(self.findings):
-            return "yes"
-        return f"{number_true} of {len(self.findings)}"
+        """Whether it holds, by the findings: "fails", or such as "2 of 3 hold, 1 is undecided"."""
+        outcomes = [finding.outcome for finding in self.findings]
+        if len(set(outcomes)) == 1:
+            return outcomes[0].value
+
+        text = f"{outcomes.count(Outcome.HOLDS)} of {len(outcomes)} hold"
+        n_undecided = outcomes.count(Outcome.UNDECIDED)
+        if n_undecided:
+            text += f", {n_undecided} {'is' if n_undecided == 1 else 'are'} undecided"
+        return text
+
+    @property
+    def outcome(self) -> Outcome:
+        """Whether it holds everywhere: it fails if any finding does."""
+        return combine_outcomes(finding.outcome for finding in self.findings)
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from hpobench_ordered.analysis.differences import Estimate
 from hpobench_ordered.analysis.labels import format_ranges
 from hpobench_ordered.registry import benchmark_spec
-from hpobench_ordered.reproduction.paper import Entry, PaperTable, combine_comparisons
+from hpobench_ordered.reproduction.paper import Entry, Outcome, PaperTable, combine_comparisons
 from hpobench_ordered.reproduction.result import CheckedClaim, Reproduction, Setup
 
 if TYPE_CHECKING:
     import pandas as pd
 
-CLAIM_HEADER = ("shown in", "section", "claim", "holds", "measured")
+CLAIM_HEADER = ("shown in", "section", "claim", "outcome", "measured")
 ENTRY_HEADER = ("number", "benchmark", "paper", "here", "inside the paper's interval")
 TIME_HEADER = ("method", "runs", "suggestions", "seconds", "ms a suggestion")
 VERSIONS = ("hpobench-ordered", "numpy", "scipy", "numba")
@@ -30,8 +30,8 @@ def summary(result: Reproduction) -> bytes:
     lines = [f"# {setup.paper.citation}", "", *_describe_setup(result), ""]
     if result.claims:
         explanation = (
-            f"{_count_true_claims(result.claims)} {setup.paper.notes} A claim holds on the means; "
-            "± is two standard errors of the difference, seed by seed."
+            f"{_count_outcomes(result.claims)} {setup.paper.notes} ± is two "
+            "standard errors of the difference, seed by seed; within them a claim is undecided."
         )
         lines += ["## Claims", "", explanation, "", *_format_claims(result.claims)]
     for exhibit in setup.exhibits:
@@ -70,8 +70,8 @@ def claims_csv(result: Reproduction) -> bytes:
         claim = checked.claim
         place = (checked.exhibit.title, claim.section, claim.text)
         for finding in checked.findings:
-            rows.append((*place, finding.subject, finding.holds, finding.measured))
-    columns = ["shown_in", "section", "claim", "where", "holds", "measured"]
+            rows.append((*place, finding.subject, finding.outcome.value, finding.measured))
+    columns = ["shown_in", "section", "claim", "where", "outcome", "measured"]
     return csv_of(pd.DataFrame(rows, columns=columns))
 
 
@@ -183,26 +183,35 @@ def _describe_benchmarks(setup: Setup) -> str:
     return "; ".join(parts)
 
 
-def _count_true_claims(claims: Sequence[CheckedClaim]) -> str:
-    """Sentences with the number of claims that hold, those chosen afterwards separately."""
-    planned = [item.verdict for item in claims if not item.claim.afterwards]
-    afterwards = [item.verdict for item in claims if item.claim.afterwards]
+def _count_outcomes(claims: Sequence[CheckedClaim]) -> str:
+    """Sentences with numbers of claims by outcome, those chosen afterwards separately."""
+    planned = [item.outcome for item in claims if not item.claim.afterwards]
+    afterwards = [item.outcome for item in claims if item.claim.afterwards]
     sentences = []
     if planned:
-        sentences.append(f"{planned.count('yes')} of {len(planned)} hold everywhere.")
+        sentences.append(
+            f"{planned.count(Outcome.HOLDS)} of {len(planned)} hold everywhere, "
+            f"{planned.count(Outcome.FAILS)} fail somewhere, and "
+            f"{planned.count(Outcome.UNDECIDED)} are undecided."
+        )
     if afterwards:
-        count = f"{afterwards.count('yes')} of {len(afterwards)}"
-        sentences.append(f"Of those chosen afterwards {count} do.")
+        count = f"{afterwards.count(Outcome.HOLDS)} of {len(afterwards)}"
+        n_undecided = afterwards.count(Outcome.UNDECIDED)
+        sentences.append(
+            f"Of those chosen afterwards {count} hold everywhere, and {n_undecided} are undecided."
+        )
     return " ".join(sentences)
 
 
 def _claim_row(item: CheckedClaim, *, line_break: str) -> tuple[str, ...]:
-    """The cells of a claim; where findings differ, "NOT" marks those that do not hold."""
+    """The cells of a claim; where findings differ, those that do not hold are marked."""
     findings = item.findings
-    is_mixed = len({finding.holds for finding in findings}) > 1
+    is_mixed = len({finding.outcome for finding in findings}) > 1
     lines = []
     for finding in findings:
-        mark = "NOT " if is_mixed and not finding.holds else ""
+        mark = ""
+        if is_mixed and finding.outcome is not Outcome.HOLDS:
+            mark = f"{finding.outcome.name} "
         lines.append(f"{mark}{finding.subject}: {finding.measured}")
     claim = item.claim
     measured = line_break.join(lines)

@@ -10,7 +10,15 @@ import pytest
 
 from hpobench_ordered.analysis.differences import Estimate
 from hpobench_ordered.reproduction.checks import ahead
-from hpobench_ordered.reproduction.paper import Check, Entry, Finding, MethodComparison
+from hpobench_ordered.reproduction.paper import (
+    Check,
+    Entry,
+    Finding,
+    MethodComparison,
+    Outcome,
+    combine_outcomes,
+    decide,
+)
 from hpobench_ordered.reproduction.papers.othpo import checks as othpo
 
 CheckOnScores = Callable[..., list[Finding]]
@@ -54,17 +62,17 @@ def test_ahead_holds_with_lower_scores(check_on_scores):
     scores = {"a": [50, 40, 30], "b": [60, 45, 30], "c": [90, 46, 20]}
     (finding,) = check_on_scores(both_ahead_of_c, **scores)
 
-    assert finding.holds
+    assert finding.outcome is Outcome.HOLDS
     assert finding.measured == "b 45.0 < c 46.0 (-1.0 ± 0.0, better on 4 of 4 tasks)"
 
 
-def test_ahead_fails_with_equal_scores(check_on_scores):
+def test_equal_scores_leave_ahead_undecided(check_on_scores):
     both_ahead_of_c = ahead(("a", "b"), ("c",), trial=2)
 
     scores = {"a": [50, 40, 30], "b": [60, 45, 30], "c": [90, 45, 20]}
     (finding,) = check_on_scores(both_ahead_of_c, **scores)
 
-    assert not finding.holds
+    assert finding.outcome is Outcome.UNDECIDED
     assert "b 45.0 ≥ c 45.0" in finding.measured
 
 
@@ -74,7 +82,36 @@ def test_ahead_ignores_task_without_history(check_on_scores):
 
     (finding,) = check_on_scores(ahead(("a",), ("b",), trial=1), a=scores_of_a, b=[20, 20, 20])
 
-    assert finding.holds
+    assert finding.outcome is Outcome.HOLDS
+
+
+def test_any_undecided_rival_leaves_ahead_undecided(check_on_scores):
+    """Rival b is clearly behind a, rival c is level with it."""
+    ahead_of_both = ahead(("a",), ("b", "c"), trial=2)
+
+    scores = {"a": [50, 40, 30], "b": [90, 80, 70], "c": [50, 40, 30]}
+    (finding,) = check_on_scores(ahead_of_both, **scores)
+
+    assert finding.outcome is Outcome.UNDECIDED
+
+
+@pytest.mark.parametrize(
+    ("difference", "two_errors", "outcome"),
+    [
+        (-2.0, 1.0, Outcome.HOLDS),
+        (-1.0, 1.0, Outcome.UNDECIDED),
+        (1.0, 1.0, Outcome.UNDECIDED),
+        (2.0, 1.0, Outcome.FAILS),
+        (-2.0, np.nan, Outcome.UNDECIDED),  # one seed
+    ],
+)
+def test_claims_are_decided_beyond_two_errors(difference, two_errors, outcome):
+    assert decide(difference, two_errors) is outcome
+
+
+def test_failing_part_decides_claim():
+    parts = [Outcome.HOLDS, Outcome.UNDECIDED, Outcome.FAILS]
+    assert combine_outcomes(parts) is Outcome.FAILS
 
 
 # -- shares of tasks -------------------------------------------------------------------------------
@@ -88,7 +125,7 @@ def test_ahead_on_tasks_needs_share(check_on_scores, worse_tasks, holds):
 
     (finding,) = check_on_scores(ahead_on_three_of_four, a=scores_of_a, b=[50, 50, 50])
 
-    assert finding.holds is holds
+    assert finding.outcome is Outcome.from_truth(holds)
     assert f"on {4 - worse_tasks} of 4 tasks" in finding.measured
 
 
@@ -98,7 +135,7 @@ def test_similar_within_margin(check_on_scores, score_of_b, holds):
 
     (finding,) = check_on_scores(within_five, a=[50, 50, 50], b=[score_of_b, 50, 50])
 
-    assert finding.holds is holds
+    assert finding.outcome is Outcome.from_truth(holds)
 
 
 def test_similar_looks_at_its_trial_only(check_on_scores):
@@ -106,7 +143,7 @@ def test_similar_looks_at_its_trial_only(check_on_scores):
 
     (finding,) = check_on_scores(within_five_at_first, a=[50, 10, 10], b=[54, 50, 50])
 
-    assert finding.holds
+    assert finding.outcome is Outcome.HOLDS
 
 
 SCORES_OF_TASKS = np.array([[50], [10], [10], [90], [90]]) * np.ones(3)
@@ -118,7 +155,7 @@ def test_early_method_wins_first_half(check_on_scores):
 
     (finding,) = check_on_scores(a_early_b_late, a=SCORES_OF_TASKS, b=[50, 50, 50])
 
-    assert finding.holds
+    assert finding.outcome is Outcome.HOLDS
 
 
 def test_early_method_must_win_first_half(check_on_scores):
@@ -126,7 +163,7 @@ def test_early_method_must_win_first_half(check_on_scores):
 
     (finding,) = check_on_scores(a_early_b_late, a=[50, 50, 50], b=SCORES_OF_TASKS)
 
-    assert not finding.holds
+    assert finding.outcome is Outcome.FAILS
 
 
 # -- from trial to trial ---------------------------------------------------------------------------
@@ -137,7 +174,7 @@ def test_stays_ahead_ignores_earlier_trials(check_on_scores):
 
     (finding,) = check_on_scores(ahead_since_second, a=[90, 40, 30], b=[50, 50, 50])
 
-    assert finding.holds
+    assert finding.outcome is Outcome.HOLDS
 
 
 def test_stays_ahead_fails_once_behind(check_on_scores):
@@ -145,7 +182,7 @@ def test_stays_ahead_fails_once_behind(check_on_scores):
 
     (finding,) = check_on_scores(ahead_since_second, a=[40, 40, 40], b=[50, 50, 30])
 
-    assert not finding.holds
+    assert finding.outcome is Outcome.FAILS
     assert "least ahead after trial 3 (+10.0" in finding.measured
 
 
@@ -154,7 +191,7 @@ def test_best_is_of_those_compared(check_on_scores):
 
     (finding,) = check_on_scores(a_best_of_two, a=[90, 90, 40], b=[90, 90, 41])
 
-    assert finding.holds
+    assert finding.outcome is Outcome.HOLDS
     assert "a is number 2 of all 5" in finding.measured  # "ideal" has 0
 
 
@@ -163,7 +200,7 @@ def test_best_fails_behind_another(check_on_scores):
 
     (finding,) = check_on_scores(a_best_of_two, a=[90, 90, 40], b=[90, 90, 39])
 
-    assert not finding.holds
+    assert finding.outcome is Outcome.FAILS
 
 
 def test_between_is_found_after_each_trial(check_on_scores):
@@ -173,8 +210,8 @@ def test_between_is_found_after_each_trial(check_on_scores):
         b_between, a=[10, 10, 10], b=[40, 40, 20], c=[50, 30, 30]
     )
 
-    assert (after_first.subject, after_first.holds) == ("x, trial 1", True)
-    assert (after_second.subject, after_second.holds) == ("x, trial 2", False)
+    assert (after_first.subject, after_first.outcome) == ("x, trial 1", Outcome.HOLDS)
+    assert (after_second.subject, after_second.outcome) == ("x, trial 2", Outcome.FAILS)
 
 
 def test_lead_shrinks_until_behind(check_on_scores):
@@ -182,7 +219,7 @@ def test_lead_shrinks_until_behind(check_on_scores):
 
     (finding,) = check_on_scores(lead_of_a_shrinks, a=[10, 10, 10], b=[60, 30, 5])
 
-    assert finding.holds
+    assert finding.outcome is Outcome.HOLDS
     assert "lead +50.0 after 1, +20.0 after 2, -5.0 after 3" in finding.measured
 
 
@@ -191,7 +228,7 @@ def test_growing_lead_does_not_shrink(check_on_scores):
 
     (finding,) = check_on_scores(lead_of_a_shrinks, a=[60, 10, 10], b=[90, 50, 50])
 
-    assert not finding.holds
+    assert finding.outcome is Outcome.FAILS
 
 
 def test_level_follower_has_overtaken_leader(check_on_scores):
@@ -200,7 +237,7 @@ def test_level_follower_has_overtaken_leader(check_on_scores):
     # b is behind after trial 1, level after trial 2 (which counts as overtaken), then ahead
     (finding,) = check_on_scores(b_overtakes_a, a=[10, 10, 10], b=[60, 10, 5])
 
-    assert finding.holds
+    assert finding.outcome is Outcome.HOLDS
     assert "first overtaken after trial 2" in finding.measured
 
 
@@ -209,7 +246,7 @@ def test_leader_to_the_end_is_not_overtaken(check_on_scores):
 
     (finding,) = check_on_scores(b_overtakes_a, a=[10, 10, 10], b=[60, 60, 60])
 
-    assert not finding.holds
+    assert finding.outcome is Outcome.FAILS
     assert "never" in finding.measured
 
 
@@ -219,17 +256,17 @@ def test_leader_to_the_end_is_not_overtaken(check_on_scores):
 def test_positive_is_checked_by_column():
     published = Estimate(5, 1, 9)
     entries = [
-        Entry("row", "x", published, Estimate(2, -1, 5)),
-        Entry("row", "y", published, Estimate(-2, -4, 0)),
+        Entry("row", "x", published, Estimate(2, 1, 3)),
+        Entry("row", "y", published, Estimate(-2, -3, -1)),
         Entry("other", "z", published, published),
     ]
     row_is_positive = othpo.positive(lambda evidence, needs: entries, "row")
 
     x, y = row_is_positive(None, [])  # type: ignore[arg-type]
 
-    assert (x.subject, x.holds) == ("x", True)
-    assert x.measured == "2.0 % (-1.0 to 5.0)"
-    assert (y.subject, y.holds) == ("y", False)
+    assert (x.subject, x.outcome) == ("x", Outcome.HOLDS)
+    assert x.measured == "2.0 % (1.0 to 3.0)"
+    assert (y.subject, y.outcome) == ("y", Outcome.FAILS)
 
 
 @pytest.mark.parametrize(
@@ -248,4 +285,4 @@ def test_grows_needs_rank_correlation(make_evidence_of, lowest_correlation, hold
 
     (finding,) = depth_grows(make_evidence_of({}), [])
 
-    assert finding.holds is holds
+    assert finding.outcome is Outcome.from_truth(holds)

@@ -41,7 +41,7 @@ def first_call(call_on_small_paper):
 @pytest.mark.slow
 def test_reproduce_prints_results(first_call):
     assert first_call.exit_code == 0, first_call.output
-    for part in ("transfer is ahead", "yes", "Table 1: caption.", "summary.md"):
+    for part in ("transfer is ahead", "holds", "Table 1: caption.", "summary.md"):
         assert part in first_call.stdout
 
 

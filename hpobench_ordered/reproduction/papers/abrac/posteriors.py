@@ -26,7 +26,7 @@ from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.methods._gp.model import standardise
 from hpobench_ordered.registry import load, method_spec
 from hpobench_ordered.reproduction.evidence import Evidence, MethodComparison
-from hpobench_ordered.reproduction.paper import Check, Drawing, Finding
+from hpobench_ordered.reproduction.paper import Check, Drawing, Finding, Outcome
 from hpobench_ordered.runtime.threads import one_thread
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def lowest(
         form = QUANTITIES[quantity]
         measured = ", ".join(f"{method} {mean:{form}}" for method, mean in means.items())
         is_lowest = all(means[first] < means[rival] for rival in rivals)
-        return [Finding(benchmark, f"{label} {measured}", is_lowest)]
+        return [Finding(benchmark, f"{label} {measured}", Outcome.from_truth(is_lowest))]
 
     return check
 

@@ -31,7 +31,7 @@ from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.registry import load
 from hpobench_ordered.reproduction.evidence import Evidence, Measure, MethodComparison
 from hpobench_ordered.reproduction.figures import PANEL, mean_curves
-from hpobench_ordered.reproduction.paper import Check, Drawing, Finding
+from hpobench_ordered.reproduction.paper import Check, Drawing, Finding, Outcome
 from hpobench_ordered.runtime.threads import one_thread
 
 
@@ -171,7 +171,8 @@ def only_one_finds(finder: str, others: Iterable[str], *, source: int, trials: i
             )
             finds_it = int(np.argmax(mean)) == source
             should_find_it = method == finder
-            findings.append(Finding(method, measured, finds_it == should_find_it))
+            outcome = Outcome.from_truth(finds_it == should_find_it)
+            findings.append(Finding(method, measured, outcome))
         return findings
 
     return check

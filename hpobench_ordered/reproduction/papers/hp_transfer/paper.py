@@ -8,6 +8,8 @@ from collections.abc import Callable
 from functools import partial
 from itertools import product
 
+import numpy as np
+
 from hpobench_ordered.analysis.differences import Estimate
 from hpobench_ordered.analysis.speedup import PAPER_BUDGETS
 from hpobench_ordered.methods.base import MethodSpec
@@ -15,7 +17,14 @@ from hpobench_ordered.methods.tpe import TPE
 from hpobench_ordered.protocols import Adjustment
 from hpobench_ordered.registry import suite
 from hpobench_ordered.reproduction.evidence import MethodComparison
-from hpobench_ordered.reproduction.paper import Claim, Paper, PaperFigure, Setting
+from hpobench_ordered.reproduction.paper import (
+    Claim,
+    Outcome,
+    Paper,
+    PaperFigure,
+    Setting,
+    decide,
+)
 from hpobench_ordered.reproduction.papers.hp_transfer.speedups import (
     FAILURE_RATE,
     SPEEDUP,
@@ -68,23 +77,27 @@ def _needs(
     return tuple(comparisons)
 
 
-def is_faster(speedup: Estimate) -> bool:
-    """Whether a method needs fewer trials than the reference."""
-    return speedup.value > 1
+def is_faster(speedup: Estimate) -> Outcome:
+    """Decide whether a method needs fewer trials than the reference."""
+    two_errors = np.log(speedup.value / speedup.lower)
+    return decide(-np.log(speedup.value), two_errors)
 
 
-def is_slower(speedup: Estimate) -> bool:
-    """Whether a method needs more trials than the reference."""
-    return speedup.value < 1
+def is_slower(speedup: Estimate) -> Outcome:
+    """Decide whether a method needs more trials than the reference."""
+    two_errors = np.log(speedup.value / speedup.lower)
+    return decide(np.log(speedup.value), two_errors)
 
 
-def is_level(speedup: Estimate) -> bool:
-    """Whether the difference from the reference is within the error."""
-    return speedup.contains(1)
+def is_level(speedup: Estimate) -> Outcome:
+    """Decide whether the difference from the reference is within the error."""
+    return Outcome.from_truth(speedup.contains(1))
 
 
-def _average(section: str, sentence: str, method: str, holds: Callable[[Estimate], bool]) -> Claim:
-    return Claim(section, sentence, average_speedup(method, holds, reference=REFERENCE))
+def _average(
+    section: str, sentence: str, method: str, decide_speedup: Callable[[Estimate], Outcome]
+) -> Claim:
+    return Claim(section, sentence, average_speedup(method, decide_speedup, reference=REFERENCE))
 
 
 def _speedups(number: int, old_budget: int) -> PaperFigure:

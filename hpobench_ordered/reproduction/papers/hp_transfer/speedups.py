@@ -19,7 +19,14 @@ from hpobench_ordered.analysis.differences import Estimate, mean_over_tasks
 from hpobench_ordered.analysis.speedup import speedups
 from hpobench_ordered.protocols import Adjustment
 from hpobench_ordered.reproduction.evidence import Evidence, MethodComparison
-from hpobench_ordered.reproduction.paper import Check, Drawing, Finding
+from hpobench_ordered.reproduction.paper import (
+    Check,
+    Drawing,
+    Finding,
+    Outcome,
+    combine_outcomes,
+    decide,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,7 +135,9 @@ def by_reference_budget(
     return Drawing(chart, table)
 
 
-def average_speedup(method: str, holds: Callable[[Estimate], bool], *, reference: str) -> Check:
+def average_speedup(
+    method: str, decide_speedup: Callable[[Estimate], Outcome], *, reference: str
+) -> Check:
     """A method's mean speed-up over benchmarks ± two standard errors satisfies a condition."""
 
     def check(evidence: Evidence, comparisons: Sequence[MethodComparison]) -> list[Finding]:
@@ -142,20 +151,34 @@ def average_speedup(method: str, holds: Callable[[Estimate], bool], *, reference
             measured = f"{estimate.value:.2f}"
             if not math.isnan(estimate.lower):
                 measured += f" ({estimate.lower:.2f} to {estimate.upper:.2f})"
-            findings.append(Finding(str(subject), measured, holds(estimate)))
+            findings.append(Finding(str(subject), measured, decide_speedup(estimate)))
         return findings
 
     return check
 
 
 def fastest(method: str, others: Sequence[str], *, reference: str) -> Check:
-    """A method's mean speed-up over benchmarks is larger than those of the others."""
+    """A method's mean speed-up over benchmarks is larger than those of the others.
 
-    def check(means: Mapping[str, float]) -> tuple[str, bool]:
-        measured = ", ".join(f"{name} {means[name]:.2f}" for name in (method, *others))
-        return measured, means[method] > max(means[name] for name in others)
+    Differences of the logarithms are paired by benchmark, as speed-ups are of all seeds together.
+    """
 
-    return _check_averages(check, SPEEDUP, reference)
+    def check(evidence: Evidence, comparisons: Sequence[MethodComparison]) -> list[Finding]:
+        means = _means_of_benchmarks(evidence, comparisons, SPEEDUP, reference)
+        findings = []
+        for subject, rows in means.groupby(SUBJECT, sort=False):
+            speedups = rows.pivot_table(index="benchmark", columns="method", values=SPEEDUP)
+            logarithms = np.log(speedups)
+            outcomes = []
+            for other in others:
+                lag = mean_over_tasks((logarithms[other] - logarithms[method]).to_numpy())
+                outcomes.append(decide(lag.value, lag.value - lag.lower))
+            mean_of_method = np.exp(logarithms.mean())
+            measured = ", ".join(f"{name} {mean_of_method[name]:.2f}" for name in (method, *others))
+            findings.append(Finding(str(subject), measured, combine_outcomes(outcomes)))
+        return findings
+
+    return check
 
 
 def often_fails(method: str, *, share: float, reference: str) -> Check:
@@ -195,7 +218,7 @@ def _check_averages(
         for subject, rows in means.groupby(SUBJECT, sort=False):
             mean_of_method = rows.set_index("method")[measure].to_dict()
             measured, holds = check(mean_of_method)
-            findings.append(Finding(str(subject), measured, holds))
+            findings.append(Finding(str(subject), measured, Outcome.from_truth(holds)))
         return findings
 
     return check_comparisons

@@ -4,18 +4,28 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.analysis.differences import Difference, compare_methods, pool_differences
 from hpobench_ordered.analysis.landscape import optimum_drift
+from hpobench_ordered.analysis.samples import two_standard_errors
 from hpobench_ordered.analysis.scores import Scores
 from hpobench_ordered.reproduction.checks import (
     check_each,
     check_scores,
+    decide_ahead,
     describe_difference,
     format_means,
     mean_of_methods,
 )
 from hpobench_ordered.reproduction.evidence import Evidence, Measure, MethodComparison
-from hpobench_ordered.reproduction.paper import Check, Entry, Finding
+from hpobench_ordered.reproduction.paper import (
+    Check,
+    Entry,
+    Finding,
+    Outcome,
+    combine_outcomes,
+    decide,
+)
 
 
 def ahead_on_tasks(first: str, second: str, *, trial: int, share: float) -> Check:
@@ -63,7 +73,9 @@ def early_and_late(early: str, late: str, *, trial: int) -> Check:
             f"early tasks: {describe_difference(early_gap)}; later tasks: "
             f"{describe_difference(late_gap)}"
         )
-        return [Finding(_all_of(comparisons), measured, early_gap.mean < 0 < late_gap.mean)]
+        late_wins_late = decide(-late_gap.mean, late_gap.two_standard_errors)
+        outcome = combine_outcomes([decide_ahead(early_gap), late_wins_late])
+        return [Finding(_all_of(comparisons), measured, outcome)]
 
     return check
 
@@ -80,7 +92,8 @@ def stays_ahead(first: str, second: str, *, since: int) -> Check:
         worst_trial = max(gap_after_trial, key=lambda trial: gap_after_trial[trial].mean)
         gap = gap_after_trial[worst_trial]
         measured = f"least ahead after trial {worst_trial} ({describe_difference(gap)})"
-        return Finding(benchmark, measured, gap.mean < 0)
+        outcome = combine_outcomes(map(decide_ahead, gap_after_trial.values()))
+        return Finding(benchmark, measured, outcome)
 
     return check_scores(check)
 
@@ -96,7 +109,12 @@ def best(expected: Mapping[str, str], *, among: Sequence[str], trial: int) -> Ch
         measured = (
             f"{format_means(means, best_first)}; {method} is number {place} of all {len(means)}"
         )
-        return Finding(benchmark, measured, best_first[0] == method)
+        outcomes = [
+            decide_ahead(compare_methods(scores, method, other, trial=trial))
+            for other in among
+            if other != method
+        ]
+        return Finding(benchmark, measured, combine_outcomes(outcomes))
 
     return check_scores(check)
 
@@ -115,7 +133,12 @@ def between(middle: str, lower: str, upper: str, *, trials: Sequence[int]) -> Ch
                     Finding(
                         subject=f"{comparison.benchmark}, trial {trial}",
                         measured=format_means(means, best_first),
-                        holds=means[lower] <= means[middle] <= means[upper],
+                        outcome=combine_outcomes(
+                            [
+                                decide_ahead(compare_methods(scores, lower, middle, trial=trial)),
+                                decide_ahead(compare_methods(scores, middle, upper, trial=trial)),
+                            ]
+                        ),
                     )
                 )
         return findings
@@ -128,15 +151,36 @@ def lead_shrinks(firsts: Sequence[str], rivals: Sequence[str], *, trials: Sequen
 
     def check(benchmark: str, scores: Scores) -> Finding:
         leads = []
+        lead_of_seeds = []  # after each trial, (S,)
         for trial in trials:
             means = mean_of_methods(scores, trial)
             best_first = min(means[method] for method in firsts)
             best_rival = min(means[method] for method in rivals)
             leads.append(best_rival - best_first)
+            lead_of_seeds.append(_lead_of_seeds(scores, means, firsts, rivals, trial))
         numbers = [f"{lead:+.1f} after {trial}" for lead, trial in zip(leads, trials, strict=True)]
-        return Finding(benchmark, f"lead {', '.join(numbers)}", max(leads[1:]) < leads[0])
+        outcomes = []
+        for later_lead in lead_of_seeds[1:]:
+            growth = later_lead - lead_of_seeds[0]
+            errors = two_standard_errors(growth[None])
+            outcomes.append(decide(float(growth.mean()), float(errors[0])))
+        return Finding(benchmark, f"lead {', '.join(numbers)}", combine_outcomes(outcomes))
 
     return check_scores(check)
+
+
+def _lead_of_seeds(
+    scores: Scores,
+    means: Mapping[str, float],
+    firsts: Sequence[str],
+    rivals: Sequence[str],
+    trial: int,
+) -> FloatArray:
+    """Lead, with each seed, (S,), of the method of lowest mean of some over that of others."""
+    best_first = min(firsts, key=means.__getitem__)
+    best_rival = min(rivals, key=means.__getitem__)
+    gap = compare_methods(scores, best_rival, best_first, trial=trial)
+    return np.asarray(gap.values.mean(axis=1))
 
 
 def overtaken(leaders: Sequence[str], followers: Sequence[str]) -> Check:
@@ -160,7 +204,11 @@ def overtaken(leaders: Sequence[str], followers: Sequence[str]) -> Check:
         )
         leads_at_first = best_leader[0] < best_follower[0]
         follows_at_last = best_follower[-1] < best_leader[-1]
-        return Finding(comparison.benchmark, measured, bool(leads_at_first and follows_at_last))
+        return Finding(
+            comparison.benchmark,
+            measured,
+            Outcome.from_truth(bool(leads_at_first and follows_at_last)),
+        )
 
     return check_each(check)
 
@@ -176,7 +224,8 @@ def positive(
             if entry.row == row:
                 estimate = entry.measured
                 measured = f"{estimate.value:.1f} % ({estimate.lower:.1f} to {estimate.upper:.1f})"
-                findings.append(Finding(entry.column, measured, estimate.value > 0))
+                error = estimate.value - estimate.lower
+                findings.append(Finding(entry.column, measured, decide(-estimate.value, error)))
         return findings
 
     return check
@@ -199,7 +248,8 @@ def grows(benchmark: str, hyperparameter: str, *, count: int, at_least: float) -
         unit_values = space.encode(landscape.values)[:, column]
         correlation = optimum_drift(unit_values, landscape.losses, count=count)
         measured = f"rank correlation with the task {correlation:.2f} (asked: {at_least})"
-        return [Finding(f"{hyperparameter} of {benchmark}", measured, correlation >= at_least)]
+        outcome = Outcome.from_truth(correlation >= at_least)
+        return [Finding(f"{hyperparameter} of {benchmark}", measured, outcome)]
 
     return check
 
@@ -217,7 +267,7 @@ def _check_all_tasks(
     ) -> list[Finding]:
         gaps = [_score_difference(evidence, item, first, second, trial) for item in comparisons]
         measured, holds = check(pool_differences(gaps))
-        return [Finding(_all_of(comparisons), measured, holds)]
+        return [Finding(_all_of(comparisons), measured, Outcome.from_truth(holds))]
 
     return check_comparisons
 
