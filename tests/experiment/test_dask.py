@@ -1,3 +1,5 @@
+"""Experiments on Dask: the same results as without it, and one line about what is wrong."""
+
 import json
 import os
 import signal
@@ -45,52 +47,63 @@ def list_pids(client: Client) -> list[int]:
     return list(client.run(os.getpid).values())
 
 
+def kill_after_five_runs(pid: int, folder: Path) -> None:
+    """Kill a process as soon as five runs are stored in the folder."""
+    while len(list(folder.glob("runs/*.parquet"))) < 5:
+        time.sleep(0.01)
+    os.kill(pid, signal.SIGKILL)
+
+
 def test_killed_worker_loses_nothing(client, tmp_path):
-    alone = hbo.run(**SMALL, seeds=range(15), folder=tmp_path / "alone")
+    settings = SMALL | {"seeds": range(15)}
+    without_dask = hbo.run(**settings, folder=tmp_path / "alone")
     victim = list_pids(client)[0]
-
-    def kill() -> None:
-        while len(list((tmp_path / "dask" / "runs").glob("*.parquet"))) < 5:
-            time.sleep(0.01)
-        os.kill(victim, signal.SIGKILL)
-
-    killer = threading.Thread(target=kill)
+    killer = threading.Thread(target=kill_after_five_runs, args=(victim, tmp_path / "dask"))
     killer.start()
-    on_dask = hbo.run(**SMALL, seeds=range(15), folder=tmp_path / "dask", dask=client)
+
+    on_dask = hbo.run(**settings, folder=tmp_path / "dask", dask=client)
+
     killer.join()
-    client.wait_for_workers(2)
+    client.wait_for_workers(2)  # Dask replaces the killed one
     assert victim not in list_pids(client)
-    assert on_dask.store.digest() == alone.store.digest()
+    assert on_dask.store.digest() == without_dask.store.digest()
+
     (session,) = on_dask.store.records.sessions()
     assert session["backend"] == "dask"
     version = package_versions()["hpobench-ordered"]
-    machines = session["machines"].values()
-    assert [machine["hpobench-ordered"] for machine in machines] == [version] * 2
+    versions_on_machines = [m["hpobench-ordered"] for m in session["machines"].values()]
+    assert versions_on_machines == [version] * 2
 
 
-REASONS = {
+REASON_OF_METHOD = {
     bad.SaysWhere: Reason.RAISED,
     bad.Interrupts: Reason.RAISED,
     bad.Sleeps: Reason.TIMED_OUT,
     bad.HoldsTheLock: Reason.TIMED_OUT,
     bad.Dies: Reason.DIED,
 }
+"""Methods that fail, and the recorded reason of their failure."""
 
 
 @pytest.mark.parametrize("processes", [True, False])
 def test_bad_methods_spare_their_worker(tmp_path, processes):
-    """Even one that is a thread of the user's process is not ended by a method."""
+    """Also where the worker is a thread of this process, which must survive `Dies`."""
+    methods = ["random-search", *REASON_OF_METHOD]
+    settings = SMALL | {"methods": methods, "seeds": [0], "time_limit": 0.5}
     options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(processes=processes, **options) as one, pytest.warns(FailedRunsWarning):
-        methods = ["random-search", *REASONS]
-        settings = SMALL | {"methods": methods, "seeds": [0], "time_limit": 0.5}
-        result = hbo.run(**settings, folder=tmp_path, dask=one.scheduler_address)
+
+    with LocalCluster(processes=processes, **options) as own, pytest.warns(FailedRunsWarning):
+        result = hbo.run(**settings, folder=tmp_path, dask=own.scheduler_address)
+
     failures = {failure.method: failure for failure in result.failures()}
-    reasons = {f"bad_methods.{method.__name__}": reason for method, reason in REASONS.items()}
-    assert {name: failure.reason for name, failure in failures.items()} == reasons
+    reasons = {name: failure.reason for name, failure in failures.items()}
+    assert reasons == {
+        f"bad_methods.{method.__name__}": reason for method, reason in REASON_OF_METHOD.items()
+    }
+    # Methods run in a process of their own.
     assert f"process {os.getpid()} " not in failures["bad_methods.SaysWhere"].message
     assert "bad_methods.py" in failures["bad_methods.Interrupts"].traceback
-    assert len(result.frame()) == 3 * 4
+    assert len(result.frame()) == 3 * 4  # tasks and trials of random search
 
 
 def test_worker_of_other_versions_is_refused(client, tmp_path, monkeypatch):
@@ -103,44 +116,83 @@ def test_worker_of_other_versions_is_refused(client, tmp_path, monkeypatch):
     assert not list((tmp_path / "runs").iterdir())
 
 
-RUNS = """
-import sys, bad_methods as bad, hpobench_ordered as hbo
+SCRIPT_OF_FIFTY_RUNS = """
+import sys
+
+import bad_methods
+import hpobench_ordered as hbo
+
+folder, address = sys.argv[1:]
 try:
-    hbo.run(benchmarks=["newsvendor"], methods=[bad.Slow], seeds=range(50),
-            protocol=hbo.Ordered(trials=3, tasks=2), folder=sys.argv[1], dask=sys.argv[2])
+    hbo.run(
+        benchmarks=["newsvendor"],
+        methods=[bad_methods.Slow],
+        seeds=range(50),
+        protocol=hbo.Ordered(trials=3, tasks=2),
+        folder=folder,
+        dask=address,
+    )
 except hbo.HPOBenchOrderedError as error:
     print(error)
 """
 
 
-def test_lost_scheduler_is_one_message(tmp_path):
+@pytest.fixture
+def environment() -> dict[str, str]:
+    """Variables of processes that can import `bad_methods`, and wait only 3 s for connections."""
+    folders = [str(Path(bad.__file__).parent), os.environ.get("PYTHONPATH", "")]
+    variables = {
+        "PYTHONPATH": os.pathsep.join(folders),
+        "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "3s",
+    }
+    return os.environ | variables
+
+
+@pytest.fixture
+def scheduler(tmp_path, environment):
+    """The process of a scheduler, which has one worker, and its address."""
     file = tmp_path / "scheduler.json"
-    dask = [sys.executable, "-m", "dask"]
-    path = os.pathsep.join([str(Path(bad.__file__).parent), os.environ.get("PYTHONPATH", "")])
-    soon = os.environ | {"PYTHONPATH": path, "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "3s"}
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": soon}
-    parts = [
-        ["scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)],
-        ["worker", "--nworkers", "1", "--no-dashboard", "--scheduler-file", str(file)],
-    ]
-    started = [subprocess.Popen([*dask, *words], **quiet) for words in parts]
+    processes = []
+    for words in (["scheduler", "--port", "0"], ["worker", "--nworkers", "1"]):
+        options = ["--no-dashboard", "--scheduler-file", str(file)]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "dask", *words, *options],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+        )
+        processes.append(process)
     try:
         while not file.exists():
             time.sleep(0.05)
-        address = json.loads(file.read_text())["address"]
-        command = [sys.executable, "-c", RUNS, str(tmp_path / "results"), address]
-        runner = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=soon
-        )
-        while not list((tmp_path / "results").glob("runs/*")):
-            assert runner.poll() is None
-            time.sleep(0.05)
-        started[0].kill()
-        output, errors = runner.communicate(timeout=120)
+        yield processes[0], json.loads(file.read_text())["address"]
     finally:
-        for process in (*started, runner):
+        for process in processes:
             process.kill()
             process.wait()
+
+
+def test_lost_scheduler_is_one_message(scheduler, environment, tmp_path):
+    scheduler_process, address = scheduler
+    folder = tmp_path / "results"
+    experiment = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT_OF_FIFTY_RUNS, str(folder), address],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    try:
+        while not list(folder.glob("runs/*")):
+            assert experiment.poll() is None
+            time.sleep(0.05)
+
+        scheduler_process.kill()
+
+        output, errors = experiment.communicate(timeout=120)
+    finally:
+        experiment.kill()
+        experiment.wait()
     assert "the connection to the Dask scheduler was lost" in output
     assert len((output + errors).splitlines()) == 1, errors
 

@@ -1,3 +1,5 @@
+"""Methods, benchmarks and processes that fail: other runs are neither lost nor changed."""
+
 import itertools
 import os
 import signal
@@ -5,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -49,18 +52,20 @@ def test_bad_method_fails_alone(tmp_path, undisturbed, method, reason, message):
     methods = ["random-search", method, bad.Good]
     with pytest.warns(FailedRunsWarning, match=r"2 of 6 runs failed"):
         result = hbo.run(methods=methods, folder=tmp_path, time_limit=0.3, **SMALL)
+
     for failure in result.failures():
         assert failure.method == f"bad_methods.{method.__name__}"
         assert (failure.task, failure.when, failure.reason) == ("0", "trial 1", reason)
         assert message in failure.message
+        # What the package notices itself has only the error, no line of the method's file.
         assert "bad_methods.py" in failure.traceback or "Error: " in failure.traceback
     assert result.store.digest() == undisturbed
 
 
-def slow_runs(folder: Path, workers: int) -> subprocess.Popen[bytes]:
-    """A process with some ten seconds of runs."""
-    # A shell that started the tests in the background made them, and so this, ignore interrupts;
-    # the command line takes the other signal as one.
+def start_slow_runs(folder: Path, workers: int) -> subprocess.Popen[bytes]:
+    """Start an experiment of about ten seconds in a process, with its results in the folder."""
+    # The script sets the handlers itself: processes of a shell in the background ignore
+    # interrupts, and the command `hpobench-ordered` takes SIGTERM for an interrupt, too.
     script = (
         "import signal, bad_methods as bad, hpobench_ordered as hbo\n"
         "for number in (signal.SIGINT, signal.SIGTERM):\n"
@@ -79,17 +84,24 @@ def slow_runs(folder: Path, workers: int) -> subprocess.Popen[bytes]:
     )
 
 
+def wait_until(is_fulfilled: Callable[[], bool]) -> None:
+    """Wait for a condition for at most a minute; the test then tells what is missing."""
+    deadline = time.monotonic() + 60
+    while not is_fulfilled() and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="there are no such signals")
 @pytest.mark.parametrize("interrupt", [signal.SIGINT, signal.SIGTERM])
 def test_user_interrupt_ends_experiment(tmp_path, interrupt):
-    runner = slow_runs(tmp_path, workers=1)
-    deadline = time.monotonic() + 60
-    while not any((tmp_path / "results").glob("runs/*")) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(0.5)  # the next run has begun, which takes longer
-    runner.send_signal(interrupt)
-    _, errors = runner.communicate(timeout=60)
+    experiment = start_slow_runs(tmp_path, workers=1)
+    wait_until(lambda: any((tmp_path / "results").glob("runs/*")))
+    time.sleep(0.5)  # by now a run of `Slow` has begun, which takes two seconds
+
+    experiment.send_signal(interrupt)
+
+    _, errors = experiment.communicate(timeout=60)
     assert b"KeyboardInterrupt" in errors
     assert not any((tmp_path / "results" / "failures").iterdir())
 
@@ -108,15 +120,15 @@ def test_bad_benchmark_fails_alone(tmp_path, monkeypatch, error, message):
     evaluate = hbo.Task.evaluate_row
     calls = itertools.count()
 
-    def bad_evaluate(task: hbo.Task, row: Any) -> float:
-        is_on_newsvendor = task.space.dimension > 1
+    def evaluate_badly_on_forrester(task: hbo.Task, row: Any) -> float:
+        is_on_newsvendor = task.space.dimension > 1  # forrester has one dimension
         if is_on_newsvendor:
             return evaluate(task, row)
         if error is not None:
             raise error
         return evaluate(task, row) + next(calls)
 
-    monkeypatch.setattr(hbo.Task, "evaluate_row", bad_evaluate)
+    monkeypatch.setattr(hbo.Task, "evaluate_row", evaluate_badly_on_forrester)
     both = {**SMALL, "benchmarks": ["newsvendor", "forrester"]}
     with pytest.warns(FailedRunsWarning, match=r"4 of 8 runs failed"):
         result = hbo.run(methods=methods, folder=tmp_path / "disturbed", **both)
@@ -127,26 +139,31 @@ def test_bad_benchmark_fails_alone(tmp_path, monkeypatch, error, message):
     assert result.store.digest() == undisturbed.store.digest()
 
 
+def kill_waiting_processes(folder: Path, killed: set[int]) -> None:
+    """Kill each process that wrote its number into the folder, until `KILLS` are killed."""
+
+    def has_killed_all() -> bool:
+        pids = {int(path.name) for path in folder.iterdir() if path.name.isdecimal()}
+        for pid in pids - killed:
+            os.kill(pid, signal.SIGKILL)
+            killed.add(pid)
+        return len(killed) >= bad.WaitsToBeKilled.KILLS
+
+    wait_until(has_killed_all)
+
+
 @pytest.mark.slow
 def test_runs_survive_kills_from_outside(tmp_path, monkeypatch):
     waiting = tmp_path / "waiting"
     waiting.mkdir()
     monkeypatch.setenv(bad.WaitsToBeKilled.FOLDER, str(waiting))
     killed: set[int] = set()
-
-    def kill_who_waits() -> None:
-        deadline = time.monotonic() + 60
-        while len(killed) < bad.WaitsToBeKilled.KILLS and time.monotonic() < deadline:
-            pids = {int(path.name) for path in waiting.iterdir() if path.name.isdecimal()}
-            for pid in pids - killed:
-                os.kill(pid, signal.SIGKILL)
-                killed.add(pid)
-            time.sleep(0.05)
-
-    killer = threading.Thread(target=kill_who_waits)
+    killer = threading.Thread(target=kill_waiting_processes, args=(waiting, killed))
     killer.start()
     options: dict[str, Any] = SMALL | {"seeds": range(4), "workers": 2}
+
     result = hbo.run(methods=[bad.WaitsToBeKilled], folder=tmp_path / "results", **options)
+
     killer.join()
     assert len(killed) == bad.WaitsToBeKilled.KILLS
     assert not result.failures()
@@ -175,12 +192,13 @@ def test_vandal_changes_no_other_run(tmp_path, name, protocol):
     method = "simple-previous"
     vandal = hbo.MethodSpec("vandal", bad.Vandal, "", "", changed_spaces=True)
     options: dict[str, Any] = {"benchmarks": [name], "seeds": [0], "protocol": protocol}
-    after = hbo.run(methods=[vandal, method], folder=tmp_path / "after", **options)
-    alone = hbo.run(methods=[method], folder=tmp_path / "alone", **options)
-    _, cell = after.cells
-    read = after.store.read([cell.key])
-    expected = alone.frame()
-    pd.testing.assert_frame_equal(read.astype(expected.dtypes), expected)
+    expected = hbo.run(methods=[method], folder=tmp_path / "alone", **options).frame()
+
+    after_vandal = hbo.run(methods=[vandal, method], folder=tmp_path / "after", **options)
+
+    _, cell_of_method = after_vandal.cells
+    trials = after_vandal.store.read([cell_of_method.key])
+    pd.testing.assert_frame_equal(trials.astype(expected.dtypes), expected)
 
 
 def run_failing(folder: Path, *, retry_failed: bool = False) -> set[int]:
@@ -203,23 +221,25 @@ def test_failed_runs_are_retried_on_request(tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="processes have no parents there")
 def test_processes_end_with_their_parent(tmp_path):
-    deadline = time.monotonic() + 60
     children: set[int] = set()
-    with slow_runs(tmp_path, workers=2) as runner:
-        while len(children) < 2 and time.monotonic() < deadline:
-            children |= pids_of_children(runner.pid)
-            time.sleep(0.02)
-        runner.kill()
-    while any(map(psutil.pid_exists, children)) and time.monotonic() < deadline:
-        time.sleep(0.1)
+
+    def has_two_children() -> bool:
+        children.update(list_pids_of_children(parent.pid))
+        return len(children) >= 2
+
+    with start_slow_runs(tmp_path, workers=2) as parent:
+        wait_until(has_two_children)
+        parent.kill()
+    wait_until(lambda: not any(map(psutil.pid_exists, children)))
+
     assert len(children) >= 2
     assert not any(map(psutil.pid_exists, children))
 
 
-def pids_of_children(pid: int) -> set[int]:
-    """Processes in which methods run, started by another process."""
+def list_pids_of_children(pid: int) -> set[int]:
+    """Numbers of the processes that this process started to run methods in."""
     pids = set()
-    with suppress(psutil.Error):  # one has just ended
+    with suppress(psutil.Error):  # a child may have just ended
         for child in psutil.Process(pid).children():
             if "child.serve" in " ".join(child.cmdline()):
                 pids.add(child.pid)
