@@ -1,3 +1,5 @@
+"""Plans of experiments: keys, random numbers and shards of runs, and what is refused."""
+
 import shutil
 from importlib import resources
 from pathlib import Path

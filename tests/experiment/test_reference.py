@@ -329,15 +329,16 @@ def test_report_of_reference_has_no_landscapes(bundle, tmp_path):
     assert not any(stem.startswith("landscapes") for stem in stems)
 
 
-def draw_bundled_runs(count: int) -> list[tuple[ReferenceFile, int]]:
-    """Files that come with the package, and the number of a run in each, drawn at random."""
+def draw_bundled_runs(number: int) -> list[tuple[ReferenceFile, int]]:
+    """Runs drawn from all that come with the package: for each its file, and its row in `runs`."""
     packaged = reference.ARTIFACT
-    files = [read_file(packaged, name) for name in sorted(packaged.sums())]
-    run_counts = np.array([len(file.runs) for file in files])
-    file_of_run = np.repeat(np.arange(len(files)), run_counts)
-    first_run_of_file = np.cumsum(run_counts) - run_counts
-    drawn = np.random.default_rng(0).choice(run_counts.sum(), count, replace=False)
-    return [(files[file_of_run[i]], int(i - first_run_of_file[file_of_run[i]])) for i in drawn]
+    all_runs = []
+    for name in sorted(packaged.sums()):
+        file = read_file(packaged, name)
+        all_runs += [(file, row) for row in range(len(file.runs))]
+
+    drawn = np.random.default_rng(0).choice(len(all_runs), number, replace=False)
+    return [all_runs[position] for position in drawn]
 
 
 @pytest.mark.slow
@@ -353,11 +354,11 @@ def test_repeated_runs_equal_bundled_reference():
         )
         outcomes, _ = run_cell(cell)
         recorded = [outcome.losses for outcome in outcomes if outcome.is_recorded]
-        repeated = np.concatenate(recorded).reshape(losses.shape)
+        repeated = np.concatenate(recorded).reshape(losses.shape)  # tasks, trials
         is_stored = ~np.isnan(losses)
-        incumbent = np.minimum.accumulate(repeated, axis=1)
-        improves = np.diff(incumbent, axis=1) < 0
+        incumbents = np.minimum.accumulate(repeated, axis=1)
+        improves_on_last = np.diff(incumbents, axis=1) < 0  # of the second trial and later ones
 
         assert cell.key == list(file.cells)[row]
         np.testing.assert_array_equal(repeated[is_stored], losses[is_stored], err_msg=str(cell))
-        assert is_stored[:, 1:][improves].all()
+        assert is_stored[:, 1:][improves_on_last].all()

@@ -1,3 +1,5 @@
+"""Runs: what is stored and timed of them, in which order, and after a kill."""
+
 import os
 import signal
 import subprocess

@@ -65,6 +65,12 @@ def packed_store(store) -> Store:
     return store
 
 
+KEY_LENGTH = 20
+"""Names of files are KEY-HASH.parquet and KEY-HASH.json: of a run, and of its content."""
+KEY = "0" * KEY_LENGTH
+"""The key of no run."""
+
+
 def single_files(store: Store) -> list[Path]:
     return sorted((store.folder / "runs").iterdir())
 
@@ -165,7 +171,7 @@ def test_packed_runs_have_same_identities(cells, packed_store):
 
 def test_store_has_packed_runs(cells, packed_store):
     assert packed_store.has(cells[0].key)
-    assert not packed_store.has("0" * 20)
+    assert not packed_store.has(KEY)
 
 
 def test_store_has_single_runs(cells, store):
@@ -194,16 +200,22 @@ def test_files_with_room_are_packed_again(original, tmp_path, monkeypatch):
     assert store.digest() == original.digest()
 
 
-COMPACT = """
-import sys; from pathlib import Path
+SCRIPT_THAT_PACKS = """
+import sys
+from pathlib import Path
+
 from hpobench_ordered.experiment.store import Store
-store = Store(Path(sys.argv[1])); store.compact(); print(len(store.read()))
+
+store = Store(Path(sys.argv[1]))
+store.compact()
+print(len(store.read()))
 """
+"""Packs the runs of a store, and prints how many trials it then has."""
 
 
 @pytest.mark.slow
 def test_several_processes_pack_at_once(original, store):
-    command = [sys.executable, "-c", COMPACT, str(store.folder)]
+    command = [sys.executable, "-c", SCRIPT_THAT_PACKS, str(store.folder)]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     outputs = [process.communicate(timeout=120)[0] for process in processes]
     assert outputs == [f"{len(original.read())}\n"] * 3
@@ -280,9 +292,12 @@ def damage_content(store: Store) -> Path:
 
 
 def rename_to_other_run(store: Store) -> Path:
+    """Put the first run in the place of the second, under the second's key."""
     path, other = single_files(store)[:2]
     other.unlink()
-    return path.rename(path.with_name(other.name[:21] + path.name[21:]))
+    key_of_other = other.name[:KEY_LENGTH]
+    rest_of_name = path.name[KEY_LENGTH:]
+    return path.rename(path.with_name(key_of_other + rest_of_name))
 
 
 DAMAGES = {
@@ -295,7 +310,7 @@ DAMAGES = {
 def test_damaged_run_is_named(store, damage, reason):
     path = damage(store)
     with pytest.raises(StoreError, match=f"{path.name} is damaged .{reason}"):
-        store.read([path.name[:20]])
+        store.read([path.name[:KEY_LENGTH]])
 
 
 @pytest.mark.parametrize(("damage", "reason"), DAMAGES.values(), ids=DAMAGES)
@@ -323,7 +338,7 @@ def damage_failure(store: Store) -> Path:
 def copy_failure_to_other_run(store: Store) -> Path:
     store.records.write_failure(make_failure())
     (path,) = (store.folder / "failures").iterdir()
-    return path.rename(path.with_name("0" * 20 + path.name[20:]))
+    return path.rename(path.with_name(KEY + path.name[KEY_LENGTH:]))
 
 
 def damage_experiment(store: Store) -> Path:
@@ -500,18 +515,19 @@ def test_two_results_of_run_are_named(original, tmp_path, own_first):
     assert not (tmp_path / "merged").exists()
 
 
-@pytest.mark.parametrize("use", [Store.read, Store.digest, Store.compact])
-def test_two_results_in_store_are_named(original, store, tmp_path, use):
+@pytest.mark.parametrize("operation", [Store.read, Store.digest, Store.compact])
+def test_two_results_in_store_are_named(original, store, tmp_path, operation):
     other = make_other_result(original, tmp_path / "other")
     shutil.copy(single_files(other)[0], store.folder / "runs")
     with pytest.raises(StoreError, match="1 runs have two different results"):
-        use(store)
+        operation(store)
     assert count_files(store) == (17, 0)
 
 
 def write_foreign_failure(store: Store, key: str) -> None:
+    """Write a failure with this key into a file whose name has another."""
     content = json.dumps({**vars_of(make_failure()), "key": key})
-    (store.folder / "failures" / f"{'0' * 20}.json").write_text(content)
+    (store.folder / "failures" / f"{KEY}.json").write_text(content)
 
 
 def vars_of(failure: Failure) -> dict[str, Any]:
@@ -693,9 +709,6 @@ def test_all_shards_finish_experiment(tmp_path):
     assert len(state.keys(State.DONE)) == 4
     assert [session["shard"] for session in state.sessions] == ["0/2", "1/2"]
     assert state.superseded == 0
-
-
-KEY = "0" * 20
 
 
 def test_run_of_this_process_is_in_progress(tmp_path):
