@@ -69,7 +69,7 @@ def call(monkeypatch, capsys):
 @example("verify", "\udcff/")
 @example("info", "x" * 5000 + "/")
 @example("info", "forrester-seed-" + "9" * 400)
-def test_any_name(call, command, name):
+def test_any_name_gives_no_traceback(call, command, name):
     options = ["--task", "0"] if command == "evaluate" else []
 
     call([command, *options, "--", name])
@@ -85,15 +85,15 @@ def test_fetching_offline_names_the_variable(call):
 @fuzzed
 @given(st.lists(SETTING | ANY_TEXT | st.just("price_1=3"), max_size=4), ANY_TEXT | NUMBER)
 @example(["price_0=1e400", "price_1=-0", "price_2=9" + "9" * 5000], "0")
-def test_any_configuration(call, words, task):
+def test_any_configuration_gives_no_traceback(call, words, task):
     call(["evaluate", "newsvendor", f"--task={task}", "--", *words])
 
 
 @fuzzed
 @given(st.lists(ANY_TEXT, max_size=3))
-def test_any_words(call, words):
+def test_unknown_option_is_misuse(call, words):
     if words and words[0] in ("-h", "--help", "--version"):
-        return
+        return  # which asks for help or the version
 
     call([*words, "--no-such-option"], codes=(2,))
 
@@ -110,7 +110,7 @@ def is_positive_integer(text: str) -> bool:
     st.sampled_from(["--trials", "--tasks", "--history", "--simulated-workers", "--workers"]),
     (ANY_TEXT | NUMBER).filter(lambda text: not is_positive_integer(text)),
 )
-def test_any_number(call, option, text):
+def test_number_must_be_positive_integer(call, option, text):
     call(["run", "--benchmark", "newsvendor", f"{option}={text}"], codes=(1, 2))
 
 
@@ -122,7 +122,7 @@ def test_any_number(call, option, text):
 @example("--")
 @example("1-")
 @example("1,-2")
-def test_any_seeds(call, seeds):
+def test_malformed_seeds_are_misuse(call, seeds):
     options = ["--benchmark", "newsvendor", "--trials", "1", "--tasks", "1"]
 
     call(["run", *options, "--output", "no-results", f"--seeds={seeds}"], codes=(2,))

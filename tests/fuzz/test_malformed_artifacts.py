@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from toy_artifacts import copy, put, put_arrays, use, write_artifact
+from toy_artifacts import copy_artifact, find_problem, replace_arrays, replace_file, write_artifact
 
 from hpobench_ordered.surrogates.bundle import BENCHMARK, CARD, EVALUATIONS
 
@@ -23,7 +23,7 @@ Damage = Callable[[Path], None]
 
 def truncate(folder: Path, name: str, share: float) -> None:
     data = (folder / name).read_bytes()
-    put(folder, name, data[: int(share * len(data))])
+    replace_file(folder, name, data[: int(share * len(data))])
 
 
 def flip_bit(folder: Path, name: str, share: float) -> None:
@@ -33,30 +33,33 @@ def flip_bit(folder: Path, name: str, share: float) -> None:
     (folder / name).write_bytes(data)
 
 
-def edit(
-    folder: Path, name: str, path: tuple[Any, ...], change: Callable[[Any, Any], None]
-) -> None:
-    """Change the content under a path of keys, with a new hash."""
-    content = json.loads((folder / name).read_text())
+def find_parent(content: Any, path: tuple[Any, ...]) -> Any:
+    """The object or list that holds the value to which a path of keys leads."""
     parent = content
     for key in path[:-1]:
         parent = parent[key]
-    change(parent, path[-1])
-    put(folder, name, json.dumps(content).encode())
+    return parent
 
 
 def remove_key(folder: Path, name: str, path: tuple[Any, ...]) -> None:
-    edit(folder, name, path, lambda parent, key: parent.__delitem__(key))
+    """Remove what a path of keys leads to from a JSON file, with a new hash."""
+    content = json.loads((folder / name).read_text())
+    del find_parent(content, path)[path[-1]]
+    replace_file(folder, name, json.dumps(content).encode())
 
 
 def replace_value(folder: Path, name: str, path: tuple[Any, ...], value: Any) -> None:
-    edit(folder, name, path, lambda parent, key: parent.__setitem__(key, value))
+    """Replace what a path of keys leads to in a JSON file, with a new hash."""
+    content = json.loads((folder / name).read_text())
+    find_parent(content, path)[path[-1]] = value
+    replace_file(folder, name, json.dumps(content).encode())
 
 
 def change_arrays(folder: Path, name: str, change: Callable[[NDArray[Any]], NDArray[Any]]) -> None:
+    """Change every array of a file, with a new hash."""
     with np.load(folder / name) as stored:
         arrays = {key: change(array) for key, array in stored.items()}
-    put_arrays(folder, name, arrays)
+    replace_arrays(folder, name, arrays)
 
 
 def nest(array: NDArray[Any]) -> NDArray[Any]:
@@ -116,34 +119,52 @@ NEEDED = {
 }
 """Paths of keys without which an artifact is not complete."""
 
-DAMAGES: dict[str, Damage] = {}
-for _name in FILES:
-    for _share in (0.0, 0.3, 0.9):
-        DAMAGES[f"{_name} truncated at {_share}"] = partial(truncate, name=_name, share=_share)
-    for _share in (0.1, 0.5, 0.9):
-        DAMAGES[f"{_name} with a bit flipped at {_share}"] = partial(
-            flip_bit, name=_name, share=_share
-        )
-for _name, _paths in NEEDED.items():
-    for _path in _paths:
-        _label = f"{_name} {'/'.join(map(str, _path))}"
-        DAMAGES[f"{_label} missing"] = partial(remove_key, name=_name, path=_path)
-        for _value in (None, [[]]):
-            DAMAGES[f"{_label} = {_value}"] = partial(
-                replace_value, name=_name, path=_path, value=_value
-            )
-for _name in ARRAY_FILES:
-    # Half of the evaluations are evaluations, too.
-    for _change in (nest, to_complex, empty) if _name == EVALUATIONS else (nest, halve, to_complex):
-        DAMAGES[f"{_name} arrays: {_change.__name__}"] = partial(
-            change_arrays, name=_name, change=_change
-        )
+
+def list_damages_of_bytes() -> dict[str, Damage]:
+    """Every file, cut off and with a flipped bit at several shares of its length."""
+    damages: dict[str, Damage] = {}
+    for name in FILES:
+        for share in (0.0, 0.3, 0.9):
+            damages[f"{name} truncated at {share}"] = partial(truncate, name=name, share=share)
+        for share in (0.1, 0.5, 0.9):
+            label = f"{name} with a bit flipped at {share}"
+            damages[label] = partial(flip_bit, name=name, share=share)
+    return damages
+
+
+def list_damages_of_json() -> dict[str, Damage]:
+    """Every needed value, missing and replaced by values of other types."""
+    damages: dict[str, Damage] = {}
+    for name, paths in NEEDED.items():
+        for path in paths:
+            label = f"{name} {'/'.join(map(str, path))}"
+            damages[f"{label} missing"] = partial(remove_key, name=name, path=path)
+            for value in (None, [[]]):
+                replace = partial(replace_value, name=name, path=path, value=value)
+                damages[f"{label} = {value}"] = replace
+    return damages
+
+
+def list_damages_of_arrays() -> dict[str, Damage]:
+    """Every file of arrays, with other shapes and types of all of them."""
+    damages: dict[str, Damage] = {}
+    for name in ARRAY_FILES:
+        changes = [nest, halve, to_complex]
+        if name == EVALUATIONS:  # half of the evaluations are a valid file, too
+            changes = [nest, to_complex, empty]
+        for change in changes:
+            label = f"{name} arrays: {change.__name__}"
+            damages[label] = partial(change_arrays, name=name, change=change)
+    return damages
+
+
+DAMAGES = {**list_damages_of_bytes(), **list_damages_of_json(), **list_damages_of_arrays()}
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     folder = write_artifact(tmp_path_factory.mktemp("whole") / "toy")
-    assert use(folder) == ""  # and the kernels are compiled
+    assert find_problem(folder) == ""  # also compiles the kernels, before any time is measured
     return folder
 
 
@@ -153,11 +174,11 @@ def test_table_is_long_enough():
 
 @pytest.mark.parametrize("label", DAMAGES)
 def test_malformed_artifact_is_refused(label, whole, tmp_path):
-    damaged = copy(whole, tmp_path / "toy")
+    damaged = copy_artifact(whole, tmp_path / "toy")
     DAMAGES[label](damaged)
     start = time.monotonic()
 
-    message = use(damaged)  # raises all errors but the package's own
+    message = find_problem(damaged)  # other errors than the package's own end the test
 
     assert message != ""
     assert "\n" not in message

@@ -113,7 +113,7 @@ def read(folder: Path) -> None:
     store.digest()
 
 
-def look(folder: Path) -> None:
+def show(folder: Path) -> None:
     store = Store(folder)
     assert len(make_overview(store).runs)
     store.timings()
@@ -136,9 +136,9 @@ def find_problems(folder: Path) -> list[str]:
     Any other exception than the package's own goes through.
     """
     problems = []
-    for use in (read, look, merge, compact):
+    for operation in (read, show, merge, compact):
         try:
-            use(folder)
+            operation(folder)
         except StoreError as error:
             assert str(error).isprintable()
             problems.append(str(error))
@@ -146,6 +146,7 @@ def find_problems(folder: Path) -> list[str]:
 
 
 def get_file(folder: Path, kind: str, number: int = 0) -> Path:
+    """A file of this name, or one of the files in the subfolder of this name."""
     if "." in kind:
         return folder / kind
     paths = sorted((folder / kind).iterdir())

@@ -123,14 +123,14 @@ def write_artifact(folder: Path) -> Path:
     return folder
 
 
-def copy(source: Path, folder: Path) -> Path:
+def copy_artifact(source: Path, folder: Path) -> Path:
     """Make a copy to be damaged, in the place of the last one."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(source, folder)
     return folder
 
 
-def sign(folder: Path) -> None:
+def update_hashes(folder: Path) -> None:
     """Write the hashes of the files that are in the folder, so that these count as undamaged."""
     names = sorted(path.name for path in folder.iterdir() if path.is_file())
     names = [name for name in names if name != SUMS]
@@ -138,27 +138,27 @@ def sign(folder: Path) -> None:
     (folder / SUMS).write_text("".join(lines))
 
 
-def put(folder: Path, name: str, data: bytes) -> None:
-    """Replace a file, hash included."""
+def replace_file(folder: Path, name: str, data: bytes) -> None:
+    """Replace a file, and update its hash."""
     (folder / name).write_bytes(data)
-    sign(folder)
+    update_hashes(folder)
 
 
-def put_arrays(folder: Path, name: str, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Replace an array file; objects are pickled, as `numpy.savez` does."""
+def replace_arrays(folder: Path, name: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Replace an array file, and update its hash; objects are pickled, as by `numpy.savez`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         np.savez(folder / name, **arrays)
-    sign(folder)
+    update_hashes(folder)
 
 
-def edit_json(folder: Path, name: str, change: Callable[[Any], Any]) -> None:
-    """Change a JSON file, hash included."""
+def change_json(folder: Path, name: str, change: Callable[[Any], Any]) -> None:
+    """Replace the content of a JSON file by `change(content)`, and update its hash."""
     content = json.loads((folder / name).read_text())
-    put(folder, name, json.dumps(change(content)).encode())
+    replace_file(folder, name, json.dumps(change(content)).encode())
 
 
-def use(folder: Path) -> str:
+def find_problem(folder: Path) -> str:
     """Use all of an artifact; return the message of the package's error, "" if there is none.
 
     Other exceptions go through.
