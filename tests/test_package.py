@@ -1,5 +1,6 @@
 """The wheel: everything is in it, and it works away from the checkout."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).absolute().parents[1]
 LINKED = ("methods", "generation", "artifacts")
+"""Folders of the checkout to which links in the package lead."""
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +56,25 @@ def test_wheel_stays_within_the_limit(wheel):
     assert wheel.stat().st_size <= MAX_BYTES_OF_ARTIFACTS
 
 
+SCRIPT_OF_USER = """
+import sys
+
+dependencies, site = sys.argv[1:]
+sys.path.append(dependencies)
+
+import numpy as np
+import hpobench_ordered as hbo
+
+assert hbo.__file__.startswith(site), hbo.__file__
+for name in hbo.list_benchmarks(ready=True):
+    task = hbo.load(name).tasks[-1]
+    config = task.space.sample(np.random.default_rng(0))
+    assert task.evaluate(config) == task.evaluate_many([config])[0]
+hbo.run(benchmarks=["newsvendor"], methods=["bo"], seeds=[0])
+"""
+"""Evaluates one configuration on every benchmark, and runs one method."""
+
+
 @pytest.mark.slow
 def test_installed_package_works_elsewhere(wheel, tmp_path):
     environment = tmp_path / "venv"
@@ -63,23 +84,14 @@ def test_installed_package_works_elsewhere(wheel, tmp_path):
         archive.extractall(site)
     # The dependencies are taken from here; the package itself must not be.
     dependencies = Path(pytest.__file__).parents[1]
-    script = (
-        f"import sys; sys.path.append({str(dependencies)!r})\n"
-        "import hpobench_ordered as hbo\n"
-        f"assert hbo.__file__.startswith({str(site)!r}), hbo.__file__\n"
-        "for name in hbo.list_benchmarks(ready=True):\n"
-        "    task = hbo.load(name).tasks[-1]\n"
-        "    import numpy; config = task.space.sample(numpy.random.default_rng(0))\n"
-        "    assert task.evaluate(config) == task.evaluate_many([config])[0]\n"
-        "hbo.run(benchmarks=['newsvendor'], methods=['bo'], seeds=[0])\n"
-    )
     (tmp_path / "empty").mkdir()
-    python = next(
-        p for p in (environment / "bin/python", environment / "Scripts/python.exe") if p.exists()
-    )
+    python = environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    command = [python, "-c", SCRIPT_OF_USER, str(dependencies), str(site)]
+
     result = subprocess.run(
-        [python, "-c", script], capture_output=True, text=True, cwd=tmp_path / "empty", check=False
+        command, capture_output=True, text=True, cwd=tmp_path / "empty", check=False
     )
+
     assert result.returncode == 0, result.stderr
 
 

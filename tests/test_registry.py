@@ -1,3 +1,5 @@
+"""Names of benchmarks, suites and methods, and plugins that add to them."""
+
 import re
 import shutil
 import subprocess
@@ -265,16 +267,16 @@ def install(folder: Path, modules: dict[str, tuple[str, str]]) -> None:
         (folder / f"{module}.py").write_text(code)
 
 
-def ours(kind: str, module: str, **changes: object) -> str:
-    """Code that registers something of this package again, with changes."""
+def write_registration(kind: str, module: str, **changes: object) -> str:
+    """Code of a plugin that registers the first spec of one of our modules, with changes."""
     return f"""
 from dataclasses import replace
-from hpobench_ordered.{kind}.{module} import SPECS as ours
-SPECS = (replace(ours[0], **{changes}),)
+from hpobench_ordered.{kind}.{module} import SPECS as our_specs
+SPECS = (replace(our_specs[0], **{changes}),)
 """
 
 
-AGAIN = ours("benchmarks", "newsvendor", version=9)
+AGAIN = write_registration("benchmarks", "newsvendor", version=9)
 BREAKAGES = [
     ("import no_such_library", "'their-hpo' registers 'theirs' .*no_such_library"),
     ("1 / 0", "'their-hpo' registers 'theirs' .*ZeroDivisionError"),
@@ -305,8 +307,8 @@ def test_broken_plugin_is_named(tmp_path, monkeypatch, group, index, code, messa
 @pytest.mark.slow
 def test_plugin_adds_benchmark_and_method(tmp_path):
     """A package that is merely installed adds a benchmark and a method."""
-    benchmarks = ours("benchmarks", "newsvendor", name="their-benchmark")
-    methods = ours("methods", "random_search", name="their-method")
+    benchmarks = write_registration("benchmarks", "newsvendor", name="their-benchmark")
+    methods = write_registration("methods", "random_search", name="their-method")
     modules = {registry.BENCHMARKS: ("their_benchmarks", benchmarks)}
     install(tmp_path, modules | {registry.METHODS: ("their_methods", methods)})
     script = f"""

@@ -40,10 +40,11 @@ def make_optuna_method(space: SearchSpace, *, sampler=RandomSampler, history=(),
     return method
 
 
-class Told(Method):
-    """Remembers what every one of its kind was told."""
+class Records(Method):
+    """Draws at random, and records the configurations and losses that it is told."""
 
-    log: list[tuple[Config, float]] = []  # noqa: RUF012  emptied by those who look
+    # On the class, as a sampler creates its method out of reach; the fixture `told` empties it.
+    log: list[tuple[Config, float]] = []  # noqa: RUF012
 
     def ask(self) -> Config:
         return self.space.sample(self.rng)
@@ -54,8 +55,9 @@ class Told(Method):
 
 @pytest.fixture
 def told():
-    Told.log.clear()
-    return Told.log
+    """Configurations and losses that methods `Records` are told in this test."""
+    Records.log.clear()
+    return Records.log
 
 
 def task_of(space):
@@ -229,14 +231,14 @@ def test_a_space_is_given_in_any_form(form, told):
     distributions = {"x": FloatDistribution(-5, 5), "y": FloatDistribution(1e-4, 1, log=True)}
     ours = numeric_space()
     space = {"ours": ours, "configspace": ours.to_configspace(), "distributions": distributions}
-    study = optuna.create_study(sampler=OptunaSampler(Told, space=space[form]))
+    study = optuna.create_study(sampler=OptunaSampler(Records, space=space[form]))
     study.optimize(optuna_objective(task_of(ours)), n_trials=5)
     assert [(t.params, t.value) for t in study.trials] == told
 
 
 def test_conditional_configurations_reach_the_method(told):
     task = task_of(conditional_space())
-    study = optuna.create_study(sampler=OptunaSampler(Told, space=task.space))
+    study = optuna.create_study(sampler=OptunaSampler(Records, space=task.space))
     study.optimize(optuna_objective(task), n_trials=20)
     assert len({frozenset(t.params) for t in study.trials}) > 1  # conditions came into play
     for trial, (config, loss) in zip(study.trials, told, strict=True):
@@ -253,7 +255,7 @@ def test_space_defaults_to_first_trial(told):
             raise ValueError
         return x
 
-    study = optuna.create_study(sampler=OptunaSampler(Told))
+    study = optuna.create_study(sampler=OptunaSampler(Records))
     study.optimize(objective, n_trials=5, catch=(ValueError,))
     assert [set(config) for config, _ in told] == [{"x", "kind"}] * 5
     losses = [math.nan if t.value is None else t.value for t in study.trials]
@@ -268,7 +270,7 @@ def test_failed_and_pruned_trials_are_told(told):
             raise optuna.TrialPruned
         return math.nan if trial.number == 0 else 1.0
 
-    sampler = OptunaSampler(Told, space={"x": FloatDistribution(0, 1)})
+    sampler = OptunaSampler(Records, space={"x": FloatDistribution(0, 1)})
     study = optuna.create_study(sampler=sampler, direction="maximize")
     study.optimize(objective, n_trials=3)
     np.testing.assert_array_equal([loss for _, loss in told], [math.nan, -5.0, -1.0])
@@ -277,14 +279,14 @@ def test_failed_and_pruned_trials_are_told(told):
 def test_sampler_serves_one_study_only():
     space = numeric_space()
     objective = optuna_objective(task_of(space))
-    sampler = OptunaSampler(Told, space=space)
+    sampler = OptunaSampler(Records, space=space)
     optuna.create_study(sampler=sampler).optimize(objective, n_trials=1)
     with pytest.raises(ExperimentError, match="one study"):
         optuna.create_study(sampler=sampler).optimize(objective, n_trials=1)
 
 
 def test_sampler_refuses_several_objectives():
-    sampler = OptunaSampler(Told, space=numeric_space())
+    sampler = OptunaSampler(Records, space=numeric_space())
     study = optuna.create_study(directions=["minimize"] * 2, sampler=sampler)
     with pytest.raises(ExperimentError, match="one objective"):
         study.ask().suggest_float("x", -5, 5)

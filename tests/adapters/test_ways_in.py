@@ -100,22 +100,30 @@ def own(space: SearchSpace, rng: Any) -> Any:
 
 
 READERS: tuple[Callable[..., tuple[Evaluations, ...]], ...] = (from_studies, from_frame)
-"""By way of a storage they are studies."""
+"""Functions that read a history; one in a storage is read as its studies."""
 TABLE = "--history old.csv --task month --objective accuracy"
 STORAGE = "--storage sqlite:///t.db --studies m*"
 
 
-def suggest(
-    folder: Path, way: str, method: str, *words: str, names: Any = MONTHS, space: Any = SPACE
+def call_suggest(
+    folder: Path,
+    source: str,
+    method: str,
+    *options: str,
+    names: Any = MONTHS,
+    space: Any = SPACE,
 ) -> Any:
-    """Run the command `suggest` with a history of these tasks."""
+    """Run the command `suggest` with a history of the named tasks.
+
+    The options `source`, `TABLE` or `STORAGE`, say where it reads the history.
+    """
     (folder / "space.json").write_text(json.dumps(space.to_json()))
-    if "--history old.csv" in way:
+    if "--history old.csv" in source:
         table(names).to_csv(folder / "old.csv", index=False)
     else:
         (folder / "t.db").write_bytes(database(names))
-    command = f"suggest --space space.json --direction maximize --method {method} {way}".split()
-    return CliRunner().invoke(app, [*command, *words])
+    command = f"suggest --space space.json --direction maximize --method {method} {source}".split()
+    return CliRunner().invoke(app, [*command, *options])
 
 
 @pytest.fixture(autouse=True)
@@ -136,27 +144,27 @@ def test_unused_history_is_warned_of(method):
     hbo.optimiser("simple-ordered", direction="maximize", **settings)
 
 
-@pytest.mark.parametrize("way", [TABLE, STORAGE])
-def test_command_warns_of_unused_history(folder, way):
-    assert suggest(folder, way, "bo").stderr.count("bo does not use the history") == 1
-    assert not suggest(folder, way, "simple-ordered").stderr
+@pytest.mark.parametrize("source", [TABLE, STORAGE])
+def test_command_warns_of_unused_history(folder, source):
+    assert call_suggest(folder, source, "bo").stderr.count("bo does not use the history") == 1
+    assert not call_suggest(folder, source, "simple-ordered").stderr
 
 
-@pytest.mark.parametrize("way", [TABLE, STORAGE])
-def test_command_renames_hyperparameters(folder, way):
-    result = suggest(folder, way, "simple-ordered", "--rename", "rate=lr", space=RENAMED)
+@pytest.mark.parametrize("source", [TABLE, STORAGE])
+def test_command_renames_hyperparameters(folder, source):
+    result = call_suggest(folder, source, "simple-ordered", "--rename", "rate=lr", space=RENAMED)
     assert (result.stdout, result.stderr) == ("lr,depth\n0.5,4\n", "")
 
 
-@pytest.mark.parametrize("way", [TABLE, STORAGE])
-def test_command_names_missing_hyperparameter(folder, way):
-    result = suggest(folder, way, "simple-ordered", space=RENAMED)
+@pytest.mark.parametrize("source", [TABLE, STORAGE])
+def test_command_names_missing_hyperparameter(folder, source):
+    result = call_suggest(folder, source, "simple-ordered", space=RENAMED)
     assert "lr" in result.stderr + str(result.exception)
 
 
-@pytest.mark.parametrize("way", [TABLE, STORAGE])
-def test_command_warns_of_unordered_tasks(folder, way):
-    result = suggest(folder, way, "simple-ordered", names=("m2", "m4", "m1"))
+@pytest.mark.parametrize("source", [TABLE, STORAGE])
+def test_command_warns_of_unordered_tasks(folder, source):
+    result = call_suggest(folder, source, "simple-ordered", names=("m2", "m4", "m1"))
     assert "in the order m2, m4, m1" in result.stderr
 
 
@@ -317,7 +325,7 @@ def test_files_and_tables_refuse_same_numbers(folder, text):
     with pytest.raises(EvaluationsError, match="row 4"):
         from_table(frame)
     frame.to_csv("odd.csv", index=False)
-    said = suggest(folder, TABLE.replace("old", "odd"), "simple-ordered").exception
+    said = call_suggest(folder, TABLE.replace("old", "odd"), "simple-ordered").exception
     assert isinstance(said, EvaluationsError)
     assert "line 6" in str(said)  # of the file, whose first one is the header
 
@@ -328,7 +336,7 @@ def test_command_keeps_its_input_files(folder, option):
     (folder / "results.csv").write_text("rate,depth,accuracy\n")
     read = {"history": "old.csv", "results": "results.csv", "space": "space.json"}[option]
     words = ("--results", "results.csv", "--output", f"../{folder.name}/{read}")
-    result = suggest(folder, TABLE, "simple-ordered", *words)
+    result = call_suggest(folder, TABLE, "simple-ordered", *words)
     assert result.exit_code == 2
     assert f"--output must not be the file of --{option}" in result.stderr
     assert (folder / read).read_text()[0] in "mr{"

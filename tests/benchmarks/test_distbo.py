@@ -339,7 +339,8 @@ def select_rows(task_data: hbo.TaskData, number: int) -> hbo.TaskData:
 
 
 def exact_ridge_r_squared(split: data.TrainTestSplit, row: np.ndarray) -> float:
-    alpha, sigma = row[0], row[1:]
+    alpha = row[0]
+    sigma = row[1:]
     model = KernelRidge(alpha=alpha, kernel="rbf", gamma=0.5)
     model.fit(split.train.features / sigma, split.train.labels)
     predicted = model.predict(split.test.features / sigma)
@@ -367,7 +368,8 @@ def test_logistic_regression_is_scikit_learns():
     whole = data.classification_data(0, "a", 0)
     split = data.TrainTestSplit(select_rows(whole.train, 400), select_rows(whole.test, 400))
     for row in sample_values(hbo.load("distbo-classification-a"), 8):
-        C, sigma = row[0], row[1:]
+        C = row[0]
+        sigma = row[1:]
 
         value = models.evaluate_logistic(split, row, inducing=60)
 

@@ -115,7 +115,7 @@ def test_choice_decides_what_is_active(flow, name, choice, active):
         (RANGER, set()),
     ],
 )
-def test_log_scales(flow, expected):
+def test_parameters_are_on_log_scales(flow, expected):
     on_log_scale = {parameter.name for parameter in flow.space().parameters if parameter.log}
 
     assert on_log_scale == expected
@@ -173,7 +173,7 @@ def test_card_lists_tasks_of_paper(flow, tasks_of_paper):
 
 
 @pytest.mark.parametrize("flow", BUNDLED)
-def test_context_of_bundled_tasks(flow):
+def test_bundled_tasks_have_contexts(flow):
     for task in hbo.load(flow.name).tasks:
         assert tuple(task.context) == (*CONTEXT, LANDMARK)
         assert all(type(value) is float for value in task.context.values())

@@ -41,7 +41,7 @@ def read_records(shared: Path, name: str) -> list[dict[str, Any]]:
     return records
 
 
-def test_newsvendor_profits(shared):
+def test_newsvendor_has_recorded_profits(shared):
     benchmark = hbo.load("newsvendor")
     for record in read_records(shared, "newsvendor_recorded.json"):
         config = {f"price_{i}": price for i, price in enumerate(record["price"])}
@@ -50,7 +50,7 @@ def test_newsvendor_profits(shared):
 
 
 @pytest.mark.slow
-def test_xgboost_mnist_error_counts(shared, fetched, monkeypatch):
+def test_xgboost_mnist_has_recorded_errors(shared, fetched, monkeypatch):
     monkeypatch.setenv(CACHE_VARIABLE, str(fetched))
     benchmark = hbo.load("xgboost-mnist", surrogate="nearest")
     for record in read_records(shared, "xgboost_mnist_recorded.json"):
@@ -61,7 +61,7 @@ def test_xgboost_mnist_error_counts(shared, fetched, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_yahpo_aucs(shared, fetched, monkeypatch, scenario):
+def test_yahpo_has_recorded_aucs(shared, fetched, monkeypatch, scenario):
     monkeypatch.setenv(CACHE_VARIABLE, str(fetched))
     all_records = read_records(shared, "yahpo_gym_values.json")
     records = [record for record in all_records if record["scenario"] == f"rbv2_{scenario}"]

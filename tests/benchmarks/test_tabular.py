@@ -165,7 +165,7 @@ def test_fcnet_repeats_are_the_packages(fcnet):
 
 
 @pytest.mark.slow
-def test_fcnet_optimum_of_means(fcnet):
+def test_fcnet_optimum_is_best_mean(fcnet):
     task = hbo.load("fcnet").task(fcnet.task)
 
     means = [fmean(entry["val_loss"]) for entry in fcnet.entries.values()]
@@ -173,7 +173,7 @@ def test_fcnet_optimum_of_means(fcnet):
 
 
 @pytest.mark.slow
-def test_fcnet_optimum_of_repeat(fcnet):
+def test_optimum_of_repeat_is_its_best(fcnet):
     task = hbo.load("fcnet", surrogate="repeat-1").task(fcnet.task)
 
     assert task.best_value == min(entry["val_loss"][1] for entry in fcnet.entries.values())

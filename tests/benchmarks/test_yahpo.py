@@ -1,3 +1,5 @@
+"""YAHPO's benchmarks: published files, tasks, bundled forests, and networks to be fetched."""
+
 import subprocess
 import sys
 

@@ -11,13 +11,21 @@ from hpobench_ordered.core.extras import NEURAL, SKLEARN
 from hpobench_ordered.errors import MissingExtraError
 from hpobench_ordered.registry import list_methods, method_spec
 
-SCRIPT = """
-import sys, warnings
+SCRIPT_THAT_TRIES_METHODS = """
+import sys
+import warnings
+
+absent_modules, methods = [words.split(",") for words in sys.argv[1:]]
+
+
 class Absent:
     def find_spec(name, path=None, target=None):
-        if name.partition(".")[0] in sys.argv[1].split(","):
+        if name.partition(".")[0] in absent_modules:
             raise ModuleNotFoundError(name, name=name)
+
+
 sys.meta_path.insert(0, Absent)
+
 import numpy as np
 import hpobench_ordered as hbo
 from hpobench_ordered.registry import method_spec
@@ -26,26 +34,29 @@ from hpobench_ordered.testing.toy import numeric_space, random_history, toy_benc
 warnings.simplefilter("ignore")
 *earlier, task = toy_benchmark(numeric_space(), tasks=4).tasks
 history = random_history(earlier, seed=0)
-X = np.random.default_rng(0).random((40, 3))
-data = [hbo.TaskData(X, (X[:, 0] > 0.5).astype(int), "classification")] * 4
-for name in sys.argv[2].split(","):
+features = np.random.default_rng(0).random((40, 3))
+labels = (features[:, 0] > 0.5).astype(int)
+data_of_tasks = [hbo.TaskData(features, labels, "classification")] * 4
+
+for name in methods:
     spec = method_spec(name)
     settings = {"space": task.space, "history": history, "context": task.context, "budget": 12}
+    if spec.uses_data:
+        settings["data"] = data_of_tasks
     try:
-        method = spec.method(
-            **settings, rng=np.random.default_rng(0), **({"data": data} if spec.uses_data else {})
-        )
+        method = spec.method(**settings, rng=np.random.default_rng(0))
         for loss in range(12):
             method.tell(method.ask(), float(loss))
     except hbo.HPOBenchOrderedError as error:
         assert type(error).__name__ == "MissingExtraError", error
         print(name)
 """
+"""Runs methods as if some modules were not installed; prints those that raise an error."""
 
 
 def methods_that_fail_without(modules: str, methods: list[str]) -> set[str]:
     """Which methods raise `MissingExtraError` where modules are not installed."""
-    command = [sys.executable, "-c", SCRIPT, modules, ",".join(methods)]
+    command = [sys.executable, "-c", SCRIPT_THAT_TRIES_METHODS, modules, ",".join(methods)]
     process = subprocess.run(command, check=True, capture_output=True, text=True)
     return set(process.stdout.split())
 

@@ -1,4 +1,7 @@
+"""Artifacts: what is written is read again, damage is noticed, and nothing is lost."""
+
 import io
+import itertools
 import os
 import shutil
 import zipfile
@@ -15,6 +18,7 @@ ARRAYS = {"b": np.arange(6.0).reshape(2, 3), "a": np.array([1, 2], dtype=np.int8
 
 
 def write(folder: Path) -> Artifact:
+    """An artifact of a JSON file and a file of arrays."""
     with ArtifactWriter(folder) as writer:
         writer.write_json("x.json", {"key": "value"})
         writer.write_arrays("y.npz", ARRAYS)
@@ -185,26 +189,39 @@ def test_check_of_folder_leaves_nothing_behind(tmp_path):
 
 @pytest.mark.parametrize("killed_at", range(3))
 def test_kill_while_replacing_loses_no_artifact(tmp_path, monkeypatch, killed_at):
-    """Killed at any step, the old artifact or the new one is there whole, under some name."""
-    write(tmp_path / "one")
-    steps: list[str] = []
+    """Whichever step it is killed at, a whole artifact is left, under some name.
 
-    def kill(*_: object, **__: object) -> None:
-        steps.append("")
-        if len(steps) > killed_at:
+    Replacing renames the old folder, renames the new one, and removes the old one.
+    """
+    write(tmp_path / "one")
+    rename = Path.rename
+    rmtree = shutil.rmtree
+    steps = itertools.count()
+
+    def kill_at_step() -> None:
+        if next(steps) >= killed_at:
             raise KeyboardInterrupt
 
-    rename, remove = Path.rename, shutil.rmtree
-    monkeypatch.setattr(Path, "rename", lambda path, to: (kill(), rename(path, to))[1])
-    monkeypatch.setattr(shutil, "rmtree", lambda path, **_: (kill(), remove(path))[1])
+    def rename_or_be_killed(path: Path, target: Path) -> Path:
+        kill_at_step()
+        return rename(path, target)
+
+    def remove_or_be_killed(path: Path, **_: object) -> None:
+        kill_at_step()
+        rmtree(path)
+
+    monkeypatch.setattr(Path, "rename", rename_or_be_killed)
+    monkeypatch.setattr(shutil, "rmtree", remove_or_be_killed)
     with pytest.raises(KeyboardInterrupt):
         write(tmp_path / "one")
-    assert 2 in [Artifact(path).check() for path in tmp_path.iterdir() if (path / SUMS).exists()]
+    artifacts = [Artifact(path) for path in tmp_path.iterdir() if (path / SUMS).exists()]
+    assert 2 in [artifact.check() for artifact in artifacts]  # has both files
 
 
 def test_failed_replacement_keeps_the_old_artifact(tmp_path, monkeypatch):
     artifact = write(tmp_path / "one")
-    before, rename = artifact.sums(), Path.rename
+    before = artifact.sums()
+    rename = Path.rename
 
     def refuse_new(path: Path, target: Path) -> Path:
         if target == tmp_path / "one" and not path.name.endswith("-old"):

@@ -24,14 +24,19 @@ requested: list[str] = []
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Serves the file, in the way that the first word of the path says."""
+    """Serves the file in the way that the path says.
+
+    It is whole at "good", one byte too short at "cut", "cut-once" only the first time; "to-good"
+    leads to "good", "busy" refuses twice, "always-busy" each time. There is nothing else.
+    """
 
     def do_GET(self) -> None:
-        kind, earlier = self.path[1:], requested.count(self.path)
+        kind = self.path[1:]
+        earlier_requests = requested.count(self.path)
         requested.append(self.path)
-        if kind == "cut" or (kind == "cut-once" and not earlier):
+        if kind == "cut" or (kind == "cut-once" and earlier_requests == 0):
             self.answer(CONTENT[:-1], announced=len(CONTENT))
-        elif kind == "busy" and earlier < 2:
+        elif kind == "always-busy" or (kind == "busy" and earlier_requests < 2):
             self.send_error(503)
         elif kind in ("good", "cut-once", "busy"):
             self.answer(CONTENT)
@@ -40,7 +45,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Location", "/good")
             self.end_headers()
         else:
-            self.send_error(404 if kind != "always-busy" else 503)
+            self.send_error(404)
 
     def answer(self, data: bytes, *, announced: int | None = None) -> None:
         self.send_response(200)
@@ -72,20 +77,31 @@ def cache(tmp_path, monkeypatch):
     return tmp_path / "cache"
 
 
-def in_cache(cache: Path) -> list[str]:
+def list_cache(cache: Path) -> list[str]:
     return sorted(str(p.relative_to(cache)) for p in cache.rglob("*") if p.is_file())
 
 
 @pytest.mark.parametrize("kind", ["good", "to-good"])
-def test_download(server, cache, kind):
-    file, seen = RemoteFile("folder/file", f"{server}/{kind}", DIGEST), []
+def test_downloaded_file_is_in_cache(server, cache, kind):
+    file = RemoteFile("folder/file", f"{server}/{kind}", DIGEST)
+    file.download()
+    assert file.open_path().read_bytes() == CONTENT
+    assert list_cache(cache) == ["folder/file"]
+
+
+@pytest.mark.parametrize("kind", ["good", "to-good"])
+def test_download_reports_its_progress(server, kind):
+    reports: list[tuple[int, int]] = []
+    file = RemoteFile("folder/file", f"{server}/{kind}", DIGEST)
+    file.download(progress=lambda done, total: reports.append((done, total)))
+    assert reports == sorted(reports)
+    assert reports[-1] == (len(CONTENT), len(CONTENT))
+
+
+def test_file_must_be_fetched_before_opening():
+    file = RemoteFile("folder/file", NOWHERE, DIGEST)
     with pytest.raises(NotFetchedError, match="folder/file"):
         file.open_path()
-    file.download(progress=lambda done, total: seen.append((done, total)))
-    assert file.open_path().read_bytes() == CONTENT
-    assert in_cache(cache) == ["folder/file"]
-    assert seen == sorted(seen)
-    assert seen[-1] == (len(CONTENT), len(CONTENT))
 
 
 @pytest.mark.parametrize(
@@ -100,7 +116,7 @@ def test_download(server, cache, kind):
 def test_failed_download_leaves_no_file(server, cache, path, digest, message):
     with pytest.raises(DownloadError, match=message):
         RemoteFile("file", server + path, digest).download()
-    assert in_cache(cache) == []
+    assert list_cache(cache) == []
 
 
 def test_missing_file_is_requested_once(server):
@@ -120,7 +136,7 @@ def test_missing_file_is_requested_once(server):
 def test_url_without_server_is_refused(url, message, cache):
     with pytest.raises(DownloadError, match=message):
         RemoteFile("file", url, DIGEST).download()
-    assert in_cache(cache) == []
+    assert list_cache(cache) == []
 
 
 @pytest.mark.parametrize(("kind", "times"), [("busy", 3), ("cut-once", 2)])
@@ -128,14 +144,14 @@ def test_passing_failures_are_tried_again(server, cache, kind, times):
     file = RemoteFile("file", f"{server}/{kind}", DIGEST)
     file.download()
     assert file.open_path().read_bytes() == CONTENT
-    assert (len(requested), in_cache(cache)) == (times, ["file"])
+    assert (len(requested), list_cache(cache)) == (times, ["file"])
 
 
 def test_nothing_is_downloaded_offline(server, cache, monkeypatch):
     monkeypatch.setenv(OFFLINE_VARIABLE, "1")
     with pytest.raises(DownloadError, match=r"OFFLINE is set.*fetch NAME --from"):
         RemoteFile("file", f"{server}/good", DIGEST).download()
-    assert in_cache(cache) == []
+    assert list_cache(cache) == []
     assert requested == []
 
 
@@ -149,7 +165,7 @@ def test_openml_is_not_asked_offline(monkeypatch):
 def test_offline_zero_permits_downloads(server, cache, monkeypatch):
     monkeypatch.setenv(OFFLINE_VARIABLE, "0")
     RemoteFile("file", f"{server}/good", DIGEST).download()
-    assert in_cache(cache) == ["file"]
+    assert list_cache(cache) == ["file"]
 
 
 @pytest.mark.parametrize("name", ["copy", "copy.gz"])
@@ -233,7 +249,7 @@ def test_other_content_of_unpinned_file_is_refused(tmp_path, cache):
     file.path.unlink()
     with pytest.raises(DownloadError, match=r"first fetched .* delete .*file\.sha256"):
         store_copy(tmp_path, digest=None, content=b"other")
-    assert in_cache(cache) == ["file.sha256"]
+    assert list_cache(cache) == ["file.sha256"]
 
 
 def test_first_content_is_accepted_again(tmp_path):

@@ -18,7 +18,6 @@ M = TypeVar("M", bound=ModelBased)
 
 def bowl(values: FloatArray, place: float) -> FloatArray:
     """Squared distance of points (n, 2) from the optimum, shape (n,)."""
-    """Squared distance to (place, 1 - place), (n, 2) to (n,)."""
     optimum = [place, 1.0 - place]
     return ((values - optimum) ** 2).sum(axis=1)
 

@@ -38,7 +38,10 @@ SPACES = {"numbers": numeric_space(), "conditions": conditional_space()}
 def evaluations(
     space: SearchSpace, *, tasks: int = 3, n: int = 30, shared: bool = False, seed: int = 0
 ) -> pd.DataFrame:
-    """Evaluations of toy tasks, shuffled, with a column that nobody asked for."""
+    """A shuffled table of n evaluations of each toy task, with a column `host` of no use.
+
+    With `shared`, all tasks have the same configurations.
+    """
     rng = np.random.default_rng(seed)
     drawn = space.sample_unit(rng, n)
     rows = []
@@ -51,6 +54,7 @@ def evaluations(
 
 
 def make(frame: pd.DataFrame, space: SearchSpace, **options: Any) -> Benchmark:
+    """A benchmark of such a table; options replace the usual ones."""
     usual: dict[str, Any] = {
         "name": "mine",
         "objective": "error",
@@ -76,13 +80,15 @@ def configurations(frame: pd.DataFrame, space: SearchSpace) -> pd.DataFrame:
     space=st.sampled_from(list(SPACES.values())),
 )
 def test_evaluated_configurations_have_their_mean(seed, shared, direction, space):
-    frame = evaluations(space, n=20, shared=shared, seed=seed)
-    again = frame.sample(15, random_state=seed, replace=True)
-    again["error"] += np.random.default_rng(seed).normal(size=15)
-    frame = pd.concat([frame, again])
+    once = evaluations(space, n=20, shared=shared, seed=seed)
+    repeated = once.sample(15, random_state=seed, replace=True)
+    repeated["error"] += np.random.default_rng(seed).normal(size=15)
+    frame = pd.concat([once, repeated])
+
     benchmark = make(frame, space, direction=direction)
-    kind = NearestSurrogate if shared else PerTaskSurrogate
-    assert isinstance(model_of(benchmark), kind)
+
+    # One model serves all tasks only if they have the same configurations.
+    assert isinstance(model_of(benchmark), NearestSurrogate if shared else PerTaskSurrogate)
     for task in benchmark.tasks:
         mine = frame[frame["task"] == task.name]
         means = mine.groupby(list(space.names), dropna=False)["error"].transform("mean")
@@ -313,11 +319,13 @@ def test_failed_evaluations_can_be_dropped():
 def test_tasks_need_some_evaluations(kind, needed):
     space = numeric_space()
     frame = evaluations(space).sort_values("task", kind="stable")
-    few = frame.drop(frame[frame["task"] == "t1"].index[needed - 1 :])
-    repeated = pd.concat([few, few[few["task"] == "t1"]])
-    failed = frame.copy()
-    failed.loc[frame[frame["task"] == "t1"].index[needed - 1 :], "error"] = np.nan
-    for table in (few, repeated, failed):
+    superfluous = frame[frame["task"] == "t1"].index[needed - 1 :]
+    one_too_few = frame.drop(superfluous)
+    # Neither repeated configurations nor failed evaluations make up for it.
+    with_repeated = pd.concat([one_too_few, one_too_few[one_too_few["task"] == "t1"]])
+    with_failed = frame.copy()
+    with_failed.loc[superfluous, "error"] = np.nan
+    for table in (one_too_few, with_repeated, with_failed):
         with pytest.raises(EvaluationsError, match=rf"{needed} .* 1 of 3 tasks .* 't1' with"):
             make(table.dropna(), space, surrogate=SurrogateType[kind])
 
@@ -329,7 +337,7 @@ def shared(request):
 
 @pytest.mark.parametrize("direction", Direction)
 @pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
-def test_it_passes_the_public_checks(shared, direction, space):
+def test_benchmark_passes_the_public_checks(shared, direction, space):
     check_benchmark(make(evaluations(space, shared=shared), space, direction=direction))
 
 
@@ -372,13 +380,13 @@ def test_cross_validation_ignores_other_tasks(tmp_path, kind):
     """Noise that is the same on every task cannot be predicted."""
     space = SearchSpace([Parameter.number("x", 0, 1)])
     rng = np.random.default_rng(0)
-    one = pd.DataFrame({"x": rng.random(80), "error": rng.normal(size=80)})
-    frame = pd.concat([one.assign(task=t).sample(frac=1, random_state=t) for t in range(3)])
+    noise = pd.DataFrame({"x": rng.random(80), "error": rng.normal(size=80)})
+    frame = pd.concat([noise.assign(task=t).sample(frac=1, random_state=t) for t in range(3)])
     surrogate = SurrogateType[kind]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PoorSurrogateWarning)
-        made = make(frame, space, context=(), ordered=None, surrogate=surrogate)
-    card = read_card(benchmark_spec(save(made, tmp_path / "mine")).artifact)
+        benchmark = make(frame, space, context=(), ordered=None, surrogate=surrogate)
+    card = read_card(benchmark_spec(save(benchmark, tmp_path / "mine")).artifact)
     assert all(figures.r2 < 0.3 and abs(figures.spearman) < 0.4 for figures in card.figures)
 
 

@@ -38,13 +38,15 @@ def test_settings_of_unregistered_method_count():
 
 
 def factory_with(value: object) -> object:
+    """A factory that is the same for every value but for what it refers to."""
+
     def factory(space, rng):
         return Sampling(space, rng) if value else None
 
     return factory
 
 
-ARGUMENTS = [
+DIFFERENT_VALUES = [
     1,
     2.0,
     {"a"},
@@ -58,10 +60,10 @@ ARGUMENTS = [
 
 
 def test_arguments_count_by_value():
-    digests = [digest_of_method(factory_with(value)) for value in ARGUMENTS]
-    again = [digest_of_method(factory_with(value)) for value in ARGUMENTS]
+    digests = [digest_of_method(factory_with(value)) for value in DIFFERENT_VALUES]
+    again = [digest_of_method(factory_with(value)) for value in DIFFERENT_VALUES]
     assert digests == again
-    assert len(set(digests)) == len(ARGUMENTS)
+    assert len(set(digests)) == len(DIFFERENT_VALUES)
 
 
 def test_arguments_of_partial_functions_count():
@@ -87,6 +89,7 @@ def make_local_class() -> type:
 
 
 def make_typed_class() -> type:
+    """A class as if typed into an interactive session: its module has no file."""
     module = ModuleType("typed_into_a_session")
     exec("class Typed: ...", vars(module))
     sys.modules[module.__name__] = module
