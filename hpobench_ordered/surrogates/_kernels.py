@@ -8,7 +8,7 @@ Notation:
     n, d    configurations, hyperparameters
     p       features
     m, b    stored points of a nearest-neighbour surrogate, blocks they are sorted into
-    table   a coding: one row per feature, (kind, column, operand, inactive, mean, scale), (p, 6)
+    table   a coding, (p, 6): one row per feature, whose columns `encode_row` names
     q, l    nodes and leaves of all trees of a forest together
     t       trees of a forest
     K       outputs of a forest
@@ -34,30 +34,39 @@ BLOCK = 1024  # rows that go through a tree together, whose features fit into th
 
 @compiled
 def encode_row(row: FloatArray, table: FloatArray, x: NDArray[np.floating]) -> None:
-    """Write the features of one configuration (d,) into x (p,), rounded to the type of x."""
+    """Write the features of one configuration (d,) into x (p,), rounded to the type of x.
+
+    A row of `table` (p, 6) says how one feature is computed, then standardised. NaN in the
+    configuration marks an inactive hyperparameter.
+    """
     for j in range(table.shape[0]):
-        kind = int(table[j, 0])
-        value = row[int(table[j, 1])]
+        kind = int(table[j, 0])  # a `FeatureKind`
+        value = row[int(table[j, 1])]  # of the hyperparameter in that column
+        operand = table[j, 2]  # column of a second hyperparameter, or code of a choice
+        if_inactive = table[j, 3]  # the feature, before it is standardised
+        mean = table[j, 4]
+        scale = table[j, 5]
+
         if math.isnan(value):
-            raw = table[j, 3]
+            raw = if_inactive
         elif kind == IDENTITY:
             raw = value
         elif kind == LOG:
             raw = math.log(value)
         elif kind == LOG_PRODUCT:
-            other = row[int(table[j, 2])]
-            raw = table[j, 3] if math.isnan(other) else math.log(value) + math.log(other)
+            other = row[int(operand)]
+            raw = if_inactive if math.isnan(other) else math.log(value) + math.log(other)
         elif kind == LOG_RATIO:
-            other = row[int(table[j, 2])]
-            raw = table[j, 3] if math.isnan(other) else math.log(value) - math.log(other)
-        else:
-            raw = 1.0 if value == table[j, 2] else 0.0
-        x[j] = (raw - table[j, 4]) / table[j, 5]
+            other = row[int(operand)]
+            raw = if_inactive if math.isnan(other) else math.log(value) - math.log(other)
+        else:  # the indicator of a choice
+            raw = 1.0 if value == operand else 0.0
+        x[j] = (raw - mean) / scale
 
 
 @compiled
 def encode(values: FloatArray, table: FloatArray) -> FloatArray:
-    """Features (n, p) of configurations (n, d)."""
+    """Features (n, p) of configurations (n, d), by a coding `table` (p, 6)."""
     features = np.empty((values.shape[0], table.shape[0]))
     for i in range(values.shape[0]):
         encode_row(values[i], table, features[i])
@@ -68,9 +77,12 @@ def encode(values: FloatArray, table: FloatArray) -> FloatArray:
 def box_distances(x: FloatArray, lower: FloatArray, upper: FloatArray, total: FloatArray) -> None:
     """Write the squared distances of x (p,) to boxes (p, b) into total (b,).
 
+    `lower` and `upper` (p, b) are the boxes' corners; p is a multiple of `LANES`. Inside of a box
+    the distance is 0.
+
     Rounding is monotone and terms are summed in the order of `point_distances`, so the computed
     distance to a box never exceeds that to a point in it. Both functions unroll `LANES` features,
-    so that the compiler vectorises the loop over columns.
+    so that the compiler vectorises the loop over boxes. The first round overwrites `total`.
     """
     for j in range(0, x.shape[0], LANES):
         x0, x1, x2, x3 = x[j], x[j + 1], x[j + 2], x[j + 3]
@@ -87,7 +99,11 @@ def box_distances(x: FloatArray, lower: FloatArray, upper: FloatArray, total: Fl
 def point_distances(
     x: FloatArray, points: FloatArray, begin: int, size: int, total: FloatArray
 ) -> None:
-    """Write the squared distances of x (p,) to `size` columns of points (p, m) into total."""
+    """Write the squared distances of x (p,) to `size` points, from `begin` on, into total (size,).
+
+    Every column of `points` (p, m) is a point; p is a multiple of `LANES`, which are unrolled so
+    that the compiler vectorises the loop over points. The first round overwrites `total`.
+    """
     for j in range(0, x.shape[0], LANES):
         x0, x1, x2, x3 = x[j], x[j + 1], x[j + 2], x[j + 3]
         for i in range(size):
@@ -119,17 +135,21 @@ def nearest_point(
     """
     blocks = lower.shape[1]
     box_distances(x, lower, upper, bounds)
-    first = 0
+    nearest_block = 0
     for k in range(1, blocks):
-        if bounds[k] < bounds[first]:
-            first = k
+        if bounds[k] < bounds[nearest_block]:
+            nearest_block = k
+
     best: float = math.inf
-    best_index: int = points.shape[1]
+    best_index: int = points.shape[1]  # above every index
+    # Turn -1 searches the nearest block, as its best distance rules out most of the others. The
+    # other turns search the blocks in order, in the same loop so that the search is written once.
     for turn in range(-1, blocks):
-        k = first if turn < 0 else turn
+        k = nearest_block if turn < 0 else turn
         # Not >=: a point at the same distance may have a lower index.
-        if turn >= 0 and (k == first or bounds[k] > best):
+        if turn >= 0 and (k == nearest_block or bounds[k] > best):
             continue
+
         begin = starts[k]
         size = starts[k + 1] - begin
         point_distances(x, points, begin, size, distances)
@@ -151,7 +171,10 @@ def nearest(
     lower: FloatArray,
     upper: FloatArray,
 ) -> IntArray:
-    """Original indices (n,) of the points nearest to configurations (n, d)."""
+    """Original indices (n,) of the points nearest to configurations (n, d).
+
+    `table` (p, 6) is the coding; the other arguments are those of `nearest_point`.
+    """
     nearest = np.empty(values.shape[0], dtype=np.int64)
     x = np.zeros(points.shape[0])  # features beyond the coding's stay 0
     bounds = np.empty(lower.shape[1])
@@ -166,22 +189,40 @@ def nearest(
 def forest_predict(
     values: FloatArray,
     table: FloatArray,
-    feature: NDArray[np.uint8],  # that a node compares; any in leaves, (q,)
-    threshold: NDArray[np.float32],  # that it is compared with; any in leaves, (q,)
-    child: NDArray[np.uint32],  # next node if feature <= threshold, and if not; else itself, (2 q,)
-    roots: NDArray[np.uint32],  # first node of each tree, (t,)
-    depths: IntArray,  # of each tree, (t,)
-    leaf: NDArray[np.uint32],  # number of each leaf; any in other nodes, (q,)
-    codes: NDArray[np.uint16],  # of each output in each leaf, (K, l)
-    units: FloatArray,  # offset and factor from an output's sum of codes to its value, (K, 2)
+    feature: NDArray[np.uint8],
+    threshold: NDArray[np.float32],
+    child: NDArray[np.uint32],
+    roots: NDArray[np.uint32],
+    depths: IntArray,
+    leaf: NDArray[np.uint32],
+    codes: NDArray[np.uint16],
+    units: FloatArray,
     low: int,
     high: int,
-    weight: float,  # of `high`
+    weight: float,
 ) -> FloatArray:
     """Predictions (n,) of configurations (n, d), linear between the outputs `low` and `high`.
 
     Each row takes as many steps as the tree is deep: faster than a branch that stops at a leaf,
-    which the processor cannot predict. Sums of codes are integers, hence exact.
+    which the processor cannot predict. A row that is at a leaf stays there, as a leaf's children
+    are the leaf itself. Sums of codes are integers, hence exact.
+
+    Args:
+        values: The configurations, (n, d).
+        table: The coding, (p, 6).
+        feature: Index of the feature that a node compares; any in leaves, (q,).
+        threshold: What it is compared with; any in leaves, (q,).
+        child: Node after node i: at 2 i if the feature is at most the threshold, at 2 i + 1 if it
+            is greater; in leaves both are i, (2 q,).
+        roots: First node of each tree, (t,).
+        depths: Depth of each tree, (t,).
+        leaf: Number of each leaf among the l leaves; any in other nodes, (q,).
+        codes: Value of each output in each leaf, as a whole number, (K, l).
+        units: Columns offset and factor: an output's value is offset + factor * (sum of its codes
+            over trees), (K, 2).
+        low: Index of an output, such as that of the training fraction below the task's.
+        high: Index of another output, such as that of the fraction above it.
+        weight: Weight of `high`, from 0 to 1; `low` has the rest.
     """
     n = values.shape[0]
     predictions = np.empty(n)
@@ -225,16 +266,34 @@ def forest_predict_one(
     high: int,
     weight: float,
 ) -> float:
-    """Prediction of one configuration (d,): as `forest_predict`, but stops at leaves."""
+    """Predict one configuration (d,): as `forest_predict`, but every tree stops at its leaf.
+
+    Args:
+        row: The configuration, (d,).
+        table: The coding, (p, 6).
+        feature: Index of the feature that a node compares; any in leaves, (q,).
+        threshold: What it is compared with; any in leaves, (q,).
+        child: Node after node i: at 2 i if the feature is at most the threshold, at 2 i + 1 if it
+            is greater; in leaves both are i, (2 q,).
+        roots: First node of each tree, (t,).
+        leaf: Number of each leaf; any in other nodes, (q,).
+        codes: Value of each output in each leaf, as a whole number, (K, l).
+        units: Columns offset and factor from an output's sum of codes to its value, (K, 2).
+        low: Index of an output.
+        high: Index of another output.
+        weight: Weight of `high`, from 0 to 1; `low` has the rest.
+    """
     x = np.empty(table.shape[0], dtype=np.float32)
     encode_row(row, table, x)
-    sum_low, sum_high = 0, 0
+    sum_low = 0
+    sum_high = 0
     for tree in range(roots.shape[0]):
-        node, following = np.uint64(roots[tree]), np.uint64(roots[tree])
+        node = np.uint64(roots[tree])
         while True:
+            # Unsigned: numba checks signed indices for negative ones.
             greater = np.uint64(x[np.uint64(feature[node])] > threshold[node])
             following = np.uint64(child[np.uint64(2) * node + greater])
-            if following == node:
+            if following == node:  # a leaf, whose children are itself
                 break
             node = following
         sum_low += codes[low, leaf[node]]
@@ -246,7 +305,11 @@ def forest_predict_one(
 def mix(
     sum_low: int, sum_high: int, units: FloatArray, low: int, high: int, weight: float
 ) -> float:
-    """Value linear between two outputs, from their sums of codes."""
+    """Value linear between the outputs `low` and `high`, from their sums of codes over trees.
+
+    `units` (K, 2) has offset and factor from an output's sum to its value; `weight`, from 0 to 1,
+    is that of `high`.
+    """
     at_low: float = units[low, 0] + units[low, 1] * sum_low
     at_high: float = units[high, 0] + units[high, 1] * sum_high
     return (1.0 - weight) * at_low + weight * at_high
