@@ -86,6 +86,7 @@ def main() -> None:
     # Treat a job scheduler's SIGTERM like Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
+        # Not standalone: click raises errors, and returns an exit code, or None for success.
         code = app(prog_name="hpobench-ordered", standalone_mode=False)
     except click.ClickException as error:
         error.show()

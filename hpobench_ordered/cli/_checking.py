@@ -33,7 +33,11 @@ class CheckOutcome(NamedTuple):
 
 
 def check_own_methods(methods: Sequence[str], *, time_limit: float | None) -> None:
-    """Check the methods that are not registered; an invalid one raises a ConformanceError."""
+    """Check the methods that do not come with the package, on their contract alone.
+
+    Raises:
+        ConformanceError: A method violates the contract.
+    """
     for method in methods:
         name = as_method_spec(method).name
         if name not in list_methods():
@@ -55,11 +59,12 @@ def check_and_report(
     Raises:
         ConformanceError: The first violation.
     """
-    as_method_spec(method).check_installed()  # fails early
+    as_method_spec(method).check_installed()  # fails before a process is started
     if time_limit is None:
         time_limit = CHECK_LIMIT
+    limit_or_none = time_limit or None  # None: any time
     outcome = call_in_new_process(
-        run_checks, method, time_limit or None, learns=learns, only_contract=only_contract
+        run_checks, method, limit_or_none, learns=learns, only_contract=only_contract
     )
     for remark in outcome.remarks:
         say(remark)
@@ -73,7 +78,11 @@ def check_and_report(
 def run_checks(
     method: str, time_limit: float | None, *, learns: bool, only_contract: bool
 ) -> CheckOutcome:
-    """Run the checks of a method in this process, up to the first violation."""
+    """Run the checks of a method in this process, up to the first violation.
+
+    A violation is returned, with its traceback as text: exceptions lose their cause on the way to
+    another process.
+    """
     warnings.simplefilter("ignore")  # they would hide the verdict
     try:
         return _run_checks(as_method_spec(method), time_limit, learns, only_contract)
@@ -89,6 +98,10 @@ def run_checks(
 def _run_checks(
     spec: MethodSpec, time_limit: float | None, learns: bool, only_contract: bool
 ) -> CheckOutcome:
+    """Run the checks in turn; a violation raises a ConformanceError.
+
+    Failing on degenerate input is only remarked on, as many experiments have none.
+    """
     passed: list[str] = []
     remarks: list[str] = []
     check_method(spec, time_limit=time_limit)
@@ -113,6 +126,7 @@ def _run_checks(
 def format_cause(error: BaseException) -> str:
     """The traceback of an exception in the method, "" if there is none."""
     cause = find_root_cause(error)
+    # An invalid configuration is noticed by this package, whose traceback would not help.
     if cause is error or isinstance(cause, InvalidConfigError):
         return ""
     innermost = traceback.format_tb(cause.__traceback__)[-MAX_FRAMES:]

@@ -14,7 +14,11 @@ Completer = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
 def make_completer(list_names: Callable[[click.Context], Iterable[str]]) -> Completer:
-    """Make a function that click calls for the names that begin as a word does."""
+    """Make a function that click calls to complete a word to names.
+
+    Args:
+        list_names: Lists all names, given the context of the command.
+    """
 
     def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
         try:
@@ -36,10 +40,11 @@ def list_surrogates(benchmarks: Iterable[str]) -> list[str]:
 
 def _list_surrogates_in_command(context: click.Context) -> list[str]:
     """Names of the surrogates of the benchmarks in the command, or of all benchmarks."""
-    name = context.params.get("name")  # of commands on one benchmark
+    name = context.params.get("name")  # argument of commands on one benchmark
     if name:
         return list_surrogates([name])
-    return list_surrogates(context.params.get("benchmarks") or list_benchmarks())
+    benchmarks = context.params.get("benchmarks")  # those of --benchmark, typed before
+    return list_surrogates(benchmarks or list_benchmarks())
 
 
 complete_benchmark = make_completer(lambda _: list_benchmarks())

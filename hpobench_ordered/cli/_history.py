@@ -111,6 +111,7 @@ class EarlierTasks:
     def _read_storage(
         self, storage: str, space: SearchSpace, new_names: Mapping[str, str]
     ) -> tuple[Evaluations, ...]:
+        """Read the studies of --storage; without --studies all of them."""
         from hpobench_ordered.adapters import history_from_storage
 
         return history_from_storage(
@@ -129,6 +130,7 @@ class EarlierTasks:
         context: Sequence[str],
         new_names: Mapping[str, str],
     ) -> tuple[Evaluations, ...]:
+        """Read the table of --history; `context` are its columns of contexts."""
         if self.task is None or self.objective is None:
             raise click.UsageError("--history needs --task COLUMN and --objective COLUMN")
         reader = Reader(self.drop_invalid, self.clip, str(path), refuses_repeated=True)
@@ -176,14 +178,17 @@ def read_csv(path: Path) -> "DataFrame":
         raise EvaluationsError(
             f"{path} is empty: its first line must hold the names of the columns"
         )
-    header = rows.pop(min(rows))
+    header = rows.pop(min(rows))  # the first line that is not empty
     _check_rows(path, header, rows)
     line_numbers = pd.Index(list(rows), name="line")
     return pd.DataFrame(list(rows.values()), index=line_numbers, columns=header, dtype=object)
 
 
 def _read_rows(path: Path) -> dict[int, list[str]]:
-    """The cells of every line that is not empty, by the number of the line."""
+    """The cells of every row that is not empty, by the number of its line.
+
+    A row whose cells contain line breaks has the number of its last line.
+    """
     rows = {}
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
@@ -202,7 +207,10 @@ def _read_rows(path: Path) -> dict[int, list[str]]:
 
 
 def _check_rows(path: Path, header: Sequence[str], rows: Mapping[int, Sequence[str]]) -> None:
-    """Raise an EvaluationsError for another separator, or a line of another length."""
+    """Raise an EvaluationsError if columns are not separated by commas, or a row is too short.
+
+    A row that is too long is an error, too. `rows` are the rows after the header, by line number.
+    """
     if len(header) == 1:
         for separator in OTHER_SEPARATORS:
             if separator in header[0]:

@@ -81,6 +81,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 
 def add_options(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
     """Add options to a command, in the order of its help."""
+    # Help begins with the option that was added last.
     for option in reversed(options):
         command = option(command)
     return command
@@ -89,7 +90,10 @@ def add_options(command: Command, options: Sequence[Callable[[Command], Command]
 def parse_seeds(
     context: click.Context, option: click.Parameter, text: str | None
 ) -> list[int] | None:
-    """Read seeds: "5" is 0 to 4, "10-19" a range with both ends, "3,7" a list."""
+    """Read seeds: "5" is 0 to 4, "10-19" a range with both ends, "3,7" a list.
+
+    Click calls it for the value of an option, None if that is not used.
+    """
     if text is None:
         return None
 
@@ -121,7 +125,10 @@ def _parse_seeds(text: str) -> Sequence[int]:
 def parse_shard(
     context: click.Context, option: click.Parameter, text: str | None
 ) -> tuple[int, int] | None:
-    """Read a shard such as "0/4"."""
+    """Read a shard such as "0/4": its index from 0, and the number of shards.
+
+    Click calls it for the value of an option, None if that is not used.
+    """
     if text is None:
         return None
     index, _, count = text.partition("/")
@@ -136,7 +143,10 @@ def parse_shard(
 def parse_sizes(
     context: click.Context, option: click.Parameter, text: str | None
 ) -> list[int] | None:
-    """Read training-set sizes from a list such as 56,155,433."""
+    """Read training-set sizes from a list such as 56,155,433.
+
+    Click calls it for the value of an option, None if that is not used.
+    """
     if text is None:
         return None
     try:
@@ -196,4 +206,4 @@ def open_results(folder: Path | None, *, with_reference: bool, suite_name: str |
         return reference() if suite_name is None else reference(suite_name)
     store = Store(folder)
     against = read_reference_for(store) if with_reference else None
-    return Results(store, cells=(), against=against)
+    return Results(store, cells=(), against=against)  # without cells: all runs of the store

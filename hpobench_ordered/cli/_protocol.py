@@ -21,7 +21,15 @@ RENAMED_OPTIONS = {"workers_simulated": "--simulated-workers"}
 def make_protocol(
     name: str, settings: Mapping[str, int | str | tuple[str, ...] | None]
 ) -> Protocol:
-    """Make the protocol of a name; settings that are None keep their default."""
+    """Make the protocol of a name; settings that are None keep their default.
+
+    Args:
+        name: Name of the protocol.
+        settings: Values of the options that set up any protocol, by the name of the setting.
+
+    Raises:
+        UsageError: An option is used that this protocol does not have.
+    """
     possible = [field.name for field in fields(PROTOCOLS[name]) if field.name in settings]
     chosen = {setting: value for setting, value in settings.items() if value is not None}
     for setting in chosen:
@@ -44,7 +52,7 @@ def parse_tasks(
     context: click.Context, option: click.Parameter, text: str | None
 ) -> int | tuple[str, ...] | None:
     """Read a number of tasks, or names separated by commas."""
-    if text is None:
+    if text is None:  # the option is not used
         return None
     if text.isdecimal():
         return int(text)

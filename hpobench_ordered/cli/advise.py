@@ -123,4 +123,5 @@ def _print_methods(advice: Advice) -> None:
 
 
 def _format_share(share: float) -> str:
+    """Format a share; "-" for NaN, which bounds of an interval over few tasks are."""
     return "-" if math.isnan(share) else f"{share:.2f}"

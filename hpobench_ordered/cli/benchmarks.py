@@ -88,11 +88,17 @@ def _check_surrogate(surrogate: str) -> None:
 
 
 def has_surrogate(spec: BenchmarkSpec, surrogate: str | None, *, ready: bool) -> bool:
-    """Whether a benchmark has a surrogate, None for any; it must be ready if `ready`."""
+    """Whether a benchmark has a surrogate, which can be used at once if `ready`.
+
+    Args:
+        spec: The benchmark.
+        surrogate: Name of the surrogate; None: the benchmark's default one.
+        ready: Whether it must be possible to use it without fetching or installing anything.
+    """
     options = [option for option in spec.surrogates if surrogate in (None, option.name)]
     if not options:
         return False
-    return options[0].is_ready if ready else True
+    return options[0].is_ready if ready else True  # the default one comes first
 
 
 def describe_in_list(spec: BenchmarkSpec) -> dict[str, Any]:
@@ -338,10 +344,12 @@ def best_values(spec: BenchmarkSpec) -> list[float | None]:
 def format_column(values: Sequence[float | None]) -> list[str]:
     """Format numbers with equally many decimals, "-" for None.
 
-    The largest number has six digits; zeros at the end of all numbers are left out.
+    The number that is largest without its sign has six digits; final zeros that all numbers have
+    are left out.
     """
     finite = [value for value in values if value is not None and math.isfinite(value)]
     largest = max(map(abs, finite), default=0.0)
+    # Zero or negative for numbers below 1, which then have more decimals. Zeros need none.
     digits_before_point = 1 + math.floor(math.log10(largest)) if largest else 6
     decimals = max(6 - digits_before_point, 0)
     texts = ["-" if value is None else f"{value:.{decimals}f}" for value in values]
@@ -400,7 +408,10 @@ def parse_config(settings: Sequence[str], space: SearchSpace) -> Config:
 
 
 def parse_value(text: str, parameter: Parameter) -> Value:
-    """Read a choice or number; other text stays text, which validation rejects."""
+    """Read a choice or number; other text stays text, which validation rejects.
+
+    A whole number becomes an integer, the native value of integer hyperparameters.
+    """
     if parameter.choices:
         return find_value(text, parameter.choices)
     try:

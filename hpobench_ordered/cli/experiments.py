@@ -179,13 +179,15 @@ def run(
         announce_compiling()
 
     all_benchmarks = _choose_benchmarks(suite_name, benchmarks)
+    if time_limit is None:
+        time_limit = TIME_LIMIT
     results = _run(
         specs,
         all_benchmarks,
         surrogates=_parse_surrogates(surrogate_words, all_benchmarks),
         folder=output,
         against=against,
-        time_limit=TIME_LIMIT if time_limit is None else time_limit or None,
+        time_limit=time_limit or None,  # 0 is no limit
         **settings,
     )
 
@@ -226,6 +228,7 @@ def compare(
     benchmark of every family of the suites othpo and retrain, on the first ten tasks with two
     seeds. For a figure of a paper run the whole: run --suite retrain --against reference.
     """
+    # The other options of `run` have their defaults.
     context.invoke(
         run,
         methods=methods,
@@ -297,6 +300,8 @@ def _choose_methods(methods: tuple[str, ...], against: str | None) -> list[str]:
 
 
 def _check_own_methods(names: Sequence[str], time_limit: float | None) -> None:
+    """Check the methods that do not come with the package."""
+    # Imported here, as most commands do not need it and start faster without it.
     from hpobench_ordered.cli._checking import check_own_methods
 
     check_own_methods(names, time_limit=time_limit)
@@ -311,7 +316,7 @@ def _choose_benchmarks(suite_name: str | None, benchmarks: Sequence[str]) -> tup
         return tuple(dict.fromkeys(benchmarks))
 
     suite_name = suite_name or DEFAULT_SUITE
-    available = suite(suite_name)
+    available = suite(suite_name)  # without those that must be generated first
     missing = [name for name in suites()[suite_name] if name not in available]
     if missing:
         say(
@@ -374,5 +379,6 @@ def _own_methods(results: api.Results) -> list[str]:
     """The methods that are compared with other results; none without such a comparison."""
     if results.against is None:
         return []
-    runs = make_overview(results.store, results.cells or None).runs
+    cells = results.cells or None  # None: all runs of the store
+    runs = make_overview(results.store, cells).runs
     return sorted(runs["method"].unique())

@@ -139,7 +139,10 @@ def _has_several_benchmarks(board: "pd.DataFrame") -> "pd.Series[bool]":
 
 
 def describe_places(board: "pd.DataFrame", methods: Collection[str]) -> Iterator[str]:
-    """A sentence on the mean rank of each of some methods, by protocol and benchmark."""
+    """A sentence on the mean rank of each of some methods, by protocol and benchmark.
+
+    Methods without a rank do not count; methods of equal mean rank have the same place.
+    """
     for _, rows in board.groupby(["protocol", "benchmark"], sort=False):
         rank_of_method = rows.set_index("method")["rank"].dropna()
         for method, rank in rank_of_method.items():
@@ -167,6 +170,7 @@ def _print_board(
     for table in tables:
         first_rows = table.rows[:max_rows]
         later_rows = table.rows[len(first_rows) :]
+        # The first cell of a row is the method.
         rows = [*first_rows, *(row for row in later_rows if row[0] in always_shown)]
         number_left_out = len(table.rows) - len(rows)
         print_table(table.header, rows, title=table.caption)

@@ -66,6 +66,7 @@ def compact(results: Path) -> None:
 
 
 def _describe_as_json(state: Overview) -> dict[str, object]:
+    """The number of runs by method and state, and every failed run."""
     failures = []
     for failure in state.failures:
         failures.append(asdict(failure) | {"reason": failure.reason.value})

@@ -58,7 +58,7 @@ def fetch(name: str, surrogate: str | None, source: Path | None) -> None:
 def _fetch_file(file: PublishedFile, source: Path | None) -> None:
     """Check a file in the cache, or else copy it from a source, or else download it."""
     if file.is_fetched:
-        file.open_path()
+        file.open_path()  # raises unless its hash is right
         say(f"{file.name}: already in the cache")
     elif source is not None:
         file.store(find_local_copy(source, file))

@@ -156,6 +156,7 @@ def _check_output(output: Path, earlier: EarlierTasks, results: Path | None) -> 
 def _parse_context(words: Sequence[str]) -> dict[str, float]:
     """Read NAME=NUMBER words."""
     text_of_name = parse_pairs(words, "--context", "NAME=NUMBER")
+    # `number_of` gives NaN for a text that is no number.
     context = {name: number_of(text) for name, text in text_of_name.items()}
     for name, number in context.items():
         if not math.isfinite(number):
@@ -166,7 +167,7 @@ def _parse_context(words: Sequence[str]) -> dict[str, float]:
 
 
 def _read_results(path: Path, space: SearchSpace, earlier: EarlierTasks) -> list[Result]:
-    """Read the configurations and values in a table of one task."""
+    """Read the configurations and values in a table of one task; a failed one has None."""
     if earlier.objective is None:
         raise click.UsageError("--results needs --objective COLUMN")
     table = read_csv(path)
