@@ -21,24 +21,39 @@ CHECK_LENGTH = len(CHECK % bytes(16))
 
 
 class Journal:
-    """A file of one synced line per event; `lines` is what it held, less one cut off by a kill."""
+    """A file with a line for each event, which is on disk when `append` returns.
+
+    A last line that was cut off, as the process was killed while it wrote, is removed.
+
+    Attributes:
+        path: Path of the file.
+        lines: The lines that the file had when it was opened, the header first; [] for a new file.
+
+    Raises:
+        StoreError: The file is no journal, or damaged.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._checked = hashlib.sha256()
+        self._checked = hashlib.sha256()  # of all lines up to now, without their checksums
         content = self.path.read_bytes() if self.path.exists() else b""
         finished = content[: content.rfind(b"\n") + 1]
+
+        # Without a finished line it must be the beginning of a header, else it is another file.
         if not finished and not content.startswith(BEGIN[: len(content)]):
             raise self._error_in_line(1)
+
         *lines, unfinished = content.split(b"\n")
         self.lines = [self._read_line(n, line) for n, line in enumerate(lines, start=1)]
-        if self._is_checked(unfinished[:-1]):  # complete, but its end is damaged
+        # A line that is complete but for its line break was damaged, not cut off.
+        if self._is_checked(unfinished[:-1]):
             raise self._error_in_line(len(lines) + 1)
+
         if len(finished) < len(content):
             with self.path.open("r+b") as file:
                 file.truncate(len(finished))
-        self._size = len(finished)
-        self._failed = ""
+        self._size = len(finished)  # bytes that the file has, unless others write to it
+        self._failed = ""  # why nothing can be written any more
 
     def begin(self, settings: Mapping[str, Any]) -> None:
         """Write the header of a new journal, or check that this one has the same settings."""
@@ -57,7 +72,10 @@ class Journal:
             )
 
     def append(self, line: Mapping[str, Any]) -> None:
-        """Write one line and sync it to disk; a StoreError if another process wrote meanwhile."""
+        """Write one line and sync it to disk; a StoreError if another process wrote meanwhile.
+
+        After a failure nothing is written any more: a line may be incomplete.
+        """
         if not self._failed:
             try:
                 self._append(line)
@@ -70,6 +88,8 @@ class Journal:
             raise StoreError(self._failed)
 
     def _append(self, line: Mapping[str, Any]) -> None:
+        """Write one line; the checksum becomes the last entry of its JSON object."""
+        # Without the closing brace, which `CHECK` has.
         text = json.dumps(line, allow_nan=False, default=_as_python_number).encode()[:-1]
         self._checked.update(text)
         text += CHECK % self._checked.hexdigest()[:16].encode() + b"\n"

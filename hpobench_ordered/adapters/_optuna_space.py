@@ -132,7 +132,7 @@ def _convert_numbers(name: str, distribution: "FloatDistribution | IntDistributi
         return Parameter.choice(name, (low,))
 
     is_integer = isinstance(distribution, IntDistribution)
-    is_every_integer = is_integer and distribution.step == 1
+    is_every_integer = is_integer and distribution.step == 1  # integers always have a step
     if distribution.step is None or is_every_integer:
         return Parameter.number(name, low, high, log=distribution.log, integer=is_integer)
 

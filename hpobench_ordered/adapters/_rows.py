@@ -37,8 +37,12 @@ READ_AS_EMPTY = ("None", "NA", "N/A", "NaN", "nan", "NULL", "null", "")
 class Rows:
     """Raw evaluations of one task, n rows.
 
-    `where` names each row in messages, `columns` has native values by hyperparameter (constants may
-    be left out); None or NaN is a missing value, in `objective` a failed evaluation.
+    Attributes:
+        task: Name of the task.
+        where: Name of each row in messages, such as "row 3".
+        columns: Native values of each hyperparameter, (n,), None or NaN where missing; constants
+            may be left out.
+        objective: Value of each row; None or NaN if the evaluation failed.
     """
 
     task: str
@@ -51,12 +55,16 @@ class Rows:
 class Reader:
     """Converts rows to evaluations and collects problems.
 
-    `drop_invalid` leaves out unusable rows, `clip` moves numbers that are out of range to the
-    nearest bound, `source` names the input in messages, `allows_failed` takes rows without an
-    objective value, `refuses_repeated` makes a row that repeats another of its task an error: so in
-    tables of a history, but not in studies, whose trials have numbers. `wrong` has the rows of
-    every problem, `empty` the tasks without any evaluation, `ignored` the columns that are not
-    read.
+    Attributes:
+        drop_invalid: Whether unusable rows are left out, instead of being an error.
+        clip: Whether numbers that are out of range are moved to the nearest bound.
+        source: Name of the input in messages.
+        allows_failed: Whether a row may have no objective value.
+        refuses_repeated: Whether a row that repeats another of its task is an error: so in tables
+            of a history, but not in studies, whose trials have numbers.
+        ignored: Columns that are not read.
+        wrong: Names of the rows that have a problem, by its description.
+        empty: Tasks without any usable evaluation, in words.
     """
 
     drop_invalid: bool
@@ -67,9 +75,9 @@ class Reader:
     ignored: list[str] = field(default_factory=list)
     wrong: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     empty: list[str] = field(default_factory=list)
-    _dropped: int = 0
-    _read: int = 0
-    _moved: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    _dropped: int = 0  # rows with a problem
+    _read: int = 0  # all rows
+    _moved: dict[str, int] = field(default_factory=lambda: defaultdict(int))  # by hyperparameter
 
     def read(
         self,
@@ -100,14 +108,14 @@ class Reader:
             direction=direction,
         )
 
-    def leave_out(self, said: str, where: str) -> None:
-        """Record a problem of a row that belongs to no task."""
-        self.wrong[said].append(where)
+    def leave_out(self, problem: str, where: str) -> None:
+        """Record a problem of a row that belongs to no task; `where` names the row."""
+        self.wrong[problem].append(where)
         self._read += 1
         self._dropped += 1
 
     def refuse(self, hint: str = "") -> None:
-        """Raise an EvaluationsError if there are any problems."""
+        """Raise an EvaluationsError if there are any problems; it ends with the hint."""
         if self.wrong:
             count = f"{self._dropped} of {self._read} evaluations"
             raise EvaluationsError(
@@ -115,7 +123,9 @@ class Reader:
             )
 
     def _problems(self) -> str:
-        return "".join(f"\n- {what}: {join_words(where)}" for what, where in self.wrong.items())
+        """A line for each problem, with the rows that have it; "" without problems."""
+        lines = [f"\n- {problem}: {join_words(where)}" for problem, where in self.wrong.items()]
+        return "".join(lines)
 
     def finish(self, history: Iterable[Evaluations | None]) -> tuple[Evaluations, ...]:
         """The history with the warnings and errors of `usable`, and those of its tasks."""
@@ -151,7 +161,10 @@ class Reader:
         return evaluations
 
     def _read_configs(self, rows: Rows, space: SearchSpace, is_good: BoolArray) -> FloatArray:
-        """Code the configurations, (n, d); sets `is_good` to False for invalid rows."""
+        """Code the configurations, (n, d); sets `is_good` to False for invalid rows.
+
+        Parents are read before their children, whose conditions are on the codes of the parents.
+        """
         coded = np.full((len(is_good), space.dimension), np.nan)
         active = np.ones(coded.shape, dtype=np.bool_)
         for j, condition in space.ordered_conditions.items():
@@ -213,6 +226,7 @@ class Reader:
             return math.nan, problem
 
         if parameter.choices:
+            # If several choices are alike, such as 1 and "1", it is unclear which one is meant.
             alike = [code for code, c in enumerate(parameter.choices) if _is_alike(value, c)]
             return (float(alike[0]), "") if len(alike) == 1 else (math.nan, problem)
 
@@ -243,9 +257,17 @@ class Reader:
     def _check_repeated(
         self, rows: Rows, values: FloatArray, objective: FloatArray, is_good: BoolArray
     ) -> None:
-        """Set `is_good` to False for rows that repeat an earlier one, and report them."""
-        first: dict[bytes, int] = {}
+        """Set `is_good` to False for rows that repeat an earlier one, and report them.
+
+        Args:
+            rows: The rows, which messages name.
+            values: Coded configurations, (n, d).
+            objective: Objective values, (n,).
+            is_good: Whether each row is usable so far, (n,); it is changed.
+        """
+        first: dict[bytes, int] = {}  # row with this content
         for i in np.flatnonzero(is_good).tolist():
+            # As bytes, NaN equals NaN: inactive hyperparameters and failures are compared, too.
             content = values[i].tobytes() + objective[i].tobytes()
             if content in first:
                 repeated = rows.where[first[content]]
@@ -261,7 +283,7 @@ def is_missing(value: object) -> bool:
     import pandas as pd
 
     is_empty_text = isinstance(value, str) and value.strip() in READ_AS_EMPTY
-    return is_empty_text or pd.isna(value) is True
+    return is_empty_text or pd.isna(value) is True  # of a list it is an array
 
 
 def number_of(value: object) -> float:
@@ -311,7 +333,7 @@ def _code_valid_column(
 
 
 def _are_all_outside(parameter: Parameter, cells: Sequence[object]) -> bool:
-    """Whether no number is in range, of two or more."""
+    """Whether there are several numbers, all out of range; a single one may be an accident."""
     numbers_in_column = np.array([number_of(cell) for cell in cells], dtype=np.float64)
     finite = numbers_in_column[np.isfinite(numbers_in_column)]
     if parameter.choices or len(finite) < 2:
@@ -325,7 +347,7 @@ def _check_different(history: Sequence[Evaluations]) -> None:
     first_task_with: dict[Any, str] = {}
     for e in history:
         if np.isfinite(e.objective).sum() < 2:
-            continue
+            continue  # a single evaluation may be the same by chance
         content = (e.names, e.values.tobytes(), e.objective.tobytes())
         first_task = first_task_with.setdefault(content, e.task)
         if first_task != e.task:
@@ -335,7 +357,10 @@ def _check_different(history: Sequence[Evaluations]) -> None:
 
 
 def _check_order(tasks: Sequence[str]) -> None:
-    """Warn if names that differ only in numbers, or dates, are not in the order of these."""
+    """Warn if names that differ only in numbers, or dates, are not in the order of these.
+
+    Other names, such as those of months, have no order that could be checked.
+    """
     patterns = {DIGITS.sub("0", task) for task in tasks}
     if len(patterns) != 1:
         return

@@ -52,6 +52,9 @@ def read_table(
     out. Problems of columns and contexts raise an EvaluationsError, `reader` collects those of
     rows. `contexts` are those of each task; default: from their columns. `rename` has new names of
     columns; None if the user cannot give any.
+
+    Returns:
+        The evaluations of each task; None for a task without a usable row.
     """
     import pandas as pd
 
@@ -98,7 +101,10 @@ def _name_rows(frame: "DataFrame") -> list[str]:
 def _group_rows(
     frame: "DataFrame", column: str, names_of_rows: Sequence[str], reader: Reader
 ) -> dict[str, list[int]]:
-    """Positions of the rows of each task, in the order in which tasks first appear."""
+    """Positions of the rows of each task, in the order in which tasks first appear.
+
+    `reader` records the rows whose cell in the column of tasks is empty.
+    """
     rows_of_task: dict[str, list[int]] = {}
     for i, label in enumerate(frame[column].tolist()):
         is_text = isinstance(label, str) and label.strip() != ""  # "NA" may be a task
@@ -115,7 +121,16 @@ def contexts_of(
     *,
     others: Sequence[str] = (),
 ) -> Mapping[str, Mapping[str, float]]:
-    """Check that contexts have finite numbers of the same names; without any, each is empty."""
+    """Check that contexts have finite numbers of the same names, and return them by task.
+
+    Args:
+        contexts: Context of each task, by its name; None: all are empty.
+        tasks: Tasks that must have a context.
+        others: Tasks that may have one, such as studies without a usable trial.
+
+    Raises:
+        EvaluationsError: The contexts are not like that.
+    """
     if contexts is None:
         return {task: {} for task in tasks}
     if not isinstance(contexts, Mapping) or not all(
@@ -130,9 +145,9 @@ def contexts_of(
             raise EvaluationsError(
                 f"contexts of the unknown task {name!r}{suggest_allowed(name, tasks)}"
             )
-    without = [repr(task) for task in tasks if task not in contexts]
-    if without:
-        raise EvaluationsError(f"no context of {join_words(without)}")
+    missing = [repr(task) for task in tasks if task not in contexts]
+    if missing:
+        raise EvaluationsError(f"no context of {join_words(missing)}")
     for task in tasks:
         _check_context(task, contexts[task], like=(tasks[0], contexts[tasks[0]]))
     return contexts
@@ -157,13 +172,19 @@ def _check_context(
 
 
 def check_renaming(rename: Mapping[str, str], *sources: Collection[str]) -> None:
-    """Check that renaming from old to new names is valid and gives unique names in each source."""
+    """Check that renaming from old to new names is valid and gives unique names in each source.
+
+    A source is a collection of names, such as the columns of a table or the parameters of a study.
+    """
     if not isinstance(rename, Mapping) or not all(isinstance(n, str) for n in rename.values()):
         raise EvaluationsError(f"rename must be a mapping of old to new names, but got {rename!r}")
     for old in rename:
         if not any(old in names for names in sources):
-            known = dict.fromkeys(str(name) for names in sources for name in names)
-            raise EvaluationsError(f"{old!r} cannot be renamed{suggest_allowed(str(old), known)}")
+            all_names: dict[str, None] = {}  # each once, in order
+            for names in sources:
+                all_names |= dict.fromkeys(map(str, names))
+            hint = suggest_allowed(str(old), all_names)
+            raise EvaluationsError(f"{old!r} cannot be renamed{hint}")
     for names in sources:
         if len({rename.get(name, name) for name in names}) < len(set(names)):
             raise EvaluationsError(

@@ -135,6 +135,7 @@ class Advice:
     @property
     def poor_tasks(self) -> tuple[str, ...]:
         """Tasks whose surrogate ranks configurations poorly."""
+        # A constant surrogate has no rank correlation, NaN, and is not good.
         good = {task.name for task in self.quality if task.spearman >= LOWEST_CORRELATION}
         return tuple(task.name for task in self.quality if task.name not in good)
 
@@ -373,8 +374,8 @@ def compare_methods(left: FloatArray, methods: Sequence[str]) -> "tuple[pd.DataF
     """Compare methods by the shares that they leave.
 
     Args:
-        left: Share left by each method, seed and task after each trial, (A, S, T, M). The first
-            task does not count, as it has no history.
+        left: Share left by each of A methods, on S seeds and T tasks, after each of M trials,
+            (A, S, T, M). The first task does not count, as it has no history.
         methods: Names of the methods.
 
     Returns:

@@ -139,7 +139,14 @@ def optimiser(
 def check_data(
     spec: MethodSpec, data: object, earlier_task_count: int
 ) -> tuple[TaskData | None, ...]:
-    """Check the training data: one of each earlier task, and then that of this task."""
+    """Check the training data: one of each earlier task, and then that of this task.
+
+    A method that does not use training data must get none. None stands for unknown data, which
+    those of this task must not be.
+
+    Returns:
+        The data as a tuple, () for a method that does not use any.
+    """
     data_of_tasks = tuple(data) if isinstance(data, Iterable) else None
     if data_of_tasks is None or not all(isinstance(d, TaskData | None) for d in data_of_tasks):
         raise EvaluationsError(
@@ -284,7 +291,7 @@ class Optimiser:
             if waiting:
                 asked = waiting.pop(0)
                 self._trials[asked.position] = trial
-                told_config = asked.suggestion
+                told_config = asked.suggestion  # as the method itself wrote it
             else:
                 self._trials.append(trial)
                 told_config = trial.config
@@ -317,6 +324,7 @@ class Optimiser:
         return best
 
     def _find_best(self) -> Trial | None:
+        """The first of the best trials; None if no value was told, or only failures."""
         best: Trial | None = None
         lowest_loss = math.inf
         for trial in self.trials:
@@ -363,10 +371,11 @@ class Optimiser:
                 if "tell" in event:
                     self.tell(event["tell"], event["value"])
                 else:
-                    self._ask_again(event["ask"], f"line {position + 2} of {journal.path}")
+                    line_number = position + 2  # from 1, after the header
+                    self._ask_again(event["ask"], f"line {line_number} of {journal.path}")
                 if report_progress is not None:
                     report_progress(position + 1, len(events))
-        self._journal = journal
+        self._journal = journal  # only now, as these events are there already
 
     def _ask_again(self, expected: Config, place: str) -> None:
         """Ask for a suggestion that was made before; `place` names it in the error."""
@@ -382,6 +391,7 @@ class Optimiser:
         return self.space.configs(row[None])[0]
 
     def _write(self, event: Mapping[str, Any]) -> None:
+        """Write an event to the journal, if there is one."""
         if self._journal is not None:
             self._journal.append(event)
 
@@ -401,6 +411,7 @@ def describe_settings(
     version = method_version(spec)
     settings: dict[str, Any] = {
         "method": spec.name,
+        # A version that is new at each start would never be that of the journal.
         "version": "" if version.startswith(NEW_AT_EACH_START) else version,
         "direction": direction.value,
         "seed": seed,

@@ -94,7 +94,10 @@ class LeaveOneOut:
         evaluated: Sequence[Evaluations],
         rng: "np.random.Generator",
     ) -> Assignment:
-        """Assign the target at this position, with evaluations of all other tasks as history."""
+        """Assign the target at this position, with evaluations of all other tasks as history.
+
+        Without a number, `history=None`, the benchmark decides how many evaluations each task has.
+        """
         target = self._targets(benchmark)[position]
         history = [
             benchmark.evaluations(task.index, rng=rng, n=self.history)

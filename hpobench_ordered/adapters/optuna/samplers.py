@@ -253,6 +253,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         return RandomSampler(seed=seed).sample_independent(study, trial, name, distribution)
 
     def _take_back(self, study: Study, trial: FrozenTrial) -> None:
+        """Let another trial have this one's suggestion, if there is one: it will fail."""
         if self._replay is not None:
             self._replay.take_back(study, trial)
 
@@ -392,7 +393,7 @@ class Replay:
                 if record.identity == self._identity:
                     new_records.append((record, trial.number))
 
-        for record, trial_number in sorted(new_records):
+        for record, trial_number in sorted(new_records):  # by `order`
             for number in record.told:
                 self.tell(trials[number], trials[number].values)
             self._unrecorded = [n for n in self._unrecorded if n not in record.told]
@@ -410,6 +411,7 @@ class Replay:
                 if other.state.is_finished():
                     self.tell(other, other.values)
 
+            # The first free suggestions are left to the trials that wait in other processes.
             n_waiting = self._count_waiting(trials, before=trial.number)
             while len(self._free) <= n_waiting:
                 self._ask()
@@ -427,6 +429,7 @@ class Replay:
         self._configs.append(self.optimiser.ask())
 
     def _assign(self, suggestion: int, trial_number: int) -> None:
+        """Give a trial the suggestion of a number, which is not free any more."""
         self._suggestion_of[trial_number] = suggestion
         self._free = [number for number in self._free if number != suggestion]
 
@@ -446,7 +449,7 @@ class Replay:
     def take_back(self, study: Study, trial: FrozenTrial) -> None:
         """Let the configuration of a trial be suggested again, as it was not evaluated."""
         study._storage.set_trial_system_attr(trial._trial_id, NOT_EVALUATED, True)
-        self._told.add(trial.number)
+        self._told.add(trial.number)  # so that it never is told
         if trial.number in self._suggestion_of:
             self._free.append(self._suggestion_of[trial.number])
 
@@ -488,7 +491,7 @@ def _to_search_space(description: SpaceLike) -> SearchSpace:
 
 
 def _infer_space(trials: Iterable[FrozenTrial]) -> SearchSpace | None:
-    """The space of the first complete trial with anything to tune."""
+    """The space of the first complete trial with anything to tune; None if there is none."""
     for trial in trials:
         tunable = {name: d for name, d in trial.distributions.items() if not d.single()}
         if trial.state is TrialState.COMPLETE and tunable:
@@ -497,7 +500,10 @@ def _infer_space(trials: Iterable[FrozenTrial]) -> SearchSpace | None:
 
 
 def _as_represented(distribution: BaseDistribution, value: Any) -> tuple[Any, bool]:
-    """A value as represented by a distribution, and whether that contains it."""
+    """A value as represented by a distribution, and whether that contains it.
+
+    A distribution represents the number 3 as 3.0 if it is of floats, for example.
+    """
     try:
         internal = distribution.to_internal_repr(value)
     except ValueError:
