@@ -2,7 +2,7 @@
 
 Configurations are trained on nested training sets (`_custom.split`, `_custom.training`), every
 training is stored (`_training`), and one forest with an output per size is fitted to all of them
-(`_forest`); the tasks are the sizes, in order. `xgboost-mnist` uses the same pipeline and forest,
+(`_fitting`); the tasks are the sizes, in order. `xgboost-mnist` uses the same pipeline and forest,
 with its authors' shuffle and settings.
 """
 

@@ -164,6 +164,7 @@ class SpaceAdjustment:
         return self.summary if step is Steps.STEP_2 else f"{self.name} before the adjustment."
 
     def _spec(self, step: Steps) -> BenchmarkSpec:
+        """The benchmark in a step, without its artifact and the one before it."""
         return BenchmarkSpec(
             name=self._name(step),
             version=VERSION,
@@ -177,6 +178,7 @@ class SpaceAdjustment:
         )
 
     def _uses_surrogate(self, option: SurrogateOption) -> bool:
+        """Whether a surrogate of the base benchmark is used; all are if none are listed."""
         return not self.surrogates or option.name in self.surrogates
 
     def _load(
@@ -231,7 +233,10 @@ def code_ordinals_by_index(space: SearchSpace) -> SearchSpace:
 
 
 def find_optima(surrogate: EmbeddedSurrogate, objective: Objective) -> list[float]:
-    """Return the best value of each task among all configurations of a finite search space."""
+    """Return the best value of each task among all configurations of a finite search space.
+
+    The space has N configurations of d hyperparameters, whose codes are consecutive integers.
+    """
     parameters = surrogate.part.parameters
     sizes = [int(parameter.size) for parameter in parameters]
     lowest = np.array([parameter.lower for parameter in parameters], dtype=np.float64)

@@ -126,12 +126,15 @@ def classification_data(seed: int, experiment: str, task: int) -> TrainTestSplit
 
 @lru_cache(maxsize=16)
 def _draw_classification_data(seed: int, experiment: str, task: int) -> TrainTestSplit:
-    """Draw data whose labels depend on random Fourier features.
+    """Draw data whose labels follow a kernel logistic regression (appendix C.4).
 
-    Labels follow a kernel logistic regression with random Fourier features (appendix C.4).
+    Its kernel is approximated by D random Fourier features phi, with frequencies U, phases b,
+    bandwidths sigma and weights beta. The logits
 
-    g = sqrt(2 / D) cos(U x / sigma + b) beta is scaled to [-6, 6], and P(y = 1) is its logistic
-    function. U and b have no task index in the paper, unlike sigma and beta.
+        g = sqrt(2 / D) cos(U x / sigma + b) beta
+
+    are scaled to [-6, 6], and P(y = 1) is their logistic function. All tasks share U and b, which
+    have no task index in the paper, unlike sigma and beta.
     """
     sigma = classification_bandwidths(seed, experiment)[task]
     frequencies, phases = _draw_frequencies_and_phases(seed)
@@ -232,10 +235,12 @@ def _parse_recordings(data: bytes) -> FloatArray:
 
 
 def _check_protein(data: bytes, *, name: str) -> None:
+    """Raise a ValueError unless the bytes are the published file of a protein."""
     _parse_protein(data, name)
 
 
 def _check_parkinsons(data: bytes) -> None:
+    """Raise a ValueError unless the bytes are the published file of recordings."""
     _parse_recordings(data)
 
 
@@ -312,7 +317,7 @@ def _read_recordings() -> FloatArray:
 def _read_rows(
     file: RemoteFile, parse: Callable[[bytes], FloatArray], benchmark: str
 ) -> FloatArray:
-    """Read and parse a file that was downloaded for a benchmark."""
+    """Read and parse a file that was downloaded for a benchmark; `parse` may raise ValueError."""
     try:
         return parse(file.open_path(benchmark).read_bytes())
     except ValueError as error:

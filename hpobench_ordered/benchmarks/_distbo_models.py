@@ -165,11 +165,15 @@ def _compute_nystroem_features(
 
 
 def _fit_logistic_weights(features: FloatArray, labels: FloatArray, C: float) -> FloatArray:
-    """Weights w of a logistic regression on features (m, n) with labels 0 or 1, (n,)."""
+    """Weights w (m,) of a logistic regression on features (m, n) with labels y = 0 or 1, (n,).
+
+    They minimise w'w / 2 + C (negative log-likelihood), by Newton's method with a line search.
+    """
     from scipy.linalg import cho_factor, cho_solve
     from scipy.special import expit
 
     def compute_loss(weights: FloatArray, scores: FloatArray) -> float:
+        # log(1 + exp(score)) - y score, of every point.
         negative_log_likelihood = np.logaddexp(0.0, scores) - labels * scores
         return float(0.5 * weights @ weights + C * negative_log_likelihood.sum())
 
@@ -184,10 +188,12 @@ def _fit_logistic_weights(features: FloatArray, labels: FloatArray, C: float) ->
         factor = cho_factor(hessian, lower=True, check_finite=False)
         step = cho_solve(factor, gradient)
 
+        # A whole step gains about half of this in the loss, which is C times a log-likelihood.
         newton_decrement = float(gradient @ step)
         if newton_decrement < NEWTON_DECREMENT * C:
             break
 
+        # Halve the step until the loss falls.
         step_in_scores = step @ features
         loss = compute_loss(weights, scores)
         length = 1.0
@@ -247,7 +253,7 @@ def evaluate_parkinsons(task: int, row: FloatArray) -> float:
     """R2 of kernel ridge regression with the kernel exp(-gamma |x - x'|^2), exact."""
     alpha, gamma = row
     data = parkinsons_data(task)
-    bandwidth = 1.0 / np.sqrt(2.0 * gamma)
+    bandwidth = 1.0 / np.sqrt(2.0 * gamma)  # as gamma = 1 / (2 sigma^2)
     bandwidths = np.full(data.train.features.shape[1], bandwidth)
     return evaluate_ridge(data, np.concatenate([[alpha], bandwidths]))
 

@@ -170,7 +170,7 @@ def make_monks_problem(problem: int) -> ClassificationData:
     if problem == 3:
         number_wrong = int(MONKS_NOISE * training_size)
         wrong_rows = rng.choice(training_size, number_wrong, replace=False)
-        training_classes[wrong_rows] ^= True
+        training_classes[wrong_rows] ^= True  # the other class
         source += f", and {MONKS_NOISE:.0%} of them given the wrong class"
 
     names = [f"attr{number}" for number in range(1, len(MONKS_VALUES) + 1)]
@@ -184,7 +184,7 @@ def make_monks_problem(problem: int) -> ClassificationData:
 
 
 def _apply_monks_rule(problem: int, attributes: IntArray) -> BoolArray:
-    """The class of combinations of the six attributes, shape (n, 6) to (n,)."""
+    """The class of combinations of the six attributes by a problem's rule, (n, 6) to (n,)."""
     a1, a2, _, a4, a5, _ = attributes.T
     rules: dict[int, BoolArray] = {
         1: (a1 == a2) | (a5 == 1),
@@ -228,7 +228,11 @@ def code_data(
 
 
 def _code_column(column: "pd.Series[Any]") -> FloatArray:
-    """Code one column of the data as numeric columns, shape (n, 1 or more)."""
+    """Code one column of the data as numeric columns, shape (n, 1 or more).
+
+    Numbers stay one column, with the median where they are missing. Choices are one-hot coded, two
+    of them by one column of 0 and 1; "missing" is a choice.
+    """
     import pandas as pd
 
     if pd.api.types.is_numeric_dtype(column):

@@ -87,7 +87,12 @@ def table_options(tables: PublishedTables) -> tuple[SurrogateOption, ...]:
 def _load(
     tables: PublishedTables, repeat: int | None
 ) -> tuple[TableSurrogate, Sequence[float | None]]:
-    """The table of all tasks, built once per process, and its optima."""
+    """The table of all tasks, built once per process, and the best value of each task.
+
+    Args:
+        tables: The published tables.
+        repeat: Index of the repeat whose values are used; None: their mean.
+    """
     values_of_tasks = []
     for data_set, sha256 in tables.data_sets:
         repeats = _read_repeats(tables, data_set, sha256)

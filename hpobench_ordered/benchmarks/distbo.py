@@ -179,6 +179,7 @@ class GeneratedBenchmark:
     ) -> tuple[Surrogate, Sequence[float | None]]:
         """The trained surrogate, and the best known value of every task."""
         number_of_tasks = len(self.sizes)
+        # Without an artifact there are no best known values, unless they follow from the formula.
         surrogate = models.TrainedSurrogate(
             partial(self.evaluate, seed),
             dimension=len(self.outline.parameters),
@@ -269,19 +270,24 @@ class RealBenchmark:
         return self.split(task).train
 
 
+# Functions, not lambdas, as benchmarks are pickled for worker processes.
 def _counterexample_training_data(seed: int, task: int) -> TaskData:
+    """Training data of a task of the counterexample."""
     return data.counterexample_data(seed, task).train
 
 
 def _classification_training_data(experiment: str, seed: int, task: int) -> TaskData:
+    """Training data of a task of experiment "a" or "b"; it comes first, for `partial`."""
     return data.classification_data(seed, experiment, task).train
 
 
 def _evaluate_classification(experiment: str, seed: int, task: int, row: FloatArray) -> float:
+    """Evaluate a configuration (d,) in experiment "a" or "b"; it comes first, for `partial`."""
     return models.evaluate_classification(seed, experiment, task, row)
 
 
 def _bandwidth_parameters(lowest: float) -> tuple[Parameter, ...]:
+    """A bandwidth of the kernel for each feature, from `lowest` to 2^5, on a log scale."""
     return tuple(
         Parameter.number(f"sigma_{feature}", lowest, 2.0**5, log=True) for feature in _FEATURES
     )

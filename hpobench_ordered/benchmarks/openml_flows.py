@@ -187,6 +187,7 @@ SURROGATES = {
 
 
 def _bundled(flow: Flow) -> BenchmarkSpec:
+    """Spec of a flow that comes with the package, with the data sets as training data."""
     spec = bundled_spec(
         flow.name,
         version=VERSION,

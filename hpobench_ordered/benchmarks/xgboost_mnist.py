@@ -91,7 +91,8 @@ def read_published(path: Path) -> tuple[FloatArray, FloatArray]:
         content = json.loads(path.read_text())
         parameters = content["parameters_mat"]
         values = np.array([parameters[column] for column in _COLUMNS], dtype=np.float64).T
-        # The first two axes are training-set sizes and configurations.
+        # The first two axes are training-set sizes and configurations; of the third only
+        # the first entry is read.
         errors = np.array(content["test_error_mat"], dtype=np.float64)[:, :, 0].T
     except (OSError, ValueError, KeyError, IndexError) as error:
         raise ArtifactError(f"{path} does not hold the published evaluations: {error}") from None

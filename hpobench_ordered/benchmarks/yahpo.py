@@ -252,6 +252,7 @@ def definition(
     hyperparameters = {item["name"]: item for item in config_space["hyperparameters"]}
     listed_instances = hyperparameters[INSTANCE_COLUMN]["choices"]
     encoded_instances = encoding[INSTANCE_COLUMN]
+    # The network can only be asked for instances that the encoding has a code of.
     instances = [choice for choice in listed_instances if choice in encoded_instances]
     if instance not in instances:
         raise UnknownNameError(f"instance of rbv2_{scenario}", instance, instances)
@@ -323,11 +324,13 @@ class YahpoFamily:
 
 
 def _summary(scenario: str, instance: str) -> str:
+    """One line on the benchmark of a scenario and an instance."""
     learner = SCENARIOS[scenario].learner
     return f"YAHPO's rbv2_{scenario} ({learner}) on OpenML data set {instance}, 5 % to 100 %."
 
 
 def _onnx_option(scenario: str, instance: str) -> SurrogateOption:
+    """YAHPO's own network as a surrogate of an instance."""
     files = remote_files(scenario)
     summary = f"YAHPO's own network, release {RELEASE}"
     if files["model.onnx"].sha256 is None:
