@@ -79,6 +79,7 @@ def leaderboard(
         _print_board(board)
         _print_agreement(scores, trial)
         _print_verdicts(scores, trial)
+        click.echo()
         if by is not None:
             _print_notes(scores)
         print_text(LEGEND)
