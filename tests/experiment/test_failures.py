@@ -142,14 +142,14 @@ def test_bad_benchmark_fails_alone(tmp_path, monkeypatch, error, message):
 def kill_waiting_processes(folder: Path, killed: set[int]) -> None:
     """Kill each process that wrote its number into the folder, until `KILLS` are killed."""
 
-    def has_killed_all() -> bool:
+    def kill_and_tell_whether_all() -> bool:
         pids = {int(path.name) for path in folder.iterdir() if path.name.isdecimal()}
         for pid in pids - killed:
             os.kill(pid, signal.SIGKILL)
             killed.add(pid)
         return len(killed) >= bad.WaitsToBeKilled.KILLS
 
-    wait_until(has_killed_all)
+    wait_until(kill_and_tell_whether_all)
 
 
 @pytest.mark.slow
@@ -223,12 +223,12 @@ def test_failed_runs_are_retried_on_request(tmp_path):
 def test_processes_end_with_their_parent(tmp_path):
     children: set[int] = set()
 
-    def has_two_children() -> bool:
+    def collect_and_tell_whether_two() -> bool:
         children.update(list_pids_of_children(parent.pid))
         return len(children) >= 2
 
     with start_slow_runs(tmp_path, workers=2) as parent:
-        wait_until(has_two_children)
+        wait_until(collect_and_tell_whether_two)
         parent.kill()
     wait_until(lambda: not any(map(psutil.pid_exists, children)))
 
