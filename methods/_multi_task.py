@@ -58,6 +58,8 @@ class MultiTask(ModelBased):
     def compute_task_features(self, history: Sequence[Mapping[str, float]]) -> FloatArray:
         """Compute the features (T, q) of the tasks of the history and of the current one.
 
+        The context of the current task is `self.context`.
+
         Args:
             history: Contexts of the previous tasks, oldest first.
         """

@@ -131,7 +131,11 @@ class _Side:
 
     @classmethod
     def _around_numbers(cls, parameter: Parameter, values: FloatArray) -> "_Side":
-        """Make the smallest range around numbers (k,), k >= 1."""
+        """Make the smallest range around numbers (k,), k >= 1.
+
+        Its `values` are all that an integer can take; of a continuous range they are the two ends,
+        and its `size`, the number of values, is infinite.
+        """
         smallest, largest = values.min(), values.max()
         if parameter.is_discrete:
             levels = np.arange(smallest, largest + 1)

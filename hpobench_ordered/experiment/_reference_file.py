@@ -278,7 +278,7 @@ def select_trials_to_store(losses: FloatArray, methods: NDArray[Any]) -> BoolArr
     Scores need three kinds: those that improve on the incumbent, all of random search (they define
     a score of 100), and each method's worst one on each task (it bounds the regret).
     """
-    is_stored = np.ones(losses.shape, dtype=np.bool_)  # the first trial improves on nothing
+    is_stored = np.ones(losses.shape, dtype=np.bool_)  # a first trial always counts as improving
     is_stored[..., 1:] = losses[..., 1:] < incumbents(losses)[..., :-1]
     is_stored[methods == RANDOM_SEARCH] = True
 

@@ -251,7 +251,11 @@ def digest_runs(table: "pa.Table") -> dict[str, str]:
 
 
 def _represent_values(column: "pa.Array") -> NDArray[np.uint64]:
-    """A 64-bit number for each value of a column, (n,): the bits of a number, a hash of a text."""
+    """A 64-bit number for each value of a column, (n,), to be hashed with those of other columns.
+
+    It is the bits of a number, or a hash of a text: the same in every file that holds the value,
+    unlike the code of a text in a dictionary column.
+    """
     kind = type_of_column(column.type)
     if kind is ColumnType.INTEGER:
         integers: IntArray = column.cast("int64").fill_null(NULL_INTEGER).to_numpy()
@@ -261,9 +265,9 @@ def _represent_values(column: "pa.Array") -> NDArray[np.uint64]:
         return numbers.view(np.uint64)
     texts = column if hasattr(column, "dictionary") else column.dictionary_encode()
     hashes = [_hash_text(text) for text in texts.dictionary.to_pylist()]
-    hash_of_code = np.array([0, *hashes], dtype=np.uint64)  # the first is of null, code -1
+    hash_of_code = np.array([*hashes, 0], dtype=np.uint64)  # code -1, null, selects the last
     codes: IntArray = texts.indices.fill_null(-1).to_numpy()
-    return hash_of_code[codes + 1]
+    return hash_of_code[codes]
 
 
 def _hash_text(text: str) -> int:

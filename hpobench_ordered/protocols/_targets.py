@@ -38,7 +38,7 @@ def find_targets(targets: Targets, names: Sequence[str]) -> tuple[int, ...]:
     """Indices of the chosen tasks, unique, in the order chosen.
 
     Args:
-        targets: The choice.
+        targets: A count n: the first n tasks; names or indices of tasks; or None: all tasks.
         names: Names of all tasks of the benchmark.
 
     Raises:

@@ -148,6 +148,7 @@ def _check_supports_changed_spaces(method: MethodSpec) -> None:
     supporting = [name for name in list_methods() if method_spec(name).changed_spaces]
     raise ExperimentError(
         f"{method.name} needs its history on the same search space, which the adjustment "
-        f"changes (its spec does not say changed_spaces=True); methods that do not: "
+        f"changes (its spec does not say changed_spaces=True); methods that take a history on "
+        f"another search space: "
         f"{', '.join(supporting)}"
     )

@@ -272,8 +272,8 @@ class SearchSpace:
             Canonical unit vectors, shape (n, d).
         """
         unit = np.array(unit, dtype=np.float64)
-        # All missing values are drawn, as which are active depends on those of their parents;
-        # `canonical` sets those that turn out to be inactive back to NaN.
+        # Which hyperparameters are active is known only when their parents have values. So all
+        # missing values are drawn, and `canonical` sets the inactive ones back to NaN.
         missing = np.isnan(unit)
         unit[missing] = rng.random(int(missing.sum()))
         return self.canonical(unit)

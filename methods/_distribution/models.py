@@ -384,7 +384,7 @@ class LinearModel(JointModel):
         from hpobench_ordered.methods._networks.features import compute_features
 
         task_parameters, weights, (log_alpha, log_beta) = np.split(self.x, self._ends)
-        Psi = self._descriptions.table(task_parameters)
+        Psi = self._descriptions.table(task_parameters)  # of all tasks; the current is last
 
         def current_task_features(X: FloatArray) -> FloatArray:
             """Compute the network's features of configurations X (m, p) on the current task."""

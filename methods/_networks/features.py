@@ -143,7 +143,11 @@ class Network:
         Phi = np.concatenate([no_features, *(layers[-1] for layers in layers_of_blocks)])
 
         def pull_back(slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
-            """Compute derivatives by z and by the first inputs from those by features (m, d)."""
+            """Propagate the derivatives of a function by the features, (m, d), backwards.
+
+            Returns:
+                Its derivatives by the parameters z, (size,), and by the first inputs, (m, first).
+            """
             by_z = np.zeros(len(z))
             by_inputs = np.empty((len(X), first))
             for block, layers in zip(blocks, layers_of_blocks, strict=True):

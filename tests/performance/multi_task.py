@@ -88,9 +88,10 @@ def times() -> None:
     for case in CASES:
         mean_seconds(OrderedGP, case, 0, asked=1)  # compiles
         ours, tpe, botorch = [], [], []
-        every = CASES[case][2] - 3
-        for seed in range(2):  # in turns, as the machine may have other work
-            ours += [mean_seconds(OrderedGP, case, 5 * seed + k, asked=every) for k in range(5)]
+        n_timed = CASES[case][2] - 3  # the first three of a task are bests of earlier tasks
+        # In turns, as the machine may have other work; BoTorch, which takes seconds, less often.
+        for seed in range(2):
+            ours += [mean_seconds(OrderedGP, case, 5 * seed + k, asked=n_timed) for k in range(5)]
             tpe += [optuna_seconds(case, 5 * seed + k) for k in range(5)]
             botorch.append(mean_seconds(BoTorchMultiTask, case, seed, asked=1))
         ours, tpe, botorch = (1e3 * np.median(each) for each in (ours, tpe, botorch))

@@ -80,8 +80,10 @@ def test_rank_correlation_of_constants_is_nan():
 def test_exact_predictions_have_best_quality():
     truth = np.random.default_rng(0).random((20, 2))
     quality = measure_quality(truth, truth, names=["a", "b"], direction=Direction.MINIMIZE)
-    best = pytest.approx(1)
-    assert quality == (TaskQuality("a", 1, best, 1, best), TaskQuality("b", 1, best, 1, best))
+    assert [task.name for task in quality] == ["a", "b"]
+    for task in quality:
+        figures = (task.r2, task.spearman, task.top_decile, task.upper_half)
+        assert figures == pytest.approx((1, 1, 1, 1))
 
 
 @pytest.mark.parametrize(
