@@ -76,7 +76,11 @@ class StoredFile:
     content_hash: str | None  # if it is in the name
 
     def read(self) -> bytes:
-        """Read the content, checked against the hash in the name."""
+        """Read the content.
+
+        Raises:
+            DamagedFileError: The file's name has a hash, and the content has another one.
+        """
         data = read_bytes(self.path)
         expected = self.content_hash
         if expected is not None and hash_content(data, len(expected)) != expected:
@@ -101,7 +105,11 @@ def list_files(store: Path, kind: FileKind) -> list[StoredFile]:
 
 
 def parse_name(path: Path, kind: FileKind) -> StoredFile:
-    """Take the key and the hash from a file's name."""
+    """Take the key and the hash, where the kind has them, from a file's name.
+
+    Raises:
+        DamagedFileError: The name is none of this kind.
+    """
     match = kind.pattern.fullmatch(path.name)
     if match is None:
         raise DamagedFileError(
@@ -121,7 +129,13 @@ def has_named_files(store: Path, kinds: tuple[FileKind, ...]) -> bool:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Read a file; a `FileNotFoundError` stays, as other processes may remove files."""
+    """Read a file of a store.
+
+    Raises:
+        FileNotFoundError: There is none; callers handle it, as other processes may remove files.
+        DamagedFileError: It is no regular file, or too large.
+        StoreError: It cannot be read.
+    """
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):  # reading a device or pipe might never end
@@ -151,7 +165,10 @@ def decode_json(path: Path, data: bytes, content: type[T]) -> T:
 
 
 def check_texts(value: object) -> None:
-    """Raise a `ValueError` if any text in a JSON value has control characters."""
+    """Raise a `ValueError` if any text in a JSON value has control characters.
+
+    Such characters would change the terminal on which the text is shown.
+    """
     if isinstance(value, str):
         if CONTROL_CHARACTERS.search(value):
             raise ValueError("a text has control characters")
@@ -180,15 +197,16 @@ def append_line(path: Path, record: Mapping[str, Any]) -> None:
 
 
 def read_lines(path: Path, content: type) -> list[dict[str, Any]]:
-    """The objects in a file of JSON lines that fit a type.
+    """Read the objects in a file of JSON lines that fit a type; none if there is no file.
 
-    Others are left out: a crash may have left a line incomplete, and journals are only shown.
+    Lines that do not fit are left out: a crash may have left a line incomplete, and what is in
+    these files is only shown. Of the others, all fields are kept, also those not in the type.
     """
     records = []
     with suppress(FileNotFoundError):
         for line in read_bytes(path).splitlines():
             with suppress(msgspec.MsgspecError, RecursionError, ValueError):
-                msgspec.json.decode(line, type=content)
+                msgspec.json.decode(line, type=content)  # raises if the line does not fit
                 records.append(json.loads(line))
     return records
 

@@ -81,12 +81,25 @@ class ReferenceFile:
         timings: "pd.DataFrame",
         spec: BenchmarkSpec,
     ) -> Self:
-        """Select from finished runs (as `Overview.runs`), trials and timings what is stored."""
+        """Select what is stored of finished runs.
+
+        Args:
+            runs: The runs, as `Overview.runs`.
+            trials: All trials of the runs, one row per trial, as `Store.read` returns them.
+            timings: One row per run, see `Records.timings`; a run may be missing.
+            spec: The benchmark.
+
+        Raises:
+            ArtifactError: The tasks are not the first ones of the benchmark, or a loss is not
+                finite.
+        """
+        # From here on, a run is the number of its row: R runs by method and seed.
         runs = runs.sort_values(["method", "seed"]).merge(
             timings[[KEY, *TIMES]], on=KEY, how="left", validate="one_to_one"
         )
         row_of_key = dict(zip(runs[KEY], runs.index, strict=True))
         trials = trials.assign(run=trials[KEY].astype(str).map(row_of_key))
+        # In this order, a column can be reshaped to (R, T, M).
         trials = trials.sort_values(["run", "task", "trial"])
         where = {name: str(trials[name].iloc[0]) for name in WHERE}
 
@@ -108,18 +121,22 @@ class ReferenceFile:
             best_losses=sign * _load_best_values(spec, where["surrogate"])[: len(tasks)],
             runs=runs[[*RUN, *TIMES]],
             losses=np.where(is_stored, losses, np.nan),
-            fallbacks=fallbacks.max(axis=2),
+            fallbacks=fallbacks.max(axis=2),  # they count up over the trials: the last is the total
         )
 
     def to_bytes(self) -> bytes:
-        """Content of the file, byte by byte the same for the same results."""
+        """Content of the file, byte by byte the same for the same results.
+
+        The file has a row for each stored trial. Rows get what belongs to their run or task by its
+        index: `run`, `task` and `trial` have one entry per row.
+        """
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         run, task, trial = np.nonzero(~np.isnan(self.losses))
-        first = np.zeros_like(run)
-        names = {name: _take_texts([text], first) for name, text in self.where.items()}
-        columns = names | {
+        first = np.zeros_like(run)  # index 0 in every row, for texts that all rows share
+        shared_texts = {name: _take_texts([text], first) for name, text in self.where.items()}
+        columns = shared_texts | {
             "method": _take_texts(self.runs["method"], run),
             "method_version": _take_texts(self.runs["method_version"], run),
             "seed": pa.array(self.runs["seed"].to_numpy()[run]),
@@ -234,14 +251,19 @@ class ReferenceFile:
         return pd.concat([cells, self.runs[list(TIMES)]], axis=1)
 
     def trials(self) -> "pd.DataFrame":
-        """One row per trial; those that are not stored repeat the best before, see `Store.read`."""
+        """All trials of all runs, one row per trial, with the columns of `Store.read`.
+
+        Trials that are not stored get the lowest loss so far. Scores stay the same: all trials that
+        lower it, and all others that scores need, are stored (see `select_trials_to_store`).
+        """
         import pandas as pd
 
         best = incumbents(np.where(np.isnan(self.losses), np.inf, self.losses))
         losses = np.where(np.isnan(self.losses), best, self.losses)
         number_of_runs, number_of_tasks, number_of_trials = losses.shape
+        # Indices of shapes (R, 1, 1), (1, T, 1) and (1, 1, M), which broadcast to (R, T, M)
         run, task, trial = np.ogrid[:number_of_runs, :number_of_tasks, :number_of_trials]
-        zero = np.zeros_like(run)
+        zero = np.zeros_like(run)  # index of a text that all trials share
         methods, method_of_run = np.unique(
             self.runs["method"].to_numpy(dtype=str), return_inverse=True
         )
@@ -251,6 +273,7 @@ class ReferenceFile:
             return np.broadcast_to(values, losses.shape).ravel()
 
         def spread_texts(texts: Any, index: IntArray) -> pd.Categorical:
+            """The text of each trial, (R T M,), by its index in the texts."""
             return pd.Categorical.from_codes(spread(index), categories=pd.Index(texts))
 
         return pd.DataFrame(

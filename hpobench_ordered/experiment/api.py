@@ -82,8 +82,8 @@ COLUMNS_OF_TRIAL = 5
 class Results:
     """The runs (`cells`) of an experiment, and the `store` that holds them.
 
-    If they are compared with another store, `against`, then leaderboard, charts, report, `timings`
-    and `overview` cover both.
+    Without cells, they are all runs of the store. If they are compared with another store,
+    `against`, then leaderboard, charts, report, `timings` and `overview` cover both.
     """
 
     store: StoredRuns
@@ -91,15 +91,16 @@ class Results:
     against: StoredRuns | None = None
 
     def __repr__(self) -> str:
-        runs = len(self.cells) or len(self.store.keys())
-        return f"Results({runs} runs in {str(self.store.folder)!r})"
+        number_of_runs = len(self.cells) or len(self.store.keys())  # no cells: the whole store
+        return f"Results({number_of_runs} runs in {str(self.store.folder)!r})"
 
     def __str__(self) -> str:
         """Mean results of the methods over all benchmarks after the last trial."""
         try:
             board = self.leaderboard()
-        except ExperimentError:
+        except ExperimentError:  # no runs that can be compared
             return repr(self)
+        # The leaderboard begins with the rows over all benchmarks.
         benchmark, trial = board[["benchmark", "trial"]].iloc[0]
         is_overall = board["benchmark"] == benchmark
         overall = board.loc[is_overall, ["method", "rank", "score", "regret"]]
@@ -118,8 +119,9 @@ class Results:
         """
         if not self.store.has_all_trials:
             raise ExperimentError(BEST_ONLY)
-        overview = make_overview(self.store, self.cells or None)
+        overview = make_overview(self.store, self.cells or None)  # no cells: the whole store
         trials = self.store.read(overview.keys(State.DONE))
+        # Plain text is easier to handle than pandas' categories.
         trials = trials.astype(dict.fromkeys(trials.select_dtypes("category"), object))
         if not configurations:
             return trials
@@ -139,6 +141,7 @@ class Results:
         board = leaderboard(scores, trial=trial)
         if full:
             return board
+        # Protocol and surrogate are shown only if they tell rows of a benchmark apart.
         varying = []
         for column in ("protocol", "surrogate"):
             values_per_benchmark = board.groupby("benchmark")[column].nunique()
@@ -178,7 +181,7 @@ class Results:
 
     def overview(self) -> Overview:
         """The state of every run."""
-        own = make_overview(self.store, self.cells or None)
+        own = make_overview(self.store, self.cells or None)  # no cells: the whole store
         if self.against is None:
             return own
         return join_overviews(own, make_overview(self.against))
@@ -260,6 +263,8 @@ def run(
         )
         compared_runs: StoredRuns | None = None
         if against is not None:
+            # Which benchmarks and methods are compared is needed first: the protocol and the seeds
+            # may be those that the other runs on these benchmarks have.
             one_seed = make_plan(seeds=[0], protocol=protocol or Ordered())
             compared_runs = open_runs_to_compare(against, one_seed, protocol)
             protocol, compared_seeds = choose_protocol_and_seeds(compared_runs, one_seed, protocol)
@@ -274,7 +279,11 @@ def run(
         store.prepare()
         # All shards are recorded, so that the others count as missing until stores are merged.
         experiment = store.records.write_experiment(grid_of_cells(all_cells))
-        session = {"experiment": experiment, "shard": shard and "{}/{}".format(*shard)}
+        shard_name = None
+        if shard is not None:
+            index, count = shard
+            shard_name = f"{index}/{count}"
+        session = {"experiment": experiment, "shard": shard_name}
         if retry_failed:
             store.records.forget_failures(cell.key for cell in cells)
 
@@ -305,7 +314,9 @@ def run(
 def _make_identify(
     folder: str | Path | None, children: Children, workers: int
 ) -> Callable[[MethodSpec], MethodIdentity]:
-    """Make the function that identifies methods, each of them once.
+    """Make the function that identifies methods, each of them once, by name.
+
+    Importing a method takes time, and an experiment may be planned twice (see `run`).
 
     Args:
         folder: The folder of results, whose records tell what earlier runs had loaded; or None.
@@ -371,11 +382,12 @@ def add_configurations(
     tables = []
     for _, trials_of_benchmark in trials.groupby("benchmark"):
         table = store.configurations(trials_of_benchmark["key"].unique())
-        # By position, as a hyperparameter may be named like another column.
+        # The first columns are those of the trial, all others hyperparameters. They are told apart
+        # by position, as a hyperparameter may be named like a column of the trial.
         columns = list(table.columns[:COLUMNS_OF_TRIAL])
         columns += [f"config.{name}" for name in table.columns[COLUMNS_OF_TRIAL:]]
         table = table.set_axis(columns, axis=1)
-        tables.append(table.drop(columns=["value", "loss"]))
+        tables.append(table.drop(columns=["value", "loss"]))  # the trials have them already
     return trials_with_version.merge(pd.concat(tables), on=["key", "task", "trial"])
 
 

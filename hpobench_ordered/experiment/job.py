@@ -48,7 +48,13 @@ from hpobench_ordered.user_methods.loading import MethodSource
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """What a method did, and what it had loaded; None for methods of this package."""
+    """A run that came to its end.
+
+    Attributes:
+        outcomes: What the method did on each task.
+        timing: How long the run took.
+        loaded: Files that the method had loaded; None for methods of this package.
+    """
 
     outcomes: Sequence[Outcome]
     timing: Record
@@ -57,7 +63,7 @@ class FinishedRun:
 
 @dataclass(frozen=True)
 class FailedRun:
-    """The error that ended a run, and where it was raised."""
+    """The error that ended a run, and where it was raised; "" if that is not known."""
 
     error: MethodError
     traceback: str
@@ -80,6 +86,9 @@ RunReply = FinishedRun | FailedRun
 
 def perform(cell: Cell, time_limit: float | None) -> RunReply:
     """Make a run in this process.
+
+    The exception that a method raised is the cause of the `MethodError`. It is returned as text,
+    since not every exception can be sent to another process.
 
     Args:
         cell: The run.
@@ -105,6 +114,13 @@ def perform_from_files(
 
     What is loaded must be what the method was identified by, and its files must be as they were
     loaded until the run ends. The cell is unpickled later, as its benchmark may load files, too.
+
+    Args:
+        source: How to load the method; None for a method of this package.
+        record: What its import had loaded when it was identified; None if nothing identifies it, so
+            that there is nothing to compare with.
+        pickled_cell: The run, a pickled `Cell`.
+        time_limit: Seconds that one call into the method may take; None: no limit.
     """
     if source is None or record is None:
         return perform(pickle.loads(pickled_cell), time_limit)
@@ -116,7 +132,7 @@ def perform_from_files(
         return FailedRun(MethodError(message, when=IMPORTING), traceback.format_exc())
 
     differences = set(imported.describe()) ^ set(record.imported.describe())
-    if differences:
+    if differences:  # texts such as "module hash": the name is the first word
         names = {difference.partition(" ")[0] for difference in differences}
         return _make_failure_of_changed_files(record.method, sorted(names))
 
@@ -135,6 +151,10 @@ def perform_in_child(
     """Make a run in another process, which is killed when a call takes too long.
 
     Methods of this package share processes; each other one has processes of its own.
+
+    Returns:
+        The finished or failed run; or a `CrashedRun` if its process ended or sent a reply that
+        cannot be read, perhaps for a reason outside of the run, such as too little memory.
     """
     try:
         reply = children.call(
@@ -146,7 +166,7 @@ def perform_in_child(
             time_limit,
         )
     except StepTimeoutError as overdue:
-        task, _, when = overdue.step.partition("\n")  # see `step_name`
+        task, _, when = overdue.step.partition("\n")  # the inverse of `step_name`
         error = timeout_error(cell.method.name, time_limit or 0.0, task=task, when=when)
         return FailedRun(error, overdue.report)
     except ChildDiedError as died:
@@ -172,7 +192,11 @@ class Job:
         return self.store.has(cell.key)
 
     def write(self, cell: Cell, reply: RunReply) -> None:
-        """Write a finished or failed run."""
+        """Write a finished or failed run.
+
+        A finished run counts as failed if its values cannot be written, or if the files of its
+        method were others in an earlier run of the same version.
+        """
         if isinstance(reply, FailedRun):
             self.write_failure(cell, reply.error, reply.traceback)
             return
@@ -203,10 +227,10 @@ class Job:
 
         Returns:
             The modules whose files were others in an earlier run of the same version; then nothing
-            is recorded.
+            is recorded. Empty if there are none.
         """
         record = cell.identity.record
-        if record is None:
+        if record is None:  # nothing identifies the method, so no later run could use a record
             return []
         new_record = replace(record, later=loaded.without(record.imported))
         folder = self.store.folder
@@ -219,12 +243,16 @@ class Job:
 
 
 def _make_failure_of_changed_files(method: str, names: Sequence[str]) -> FailedRun:
+    """A failure that names the modules or files that changed."""
     message = f"{method}: its files changed while it ran: {', '.join(names)}"
     return FailedRun(MethodError(message), "")
 
 
 def _name_method(error: MethodError, method: str) -> MethodError:
-    """Name the method in the error of a benchmark: in a method's process, it may be to blame."""
+    """Name the method in the error of a benchmark, which other errors name already.
+
+    In a process of the method, the method itself may have broken the benchmark.
+    """
     if not isinstance(error, BenchmarkFailedError):
         return error
     return BenchmarkFailedError(f"{method}: {error}", task=error.task, when=error.when)

@@ -41,7 +41,10 @@ class Overview:
         return list(self.runs.loc[self.runs["state"] == state.value, "key"])
 
     def counts(self) -> "pd.DataFrame":
-        """Number of runs in each state, one row per benchmark, surrogate, protocol and method."""
+        """Number of runs in each state, one row per benchmark, surrogate, protocol and method.
+
+        Each state has a column, also one in which there are no runs.
+        """
         counts = self.runs.groupby([*GROUP, "state"]).size().unstack(fill_value=0)
         states = [state.value for state in State]
         return counts.reindex(columns=states, fill_value=0).rename_axis(columns=None).reset_index()
@@ -71,14 +74,14 @@ def make_overview(store: StoredRuns, cells: Iterable[Cell] | None = None) -> Ove
         shown: Cells = {cell.key: cell.describe() for cell in cells}
     else:
         failed = {key: _describe_failed_run(failure) for key, failure in failures.items()}
-        all_runs = {**finished, **failed, **planned}
+        all_runs = {**finished, **failed, **planned}  # the same key: the same description
         shown = _select_latest_versions(all_runs, experiments, sessions)
         superseded = len(all_runs) - len(shown)
 
     runs = _list_states(shown, finished, failures, store.in_progress())
     shown_failures = []
     for key, failure in failures.items():
-        was_repeated = key in finished
+        was_repeated = key in finished  # with success, so that the failure does not count
         if key in shown and not was_repeated:
             shown_failures.append(failure)
     return Overview(runs, superseded, tuple(shown_failures), sessions)
@@ -121,7 +124,8 @@ def _select_latest_versions(
 ) -> Cells:
     """Select the runs of the last planned version of each method.
 
-    Experiments are in the order of their last sessions, not of times, as clocks drift.
+    The last plan is that of the latest session: sessions are in the order in which they were
+    written, which does not depend on clocks. Runs of which no version was planned stay.
 
     Args:
         cells: What identifies each run, by key.
@@ -131,12 +135,14 @@ def _select_latest_versions(
     session_of_experiment = {}
     for number, session in enumerate(sessions):
         session_of_experiment[str(session.get("experiment"))] = number
+    # Experiments without a session come first; the names make the order the same each time.
     experiments_in_order = sorted(
         experiments, key=lambda name: (session_of_experiment.get(name, -1), name)
     )
     latest_version_of_group: dict[tuple[Any, ...], Any] = {}
     for name in experiments_in_order:
         for cell in experiments[name].values():
+            # A later experiment overwrites the version of an earlier one.
             latest_version_of_group[group_of(cell)] = cell["method_version"]
 
     selected = {}

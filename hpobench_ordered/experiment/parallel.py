@@ -52,9 +52,23 @@ def run_cells(
     """Run all cells that the store has neither finished nor recorded as failed.
 
     Each run is written when it is finished: interrupted at any moment, only unfinished runs are
-    lost, and calling this again continues. Options and errors are as of `hpobench_ordered.run`;
-    `session` is recorded, with the machine and the versions of Dask's workers; `children` are the
-    processes, which stay open for the caller.
+    lost, and calling this again continues. A run whose process crashed is repeated after all
+    others.
+
+    Args:
+        cells: The runs.
+        store: Where they are written.
+        workers: See `hpobench_ordered.run`.
+        time_limit: Seconds that one call into a method may take; None: no limit.
+        dask: A Dask client or the address of a scheduler; None: this machine.
+        session: Recorded as this start of the runner, with the machine and the versions of Dask's
+            workers; None: this start is not recorded.
+        progress: Called with the number of runs that are over and of all runs.
+        children: The processes, which stay open for the caller; None: new ones, closed at the end.
+
+    Raises:
+        ExperimentError: The options are not such as `hpobench_ordered.run` describes.
+        StoreError: The store cannot be written.
     """
     check_workers(workers)
     if time_limit is not None and not time_limit > 0:
@@ -64,7 +78,8 @@ def run_cells(
     _warn_of_damaged_files(store)
     keys_that_are_over = store.keys() | store.records.failures().keys()
     remaining = [cell for cell in cells if cell.key not in keys_that_are_over]
-    remaining.sort(key=lambda cell: cell.process_group)  # starts fewer processes
+    # Runs of one method in a row use the same processes, so that fewer are started.
+    remaining.sort(key=lambda cell: cell.process_group)
     report_progress = progress or (lambda done, total: None)
     done = len(cells) - len(remaining)
     report_progress(done, len(cells))
@@ -87,7 +102,7 @@ def run_cells(
         for cell, reply in pool(remaining):
             if isinstance(reply, CrashedRun):
                 crashed[cell] = reply
-            elif reply is not None:
+            elif reply is not None:  # None: another process has written the run
                 job.write(cell, reply)
             done += 1
             report_progress(done, len(cells))
@@ -98,6 +113,7 @@ def run_cells(
 
 def check_workers(workers: object) -> None:
     """Raise an `ExperimentError` unless a number of workers is 0 or positive."""
+    # True and False are whole numbers to Python, but no number of workers.
     if workers != 0 or isinstance(workers, bool):
         check_count(workers, noun="worker")
 
@@ -105,7 +121,8 @@ def check_workers(workers: object) -> None:
 def limit_processes(workers: int) -> int:
     """Most processes that may exist at the same time.
 
-    More than workers are useful, and cost only memory: each method from outside has its own.
+    It may exceed the number of workers, which costs only memory: each method from outside has a
+    process of its own, which waits for the next run of that method.
     """
     return max(workers, FEWEST_PROCESSES)
 
@@ -118,7 +135,7 @@ def _warn_of_damaged_files(store: Store) -> None:
             f"{len(moved)} damaged files were moved to {moved[0].parent}, such as {moved[0].name}; "
             "their runs are repeated",
             DamagedFilesWarning,
-            stacklevel=4,
+            stacklevel=4,  # the line that calls `hpobench_ordered.run`
         )
 
 
@@ -155,7 +172,8 @@ def _run_one_by_one(
 ) -> Iterator[tuple[Cell, RunReply | CrashedRun | None]]:
     """Run cells in turn: methods of this package here, others in their own processes.
 
-    Without workers, all run here.
+    Without workers, all run here. Yields each cell with its reply, which is None if another process
+    has made the run in the meantime.
     """
     for cell in cells:
         if job.is_over(cell):
@@ -194,6 +212,7 @@ class _Threads:
         self._children.close()
 
     def _perform(self, cell: Cell) -> RunReply | CrashedRun | None:
+        """Make a run in a child process; None if another process has made it."""
         if self._job.is_over(cell):
             return None
         with self._job.store.records.running(cell.key):
@@ -201,10 +220,19 @@ class _Threads:
 
 
 def _repeat_crashed_run(cell: Cell, crash: CrashedRun, pool: Pool, job: Job) -> None:
-    """Repeat a run whose process died, perhaps killed from outside; a failure if it always dies."""
+    """Repeat a run whose process died, perhaps killed from outside, and write its result.
+
+    If its process dies every time, the run is written as failed.
+
+    Args:
+        cell: The run.
+        crash: What the process reported when it died.
+        pool: Makes runs.
+        job: Writes their results.
+    """
     for _ in range(REPEATS_AFTER_CRASH):
-        ((_, reply),) = pool([cell])  # the cell, and its reply
-        if reply is None:
+        ((_, reply),) = pool([cell])  # one pair: the cell, and its reply
+        if reply is None:  # another process has written the run
             return
         if not isinstance(reply, CrashedRun):
             job.write(cell, reply)

@@ -77,15 +77,28 @@ class Cell:
 
     @property
     def sendable(self) -> "Cell":
-        """The cell in the form in which another process can load its method."""
+        """The cell in the form in which another process can load its method.
+
+        A method from outside is replaced with its source, which makes the same optimisers when it
+        is called.
+        """
         source = self.identity.source
         if source is None:
             return self
         return replace(self, method=replace(self.method, method=source))
 
     def rng(self, position: int, *stream: int) -> np.random.Generator:
-        """Generator of the method at a position: common random numbers for all methods."""
+        """Random number generator of the method on one task.
+
+        It depends on the seed and the benchmark, not on the method: all methods get common random
+        numbers, so that they differ by what they do and not by luck.
+
+        Args:
+            position: Place of the task in the order in which the protocol runs tasks.
+            stream: Numbers that tell several generators at one position apart.
+        """
         name = BenchmarkIdentity.parse(self.benchmark).id
+        # A hash, as Python's own `hash` of text differs between processes.
         entropy = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8])
         return np.random.default_rng([self.seed, entropy, position, *stream])
 
@@ -119,9 +132,10 @@ def plan(
     surrogates: Mapping[str, str] | None = None,
     identify: Callable[[MethodSpec], MethodIdentity] | None = None,
 ) -> list[Cell]:
-    """The runs of an experiment by benchmark, seed and method; arguments and errors as of `run`.
+    """List the runs of an experiment: every method on every benchmark with every seed.
 
-    `identify` identifies a method, by default in a process that ends afterwards.
+    They are in the order of benchmarks, then seeds, then methods. Arguments and errors are as of
+    `run`; `identify` tells what a method is, by default in a process that ends afterwards.
     """
     _check_protocol(protocol)
     benchmarks_to_run = _resolve_benchmarks(benchmarks, surrogates or {})
@@ -156,6 +170,7 @@ def plan(
 
 
 def _check_protocol(protocol: object) -> None:
+    """Check that a protocol is an object, and not its class or something else."""
     if isinstance(protocol, type) or not hasattr(protocol, "check"):
         raise ExperimentError(
             "the protocol must be an object such as hpobench_ordered.Ordered(trials=25), "
@@ -166,7 +181,15 @@ def _check_protocol(protocol: object) -> None:
 def _resolve_benchmarks(
     benchmarks: Iterable[object], surrogates: Mapping[str, str]
 ) -> list[BenchmarkToRun]:
-    """The benchmarks of a plan, each once."""
+    """Find the benchmarks of a plan, each once.
+
+    Args:
+        benchmarks: Names, paths or loaded benchmarks.
+        surrogates: Surrogate by name of benchmark, in place of the default one.
+
+    Raises:
+        ExperimentError: A surrogate is chosen for a benchmark that is not among them.
+    """
     surrogate_of_id = {benchmark_spec(name).id: chosen for name, chosen in surrogates.items()}
     resolved: dict[tuple[str, str], BenchmarkToRun] = {}
     for benchmark in as_list(benchmarks, "benchmark"):
@@ -207,7 +230,18 @@ def _check_training_data(benchmark: BenchmarkSpec, method: MethodSpec) -> None:
 
 
 def select_shard(cells: Sequence[Cell], shard: tuple[int, int]) -> list[Cell]:
-    """Part i, from 0, of n equally large parts of a plan, each with a mix of cells."""
+    """Select part i, from 0, of n parts of a plan, as equal in size as possible.
+
+    Keys are hashes, so every n-th of the sorted keys is a mix of benchmarks and methods, and the
+    same on every machine.
+
+    Args:
+        cells: The plan.
+        shard: (i, n).
+
+    Raises:
+        ExperimentError: There is no such part, or other machines would not find the same cells.
+    """
     index, count = shard
     if not 0 <= index < count:
         raise ExperimentError(f"shard {index}/{count}: the part must be from 0 to {count - 1}")
@@ -237,8 +271,9 @@ def grid_of_cells(cells: Sequence[Cell]) -> dict[str, Any]:
     descriptions = [cell.describe() for cell in cells]
     grid = {}
     for axis in AXES:
+        # Such as ("newsvendor@1", "table") for the axis of benchmarks and their surrogates
         values = [tuple(description[name] for name in axis) for description in descriptions]
-        grid[" ".join(axis)] = [*dict.fromkeys(values)]
+        grid[" ".join(axis)] = [*dict.fromkeys(values)]  # each once, in their order
     return grid
 
 
@@ -261,7 +296,15 @@ def key_of(description: Mapping[str, Any]) -> str:
 
 
 def as_list(values: "Iterable[T]", what: str) -> "list[T]":
-    """The values of an argument as a list, not empty."""
+    """Make a list of the values of an argument.
+
+    Args:
+        values: The values.
+        what: What one of them is, for the message, such as "seed".
+
+    Raises:
+        ExperimentError: They are one value, such as a text, or there are none.
+    """
     if isinstance(values, str) or not isinstance(values, Iterable):
         example = f"range({values})" if isinstance(values, int) else f"[{values!r}]"
         raise ExperimentError(f"{what}s must be given as a list, such as {example}")
@@ -276,11 +319,12 @@ def resolve_benchmark(benchmark: object, surrogates: Mapping[str, str]) -> Bench
 
     Args:
         benchmark: Name, path, or the benchmark itself.
-        surrogates: Surrogates by name and version of benchmarks, in place of the default.
+        surrogates: Surrogates by name and version of benchmarks, in place of the default. A loaded
+            benchmark keeps the surrogate that it was loaded with.
     """
     surrogate = None
     if isinstance(benchmark, Benchmark):
-        if not benchmark.source:
+        if not benchmark.source:  # made or changed in memory: no name or path leads to it
             identity = str(identify_benchmark(benchmark))
             spec = spec_in_memory(benchmark)
             return BenchmarkToRun(spec, benchmark, identity, benchmark.surrogate)
@@ -298,9 +342,10 @@ def resolve_benchmark(benchmark: object, surrogates: Mapping[str, str]) -> Bench
 
 
 def _as_seeds(seeds: Iterable[int]) -> list[int]:
-    """The seeds as whole numbers, each once."""
+    """The seeds as whole numbers, each once, in their order."""
     several = as_list(seeds, "seed")
     try:
+        # `operator.index` takes whole numbers of any type, such as numpy's, but no 1.0.
         numbers = list(dict.fromkeys(map(operator.index, several)))
     except TypeError:
         raise ExperimentError(f"seeds must be whole numbers, but got {several!r}") from None

@@ -167,7 +167,14 @@ class Failure:
 
     @classmethod
     def from_error(cls, cell: Cell, error: MethodError, *, printed: str = "") -> Self:
-        """Describe a failed run, with its traceback, or else with what its process printed."""
+        """Describe a failed run.
+
+        Args:
+            cell: The run.
+            error: Why it failed; the traceback is that of its cause.
+            printed: What stands in place of the traceback if the error has no cause, such as a
+                traceback from another process or a crash report; "" if there is none.
+        """
         if error.__cause__ is not None:
             printed = "".join(traceback.format_exception(error.__cause__))
         return cls(
@@ -210,6 +217,7 @@ class Records:
             with suppress(FileNotFoundError):  # the run has just been finished
                 failure = read_failure(file)
                 other = failures.get(failure.key, failure)
+                # Which one does not matter, but it must not depend on the order of the files.
                 failures[failure.key] = min(failure, other, key=_encode_failure)
         return failures
 
@@ -238,7 +246,10 @@ class Records:
             self.forget_progress(key)
 
     def in_progress(self) -> frozenset[str]:
-        """Keys of the runs in progress; files that tell no process are left out."""
+        """Keys of the runs in progress: those whose process is alive.
+
+        Marks that a killed process left behind, or that cannot be read, do not count.
+        """
         keys = set()
         for path in list_paths(self.folder / RUNNING_FILES.folder):
             if RUNNING_FILES.pattern.fullmatch(path.name) and _is_alive(path):
@@ -246,7 +257,10 @@ class Records:
         return frozenset(keys)
 
     def forget_progress(self, key: str) -> None:
-        """Remove the mark of a run in progress."""
+        """Remove the mark of a run in progress, if possible.
+
+        A mark that stays does no harm: once its process has ended, it does not count.
+        """
         with suppress(OSError):
             self._running_path(key).unlink(missing_ok=True)
 
@@ -279,7 +293,7 @@ class Records:
         return tuple(read_lines(self.folder / SESSIONS, Session))
 
     def write_timing(self, timing: Record) -> None:
-        """Add the timing of a run: `TIMING`."""
+        """Add the timing of a run, with the fields of `Timing`."""
         append_line(self.folder / TIMINGS, timing)
 
     def timings(self, keys: Collection[str] | None = None) -> "pd.DataFrame":
@@ -321,7 +335,10 @@ class Records:
             self._add_lines(name, lines)
 
     def _add_lines(self, name: str, lines: list[dict[str, Any]]) -> None:
-        """Add those lines to a file of JSON lines that it does not have yet, in order of time."""
+        """Add lines to a file of JSON lines, in order of time, except those that it has already.
+
+        The lines of each store keep their order among each other, as clocks may be set back.
+        """
         own_lines = read_lines(self.folder / name, JOURNALS[name])
         own_texts = {encode_json(line) for line in own_lines}
         new_lines = [line for line in lines if encode_json(line) not in own_texts]
@@ -352,7 +369,7 @@ def expand_experiment(file: StoredFile, content: bytes) -> dict[str, dict[str, A
 
 
 def check_record(path: Path) -> None:
-    """Check a file of a failed run or a planned experiment."""
+    """Raise a `DamagedFileError` if a file of a failed run or a planned experiment is damaged."""
     if path.parent.name == FAILURE_FILES.folder:
         read_failure(parse_name(path, FAILURE_FILES))
     else:
@@ -361,7 +378,13 @@ def check_record(path: Path) -> None:
 
 
 def _is_alive(path: Path) -> bool:
-    """Whether the process that wrote the file is alive; assumed on other machines."""
+    """Whether the process that marked a run as in progress is alive.
+
+    That of another machine, or of another user, cannot be asked, and counts as alive.
+
+    Args:
+        path: The file that it wrote, with a `RunningMark`.
+    """
     try:
         process = msgspec.json.decode(read_bytes(path), type=RunningMark)
         if process.host == socket.gethostname():
@@ -378,7 +401,7 @@ def _encode_failure(failure: Failure) -> bytes:
 
 
 def _order_in_journal(line: Record) -> tuple[str, bytes]:
-    """Key to sort lines by: the time if there is one, then the text."""
+    """Key to sort lines by: the time of a session, then the text; timings have the text only."""
     return str(line.get("started")), encode_json(line)
 
 

@@ -21,7 +21,16 @@ if TYPE_CHECKING:
 def score_runs(
     store: StoredRuns, overview: Overview, *, measured_only: bool = False
 ) -> tuple[list[BenchmarkScores], list[str]]:
-    """Scores by benchmark, surrogate and protocol, and reasons why others have none."""
+    """Score the finished runs.
+
+    Args:
+        store: Where their trials are.
+        overview: The state of every run.
+        measured_only: Whether to leave out interpolated tasks and stand-in surrogates.
+
+    Returns:
+        Scores by benchmark, surrogate and protocol, and reasons why others have none.
+    """
     finished = overview.keys(State.DONE)
     runs = overview.runs
     trials = store.read(finished)
@@ -42,13 +51,14 @@ def select_measured(frame: "pd.DataFrame") -> "pd.DataFrame":
     tasks = frame[columns].drop_duplicates()
     is_measured = [_is_measured(*task) for task in tasks.itertuples(index=False)]
     measured_tasks = tasks[np.array(is_measured, dtype=bool)]
-    return frame.merge(measured_tasks)
+    return frame.merge(measured_tasks)  # keeps the rows of these tasks, matched by all `columns`
 
 
 def _is_measured(benchmark: str, surrogate: str, task_name: str = "") -> bool:
-    """Whether a task is measured; True for benchmarks that are not registered.
+    """Whether a task is neither interpolated nor on a stand-in surrogate.
 
-    Without a task, only the surrogate counts.
+    A stand-in models a substitute of what defines the benchmark. Without the name of a task, only
+    the surrogate counts. Benchmarks that are not registered count as measured.
     """
     with suppress(HPOBenchOrderedError):  # the registry does not know the benchmark
         option = benchmark_spec(benchmark).option(surrogate)

@@ -111,10 +111,19 @@ class Store(StoredRuns):
     has_all_trials = True
 
     def __init__(self, folder: Path) -> None:
+        """Use a folder as a store; nothing is written yet.
+
+        Args:
+            folder: A store, an empty folder, or one that does not exist.
+
+        Raises:
+            StoreError: It holds something else, cannot be read, or has a format that cannot be.
+        """
         self.folder = folder
         self.records = Records(folder)
         self._marker = folder / MARKER
-        self._keys_of_packed: dict[str, frozenset[str]] = {}  # by name, which tells the content
+        # By the file's name: it has the content's hash, so that a file is never read twice.
+        self._keys_of_packed: dict[str, frozenset[str]] = {}
         if "\0" in str(folder):
             raise StoreError(f"a folder cannot be named {str(folder)!r}: it has a null character")
         try:
@@ -124,7 +133,7 @@ class Store(StoredRuns):
         if MARKER in names:
             self._check_format()
             return
-        # A process may have been killed while it wrote the marker.
+        # A process that was killed while it wrote the marker leaves a file ".store.json...".
         others = [name for name in names if not name.startswith(f".{MARKER}")]
         if others and not self.is_prepared:
             raise StoreError(
@@ -177,6 +186,7 @@ class Store(StoredRuns):
         return self.records.has_failure(key) or self._is_finished(key)
 
     def _is_finished(self, key: str) -> bool:
+        """Whether a file of a single run is named after the key, or a packed file holds it."""
         for path in list_paths(self.folder / RUN_FILES.folder):
             if path.name[:KEY_LENGTH] == key:
                 return True
@@ -302,18 +312,26 @@ class Store(StoredRuns):
     def merge(self, *others: "Store") -> None:
         """Add everything from other stores.
 
-        Raises a `StoreError`, before anything is written, if a file of any of them or of this store
-        does not fit, or two results of a run differ.
+        All is read and checked before anything is written, so that a merge that fails changes
+        nothing.
+
+        Raises:
+            StoreError: A file of any of them or of this store is damaged, two results of a run
+                differ, or a version of a method had loaded different files.
         """
         _check_same_results((self, *others))
         own_snapshot = self.records.read_all()
         snapshots = [other.records.read_all() for other in others]
-        check_agreement(chain.from_iterable(s.methods for s in (own_snapshot, *snapshots)))
+        method_records = [*own_snapshot.methods]
+        for snapshot in snapshots:
+            method_records += snapshot.methods
+        check_agreement(method_records)
 
         self.prepare()
         for other, snapshot in zip(others, snapshots, strict=True):
             self._copy_runs(other)
             self.records.add(snapshot)
+        # A run that failed in one store may have finished in another.
         self.records.forget_failures(self.keys() & self.failures().keys())
 
     def _copy_runs(self, other: "Store") -> None:
@@ -428,6 +446,7 @@ def _check_file(path: Path, kind: FileKind) -> None:
 
 
 def _select_keys(table: "pa.Table", keys: Iterable[str]) -> "pa.Table":
+    """Select the rows of some runs from a table with one row per trial."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -441,9 +460,15 @@ def _check_same_results(stores: Iterable[Store]) -> None:
 
 
 def _check_same_in_files(files: Iterable[StoredFile], *, is_whole_check: bool = False) -> None:
-    """Raise a `StoreError` if two files have different results of one run."""
-    digest_of_key: dict[str, str] = {}
-    different: dict[str, str] = {}
+    """Raise a `StoreError` if two files have different results of one run.
+
+    Args:
+        files: The files, each with one or more runs.
+        is_whole_check: Whether to check also that each run has the key of what identifies it, and
+            all its trials.
+    """
+    digest_of_key: dict[str, str] = {}  # of the first result of each run
+    different: dict[str, str] = {}  # descriptions of runs with a second, other result, by key
     for file in files:
         try:
             table = read_runs(file)
@@ -464,12 +489,17 @@ def _check_same_in_files(files: Iterable[StoredFile], *, is_whole_check: bool = 
 
 
 def _sort_dictionary(column: "pa.Array") -> "pa.Array":
-    """Sort a column's dictionary, without unused entries, so that it is deterministic."""
+    """Sort the dictionary of a column of texts, and drop its unused entries.
+
+    A dictionary lists each text once; the column holds indices into it. The texts stay the same,
+    and the bytes no longer depend on the order in which runs were read. A column of another type is
+    returned as it is.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if not pa.types.is_dictionary(column.type):
         return column
-    names = column.unique().dictionary_decode().sort()
-    places = pc.index_in(column.dictionary, value_set=names)
-    return pa.DictionaryArray.from_arrays(places.take(column.indices), names)
+    texts = column.unique().dictionary_decode().sort()
+    new_index_of_old = pc.index_in(column.dictionary, value_set=texts)
+    return pa.DictionaryArray.from_arrays(new_index_of_old.take(column.indices), texts)
