@@ -87,7 +87,16 @@ class TaskData:
 
 
 def _copy_numbers(name: str, numbers: object, shape: tuple[int, ...] | None = None) -> FloatArray:
-    """Copy finite numbers into a read-only array of this shape; default: any (n, p)."""
+    """Copy numbers into a read-only array.
+
+    Args:
+        name: What they are, for the message: "features" or "labels".
+        numbers: The numbers.
+        shape: Shape they must have; None: any shape (n, p) that is not empty.
+
+    Raises:
+        EvaluationsError: They are no numbers, not finite, or of another shape.
+    """
     try:
         array = np.array(numbers, dtype=np.float64)
     except (TypeError, ValueError) as error:

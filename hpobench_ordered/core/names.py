@@ -6,7 +6,15 @@ MAX_BYTES = 200  # most bytes of a name in UTF-8; file systems allow 255, suffix
 
 
 def check_name(what: str, name: object) -> None:
-    """Check that a name can be printed on a terminal and be part of a file's name."""
+    """Check that a name can be printed on a terminal and be part of a file's name.
+
+    Args:
+        what: What has the name, for the message, such as "task".
+        name: The name.
+
+    Raises:
+        InvalidNameError: It is no text, blank, has characters such as line breaks, or is too long.
+    """
     if not isinstance(name, str):
         raise InvalidNameError(f"the name of a {what} must be text, but got {type(name).__name__}")
     if not name.strip() or not name.isprintable():

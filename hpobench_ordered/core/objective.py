@@ -60,9 +60,12 @@ class Objective:
     direction: Direction
 
     def losses(self, values: FloatArray) -> FloatArray:
-        """Turn objective values into losses (or back), which are minimised; shape as given."""
+        """Turn objective values into losses, which are minimised; of the same shape.
+
+        As the factor is 1 or -1, the same call turns losses back into objective values.
+        """
         return self.direction.sign * values
 
     def loss(self, value: float) -> float:
-        """Turn one objective value into a loss, or back."""
+        """Turn one objective value into a loss, or back: the factor is 1 or -1."""
         return self.direction.sign * value

@@ -58,6 +58,7 @@ class SurrogateOption:
 
         With the benchmark's version it determines the surrogate's values.
         """
+        # Files with a hash stated by their publisher cannot change, and have no `first_hash`.
         hashes = [(file.name, file.first_hash) for file in self.files if file.first_hash]
         if not hashes:
             return ""
@@ -190,7 +191,8 @@ class BenchmarkSpec:
         option = self.option(surrogate)
         identity = BenchmarkIdentity(self.name, self.version)
         contents = [option.content]
-        if self.is_local and not option.files:  # fetched files are not the user's own
+        # Values of a surrogate of fetched files do not depend on the user's artifact.
+        if self.is_local and not option.files:
             definition = self.define()
             identity = BenchmarkIdentity(definition.name, definition.version)
             contents = [self.content, option.content]
@@ -199,7 +201,7 @@ class BenchmarkSpec:
         if not hashes:
             return str(identity)
         digest = hashes[0]
-        if len(hashes) > 1:
+        if len(hashes) > 1:  # a hash of both
             digest = hashlib.sha256("".join(hashes).encode()).hexdigest()
         return str(replace(identity, content=digest[:DIGITS_OF_CONTENT]))
 
@@ -218,7 +220,14 @@ class BenchmarkSpec:
             self.previous.check_artifact()
 
     def load(self, surrogate: str | None = None) -> Benchmark:
-        """Load the benchmark; see the function `load`."""
+        """Load the benchmark on a surrogate; default: the first one.
+
+        Raises:
+            UnknownNameError: It has no such surrogate.
+            MissingExtraError: A package that the surrogate needs is not installed.
+            NotFetchedError: Files must be fetched, or an artifact generated, first.
+            ArtifactError: The surrogate does not fit the tasks or the search space.
+        """
         option = self.ready_option(surrogate)
         model, best_values = option.load()
         definition = self.define()
@@ -243,12 +252,14 @@ class BenchmarkSpec:
             best_values=best_values,
             data=None if self.data is None else self.data.load,
         )
+        # The same tasks before an adjustment are loaded on the surrogate of the same name.
         loaded = replace(
             built,
             previous=None if self.previous is None else self.previous.load(option.name),
             history_size=self.history_size,
             recorded=self.recorded,
         )
+        # By its origin, the benchmark can be loaded again, and be told from a changed one.
         origin = Origin(self.id, self.identity(option.name), loaded)
         return replace(loaded, _origin=origin)
 

@@ -72,7 +72,10 @@ class StepBoard:
 
     @classmethod
     def create(cls) -> tuple["StepBoard", str]:
-        """Make a board; return it with the file by which another process opens it."""
+        """Make a board; return it with the file by which another process opens it.
+
+        The file may be removed once both have opened it: the memory stays.
+        """
         folder = cls._SHARED_MEMORY if cls._SHARED_MEMORY.is_dir() else None
         descriptor, path = tempfile.mkstemp(prefix="hpobench_ordered-", dir=folder)
         with os.fdopen(descriptor, "r+b") as file:
@@ -87,7 +90,10 @@ class StepBoard:
             return cls(file)
 
     def begin(self, name: str, limit: float) -> None:
-        """Announce a step."""
+        """Announce a step, with its limit in seconds.
+
+        The name is written before the number and the limit, by which the parent notices the step.
+        """
         text = name.encode()[: self._MAX_NAME]
         start = self._LAYOUT.size
         self._memory[start : start + len(text)] = text
@@ -96,7 +102,7 @@ class StepBoard:
         self._LAYOUT.pack_into(self._memory, 0, self._number, limit, len(text))
 
     def end(self) -> None:
-        """Announce that the step is over."""
+        """Announce that the step is over: no limit, no name."""
         self._LAYOUT.pack_into(self._memory, 0, self._number, 0.0, 0)
 
     def read(self) -> tuple[int, float, str]:
@@ -200,19 +206,24 @@ class Child:
         self._process.wait()
 
     def _write(self, content: bytes) -> None:
+        """Write to the process; if it has ended, nothing happens here."""
         stream = cast("Any", self._process.stdin)
         with suppress(OSError):  # the process has ended; `_next_message` will notice
             stream.write(content)
             stream.flush()
 
     def _listen(self) -> None:
-        """Put all messages into the queue, the last of them `_CRASH`; runs in its own thread."""
+        """Read what the process writes, and put the messages into the queue.
+
+        Runs in its own thread until the stream ends. The last message is `_CRASH`, with what the
+        process wrote instead of a message, such as a crash report; b"" if nothing.
+        """
         stream = cast("Any", self._process.stdout)
         report = b""
         with stream, suppress(OSError):
             while True:
                 header = stream.read(_HEADER.size)
-                if len(header) < _HEADER.size:  # the stream has ended
+                if len(header) < _HEADER.size:  # the stream has ended, perhaps in a short report
                     report = header
                     break
                 kind, call, length = _HEADER.unpack(header)
@@ -220,7 +231,7 @@ class Child:
                     report = header + stream.read()
                     break
                 content = stream.read(length)
-                is_of_this_call = call == self._calls
+                is_of_this_call = call == self._calls  # not of a copy that forked in an earlier one
                 if is_of_this_call:
                     self._messages.put((kind, content))
         self._messages.put((_CRASH, report))
@@ -236,9 +247,10 @@ class Child:
             StepTimeoutError: A step took longer than its limit.
             ChildDiedError: There will be no message.
         """
-        last_step = None
+        last_step = None  # number of the step that was seen last, and when it was first seen
         step_seen_at = 0.0
         while True:
+            # Looked up before the queue: the last message of a process that ends now is not missed.
             was_alive = self.is_alive
             try:
                 kind, content = self._messages.get(timeout=POLL_SECONDS)
@@ -276,9 +288,10 @@ class Child:
         return result
 
     def _report_and_kill(self) -> str:
-        """Kill the process, and return where it was.
+        """Kill the process, and return where it was, as a traceback.
 
-        Its faulthandler writes a traceback when it is told to abort; "" if it does not.
+        Its faulthandler writes the traceback when the process is told to abort. "" if it writes
+        none in time, or the system is not POSIX.
         """
         report = b""
         if os.name == "posix":
@@ -342,12 +355,13 @@ class Children:
                 oldest = self._idle.pop(0)
                 oldest.close()
 
-        child = Child(group)
+        child = Child(group)  # without the lock, as a process takes long to start
         with self._lock:
             self._busy.append(child)
         return child
 
     def _give_back(self, child: Child) -> None:
+        """Keep a process for the next call of its group, or forget it if it has ended."""
         with self._lock:
             if child in self._busy:
                 self._busy.remove(child)
@@ -461,7 +475,11 @@ def _read_requests(calls: IO[bytes], requests: "queue.SimpleQueue[tuple[int, byt
 
 
 def _answer(request: bytes) -> bytes:
-    """Run a pickled call; return the pickled pair of its result and exception, one of them None."""
+    """Run a pickled call; return the pickled pair of its result and exception, one of them None.
+
+    An exception that the parent could not unpickle is replaced by a `RuntimeError` with its
+    traceback as the message.
+    """
     try:
         function, args = pickle.loads(request)
     except Exception as error:
@@ -478,6 +496,7 @@ def _answer(request: bytes) -> bytes:
 
 
 def _not_sendable_error(error: Exception) -> ExperimentError:
+    """The error for what cannot be pickled or unpickled, with the reason that pickle gives."""
     return ExperimentError(
         "a method cannot be sent to another process: define it in a module that can be imported "
         f"there, or use no other process (workers=0) ({type(error).__name__}: {error})"

@@ -25,6 +25,7 @@ event.register("numba:compiler_lock", _compiling)  # held while code is compiled
 
 def seconds_compiling() -> float:
     """Seconds that this process has spent compiling, or loading compiled code."""
+    # The listener has no duration before the first compilation is done.
     return _compiling.duration if _compiling.done else 0.0
 
 
@@ -43,7 +44,10 @@ def compiled(function: F) -> F:
 
 
 def is_compiled() -> bool:
-    """Whether an earlier process left machine code of any function imported so far."""
+    """Whether an earlier process left machine code of any function imported so far.
+
+    Then this process need not compile it, which takes some seconds.
+    """
     for function in _cached_functions:
         folder = Path(function.stats.cache_path)
         code = function.py_func.__code__

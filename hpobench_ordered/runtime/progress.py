@@ -97,6 +97,10 @@ class _NotebookBar:
         self._display: Any = None  # IPython's handle of the line, once it is shown
 
     def __call__(self, done: int, total: int) -> None:
+        """Show the line, or update it, when parts have finished.
+
+        Work that takes less than `DELAY` shows none.
+        """
         elapsed = time.monotonic() - self._started
         is_shown = self._display is not None
         if not is_shown and (done >= total or elapsed < DELAY):

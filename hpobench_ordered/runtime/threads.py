@@ -25,6 +25,7 @@ class Lock:
         self._lock.release()
 
     def __reduce__(self) -> tuple[type["Lock"], tuple[()]]:
+        """What pickle and copy call to make the other lock: the class, without arguments."""
         return Lock, ()
 
 
@@ -50,7 +51,11 @@ def find_thread_pools() -> "ThreadpoolController":
 
 @lru_cache(maxsize=1)
 def _search_thread_pools(loaded: int, unloaded: int) -> "ThreadpoolController":
-    """Search the loaded libraries; the counts are only the key of the cache."""
+    """Search the loaded libraries for thread pools.
+
+    The counts of loaded and unloaded libraries are only the key of the cache: other counts, and the
+    libraries are searched again.
+    """
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
