@@ -13,7 +13,11 @@ SEED_LIMIT = 2**31  # exclusive; all common random number generators accept smal
 
 
 def derive_name(optimiser: object) -> str:
-    """Name of a class or function, with its module unless that is a script; raises for a lambda."""
+    """Name of a class or function, with its module unless that is the user's program.
+
+    Raises:
+        ExperimentError: It has no name: a lambda, or an object such as a partial function.
+    """
     name = getattr(optimiser, "__qualname__", None)
     if name is None or "<lambda>" in name:
         raise ExperimentError(
@@ -27,9 +31,8 @@ def derive_name(optimiser: object) -> str:
 def read_summary(optimiser: object) -> str:
     """First line of the docstring of a class or function, "" if it has none."""
     is_class_or_function = isinstance(optimiser, type) or hasattr(optimiser, "__qualname__")
-    if (
-        not is_class_or_function
-    ):  # an object such as a partial function has the docstring of its class
+    if not is_class_or_function:
+        # An object, such as a partial function, has the docstring of its class.
         return ""
     docstring = optimiser.__doc__ or ""
     first_line, _, _ = docstring.strip().partition("\n")
@@ -37,7 +40,10 @@ def read_summary(optimiser: object) -> str:
 
 
 def is_sampler_class(kind: type) -> bool:
-    """Whether a class is an Optuna sampler; does not import Optuna."""
+    """Whether a class is an Optuna sampler.
+
+    The bases are compared by name, as Optuna is slow to import and may not be installed.
+    """
     return any(
         base.__name__ == "BaseSampler" and base.__module__.startswith("optuna.samplers")
         for base in kind.__mro__

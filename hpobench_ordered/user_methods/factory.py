@@ -96,7 +96,10 @@ def _is_import_path(text: str) -> bool:
 
 
 def _check_name_is_free(spec: MethodSpec) -> None:
-    """Raise an `ExperimentError` if another, registered method has the name."""
+    """Raise an `ExperimentError` if the name is that of a registered method, and this another one.
+
+    A registered method itself may be passed, too.
+    """
     if spec.name in list_methods() and method_spec(spec.name) != spec:
         raise ExperimentError(f"{spec.name!r} is the name of a registered method")
 
@@ -173,6 +176,7 @@ class FromFactory:
             "budget": budget,
         }
         available = dict(arguments)
+        # Drawn only if it is asked for, as a draw changes what `rng` returns afterwards.
         if SEED in self.keywords:
             available[SEED] = int(rng.integers(SEED_LIMIT))
         optimiser = self.make(**{name: available[name] for name in self.keywords})
@@ -205,6 +209,7 @@ class AskTell(Method):
     def ask(self) -> Config:
         """Ask for a configuration; the runner refuses what is not a mapping."""
         suggestion = self.ask_function()
+        # A dict is passed on as it is; other mappings are remembered, as `tell` must get them back.
         if isinstance(suggestion, dict) or not isinstance(suggestion, Mapping):
             return cast("Config", suggestion)
         config = dict(suggestion)
@@ -212,7 +217,7 @@ class AskTell(Method):
         return config
 
     def tell(self, config: Config, loss: float) -> None:
-        """Tell the loss of a configuration."""
+        """Tell the loss of a configuration, with the very object that was asked for."""
         suggestion = pop_pending(self._pending, config)
         self.tell_function(config if suggestion is None else suggestion, loss)
 
@@ -256,13 +261,18 @@ def _single_object_error(optimiser: object) -> ExperimentError:
 
 
 def _has_ask_and_tell(optimiser: object) -> bool:
+    """Whether a class or object has functions `ask` and `tell`."""
     has_ask = callable(getattr(optimiser, "ask", None))
     has_tell = callable(getattr(optimiser, "tell", None))
     return has_ask and has_tell
 
 
 def _find_ask_and_tell(optimiser: object) -> tuple[Ask, Tell]:
-    """The functions of an optimiser, which is an object with both or a pair of functions."""
+    """The functions of an optimiser, which is an object with both or a pair of functions.
+
+    Raises:
+        MethodError: It is something else.
+    """
     if _has_ask_and_tell(optimiser):
         pair = cast("Any", optimiser)
         return pair.ask, pair.tell
@@ -304,6 +314,7 @@ def _list_keywords(factory: object) -> tuple[str, ...]:
 def _unavailable_argument_error(
     factory: object, parameter: str, available: Sequence[str]
 ) -> ExperimentError:
+    """The error for a class or function that requires an argument that is not passed."""
     name = getattr(factory, "__qualname__", repr(factory))
     data_hint = DATA_HINT if parameter == "data" else ""
     return ExperimentError(

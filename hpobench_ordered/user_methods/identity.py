@@ -107,10 +107,14 @@ def identify_method(
 
 
 def _import_in_process(method: str, source: MethodSource, children: Children) -> LoadedFiles | None:
-    """What the import of a method loads in its process; None if that does not define it."""
+    """Import a method in its process, and return what that loads.
+
+    None: it cannot be imported, or the import does not define it, such as a class that the user's
+    session has assigned to its module later.
+    """
     try:
         return children.call(method, load_and_list, source)
-    except Exception:  # whatever the files raise; or it was assigned to their module later
+    except Exception:  # whatever the user's files raise
         return None
 
 
@@ -121,7 +125,10 @@ def method_version(spec: MethodSpec) -> str:
 
 
 def identify_here(spec: MethodSpec) -> MethodIdentity:
-    """Identify a method that runs in this process, where nothing tells what was loaded for it."""
+    """Identify a method that runs in this process.
+
+    Nothing tells what was loaded here for a method from outside, so its version is new each time.
+    """
     if uses_only_this_package(spec.method):
         return MethodIdentity(_package_method_version(spec))
     return MethodIdentity(_make_unique_version())
@@ -148,7 +155,7 @@ def choose_version(base: str, earlier: Sequence[MethodRecord], folder: Path) -> 
         if all(is_unchanged(record.later, folder) for record in records):
             return version
 
-    states = set[str]()
+    states = set[str]()  # texts such as "module hash", of files as they are now
     for record in earlier:
         states.update(describe_current_state(record.later, folder))
     version = _hash_texts([base, *sorted(states)])
@@ -161,7 +168,9 @@ def choose_version(base: str, earlier: Sequence[MethodRecord], folder: Path) -> 
 def _package_method_version(spec: MethodSpec) -> str:
     """Version of a method whose code is of this package.
 
-    That of a registered one is its number; that of another, with other settings, a hash.
+    That of a registered one is its number. That of another one, such as a registered method with
+    other settings, is a hash; it contains the versions of all registered methods, as its code may
+    be that of any of them.
     """
     if spec.name in list_methods() and method_spec(spec.name) == spec:
         return str(spec.version)
@@ -173,12 +182,14 @@ def _list_settings(spec: MethodSpec) -> list[str]:
     """What determines the runs of a method beside its code and arguments, as text."""
     settings = [spec.version, spec.min_history, spec.changed_spaces, spec.uses_data]
     texts = list(map(str, settings))
-    if spec.min_history:  # bo replaces it on tasks with less history
+    # On tasks with less history than it needs, the protocol runs "bo" in its place.
+    if spec.min_history:
         texts.append(f"bo {method_spec('bo').version}")
     return texts
 
 
 def _hash_texts(texts: Sequence[str]) -> str:
+    """Beginning of the hash of a list of texts; JSON tells ["ab"] from ["a", "b"]."""
     return hashlib.sha256(json.dumps(list(texts)).encode()).hexdigest()[:VERSION_LENGTH]
 
 

@@ -112,12 +112,15 @@ def _leads_to_file(name: str, path: Path) -> bool:
     loaded = sys.modules.get(name)
     if loaded:
         return getattr(loaded, "__file__", "") == str(path)
-    spec = importlib.util.find_spec(name)
+    spec = importlib.util.find_spec(name)  # finds the file, but does not run it
     return spec is not None and spec.origin == str(path)
 
 
 def _load_file(name: str, path: Path) -> ModuleType:
-    """Import a file whose name is that of another module."""
+    """Import a file under another name, as its own is that of another module.
+
+    If it raises, the module is removed again.
+    """
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is not a Python file")
@@ -135,6 +138,7 @@ def _import_error(place: str | Path, error: Exception) -> ExperimentError:
 
 
 def _search_first(folder: Path) -> None:
+    """Put a folder first where Python looks for modules, unless it is among them already."""
     importlib.invalidate_caches()  # the file may be newer than the cached folder listing
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))

@@ -73,7 +73,7 @@ class LoadedFiles:
         return [*files, *self.packages, *self.methods]
 
     def without(self, other: "LoadedFiles") -> "LoadedFiles":
-        """Files and packages of this one that another does not list."""
+        """Files and packages of this one that another does not list; no methods."""
         files = [file for file in self.files if file not in other.files]
         packages = [package for package in self.packages if package not in other.packages]
         return LoadedFiles(tuple(files), tuple(packages))
@@ -96,7 +96,10 @@ _first_loading = _FirstLoading()
 
 
 def load_and_list(source: MethodSource) -> LoadedFiles:
-    """Load a method in this process, and list what its import loads, the same at each call."""
+    """Load a method in this process, and list what its import loads.
+
+    Later calls return the same list: a module is imported only once in a process.
+    """
     imported = _first_loading.imported
     if source.content in imported:
         return imported[source.content]
@@ -110,7 +113,13 @@ def load_and_list(source: MethodSource) -> LoadedFiles:
 
 
 def list_loaded_files(folder: Path) -> LoadedFiles:
-    """List what this process has loaded; places are relative to the folder."""
+    """List what this process has loaded for a method.
+
+    Python's standard library and this package's own files are left out.
+
+    Args:
+        folder: The folder that places of files are relative to.
+    """
     file_of_module = dict[str, LoadedFile]()
     packages = set[str]()
     for module, path in _iter_module_files():
@@ -240,6 +249,7 @@ def _describe_package(name: str) -> str:
 
 
 def _hash_code_files(distribution: metadata.Distribution) -> str:
+    """Hash of the names and contents of the code of an installed package."""
     digest = hashlib.sha256()
     suffixes = (".py", *EXTENSION_SUFFIXES)
     for file in sorted(distribution.files or (), key=str):
@@ -283,7 +293,8 @@ def _list_requirements(name: str) -> Iterable[str]:
     names = []
     for requirement in requirements:
         match = re.match(r"[\w.-]+", requirement)
-        if match is not None and "extra ==" not in requirement:
+        is_of_extra = "extra ==" in requirement  # such as 'rich>=13; extra == "cli"'
+        if match is not None and not is_of_extra:
             names.append(normalise(match.group()))
     return names
 
@@ -298,6 +309,7 @@ def _list_package_methods() -> tuple[str, ...]:
     methods = []
     for name, module in [*sys.modules.items()]:
         if name.startswith(OUR_METHODS):
+            # Modules of methods list them in SPECS; helper modules have none.
             specs: tuple[MethodSpec, ...] = getattr(module, "SPECS", ())
             methods += [f"{spec.name} {spec.version}" for spec in specs]
     return tuple(sorted(methods))

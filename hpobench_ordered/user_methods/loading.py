@@ -161,7 +161,11 @@ def find_function(
 
 
 def _compile_as_it_is(loader: SourceFileLoader, name: str) -> CodeType | None:
-    """Replacement of `SourceFileLoader.get_code` that reads no cached bytecode of user's files."""
+    """Replacement of `SourceFileLoader.get_code` that reads no cached bytecode of user's files.
+
+    Cached bytecode may be older than a file that was edited within the same second. Other files,
+    which nobody edits, are loaded as always.
+    """
     file = Path(loader.get_filename(name)).absolute()
     is_of_user = not (is_installed(file) or is_standard(file) or is_of_package(file))
     if is_of_user:
@@ -178,7 +182,10 @@ def _compile_and_hash(name: str, file: Path) -> CodeType:
 
 
 def _run_script(script: Script) -> None:
-    """Execute the user's program up to where it would start an experiment."""
+    """Execute the user's program up to where it would start an experiment.
+
+    What it defines is then in a module, which has both of `SCRIPT_NAMES`.
+    """
     module = ModuleType(SCRIPT_NAMES[1])
     module.__file__ = script.file
     if script.module:
@@ -189,7 +196,7 @@ def _run_script(script: Script) -> None:
     _loading.is_running_script = True
     try:
         exec(code, vars(module))
-    except EndOfScriptError:
+    except EndOfScriptError:  # it came to an experiment: all that the method needs is defined
         pass
     finally:
         _loading.is_running_script = False

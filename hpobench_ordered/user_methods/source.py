@@ -66,6 +66,7 @@ def source_by_value(method: object) -> MethodSource:
 def _make_source(
     content: bytes, module_names: Iterable[str], *, digest: str, script: Script | None
 ) -> MethodSource:
+    """Add what any process needs to import the modules: their files, `sys.path` and `sys.argv`."""
     return MethodSource(
         content=content,
         digest=digest,
@@ -121,7 +122,10 @@ class _ReferencePickler(pickle.Pickler):
         return self._file.getvalue()
 
     def persistent_id(self, thing: object) -> None:
-        """Note the module of a class or function; nothing is replaced."""
+        """Note the module of a class, function or module.
+
+        `pickle` calls this for every object. As nothing is returned, it is pickled as usual.
+        """
         if isinstance(thing, type | FunctionType):
             self.module_names.setdefault(thing.__module__)
         elif isinstance(thing, ModuleType):
@@ -155,7 +159,11 @@ class _DigestPickler(pickle.Pickler):
         return self._file.getvalue()
 
     def persistent_id(self, thing: object) -> object:
-        """What stands for modules, sets and unnamed functions; None: pickled as usual."""
+        """What is pickled in place of an object whose pickle differs between processes.
+
+        These are modules, sets, unnamed functions, and what is loaded from a file alone. None: the
+        object is pickled as usual.
+        """
         if isinstance(thing, ModuleType):
             return thing.__name__
         if isinstance(thing, set | frozenset):  # its order differs from process to process
@@ -186,6 +194,7 @@ def _pickle_by_value(method: object) -> tuple[bytes, dict[str, None]]:
 
     class Pickler(cloudpickle().Pickler):  # type: ignore[misc]
         def persistent_id(self, thing: object) -> None:
+            """Note the module of a class or function; nothing is replaced."""
             if isinstance(thing, type | FunctionType):
                 module_names.setdefault(thing.__module__)
 
@@ -193,8 +202,8 @@ def _pickle_by_value(method: object) -> tuple[bytes, dict[str, None]]:
     try:
         Pickler(file).dump(method)
     except Exception:
-        pickle_call(lambda: method)  # raises an error that says what cannot be sent
-        raise  # if that could be pickled after all
+        pickle_call(lambda: method)  # raises an `ExperimentError` that says what cannot be sent
+        raise  # reached only if that could be pickled after all
     return file.getvalue(), module_names
 
 
@@ -211,7 +220,11 @@ def _is_loaded_from_file_alone(thing: object) -> bool:
 
 
 def _find_place(thing: Any) -> tuple[str, str]:
-    """Module and name of a class or function, which must be found there."""
+    """Module and name of a class or function.
+
+    Raises:
+        pickle.PicklingError: Something else is there under its name.
+    """
     if find_attribute(thing.__module__, thing.__qualname__) is not thing:
         raise pickle.PicklingError(f"{thing!r} is not what its module has under its name")
     return thing.__module__, thing.__qualname__
