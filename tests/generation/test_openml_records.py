@@ -505,65 +505,111 @@ class TestConfigurationOfClient:
         assert not cache.exists()
 
 
-class TestRecords:
-    """What becomes of records that are no use."""
+def list_run(run: int, setup: int, raw: str | None = None) -> fake.Evaluation:
+    """An evaluation of 0.5, or one whose value is this text."""
+    return fake.Evaluation(run, setup, 0.5, raw=raw)
 
-    @pytest.mark.parametrize(
-        ("evaluations", "dropped"),
-        [
-            (
-                [(0, 500), (1, 501, "nan"), (2, 502, "inf"), (3, 503, "?"), (4, 999), (5, 505)],
-                {Dropped.NOT_FINITE: 2, Dropped.UNPARSABLE: 1, Dropped.MISSING_SETUP: 1},
-            ),
-            # a page of malformed evaluations ends nothing
-            (
-                [*((k, 500, "?") for k in range(PAGE_SIZE)), (100, 501)],
-                {Dropped.UNPARSABLE: PAGE_SIZE},
-            ),
-            # a run listed twice
-            ([(k, 500 + k) for k in (0, 1, 2, 3, 3, 4)], {Dropped.DUPLICATE: 1}),
-            # a server that ignores the offset: one more page, not five
-            ([(k % PAGE_SIZE, 500) for k in range(5 * PAGE_SIZE)], {Dropped.DUPLICATE: PAGE_SIZE}),
-            (
-                [(k, 600 + k) for k in range(8)],
-                {Dropped.MISSING_PARAMETER: 2, Dropped.UNPARSABLE: 3, Dropped.OUT_OF_BOUNDS: 2},
-            ),
-        ],
-    )
-    def test_are_dropped_and_counted(self, server, content, fetch, evaluations, dropped):
-        setups: dict[int, Any] = {
-            600: {"kernel": "linear"},
-            601: {"cost": "2"},  # the radial kernel's gamma has no default
-            602: {"gamma": "0.5", "cost": "many"},
-            603: linear("1000"),
-            604: {"kernel": "laplace"},
-            605: "<oml:parameter><oml:id>?</oml:id></oml:parameter>",
-            606: "<oml:parameter>text</oml:parameter>",
-            607: "",  # a setup without parameters: all defaults, but gamma
-        }
-        listed = [fake.Evaluation(run, s, 0.5, raw=(*r, None)[0]) for run, s, *r in evaluations]
-        setups |= content.setups
-        server.content = replace(content, evaluations={37: tuple(listed)}, setups=setups)
-        counts = fetch(tasks=(37,)).dropped
-        assert {reason: count for reason, count in counts.items() if count} == dropped
 
-    def test_the_flows_defaults_come_before_the_learners(self, server, content, fetch):
-        server.content = replace(
-            content,
-            evaluations={37: (fake.Evaluation(0, 600, 0.5),)},
-            setups={600: {"degree": "NA"}},
-            defaults={"kernel": "polynomial", "gamma": "0.25", "cost": None},
+UNUSABLE_SETUPS: dict[int, Any] = {
+    600: {"kernel": "linear"},  # fine: cost has a default
+    601: {"cost": "2"},  # the radial kernel's gamma has no default
+    602: {"gamma": "0.5", "cost": "many"},
+    603: {"kernel": "linear", "cost": "1000"},  # the upper bound is 998.49
+    604: {"kernel": "laplace"},
+    605: "<oml:parameter><oml:id>?</oml:id></oml:parameter>",
+    606: "<oml:parameter>text</oml:parameter>",
+    607: "",  # a setup without parameters: all defaults, but gamma has none
+}
+"""Setups of which all but the first cannot be read; texts are XML."""
+
+
+class TestUnusableRecords:
+    @pytest.fixture
+    def count_dropped(self, server, content, fetch):
+        """Download these evaluations of a task, and count the dropped ones by reason."""
+
+        def count(evaluations):
+            server.content = replace(
+                content,
+                evaluations={37: tuple(evaluations)},
+                setups=UNUSABLE_SETUPS | content.setups,  # those from 500 on are fine
+            )
+            dropped = fetch(tasks=(37,)).dropped
+            return {reason: number for reason, number in dropped.items() if number > 0}
+
+        return count
+
+    def test_values_and_missing_setup_are_dropped(self, count_dropped):
+        dropped = count_dropped(
+            [
+                list_run(0, 500),
+                list_run(1, 501, "nan"),
+                list_run(2, 502, "inf"),
+                list_run(3, 503, "?"),
+                list_run(4, 999),  # there is no such setup
+                list_run(5, 505),
+            ]
         )
-        row = fetch(tasks=(37,)).frame.filter(like="config.").iloc[0]
-        assert row.tolist() == ["polynomial", 1.0, 0.25, 3]
+
+        assert dropped == {
+            Dropped.NOT_FINITE: 2,
+            Dropped.UNPARSABLE: 1,
+            Dropped.MISSING_SETUP: 1,
+        }
+
+    def test_page_of_malformed_values_ends_nothing(self, count_dropped):
+        malformed_page = [list_run(run, 500, "?") for run in range(PAGE_SIZE)]
+
+        dropped = count_dropped([*malformed_page, list_run(100, 501)])
+
+        assert dropped == {Dropped.UNPARSABLE: PAGE_SIZE}
+
+    def test_repeated_run_is_dropped(self, count_dropped):
+        dropped = count_dropped([list_run(run, 500 + run) for run in (0, 1, 2, 3, 3, 4)])
+
+        assert dropped == {Dropped.DUPLICATE: 1}
+
+    def test_repeated_page_ends_listing(self, count_dropped):
+        """A server that ignores the offset gives the same page five times: only two are read."""
+        page = [list_run(run, 500) for run in range(PAGE_SIZE)]
+
+        dropped = count_dropped(page * 5)
+
+        assert dropped == {Dropped.DUPLICATE: PAGE_SIZE}
+
+    def test_unusable_setups_are_dropped(self, count_dropped):
+        evaluations = [list_run(run, setup) for run, setup in enumerate(UNUSABLE_SETUPS)]
+
+        assert count_dropped(evaluations) == {
+            Dropped.MISSING_PARAMETER: 2,
+            Dropped.UNPARSABLE: 3,
+            Dropped.OUT_OF_BOUNDS: 2,
+        }
 
 
-READ = {"kernel": "polynomial", "cost": 1.0, "gamma": 1.0}
-POLYNOMIAL = READ | {"cost": "1", "gamma": "1"}
+def test_flows_defaults_come_before_the_learners(server, content, fetch):
+    server.content = replace(
+        content,
+        evaluations={37: (list_run(0, 600),)},
+        setups={600: {"degree": "NA"}},  # states nothing
+        defaults={"kernel": "polynomial", "gamma": "0.25", "cost": None},
+    )
+
+    row = fetch(tasks=(37,)).frame.iloc[0]
+
+    flows_defaults = [row["config.kernel"], row["config.gamma"]]
+    learners_defaults = [row["config.cost"], row["config.degree"]]
+    assert flows_defaults == ["polynomial", 0.25]
+    assert learners_defaults == [1.0, 3]
 
 
 def linear(cost: Any) -> dict[str, Any]:
+    """A configuration of the linear kernel, read or as stated."""
     return {"kernel": "linear", "cost": cost}
+
+
+STATED_POLYNOMIAL = {"kernel": "polynomial", "cost": "1", "gamma": "1"}
+READ_POLYNOMIAL = {"kernel": "polynomial", "cost": 1.0, "gamma": 1.0}
 
 
 class TestSetups:
@@ -571,62 +617,120 @@ class TestSetups:
 
     @pytest.mark.parametrize("flow", [5891, 6767, 6794])
     @given(seed=st.integers(0, 2**32 - 1))
-    def test_what_mlr_states_is_read(self, flow, seed):
+    def test_configurations_stated_by_mlr_are_read(self, flow, seed):
         space = {5891: svm_space, 6767: xgboost_space, 6794: ranger_space}[flow]()
         (config,) = sample_configs(space, 1, seed)
-        read = MlrSetups(space, MLR_DEFAULTS[flow])(state_as_mlr(config, flow), 37)
-        assert isinstance(read, dict)
+        read_setup = MlrSetups(space, MLR_DEFAULTS[flow])
+
+        read = read_setup(state_as_mlr(config, flow), 37)
+
+        assert isinstance(read, dict)  # else the reason why it was dropped
         np.testing.assert_allclose(space.row(read), space.row(config), rtol=1e-14)
-        assert [type(value) for value in read.values()] == [type(v) for v in config.values()]
+        assert list(map(type, read.values())) == list(map(type, config.values()))
 
     @pytest.mark.parametrize(
-        ("stated", "expected"),
+        "text", ["radial", " radial", '"radial"', "'radial'", '["radial"]', "Radial"]
+    )
+    def test_ways_to_write_choices(self, text):
+        read = MlrSetups(svm_space())(STATED_POLYNOMIAL | {"kernel": text}, 37)
+
+        assert read == READ_POLYNOMIAL | {"kernel": "radial"}
+
+    @pytest.mark.parametrize(
+        "text", ["TRUE", "1L", "", "[1, 2]", "NaN", "-Inf", "{}", "[", "1e999"]
+    )
+    def test_texts_that_are_no_numbers(self, text):
+        assert MlrSetups(svm_space())(linear(text), 37) is Dropped.UNPARSABLE
+
+    @pytest.mark.parametrize(
+        ("text", "expected"),
         [
-            *(
-                (POLYNOMIAL | {"kernel": text}, READ | {"kernel": "radial"})
-                for text in ("radial", " radial", '"radial"', "'radial'", '["radial"]', "Radial")
-            ),
-            *(
-                (linear(text), Dropped.UNPARSABLE)
-                for text in ("TRUE", "1L", "", "[1, 2]", "NaN", "-Inf", "{}", "[", "1e999")
-            ),
-            # bounds are printed rounded
-            (linear("0.000986"), linear(0.000986)),
-            (linear("0.0009856"), linear(0.000986)),
-            (linear("0.0009854"), Dropped.OUT_OF_BOUNDS),
-            (linear("998.4924374"), linear(998.492437)),
-            (linear("998.4924376"), Dropped.OUT_OF_BOUNDS),
-            (linear("-1"), Dropped.OUT_OF_BOUNDS),
-            (POLYNOMIAL | {"degree": "2"}, READ | {"degree": 2}),
-            (POLYNOMIAL | {"degree": "5.0"}, READ | {"degree": 5}),
-            (POLYNOMIAL | {"degree": "6"}, Dropped.OUT_OF_BOUNDS),
-            (POLYNOMIAL | {"degree": "2.5"}, Dropped.UNPARSABLE),
-            # nonsense of an inactive hyperparameter is ignored
-            (linear("1") | {"gamma": "?", "degree": "900"}, linear(1.0)),
+            ("0.000986", linear(0.000986)),
+            ("0.0009856", linear(0.000986)),
+            ("0.0009854", Dropped.OUT_OF_BOUNDS),
+            ("998.4924374", linear(998.492437)),
+            ("998.4924376", Dropped.OUT_OF_BOUNDS),
+            ("-1", Dropped.OUT_OF_BOUNDS),
         ],
     )
-    def test_ways_to_write_values(self, stated, expected):
-        assert MlrSetups(svm_space())(stated, 37) == expected
+    def test_bounds_are_known_rounded(self, text, expected):
+        """Values that round to a bound, 0.000986 or 998.492437 as published, are read as it."""
+        assert MlrSetups(svm_space())(linear(text), 37) == expected
+
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("2", READ_POLYNOMIAL | {"degree": 2}),
+            ("5.0", READ_POLYNOMIAL | {"degree": 5}),
+            ("6", Dropped.OUT_OF_BOUNDS),
+            ("2.5", Dropped.UNPARSABLE),
+        ],
+    )
+    def test_ways_to_write_integers(self, text, expected):
+        assert MlrSetups(svm_space())(STATED_POLYNOMIAL | {"degree": text}, 37) == expected
+
+    def test_inactive_hyperparameters_are_ignored(self):
+        stated = linear("1") | {"gamma": "?", "degree": "900"}  # of other kernels
+
+        assert MlrSetups(svm_space())(stated, 37) == linear(1.0)
 
     @pytest.mark.parametrize("text", ["TRUE", "true", "True", '"TRUE"', "[true]"])
     def test_ways_to_write_true(self, text):
-        stated = {"num.trees": "1e+02", "sample.fraction": ".5", "mtry": "'0.5'"}
-        stated |= {"min.node.size": "1", "respect.unordered.factors": "FALSE", "replace": text}
-        read = {"num.trees": 100, "sample.fraction": 0.5, "mtry": 0.5, "min.node.size": 1.0}
-        read |= {"respect.unordered.factors": False, "replace": True}
-        assert MlrSetups(ranger_space())(stated, 37) == read
-
-    def test_defaults_by_data_and_other_units(self):
-        columns = {37: 8, 3: 36}
-        convert = {
-            "gamma": lambda gamma, task: 1 / columns[task] if gamma is None else gamma,
-            "cost": lambda cost, task: None if cost is None else cost / columns[task],
+        stated = {
+            "num.trees": "1e+02",
+            "sample.fraction": ".5",
+            "mtry": "'0.5'",
+            "min.node.size": "1",
+            "respect.unordered.factors": "FALSE",
+            "replace": text,
         }
-        setups, radial = MlrSetups(svm_space(), MLR_DEFAULTS[5891], convert), {"kernel": "radial"}
-        assert setups({"cost": "16"}, 37) == radial | {"cost": 2.0, "gamma": 1 / 8}
-        assert setups({"cost": "36", "gamma": "2"}, 3) == radial | {"cost": 1.0, "gamma": 2.0}
 
-    def test_what_is_not_stated(self):
+        assert MlrSetups(ranger_space())(stated, 37) == {
+            "num.trees": 100,
+            "sample.fraction": 0.5,
+            "mtry": 0.5,
+            "min.node.size": 1.0,
+            "respect.unordered.factors": False,
+            "replace": True,
+        }
+
+    @pytest.mark.parametrize(
+        ("stated", "task", "expected"),
+        [
+            pytest.param(
+                {"cost": "16"},
+                37,
+                {"kernel": "radial", "cost": 2.0, "gamma": 1 / 8},
+                id="gamma is not stated",
+            ),
+            pytest.param(
+                {"cost": "36", "gamma": "2"},
+                3,
+                {"kernel": "radial", "cost": 1.0, "gamma": 2.0},
+                id="gamma is stated",
+            ),
+        ],
+    )
+    def test_converters_use_data_of_task(self, stated, task, expected):
+        """Here cost is recorded times the number of columns, and gamma defaults to its inverse."""
+        columns = {37: 8, 3: 36}
+
+        def convert_gamma(gamma: float | None, task: int) -> float:
+            return 1 / columns[task] if gamma is None else gamma
+
+        def convert_cost(cost: float | None, task: int) -> float | None:
+            return None if cost is None else cost / columns[task]
+
+        converters = {"gamma": convert_gamma, "cost": convert_cost}
+        read_setup = MlrSetups(svm_space(), MLR_DEFAULTS[5891], converters)
+
+        assert read_setup(stated, task) == expected
+
+    def test_missing_values_are_the_flows(self):
+        """None, "", "NA" and "NULL" say that a value is not stated."""
         flow = {"kernel": "linear", "cost": "NA", "degree": None, "gamma": "1"}
         setup = {"kernel": "NULL", "cost": "3", "gamma": None, "degree": ""}
-        assert merge_stated_values(setup, flow) == {"kernel": "linear", "cost": "3", "gamma": "1"}
+
+        merged = merge_stated_values(setup, flow)
+
+        assert merged == {"kernel": "linear", "cost": "3", "gamma": "1"}
