@@ -83,8 +83,7 @@ def test_levels_of_tasks_do_not_matter():
 
 def test_scales_of_earlier_tasks_do_not_matter():
     plain = play_on_bowl(make(make_drifting_tasks()), 0.6, 12)
-    # The first suggestions take the scale of the nearest task, the last, for that of the current
-    # one; so only the scales of the tasks before are changed.
+    # The current task takes its unit from the nearest earlier one, the last, whose scale stays.
     factors = (2.0**7, 2.0**-3, 2.0**2, 1.0)
     scaled = [make_task(p, factor=factor) for p, factor in zip(PLACES, factors, strict=True)]
     np.testing.assert_allclose(play_on_bowl(make(scaled), 0.6, 12), plain, atol=1e-6)
