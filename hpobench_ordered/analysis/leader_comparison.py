@@ -168,13 +168,18 @@ def leader_differences(group: BenchmarkGroup, *, trial: int | None = None) -> "p
 def influences(samples: FloatArray, weight: float) -> FloatArray:
     """Influences x of the samples of one stratum on the mean ranks, (n, A).
 
+    They are scaled so that the sum of their squares estimates the variance of the stratum's part
+    of the mean rank: `weight` squared times the variance of the mean of n samples, which is the sum
+    of squared deviations over n (n - 1).
+
     Args:
         samples: Ranks, (n, A). NaN where a method lacks a sample, which has no influence on it.
         weight: Weight of the stratum's mean in the mean rank.
     """
     n_samples = (~np.isnan(samples)).sum(axis=0)  # of each method
     deviations = np.nan_to_num(samples - mean_over_seeds(samples, axis=0))
-    divisor = np.sqrt(n_samples * np.maximum(n_samples - 1, 1))
+    divisor = np.sqrt(n_samples * (n_samples - 1))
+    # A single sample deviates by 0 from its mean; any divisor but 0 does.
     return np.asarray(weight * deviations / np.maximum(divisor, 1))
 
 
@@ -208,7 +213,11 @@ def _family_weight(group: BenchmarkGroup, place: int) -> float:
 
 
 def _errors_of_differences(all_influences: FloatArray) -> FloatArray:
-    """Standard errors s of the differences of all pairs of methods, (A, A), from x, (J, A)."""
+    """Standard errors s of the differences of all pairs of methods, (A, A), from x, (J, A).
+
+    The variance of a pair is averaged with the mean variance of all pairs: of the many variances,
+    each of few samples, some are far too small by chance, and their pairs would seem to differ.
+    """
     n_methods = all_influences.shape[1]
     variances = np.empty((n_methods, n_methods))  # v
     for method, of_method in enumerate(all_influences.T):

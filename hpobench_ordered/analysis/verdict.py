@@ -37,7 +37,7 @@ MAX_ROUNDING_OF_RANKS = 1e-9  # mean ranks that differ by less are equal
 AGREEMENT = ("protocol", "benchmark", "surrogate", "method", "trial", "rank", "place", "is_same")
 """Columns of `surrogate_agreement`."""
 
-NUMBER_WORDS = ("", "a single", "two", "three", "four", "five", "six", "seven")
+NUMBER_WORDS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven"}
 """Numbers of families below `MIN_FAMILIES_OF_TEST` in words."""
 
 
@@ -51,7 +51,9 @@ class ComparedMethods:
     def describe(self) -> str:
         """The result as the end of a sentence that begins with "it is"."""
         n_others = len(self.better_than) + len(self.not_told_apart)
-        others = "the other method" if n_others == 1 else f"all {n_others} others"
+        others = {1: "the other method", 2: "the two others"}.get(
+            n_others, f"all {n_others} others"
+        )
         if not self.better_than:
             return f"not told apart from {others}"
         if not self.not_told_apart:
@@ -172,13 +174,16 @@ def verdicts(scores: Sequence[BenchmarkScores]) -> list[Verdict]:
 def final_verdicts(scores: Sequence[BenchmarkScores], *, trial: int | None = None) -> list[Verdict]:
     """Who leads under each protocol after one trial; default: after the last.
 
-    Protocols with fewer trials have no verdict, nor have those without one in `verdicts`.
+    Protocols with fewer trials, or with fewer than two methods compared on all benchmarks, have no
+    verdict.
     """
-    return [
-        judge_leader(group, trial or group.last_trial)
-        for group in _comparable_groups(scores)
-        if (trial or 1) <= group.last_trial
-    ]
+    all_verdicts = []
+    for group in _comparable_groups(scores):
+        if trial is None:
+            all_verdicts.append(judge_leader(group, group.last_trial))
+        elif trial <= group.last_trial:
+            all_verdicts.append(judge_leader(group, trial))
+    return all_verdicts
 
 
 def _comparable_groups(scores: Sequence[BenchmarkScores]) -> list[BenchmarkGroup]:
