@@ -290,6 +290,9 @@ class TestDamagedFiles:
     def test_only_deleted_page_is_downloaded_again(self, server, fetch, undisturbed, tmp_path):
         fetch()
         for path in list_pages(tmp_path / "raw"):
+            path.write_bytes(b"")
+            with pytest.raises(StoreError, match="delete it"):
+                fetch()
             path.unlink()
             server.requests.clear()
 
@@ -483,24 +486,35 @@ class TestConfigurationOfClient:
 
         assert configuration.get_config_as_dict() == before
 
-    def test_is_put_back_after_error(self, server, fetch, configuration):
-        before = configuration.get_config_as_dict()
-        server.faults = {"flow": [fake.Fault.RESET] * 3}
+    @pytest.fixture
+    def failing_fetch(self, server, fetch):
+        """A download that fails after three attempts."""
 
-        with pytest.raises(DownloadError):
-            fetch(attempts=3)
+        def fail() -> None:
+            server.faults = {"flow": [fake.Fault.RESET] * 3}
+            with pytest.raises(DownloadError):
+                fetch(attempts=3)
+
+        return fail
+
+    def test_is_put_back_after_error(self, failing_fetch, configuration):
+        before = configuration.get_config_as_dict()
+
+        failing_fetch()
 
         assert configuration.get_config_as_dict() == before
 
     @pytest.mark.usefixtures("configuration")
-    def test_users_key_is_not_sent(self, server, fetch):
-        fetch()
+    @pytest.mark.parametrize("download", ["fetch", "failing_fetch"])
+    def test_users_key_is_not_sent(self, request, server, download):
+        request.getfixturevalue(download)()
 
         assert server.count("secret") == 0
 
     @pytest.mark.usefixtures("configuration")
-    def test_users_cache_is_not_used(self, fetch, cache):
-        fetch()
+    @pytest.mark.parametrize("download", ["fetch", "failing_fetch"])
+    def test_users_cache_is_not_used(self, request, cache, download):
+        request.getfixturevalue(download)()
 
         assert not cache.exists()
 
@@ -654,7 +668,7 @@ class TestSetups:
         ],
     )
     def test_bounds_are_known_rounded(self, text, expected):
-        """Values that round to a bound, 0.000986 or 998.492437 as published, are read as it."""
+        """The bounds of the space are rounded: values that round to one of them are read as it."""
         assert MlrSetups(svm_space())(linear(text), 37) == expected
 
     @pytest.mark.parametrize(

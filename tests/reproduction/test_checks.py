@@ -147,7 +147,11 @@ def test_similar_looks_at_its_trial_only(check_on_scores):
 
 
 SCORES_OF_TASKS = np.array([[50], [10], [10], [90], [90]]) * np.ones(3)
-"""Good on the first half of the four tasks with history (the first has none), bad on the rest."""
+"""Scores, of which lower is better, on five tasks after three trials, which `b` has 50 on.
+
+The first task has no history and does not count; of the others, the first half has 10, better than
+50, and the second half 90.
+"""
 
 
 def test_early_method_wins_first_half(check_on_scores):
