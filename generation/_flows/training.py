@@ -120,10 +120,11 @@ def _test_svm(fold: Fold, config: Mapping[str, Any]) -> tuple[float, bool]:
         return fold.compute_auc(decision[:, None]), was_stopped
 
     trained_classes = machine.classes_
-    if len(trained_classes) == 2:  # of which there is one decision value
+    if len(trained_classes) == 2:  # the training part may lack the other classes
+        # Of two classes there is one decision value: positive for the second.
         decision = np.stack([-decision, decision], axis=1)
-    scores = np.zeros((len(fold.y_test), fold.classes))  # of a class that is absent: 0
-    scores[:, trained_classes] = decision
+    scores = np.zeros((len(fold.y_test), fold.classes))  # 0 for classes that were not trained
+    scores[:, trained_classes] = decision  # classes are numbers from 0
     return fold.compute_auc(scores), was_stopped
 
 

@@ -150,7 +150,13 @@ def describe_flatness(comparisons: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _compare_seeds(smooth: FloatArray, repeated: FloatArray, averaged: int) -> dict[str, Any]:
-    """Compare the losses of different seeds; arguments are those of `make_comparisons`."""
+    """Compare the losses of different seeds.
+
+    Args:
+        smooth: Losses on the forest, which have no noise of seeds, (n, T).
+        repeated: Losses of every seed, (S, m, T).
+        averaged: Number of seeds that a loss of the benchmark is the mean of.
+    """
     noise_of_one_seed = compute_noise_share(repeated)
     noise_of_means = compute_noise_share(repeated, averaged=averaged)
     correlation, correlation_in_better_half = compute_agreement(repeated)

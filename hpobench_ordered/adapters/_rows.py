@@ -209,10 +209,18 @@ class Reader:
                 is_good[i] = False
 
     def _code(self, parameter: Parameter, value: object, hint: str) -> tuple[float, str]:
-        """Code one value; or NaN and a message.
+        """Code one value.
 
         A number out of range is moved to the nearest bound if that is wanted, unless a hint says
         that all are out of range: then the column is probably not what the space describes.
+
+        Args:
+            parameter: The hyperparameter.
+            value: Its value.
+            hint: End of a message if all values of the column are out of range, or "".
+
+        Returns:
+            The code and ""; or NaN and what is wrong with the value.
         """
         try:
             return parameter.code(cast("Value", value)), ""
@@ -226,9 +234,8 @@ class Reader:
             return math.nan, problem
 
         if parameter.choices:
-            # If several choices are alike, such as 1 and "1", it is unclear which one is meant.
-            alike = [code for code, c in enumerate(parameter.choices) if _is_alike(value, c)]
-            return (float(alike[0]), "") if len(alike) == 1 else (math.nan, problem)
+            code = _code_alike_choice(parameter.choices, value)
+            return code, problem if math.isnan(code) else ""
 
         number = number_of(value)
         is_outside = math.isfinite(number) and not parameter.lower <= number <= parameter.upper
@@ -237,7 +244,9 @@ class Reader:
         if is_outside and self.clip:
             self._moved[parameter.name] += 1
             number = min(max(number, parameter.lower), parameter.upper)
-        return (number, "") if parameter.allows(np.array(number)) else (math.nan, problem)
+        if parameter.allows(np.array(number)):
+            return number, ""
+        return math.nan, problem
 
     def _read_objective(self, rows: Rows, is_good: BoolArray) -> FloatArray:
         """The objective values, (n,); sets `is_good` to False for invalid rows."""
@@ -311,6 +320,12 @@ def explain_rounding(value: object) -> str:
     if isinstance(value, numbers.Integral) and is_rounded(value):
         return " (an integer that floats round)"
     return ""
+
+
+def _code_alike_choice(choices: Sequence[Value], value: object) -> float:
+    """Code of the choice that a value is like, such as 1 and "1"; NaN if none or several are."""
+    alike = [code for code, choice in enumerate(choices) if _is_alike(value, choice)]
+    return float(alike[0]) if len(alike) == 1 else math.nan
 
 
 def _is_alike(value: object, choice: Value) -> bool:

@@ -371,11 +371,12 @@ def keep_shared_contexts(history: Sequence[Evaluations]) -> list[Evaluations]:
 
 
 def compare_methods(left: FloatArray, methods: Sequence[str]) -> "tuple[pd.DataFrame, float]":
-    """Compare methods by the shares that they leave.
+    """Compare methods by the share of the distance from the median to the best that they leave.
 
     Args:
-        left: Share left by each of A methods, on S seeds and T tasks, after each of M trials,
-            (A, S, T, M). The first task does not count, as it has no history.
+        left: The share, (lowest value so far - best) / (median - best), of each of A methods, on S
+            seeds and T tasks, after each of M trials, (A, S, T, M). The first task does not count,
+            as it has no history.
         methods: Names of the methods.
 
     Returns:

@@ -94,10 +94,13 @@ class EmbeddedSurrogate(DescribedSurrogate):
 
     def embed(self, values: FloatArray) -> FloatArray:
         """Map coded values of the part, (n, d), to coded values of the whole space, (n, D)."""
-        coded = np.tile(self._template, (len(values), 1))
-        for column, source, codes in self._plan:
-            native = values[:, source]
-            coded[:, column] = native if codes is None else np.array(codes)[native.astype(np.int64)]
+        coded = np.tile(self._template, (len(values), 1))  # the fixed values; the others follow
+        for column, column_in_part, code_of_choice in self._plan:
+            of_part = values[:, column_in_part]
+            if code_of_choice is None:  # a number
+                coded[:, column] = of_part
+            else:  # the whole space may list more choices, or in another order
+                coded[:, column] = np.array(code_of_choice)[of_part.astype(np.int64)]
         if self._conditions:
             coded[~self.whole.active(coded)] = np.nan
         return coded

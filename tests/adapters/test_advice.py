@@ -92,7 +92,7 @@ def test_copying_wins_where_the_best_stays(settled_advice):
 def test_copying_is_not_enough_where_the_best_jumps():
     advice = get_advice(evaluate_tasks(jumping))
     assert "Copying is not enough" in advice.sentences[-1]
-    assert np.nanmean(advice.copied) > 1  # worse than most
+    assert np.nanmean(advice.copied) > 1  # 1 is the median of random configurations
     assert advice.best == "bo"
     assert advice.warning == ""
     assert len(advice.sentences) == 2

@@ -28,15 +28,17 @@ from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
 from hpobench_ordered.testing import check_benchmark
 
 FLOWS = {"svm": (SVM.name, svm_space()), "xgb": (XGBOOST.name, xgboost_space())}
+"""Benchmark and whole space of each flow, by the start of the names of its adjustments (svm-a)."""
 TASKS = ("3", "31", "44", "49")
 USED_TASKS = ("31", "49")
 
 
 def write_flow(folder: Path, adjustment: SpaceAdjustment, *, optimum: float = 0.3) -> BenchmarkSpec:
     """Write a flow's benchmark, with a forest fitted to made-up evaluations of four tasks."""
-    name, space = FLOWS[adjustment.name[:3]]
+    flow, _ = adjustment.name.split("-")
+    name, space = FLOWS[flow]
     unit = space.sample_unit(np.random.default_rng(0), 400)
-    losses = np.nansum((unit - optimum) ** 2, axis=1)
+    losses = np.nansum((unit - optimum) ** 2, axis=1)  # a bowl; the AUC falls as they grow
     targets = np.stack([1 / (1 + losses + task) for task in range(len(TASKS))], axis=1)
     forest = fit_forest(
         space.decode(unit),

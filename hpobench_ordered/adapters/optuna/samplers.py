@@ -360,7 +360,7 @@ class Replay:
         self._is_shared = is_shared
         self._configs: list[Config] = []  # by number of the suggestion
         self._suggestion_of: dict[int, int] = {}  # by number of the trial
-        self._free: list[int] = []  # suggestions that no trial has
+        self._unassigned: list[int] = []  # suggestions that no trial has
         self._next_order = 0
         self._told: set[int] = set()  # numbers of trials
         self._unrecorded: list[int] = []  # those told since the last record
@@ -371,7 +371,7 @@ class Replay:
             is_alive = is_shared or trial.state.is_finished()
             if is_alive and trial.number in self._suggestion_of:
                 taken.add(self._suggestion_of[trial.number])
-        self._free = [number for number in range(len(self._configs)) if number not in taken]
+        self._unassigned = [number for number in range(len(self._configs)) if number not in taken]
 
     def is_told(self, trial: FrozenTrial) -> bool:
         """Whether the method was told of a trial, or shall not be."""
@@ -413,9 +413,9 @@ class Replay:
 
             # The first free suggestions are left to the trials that wait in other processes.
             n_waiting = self._count_waiting(trials, before=trial.number)
-            while len(self._free) <= n_waiting:
+            while len(self._unassigned) <= n_waiting:
                 self._ask()
-            suggestion = self._free[n_waiting]
+            suggestion = self._unassigned[n_waiting]
             self._assign(suggestion, trial.number)
             record = Record(self._identity, self._next_order, self._unrecorded, suggestion)
             study._storage.set_trial_system_attr(trial._trial_id, RECORD, list(record))
@@ -424,14 +424,14 @@ class Replay:
         return self.config_of(trial)
 
     def _ask(self) -> None:
-        """Ask the method for another suggestion, which is pending from now on."""
-        self._free.append(len(self._configs))
+        """Ask the method for another suggestion, which no trial has yet."""
+        self._unassigned.append(len(self._configs))
         self._configs.append(self.optimiser.ask())
 
     def _assign(self, suggestion: int, trial_number: int) -> None:
         """Give a trial the suggestion of a number, which is not free any more."""
         self._suggestion_of[trial_number] = suggestion
-        self._free = [number for number in self._free if number != suggestion]
+        self._unassigned = [number for number in self._unassigned if number != suggestion]
 
     def _count_waiting(self, trials: Sequence[FrozenTrial], *, before: int) -> int:
         """Number of running trials before one that get a suggestion in other processes now."""
@@ -451,7 +451,7 @@ class Replay:
         study._storage.set_trial_system_attr(trial._trial_id, NOT_EVALUATED, True)
         self._told.add(trial.number)  # so that it never is told
         if trial.number in self._suggestion_of:
-            self._free.append(self._suggestion_of[trial.number])
+            self._unassigned.append(self._suggestion_of[trial.number])
 
     def tell(self, trial: FrozenTrial, values: Sequence[float] | None) -> None:
         """Tell the value of a trial; a failed trial counts only with a complete configuration."""
