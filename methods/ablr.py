@@ -46,8 +46,9 @@ class Effort(NamedTuple):
     """How often a fit may evaluate the joint likelihood.
 
     Attributes:
-        most: With up to `LARGE` evaluations of configurations; proportionally less with more.
-        least: At least so often.
+        most: Largest number for up to `LARGE` evaluated configurations; with more it falls in
+            inverse proportion to their number.
+        least: The number that it does not fall below.
     """
 
     most: int
@@ -76,75 +77,100 @@ class ABLR(LinearHead):
     embedding = 0
 
     def prepare(self) -> None:
-        """Fit the feature map to the previous tasks."""
+        """Make the network, and fit it to the previous tasks if there are any.
+
+        Its inputs are the task's embedding, which has no elements in most variants, then the p
+        inputs from `make_inputs`.
+        """
         from hpobench_ordered.methods._blr.joint import Parameters
         from hpobench_ordered.methods._networks.features import Network, pad_input_count
 
         super().prepare()
         self._source_inputs, self._source_losses = self.prepare_sources()
-        no_inputs = self.make_inputs(np.empty((0, self.space.dimension)))
-        network_inputs = self.embedding + no_inputs.shape[1]
-        self.phi = Network(pad_input_count(network_inputs), HIDDEN)
+        no_inputs = self.make_inputs(np.empty((0, self.space.dimension)))  # (0, p)
+        network_input_count = self.embedding + no_inputs.shape[1]
+        self.phi = Network(pad_input_count(network_input_count), HIDDEN)
 
-        task_count = len(self._source_inputs) + 1
-        z = self.phi.initial(self.rng, network_inputs)
+        task_count = len(self._source_inputs) + 1  # the current task comes last
+        z = self.phi.initial(self.rng, network_input_count)
         embeddings = EMBEDDING_SD * self.rng.standard_normal((task_count, self.embedding))
         self._start = Parameters.initial(z, embeddings)
         self._parameters = self._start
-        self._fitted_count = 0  # of the current task's evaluations at the last fit
+        self._count_at_last_fit = 0  # evaluations of the current task that it used
         if self._source_inputs:
-            self._fit_all(no_inputs, np.empty(0), BEFOREHAND)
+            no_losses = np.empty(0)  # the current task has no evaluations yet
+            self._fit_all_tasks(no_inputs, no_losses, BEFOREHAND)
 
     def features(self, X: FloatArray) -> FloatArray:
-        """Features (m, d) of inputs (m, p) on this task."""
-        embedding = self._parameters.embedded[-1]
-        columns = np.broadcast_to(embedding, (len(X), len(embedding)))
-        return super().features(np.hstack([columns, X]))
+        """Compute features (m, d) of inputs X (m, p) on this task.
+
+        The network's first inputs are the task's embedding, the same for all m.
+        """
+        embedding = self._parameters.embedded[-1]  # the current task comes last
+        embedding_columns = np.broadcast_to(embedding, (len(X), len(embedding)))
+        return super().features(np.hstack([embedding_columns, X]))
 
     def fit_head(self, X: FloatArray, y: FloatArray) -> "Head":
-        """Fit the head to X (n, p), y (n,) and, from time to time, all parameters to all tasks."""
-        from hpobench_ordered.methods._blr.heads import Head
-
-        if not self._source_inputs:
-            self._parameters = self._start
-            self._fit_all(X, y, ALONE)
-            start = self._parameters.precisions_of(-1)
-        else:
-            if len(y) >= GROWTH * self._fitted_count:
-                self._fit_all(X, y, ONLINE)
-                self._fitted_count = len(y)
-            start = self._parameters.median_precisions(len(self._source_inputs))
-        head = Head.fit(self.features(X), y, start)
-        self._parameters = self._parameters.with_precisions(-1, head.precisions)
-        return head
-
-    def _fit_all(self, X: FloatArray, y: FloatArray, effort: Effort) -> None:
-        """Continue the fit of all parameters to all tasks.
+        """Fit the current task's head and, from time to time, all parameters to all tasks.
 
         Args:
             X: Inputs of the current task's evaluations, shape (n, p).
             y: Their standardised losses, shape (n,).
-            effort: How often the joint likelihood may be evaluated.
+
+        Raises:
+            ModelError: The fit of the head fails.
+        """
+        from hpobench_ordered.methods._blr.heads import Head
+
+        source_count = len(self._source_inputs)
+        if source_count == 0:
+            # Anew from the random network: one that is fitted for long to few evaluations is
+            # overconfident.
+            self._parameters = self._start
+            self._fit_all_tasks(X, y, ALONE)
+            start = self._parameters.precisions_of(-1)  # of this task, the last
+        else:
+            if len(y) >= GROWTH * self._count_at_last_fit:
+                self._fit_all_tasks(X, y, ONLINE)
+                self._count_at_last_fit = len(y)
+            start = self._parameters.median_precisions(source_count)
+
+        head = Head.fit(self.features(X), y, start)
+        # The next fit of all parameters starts from this task's newest precisions, too.
+        self._parameters = self._parameters.with_precisions(-1, head.precisions)
+        return head
+
+    def _fit_all_tasks(self, X: FloatArray, y: FloatArray, effort: Effort) -> None:
+        """Continue the fit of all parameters, those of the network and of each task's head.
+
+        It is the fit of `self._parameters`, which it replaces, to the previous tasks and this one.
+
+        Args:
+            X: Inputs of the current task's evaluations, shape (n, p).
+            y: Their standardised losses, shape (n,).
+            effort: Limits of the number of evaluations of the joint likelihood.
         """
         from hpobench_ordered.methods._blr.joint import fit_jointly
 
         inputs = [*self._source_inputs, X]
         losses = [*self._source_losses, y]
-        configuration_count = sum(len(of_task) for of_task in losses)
+
+        # An evaluation of the likelihood takes time proportional to the number of configurations.
+        configuration_count = sum(len(task_losses) for task_losses in losses)
         affordable = effort.most * LARGE // max(1, configuration_count)
-        evaluations = min(effort.most, max(effort.least, affordable))
+        likelihood_evaluations = min(effort.most, max(effort.least, affordable))
         self._parameters = fit_jointly(
-            self.phi, inputs, losses, self._parameters, evaluations=evaluations
+            self.phi, inputs, losses, self._parameters, evaluations=likelihood_evaluations
         )
 
     @property
     def z(self) -> FloatArray:
-        """Parameters of the feature map."""
+        """Current parameters of the network, shape (size,)."""
         return self._parameters.z
 
     @property
     def embeddings(self) -> FloatArray:
-        """Learned embeddings (T, k): of T - 1 previous tasks with finite losses, then this one."""
+        """Learned embeddings (T, k): of T - 1 previous tasks with finite losses, then this task."""
         return self._parameters.embedded
 
 

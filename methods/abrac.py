@@ -55,47 +55,63 @@ class FixedNetwork(LinearHead):
     spread = math.inf
 
     def prepare(self) -> None:
-        """Train the network."""
+        """Make the network, and train it if there are previous tasks.
+
+        Sets the feature map `phi`, its parameters `_z`, which stay as they are from now on, and
+        the precisions `_start` that every fit of the head starts from.
+        """
         from hpobench_ordered.methods._blr.heads import Precisions
 
         super().prepare()
         source_inputs, source_losses = self.prepare_sources()
-        no_units = np.empty((0, self.space.dimension))
-        input_count = self.make_inputs(no_units).shape[1]
+        no_configurations = np.empty((0, self.space.dimension))
+        input_count = self.make_inputs(no_configurations).shape[1]
         self.phi = self.make_feature_map(input_count)
         self._z = self.phi.initial(self.rng, input_count)
+
         precision_count = self.phi.feature_count if self.has_separate_precisions else 1
         self._start = Precisions.initial(precision_count, spread=self.spread)
         if source_inputs:
             self._z = self.train_network(self._z, source_inputs, source_losses)
 
     def make_feature_map(self, input_count: int) -> "FeatureMap":
-        """Make the feature map for a number of inputs."""
+        """Make the feature map, a network without parameters yet, for a number of inputs."""
         from hpobench_ordered.methods._networks.features import Network, pad_input_count
 
         return Network(pad_input_count(input_count), HIDDEN, OUTPUTS)
 
     @property
     def z(self) -> FloatArray:
-        """Parameters of the network."""
+        """Parameters of the network, shape (size,)."""
         return self._z
 
     def train_network(
         self, z: FloatArray, inputs: list[FloatArray], losses: list[FloatArray]
     ) -> FloatArray:
-        """Train the network on the squared error.
+        """Train the network by gradient descent on the squared error.
 
         Args:
             z: Its parameters at the start, shape (size,).
             inputs: Inputs of each previous task's evaluations, shape (n, p).
             losses: Their standardised losses, shape (n,).
+
+        Returns:
+            The trained parameters, shape (size,).
         """
         from hpobench_ordered.methods._networks.sgd import train
 
         return train(self.phi, z, inputs, losses, nested=self.uses_nested_dropout, rng=self.rng)
 
     def fit_head(self, X: FloatArray, y: FloatArray) -> "Head":
-        """Fit the head to inputs (n, p) and standardised losses (n,)."""
+        """Fit the head to this task; the network stays as it was trained on the previous tasks.
+
+        Args:
+            X: Inputs of the current task's evaluations, shape (n, p).
+            y: Their standardised losses, shape (n,).
+
+        Raises:
+            ModelError: The fit fails.
+        """
         from hpobench_ordered.methods._blr.heads import Head
 
         return Head.fit(self.features(X), y, self._start, spread=self.spread)
@@ -140,14 +156,26 @@ class ABLRLikelihood(FixedNetwork):
     def train_network(
         self, z: FloatArray, inputs: list[FloatArray], losses: list[FloatArray]
     ) -> FloatArray:
-        """Fit the network and a head for each task by L-BFGS."""
+        """Fit the network, and a head for each previous task, to the tasks' marginal likelihood.
+
+        It also sets the precisions `_start` that fits of the current task's head start from: the
+        medians of those of the previous tasks' heads.
+
+        Args:
+            z: Parameters of the network at the start, shape (size,).
+            inputs: Inputs of each previous task's evaluations, shape (n, p).
+            losses: Their standardised losses, shape (n,).
+
+        Returns:
+            The fitted parameters of the network, shape (size,).
+        """
         from hpobench_ordered.methods._blr.joint import Parameters, fit_jointly
 
-        no_embeddings = np.zeros((len(inputs), 0))  # tasks have no learned inputs
+        task_count = len(inputs)
+        no_embeddings = np.zeros((task_count, 0))  # the network has no learned inputs
         start = Parameters.initial(z, no_embeddings)
         fitted = fit_jointly(self.phi, inputs, losses, start, evaluations=self.evaluations)
-        # The current task's head is fitted from the median of the earlier tasks' precisions.
-        self._start = fitted.median_precisions(len(inputs))
+        self._start = fitted.median_precisions(task_count)
         return fitted.z
 
 

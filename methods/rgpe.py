@@ -52,75 +52,108 @@ class RGPE(Ensemble):
     def compute_weights(
         self, X: FloatArray, y: FloatArray, target: "GaussianProcess"
     ) -> FloatArray:
-        """Estimate the probability (T,) that each process ranks this task's evaluations best."""
+        """Estimate the probability (T,) that each process ranks this task's evaluations best.
+
+        `processes` are those of the T - 1 earlier tasks; this task's comes last.
+
+        Args:
+            X: Features of this task's evaluations, shape (n, p).
+            y: Their standardised losses, shape (n,).
+            target: The process of this task.
+        """
         process_count = len(self.processes) + 1
-        if len(y) < MIN_RANKED:
+        if len(y) < MIN_RANKED:  # too few to learn weights from: all are equal
             return np.full(process_count, 1.0 / process_count)
 
-        rows = self.rng.permutation(len(y))[:MAX_RANKED]
-        normal = self.rng.standard_normal((process_count, SAMPLES, len(rows)))
+        ranked_rows = self.rng.permutation(len(y))[:MAX_RANKED]
+        ranked_X = X[ranked_rows]
+        ranked_y = y[ranked_rows]
+        normal = self.rng.standard_normal((process_count, SAMPLES, len(ranked_rows)))
 
-        losses = []
+        losses = []  # ranking losses (S,) of each process
         for process, draws in zip(self.processes, normal[:-1], strict=True):
-            samples = process.sample(X[rows], draws)
-            losses.append(compute_ranking_losses(samples, y[rows]))
+            samples = process.sample(ranked_X, draws)
+            losses.append(compute_ranking_losses(samples, ranked_y))
 
+        # This task's process was fitted to these evaluations and would rank them too well: it
+        # predicts each of them from the others.
         mean, sd = target.predict_leave_one_out()
-        target_samples = mean[rows] + sd[rows] * normal[-1]
-        losses.append(compute_left_out_ranking_losses(target_samples, y[rows]))
+        target_samples = mean[ranked_rows] + sd[ranked_rows] * normal[-1]
+        losses.append(compute_left_out_ranking_losses(target_samples, ranked_y))
         return compute_ranking_weights(np.array(losses))
 
     def make_acquisition(self, predict: Predict, best: float) -> Scorer:
         """Score by the improvement on the lowest prediction for a tried configuration.
 
-        The lowest loss itself is no measure: the ensemble's mean is on a scale of its own.
+        Args:
+            predict: The prediction function of the ensemble.
+            best: Lowest standardised loss of this task; not used, as the ensemble's mean, which
+                mixes standardised tasks, is on a scale of its own.
         """
-        tried = np.concatenate([self.evaluated_units(), self.pending_units()])
-        means, _ = predict(self.features(tried))
-        return super().make_acquisition(predict, float(means.min()))
+        tried_units = np.concatenate([self.evaluated_units(), self.pending_units()])
+        means_of_tried, _ = predict(self.features(tried_units))
+        lowest_prediction = float(means_of_tried.min())
+        return super().make_acquisition(predict, lowest_prediction)
 
     def combine_sds(self, weights: FloatArray, sds: FloatArray) -> FloatArray:
-        """Compute the standard deviation (m,) of a weighted sum of independent processes."""
+        """Compute the standard deviation (m,) of a weighted sum of independent processes.
+
+        Args:
+            weights: Weights of the processes, shape (K,).
+            sds: Their standard deviations at m configurations, shape (K, m).
+        """
         combined: FloatArray = np.sqrt(weights**2 @ sds**2)
         return combined
 
 
-def compute_ranking_losses(f: FloatArray, y: FloatArray) -> FloatArray:
-    """Count the ordered pairs of losses y (n,) that each sample f (S, n) misranks, shape (S,).
+def compute_ranking_losses(samples: FloatArray, y: FloatArray) -> FloatArray:
+    """Count the pairs of evaluations whose order each sample of a process gets wrong, shape (S,).
 
-    The paper's sum is over pairs (j, k) and (k, j), so each misranked pair counts twice.
+    Each counts twice, as the paper sums over the pairs (j, k) and (k, j). Pairs of equal losses do
+    not count.
+
+    Args:
+        samples: S samples of a process at n evaluated configurations, shape (S, n).
+        y: Losses of these evaluations, shape (n,).
     """
-    lower, higher = find_ordered_pairs(y)
-    is_misranked = f[:, lower] >= f[:, higher]
+    better, worse = find_ordered_pairs(y)
+    is_misranked = samples[:, better] >= samples[:, worse]
     losses: FloatArray = 2.0 * is_misranked.sum(axis=1)
     return losses
 
 
-def compute_left_out_ranking_losses(f: FloatArray, y: FloatArray) -> FloatArray:
-    """Count the pairs that the current task's process misranks, shape (S,).
+def compute_left_out_ranking_losses(samples: FloatArray, y: FloatArray) -> FloatArray:
+    """Count the pairs of evaluations that samples of the current task's process misrank, (S,).
 
-    A sample f (S, n) of a left-out evaluation is compared with the observed losses y (n,) of the
-    others, so that a pair (j, k) is tested twice: with j left out and with k left out.
+    A sample of a left-out evaluation is compared with the observed losses of the others, so that a
+    pair (j, k) is tested twice: with j left out and with k left out.
+
+    Args:
+        samples: S samples of n evaluations, each predicted from the n - 1 others, shape (S, n).
+        y: Losses of these evaluations, shape (n,).
     """
-    lower, higher = find_ordered_pairs(y)
-    wrong_without_lower = (f[:, lower] >= y[higher]).sum(axis=1)
-    wrong_without_higher = (f[:, higher] <= y[lower]).sum(axis=1)
-    losses: FloatArray = (wrong_without_lower + wrong_without_higher).astype(np.float64)
+    better, worse = find_ordered_pairs(y)
+    wrong_without_better = (samples[:, better] >= y[worse]).sum(axis=1)
+    wrong_without_worse = (samples[:, worse] <= y[better]).sum(axis=1)
+    losses: FloatArray = (wrong_without_better + wrong_without_worse).astype(np.float64)
     return losses
 
 
 def compute_ranking_weights(losses: FloatArray) -> FloatArray:
-    """Compute the share of the samples in which a process ranks best, (T,).
+    """Compute the share (T,) of the samples in which each process has the lowest ranking loss.
 
-    A sample in which several processes rank best is divided evenly among them. Processes that would
-    dilute the weights (`DILUTION_QUANTILE`) get weight 0.
+    A sample in which several processes have the lowest is divided evenly among them. A process
+    whose median loss is above a high quantile of the current task's losses gets weight 0: many
+    such processes, each the best in a few samples by chance, would dilute the weights of the good.
 
     Args:
         losses: Ranking losses of the processes, the current task's last, shape (T, S).
     """
-    dilutes = np.median(losses, axis=1) > np.quantile(losses[-1], DILUTION_QUANTILE)
-    dilutes[-1] = False
-    allowed_losses = np.where(dilutes[:, None], np.inf, losses)
+    losses_of_target = losses[-1]
+    limit = np.quantile(losses_of_target, DILUTION_QUANTILE)
+    is_left_out = np.median(losses, axis=1) > limit
+    is_left_out[-1] = False  # the current task's process always takes part
+    allowed_losses = np.where(is_left_out[:, None], np.inf, losses)
     is_best = allowed_losses == allowed_losses.min(axis=0)
     share_of_sample = is_best / is_best.sum(axis=0)
     weights: FloatArray = share_of_sample.mean(axis=1)

@@ -43,16 +43,30 @@ class TSTR(Ensemble):
     def compute_weights(
         self, X: FloatArray, y: FloatArray, target: "GaussianProcess"
     ) -> FloatArray:
-        """Compute weights (T,) by the Epanechnikov kernel of the distances of rankings."""
+        """Compute weights (T,) of the earlier tasks' processes and, last, of this task's.
+
+        The distance of an earlier task is the share of the pairs of this task's evaluations that
+        its process misranks; the Epanechnikov kernel turns distances into weights.
+
+        Args:
+            X: Features of this task's evaluations, shape (n, p).
+            y: Their standardised losses, shape (n,).
+            target: The process of this task, which is not needed: its distance is 0 by definition.
+        """
         distances = []
         for process in self.processes:
-            mean, _ = process.predict(X)
-            distances.append(share_of_misranked_pairs(mean, y))
-        distance_of_target = 0.0
-        return epanechnikov(np.array([*distances, distance_of_target]) / BANDWIDTH)
+            predicted_losses, _ = process.predict(X)
+            distances.append(compute_share_of_misranked_pairs(predicted_losses, y))
+        distances.append(0.0)  # from this task to itself
+        return evaluate_epanechnikov_kernel(np.array(distances) / BANDWIDTH)
 
     def combine_sds(self, weights: FloatArray, sds: FloatArray) -> FloatArray:
-        """Return the standard deviation (m,) of this task's process, which comes last."""
+        """Return the standard deviation (m,) of this task's process alone, as in the paper.
+
+        Args:
+            weights: Weights of the processes, shape (K,); not used.
+            sds: Their standard deviations at m configurations, shape (K, m), this task's last.
+        """
         sd_of_target: FloatArray = sds[-1]
         return sd_of_target
 
@@ -66,45 +80,69 @@ class TAFR(TSTR):
     """
 
     def make_acquisition(self, predict: Predict, best: float) -> Scorer:
-        """Score by the logarithm of the weighted mean of improvements."""
+        """Make the function that scores candidates by the log of the weighted mean improvement.
+
+        `used_processes` are the processes with a positive weight, this task's last, and
+        `used_weights` their weights, of sum 1; `fit_posterior` has set both.
+
+        Args:
+            predict: Prediction of their weighted mean; not used, as each predicts for itself.
+            best: Lowest standardised loss of this task so far.
+        """
         from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
 
         *sources, target = self.used_processes
         *source_weights, target_weight = self.used_weights
-        tried = self.features(np.concatenate([self.evaluated_units(), self.pending_units()]))
-        best_predictions = [process.predict(tried)[0].min() for process in sources]
+
+        # An earlier task's process is on a scale of its own: the improvement that it predicts is
+        # on its own lowest prediction for a configuration tried on this task.
+        tried_units = np.concatenate([self.evaluated_units(), self.pending_units()])
+        tried_X = self.features(tried_units)
+        lowest_predictions = []
+        for process in sources:
+            mean_of_tried, _ = process.predict(tried_X)
+            lowest_predictions.append(mean_of_tried.min())
 
         def score(unit: FloatArray) -> FloatArray:
-            """Log of the weighted mean of improvements (m,) at unit vectors (m, d)."""
+            """Compute the log of the weighted mean improvement (m,) at unit vectors (m, d)."""
             X = self.features(unit)
             means = np.empty((len(sources), len(X)))
             for i, process in enumerate(sources):
                 means[i], _ = process.predict(X)
-            improvements = np.maximum(np.array(best_predictions)[:, None] - means, 0.0)
+            improvements = np.maximum(np.array(lowest_predictions)[:, None] - means, 0.0)
             source_part = np.array(source_weights) @ improvements
-            target_improvement = log_expected_improvement(*target.predict(X), best)
-            log_target_part = np.log(target_weight) + target_improvement
             with np.errstate(divide="ignore"):  # the log of no improvement is -inf
                 log_source_part = np.log(source_part)
+
+            # Stays in log space, where expected improvements do not underflow to 0.
+            target_mean, target_sd = target.predict(X)
+            log_improvement = log_expected_improvement(target_mean, target_sd, best)
+            log_target_part = np.log(target_weight) + log_improvement
             log_mean: FloatArray = np.logaddexp(log_source_part, log_target_part)
             return log_mean
 
         return score
 
 
-def share_of_misranked_pairs(mean: FloatArray, y: FloatArray) -> float:
-    """Compute the share of the pairs of different losses y (n,) that means (n,) misrank.
+def compute_share_of_misranked_pairs(predicted_losses: FloatArray, losses: FloatArray) -> float:
+    """Compute the share of the pairs of evaluations whose order predictions get wrong.
 
-    It is 0 if there is no pair.
+    Pairs of equal losses do not count. Without any pair the share is 0.
+
+    Args:
+        predicted_losses: Predictions for n evaluations, shape (n,).
+        losses: Their true losses, shape (n,).
     """
-    lower, higher = find_ordered_pairs(y)
-    if not len(lower):
+    better, worse = find_ordered_pairs(losses)
+    pair_count = len(better)
+    if pair_count == 0:
         return 0.0
-    return float((mean[lower] >= mean[higher]).mean())
+    is_misranked = predicted_losses[better] >= predicted_losses[worse]
+    return float(is_misranked.mean())
 
 
-def epanechnikov(distances: FloatArray) -> FloatArray:
-    """Evaluate the Epanechnikov kernel at distances in units of the bandwidth, elementwise."""
+def evaluate_epanechnikov_kernel(distances: FloatArray) -> FloatArray:
+    """Compute 3/4 (1 - t^2) of each distance t in units of the bandwidth; 0 where t is above 1."""
     weights: FloatArray = 0.75 * np.maximum(1.0 - distances**2, 0.0)
     return weights
 

@@ -14,8 +14,8 @@ from hpobench_ordered.methods.tst import (
     BANDWIDTH,
     TAFR,
     TSTR,
-    epanechnikov,
-    share_of_misranked_pairs,
+    compute_share_of_misranked_pairs,
+    evaluate_epanechnikov_kernel,
 )
 
 both_methods = pytest.mark.parametrize("kind", [TSTR, TAFR])
@@ -32,7 +32,7 @@ MEAN, Y = RNG.standard_normal((2, 11))
 def test_distance_is_papers_double_sum():
     pairs = list(permutations(range(11), 2))
     misranked = sum((MEAN[j] > MEAN[k]) != (Y[j] > Y[k]) for j, k in pairs)
-    assert share_of_misranked_pairs(MEAN, Y) == misranked / len(pairs)
+    assert compute_share_of_misranked_pairs(MEAN, Y) == misranked / len(pairs)
 
 
 @pytest.mark.parametrize(
@@ -44,11 +44,11 @@ def test_distance_is_papers_double_sum():
     ],
 )
 def test_distance_of_special_rankings(mean, y, expected):
-    assert share_of_misranked_pairs(mean, y) == expected
+    assert compute_share_of_misranked_pairs(mean, y) == expected
 
 
 def test_epanechnikov_kernel():
-    weights = epanechnikov(np.array([0.0, 0.5, 1.0, 3.0]))
+    weights = evaluate_epanechnikov_kernel(np.array([0.0, 0.5, 1.0, 3.0]))
     assert_array_equal(weights, [0.75, 0.5625, 0.0, 0.0])
 
 
@@ -72,7 +72,7 @@ def test_weights_are_kernel_of_distances(kind):
     method = make_started_method(kind)
     X, y = method.observations()
     means = [process.predict(X)[0] for process in method.processes]
-    distances = np.array([share_of_misranked_pairs(mean, y) for mean in means])
+    distances = np.array([compute_share_of_misranked_pairs(mean, y) for mean in means])
     expected = 0.75 * np.maximum(1.0 - (distances / BANDWIDTH) ** 2, 0.0)
     assert_allclose(compute_weights(method), [*expected, 0.75])
 
