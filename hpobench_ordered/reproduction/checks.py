@@ -8,11 +8,13 @@ Checks that only one paper needs stand beside its figures.
 """
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from hpobench_ordered.analysis.differences import Difference, compare_methods
+from hpobench_ordered.analysis.samples import two_standard_errors
 from hpobench_ordered.analysis.scores import Scores
 from hpobench_ordered.reproduction.evidence import Evidence, Measure, MethodComparison
 from hpobench_ordered.reproduction.paper import Check, Finding, Outcome, combine_outcomes, decide
@@ -68,16 +70,28 @@ def not_behind(first: str, second: str, *, trial: int, measure: Measure) -> Chec
 
 
 def cheaper(first: str, rivals: Sequence[str], *, factor: float) -> Check:
-    """Suggestions of one method are at least `factor` times faster than those of every rival."""
+    """Suggestions of one method are at least `factor` times faster than those of every rival.
+
+    Errors are those of the logarithm of the ratio, seed by seed.
+    """
 
     def check(evidence: Evidence, comparison: MethodComparison) -> Finding:
         benchmark = comparison.benchmark
-        milliseconds = {
-            method: evidence.milliseconds(benchmark, method) for method in (first, *rivals)
-        }
-        is_cheaper = all(milliseconds[rival] > factor * milliseconds[first] for rival in rivals)
-        times = [f"{method} {time:.3g} ms" for method, time in milliseconds.items()]
-        return Finding(benchmark, ", ".join(times), Outcome.from_truth(is_cheaper))
+        log_times = {}
+        for method in (first, *rivals):
+            log_times[method] = np.log(evidence.milliseconds_of_seeds(benchmark, method))  # (S,)
+
+        outcomes = []
+        for rival in rivals:
+            log_ratio = log_times[rival] - log_times[first]
+            shortfall = math.log(factor) - log_ratio
+            errors = two_standard_errors(log_ratio[None])  # seeds are its second axis
+            outcomes.append(decide(float(shortfall.mean()), float(errors[0])))
+
+        times = []
+        for method in (first, *rivals):
+            times.append(f"{method} {evidence.milliseconds(benchmark, method):.3g} ms")
+        return Finding(benchmark, ", ".join(times), combine_outcomes(outcomes))
 
     return check_each(check)
 

@@ -189,10 +189,13 @@ class Evidence:
             task.name: Scores(scores.methods, scores.values[:, :, [task.index]]) for task in tasks
         }
 
+    def counted_losses(self, comparison: MethodComparison) -> FloatArray:
+        """Loss of every trial on the tasks that count, shape (A, S, T, M)."""
+        return self._counted(self.losses(comparison))
+
     def ranks_of_means(self, comparison: MethodComparison) -> Scores:
         """Ranks of losses averaged over seeds; the tasks that count stand for seeds."""
-        counted_losses = self._counted(self.losses(comparison))
-        return ranks_of_means(counted_losses, comparison.methods)
+        return ranks_of_means(self.counted_losses(comparison), comparison.methods)
 
     def configurations(self, benchmark: str, method: str) -> "pd.DataFrame":
         """The configurations a method tried: seed, task, trial, and a column per hyperparameter."""
@@ -211,6 +214,14 @@ class Evidence:
         seconds = float(timings["method_seconds"].sum())
         suggestions = float(timings["suggestions"].sum())
         return 1000 * seconds / suggestions if suggestions else float("nan")
+
+    def milliseconds_of_seeds(self, benchmark: str, method: str) -> FloatArray:
+        """Mean time of a suggestion of a method with each seed, in ascending order, shape (S,)."""
+        seed_of_key = {cell.key: cell.seed for cell in self.cells(benchmark, method)}
+        timings = self._timings[self._timings["key"].isin(seed_of_key)]
+        seeds = timings["key"].map(seed_of_key)
+        totals = timings[["method_seconds", "suggestions"]].groupby(seeds).sum()
+        return 1000 * (totals["method_seconds"] / totals["suggestions"]).to_numpy()
 
     def fallbacks(self) -> dict[str, int]:
         """Number of suggestions by method that were random because its model failed."""

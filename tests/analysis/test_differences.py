@@ -10,6 +10,7 @@ from hpobench_ordered.analysis.differences import (
     mean_over_tasks,
     pool_differences,
     reduction_in_standard_error,
+    two_resampled_errors,
 )
 from hpobench_ordered.analysis.scores import Scores
 
@@ -107,3 +108,19 @@ def test_constant_baselines_are_left_out():
 def test_interval_contains_values(value, is_inside):
     estimate = Estimate(61.3, 53.7, 68.9)
     assert estimate.contains(value) == is_inside
+
+
+# -- errors of numbers that are no means -----------------------------------------------------------
+
+
+def test_resampled_error_of_mean_is_known():
+    samples = np.random.default_rng(0).normal(size=200)
+
+    error = two_resampled_errors(samples, lambda resampled: float(resampled.mean()))
+
+    standard_error = samples.std(ddof=1) / np.sqrt(200)
+    assert error == pytest.approx(2 * standard_error, rel=0.1)  # 500 resamples: about 3 %
+
+
+def test_one_seed_has_no_resampled_error():
+    assert np.isnan(two_resampled_errors(np.ones((1, 3)), lambda resampled: 1.0))

@@ -29,8 +29,8 @@ def check_on_scores(make_evidence_of) -> CheckOnScores:
     """Apply a check to the scores of methods a, b and c on benchmark x.
 
     A method's scores are those after trials 1, 2 and 3, the same on all 5 tasks, or an array of
-    shape (5, 3). The first task has no history and does not count. Scores may not rise: they are
-    those of the best trial so far.
+    shape (5, 3), or of shape (2, 5, 3) for two seeds that differ. The first task has no history and
+    does not count. Scores may not rise: they are those of the best trial so far.
     """
 
     def call(check: Check, **scores_of_methods: Sequence[float] | np.ndarray) -> list[Finding]:
@@ -45,8 +45,7 @@ def check_on_scores(make_evidence_of) -> CheckOnScores:
 
         losses = {}
         for method, values in losses_of_methods.items():
-            by_task = np.broadcast_to(np.array(values, float), (5, 3))
-            losses["x", method] = np.stack([by_task, by_task])  # two seeds
+            losses["x", method] = np.broadcast_to(np.array(values, float), (2, 5, 3))
         methods = ("random-search", "ideal", "a", "b", "c")
         return list(check(make_evidence_of(losses), [MethodComparison("x", methods)]))
 
@@ -127,6 +126,20 @@ def test_ahead_on_tasks_needs_share(check_on_scores, worse_tasks, holds):
 
     assert finding.outcome is Outcome.from_truth(holds)
     assert f"on {4 - worse_tasks} of 4 tasks" in finding.measured
+
+
+def test_share_that_depends_on_seed_is_undecided(check_on_scores):
+    ahead_on_three_of_four = othpo.ahead_on_tasks("a", "b", trial=1, share=0.75)
+    leading_seed = np.full((5, 3), 10.0)
+    trailing_seed = np.full((5, 3), 80.0)
+
+    # On average a is ahead on all tasks, with its second seed alone on none.
+    (finding,) = check_on_scores(
+        ahead_on_three_of_four, a=np.stack([leading_seed, trailing_seed]), b=[50, 50, 50]
+    )
+
+    assert "on 4 of 4 tasks" in finding.measured
+    assert finding.outcome is Outcome.UNDECIDED
 
 
 @pytest.mark.parametrize(("score_of_b", "holds"), [(54, True), (56, False)])
@@ -243,6 +256,19 @@ def test_level_follower_has_overtaken_leader(check_on_scores):
 
     assert finding.outcome is Outcome.HOLDS
     assert "first overtaken after trial 2" in finding.measured
+
+
+def test_overtaking_with_one_seed_is_undecided(check_on_scores):
+    b_overtakes_a = othpo.overtaken(leaders=("a",), followers=("b",))
+    overtaking_seed = np.broadcast_to([60.0, 10.0, 1.0], (5, 3))
+    following_seed = np.broadcast_to([60.0, 30.0, 12.0], (5, 3))
+
+    # After trial 3 b is ahead on average (6.5 against 10), but not with its second seed.
+    (finding,) = check_on_scores(
+        b_overtakes_a, a=[10, 10, 10], b=np.stack([overtaking_seed, following_seed])
+    )
+
+    assert finding.outcome is Outcome.UNDECIDED
 
 
 def test_leader_to_the_end_is_not_overtaken(check_on_scores):

@@ -338,12 +338,22 @@ def test_fastest_fails_behind_another(check_on_runs):
     assert {finding.outcome for finding in findings} == {Outcome.FAILS}
 
 
-def test_failures_on_one_of_two_are_often(check_on_runs):
+def test_failing_everywhere_is_often(check_on_runs):
     fails_in_half = speedups.often_fails("a", share=0.5, reference="tpe")
 
-    findings = check_on_runs(fails_in_half, a=[0, 1])  # a never reaches tpe on x
+    findings = check_on_runs(fails_in_half, a=[0, 0])  # a never reaches tpe
 
     assert {finding.outcome for finding in findings} == {Outcome.HOLDS}
+    assert findings[0].measured == "100% of the runs, tpe 0%"
+
+
+def test_failing_on_one_of_two_is_undecided(check_on_runs):
+    fails_in_quarter = speedups.often_fails("a", share=0.25, reference="tpe")
+
+    # a never reaches tpe on x: its rate is 50 %, with an error between benchmarks of 50 %.
+    findings = check_on_runs(fails_in_quarter, a=[0, 1])
+
+    assert {finding.outcome for finding in findings} == {Outcome.UNDECIDED}
     assert findings[0].measured == "50% of the runs, tpe 0%"
 
 

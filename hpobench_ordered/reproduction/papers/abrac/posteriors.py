@@ -22,11 +22,18 @@ import numpy as np
 
 from hpobench_ordered import plotting
 from hpobench_ordered._typing import FloatArray
+from hpobench_ordered.analysis.differences import mean_over_tasks
 from hpobench_ordered.core.benchmark import Benchmark
 from hpobench_ordered.methods._gp.model import standardise
 from hpobench_ordered.registry import load, method_spec
 from hpobench_ordered.reproduction.evidence import Evidence, MethodComparison
-from hpobench_ordered.reproduction.paper import Check, Drawing, Finding, Outcome
+from hpobench_ordered.reproduction.paper import (
+    Check,
+    Drawing,
+    Finding,
+    combine_outcomes,
+    decide,
+)
 from hpobench_ordered.runtime.threads import one_thread
 
 if TYPE_CHECKING:
@@ -175,6 +182,8 @@ def lowest(
 ) -> Check:
     """One method has the lowest of a property of `Belief`, on average over all tasks.
 
+    Errors are those of differences, task by task: every task has one run.
+
     Args:
         quantity: Name of the property, one of `QUANTITIES`.
         label: What the property is, for the finding.
@@ -187,18 +196,23 @@ def lowest(
     def check(evidence: Evidence, comparisons: Sequence[MethodComparison]) -> list[Finding]:
         benchmark = comparisons[0].benchmark
         number_of_tasks = len(evidence.benchmark(benchmark).tasks)
-        means = {}
+        values_of_tasks = {}
         for method in (first, *rivals):
             values = []
             for task in range(number_of_tasks):
                 belief = fit_belief(benchmark, task, method, fixed=fixed, own=own)
                 values.append(getattr(belief, quantity))
-            means[method] = float(np.mean(values))
+            values_of_tasks[method] = np.array(values)
+
+        outcomes = []
+        for rival in rivals:
+            gap = mean_over_tasks(values_of_tasks[first] - values_of_tasks[rival])
+            outcomes.append(decide(gap.value, gap.value - gap.lower))
 
         form = QUANTITIES[quantity]
-        measured = ", ".join(f"{method} {mean:{form}}" for method, mean in means.items())
-        is_lowest = all(means[first] < means[rival] for rival in rivals)
-        return [Finding(benchmark, f"{label} {measured}", Outcome.from_truth(is_lowest))]
+        means = [f"{method} {values.mean():{form}}" for method, values in values_of_tasks.items()]
+        measured = f"{label} {', '.join(means)}"
+        return [Finding(benchmark, measured, combine_outcomes(outcomes))]
 
     return check
 

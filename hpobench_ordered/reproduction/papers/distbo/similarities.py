@@ -31,7 +31,7 @@ from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.registry import load
 from hpobench_ordered.reproduction.evidence import Evidence, Measure, MethodComparison
 from hpobench_ordered.reproduction.figures import PANEL, mean_curves
-from hpobench_ordered.reproduction.paper import Check, Drawing, Finding, Outcome
+from hpobench_ordered.reproduction.paper import Check, Drawing, Finding, decide
 from hpobench_ordered.runtime.threads import one_thread
 
 
@@ -169,9 +169,12 @@ def only_one_finds(finder: str, others: Iterable[str], *, source: int, trials: i
             measured = (
                 f"{', '.join(numbers)} (the right one first in {count} of {len(mean_of_run)} runs)"
             )
-            finds_it = int(np.argmax(mean)) == source
-            should_find_it = method == finder
-            outcome = Outcome.from_truth(finds_it == should_find_it)
+            best_other = max((n for n in range(len(mean)) if n != source), key=mean.__getitem__)
+            gap_of_run = mean_of_run[:, best_other] - mean_of_run[:, source]  # below 0: it is found
+            errors = float(two_standard_errors(gap_of_run[None])[0])  # runs are its second axis
+            is_finder = method == finder
+            gap = float(gap_of_run.mean())
+            outcome = decide(gap if is_finder else -gap, errors)
             findings.append(Finding(method, measured, outcome))
         return findings
 

@@ -1,14 +1,20 @@
 """Checks of the claims of Hellan et al. (2023); see `reproduction.checks`."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from hpobench_ordered._typing import FloatArray
-from hpobench_ordered.analysis.differences import Difference, compare_methods, pool_differences
+from hpobench_ordered.analysis.differences import (
+    Difference,
+    compare_methods,
+    pool_differences,
+    two_resampled_errors,
+)
 from hpobench_ordered.analysis.landscape import optimum_drift
-from hpobench_ordered.analysis.samples import two_standard_errors
-from hpobench_ordered.analysis.scores import Scores
+from hpobench_ordered.analysis.samples import incumbents, two_standard_errors
+from hpobench_ordered.analysis.scores import Scores, ranks_of_means
 from hpobench_ordered.reproduction.checks import (
     check_each,
     check_scores,
@@ -31,9 +37,9 @@ from hpobench_ordered.reproduction.paper import (
 def ahead_on_tasks(first: str, second: str, *, trial: int, share: float) -> Check:
     """One method scores better than another on at least a share of all tasks together."""
 
-    def check(gap: Difference) -> tuple[str, bool]:
+    def check(gap: Difference) -> tuple[str, Outcome]:
         measured = f"on {gap.better} of {gap.tasks} tasks ({share:.0%} is taken for enough)"
-        return measured, gap.tasks > 0 and gap.better >= share * gap.tasks
+        return measured, _decide_share(gap, lambda resampled: resampled.better, share)
 
     return _check_all_tasks(check, first, second, trial)
 
@@ -45,13 +51,16 @@ def similar(first: str, second: str, *, trial: int, margin: float, share: float)
     errors.
     """
 
-    def check(gap: Difference) -> tuple[str, bool]:
-        number_alike = gap.alike(margin=margin)
+    def count_alike(gap: Difference) -> int:
+        return gap.alike(margin=margin)
+
+    def check(gap: Difference) -> tuple[str, Outcome]:
+        number_alike = count_alike(gap)
         measured = (
             f"less than {margin:.0f} or two standard errors apart on {number_alike} of "
             f"{gap.tasks} tasks ({share:.0%} is taken for enough)"
         )
-        return measured, gap.tasks > 0 and number_alike >= share * gap.tasks
+        return measured, _decide_share(gap, count_alike, share)
 
     return _check_all_tasks(check, first, second, trial)
 
@@ -184,13 +193,16 @@ def _lead_of_seeds(
 
 
 def overtaken(leaders: Sequence[str], followers: Sequence[str]) -> Check:
-    """A leader ranks best after the first trial, and a follower after the last."""
+    """A leader ranks best after the first trial, and a follower after the last.
+
+    Errors are those of differences of mean ranks over resamples of the seeds.
+    """
 
     def check(evidence: Evidence, comparison: MethodComparison) -> Finding:
-        ranks = evidence.ranks_of_means(comparison)
-        mean_ranks = dict(zip(ranks.methods, ranks.mean[:, 0], strict=True))  # over tasks, (M,)
-        best_leader = np.min([mean_ranks[method] for method in leaders], axis=0)
-        best_follower = np.min([mean_ranks[method] for method in followers], axis=0)
+        methods = comparison.methods
+        best_losses = incumbents(evidence.counted_losses(comparison))
+        best_leader = _best_mean_rank(best_losses, methods, among=leaders)
+        best_follower = _best_mean_rank(best_losses, methods, among=followers)
 
         is_overtaken = best_leader >= best_follower
         if is_overtaken.any():
@@ -202,15 +214,39 @@ def overtaken(leaders: Sequence[str], followers: Sequence[str]) -> Check:
             f"{best_leader[-1]:.1f} against {best_follower[-1]:.1f} after {len(best_leader)}; "
             f"{when}"
         )
-        leads_at_first = best_leader[0] < best_follower[0]
-        follows_at_last = best_follower[-1] < best_leader[-1]
-        return Finding(
-            comparison.benchmark,
-            measured,
-            Outcome.from_truth(bool(leads_at_first and follows_at_last)),
-        )
+
+        def compute_lag(losses_by_seed: FloatArray) -> float:
+            """Mean rank of the best leader after a trial, minus that of the best follower."""
+            losses = np.moveaxis(losses_by_seed, 0, 1)[..., None]  # (A, S, T, 1)
+            leader_rank = _best_mean_rank(losses, methods, among=leaders)
+            follower_rank = _best_mean_rank(losses, methods, among=followers)
+            return float(leader_rank[0] - follower_rank[0])
+
+        lags_and_errors = []
+        for place in (0, -1):  # the first trial and the last
+            losses_by_seed = np.moveaxis(best_losses[..., place], 1, 0)  # (S, A, T)
+            errors = two_resampled_errors(losses_by_seed, compute_lag)
+            lags_and_errors.append((compute_lag(losses_by_seed), errors))
+        (first_lag, first_errors), (last_lag, last_errors) = lags_and_errors
+        outcomes = [decide(first_lag, first_errors), decide(-last_lag, last_errors)]
+        return Finding(comparison.benchmark, measured, combine_outcomes(outcomes))
 
     return check_each(check)
+
+
+def _best_mean_rank(
+    losses: FloatArray, methods: Sequence[str], *, among: Sequence[str]
+) -> FloatArray:
+    """Lowest of the mean ranks over tasks of some methods, after every trial, (M,).
+
+    Args:
+        losses: Losses, (A, S, T, M); methods are ranked by their means over seeds.
+        methods: Names of all methods that are ranked, length A.
+        among: Those whose lowest mean rank it is.
+    """
+    ranks = ranks_of_means(losses, methods)
+    mean_ranks = dict(zip(methods, ranks.mean[:, 0], strict=True))
+    return np.asarray(np.min([mean_ranks[method] for method in among], axis=0))
 
 
 def positive(
@@ -255,21 +291,33 @@ def grows(benchmark: str, hyperparameter: str, *, count: int, at_least: float) -
 
 
 def _check_all_tasks(
-    check: Callable[[Difference], tuple[str, bool]], first: str, second: str, trial: int
+    check: Callable[[Difference], tuple[str, Outcome]], first: str, second: str, trial: int
 ) -> Check:
     """Check the difference of two methods on the tasks of all benchmarks together.
 
-    `check` gives what was measured, and whether the claim holds.
+    `check` gives what was measured, and the outcome of the claim.
     """
 
     def check_comparisons(
         evidence: Evidence, comparisons: Sequence[MethodComparison]
     ) -> list[Finding]:
         gaps = [_score_difference(evidence, item, first, second, trial) for item in comparisons]
-        measured, holds = check(pool_differences(gaps))
-        return [Finding(_all_of(comparisons), measured, Outcome.from_truth(holds))]
+        measured, outcome = check(pool_differences(gaps))
+        return [Finding(_all_of(comparisons), measured, outcome)]
 
     return check_comparisons
+
+
+def _decide_share(gap: Difference, count: Callable[[Difference], int], share: float) -> Outcome:
+    """Outcome of the claim that a count of tasks is at least a share of all of them.
+
+    Its error is that of the count over resamples of the seeds.
+    """
+    lowest_count = math.ceil(share * gap.tasks)
+    # The boundary is half a task below: the lowest count that is enough is beyond it.
+    shortfall = lowest_count - 0.5 - count(gap)
+    errors = two_resampled_errors(gap.values, lambda values: count(Difference(values)))
+    return decide(shortfall, errors)
 
 
 def _score_difference(
