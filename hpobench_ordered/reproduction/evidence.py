@@ -221,7 +221,8 @@ class Evidence:
         timings = self._timings[self._timings["key"].isin(seed_of_key)]
         seeds = timings["key"].map(seed_of_key)
         totals = timings[["method_seconds", "suggestions"]].groupby(seeds).sum()
-        return 1000 * (totals["method_seconds"] / totals["suggestions"]).to_numpy()
+        seconds_of_suggestion = totals["method_seconds"] / totals["suggestions"]
+        return np.asarray(1000 * seconds_of_suggestion)
 
     def fallbacks(self) -> dict[str, int]:
         """Number of suggestions by method that were random because its model failed."""

@@ -4,12 +4,13 @@ Scores are written by method, after trials 1, 2 and 3; lower is better.
 """
 
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from hpobench_ordered.analysis.differences import Estimate
-from hpobench_ordered.reproduction.checks import ahead
+from hpobench_ordered.reproduction.checks import ahead, cheaper
 from hpobench_ordered.reproduction.paper import (
     Check,
     Entry,
@@ -278,6 +279,30 @@ def test_leader_to_the_end_is_not_overtaken(check_on_scores):
 
     assert finding.outcome is Outcome.FAILS
     assert "never" in finding.measured
+
+
+# -- times -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("milliseconds_of_rival", "outcome"),
+    [
+        ([30, 31, 32], Outcome.HOLDS),
+        ([10, 20, 40], Outcome.UNDECIDED),  # about twice as much, but not with every seed
+        ([11, 12, 13], Outcome.FAILS),
+    ],
+)
+def test_twice_as_cheap_is_decided_by_seeds(milliseconds_of_rival, outcome):
+    times = {"a": np.array([10.0, 10.0, 10.0]), "b": np.array(milliseconds_of_rival, float)}
+    evidence = SimpleNamespace(
+        milliseconds=lambda benchmark, method: times[method].mean(),
+        milliseconds_of_seeds=lambda benchmark, method: times[method],
+    )
+    twice_as_cheap = cheaper("a", ("b",), factor=2)
+
+    (finding,) = twice_as_cheap(evidence, [MethodComparison("x", ("a", "b"))])
+
+    assert finding.outcome is outcome
 
 
 # -- tables and landscapes -------------------------------------------------------------------------

@@ -115,10 +115,10 @@ def curves_over_tasks(folder, result):
 
 
 @pytest.mark.slow
-def test_one_of_two_methods_is_cheaper(result):
-    # Which one it is takes more than four short runs to tell on a busy machine.
-    verdicts_on_times = {claim.verdict for claim in result.claims[:2]}
-    assert verdicts_on_times == {"holds", "fails"}
+def test_opposite_claims_on_times_do_not_both_hold(result):
+    # Four short runs on a busy machine may not tell which method is cheaper.
+    verdicts_on_times = sorted(claim.verdict for claim in result.claims[:2])
+    assert verdicts_on_times in (["fails", "holds"], ["undecided", "undecided"])
 
 
 @pytest.mark.slow
