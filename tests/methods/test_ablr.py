@@ -22,11 +22,13 @@ pytestmark = pytest.mark.slow
 
 
 def compute_losses(values: FloatArray, optimum: float, frequency: float = 1.0) -> FloatArray:
+    """A wave in x and a parabola in y, both with their minimum at the optimum."""
     x, y = values.T
     return np.cos(np.pi + frequency * (x - optimum)) + (y - optimum) ** 2
 
 
 def make_task(optimum: float, *, seed: int, frequency: float = 1.0, n: int = 20) -> Evaluations:
+    """Random evaluations of a task whose context is its optimum."""
     values = SQUARE.sample_unit(np.random.default_rng(seed), n)
     losses = compute_losses(values, optimum, frequency)
     return minimised(f"{seed}", {"optimum": optimum}, values, losses, SQUARE)
@@ -36,14 +38,14 @@ def make_history(*, frequency: float = 1.0) -> list[Evaluations]:
     return [make_task(0.3 + 0.1 * t, seed=t, frequency=frequency) for t in range(3)]
 
 
-def make(
+def make_method(
     kind: type[LinearHead], history: Sequence[Evaluations], *, optimum: float = 0.6
 ) -> LinearHead:
-    return by_hand.make(kind, history, context={"optimum": optimum}, budget=20)
+    return by_hand.make_method(kind, history, context={"optimum": optimum}, budget=20)
 
 
-def play(method: LinearHead, trials: int, *, optimum: float = 0.6) -> FloatArray:
-    return by_hand.play(method, lambda values: compute_losses(values, optimum), trials)
+def run_trials(method: LinearHead, trials: int, *, optimum: float = 0.6) -> FloatArray:
+    return by_hand.run_trials(method, lambda values: compute_losses(values, optimum), trials=trials)
 
 
 # -- history ---------------------------------------------------------------------------------------
@@ -52,31 +54,40 @@ def play(method: LinearHead, trials: int, *, optimum: float = 0.6) -> FloatArray
 @pytest.mark.parametrize("kind", [ABLRTransfer, abrac.ABRAC])
 def test_scale_of_task_does_not_matter(kind):
     history = make_history()
+    # A power of two, so that no rounding differs.
     scaled = [replace(task, objective=16.0 * task.losses) for task in history]
-    np.testing.assert_array_equal(play(make(kind, history), 6), play(make(kind, scaled), 6))
+    np.testing.assert_array_equal(
+        run_trials(make_method(kind, history), trials=6),
+        run_trials(make_method(kind, scaled), trials=6),
+    )
 
 
 def test_history_without_finite_losses_is_ignored():
     failed = [replace(task, objective=np.full(20, np.nan)) for task in make_history()]
-    np.testing.assert_array_equal(make(abrac.ABRAC, failed).z, make(abrac.ABRAC, []).z)
+    # z: the parameters of the network, which is trained on the history.
+    np.testing.assert_array_equal(
+        make_method(abrac.ABRAC, failed).z, make_method(abrac.ABRAC, []).z
+    )
 
 
-def make_method_with_large_history(monkeypatch: pytest.MonkeyPatch) -> LinearHead:
+def make_method_for_150_of_600_evaluations(monkeypatch: pytest.MonkeyPatch) -> LinearHead:
+    """200 evaluations of each of three tasks, of which at most 150 may be used."""
     monkeypatch.setattr("hpobench_ordered.methods._blr.method.MAX_SOURCES", 150)
-    return make(abrac.ABRAC, [make_task(0.1 * t, seed=t, n=200) for t in range(3)])
+    return make_method(abrac.ABRAC, [make_task(0.1 * t, seed=t, n=200) for t in range(3)])
 
 
 def test_large_history_is_subsampled(monkeypatch):
-    inputs, losses = make_method_with_large_history(monkeypatch).prepare_sources()
+    inputs, losses = make_method_for_150_of_600_evaluations(monkeypatch).prepare_sources()
     counts = [len(X) for X in inputs]
     assert counts == [len(y) for y in losses]
     assert sum(counts) == 150
+    # About 50 of each of the three tasks, as the subsample is drawn from all.
     assert min(counts) > 30
 
 
 def test_subsample_depends_on_seed_alone(monkeypatch):
-    first, _ = make_method_with_large_history(monkeypatch).prepare_sources()
-    second, _ = make_method_with_large_history(monkeypatch).prepare_sources()
+    first, _ = make_method_for_150_of_600_evaluations(monkeypatch).prepare_sources()
+    second, _ = make_method_for_150_of_600_evaluations(monkeypatch).prepare_sources()
     np.testing.assert_array_equal(np.concatenate(first), np.concatenate(second))
 
 
@@ -87,47 +98,54 @@ FIXED = [abrac.FixedNetwork, abrac.ABRAC, abrac.ABLRLikelihood, abrac.ABLRKitche
 
 @pytest.mark.parametrize("kind", [*FIXED, ABLRTransfer])
 def test_network_is_trained_on_history(kind):
-    assert not np.array_equal(make(kind, make_history()).z, make(kind, []).z)
+    # z: the parameters of the network.
+    assert not np.array_equal(make_method(kind, make_history()).z, make_method(kind, []).z)
 
 
 @pytest.mark.parametrize(
-    ("kind", "trials", "changes"),
+    ("kind", "trials", "is_changed"),
     [*((kind, 6, False) for kind in FIXED), (ABLRTransfer, 3, False), (ABLRTransfer, 6, True)],
 )
-def test_only_shared_network_learns_on(kind, trials, changes):
-    method = make(kind, make_history())
+def test_only_shared_network_learns_on(kind, trials, is_changed):
+    """After the history, only the network of `ABLRTransfer` is trained again: with its first model,
+    after three random trials.
+    """
+    method = make_method(kind, make_history())
+    # z: the parameters of the network.
     before = method.z.copy()
-    play(method, trials)
-    assert (not np.array_equal(method.z, before)) == changes
+    run_trials(method, trials=trials)
+    assert (not np.array_equal(method.z, before)) == is_changed
 
 
 def test_ablr_ignores_history():
-    values = play(make(ABLR, make_history()), 5)
-    np.testing.assert_array_equal(values, play(make(ABLR, []), 5))
+    values = run_trials(make_method(ABLR, make_history()), trials=5)
+    np.testing.assert_array_equal(values, run_trials(make_method(ABLR, []), trials=5))
 
 
 def test_ablr_transfer_equals_ablr_without_history():
-    values = play(make(ABLRTransfer, []), 5)
-    np.testing.assert_array_equal(values, play(make(ABLR, []), 5))
+    values = run_trials(make_method(ABLRTransfer, []), trials=5)
+    np.testing.assert_array_equal(values, run_trials(make_method(ABLR, []), trials=5))
 
 
 def test_every_fit_of_ablr_starts_anew():
-    method = make(ABLR, [])
-    play(method, 5)
+    method = make_method(ABLR, [])
+    run_trials(method, trials=5)
     X, y = method.make_inputs(method.evaluated_units()), np.linspace(-1, 1, 5)
+    # A fit that went on from the one before would give other weights.
     first = method.fit_head(X, y)
     second = method.fit_head(X, y)
     np.testing.assert_array_equal(second.weights, first.weights)
 
 
 def test_fit_of_ablr_maximises_likelihood():
-    method = make(ABLR, [])
+    method = make_method(ABLR, [])
     X = np.random.default_rng(0).uniform(-1, 1, (6, 2))
     y = np.array([-1.5, -0.5, 0.0, 0.0, 0.5, 1.5])
     precisions = method.fit_head(X, y).precisions
     Phi = method.features(X)
 
-    lowest = np.inf
+    lowest = np.inf  # rho is minus the log likelihood
+    # All precisions of weights (alpha) and of noise (beta) on a grid, for the same features.
     for log_alpha in np.linspace(-8, 2 * np.log(6), 25):
         for log_beta in np.linspace(0, 10, 25):
             lowest = min(lowest, likelihood(Phi, y, np.array([log_alpha]), log_beta).rho)
@@ -144,6 +162,8 @@ def test_common_contexts_are_standardised():
         {"n": 30.0, "constant": 3.0},
         {"n": 20.0, "constant": 3.0, "other": 2.0},
     ]
+    # 10, 30 and 20 lie -10, 10 and 0 from their mean, with a standard deviation of 10 / 1.5**0.5. A
+    # constant becomes 0; what only some tasks have is left out.
     expected = [[-(1.5**0.5), 0], [1.5**0.5, 0], [0, 0]]
     np.testing.assert_allclose(standardise_contexts(contexts), expected, atol=1e-12)
 
@@ -151,19 +171,20 @@ def test_common_contexts_are_standardised():
 def test_context_is_input_of_network():
     optima = np.linspace(0, 1, 30)
     history = [make_task(optimum, seed=seed) for seed, optimum in enumerate(optima)]
-    inputs, _ = make(ABLRContext, history, optimum=0.5).prepare_sources()
-    contexts = np.array([X[0, 2] for X in inputs])
+    inputs, _ = make_method(ABLRContext, history, optimum=0.5).prepare_sources()
+    contexts = np.array([X[0, 2] for X in inputs])  # after two numbers
     assert len(set(contexts)) == 30
     assert contexts.std() > 0.2  # on a scale like that of hyperparameters
     assert np.abs(contexts).max() < 1
 
 
-def test_choices_are_typically_distant():
+def test_choices_are_as_distant_as_numbers():
     space = SearchSpace([Parameter.number("x", 0, 1), Parameter.choice("c", ("a", "b", "c"))])
-    method = by_hand.make(ABLR, space=space)
+    method = by_hand.make_method(ABLR, space=space)
     configs = [{"x": 0, "c": "a"}, {"x": 1, "c": "a"}, {"x": 0, "c": "b"}]
     first, other_number, other_choice = method.make_inputs(space.encode(space.values(configs)))
-    mean_distance_of_numbers = np.linalg.norm(other_number - first) / 3  # if drawn uniformly
+    # The two numbers are the ends of the range; two random ones are a third of it apart on average.
+    mean_distance_of_numbers = np.linalg.norm(other_number - first) / 3
     distance_of_choices = np.linalg.norm(other_choice - first)
     assert distance_of_choices == pytest.approx(mean_distance_of_numbers, rel=0.2)
 
@@ -172,7 +193,11 @@ def test_choices_are_typically_distant():
 def test_suggestions_follow_context(optimum):
     optima = np.linspace(0, 1, 8)
     history = [make_task(other, seed=seed, n=30) for seed, other in enumerate(optima)]
-    values = play(make(ABLRContext, history, optimum=optimum), 4, optimum=optimum)
+    # Of eight earlier tasks, each has another optimum, which its context tells.
+    values = run_trials(
+        make_method(ABLRContext, history, optimum=optimum), trials=4, optimum=optimum
+    )
+    # The first three are random; the fourth is the model's.
     assert np.abs(values[3] - optimum).max() < 0.35
 
 
@@ -180,15 +205,17 @@ def test_suggestions_follow_context(optimum):
 
 
 def test_every_task_has_embedding():
-    method = make(ABLREmbeddings, make_history())
+    method = make_method(ABLREmbeddings, make_history())
+    # Three earlier tasks and the current one.
     assert method.embeddings.shape == (4, EMBEDDING)
+    # Two configurations, 50 features of the network.
     assert method.features(np.zeros((2, 2))).shape == (2, 50)
 
 
 def test_embeddings_are_learned():
-    method = make(ABLREmbeddings, make_history())
+    method = make_method(ABLREmbeddings, make_history())
     before = method.embeddings.copy()
-    play(method, 5)
+    run_trials(method, trials=5)
     assert (method.embeddings != before).all()
 
 
@@ -196,7 +223,8 @@ def test_embeddings_are_learned():
 
 
 def fit_head_to_current_task(kind: type[LinearHead]) -> Head:
-    method = make(kind, make_history())
+    """The head of 15 evaluations of the current task, on a network trained on the history."""
+    method = make_method(kind, make_history())
     values = SQUARE.sample_unit(np.random.default_rng(9), 15)
     losses = compute_losses(values, 0.6)
     y = (losses - losses.mean()) / losses.std()
@@ -207,12 +235,14 @@ def test_adaptive_head_switches_features_off():
     log_alpha = fit_head_to_current_task(abrac.ABRAC).precisions.log_alpha
     highest_log_alpha = 2.0 * np.log(15)  # of a feature that is switched off, with 15 evaluations
     used_features = np.sum(log_alpha < highest_log_alpha - 1.0)
+    # The network has 20 features, each with a precision of its own.
     assert log_alpha.shape == (20,)
     assert 1 <= used_features < 15
 
 
 def test_fixed_head_has_common_precision():
     log_alpha = fit_head_to_current_task(abrac.FixedNetwork).precisions.log_alpha
+    # One precision for the weights of all 20 features.
     assert log_alpha.shape == (1,)
 
 
@@ -220,7 +250,11 @@ def test_prior_keeps_precisions_together():
     X = np.random.default_rng(9).uniform(-1, 1, (15, 2))
     y = np.sin(3 * X[:, 0])
     y = (y - y.mean()) / y.std()
-    with_prior, without = make(abrac.ABRACPrior, make_history()), make(abrac.ABRAC, make_history())
+    with_prior, without = (
+        make_method(abrac.ABRACPrior, make_history()),
+        make_method(abrac.ABRAC, make_history()),
+    )
+    # Both have the same network, so that only the prior on precisions differs.
     np.testing.assert_array_equal(with_prior.z, without.z)
 
     spread_with_prior = with_prior.fit_head(X, y).precisions.log_alpha.std()
@@ -229,7 +263,8 @@ def test_prior_keeps_precisions_together():
 
 
 def test_length_scale_of_random_features_is_fitted():
-    smooth = make(abrac.ABLRKitchenSinks, make_history(frequency=1.0))
-    rough = make(abrac.ABLRKitchenSinks, make_history(frequency=15.0))
+    smooth = make_method(abrac.ABLRKitchenSinks, make_history(frequency=1.0))
+    rough = make_method(abrac.ABLRKitchenSinks, make_history(frequency=15.0))
+    # The first parameter of random features is their log length scale.
     log_smooth_scale, log_rough_scale = smooth.z[0], rough.z[0]
     assert log_rough_scale < log_smooth_scale - 0.5

@@ -66,6 +66,7 @@ def test_prediction_equals_conditioning(sizes):
     candidates = np.random.default_rng(seed).standard_normal((5, d))
     Sigma = covariance(np.concatenate([candidates, Phi]), precisions)
     cross = Sigma[:5, 5:]
+    # The first five rows are the candidates, the others the evaluations.
     solved = np.linalg.solve(Sigma[5:, 5:], cross.T)
     noise_variance = np.exp(-precisions.log_beta)
     variance = np.diag(Sigma)[:5] - noise_variance - np.sum(cross * solved.T, axis=1)
@@ -85,7 +86,9 @@ def test_gradient_by_precisions_equals_differences(sizes):
         return direct_rho(Phi, y, Precisions(x[:-1], x[-1]))
 
     result = compute_likelihood(Phi, y, precisions)
-    by_alpha = result.by_alpha if ard else result.by_alpha.sum(keepdims=True)
+    by_alpha = result.by_alpha
+    if not ard:  # one precision for all features
+        by_alpha = by_alpha.sum(keepdims=True)
     x = np.append(precisions.log_alpha, precisions.log_beta)
     differences = approx_fprime(x, rho, 1e-6)
     assert_allclose(np.append(by_alpha, result.by_beta), differences, rtol=1e-3, atol=1e-3)
@@ -110,6 +113,7 @@ class TestFeaturesThatAreZero:
 
     def make_problems(self, n):
         Phi, y, precisions = make_problem(n, 20, ard=False, seed=0)
+        # 80 columns are more than any n here, 20 are fewer than some.
         wide_Phi = np.concatenate([Phi, np.zeros((n, 60))], axis=1)
         return (Phi, y, precisions), (wide_Phi, y, precisions)
 
@@ -150,8 +154,10 @@ class TestRelevanceDetermination:
     def test_switches_irrelevant_features_off(self):
         head = self.fit(20)
         log_alpha = head.precisions.log_alpha[self.irrelevant]
+        # A precision at its upper bound, n squared, switches a feature off.
         upper_bound = 2.0 * np.log(30)
         assert np.median(log_alpha) == upper_bound
+        # Weights are in units of their prior deviation, alpha^(-1/2).
         weights = head.weights[self.irrelevant] * np.exp(-0.5 * log_alpha)
         assert np.abs(weights).max() < 0.05
 
@@ -167,6 +173,7 @@ class TestRelevanceDetermination:
 
 @pytest.mark.parametrize("n", [6, 30])
 def test_fit_minimises_with_the_prior(n):
+    """The prior keeps the logarithms of precisions within `spread` of their mean."""
     rng = np.random.default_rng(n)
     Phi = rng.standard_normal((n, 4))
     y = Phi @ [1.0, 0.5, 0.0, 0.0] + 0.3 * rng.standard_normal(n)
@@ -179,6 +186,7 @@ def test_fit_minimises_with_the_prior(n):
 
     fitted = Head.fit(Phi, y, Precisions.initial(4), spread=spread).precisions
 
+    # scipy's minimum, within the bounds of the fit: log alpha, then log beta.
     start = np.append(np.zeros(4), 2.0)
     bounds = [(-12.0, 2.0 * np.log(n))] * 4 + [(0.0, 10.0)]
     best = minimize(negative_log_posterior, start, bounds=bounds)
@@ -193,6 +201,7 @@ def test_fit_matches_best_of_grid(n):
     y = Phi @ rng.standard_normal(15) / 4 + 0.3 * rng.standard_normal(n)
     fitted = Head.fit(Phi, y, Precisions.initial(1)).precisions
     grid = product(np.linspace(-6, 8, 29), np.linspace(0, 12, 25))
+    # rho is minus the log likelihood.
     best = min(direct_rho(Phi, y, Precisions(np.array([a]), b)) for a, b in grid)
     assert compute_likelihood(Phi, y, fitted).rho < best + 0.02
 
@@ -211,6 +220,7 @@ def test_fantasies_keep_mean_and_shrink_deviation():
 
 
 def test_features_that_are_nan_are_refused():
+    # 8 evaluations of 12 features.
     Phi, y, precisions = make_problem(8, 12, ard=True, seed=3)
     with pytest.raises(ModelError):
         Head(Phi * np.nan, y, precisions)
@@ -235,6 +245,7 @@ def draw_parameters(
     rng = np.random.default_rng(5)
     log_alpha = rng.normal(0, 1, tasks)
     log_beta = rng.uniform(0, 5, tasks)
+    # z: the parameters of the network, whose inputs are X and then the embedding.
     z = phi.initial(rng, dimension + k)
     return joint.Parameters(z, rng.standard_normal((tasks, k)), log_alpha, log_beta)
 
@@ -266,6 +277,7 @@ def test_joined_parameters_can_be_split(k):
 
 
 def test_joint_gradient_equals_finite_differences():
+    # Tasks of few, many and no evaluations.
     X, y = make_tasks([4, 55, 0, 70], dimension=2)
     parameters = draw_parameters(SMALL, dimension=2, tasks=4, k=1)
 
@@ -299,6 +311,7 @@ class TestJointFit:
         X = np.linspace(0, 1, 50)[:, None]
         Phi = features.compute_features(self.phi, parameters.z, self.X[6])
         head = Head.fit(Phi, self.y[6], parameters.median_precisions(sources))
+        # The last task, number 6, has the true losses sin(4 x + 6).
         mean, _ = head.predict(features.compute_features(self.phi, parameters.z, X))
         return float(np.mean((mean - np.sin(4 * X[:, 0] + 6)) ** 2))
 
@@ -324,8 +337,10 @@ def test_programs_are_shared_between_sizes():
         joint.value_and_gradient(phi, X, y, parameters)
         return runtime.count_programs()
 
-    for counts in ([3], [100], [1000]):  # each of another size
+    # Compile the programs for few, many and very many evaluations.
+    for counts in ([3], [100], [1000]):
         before = count_programs_after(counts)
+    # Other numbers of evaluations and of tasks compile nothing.
     for counts in ([3], [40, 0, 200], [2500, 7, 7]):
         assert count_programs_after(counts) == before
 
@@ -351,6 +366,7 @@ class TestRandomKitchenSinks:
         expected_mean, expected_sd = process.fit(self.X[:10], y).predict(self.X, return_std=True)
 
         Phi = features.compute_features(self.phi, self.z, self.X)
+        # Weights of variance 1 (log alpha 0) and noise of variance 0.1, as the process has.
         head = Head(Phi[:10], y, Precisions(np.zeros(1), -np.log(0.1)))
         mean, sd = head.predict(Phi)
 

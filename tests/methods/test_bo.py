@@ -26,19 +26,20 @@ PLAIN = hbo.SearchSpace(
 )
 
 
-def make(space, *, seed=0, **attributes):
+def make_method(space, *, seed=0, **attributes):
     """A method with some attributes or functions of `BayesianOptimisation` replaced."""
     variant = type("Variant", (bo.BayesianOptimisation,), attributes)
-    return by_hand.make(variant, space=space, seed=seed)
+    return by_hand.make_method(variant, space=space, seed=seed)
 
 
 def bowl(config: Config) -> float:
+    """Loss with its optimum, 0, at x = 0.3 and y = 10^-2.4."""
     return (config["x"] - 0.3) ** 2 + (math.log10(config["y"]) / 4 + 0.6) ** 2
 
 
 def make_with_evaluations(count: int) -> bo.BayesianOptimisation:
     """A method that was told the losses of random configurations."""
-    method = make(PLAIN)
+    method = make_method(PLAIN)
     unit = PLAIN.sample_unit(np.random.default_rng(2), count)
     for config in PLAIN.configs(PLAIN.decode(unit)):
         method.tell(config, bowl(config))
@@ -52,32 +53,36 @@ def count_distinct(configs: list[Config]) -> int:
 class TestInitialConfigurations:
     initial = [{"x": x, "y": 0.1} for x in (0.1, 0.2, 0.1, 0.3)]  # noqa: RUF012
 
-    def make(self) -> bo.BayesianOptimisation:
-        return make(PLAIN, initial_configurations=lambda method: self.initial)
+    def make_method(self) -> bo.BayesianOptimisation:
+        return make_method(PLAIN, initial_configurations=lambda method: self.initial)
 
     def test_come_first_without_repetition(self):
-        configs = optimise(self.make(), bowl, trials=3)
+        configs = optimise(self.make_method(), bowl, trials=3)
+        # The third repeats the first, and is left out.
         assert configs == [self.initial[0], self.initial[1], self.initial[3]]
 
     def test_replace_random_trials(self):
-        method = self.make()
+        method = self.make_method()
         state_before = method.rng.bit_generator.state
         optimise(method, bowl, trials=3)
+        # No random number was drawn.
         assert method.rng.bit_generator.state == state_before
         assert method.ask() not in self.initial
 
 
 @pytest.mark.parametrize("random_trials", [0, 1, 3, 5])
 def test_first_trials_equal_random_search(random_trials):
-    ours = optimise(make(PLAIN, random_trials=random_trials), bowl, trials=6)
-    random = optimise(by_hand.make(RandomSearch, space=PLAIN), bowl, trials=6)
+    """Both draw from generators of the same seed, until there is a model."""
+    ours = optimise(make_method(PLAIN, random_trials=random_trials), bowl, trials=6)
+    random = optimise(by_hand.make_method(RandomSearch, space=PLAIN), bowl, trials=6)
     assert ours[:random_trials] == random[:random_trials]
     assert ours[random_trials] != random[random_trials]
 
 
 def test_random_trials_last_until_enough_results():
     """Four are asked for at once, but there is no model before three results."""
-    method = make(PLAIN)
+    method = make_method(PLAIN)
+    # What random search draws with the same seed.
     other_rng = np.random.default_rng(0)
     drawn = [PLAIN.sample(other_rng) for _ in range(6)]
 
@@ -85,6 +90,7 @@ def test_random_trials_last_until_enough_results():
     for config in asked[:2]:
         method.tell(config, bowl(config))
     asked.append(method.ask())
+    # Two results are not enough: the fifth is random, too.
     assert asked == drawn[:5]
 
     method.tell(asked[2], bowl(asked[2]))
@@ -92,6 +98,7 @@ def test_random_trials_last_until_enough_results():
 
 
 def test_last_untried_configuration_is_found():
+    # More configurations than are candidates at once.
     space = hbo.SearchSpace([hbo.Parameter.number("k", 1, CANDIDATES + 9, integer=True)])
     tried = TriedConfigurations(space)
     for k in range(1, CANDIDATES + 10):
@@ -117,37 +124,42 @@ class TestBlocksOfConditionalSpace:
     def test_are_canonical_and_complete(self):
         (block,) = iter_candidate_blocks(Region(self.space), np.random.default_rng(0))
         np.testing.assert_array_equal(block, self.space.canonical(block))
+        # linear, and polynomial with the degrees 2 to 5.
         assert count_distinct(self.space.configs(self.space.decode(block))) == 5
 
     def test_are_all_suggested(self):
-        configs = optimise(make(self.space), lambda c: float(c.get("degree", 0)), trials=5)
+        # linear, and polynomial with the degrees 2 to 5.
+        configs = optimise(make_method(self.space), lambda c: float(c.get("degree", 0)), trials=5)
         assert count_distinct(configs) == 5
 
 
-class TestEvaluationsNobodyAskedFor:
-    def make(self) -> bo.BayesianOptimisation:
-        method = make(TWELVE, random_trials=0)
+class TestEvaluationsThatWereNotSuggested:
+    def make_method(self) -> bo.BayesianOptimisation:
+        """A method that was told of all configurations with c = a."""
+        method = make_method(TWELVE, random_trials=0)
         for k in range(1, 5):
             method.tell({"k": k, "c": "a"}, float(k))
         return method
 
     def test_are_not_suggested(self):
-        method = self.make()
+        method = self.make_method()
         configs = [method.ask() for _ in range(8)]
         assert "a" not in {config["c"] for config in configs}
 
     def test_must_be_valid(self):
         with pytest.raises(InvalidConfigError):
-            self.make().tell({"k": 5, "c": "a"}, 1.0)
+            # k has the range 1 to 4.
+            self.make_method().tell({"k": 5, "c": "a"}, 1.0)
 
 
 def spread_of_pending(seed: int, *, forgets_pending: bool) -> float:
     """How far six configurations are apart that are asked for without a result in between."""
-    method = make(PLAIN, seed=seed)
+    method = make_method(PLAIN, seed=seed)
     optimise(method, bowl, trials=4)
     points = []
     for _ in range(6):
         config = method.ask()
+        # Both coordinates on a range of length one.
         points.append((config["x"], math.log10(config["y"]) / 4))
         if forgets_pending:
             method._pending.clear()
@@ -155,6 +167,7 @@ def spread_of_pending(seed: int, *, forgets_pending: bool) -> float:
 
 
 def test_pending_configurations_repel_others():
+    """They lie farther apart than if the method forgets what it suggested."""
     spread = sum(spread_of_pending(seed, forgets_pending=False) for seed in range(5))
     without = sum(spread_of_pending(seed, forgets_pending=True) for seed in range(5))
     assert spread > 1.5 * without
@@ -162,7 +175,8 @@ def test_pending_configurations_repel_others():
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
 def test_failed_evaluations_count_as_the_worst(loss):
-    method, other = make(PLAIN, seed=1), make(PLAIN, seed=1)
+    """A method that is told a failure suggests as one that is told the worst loss so far."""
+    method, other = make_method(PLAIN, seed=1), make_method(PLAIN, seed=1)
     worst = -math.inf
     failures = 0
     for _ in range(20):
@@ -176,15 +190,17 @@ def test_failed_evaluations_count_as_the_worst(loss):
             worst = max(worst, bowl(config))
             method.tell(config, bowl(config))
             other.tell(config, bowl(config))
+    # Some failed, and not all.
     assert 0 < failures < 12
     assert method.fallbacks == 0
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
 def test_failed_losses_are_replaced(loss):
-    method = make(PLAIN)
+    method = make_method(PLAIN)
     for x, y in ((0.1, 3.0), (0.2, loss), (0.3, 5.0)):
         method.tell({"x": x, "y": 0.1}, y)
+    # 5.0 is the worst loss.
     np.testing.assert_array_equal(method.evaluated_losses(), [3.0, 5.0, 5.0])
 
 
@@ -202,20 +218,22 @@ def test_failed_losses_are_replaced(loss):
     ],
 )
 def test_losses_of_any_scale_are_modelled(loss):
-    method = make(PLAIN)
+    method = make_method(PLAIN)
     configs = optimise(method, loss, trials=20)
     assert method.fallbacks == 0
     assert count_distinct(configs) == 20
 
 
 def test_suggestions_do_not_depend_on_scale():
-    configs = optimise(make(PLAIN), bowl, trials=15)
-    assert configs == optimise(make(PLAIN), lambda c: 2.0**40 * bowl(c), trials=15)
+    # A power of two scales losses without rounding.
+    configs = optimise(make_method(PLAIN), bowl, trials=15)
+    assert configs == optimise(make_method(PLAIN), lambda c: 2.0**40 * bowl(c), trials=15)
 
 
 def test_failed_model_means_random_trials():
-    method = make(PLAIN)
+    method = make_method(PLAIN)
     optimise(method, bowl, trials=3)
+    # An infinite input makes every fit fail.
     method._evaluated_units[0] = np.array([math.inf, 0.5])
     configs = optimise(method, bowl, trials=4)
     assert count_distinct(configs) == 4
@@ -231,6 +249,7 @@ class TestBestAndRandom:
 
     def test_contain_the_best(self):
         rows = bo.choose_best_and_random(self.losses, np.random.default_rng(1))
+        # Losses are the numbers from 0 on, shuffled.
         best_rows = np.flatnonzero(self.losses < bo.BEST_CONDITIONED)
         assert np.isin(best_rows, rows).all()
 
@@ -242,21 +261,24 @@ class TestBestAndRandom:
         rng = np.random.default_rng(1)
         first = bo.choose_best_and_random(self.losses, rng)
         second = bo.choose_best_and_random(self.losses, rng)
+        # The best are in both; of the others, a random share is.
         common_others = len(np.intersect1d(first, second)) - bo.BEST_CONDITIONED
         others = bo.MAX_CONDITIONED - bo.BEST_CONDITIONED
         assert 0.2 < common_others / others < 0.6
 
 
-@pytest.mark.parametrize("extra", [0, 1, 900])
+@pytest.mark.parametrize("evaluations_above_limit", [0, 1, 900])
 class TestManyEvaluations:
-    def test_are_limited(self, extra):
-        method = make_with_evaluations(bo.MAX_CONDITIONED + extra)
+    def test_are_limited(self, evaluations_above_limit):
+        method = make_with_evaluations(bo.MAX_CONDITIONED + evaluations_above_limit)
         X, y = method.observations()
+        # Two hyperparameters.
         assert (X.shape, y.shape) == ((bo.MAX_CONDITIONED, 2), (bo.MAX_CONDITIONED,))
+        # The best is among them.
         np.testing.assert_allclose(y.min(), standardise(method.evaluated_losses()).min())
 
-    def test_lead_to_the_optimum(self, extra):
-        method = make_with_evaluations(bo.MAX_CONDITIONED + extra)
+    def test_lead_to_the_optimum(self, evaluations_above_limit):
+        method = make_with_evaluations(bo.MAX_CONDITIONED + evaluations_above_limit)
         configs = optimise(method, bowl, trials=5)
         assert min(map(bowl, configs)) < 1e-3
         assert method.fallbacks == 0

@@ -32,23 +32,28 @@ def compute_losses(values: FloatArray, place: float) -> FloatArray:
 
 
 def make_task(place: float, trials: int = 30) -> Evaluations:
+    # Every task has a seed of its own.
     rng = np.random.default_rng([trials, int(1000 * place)])
     values = WITH_CHOICE.decode(WITH_CHOICE.sample_unit(rng, trials))
     losses = compute_losses(values, place)
     return minimised(f"{place}", {"place": place}, values, losses, WITH_CHOICE)
 
 
-def make(*, seed: int = 0) -> Bohamiann:
-    return by_hand.make(Bohamiann, space=WITH_CHOICE, seed=seed)
+def make_method(*, seed: int = 0) -> Bohamiann:
+    return by_hand.make_method(Bohamiann, space=WITH_CHOICE, seed=seed)
 
 
 def make_with_context(history: list[Evaluations], *, seed: int = 0) -> ContextBohamiann:
     context = {"place": CURRENT_PLACE}
-    return by_hand.make(ContextBohamiann, history, space=WITH_CHOICE, seed=seed, context=context)
+    return by_hand.make_method(
+        ContextBohamiann, history, space=WITH_CHOICE, seed=seed, context=context
+    )
 
 
-def play(method: Bohamiann, trials: int) -> FloatArray:
-    return by_hand.play(method, lambda values: compute_losses(values, CURRENT_PLACE), trials)
+def run_trials(method: Bohamiann, trials: int) -> FloatArray:
+    return by_hand.run_trials(
+        method, lambda values: compute_losses(values, CURRENT_PLACE), trials=trials
+    )
 
 
 # -- what the network is fitted to -----------------------------------------------------------------
@@ -58,8 +63,9 @@ ROWS_OF_TASKS = (slice(0, 30), slice(30, 40), slice(40, 43))
 
 
 def make_method_with_three_tasks() -> ContextBohamiann:
+    """Two earlier tasks, of 30 and 10 evaluations, and 3 of the current one."""
     method = make_with_context([make_task(0.2, 30), make_task(0.9, 10)])
-    play(method, 3)
+    run_trials(method, trials=3)
     return method
 
 
@@ -80,6 +86,7 @@ def test_contexts_are_standardised_over_tasks():
 
 
 def test_large_history_is_subsampled():
+    # Two tasks, each of which alone has as many evaluations as are used.
     history = [make_task(0.1, MAX_SOURCES), make_task(0.5, MAX_SOURCES)]
     X, _ = make_with_context(history).observations()
     share_of_first = np.mean(X[:, CONTEXT_COLUMN] == X[0, CONTEXT_COLUMN])
@@ -88,6 +95,7 @@ def test_large_history_is_subsampled():
 
 
 def test_subsample_depends_on_seed():
+    # Twice as many evaluations as are used.
     history = [make_task(0.1, MAX_SOURCES), make_task(0.5, MAX_SOURCES)]
     first, _ = make_with_context(history, seed=0).observations()
     second, _ = make_with_context(history, seed=1).observations()
@@ -95,11 +103,12 @@ def test_subsample_depends_on_seed():
 
 
 def test_latest_current_evaluations_are_used():
-    method = make()
+    method = make_method()
     for x in np.linspace(0, 1, MAX_CURRENT + 5):
         method.tell({"x": float(x), "c": "a"}, float(x))
     X, y = method.observations()
     assert len(X) == len(y) == MAX_CURRENT
+    # The last x.
     assert X[-1, 0] == 1.0
 
 
@@ -107,19 +116,21 @@ def test_latest_current_evaluations_are_used():
 
 
 def test_first_suggestion_follows_earlier_tasks():
+    """Their optima lie on both sides of the current place, at the first choice."""
     method = make_with_context([make_task(place) for place in (0.5, 0.55, 0.65, 0.7)])
-    ((x, choice),) = play(method, 1)
+    ((x, choice),) = run_trials(method, trials=1)
     assert x == pytest.approx(CURRENT_PLACE, abs=0.2)
     assert choice == 0
 
 
 def test_pending_evaluation_counts_as_mean():
-    method = make()
-    play(method, 5)
+    method = make_method()
+    run_trials(method, trials=5)
     pending = method.ask()
     network = method._network
     with patch.object(network, "fit", wraps=network.fit) as fit:
         method.ask()
+    # Five evaluations, and the pending one after them.
     X, y = fit.call_args.args
     pending_unit = WITH_CHOICE.encode(WITH_CHOICE.row(pending)[None])
     np.testing.assert_array_equal(X[5], method.features(pending_unit)[0])
@@ -128,6 +139,6 @@ def test_pending_evaluation_counts_as_mean():
 
 
 def test_pending_configuration_is_not_repeated():
-    method = make()
-    play(method, 5)
+    method = make_method()
+    run_trials(method, trials=5)
     assert method.ask() != method.ask()

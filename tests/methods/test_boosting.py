@@ -50,6 +50,7 @@ def test_regression_equals_xgboost(xgboost, n, p, seed):
 @each_size
 @each_seed
 def test_classification_equals_xgboost(xgboost, n, p, seed):
+    """Predictions are log odds; a quarter of the points has label 1."""
     X, y = make_data(n, p, seed=seed)
     labels = (y < np.quantile(y, 0.25)).astype(float)
     new_X, _ = make_data(500, p, seed=seed + 100)
@@ -61,6 +62,7 @@ def test_classification_equals_xgboost(xgboost, n, p, seed):
 
 @pytest.mark.parametrize("settings", [FEW_TREES, Settings(depth=2, l2=0.1, min_weight=3.0)])
 def test_settings_equal_xgboost(xgboost, settings):
+    """Our names of the settings on the right, XGBoost's on the left."""
     X, y = make_data(80, 4, seed=5)
     other = xgboost.XGBRegressor(
         tree_method="exact",
@@ -86,6 +88,7 @@ class RecursiveTrees:
     def __init__(self, X: FloatArray, y: FloatArray, settings: Settings, loss: Loss) -> None:
         self.X, self.y, self.settings, self.loss = X, y, settings, loss
         mean = y.mean()
+        # The first prediction is the mean, or its log odds.
         start = math.log(mean / (1 - mean)) if loss is Loss.LOGISTIC else mean
         self.score = np.full(len(y), start)
         for _ in range(settings.rounds):
@@ -93,6 +96,7 @@ class RecursiveTrees:
             self.grow(np.arange(len(y)), depth=0)
 
     def compute_derivatives(self) -> tuple[FloatArray, FloatArray]:
+        """First and second derivatives of the loss by the predictions."""
         if self.loss is Loss.SQUARED_ERROR:
             return self.score - self.y, np.ones(len(self.y))
         probability = 1 / (1 + np.exp(-self.score))
@@ -105,6 +109,7 @@ class RecursiveTrees:
         return bool(self.h[rows].sum() >= self.settings.min_weight)
 
     def grow(self, rows: IntArray, depth: int) -> None:
+        """Split the rows until no split is left, and add each leaf's value to its predictions."""
         goes_left = self.find_split(rows) if depth < self.settings.depth else None
         if goes_left is None:
             leaf = -self.g[rows].sum() / (self.h[rows].sum() + self.settings.l2)
@@ -157,6 +162,7 @@ def test_regression_equals_recursion(data, min_weight):
 def test_classification_equals_recursion(data, min_weight):
     X, numbers = data
     labels = (numbers > 0).astype(float)
+    # Log odds need both classes.
     assume(0 < labels.mean() < 1)
     settings = FEW_TREES._replace(min_weight=min_weight)
     trees = BoostedTrees.fit(X, labels, loss=Loss.LOGISTIC, settings=settings)
@@ -200,12 +206,14 @@ def test_constant_targets_need_no_split(constant):
 def test_single_class_has_finite_odds(label):
     X, _ = make_data(30, 3)
     trees = BoostedTrees.fit(X, np.full(30, label), loss=Loss.LOGISTIC)
+    # All predictions are equal.
     (log_odds,) = set(trees.predict(X))
     assert math.isfinite(log_odds)
     assert (log_odds > 10.0) == (label == 1.0)
 
 
 def test_neighbouring_numbers_are_split():
+    # 1 and the next floating-point number.
     X = np.array([[1.0], [np.nextafter(1.0, 2.0)]])
     low, high = BoostedTrees.fit(X, np.array([0.0, 1.0])).predict(X)
     assert low < 0.01
@@ -215,4 +223,5 @@ def test_neighbouring_numbers_are_split():
 def test_thresholds_lie_in_middle():
     X = np.array([[0.0], [0.5], [2.0]])
     trees = BoostedTrees.fit(X, np.array([0.0, 0.0, 9.0]))
+    # Between 0.5 and 2, where the targets differ.
     assert trees.thresholds[0, 0] == 1.25

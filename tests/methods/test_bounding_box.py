@@ -45,26 +45,28 @@ def make_history(*optima: Values) -> list[hbo.Evaluations]:
     return tasks
 
 
-make = partial(by_hand.make, BoundingBox, space=SPACE)
+make_method = partial(by_hand.make_method, BoundingBox, space=SPACE)
 
 
-def play(method: hbo.Method, trials: int) -> FloatArray:
+def run_trials(method: hbo.Method, trials: int) -> FloatArray:
     def loss(config: Config) -> float:
         return float(abs(np.log10(config["cost"])) + config["degree"] / 64)
 
-    return SPACE.values(by_hand.optimise(method, loss, trials))
+    return SPACE.values(by_hand.optimise(method, loss, trials=trials))
 
 
 # -- the box ---------------------------------------------------------------------------------------
 
 
 def test_hyperparameter_inactive_in_all_is_unrestricted():
+    """gamma, NAN in both configurations, keeps its range of the unit cube."""
     box = make_box((2, 0.1, NAN, 3), (0, 10.0, NAN, 9))
     assert box._lower[GAMMA] == 0.0
     assert box._width[GAMMA] == 1.0
 
 
 def test_only_occurring_choices_are_drawn():
+    # Kernels 2 and 0 of four.
     box = make_box((2, 0.1, NAN, 3), (0, 10.0, NAN, 9))
     values = SPACE.decode(box.sample_unit(np.random.default_rng(0), 200))
     assert set(values[:, KERNEL]) == {0.0, 2.0}
@@ -81,12 +83,14 @@ def test_samples_are_canonical():
 
 
 def test_choices_and_numbers_are_drawn_uniformly():
+    # Kernels 1 and 3; costs from 0.1 to 10, on a logarithmic scale around 1.
     values = sample_values(make_box((1, 0.1, 0.5, 2), (3, 10.0, 2.0, 5)))
     assert np.mean(values[:, KERNEL] == 1) == pytest.approx(0.5, abs=0.02)
     assert np.mean(np.log10(values[:, COST])) == pytest.approx(0.0, abs=0.02)
 
 
 def test_integers_are_drawn_by_width_of_bins():
+    # Degrees from 2 to 5.
     values = sample_values(make_box((1, 0.1, 0.5, 2), (3, 10.0, 2.0, 5)))
     degrees = np.arange(2, 6)
     bin_widths = np.log(degrees + 0.5) - np.log(degrees - 0.5)  # the scale is logarithmic
@@ -95,6 +99,7 @@ def test_integers_are_drawn_by_width_of_bins():
 
 
 def test_features_span_unit_interval():
+    # One kernel; cost, gamma and degree have ranges.
     box = make_box((1, 0.1, 0.5, 2), (1, 10.0, 2.0, 5))
     features = box.features(box.sample_unit(np.random.default_rng(0), 5000))
     numbers = features[:, 4:]  # after four columns of the kernel
@@ -104,6 +109,7 @@ def test_features_span_unit_interval():
 
 
 def test_blocks_contain_whole_finite_box():
+    """Kernels 0 and 2 with degrees 3 to 7; the cost has one value, gamma is inactive."""
     box = make_box((2, 0.1, NAN, 3), (0, 0.1, NAN, 7))
     blocks = list(iter_candidate_blocks(box, np.random.default_rng(0)))
     values = SPACE.decode(np.concatenate(blocks))
@@ -119,7 +125,8 @@ def make_history_of_three() -> list[hbo.Evaluations]:
 
 
 def test_suggested_choices_occur_in_optima():
-    values = play(make(make_history_of_three()), 60)
+    # Earlier optima have the kernels 1 and 2.
+    values = run_trials(make_method(make_history_of_three()), trials=60)
     assert set(values[:, KERNEL]) == {1.0, 2.0}
 
 
@@ -127,33 +134,38 @@ def test_suggested_choices_occur_in_optima():
     ("column", "lowest", "highest"), [(COST, 0.1, 10.0), (GAMMA, 0.5, 2.0), (DEGREE, 3, 9)]
 )
 def test_suggested_numbers_lie_between_optima(column, lowest, highest):
-    values = play(make(make_history_of_three()), 60)[:, column]
+    # The ends are the smallest and largest values of three earlier optima.
+    values = run_trials(make_method(make_history_of_three()), trials=60)[:, column]
     assert lowest <= np.nanmin(values)
     assert np.nanmax(values) <= highest
 
 
 def test_suggestions_span_box():
-    cost = play(make(make_history_of_three()), 60)[:, COST]
+    # Earlier optima have costs from 0.1 to 10.
+    cost = run_trials(make_method(make_history_of_three()), trials=60)[:, COST]
     assert cost.min() < 0.3
     assert cost.max() > 5.0
 
 
 def test_equal_optima_leave_whole_space():
     same_optimum = make_history(*[(1, 0.1, 0.5, 3)] * 3)
-    bo = by_hand.make(BayesianOptimisation, space=SPACE)
-    np.testing.assert_array_equal(play(make(same_optimum), 12), play(bo, 12))
+    bo = by_hand.make_method(BayesianOptimisation, space=SPACE)
+    np.testing.assert_array_equal(
+        run_trials(make_method(same_optimum), trials=12), run_trials(bo, trials=12)
+    )
 
 
 def test_small_box_is_exhausted_before_repeats():
     # Two kernels and two degrees; gamma would be free, but is inactive with these kernels.
-    method = make(make_history((2, 0.1, NAN, 3), (3, 0.1, NAN, 4)))
+    method = make_method(make_history((2, 0.1, NAN, 3), (3, 0.1, NAN, 4)))
     assert method.region.size == np.inf
-    configurations = [row.tobytes() for row in play(method, 8)]
+    configurations = [row.tobytes() for row in run_trials(method, trials=8)]
     assert len(set(configurations[:4])) == 4
     assert len(set(configurations)) == 4
     assert method.fallbacks == 0
 
 
 def test_equal_numbers_are_kept():
-    method = make(make_history((2, 0.1, NAN, 3), (3, 0.1, NAN, 4)))
-    assert play(method, 8)[:, COST] == pytest.approx(0.1, rel=1e-12)
+    # Both earlier optima have cost 0.1.
+    method = make_method(make_history((2, 0.1, NAN, 3), (3, 0.1, NAN, 4)))
+    assert run_trials(method, trials=8)[:, COST] == pytest.approx(0.1, rel=1e-12)

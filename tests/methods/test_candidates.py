@@ -31,15 +31,15 @@ FOUR = hbo.SearchSpace([hbo.Parameter.number(f"x{j}", 0, 1) for j in range(4)])
 MIXED = kernels(9)
 
 
-def make(space, *, seed=0, searches_near_best=True):
+def make_method(space, *, seed=0, searches_near_best=True):
     variant = type("Variant", (BayesianOptimisation,), {"searches_near_best": searches_near_best})
-    return by_hand.make(variant, space=space, seed=seed, budget=50)
+    return by_hand.make_method(variant, space=space, seed=seed, budget=50)
 
 
 def optimise(
     method: BayesianOptimisation, loss: Callable[[Config], float], *, trials: int
 ) -> tuple[list[Config], list[float]]:
-    configs = by_hand.optimise(method, loss, trials)
+    configs = by_hand.optimise(method, loss, trials=trials)
     return configs, [loss(config) for config in configs]
 
 
@@ -52,6 +52,7 @@ def draw_many_near(region: Region, config: Config) -> FloatArray:
     """4000 candidates near a configuration, unit vectors."""
     centre = region.space.encode(region.space.values([config]))
     rng = np.random.default_rng(0)
+    # Each call draws 200.
     return np.concatenate([draw_near(region, centre, rng) for _ in range(20)])
 
 
@@ -72,10 +73,12 @@ class TestMixedSpace:
     def test_choices_are_redrawn_at_times(self):
         values = MIXED.decode(draw_many_near(Region(MIXED), LINEAR))
         is_linear = values[:, 0] == 0
+        # A redrawn kernel is one of three.
         probability = (1 - REDRAW_PROBABILITY) + REDRAW_PROBABILITY / 3
         np.testing.assert_allclose(np.mean(is_linear), probability, atol=0.02)
 
     def test_activated_hyperparameters_are_drawn_uniformly(self):
+        """Near a linear kernel, gamma and degree have no value to be near to."""
         unit = draw_many_near(Region(MIXED), LINEAR)
         values = MIXED.decode(unit)
         gamma = unit[values[:, 0] == 1, 2]
@@ -85,6 +88,7 @@ class TestMixedSpace:
         assert set(degree) == set(range(2, 10))
 
     def test_integers_move_by_whole_steps(self):
+        """Most by at most one, and some to the ends of the range, 2 and 9."""
         values = MIXED.decode(draw_many_near(Region(MIXED), POLYNOMIAL))
         degree = values[values[:, 0] == 2, 3]
         assert (degree == np.rint(degree)).all()
@@ -99,12 +103,17 @@ class TestSteps:
     moved_counts = np.sum(steps != 0.0, axis=1)
 
     def test_move_all_numbers_or_few(self):
+        """Half of the candidates differ in all nine numbers, the others in a third of them on
+        average.
+        """
         np.testing.assert_allclose(np.mean(self.moved_counts == 9), 0.5, atol=0.02)
         few = self.moved_counts[self.moved_counts < 9]
         np.testing.assert_allclose(few.mean(), 9 * SHARE_OF_FEW_MOVED, atol=0.1)
 
     def test_have_log_uniform_deviations(self):
+        """Deviations of the candidates that differ in all nine numbers."""
         sd = np.std(self.steps[self.moved_counts == 9], axis=1)
+        # Between 0.03 and 0.5, whose geometric mean is the median.
         np.testing.assert_allclose(np.median(sd), np.sqrt(0.03 * 0.5), rtol=0.15)
         assert 0.01 < sd.min() < 0.03
 
@@ -131,18 +140,20 @@ class TestBox:
 
 def test_random_candidates_stay_the_same(monkeypatch):
     monkeypatch.setattr(_model_based, "LOG_ADVANTAGE", np.inf)  # so that none of them is chosen
-    configs, _ = optimise(make(FOUR), bowl, trials=15)
-    configs_without, _ = optimise(make(FOUR, searches_near_best=False), bowl, trials=15)
+    # With and without candidates near the best that are never chosen.
+    configs, _ = optimise(make_method(FOUR), bowl, trials=15)
+    configs_without, _ = optimise(make_method(FOUR, searches_near_best=False), bowl, trials=15)
     assert configs == configs_without
 
 
 @pytest.mark.parametrize(("excess", "is_chosen"), [(-0.01, False), (0.01, True)])
 def test_candidate_needs_an_advantage(excess, is_chosen):
-    method = make(FOUR)
+    """One near the best is chosen only if it promises four times the improvement of others."""
+    method = make_method(FOUR)
     optimise(method, bowl, trials=4)
 
     def score(unit: FloatArray) -> FloatArray:
-        """Log expected improvement: that of candidates near the best is about four times larger."""
+        """Log expected improvement: 0 of random candidates, which come first; about log 4 else."""
         scores = np.zeros(len(unit))
         scores[CANDIDATES:] = np.log(4.0) + excess
         return scores
@@ -152,42 +163,51 @@ def test_candidate_needs_an_advantage(excess, is_chosen):
     assert (configuration_key(values) in method._suggested_near_best) == is_chosen
 
 
-def equal(place: float) -> Config:
-    """The configuration of `FOUR` with all values equal."""
+def config_with_equal_values(place: float) -> Config:
+    """The configuration of `FOUR` with all values config_with_equal_values."""
     return {f"x{j}": place for j in range(4)}
 
 
 class TestPlateau:
     """A loss that was seen before, after a step, ends the search near the best."""
 
-    def make(self) -> tuple[BayesianOptimisation, list[float]]:
-        method = make(FOUR)
+    def make_method(self) -> tuple[BayesianOptimisation, list[float]]:
+        """A method after five evaluations of a bowl, and their losses."""
+        method = make_method(FOUR)
         _, losses = optimise(method, bowl, trials=5)
         return method, losses
 
-    def tell_step(self, method: BayesianOptimisation, place: float, loss: float) -> None:
-        method._suggested_near_best.add(configuration_key(FOUR.row(equal(place))))
-        method.tell(equal(place), loss)
+    def suggest_near_best_and_tell(
+        self, method: BayesianOptimisation, place: float, loss: float
+    ) -> None:
+        """Tell a loss of a configuration as if it had been suggested near the best."""
+        method._suggested_near_best.add(
+            configuration_key(FOUR.row(config_with_equal_values(place)))
+        )
+        method.tell(config_with_equal_values(place), loss)
 
     def test_is_repeated_loss_after_step(self):
-        method, losses = self.make()
-        self.tell_step(method, 0.2, losses[1])
+        method, earlier_losses = self.make_method()
+        self.suggest_near_best_and_tell(method, 0.2, loss=earlier_losses[1])
+        # No candidates near the best are drawn any more.
         assert method._draw_near_best() is None
 
     def test_needs_a_repeated_loss(self):
-        method, _ = self.make()
-        self.tell_step(method, 0.1, 7.0)
+        method, _ = self.make_method()
+        # A loss of no earlier evaluation.
+        self.suggest_near_best_and_tell(method, 0.1, loss=7.0)
         assert method._draw_near_best() is not None
 
     def test_needs_a_step_before(self):
-        method, losses = self.make()
-        method.tell(equal(0.9), losses[0])
+        method, losses = self.make_method()
+        # An earlier loss, but of a configuration that was not suggested near the best.
+        method.tell(config_with_equal_values(0.9), losses[0])
         assert method._draw_near_best() is not None
 
 
 def test_small_spaces_need_no_steps():
     """All configurations are candidates."""
-    method = make(hbo.SearchSpace([hbo.Parameter.number("k", 1, CANDIDATES, integer=True)]))
+    method = make_method(hbo.SearchSpace([hbo.Parameter.number("k", 1, CANDIDATES, integer=True)]))
     optimise(method, lambda config: float(config["k"]), trials=4)
     assert method._draw_near_best() is None
 
@@ -197,6 +217,7 @@ def regret_on_quadratic(name: str, *, searches_near_best: bool) -> float:
     benchmark = hbo.load("quadratic")
     spec = method_spec(name)
     variant = type("Variant", (spec.method,), {"searches_near_best": searches_near_best})
+    # Every task follows its own generators, the same for both variants.
     outcomes = follow(
         hbo.LeaveOneOut(trials=50, history=100, tasks=[4, 20]),
         benchmark,
@@ -210,6 +231,7 @@ def regret_on_quadratic(name: str, *, searches_near_best: bool) -> float:
 
 @pytest.mark.parametrize("name", ["bo", pytest.param("abrac", marks=pytest.mark.slow)])
 def test_regret_on_smooth_objective_falls_tenfold(name):
+    """Candidates near the best bring it, compared with random candidates alone."""
     regret = regret_on_quadratic(name, searches_near_best=True)
     assert regret < 0.1 * regret_on_quadratic(name, searches_near_best=False)
 
@@ -233,7 +255,8 @@ class TestOnPlateaus:
 
     @pytest.mark.parametrize("seed", range(20))
     def test_at_most_one_step_is_wasted(self, seed):
-        method = make(FOUR, seed=seed)
+        """A step, a suggestion near the best, is wasted if its loss was seen before."""
+        method = make_method(FOUR, seed=seed)
         configs, losses = optimise(method, self.loss, trials=25)
         wasted = 0
         for trial, config in enumerate(configs):
@@ -243,10 +266,11 @@ class TestOnPlateaus:
         assert wasted <= 1
 
     def test_best_losses_are_no_worse(self):
+        """Not significantly worse than without steps, over 20 seeds."""
         differences = []
         for seed in range(20):
-            _, losses = optimise(make(FOUR, seed=seed), self.loss, trials=25)
-            without = make(FOUR, seed=seed, searches_near_best=False)
+            _, losses = optimise(make_method(FOUR, seed=seed), self.loss, trials=25)
+            without = make_method(FOUR, seed=seed, searches_near_best=False)
             _, losses_without = optimise(without, self.loss, trials=25)
             differences.append(min(losses) - min(losses_without))
         standard_error = np.std(differences, ddof=1) / np.sqrt(20)

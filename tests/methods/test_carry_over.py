@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from by_hand import make
+from by_hand import make_method
 from histories import minimised
 
 from hpobench_ordered import Evaluations, SearchSpace
@@ -33,6 +33,7 @@ each_change = pytest.mark.parametrize(
 def make_task(space: SearchSpace, n: int = 200) -> Evaluations:
     """Random evaluations, the best first."""
     values = space.decode(space.sample_unit(np.random.default_rng(0), n))
+    # The losses are 0, 1, 2, ...
     return minimised("t", {"size": 1.0}, values, np.arange(n, dtype=float), space)
 
 
@@ -87,6 +88,7 @@ def test_allowed_values_of_shared_hyperparameters_stay(before, after):
     ):
         assert new_value == old_value
         compared.add(name)
+    # No hyperparameter went untested.
     assert compared == {parameter.name for parameter in tuned_in_both}
 
 
@@ -99,6 +101,7 @@ def test_history_on_same_space_is_unchanged():
 
 
 def test_number_outside_becomes_nearest_allowed():
+    """Columns are x, n before and n, x after; n becomes an integer from 2 to 5, x starts at -5."""
     before = SearchSpace([Parameter.number("x", -10, 2), Parameter.number("n", 0, 9.8)])
     after = SearchSpace([Parameter.number("n", 2, 5, integer=True), Parameter.number("x", -5, 5)])
     values = np.array([[-9.0, 4.4], [-5.5, 9.8], [1.5, 0.1]])
@@ -125,17 +128,20 @@ def assert_covers_unit_interval(values: FloatArray) -> None:
 
 def test_new_hyperparameter_is_drawn():
     new = convert(make_task(BEFORE, n=4000), AFTER)
+    # y, from 0 to 1, did not exist before.
     assert_covers_unit_interval(new.values[:, AFTER.names.index("y")])
 
 
 def test_removed_choice_is_drawn_anew():
     old = make_task(BEFORE, n=4000)
     new = convert(old, AFTER)
+    # The third choice, "gone", became one of two, 0 or 1.
     is_gone = old.values[:, 0] == 2
     assert_covers_unit_interval(new.values[is_gone, 0])
 
 
 def test_remaining_choice_is_recoded():
+    """The choices were a, b, gone (0, 1, 2), and are now b, a (0, 1)."""
     old = make_task(BEFORE, n=4000)
     new = convert(old, AFTER)
     remains = old.values[:, 0] != 2
@@ -144,6 +150,7 @@ def test_remaining_choice_is_recoded():
 
 def test_former_constant_is_drawn():
     new = convert(make_task(BEFORE, n=4000), AFTER)
+    # k, an integer from 0 to 9, was a constant before.
     assert set(new.values[:, AFTER.names.index("k")]) == set(range(10))
 
 
@@ -157,7 +164,8 @@ def test_methods_start_with_converted_best(kind):
     before = SearchSpace([Parameter.number("x", 0, 1), Parameter.number("removed", 0, 1)])
     after = SearchSpace([Parameter.number("new", 0, 1), Parameter.number("x", 0, 1)])
     old = make_task(before)
-    method = make(kind, [old], space=after, budget=8)
+    method = make_method(kind, [old], space=after, budget=8)
     configs = [method.ask() for _ in range(5)]
+    # The old configurations are sorted by loss, so these are the five best.
     assert [config["x"] for config in configs] == old.values[:5, 0].tolist()
     assert len({config["new"] for config in configs}) == 5

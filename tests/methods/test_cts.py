@@ -20,12 +20,13 @@ from hpobench_ordered.methods.cts import CopulaThompsonSampling, compute_normal_
 OPTIMUM = 0.2
 """Both coordinates of the optimum of all tasks."""
 
-make = partial(by_hand.make, CopulaThompsonSampling)
+make_method = partial(by_hand.make_method, CopulaThompsonSampling)
 
 
 def make_task(n: int, *, seed: int = 0, scale: float = 1.0, noise: float = 0.0) -> Evaluations:
     rng = np.random.default_rng(seed)
     values = SQUARE.sample_unit(rng, n)
+    # With the optimum of both coordinates at `OPTIMUM`.
     bowl = ((values - OPTIMUM) ** 2).sum(axis=1)
     losses = scale * (bowl + noise * rng.standard_normal(n))
     return minimised(f"{seed}", {}, values, losses, SQUARE)
@@ -36,7 +37,8 @@ def make_history(tasks: int, n: int, *, noise: float = 0.0) -> list[Evaluations]
 
 
 def suggest(method: CopulaThompsonSampling, trials: int = 25, *, loss: float = 0.0) -> list[Config]:
-    return by_hand.optimise(method, lambda config: loss, trials)
+    """Suggestions, where every result is the same loss; the method does not learn from it."""
+    return by_hand.optimise(method, lambda config: loss, trials=trials)
 
 
 def distances_from_optimum(configs: list[Config]) -> FloatArray:
@@ -52,6 +54,7 @@ def score(losses: FloatArray, *, seed: int = 0) -> FloatArray:
 
 def test_scores_are_winsorised_normal_quantiles():
     z = score(np.array([30.0, -1.0, 7.0, 10.0]))
+    # The lowest of n = 4 losses would have the quantile 0, which is raised to delta.
     delta = 1 / (4 * 4**0.25 * math.sqrt(math.pi * math.log(4)))
     assert_allclose(norm.cdf(z), [0.75, delta, 0.25, 0.5])
 
@@ -70,6 +73,7 @@ LOSSES = st.lists(st.integers(-50, 50), min_size=1, max_size=40).map(
 
 @given(LOSSES)
 def test_scale_of_losses_does_not_matter(losses):
+    # A cube keeps the order.
     assert_array_equal(score(losses), score(1e6 * losses**3))
 
 
@@ -78,6 +82,7 @@ def test_scores_rank_losses(losses):
     z = score(losses)
     order = np.argsort(losses, kind="stable")
     loss_increases = np.diff(losses[order]) > 0
+    # Of equal losses any may come first.
     assert (np.diff(z[order])[loss_increases] >= 0).all()
 
 
@@ -94,31 +99,35 @@ def test_ties_are_broken_by_generator():
 
 
 def test_suggestions_are_near_good_configurations():
-    suggested = distances_from_optimum(suggest(make(make_history(5, 50))))
+    # Five earlier tasks of 50 evaluations, with the same optimum.
+    suggested = distances_from_optimum(suggest(make_method(make_history(5, 50))))
     random = [SQUARE.sample(np.random.default_rng(seed)) for seed in range(25)]
     assert np.median(suggested) < 0.5 * np.median(distances_from_optimum(random))
 
 
 def test_scales_of_tasks_do_not_matter():
     history = [make_task(30, seed=seed) for seed in range(4)]
+    # Powers of two, so that no rounding differs.
     scaled = [make_task(30, seed=seed, scale=4.0**seed) for seed in range(4)]
-    assert suggest(make(scaled)) == suggest(make(history))
+    assert suggest(make_method(scaled)) == suggest(make_method(history))
 
 
 def test_results_of_this_task_do_not_matter():
     history = make_history(4, 30)
-    assert suggest(make(history), loss=math.nan) == suggest(make(history))
+    # Every result fails, or every one is 0.
+    assert suggest(make_method(history), loss=math.nan) == suggest(make_method(history))
 
 
 def test_noise_widens_suggestions():
-    exact = distances_from_optimum(suggest(make(make_history(8, 60))))
-    noisy = distances_from_optimum(suggest(make(make_history(8, 60, noise=0.5))))
+    exact = distances_from_optimum(suggest(make_method(make_history(8, 60))))
+    noisy = distances_from_optimum(suggest(make_method(make_history(8, 60, noise=0.5))))
     assert np.median(noisy) > 2 * np.median(exact)
 
 
 def test_standard_deviation_is_of_unseen_evaluations():
-    method = make(make_history(4, 500, noise=100.0))
+    method = make_method(make_history(4, 500, noise=100.0))
     # There is nothing to learn, so z varies like standard normal numbers.
+    # On the evaluations it was fitted to, the model would have a smaller one.
     assert method._sd > 0.9
 
 
@@ -127,9 +136,14 @@ def test_standard_deviation_is_of_unseen_evaluations():
 
 @pytest.mark.parametrize("n", [1, 2, 5, 9, 10, 11, 25])
 def test_few_evaluations_suffice(n):
-    method = make([make_task(n)])
+    """After one task of n evaluations a model is fitted, and its standard deviation estimated.
+
+    From 11 on, a tenth is held out for that.
+    """
+    method = make_method([make_task(n)])
     configs = suggest(method)
     assert len({tuple(config.items()) for config in configs}) == 25
+    # Suggestions that were random because no model could be fitted.
     assert method.fallbacks == 0
     assert math.isfinite(method._sd)
 
@@ -139,13 +153,15 @@ FAILED = minimised("failed", {}, np.full((3, 2), 0.5), np.full(3, math.nan), SQU
 
 @pytest.mark.parametrize("history", [[], [FAILED]])
 def test_suggestions_are_random_without_finite_loss(history):
-    method = make(history)
+    method = make_method(history)
     configs = suggest(method, 5)
     assert len({tuple(config.items()) for config in configs}) == 5
+    # All five were random for want of a model.
     assert method.fallbacks == 5
 
 
-def test_number_of_fitted_evaluations_is_limited(monkeypatch):
+def test_limited_subset_of_history_suffices(monkeypatch):
     monkeypatch.setattr("hpobench_ordered.methods.cts.MAX_EVALUATIONS", 100)
-    suggested = distances_from_optimum(suggest(make(make_history(5, 200))))
+    # Of 1000 evaluations, 100 are enough for good suggestions.
+    suggested = distances_from_optimum(suggest(make_method(make_history(5, 200))))
     assert np.median(suggested) < 0.2

@@ -21,9 +21,11 @@ def rosenbrock(x: FloatArray) -> tuple[float, FloatArray]:
 def test_bounded_quadratic_is_solved(seed, size):
     rng = np.random.default_rng(seed)
     root = rng.standard_normal((size, size))
+    # A positive definite matrix.
     A = root @ root.T + 0.1 * np.eye(size)
     b = rng.standard_normal(size)
     lower, upper = -rng.uniform(0.1, 2, size), rng.uniform(0.1, 2, size)
+    # Possibly outside the bounds.
     start = rng.uniform(-3, 3, size)
 
     def objective(x: FloatArray) -> tuple[float, FloatArray]:
@@ -33,16 +35,18 @@ def test_bounded_quadratic_is_solved(seed, size):
     expected = minimize(objective, start, jac=True, bounds=list(zip(lower, upper, strict=True)))
     assert (lower <= x).all()
     assert (x <= upper).all()
+    # The value belongs to the x that is returned.
     assert value == objective(x)[0]
     assert value < expected.fun + 1e-5 * (1.0 + abs(expected.fun))
 
 
-def test_rosenbrock_needs_few_more_evaluations():
+def test_rosenbrock_needs_twice_scipys_evaluations():
     start = np.full(10, -1.2)
     unbounded = (np.full(10, -np.inf), np.full(10, np.inf))
     by_scipy = minimize(rosenbrock, start, jac=True, method="L-BFGS-B")
     evaluations = 2 * by_scipy.nfev
     value, x = minimise(rosenbrock, start, unbounded, evaluations=evaluations, tolerance=1e-15)
+    # The minimum, 0, is at 1.
     np.testing.assert_allclose(x, 1.0, atol=1e-3)
     assert value < 1e-8
 
@@ -69,6 +73,7 @@ def square_from_half(x: FloatArray) -> tuple[float, FloatArray]:
 def test_search_steps_back_from_infinite_values():
     start = np.array([3.0])
     value, _ = minimise(square_from_half, start, BOUNDS, evaluations=60, tolerance=0.0)
+    # The smallest finite value is 0.25, at 0.5.
     assert 0.25 <= value < 0.5
 
 

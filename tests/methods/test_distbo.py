@@ -5,7 +5,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from by_hand import make
+from by_hand import make_method
 from histories import minimised
 
 import hpobench_ordered as hbo
@@ -67,7 +67,7 @@ class Toy:
             **data_options,
         )
 
-    def play(self, method: hbo.Method, trials: int) -> float:
+    def find_best_value(self, method: hbo.Method, trials: int) -> float:
         """Play a method on the current task, and return the best value."""
         values = []
         for _ in range(trials):
@@ -83,8 +83,9 @@ class Toy:
 
 
 def mean_first_value(name: str) -> float:
+    """Mean objective, at most 1, of the first suggestion on six toy examples."""
     toys = [Toy(seed) for seed in range(6)]
-    return float(np.mean([toy.play(toy.make_method(name), 1) for toy in toys]))
+    return float(np.mean([toy.find_best_value(toy.make_method(name), trials=1) for toy in toys]))
 
 
 @pytest.mark.slow
@@ -100,6 +101,7 @@ def test_first_suggestion_is_poor_without_data():
 
 def test_embeddings_reveal_similar_tasks():
     method = Toy(0).make_method("dist-gp")
+    # Fits the model.
     method.ask()
     similarities = method.similarities()
     assert len(similarities) == SOURCES
@@ -112,12 +114,14 @@ def test_similarities_are_nan_before_fit():
 
 
 def distance_from_earlier_bests(toy: Toy, config: Config) -> float:
+    # The best theta of each earlier task.
     bests = [task.values[task.losses.argmin(), 0] for task in toy.history]
     return float(min(abs(config["theta"] - best) for best in bests))
 
 
 @pytest.mark.slow
 def test_regression_starts_with_earlier_best():
+    """The linear model's first suggestion is an earlier task's best configuration."""
     toy = Toy(1)
     first = toy.make_method("dist-blr").ask()
     assert distance_from_earlier_bests(toy, first) < 1e-9
@@ -125,6 +129,7 @@ def test_regression_starts_with_earlier_best():
 
 @pytest.mark.slow
 def test_process_starts_anywhere():
+    """The process need not begin with an earlier task's best configuration."""
     toy = Toy(1)
     first = toy.make_method("dist-gp").ask()
     assert distance_from_earlier_bests(toy, first) > 1e-9
@@ -132,6 +137,7 @@ def test_process_starts_anywhere():
 
 def test_warm_start_is_best_of_closest():
     toy = Toy(2)
+    # Meta-features of all tasks, the current one last.
     table = distbo.describe_tasks(toy.data)
     distances = np.linalg.norm(table[:-1] - table[-1], axis=1)
     expected = []
@@ -156,6 +162,7 @@ TWO_FEATURES = hbo.TaskData(np.zeros((5, 2)), None, hbo.DataKind.UNSUPERVISED)
 @pytest.mark.parametrize("unusable", [NO_DATA, LABELLED])
 def test_task_without_comparable_data_is_ignored(name, unusable):
     toy = Toy(3)
+    # The third task's data are missing, or labelled while the others' are not.
     data = [*toy.data[:2], unusable, *toy.data[3:]]
     suggestion = toy.make_method(name, data=data).ask()
 
@@ -168,6 +175,7 @@ def test_task_without_comparable_data_is_ignored(name, unusable):
 @pytest.mark.parametrize("name", ["dist-gp", pytest.param("dist-blr", marks=pytest.mark.slow)])
 def test_embeddings_need_same_number_of_features(name):
     toy = Toy(3)
+    # A task of two features among tasks of one counts as one without data.
     with_other = toy.make_method(name, data=[*toy.data[:2], TWO_FEATURES, *toy.data[3:]])
     without = toy.make_method(name, data=[*toy.data[:2], NO_DATA, *toy.data[3:]])
     assert with_other.ask() == without.ask()
@@ -175,21 +183,23 @@ def test_embeddings_need_same_number_of_features(name):
 
 @pytest.mark.parametrize("name", ["manual-gp", "init-blr"])
 def test_meta_features_compare_differing_data(name):
+    """Two earlier tasks and the current one differ in features and classes, and no fit fails."""
     rng = np.random.default_rng(0)
     data = []
     for features, classes in ((3, 2), (5, 3), (4, 2)):
         X, labels = rng.standard_normal((40, features)), rng.integers(classes, size=40)
         data.append(hbo.TaskData(X, labels, hbo.DataKind.CLASSIFICATION))
     toy = Toy(5)
-    toy.play(toy.make_method(name, history=toy.history[:2], data=data), 2)
+    toy.find_best_value(toy.make_method(name, history=toy.history[:2], data=data), trials=2)
 
 
+# The largest number of evaluations of previous tasks: there are 128.
 def test_large_history_is_subsampled(monkeypatch):
     monkeypatch.setattr(distbo, "MAX_SOURCES_OF_PROCESS", 50)
     toy = Toy(0)
     method = toy.make_method("multi-gp")
     assert len(method._source_losses) == 50
-    assert toy.play(method, 4) > 0
+    assert toy.find_best_value(method, trials=4) > 0
 
 
 each_user_of_data = pytest.mark.parametrize("name", ["dist-gp", "manual-blr", "init-blr"])
@@ -198,6 +208,7 @@ each_user_of_data = pytest.mark.parametrize("name", ["dist-gp", "manual-blr", "i
 @each_user_of_data
 @pytest.mark.parametrize("has_earlier", [False, True])
 def test_missing_current_data_are_refused(name, has_earlier):
+    """With the earlier tasks' data, or without any."""
     toy = Toy(0)
     data = [*toy.data[:-1], NO_DATA] if has_earlier else ()
     with pytest.raises(ExperimentError, match="training data of the task"):
@@ -208,12 +219,14 @@ def test_missing_current_data_are_refused(name, has_earlier):
 def test_wrong_number_of_data_is_refused(name):
     toy = Toy(0)
     with pytest.raises(ExperimentError, match=r"for 8 earlier tasks .* data of 3 tasks"):
+        # Data of two earlier tasks and of the current one, but eight earlier tasks.
         toy.make_method(name, data=toy.data[-3:])
 
 
 # -- poor fits and poor data -----------------------------------------------------------------------
 
 
+# A limit on the fitted loss that no fit satisfies.
 def test_poor_fit_falls_back_to_random(monkeypatch):
     method = Toy(0).make_method("manual-gp")
     monkeypatch.setattr(models, "MAX_LOSS", -1e9)
@@ -224,6 +237,7 @@ def test_poor_fit_falls_back_to_random(monkeypatch):
 
 def test_next_fit_after_poor_one_succeeds(monkeypatch):
     method = Toy(0).make_method("manual-gp")
+    # A limit on the fitted loss that no fit satisfies.
     with monkeypatch.context() as patched:
         patched.setattr(models, "MAX_LOSS", -1e9)
         method.tell(method.ask(), 0.0)
@@ -240,6 +254,7 @@ def test_failing_continuation_starts_anew(monkeypatch):
     monkeypatch.setattr(last_model, "fit", Mock(side_effect=ModelError("the fit is poor")))
     method.ask()
     assert method.fallbacks == 0
+    # Another model was fitted from the start.
     assert method._model not in (None, last_model)
 
 
@@ -267,15 +282,17 @@ POOR_DATA = {
 @pytest.mark.parametrize("sources", [1, 2])
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_poor_data_cause_no_failure(name, case, sources):
+    """Where all tasks have such data, no suggestion is random for want of a model."""
     toy = Toy(4)
     data = [POOR_DATA[case]] * (sources + 1)
-    toy.play(toy.make_method(name, history=toy.history[:sources], data=data), 3)
+    toy.find_best_value(toy.make_method(name, history=toy.history[:sources], data=data), trials=3)
 
 
 # -- losses, candidates, features ------------------------------------------------------------------
 
 
 def test_losses_far_above_others_are_clipped():
+    """At 9.5: the upper quartile 2.5 plus twice its distance from the best, -1."""
     losses = np.array([-1.0, -0.5, 0.0, 0.5, 1.5, 1.0, 30.0, 2.5, 3.9])
     expected = np.array([-1.0, -0.5, 0.0, 0.5, 1.5, 1.0, 9.5, 2.5, 3.9])
     np.testing.assert_array_equal(distbo.clip_outliers(losses), expected)
@@ -300,7 +317,7 @@ def test_newly_active_hyperparameters_get_values():
         [hbo.Parameter.choice("kind", [*"abcdefgh"]), hbo.Parameter.number("x", 0, 1)],
         conditions={"x": hbo.Compare(0, hbo.Comparison.EQUAL, (3.0,))},
     )
-    method = make(method_spec("none-gp").method, space=space)
+    method = make_method(method_spec("none-gp").method, space=space)
     for loss in range(6):
         method.tell(method.ask(), float(loss))
     method.make_scorer()
@@ -316,9 +333,10 @@ def test_newly_active_hyperparameters_get_values():
 )
 def test_networks_see_choices_closer(name, choice_scale):
     space = hbo.SearchSpace([hbo.Parameter.choice("kind", "abc"), hbo.Parameter.number("x", 0, 1)])
-    method = make(method_spec(name).method, space=space)
+    method = make_method(method_spec(name).method, space=space)
     values = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     first, other_choice, other_number = method.features(space.encode(values))
+    # Numbers uniform on [0, 1] are scaled to unit variance, by the root of 12.
     number_range = np.sqrt(12.0)
     assert np.linalg.norm(other_number - first) == pytest.approx(number_range)
     # Two columns of the one-hot code differ.

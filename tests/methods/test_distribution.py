@@ -31,15 +31,18 @@ UNSUPERVISED = hbo.DataKind.UNSUPERVISED
 
 
 def make_observations(rng: np.random.Generator, n: int = N) -> ProcessData:
+    """Random features (n, 3), tasks in order, and losses that have nothing to do with them."""
     X = rng.uniform(-1.7, 1.7, (n, 3))
     return ProcessData(X, GROUPS, np.sort(rng.integers(T, size=n)), rng.standard_normal(n))
 
 
 def make_hyperparameters(rng: np.random.Generator) -> Hyperparameters:
+    """Random log length scales of two groups and log signal; the log noise is -2."""
     return Hyperparameters(0.5 * rng.standard_normal(2), float(rng.normal(0, 0.3)), -2.0)
 
 
 def make_task_covariance(rng: np.random.Generator) -> FloatArray:
+    """A random positive definite matrix (T, T)."""
     L = np.tril(rng.uniform(0.1, 1.0, (T, T)))
     return L @ L.T
 
@@ -71,6 +74,7 @@ def test_likelihood_is_joint_normal_one(seed):
     likelihood = product_gp.compute_likelihood(data, theta, P)
     K, mean = compute_covariance(data, theta, P)
     expected = -multivariate_normal(np.full(N, mean), K).logpdf(data.y)
+    # `nll` leaves out the constant.
     assert likelihood.nll + 0.5 * N * np.log(2 * np.pi) == pytest.approx(expected, rel=1e-8)
 
 
@@ -80,6 +84,7 @@ def test_prediction_is_joint_normal_one(seed):
     data = make_observations(rng)
     theta, P = make_hyperparameters(rng), make_task_covariance(rng)
     X = rng.uniform(-1.7, 1.7, (6, 3))
+    # T - 1: the current task is the last one.
     predicted_mean, predicted_sd = ProductGP(data, theta, P, T - 1).predict(X)
 
     K, mean = compute_covariance(data, theta, P)
@@ -94,6 +99,7 @@ def test_prediction_is_joint_normal_one(seed):
 def make_process() -> ProductGP:
     rng = np.random.default_rng(0)
     theta, P = make_hyperparameters(rng), make_task_covariance(rng)
+    # T - 1: the current task is the last one.
     return ProductGP(make_observations(rng), theta, P, T - 1)
 
 
@@ -128,6 +134,7 @@ def test_pending_evaluations_enlarge_no_deviation():
 
 
 def make_datasets(kind: hbo.DataKind, rng: np.random.Generator) -> list[hbo.TaskData]:
+    """Data of T tasks, which differ in size and spread, with the labels of the kind."""
     datasets = []
     for task in range(T):
         X = rng.standard_normal((30 + task, 3)) * (1.0 + 0.3 * task)
@@ -145,6 +152,7 @@ def make_learned(
 
 
 def make_task_kernel(name: str, rng: np.random.Generator) -> models.TaskKernel:
+    """Covariances of tasks: free parameters, of given descriptions, or of learned ones."""
     if name == "free":
         return models.FreeTasks(T)
     if name == "fixed":
@@ -177,7 +185,9 @@ def assert_gradient_is_numeric(
 )
 def test_gradient_of_process_is_numeric_one(name):
     rng = np.random.default_rng(0)
+    # Two length scales.
     model = models.ProcessModel(make_task_kernel(name, rng), 2, rng)
+    # Away from the start, where gradients may vanish.
     x = model.x + 0.1 * rng.standard_normal(len(model.x))
     direction = rng.standard_normal(len(x))
     assert_gradient_is_numeric(model, make_observations(rng), x, direction)
@@ -190,7 +200,9 @@ def test_gradient_of_regression_is_numeric_one(is_learned, seed):
     task_descriptions = FixedDescriptions(np.eye(T))
     if is_learned:
         task_descriptions = make_learned(REGRESSION, rng)
+    # Three features.
     model = models.LinearModel(task_descriptions, 3, rng)
+    # Of length one on average.
     direction = rng.standard_normal(len(model.x)) / np.sqrt(len(model.x))
     assert_gradient_is_numeric(model, make_observations(rng, 80), model.x.copy(), direction)
 
@@ -218,6 +230,7 @@ def evaluate_networks(z: FloatArray, data: hbo.TaskData) -> tuple[FloatArray, Fl
 
 
 def make_regression_descriptions(*, joint: bool) -> tuple[LearnedDescriptions, FloatArray]:
+    """Descriptions learned from the regression data, and their initial parameters z."""
     rng = np.random.default_rng(3)
     learned = make_learned(REGRESSION, rng, joint=joint)
     return learned, learned.initial(rng)
@@ -233,6 +246,7 @@ def test_conditional_embedding_is_direct_formula(task):
     s = len(Phi_x)
     gram = Phi_x @ Phi_x.T + s * regularisation * np.eye(s)
     conditional = Phi_y.T @ np.linalg.solve(gram, Phi_x)
+    # Ten mean features, then the operator from features to label features, 10 by 10.
     embedding = learned.table(z)[task]
     np.testing.assert_allclose(embedding[:10], Phi_x.mean(axis=0), rtol=1e-8)
     np.testing.assert_allclose(embedding[10:110], conditional.ravel(), rtol=1e-8, atol=1e-8)
@@ -242,6 +256,7 @@ def test_joint_embedding_is_mean_product():
     learned, z = make_regression_descriptions(joint=True)
     Phi_x, Phi_y, _ = evaluate_networks(z, REGRESSION_DATA[-1])
     expected = Phi_y.T @ Phi_x / len(Phi_x)
+    # The last number is the relative size of the data.
     np.testing.assert_allclose(learned.table(z)[-1, :100], expected.ravel(), rtol=1e-8)
 
 
@@ -258,11 +273,13 @@ def embed(datasets: list[hbo.TaskData], seed: int = 0) -> FloatArray:
 
 
 def sample_regression(slope: float, rng: np.random.Generator) -> hbo.TaskData:
+    """800 points with labels proportional to the first feature."""
     X = rng.standard_normal((800, 2))
     return hbo.TaskData(X, slope * X[:, 0] + 0.1 * rng.standard_normal(800), REGRESSION)
 
 
 def sample_classes(share: float, rng: np.random.Generator) -> hbo.TaskData:
+    """800 points of which a share is of class 1, whatever their features."""
     X = rng.standard_normal((800, 2))
     return hbo.TaskData(X, (rng.random(800) < share).astype(float), CLASSIFICATION)
 
@@ -279,17 +296,20 @@ def sample_points(mean: float, rng: np.random.Generator) -> hbo.TaskData:
 )
 def test_samples_of_same_distribution_are_close(sample, parameter, other_parameter, seed):
     rng = np.random.default_rng(seed)
+    # Two samples of one distribution, and one of another.
     datasets = [sample(parameter, rng), sample(parameter, rng), sample(other_parameter, rng)]
     first, second, other = embed(datasets, seed)
     assert 2 * np.linalg.norm(first - second) < np.linalg.norm(first - other)
 
 
 def test_large_datasets_are_thinned_evenly(monkeypatch):
+    """Of 30 points, at most 10 are used: every third."""
     monkeypatch.setattr(descriptions, "MAX_POINTS", 10)
     points = np.random.default_rng(0).standard_normal((30, 2))
     small = hbo.TaskData(points[:7], None, UNSUPERVISED)
     large = hbo.TaskData(points, None, UNSUPERVISED)
     every_third = hbo.TaskData(points[::3], None, UNSUPERVISED)
+    # The second task's data are few enough as they are.
     np.testing.assert_array_equal(embed([large, small]), embed([every_third, small]))
 
 
@@ -331,11 +351,13 @@ each_seed = pytest.mark.parametrize(
 @each_seed
 def test_fit_predicts_unseen_evaluations(kind, seed):
     data = make_related_observations(300, seed)
+    # Every second evaluation of the current task, the last one, is held back.
     current = np.flatnonzero(data.task == T - 1)
     unseen = current[1::2]
     seen = np.setdiff1d(np.arange(300), unseen)
     model = make_model(kind, np.random.default_rng(seed))
     mean, _ = model.fit(select(data, seen)).predict(data.X[unseen])
+    # The losses have variance 1.
     assert np.mean((mean - data.y[unseen]) ** 2) < 0.1
 
 
@@ -346,6 +368,7 @@ def test_fit_is_likelier_than_noise(kind, seed):
     model = make_model(kind, np.random.default_rng(seed))
     model.fit(data)
     nll, _ = model.value_and_gradient(data, model.x)
+    # Independent standard normal losses have 0.5 nats each, without the constant.
     assert nll < -0.5 * len(data.y)
 
 

@@ -23,8 +23,8 @@ def make_task(n: int, *, seed: int = 0) -> hbo.Evaluations:
     return minimised(f"{seed}", {}, SQUARE.sample_unit(rng, n), rng.random(n), SQUARE)
 
 
-def make(history: list[hbo.Evaluations]) -> DREOrdered:
-    return by_hand.make(DREOrdered, history)
+def make_method(history: list[hbo.Evaluations]) -> DREOrdered:
+    return by_hand.make_method(DREOrdered, history)
 
 
 def bowl(config: Config) -> float:
@@ -50,10 +50,11 @@ FAILED = minimised("", {}, np.ones((1, 2)), np.array([math.nan]), SQUARE)
     ],
 )
 def test_random_ones_follow_ordered_configurations(history):
+    # The best of earlier tasks come first, then random ones until there are enough evaluations.
     ordered = SQUARE.configs(order_configurations(history, count=TRANSFERRED))
     rng = np.random.default_rng(0)
     random = [SQUARE.sample(rng) for _ in range(MIN_EVALUATIONS - len(ordered))]
-    configs = optimise(make(history), bowl, MIN_EVALUATIONS)
+    configs = optimise(make_method(history), bowl, trials=MIN_EVALUATIONS)
     assert configs == [*ordered, *random]
 
 
@@ -65,14 +66,16 @@ def test_random_ones_follow_ordered_configurations(history):
     ],
 )
 def test_trees_are_split_with_enough_evaluations(evaluations, is_split):
-    method = make([make_task(20, seed=1)])
-    optimise(method, bowl, evaluations)
+    """Without a split, all candidates have the same score."""
+    method = make_method([make_task(20, seed=1)])
+    optimise(method, bowl, trials=evaluations)
     candidates = np.random.default_rng(0).random((50, 2))
     scores = method.make_scorer()(candidates)
     assert (len(set(scores)) > 1) == is_split
 
 
 def test_equally_probable_candidates_are_chosen_uniformly():
-    configs = optimise(make([make_task(5)]), lambda config: 1.0, 300)
+    # All losses are equal, so the model prefers no candidate.
+    configs = optimise(make_method([make_task(5)]), lambda config: 1.0, trials=300)
     x = [config["x"] for config in configs[MIN_EVALUATIONS:]]
     assert kstest(x, "uniform").pvalue > 1e-3

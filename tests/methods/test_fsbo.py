@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from bowls import bowl, make_bowl_task, play_on_bowl
-from by_hand import SQUARE, make
+from bowls import bowl, make_bowl_task, suggest_on_bowl
+from by_hand import SQUARE, make_method
 from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
@@ -17,6 +17,7 @@ UNTRAINED = fsbo.DeepKernel.draw(2, np.random.default_rng(1))
 
 
 def compute_covariance(deep_kernel: fsbo.DeepKernel, X: FloatArray) -> FloatArray:
+    """Covariance of losses: Matern kernel of the network's outputs, and noise."""
     Phi, theta = deep_kernel.features(X), deep_kernel.theta
     K = compiled.cross_covariance(Phi, Phi, fsbo.output_kernel().groups, theta, 1)
     return K + np.exp(theta[2]) * np.eye(len(X))
@@ -35,6 +36,7 @@ def test_likelihood_is_multivariate_normal():
 
 
 def evaluate_at(x: FloatArray) -> float:
+    """Negative log likelihood with parameters x, of network and kernel."""
     value, _ = fsbo.negative_log_likelihood(UNTRAINED.phi, x, X, Y)
     return value
 
@@ -46,6 +48,7 @@ SOME_PARAMETERS = [*RNG.integers(SIZE, size=30).tolist(), SIZE - 3, SIZE - 2, SI
 @pytest.mark.parametrize("parameter", SOME_PARAMETERS)
 def test_likelihood_gradient_is_numeric_one(parameter):
     _, gradient = fsbo.negative_log_likelihood(UNTRAINED.phi, UNTRAINED.x, X, Y)
+    # One of 30 random parameters of the network, or of the kernel's three.
     step = np.zeros(SIZE)
     step[parameter] = 1e-5
     numeric = (evaluate_at(UNTRAINED.x + step) - evaluate_at(UNTRAINED.x - step)) / 2e-5
@@ -77,8 +80,12 @@ def test_training_takes_steps_of_adam():
 
 
 def test_training_makes_similar_tasks_likelier():
-    method = make(fsbo.FSBO, [make_bowl_task(place) for place in (0.2, 0.3, 0.4, 0.5)])
-    ((similar_X, similar_y),) = make(fsbo.FSBO, [make_bowl_task(0.35, trials=12)]).sources
+    """The log likelihood of a task between the earlier ones rises by more than 5."""
+    method = make_method(fsbo.FSBO, [make_bowl_task(place=place) for place in (0.2, 0.3, 0.4, 0.5)])
+    # Of a method with one earlier task: its features and standardised losses.
+    ((similar_X, similar_y),) = make_method(
+        fsbo.FSBO, [make_bowl_task(place=0.35, trials=12)]
+    ).sources
     before = log_likelihood(UNTRAINED, similar_X, similar_y)
     after = log_likelihood(method.trained_kernel, similar_X, similar_y)
     assert after > before + 5.0
@@ -88,16 +95,18 @@ def test_training_makes_similar_tasks_likelier():
 
 
 def test_initial_design_covers_earlier_optima():
-    method = make(fsbo.FSBO, [make_bowl_task(0.1), make_bowl_task(0.9)])
+    method = make_method(fsbo.FSBO, [make_bowl_task(place=0.1), make_bowl_task(place=0.9)])
     design = SQUARE.values(list(method.initial_configurations()))
     assert len(design) == fsbo.INITIAL_TRIALS
-    assert bowl(design, 0.1).min() < 0.03
-    assert bowl(design, 0.9).min() < 0.03
+    # A configuration near each earlier optimum, where the bowl is 0.
+    assert bowl(design, place=0.1).min() < 0.03
+    assert bowl(design, place=0.9).min() < 0.03
 
 
 def make_started_method() -> fsbo.FSBO:
-    method = make(fsbo.FSBO, [make_bowl_task(0.2), make_bowl_task(0.3)])
-    play_on_bowl(method, 0.25, fsbo.INITIAL_TRIALS + 2)
+    """A method after the initial design and two model-based trials, with its model fitted."""
+    method = make_method(fsbo.FSBO, [make_bowl_task(place=0.2), make_bowl_task(place=0.3)])
+    suggest_on_bowl(method, place=0.25, trials=fsbo.INITIAL_TRIALS + 2)
     method.ask()
     return method
 
@@ -105,6 +114,7 @@ def make_started_method() -> fsbo.FSBO:
 def test_current_task_changes_kernel_slightly():
     method = make_started_method()
     largest_change = np.abs(method._deep_kernel.x - method.trained_kernel.x).max()
+    # Each step of Adam changes a parameter by at most about its rate.
     assert 0.0 < largest_change <= fsbo.FINE_STEPS * fsbo.FINE_RATE
 
 
@@ -116,6 +126,7 @@ def test_posterior_mean_is_kernels():
     mean, _ = predict(candidates)
 
     n = len(y)
+    # Evaluations first, then the four candidates.
     K = compute_covariance(method._deep_kernel, np.concatenate([X, candidates]))
     expected = K[n:, :n] @ np.linalg.solve(K[:n, :n], y)
     assert_allclose(mean, expected, rtol=1e-6)

@@ -59,6 +59,7 @@ def make_process(
 
 
 def fit_process(X: FloatArray, y: FloatArray) -> GaussianProcess:
+    """Our process, fitted from the prior's mean."""
     priors, kernel = Priors(), Kernel(np.arange(X.shape[1]))
     start = stack_priors(priors, kernel.length_scales).mean
     return GaussianProcess.fit(X, y, kernel=kernel, starts=[start], priors=priors)
@@ -74,6 +75,7 @@ def negative_log_posterior(module, X, y, theta, *, groups=GROUPS, mean=None, pre
 
 
 def fit_theta(module, X, y, start, lower, upper, *, mean, precision, iterations=50, tolerance=1e-3):
+    """Theta of the highest posterior density within bounds, with a length scale a column."""
     groups = np.arange(X.shape[1])
     S = compiled.squared_differences(X, groups, len(groups))
     return module.fit(S, y, start, lower, upper, mean, precision, iterations, tolerance)
@@ -83,12 +85,14 @@ def fit_theta(module, X, y, start, lower, upper, *, mean, precision, iterations=
 def test_exp_in_place_equals_numpy(x):
     values = np.array(x)
     compiled.exp_in_place(values, np.empty(len(x)))
+    # Below -700 it stays at exp(-700).
     assert_allclose(values, np.exp(np.maximum(x, -700.0)), rtol=5e-16)
 
 
 @pytest.mark.parametrize("module", MODULES)
 @given(n=st.integers(1, 40), theta=thetas, seed=st.integers(0, 99), weight=st.sampled_from([0, 1]))
 def test_gradient_equals_finite_differences(module, n, theta, seed, weight):
+    """Of both implementations, with a flat prior (weight 0) and a normal one (weight 1)."""
     X, y = make_observations(n, 3, seed=seed)
     prior = {"mean": np.full(4, 0.3), "precision": np.full(4, float(weight))}
 
@@ -109,6 +113,8 @@ class TestFantasies:
 
     @pytest.fixture(params=[6, COMPILED_LIMIT - 1, COMPILED_LIMIT + 5])
     def data(self, request):
+        # Below the limit of the compiled functions, above it with the pending evaluations, and
+        # above it without them.
         return make_observations(request.param, 2)
 
     def test_are_the_mean(self, data):
@@ -197,6 +203,7 @@ class TestBothModules:
                     module, X, y, prior.mean, prior.lower, prior.upper, tolerance=1e-8, **options
                 )
             )
+        # A flat optimum: the value is more certain than theta.
         (theta, value), (other_theta, other_value) = theta_and_value
         assert_allclose(value, other_value, atol=1e-4)
         assert_allclose(theta, other_theta, atol=0.02)
@@ -213,9 +220,11 @@ X_OF_TWENTY = make_observations(20, 2)[0]
     ],
 )
 def test_fit_stops_at_bounds(losses, coordinate):
+    """The log length scale of a feature that is irrelevant, or the log noise, goes to its bound."""
     lower, upper = np.array([-1.0, -1.0, -1.0, -7.0]), np.array([1.0, 1.0, 1.0, -3.0])
     flat = {"mean": np.zeros(4), "precision": np.zeros(4)}
     options = {"iterations": 100, "tolerance": 1e-6}
+    # Outside three of the bounds.
     start = np.full(4, -3.0)
     theta, _ = fit_theta(
         compiled, X_OF_TWENTY, standardise(losses), start, lower, upper, **flat, **options
@@ -230,6 +239,7 @@ def test_fit_improves_on_start(seed):
     X, y = make_observations(25, 3)
     priors = stack_priors(Priors(), 3)
     prior = {"mean": priors.mean, "precision": priors.precision}
+    # Three log length scales, log signal and log noise.
     start = priors.mean + np.random.default_rng(seed).standard_normal(5)
     before, _ = negative_log_posterior(compiled, X, y, start, groups=np.arange(3), **prior)
 
@@ -242,6 +252,7 @@ def test_fit_improves_on_start(seed):
 
 @pytest.mark.parametrize("n", [10, 100])
 def test_prediction_ignores_other_candidates(n):
+    """Four candidates alone and among 300; to the bit if few observations are compiled."""
     model = make_process(*make_observations(n, 2), (-1.0, 0.0, 0.0, -6.0))
     candidates = np.random.default_rng(3).random((300, 2))
     among_others = np.array(model.predict(candidates))[:, 37:41]
@@ -255,6 +266,7 @@ def test_prediction_ignores_other_candidates(n):
 @pytest.mark.parametrize("has_constant_losses", [False, True])
 @pytest.mark.parametrize("n", [30, 100])
 def test_degenerate_observations_can_be_fitted(n, has_one_point, has_constant_losses):
+    """All configurations equal, all losses equal, or both."""
     X, y = make_observations(n, 2)
     if has_one_point:
         X = np.full((n, 2), 0.5)
@@ -267,6 +279,7 @@ def test_degenerate_observations_can_be_fitted(n, has_one_point, has_constant_lo
 
 @pytest.mark.parametrize("n", [5, 100])
 def test_losses_that_are_nan_are_refused(n):
+    # Few observations are compiled, many go to LAPACK.
     X, y = make_observations(n, 2)
     y[0] = math.nan
     with pytest.raises(ModelError):
@@ -275,6 +288,7 @@ def test_losses_that_are_nan_are_refused(n):
 
 @pytest.mark.parametrize("n", [5, 100])
 def test_features_that_are_nan_are_refused(n):
+    # Few observations are compiled, many go to LAPACK.
     X, y = make_observations(n, 2)
     X[0] = math.nan
     with pytest.raises(ModelError):
@@ -287,6 +301,7 @@ def test_standardised_losses_keep_their_order(losses):
     scaled = standardise(raw)
     assert np.isfinite(scaled).all()
     assert (np.diff(scaled[np.argsort(raw, kind="stable")]) >= -1e-12).all()
+    # Equal losses all become 0.
     if scaled.any():
         assert_allclose([scaled.mean(), scaled.std()], [0.0, 1.0], rtol=1e-9, atol=1e-9)
 
@@ -317,6 +332,7 @@ def log_h(z: float) -> float:
     "z", [-1e3, -300.0, -38.0, -20.0, -10.1, -10.0, -9.9, -5.0, -2.0, 1.0, 6.0]
 )
 def test_log_ei_equals_high_precision(z):
+    # With mean -z, deviation 1 and incumbent 0, EI is phi(z) + z Phi(z).
     result = log_expected_improvement(np.array([-z]), np.array([1.0]), 0.0)
     assert_allclose(result, log_h(z), rtol=1e-12, atol=1e-12)
 
@@ -324,6 +340,7 @@ def test_log_ei_equals_high_precision(z):
 @settings(deadline=None)
 @given(st.lists(st.floats(-1e4, 50.0), min_size=2, max_size=20, unique=True))
 def test_log_ei_falls_with_the_mean(z):
+    # Also on both sides of TAIL, where another formula takes over.
     mean = -np.sort(np.array([*z, TAIL, np.nextafter(TAIL, 0.0)]))
     result = log_expected_improvement(mean, np.ones(len(mean)), 0.0)
     assert np.isfinite(result).all()
@@ -331,12 +348,14 @@ def test_log_ei_falls_with_the_mean(z):
 
 
 def test_known_value_cannot_improve():
+    """A standard deviation of 0 or NaN gives a log expected improvement of -infinity."""
     result = log_expected_improvement(np.array([-1.0, -1.0]), np.array([0.0, math.nan]), 0.0)
     assert (result == -math.inf).all()
 
 
 def test_leave_one_out_equals_refitting():
     X, y = make_observations(12, 3)
+    # Three log length scales, log signal, log noise.
     theta = (-0.5, 0.2, 0.1, 0.0, -3.0)
     mean, sd = make_process(X, y, theta).predict_leave_one_out()
     for i in range(12):

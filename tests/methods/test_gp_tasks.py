@@ -65,9 +65,12 @@ class DirectFormulas:
     """The covariances as their definitions say."""
 
     def __init__(self, observed: tasks.Observations, x: FloatArray) -> None:
+        # x: three log length scales, log signal, log memory, log noise, then a log scale a task.
         self.observed, self.x = observed, x
         self.task = np.repeat(np.arange(len(observed.counts)), observed.counts)
+        # Covariance of tasks, which decays with their distance.
         self.B = np.exp(x[3]) * np.exp(-observed.distances / np.exp(x[4]))
+        # Losses divided by their task's scale.
         self.z = observed.y * np.exp(-x[6:][self.task])
         is_same_task = self.task[:, None] == self.task
         K = self.B[self.task][:, self.task] * matern(x, observed.X, observed.X)
@@ -90,6 +93,7 @@ class DirectFormulas:
 
 @given(counts=COUNTS, seed=st.integers(0, 99))
 def test_posterior_density_equals_the_formula(counts, seed):
+    """The negative log of likelihood times normal prior, without the prior's constant."""
     observed = make_observations(counts, seed=seed)
     x = draw_hyperparameters(observed, seed=seed)
     prior = make_prior(observed)
@@ -128,6 +132,7 @@ def make_process(
 
 @given(counts=COUNTS, seed=st.integers(0, 99), added_later=st.integers(0, 3))
 def test_prediction_equals_the_formula(counts, seed, added_later):
+    # The last task, the current one, has three observations.
     observed = make_observations([*counts, 3], seed=seed)
     x = draw_hyperparameters(observed, seed=seed)
     candidates = np.random.default_rng(seed).random((9, 4))
@@ -138,6 +143,7 @@ def test_prediction_equals_the_formula(counts, seed, added_later):
 
 @given(counts=COUNTS, seed=st.integers(0, 99), added_later=st.integers(0, 3))
 def test_current_losses_are_scaled(counts, seed, added_later):
+    # The last task, the current one, has three observations.
     observed = make_observations([*counts, 3], seed=seed)
     x = draw_hyperparameters(observed, seed=seed)
     process = make_process(observed, x, added_later=added_later)
@@ -158,6 +164,7 @@ class TestOneTaskWithoutLevel:
         assert_allclose(prediction, self.plain.predict(candidates), rtol=1e-8, atol=1e-8)
 
     def test_has_the_likelihood_of_bo(self):
+        # Without a prior, the posterior density is the likelihood.
         zeros = np.zeros(len(self.x))
         flat = replace(make_prior(self.observed), mean=zeros, precision=zeros)
         value, _ = negative_log_posterior(self.observed, self.x, flat)
@@ -175,6 +182,7 @@ def test_fit_continues_where_it_ended():
     )
     assert before >= between >= after
     assert before > after + 1.0
+    # Close to the optimum, where the gradient is 0.
     _, gradient = negative_log_posterior(observed, second.x)
     assert np.abs(gradient).max() < 2.0
 
@@ -182,9 +190,11 @@ def test_fit_continues_where_it_ended():
 def test_fit_recovers_scales_of_tasks():
     X = np.random.default_rng(0).random((60, 4))
     z = np.sin(5 * X[:, 0]) + X[:, 1]
+    # Three tasks of 20 evaluations, at distance 0 from each other, that differ in scale alone.
     y = np.repeat([1.0, 3.0, 0.4], 20) * (z - z.mean())
     observed = replace(make_observations([20] * 3), X=X, y=y, distances=np.zeros((3, 3)))
     fit = tasks.fit_hyperparameters(observed, TaskPriors(), None, steps=100)
+    # Only ratios are determined: the last three parameters are the log scales.
     assert_allclose(np.diff(fit.x[-3:]), np.diff(np.log([1.0, 3.0, 0.4])), atol=0.3)
 
 

@@ -5,9 +5,10 @@
 
 from dataclasses import replace
 
+import by_hand
 import numpy as np
 import pytest
-from by_hand import SQUARE, make, play
+from by_hand import SQUARE, run_trials
 from histories import minimised
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import kstest
@@ -61,6 +62,7 @@ def is_allowed(old: hbo.Evaluations) -> BoolArray:
 
 
 def select(old: hbo.Evaluations, rows: BoolArray | IntArray) -> hbo.Evaluations:
+    """The old evaluations in some rows."""
     return replace(old, values=old.values[rows], objective=old.objective[rows])
 
 
@@ -73,7 +75,7 @@ def best_allowed(old: hbo.Evaluations) -> FloatArray:
 def make_method(
     name: str, old: hbo.Evaluations, *, seed: int = 0, space: hbo.SearchSpace = NEW
 ) -> hbo.Method:
-    return make(method_spec(name).method, [old], space=space, seed=seed, budget=100)
+    return by_hand.make_method(method_spec(name).method, [old], space=space, seed=seed, budget=100)
 
 
 def make_without_random_suggestions(name: str, old: hbo.Evaluations) -> hbo.Method:
@@ -92,6 +94,7 @@ def ask_many(method: hbo.Method, count: int) -> FloatArray:
 
 @each_transfer
 def test_suggestions_follow_old_ranking(name):
+    """The optimum of the old evaluations that the new space allows is at a = 0.2."""
     a = ask_many(make_without_random_suggestions(name, make_old_step()), 100)[:, A]
     assert np.median(a) == pytest.approx(0.2, abs=0.15)
 
@@ -99,6 +102,7 @@ def test_suggestions_follow_old_ranking(name):
 @each_transfer
 def test_old_configurations_outside_are_discarded(name):
     # Line 2 of algorithm 1
+    # Some have a choice that the new space lacks.
     old = make_old_step()
     allowed = select(old, is_allowed(old))
     suggestions = ask_many(make_method(name, old), 20)
@@ -120,6 +124,7 @@ def test_removed_hyperparameter_has_no_influence(name):
 def test_only_ranks_of_losses_matter(name):
     # Line 4 of algorithm 1
     old = make_old_step()
+    # An increasing function of the losses.
     stretched = replace(old, objective=np.exp(5.0 * old.losses))
     suggestions = ask_many(make_method(name, old), 20)
     assert_array_equal(ask_many(make_method(name, stretched), 20), suggestions)
@@ -135,6 +140,7 @@ def test_reversed_ranks_change_suggestions(name):
 
 
 def share_near_old_optimum(method: hbo.Method) -> float:
+    """Share of 900 suggestions whose a is at most 0.3 from the old optimum, 0.2."""
     a = ask_many(method, 900)[:, A]
     return float(np.mean(np.abs(a - 0.2) < 0.3))
 
@@ -153,6 +159,7 @@ def test_third_of_suggestions_is_random():
 def test_new_ranges_are_drawn_by_share(name):
     # Lines 10 to 14 of algorithm 1
     values = ask_many(make_without_random_suggestions(name, make_old_step()), 600)
+    # b went to 10 and now to 20; of the kinds s, r and q, s is new.
     assert_allclose(np.mean(values[:, B] > 10), 0.5, atol=0.08)
     assert_allclose(np.mean(values[:, KIND] == NEW_S), 1 / 3, atol=0.08)
 
@@ -161,6 +168,7 @@ def test_new_ranges_are_drawn_by_share(name):
 def test_new_ranges_are_drawn_uniformly(name):
     # Lines 10 to 14 of algorithm 1
     values = ask_many(make_without_random_suggestions(name, make_old_step()), 600)
+    # b went to 10 and now to 20; the last hyperparameter is new.
     new_part_of_b = values[values[:, B] > 10, B]
     assert kstest((new_part_of_b - 10) / 10, "uniform").pvalue > 1e-3
     assert kstest(values[:, LAST], "uniform").pvalue > 1e-3
@@ -171,12 +179,14 @@ def test_new_ranges_are_drawn_uniformly(name):
     [("transfer-tpe", count_needed_evaluations(NEW.dimension)), ("transfer-gp", 3)],
 )
 def test_model_of_new_space_takes_over(name, trials_before_model):
+    """The optimum was at a = 0.2 and now is at 0.85: suggestions move from one to the other."""
+
     # Lines 16 to 18 of algorithm 1
     def compute_losses(values: FloatArray) -> FloatArray:
         return (values[:, A] - 0.85) ** 2
 
     method = make_without_random_suggestions(name, make_old_step())
-    a = play(method, compute_losses, 60)[:, A]
+    a = run_trials(method, compute_losses, trials=60)[:, A]
     assert np.median(np.abs(a[:trials_before_model] - 0.2)) < 0.3
     assert np.median(np.abs(a[-20:] - 0.85)) < 0.2
 
@@ -189,20 +199,24 @@ def test_best_old_configuration_comes_first(name):
     old = make_old_step()
     a, b, kind, _ = best_allowed(old)
     first = make_method(name, old).ask()
+    # The new space codes the kinds differently, so they are compared by name.
     assert (first["a"], first["b"], first["kind"]) == (a, b, OLD["kind"].choices[int(kind)])
 
 
 @each_best_first
 def test_new_hyperparameter_of_first_is_random(name):
     old = make_old_step()
+    # The first suggestion of methods with 150 seeds.
     firsts = [make_method(name, old, seed=seed).ask() for seed in range(150)]
     assert kstest([first["new"] for first in firsts], "uniform").pvalue > 1e-3
 
 
 @each_best_first
 def test_failed_old_evaluations_come_last(name):
+    """If the best old evaluation had failed, the second best would be suggested first."""
     old = make_old_step()
     best_first = np.argsort(old.losses)
+    # Rows of the best two that the new space allows.
     best, second, *_ = best_first[is_allowed(old)[best_first]]
     objective = old.objective.copy()
     objective[best] = np.nan
@@ -221,14 +235,17 @@ def compute_losses_of_new(values: FloatArray) -> FloatArray:
 
 @each_only_new
 def test_shared_hyperparameters_keep_best_values(name):
+    # What the method `best-first` begins with.
     best = ask_many(make_method("best-first", make_old_step()), 1)
-    values = play(make_method(name, make_old_step()), compute_losses_of_new, 30)
+    values = run_trials(make_method(name, make_old_step()), compute_losses_of_new, trials=30)
+    # All columns but the last, which is the new hyperparameter.
     assert_array_equal(np.unique(values[:, :LAST], axis=0), best[:, :LAST])
 
 
 @each_only_new
 def test_new_hyperparameter_is_optimised(name):
-    values = play(make_method(name, make_old_step()), compute_losses_of_new, 30)
+    values = run_trials(make_method(name, make_old_step()), compute_losses_of_new, trials=30)
+    # The loss has its optimum where the new hyperparameter, the last column, is 0.6.
     distances = np.abs(values[:, LAST] - 0.6)
     assert distances.min() < 0.05
     assert np.median(distances[-12:]) < 0.2
@@ -236,6 +253,7 @@ def test_new_hyperparameter_is_optimised(name):
 
 @each_only_new
 def test_best_is_repeated_if_nothing_new(name):
+    # A new space of the first hyperparameter alone, which the old one has, too.
     only_a = hbo.SearchSpace(NEW.parameters[:1])
     method = make_method(name, make_old_step(), space=only_a)
     assert len({method.ask()["a"] for _ in range(3)}) == 1
@@ -254,7 +272,8 @@ def make_old_step_that_depends_on_a() -> hbo.Evaluations:
 @each_drop
 def test_unimportant_hyperparameters_are_fixed(name):
     old = make_old_step_that_depends_on_a()
-    values = play(make_method(name, old), lambda values: values[:, A], 25)
+    values = run_trials(make_method(name, old), lambda values: values[:, A], trials=25)
+    # Only a had an influence: b keeps the best old value, the kind one value.
     assert set(values[:, B]) == {best_allowed(old)[B]}
     assert len(set(values[:, KIND])) == 1
 
@@ -262,7 +281,8 @@ def test_unimportant_hyperparameters_are_fixed(name):
 @each_drop
 def test_important_and_new_hyperparameters_vary(name):
     old = make_old_step_that_depends_on_a()
-    values = play(make_method(name, old), lambda values: values[:, A], 25)
+    # 25 trials, in which the loss is a.
+    values = run_trials(make_method(name, old), lambda values: values[:, A], trials=25)
     # The best value of a, its bound, is suggested more than once.
     assert len(set(values[:, A])) > 20
     assert len(set(values[:, LAST])) == 25
@@ -272,11 +292,12 @@ def test_important_and_new_hyperparameters_vary(name):
 
 
 def make_unrelated_step() -> hbo.Evaluations:
+    """Evaluations on a space of x and y, which the new space lacks."""
     return minimised("before", {}, np.full((3, 2), 0.5), np.arange(3.0), SQUARE)
 
 
 def make_tpe() -> TPE:
-    return make(TPE, space=NEW, budget=100)
+    return by_hand.make_method(TPE, space=NEW, budget=100)
 
 
 @pytest.mark.parametrize("name", [*TRANSFER, *BEST_FIRST, "only-optimize-new", "drop-unimportant"])
@@ -301,6 +322,7 @@ def test_equals_tpe_with_unrelated_space(name):
     assert_array_equal(suggestions, ask_many(make_tpe(), 8))
 
 
+# No old configuration is allowed in the new space.
 def test_equals_tpe_with_all_outside():
     old = make_old_step()
     outside = select(old, ~is_allowed(old))

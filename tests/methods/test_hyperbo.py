@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 import pytest
-from bowls import make_bowl_task, play_on_bowl
-from by_hand import make
+from bowls import make_bowl_task, suggest_on_bowl
+from by_hand import make_method
 from numpy.testing import assert_allclose
 from scipy.optimize import approx_fprime, minimize
 from scipy.stats import multivariate_normal
@@ -28,6 +28,7 @@ B = np.array([0.5, -1.0, 0.3, 1.5, 0.7])
 
 
 def compute_covariance(X: FloatArray) -> FloatArray:
+    """Covariance of losses at X: the kernel with `THETA`, and noise."""
     K = compiled.cross_covariance(X, X, KERNEL.groups, THETA, 2)
     return K + math.exp(THETA[3]) * np.eye(len(X))
 
@@ -43,6 +44,7 @@ def draw_tasks(count: int, n: int) -> list[tuple[FloatArray, FloatArray]]:
 
 
 def prepare_tasks(tasks: list[tuple[FloatArray, FloatArray]]) -> list[FittedTask]:
+    """Squared differences, basis functions and losses of each task, what the likelihood takes."""
     prepared = []
     for X, y in tasks:
         S = compiled.squared_differences(X, KERNEL.groups, 2)
@@ -56,6 +58,7 @@ def prepare_tasks(tasks: list[tuple[FloatArray, FloatArray]]) -> list[FittedTask
 def negative_log_likelihood_by_scipy(
     tasks: list[tuple[FloatArray, FloatArray]], b: FloatArray
 ) -> float:
+    """Sum over tasks; the weights b of the mean have a standard normal prior."""
     total = 0.5 * float(b @ b)
     for X, y in tasks:
         total -= multivariate_normal.logpdf(y, compute_basis(X) @ b, compute_covariance(X))
@@ -64,12 +67,14 @@ def negative_log_likelihood_by_scipy(
 
 def test_likelihood_is_sum_over_tasks():
     tasks = draw_tasks(3, 8)
+    # b: the weights of the mean function, which the likelihood determines.
     value, _, b = negative_log_likelihood(prepare_tasks(tasks), THETA)
     assert value == pytest.approx(negative_log_likelihood_by_scipy(tasks, b))
 
 
 def test_mean_weights_minimise_likelihood():
     tasks = draw_tasks(3, 8)
+    # b: the weights of the mean function.
     _, _, b = negative_log_likelihood(prepare_tasks(tasks), THETA)
     gradient = approx_fprime(b, lambda b: negative_log_likelihood_by_scipy(tasks, b), 1e-6)
     assert_allclose(gradient, 0.0, atol=1e-3)
@@ -89,12 +94,14 @@ def test_fitted_prior_has_largest_likelihood():
     tasks = draw_tasks(30, 40)
     prior = Prior.fit(tasks, KERNEL)
     prepared = prepare_tasks(tasks)
+    # scipy starts at the true parameters.
     best = minimize(lambda theta: negative_log_likelihood(prepared, theta)[:2], THETA, jac=True)
     value, _, _ = negative_log_likelihood(prepared, prior.theta)
     assert value < best.fun + 0.1
 
 
 def test_fitted_prior_is_true_one():
+    # 30 tasks of 40 evaluations, drawn from a prior with `THETA` and `B`.
     prior = Prior.fit(draw_tasks(30, 40), KERNEL)
     assert_allclose(prior.theta, THETA, atol=0.5)
     assert_allclose(prior.b, B, atol=0.5)
@@ -104,14 +111,17 @@ def test_fitted_prior_is_true_one():
 
 
 def make_started_method() -> HyperBO:
-    method = make(HyperBO, [make_bowl_task(place) for place in (0.2, 0.3, 0.4)])
-    play_on_bowl(method, 0.3, 4)
+    """A method with three earlier tasks, after four trials."""
+    method = make_method(HyperBO, [make_bowl_task(place=place) for place in (0.2, 0.3, 0.4)])
+    suggest_on_bowl(method, place=0.3, trials=4)
     return method
 
 
 def test_posterior_conditions_prior():
+    """A Gaussian process on what the prior mean leaves."""
     method = make_started_method()
     X, losses = method.observations()
+    # y: the losses on the prior's scale.
     predict, y = method.fit_posterior(X, losses)
     prior = method.prior
     process = GaussianProcess(X, y - prior.mean(X), kernel=KERNEL, theta=prior.theta)
@@ -123,11 +133,13 @@ def test_posterior_conditions_prior():
 def test_prior_is_fitted_once():
     method = make_started_method()
     prior = method.prior
-    play_on_bowl(method, 0.3, 3)
+    suggest_on_bowl(method, place=0.3, trials=3)
+    # The same object after three more trials.
     assert method.prior is prior
 
 
 def test_losses_get_expected_mean_and_variance():
+    """Those of samples of the prior at the same configurations."""
     mean = np.array([0.5, -1.0, 2.0])
     L = np.array([[1.0, 0.0, 0.0], [0.8, 0.3, 0.0], [-0.2, 0.5, 0.7]])
     losses = np.array([1.0, 0.5, -1.5])

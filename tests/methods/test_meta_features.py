@@ -35,10 +35,15 @@ def make_regression(rng: np.random.Generator, n: int = 300, p: int = 4) -> hbo.T
 
 
 def summarise(values: FloatArray) -> list[float]:
+    """Minimum, maximum, mean and standard deviation."""
     return [values.min(), values.max(), values.mean(), values.std()]
 
 
 def describe_features_by_scipy(X: FloatArray) -> list[float]:
+    """The 19 meta-features of features X (n, p): minimum, maximum, mean and standard deviation of
+    each column's skewness and kurtosis and of each pair's correlation and covariance; then of the
+    first principal component, and how many components explain 95 % of the variance.
+    """
     correlations = []
     covariances = []
     for i, j in combinations(range(X.shape[1]), 2):
@@ -64,12 +69,15 @@ def test_features_are_standardised_with_labels():
 
 def test_numeric_labels_are_scaled_and_described():
     data = make_regression(np.random.default_rng(0))
+    # Scaled to [0, 1].
     y = (data.labels - data.labels.min()) / np.ptp(data.labels)
     expected = [y.mean(), y.std(), stats.skew(y), stats.kurtosis(y)]
+    # They follow the meta-features of the features.
     assert_allclose(compute_meta_features(data)[GENERAL : GENERAL + 4], expected, rtol=1e-8)
 
 
 def test_features_keep_scale_without_labels():
+    # Features of other means and scales.
     X = np.random.default_rng(2).gamma(1.0, size=(200, 3)) * [1.0, 5.0, 0.1] - [4.0, 0.0, 1.0]
     meta_features = compute_meta_features(hbo.TaskData(X, None, UNSUPERVISED))
     expected = [*describe_features_by_scipy(X), *X.mean(axis=0)]
@@ -79,6 +87,7 @@ def test_features_keep_scale_without_labels():
 def test_single_feature_has_no_pairs():
     X = np.random.default_rng(3).gamma(1.0, size=(200, 1))
     meta_features = compute_meta_features(hbo.TaskData(X, None, UNSUPERVISED))
+    # The first principal component is the feature, and one explains all variance.
     of_component = [stats.skew(X[:, 0]), stats.kurtosis(X[:, 0]), 1]
     correlation_and_covariance = meta_features[8:16]
     assert_array_equal(correlation_and_covariance, 0)
@@ -98,13 +107,16 @@ def make_classification() -> hbo.TaskData:
     ("classes", "ratios"), [(None, [0.5, 0.3, 0.2]), (5, [0.5, 0.3, 0.2, 0, 0])]
 )
 def test_class_ratios_and_entropy(classes, ratios):
+    """Of three classes in the data, or of five if the number is passed."""
     meta_features = compute_meta_features(make_classification(), classes=classes)
     expected = [*ratios, stats.entropy([0.5, 0.3, 0.2])]
+    # Between the meta-features of the features and the four landmarkers.
     assert_allclose(meta_features[GENERAL:-4], expected)
 
 
 def test_label_above_number_of_classes_is_refused():
     with pytest.raises(EvaluationsError, match="labels must be below 2, but got 2"):
+        # The labels are 0, 1 and 2.
         compute_meta_features(make_classification(), classes=2)
 
 
@@ -114,12 +126,14 @@ SQUARE_POINTS = np.random.default_rng(5).uniform(-1, 1, size=(2000, 2))
 
 
 def compute_landmarkers_of_classes(labels: FloatArray) -> dict[str, float]:
+    """Accuracies of four models, the last four meta-features."""
     data = hbo.TaskData(SQUARE_POINTS, labels, CLASSIFICATION)
     names = ("neighbour", "linear", "bayes", "tree")
     return dict(zip(names, compute_meta_features(data)[-4:], strict=True))
 
 
 def compute_landmarkers_of_numbers(labels: FloatArray) -> dict[str, float]:
+    """R2 of three models, the last three meta-features."""
     data = hbo.TaskData(SQUARE_POINTS, labels, REGRESSION)
     return dict(zip(("neighbour", "linear", "tree"), compute_meta_features(data)[-3:], strict=True))
 
@@ -173,6 +187,7 @@ def test_order_of_points_does_not_matter(seed, kind):
     order = np.random.default_rng(seed).permutation(40)
     labels = None if data.labels is None else data.labels[order]
     shuffled = hbo.TaskData(data.features[order], labels, kind)
+    # Without landmarkers, which split the points, and means of features.
     expected = compute_meta_features(data)[: ORDER_FREE[kind]]
     actual = compute_meta_features(shuffled)[: ORDER_FREE[kind]]
     assert_allclose(actual, expected, rtol=1e-6, atol=1e-9)
@@ -183,6 +198,7 @@ def test_order_of_features_does_not_matter(seed, kind):
     data = make_data(kind, seed)
     order = np.random.default_rng(seed).permutation(3)
     shuffled = hbo.TaskData(data.features[:, order], data.labels, kind)
+    # Without landmarkers and means of features.
     expected = compute_meta_features(data)[: ORDER_FREE[kind]]
     actual = compute_meta_features(shuffled)[: ORDER_FREE[kind]]
     assert_allclose(actual, expected, rtol=1e-6, atol=1e-9)
@@ -193,6 +209,7 @@ def test_means_are_in_order_of_features(seed):
     data = make_data(UNSUPERVISED, seed)
     order = np.random.default_rng(seed).permutation(3)
     shuffled = hbo.TaskData(data.features[:, order], None, UNSUPERVISED)
+    # Without labels, the last meta-features are the features' means.
     means = compute_meta_features(data)[GENERAL:]
     assert_allclose(compute_meta_features(shuffled)[GENERAL:], means[order])
 
@@ -217,6 +234,8 @@ def test_any_data_give_finite_numbers(data):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         meta_features = compute_meta_features(data, classes=3)
+    # 4 numbers of labels and 3 landmarkers; 3 class ratios, their entropy and 4 landmarkers; a mean
+    # a feature.
     lengths = {
         REGRESSION: GENERAL + 7,
         CLASSIFICATION: GENERAL + 8,
@@ -232,6 +251,7 @@ CONSTANT_FEATURES = np.full((20, 3), 0.1)
 def test_constant_features_give_zeros():
     labels = np.repeat([0.0, 1.0], 10)
     meta_features = compute_meta_features(hbo.TaskData(CONSTANT_FEATURES, labels, CLASSIFICATION))
+    # First the meta-features of the features, at the end the landmarkers.
     assert not meta_features[:GENERAL].any()
     landmarkers = meta_features[-4:]
     assert not landmarkers.any()
@@ -255,11 +275,13 @@ def make_counterexample(rng: np.random.Generator, task: int) -> hbo.TaskData:
 
 @pytest.mark.slow
 def test_counterexample_tasks_look_alike():
+    """No meta-feature differs significantly between eight samples of one task and of another."""
     rng = np.random.default_rng(6)
     first = [compute_meta_features(make_counterexample(rng, 1)) for _ in range(8)]
     second = [compute_meta_features(make_counterexample(rng, 2)) for _ in range(8)]
     varies = np.ptp([*first, *second], axis=0) > 1e-9
-    assert varies.sum() == GENERAL + 7 - 1  # the intrinsic dimension does not
+    # All but one: the intrinsic dimension is the same in all samples.
+    assert varies.sum() == GENERAL + 7 - 1
     p_values = stats.ttest_ind(np.array(first)[:, varies], np.array(second)[:, varies]).pvalue
     bonferroni = 0.01 / varies.sum()
     assert p_values.min() > bonferroni
@@ -270,9 +292,11 @@ def test_counterexample_tasks_look_alike():
 
 def test_large_data_are_subsampled():
     X = np.random.default_rng(7).uniform(size=(20_000, 2))
+    # 5000 is the largest number of points that is used.
     small = compute_meta_features(hbo.TaskData(X[:5000], X[:5000, 0], REGRESSION))
     large = compute_meta_features(hbo.TaskData(X, X[:, 0], REGRESSION))
     assert large == pytest.approx(small, abs=0.1)
+    # The subsample is not simply the first 5000.
     assert (large != small).any()
 
 
@@ -281,12 +305,14 @@ def test_class_outside_subsample_counts():
     labels = np.zeros(20_000)
     labels[0] = 1  # most likely not in the sample
     data = hbo.TaskData(rng.normal(size=(20_000, 1)), labels, CLASSIFICATION)
+    # Two class ratios, their entropy and four landmarkers.
     assert len(compute_meta_features(data)) == GENERAL + 2 + 1 + 4
 
 
 UNCACHED_FEATURES = np.random.default_rng(10).normal(size=(50, 2))
 
 
+# Makes the import fail.
 def test_labels_need_scikit_learn(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.neighbors", None)
     data = hbo.TaskData(UNCACHED_FEATURES, UNCACHED_FEATURES[:, 0], REGRESSION)
@@ -294,13 +320,16 @@ def test_labels_need_scikit_learn(monkeypatch):
         compute_meta_features(data)
 
 
+# Makes the import fail.
 def test_features_need_no_scikit_learn(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.neighbors", None)
     meta_features = compute_meta_features(hbo.TaskData(UNCACHED_FEATURES, None, UNSUPERVISED))
+    # Two means of features.
     assert meta_features.shape == (GENERAL + 2,)
 
 
 def test_columns_are_scaled_to_unit_interval():
     table = np.array([[1.0, 5.0, -2.0], [3.0, 5.0, 0.0], [2.0, 5.0, -1.0]])
+    # The second column is constant.
     expected = [[0, 0, 0], [1, 0, 1], [0.5, 0, 0.5]]
     assert_array_equal(scale_to_unit_interval(table), expected)

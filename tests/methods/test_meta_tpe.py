@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from bowls import bowl, make_bowl_task, play_on_bowl
-from by_hand import SQUARE, kernels, make, play
+from bowls import bowl, make_bowl_task, suggest_on_bowl
+from by_hand import SQUARE, kernels, make_method, run_trials
 from histories import minimised
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
@@ -20,6 +20,7 @@ NUMBERS = np.zeros(2, dtype=np.int64)
 
 
 def make_mixture(parts: list[FloatArray], weights: list[float]) -> meta_tpe.Mixture:
+    """A weighted mixture of kernel densities, one of each part's configurations."""
     densities = [meta_tpe.fit_density(part, NUMBERS) for part in parts]
     return meta_tpe.Mixture(densities, np.array(weights))
 
@@ -49,18 +50,25 @@ def test_similarity_of_densities(p, q, expected):
     ],
 )
 def test_weights_of_tasks(similarities, task_count, expected):
+    """Similarity over the number of tasks; the current task, last, gets the rest."""
     weights = meta_tpe.compute_task_weights(np.array(similarities), task_count)
     assert_allclose(weights, expected)
 
 
 def test_similar_task_has_more_weight():
-    method = make(
+    method = make_method(
         meta_tpe.MetaTPE,
-        [make_bowl_task(0.4), make_bowl_task(0.4, factor=-1.0), make_bowl_task(0.95)],
+        [
+            make_bowl_task(place=0.4),
+            make_bowl_task(place=0.4, factor=-1.0),
+            make_bowl_task(place=0.95),
+        ],
     )
+    # Evaluations of the current task, a bowl as the first; the second ranks in reverse.
     values = np.random.default_rng(0).random((20, 2))
-    for config, loss in zip(SQUARE.configs(values), bowl(values, 0.4).tolist(), strict=True):
+    for config, loss in zip(SQUARE.configs(values), bowl(values, place=0.4).tolist(), strict=True):
         method.tell(config, loss)
+    # Good and bad evaluations of the current task.
     current = method._split(method.evaluated_units(), method.evaluated_losses())
     similar, negated, distant = method._compute_similarities(current)
     assert similar > 2 * max(negated, distant)
@@ -70,13 +78,15 @@ def test_important_hyperparameter_comes_first():
     values = np.random.default_rng(0).random((60, 2))
     only_y_matters = (values[:, 1] - 0.7) ** 2
     history = [minimised("a", {}, values, only_y_matters, SQUARE)]
-    assert make(meta_tpe.MetaTPE, history).importance.tolist() == [1, 0]
+    # Columns by importance: y, which is 1, then x.
+    assert make_method(meta_tpe.MetaTPE, history).importance.tolist() == [1, 0]
 
 
 # -- mixtures --------------------------------------------------------------------------------------
 
 
 def evaluate_density_by_hand(data: FloatArray, points: FloatArray) -> FloatArray:
+    """Mean over the data of products of normal kernels, at points (n, 2)."""
     bandwidths = meta_tpe.fit_density(data, NUMBERS).bandwidths
     kernels_of_dimensions = norm.pdf(points[:, None], data, bandwidths)
     return kernels_of_dimensions.prod(axis=2).mean(axis=1)
@@ -94,6 +104,8 @@ def test_mixture_weights_tasks_by_configurations():
 
 
 def test_samples_follow_mixture():
+    """Three quarters of the samples are around 0.2, as tasks count by their configurations."""
+    # Three configurations at 0.2 and one at 0.8: equal ones have the smallest bandwidth.
     mixture = make_mixture([np.full((3, 2), 0.2), np.full((1, 2), 0.8)], [0.5, 0.5])
     samples = mixture.sample(np.random.default_rng(0), 4000)
     is_of_first = samples[:, 0] < 0.5
@@ -105,13 +117,14 @@ def test_samples_follow_mixture():
 
 
 def test_best_tenth_is_good():
-    method = make(meta_tpe.MetaTPE, [make_bowl_task(0.4, trials=25)])
+    method = make_method(meta_tpe.MetaTPE, [make_bowl_task(place=0.4, trials=25)])
     (task,) = method._sources
+    # A tenth of 25, rounded up.
     assert (len(task.good), len(task.bad)) == (3, 22)
 
 
 def test_large_tasks_are_subsampled():
-    method = make(meta_tpe.MetaTPE, [make_bowl_task(0.5, trials=1000)])
+    method = make_method(meta_tpe.MetaTPE, [make_bowl_task(place=0.5, trials=1000)])
     (task,) = method._sources
     assert len(task.good) + len(task.bad) == meta_tpe.MAX_PER_TASK
 
@@ -119,33 +132,40 @@ def test_large_tasks_are_subsampled():
 FAILED = minimised("f", {}, np.zeros((2, 2)), np.full(2, np.nan), SQUARE)
 
 
-@pytest.mark.parametrize("history", [[], [make_bowl_task(0.3, trials=1)], [FAILED]])
+@pytest.mark.parametrize("history", [[], [make_bowl_task(place=0.3, trials=1)], [FAILED]])
 def test_equals_tpe_without_two_evaluations(history: list[Evaluations]):
-    suggestions = play_on_bowl(make(meta_tpe.MetaTPE, history), 0.3, 9)
-    assert_array_equal(suggestions, play_on_bowl(make(TPE), 0.3, 9))
+    suggestions = suggest_on_bowl(make_method(meta_tpe.MetaTPE, history), place=0.3, trials=9)
+    assert_array_equal(suggestions, suggest_on_bowl(make_method(TPE), place=0.3, trials=9))
 
 
 def test_conditional_space_is_optimised():
     def compute_losses(values: FloatArray) -> FloatArray:
         kernel, _, gamma, _ = values.T
+        # gamma, best at 10, is active with the radial kernel, 1, alone.
         is_not_radial = kernel != 1
         return is_not_radial + np.nan_to_num((np.log10(gamma) - 1) ** 2, nan=1.0)
 
     space = kernels(5)
     values = space.decode(space.sample_unit(np.random.default_rng(0), 40))
     history = [minimised("earlier", {}, values, compute_losses(values), space)]
-    method = make(meta_tpe.MetaTPE, history, space=space)
-    assert compute_losses(play(method, compute_losses, 10)).min() < 0.05
+    method = make_method(meta_tpe.MetaTPE, history, space=space)
+    assert compute_losses(run_trials(method, compute_losses, trials=10)).min() < 0.05
 
 
 def median_regret(kind: type[Method], history: list[Evaluations]) -> float:
+    """Median over seven seeds of the best of 25 trials on the bowl at 0.4."""
     regrets = []
     for seed in range(7):
-        suggestions = play_on_bowl(make(kind, history, seed=seed), 0.4, 25)
-        regrets.append(bowl(suggestions, 0.4).min())
+        suggestions = suggest_on_bowl(make_method(kind, history, seed=seed), place=0.4, trials=25)
+        regrets.append(bowl(suggestions, place=0.4).min())
     return float(np.median(regrets))
 
 
 def test_dissimilar_tasks_do_not_mislead():
-    history = [make_bowl_task(0.4, factor=-1.0), make_bowl_task(0.95), make_bowl_task(0.05)]
+    # The first earlier task ranks configurations in reverse, the others have distant optima.
+    history = [
+        make_bowl_task(place=0.4, factor=-1.0),
+        make_bowl_task(place=0.95),
+        make_bowl_task(place=0.05),
+    ]
     assert median_regret(meta_tpe.MetaTPE, history) < median_regret(RandomSearch, [])

@@ -20,9 +20,11 @@ pytestmark = pytest.mark.slow
 
 
 def test_features_are_two_layers():
+    """A hidden layer of three tanh units and two linear outputs, of two inputs padded to eight."""
     phi = Network(8, (3,), 2)
     z = phi.initial(np.random.default_rng(0), 2) + 0.1
     X = np.random.default_rng(1).random((100, 2))
+    # 8 times 3 weights, 3 offsets, 3 times 2 weights, 2 offsets.
     W, b, V, c = np.split(z, [24, 27, 33])
     hidden = np.tanh(X @ W.reshape(8, 3)[:2] + b)
     expected = hidden @ V.reshape(3, 2) + c
@@ -30,12 +32,14 @@ def test_features_are_two_layers():
 
 
 def test_no_configurations_give_no_features():
+    # Eight inputs, three hidden units, two features.
     phi = Network(8, (3,), 2)
     z = phi.initial(np.random.default_rng(0), 2)
     assert compute_features(phi, z, np.empty((0, 2))).shape == (0, 2)
 
 
 def test_padding_has_no_initial_weights():
+    """Two inputs are used; the weights of the six that pad them to eight are 0."""
     phi = Network(8, (3,), 2)
     weights = phi.initial(np.random.default_rng(0), 2)[:24].reshape(8, 3)
     assert (weights[:2] != 0).all()
@@ -46,6 +50,7 @@ def test_padding_has_no_initial_weights():
 
 
 def make_correlated_points() -> FloatArray:
+    """400 points in five dimensions, whose principal components have distinct variances."""
     rng = np.random.default_rng(1)
     rotation, _ = np.linalg.qr(rng.standard_normal((5, 5)))
     sd = np.sqrt([1.5, 0.8, 0.4, 0.1, 0.05])
@@ -61,6 +66,7 @@ def angles_with_principal_components(*, nested: bool) -> list[float]:
     rng = np.random.default_rng(0)
     phi = Network(8, (), 3)
     reproduce_each_coordinate = list(X.T)
+    # Five tasks of the same inputs; each has one coordinate as its losses.
     z = sgd.train(
         phi, phi.initial(rng, 5), [X] * 5, reproduce_each_coordinate, nested=nested, rng=rng
     )
@@ -77,11 +83,13 @@ def test_features_span_principal_components(nested):
 
 @pytest.mark.parametrize("nested", [True, False])
 def test_only_nested_dropout_orders_features(nested):
+    """The first features span the first components only if training drops features from the end."""
     angle_of_first, angle_of_two, _ = angles_with_principal_components(nested=nested)
     assert (max(angle_of_first, angle_of_two) < 0.1) == nested
 
 
 def squared_error_of_best_head(phi: Network, z: FloatArray, X: FloatArray, y: FloatArray) -> float:
+    """Squared error of the best linear function of the features."""
     _, (squared_error,), *_ = np.linalg.lstsq(compute_features(phi, z, X), y, rcond=None)
     return float(squared_error)
 
@@ -96,6 +104,7 @@ def test_trained_features_explain_new_task():
 
     phi = Network(8, (20, 20), 6)
     z = phi.initial(rng, 2)
+    # Task 0 is the new one, all others are trained on.
     trained_z = sgd.train(phi, z, inputs[1:], losses[1:], nested=True, rng=rng)
     before = squared_error_of_best_head(phi, z, inputs[0], losses[0])
     after = squared_error_of_best_head(phi, trained_z, inputs[0], losses[0])
@@ -110,8 +119,10 @@ def test_settings_of_jax_are_restored():
 
     phi = Network(8, (2,))
     before = dict(jax.config.values)
+    # The package computes in double precision, in one thread.
     compute_features(phi, phi.initial(np.random.default_rng(0), 1), np.zeros((1, 1)))
     assert jax.config.values == before
+    # Single precision is JAX's own default.
     assert jax.numpy.ones(1).dtype == np.float32
     assert runtime.THREADS not in os.environ
 
@@ -138,6 +149,7 @@ print(hashlib.sha256(z.tobytes() + fitted.z.tobytes() + fitted.log_alpha.tobytes
 
 
 def run_program(threads: int, cache: Path) -> str:
+    """Train in a new process with so many threads; return the digest that it prints."""
     environment = os.environ | {
         "OMP_NUM_THREADS": str(threads),
         "OPENBLAS_NUM_THREADS": str(threads),
@@ -150,12 +162,14 @@ def run_program(threads: int, cache: Path) -> str:
 
 
 def test_bits_do_not_depend_on_process(tmp_path):
+    # Each returns the digest of trained parameters.
     one_thread = run_program(1, tmp_path / "one")
     two_threads = run_program(2, tmp_path / "two")
-    programs_from_cache = run_program(2, tmp_path / "two")
-    assert one_thread == two_threads == programs_from_cache
+    from_filled_cache = run_program(2, tmp_path / "two")
+    assert one_thread == two_threads == from_filled_cache
 
 
 def test_programs_are_cached_in_package_folder(tmp_path):
+    """Compiled programs go to the folder that the environment names for this package."""
     run_program(1, tmp_path)
     assert any((tmp_path / "jax").iterdir())

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import by_hand
 import numpy as np
 import pytest
-from bowls import bowl, make_bowl_task, play_on_bowl
+from bowls import bowl, make_bowl_task, suggest_on_bowl
 from by_hand import SQUARE
 from histories import minimised
 
@@ -28,12 +28,13 @@ PLACES = (0.2, 0.3, 0.4, 0.5)
 """Optima of four earlier tasks, which drift towards 0.6."""
 
 
-def make(history: list[Evaluations], *, seed: int = 0, **context: float) -> OrderedGP:
-    return by_hand.make(OrderedGP, history, seed=seed, context=context)
+def make_method(history: list[Evaluations], *, seed: int = 0, **context: float) -> OrderedGP:
+    return by_hand.make_method(OrderedGP, history, seed=seed, context=context)
 
 
 def make_task(place: float, **options: float) -> Evaluations:
-    return make_bowl_task(place, trials=20, **options)
+    """Twenty evaluations of a bowl with its optimum at place."""
+    return make_bowl_task(place=place, trials=20, **options)
 
 
 def make_drifting_tasks() -> list[Evaluations]:
@@ -49,20 +50,24 @@ def best_configuration(task: Evaluations) -> FloatArray:
 
 def test_first_trials_are_earlier_tasks_bests():
     history = [make_task(place) for place in (0.05, 0.1, *PLACES)]
-    suggestions = play_on_bowl(make(history), 0.6, OrderedGP.early_trials)
+    # `early_trials`: how many trials choose among earlier tasks' best configurations.
+    suggestions = suggest_on_bowl(make_method(history), place=0.6, trials=OrderedGP.early_trials)
     bests = {tuple(best_configuration(task)) for task in history}
     assert {tuple(row) for row in suggestions} <= bests
 
 
 def test_first_trial_follows_drift():
-    history = [make_bowl_task(place, trials=40) for place in np.arange(0.0, 0.9, 0.1)]
-    (first,) = play_on_bowl(make(history), 0.9, 1)
+    # Optima move in steps of 0.1 from 0.0 to 0.8.
+    history = [make_bowl_task(place=place, trials=40) for place in np.arange(0.0, 0.9, 0.1)]
+    (first,) = suggest_on_bowl(make_method(history), place=0.9, trials=1)
+    # Near the best of the latest task.
     assert np.abs(first - best_configuration(history[-1])).max() < 0.15
 
 
 def test_drifting_smooth_optimum_is_reached():
-    suggestions = play_on_bowl(make(make_drifting_tasks()), 0.6, 15)
-    assert bowl(suggestions, 0.6).min() < 1e-4
+    suggestions = suggest_on_bowl(make_method(make_drifting_tasks()), place=0.6, trials=15)
+    # Earlier optima were at 0.2, 0.3, 0.4 and 0.5.
+    assert bowl(suggestions, place=0.6).min() < 1e-4
 
 
 FAILED = minimised("failed", {}, np.full((3, 2), 0.5), np.full(3, math.nan), SQUARE)
@@ -70,27 +75,33 @@ FAILED = minimised("failed", {}, np.full((3, 2), 0.5), np.full(3, math.nan), SQU
 
 @pytest.mark.parametrize("history", [[], [FAILED]])
 def test_equals_bo_without_finite_history(history):
-    bo = by_hand.make(BayesianOptimisation)
-    np.testing.assert_array_equal(play_on_bowl(make(history), 0.3, 8), play_on_bowl(bo, 0.3, 8))
+    bo = by_hand.make_method(BayesianOptimisation)
+    np.testing.assert_array_equal(
+        suggest_on_bowl(make_method(history), place=0.3, trials=8),
+        suggest_on_bowl(bo, place=0.3, trials=8),
+    )
 
 
 def test_levels_of_tasks_do_not_matter():
-    plain = play_on_bowl(make(make_drifting_tasks()), 0.6, 12)
+    plain = suggest_on_bowl(make_method(make_drifting_tasks()), place=0.6, trials=12)
+    # The same tasks with something added to all losses, and so the current one.
     raised = [make_task(place, offset=100.0 * place) for place in PLACES]
-    suggestions = play_on_bowl(make(raised), 0.6, 12, offset=64.0)
+    suggestions = suggest_on_bowl(make_method(raised), place=0.6, trials=12, offset=64.0)
     np.testing.assert_allclose(suggestions, plain, atol=1e-6)
 
 
 def test_scales_of_earlier_tasks_do_not_matter():
-    plain = play_on_bowl(make(make_drifting_tasks()), 0.6, 12)
+    plain = suggest_on_bowl(make_method(make_drifting_tasks()), place=0.6, trials=12)
     # The current task takes its unit from the nearest earlier one, the last, whose scale stays.
     factors = (2.0**7, 2.0**-3, 2.0**2, 1.0)
     scaled = [make_task(p, factor=factor) for p, factor in zip(PLACES, factors, strict=True)]
-    np.testing.assert_allclose(play_on_bowl(make(scaled), 0.6, 12), plain, atol=1e-6)
+    np.testing.assert_allclose(
+        suggest_on_bowl(make_method(scaled), place=0.6, trials=12), plain, atol=1e-6
+    )
 
 
 def test_pending_configurations_are_not_repeated():
-    method = make(make_drifting_tasks())
+    method = make_method(make_drifting_tasks())
     asked = [method.ask() for _ in range(8)]
     method.tell(asked[0], 0.3)
     asked.append(method.ask())
@@ -101,19 +112,22 @@ def test_pending_configurations_are_not_repeated():
 
 
 def make_method_with_large_history() -> tuple[OrderedGP, list[Evaluations]]:
-    history = [make_bowl_task(k / 20, trials=1000) for k in range(20)]
-    return make(history), history
+    """Twenty tasks of 1000 evaluations, whose optima move from 0 to 0.95."""
+    history = [make_bowl_task(place=k / 20, trials=1000) for k in range(20)]
+    return make_method(history), history
 
 
 def test_model_uses_part_of_large_history():
     method, _ = make_method_with_large_history()
     tasks = OrderedGP.max_earlier_tasks
+    # Of twenty earlier tasks of 1000 evaluations.
     assert method.sources.counts.tolist() == [MAX_SOURCES // tasks] * tasks
     assert method.sources.fitted_counts.sum() <= MAX_FITTED_SOURCES
 
 
 def test_best_values_are_nearest_tasks_first():
     method, history = make_method_with_large_history()
+    # Without contexts, the latest tasks are nearest.
     nearest_first = history[::-1][: OrderedGP.max_earlier_tasks]
     expected = [best_configuration(task) for task in nearest_first]
     np.testing.assert_array_equal(method.sources.best_values, expected)
@@ -126,11 +140,12 @@ def test_model_uses_best_of_every_task():
 
 
 def test_model_uses_part_of_current_task():
-    method = make([make_task(0.5)])
+    method = make_method([make_task(0.5)])
     values = np.random.default_rng(0).random((2 * MAX_CURRENT, 2))
-    for config, loss in zip(SQUARE.configs(values), bowl(values, 0.6).tolist(), strict=True):
+    for config, loss in zip(SQUARE.configs(values), bowl(values, place=0.6).tolist(), strict=True):
         method.tell(config, loss)
     method.ask()
+    # 20 evaluations of the earlier task, and the most that are used of the current one.
     assert method._process.observed.counts.tolist() == [20, MAX_CURRENT]
 
 
@@ -142,14 +157,16 @@ def test_model_uses_nearest_tasks_by_context():
         make_task(0.4, size=7),
     ]
     two_tasks = type("TwoTasks", (OrderedGP,), {"max_earlier_tasks": 2})
-    method = by_hand.make(two_tasks, history, context={"size": 0})
+    method = by_hand.make_method(two_tasks, history, context={"size": 0})
+    # The sizes nearest to 0 are 1 and 7.
     expected = [best_configuration(history[0]), best_configuration(history[3])]
     np.testing.assert_array_equal(method.sources.best_values, expected)
 
 
 def test_extended_model_equals_new_one():
-    method = make(make_drifting_tasks())
-    play_on_bowl(method, 0.6, 9)
+    """The model to which each evaluation was added predicts as one made of all of them."""
+    method = make_method(make_drifting_tasks())
+    suggest_on_bowl(method, place=0.6, trials=9)
     method.ask()
     extended = method._process
     new = TaskProcess(extended.observed, extended.x)
@@ -177,6 +194,7 @@ SIZES = [{"size": 10.0, "rare": 1.0}, {"size": 1000.0, "rare": 1.0}, {"size": 20
     ],
 )
 def test_distances_from_current_task(history, current, expected):
+    """Distances of all tasks, the current one last, whose distance from itself is 0."""
     distances = compute_task_distances(history, current)
     np.testing.assert_array_equal(distances[-1], expected)
 
@@ -204,5 +222,7 @@ def test_chosen_losses_include_best(count):
     losses = np.random.default_rng(1).random(50)
     chosen = choose_good_and_random(losses, count, np.random.default_rng(0))
     assert losses.argmin() in chosen
+    # The best one even if none is asked for.
     assert len(chosen) == max(1, count)
+    # Rows in order, none twice.
     assert (np.diff(chosen) > 0).all()

@@ -22,6 +22,7 @@ def multiply_in_order(A: FloatArray, B: FloatArray) -> FloatArray:
 def test_products_are_summed_in_order(m, k, d):
     rng = np.random.default_rng([m, k, d])
     A, B = rng.standard_normal((m, k)), rng.standard_normal((k, d))
+    # Equal to the bit, which depends on the order of the sums.
     assert_array_equal(product(A, B), multiply_in_order(A, B))
     assert_array_equal(transposed_product(A.T.copy(), B), multiply_in_order(A, B))
 
@@ -37,4 +38,5 @@ def test_tanh_equals_numpy():
     expected = np.tanh(x)
     tanh_in_place(x)
     assert_allclose(x, expected, rtol=0, atol=4e-16)
+    # -0.0 keeps its sign.
     assert_array_equal(np.signbit(x), np.signbit(expected))

@@ -4,8 +4,8 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from bowls import bowl, make_bowl_task, play_beside_bo, play_on_bowl
-from by_hand import SQUARE, make
+from bowls import bowl, compare_with_bo, make_bowl_task, suggest_on_bowl
+from by_hand import SQUARE, make_method
 from numpy.testing import assert_allclose, assert_array_equal
 
 from hpobench_ordered._typing import FloatArray
@@ -22,6 +22,7 @@ PAIRS = list(permutations(range(9), 2))
 
 
 def test_ranking_loss_counts_misranked_pairs():
+    """A pair of nine evaluations is misranked if a sample f orders it unlike the losses."""
     expected = []
     for f in F:
         misranked = [(f[j] < f[k]) != (Y[j] < Y[k]) for j, k in PAIRS]
@@ -30,6 +31,7 @@ def test_ranking_loss_counts_misranked_pairs():
 
 
 def test_left_out_loss_compares_with_observations():
+    """f[j] is predicted without evaluation j, so it is compared with the observed loss of k."""
     expected = []
     for f in F:
         misranked = [(f[j] < Y[k]) != (Y[j] < Y[k]) for j, k in PAIRS]
@@ -54,12 +56,14 @@ TARGET = [5.0, 2.0, 3.0, 4.0]
     ],
 )
 def test_weights_are_shares_of_best_ranks(second, expected):
+    # Ranking losses of three processes, the target's last, in four samples.
     losses = np.array([FIRST, second, TARGET])
     assert_array_equal(rgpe.compute_ranking_weights(losses), expected)
 
 
 def test_many_useless_processes_do_not_dilute():
     rng = np.random.default_rng(0)
+    # Losses of the target are lower on the whole, but with 300 others some one is lower by chance.
     target = rng.integers(20, 40, size=256)
     useless = rng.integers(30, 80, size=(300, 256))
     losses = np.concatenate([useless, target[None]]).astype(float)
@@ -67,23 +71,31 @@ def test_many_useless_processes_do_not_dilute():
 
 
 def test_weights_are_equal_before_rankings():
-    method = make(rgpe.RGPE, [make_bowl_task(0.2), make_bowl_task(0.9)])
+    method = make_method(rgpe.RGPE, [make_bowl_task(place=0.2), make_bowl_task(place=0.9)])
     for evaluations in range(rgpe.MIN_RANKED):
         method.ask()
+        # Two earlier tasks and the current one.
         assert_allclose(method.used_weights, np.full(3, 1 / 3))
         method.tell({"x": 0.1 * evaluations, "y": 0.5}, float(evaluations))
 
 
 def compute_current_weights(method: rgpe.RGPE) -> FloatArray:
+    """Weights of the earlier tasks and, last, of the current one."""
     X, y = method.observations()
     return method.compute_weights(X, y, method.fit_target(X, y))
 
 
 def test_only_similar_task_has_weight():
-    method = make(
-        rgpe.RGPE, [make_bowl_task(0.4), make_bowl_task(0.4, factor=-1.0), make_bowl_task(0.95)]
+    method = make_method(
+        rgpe.RGPE,
+        [
+            make_bowl_task(place=0.4),
+            make_bowl_task(place=0.4, factor=-1.0),
+            make_bowl_task(place=0.95),
+        ],
     )
-    play_on_bowl(method, 0.4, 10)
+    # Ten evaluations of a task with the optimum of the first earlier one.
+    suggest_on_bowl(method, place=0.4, trials=10)
     similar, negated, distant, _ = compute_current_weights(method)
     assert similar > 0.2
     assert negated == 0.0
@@ -91,9 +103,10 @@ def test_only_similar_task_has_weight():
 
 
 def test_large_current_task_is_subsampled():
-    method = make(rgpe.RGPE, [make_bowl_task(0.4)])
+    method = make_method(rgpe.RGPE, [make_bowl_task(place=0.4)])
+    # Four times as many evaluations as are ranked.
     X = np.random.default_rng(0).random((4 * rgpe.MAX_RANKED, 2))
-    y = bowl(X, 0.4)
+    y = bowl(X, place=0.4)
     weights = method.compute_weights(X, y, method.fit_target(X, y))
     assert weights.sum() == pytest.approx(1.0)
 
@@ -102,13 +115,17 @@ def test_large_current_task_is_subsampled():
 
 
 def make_started_method() -> rgpe.RGPE:
-    method = make(rgpe.RGPE, [make_bowl_task(0.2), make_bowl_task(0.3), make_bowl_task(0.9)])
-    play_on_bowl(method, 0.35, 6)
+    """A method with three earlier tasks, after six trials."""
+    method = make_method(
+        rgpe.RGPE, [make_bowl_task(place=0.2), make_bowl_task(place=0.3), make_bowl_task(place=0.9)]
+    )
+    suggest_on_bowl(method, place=0.35, trials=6)
     return method
 
 
 def test_ensemble_is_weighted_sum():
     method = make_started_method()
+    # Computes the weights.
     method.make_scorer()
     X = np.random.default_rng(0).random((20, 2))
     means, sds = np.stack([process.predict(X) for process in method.used_processes], axis=1)
@@ -120,6 +137,7 @@ def test_ensemble_is_weighted_sum():
 
 
 def test_improvement_is_on_lowest_prediction():
+    """The incumbent is the lowest mean of the ensemble at evaluated configurations."""
     method = make_started_method()
     score = method.make_scorer()
     X = np.random.default_rng(0).random((20, 2))
@@ -131,7 +149,9 @@ def test_improvement_is_on_lowest_prediction():
 
 @pytest.mark.parametrize("count", [1, 20])
 def test_negated_tasks_leave_bo(count):
-    history = [make_bowl_task(0.4 + 0.001 * task, factor=-1.0) for task in range(count)]
-    methods, regret, regret_of_bo = play_beside_bo(rgpe.RGPE, history, trials=15)
+    """Earlier tasks that rank in reverse get no weight, and the regret is like that of `bo`."""
+    history = [make_bowl_task(place=0.4 + 0.001 * task, factor=-1.0) for task in range(count)]
+    methods, regret, regret_of_bo = compare_with_bo(rgpe.RGPE, history, trials=15)
+    # The last weight is the current task's.
     assert all(compute_current_weights(method)[-1] == 1.0 for method in methods)
     assert regret < max(10 * regret_of_bo, 1e-3)

@@ -34,11 +34,13 @@ SD = np.array([1.0, 0.3, 2.0])
 
 
 def normal_gradient(z: Any, mean: Any, sd: Any, rows: Any) -> Any:
+    """Gradient of minus the log density; the signature is that of any gradient on a mini-batch."""
     return (z - mean) / sd**2
 
 
 @pytest.fixture(scope="module")
 def normal_samples() -> FloatArray:
+    """Samples of independent normal distributions with `MEAN` and `SD`."""
     return draw_samples(normal_gradient, (np.tile(MEAN, COPIES), np.tile(SD, COPIES)), 1, size=3)
 
 
@@ -49,6 +51,7 @@ def test_mean_and_deviation_are_recovered(normal_samples):
 
 def test_higher_moments_are_recovered(normal_samples):
     standardised = (normal_samples - MEAN) / SD
+    # Third and fourth moment of a standard normal number: 0 and 3.
     assert_allclose((standardised**3).mean(axis=0), 0.0, atol=0.15)
     assert_allclose((standardised**4).mean(axis=0), 3.0, atol=0.5)
 
@@ -68,6 +71,7 @@ class LinearProblem(NamedTuple):
 
 
 def make_linear_problem(n: int) -> LinearProblem:
+    """n correlated inputs, losses of the weights 1, -1 and 0.5 with noise, and the posterior."""
     rng = np.random.default_rng(7)
     mixing = np.array([[1.0, 0.6, 0.0], [0.0, 0.8, 0.0], [0.0, 0.0, 0.5]])
     X = rng.standard_normal((n, 3)) @ mixing
@@ -79,6 +83,7 @@ def make_linear_problem(n: int) -> LinearProblem:
 def linear_gradient(z: Any, X: Any, y: Any, rows: Any) -> Any:
     """Gradient for every copy on the same mini-batch."""
     W = z.reshape(-1, 3)
+    # The batch stands for all data.
     batch_weight = len(y) / len(rows)
     errors = batch_weight * (W @ X[rows].T - y[rows])
     return (errors @ X[rows] / NOISE**2 + W).ravel()
@@ -87,6 +92,7 @@ def linear_gradient(z: Any, X: Any, y: Any, rows: Any) -> Any:
 def test_exact_gradient_gives_exact_posterior():
     problem = make_linear_problem(20)  # fewer than in a mini-batch
     samples = draw_samples(linear_gradient, (problem.X, problem.y), 20, size=3)
+    # Errors in units of the posterior's standard deviations.
     sd = np.sqrt(np.diag(problem.covariance))
     scale = np.outer(sd, sd)
     assert_allclose((samples.mean(axis=0) - problem.mean) / sd, 0.0, atol=0.1)
@@ -94,6 +100,7 @@ def test_exact_gradient_gives_exact_posterior():
 
 
 def test_mini_batches_approximate_posterior():
+    """The noise of mini-batches widens the samples, so tolerances are larger."""
     problem = make_linear_problem(200)
     samples = draw_samples(linear_gradient, (problem.X, problem.y), 200, size=3)
     sd = np.sqrt(np.diag(problem.covariance))
@@ -124,6 +131,7 @@ def test_network_follows_its_data(network):
 
 
 def test_network_is_unsure_far_away(network):
+    """The training data lie in the unit square."""
     _, sd = network.predict(TRAINING_X)
     _, sd_far_away = network.predict(np.array([[-1.0, 3.0], [2.0, -2.0]]))
     assert sd_far_away.min() > 3 * np.median(sd)
@@ -132,6 +140,7 @@ def test_network_is_unsure_far_away(network):
 def test_predictions_do_not_depend_on_batch(network):
     others = np.random.default_rng(1).random((1500, 2))
     together = np.array(network.predict(np.concatenate([TRAINING_X, others])))
+    # The first 20 points are the training data.
     assert_allclose(together[:, :20], network.predict(TRAINING_X), rtol=1e-12)
 
 
@@ -144,19 +153,25 @@ class EnergyProblem:
         self.X = network._scale_inputs(rng.random((40, 3)))
         self.y = rng.standard_normal(40)
         self.widths = network._widths
+        # Inputs padded to 8, three hidden layers of 50 units, an output, biases, and the noise.
         size = 9 * 50 + 2 * 51 * 50 + 51 + 1
         self.z, self.direction = rng.standard_normal((2, size))
 
     def energy(self, z: FloatArray) -> float:
+        """Minus log posterior, without constants; the last parameter determines nu, the log noise
+        variance.
+        """
         nu = bayesian.NOISE_MEAN + bayesian.NOISE_SD * z[-1]
         errors = self.y - bayesian._outputs(z, self.widths, self.X)
         return 0.5 * float(errors @ errors * np.exp(-nu) + len(self.y) * nu + z @ z)
 
     def gradient(self, rows: np.ndarray) -> FloatArray:
+        """The package's gradient at the parameters, on a mini-batch of rows."""
         return bayesian._gradient(self.z, self.widths, self.X, self.y, rows)
 
 
 def test_energy_gradient_is_numeric_one():
+    """The slope along a random direction is the central difference of the energy."""
     problem = EnergyProblem()
     step = 1e-6 * problem.direction
     numeric = (problem.energy(problem.z + step) - problem.energy(problem.z - step)) / 2e-6
@@ -165,6 +180,7 @@ def test_energy_gradient_is_numeric_one():
 
 
 def test_mini_batch_gradients_are_unbiased():
+    """The mean over two halves of the data is the gradient on all 40."""
     problem = EnergyProblem()
     halves = [problem.gradient(np.arange(0, 40, 2)), problem.gradient(np.arange(1, 40, 2))]
     assert_allclose(np.mean(halves, axis=0), problem.gradient(np.arange(40)), atol=1e-9)

@@ -4,7 +4,7 @@ from itertools import zip_longest
 
 import numpy as np
 import pytest
-from by_hand import make, optimise
+from by_hand import make_method, optimise
 from histories import minimised
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +27,8 @@ def make_task(evaluations: list[tuple[int, float]]) -> hbo.Evaluations:
     return minimised("", {}, configurations[:, None], losses, SPACE)
 
 
-def order(history: list[hbo.Evaluations], count: int = 5) -> list[int]:
+def order_numbers(history: list[hbo.Evaluations], count: int = 5) -> list[int]:
+    """The numbers that `order_configurations` gives for a history, the oldest task first."""
     configurations = order_configurations(history, count=count)
     return [int(row[0]) for row in configurations]
 
@@ -76,13 +77,15 @@ def order(history: list[hbo.Evaluations], count: int = 5) -> list[int]:
     ],
 )
 def test_order_of_configurations(tasks, expected):
-    assert order([make_task(evaluations) for evaluations in tasks]) == expected
+    # `tasks` are lists of pairs (configuration, loss), the most recent task last.
+    assert order_numbers([make_task(evaluations) for evaluations in tasks]) == expected
 
 
 def order_slowly(history: list[hbo.Evaluations], count: int) -> list[int]:
-    """The same rules, on whole tasks."""
+    """The same rules, on whole tasks: all best ones, then all second best ones, and so on."""
     ranks_of_tasks = []
     for task in reversed(history):
+        # Configurations by loss.
         ranks: dict[float, list[int]] = {}
         for loss, row in zip(task.losses.tolist(), task.values, strict=True):
             ranks.setdefault(loss, []).append(int(row[0]))
@@ -90,6 +93,7 @@ def order_slowly(history: list[hbo.Evaluations], count: int) -> list[int]:
 
     ordered: dict[int, None] = {}
     for equally_good in zip_longest(*ranks_of_tasks, fillvalue=[]):
+        # Tasks take turns with their equally good configurations, the latest first.
         for turn in zip_longest(*equally_good):
             ordered.update(dict.fromkeys(k for k in turn if k is not None))
     return list(ordered)[:count]
@@ -99,12 +103,14 @@ EVALUATIONS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4)), min_size
 
 
 @given(st.lists(EVALUATIONS, min_size=1, max_size=4), st.integers(1, 12))
-def test_only_looking_at_best_changes_nothing(tasks, count):
+def test_fast_order_equals_slow_one(tasks, count):
     history = [make_task(evaluations) for evaluations in tasks]
-    assert order(history, count) == order_slowly(history, count)
+    assert order_numbers(history, count) == order_slowly(history, count)
 
 
 def test_inactive_hyperparameters_compare_equal():
+    """Two evaluations of k = 1, with x inactive (NaN), are one configuration; k = 2 is another."""
+    # x is active if k is above 5.
     space = hbo.SearchSpace(
         [hbo.Parameter.number("k", 0, 9, integer=True), hbo.Parameter.number("x", 0, 1)],
         conditions={"x": hbo.Compare(0, hbo.Comparison.GREATER, (5.0,))},
@@ -121,8 +127,9 @@ TASKS = [make_task([(10 * t + i, float(i)) for i in range(10)]) for t in range(8
 
 
 def suggest(kind: type[hbo.Method], trials: int, *, seed: int = 0) -> list[int]:
-    method = make(kind, TASKS, space=SPACE, seed=seed)
-    configs = optimise(method, lambda config: abs(config["k"] - 33.0), trials)
+    """The numbers suggested in some trials, after eight tasks; the optimum now is 33."""
+    method = make_method(kind, TASKS, space=SPACE, seed=seed)
+    configs = optimise(method, lambda config: abs(config["k"] - 33.0), trials=trials)
     return [int(config["k"]) for config in configs]
 
 
@@ -135,15 +142,18 @@ def suggest(kind: type[hbo.Method], trials: int, *, seed: int = 0) -> list[int]:
     ],
 )
 def test_first_suggestions(kind, expected):
+    """Task t has configurations 10 t, 10 t + 1, ..., the best first; the last task is 7."""
     assert suggest(kind, len(expected)) == expected
 
 
 def test_random_ones_follow_last_task():
+    """After the last task's ten configurations, others are drawn without repetition."""
     suggestions = suggest(SimplePreviousNoBO, 14)
     assert len(set(suggestions)) == 14
 
 
 def test_shuffled_starts_with_optima():
+    # The best configuration of each of eight tasks.
     optima = {10 * t for t in range(8)}
     for seed in range(20):
         start = suggest(SimpleOrderedShuffled, 5, seed=seed)
@@ -153,16 +163,18 @@ def test_shuffled_starts_with_optima():
 
 def test_shuffled_order_is_uniform():
     firsts = [suggest(SimpleOrderedShuffled, 1, seed=seed)[0] for seed in range(200)]
+    # 10 t is the best configuration of task t.
     counts = [firsts.count(10 * t) for t in range(8)]  # 25 each on average
     assert min(counts) > 5
     assert max(counts) < 50
 
 
-def test_shuffled_order_depends_on_seed():
+def test_shuffled_order_follows_from_seed():
     first, again = (suggest(SimpleOrderedShuffled, 5, seed=3) for _ in range(2))
     assert first == again
 
 
 @pytest.mark.parametrize("kind", [SimpleOrdered, SimpleOrderedShuffled, SimplePrevious])
-def test_bayesian_optimisation_follows(kind):
+def test_bayesian_optimisation_follows_start(kind):
+    # The current task's optimum, 33, was no earlier task's.
     assert min(abs(k - 33) for k in suggest(kind, 20)) <= 1

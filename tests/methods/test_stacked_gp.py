@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from bowls import make_bowl_task
-from by_hand import make
+from by_hand import make_method
 from numpy.testing import assert_allclose
 
 from hpobench_ordered._typing import FloatArray
@@ -25,6 +25,7 @@ class ConstantProcess:
 
 
 def make_stack() -> list[Level]:
+    """Three levels, each above a number of evaluations, with its process and its own number."""
     return [
         Level.above(0, ConstantProcess(2.0, 0.5), 10),  # beta 1: the bottom
         Level.above(10, ConstantProcess(-0.5, 2.0), 30),  # beta 30 / (30 + 10)
@@ -34,23 +35,31 @@ def make_stack() -> list[Level]:
 
 def test_mean_is_sum_of_levels():
     mean, _ = predict_stack(make_stack(), X)
+    # The constant means of the three levels.
     assert_allclose(mean, 2.0 - 0.5 + 0.25)
 
 
 def test_deviation_is_weighted_geometric_mean():
     _, sd = predict_stack(make_stack(), X)
+    # The levels have deviations 0.5, 2 and 4; the weights beta of the upper two are 30 / (30 + 10)
+    # and 10 / (10 + 30).
     sd_of_two_levels = 2.0**0.75 * 0.5**0.25
     assert_allclose(sd, 4.0**0.25 * sd_of_two_levels**0.75)
 
 
 def test_level_without_evaluations_changes_nothing():
+    """A fourth level, whose task has no evaluations."""
     empty = Level.above(10, ConstantProcess(0.0, 1.0), 0)
     expected = predict_stack(make_stack(), X)
     assert_allclose(predict_stack([*make_stack(), empty], X), expected)
 
 
 def test_levels_are_fitted_to_residuals():
-    method = make(StackedGP, [make_bowl_task(0.3), make_bowl_task(0.4)])
+    """The second earlier task's process is fitted to what the first one's mean leaves of its
+    losses.
+    """
+    method = make_method(StackedGP, [make_bowl_task(place=0.3), make_bowl_task(place=0.4)])
+    # Features and standardised losses of both tasks.
     (X1, y1), (X2, y2) = method.sources
     first = method.fit_source(X1, y1)
     second = method.fit_source(X2, y2 - first.predict(X2)[0])

@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from by_hand import make, optimise
+from by_hand import make_method, optimise
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -40,6 +40,7 @@ def code_for_statsmodels(unit: FloatArray, choices: IntArray) -> FloatArray:
 
 
 def fit_statsmodels(data: FloatArray, choices: IntArray) -> KDEMultivariate:
+    """A kernel density of numbers (type c) and unordered choices (type u)."""
     types = "".join("u" if count else "c" for count in choices)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # of random numbers it does not draw
@@ -55,6 +56,7 @@ def test_bandwidths_equal_those_of_statsmodels(seed, n):
     data, _ = make_evaluations(n, seed)
     density = tpe.Density.fit(data, CHOICES)
     expected = np.maximum(fit_statsmodels(data, CHOICES).bw, tpe.MIN_BANDWIDTH)
+    # A choice among three is then drawn uniformly.
     upper_bound = np.where(CHOICES > 0, 2 / 3, np.inf)  # statsmodels has none
     assert_allclose(density.bandwidths, np.minimum(expected, upper_bound), rtol=1e-12)
 
@@ -103,6 +105,7 @@ def test_conditional_density_integrates_to_one():
     space = hbo.SearchSpace([kind, x, y], conditions={"x": only_a})
     rng = np.random.default_rng(0)
     data = 0.35 + 0.3 * rng.random((15, 3))  # far from the bounds, beyond which density is lost
+    # Five of each choice, a, b, c.
     data[:, 0] = np.repeat([0.1, 0.5, 0.9], 5)
     density = tpe.Density.fit(space.canonical(data), count_choices(space.parameters))
     assert density.bandwidths[1:].max() < 0.1
@@ -110,6 +113,7 @@ def test_conditional_density_integrates_to_one():
     draws = space.sample_unit(rng, 200_000)
 
     probability_of_choice = 1 / 3
+    # The mean over uniform draws; the density of the choice is a probability.
     integral = np.mean(np.exp(density.log(draws)) / probability_of_choice)
     assert_allclose(integral, 1.0, atol=0.03)
 
@@ -130,6 +134,7 @@ def test_numbers_are_drawn_from_truncated_normals():
 def test_choices_are_kept_or_drawn_anew():
     drawn = np.floor(3 * sample_around(0.5, choices=3, bandwidth=0.3, n=30_000))
     frequencies = np.bincount(drawn.astype(int), minlength=3) / len(drawn)
+    # Kept with probability 0.7, otherwise any of three.
     assert_allclose(frequencies, [0.1, 0.8, 0.1], atol=0.01)
 
 
@@ -139,7 +144,7 @@ def test_inactive_numbers_are_drawn_uniformly():
 
 
 def make_tpe(*, random_fraction: float = 1 / 3, seed: int = 0) -> TPE:
-    method = make(TPE, space=SPACE, seed=seed)
+    method = make_method(TPE, space=SPACE, seed=seed)
     method.random_fraction = random_fraction
     return method
 
@@ -160,19 +165,22 @@ def fitted_counts(monkeypatch):
 
 def test_models_need_some_evaluations(fitted_counts):
     assert tpe.count_needed_evaluations(3) == 8
-    optimise(make_tpe(random_fraction=0.0), lambda config: config["x"], 12)
+    optimise(make_tpe(random_fraction=0.0), lambda config: config["x"], trials=12)
+    # The first eight of twelve suggestions are random.
     assert fitted_counts == [8, 9, 10, 11]
 
 
 def test_a_third_of_suggestions_is_random(fitted_counts):
-    optimise(make_tpe(), lambda config: config["x"], 308)
-    assert 170 <= len(fitted_counts) <= 230  # of 300 with enough evaluations
+    """After the first 8, a model is fitted for two thirds of the other 300 suggestions."""
+    optimise(make_tpe(), lambda config: config["x"], trials=308)
+    assert 170 <= len(fitted_counts) <= 230
 
 
 def test_failed_evaluations_are_bad():
+    """Negative x fail: the last suggestions avoid them."""
     method = make_tpe(random_fraction=0.0, seed=1)
     for _ in range(60):
         config = method.ask()
         method.tell(config, math.nan if config["x"] < 0 else 1.0 + config["rate"])
-    has_positive_x = method.evaluated_units()[-20:, 0] > 0.5
+    has_positive_x = method.evaluated_units()[-20:, 0] > 0.5  # x is from -5 to 5
     assert np.mean(has_positive_x) > 0.7

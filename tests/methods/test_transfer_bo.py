@@ -26,28 +26,30 @@ def make_task(size: float, *, trials: int = 20, seed: int = 0) -> Evaluations:
     return minimised(f"{size}", {"size": size}, values, losses, WITH_CHOICE)
 
 
-def make(history: list[Evaluations], size: float, *, seed: int = 0) -> TransferBO:
+def make_method(history: list[Evaluations], size: float, *, seed: int = 0) -> TransferBO:
     context = {"size": size}
-    return by_hand.make(TransferBO, history, space=WITH_CHOICE, seed=seed, context=context)
+    return by_hand.make_method(TransferBO, history, space=WITH_CHOICE, seed=seed, context=context)
 
 
-def play(method: TransferBO, size: float, trials: int) -> FloatArray:
-    return by_hand.play(method, lambda values: compute_losses(values, size), trials)
+def run_trials(method: TransferBO, size: float, trials: int) -> FloatArray:
+    return by_hand.run_trials(method, lambda values: compute_losses(values, size), trials=trials)
 
 
 def test_first_suggestion_follows_optimum_trend():
     firsts = []
     for seed in range(5):
         history = [make_task(size, seed=seed) for size in (1, 10, 100, 1000)]
-        firsts.append(play(make(history, 10_000), 10_000, 1)[0])
+        firsts.append(run_trials(make_method(history, 10_000), size=10_000, trials=1)[0])
     x, choice = np.array(firsts).T
     assert (choice == 0).all()
+    # x is 0.75 on the last earlier task and 1 on this one.
     optimum_of_last_task = 0.75
     assert np.median(x) > optimum_of_last_task + 0.05
 
 
 def test_context_ranks_are_features():
-    method = make([make_task(1), make_task(10), make_task(1000)], 100)
+    # The size 100 is between the last two.
+    method = make_method([make_task(1), make_task(10), make_task(1000)], 100)
     X, _ = method.observations()
     current = method.features(WITH_CHOICE.encode(np.zeros((2, 2))))
     np.testing.assert_array_equal(np.unique(X[:, SIZE_COLUMN]), [0.0, 1 / 3, 1.0])
@@ -55,50 +57,55 @@ def test_context_ranks_are_features():
 
 
 def test_context_has_its_own_length_scale():
-    method = make([make_task(1), make_task(10), make_task(1000)], 100)
+    method = make_method([make_task(1), make_task(10), make_task(1000)], 100)
+    # x; the two choices, which share one; the size.
     np.testing.assert_array_equal(method.group_features(), [0, 1, 1, 2])
 
 
 def test_losses_are_standardised_together():
-    method = make([make_task(1), make_task(10), make_task(1000)], 100)
+    method = make_method([make_task(1), make_task(10), make_task(1000)], 100)
     _, y = method.observations()
     np.testing.assert_allclose([y.mean(), y.std()], [0.0, 1.0], atol=1e-9)
 
 
 def test_number_of_observations_is_limited():
-    method = make([make_task(size, trials=70) for size in (1, 10, 100, 1000)], 10_000)
+    # 280 evaluations.
+    method = make_method([make_task(size, trials=70) for size in (1, 10, 100, 1000)], 10_000)
     X, y = method.observations()
     assert len(np.unique(X, axis=0)) == len(X) == len(y) == MAX_OBSERVATIONS
 
 
 def test_every_suggestion_samples_other_observations():
-    method = make([make_task(size, trials=70) for size in (1, 10, 100, 1000)], 10_000)
+    # 280 evaluations, of which a random part is used.
+    method = make_method([make_task(size, trials=70) for size in (1, 10, 100, 1000)], 10_000)
     first, _ = method.observations()
     second, _ = method.observations()
     assert not np.array_equal(first, second)
 
 
 def make_history_beyond_paper() -> list[Evaluations]:
+    """Three tasks, each as large as the paper's whole histories."""
     return [make_task(size, trials=LARGEST_HISTORY) for size in (1, 10, 100)]
 
 
 def test_history_of_papers_size_is_whole():
     history = [make_task(size, trials=LARGEST_HISTORY // 3) for size in (1, 10, 100)]
-    method = make(history, 10_000)
+    method = make_method(history, 10_000)
     assert len(method._source_losses) == LARGEST_HISTORY
 
 
 def test_larger_history_leaves_room_for_budget():
-    method = make(make_history_beyond_paper(), 10_000)
+    method = make_method(make_history_beyond_paper(), 10_000)
     X, _ = method.observations()
     assert len(X) == MAX_OBSERVATIONS - method.budget
     assert set(X[:, SIZE_COLUMN]) == {0.0, 1 / 3, 2 / 3}  # of all three tasks
 
 
 def test_all_current_evaluations_are_used():
-    method = make(make_history_beyond_paper(), 10_000)
-    values = play(method, 10_000, method.budget)
+    method = make_method(make_history_beyond_paper(), 10_000)
+    values = run_trials(method, size=10_000, trials=method.budget)
     X, _ = method.observations()
+    # The rank of the current size, the largest, is 1.
     current_x = X[X[:, SIZE_COLUMN] == 1.0, 0]
     assert len(X) == MAX_OBSERVATIONS
     np.testing.assert_array_equal(np.sort(current_x), np.sort(values[:, 0]))
@@ -108,8 +115,8 @@ def test_incumbent_is_of_current_task():
     # Every loss on the small size is far below those here: it must not be the incumbent.
     task = make_task(1)
     easy = minimised("easy", {"size": 1}, task.values, task.losses - 1e6, WITH_CHOICE)
-    method = make([easy, make_task(100)], 1000)
-    play(method, 1000, 4)
+    method = make_method([easy, make_task(100)], 1000)
+    run_trials(method, size=1000, trials=4)
     _, y = method.observations()
     # Standardised, the losses of the easy task are about -1, and all others about 1.
     assert method.incumbent(None, y) > 0.9
@@ -124,9 +131,10 @@ def test_incumbent_is_of_current_task():
     ],
 )
 def test_tasks_may_have_indistinguishable_contexts(previous_context, context):
+    """The optimum at x = 0.25 is approached all the same."""
     task = make_task(10)
     previous = minimised("previous", previous_context, task.values, task.losses, WITH_CHOICE)
-    method = by_hand.make(TransferBO, [previous], space=WITH_CHOICE, context=context)
-    x = play(method, 10, 3)[:, 0]
+    method = by_hand.make_method(TransferBO, [previous], space=WITH_CHOICE, context=context)
+    x = run_trials(method, size=10, trials=3)[:, 0]
     assert np.abs(x - 0.25).min() < 0.1
     assert method.fallbacks == 0

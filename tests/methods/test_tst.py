@@ -4,8 +4,8 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from bowls import make_bowl_task, play_beside_bo, play_on_bowl
-from by_hand import make
+from bowls import compare_with_bo, make_bowl_task, suggest_on_bowl
+from by_hand import make_method
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 
@@ -19,7 +19,11 @@ from hpobench_ordered.methods.tst import (
 )
 
 both_methods = pytest.mark.parametrize("kind", [TSTR, TAFR])
-DISSIMILAR = [make_bowl_task(0.4, factor=-1.0), make_bowl_task(0.95), make_bowl_task(0.05)]
+DISSIMILAR = [
+    make_bowl_task(place=0.4, factor=-1.0),
+    make_bowl_task(place=0.95),
+    make_bowl_task(place=0.05),
+]
 """Tasks whose rankings are of no use for the bowl at 0.4."""
 
 
@@ -30,6 +34,7 @@ MEAN, Y = RNG.standard_normal((2, 11))
 
 
 def test_distance_is_papers_double_sum():
+    """Share of pairs of eleven evaluations that the mean orders unlike the losses."""
     pairs = list(permutations(range(11), 2))
     misranked = sum((MEAN[j] > MEAN[k]) != (Y[j] > Y[k]) for j, k in pairs)
     assert compute_share_of_misranked_pairs(MEAN, Y) == misranked / len(pairs)
@@ -49,6 +54,7 @@ def test_distance_of_special_rankings(mean, y, expected):
 
 def test_epanechnikov_kernel():
     weights = evaluate_epanechnikov_kernel(np.array([0.0, 0.5, 1.0, 3.0]))
+    # 0.75 (1 - t^2) within 1, and 0 beyond.
     assert_array_equal(weights, [0.75, 0.5625, 0.0, 0.0])
 
 
@@ -56,14 +62,17 @@ def test_epanechnikov_kernel():
 
 
 def compute_weights(method: TSTR) -> FloatArray:
+    """Weights of the earlier tasks and, last, of the current one."""
     X, y = method.observations()
     return method.compute_weights(X, y, method.fit_target(X, y))
 
 
 def make_started_method(kind: type[TSTR]) -> TSTR:
     """Two similar tasks, one on another scale, and three dissimilar ones."""
-    method = make(kind, [make_bowl_task(0.4), make_bowl_task(0.41, factor=100.0), *DISSIMILAR])
-    play_on_bowl(method, 0.4, 10)
+    method = make_method(
+        kind, [make_bowl_task(place=0.4), make_bowl_task(place=0.41, factor=100.0), *DISSIMILAR]
+    )
+    suggest_on_bowl(method, place=0.4, trials=10)
     return method
 
 
@@ -73,12 +82,14 @@ def test_weights_are_kernel_of_distances(kind):
     X, y = method.observations()
     means = [process.predict(X)[0] for process in method.processes]
     distances = np.array([compute_share_of_misranked_pairs(mean, y) for mean in means])
+    # The Epanechnikov kernel; the current task is at distance 0 from itself.
     expected = 0.75 * np.maximum(1.0 - (distances / BANDWIDTH) ** 2, 0.0)
     assert_allclose(compute_weights(method), [*expected, 0.75])
 
 
 @both_methods
 def test_only_similar_tasks_have_weight(kind):
+    """The first two of five earlier tasks are similar to the current one."""
     weights = compute_weights(make_started_method(kind))
     assert weights[0] > 0.7
     assert weights[1] > 0.0
@@ -87,7 +98,8 @@ def test_only_similar_tasks_have_weight(kind):
 
 @both_methods
 def test_dissimilar_tasks_leave_bo(kind):
-    methods, regret, regret_of_bo = play_beside_bo(kind, DISSIMILAR, trials=15)
+    methods, regret, regret_of_bo = compare_with_bo(kind, DISSIMILAR, trials=15)
+    # Only the current task is left.
     assert all(method.used_weights.tolist() == [1.0] for method in methods)
     assert regret < max(10 * regret_of_bo, 1e-3)
 
@@ -96,8 +108,9 @@ def test_dissimilar_tasks_leave_bo(kind):
 
 
 def test_surrogate_has_weighted_mean():
-    method = make(TSTR, [make_bowl_task(0.4), make_bowl_task(0.41)])
-    play_on_bowl(method, 0.4, 6)
+    method = make_method(TSTR, [make_bowl_task(place=0.4), make_bowl_task(place=0.41)])
+    suggest_on_bowl(method, place=0.4, trials=6)
+    # Fits processes and weights.
     method.ask()
     X = np.random.default_rng(0).random((20, 2))
     means = [process.predict(X)[0] for process in method.used_processes]
@@ -106,11 +119,13 @@ def test_surrogate_has_weighted_mean():
 
 
 def test_surrogate_has_targets_deviation():
-    method = make(TSTR, [make_bowl_task(0.4), make_bowl_task(0.41)])
-    play_on_bowl(method, 0.4, 6)
+    method = make_method(TSTR, [make_bowl_task(place=0.4), make_bowl_task(place=0.41)])
+    suggest_on_bowl(method, place=0.4, trials=6)
+    # Fits processes and weights.
     method.ask()
     X = np.random.default_rng(0).random((20, 2))
     _, sd = method._predict(X)
+    # The last process is the current task's, the target's.
     assert_array_equal(sd, method.used_processes[-1].predict(X)[1])
 
 
@@ -120,8 +135,12 @@ def expected_improvement(mean: FloatArray, sd: FloatArray, best: float) -> Float
 
 
 def test_acquisition_is_weighted_mean_improvement():
-    method = make(TAFR, [make_bowl_task(0.4), make_bowl_task(0.45)])
-    play_on_bowl(method, 0.4, 5)
+    """Earlier tasks: improvement of the predicted mean on its lowest value at evaluated
+    configurations. Current task: expected improvement. The score is the logarithm of the weighted
+    sum.
+    """
+    method = make_method(TAFR, [make_bowl_task(place=0.4), make_bowl_task(place=0.45)])
+    suggest_on_bowl(method, place=0.4, trials=5)
     score = method.make_scorer()
     evaluated, y = method.observations()
     candidates = np.random.default_rng(0).random((200, 2))

@@ -20,26 +20,30 @@ from hpobench_ordered.methods.zero_shot import ZeroShot, choose_portfolio, rank_
 
 GRID = hbo.SearchSpace([hbo.Parameter.number("k", 0, 5, integer=True)])
 
-make = partial(by_hand.make, ZeroShot)
+make_method = partial(by_hand.make_method, ZeroShot)
 
 
 def make_task(n: int, *, seed: int = 0, optimum: float = 0.2) -> hbo.Evaluations:
+    """Random evaluations of a bowl with both coordinates of its optimum at the same value."""
     values = SQUARE.sample_unit(np.random.default_rng(seed), n)
     losses = ((values - optimum) ** 2).sum(axis=1)
     return minimised(f"{seed}", {}, values, losses, SQUARE)
 
 
 def make_grid_task(*losses: float, values: tuple[int, ...] = (0, 1, 2, 3, 4, 5)) -> hbo.Evaluations:
+    """Losses of configurations of the grid, 0 to 5 by default."""
     coded = np.array(values, dtype=float)[:, None]
     return minimised("", {}, coded, np.array(losses), GRID)
 
 
 def suggest_on_grid(history: list[hbo.Evaluations], count: int, *, seed: int = 0) -> list[int]:
-    method = make(history, seed=seed, space=GRID, budget=count)
+    """The first suggestions on the grid, whose configurations are 0 to 5."""
+    method = make_method(history, seed=seed, space=GRID, budget=count)
     return [int(method.ask()["k"]) for _ in range(count)]
 
 
 def suggest(method: ZeroShot, count: int = 25) -> FloatArray:
+    """Suggestions, without telling any result."""
     return SQUARE.values([method.ask() for _ in range(count)])
 
 
@@ -62,17 +66,19 @@ def distances(values: FloatArray, optimum: float = 0.2) -> FloatArray:
     ],
 )
 def test_portfolio_starts_anew_when_nothing_helps(R, expected):
+    # R: rank of each configuration (columns) on each task (rows).
     assert choose_portfolio(np.array(R, dtype=float), count=9) == expected
 
 
 def choose_portfolio_by_hand(R: FloatArray, count: int) -> list[int]:
-    """The same rules, each mean computed anew."""
+    """The same rules: next comes what lowers the mean over tasks of the best rank most."""
     chosen: list[int] = []
     first_of_current = 0
     while len(chosen) < min(count, R.shape[1]):
         remaining = [j for j in range(R.shape[1]) if j not in chosen]
         current = chosen[first_of_current:]
         means = {j: R[:, [*current, j]].min(axis=1).mean() for j in remaining}
+        # Nothing helps any more: start anew.
         if current and min(means.values()) >= R[:, current].min(axis=1).mean():
             first_of_current = len(chosen)
             means = {j: R[:, j].mean() for j in remaining}
@@ -81,7 +87,7 @@ def choose_portfolio_by_hand(R: FloatArray, count: int) -> list[int]:
 
 
 @given(arrays(float, st.tuples(st.integers(1, 4), st.integers(1, 8)), elements=st.integers(0, 5)))
-def test_every_member_is_best_choice(L):
+def test_portfolio_equals_that_by_hand(L):
     R = rank_rows(L)
     assert choose_portfolio(R, count=5) == choose_portfolio_by_hand(R, 5)
 
@@ -95,20 +101,22 @@ def test_ranks_are_scipys(L):
 
 
 def test_single_task_is_repeated_by_loss():
+    # 60 evaluations, which fit in the budget.
     task = make_task(60, seed=3)
-    suggestions = suggest(make([task], budget=80), 60)
+    suggestions = suggest(make_method([task], budget=80), 60)
     assert_array_equal(suggestions, task.values[np.argsort(task.losses)])
 
 
 def test_order_of_single_task_needs_no_seed():
     history = [make_task(60, seed=3)]
-    first = suggest(make(history, seed=0, budget=60), 60)
-    assert_array_equal(first, suggest(make(history, seed=1, budget=60), 60))
+    first = suggest(make_method(history, seed=0, budget=60), 60)
+    assert_array_equal(first, suggest(make_method(history, seed=1, budget=60), 60))
 
 
 def test_predicted_good_ones_follow_single_task():
     task = make_task(60, seed=3)
-    suggestions = suggest(make([task], budget=80), 80)
+    suggestions = suggest(make_method([task], budget=80), 80)
+    # After the 60 evaluated ones, others near the optimum.
     assert np.median(distances(suggestions[60:])) < 0.5 * np.median(distances(task.values))
 
 
@@ -119,6 +127,7 @@ LOSSES = [(3, 1, 4, 5, 2, 6), (3, 5, 1, 4, 2, 6), (2, 4, 5, 1, 3, 6)]
 
 
 def test_complementary_configurations_come_first():
+    """Configuration 4 ranks 2, 2, 3; then 3, best on the task where 4 is worst, helps most."""
     history = [make_grid_task(*losses) for losses in LOSSES]
     assert suggest_on_grid(history, 2) == [4, 3]
 
@@ -132,36 +141,41 @@ def test_only_ranks_within_task_matter():
     history = [make_grid_task(*losses) for losses in LOSSES]
     scaled = []
     for task, losses in enumerate(LOSSES):
+        # Increasing functions of the losses, another one for each task.
         scaled.append(make_grid_task(*np.exp((3.0 * task + 1.0) * np.array(losses))))
     assert suggest_on_grid(scaled, 6) == suggest_on_grid(history, 6)
 
 
 def test_repeated_measurements_are_averaged():
     noisy = make_grid_task(0, 9, 1, 2, 3, 4, 5, values=(0, 0, 1, 2, 3, 4, 5))  # mean of 0 is 4.5
+    # A loss of 4.5 is between those of 4 and 5.
     assert suggest_on_grid([noisy, noisy], 6) == [1, 2, 3, 4, 0, 5]
 
 
 def test_missing_measurements_are_predicted():
+    """3, best on the first task, is predicted to be like its neighbours 2 and 4 on the second."""
     complete = make_grid_task(6, 5, 4, 1, 3, 2)
     without_3 = make_grid_task(6, 5, 1, 1, 3, values=(0, 1, 2, 4, 5))  # neighbours are the best
     assert suggest_on_grid([complete, without_3], 1) == [3]
 
 
 def test_portfolio_covers_two_kinds_of_tasks():
+    # Optima are at 0.2 and 0.8 in turn.
     history = [make_task(60, seed=seed, optimum=(0.2, 0.8)[seed % 2]) for seed in range(6)]
-    first = suggest(make(history), 4)
+    first = suggest(make_method(history), 4)
     assert distances(first, 0.2).min() < 0.25
     assert distances(first, 0.8).min() < 0.25
 
 
 def test_results_of_this_task_do_not_matter():
     history = [make_task(25, seed=seed) for seed in range(4)]
-    configs = by_hand.optimise(make(history), lambda config: math.nan)
-    assert_array_equal(SQUARE.values(configs), suggest(make(history)))
+    configs = by_hand.optimise(make_method(history), lambda config: math.nan)
+    # Every result fails, or none is told.
+    assert_array_equal(SQUARE.values(configs), suggest(make_method(history)))
 
 
 def test_suggestions_are_distinct():
-    suggestions = suggest(make([make_task(25, seed=seed) for seed in range(4)]))
+    suggestions = suggest(make_method([make_task(25, seed=seed) for seed in range(4)]))
     assert len(np.unique(suggestions, axis=0)) == 25
 
 
@@ -172,12 +186,13 @@ FAILED = minimised("", {}, np.ones((1, 2)), np.array([math.nan]), SQUARE)
 
 @pytest.mark.parametrize("history", [[], [FAILED]])
 def test_suggestions_are_random_without_finite_loss(history):
-    method = make(history)
+    method = make_method(history)
     assert len(np.unique(suggest(method), axis=0)) == 25
     assert method.fallbacks == 0
 
 
-def test_number_of_fitted_evaluations_is_limited(monkeypatch):
+def test_limited_subset_of_history_suffices(monkeypatch):
     monkeypatch.setattr("hpobench_ordered.methods.zero_shot.MAX_EVALUATIONS", 100)
+    # Of 400 evaluations, 100 are enough for good suggestions.
     history = [make_task(100, seed=seed) for seed in range(4)]
-    assert np.median(distances(suggest(make(history)))) < 0.2
+    assert np.median(distances(suggest(make_method(history)))) < 0.2

@@ -5,7 +5,7 @@ from functools import cache
 from typing import TypeVar
 
 import numpy as np
-from by_hand import SQUARE, make, play
+from by_hand import SQUARE, make_method, run_trials
 from histories import minimised
 
 from hpobench_ordered import Evaluations
@@ -27,29 +27,29 @@ def make_bowl_task(
 ) -> Evaluations:
     """Random evaluations of a bowl; with a negative factor it is a hill."""
     values = np.random.default_rng([trials, int(1000 * place)]).random((trials, 2))
-    losses = factor * bowl(values, place) + offset
+    losses = factor * bowl(values, place=place) + offset
     return minimised(f"{place} {factor}", context, values, losses, SQUARE)
 
 
-def play_on_bowl(
+def suggest_on_bowl(
     method: ModelBased, place: float, trials: int, factor: float = 1.0, offset: float = 0.0
 ) -> FloatArray:
     """Play a method on a bowl, and return its suggestions, shape (trials, 2)."""
 
     def compute_loss(values: FloatArray) -> FloatArray:
-        return factor * bowl(values, place) + offset
+        return factor * bowl(values, place=place) + offset
 
-    return play(method, compute_loss, trials)
+    return run_trials(method, compute_loss, trials=trials)
 
 
 @cache
 def _regret_of_bo(seed: int, trials: int) -> float:
     """Lowest regret of `bo` on the bowl at 0.4."""
-    bo = make(BayesianOptimisation, seed=seed)
-    return float(bowl(play_on_bowl(bo, 0.4, trials), 0.4).min())
+    bo = make_method(BayesianOptimisation, seed=seed)
+    return float(bowl(suggest_on_bowl(bo, place=0.4, trials=trials), place=0.4).min())
 
 
-def play_beside_bo(
+def compare_with_bo(
     kind: type[M], history: Sequence[Evaluations], *, trials: int
 ) -> tuple[list[M], float, float]:
     """Play five methods and five of `bo` on the bowl at 0.4.
@@ -57,7 +57,10 @@ def play_beside_bo(
     Returns:
         The methods, their median regret, and that of `bo`.
     """
-    methods = [make(kind, history, seed=seed) for seed in range(5)]
-    regrets = [bowl(play_on_bowl(method, 0.4, trials), 0.4).min() for method in methods]
+    methods = [make_method(kind, history, seed=seed) for seed in range(5)]
+    regrets = [
+        bowl(suggest_on_bowl(method, place=0.4, trials=trials), place=0.4).min()
+        for method in methods
+    ]
     regrets_of_bo = [_regret_of_bo(seed, trials) for seed in range(5)]
     return methods, float(np.median(regrets)), float(np.median(regrets_of_bo))

@@ -50,7 +50,7 @@ def clip_config(space: SearchSpace, config: Config) -> Config:
     return allowed
 
 
-def make(
+def make_method(
     kind: type[M],
     history: Sequence[Evaluations] = (),
     *,
@@ -74,7 +74,7 @@ def optimise(method: Method, loss: Callable[[Config], float], trials: int = 25) 
     return configs
 
 
-def play(method: Method, loss: Callable[[FloatArray], FloatArray], trials: int) -> FloatArray:
+def run_trials(method: Method, loss: Callable[[FloatArray], FloatArray], trials: int) -> FloatArray:
     """Optimise a loss of rows of values, (n, d) to (n,); return the rows asked for, (trials, d)."""
 
     def loss_of_config(config: Config) -> float:
