@@ -3,10 +3,8 @@
 The order of summation in BLAS depends on the processor, and fitting a network amplifies differences
 in the last bit. Here sums are sequential along the inner dimension k, for all shapes.
 
-To save loads and stores, two rows i, i + 1 of a result are computed at once, and four terms
-t, ..., t + 3 of each sum: a0, ..., a3 are the factors of row i, b0, ..., b3 those of row i + 1, and
-P, Q, R, S four rows of the right-hand matrix. These loops stand in both
-functions, as a shared function would double their time.
+The loops of `product` and of `add_transposed_product` are alike, but a function for both would
+double their time.
 """
 
 import math
@@ -25,12 +23,19 @@ CHUNK = 512
 
 @compiled
 def product(A: FloatArray, B: FloatArray) -> FloatArray:
-    """Compute A B (m, d) of A (m, k) and B (k, d)."""
-    (m, k), d = A.shape, B.shape[1]
+    """Compute A B (m, d) of A (m, k) and B (k, d), summing over k in order.
+
+    To save loads and stores, two rows i and i + 1 of the result are computed at once, and four
+    terms of each sum. An odd last row, and up to three last terms, follow one by one.
+    """
+    m, k = A.shape
+    d = B.shape[1]
     result = np.zeros((m, d))
-    paired_m, whole_k = m - m % 2, k - k % 4
+    paired_m = m - m % 2
+    whole_k = k - k % 4
     for i in range(0, paired_m, 2):
-        a, b, row, next_row = A[i], A[i + 1], result[i], result[i + 1]
+        a, b = A[i], A[i + 1]  # the factors of the two rows
+        row, next_row = result[i], result[i + 1]
         for t in range(0, whole_k, 4):
             a0, a1, a2, a3 = a[t], a[t + 1], a[t + 2], a[t + 3]
             b0, b1, b2, b3 = b[t], b[t + 1], b[t + 2], b[t + 3]
@@ -57,7 +62,7 @@ def transposed_product(A: FloatArray, B: FloatArray) -> FloatArray:
 
 
 def gram(A: FloatArray) -> FloatArray:
-    """Compute A^T A (m, m) of A (k, m); only the upper triangle is valid."""
+    """Compute A^T A (m, m) of A (k, m); only the upper triangle is valid, as A^T A is symmetric."""
     result = np.zeros((A.shape[1], A.shape[1]))
     add_transposed_product(result, A, A, upper=True)
     return result
@@ -73,18 +78,25 @@ def add_transposed_product(
     summation is that of one product of all rows, provided that all blocks but the last have a
     multiple of 4 rows.
 
+    To save loads and stores, two rows of the result are computed at once, and four terms of each
+    sum: a0, ..., a3 are the factors of the one row, b0, ..., b3 those of the next, and P, Q, R, S
+    the rows of B that they multiply. What is left over follows one by one.
+
     Args:
         result: Shape (m, d).
         A: Shape (k, m).
         B: Shape (k, d).
         upper: Whether only the upper triangle of the result needs to be valid.
     """
-    (k, m), d = A.shape, B.shape[1]
-    paired_m, whole_k = m - m % 2, k - k % 4
-    for begin in range(0, whole_k, BLOCK_ROWS):
+    k, m = A.shape
+    d = B.shape[1]
+    paired_m = m - m % 2
+    whole_k = k - k % 4
+    for begin in range(0, whole_k, BLOCK_ROWS):  # blocks of rows that stay in the cache
         end = min(begin + BLOCK_ROWS, whole_k)
         for i in range(0, paired_m, 2):
-            row, next_row, first_column = result[i], result[i + 1], i if upper else 0
+            row, next_row = result[i], result[i + 1]
+            first_column = i if upper else 0
             for t in range(begin, end, 4):
                 P, Q, R, S = B[t], B[t + 1], B[t + 2], B[t + 3]
                 a0, a1, a2, a3 = A[t, i], A[t + 1, i], A[t + 2, i], A[t + 3, i]
@@ -112,7 +124,7 @@ def inner(a: FloatArray, b: FloatArray) -> float:
     """
     k = len(a)
     if k > 128:
-        half = k // 2 - k // 2 % 8
+        half = k // 2 - k // 2 % 8  # numpy's first half is a multiple of eight terms
         total: float = inner(a[:half], b[:half]) + inner(a[half:], b[half:])
         return total
 
@@ -139,7 +151,7 @@ def exponentials(x: FloatArray) -> FloatArray:
 
 @compiled
 def sum_log_diagonal(R: FloatArray) -> float:
-    """Sum the logarithms of a diagonal."""
+    """Sum the logarithms of the diagonal of R (k, k): half the log determinant of R^T R."""
     total = 0.0
     for i in range(len(R)):
         total += math.log(R[i, i])
@@ -152,9 +164,10 @@ def tanh_in_place(values: FloatArray) -> None:
 
     tanh(x) = sign(x) (1 - e) / (1 + e) with e = exp(-2 |x|), which does not overflow.
     """
-    x = values.reshape(-1)
-    e_of_chunk, scratch = np.empty(CHUNK), np.empty(CHUNK)
-    for begin in range(0, len(x), CHUNK):
+    x = values.reshape(-1)  # a view, as the values are contiguous
+    e_of_chunk = np.empty(CHUNK)
+    scratch = np.empty(CHUNK)
+    for begin in range(0, len(x), CHUNK):  # chunks stay in the cache
         chunk = x[begin : begin + CHUNK]
         e = e_of_chunk[: len(chunk)]
         for i in range(len(chunk)):
@@ -166,9 +179,16 @@ def tanh_in_place(values: FloatArray) -> None:
 
 @compiled
 def backpropagate_tanh(slopes: FloatArray, outputs: FloatArray) -> FloatArray:
-    """Compute derivatives (m, d) by tanh's inputs from those by its outputs.
+    """Compute a loss's derivatives by the inputs of tanh from those by its outputs.
 
     The derivative of tanh is 1 - tanh^2.
+
+    Args:
+        slopes: Derivatives by the outputs, shape (m, d).
+        outputs: The outputs of tanh, shape (m, d).
+
+    Returns:
+        Derivatives by the inputs, shape (m, d).
     """
     result = np.empty(outputs.shape)
     for i in range(len(outputs)):

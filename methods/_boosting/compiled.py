@@ -82,7 +82,7 @@ def fit(
         X: Features, shape (n, p).
         y: Targets, 0 and 1 for the logistic loss, shape (n,).
         rows: Indices of the observations in ascending order of each column, shape (p, n).
-        start: The constant.
+        start: The constant, which the trees add to.
         logistic: Whether the loss is logistic; it is half the squared error otherwise.
         settings: Settings of the boosting: T trees, D levels deep at most.
 
@@ -90,7 +90,8 @@ def fit(
         Depth of each tree (T,), column and threshold of each inner node (T, 2^D - 1), and values
         of the leaves (T, 2^D).
     """
-    n, inner_nodes = X.shape[0], 2**settings.depth - 1
+    n = X.shape[0]
+    inner_nodes = 2**settings.depth - 1  # of a whole tree
     depths = np.zeros(settings.rounds, np.int64)
     columns = np.zeros((settings.rounds, inner_nodes), np.int64)
     thresholds = np.full((settings.rounds, inner_nodes), np.inf)
@@ -100,7 +101,7 @@ def fit(
     # First and second derivatives of the loss by the score; the latter are 1 for squared errors.
     g, h = np.empty(n), np.ones(n)
     tree_rows = np.empty_like(rows)
-    scratch = (np.empty(n, np.bool_), np.empty(n, np.int64))
+    scratch = (np.empty(n, np.bool_), np.empty(n, np.int64))  # working space
     for t in range(settings.rounds):
         if logistic:
             _logistic_derivatives(score, y, g, h)
@@ -122,7 +123,7 @@ def predict(
     thresholds: FloatArray,
     leaves: FloatArray,
 ) -> FloatArray:
-    """Compute scores (m,), a block of observations at a time.
+    """Compute scores (m,), the sums of all trees, for a block of observations at a time.
 
     Args:
         X: Features, shape (m, p).
@@ -133,12 +134,13 @@ def predict(
         leaves: Values that leaves add, shape (T, 2^D).
     """
     score = np.full(X.shape[0], start)
-    node_of_block = np.empty(BLOCK, np.int64)
+    node_of_block = np.empty(BLOCK, np.int64)  # working space
     for begin in range(0, X.shape[0], BLOCK):
         end = min(begin + BLOCK, X.shape[0])
         node = node_of_block[: end - begin]
         for t in range(depths.shape[0]):
             tree = (columns[t], thresholds[t], leaves[t])
+            # Leaves are added to this part of `score`, in place.
             _add_leaves(X[begin:end], depths[t], tree, node, score[begin:end])
     return score
 
@@ -182,7 +184,8 @@ def _add_leaves(
 def _logistic_derivatives(score: FloatArray, y: FloatArray, g: FloatArray, h: FloatArray) -> None:
     """Write the derivatives of the logistic loss by the score to g (first) and h (second), (n,).
 
-    The loss of targets y (n,), 0 or 1, is log(1 + exp(score)) - y score.
+    The loss of targets y (n,), 0 or 1, is log(1 + exp(score)) - y score. Second derivatives are at
+    least `MIN_CURVATURE`, as they are divided by.
     """
     for i in range(score.shape[0]):
         probability = 1.0 / (1.0 + math.exp(-score[i]))
@@ -214,7 +217,8 @@ def _grow(
         rows: All observations, ascending in each column, shape (p, n). They are reordered here, so
             that those of a node stand together: rows[:, begin:end].
         scratch: Two arrays (n,) to work with.
-        tree: Columns, thresholds and leaves of this tree, written here.
+        tree: Column and threshold of each inner node of this tree, and value of each leaf, written
+            here.
         score: Sum of the trees so far, shape (n,), updated here.
         settings: Settings of the boosting.
     """
@@ -230,8 +234,9 @@ def _grow(
             begin, end = ends[node]
             if begin == end:  # no such node, as its parent is a leaf
                 continue
+            # Sums of g and h over the node's observations, which rows of any column list.
             G, H = _sum_derivatives(g, h, rows[0, begin:end])
-            column, split = -1, begin
+            column, split = -1, begin  # column -1: not split
             if level < settings.depth:
                 column, split = _find_best_split(X, g, h, rows, begin, end, G, H, settings)
 
@@ -254,7 +259,10 @@ def _grow(
 
 @compiled
 def _sum_derivatives(g: FloatArray, h: FloatArray, rows: IntArray) -> tuple[float, float]:
-    """Sum first derivatives g and second derivatives h of the loss over observations `rows`."""
+    """Sum first derivatives g and second derivatives h of the loss over observations `rows`.
+
+    The sums are sequential, so that they do not depend on the processor.
+    """
     G = H = 0.0
     for i in rows:
         G += g[i]
@@ -277,8 +285,8 @@ def _find_best_split(
     """Find the best split of a node's observations, rows[:, begin:end].
 
     A split replaces G^2 / (H + l2) of the node by the sum of the same over its two children, and
-    is better the larger that sum is. Of equally good splits, that of the first column at the
-    highest position is used, as in XGBoost.
+    is better the larger that sum is. Each child needs an H of at least `settings.min_weight`. Of
+    equally good splits, that of the first column at the highest position is used, as in XGBoost.
 
     Args:
         X: Features, shape (n, p).
@@ -301,6 +309,7 @@ def _find_best_split(
     if end - begin < 2 or H < 2.0 * min_weight:  # noqa: SIM300 (no constant)
         return best_column, best_split
     for column in range(X.shape[1]):
+        # Observations move one by one from the left to the right child, largest value first.
         ordered = rows[column]
         value_right = X[ordered[end - 1], column]
         G_right = H_right = 0.0
@@ -318,7 +327,7 @@ def _find_best_split(
             # G_left^2 / weight_left + G_right^2 / weight_right with one division
             numerator = G_left * G_left * weight_right + G_right * G_right * weight_left
             quality = numerator / (weight_left * weight_right)
-            if quality > best_quality * (1.0 + TIE):
+            if quality > best_quality * (1.0 + TIE):  # more than a rounding error better
                 best_quality, best_column, best_split = quality, column, split
     return best_column, best_split
 

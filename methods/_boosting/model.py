@@ -55,7 +55,7 @@ class BoostedTrees:
         loss: Loss = Loss.SQUARED_ERROR,
         settings: Settings = XGBOOST,
     ) -> Self:
-        """Fit trees.
+        """Fit boosted trees.
 
         Splits that reduce the loss by less than about 1e-6 are not made, as in XGBoost, so targets
         should be of the order of one.
@@ -71,13 +71,15 @@ class BoostedTrees:
         is_logistic = loss is Loss.LOGISTIC
         start = float(y.mean())
         if is_logistic:
+            # The mean of targets 0 and 1; at a distance from both, so that log odds are finite.
             positive_share = min(max(start, MARGIN), 1.0 - MARGIN)
             start = math.log(positive_share / (1.0 - positive_share))
+        # Indices of the observations in ascending order of each column, (p, n).
         rows = np.ascontiguousarray(np.argsort(X, axis=0, kind="stable").T)
         return cls(start, *compiled.fit(X, y, rows, start, is_logistic, settings))
 
     def predict(self, X: FloatArray) -> FloatArray:
-        """Predict targets (m,), their log odds after the logistic loss, of features X (m, p)."""
+        """Predict the target at features X (m, p), shape (m,); log odds for the logistic loss."""
         X = np.ascontiguousarray(X, dtype=np.float64)
         return compiled.predict(
             X, self.start, self.depths, self.columns, self.thresholds, self.leaves

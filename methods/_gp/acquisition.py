@@ -34,7 +34,18 @@ FRACTION_TERMS = 12
 
 @compiled
 def log_expected_improvement(mean: FloatArray, sd: FloatArray, best: float) -> FloatArray:
-    """Log expected improvement (m,) below `best`; -inf where sd is not positive."""
+    """Compute the log expected improvement (m,) below `best`, the smallest loss so far.
+
+    With z = (best - mean) / sd, it is log(sd (phi(z) + z Phi(z))), the normal density phi and
+    distribution function Phi (Jones et al. 1998, equation 15). Far in the left tail the two terms
+    cancel. There the sum is phi(t) c / (t + c) with t = -z and a continued fraction
+    c = 1 / (t + 2 / (t + 3 / (t + ...))) (Abramowitz and Stegun 26.2.14).
+
+    Args:
+        mean: Posterior mean of the loss at each candidate, shape (m,).
+        sd: Posterior standard deviation, shape (m,); where it is not positive, the result is -inf.
+        best: The smallest loss, in the same units.
+    """
     log_ei = np.empty(len(mean))
     for j in range(len(mean)):
         if not sd[j] > 0.0:

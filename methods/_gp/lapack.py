@@ -19,12 +19,16 @@ from hpobench_ordered.methods._gp import compiled
 
 
 def cholesky(K: FloatArray) -> tuple[bool, FloatArray]:
-    """Whether K (n, n) is numerically positive definite, and if so R, upper, with K = R^T R.
+    """Factorise K = R^T R with an upper triangular R (n, n), by LAPACK.
 
-    Only the upper triangle of K is read.
+    Only the upper triangle of K (n, n) is read.
+
+    Returns:
+        Whether K is numerically positive definite, and R, which is valid only then.
     """
     if not np.isfinite(K).all():
         return False, K
+    # LAPACK reads memory by columns, so that K's transpose and its lower factor need no copies.
     L, info = dpotrf(K.T, lower=1, clean=1)
     is_positive_definite = info == 0
     return is_positive_definite, L.T
@@ -33,14 +37,25 @@ def cholesky(K: FloatArray) -> tuple[bool, FloatArray]:
 def negative_log_posterior(
     S: FloatArray, y: FloatArray, theta: FloatArray, mu: FloatArray, w: FloatArray
 ) -> tuple[float, FloatArray]:
-    """Minus log posterior of theta, up to a constant, and its gradient, shaped as theta."""
-    K, F = compiled.covariance(S, theta)
+    """Compute minus the log posterior of theta, up to a constant, and its gradient by theta.
+
+    Args:
+        S: Squared differences of the features for each of g length scales, shape (g, n, n).
+        y: Losses, shape (n,).
+        theta: Log length scales, log signal variance, log noise variance, shape (g + 2,).
+        mu: Means of the normal priors on theta, shaped as theta.
+        w: Precisions of the priors, shaped as theta; 0 for a flat prior.
+
+    Returns:
+        The value, infinite where the covariance has no Cholesky factor, and the gradient.
+    """
+    K, F = compiled.covariance(S, theta)  # F holds what the derivatives of K need
     is_positive_definite, R = cholesky(K)
     if not is_positive_definite:
         return math.inf, np.zeros(len(theta))
-    alpha = compiled.solve(R, y)
+    alpha = compiled.solve(R, y)  # K^-1 y
     value = compiled.negative_log_posterior_from(y, R, alpha, theta, mu, w)
-    inverse = dpotri(R.T, lower=1)[0].T
+    inverse = dpotri(R.T, lower=1)[0].T  # K^-1, upper triangle; LAPACK reads memory by columns
     gradient = -compiled.likelihood_gradient(S, K, F, inverse, alpha, theta)
     return value, gradient + w * (theta - mu)
 
@@ -56,7 +71,22 @@ def fit(
     max_iterations: int,
     tolerance: float,
 ) -> tuple[FloatArray, float]:
-    """Minimise the negative log posterior in the box by L-BFGS-B; theta and its value."""
+    """Minimise the negative log posterior of theta in a box by L-BFGS-B.
+
+    Args:
+        S: Squared differences of the features for each of g length scales, shape (g, n, n).
+        y: Losses, shape (n,).
+        start: theta to start from, shape (g + 2,).
+        lower: Smallest values of theta, of its shape.
+        upper: Largest values of theta, of its shape.
+        mu: Means of the normal priors on theta.
+        w: Precisions of the priors; 0 for a flat prior.
+        max_iterations: Number of iterations at most.
+        tolerance: An iteration that gains less is the last one.
+
+    Returns:
+        theta and the value there.
+    """
 
     def objective(theta: FloatArray) -> tuple[float, FloatArray]:
         return negative_log_posterior(S, y, theta, mu, w)
@@ -86,22 +116,42 @@ def predict(
     theta: FloatArray,
     g: int,
 ) -> tuple[FloatArray, FloatArray]:
-    """Posterior mean (m,) and variance (m,) of the noise-free function at the candidates (m, p)."""
-    cross = compiled.cross_covariance(X, candidates, groups, theta, g)
+    """Predict posterior mean (m,) and variance (m,) of the noise-free function at candidates.
+
+    Rasmussen and Williams (2006), algorithm 2.1.
+
+    Args:
+        X: Features of the observations, shape (n, p).
+        R: Upper Cholesky factor of the covariance K of the observations, shape (n, n).
+        alpha: K^-1 y with the losses y, shape (n,).
+        candidates: Features of the candidates, shape (m, p).
+        groups: Index of the length scale of each feature, shape (p,).
+        theta: g log length scales, then the log signal variance.
+        g: Number of length scales.
+    """
+    cross = compiled.cross_covariance(X, candidates, groups, theta, g)  # (n, m)
     mean = alpha @ cross
-    solved = solve_forward(R.T, cross)
+    solved = solve_forward(R.T, cross)  # (m, n)
     signal_variance = math.exp(theta[g])
-    variance = signal_variance - np.einsum("ji,ji->j", solved, solved)
+    explained_variance = np.einsum("ji,ji->j", solved, solved)
+    variance = signal_variance - explained_variance
     return mean, variance
 
 
 def solve_forward(L: FloatArray, cross: FloatArray) -> FloatArray:
-    """L^-1 cross, transposed, (m, n), of a lower factor (n, n) by columns; overwrites cross (n, m).
+    """Compute the transpose of L^-1 cross, which is cross^T L^-T; overwrites `cross`.
 
     Of many columns a product with the inverse takes half the time of solving for each. L, of a
     condition number below 1e6, loses no digits that count.
+
+    Args:
+        L: Lower triangular Cholesky factor, stored by columns, shape (n, n).
+        cross: Covariances of n observations and m candidates, shape (n, m).
+
+    Returns:
+        A row for each candidate, shape (m, n).
     """
-    # BLAS multiplies or solves from the right (side) by the transpose (trans_a): cross^T L^-T.
+    # BLAS is told to multiply, or solve, from the right (side) by the transpose (trans_a) of L.
     options = {"side": 1, "lower": 1, "trans_a": 1, "overwrite_b": 1}
     has_many_columns = cross.shape[1] > 2 * len(L)
     if has_many_columns:

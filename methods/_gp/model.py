@@ -114,7 +114,7 @@ class PriorArrays:
 
     @classmethod
     def stack(cls, priors: Sequence[LogPrior]) -> "PriorArrays":
-        """Stack the priors of all hyperparameters, in the order of theta."""
+        """Stack priors as arrays, in their order; a flat prior has precision 0."""
         return cls(
             mean=np.array([prior.mean for prior in priors]),
             precision=np.array([1.0 / prior.sd**2 for prior in priors]),
@@ -125,8 +125,17 @@ class PriorArrays:
 
 @cache
 def stack_priors(priors: Priors, length_scales: int) -> PriorArrays:
-    """Stack the priors as arrays: of each log length scale, log signal and log noise variance."""
-    return PriorArrays.stack([*[priors.length_scale] * length_scales, priors.signal, priors.noise])
+    """Stack the priors of a process's hyperparameters theta as arrays.
+
+    They are ordered as theta: log length scales, all with the same prior, log signal variance, log
+    noise variance.
+
+    Args:
+        priors: The priors.
+        length_scales: Number of length scales.
+    """
+    priors_of_length_scales = [priors.length_scale] * length_scales
+    return PriorArrays.stack([*priors_of_length_scales, priors.signal, priors.noise])
 
 
 class GaussianProcess:
@@ -143,15 +152,19 @@ class GaussianProcess:
     """
 
     def __init__(self, X: FloatArray, y: FloatArray, *, kernel: Kernel, theta: FloatArray) -> None:
+        """Condition on losses y (n,) at features X (n, p).
+
+        theta has the log length scales, log signal variance and log noise variance.
+        """
         self.theta = theta
         self._kernel = kernel
-        self._g = kernel.length_scales
+        self._g = kernel.length_scales  # their number
         self._X = X
         self._y = y
         noise_variance = math.exp(theta[self._g + 1])
         K = compiled.cross_covariance(X, X, kernel.groups, theta, self._g)
         K.flat[:: len(y) + 1] += noise_variance  # on the diagonal
-        # Predictions need the upper Cholesky factor R of K, and alpha = K^-1 y.
+        # Predictions need the upper Cholesky factor R of the covariance K, and alpha = K^-1 y.
         is_positive_definite, self._R = _faster_module(len(y)).cholesky(K)
         if not is_positive_definite:
             raise ModelError("the covariance matrix is not numerically positive definite")
@@ -169,6 +182,9 @@ class GaussianProcess:
     ) -> "GaussianProcess":
         """Fit the hyperparameters, by their posterior density, and condition on observations.
 
+        The hyperparameters theta, of shape (g + 2,), are log length scales, log signal variance and
+        log noise variance.
+
         Args:
             X: Features of the observations, shape (n, p), C-contiguous.
             y: Their losses, standardised, shape (n,).
@@ -181,7 +197,7 @@ class GaussianProcess:
         """
         g = kernel.length_scales
         prior = stack_priors(priors, g)
-        S = compiled.squared_differences(X, kernel.groups, g)
+        S = compiled.squared_differences(X, kernel.groups, g)  # the same for all theta
         fit = _faster_module(len(y)).fit
         best_theta = starts[0]
         lowest = math.inf
@@ -205,20 +221,24 @@ class GaussianProcess:
         return cls(X, y, kernel=kernel, theta=best_theta)
 
     def log_marginal_likelihood(self) -> float:
-        """Log marginal likelihood of the observations."""
+        """Compute the log marginal likelihood of the observations.
+
+        It is the log posterior of the hyperparameters under flat priors.
+        """
         zeros = np.zeros(len(self.theta))  # mean and precision of a flat prior
         return -compiled.negative_log_posterior_from(
             self._y, self._R, self._alpha, self.theta, zeros, zeros
         )
 
     def predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Posterior mean and standard deviation of the noise-free function.
+        """Predict the noise-free function.
 
         Args:
             X: Features, shape (m, p), C-contiguous.
 
         Returns:
-            Mean (m,) and standard deviation (m,); 0 if the variance is below rounding errors.
+            Posterior mean (m,) and standard deviation (m,); 0 if the variance is below rounding
+            errors.
         """
         mean, variance = _faster_module(len(self._y)).predict(
             self._X,
@@ -234,6 +254,9 @@ class GaussianProcess:
     def sample(self, X: FloatArray, normal: FloatArray) -> FloatArray:
         """Sample the noise-free function at m points, jointly, shape (samples, m).
 
+        A sample is the posterior mean plus normal numbers times the Cholesky factor of the
+        posterior covariance.
+
         Args:
             X: Features of the points, shape (m, p), C-contiguous.
             normal: Standard normal numbers, shape (samples, m).
@@ -246,8 +269,12 @@ class GaussianProcess:
         cross = compiled.cross_covariance(self._X, X, groups, theta, self._g)
         mean = self._alpha @ cross
 
-        solved = dtrtrs(self._R.T, cross, lower=1)[0]
-        covariance = compiled.cross_covariance(X, X, groups, theta, self._g) - solved.T @ solved
+        # Rasmussen and Williams (2006), equation 2.24: the prior covariance minus what the
+        # observations, whose covariance has the Cholesky factor R, explain.
+        solved = dtrtrs(self._R.T, cross, lower=1)[0]  # R^-T cross, (n, m)
+        prior_covariance = compiled.cross_covariance(X, X, groups, theta, self._g)
+        covariance = prior_covariance - solved.T @ solved
+        # Against rounding errors: a little is added to the diagonal.
         covariance.flat[:: len(X) + 1] += SAMPLED_JITTER * signal_variance
         is_positive_definite, R = _faster_module(len(X)).cholesky(covariance)
         if not is_positive_definite:
@@ -258,7 +285,9 @@ class GaussianProcess:
     def predict_leave_one_out(self) -> tuple[FloatArray, FloatArray]:
         """Predict each observation from all others, with the same hyperparameters.
 
-        Rasmussen and Williams (2006), equation 5.12.
+        Rasmussen and Williams (2006), equation 5.12: this needs only the inverse of the
+        covariance K of all observations, and no further fit. Variances there are those of noisy
+        observations.
 
         Returns:
             Mean (n,) and standard deviation (n,) of the noise-free function.
@@ -296,7 +325,10 @@ def standardise(losses: FloatArray) -> FloatArray:
 
 
 def _faster_module(n: int) -> ModuleType:
-    """Choose the module whose `cholesky`, `fit` and `predict` are faster for n observations."""
+    """Choose the module whose `cholesky`, `fit` and `predict` are faster for n observations.
+
+    `compiled` is so for few, `lapack` for many; their results are the same up to rounding.
+    """
     if n <= COMPILED_LIMIT:
         return compiled
     from hpobench_ordered.methods._gp import lapack

@@ -51,10 +51,15 @@ MIN_LENGTH = 1e-3
 
 @cache
 def stack_task_priors(priors: TaskPriors, length_scales: int, tasks: int) -> PriorArrays:
-    """Stack the priors of all hyperparameters as arrays.
+    """Stack the priors of all hyperparameters x as arrays.
 
-    They are ordered as the hyperparameters: log length scales, log signal variance, log memory, log
-    noise variance, log scale of each task.
+    They are ordered as x: log length scales, log signal variance, log memory, log noise variance,
+    log scale of each task.
+
+    Args:
+        priors: The priors.
+        length_scales: Number of length scales.
+        tasks: Number of tasks.
     """
     base = priors.base
     priors_of_length_scales = [base.length_scale] * length_scales
@@ -90,26 +95,37 @@ class Observations:
 
     @property
     def level_covariance(self) -> FloatArray:
-        """Covariance of the tasks' levels, which are independent, shape (T, T)."""
+        """Covariance of the tasks' levels, which are independent, shape (T, T).
+
+        A task's level is what all its losses share; its prior variance is `level`.
+        """
         return self.level * np.eye(len(self.counts))
 
     def scale_losses(self, x: FloatArray) -> FloatArray:
         """Divide the losses by the scales of their tasks: z, shape (n,).
 
-        The logarithms of these scales are the last hyperparameters in x.
+        The logarithms of these scales are the last hyperparameters in x, after g log length scales,
+        log signal variance, log memory and log noise variance.
         """
         log_scales = x[self.g + 3 :]
         z: FloatArray = self.y * np.repeat(np.exp(-log_scales), self.counts)
         return z
 
     def expand_to_observations(self, by_tasks: FloatArray) -> FloatArray:
-        """Expand a matrix of pairs of tasks (T, T) to pairs of observations, (n, n)."""
+        """Expand a matrix of pairs of tasks (T, T) to pairs of observations, (n, n).
+
+        Observations are grouped by task, `counts` of each.
+        """
         return by_tasks.repeat(self.counts, axis=0).repeat(self.counts, axis=1)
 
     def sum_over_tasks(self, by_observations: FloatArray) -> FloatArray:
-        """Sum a matrix of pairs of observations (n, n) over pairs of tasks, (T, T)."""
+        """Sum a matrix of pairs of observations (n, n) over pairs of tasks, (T, T).
+
+        Observations are grouped by task, `counts` of each; sums over a task without any are 0.
+        """
         with_observations = np.flatnonzero(self.counts)  # reduceat cannot sum over nothing
-        starts = (np.cumsum(self.counts) - self.counts)[with_observations]
+        first_rows = np.cumsum(self.counts) - self.counts
+        starts = first_rows[with_observations]
         row_sums = np.add.reduceat(by_observations, starts, axis=0)
         sums = np.zeros((len(self.counts), len(self.counts)))
         sums[np.ix_(with_observations, with_observations)] = np.add.reduceat(
@@ -153,9 +169,10 @@ def negative_log_posterior(
     """
     g = observed.g
     log_scales = x[g + 3 :]
+    # The correlation is a covariance of signal variance 1 without noise.
     M, F = compiled.covariance(S, _unit_theta(x, g, log_noise=-math.inf))
     B = couple_tasks(x, observed.distances, g)
-    B_of_pairs = observed.expand_to_observations(B)
+    B_of_pairs = observed.expand_to_observations(B)  # (n, n)
     F *= B_of_pairs  # dK / d log l_k = F S_k / l_k^2, with the length scales l_k
     K = B_of_pairs * M
     K += observed.expand_to_observations(observed.level_covariance)
@@ -165,12 +182,13 @@ def negative_log_posterior(
         return math.inf, np.zeros(len(x))
 
     z = observed.scale_losses(x)
-    alpha = compiled.solve(R, z)
+    alpha = compiled.solve(R, z)  # K^-1 z
     value = compiled.negative_log_posterior_from(z, R, alpha, x, prior.mean, prior.precision)
     value += float(observed.counts @ log_scales)  # log of the determinant of dy / dz
 
-    # Gradient of the log likelihood of y, in the order of x.
-    inverse = dpotri(R.T, lower=1)[0].T
+    # Gradient of the log likelihood of y, in the order of x: the derivative by a parameter t is
+    # 1/2 tr((alpha alpha^T - K^-1) dK/dt), which is summed over the entries of K.
+    inverse = dpotri(R.T, lower=1)[0].T  # K^-1, upper triangle
     theta = _unit_theta(x, g, log_noise=x[g + 2])
     by_theta = compiled.likelihood_gradient(S, K, F, inverse, alpha, theta)
     by_K_times_M = (np.outer(alpha, alpha) - inverse) * M  # M's lower triangle is 0
@@ -185,13 +203,18 @@ def negative_log_posterior(
 
 
 def _unit_theta(x: FloatArray, g: int, *, log_noise: float) -> FloatArray:
-    """Hyperparameters of `compiled`'s process with the length scales of x, signal variance 1."""
+    """Make the hyperparameters of a single-task process with the length scales of x.
+
+    They are g log length scales, the log signal variance 0, as tasks are scaled elsewhere, and the
+    log noise variance.
+    """
     return np.concatenate([x[:g], [0.0, log_noise]])
 
 
 def _sum_by_task(values: FloatArray, counts: IntArray) -> FloatArray:
-    """Sum values (n,) of observations over the tasks, shape (T,)."""
+    """Sum values (n,) of observations, `counts` of each task one after the other; shape (T,)."""
     ends = np.cumsum(counts)
+    # Differences of running sums, which also hold for tasks without observations.
     running_sums = np.concatenate([[0.0], np.cumsum(values)])
     sums: FloatArray = running_sums[ends] - running_sums[ends - counts]
     return sums
@@ -211,7 +234,11 @@ class Fit:
 
     @classmethod
     def start(cls, observed: Observations, prior: PriorArrays) -> "Fit":
-        """Start at the mean of the priors, with a guess of the curvature there."""
+        """Start at the mean of the priors, with a guess of the inverse Hessian matrix there.
+
+        The guess is diagonal. The objective is minus the log posterior: the priors contribute their
+        precisions to the curvature, and the log likelihood about `CURVATURE`.
+        """
         curvature = prior.precision + compiled.CURVATURE
         # The log likelihood has the squares of losses times exp(-2 a), with a task's log scale a,
         # whose second derivative is about twice the number of losses.
@@ -244,7 +271,7 @@ def descend(
         raise ModelError(f"the log posterior of the hyperparameters is {-value}")
     for _ in range(steps):
         direction = _find_direction(H, x, gradient, prior)
-        slope = float(direction @ gradient)
+        slope = float(direction @ gradient)  # negative: what a step of length 1 would gain
         if slope > -TOLERANCE * 0.1:  # nearly stationary
             break
 
@@ -278,6 +305,7 @@ def _find_direction(
     would_fall_below = (x <= prior.lower) & (gradient > 0.0)
     would_rise_above = (x >= prior.upper) & (gradient < 0.0)
     is_blocked = would_fall_below | would_rise_above
+    # The gradient along blocked coordinates must not move the others either, through H.
     step = np.where(is_blocked, 0.0, -H @ np.where(is_blocked, 0.0, gradient))
     longest = float(np.abs(step).max())
     if longest <= compiled.MAX_STEP:
@@ -293,13 +321,14 @@ def fit_hyperparameters(
     Args:
         observed: The observations.
         priors: The priors.
-        start: Where an earlier fit ended; None for the mean of the priors.
-        steps: Steps at most.
+        start: Where an earlier fit ended; None to start at the mean of the priors.
+        steps: Number of steps at most.
 
     Raises:
         ModelError: The covariance matrix has no Cholesky factor at the start.
     """
     prior = stack_task_priors(priors, observed.g, len(observed.counts))
+    # Squared differences of the features, the same for all hyperparameters.
     S = compiled.squared_differences(observed.X, observed.kernel.groups, observed.g)
     return descend(
         lambda x: negative_log_posterior(observed, S, x, prior),
@@ -321,14 +350,20 @@ class TaskProcess:
     """
 
     def __init__(self, observed: Observations, x: FloatArray) -> None:
+        """Condition on observations, for hyperparameters x, by factorising their covariance.
+
+        The covariance K of losses divided by their tasks' scales is the correlation of the
+        configurations times the covariance B of the tasks, plus that of the tasks' levels, plus
+        noise.
+        """
         self._set_hyperparameters(observed, x)
         K = self._correlate(observed.X, observed.X) * observed.expand_to_observations(self._B)
         K += observed.expand_to_observations(observed.level_covariance)
-        K.flat[:: len(K) + 1] += self._noise_variance
+        K.flat[:: len(K) + 1] += self._noise_variance  # on the diagonal
         is_positive_definite, R = lapack.cholesky(K)
         if not is_positive_definite:
             raise ModelError("the covariance matrix is not numerically positive definite")
-        self._L = R.T
+        self._L = R.T  # lower Cholesky factor, stored by columns as LAPACK expects
         self._alpha = compiled.solve(R, observed.scale_losses(x))
 
     def _set_hyperparameters(self, observed: Observations, x: FloatArray) -> None:
@@ -340,14 +375,17 @@ class TaskProcess:
         self._noise_variance = math.exp(log_noise_variance)
 
     def _correlate(self, X: FloatArray, others: FloatArray) -> FloatArray:
-        """Correlation M (k, m) of configurations of features (k, p) and others (m, p)."""
-        g = self.observed.g
+        """Compute correlations (k, m) of configurations of features (k, p) and others (m, p)."""
+        g = self.observed.g  # number of length scales, which come first in x
         theta = np.append(self.x[:g], 0.0)  # signal variance 1
         return compiled.cross_covariance(X, others, self.observed.kernel.groups, theta, g)
 
     def _cross_covariance(self, X: FloatArray) -> FloatArray:
-        """Covariance (n, m) of the observations and the current task at features (m, p)."""
-        counts = self.observed.counts
+        """Compute covariances (n, m) of the observations and the current task at features (m, p).
+
+        The current task is the last one, so that B[-1] has its covariances with all tasks.
+        """
+        counts = self.observed.counts  # of each task's observations, which are grouped by task
         cross = self._correlate(self.observed.X, X)
         cross *= np.repeat(self._B[-1], counts)[:, None]
         first_of_current_task = len(cross) - counts[-1]
@@ -355,13 +393,14 @@ class TaskProcess:
         return cross
 
     def predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Posterior mean and standard deviation of the noise-free z of the current task.
+        """Predict the noise-free losses of the current task, divided by its scale.
 
         Args:
             X: Features, shape (m, p), C-contiguous.
 
         Returns:
-            Mean (m,) and standard deviation (m,); 0 where the variance is lost in rounding.
+            Posterior mean (m,) and standard deviation (m,); 0 where the variance is lost in
+            rounding.
         """
         cross = self._cross_covariance(X)
         mean = self._alpha @ cross
@@ -373,25 +412,29 @@ class TaskProcess:
         return mean, np.sqrt(np.maximum(variance, 0.0))
 
     def scale_current_losses(self) -> FloatArray:
-        """Losses of the current task divided by its scale: its part of z."""
+        """Divide the losses of the current task by its scale, as in predictions; shape (n,)."""
         z = self.observed.scale_losses(self.x)
         current_count = self.observed.counts[-1]  # the current task comes last
         return z[len(z) - current_count :]
 
     def with_fantasies(self, pending: FloatArray) -> tuple["TaskProcess", FloatArray]:
-        """Condition also on pending evaluations of the current task, as in `model`.
+        """Condition also on pending evaluations of the current task.
+
+        They are assumed to give the posterior mean, so that only standard deviations shrink.
 
         Args:
             pending: Features of the pending configurations, shape (k, p), C-contiguous.
 
         Returns:
-            The process, and the z that the pending evaluations are taken to give, (k,).
+            The process, and the losses, divided by the task's scale, that the pending evaluations
+            are assumed to give, (k,).
 
         Raises:
             ModelError: The covariance matrix has no Cholesky factor.
         """
         mean, _ = self.predict(pending)
-        y = np.append(self.observed.y, mean * math.exp(self.x[-1]))
+        log_scale = self.x[-1]  # of the current task, which comes last
+        y = np.append(self.observed.y, mean * math.exp(log_scale))
         return self.with_observations(pending, y), mean
 
     def with_observations(self, X: FloatArray, y: FloatArray) -> "TaskProcess":
@@ -407,10 +450,12 @@ class TaskProcess:
             ModelError: The covariance matrix has no Cholesky factor.
         """
         n, k = len(self.observed.X), len(X)
+        # The covariance among the further observations; the current task comes last in B.
         K_of_further = self._correlate(X, X) * self._B[-1, -1] + self.observed.level
-        K_of_further.flat[:: k + 1] += self._noise_variance
+        K_of_further.flat[:: k + 1] += self._noise_variance  # on the diagonal
 
-        # The larger factor has three blocks: L above, and below it `rows` (k, n) and `corner`.
+        # The larger lower factor has three blocks: L above, and below it `rows` (k, n) and the
+        # transpose of `corner` (k, k), which is an upper factor.
         rows = dtrtrs(self._L, self._cross_covariance(X), lower=1)[0].T
         is_positive_definite, corner = lapack.cholesky(K_of_further - rows @ rows.T)
         if not is_positive_definite:
