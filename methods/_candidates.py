@@ -55,16 +55,19 @@ class Region:
     """
 
     def __init__(self, space: SearchSpace) -> None:
+        """Describe the whole space as a region; arrays have an entry for each hyperparameter."""
         self.space = space
-        self.size = space.size
+        self.size = space.size  # number of configurations; inf if a hyperparameter is continuous
         self.free: BoolArray = np.array([p.size > 1 for p in space.parameters])
         self.is_categorical = np.array([p.kind is Kind.CATEGORICAL for p in space.parameters])
+        # Unit vectors: the middle, and the smallest and largest values.
         self.middle: FloatArray = np.full(space.dimension, 0.5)
         self.lowest = np.zeros(space.dimension)
         self.highest = np.ones(space.dimension)
 
     @cached_property
     def _coder(self) -> "Coder":
+        """Compiled code for many configurations, imported on demand as it loads slowly."""
         from hpobench_ordered.methods._coding import Coder
 
         return Coder(self.space)
@@ -72,12 +75,15 @@ class Region:
     def sample_unit(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Draw n configurations uniformly, canonical unit vectors of the space, shape (n, d)."""
         drawn = self.draw(rng, n)
-        if n >= MIN_COMPILED:
+        if n >= MIN_COMPILED:  # for fewer, compiled code does not pay
             return self.canonical(drawn)
         return self.space.canonical(drawn)
 
     def canonical(self, unit: FloatArray) -> FloatArray:
-        """Compute `SearchSpace.canonical` of many unit vectors (n, d)."""
+        """Compute `SearchSpace.canonical` of many unit vectors (n, d), by compiled code.
+
+        Discrete values move to the middle of their bins, and inactive hyperparameters become NaN.
+        """
         return self._coder.canonical(unit)
 
     def draw(self, rng: np.random.Generator, n: int) -> FloatArray:
@@ -85,7 +91,10 @@ class Region:
         return rng.random((n, self.space.dimension))
 
     def mask_choices_outside(self, unit: FloatArray) -> FloatArray:
-        """Set unit vectors (n, d) to NaN where a categorical's choice is not in the region."""
+        """Set unit vectors (n, d) to NaN where a categorical's choice is not in the region.
+
+        The whole space has all choices; parts of it override this.
+        """
         return unit
 
     def features(self, unit: FloatArray) -> FloatArray:
@@ -93,7 +102,10 @@ class Region:
         return self._coder.features(np.ascontiguousarray(unit))
 
     def levels(self) -> Sequence[FloatArray]:
-        """List the coded values of each hyperparameter in the region, which must be finite."""
+        """List the coded values of each hyperparameter in the region, which must be finite.
+
+        Coded values are whole numbers then: integers, or indices of ordinals and choices.
+        """
         return [np.arange(p.lower, p.upper + 1) for p in self.space.parameters]
 
 
@@ -117,15 +129,21 @@ def iter_candidate_blocks(
 
 
 def _iter_grid_blocks(region: Region, size: int) -> Iterator[FloatArray]:
-    """Yield all configurations of a finite region, in blocks of at most `size`."""
-    levels = region.levels()
+    """Yield all configurations of a finite region, in blocks of at most `size`.
+
+    Yields:
+        Canonical unit vectors, shape (m, d) with m <= `size`.
+    """
+    levels = region.levels()  # the coded values of each hyperparameter
     shape = tuple(len(values) for values in levels)
     total = math.prod(shape)
     for begin in range(0, total, size):
         end = min(begin + size, total)
+        # For each hyperparameter, which of its values these configurations have.
         places = np.unravel_index(np.arange(begin, end), shape)
         columns = [values[place] for values, place in zip(levels, places, strict=True)]
-        yield region.space.canonical(region.space.encode(np.stack(columns, axis=1)))
+        coded_values = np.stack(columns, axis=1)
+        yield region.space.canonical(region.space.encode(coded_values))
 
 
 def draw_near(
@@ -157,17 +175,20 @@ def draw_near(
     from hpobench_ordered.methods._coding import move_centres
 
     shape = count, region.space.dimension
+    # Steps are normal; each candidate has a standard deviation of its own, drawn log-uniformly.
     sd = np.exp(rng.uniform(*LOG_STEPS, count))
+    # Half of the candidates change few hyperparameters, the other half all of them.
     share_moved = np.where(rng.random(count) < 0.5, SHARE_OF_FEW_MOVED, 1.0)
     is_moved = rng.random(shape) < share_moved[:, None]
     steps = sd[:, None] * rng.standard_normal(shape)
-    is_redrawn = rng.random(shape) < REDRAW_PROBABILITY
+    is_redrawn = rng.random(shape) < REDRAW_PROBABILITY  # used for categoricals alone
 
+    drawn = region.draw(rng, count)  # what replaces choices, and values inactive in the centre
     moved = move_centres(
         region.mask_choices_outside(centres),
         np.where(is_moved, steps, 0.0),
         is_redrawn,
-        region.draw(rng, count),
+        drawn,
         region.lowest,
         region.highest,
         region.is_categorical,
@@ -179,8 +200,9 @@ class TriedConfigurations:
     """The configurations suggested or evaluated so far, compared by their exact coded values."""
 
     def __init__(self, space: SearchSpace) -> None:
+        """Start without a tried configuration."""
         self._space = space
-        self._keys: set[bytes] = set()
+        self._keys: set[bytes] = set()  # a `configuration_key` for each
 
     def add(self, values: FloatArray) -> bytes:
         """Record coded values (d,) as tried, and return their `configuration_key`."""
@@ -189,6 +211,7 @@ class TriedConfigurations:
         return key
 
     def __contains__(self, values: FloatArray) -> bool:
+        """Whether coded values (d,) were tried."""
         return configuration_key(values) in self._keys
 
     def find_best_untried(
@@ -209,7 +232,7 @@ class TriedConfigurations:
         if best_values not in self:
             return best, best_values
 
-        order = np.argsort(-scores, kind="stable")
+        order = np.argsort(-scores, kind="stable")  # best first
         for begin in range(0, len(order), DECODED_AT_ONCE):
             rows = order[begin : begin + DECODED_AT_ONCE]
             values = self._space.decode(unit[rows])
@@ -220,6 +243,7 @@ class TriedConfigurations:
 
     def find_first_untried(self, values: FloatArray) -> int | None:
         """Find the first row of coded values (m, d) that is untried; None if there is none."""
+        # The bytes of a row without signed zeros are its `configuration_key`.
         for row, unified in enumerate(_unify_zeros_and_nans(values)):
             if unified.tobytes() not in self._keys:
                 return row
@@ -232,5 +256,8 @@ def configuration_key(values: FloatArray) -> bytes:
 
 
 def _unify_zeros_and_nans(values: FloatArray) -> FloatArray:
-    """Give zero and NaN a unique representation: -0.0 + 0.0 is 0.0."""
+    """Give zero and NaN a unique representation in coded values: -0.0 + 0.0 is 0.0.
+
+    NaN, an inactive hyperparameter, has many representations of which one is used.
+    """
     return np.where(np.isnan(values), np.nan, values + 0.0)

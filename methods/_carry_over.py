@@ -45,8 +45,12 @@ def convert_history(
 def _convert_values(
     values: FloatArray, old: SearchSpace, new: SearchSpace, rng: np.random.Generator
 ) -> FloatArray:
-    """Convert coded values (n, d_old) of the old space to coded values (n, d) of the new one."""
-    drawn_units = rng.random((len(values), new.dimension))
+    """Convert coded values (n, d_old) of the old space to coded values (n, d) of the new one.
+
+    A hyperparameter that only the new space has is drawn uniformly; so is a value that the old
+    configuration does not have, or whose choice was removed. Inactive hyperparameters become NaN.
+    """
+    drawn_units = rng.random((len(values), new.dimension))  # used where there is no old value
     converted = np.empty_like(drawn_units)
     for j, parameter in enumerate(new.parameters):
         drawn = parameter.decode(drawn_units[:, j])
@@ -56,14 +60,19 @@ def _convert_values(
             converted[:, j] = np.where(np.isnan(transferred), drawn, transferred)
         else:
             converted[:, j] = drawn
-    converted[~new.active(converted)] = np.nan
+    is_active = new.active(converted)
+    converted[~is_active] = np.nan
     return converted
 
 
 def _convert_column(values: FloatArray, old: Parameter, new: Parameter) -> FloatArray:
-    """Convert values (n,) of one hyperparameter; NaN if inactive, or a choice that was removed."""
+    """Convert coded values (n,) of one hyperparameter from its old range or choices to new ones.
+
+    A number outside of the new range becomes the nearest one inside. NaN where the hyperparameter
+    is inactive, or its choice was removed.
+    """
     if old.choices or new.choices:
-        return recode(values, old, new)
+        return recode(values, old, new)  # choices are matched by name
     nearest_allowed = np.clip(values, new.lower, new.upper)
     if new.is_discrete:
         return np.rint(nearest_allowed)

@@ -76,12 +76,18 @@ class Coder:
     """
 
     def __init__(self, space: SearchSpace) -> None:
+        """Tabulate what the compiled functions need of a search space, if that is possible."""
         self._space = space
         parameters = space.parameters
-        conditions = {j: c for j, c in space.ordered_conditions.items() if c is not None}
+        conditions = {}  # of each conditional hyperparameter, by its column
+        for column, condition in space.ordered_conditions.items():
+            if condition is not None:
+                conditions[column] = condition
 
         self._choice_counts = count_choices(parameters)
+        # A categorical has a feature for each choice, all others have one.
         self._feature_count = int(np.maximum(self._choice_counts, 1).sum())
+        # Without conditions and categoricals, features are the unit vectors themselves.
         self._has_unit_features = not conditions and not self._choice_counts.any()
 
         self._is_tabulated = can_tabulate(parameters, list(conditions.values()))
@@ -90,13 +96,28 @@ class Coder:
             self._conditions = tabulate_conditions(parameters, conditions)
 
     def canonical(self, unit: FloatArray) -> FloatArray:
-        """Compute `SearchSpace.canonical` of unit vectors (m, d) without NaN, C-contiguous."""
+        """Compute what `SearchSpace.canonical` does: one unit vector for each configuration.
+
+        Discrete values move to the middle of their bins, and inactive hyperparameters become NaN.
+
+        Args:
+            unit: Unit vectors without NaN, shape (m, d).
+
+        Returns:
+            Canonical unit vectors, shape (m, d), C-contiguous.
+        """
         if not self._is_tabulated:
             return self._space.canonical(unit)
         return _canonical(unit, self._scales, self._conditions)
 
     def features(self, unit: FloatArray) -> FloatArray:
-        """Compute `SearchSpace.features` of canonical unit vectors (m, d), C-contiguous."""
+        """Compute what `SearchSpace.features` does: a model's inputs (m, p) in [0, 1].
+
+        Numbers are coded by their unit values, categoricals one-hot.
+
+        Args:
+            unit: Canonical unit vectors, shape (m, d), C-contiguous.
+        """
         if self._has_unit_features:
             return unit
         return _features(unit, self._choice_counts, self._feature_count)
@@ -112,34 +133,43 @@ def count_choices(parameters: Sequence[Parameter]) -> IntArray:
 
 
 def is_log_integer(parameter: Parameter) -> bool:
-    """Whether it is an integer on a log scale."""
+    """Whether a hyperparameter is an integer on a log scale."""
     return parameter.is_discrete and parameter.log
 
 
 def list_values(parameter: Parameter) -> FloatArray:
-    """List all coded values of a discrete hyperparameter, ascending."""
+    """List all coded values of a discrete hyperparameter, ascending.
+
+    They are consecutive whole numbers: integers as they are, ordinals and choices by their index.
+    """
     return np.arange(parameter.lower, parameter.upper + 1)
 
 
 def can_tabulate(parameters: Sequence[Parameter], conditions: Sequence[Condition]) -> bool:
-    """Whether the tables of log integers and of conditions are small, with one parent for each."""
-    tabulated = [p for p in parameters if is_log_integer(p)]
+    """Whether compiled functions can code the space by tables.
+
+    The values of integers on log scales and of parents of conditions are tabulated. They must not
+    be too many, and each condition must have a single parent.
+    """
+    tabulated = [parameter for parameter in parameters if is_log_integer(parameter)]
     for condition in conditions:
-        columns = list(parents(condition))
-        if len(columns) > 1:
+        parent_columns = list(parents(condition))
+        if len(parent_columns) > 1:
             return False
-        tabulated.append(parameters[columns[0]])
-    return all(p.size <= MAX_TABULATED for p in tabulated)
+        tabulated.append(parameters[parent_columns[0]])
+    return all(parameter.size <= MAX_TABULATED for parameter in tabulated)
 
 
 def tabulate_scales(parameters: Sequence[Parameter]) -> Scales:
-    """Compute the tables of `_canonical` that concern single hyperparameters."""
+    """Tabulate how each hyperparameter is scaled to the unit interval."""
+    # Values, or their logarithms on a log scale, at the unit values 0 and 1.
     low, high = np.array([p.span for p in parameters]).T
-    units = []
+    units = []  # unit values of all values of integers on log scales, which are not evenly spaced
     for parameter in parameters:
         values = list_values(parameter) if is_log_integer(parameter) else np.empty(0)
         units.append(parameter.encode(values))
     counts = [len(units_of_parameter) for units_of_parameter in units]
+    first_unit = np.cumsum([0, *counts])[:-1]  # where those of each hyperparameter begin
     return Scales(
         low=low,
         width=high - low,
@@ -148,14 +178,14 @@ def tabulate_scales(parameters: Sequence[Parameter]) -> Scales:
         is_discrete=np.array([p.is_discrete for p in parameters]),
         is_log_integer=np.array([is_log_integer(p) for p in parameters]),
         units=np.concatenate(units),
-        first_unit=np.cumsum([0, *counts])[:-1],
+        first_unit=first_unit,
     )
 
 
 def tabulate_conditions(
     parameters: Sequence[Parameter], conditions: dict[int, Condition]
 ) -> ConditionTables:
-    """Evaluate each condition for all values of its parent.
+    """Tabulate for which values of its parent each conditional hyperparameter is active.
 
     Args:
         parameters: The hyperparameters.
@@ -163,23 +193,23 @@ def tabulate_conditions(
             has one parent, which is discrete.
     """
     children = np.array(list(conditions), dtype=np.int64)
-    parent_of = [next(iter(parents(condition))) for condition in conditions.values()]
-    parent_values = [list_values(parameters[j]).tolist() for j in parent_of]
-    longest = max((len(values) for values in parent_values), default=0)
+    parent_columns = [next(iter(parents(condition))) for condition in conditions.values()]
+    values_of_parents = [list_values(parameters[j]).tolist() for j in parent_columns]
+    longest = max((len(values) for values in values_of_parents), default=0)
 
     holds = np.zeros((len(conditions), longest), dtype=np.bool_)
-    for row, condition, values in zip(holds, conditions.values(), parent_values, strict=True):
+    for row, condition, values in zip(holds, conditions.values(), values_of_parents, strict=True):
         for place, value in enumerate(values):
             # A condition takes a whole configuration, of which it uses the parent's value alone.
             row[place] = condition.holds_for([value] * len(parameters))
 
-    inactive = [math.nan] * len(parameters)
-    without_parent = [condition.holds_for(inactive) for condition in conditions.values()]
+    inactive = [math.nan] * len(parameters)  # NaN stands for an inactive hyperparameter
+    holds_if_inactive = [condition.holds_for(inactive) for condition in conditions.values()]
     return ConditionTables(
         children=children,
-        parents=np.array(parent_of, dtype=np.int64),
+        parents=np.array(parent_columns, dtype=np.int64),
         holds=holds,
-        holds_if_parent_inactive=np.array(without_parent, dtype=np.bool_),
+        holds_if_parent_inactive=np.array(holds_if_inactive, dtype=np.bool_),
     )
 
 
@@ -228,9 +258,16 @@ def _canonical(unit: FloatArray, scales: Scales, conditions: ConditionTables) ->
 
     Discrete values move to the middle of their bins, inactive ones become NaN. Arrays are
     transposed, so that the loops over candidates are vectorised.
+
+    Args:
+        unit: The unit vectors.
+        scales: How each hyperparameter is scaled to the unit interval.
+        conditions: For which values of its parent each conditional hyperparameter, a child, is
+            active; parents come before children.
     """
     unit_rows = unit.T.copy()
-    value_rows = np.empty(unit_rows.shape)  # filled for discrete hyperparameters alone
+    # Coded values, filled for discrete hyperparameters alone, as all parents are.
+    value_rows = np.empty(unit_rows.shape)
     for j in range(len(unit_rows)):
         if scales.is_discrete[j]:
             _round_to_bins(unit_rows[j], value_rows[j], j, scales)
@@ -255,7 +292,8 @@ def _canonical(unit: FloatArray, scales: Scales, conditions: ConditionTables) ->
 def _round_to_bins(units: FloatArray, values: FloatArray, j: int, scales: Scales) -> None:
     """Move unit values (m,) of discrete hyperparameter j to the middle of their bins, in place.
 
-    The values that they stand for are written to `values` (m,).
+    The values that they stand for are written to `values` (m,). `scales` says how they are scaled;
+    a log integer is an integer on a log scale.
     """
     # Decode: map to the (log) scale, then to whole numbers within the bounds.
     low, width = scales.low[j], scales.width[j]

@@ -6,7 +6,6 @@ symbol  shape     meaning
 n, p    scalars   points, features
 X       (n, p)    features; standardised, each by itself, if there are labels
 Z       (n, p)    standardised features in any case; constant ones are 0
-C       (p, p)    covariance of X
 y       (n,)      labels: classes, or numbers scaled to [0, 1]
 ======  ========  =====================================================================
 
@@ -80,7 +79,7 @@ def scale_to_unit_interval(table: FloatArray) -> FloatArray:
 
 
 def _digest(data: TaskData, classes: int | None) -> str:
-    """Hash everything that the meta-features depend on."""
+    """Hash everything that the meta-features depend on: kind, features, labels, classes."""
     digest = hashlib.sha256(f"{data.kind.value} {data.features.shape} {classes}".encode())
     digest.update(data.features.tobytes())
     if data.labels is not None:
@@ -89,16 +88,21 @@ def _digest(data: TaskData, classes: int | None) -> str:
 
 
 def _compute(data: TaskData, classes: int | None) -> FloatArray:
-    """Compute the meta-features of `compute_meta_features`."""
+    """Compute the meta-features of a data set; `compute_meta_features` describes and caches them.
+
+    Args:
+        data: The data: features X, and labels y or None.
+        classes: Number of classes; None for as many as in these data.
+    """
     class_count = _count_classes(data, classes)
     X, y = data.features, data.labels
-    if len(X) > MAX_POINTS:
+    if len(X) > MAX_POINTS:  # a random subset, always the same
         rows = np.random.default_rng(0).choice(len(X), MAX_POINTS, replace=False)
         X = X[rows]
         y = None if y is None else y[rows]
 
     Z = _standardise(X)
-    if y is None:
+    if y is None:  # without labels, covariances and means are those of the features as they are
         return np.concatenate([_describe_features(X, Z), X.mean(axis=0)])
     if data.kind is DataKind.CLASSIFICATION:
         of_labels = _describe_classes(Z, y.astype(np.int64), class_count)
@@ -117,7 +121,7 @@ def _count_classes(data: TaskData, classes: int | None) -> int:
     if data.kind is not DataKind.CLASSIFICATION:
         return 0
     assert data.labels is not None
-    highest_label = int(data.labels.max())
+    highest_label = int(data.labels.max())  # labels count from 0
     if classes is None:
         return highest_label + 1
     if highest_label >= classes:
@@ -134,28 +138,36 @@ def _describe_features(X: FloatArray, Z: FloatArray) -> FloatArray:
     of the variance, the intrinsic dimension.
 
     The sign of a principal component is arbitrary, so the absolute value of its skewness is used.
+
+    Args:
+        X: Features whose covariance is described, shape (n, p).
+        Z: The standardised features, shape (n, p).
     """
     skewness, kurtosis = _compute_moments(Z)
     centred = X - X.mean(axis=0)
-    C = (centred.T @ centred) * (1.0 / len(X))
+    covariance = (centred.T @ centred) * (1.0 / len(X))
     correlation = Z.T @ Z / len(Z)
-    pairs = np.triu_indices(len(C), k=1)
+    pairs = np.triu_indices(len(covariance), k=1)  # of different features, each pair once
 
-    variances, directions = np.linalg.eigh(C)  # ascending
+    variances, directions = np.linalg.eigh(covariance)  # of the components, ascending
     first_component = centred @ directions[:, -1:]
     (component_skewness,), (component_kurtosis,) = _compute_moments(_standardise(first_component))
+
+    # The variance of the first component, of the first two, and so on; rounding may make the
+    # smallest negative.
     explained = np.cumsum(np.maximum(variances[::-1], 0.0))
-    intrinsic_dimension = 0.0
+    intrinsic_dimension = 0.0  # of constant features
     if explained[-1] > 0:
         needed_variance = EXPLAINED * explained[-1]
-        intrinsic_dimension = np.searchsorted(explained, needed_variance, side="right") + 1.0
+        insufficient_counts = np.searchsorted(explained, needed_variance, side="right")
+        intrinsic_dimension = insufficient_counts + 1.0
 
     return np.array(
         [
             *_summarise(skewness),
             *_summarise(kurtosis),
             *_summarise(correlation[pairs]),
-            *_summarise(C[pairs]),
+            *_summarise(covariance[pairs]),
             abs(component_skewness),
             component_kurtosis,
             intrinsic_dimension,
@@ -164,7 +176,15 @@ def _describe_features(X: FloatArray, Z: FloatArray) -> FloatArray:
 
 
 def _describe_classes(Z: FloatArray, y: IntArray, class_count: int) -> FloatArray:
-    """Compute class ratios, their entropy in nats and the landmarkers, shape (classes + 5,)."""
+    """Compute class ratios, their entropy in nats and the landmarkers, shape (classes + 5,).
+
+    The four landmarkers are accuracies of simple classifiers on points held out.
+
+    Args:
+        Z: Standardised features, shape (n, p).
+        y: Class of each point, from 0, shape (n,).
+        class_count: Number of classes; some may not occur in y.
+    """
     purpose = {"package": "scikit-learn", "extra": "generate", "purpose": "meta-features"}
     neighbours = import_extra("sklearn.neighbors", **purpose)
     analysis = import_extra("sklearn.discriminant_analysis", **purpose)
@@ -172,8 +192,8 @@ def _describe_classes(Z: FloatArray, y: IntArray, class_count: int) -> FloatArra
     tree = import_extra("sklearn.tree", **purpose)
 
     ratios = np.bincount(y, minlength=class_count) / len(y)
-    present = ratios[ratios > 0]
-    entropy = -np.sum(present * np.log(present))
+    positive_ratios = ratios[ratios > 0]  # 0 log 0 counts as 0
+    entropy = -np.sum(positive_ratios * np.log(positive_ratios))
     models = [
         neighbours.KNeighborsClassifier(1),
         analysis.LinearDiscriminantAnalysis(),
@@ -184,7 +204,14 @@ def _describe_classes(Z: FloatArray, y: IntArray, class_count: int) -> FloatArra
 
 
 def _describe_numeric_labels(Z: FloatArray, y: FloatArray) -> FloatArray:
-    """Compute mean, standard deviation, skewness, kurtosis of labels, and landmarkers, (7,)."""
+    """Compute mean, standard deviation, skewness, kurtosis of labels, and landmarkers, (7,).
+
+    The three landmarkers are the R2 of simple regression models on points held out.
+
+    Args:
+        Z: Standardised features, shape (n, p).
+        y: Labels, scaled to [0, 1], shape (n,).
+    """
     purpose = {"package": "scikit-learn", "extra": "generate", "purpose": "meta-features"}
     neighbours = import_extra("sklearn.neighbors", **purpose)
     linear = import_extra("sklearn.linear_model", **purpose)
@@ -203,16 +230,25 @@ def _describe_numeric_labels(Z: FloatArray, y: FloatArray) -> FloatArray:
 def _compute_landmarkers(
     models: "Sequence[Any]", Z: FloatArray, y: FloatArray | IntArray
 ) -> "Sequence[float]":
-    """Score each model on a held-out quarter of the points; 0 if that is impossible."""
+    """Fit each model and score it on a held-out quarter of the points; 0 if that is impossible.
+
+    Args:
+        models: scikit-learn's models, not fitted.
+        Z: Standardised features, shape (n, p).
+        y: Labels, shape (n,).
+
+    Returns:
+        The accuracy of each classifier, or the R2 of each regression model.
+    """
     if len(Z) < MIN_POINTS:
         return [0.0] * len(models)
-    order = np.random.default_rng(0).permutation(len(Z))
+    order = np.random.default_rng(0).permutation(len(Z))  # always the same split
     test_count = math.ceil(len(Z) / 4)
     test, train = np.split(order, [test_count])
     varies: BoolArray = np.ptp(Z[train], axis=0) > 0
     if not varies.any() or np.ptp(y[train]) == 0:
         return [0.0] * len(models)
-    X = Z[:, varies]
+    X = Z[:, varies]  # without features that are constant in the training part
     return [_score(model, X[train], y[train], X[test], y[test]) for model in models]
 
 
@@ -237,7 +273,8 @@ def _standardise(X: FloatArray) -> FloatArray:
     """Scale features (n, p) to mean 0 and variance 1; constant ones become 0."""
     varies = np.ptp(X, axis=0) > 0
     centred = X - X.mean(axis=0)
-    centred /= np.where(varies, np.abs(centred).max(axis=0), 1.0)  # or squares may underflow
+    # Scaled to at most 1 first, as squares of very small or large numbers under- or overflow.
+    centred /= np.where(varies, np.abs(centred).max(axis=0), 1.0)
     sd = np.where(varies, centred.std(axis=0), 1.0)
     return np.asarray(np.where(varies, centred / sd, 0.0))
 
@@ -245,7 +282,8 @@ def _standardise(X: FloatArray) -> FloatArray:
 def _compute_moments(Z: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Compute skewness and excess kurtosis of standardised features, (p,) each; 0 for constants."""
     skewness = (Z**3).mean(axis=0)
-    is_constant = ~Z.any(axis=0)  # a constant's fourth moment is 0, but its kurtosis is not -3
+    is_constant = ~Z.any(axis=0)  # standardising makes constants 0
+    # The excess over a normal distribution's kurtosis, 3; without the exception, -3 for constants.
     kurtosis = np.where(is_constant, 0.0, (Z**4).mean(axis=0) - 3.0)
     return skewness, kurtosis
 

@@ -73,20 +73,22 @@ class ModelBased(Method):
     searches_near_best = False
 
     def prepare(self) -> None:
-        """Set up the region and the initial configurations."""
+        """Set up the region and the initial configurations, before the first suggestion."""
         self.region = self.choose_region()
-        self._initial = deque(self.initial_configurations())
+        self._initial = deque(self.initial_configurations())  # those not suggested yet
         self._tried = TriedConfigurations(self.space)
+        # Coded values of configurations whose loss was not told yet, by their key.
         self._pending: dict[bytes, FloatArray] = {}
-        self._evaluated_units: list[FloatArray] = []
-        self._losses: list[float] = []
+        self._evaluated_units: list[FloatArray] = []  # unit vectors of those told, in this order
+        self._losses: list[float] = []  # their losses
 
-        # In a small region all configurations are candidates anyway.
+        # Whether there are also candidates near the best configuration, see `draw_near`. In a small
+        # region all configurations are candidates anyway.
         self._searches_near_best = self.searches_near_best and self.region.size > CANDIDATES
         # A separate generator, so that random candidates are the same with and without these.
         self._near_rng = self.rng.spawn(1)[0] if self._searches_near_best else self.rng
-        self._suggested_near_best: set[bytes] = set()
-        self._is_on_plateau = False
+        self._suggested_near_best: set[bytes] = set()  # keys of such suggestions
+        self._is_on_plateau = False  # whether there a loss was the same as an earlier one
 
     def initial_configurations(self) -> Sequence[Config]:
         """Configurations to evaluate first, in this order. Default: none."""
@@ -99,7 +101,7 @@ class ModelBased(Method):
     def ask(self) -> Config:
         """Suggest an initial configuration, or the best candidate."""
         values = self._next_initial()
-        if values is None:
+        if values is None:  # no initial configuration is left
             if self.evaluation_count < self.random_trials:
                 values = self._suggest_before_model()
             else:
@@ -130,12 +132,14 @@ class ModelBased(Method):
 
     def evaluated_units(self) -> FloatArray:
         """Configurations evaluated on this task, canonical unit vectors, shape (n, d)."""
+        # Reshaped so that there are d columns even before the first evaluation.
         return np.array(self._evaluated_units).reshape(self.evaluation_count, self.space.dimension)
 
     def pending_units(self) -> FloatArray:
         """Configurations asked for and not told yet, canonical unit vectors, shape (k, d)."""
-        values = np.array(list(self._pending.values())).reshape(-1, self.space.dimension)
-        return self.space.encode(values)
+        values = list(self._pending.values())
+        # Reshaped so that there are d columns even if none is pending.
+        return self.space.encode(np.array(values).reshape(-1, self.space.dimension))
 
     def evaluated_losses(self) -> FloatArray:
         """Losses told so far, shape (n,), made finite as by `replace_failed_losses`."""
@@ -177,14 +181,22 @@ class ModelBased(Method):
                 self.region.draw(self.rng, row + 1)
                 untried: FloatArray = values[row]
                 return untried
+        # Few are untried: search all configurations if they are not too many, with random scores.
         return self._choose_best_untried(lambda unit: self.rng.random(len(unit)))
 
     def _suggest_before_model(self) -> FloatArray:
-        """Return coded values (d,) of a suggestion before there is a model."""
+        """Return coded values (d,) of a suggestion before there is a model: a random one.
+
+        Methods that know something better override this.
+        """
         return self._draw_untried()
 
     def _suggest_with_model(self) -> FloatArray:
-        """Return coded values (d,) of the candidate with the highest score."""
+        """Return coded values (d,) of the untried candidate with the highest score.
+
+        The share `random_fraction` of suggestions is random, and so are those for which no model
+        can be fitted; the latter are counted in `fallbacks`.
+        """
         if self.random_fraction and self.rng.random() < self.random_fraction:
             return self._draw_untried()
         try:
@@ -219,7 +231,7 @@ class ModelBased(Method):
             near_best: Candidates of `_draw_near_best`, which are added to the first block.
         """
         best_score = -math.inf
-        best_unit = np.empty(0)  # none so far
+        best_unit = np.empty(0)  # no candidate so far
         for block in self.iter_candidates():
             unit = block if near_best is None else np.concatenate([block, near_best])
             scores = scorer(unit)
@@ -234,7 +246,8 @@ class ModelBased(Method):
 
             near_best = None  # they are added to the first block only
             top_row = int(np.argmax(scores))
-            if not len(best_unit) or scores[top_row] > best_score:
+            is_first = not len(best_unit)
+            if is_first or scores[top_row] > best_score:
                 best_score = float(scores[top_row])
                 best_unit = unit[top_row]
         repeated: FloatArray = self.space.decode(best_unit[None])[0]
@@ -247,7 +260,7 @@ class DesignOnly(ModelBased):
     random_trials = 0
 
     def make_scorer(self) -> Scorer:
-        """Score at random."""
+        """Make a function that scores candidates at random, so that any untried one is chosen."""
         return lambda unit: self.rng.random(len(unit))
 
 
@@ -273,7 +286,9 @@ def remove_failed_evaluations(history: "Sequence[Evaluations]") -> "list[Evaluat
         if finite.all():
             cleaned.append(task)
         else:
-            cleaned.append(
-                replace(task, values=task.values[finite], objective=task.objective[finite])
+            # Losses are computed from `objective`, so that it is what has to be cut.
+            finite_part = replace(
+                task, values=task.values[finite], objective=task.objective[finite]
             )
+            cleaned.append(finite_part)
     return cleaned

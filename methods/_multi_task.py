@@ -37,10 +37,10 @@ class MultiTask(ModelBased):
     """
 
     def prepare(self) -> None:
-        """Code the previous tasks' evaluations."""
+        """Code the previous tasks' evaluations: units, features of their tasks, and losses."""
         super().prepare()
         tasks = remove_failed_evaluations(self.history)
-        if tasks:
+        if tasks:  # they take the place of initial random trials
             self.random_trials = 0
 
         task_features = self.compute_task_features([task.context for task in tasks])
@@ -51,6 +51,7 @@ class MultiTask(ModelBased):
         source_values = np.concatenate([no_values, *(task.values for task in sources)])
         self._source_units = self.space.canonical(self.space.encode(source_values))
         source_counts = [len(task) for task in sources]
+        # Each evaluation has the features of its task.
         self._source_task_features = np.repeat(task_features[:-1], source_counts, axis=0)
         self._source_losses = np.concatenate([np.empty(0), *(task.losses for task in sources)])
 
@@ -76,12 +77,19 @@ class MultiTask(ModelBased):
         return tasks
 
     def features(self, unit: FloatArray) -> FloatArray:
-        """Compute model inputs (m, p) of canonical unit vectors (m, d) on the current task."""
+        """Compute model inputs (m, p) of canonical unit vectors (m, d) on the current task.
+
+        They are the features of the configuration, followed by those of the current task.
+        """
         shape = len(unit), len(self._current_task_features)
-        return self.features_on_tasks(unit, np.broadcast_to(self._current_task_features, shape))
+        task_features = np.broadcast_to(self._current_task_features, shape)
+        return self.features_on_tasks(unit, task_features)
 
     def features_on_tasks(self, unit: FloatArray, task_features: FloatArray) -> FloatArray:
-        """Compute model inputs (m, p) of unit vectors (m, d) on tasks with features (m, q)."""
+        """Compute model inputs (m, p) of unit vectors (m, d) on tasks with features (m, q).
+
+        They are the features of each configuration, followed by those of its task.
+        """
         return np.concatenate([self.region.features(unit), task_features], axis=1)
 
     def predict_incumbent(self, predict_mean: Callable[[FloatArray], FloatArray]) -> float:
@@ -100,10 +108,18 @@ class MultiTask(ModelBased):
 def tabulate_contexts(
     history: Sequence[Mapping[str, float]], current: Mapping[str, float]
 ) -> FloatArray:
-    """Tabulate the context quantities that all tasks have, the current task last, (T, q)."""
+    """Tabulate the context quantities that all tasks have.
+
+    Args:
+        history: Context of each previous task, by the names of its quantities.
+        current: Context of the current task.
+
+    Returns:
+        A row for each task, the current one last, shape (T, q).
+    """
     tasks = [*history, current]
-    names_of_all = set(current).intersection(*history)
-    shared_names = [name for name in current if name in names_of_all]
+    names_in_all = set(current).intersection(*history)
+    shared_names = [name for name in current if name in names_in_all]  # in a fixed order
     rows = []
     for task in tasks:
         rows.append([task[name] for name in shared_names])
@@ -119,13 +135,20 @@ class TaskByTask(MultiTask):
     """
 
     def compute_task_features(self, history: Sequence[Mapping[str, float]]) -> FloatArray:
-        """Standardise the contexts, or indices, of the tasks, shape (T, q)."""
+        """Standardise the contexts of the tasks, the current one last, shape (T, q).
+
+        If there is no quantity that all tasks have, the tasks' indices are used instead.
+
+        Args:
+            history: Contexts of the previous tasks, oldest first.
+        """
         from hpobench_ordered.methods._gp.model import standardise
 
         table = tabulate_contexts(history, self.context)
         has_shared_context = table.shape[1] > 0
         if not has_shared_context:
             table = np.arange(float(len(table)))[:, None]  # indices of the tasks
+        # Copies, as compiled functions expect contiguous arrays.
         columns = [standardise(column.copy()) for column in table.T]
         standardised = np.stack(columns, axis=1)
         # SPAN standard deviations have the length of [0, 1], the range that the priors assume.
@@ -163,10 +186,13 @@ class MultiTaskGP(MultiTask, BayesianOptimisation):
     """`bo` over several tasks: one kernel, with a separate length scale for each context."""
 
     def group_features(self) -> IntArray:
-        """Length scale of each feature column, (p,): each task feature, last, has its own."""
-        of_configuration = super().group_features()
-        of_task = self.space.dimension + np.arange(len(self._current_task_features))
-        return np.concatenate([of_configuration, of_task])
+        """Index of the length scale of each input of the model, shape (p,).
+
+        Each hyperparameter has one, and each feature of a task, which come last.
+        """
+        groups_of_configuration = super().group_features()
+        groups_of_task = self.space.dimension + np.arange(len(self._current_task_features))
+        return np.concatenate([groups_of_configuration, groups_of_task])
 
 
 def sample_standardised(
@@ -187,6 +213,7 @@ def sample_standardised(
     for task, count in zip(tasks, counts, strict=True):
         rows = np.sort(rng.permutation(len(task))[:count])
         losses = standardise(task.losses)[rows]
+        # Losses are minimised, whatever the direction of the task's objective.
         sample = replace(
             task, values=task.values[rows], objective=losses, direction=Direction.MINIMIZE
         )
@@ -201,6 +228,12 @@ def draw_sample_counts(
 
     The number is `max_per_task`, or all if the task has fewer. If these are more than `max_total`
     together, each task gets its share in a random subset of that size.
+
+    Args:
+        tasks: Evaluations of each task.
+        max_per_task: Largest number of one task.
+        max_total: Largest number of all tasks together.
+        rng: Draws the subset.
     """
     counts = [min(len(task), max_per_task) for task in tasks]
     task_of_evaluation = np.repeat(np.arange(len(tasks)), counts)

@@ -52,12 +52,15 @@ class FromSources(BayesianOptimisation):
         tasks = remove_failed_evaluations(convert_history(self.history, self.space, self.rng))
         self._tasks = sample_standardised(tasks, [self.max_per_task] * len(tasks), self.rng)
         super().prepare()
-        if tasks:
+        if tasks:  # they take the place of initial random trials
             self.random_trials = 0
 
     @cached_property
     def sources(self) -> list[tuple[FloatArray, FloatArray]]:
-        """Features (n, p) and standardised losses (n,) of every earlier task, oldest first."""
+        """Features (n, p) and standardised losses (n,) of every earlier task, oldest first.
+
+        They are those of the evaluations that `prepare` has chosen.
+        """
         sources = []
         for task in self._tasks:
             unit = self.space.canonical(self.space.encode(task.values))
@@ -66,48 +69,62 @@ class FromSources(BayesianOptimisation):
 
     @cached_property
     def kernel(self) -> "Kernel":
-        """The kernel of all processes."""
+        """The kernel of the processes of all tasks: which length scale each feature has."""
         from hpobench_ordered.methods._gp.model import Kernel
 
         return Kernel(self.group_features())
 
     def fit_source(self, X: FloatArray, y: FloatArray) -> "GaussianProcess":
-        """Fit the process of an earlier task to features (n, p) and losses (n,)."""
+        """Fit the process of an earlier task to features (n, p) and losses (n,).
+
+        The search for its hyperparameters starts at the means of their priors.
+        """
         from hpobench_ordered.methods._gp.model import GaussianProcess, Priors, stack_priors
 
-        start = stack_priors(Priors(), self.kernel.length_scales).mean
-        return GaussianProcess.fit(X, y, kernel=self.kernel, starts=[start], priors=Priors())
+        prior_mean = stack_priors(Priors(), self.kernel.length_scales).mean
+        return GaussianProcess.fit(X, y, kernel=self.kernel, starts=[prior_mean], priors=Priors())
 
     def fit_target(self, X: FloatArray, y: FloatArray) -> "GaussianProcess":
-        """Fit the process of this task to features (n, p) and losses (n,); n may be 0."""
-        if not len(y):
+        """Fit the process of this task to features (n, p) and losses (n,); n may be 0.
+
+        Fits continue from one suggestion to the next: each starts at the hyperparameters of the
+        last one, theta.
+        """
+        if not len(y):  # the priors alone decide; no later fit should start there
             return self.fit_source(X, y)
         target = self._fit(X, y)
-        self._theta = target.theta  # where the next fit starts
+        self._theta = target.theta
         return target
 
     def make_scorer(self) -> Scorer:
-        """Fit this task's part; score by log expected improvement, at first by minus the mean."""
-        if not self._tasks:
+        """Fit this task's part of the model, and make the function that scores candidates.
+
+        The score is the log expected improvement. For the first suggestion there is no loss to
+        improve on, so that it is minus the predicted mean.
+        """
+        has_sources = bool(self._tasks)
+        if not has_sources:
             return super().make_scorer()
 
         X, y = self.observations()
-        predict, y_of_predictions = self.fit_posterior(X, y)
-        if not self.evaluation_count and not self._pending:
+        predict, losses = self.fit_posterior(X, y)
+        is_first_suggestion = not self.evaluation_count and not self._pending
+        if is_first_suggestion:
             return lambda unit: -predict(self.features(unit))[0]
 
+        # Pending evaluations are assumed to give the predicted mean.
         pending_X = self.features(self.pending_units())
-        pending_means, _ = predict(pending_X)
+        pending_losses, _ = predict(pending_X)
         if self._pending:
             predict = self.condition_on_pending(pending_X)
-        best = float(np.concatenate([y_of_predictions, pending_means]).min())
+        best = float(np.concatenate([losses, pending_losses]).min())
         return self.make_acquisition(predict, best)
 
     def make_acquisition(self, predict: Predict, best: float) -> Scorer:
-        """Make the function that scores candidates.
+        """Make the function that scores candidates by their log expected improvement.
 
         Args:
-            predict: The prediction function.
+            predict: Predicts mean (m,) and standard deviation (m,) at features (m, p).
             best: Lowest loss so far, in the predictions' units.
         """
         from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
@@ -170,28 +187,43 @@ class Ensemble(FromSources):
         """
 
     def fit_posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
-        """Fit this task's process and compute all weights."""
+        """Fit this task's process and compute all weights.
+
+        Args:
+            X: Features of this task's evaluations, shape (n, p).
+            y: Their standardised losses, shape (n,).
+
+        Returns:
+            The ensemble's prediction function, and y: predictions are in its units.
+        """
         target = self.fit_target(X, y)
-        weights = self.compute_weights(X, y, target)
+        weights = self.compute_weights(X, y, target)  # this task's comes last
         processes = [*self.processes, target]
-        used = np.flatnonzero(weights)
+        used = np.flatnonzero(weights)  # the others need not be computed
         self.used_weights = weights[used] / weights.sum()
         self.used_processes = [processes[i] for i in used]
         return self._predict, y
 
     def condition_on_pending(self, pending_X: FloatArray) -> Predict:
-        """Condition every process on pending evaluations, as if each gave what it predicts."""
+        """Condition every process on pending evaluations, as if they gave what it predicts.
+
+        Args:
+            pending_X: Features of the pending configurations, shape (k, p).
+
+        Returns:
+            The prediction function of the ensemble of these processes.
+        """
         conditioned = []
-        for process in self.used_processes:
+        for process in self.used_processes:  # those with a positive weight
             with_pending, _ = process.with_fantasies(pending_X)
             conditioned.append(with_pending)
         self.used_processes = conditioned
         return self._predict
 
     def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Predict the ensemble's mean (m,) and standard deviation (m,) at features (m, p)."""
+        """Predict the ensemble's mean (m,) and standard deviation (m,) at features X (m, p)."""
         predictions = [process.predict(X) for process in self.used_processes]
-        means, sds = np.stack(predictions, axis=1)
+        means, sds = np.stack(predictions, axis=1)  # of every process, (processes, m) each
         return self.used_weights @ means, self.combine_sds(self.used_weights, sds)
 
 

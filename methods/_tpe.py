@@ -38,6 +38,7 @@ from hpobench_ordered.runtime.compiling import compiled
 GOOD_SHARE = 0.15
 """Share of the configurations that are good."""
 MIN_BANDWIDTH = 1e-3
+"""Smallest bandwidth, in the unit cube."""
 SAMPLING_WIDTH = 3.0
 """Factor of the bandwidths with which candidates are drawn."""
 MIN_DENSITY = 1e-32
@@ -69,7 +70,10 @@ class Density:
         return cls(data, choices, choose_bandwidths(data, choices))
 
     def log(self, unit: FloatArray) -> FloatArray:
-        """Logarithm of the density, or of `MIN_DENSITY`, at unit vectors (m, d); shape (m,)."""
+        """Compute the log density at unit vectors (m, d); shape (m,).
+
+        Densities below `MIN_DENSITY` count as that, so that ratios of densities are finite.
+        """
         return log_density(unit, self.data, self.choices, self.bandwidths)
 
     def sample(
@@ -78,15 +82,24 @@ class Density:
         """Draw around randomly chosen configurations, shape (m, d).
 
         Numbers are drawn from a normal distribution truncated to [0, 1], `wider` times as wide as
-        the kernel. A choice is kept with probability 1 - h, and otherwise drawn uniformly.
-        Hyperparameters that are inactive in the chosen configuration are drawn from the prior.
+        the kernel. A choice is kept with probability 1 minus its bandwidth, and otherwise drawn
+        uniformly. Hyperparameters that are inactive, NaN, in the chosen configuration are drawn
+        uniformly, too.
+
+        Args:
+            rng: Draws the configurations.
+            m: Number of configurations.
+            wider: Factor of the bandwidths of numbers.
+
+        Returns:
+            Unit vectors, shape (m, d), with a value also where a hyperparameter is inactive.
         """
         n, d = self.data.shape
         centres = self.data[rng.integers(n, size=m)]
         uniform = rng.random((m, d))
         keeps_choice = rng.random((m, d)) < 1.0 - self.bandwidths
 
-        # The distribution function of a truncated normal, inverted at uniform numbers.
+        # Numbers: the distribution function of a truncated normal, inverted at uniform numbers.
         sd = wider * self.bandwidths
         lowest = ndtr((0.0 - centres) / sd)
         highest = ndtr((1.0 - centres) / sd)
@@ -116,11 +129,12 @@ class ParzenModel:
 
         Args:
             unit: At least two configurations, unit vectors, shape (n, d).
-            losses: Shape (n,).
-            choices: c, shape (d,).
+            losses: Their losses, shape (n,).
+            choices: Number of choices of each hyperparameter, 0 for numbers, shape (d,).
         """
         n, d = unit.shape
-        good_count = max(min(d + 1, n // 2), int(GOOD_SHARE * n))
+        fewest = min(d + 1, n // 2)
+        good_count = max(fewest, int(GOOD_SHARE * n))
         order = np.argsort(losses, kind="stable")
         return cls(
             good=Density.fit(unit[order[:good_count]], choices),
@@ -128,20 +142,24 @@ class ParzenModel:
         )
 
     def score(self, unit: FloatArray) -> FloatArray:
-        """Logarithm of the ratio of the densities at unit vectors (m, d); shape (m,)."""
+        """Compute the log ratio of the good to the bad density at unit vectors (m, d); (m,)."""
         return self.good.log(unit) - self.bad.log(unit)
 
 
 def count_needed_evaluations(dimension: int) -> int:
-    """Number of evaluations from which on there is a model of `dimension` hyperparameters."""
+    """Count the evaluations needed for a model of `dimension` hyperparameters.
+
+    Either of its two densities, of good and of bad configurations, gets at least dimension + 1.
+    """
     return 2 * (dimension + 1)
 
 
 def choose_bandwidths(data: FloatArray, choices: IntArray) -> FloatArray:
     """Choose a kernel's bandwidth for each hyperparameter by the normal reference rule, (d,).
 
-    It is 1.06 sd n^(-1 / (4 + d)) with the standard deviation sd of the values, of choices that of
-    their indices.
+    It is h = 1.06 sd n^(-1 / (4 + d)) with the standard deviation sd of the values, of choices that
+    of their indices, but at least `MIN_BANDWIDTH`. For a categorical, h is the probability of
+    another choice than the one in a configuration.
 
     Args:
         data: Configurations, unit vectors, NaN where inactive, shape (n, d).
@@ -149,14 +167,14 @@ def choose_bandwidths(data: FloatArray, choices: IntArray) -> FloatArray:
     """
     n, d = data.shape
     is_active = ~np.isnan(data)
-    count = np.maximum(is_active.sum(axis=0), 1)
+    count = np.maximum(is_active.sum(axis=0), 1)  # so that nothing is divided by 0
     mean = np.where(is_active, data, 0.0).sum(axis=0) / count
     variance = np.where(is_active, (data - mean) ** 2, 0.0).sum(axis=0) / count
 
     # Unit values of neighbouring choices are 1 / c apart, their indices 1.
     c = np.where(choices > 0, choices, 1)
     h = 1.06 * np.sqrt(variance) * c * n ** (-1.0 / (4.0 + d))
-    # With (c - 1) / c all choices are equally likely.
+    # With h = (c - 1) / c all c choices are equally likely.
     upper_bound = np.where(choices > 0, (c - 1.0) / c, np.inf)
     bounded: FloatArray = np.minimum(np.maximum(h, MIN_BANDWIDTH), upper_bound)
     return bounded
@@ -177,7 +195,7 @@ def log_density(unit: FloatArray, data: FloatArray, choices: IntArray, h: FloatA
         h: Bandwidths, shape (d,).
     """
     m, d = unit.shape
-    columns = unit.T.copy()
+    columns = unit.T.copy()  # contiguous, so that the loops over m are vectorised
     exponent = np.empty(m)
     factor = np.empty(m)
     total = np.zeros(m)
@@ -185,7 +203,7 @@ def log_density(unit: FloatArray, data: FloatArray, choices: IntArray, h: FloatA
         exponent[:] = 0.0
         factor[:] = 1.0
         for j in range(d):
-            if choices[j] == 0:
+            if choices[j] == 0:  # a number, whose prior density on [0, 1] is 1
                 if not math.isnan(data[i, j]):
                     _multiply_by_normal(exponent, factor, columns[j], data[i, j], h[j])
             elif math.isnan(data[i, j]):
@@ -206,7 +224,8 @@ def _multiply_by_normal(
     """Multiply terms (m,), factor * exp(exponent), by the normal kernel of a number at x (m,).
 
     Its mean is `centre` and its standard deviation h. Where x is inactive, NaN, the kernel is 1.
-    There is no branch, so that the compiler vectorises the loop.
+    Both arrays of the terms change in place. There is no branch, so that the compiler vectorises
+    the loop.
     """
     norm = 1.0 / (h * math.sqrt(2.0 * math.pi))
     for row in range(len(x)):
@@ -217,9 +236,9 @@ def _multiply_by_normal(
 
 @compiled
 def _multiply_by_prior(factor: FloatArray, x: FloatArray, c: int) -> None:
-    """Multiply terms (m,) by the probability of each of c choices where x (m,) is active, 1 / c.
+    """Multiply factors (m,) by 1 / c, the probability of each of c choices, in place.
 
-    x is the hyperparameter's unit value, NaN where it is inactive.
+    x (m,) is the unit value of the categorical. Where it is inactive, NaN, factors stay.
     """
     for row in range(len(x)):
         factor[row] /= 1 if math.isnan(x[row]) else c
@@ -227,10 +246,15 @@ def _multiply_by_prior(factor: FloatArray, x: FloatArray, c: int) -> None:
 
 @compiled
 def _multiply_by_choice(factor: FloatArray, x: FloatArray, centre: float, h: float, c: int) -> None:
-    """Multiply terms (m,) by the kernel of a categorical with c choices, where x (m,) is active."""
-    same = 1.0 - h
-    other = h / (c - 1)
+    """Multiply factors (m,) by the kernel of a categorical with c choices, in place.
+
+    The choice at the unit value `centre` has the probability 1 - h, the others share the bandwidth
+    h (Aitchison and Aitken 1976). x (m,) is the unit value of the categorical. Where it is
+    inactive, NaN, factors stay.
+    """
+    probability_of_same = 1.0 - h
+    probability_of_other = h / (c - 1)
     for row in range(len(x)):
         is_same = abs(x[row] - centre) * c < 0.5  # unit values of choices are 1 / c apart
-        probability = same if is_same else other
+        probability = probability_of_same if is_same else probability_of_other
         factor[row] *= 1.0 if math.isnan(x[row]) else probability

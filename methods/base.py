@@ -55,6 +55,7 @@ class Method(ABC):
         budget: int,
         data: "Sequence[TaskData | None]" = (),
     ) -> None:
+        """Store the arguments, described with the class, and call `prepare`."""
         self.space = space
         self.rng = rng
         self.history = history
@@ -137,7 +138,9 @@ class MethodSpec:
     version: int = 1
 
     def __post_init__(self) -> None:
+        """Check the name and the version."""
         check_name("method", self.name)
+        # In Python, True and False are integers.
         is_integer = isinstance(self.version, int) and not isinstance(self.version, bool)
         if not is_integer or self.version < 1:
             raise ValueError(
@@ -145,7 +148,7 @@ class MethodSpec:
             )
 
     def check_installed(self) -> None:
-        """Check that the extras are installed.
+        """Check that the extras, the optional dependencies that the method needs, are installed.
 
         Raises:
             MissingExtraError: One of them is not.

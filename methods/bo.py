@@ -57,11 +57,14 @@ class BayesianOptimisation(ModelBased):
         """Start without a model."""
         super().prepare()
         self._kernel: Kernel | None = None
-        self._theta: FloatArray | None = None
+        self._theta: FloatArray | None = None  # the model's hyperparameters, as fitted last
         self._suggestions = 0  # made with a model
 
     def make_scorer(self) -> Scorer:
-        """Fit the model; the score is log expected improvement."""
+        """Fit the model, and make the function that scores candidates.
+
+        The score is the log expected improvement on the incumbent, the lowest loss so far.
+        """
         from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
 
         X, y = self.observations()
@@ -70,9 +73,9 @@ class BayesianOptimisation(ModelBased):
         model = self._fit(X, y)
         self._theta = model.theta  # the next fit starts from it
         best = self.incumbent(model, y)
-        if self._pending:  # as if they had given the posterior mean
-            model, fantasies = model.with_fantasies(self.features(self.pending_units()))
-            best = min(best, float(fantasies.min()))
+        if self._pending:  # they count as evaluated, as if they had given the posterior mean
+            model, pending_losses = model.with_fantasies(self.features(self.pending_units()))
+            best = min(best, float(pending_losses.min()))
 
         def score(unit: FloatArray) -> FloatArray:
             mean, sd = model.predict(self.features(unit))
@@ -81,7 +84,10 @@ class BayesianOptimisation(ModelBased):
         return score
 
     def observations(self) -> tuple[FloatArray, FloatArray]:
-        """Features (n, p) and standardised losses (n,) that the model is fitted to."""
+        """Features (n, p) and standardised losses (n,) that the model is fitted to.
+
+        With more than `MAX_CONDITIONED` evaluations, the best and random others.
+        """
         from hpobench_ordered.methods._gp.model import standardise
 
         unit = self.evaluated_units()
@@ -92,10 +98,10 @@ class BayesianOptimisation(ModelBased):
         return self.features(unit), y
 
     def incumbent(self, model: "GaussianProcess", y: FloatArray) -> float:
-        """Standardised loss to improve on.
+        """Standardised loss to improve on: the lowest so far.
 
         Args:
-            model: The model.
+            model: The fitted model, for methods that override this and predict it.
             y: Standardised losses it was fitted to, shape (n,).
         """
         return float(y.min())
@@ -105,14 +111,17 @@ class BayesianOptimisation(ModelBased):
         return self.region.features(unit)
 
     def group_features(self) -> IntArray:
-        """Length scale of each feature column, (p,): the columns of a categorical share one."""
+        """Index of the length scale of each feature column, shape (p,).
+
+        Each hyperparameter has one, so that the columns of a categorical share it.
+        """
         return group_features(self.space)
 
     def _fit(self, X: FloatArray, y: FloatArray) -> "GaussianProcess":
         """Condition the model on features (n, p) and standardised losses (n,).
 
-        Its hyperparameters are fitted, starting from the last ones. Their posterior often has
-        several modes. To leave a wrong one, the prior's mean is a second start, always with few
+        Its hyperparameters, theta, are fitted, starting from the last ones. Their posterior often
+        has several modes. To leave a wrong one, the prior's mean is a second start, always with few
         evaluations and now and then with more. With many evaluations a fit is expensive and changes
         little, so it is done only now and then, and the last hyperparameters are used in between.
         """
@@ -132,13 +141,15 @@ class BayesianOptimisation(ModelBased):
         is_due = self._suggestions % SECOND_START_INTERVAL == 0
         self._suggestions += 1
 
-        if self._theta is None:
+        has_many_evaluations = len(y) > COMPILED_LIMIT
+        has_few_evaluations = len(y) <= MAX_TWO_STARTS
+        if self._theta is None:  # not fitted yet
             starts = [prior_mean]
-        elif len(y) > COMPILED_LIMIT:
+        elif has_many_evaluations:
             if not is_due:
                 return GaussianProcess(X, y, kernel=kernel, theta=self._theta)
             starts = [self._theta]
-        elif len(y) <= MAX_TWO_STARTS or is_due:
+        elif has_few_evaluations or is_due:
             starts = [self._theta, prior_mean]
         else:
             starts = [self._theta]
@@ -146,7 +157,15 @@ class BayesianOptimisation(ModelBased):
 
 
 def choose_best_and_random(losses: FloatArray, rng: np.random.Generator) -> IntArray:
-    """Choose `MAX_CONDITIONED` of the losses (n,): indices of the best and of random others."""
+    """Choose `MAX_CONDITIONED` of n losses: the `BEST_CONDITIONED` lowest, and random others.
+
+    Args:
+        losses: The losses, shape (n,), more than `MAX_CONDITIONED`.
+        rng: Draws the others.
+
+    Returns:
+        Indices of the chosen losses, ascending.
+    """
     order = np.argsort(losses, kind="stable")
     best = order[:BEST_CONDITIONED]
     others = rng.permutation(order[BEST_CONDITIONED:])

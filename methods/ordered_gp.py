@@ -80,12 +80,14 @@ class Sources:
 
     @classmethod
     def choose(cls, tasks: Sequence[Evaluations], rng: np.random.Generator) -> "Sources":
-        """Choose evaluations for the model.
+        """Choose evaluations for the model: of each task some of the best, and random others.
+
+        The model's hyperparameters are fitted to a part of them, chosen in the same way.
 
         Args:
             tasks: Finite evaluations of at least one earlier task on the current search space, the
                 nearest task last.
-            rng: Draws them.
+            rng: Draws the random ones.
         """
         max_per_task = MAX_SOURCES // len(tasks)
         max_fitted_per_task = MAX_FITTED_SOURCES // len(tasks)
@@ -94,13 +96,14 @@ class Sources:
         units = compute_units([task.losses for task in tasks])
         values = []
         losses = []
+        # Losses are standardised by all of a task's losses, not only by those chosen.
         for task, rows, unit in zip(tasks, chosen_rows, units, strict=True):
             values.append(task.values[rows])
             losses.append(standardise_robustly(task.losses, unit)[rows])
         counts = np.array([len(rows) for rows in chosen_rows])
 
         fitted = [choose_good_and_random(y, max_fitted_per_task, rng) for y in losses]
-        first_rows = np.cumsum(counts) - counts
+        first_rows = np.cumsum(counts) - counts  # of each task, among all evaluations chosen
         fitted_rows = [first + rows for first, rows in zip(first_rows, fitted, strict=True)]
 
         best_values = np.stack([task.values[task.losses.argmin()] for task in reversed(tasks)])
@@ -140,25 +143,25 @@ class OrderedGP(BayesianOptimisation):
     early_trials = 5
 
     def prepare(self) -> None:
-        """Choose the evaluations of earlier tasks that the model uses."""
+        """Choose the evaluations of earlier tasks to use, and start without a model."""
         history = remove_failed_evaluations(convert_history(self.history, self.space, self.rng))
         distances = compute_task_distances([task.context for task in history], self.context)
         distances_from_current = distances[-1, :-1]
         nearest_last = np.argsort(-distances_from_current, kind="stable")
         earlier_rows = nearest_last[-self.max_earlier_tasks :]
         current_row = len(history)
-        model_rows = np.append(earlier_rows, current_row)
+        model_rows = np.append(earlier_rows, current_row)  # the current task comes last
         self._distances = distances[np.ix_(model_rows, model_rows)]
 
-        self.sources: Sources | None = None
+        self.sources: Sources | None = None  # None without an earlier task
         if len(earlier_rows):
             self.sources = Sources.choose([history[row] for row in earlier_rows], self.rng)
         super().prepare()
-        if self.sources:
+        if self.sources:  # they take the place of initial random trials
             self.random_trials = 0
 
-        self._last_fit: Fit | None = None
-        self._process: TaskProcess | None = None
+        self._last_fit: Fit | None = None  # of the hyperparameters; the next one continues from it
+        self._process: TaskProcess | None = None  # the model
         self._used_rows: IntArray = np.empty(0, dtype=np.int64)  # of this task's evaluations
         self._conditioned_count = 0  # of this task's evaluations when the model was updated last
         self._next_fit_count = 0  # of this task's evaluations at which it is refitted
@@ -170,21 +173,26 @@ class OrderedGP(BayesianOptimisation):
         return TaskPriors()
 
     def make_scorer(self) -> Scorer:
-        """Condition the model; score by log expected improvement, at first by minus the mean."""
+        """Condition the model, and make the function that scores candidates.
+
+        The score is the log expected improvement on the lowest loss so far. For the first
+        suggestion there is no loss to improve on, so that it is minus the posterior mean.
+        """
         if self.sources is None:
             return super().make_scorer()
         from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
 
         process = self._update_process(self.sources)
-        if not self.evaluation_count and not self._pending:
+        is_first_suggestion = not self.evaluation_count and not self._pending
+        if is_first_suggestion:
             return lambda unit: -process.predict(self.features(unit))[0]
 
         if self.evaluation_count:
-            best = float(process.scale_current_losses().min())
+            best = float(process.scale_current_losses().min())  # in the units of predictions
         else:
             predicted_means, _ = process.predict(self.features(self.sources.best_unit_vectors))
             best = float(predicted_means.min())
-        if self._pending:
+        if self._pending:  # they count as evaluated, as if they had given the posterior mean
             process, pending_means = process.with_fantasies(self.features(self.pending_units()))
             best = min(best, float(pending_means.min()))
         return lambda unit: log_expected_improvement(*process.predict(self.features(unit)), best)
@@ -192,12 +200,17 @@ class OrderedGP(BayesianOptimisation):
     def transform_losses(self, y: FloatArray) -> FloatArray:
         """Transform standardised losses y (n,) to log(1 + y) above the median, which is 0.
 
+        Losses below the median stay as they are.
         How bad a bad configuration is says little about where the good ones are.
         """
         return np.where(y > 0.0, np.log1p(np.maximum(y, 0.0)), y)
 
     def iter_candidates(self) -> Iterator[FloatArray]:
-        """Yield blocks of candidates, unit vectors (m, d); see `iter_candidate_blocks`."""
+        """Yield blocks of candidates, unit vectors (m, d); see `iter_candidate_blocks`.
+
+        Blocks are smaller than those of `bo`, used without earlier tasks, as predictions take
+        longer.
+        """
         if self.sources is None:
             return super().iter_candidates()
         return iter_candidate_blocks(self.region, self.rng, size=CANDIDATES)
@@ -209,9 +222,14 @@ class OrderedGP(BayesianOptimisation):
 
         In the early trials, the best configurations of the earlier tasks are the only candidates
         as long as one of them was not tried.
+
+        Args:
+            scorer: Scores candidates, unit vectors.
+            near_best: Candidates near good configurations, unit vectors; not used in early trials.
         """
         trials = self.evaluation_count + len(self._pending)
         if self.sources and trials < self.early_trials:
+            # The same configurations twice: unit vectors are scored, coded values suggested.
             scores = scorer(self.sources.best_unit_vectors)
             for row in np.argsort(-scores, kind="stable"):
                 values: FloatArray = self.sources.best_values[row]
@@ -236,8 +254,16 @@ class OrderedGP(BayesianOptimisation):
         return draw_near(self.region, centres, self._near_rng, count=NEAR)
 
     def _update_process(self, sources: Sources) -> "TaskProcess":
-        """Condition the model on new evaluations, and refit it every `FIT_INTERVAL` of them."""
-        if self._process is None or self.evaluation_count >= self._next_fit_count:
+        """Condition the model on new evaluations, and refit it every `FIT_INTERVAL` of them.
+
+        Args:
+            sources: The evaluations of earlier tasks.
+
+        Returns:
+            The model, conditioned on all evaluations told so far; it is stored for the next call.
+        """
+        is_fit_due = self.evaluation_count >= self._next_fit_count
+        if self._process is None or is_fit_due:
             self._process = self._refit_process(sources)
             self._next_fit_count = self.evaluation_count + FIT_INTERVAL
         elif self.evaluation_count > self._conditioned_count:
@@ -249,6 +275,7 @@ class OrderedGP(BayesianOptimisation):
         """Choose evaluations of this task, fit the hyperparameters, and condition the model."""
         from hpobench_ordered.methods._gp.tasks import TaskProcess, fit_hyperparameters
 
+        # Which evaluations of this task the model uses until the next fit.
         self._used_rows = choose_good_and_random(self.evaluated_losses(), MAX_CURRENT, self.rng)
         observed = self._collect_observations(sources)
         self._last_fit = fit_hyperparameters(
@@ -261,10 +288,12 @@ class OrderedGP(BayesianOptimisation):
 
     def _extend_process(self, sources: Sources, process: "TaskProcess") -> "TaskProcess":
         """Condition the model also on the evaluations since the last update, without a fit."""
+        # Observations are those of earlier tasks, then the used ones of this task.
         first_new_row = len(sources.unit_vectors) + len(self._used_rows)
         new_rows = np.arange(self._conditioned_count, self.evaluation_count)
         self._used_rows = np.append(self._used_rows, new_rows)
         observed = self._collect_observations(sources)
+        # All losses are passed, as new ones change how they are standardised.
         return process.with_observations(observed.X[first_new_row:], observed.y)
 
     def _collect_observations(self, sources: Sources) -> "Observations":
@@ -284,7 +313,7 @@ class OrderedGP(BayesianOptimisation):
         unit_vectors = [sources.unit_vectors, self.evaluated_units()[self._used_rows]]
         return Observations(
             X=self.features(np.concatenate(unit_vectors)),
-            y=y / (y.std() or 1.0),
+            y=y / (y.std() or 1.0),  # unchanged if all are equal
             counts=np.append(sources.counts, len(current_losses)),
             distances=self._distances,
             kernel=self._kernel,
@@ -307,7 +336,7 @@ def select_fitted_part(observed: "Observations", sources: Sources) -> "Observati
 def compute_task_distances(
     history: Sequence[Mapping[str, float]], context: Mapping[str, float]
 ) -> FloatArray:
-    """Compute distances of tasks, those of the history and the current one, shape (T, T).
+    """Compute the distances of all pairs of T tasks, those of the history and the current one.
 
     Tasks are ranked by each context quantity that all of them have; the distance is the mean
     difference of ranks. Without such a quantity it is the difference of the tasks' indices, which
@@ -316,12 +345,15 @@ def compute_task_distances(
     Args:
         history: Contexts of the earlier tasks, oldest first.
         context: Context of the current task.
+
+    Returns:
+        Distances, shape (T, T), the current task last.
     """
     table = tabulate_contexts(history, context)
     has_shared_context = table.shape[1] > 0
     if not has_shared_context:
-        table = np.arange(float(len(table)))[:, None]
-    ranks = np.stack([rank_values(column) for column in table.T])  # (quantities, T)
+        table = np.arange(float(len(table)))[:, None]  # the tasks' indices
+    ranks = np.stack([rank_values(column) for column in table.T])  # (quantities, tasks)
     rank_differences = np.abs(ranks[:, :, None] - ranks[:, None, :])
     distances: FloatArray = rank_differences.mean(axis=0)
     return distances
@@ -342,8 +374,8 @@ def compute_units(losses: Sequence[FloatArray]) -> list[float]:
     Args:
         losses: Finite losses of each task, shape (n,).
     """
-    units = [compute_unit(of_task) for of_task in losses]
-    log_units = [math.log(unit) for unit in units if unit]
+    units = [compute_unit(losses_of_task) for losses_of_task in losses]
+    log_units = [math.log(unit) for unit in units if unit]  # 0 where all losses are equal
     typical_unit = math.exp(sum(log_units) / len(log_units)) if log_units else 1.0
     return [unit or typical_unit for unit in units]
 
@@ -355,22 +387,24 @@ def compute_unit(losses: FloatArray) -> float:
     """
     # Losses are halved first: the difference of two finite losses may overflow, that of halves not.
     half_distances = np.abs(losses / 2.0 - np.median(losses / 2.0))
-    of_best = float(half_distances[losses.argmin()])
+    distance_of_best = float(half_distances[losses.argmin()])
     largest = float(half_distances.max())
-    if of_best or not largest:
-        return of_best
+    if distance_of_best or not largest:
+        return distance_of_best
+    # Divided by the largest first, so that squares neither overflow nor underflow.
     return largest * math.sqrt(np.mean((half_distances / largest) ** 2))
 
 
 def standardise_robustly(losses: FloatArray, unit: float) -> FloatArray:
     """Subtract the median from losses (n,), divide by twice the unit, and clip.
 
-    Losses are halved first, as differences of large losses may overflow. The result lies within
-    +- `MAX_DISTANCE`, so that few bad losses do not dominate the model.
+    Losses are halved first, as differences of large losses may overflow: half a loss minus half
+    the median, divided by the unit, is the same. The result lies within +- `MAX_DISTANCE`, so that
+    few bad losses do not dominate the model.
     """
-    if not len(losses):
+    if not len(losses):  # no median
         return losses
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore"):  # infinity is clipped
         y: FloatArray = (losses / 2.0 - np.median(losses / 2.0)) / unit
     return np.clip(y, -MAX_DISTANCE, MAX_DISTANCE)
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from hpobench_ordered.methods._tpe import ParzenModel
 
 CANDIDATES = 64
+"""Number of candidates, drawn around good configurations."""
 RANDOM_FRACTION = 1.0 / 3.0
 """Share of the suggestions that are random."""
 
@@ -28,21 +29,21 @@ class TPE(ModelBased):
     random_fraction = RANDOM_FRACTION
 
     def prepare(self) -> None:
-        """Determine which hyperparameters are searched."""
+        """Determine which hyperparameters are searched, and from when on there is a model."""
         from hpobench_ordered.methods._coding import count_choices
         from hpobench_ordered.methods._tpe import count_needed_evaluations
 
         super().prepare()
-        self._free = self.region.free
-        self._choices = count_choices(self.space.parameters)[self._free]
+        self._free = self.region.free  # which hyperparameters have more than one value, (d,)
+        self._choices = count_choices(self.space.parameters)[self._free]  # 0 for numbers
         self.random_trials = count_needed_evaluations(len(self._choices))
-        self._model: ParzenModel | None = None
+        self._model: ParzenModel | None = None  # the last one, which candidates are drawn from
 
     def make_scorer(self) -> Scorer:
-        """Fit the model; the score is the logarithm of the ratio."""
+        """Fit the densities of good and bad configurations; the score is their log ratio."""
         from hpobench_ordered.methods._tpe import ParzenModel
 
-        free = self._free
+        free = self._free  # the model has only hyperparameters with more than one value
         model = ParzenModel.fit(
             self.evaluated_units()[:, free], self.evaluated_losses(), self._choices
         )
@@ -50,8 +51,13 @@ class TPE(ModelBased):
         return lambda unit: model.score(np.ascontiguousarray(unit[:, free]))
 
     def iter_candidates(self) -> Iterator[FloatArray]:
-        """Draw around good configurations; if all of these were tried, at random."""
+        """Yield candidates around good configurations; if all of these were tried, random ones.
+
+        Yields:
+            Canonical unit vectors, shape (m, d).
+        """
         if self._model is not None:
+            # Hyperparameters with a single value have that of the region's middle.
             unit = np.tile(self.region.middle, (CANDIDATES, 1))
             unit[:, self._free] = self._model.good.sample(self.rng, CANDIDATES)
             yield self.space.canonical(unit)
