@@ -36,7 +36,7 @@ from hpobench_ordered.methods._blr.heads import (
     Head,
     Precisions,
 )
-from hpobench_ordered.methods._blr.likelihood import likelihood
+from hpobench_ordered.methods._blr.likelihood import compute_likelihood
 from hpobench_ordered.methods._gp.model import standardise
 from hpobench_ordered.methods._networks.features import Network, compute_features, pad_input_count
 from hpobench_ordered.methods._networks.sgd import train
@@ -68,7 +68,7 @@ def optimised(Phi: FloatArray, y: FloatArray) -> Head:
     d = Phi.shape[1]
 
     def rho(x: FloatArray) -> tuple[float, FloatArray]:
-        evidence = likelihood(Phi, y, x[:-1], float(x[-1]))
+        evidence = compute_likelihood(Phi, y, x[:-1], float(x[-1]))
         return evidence.rho, np.append(evidence.by_alpha, evidence.by_beta)
 
     upper = min(LOG_ALPHA[1], 2.0 * np.log(len(y)))  # as in `Head.fit`

@@ -42,7 +42,13 @@ Objective = Callable[[FloatArray], tuple[float, FloatArray]]
 
 
 class Step(NamedTuple):
-    """A step that the estimate of the Hessian remembers."""
+    """A step that the estimate of the Hessian remembers.
+
+    Attributes:
+        step: Difference of two points that followed each other, shape (k,).
+        change: Difference of the gradients there, shape (k,).
+        curvature: step^T change, positive.
+    """
 
     step: FloatArray
     change: FloatArray
@@ -50,7 +56,13 @@ class Step(NamedTuple):
 
 
 class Point(NamedTuple):
-    """A point with what the objective is there."""
+    """A point, with the objective's value and gradient there.
+
+    Attributes:
+        x: The point, shape (k,).
+        value: Value of the objective.
+        gradient: Its gradient, shape (k,).
+    """
 
     x: FloatArray
     value: float
@@ -65,7 +77,7 @@ def minimise(
     evaluations: int,
     tolerance: float,
 ) -> tuple[float, FloatArray]:
-    """Descend from x by projected L-BFGS (Nocedal and Wright 2006, algorithm 7.4).
+    """Minimise an objective in a box from x on by L-BFGS (Nocedal and Wright 2006, algorithm 7.4).
 
     Args:
         objective: Value and gradient (k,) at a point (k,); the line search steps back from points
@@ -87,12 +99,14 @@ def minimise(
         trial, used = _search_line(objective, point, direction, bounds, evaluations=remaining)
         remaining -= used
         gain = point.value - trial.value
-        if not gain > 0.0:
+        if not gain > 0.0:  # even the shortest step gains nothing, or the value is NaN
             break
 
         step = trial.x - point.x
         change = trial.gradient - point.gradient
         curvature = inner(step, change)
+        # Steps of negative curvature would make the estimate of the Hessian indefinite, and its
+        # directions lead upwards.
         if curvature > MIN_CURVATURE * math.sqrt(inner(step, step) * inner(change, change)):
             steps.append(Step(step, change, curvature))
         point = trial
@@ -109,10 +123,18 @@ def _search_line(
     *,
     evaluations: int,
 ) -> tuple[Point, int]:
-    """Shorten the step along a direction until it gains enough, or evaluations run out.
+    """Search a better point along a direction, with ever shorter steps.
+
+    Args:
+        objective: Value and gradient (k,) at a point (k,).
+        point: Where the search starts.
+        direction: The first step to try, shape (k,); steps that leave the box are projected to it.
+        bounds: Lowest and highest values, shape (k,).
+        evaluations: Largest number of evaluations of the objective.
 
     Returns:
-        The last point tried, and the number of evaluations used.
+        The last point tried, and the number of evaluations used. It is no better than the start if
+        evaluations ran out or steps became too short.
     """
     length = 1.0
     used = 0
@@ -120,7 +142,7 @@ def _search_line(
         x = np.clip(point.x + length * direction, *bounds)
         trial = Point(x, *objective(x))
         used += 1
-        expected_gain = -inner(point.gradient, x - point.x)
+        expected_gain = -inner(point.gradient, x - point.x)  # if the slope were constant
         gain = point.value - trial.value
         if gain >= ARMIJO * expected_gain and expected_gain > 0.0:
             break
@@ -134,8 +156,12 @@ def _choose_shortening(gain: float, expected_gain: float) -> float:
     """Choose the factor by which a step that gained too little is shortened, from 0.1 to 0.5.
 
     It leads to the minimum of the parabola through the value and the slope at the start of the
-    step and the value at its end. Where that value is not finite, or there is no minimum, it is
-    0.1.
+    step and the value at its end. Where that value is not finite, or the parabola has no minimum,
+    it is 0.1.
+
+    Args:
+        gain: How much lower the value is at the end of the step; negative if it is higher.
+        expected_gain: The same if the slope stayed as it is at the start.
     """
     if not math.isfinite(gain) or gain >= expected_gain:
         return 0.1
@@ -149,10 +175,15 @@ def _find_direction(
     """Compute the direction of descent: minus the inverse Hessian matrix times the gradient, (k,).
 
     The matrix is estimated from the last steps, without being stored, by the two-loop recursion
-    (Nocedal and Wright 2006, algorithm 7.4). Coordinates along which a descent would leave the box
-    stay as they are.
+    (Nocedal and Wright 2006, algorithm 7.4): q is the gradient first, and in the end the product.
+    Coordinates along which a descent would leave the box stay as they are.
+
+    Args:
+        point: Where the direction starts.
+        bounds: Lowest and highest values, shape (k,).
+        steps: The last steps with the changes of the gradient, oldest first.
     """
-    is_free = _is_free(point, bounds)
+    is_free = _can_descend(point, bounds)
     q = np.where(is_free, point.gradient, 0.0)
     if not steps:  # nothing to estimate from: steepest descent, at most 1 long
         return -q / max(1.0, math.sqrt(inner(q, q)))
@@ -163,8 +194,9 @@ def _find_direction(
         weights.append(weight)
         q = q - weight * change
 
+    # The first estimate, which the steps then refine: the identity matrix, scaled by the newest.
     _, change, curvature = steps[-1]
-    q = q * (curvature / inner(change, change))  # scale of the inverse Hessian matrix
+    q = q * (curvature / inner(change, change))
 
     for (step, change, curvature), weight in zip(steps, reversed(weights), strict=True):
         q = q + (weight - inner(change, q) / curvature) * step
@@ -172,10 +204,13 @@ def _find_direction(
     return direction
 
 
-def _is_free(point: Point, bounds: tuple[FloatArray, FloatArray]) -> BoolArray:
-    """Whether a descent along each coordinate stays in the box, shape (k,)."""
+def _can_descend(point: Point, bounds: tuple[FloatArray, FloatArray]) -> BoolArray:
+    """Whether a descent from a point along each coordinate stays in the box, shape (k,).
+
+    A descent goes against the gradient: where that is negative, the coordinate rises.
+    """
     lower, upper = bounds
-    can_fall = (point.x > lower) | (point.gradient < 0.0)
-    can_rise = (point.x < upper) | (point.gradient > 0.0)
-    is_free: BoolArray = can_fall & can_rise
-    return is_free
+    stays_above = (point.x > lower) | (point.gradient < 0.0)
+    stays_below = (point.x < upper) | (point.gradient > 0.0)
+    can_descend: BoolArray = stays_above & stays_below
+    return can_descend

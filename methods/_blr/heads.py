@@ -31,7 +31,7 @@ from scipy.linalg.lapack import dtrtrs
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._blr.descent import minimise
-from hpobench_ordered.methods._blr.likelihood import factor, likelihood
+from hpobench_ordered.methods._blr.likelihood import compute_likelihood, factor
 from hpobench_ordered.methods._products import exponentials
 
 LOG_ALPHA = (-12.0, 8.0)
@@ -64,13 +64,21 @@ class Precisions:
 
     @classmethod
     def initial(cls, count: int, *, spread: float = math.inf) -> Self:
-        """Precisions that a fit of `count` precisions of weights starts from by default.
+        """Make the precisions that a fit starts from by default.
 
-        With a prior (`Head.fit`) all features are on: from where all are off, the descent ends
-        in a local minimum with a larger error.
+        A feature is off if the precision of its weight is high. Separate precisions start with all
+        features off, so that few are used. With a prior on them all are on at the start: from where
+        all are off, the descent ends in a local minimum with a larger error.
+
+        Args:
+            count: Number of precisions of weights: 1 if all have the same.
+            spread: Standard deviation of the prior on their logarithms, as in `Head.fit`; infinite
+                without a prior.
         """
+        has_separate_precisions = count > 1
         has_prior = math.isfinite(spread)
-        log_alpha, log_beta = START if count == 1 or has_prior else ADAPTIVE_START
+        start = ADAPTIVE_START if has_separate_precisions and not has_prior else START
+        log_alpha, log_beta = start
         return cls(np.full(count, log_alpha), log_beta)
 
 
@@ -91,17 +99,21 @@ class Head:
         self._Phi = Phi
         self._y = y
         self._beta = math.exp(precisions.log_beta)
-        self._scales = exponentials(-0.5 * precisions.log_alpha)
-        scaled_Phi = Phi * self._scales
+        self._scales = exponentials(-0.5 * precisions.log_alpha)  # alpha^(-1/2)
+        scaled_Phi = Phi * self._scales  # Phi~: with these all weights have precision 1
         n, d = Phi.shape
         self._has_more_evaluations = n > d
-        self._R = factor(scaled_Phi, self._beta)  # of K with more evaluations, else of E
+
+        # The posterior mean of the weights is beta K^-1 Phi~^T y = beta Phi~^T E^-1 y. R is the
+        # Cholesky factor of the smaller matrix: of K = I + beta Phi~^T Phi~ (d, d) with more
+        # evaluations than features, else of E = I + beta Phi~ Phi~^T (n, n).
+        self._R = factor(scaled_Phi, self._beta)
         if self._has_more_evaluations:
             half_solved = _solve_transposed(self._R, scaled_Phi.T @ y)
-            solved = _solve(self._R, half_solved)  # C Phi~^T y
+            solved = _solve(self._R, half_solved)  # K^-1 Phi~^T y
         else:
-            self._V = _solve_transposed(self._R, scaled_Phi)
-            solved = _solve_transposed(self._R, y) @ self._V
+            self._V = _solve_transposed(self._R, scaled_Phi)  # R^-T Phi~
+            solved = _solve_transposed(self._R, y) @ self._V  # y^T E^-1 Phi~
         self.weights: FloatArray = self._beta * solved
 
     @classmethod
@@ -123,26 +135,31 @@ class Head:
         Raises:
             ModelError: The fit does not reach a finite value.
         """
-        count = len(start.log_alpha)
+        precision_count = len(start.log_alpha)
 
         def objective(x: FloatArray) -> tuple[float, FloatArray]:
             """Compute minus the log posterior of x, log alpha followed by log beta, and gradient.
 
             rho is minus the log likelihood.
             """
-            log_alpha, log_beta = x[:-1], float(x[-1])
-            task = likelihood(Phi, y, log_alpha, log_beta)
-            by_alpha = task.by_alpha if count > 1 else task.by_alpha.sum(keepdims=True)
+            log_alpha = x[:-1]
+            log_beta = float(x[-1])
+            task = compute_likelihood(Phi, y, log_alpha, log_beta)
+            by_alpha = task.by_alpha  # one derivative for each of d features
+            if precision_count == 1:  # all features have the same alpha
+                by_alpha = by_alpha.sum(keepdims=True)
+
             # The prior's mean depends on log alpha, too, but its derivative has the factor
-            # sum(deviations), which is 0.
+            # sum(deviations), which is 0. Without a prior, spread is infinite and they are 0.
             deviations = (log_alpha - log_alpha.mean()) / spread
             value = task.rho + 0.5 * float(np.sum(deviations**2))
             return value, np.append(by_alpha + deviations / spread, task.by_beta)
 
-        # Standard deviations of weights are alpha^(-1/2), here at least 1 / n.
-        log_alpha_limit = 2.0 * math.log(max(len(y), 2))
-        lower = np.append(np.full(count, LOG_ALPHA[0]), LOG_BETA[0])
-        upper = np.append(np.full(count, min(LOG_ALPHA[1], log_alpha_limit)), LOG_BETA[1])
+        # A weight's standard deviation is alpha^(-1/2), here at least 1 / n: log alpha is at most
+        # 2 log n. A single evaluation counts as two.
+        highest_log_alpha = min(LOG_ALPHA[1], 2.0 * math.log(max(len(y), 2)))
+        lower = np.append(np.full(precision_count, LOG_ALPHA[0]), LOG_BETA[0])
+        upper = np.append(np.full(precision_count, highest_log_alpha), LOG_BETA[1])
         _, best = minimise(
             objective,
             np.append(start.log_alpha, start.log_beta),
@@ -153,15 +170,16 @@ class Head:
         return cls(Phi, y, Precisions(best[:-1], float(best[-1])))
 
     def predict(self, Phi: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Posterior mean (m,) and standard deviation (m,) of the noise-free losses.
+        """Compute the posterior mean (m,) and standard deviation (m,) of the noise-free losses.
 
         Args:
             Phi: Features phi* of the configurations to predict, shape (m, d).
         """
-        scaled_Phi = Phi * self._scales
+        scaled_Phi = Phi * self._scales  # as those of the evaluations, Phi~, were scaled
         mean = scaled_Phi @ self.weights
         # The weights' posterior covariance is C = (I + beta Phi~^T Phi~)^-1, with the scaled
-        # features Phi~ of the evaluations; the variance of a prediction is phi*^T C phi*.
+        # features Phi~ of the evaluations; the variance of a prediction is phi*^T C phi*. R and
+        # V = R^-T Phi~ are from `__init__`.
         if self._has_more_evaluations:  # C = (R^T R)^-1
             solved = _solve_transposed(self._R, scaled_Phi.T)
             variance = np.einsum("ij,ij->j", solved, solved)
@@ -169,7 +187,7 @@ class Head:
             projected = self._V @ scaled_Phi.T
             prior_variance = np.einsum("ij,ij->i", scaled_Phi, scaled_Phi)
             variance = prior_variance - self._beta * np.einsum("ij,ij->j", projected, projected)
-        return mean, np.sqrt(np.maximum(variance, 0.0))
+        return mean, np.sqrt(np.maximum(variance, 0.0))  # rounding may give less than 0
 
     @property
     def noise_variance(self) -> float:
@@ -183,20 +201,24 @@ class Head:
             Phi: Their features, shape (k, d).
 
         Returns:
-            The head, and the losses the pending evaluations are taken to give, (k,).
+            The new head, with the same precisions, and the losses that the pending evaluations
+            are assumed to give, (k,).
         """
-        mean, _ = self.predict(Phi)
-        y = np.concatenate([self._y, mean])
-        return type(self)(np.concatenate([self._Phi, Phi]), y, self.precisions), mean
+        assumed_losses, _ = self.predict(Phi)
+        all_Phi = np.concatenate([self._Phi, Phi])
+        all_y = np.concatenate([self._y, assumed_losses])
+        return type(self)(all_Phi, all_y, self.precisions), assumed_losses
 
 
 def _solve(R: FloatArray, B: FloatArray) -> FloatArray:
-    """Solve R X = B for upper R."""
-    solution: FloatArray = dtrtrs(R, B, trans=0)[0]
+    """Solve R X = B for X, with upper triangular R."""
+    solution: FloatArray
+    solution, _ = dtrtrs(R, B, trans=0)
     return solution
 
 
 def _solve_transposed(R: FloatArray, B: FloatArray) -> FloatArray:
-    """Solve R^T X = B for upper R."""
-    solution: FloatArray = dtrtrs(R, B, trans=1)[0]
+    """Solve R^T X = B for X, with upper triangular R."""
+    solution: FloatArray
+    solution, _ = dtrtrs(R, B, trans=1)
     return solution

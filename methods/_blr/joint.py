@@ -29,7 +29,7 @@ from hpobench_ordered.methods._blr.heads import (
     TOLERANCE,
     Precisions,
 )
-from hpobench_ordered.methods._blr.likelihood import likelihood
+from hpobench_ordered.methods._blr.likelihood import compute_likelihood
 from hpobench_ordered.methods._model_based import ModelError
 from hpobench_ordered.methods._networks.features import FeatureMap, linearise
 
@@ -52,26 +52,36 @@ class Parameters:
 
     @classmethod
     def initial(cls, z: FloatArray, embedded: FloatArray) -> "Parameters":
-        """Parameters before a fit: the same precisions for every task."""
-        tasks = len(embedded)
+        """Make the parameters before a fit: the same precisions for every task.
+
+        Args:
+            z: Parameters of the feature map, shape (size,).
+            embedded: Embeddings of the tasks, shape (T, k); k is 0 where none are learned.
+        """
+        task_count = len(embedded)
         log_alpha, log_beta = START
-        return cls(z, embedded, np.full(tasks, log_alpha), np.full(tasks, log_beta))
+        return cls(z, embedded, np.full(task_count, log_alpha), np.full(task_count, log_beta))
 
     def precisions_of(self, t: int) -> Precisions:
         """Select the precisions of weights and noise of task t; of the last task if t is -1."""
-        return Precisions(self.log_alpha[[t]], float(self.log_beta[t]))
+        log_alpha = self.log_alpha[[t]]  # shape (1,): one precision for all weights of the task
+        return Precisions(log_alpha, float(self.log_beta[t]))
 
-    def median_precisions(self, tasks: int) -> Precisions:
-        """Compute medians of the precisions of the first tasks, to start a fit of another one."""
-        log_alpha = np.median(self.log_alpha[:tasks])
-        log_beta = np.median(self.log_beta[:tasks])
+    def median_precisions(self, task_count: int) -> Precisions:
+        """Compute medians of the precisions of the first tasks, to start a fit of another task.
+
+        Args:
+            task_count: Number of these tasks, which leaves out the current one, the last.
+        """
+        log_alpha = np.median(self.log_alpha[:task_count])
+        log_beta = np.median(self.log_beta[:task_count])
         return Precisions(np.array([log_alpha]), float(log_beta))
 
     def with_precisions(self, t: int, precisions: Precisions) -> "Parameters":
-        """Replace the precisions of task t in a copy of these parameters."""
+        """Copy these parameters with other precisions of task t; of the last task if t is -1."""
         log_alpha = self.log_alpha.copy()
         log_beta = self.log_beta.copy()
-        log_alpha[t] = precisions.log_alpha[0]
+        log_alpha[t] = precisions.log_alpha[0]  # the only one, for all weights of the task
         log_beta[t] = precisions.log_beta
         return replace(self, log_alpha=log_alpha, log_beta=log_beta)
 
@@ -84,11 +94,12 @@ def fit_jointly(
     *,
     evaluations: int,
 ) -> Parameters:
-    """Minimise the sum of the tasks' rho, minus log likelihood, by L-BFGS.
+    """Fit all parameters by L-BFGS, to minimise the sum of the tasks' minus log likelihood, rho.
 
     Args:
         phi: The feature map.
-        inputs: Inputs of each task's evaluations without embeddings, shape (n, at most p - k).
+        inputs: Inputs of each task's evaluations without their k embedded numbers, shape
+            (n, at most p - k): the map's other inputs are padding.
         losses: Their standardised losses, shape (n,).
         start: Starting point.
         evaluations: Largest number of evaluations of the sum and its gradient.
@@ -140,7 +151,8 @@ def value_and_gradient(
 
     Args:
         phi: The feature map.
-        inputs: Inputs of each task's evaluations without embeddings, shape (n, at most p - k).
+        inputs: Inputs of each task's evaluations without their k embedded numbers, shape
+            (n, at most p - k): the map's other inputs are padding.
         losses: Their standardised losses, shape (n,).
         parameters: Parameters z of the feature map, an embedding of each task, which is also an
             input, and the precisions of the tasks' weights and noise.
@@ -154,6 +166,8 @@ def value_and_gradient(
     counts = [len(y) for y in losses]
     embedded = parameters.embedded
     X = np.hstack([np.repeat(embedded, counts, axis=0), np.concatenate(inputs)])
+    # Features Phi, and the function that makes derivatives by z and by the embeddings, which are
+    # the first inputs, of those by Phi.
     Phi, pull_back = linearise(phi, parameters.z, X, first=embedded.shape[1])
 
     # Rows of each task in X and Phi, which hold the tasks one after the other.
@@ -165,35 +179,35 @@ def value_and_gradient(
     by_alpha = np.zeros(len(counts))
     by_beta = np.zeros(len(counts))
     for t, y in enumerate(losses):
-        if not len(y):
+        if not len(y):  # the current task before its first evaluation adds nothing
             continue
         precisions = parameters.precisions_of(t)
-        task = likelihood(Phi[rows[t]], y, precisions.log_alpha, precisions.log_beta)
+        task = compute_likelihood(Phi[rows[t]], y, precisions.log_alpha, precisions.log_beta)
         total += task.rho
         by_Phi[rows[t]] = task.by_features
-        by_alpha[t] = task.by_alpha.sum()
+        by_alpha[t] = task.by_alpha.sum()  # all weights of a task have the same alpha
         by_beta[t] = task.by_beta
 
     by_z, by_embedded_inputs = pull_back(by_Phi)
-    by_embedded = np.zeros_like(embedded)
+    by_embedded = np.zeros_like(embedded)  # an embedding is an input of all the task's evaluations
     for t in range(len(counts)):
         by_embedded[t] = by_embedded_inputs[rows[t]].sum(axis=0)
     return total, np.concatenate([by_z, by_embedded.ravel(), by_alpha, by_beta])
 
 
 def _join(parameters: Parameters) -> FloatArray:
-    """Join the parameters to one vector, x, as an optimiser needs it."""
-    parts = (parameters.embedded.ravel(), parameters.log_alpha, parameters.log_beta)
-    return np.concatenate([parameters.z, *parts])
+    """Join the parameters to one vector x, as an optimiser needs it: z, then those of the tasks."""
+    of_tasks = (parameters.embedded.ravel(), parameters.log_alpha, parameters.log_beta)
+    return np.concatenate([parameters.z, *of_tasks])
 
 
 def _split(x: FloatArray, like: Parameters) -> Parameters:
     """Split a vector x, as `_join` lays it out, into parameters shaped as those of `like`."""
-    tasks = len(like.log_beta)  # each has one precision of its weights and one of its noise
+    task_count = len(like.log_beta)  # each has one precision of its weights and one of its noise
     size = len(like.z)
     return Parameters(
         z=x[:size],
-        embedded=x[size : -2 * tasks].reshape(like.embedded.shape),
-        log_alpha=x[-2 * tasks : -tasks],
-        log_beta=x[-tasks:],
+        embedded=x[size : -2 * task_count].reshape(like.embedded.shape),
+        log_alpha=x[-2 * task_count : -task_count],
+        log_beta=x[-task_count:],
     )

@@ -71,7 +71,7 @@ class Likelihood:
     by_beta: float
 
 
-def likelihood(
+def compute_likelihood(
     Phi: FloatArray, y: FloatArray, log_alpha: FloatArray, log_beta: float
 ) -> Likelihood:
     """Compute minus the log marginal likelihood of one task, rho, and its gradient.
@@ -111,7 +111,9 @@ def likelihood(
     by_features, by_alpha = _derivatives(scaled_Phi, M, r, w, beta, np.full(d, scales))
     y_times_r = float(product(y_row, r)[0, 0])
     squared_r = float(product(r.T, r)[0, 0])
-    effective = len(inverse) - float(np.trace(inverse))  # effective number of parameters
+    # The effective number of parameters, d - tr K^-1 or, which is the same, n - tr E^-1.
+    effective = len(inverse) - float(np.trace(inverse))
+    # Half of log |K| = log |E| is the sum of the logarithms on the diagonal of R.
     return Likelihood(
         rho=-0.5 * n * log_beta + sum_log_diagonal(R) + 0.5 * beta * y_times_r,
         by_features=by_features,
@@ -131,7 +133,8 @@ def _derivatives(
 ) -> tuple[FloatArray, FloatArray]:
     """Compute derivatives of rho, minus the log likelihood, by features Phi and by log alpha.
 
-    By the scaled features Phi~ = Phi alpha^(-1/2) they are beta (M - r w).
+    By the scaled features Phi~ = Phi alpha^(-1/2) they are beta (M - r w), from which the others
+    follow by the chain rule.
 
     Args:
         scaled_Phi: Phi~, shape (n, d).
@@ -171,7 +174,8 @@ def factor(scaled_Phi: FloatArray, beta: float) -> FloatArray:
         ModelError: The matrix has no Cholesky factor.
     """
     n, d = scaled_Phi.shape
-    K_or_E = gram(scaled_Phi if n > d else scaled_Phi.T.copy())
+    # `gram` of A is A^T A.
+    K_or_E = gram(scaled_Phi) if n > d else gram(scaled_Phi.T.copy())
     K_or_E *= beta
     K_or_E.flat[:: len(K_or_E) + 1] += 1.0  # the identity matrix
     is_positive_definite, R = cholesky(K_or_E)

@@ -64,29 +64,37 @@ class LinearHead(ModelBased):
         """
 
     def make_scorer(self) -> Scorer:
-        """Fit the model; the score is log expected improvement."""
+        """Fit the head, and make the function that scores candidates: log expected improvement.
+
+        Raises:
+            ModelError: The fit fails.
+        """
         from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
         from hpobench_ordered.methods._gp.model import standardise
 
         y = standardise(self.evaluated_losses())
         head = self.fit_head(self.make_inputs(self.evaluated_units()), y)
         best = float(y.min())
-        if self._pending:  # as if they had given the posterior mean
+        if self._pending:  # asked for, but not evaluated yet: assumed to give the posterior mean
             pending_inputs = self.make_inputs(self.pending_units())
-            head, fantasies = head.with_fantasies(self.features(pending_inputs))
-            best = min(best, float(fantasies.min()))
+            head, assumed_losses = head.with_fantasies(self.features(pending_inputs))
+            best = min(best, float(assumed_losses.min()))
 
         def score(unit: FloatArray) -> FloatArray:
+            """Compute log expected improvement (m,) of candidates, unit vectors (m, d)."""
             mean, sd = head.predict(self.features(self.make_inputs(unit)))
             return log_expected_improvement(mean, sd, best)
 
         return score
 
     def prepare_sources(self) -> tuple[list[FloatArray], list[FloatArray]]:
-        """Inputs (n, p) and standardised losses (n,) of every previous task with finite losses.
+        """Compute the inputs and the losses of the previous tasks that have finite losses.
 
-        More than `MAX_SOURCES` evaluations are subsampled. Also sets the context of the current
-        task.
+        More than `MAX_SOURCES` evaluations are subsampled. It also sets `_context`, the
+        standardised context of the current task, which `make_inputs` needs.
+
+        Returns:
+            Inputs (n, p) and standardised losses (n,) of the evaluations of each task.
         """
         from hpobench_ordered.methods._gp.model import standardise
 
@@ -95,29 +103,41 @@ class LinearHead(ModelBased):
             counts = draw_sample_counts(tasks, MAX_SOURCES, MAX_SOURCES, self.rng)
             tasks = sample_standardised(tasks, counts, self.rng)
 
-        contexts: list[Mapping[str, float]] = [{}] * (len(tasks) + 1)
+        contexts: list[Mapping[str, float]] = [{}] * (len(tasks) + 1)  # of no quantities
         if self.uses_context:
             contexts = [*(task.context for task in tasks), self.context]
-        *task_contexts, self._context = standardise_contexts(contexts)
+        *source_contexts, self._context = standardise_contexts(contexts)
 
         inputs = []
-        for task, context in zip(tasks, task_contexts, strict=True):
+        for task, context in zip(tasks, source_contexts, strict=True):
             unit = self.space.canonical(self.space.encode(task.values))
-            inputs.append(self._append_context(unit, context))
+            inputs.append(self._scale_and_append_context(unit, context))
         return inputs, [standardise(task.losses) for task in tasks]
 
     def make_inputs(self, unit: FloatArray) -> FloatArray:
-        """Inputs (m, p) of canonical unit vectors (m, d) on this task."""
-        return self._append_context(unit, self._context)
+        """Compute inputs (m, p) of the feature map for configurations on this task.
+
+        Args:
+            unit: Canonical unit vectors, shape (m, number of hyperparameters).
+        """
+        return self._scale_and_append_context(unit, self._context)
 
     def features(self, X: FloatArray) -> FloatArray:
-        """Features (m, d) of inputs (m, p)."""
+        """Compute features (m, d), outputs of the feature map, of its inputs X (m, p)."""
         from hpobench_ordered.methods._networks.features import compute_features
 
         return compute_features(self.phi, self.z, X)
 
-    def _append_context(self, unit: FloatArray, context: FloatArray) -> FloatArray:
-        """Inputs (m, p) of canonical unit vectors (m, d) on a task of standardised context (q,)."""
+    def _scale_and_append_context(self, unit: FloatArray, context: FloatArray) -> FloatArray:
+        """Compute inputs (m, p) of the feature map for configurations on a task.
+
+        They are numbers in [-1, 1], one-hot columns of choices that lie closer together
+        (`CHOICE_SCALE`), and the task's context, closer together, too (`CONTEXT_SCALE`).
+
+        Args:
+            unit: Canonical unit vectors, shape (m, number of hyperparameters).
+            context: Standardised context of the task, shape (q,).
+        """
         is_choice = [p.kind is Kind.CATEGORICAL for p in self.space.parameters]
         scale_of_parameter = np.where(is_choice, CHOICE_SCALE, 1.0)
         scales = scale_of_parameter[group_features(self.space)]
@@ -127,7 +147,10 @@ class LinearHead(ModelBased):
 
 
 def standardise_contexts(contexts: Sequence[Mapping[str, float]]) -> FloatArray:
-    """Standardise over all tasks the q context quantities that all of them have, (tasks, q)."""
+    """Standardise over all tasks the q context quantities that all of them have, (tasks, q).
+
+    Columns are in the order of the last task's context; q may be 0.
+    """
     from hpobench_ordered.methods._gp.model import standardise
 
     columns = []

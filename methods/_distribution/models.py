@@ -31,7 +31,7 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._blr.descent import minimise
 from hpobench_ordered.methods._blr.heads import LOG_ALPHA, Head, Precisions
-from hpobench_ordered.methods._blr.likelihood import likelihood as linear_likelihood
+from hpobench_ordered.methods._blr.likelihood import compute_likelihood as compute_linear_likelihood
 from hpobench_ordered.methods._distribution.descriptions import Descriptions
 from hpobench_ordered.methods._distribution.kernels import matern32, matern32_gradient
 from hpobench_ordered.methods._distribution.product_gp import (
@@ -368,7 +368,7 @@ class LinearModel(JointModel):
         inputs = np.hstack([Psi[data.task], data.X])
         # Phi: features that the network computes; Psi: descriptions of the tasks, which come first.
         Phi, pull_back = linearise(self._network, weights, inputs, first=self._descriptions.width)
-        likelihood = linear_likelihood(Phi, data.y, np.array([log_alpha]), float(log_beta))
+        likelihood = compute_linear_likelihood(Phi, data.y, np.array([log_alpha]), float(log_beta))
 
         by_weights, by_described_inputs = pull_back(likelihood.by_features)
         # A task's description is an input of each of its evaluations, which stand together.

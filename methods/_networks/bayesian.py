@@ -58,16 +58,25 @@ UNIFORM_SCALE = 12.0**0.5
 
 
 class BayesianNetwork:
-    """A network whose posterior is sampled by one chain, which later fits continue."""
+    """A network whose posterior is sampled by one chain, which later fits continue.
+
+    Args:
+        input_count: Number of inputs without padding.
+        rng: Source of all randomness.
+    """
 
     def __init__(self, input_count: int, rng: np.random.Generator) -> None:
-        self._rng, self._input_count = rng, input_count
+        self._rng = rng
+        self._input_count = input_count
         padded_count = math.ceil(max(input_count, 1) / INPUT_MULTIPLE) * INPUT_MULTIPLE
-        self._widths = np.array([padded_count, *HIDDEN, 1])
+        self._widths = np.array([padded_count, *HIDDEN, 1])  # inputs, units of each layer, output
         self._chain: Chain | None = None
 
     def fit(self, X: FloatArray, y: FloatArray) -> None:
-        """Sample the posterior.
+        """Sample the posterior of the parameters; the samples are kept for `predict`.
+
+        The chain continues from where the last fit left it, so that its burn-in is short. The first
+        fit starts a chain at a draw from the prior.
 
         Args:
             X: Inputs in [0, 1], shape (n, inputs without padding).
@@ -76,13 +85,16 @@ class BayesianNetwork:
         burn_in = LATER_BURN_IN
         if self._chain is None:
             burn_in = FIRST_BURN_IN
-            layer_sizes = [(i + 1) * o for i, o in pairwise(self._widths.tolist())]
-            size = sum(layer_sizes) + 1  # and the noise
+            widths = self._widths.tolist()
+            layer_sizes = [(inputs + 1) * units for inputs, units in pairwise(widths)]
+            size = sum(layer_sizes) + 1  # the last parameter is that of the noise
             self._chain = Chain.start(self._rng.standard_normal(size))
+
+        data = (self._widths, self._scale_inputs(X), y)  # arguments of `_compute_gradient`
         self._chain, self._samples = sample(
-            _gradient,
+            _compute_gradient,
             self._chain,
-            (self._widths, self._scale_inputs(X), y),
+            data,
             len(y),
             self._rng,
             sampling=SAMPLING,
@@ -90,15 +102,24 @@ class BayesianNetwork:
         )
 
     def predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Mean (m,) and standard deviation (m,) of f at inputs (m, inputs without padding)."""
-        scaled = self._scale_inputs(X)
-        outputs = np.stack([_outputs(z, self._widths, scaled) for z in self._samples])
+        """Predict losses without noise: mean and standard deviation over the posterior's samples.
+
+        Args:
+            X: Inputs in [0, 1], shape (m, inputs without padding).
+
+        Returns:
+            Mean (m,) and standard deviation (m,).
+        """
+        scaled_X = self._scale_inputs(X)
+        outputs = np.stack([_compute_outputs(z, self._widths, scaled_X) for z in self._samples])
         return outputs.mean(axis=0), outputs.std(axis=0)
 
     def _scale_inputs(self, X: FloatArray) -> FloatArray:
-        """Scale inputs to mean 0 and variance 1 over [0, 1], and pad them, (m, p).
+        """Scale inputs, which are in [0, 1], and pad them with zeros, (m, p).
 
-        They are also multiplied by the factor of the first layer's z in its weights.
+        Numbers that are spread evenly over [0, 1] get mean 0 and variance 1. They are then
+        multiplied by the first layer's factor s / sqrt(inputs) of weights: here once, instead of at
+        every step of the chain.
         """
         weight_scale = FIRST_SCALE / self._input_count**0.5
         scaled = np.zeros((len(X), self._widths[0]))
@@ -108,36 +129,43 @@ class BayesianNetwork:
 
 @compiled
 def _weight_scale(widths: IntArray, layer: int) -> float:
-    """Compute the factor by which a layer's parameters z are multiplied to give its weights.
+    """Compute the factor by which a layer's parameters are multiplied to give its weights.
 
-    It is s / sqrt(i) for a layer of i inputs. For the first layer it is 1, because `_scale_inputs`
-    multiplies the inputs by its factor, once for all steps.
+    It is s / sqrt(i) for a layer of i inputs, with a scale s. For the first layer it is 1, because
+    `_scale_inputs` multiplies the inputs by its factor, once for all steps.
+
+    Args:
+        widths: Inputs of each layer and, last, outputs of the last one.
+        layer: Index of the layer.
     """
     if layer == 0:
         return 1.0
-    s = INNER_SCALE if layer < len(widths) - 2 else LAST_SCALE
+    is_last = layer == len(widths) - 2
+    s = LAST_SCALE if is_last else INNER_SCALE
     scale: float = s / widths[layer] ** 0.5
     return scale
 
 
 @compiled
 def _compute_layers(z: FloatArray, widths: IntArray, X: FloatArray) -> list[FloatArray]:
-    """Compute the inputs of each layer and, last, the output, each (m, i).
+    """Compute the inputs of each layer, (m, inputs), and, last, the network's output, (m, 1).
 
     Args:
-        z: Parameters, shape (D,).
-        widths: Inputs of each layer, then outputs of the last.
-        X: Scaled inputs, shape (m, p).
+        z: Parameters, shape (D,): weights, then biases of one layer after the other.
+        widths: Inputs of each layer and, last, outputs of the last one.
+        X: Inputs as from `_scale_inputs`, shape (m, p).
     """
-    layers, begin = [X], 0
+    layers = [X]
+    begin = 0  # of the layer's parameters in z
     for layer in range(len(widths) - 1):
-        i, o = widths[layer], widths[layer + 1]
-        weights_end = begin + i * o
-        biases_end = weights_end + o
-        weights = _weight_scale(widths, layer) * z[begin:weights_end].reshape(i, o)
+        inputs, units = widths[layer], widths[layer + 1]
+        weights_end = begin + inputs * units
+        biases_end = weights_end + units
+        weights = _weight_scale(widths, layer) * z[begin:weights_end].reshape(inputs, units)
         outputs = product(layers[layer], weights)
         outputs += z[weights_end:biases_end]
-        if layer < len(widths) - 2:
+        is_last = layer == len(widths) - 2
+        if not is_last:
             tanh_in_place(outputs)
         layers.append(outputs)
         begin = biases_end
@@ -145,21 +173,24 @@ def _compute_layers(z: FloatArray, widths: IntArray, X: FloatArray) -> list[Floa
 
 
 @compiled
-def _outputs(z: FloatArray, widths: IntArray, X: FloatArray) -> FloatArray:
-    """Compute the network's output (m,) at scaled inputs X (m, p), for parameters z (D,).
+def _compute_outputs(z: FloatArray, widths: IntArray, X: FloatArray) -> FloatArray:
+    """Compute the network's output (m,) at m inputs, in blocks of inputs that stay in the cache.
 
-    Inputs are taken in blocks that stay in the cache. `widths` has the inputs of each layer, then
-    the outputs of the last.
+    Args:
+        z: Parameters, shape (D,).
+        widths: Inputs of each layer and, last, outputs of the last one.
+        X: Inputs as from `_scale_inputs`, shape (m, p).
     """
-    f = np.empty(len(X))
+    outputs = np.empty(len(X))
     for begin in range(0, len(X), BLOCK):
-        rows = X[begin : begin + BLOCK]
-        f[begin : begin + BLOCK] = _compute_layers(z, widths, rows)[-1][:, 0]
-    return f
+        block = X[begin : begin + BLOCK]
+        last_layer = _compute_layers(z, widths, block)[-1]
+        outputs[begin : begin + BLOCK] = last_layer[:, 0]
+    return outputs
 
 
 @compiled
-def _gradient(
+def _compute_gradient(
     z: FloatArray, widths: IntArray, X: FloatArray, y: FloatArray, rows: IntArray
 ) -> FloatArray:
     """Compute the gradient (D,) of the energy, estimated on a mini-batch.
@@ -170,16 +201,17 @@ def _gradient(
         sum of squared errors / (2 exp(nu)) + n nu / 2 + |z|^2 / 2.
 
     Args:
-        z: Parameters, shape (D,).
-        widths: Inputs of each layer, then outputs of the last.
-        X: Scaled inputs of all evaluations, shape (n, p).
+        z: Parameters, shape (D,): weights, then biases of one layer after the other, and last that
+            of the noise.
+        widths: Inputs of each layer and, last, outputs of the last one.
+        X: Inputs of all evaluations as from `_scale_inputs`, shape (n, p).
         y: Their losses, shape (n,).
         rows: Evaluations of the mini-batch.
     """
     layers = _compute_layers(z, widths, X[rows])
     n = len(y)
     errors = layers[-1] - y[rows].reshape(-1, 1)
-    batch_weight = n / len(rows)
+    batch_weight = n / len(rows)  # the mini-batch stands for all evaluations
     gradient = z.copy()  # of the prior, |z|^2 / 2
 
     nu = NOISE_MEAN + NOISE_SD * z[-1]  # the last parameter is that of the noise
@@ -187,20 +219,20 @@ def _gradient(
     scaled_squares = batch_weight * np.sum(errors * errors) * precision
     gradient[-1] += NOISE_SD * 0.5 * (n - scaled_squares)
 
-    # Backwards through the layers; z has the weights and then the biases of one after the other.
+    # Backwards through the layers.
     slopes = batch_weight * precision * errors  # by the outputs of the layer
     end = len(z) - 1
     for layer in range(len(widths) - 2, -1, -1):
-        i, o = widths[layer], widths[layer + 1]
-        begin = end - (i + 1) * o
-        weights_end = end - o
+        inputs, units = widths[layer], widths[layer + 1]
+        begin = end - (inputs + 1) * units  # of the layer's parameters in z
+        weights_end = end - units
         scale = _weight_scale(widths, layer)
-        by_weights = np.zeros((i, o))
+        by_weights = np.zeros((inputs, units))
         add_transposed_product(by_weights, layers[layer], slopes)
         gradient[begin:weights_end] += scale * by_weights.reshape(-1)
         gradient[weights_end:end] += slopes.sum(axis=0)
-        if layer:  # derivatives by the inputs of the first one are not needed
-            transposed_weights = scale * z[begin:weights_end].reshape(i, o).T.copy()
+        if layer > 0:  # derivatives by the inputs of the first one are not needed
+            transposed_weights = scale * z[begin:weights_end].reshape(inputs, units).T.copy()
             by_outputs = product(slopes, transposed_weights)
             slopes = backpropagate_tanh(by_outputs, layers[layer])
         end = begin

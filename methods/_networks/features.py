@@ -52,20 +52,28 @@ class FeatureMap(Hashable, Protocol):
 
     @property
     def input_count(self) -> int:
-        """Number of inputs, padding included, p."""
+        """Number of inputs, p, including zeros that pad them to a multiple of 8."""
         ...
 
     @property
     def feature_count(self) -> int:
-        """Number of features, d."""
+        """Number of features that the map computes, d."""
         ...
 
     def initial(self, rng: np.random.Generator, used_inputs: int) -> FloatArray:
-        """Draw parameters (size,), given the number of inputs without padding."""
+        """Draw parameters z (size,) to start from.
+
+        Args:
+            rng: Source of randomness.
+            used_inputs: Number of inputs that are not padding.
+        """
         ...
 
     def __call__(self, z: Any, X: Any) -> Any:
-        """Compute features (m, d) of inputs X (m, p), as JAX traces it."""
+        """Compute features (m, d) of inputs X (m, p) with parameters z (size,), all JAX's arrays.
+
+        JAX calls it once, with placeholders for the arrays, to compile it.
+        """
         ...
 
 
@@ -85,61 +93,69 @@ class Network:
 
     @property
     def feature_count(self) -> int:
-        """Number of features, d."""
+        """Number of features, d: the linear outputs or, without any, the last layer's units."""
         return self.hidden[-1] if self.outputs is None else self.outputs
 
     @property
     def size(self) -> int:
-        """Number of parameters."""
-        return sum((rows + 1) * columns for rows, columns in self._shapes())
+        """Number of parameters: weights, and a bias for each unit of each layer."""
+        return sum((inputs + 1) * units for inputs, units in self._shapes())
 
     def initial(self, rng: np.random.Generator, used_inputs: int) -> FloatArray:
-        """Draw weights of variance 1 / in, 2 / in of the first layer, and biases of 1, (size,).
+        """Draw normal weights and biases of all layers to start from, (size,).
 
-        With inputs in [-1, 1], units then bend at different inputs, and their sums vary about as
-        quickly as losses do. With biases 0 all features would be odd functions.
+        The variance of the weights of a layer is 1 over the number of its inputs, in the first
+        layer 2 over it; that of the biases is 1. With inputs in [-1, 1], units then bend at
+        different inputs, and their sums vary about as quickly as losses do. With biases 0 all
+        features would be odd functions.
 
         Args:
             rng: Source of randomness.
             used_inputs: Number of inputs that are not padding; the weights of the others are 0.
         """
         parts = []
-        for layer, (rows, columns) in enumerate(self._shapes()):
+        for layer, (inputs, units) in enumerate(self._shapes()):
             is_first = layer == 0
-            used_rows = used_inputs if is_first else rows
-            sd = ((2.0 if is_first else 1.0) / used_rows) ** 0.5
-            weights = np.zeros((rows, columns))
-            weights[:used_rows] = sd * rng.standard_normal((used_rows, columns))
-            biases = rng.standard_normal(columns)
+            varying_inputs = used_inputs if is_first else inputs
+            sd = ((2.0 if is_first else 1.0) / varying_inputs) ** 0.5
+            weights = np.zeros((inputs, units))
+            weights[:varying_inputs] = sd * rng.standard_normal((varying_inputs, units))
+            biases = rng.standard_normal(units)
             parts += [weights.ravel(), biases]
         return np.concatenate(parts)
 
     def __call__(self, z: Any, X: Any) -> Any:
-        """Compute features (m, d) of inputs X (m, p)."""
+        """Compute features (m, d) of inputs X (m, p) with parameters z (size,): JAX's arrays."""
+        outputs = X
         for layer, (weights, biases) in enumerate(self._split_parameters(z)):
-            X = X @ weights + biases
+            outputs = outputs @ weights + biases
             if self._has_tanh(layer):
-                X = jax.numpy.tanh(X)
-        return X
+                outputs = jax.numpy.tanh(outputs)
+        return outputs
 
     def linearise(self, z: FloatArray, X: FloatArray, first: int) -> tuple[FloatArray, PullBack]:
-        """Compute features (m, d), and make a function that pulls back derivatives.
+        """Compute features, and make the function that propagates derivatives back to parameters.
 
         Both work on blocks of rows, whose layers stay in the cache.
 
         Args:
             z: Parameters, shape (size,).
-            X: Inputs, shape (m, at most p).
-            first: Number of inputs, from the first, to propagate derivatives to.
+            X: Inputs, shape (m, at most p); padding is added.
+            first: Number of inputs, from the first, to propagate derivatives to, too.
+
+        Returns:
+            Features (m, d), and the function.
         """
         if X.shape[1] < self.input_count:
             X = _pad(X, len(X), self.input_count)
+        # Blocks have a multiple of 4 rows: only then do `add_transposed_product`'s sums over the
+        # rows of all blocks have one order, whatever the block size.
         rows_per_block = max(4, CACHED_NUMBERS // max(self.hidden) // 4 * 4)
         blocks = []
         for begin in range(0, len(X), rows_per_block):
             blocks.append(slice(begin, begin + rows_per_block))
         layers_of_blocks = [self._compute_layers(z, X[block]) for block in blocks]
-        no_features = np.empty((0, self.feature_count))
+        no_features = np.empty((0, self.feature_count))  # numpy cannot concatenate an empty list
         Phi = np.concatenate([no_features, *(layers[-1] for layers in layers_of_blocks)])
 
         def pull_back(slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -157,30 +173,42 @@ class Network:
         return Phi, pull_back
 
     def _shapes(self) -> Iterator[tuple[int, int]]:
-        """Yield the number of inputs and of outputs of each layer."""
+        """Yield the number of inputs and the number of units of each layer."""
         widths = [self.input_count, *self.hidden]
         if self.outputs is not None:
             widths.append(self.outputs)
         return pairwise(widths)
 
     def _has_tanh(self, layer: int) -> bool:
-        """Whether the outputs of a layer go through tanh."""
+        """Whether a layer's outputs go through tanh: all but linear outputs, which come last."""
         return layer < len(self.hidden)
 
     def _split_parameters(self, z: Any) -> list[tuple[Any, Any]]:
-        """Split z into weights (in, out) and biases (out,) of each layer, which are views."""
+        """Split parameters z (size,) into the weights and biases of each layer.
+
+        Returns:
+            Weights (inputs, units) and biases (units,) of each. They are views of z: what is added
+            to them is added to z.
+        """
         parts = []
         begin = 0
-        for rows, columns in self._shapes():
-            weights_end = begin + rows * columns
-            biases_end = weights_end + columns
-            weights = z[begin:weights_end].reshape(rows, columns)
+        for inputs, units in self._shapes():
+            weights_end = begin + inputs * units
+            biases_end = weights_end + units
+            weights = z[begin:weights_end].reshape(inputs, units)
             parts.append((weights, z[weights_end:biases_end]))
             begin = biases_end
         return parts
 
     def _compute_layers(self, z: FloatArray, X: FloatArray) -> list[FloatArray]:
-        """Compute the outputs of each layer, after the inputs X (m, p); the last are Phi."""
+        """Compute all layers: first the inputs X (m, p), then each layer's outputs (m, units).
+
+        The last are the features (m, d).
+
+        Args:
+            z: Parameters, shape (size,).
+            X: Inputs, shape (m, p).
+        """
         layers = [X]
         for layer, (weights, biases) in enumerate(self._split_parameters(z)):
             outputs = product(layers[-1], weights)
@@ -211,17 +239,20 @@ class Network:
             Derivatives by the first inputs, shape (m, first).
         """
         parameters = self._split_parameters(z)
-        by_parameters = self._split_parameters(by_z)
+        by_parameters = self._split_parameters(by_z)  # views: additions to them change by_z
         for layer in reversed(range(len(parameters))):
+            layer_inputs = layers[layer]
+            layer_outputs = layers[layer + 1]
             if self._has_tanh(layer):
-                slopes = backpropagate_tanh(slopes, layers[layer + 1])
+                slopes = backpropagate_tanh(slopes, layer_outputs)
+
+            # Sums over the rows, by a product that sums in the same order whatever the blocks.
             by_weights, by_biases = by_parameters[layer]
-            # Sums over the rows, added to the views by_weights and by_biases of by_z. This product
-            # sums in the same order whatever the blocks.
-            add_transposed_product(by_weights, layers[layer], slopes)
+            add_transposed_product(by_weights, layer_inputs, slopes)
             add_transposed_product(by_biases[None], np.ones((len(slopes), 1)), slopes)
+
             weights, _ = parameters[layer]
-            if layer == 0:
+            if layer == 0:  # of the network's own inputs only the first are asked for
                 weights = weights[:first]
             slopes = product(slopes, weights.T.copy())
         return slopes
@@ -244,7 +275,10 @@ class RandomKitchenSinks:
     feature_count: int
 
     def initial(self, rng: np.random.Generator, used_inputs: int) -> FloatArray:
-        """Draw parameters (1 + p d + d,); sigma is a typical distance of points in [-1, 1]^p.
+        """Draw parameters: log sigma, the frequencies U (p, d), and the phases b (d,), joined.
+
+        sigma is the root mean square distance of two random points in [-1, 1]^p: that of a
+        coordinate is sqrt(2 / 3).
 
         Args:
             rng: Source of randomness.
@@ -257,9 +291,14 @@ class RandomKitchenSinks:
         return np.concatenate([[log_sigma], U.ravel(), b])
 
     def __call__(self, z: Any, X: Any) -> Any:
-        """Compute features (m, d) of inputs X (m, p)."""
+        """Compute features sqrt(2 / d) cos(X U / sigma + b) (m, d) of inputs X (m, p).
+
+        Args:
+            z: log sigma, U (p, d) and b (d,), joined.
+            X: Inputs.
+        """
         log_sigma = z[0]
-        not_learned = jax.lax.stop_gradient(z[1:])
+        not_learned = jax.lax.stop_gradient(z[1:])  # U and b stay as they were drawn
         U = not_learned[: -self.feature_count].reshape(self.input_count, self.feature_count)
         b = not_learned[-self.feature_count :]
         phases = X @ U * jax.numpy.exp(-log_sigma) + b
@@ -267,42 +306,64 @@ class RandomKitchenSinks:
 
 
 def pad_input_count(used_inputs: int) -> int:
-    """Return the number of inputs with padding."""
+    """Round a number of inputs up to a multiple of `INPUT_MULTIPLE`, at least once that.
+
+    Inputs are padded with zeros to this number, so that spaces share compiled programs.
+    """
     return math.ceil(max(used_inputs, 1) / INPUT_MULTIPLE) * INPUT_MULTIPLE
 
 
 def round_up_to_power_of_two(count: int) -> int:
-    """Return the next power of two, 0 for 0: shapes are rounded up, to compile few programs."""
+    """Return the next power of two from `count` on, 0 for 0.
+
+    JAX compiles a program for each shape: sizes are rounded up, so that there are few.
+    """
     return 1 << (count - 1).bit_length() if count else 0
 
 
 def compute_features(phi: FeatureMap, z: FloatArray, X: FloatArray) -> FloatArray:
-    """Compute features (m, d) of inputs X (m, at most p), to which the padding is added."""
-    if isinstance(phi, Network):
+    """Compute the features (m, d) of inputs.
+
+    Args:
+        phi: The feature map, of p inputs.
+        z: Its parameters, shape (size,).
+        X: Inputs, shape (m, at most p); padding with zeros is added.
+    """
+    if isinstance(phi, Network):  # without JAX
         Phi, _ = linearise(phi, z, X)
         return Phi
     Phi = np.empty((len(X), phi.feature_count))
     for rows, padded_size in _iter_blocks(len(X)):
         block = _pad(X[rows], padded_size, phi.input_count)
         padded_Phi = np.asarray(runtime.call(_trace_features, z, block, static=(phi,)))
-        Phi[rows] = padded_Phi[: len(Phi[rows])]  # JAX would compile a program for each length
+        row_count = len(Phi[rows])  # without the padding
+        Phi[rows] = padded_Phi[:row_count]  # JAX would compile a program for each length
     return Phi
 
 
 def linearise(
     phi: FeatureMap, z: FloatArray, X: FloatArray, *, first: int = 0
 ) -> tuple[FloatArray, PullBack]:
-    """Compute features (m, d), and make a function that pulls back derivatives.
+    """Compute features, and make the function that propagates derivatives back to parameters.
 
     Args:
         phi: The feature map.
         z: Its parameters, shape (size,).
         X: Inputs, shape (m, at most p).
-        first: Number of inputs, from the first, to propagate derivatives to.
+        first: Number of inputs, from the first, to propagate derivatives to, too.
+
+    Returns:
+        Features (m, d), and a function from derivatives by them, (m, d), to those by z, (size,),
+        summed over all rows, and those by the first inputs, (m, first).
     """
     if isinstance(phi, Network):
         return phi.linearise(z, X, first)
-    return compute_features(phi, z, X), lambda slopes: _pull_back_by_jax(phi, z, X, slopes, first)
+
+    def pull_back(slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Compute derivatives by z and by the first inputs from those by the features, (m, d)."""
+        return _pull_back_by_jax(phi, z, X, slopes, first)
+
+    return compute_features(phi, z, X), pull_back
 
 
 def _pull_back_by_jax(
@@ -322,22 +383,25 @@ def _pull_back_by_jax(
     Returns:
         Derivatives by z, summed over all rows, (size,), and by the first inputs, (m, first).
     """
-    by_z, by_inputs = np.zeros(len(z)), np.empty((len(X), first))
+    by_z = np.zeros(len(z))
+    by_inputs = np.empty((len(X), first))
     for rows, padded_size in _iter_blocks(len(X)):
         block = _pad(X[rows], padded_size, phi.input_count)
         block_slopes = _pad(slopes[rows], padded_size, phi.feature_count)
         by_z_of_block, by_inputs_of_block = runtime.call(
             _trace_pull_back, z, block, block_slopes, static=(phi, first)
         )
-        by_z += np.asarray(by_z_of_block)
-        by_inputs[rows] = np.asarray(by_inputs_of_block)[: len(by_inputs[rows])]
+        by_z += np.asarray(by_z_of_block)  # rows of padding have slopes 0 and add nothing
+        row_count = len(by_inputs[rows])  # without the padding
+        by_inputs[rows] = np.asarray(by_inputs_of_block)[:row_count]
     return by_z, by_inputs
 
 
 def _iter_blocks(m: int) -> Iterator[tuple[slice, int]]:
-    """Yield rows that are computed together, and their number with padding.
+    """Yield slices of m rows that are computed together, and their number with padding.
 
-    There are few such numbers, so that few programs are compiled.
+    The number is the smallest of `BLOCK_SIZES` that is large enough for the remaining rows, or the
+    largest: JAX compiles a program for each size, so there are few.
     """
     begin = 0
     while begin < m:
@@ -355,12 +419,15 @@ def _pad(rows: FloatArray, count: int, width: int) -> FloatArray:
 
 
 def _trace_features(phi: FeatureMap, z: Any, X: Any) -> Any:
-    """Compute features, as JAX traces it."""
+    """Compute features; a function at the top of the module, as JAX's compiled programs need."""
     return phi(z, X)
 
 
 def _trace_pull_back(phi: FeatureMap, first: int, z: Any, X: Any, slopes: Any) -> Any:
-    """Pull back derivatives by the features to z and to the first inputs, as JAX traces it."""
+    """Compute derivatives by z and by the first inputs from those by the features.
+
+    JAX calls it once, with placeholders for z (size,), X (m, p) and slopes (m, d), to compile it.
+    """
 
     def compute_from(z: Any, first_inputs: Any) -> Any:
         """Compute features as a function of what derivatives are taken by."""

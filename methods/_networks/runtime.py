@@ -41,7 +41,9 @@ _programs: dict[Hashable, Any] = {}
 
 
 def call(function: Callable[..., Any], *arrays: Any, static: tuple[Hashable, ...] = ()) -> Any:
-    """Evaluate function(*static, *arrays), compiled once a process for each shape of the arrays.
+    """Evaluate function(*static, *arrays) in double precision, on one thread.
+
+    It is compiled at the first call in a process with these shapes and types of the arrays.
 
     Args:
         function: A function that JAX can trace, defined at the top of a module.
@@ -60,7 +62,7 @@ def call(function: Callable[..., Any], *arrays: Any, static: tuple[Hashable, ...
 
 
 def place(array: np.ndarray[Any, Any]) -> Any:
-    """Move an array to JAX's device, for several calls."""
+    """Copy an array to JAX's device, so that several calls need not copy it again."""
     with jax.enable_x64(True):
         return jax.device_put(array, _cpu())
 
@@ -71,7 +73,11 @@ def count_programs() -> int:
 
 
 def _compile(function: Callable[..., Any], arrays: Any, static: tuple[Hashable, ...]) -> Any:
-    """Compile function(*static, *arrays) for the shapes of these arrays."""
+    """Compile function(*static, *arrays) for the shapes and types of these arrays.
+
+    Returns:
+        JAX's program, a function of arrays alone.
+    """
     jitted = jax.jit(function, static_argnums=tuple(range(len(static))))
     with _cache_on_disk():
         return jitted.lower(*static, *arrays).compile()
@@ -79,7 +85,10 @@ def _compile(function: Callable[..., Any], arrays: Any, static: tuple[Hashable, 
 
 @cache
 def _cpu() -> Any:
-    """Start the CPU with only the caller's thread, unless JAX was used before."""
+    """Return JAX's CPU, started with only the caller's thread unless JAX was used before.
+
+    JAX reads both settings when its CPU is first used; they are restored afterwards.
+    """
     threads_before = os.environ.get(THREADS)
     asynchronous_before = jax.config.values[ASYNCHRONOUS]
     os.environ[THREADS] = "1"
@@ -95,12 +104,15 @@ def _cpu() -> Any:
 
 @contextmanager
 def _cache_on_disk() -> Iterator[None]:
-    """Cache compiled programs for later processes, unless the user has configured a cache."""
+    """Let JAX keep programs that it compiles in this context on the disk, for later processes.
+
+    Nothing is changed if the user has configured a cache, or if the folder cannot be written to.
+    """
     folder = cache_folder() / FOLDER
     settings = {
         "jax_compilation_cache_dir": str(folder),
-        "jax_persistent_cache_min_compile_time_secs": 0.0,
-        "jax_persistent_cache_min_entry_size_bytes": -1,
+        "jax_persistent_cache_min_compile_time_secs": 0.0,  # also what compiles fast
+        "jax_persistent_cache_min_entry_size_bytes": -1,  # also what is small
     }
     settings_before = {name: getattr(jax.config, name) for name in settings}
     user_has_cache = settings_before["jax_compilation_cache_dir"] is not None

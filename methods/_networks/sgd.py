@@ -58,7 +58,9 @@ def train(
     nested: bool,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """Fit a feature map to the evaluations of tasks, and return its parameters (size,).
+    """Fit a feature map to the evaluations of tasks by gradient descent on the squared error.
+
+    A linear head for each task, with weights W, is trained with it and then discarded.
 
     Args:
         phi: The feature map.
@@ -67,11 +69,16 @@ def train(
         losses: Their standardised losses, shape (n,).
         nested: Whether an evaluation uses only the first b features, with a random b in each
             step, so that the features come in the order of their importance.
-        rng: Draws batches, truncations b and the weights at the start.
+        rng: Draws batches, truncations b and the weights W at the start.
+
+    Returns:
+        The trained parameters of the map, shape (size,).
     """
     counts = [len(y) for y in losses]
+    task_count = len(counts)
+    d = phi.feature_count
+    M = sum(counts)  # evaluations of all tasks
     # Shapes are rounded up, so that few programs are compiled; the padding is never drawn.
-    M, task_count, d = sum(counts), len(counts), phi.feature_count
     padded_M = round_up_to_power_of_two(M)
     X = np.zeros((padded_M, phi.input_count))
     X[:M, : inputs[0].shape[1]] = np.concatenate(inputs)
@@ -83,9 +90,9 @@ def train(
     W[:task_count] = rng.standard_normal((task_count, d)) / math.sqrt(d)
 
     data = [runtime.place(array) for array in (X, y, task)]
-    state: Any = (z, W, np.zeros_like(z), np.zeros_like(W))  # and their velocities
-    steps = min(max(EPOCHS * M / BATCH, MIN_STEPS), MAX_STEPS)
-    steps = CHUNK * math.ceil(steps / CHUNK)
+    state: Any = (z, W, np.zeros_like(z), np.zeros_like(W))  # parameters, and their velocities
+    wanted_steps = min(max(EPOCHS * M / BATCH, MIN_STEPS), MAX_STEPS)
+    steps = CHUNK * math.ceil(wanted_steps / CHUNK)  # in whole chunks
     for begin in range(0, steps, CHUNK):
         rates = RATE * (1.0 - np.arange(begin, begin + CHUNK) / steps)  # falling to 0 at the end
         rows = rng.integers(M, size=(CHUNK, BATCH), dtype=np.int32)
@@ -110,20 +117,22 @@ def trace_steps(
     rows: Any,
     truncations: Any,
 ) -> Any:
-    """Take steps of the descent, as JAX traces them.
+    """Take several steps of gradient descent with momentum.
+
+    JAX calls it once, with placeholders for the arrays, to compile it.
 
     Args:
         phi: The feature map.
         z: Its parameters, shape (size,).
-        W: Weights, shape (tasks, d).
-        v_z: Velocity of z.
+        W: Weights of a linear head for each task, shape (tasks, d).
+        v_z: Velocity of z, the last change of it.
         v_W: Velocity of W.
         X: Inputs, shape (M, p).
         y: Losses, shape (M,).
-        task: Tasks, shape (M,).
-        rates: Rate of each step, shape (steps,).
-        rows: Evaluations of each step, shape (steps, batch).
-        truncations: Their truncations b, shape (steps, batch).
+        task: Index of each evaluation's task, shape (M,).
+        rates: Learning rate of each step, shape (steps,).
+        rows: Evaluations in the batch of each step, shape (steps, batch).
+        truncations: Number b of features that each of them uses, shape (steps, batch).
 
     Returns:
         z, W and their velocities after the steps.
@@ -131,7 +140,7 @@ def trace_steps(
     jnp = jax.numpy
 
     def mean_squared_error(trained: Any, batch: Any, b: Any) -> Any:
-        """Error of the linear heads W on the first b features of each evaluation in a batch."""
+        """Compute the error of the heads on the first b features of each evaluation in a batch."""
         z, W = trained
         is_used = jnp.arange(phi.feature_count) < b[:, None]
         Phi = phi(z, X[batch]) * is_used
@@ -139,7 +148,10 @@ def trace_steps(
         return jnp.mean((predictions - y[batch]) ** 2)
 
     def step(state: Any, step_data: Any) -> Any:
-        """Move parameters by their velocities, which a clipped gradient changes."""
+        """Move parameters by their velocities, which a gradient of limited length changes.
+
+        The second result, None, is what `scan` would collect from every step: nothing.
+        """
         z, W, v_z, v_W = state
         rate, batch, b = step_data
         g_z, g_W = jax.grad(mean_squared_error)((z, W), batch, b)

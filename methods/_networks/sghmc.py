@@ -91,11 +91,13 @@ class Chain:
 
     @classmethod
     def start(cls, position: FloatArray) -> "Chain":
-        """Start a chain at a position (D,), without momentum."""
+        """Start a chain at a position (D,), rounded to the grid, with neutral running means."""
         z = np.round(position / GRID) * GRID
-        zeros, ones = np.zeros_like(z), np.ones_like(z)
-        v, tau, g, S = zeros, ones, zeros, ones
-        return cls((z, v, tau, g, S))
+        momentum = np.zeros_like(z)
+        length_of_means = np.ones_like(z)
+        mean_gradient = np.zeros_like(z)
+        mean_squared_gradient = np.ones_like(z)
+        return cls((z, momentum, length_of_means, mean_gradient, mean_squared_gradient))
 
 
 def sample(
@@ -110,14 +112,18 @@ def sample(
 ) -> tuple[Chain, FloatArray]:
     """Let a chain adapt its scales, then take samples.
 
+    It runs in rounds, each of as many steps as taking the samples needs: `burn_in` rounds in which
+    the scales adapt, then one in which they stay and whose samples are returned.
+
     Args:
-        gradient: Gradient of the energy.
-        chain: Initial state.
-        data: Data of the energy, passed to the gradient.
-        n: Number of evaluations.
+        gradient: Function (z, *data, rows) that estimates the gradient (D,) of the energy on the
+            evaluations `rows`.
+        chain: State to start from.
+        data: Arguments of the gradient between the position z and the rows.
+        n: Number of evaluations that rows are drawn from.
         rng: Source of all randomness.
         sampling: Settings.
-        burn_in: Number of rounds of adaptation, each as long as taking the samples.
+        burn_in: Number of rounds of adaptation.
 
     Returns:
         Final state of the chain, and samples of z, shape (samples, D).
@@ -125,9 +131,10 @@ def sample(
     state = tuple(part.copy() for part in chain.state)
     # Position, momentum; length of running means of the gradient, and those of it and its square.
     z, v, tau, g, S = state  # all are updated in place
-    samples = np.empty((sampling.samples, len(z)))  # those of the last round stay
-    is_estimated = n > sampling.batch
-    step_size, noise_sd = np.empty(len(z)), np.empty(len(z))
+    samples = np.empty((sampling.samples, len(z)))  # overwritten until the last round
+    is_estimated = n > sampling.batch  # otherwise every batch has all evaluations
+    step_size = np.empty(len(z))
+    noise_sd = np.empty(len(z))
     for is_adapting in (*[True] * burn_in, False):
         signs = _draw_signs(rng, sampling, len(z))
         batches = _draw_batches(rng, sampling, n)
@@ -136,9 +143,9 @@ def sample(
                 G = gradient(z, *data, batches[i, j])
                 is_first_step = i == j == 0
                 if is_adapting:
-                    _adapt(tau, g, S, G)
-                if is_adapting or is_first_step:
-                    _scale(
+                    _adapt_running_means(tau, g, S, G)
+                if is_adapting or is_first_step:  # otherwise S, from which they follow, is the same
+                    _write_step_sizes(
                         step_size,
                         noise_sd,
                         S,
@@ -160,7 +167,7 @@ def _draw_signs(
         1 for a positive sign and 0 for a negative one, for D parameters or, as whole words of bits
         are drawn, some more, shape (samples, thinning, at least D).
     """
-    word_count = math.ceil(D / WORD_BITS)
+    word_count = math.ceil(D / WORD_BITS)  # of 32 bits each
     shape = (sampling.samples, sampling.thinning, word_count)
     words = rng.integers(2**WORD_BITS, size=shape, dtype=np.uint32)
     little_endian = words.astype("<u4", copy=False)  # the same bits on every processor
@@ -181,7 +188,7 @@ def _draw_batches(rng: np.random.Generator, sampling: Sampling, n: int) -> IntAr
 
 
 @compiled
-def _adapt(tau: FloatArray, g: FloatArray, S: FloatArray, G: FloatArray) -> None:
+def _adapt_running_means(tau: FloatArray, g: FloatArray, S: FloatArray, G: FloatArray) -> None:
     """Update running means of the gradient by a new gradient, in place.
 
     Args:
@@ -198,7 +205,7 @@ def _adapt(tau: FloatArray, g: FloatArray, S: FloatArray, G: FloatArray) -> None
 
 
 @compiled
-def _scale(
+def _write_step_sizes(
     step_size: FloatArray,
     noise_sd: FloatArray,
     S: FloatArray,
@@ -208,7 +215,8 @@ def _scale(
 ) -> None:
     """Write the factor of the gradient in a step, eps^2 M, and the sd of the step's noise.
 
-    M = S^(-1/2) scales each parameter by the typical size of its gradient.
+    M = S^(-1/2) scales each parameter by the typical size of its gradient. The variance of the
+    noise is 2 a eps^2 M, less that of the gradient, eps^4, if it is estimated.
 
     Args:
         step_size: Where eps^2 M is written, shape (D,).
@@ -218,11 +226,11 @@ def _scale(
         a: Friction.
         is_estimated: Whether gradients are estimated on mini-batches, and so have noise.
     """
-    gradient_noise = eps**4 if is_estimated else 0.0
+    gradient_variance = eps**4 if is_estimated else 0.0
     for k in range(len(S)):
         M = 1.0 / math.sqrt(S[k])
         step_size[k] = eps**2 * M
-        noise_sd[k] = math.sqrt(max(0.0, 2.0 * a * eps**2 * M - gradient_noise))
+        noise_sd[k] = math.sqrt(max(0.0, 2.0 * a * eps**2 * M - gradient_variance))
 
 
 @compiled
@@ -249,5 +257,7 @@ def _move(
     for k in range(len(z)):
         xi = 2.0 * signs[k] - 1.0
         momentum = (1.0 - a) * v[k] - step_size[k] * G[k] + noise_sd[k] * xi
+        # Rounded to a multiple of GRID: chaos would amplify differences in the last bits between
+        # processors. Adding ROUNDER, which is huge, cuts off the digits after the point.
         v[k] = ((momentum / GRID + ROUNDER) - ROUNDER) * GRID
         z[k] += v[k]

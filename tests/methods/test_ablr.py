@@ -13,7 +13,7 @@ from hpobench_ordered import Evaluations, SearchSpace
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods import abrac
 from hpobench_ordered.methods._blr.heads import Head
-from hpobench_ordered.methods._blr.likelihood import likelihood
+from hpobench_ordered.methods._blr.likelihood import compute_likelihood
 from hpobench_ordered.methods._blr.method import LinearHead, standardise_contexts
 from hpobench_ordered.methods.ablr import ABLR, EMBEDDING, ABLRContext, ABLREmbeddings, ABLRTransfer
 from hpobench_ordered.space.parameters import Parameter
@@ -148,8 +148,8 @@ def test_fit_of_ablr_maximises_likelihood():
     # All precisions of weights (alpha) and of noise (beta) on a grid, for the same features.
     for log_alpha in np.linspace(-8, 2 * np.log(6), 25):
         for log_beta in np.linspace(0, 10, 25):
-            lowest = min(lowest, likelihood(Phi, y, np.array([log_alpha]), log_beta).rho)
-    fitted = likelihood(Phi, y, precisions.log_alpha, precisions.log_beta)
+            lowest = min(lowest, compute_likelihood(Phi, y, np.array([log_alpha]), log_beta).rho)
+    fitted = compute_likelihood(Phi, y, precisions.log_alpha, precisions.log_beta)
     assert fitted.rho < lowest + 0.02
 
 

@@ -15,7 +15,7 @@ from sklearn.gaussian_process.kernels import RBF
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._blr import joint
 from hpobench_ordered.methods._blr.heads import Head, Precisions
-from hpobench_ordered.methods._blr.likelihood import Likelihood, likelihood
+from hpobench_ordered.methods._blr.likelihood import Likelihood, compute_likelihood
 from hpobench_ordered.methods._model_based import ModelError
 from hpobench_ordered.methods._networks import features, runtime
 
@@ -43,8 +43,8 @@ def make_problem(
     return rng.standard_normal((n, d)), rng.standard_normal(n), precisions
 
 
-def compute_likelihood(Phi: FloatArray, y: FloatArray, precisions: Precisions) -> Likelihood:
-    return likelihood(Phi, y, precisions.log_alpha, precisions.log_beta)
+def compute_likelihood_with(Phi: FloatArray, y: FloatArray, precisions: Precisions) -> Likelihood:
+    return compute_likelihood(Phi, y, precisions.log_alpha, precisions.log_beta)
 
 
 SIZES = st.tuples(st.integers(1, 12), st.integers(1, 8), st.booleans(), st.integers(0, 10**6))
@@ -55,7 +55,7 @@ SIZES = st.tuples(st.integers(1, 12), st.integers(1, 8), st.booleans(), st.integ
 def test_likelihood_equals_the_definition(sizes):
     n, d, ard, seed = sizes
     problem = make_problem(n, d, ard=ard, seed=seed)
-    assert_allclose(compute_likelihood(*problem).rho, direct_rho(*problem), rtol=1e-8)
+    assert_allclose(compute_likelihood_with(*problem).rho, direct_rho(*problem), rtol=1e-8)
 
 
 @given(SIZES)
@@ -85,7 +85,7 @@ def test_gradient_by_precisions_equals_differences(sizes):
     def rho(x: FloatArray) -> float:
         return direct_rho(Phi, y, Precisions(x[:-1], x[-1]))
 
-    result = compute_likelihood(Phi, y, precisions)
+    result = compute_likelihood_with(Phi, y, precisions)
     by_alpha = result.by_alpha
     if not ard:  # one precision for all features
         by_alpha = by_alpha.sum(keepdims=True)
@@ -102,7 +102,7 @@ def test_gradient_by_features_equals_differences(sizes):
     def rho(flat_Phi: FloatArray) -> float:
         return direct_rho(flat_Phi.reshape(n, d), y, precisions)
 
-    by_features = compute_likelihood(Phi, y, precisions).by_features
+    by_features = compute_likelihood_with(Phi, y, precisions).by_features
     differences = approx_fprime(Phi.ravel(), rho, 1e-6)
     assert_allclose(by_features.ravel(), differences, rtol=1e-3, atol=1e-3)
 
@@ -119,7 +119,9 @@ class TestFeaturesThatAreZero:
 
     def test_leave_the_likelihood(self, n):
         narrow, wide = self.make_problems(n)
-        assert_allclose(compute_likelihood(*narrow).rho, compute_likelihood(*wide).rho, rtol=1e-8)
+        assert_allclose(
+            compute_likelihood_with(*narrow).rho, compute_likelihood_with(*wide).rho, rtol=1e-8
+        )
 
     def test_leave_other_weights(self, n):
         narrow, wide = self.make_problems(n)
@@ -203,7 +205,7 @@ def test_fit_matches_best_of_grid(n):
     grid = product(np.linspace(-6, 8, 29), np.linspace(0, 12, 25))
     # rho is minus the log likelihood.
     best = min(direct_rho(Phi, y, Precisions(np.array([a]), b)) for a, b in grid)
-    assert compute_likelihood(Phi, y, fitted).rho < best + 0.02
+    assert compute_likelihood_with(Phi, y, fitted).rho < best + 0.02
 
 
 def test_fantasies_keep_mean_and_shrink_deviation():

@@ -162,12 +162,12 @@ class EnergyProblem:
         variance.
         """
         nu = bayesian.NOISE_MEAN + bayesian.NOISE_SD * z[-1]
-        errors = self.y - bayesian._outputs(z, self.widths, self.X)
+        errors = self.y - bayesian._compute_outputs(z, self.widths, self.X)
         return 0.5 * float(errors @ errors * np.exp(-nu) + len(self.y) * nu + z @ z)
 
     def gradient(self, rows: np.ndarray) -> FloatArray:
         """The package's gradient at the parameters, on a mini-batch of rows."""
-        return bayesian._gradient(self.z, self.widths, self.X, self.y, rows)
+        return bayesian._compute_gradient(self.z, self.widths, self.X, self.y, rows)
 
 
 def test_energy_gradient_is_numeric_one():
