@@ -46,17 +46,17 @@ SHARE_OF_COLUMNS = 0.7  # share of the columns that a split is chosen from, as i
 class Leaves:
     """Leaves of a tree: boxes, open below and closed above, that partition the space; L of them."""
 
-    lower: FloatArray  # lower ends of the sides, may be -inf, (L, p)
-    upper: FloatArray  # upper ends, may be inf, (L, p)
-    values: FloatArray  # predictions, (L,)
+    lower: FloatArray  # lower ends of the sides, may be -inf, (leaves, columns)
+    upper: FloatArray  # upper ends, may be inf, (leaves, columns)
+    values: FloatArray  # predictions, (leaves,)
 
 
 @dataclass(frozen=True, slots=True)
 class Effects:
     """Fractions of the variance that each hyperparameter explains; 0 where nothing varies."""
 
-    main: FloatArray  # alone, (g,); they sum to at most 1
-    total: FloatArray  # together with any others, (g,); at least the main effect, at most 1
+    main: FloatArray  # alone, (hyperparameters,); they sum to at most 1
+    total: FloatArray  # together with any others, (hyperparameters,); from the main effect to 1
 
 
 def importance(
@@ -69,12 +69,16 @@ def importance(
 ) -> Effects:
     """Effects of the hyperparameters on the losses, by a forest of bagged, fully grown trees.
 
-    `features` (n, p) are within [0, 1], without NaN, as `SearchSpace.features` gives them; `losses`
-    (n,) are finite, and only their differences matter, not their unit. `groups` (p,), from 0 to g -
-    1, says which hyperparameter each column belongs to (default: every column is one). A group of
-    several columns is a categorical, one-hot coded with equally probable choices. Where it is
-    inactive, all its columns are 0; the trees are fitted to such rows, too, but the effects are
-    computed over its choices alone.
+    Args:
+        features: Features within [0, 1], without NaN, as `SearchSpace.features` gives them,
+            (evaluations, columns).
+        losses: Finite losses, (evaluations,); only their differences matter, not their unit.
+        rng: Random generator of the forest.
+        groups: Index of the hyperparameter that each column belongs to, from 0, (columns,);
+            default: every column is one. A group of several columns is a categorical, one-hot
+            coded with equally probable choices. Where it is inactive, all its columns are 0; the
+            trees are fitted to such rows, too, but the effects are computed over its choices alone.
+        trees: Number of trees.
     """
     if groups is None:
         groups = np.arange(features.shape[1])
@@ -109,7 +113,7 @@ def forest_effects(trees: Sequence[Leaves], groups: IntArray) -> Effects:
 
     Args:
         trees: The leaves of each tree.
-        groups: Number of the hyperparameter that each column belongs to, from 0 to g - 1, (p,).
+        groups: Index of the hyperparameter that each column belongs to, from 0, (columns,).
     """
     effects_of_trees = []
     for tree in trees:
@@ -118,7 +122,8 @@ def forest_effects(trees: Sequence[Leaves], groups: IntArray) -> Effects:
             effects_of_trees.append(np.stack((main, total)) / variance)
 
     if not effects_of_trees:
-        zeros = np.zeros(int(groups.max()) + 1)
+        n_hyperparameters = int(groups.max()) + 1
+        zeros = np.zeros(n_hyperparameters)
         return Effects(main=zeros, total=zeros)
     main, total = np.mean(effects_of_trees, axis=0)
     return Effects(main=main, total=total)
@@ -126,7 +131,7 @@ def forest_effects(trees: Sequence[Leaves], groups: IntArray) -> Effects:
 
 def read_leaves(tree: Any) -> Leaves:
     """Read the leaves of one of scikit-learn's fitted single-output trees (`estimator.tree_`)."""
-    # The box of every node, (number of nodes, p): at first the whole space.
+    # The box of every node, (nodes, columns): at first the whole space.
     lower = np.full((tree.node_count, tree.n_features), -np.inf)
     upper = np.full((tree.node_count, tree.n_features), np.inf)
     is_split = tree.children_left >= 0  # leaves have -1 as their children
@@ -148,29 +153,42 @@ def read_leaves(tree: Any) -> Leaves:
 
 
 def _explained_variances(leaves: Leaves, groups: IntArray) -> tuple[float, FloatArray, FloatArray]:
-    """V, V main and V total: the variance of a tree, and what hyperparameters explain, (g,) each.
+    """Variance of a tree's predictions, and how much of it each hyperparameter explains.
 
-    `groups` (p,) are the numbers of the hyperparameters that columns belong to.
+    All hyperparameters are independent and uniformly distributed.
+
+    Args:
+        leaves: Leaves of the tree: boxes, in each of which the prediction is constant.
+        groups: Index of the hyperparameter that each column belongs to, from 0, (columns,).
+
+    Returns:
+        The variance V; what each hyperparameter explains by itself, the variance of its marginal
+        predictions, (hyperparameters,); and what it explains together with any others, the mean
+        variance that is left when all others are known, (hyperparameters,).
     """
-    n_groups = int(groups.max()) + 1
-    cells = [_cut_into_cells(leaves, groups == group) for group in range(n_groups)]
-    within = np.stack([is_inside @ probability for is_inside, probability in cells])  # w, (g, L)
+    n_hyperparameters = int(groups.max()) + 1
+    cells = [_cut_into_cells(leaves, groups == i) for i in range(n_hyperparameters)]
+
+    # Probabilities that a hyperparameter is within the sides of a box, (hyperparameters, leaves),
+    # and within those of two boxes at once, (hyperparameters, leaves, leaves).
+    within = np.stack([is_inside @ probability for is_inside, probability in cells])
     overlaps = np.stack(
         [(is_inside * probability) @ is_inside.T for is_inside, probability in cells]
-    )  # o, (g, L, L)
-    volumes = within.prod(axis=0)  # probabilities of the boxes, (L,)
+    )
+    volumes = within.prod(axis=0)  # probabilities of the boxes, (leaves,)
 
-    # Main effects: the variance of a_i over the cells of i. With centred values the mean of a_i is
-    # 0, so that its variance is the mean of its square.
+    # By itself: the variance of the marginal predictions over the cells. With centred values their
+    # mean is 0, so that their variance is the mean of their square.
     centred = leaves.values - volumes @ leaves.values
-    terms = centred * _products_of_others(within)  # of the sum over l in a_i, (g, L)
+    terms = centred * _products_of_others(within)  # what each leaf adds, (hyperparameters, leaves)
     main = []
     for terms_i, (is_inside, probability) in zip(terms, cells, strict=True):
-        marginal = terms_i @ is_inside  # a_i in each cell
+        marginal = terms_i @ is_inside  # mean prediction in each cell
         main.append(marginal**2 @ probability)
 
-    # Total effects, and V itself as 1/2 sum over l, m of (v[l] - v[m])^2 volume[l] volume[m].
-    half_squares = np.subtract.outer(leaves.values, leaves.values) ** 2 / 2  # (L, L)
+    # With others: a variance is half the mean square of the difference of two random points. Here
+    # the two points differ in this hyperparameter alone; for V itself, in all of them.
+    half_squares = np.subtract.outer(leaves.values, leaves.values) ** 2 / 2  # (leaves, leaves)
     other_overlaps = _products_of_others(overlaps)
     total = [
         within_i @ (half_squares * overlaps_i) @ within_i
@@ -184,12 +202,13 @@ def _cut_into_cells(leaves: Leaves, columns: BoolArray) -> tuple[FloatArray, Flo
     """Cut a hyperparameter's range into cells, within which no leaf begins or ends.
 
     Args:
-        leaves: Leaves of a tree.
-        columns: Which of the p columns are those of the hyperparameter.
+        leaves: Leaves of a tree: boxes with a lower and an upper end along each column, open below
+            and closed above.
+        columns: Whether each column is one of the hyperparameter's, (columns,).
 
     Returns:
-        Whether each cell is within the sides of each box, 0 or 1, (L, number of cells); and the
-        probability of each cell.
+        Whether each cell is within the sides of each box, 0 or 1, (leaves, cells); and the
+        probability of each cell, (cells,).
     """
     lower = leaves.lower[:, columns]
     upper = leaves.upper[:, columns]
@@ -201,7 +220,7 @@ def _cut_into_cells(leaves: Leaves, columns: BoolArray) -> tuple[FloatArray, Flo
         return np.asarray(is_inside_box, dtype=np.float64), np.full(n_columns, 1 / n_columns)
 
     ends_of_boxes = np.concatenate((lower, upper, [[0.0], [1.0]]))
-    edges = np.unique(np.clip(ends_of_boxes, 0.0, 1.0))
+    edges = np.unique(np.clip(ends_of_boxes, 0.0, 1.0))  # ends may be infinite
     is_inside = (lower <= edges[:-1]) & (edges[1:] <= upper)
     lengths = np.diff(edges)  # their probabilities, as the range has length 1
     return np.asarray(is_inside, dtype=np.float64), lengths

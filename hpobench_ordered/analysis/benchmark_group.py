@@ -62,12 +62,13 @@ class BenchmarkGroup:
 
         If means leave out all of them, they are the group, as there is nothing else to show.
         """
-        counting = [item for item in items if not item.left_out]
+        counting = [item for item in items if not item.left_out]  # `left_out` is the reason, or ""
         return cls.of_all(counting or items)
 
     @classmethod
     def of_all(cls, items: Sequence[BenchmarkScores]) -> "BenchmarkGroup":
         """Benchmarks of one protocol, at least one, including those that means leave out."""
+        # Only methods that are compared on every benchmark.
         common = set(items[0].methods).intersection(*(item.methods for item in items))
         methods = tuple(method for method in items[0].methods if method in common)
         return cls(items[0].protocol, tuple(items), methods)
@@ -79,7 +80,7 @@ class BenchmarkGroup:
 
     @property
     def families(self) -> tuple[str, ...]:
-        """Families of the benchmarks, each once."""
+        """Families of the benchmarks, each once; a benchmark without a family is its own."""
         return tuple(dict.fromkeys(item.family or item.benchmark for item in self.items))
 
     @property
@@ -97,14 +98,16 @@ class BenchmarkGroup:
         return [item.place(method) for method in self.methods]
 
     def values(self, item: BenchmarkScores, measure: str, trial: int) -> FloatArray:
-        """A measure of one benchmark's runs on the tasks that count, shape (A, S, T).
+        """A measure of one benchmark's runs on the tasks that count, (methods, seeds, tasks).
 
-        It is of the best configuration in the trials up to `trial`, counted from 1.
+        It is of the best configuration in the trials up to `trial`, counted from 1. Methods are
+        those of the group.
         """
-        return item.measures[measure].values[self.rows(item), :, item.first_task :, trial - 1]
+        values = item.measures[measure].values  # (methods of the benchmark, seeds, tasks, trials)
+        return values[self.rows(item), :, item.first_task :, trial - 1]
 
     def by_family(self, measure: str, trial: int) -> FloatArray:
-        """Mean of a measure on each family of benchmarks after a trial, (F, A).
+        """Mean of a measure on each family of benchmarks after a trial, (families, methods).
 
         It is over tasks, seeds and benchmarks. Families on which the measure is not defined are
         left out.
@@ -112,7 +115,7 @@ class BenchmarkGroup:
         means_of_items = []
         for item in self.items:
             task_mean = item.over_tasks(measure, trial)
-            has_measure = task_mean.defined > 0
+            has_measure = task_mean.defined > 0  # number of tasks on which it is defined
             if has_measure:
                 means_of_items.append((item, task_mean.mean[self.rows(item)]))
         if not means_of_items:
@@ -120,25 +123,28 @@ class BenchmarkGroup:
         return family_means(means_of_items)
 
     def samples(self, unit: Unit, trial: int) -> FloatArray:
-        """The normalised regrets that a test compares, (n, A): means of families or of tasks.
+        """The normalised regrets that a test compares, (samples, methods).
 
-        Families and tasks without best known values, and so without regrets, are left out.
+        A sample is the mean of a family or of a task. Families and tasks without best known values,
+        and so without regrets, are left out.
         """
         if unit is Unit.BENCHMARKS:
             return self.by_family(MEASURE, trial)
 
         samples_of_items = []
         for item in self.items:
-            values = self.values(item, MEASURE, trial)  # (A, S, T)
-            samples_of_items.append(independent_samples(values, Resampling.TASKS))  # (T, A)
+            values = self.values(item, MEASURE, trial)  # (methods, seeds, tasks)
+            task_means = independent_samples(values, Resampling.TASKS)  # (tasks, methods)
+            samples_of_items.append(task_means)
         return np.concatenate(samples_of_items)
 
 
 def family_means(arrays: Iterable[tuple[BenchmarkScores, FloatArray]]) -> FloatArray:
-    """Mean array of each family of benchmarks, (F, ...), in the order of their first benchmarks.
+    """Mean array of each family of benchmarks, (families, ...).
 
-    The arrays of a benchmark's surrogates are averaged first, then those of the family's
-    benchmarks, so that a benchmark with several surrogates counts once.
+    Families are in the order of their first benchmarks. The arrays of a benchmark's surrogates are
+    averaged first, then those of the family's benchmarks, so that a benchmark with several
+    surrogates counts once.
 
     Args:
         arrays: An array (...) of each benchmark on each surrogate.
@@ -186,7 +192,13 @@ def rank_and_compare(
 ) -> CriticalDifference | None:
     """Mean ranks of the methods, as on the leaderboard, and which of them differ.
 
-    The arguments are those of `compare_pairs`, and so is None.
+    Args:
+        group: The benchmarks.
+        unit: Whether families of benchmarks or tasks are the samples of the tests.
+        trial: The trial after which they are compared; default: the last of all benchmarks.
+
+    Returns:
+        The ranks; None if there are fewer than two methods or no sample.
     """
     trial = trial or group.last_trial
     tests = compare_pairs(group, unit=unit, trial=trial)
@@ -220,14 +232,15 @@ def count_all_wins(group: BenchmarkGroup) -> Wins:
 def speedups_after_adjustment(group: BenchmarkGroup) -> list[Speedups]:
     """Speedups on each benchmark over the method that ran before a search-space adjustment.
 
-    The list is empty under other protocols, if that method is not among those compared, and if some
-    runs are not finished.
+    The list is empty under other protocols, if that method (the reference) is not among those
+    compared, if runs have too few trials, and if some runs are not finished.
     """
     if parse_protocol_name(group.protocol) != Adjustment().name:
         return []
 
     settings = parse_protocol_settings(group.protocol)
-    reference = settings.get("first_method", Adjustment().first_method)
+    default_reference = Adjustment().first_method
+    reference = settings.get("first_method", default_reference)
     # Methods must have more trials than the reference, or few could get as far as it.
     budgets = [budget for budget in PAPER_BUDGETS if budget < group.last_trial]
     if reference not in group.methods or not budgets:
@@ -252,13 +265,16 @@ def speedups_after_adjustment(group: BenchmarkGroup) -> list[Speedups]:
 def _pairwise_differences(
     group: BenchmarkGroup, samples: FloatArray, unit: Unit, trial: int
 ) -> FloatArray:
-    """Differences of all pairs of methods, (n, A, A), on the seeds that both have finished.
+    """Differences of all pairs of methods on the seeds that both have finished.
 
     Args:
         group: The benchmarks.
-        samples: Means over all seeds that each method has finished, (n, A).
-        unit: What one sample is.
+        samples: Means over all seeds that each method has finished, (samples, methods).
+        unit: What one sample is: a family of benchmarks or a task.
         trial: The trial after which methods are compared.
+
+    Returns:
+        The sample of the row's method minus that of the column's, (samples, methods, methods).
     """
     differences = samples[:, :, None] - samples[:, None, :]
     values_of_items = [group.values(item, MEASURE, trial) for item in group.items]
@@ -277,10 +293,10 @@ def _pairwise_differences(
 
         if unit is Unit.BENCHMARKS:
             benchmark_means = [(item, means.mean(axis=1)) for item, means in task_means]
-            samples_of_pair = family_means(benchmark_means).T
+            samples_of_pair = family_means(benchmark_means).T  # (2, samples), as below
         else:
             samples_of_pair = np.concatenate([means for _, means in task_means], axis=1)
-        samples_a, samples_b = samples_of_pair  # (n,) each
+        samples_a, samples_b = samples_of_pair  # (samples,) each
         differences[:, a, b] = samples_a - samples_b
         differences[:, b, a] = samples_b - samples_a
     return differences
@@ -289,7 +305,8 @@ def _pairwise_differences(
 def _task_means_on_common_seeds(values: FloatArray, a: int, b: int) -> FloatArray:
     """Means of methods a and b over the seeds that both have finished, (2, number of tasks).
 
-    `values` (A, S, T) are of all methods; tasks on which they are not defined are left out.
+    `values` (methods, seeds, tasks) are of all methods; tasks on which they are not defined are
+    left out.
     """
     is_finished = finished_runs(values)
     common_seeds = is_finished[a] & is_finished[b]

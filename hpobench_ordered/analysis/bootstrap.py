@@ -62,9 +62,9 @@ def mean_intervals(
     """Means over samples, each with its interval.
 
     Args:
-        samples: Independent samples along the first axis, shape (n, ...). All means are resampled
-            together; to compare two methods, pass their differences. NaN samples are left out of
-            their own mean and interval only.
+        samples: Independent samples along the first axis, shape (samples, ...). All means are
+            resampled together; to compare two methods, pass their differences. NaN samples are left
+            out of their own mean and interval only.
         rng: Random generator of the resamples.
         resamples: Number of resamples B, at least 39.
         possible: The lowest and the highest possible value; ends are clipped to them.
@@ -77,9 +77,9 @@ def mean_intervals(
         nothing = np.full(samples.shape[1:], np.nan)
         return Intervals(nothing, nothing, nothing, 0)
 
-    flat = samples.reshape(n_samples, -1)  # (n, K)
+    flat = samples.reshape(n_samples, -1)  # (samples, means)
     rng_before = copy.deepcopy(rng)
-    ends = np.stack(_mean_and_ends(flat, rng, resamples))  # (3, K)
+    ends = np.stack(_mean_and_ends(flat, rng, resamples))  # (3, means)
 
     has_sample = ~np.isnan(flat)
     is_incomplete = has_sample.any(axis=0) & ~has_sample.all(axis=0)
@@ -98,13 +98,13 @@ def _fill_incomplete_means(
     rng: np.random.Generator,
     resamples: int,
 ) -> None:
-    """Compute the means of columns that lack samples, each from the samples that it has, in place.
+    """Compute the means of columns that lack samples, each from the samples that it has.
 
     Columns that lack the same samples are resampled together.
 
     Args:
-        ends: Mean, lower and upper end of each column, (3, K).
-        flat: Samples, NaN where one is lacking, (n, K).
+        ends: Mean, lower and upper end of each column, (3, means); filled in place.
+        flat: Samples, NaN where one is lacking, (samples, means).
         incomplete: Indices of the columns that lack some samples.
         rng: Random generator; a copy draws for each set of columns, so that none depends on others.
         resamples: Number of resamples B.
@@ -120,9 +120,10 @@ def _fill_incomplete_means(
 
 
 def draw_weights(n_samples: int, *, rng: np.random.Generator, resamples: int) -> FloatArray:
-    """Draw the weights of samples in resamples, (B, n): how often each is in it, divided by n.
+    """Draw the weights of samples in resamples, (resamples, samples); each row sums to 1.
 
-    There are no resamples if n is so small that there is no interval, or so large that the interval
+    A weight is how often the sample is in the resample, divided by the number of samples. There are
+    no resamples (no rows) of so few samples that there is no interval, or so many that the interval
     is Student's.
     """
     if not MIN_SAMPLES_OF_INTERVAL <= n_samples <= MAX_SAMPLES_TO_RESAMPLE:
@@ -134,7 +135,7 @@ def draw_weights(n_samples: int, *, rng: np.random.Generator, resamples: int) ->
 def _mean_and_ends(
     samples: FloatArray, rng: np.random.Generator, resamples: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Mean, lower and upper end of the interval, (K,) each, of samples (n, K).
+    """Mean, lower and upper end of the interval, (means,) each, of samples (samples, means).
 
     The ends are NaN if there are too few samples.
     """
@@ -145,7 +146,7 @@ def _mean_and_ends(
         nothing = np.full(n_means, np.nan)
         return samples.mean(axis=0), nothing, nothing
 
-    # Quantiles of t*: Student's, unless the samples are resampled.
+    # Quantiles of a mean's error in units of its standard error: Student's, unless resampled.
     student_quantile = float(stdtrit(n_samples - 1, 1 - TAIL))
     upper_quantile = np.full(n_means, student_quantile)
     lower_quantile = -upper_quantile
@@ -166,17 +167,21 @@ def _mean_and_ends(
 def _studentised_quantiles(
     samples: FloatArray, weights: FloatArray, limit: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Quantiles q(0.025) and q(0.975), (K,) each; NaN for means of samples with NaN.
+    """Quantiles 0.025 and 0.975 of the studentised ratio t* over resamples, (means,) each.
+
+    t* is the error of a resample's mean in units of its standard error. Quantiles are limited to
+    [-limit, 0] and [0, limit], as resamples that hardly vary have arbitrarily large t*. They are
+    NaN for means of samples with NaN.
 
     Args:
-        samples: Samples x, (n, K).
-        weights: Weights of the samples in the resamples, (B, n).
-        limit: Largest absolute quantile c.
+        samples: Samples, (samples, means).
+        weights: Weights of the samples in the resamples, (resamples, samples).
+        limit: Largest absolute quantile.
     """
     n_resamples = len(weights)
     n_means = samples.shape[1]
-    # A quantile is one of the sorted t*, that of rank (B + 1) p, which is whole for usual B such as
-    # 999; the small number makes up for rounding errors of the product.
+    # Quantile p is one of the B sorted t*, that of rank (B + 1) p, which is whole for usual numbers
+    # of resamples B such as 999; the small number makes up for rounding errors of the product.
     rank = max(int((n_resamples + 1) * TAIL + 1e-9), 1)
     lower_place = rank - 1
     upper_place = n_resamples - rank
@@ -194,20 +199,26 @@ def _studentised_quantiles(
 
 
 def _studentised_ratios(samples: FloatArray, weights: FloatArray) -> FloatArray:
-    """t* of every resample, shape (K, B), from samples (n, K) and weights (B, n).
+    """Studentised ratios t* of every resample, (means, resamples).
 
-    t* does not change with the shift and scale of x, so x is standardised first: m is then 0, and
-    t* is m* / e*. The arrays (K, B) are large, and therefore changed in place.
+    t* is the error of the resample's mean (its difference from the mean of the samples) over its
+    standard error. It does not change with the shift and scale of the samples, so they are
+    standardised first: then their mean is 0, and the resample's mean is its error. The arrays
+    (means, resamples) are large, and therefore changed in place.
+
+    Args:
+        samples: Samples, (samples, means).
+        weights: Weights of the samples in the resamples, (resamples, samples).
     """
     centred = samples - samples.mean(axis=0)
     scale = centred.std(axis=0)
     standardised = centred / np.where(scale == 0, 1, scale)
 
-    means = standardised.T @ weights.T  # m*, (K, B)
-    variances = (standardised**2).T @ weights.T  # mean squares
-    variances -= means**2  # of the resampled x, with divisor n
-    np.maximum(variances, MIN_RELATIVE_VARIANCE, out=variances)
-    variances /= len(samples) - 1  # of their means
-    errors = np.sqrt(variances, out=variances)  # e*
-    means /= errors
-    return np.asarray(means)
+    means = standardised.T @ weights.T  # of the resamples, (means, resamples)
+    mean_squares = (standardised**2).T @ weights.T
+    variances = np.subtract(mean_squares, means**2, out=mean_squares)  # with divisor n
+    np.maximum(variances, MIN_RELATIVE_VARIANCE, out=variances)  # all may be the same sample
+    variances /= len(samples) - 1  # now those of the means
+    standard_errors = np.sqrt(variances, out=variances)
+    ratios = np.divide(means, standard_errors, out=means)
+    return np.asarray(ratios)

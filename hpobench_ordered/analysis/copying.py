@@ -15,10 +15,10 @@ MAX_DISTANCE_OF_NEAR = 0.05
 
 
 def best_and_random_losses(benchmark: Benchmark, count: int) -> tuple[FloatArray, FloatArray]:
-    """Best losses of each task, (T,), and losses of random configurations, (count, T).
+    """Best losses of each task, (tasks,), and losses of random configurations, (count, tasks).
 
     The best loss of a task is the lower of the best known one, if there is any, and the lowest of
-    the random configurations. These are the same in every call and on every task.
+    the random configurations. These configurations are the same in every call and on every task.
     """
     objective = benchmark.objective
     space = benchmark.space
@@ -27,7 +27,8 @@ def best_and_random_losses(benchmark: Benchmark, count: int) -> tuple[FloatArray
     losses_of_tasks = []
     best_values = []
     for task in benchmark.tasks:
-        losses_of_tasks.append(objective.losses(task.evaluate_many(configurations)))
+        values = task.evaluate_many(configurations)
+        losses_of_tasks.append(objective.losses(values))
         best_values.append(np.nan if task.best_value is None else task.best_value)
 
     losses = np.stack(losses_of_tasks, axis=1)
@@ -44,13 +45,13 @@ def copying_regrets(losses: FloatArray, *, best: FloatArray | None = None) -> Fl
     configurations are the best.
 
     Args:
-        losses: Losses of the same configurations on all tasks, (n, T).
-        best: Best known losses, (T,); default: the lowest.
+        losses: Losses of the same configurations on all tasks, (configurations, tasks).
+        best: Best known losses, (tasks,); default: the lowest.
 
     Returns:
-        Regrets, (T - 1,).
+        Regrets on the second to the last task, (tasks - 1,).
     """
-    copied = losses[:, :-1].argmin(axis=0)  # the configuration copied to each later task, (T - 1,)
+    copied = losses[:, :-1].argmin(axis=0)  # index of the configuration copied to each later task
     later_losses = losses[:, 1:]
     later_best = later_losses.min(axis=0) if best is None else best[1:]
 
@@ -62,13 +63,14 @@ def copying_regrets(losses: FloatArray, *, best: FloatArray | None = None) -> Fl
 
 
 def shares_near_best(losses: FloatArray, *, best: FloatArray | None = None) -> FloatArray:
-    """Share of the configurations that are near the best of each task, from 0 to 1, (T,).
+    """Share of the configurations that are near the best of each task, from 0 to 1, (tasks,).
 
-    Near is within `MAX_DISTANCE_OF_NEAR` of the distance from the best to the median loss.
+    Near means: the distance from the best loss is at most 5 % (`MAX_DISTANCE_OF_NEAR`) of the
+    median's distance from it.
 
     Args:
-        losses: Losses of the same configurations on all tasks, (n, T).
-        best: Best known losses, (T,); default: the lowest.
+        losses: Losses of the same configurations on all tasks, (configurations, tasks).
+        best: Best known losses, (tasks,); default: the lowest.
     """
     lowest = losses.min(axis=0) if best is None else best
     distance_of_median = np.median(losses, axis=0) - lowest

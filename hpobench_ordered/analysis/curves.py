@@ -103,9 +103,9 @@ def attainment_curves(
         regrets = item.measures["regret"].values[:, :, item.first_task :]
         regrets = regrets[:, :, defined_tasks(regrets)]
         # A run of one seed on one task: they are counted together, whatever the task.
-        regrets_of_runs = regrets.reshape(len(item.methods), -1, item.last_trial)  # (A, S T, M)
+        regrets_of_runs = regrets.reshape(len(item.methods), -1, item.last_trial)
 
-        levels = []  # of each method, (H, M)
+        levels = []  # of each method, (fractions, trials)
         for method_regrets in regrets_of_runs:
             is_finished = ~np.isnan(method_regrets).any(axis=1)
             levels.append(attained_levels(method_regrets[is_finished], fractions))
@@ -117,10 +117,13 @@ def attainment_curves(
 
 
 def attained_levels(values: FloatArray, fractions: Sequence[float] = QUARTILES) -> FloatArray:
-    """Levels Q that fractions of the runs attain after every trial, (H, M); lower is better.
+    """Levels that fractions of the runs attain after every trial, (fractions, trials).
+
+    The level of a fraction is the lowest value that at least this fraction of the runs does not
+    exceed; lower is better.
 
     Args:
-        values: Values z of every run after every trial, (n, M).
+        values: Values of every run after every trial, such as regrets, (runs, trials).
         fractions: Fractions of the runs, above 0 and at most 1.
 
     Raises:
@@ -141,7 +144,7 @@ def _overall_curves(group: BenchmarkGroup, measures: Sequence[str]) -> Iterator[
     if not group.methods:
         return
     for measure in measures:
-        if measure not in MEASURES:
+        if measure not in MEASURES:  # those of the leaderboard, on one scale on all benchmarks
             continue  # it is in the units of each benchmark, and has no mean over them
         intervals = overall_intervals(group, measure, Resampling.SEEDS)
         is_undefined_everywhere = intervals.samples == 0
@@ -163,18 +166,19 @@ def _benchmark_curves(
         if measure in MEASURES:
             intervals = all_intervals[measure, Resampling.SEEDS]
             yield _curve_rows(labels, intervals.mean, intervals.lower, intervals.upper)
-        else:  # only measures of the leaderboard have intervals
+        else:  # only measures of the leaderboard (`MEASURES`) have intervals
             samples = independent_samples(
                 scores.values, Resampling.SEEDS, first_task=item.first_task
             )
             yield _curve_rows(labels, mean_over_seeds(samples, axis=0))
 
         if tasks:
-            task_means = np.moveaxis(scores.mean, 1, 0)  # (T, A, M)
+            task_means = np.moveaxis(scores.mean, 1, 0)  # (tasks, methods, trials)
             yield _curve_rows({**labels, "task": item.task_names}, task_means)
 
 
 def _labels_of_benchmark(item: BenchmarkScores) -> Labels:
+    """Labels that all rows of a benchmark have, each with its single value in a list."""
     return {
         "protocol": [item.protocol],
         "benchmark": [item.benchmark],
@@ -193,13 +197,13 @@ def _curve_rows(
     Args:
         labels: Values of the labels by name, those with several in the order of the axes of `mean`;
             labels left out are "".
-        mean: The means, (..., M).
+        mean: The means, (..., trials).
         low: Lower ends of their intervals, of the same shape; NaN if there are none.
         high: Upper ends.
     """
-    levels = {name: labels.get(name, [""]) for name in LABELS}
+    all_labels = {name: labels.get(name, [""]) for name in LABELS}
     trials = range(1, mean.shape[-1] + 1)
-    return cross_labels({**levels, "trial": trials}, mean=mean, low=low, high=high)
+    return cross_labels({**all_labels, "trial": trials}, mean=mean, low=low, high=high)
 
 
 def cross_labels(levels: Labels, **columns: Any) -> "pd.DataFrame":

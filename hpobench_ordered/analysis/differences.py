@@ -36,16 +36,16 @@ RESAMPLES = 500
 class Difference:
     """Score of one method minus that of another after a trial, for every seed and task."""
 
-    values: FloatArray  # D, (S, T)
+    values: FloatArray  # D, (seeds, tasks)
 
     @property
     def by_task(self) -> FloatArray:
-        """Mean over seeds, shape (T,)."""
+        """Mean over seeds, shape (tasks,)."""
         return np.asarray(self.values.mean(axis=0))
 
     @property
     def mean(self) -> float:
-        """Mean over seeds and tasks; NaN without tasks."""
+        """Mean over seeds and tasks, of the first score minus the second; NaN without tasks."""
         return float(self.values.mean()) if self.tasks else float("nan")
 
     @property
@@ -73,7 +73,7 @@ class Difference:
         They are if they differ by at most `margin`, in units of the score, or by at most two
         standard errors of their difference over seeds.
         """
-        errors = two_standard_errors(self.values.T)  # (T,); NaN with one seed
+        errors = two_standard_errors(self.values.T)  # (tasks,); NaN with one seed
         allowed = np.fmax(errors, margin)  # the larger of both, or the margin if there is no error
         is_alike = np.abs(self.by_task) <= allowed
         return int(is_alike.sum())
@@ -81,7 +81,7 @@ class Difference:
 
 def compare_methods(scores: Scores, first: str, second: str, *, trial: int) -> Difference:
     """Compare two methods after a trial, counted from 1, on the tasks where both have scores."""
-    after_trial = scores.values[..., trial - 1]  # (A, S, T)
+    after_trial = scores.values[..., trial - 1]  # (methods, seeds, tasks)
     first_scores = after_trial[scores.methods.index(first)]
     second_scores = after_trial[scores.methods.index(second)]
     differences = first_scores - second_scores
@@ -92,7 +92,7 @@ def compare_methods(scores: Scores, first: str, second: str, *, trial: int) -> D
 def pool_differences(differences: Sequence[Difference]) -> Difference:
     """Join differences on several benchmarks into one on the tasks of all of them.
 
-    All have the same seeds.
+    All have the same seeds; the values of each are (seeds, tasks).
     """
     all_values = [difference.values for difference in differences]
     return Difference(np.concatenate(all_values, axis=1))
@@ -138,12 +138,13 @@ def reduction_in_standard_error(values: FloatArray, baseline: FloatArray) -> Flo
     """Reduction of the standard error of the mean over seeds, in percent, of each task.
 
     Args:
-        values: Objective values of the method with S seeds on T tasks, shape (S, T).
-        baseline: Those of what it is compared with, perhaps with other seeds, shape (S', T).
+        values: Objective values of the method, shape (seeds, tasks).
+        baseline: Those of what it is compared with, shape (seeds, tasks); perhaps of other seeds,
+            and of more or fewer.
 
     Returns:
-        Percentages, shape (T,): positive if the method varies less; NaN if the baseline does not
-        vary at all.
+        Percentages, shape (tasks,): positive if the method varies less; NaN if the baseline does
+        not vary at all.
     """
     # Both are twice the standard error, which does not change their ratio; tasks come first.
     errors = two_standard_errors(values.T)
@@ -158,13 +159,14 @@ def improvement_in_mean(
     """Improvement of the mean over seeds, in percent, of each task.
 
     Args:
-        values: Objective values of the method with S seeds on T tasks, shape (S, T).
-        baseline: Those of what it is compared with, perhaps with other seeds, shape (S', T).
+        values: Objective values of the method, shape (seeds, tasks).
+        baseline: Those of what it is compared with, shape (seeds, tasks); perhaps of other seeds,
+            and of more or fewer.
         direction: Whether the objective is minimised or maximised.
 
     Returns:
-        Percentages, shape (T,): positive if the method is better; NaN where the baseline's mean is
-        0.
+        Percentages, shape (tasks,): positive if the method is better; NaN where the baseline's mean
+        is 0.
     """
     baseline_mean = baseline.mean(axis=0)
     baseline_mean = np.where(baseline_mean != 0, baseline_mean, np.nan)
@@ -175,9 +177,9 @@ def improvement_in_mean(
 
 
 def mean_over_tasks(per_task: FloatArray) -> Estimate:
-    """Mean of numbers of tasks, (T,), with an interval of two standard errors over tasks.
+    """Mean of one number per task, (tasks,), with an interval of two standard errors over tasks.
 
-    Tasks whose number is NaN are left out; the mean is NaN without any other.
+    Tasks whose number is NaN are left out; the mean is NaN if none is left.
     """
     defined = per_task[~np.isnan(per_task)]
     mean = float("nan")

@@ -29,24 +29,28 @@ WORST_ALIKE = 0.05
 
 
 def explained_shares(places: FloatArray, losses: FloatArray, *, bins: int = BINS) -> FloatArray:
-    """Share of the variance of ranked losses that each hyperparameter explains by itself, (d,).
+    """Share of the variance of ranked losses that each hyperparameter explains by itself.
+
+    It is Fisher's correlation ratio: the range of a hyperparameter is cut into bins, and the
+    variance between the means of the bins is divided by the whole variance. Losses are replaced by
+    their ranks, which outliers do not change.
 
     Args:
-        places: Places u of hyperparameters along their ranges, (n, d), from 0 to 1; NaN where one
-            is inactive, which is a bin of its own.
-        losses: Losses of the configurations, (n,); may be infinite.
-        bins: Number of bins B of equal width along each hyperparameter.
+        places: Places of hyperparameters along their ranges, (configurations, hyperparameters),
+            from 0 to 1; NaN where one is inactive, which is a bin of its own.
+        losses: Losses of the configurations, (configurations,); may be infinite.
+        bins: Number of bins of equal width along each hyperparameter.
 
     Returns:
-        The shares; 0 if all losses are the same.
+        The shares, (hyperparameters,); 0 if all losses are the same.
     """
     from scipy.stats import rankdata
 
     ranks = rankdata(losses)
     centred = ranks - ranks.mean()
-    total = float((centred**2).sum())
+    total_squares = float((centred**2).sum())
     shares = np.zeros(places.shape[1])
-    if total == 0:
+    if total_squares == 0:
         return shares
 
     is_inactive = np.isnan(places)
@@ -54,12 +58,12 @@ def explained_shares(places: FloatArray, losses: FloatArray, *, bins: int = BINS
     bin_of_active = np.clip(active_places * bins, 0, bins - 1).astype(np.int64)  # 1 is in the last
     bin_of_place = np.where(is_inactive, bins, bin_of_active)  # one more bin, of inactive ones
     for j, bin_of_configuration in enumerate(bin_of_place.T):
-        counts = np.bincount(bin_of_configuration, minlength=bins + 1)  # n[b]
+        counts = np.bincount(bin_of_configuration, minlength=bins + 1)  # configurations in each bin
         sums = np.bincount(bin_of_configuration, weights=centred, minlength=bins + 1)
         is_occupied = counts > 0
-        # n[b] (sums[b] / n[b])^2, as centred ranks have mean 0.
-        between_bins = float((sums[is_occupied] ** 2 / counts[is_occupied]).sum())
-        shares[j] = between_bins / total
+        # Each bin adds count (sum / count)^2, the square of its mean: centred ranks have mean 0.
+        squares_of_bins = sums[is_occupied] ** 2 / counts[is_occupied]
+        shares[j] = float(squares_of_bins.sum()) / total_squares
     return shares
 
 
@@ -69,16 +73,17 @@ def colour_ends(
     """Lower and upper end of a colour scale of objective values.
 
     One end is the best value. The other is so chosen that a share `alike` of the values is worse:
-    these all get the colour of that end.
+    these all get the colour of that end, so that the others can be distinguished.
 
     Args:
-        losses: Losses of the values, NaN where there are none.
-        maximised: Whether the objective is maximised, and losses are its negative.
+        losses: Losses of the values, NaN where there are none. A loss is the value, or its negative
+            if the objective is maximised.
+        maximised: Whether the objective is maximised.
         alike: Share of the worst values, from 0 to 1.
     """
     lowest = float(np.nanmin(losses))
     highest_in_colour = float(np.nanquantile(losses, 1 - alike))
-    if maximised:
+    if maximised:  # back from losses to values, of which the higher ones are better
         return -highest_in_colour, -lowest
     return lowest, highest_in_colour
 
@@ -95,8 +100,8 @@ def optimum_drift(coordinate: FloatArray, losses: FloatArray, *, count: int) -> 
     configurations of the task.
 
     Args:
-        coordinate: Value of the hyperparameter in each configuration, (n,).
-        losses: Losses of the configurations on each task, (T, n).
+        coordinate: Value of the hyperparameter in each configuration, (configurations,).
+        losses: Losses of the configurations on each task, (tasks, configurations).
         count: Number of best configurations of a task.
     """
     from scipy.stats import spearmanr
@@ -108,7 +113,7 @@ def optimum_drift(coordinate: FloatArray, losses: FloatArray, *, count: int) -> 
 def visible_indices(x: FloatArray, y: FloatArray, losses: FloatArray) -> NDArray[np.intp]:
     """Indices of the configurations to draw: at each place (x, y), the one of lowest loss.
 
-    The lowest losses come last, so that they are drawn on top. All arrays are (n,).
+    The lowest losses come last, so that they are drawn on top. All arrays are (configurations,).
     """
     best_first = np.argsort(losses, kind="stable")
     places = np.stack([x[best_first], y[best_first]], axis=1)

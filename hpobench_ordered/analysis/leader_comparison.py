@@ -54,7 +54,7 @@ RESAMPLING_SEED = 0  # so that the same results give the same verdicts
 
 @dataclass(frozen=True, slots=True)
 class LeaderComparison:
-    """Differences of all methods from the leader in mean rank, (A,) each.
+    """Differences of all methods from the leader in mean rank, (methods,) each.
 
     Attributes:
         leader: Index of the leader.
@@ -75,24 +75,30 @@ class LeaderComparison:
 def compare_with_leader(
     mean_ranks: FloatArray, strata: Sequence[FloatArray]
 ) -> LeaderComparison | None:
-    """Compare every method with the one of lowest mean rank.
+    """Compare every method with the leader, the one of lowest mean rank.
+
+    Methods are tested one by one, the least likely to be as good first, and the test ends at the
+    first one that is not significantly worse. The limit of a step is how far a method is behind
+    the leader by chance, if all remaining methods are equally good.
 
     Args:
-        mean_ranks: R, (A,).
-        strata: Influences x of the samples of each stratum, (n, A), as `influences` gives.
+        mean_ranks: Mean ranks, (methods,).
+        strata: Influences of the samples of each stratum on the mean ranks, (samples, methods), as
+            `influences` gives: how much of a mean rank's deviation is due to each sample.
 
     Returns:
         The comparison; None with fewer than `MIN_SAMPLES`, or if no difference varies between
         samples, so that there is no error.
     """
+    # A stratum of a single sample tells nothing of the error.
     n_samples = sum(len(stratum) for stratum in strata if len(stratum) > 1)
     if n_samples < MIN_SAMPLES:
         return None
-    all_influences = np.concatenate(strata)  # x, (J, A)
-    errors = _errors_of_differences(all_influences)  # s, (A, A)
+    all_influences = np.concatenate(strata)  # (samples, methods)
+    errors = _errors_of_differences(all_influences)  # (methods, methods)
     if not errors.any():
         return None
-    deviations = _resample(strata)  # e, (B, A)
+    deviations = _resample(strata)  # of the mean ranks by chance, (resamples, methods)
 
     leader = int(mean_ranks.argmin())
     difference = mean_ranks - mean_ranks[leader]
@@ -100,12 +106,12 @@ def compare_with_leader(
     ratio = difference / error
 
     is_worse = np.zeros(len(mean_ranks), dtype=np.bool_)
-    limits = np.zeros(len(mean_ranks))  # of the ratio, at the step that decided
-    remaining = np.ones(len(mean_ranks), dtype=np.bool_)  # K
+    limits = np.zeros(len(mean_ranks))  # of the ratio, at the step that decided on the method
+    remaining = np.ones(len(mean_ranks), dtype=np.bool_)  # the leader and all not yet found worse
     others = [int(a) for a in np.argsort(-ratio, kind="stable") if a != leader]
     for place, method in enumerate(others):
         limit = _largest_ratio_by_chance(deviations[:, remaining], errors[remaining][:, remaining])
-        if ratio[method] <= limit:
+        if ratio[method] <= limit:  # neither this method nor those after it are worse
             limits[others[place:]] = limit
             break
         limits[method] = limit
@@ -139,7 +145,7 @@ def leader_differences(group: BenchmarkGroup, *, trial: int | None = None) -> "p
     columns = ["leader", "method", "family", "difference"]
     columns += ["mean_difference", "low", "high", "is_worse"]
     trial = trial or group.last_trial
-    ranks = group.by_family("rank", trial)  # (F, A)
+    ranks = group.by_family("rank", trial)  # (families, methods)
     mean_ranks = ranks.mean(axis=0)
     comparison = None
     if len(group.methods) > 1:
@@ -153,7 +159,7 @@ def leader_differences(group: BenchmarkGroup, *, trial: int | None = None) -> "p
     for a in np.argsort(mean_ranks, kind="stable"):
         if a == leader:
             continue
-        of_method = (
+        figures_of_method = (
             comparison.difference[a],
             comparison.lower[a],
             comparison.upper[a],
@@ -161,67 +167,85 @@ def leader_differences(group: BenchmarkGroup, *, trial: int | None = None) -> "p
         )
         for family, difference in zip(group.families, differences[:, a], strict=True):
             labels = (group.methods[leader], group.methods[a], family)
-            rows.append((*labels, difference, *of_method))
+            rows.append((*labels, difference, *figures_of_method))
     return pd.DataFrame(rows, columns=columns)
 
 
 def influences(samples: FloatArray, weight: float) -> FloatArray:
-    """Influences x of the samples of one stratum on the mean ranks, (n, A).
+    """Influences of the samples of one stratum on the mean ranks, (samples, methods).
 
-    They are scaled so that the sum of their squares estimates the variance of the stratum's part
-    of the mean rank: `weight` squared times the variance of the mean of n samples, which is the sum
-    of squared deviations over n (n - 1).
+    An influence is how much of a mean rank's deviation is due to that sample: the sample's
+    deviation from its mean, scaled. The sum of squared influences estimates the variance of the
+    stratum's part of the mean rank: `weight` squared times the variance of the mean of n samples,
+    which is the sum of squared deviations over n (n - 1).
 
     Args:
-        samples: Ranks, (n, A). NaN where a method lacks a sample, which has no influence on it.
+        samples: Ranks, (samples, methods). NaN where a method lacks a sample, which has no
+            influence on it.
         weight: Weight of the stratum's mean in the mean rank.
     """
     n_samples = (~np.isnan(samples)).sum(axis=0)  # of each method
-    deviations = np.nan_to_num(samples - mean_over_seeds(samples, axis=0))
+    deviations = np.nan_to_num(samples - mean_over_seeds(samples, axis=0))  # NaN becomes 0
     divisor = np.sqrt(n_samples * (n_samples - 1))
-    # A single sample deviates by 0 from its mean; any divisor but 0 does.
+    # A single sample deviates by 0 from its mean: any divisor other than 0 gives no influence.
     return np.asarray(weight * deviations / np.maximum(divisor, 1))
 
 
 def seed_and_task_influences(group: BenchmarkGroup, trial: int) -> list[FloatArray]:
-    """Influences of the seeds and of the tasks of each benchmark: of these benchmarks alone.
+    """Influences of the seeds and of the tasks of each benchmark on the mean ranks.
 
-    Seeds and tasks of a benchmark are two strata, whose variances add up. What a seed has on a
-    single task alone counts in both, so that errors are rather too large.
+    They answer whether other seeds and other tasks of the same benchmarks would give another order.
+    Seeds and tasks of a benchmark are two strata, whose variances add up. The chance deviation of a
+    single run, of one seed on one task, counts in both, so that errors are rather too large.
+
+    Returns:
+        For each benchmark those of its seeds, (seeds, methods), and of its tasks, (tasks, methods).
     """
     strata = []
     for place, item in enumerate(group.items):
         weight = _family_weight(group, place)
-        ranks = group.values(item, "rank", trial)  # (A, S, T)
+        ranks = group.values(item, "rank", trial)  # (methods, seeds, tasks)
         ranks = ranks[:, :, defined_tasks(ranks)]
-        means_of_seeds = ranks.mean(axis=2).T
-        means_of_tasks = mean_over_seeds(ranks).T
+        means_of_seeds = ranks.mean(axis=2).T  # (seeds, methods)
+        means_of_tasks = mean_over_seeds(ranks).T  # (tasks, methods)
         strata.append(influences(means_of_seeds, weight))
         strata.append(influences(means_of_tasks, weight))
     return strata
 
 
 def family_influences(group: BenchmarkGroup, trial: int) -> list[FloatArray]:
-    """Influences of families of benchmarks, which stand for benchmarks in general: one stratum."""
+    """Influences of families of benchmarks on the mean ranks: one stratum, (families, methods).
+
+    The families are samples of benchmarks in general.
+    """
     return [influences(group.by_family("rank", trial), 1.0)]
 
 
 def _family_weight(group: BenchmarkGroup, place: int) -> float:
-    """Weight of one benchmark on one surrogate in means over families, by its place."""
-    is_item = [(item, np.array(float(k == place))) for k, item in enumerate(group.items)]
-    return float(family_means(is_item).mean())
+    """Weight of one benchmark on one surrogate in means over families.
+
+    It is the mean over families of an array that is 1 for this benchmark and 0 for all others.
+
+    Args:
+        group: The benchmarks, each on one surrogate.
+        place: Index of the benchmark in the group.
+    """
+    indicators = [(item, np.array(float(k == place))) for k, item in enumerate(group.items)]
+    return float(family_means(indicators).mean())
 
 
 def _errors_of_differences(all_influences: FloatArray) -> FloatArray:
-    """Standard errors s of the differences of all pairs of methods, (A, A), from x, (J, A).
+    """Standard errors of the differences in mean rank of all pairs of methods, (methods, methods).
 
-    The variance of a pair is averaged with the mean variance of all pairs: of the many variances,
-    each of few samples, some are far too small by chance, and their pairs would seem to differ.
+    The variance of a difference is the sum of squared differences of influences, (samples,
+    methods), over samples. The variance of a pair is averaged with the mean variance of all pairs:
+    of the many variances, each of few samples, some are far too small by chance, and their pairs
+    would seem to differ.
     """
     n_methods = all_influences.shape[1]
-    variances = np.empty((n_methods, n_methods))  # v
-    for method, of_method in enumerate(all_influences.T):
-        differences = all_influences - of_method[:, None]
+    variances = np.empty((n_methods, n_methods))
+    for method, method_influences in enumerate(all_influences.T):
+        differences = all_influences - method_influences[:, None]
         variances[method] = (differences**2).sum(axis=0)
 
     pairs = np.triu_indices(n_methods, k=1)
@@ -230,7 +254,17 @@ def _errors_of_differences(all_influences: FloatArray) -> FloatArray:
 
 
 def _resample(strata: Sequence[FloatArray]) -> FloatArray:
-    """Deviations e of the mean ranks, (B, A), in resamples within each stratum."""
+    """Deviations of the mean ranks by chance, in resamples within each stratum.
+
+    A deviation is the sum of the influences of the samples drawn. It is divided as in Student's
+    distribution, since the variances of the strata are only estimates.
+
+    Args:
+        strata: Influences of the samples of each stratum on the mean ranks, (samples, methods).
+
+    Returns:
+        Deviations, (resamples, methods).
+    """
     rng = np.random.default_rng(RESAMPLING_SEED)
     deviations = np.zeros((RESAMPLES, strata[0].shape[1]))
     for stratum in strata:
@@ -239,13 +273,16 @@ def _resample(strata: Sequence[FloatArray]) -> FloatArray:
         times_drawn = rng.multinomial(n_samples, equal_probabilities, size=RESAMPLES)
         deviations += times_drawn @ stratum
 
-    degrees_of_freedom = _degrees_of_freedom(strata)  # f
+    degrees_of_freedom = _degrees_of_freedom(strata)
     chi_squared = rng.chisquare(degrees_of_freedom, size=(RESAMPLES, 1))
     return np.asarray(deviations / np.sqrt(chi_squared / degrees_of_freedom))
 
 
 def _degrees_of_freedom(strata: Sequence[FloatArray]) -> float:
-    """Degrees of freedom f of the sum of the strata's variances, which are means over methods."""
+    """Degrees of freedom of the sum of the strata's variances, by Satterthwaite's formula (1946).
+
+    The variance of a stratum is its sum of squared influences, averaged over methods.
+    """
     variances = []
     weighted_squares = []
     for stratum in strata:
@@ -257,13 +294,16 @@ def _degrees_of_freedom(strata: Sequence[FloatArray]) -> float:
 
 
 def _largest_ratio_by_chance(deviations: FloatArray, errors: FloatArray) -> float:
-    """Quantile 1 - alpha of the largest ratio of a method to the leader of a resample.
+    """Largest ratio that a method reaches by chance in all resamples but a share `ALPHA` (5 %).
+
+    The ratio is how far the method is behind the leader of the resample, over the standard error of
+    their difference. Each resample has a leader of its own, as leaders are chosen by these ranks.
 
     Args:
-        deviations: e of the methods in K, (B, methods).
-        errors: s of their differences, (methods, methods).
+        deviations: Deviations of the mean ranks in resamples, (resamples, methods).
+        errors: Standard errors of the differences of methods, (methods, methods).
     """
-    leaders = deviations.argmin(axis=1)  # l, (B,)
+    leaders = deviations.argmin(axis=1)  # (resamples,)
     behind_leaders = deviations - deviations.min(axis=1, keepdims=True)
     largest_ratios = (behind_leaders / errors[leaders]).max(axis=1)
     return float(np.quantile(largest_ratios, 1 - ALPHA))

@@ -96,7 +96,7 @@ def leaderboard(scores: Sequence[BenchmarkScores], *, trial: int | None = None) 
         for item in items:
             rows += _sort_by_rank(_benchmark_rows(item, trial or item.last_trial))
     table = pd.DataFrame(rows, columns=_columns())
-    return table.astype(dict.fromkeys(COUNTS, "Int64"))
+    return table.astype(dict.fromkeys(COUNTS, "Int64"))  # whole numbers, of which some are missing
 
 
 def benchmark_intervals(
@@ -105,12 +105,15 @@ def benchmark_intervals(
     trials: slice = slice(None),
     overs: Sequence[Resampling] = tuple(Resampling),
 ) -> dict[tuple[str, Resampling], Intervals]:
-    """Means over tasks and seeds, (A, M), by measure and by what their interval is over.
+    """Means of every measure over tasks and seeds, with their intervals.
 
     Args:
         item: Scores of one benchmark.
         trials: The trials, counted from 0; default: all.
-        overs: Whether to compute intervals over seeds, tasks or both.
+        overs: What the intervals are over: seeds, tasks or (default) both.
+
+    Returns:
+        Means and intervals, (methods, trials), by measure and by what the intervals are over.
     """
     rng = _new_rng()
     intervals = {}
@@ -124,7 +127,8 @@ def benchmark_intervals(
                     samples, rng=rng, resamples=RESAMPLES, possible=scores.possible
                 )
             elif len(samples):
-                # Draw all the same, so that the next intervals do not depend on `overs`.
+                # Draw all the same: the generator is then in the same state for the next intervals,
+                # which must not depend on `overs`.
                 draw_weights(len(samples), rng=rng, resamples=RESAMPLES)
     return intervals
 
@@ -132,7 +136,7 @@ def benchmark_intervals(
 def overall_intervals(
     group: BenchmarkGroup, measure: str, over: Resampling, *, trials: slice = slice(None)
 ) -> Intervals:
-    """Mean of a measure over all benchmarks, (A, M), with its interval.
+    """Mean of a measure over all benchmarks, (methods, trials), with its interval.
 
     Args:
         group: The benchmarks.
@@ -150,7 +154,7 @@ def overall_intervals(
         no_means = np.full((len(group.methods), n_trials), np.nan)
         return Intervals(no_means, no_means, no_means, 0)
 
-    samples_of_items: list[tuple[BenchmarkScores, FloatArray]] = []  # (S, A, M) each
+    samples_of_items: list[tuple[BenchmarkScores, FloatArray]] = []  # (seeds, methods, trials) each
     for item in items:
         values = item.measures[measure].values[group.rows(item), :, :, :last_trial][..., trials]
         samples = independent_samples(values, Resampling.SEEDS, first_task=item.first_task)
@@ -173,7 +177,7 @@ def overall_intervals(
         # No seed has a mean over all benchmarks. A single sample gives the mean without interval.
         return mean_intervals(mean[None], rng=_new_rng(), resamples=RESAMPLES)
 
-    means_of_seeds = family_means(samples_of_items).mean(axis=0)  # (S, A, M)
+    means_of_seeds = family_means(samples_of_items).mean(axis=0)  # (seeds, methods, trials)
     over_seeds = mean_intervals(means_of_seeds, rng=_new_rng(), resamples=RESAMPLES)
     # A method that lacks a seed on one benchmark has no mean of that seed, although the seed counts
     # in its means on other benchmarks; its interval is moved to its mean.
@@ -184,7 +188,7 @@ def overall_intervals(
 
 
 def _new_rng() -> np.random.Generator:
-    """A generator in its first state, so that intervals do not depend on those computed before."""
+    """A new generator of the fixed seed, so that intervals do not depend on those before them."""
     return np.random.default_rng(RESAMPLING_SEED)
 
 
@@ -208,7 +212,10 @@ def _sort_by_rank(rows: Iterable[Row]) -> list[Row]:
 
 
 def _measure_columns(intervals: dict[tuple[str, Resampling], Intervals], a: int) -> Row:
-    """Columns of all measures of method a, from intervals of shape (A, 1)."""
+    """Columns of all measures of the method with index a.
+
+    `intervals` have the shape (methods, 1), as they are of a single trial.
+    """
     row: Row = {}
     for measure in MEASURES:
         over_seeds = intervals[measure, Resampling.SEEDS]
@@ -223,7 +230,7 @@ def _measure_columns(intervals: dict[tuple[str, Resampling], Intervals], a: int)
 
 def _benchmark_rows(item: BenchmarkScores, trial: int) -> Iterator[Row]:
     """Rows of one benchmark after a trial: all planned methods, compared or not."""
-    intervals = benchmark_intervals(item, trials=slice(trial - 1, trial))
+    intervals = benchmark_intervals(item, trials=slice(trial - 1, trial))  # of this trial alone
     win_columns = _win_columns(item, trial)
     for method, runs in item.runs.items():
         labels = (item.protocol, item.benchmark, item.surrogate, method, trial)
@@ -239,13 +246,14 @@ def _benchmark_rows(item: BenchmarkScores, trial: int) -> Iterator[Row]:
 def _overall_rows(group: BenchmarkGroup, trial: int) -> Iterator[Row]:
     """Rows of all benchmarks together after a trial: all planned methods.
 
-    Those that are compared on every benchmark have means and wins.
+    Only methods that are compared on every benchmark (`group.methods`) have means and wins.
     """
     intervals = {
         (measure, over): overall_intervals(group, measure, over, trials=slice(trial - 1, trial))
         for measure, over in itertools.product(MEASURES, Resampling)
     }
     win_columns_of_items = [_win_columns(item, trial) for item in group.items]
+    # The planned methods of all benchmarks, each once; `runs` is by method.
     methods = dict.fromkeys(itertools.chain.from_iterable(item.runs for item in group.items))
     for method in methods:
         runs = [item.runs[method] for item in group.items if method in item.runs]
@@ -278,7 +286,7 @@ def _run_columns(labels: Sequence[object], runs: Sequence[MethodRuns]) -> Row:
     """Columns of a row that say what it is of, and those of a method's runs.
 
     Args:
-        labels: Values of the columns `NAMES`.
+        labels: Protocol, benchmark, surrogate, method and trial (`NAMES`).
         runs: The method's runs on one or several benchmarks. The column "seconds" is the mean time
             of their suggestions, NaN if there are none.
     """

@@ -67,15 +67,16 @@ class Marks:
     @classmethod
     def compute(cls, benchmark: Benchmark) -> Self:
         """Compute the marks of a benchmark from random configurations on every task."""
-        best, losses = best_and_random_losses(benchmark, DRAWS)  # (T,) and (n, T)
+        # Shapes (tasks,) and (configurations, tasks).
+        best, losses = best_and_random_losses(benchmark, DRAWS)
         shares = shares_near_best(losses, best=best)
         regrets = copying_regrets(losses, best=best)
         regrets = regrets[~np.isnan(regrets)]  # of tasks on which copying can be judged
 
-        copying = None
+        copying = None  # with a single task there is nothing to copy from
         if len(regrets):
             copying = _figure_that_most_do_not_exceed(regrets)
-        # Most tasks have at least a share where most have at most its negative.
+        # The share that most tasks reach or exceed: negative signs turn "at least" into "at most".
         near_best = -_figure_that_most_do_not_exceed(-shares)
         return cls(near_best=near_best, copying=copying)
 
@@ -137,7 +138,7 @@ def find_marks(spec: BenchmarkSpec) -> Marks | None:
     Raises:
         ArtifactError: A file of marks is damaged.
     """
-    source = SourceOfMarks.from_spec(spec)
+    source = SourceOfMarks.from_spec(spec)  # names of the benchmark and its surrogate, and the hash
     packaged = resources.files("hpobench_ordered") / "artifacts" / FILE
     for file in (packaged, local_folder() / FILE):
         entry = _read_entries(file).get(source.id)
@@ -153,7 +154,8 @@ def find_marks(spec: BenchmarkSpec) -> Marks | None:
 def write_marks(path: Path, marks: Sequence[tuple[SourceOfMarks, Marks]], *, command: str) -> None:
     """Write marks of benchmarks, and the command that computed them, to a file.
 
-    They replace the file's marks of the same benchmarks, of whatever version; others stay.
+    They replace the file's marks of the same benchmarks, of whatever version; those of other
+    benchmarks stay.
 
     Args:
         path: The file, which need not exist.
@@ -216,6 +218,6 @@ def _check_entry(entry: Mapping[str, Any]) -> None:
 
 
 def _figure_that_most_do_not_exceed(figures: FloatArray) -> float:
-    """The lowest figure that two thirds of the tasks' figures, (T,), do not exceed; rounded."""
+    """The lowest figure that two thirds of the tasks' figures, (tasks,), do not exceed; rounded."""
     rank = math.ceil(SHARE_OF_TASKS * len(figures))
     return round(float(np.sort(figures)[rank - 1]), DIGITS)

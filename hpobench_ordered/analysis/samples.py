@@ -42,7 +42,7 @@ def trial_arrays(
     *,
     allow_missing_runs: bool = False,
 ) -> dict[str, FloatArray]:
-    """Arrange columns of results on one benchmark as arrays (A, S, T, M).
+    """Arrange columns of results on one benchmark as arrays (methods, seeds, tasks, trials).
 
     Args:
         results: One row per trial, in any order.
@@ -63,11 +63,12 @@ def trial_arrays(
     labels_of_axes: list[pd.Index[Any]] = []
     positions_along_axes = []
     for key in ("method", "seed", "task", "trial"):
-        codes, uniques = pd.factorize(results[key])  # each row's name is uniques[code]
+        codes, uniques = pd.factorize(results[key])  # a row's name is uniques[code of the row]
         names = pd.Index(list(uniques))
         labels = pd.Index(methods) if key == "method" else names.sort_values()
         labels_of_axes.append(labels)
-        positions_along_axes.append(labels.get_indexer(names)[codes])  # -1: not among the labels
+        position_of_code = labels.get_indexer(names)  # -1: not among the labels
+        positions_along_axes.append(position_of_code[codes])
 
     shape = tuple(map(len, labels_of_axes))
     size = math.prod(shape)
@@ -89,10 +90,10 @@ def trial_arrays(
 def _check_complete(
     n_rows: IntArray, labels_of_axes: "Sequence[pd.Index[Any]]", *, allow_missing_runs: bool
 ) -> None:
-    """Check that every trial has exactly one row of the results.
+    """Raise an `ExperimentError` unless every trial has exactly one row of the results.
 
     Args:
-        n_rows: Number of rows of each trial, (A, S, T, M).
+        n_rows: Number of rows of each trial, (methods, seeds, tasks, trials).
         labels_of_axes: Methods, seeds, tasks and trials, for the message.
         allow_missing_runs: Whether all trials of a run may be missing.
     """
@@ -122,13 +123,13 @@ def incumbents(losses: FloatArray) -> FloatArray:
 
 
 def at_incumbents(quantity: FloatArray, losses: FloatArray) -> FloatArray:
-    """A quantity, such as the regret, of the best trial so far, (..., M).
+    """A quantity, such as the regret, of the best trial so far, (..., trials).
 
     Of trials with equal losses, the first is the best.
 
     Args:
-        quantity: The quantity of every trial, (..., M).
-        losses: The loss of every trial, (..., M).
+        quantity: The quantity of every trial, (..., trials).
+        losses: The loss of every trial, (..., trials).
     """
     is_improvement = np.ones(losses.shape, dtype=np.bool_)
     is_improvement[..., 1:] = losses[..., 1:] < incumbents(losses)[..., :-1]
@@ -141,35 +142,44 @@ def at_incumbents(quantity: FloatArray, losses: FloatArray) -> FloatArray:
 
 
 def finished_runs(values: FloatArray) -> BoolArray:
-    """Whether each run is finished, (A, S): has any value of a quantity (A, S, T, ...)."""
+    """Whether each run is finished, (methods, seeds).
+
+    A run that is not finished has NaN on all tasks.
+
+    Args:
+        values: A quantity of every run, such as the loss, (methods, seeds, tasks, ...).
+    """
     axes_within_run = tuple(range(2, values.ndim))
     return np.asarray(~np.isnan(values).all(axis=axes_within_run))
 
 
 def defined_tasks(values: FloatArray) -> BoolArray:
-    """Whether a quantity (A, S, T, ...) is defined on each task, (T,).
+    """Whether a quantity is defined on each task, (tasks,): no finished run has NaN there.
 
-    It is if no finished run has NaN there; nowhere if no run is finished.
+    If no run is finished, it is defined on no task.
+
+    Args:
+        values: The quantity of every run, (methods, seeds, tasks, ...).
     """
     is_nan = np.isnan(values)
     if not is_nan.any():
         return np.ones(values.shape[2], dtype=np.bool_)
 
-    is_finished = finished_runs(values)  # (A, S)
+    is_finished = finished_runs(values)  # (methods, seeds)
     axes_within_task = tuple(range(3, values.ndim))
-    has_nan = np.asarray(is_nan.any(axis=axes_within_task))  # (A, S, T)
+    has_nan = np.asarray(is_nan.any(axis=axes_within_task))  # (methods, seeds, tasks)
     has_nan_in_finished_run = has_nan & is_finished[:, :, None]
     return np.asarray(~has_nan_in_finished_run.any(axis=(0, 1)) & is_finished.any())
 
 
 def mean_over_seeds(values: FloatArray, *, axis: int = 1) -> FloatArray:
-    """Mean over the seeds of finished runs, those that are not NaN; NaN if there are none.
+    """Mean over the seeds that are not NaN (unfinished runs are); NaN if there are none.
 
     `axis` is that of the seeds, which the result lacks.
     """
     is_nan = np.isnan(values)
     is_complete = is_nan.size > 0 and not is_nan.any()
-    if is_complete:
+    if is_complete:  # the usual case, which is faster
         return np.asarray(values.mean(axis=axis))
 
     total = np.where(is_nan, 0.0, values).sum(axis=axis)
@@ -184,33 +194,33 @@ def independent_samples(
     """Independent samples of a quantity: its means over tasks of each seed, or the other way.
 
     Args:
-        values: The quantity, (A, S, T, ...). Tasks on which it is NaN in a finished run are left
-            out.
+        values: The quantity, (methods, seeds, tasks, ...). Tasks on which it is NaN in a finished
+            run are left out.
         resampling: Whether seeds or tasks are the samples.
         first_task: First task that counts, from 0; 1 leaves out the task without history.
 
     Returns:
-        Samples, (n, A, ...). A seed that a method has not finished is NaN. A method's mean on a
-        task is over the seeds that it has finished. If no task is left, seeds are NaN, and there
-        are no tasks.
+        Samples, (samples, methods, ...). A seed that a method has not finished is NaN. A method's
+        mean on a task is over the seeds that it has finished. If no task is left, samples of seeds
+        are NaN, and there are no samples of tasks.
     """
     counting = values[:, :, first_task:]
     defined = counting[:, :, defined_tasks(counting)]
     if resampling is Resampling.TASKS:
-        task_means = mean_over_seeds(defined)  # (A, T, ...)
+        task_means = mean_over_seeds(defined)  # (methods, tasks, ...)
         return np.moveaxis(task_means, 1, 0)
 
     n_methods, n_seeds, n_defined_tasks = defined.shape[:3]
     if n_defined_tasks == 0:
         return np.full((n_seeds, n_methods, *values.shape[3:]), np.nan)
-    seed_means = defined.mean(axis=2)  # (A, S, ...)
+    seed_means = defined.mean(axis=2)  # (methods, seeds, ...)
     return np.moveaxis(seed_means, 1, 0)
 
 
 def two_standard_errors(samples: FloatArray) -> FloatArray:
     """Twice the standard error of the mean over axis 1 (seeds), which the result lacks.
 
-    Seeds that are NaN are left out; it is NaN for fewer than two others.
+    Seeds that are NaN are left out; the result is NaN if fewer than two are left.
     """
     is_nan = np.isnan(samples)
     with np.errstate(invalid="ignore"):  # infinite samples have no standard error

@@ -69,17 +69,17 @@ class Scores:
     """A measure of several methods on the tasks of one benchmark."""
 
     methods: tuple[str, ...]
-    values: FloatArray  # (A, S, T, M); NaN where undefined or not finished
+    values: FloatArray  # (methods, seeds, tasks, trials); NaN where undefined or not finished
     possible: tuple[float, float] = (-math.inf, math.inf)  # lowest and highest possible value
 
     @property
     def mean(self) -> FloatArray:
-        """Mean over the seeds that each method has finished, shape (A, T, M)."""
+        """Mean over the seeds that each method has finished, shape (methods, tasks, trials)."""
         return mean_over_seeds(self.values)
 
     @property
     def two_standard_errors(self) -> FloatArray:
-        """Twice the standard error of the mean over seeds, shape (A, T, M)."""
+        """Twice the standard error of the mean over seeds, shape (methods, tasks, trials)."""
         return two_standard_errors(self.values)
 
     def over_tasks(self, *, trial: int, first_task: int = 0) -> "TaskMean":
@@ -89,9 +89,10 @@ class Scores:
             trial: The trial, counted from 1.
             first_task: First task that counts, from 0; 1 leaves out the task without history.
         """
-        values = self.values[..., trial - 1]  # (A, S, T)
+        values = self.values[..., trial - 1]  # (methods, seeds, tasks)
+        # One sample for each seed: its mean over tasks, (seeds, methods).
         samples = independent_samples(values, Resampling.SEEDS, first_task=first_task)
-        seed_means = samples.T  # (A, S)
+        seed_means = samples.T
         is_defined = defined_tasks(values[:, :, first_task:])
         return TaskMean(
             mean=mean_over_seeds(seed_means),
@@ -105,21 +106,28 @@ class Scores:
 class TaskMean:
     """Mean of a measure over tasks and seeds."""
 
-    mean: FloatArray  # (A,); NaN if it is defined on no task
-    two_standard_errors: FloatArray  # over seeds, (A,)
+    mean: FloatArray  # (methods,); NaN if it is defined on no task
+    two_standard_errors: FloatArray  # over seeds, (methods,)
     defined: int  # number of tasks that the mean is over
     tasks: int  # number of all tasks
 
 
 def normalised_scores(losses: FloatArray, methods: Sequence[str]) -> Scores:
-    """Normalised score of losses (A, S, T, M): random search scores 100 after all trials.
+    """Normalised scores: 0 is the best method after all trials, 100 random search after all trials.
 
-    Scores are NaN on tasks on which random search is as good as the best method, or so nearly that
-    a score would be infinite.
+    Both are means over seeds. Scores are NaN on tasks on which random search is as good as the best
+    method, or so nearly that a score would be infinite.
+
+    Args:
+        losses: Loss of every trial, (methods, seeds, tasks, trials).
+        methods: Names of the methods, in the order of the first axis; random search is one.
+
+    Returns:
+        Scores of the best trial so far, (methods, seeds, tasks, trials).
     """
     best_so_far = incumbents(losses)
-    final_means = mean_over_seeds(best_so_far[..., -1])  # (A, T)
-    best_means = final_means.min(axis=0)
+    final_means = mean_over_seeds(best_so_far[..., -1])  # (methods, tasks)
+    best_means = final_means.min(axis=0)  # (tasks,)
     random_search_means = final_means[_index_of_random_search(methods)]
 
     span = random_search_means - best_means
@@ -129,7 +137,7 @@ def normalised_scores(losses: FloatArray, methods: Sequence[str]) -> Scores:
 
     # An undefined score in any finished run leaves the task out, so that all runs have the same
     # tasks; the runs that are not finished are NaN anyway.
-    has_undefined_trial = ~np.isfinite(values).all(axis=3)  # (A, S, T)
+    has_undefined_trial = ~np.isfinite(values).all(axis=3)  # (methods, seeds, tasks)
     is_undefined = has_undefined_trial & finished_runs(losses)[:, :, None]
     is_undefined_task = is_undefined.any(axis=(0, 1))
     values[:, :, is_undefined_task] = np.nan
@@ -140,16 +148,19 @@ def robust_scores(losses: FloatArray, methods: Sequence[str], best: FloatArray) 
     """Score of the leaderboard: 0 is the best, 100 no better than half of random configurations.
 
     Args:
-        losses: Loss of every trial, (A, S, T, M).
-        methods: Names of the methods, length A.
-        best: Best losses b of the tasks, (T,).
+        losses: Loss of every trial, (methods, seeds, tasks, trials).
+        methods: Names of the methods, in the order of the first axis.
+        best: Best known or lowest loss of each task, (tasks,).
+
+    Returns:
+        Scores of the best trial so far, (methods, seeds, tasks, trials).
 
     Raises:
         ExperimentError: Random search is not among the methods.
     """
-    random_search_losses = losses[_index_of_random_search(methods)]  # (S, T, M)
+    random_search_losses = losses[_index_of_random_search(methods)]  # (seeds, tasks, trials)
     median = np.nanmedian(random_search_losses, axis=(0, 2))
-    median = np.where(np.isfinite(median), median, np.nan)  # u
+    median = np.where(np.isfinite(median), median, np.nan)
     with np.errstate(over="ignore"):  # infinity becomes a score of 100
         # The score is a regret whose unit is the distance from the best loss to the median.
         relative_regrets = normalised_regrets(losses, best, median)
@@ -166,32 +177,40 @@ def _index_of_random_search(methods: Sequence[str]) -> int:
 
 
 def best_known_losses(losses: FloatArray, regrets: FloatArray) -> FloatArray:
-    """Best known loss b of each task, (T,); NaN where it is unknown.
+    """Best known loss of each task, (tasks,); NaN where it is unknown.
 
-    It is any loss minus its regret, which is the same in every run: the first finished run is
-    enough.
+    It is any loss minus its regret. This difference is the same for all trials of a task, so that
+    one of them, of the first finished run, is enough.
 
     Args:
-        losses: Loss of every trial, (A, S, T, M).
-        regrets: How much each loss is above the best known one, (A, S, T, M).
+        losses: Loss of every trial, (methods, seeds, tasks, trials).
+        regrets: How much each loss is above the best known one, (methods, seeds, tasks, trials).
     """
     method, seed = np.argwhere(finished_runs(losses))[0]
-    run_losses = losses[method, seed]  # (T, M)
+    run_losses = losses[method, seed]  # (tasks, trials)
     run_regrets = regrets[method, seed]
+    # Of the run's best trial, since losses of others may be infinite.
     final_losses = incumbents(run_losses)[:, -1]
     final_regrets = at_incumbents(run_regrets, run_losses)[:, -1]
     return np.asarray(final_losses - final_regrets)
 
 
 def lowest_losses(losses: FloatArray) -> FloatArray:
-    """Lowest finite loss that any method met on each task, (T,), of losses (A, S, T, M)."""
+    """Lowest finite loss that any method met on each task, (tasks,); NaN if no loss is finite.
+
+    Args:
+        losses: Loss of every trial, (methods, seeds, tasks, trials).
+    """
     return -highest_losses(-losses)
 
 
 def highest_losses(losses: FloatArray) -> FloatArray:
-    """Highest finite loss that any method met on each task, (T,), of losses (A, S, T, M).
+    """Highest finite loss that any method met on each task, (tasks,); NaN if no loss is finite.
 
-    It is the worst loss w of normalised regrets; NaN if no loss on the task is finite.
+    It is the loss at which the normalised regret is 1.
+
+    Args:
+        losses: Loss of every trial, (methods, seeds, tasks, trials).
     """
     finite_losses = np.where(np.isfinite(losses), losses, -np.inf)  # others are never the highest
     highest = finite_losses.max(axis=(0, 1, 3))
@@ -202,44 +221,50 @@ def normalised_regrets(losses: FloatArray, best: FloatArray, worst: FloatArray) 
     """Normalised regret of the best trial so far: 0 at the best loss, 1 at the worst.
 
     Args:
-        losses: Loss of every trial, (A, S, T, M).
-        best: Best loss b of each task, (T,).
-        worst: Worst loss w of each task, (T,).
+        losses: Loss of every trial, (methods, seeds, tasks, trials).
+        best: Best loss of each task, (tasks,).
+        worst: Worst loss of each task, (tasks,).
 
     Returns:
-        Regrets, (A, S, T, M); NaN on tasks where the best loss is not below the worst.
+        Regrets, (methods, seeds, tasks, trials); NaN on tasks where the best loss is not below the
+        worst.
     """
     span = np.where(worst > best, worst - best, np.nan)
     return np.asarray((incumbents(losses) - best[:, None]) / span[:, None])
 
 
 def ranks_of_means(losses: FloatArray, methods: Sequence[str]) -> Scores:
-    """Ranks R of the methods by their mean losses, or mean scores, over seeds; 1 is best.
+    """Ranks of the methods by their mean losses, or mean scores, over seeds; 1 is best.
 
     Args:
-        losses: Losses, or scores, (A, S, T, M).
-        methods: Names of the methods, length A.
+        losses: Losses, or scores, (methods, seeds, tasks, trials).
+        methods: Names of the methods, in the order of the first axis.
 
     Returns:
-        Ranks of shape (A, T, 1, M): as they have no seeds, tasks stand on the axis of seeds, and
-        there is a single task. Standard errors of their means are thus over tasks.
+        Ranks of shape (methods, tasks, 1, trials): as they have no seeds, tasks stand on the axis
+        of seeds, and there is a single task. Standard errors of their means are thus over tasks.
     """
-    mean_losses = incumbents(losses).mean(axis=1)  # (A, T, M)
+    mean_losses = incumbents(losses).mean(axis=1)  # (methods, tasks, trials)
     ranks = rank_over_methods(mean_losses)
     return Scores(tuple(methods), ranks[:, :, None], possible=(1, len(methods)))
 
 
 def ranks_by_seed(losses: FloatArray, methods: Sequence[str]) -> Scores:
-    """Ranks r of the methods in each seed by itself, (A, S, T, M); NaN in unfinished runs.
+    """Ranks of the methods by the best trial so far, in each seed by itself; 1 is best.
 
-    A method that has not finished a seed counts there with its share of wins on other seeds.
+    The rank of a method is 1 plus the number of methods that are better. A method that has not
+    finished a seed is no whole better method there, but the share of the other seeds on which it is
+    better.
 
     Args:
-        losses: Loss of every trial, (A, S, T, M).
-        methods: Names of the methods, length A.
+        losses: Loss of every trial, (methods, seeds, tasks, trials).
+        methods: Names of the methods, in the order of the first axis.
+
+    Returns:
+        Ranks, (methods, seeds, tasks, trials); NaN in runs that are not finished.
     """
     best_so_far = incumbents(losses)
-    is_finished = finished_runs(losses)  # (A, S)
+    is_finished = finished_runs(losses)  # (methods, seeds)
     # NaN is never lower, so a method that has not finished a seed adds nothing to ranks there.
     ranks = rank_over_methods(best_so_far)
 
@@ -257,15 +282,16 @@ def ranks_by_seed(losses: FloatArray, methods: Sequence[str]) -> Scores:
 def _share_better(
     best_so_far: FloatArray, is_finished: BoolArray, b: int, a: int
 ) -> FloatArray | float:
-    """W[b, a], (T, M): share of their common seeds on which method b is better than method a.
+    """Share of their common seeds on which method b is better than method a, (tasks, trials).
 
-    Seeds on which they are equal count half; without common seeds the share is 1/2.
+    Common seeds are those that both have finished. Seeds on which they are equal count half;
+    without common seeds the share is 1/2.
 
     Args:
-        best_so_far: Lowest loss of every run so far, (A, S, T, M).
-        is_finished: Which runs are finished, (A, S).
-        b: Index of the first method.
-        a: Index of the second method.
+        best_so_far: Lowest loss of every run so far, (methods, seeds, tasks, trials).
+        is_finished: Which runs are finished, (methods, seeds).
+        b: Index of method b.
+        a: Index of method a.
     """
     common_seeds = is_finished[a] & is_finished[b]
     if not common_seeds.any():
@@ -280,7 +306,13 @@ def _share_better(
 
 
 def rank_over_methods(losses: FloatArray) -> FloatArray:
-    """Ranks along axis 0, of the same shape: 1 is lowest, ties share their mean rank."""
+    """Ranks of losses along the first axis, of the same shape: 1 is lowest.
+
+    Ties share their mean rank.
+
+    Args:
+        losses: Losses, (methods, ...). NaN is neither lower than others nor equal to any.
+    """
     ranks = np.empty(losses.shape)
     for a, losses_a in enumerate(losses):  # not all pairs at once, which would need much memory
         n_better = (losses < losses_a).sum(axis=0)

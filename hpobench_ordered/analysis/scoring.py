@@ -80,11 +80,12 @@ class BenchmarkScores:
         benchmark: Name and version of the benchmark.
         surrogate: What it was evaluated on.
         protocol: The protocol, with its settings.
-        methods: Names of the compared methods, length A: random search first, others by name.
-        tasks: Indices of the tasks in the benchmark, from 0, ascending, length T.
+        methods: Names of the compared methods, random search first, the others by name.
+        tasks: Indices of the tasks in the benchmark, from 0, ascending.
         task_names: Their names.
-        seed_numbers: The seeds that any compared method has finished, length S.
-        losses: Loss of every trial, shape (A, S, T, M); NaN in runs that were not finished.
+        seed_numbers: The seeds that any compared method has finished.
+        losses: Loss of every trial, shape (methods, seeds, tasks, trials); NaN in runs that were
+            not finished.
         measures: Of the best trial so far, by name: the "score"; the "regret", which is
             normalised; the "rank" among the methods; the "regret_over_trials", the mean of the
             regret up to a trial; and in the objective's own units the "simple_regret" and the
@@ -129,7 +130,7 @@ class BenchmarkScores:
         """Index in `tasks` of the first task that counts.
 
         In the ordered protocol the benchmark's first task has no history and does not count, unless
-        it is the only one; in others all tasks count.
+        it is the only task; in other protocols all tasks count.
         """
         is_ordered = parse_protocol_name(self.protocol) == Ordered().name
         starts_without_history = self.tasks[0] == 0
@@ -165,7 +166,7 @@ class BenchmarkScores:
         notes = [f"The {name} is not available: {why}." for name, why in self.unavailable.items()]
         for measure, reason in UNDEFINED.items():
             mean = self.over_tasks(measure, self.last_trial)
-            n_undefined = mean.tasks - mean.defined  # numbers of tasks
+            n_undefined = mean.tasks - mean.defined  # all tasks but those with the measure
             if n_undefined and measure not in self.unavailable:
                 notes.append(f"{format_count(n_undefined, 'task')} without a {measure}: {reason}.")
         return notes
@@ -191,7 +192,7 @@ class BenchmarkScores:
 
 def fallback_counts(results: "pd.DataFrame") -> dict[str, int]:
     """Number of suggestions that each method made at random because its model failed."""
-    # The column counts from the first trial of a task on, so its maximum is the task's number.
+    # The column is a running count within a task, so its maximum is the task's whole number.
     count_of_task = results.groupby(["method", "seed", "task"], observed=True)["fallbacks"].max()
     count_of_method = count_of_task.groupby("method", observed=True).sum()
     return {str(method): int(count) for method, count in count_of_method.items()}
@@ -225,7 +226,7 @@ def score_benchmarks(
     Returns:
         Scores by benchmark, surrogate and protocol; and why others could not be scored.
     """
-    keys_of_groups = list(GROUP)
+    keys_of_groups = list(GROUP)  # benchmark, surrogate and protocol
     trials = results[[*GROUP, *NEEDED]].astype(dict.fromkeys((*GROUP, *NAMES), "category"))
     planned = runs_of_trials(trials) if runs is None else runs
     trials_of_groups = dict(iter(trials.groupby(keys_of_groups, observed=True)[list(NEEDED)]))
@@ -274,7 +275,7 @@ def _score_benchmark(
     """Score the runs on one benchmark with one surrogate under one protocol.
 
     Args:
-        labels: Their names, by the columns `GROUP`.
+        labels: Names of the benchmark, the surrogate and the protocol, by these words.
         trials: One row per trial; None if no run is finished.
         planned: One row per planned run.
         timings: One row per run; None if times are unknown.
@@ -299,7 +300,8 @@ def _score_benchmark(
     tasks = compared_trials[["task", "task_name"]].drop_duplicates("task").sort_values("task")
     seeds = set().union(*(runs[method].seeds for method in methods))
 
-    # A loss is the value itself, or its negative if the objective is maximised.
+    # A loss is the value itself, or its negative if the objective is maximised. Runs that are not
+    # finished have NaN for both, which would seem to differ.
     is_finished = finished_runs(arrays["loss"])[..., None, None]
     is_loss_negated = (arrays["value"] != arrays["loss"]) & is_finished
     return BenchmarkScores(
@@ -373,11 +375,14 @@ def _compared_methods(runs: Mapping[str, MethodRuns], planned: "pd.DataFrame") -
 def _compute_measures(
     arrays: Mapping[str, FloatArray], methods: tuple[str, ...]
 ) -> tuple[Mapping[str, Scores], Mapping[str, str]]:
-    """Compute every measure, and say why some of them are NaN everywhere; both by name.
+    """Compute every measure of the best trial so far.
 
     Args:
-        arrays: "loss", "value" and "regret" of every trial, (A, S, T, M) each.
-        methods: Names of the methods, length A.
+        arrays: "loss", "value" and "regret" of every trial, (methods, seeds, tasks, trials) each.
+        methods: Names of the methods, in the order of the first axis.
+
+    Returns:
+        The measures by name; and why those that are NaN everywhere are not available, by name.
     """
     losses = arrays["loss"]
     regrets = arrays["regret"]

@@ -61,8 +61,8 @@ class CriticalDifference:
     """Mean ranks, and which do not differ at level `ALPHA`; none do if Friedman's p is above it."""
 
     methods: tuple[str, ...]  # by mean rank, best first
-    mean_ranks: FloatArray  # ascending, (A,)
-    alike: BoolArray  # whether two do not differ significantly, (A, A)
+    mean_ranks: FloatArray  # ascending, (methods,)
+    alike: BoolArray  # whether two do not differ significantly, (methods, methods)
     post_hoc: PostHoc  # the test behind `alike`
     critical_difference: float  # CD, in ranks; NaN unless Nemenyi's
     friedman_p_value: float
@@ -70,7 +70,10 @@ class CriticalDifference:
 
     @property
     def groups(self) -> tuple[tuple[int, int], ...]:
-        """First and last place in `methods` of every maximal group in which no two differ."""
+        """First and last place in `methods` of every maximal group in which no two differ.
+
+        `methods` are sorted by mean rank, so a group is a range of places; groups may overlap.
+        """
         groups: list[tuple[int, int]] = []
         for first in range(len(self.methods)):
             last = self._last_of_group(first)
@@ -83,7 +86,7 @@ class CriticalDifference:
         """Last place of the largest group from a first place on in which no two differ."""
         last = first
         while last + 1 < len(self.methods):
-            is_next_alike = self.alike[first : last + 1, last + 1].all()
+            is_next_alike = self.alike[first : last + 1, last + 1].all()  # to all of the group
             if not is_next_alike:
                 break
             last += 1
@@ -108,8 +111,8 @@ class PairwiseTests:
     """Wilcoxon's signed-rank test of every pair of methods."""
 
     methods: tuple[str, ...]
-    p_values: FloatArray  # two-sided, (A, A), symmetric, 1 on the diagonal
-    adjusted: FloatArray  # for all pairs, by Holm's procedure, (A, A)
+    p_values: FloatArray  # two-sided, (methods, methods), symmetric, 1 on the diagonal
+    adjusted: FloatArray  # for all pairs, by Holm's procedure, (methods, methods)
     samples: int  # n
 
 
@@ -122,12 +125,12 @@ def pairwise_wilcoxon(
     everywhere have p = 1. With fewer than 6 samples, no p value is below 0.05.
 
     Args:
-        samples: Losses, or other values of which lower is better, shape (n, A). Wilcoxon's test
-            compares sizes of differences: if tasks are the samples, pass values on a common scale,
-            such as normalised regrets.
-        methods: Names of the methods, length A.
-        differences: Value of the row's method minus that of the column's, shape (n, A, A), NaN
-            where they cannot be compared in a sample; default: from the samples.
+        samples: Losses, or other values of which lower is better, shape (samples, methods).
+            Wilcoxon's test compares sizes of differences: if tasks are the samples, pass values on
+            a common scale, such as normalised regrets.
+        methods: Names of the methods, in the order of the columns.
+        differences: Value of the row's method minus that of the column's, shape (samples, methods,
+            methods), NaN where they cannot be compared in a sample; default: from the samples.
 
     Raises:
         ExperimentError: There are fewer than two methods, no samples, or values that are NaN or
@@ -136,8 +139,8 @@ def pairwise_wilcoxon(
     check_samples(samples, methods)
     if differences is None:
         differences = samples[:, :, None] - samples[:, None, :]
-    pairs = np.triu_indices(len(methods), k=1)
-    p_values = _signed_rank_p_values(differences[:, *pairs])  # (P,)
+    pairs = np.triu_indices(len(methods), k=1)  # each pair once
+    p_values = _signed_rank_p_values(differences[:, *pairs])  # (pairs,)
     return PairwiseTests(
         methods=tuple(methods),
         p_values=_symmetric_matrix(p_values, len(methods)),
@@ -147,7 +150,10 @@ def pairwise_wilcoxon(
 
 
 def _symmetric_matrix(p_values: FloatArray, n_methods: int) -> FloatArray:
-    """P values of pairs, (P,), as a symmetric matrix (A, A) with 1 on the diagonal."""
+    """P values of pairs, (pairs,), as a symmetric matrix (methods, methods); 1 on the diagonal.
+
+    Pairs are in the order of the matrix above its diagonal, row by row.
+    """
     pairs = np.triu_indices(n_methods, k=1)
     matrix = np.ones((n_methods, n_methods))
     matrix[pairs] = p_values
@@ -156,17 +162,19 @@ def _symmetric_matrix(p_values: FloatArray, n_methods: int) -> FloatArray:
 
 
 def _signed_rank_p_values(differences: FloatArray) -> FloatArray:
-    """Two-sided p values, (P,), of the hypotheses that differences (n, P) are symmetric about 0.
+    """Two-sided p values of Wilcoxon's test, (pairs,), that differences are symmetric about 0.
 
-    Differences that are NaN or infinite are left out of their own test.
+    The differences are (samples, pairs). Differences that are NaN or infinite are left out of their
+    own test.
     """
     from scipy.stats import wilcoxon
 
     n_samples, n_pairs = differences.shape
-    p_values = np.ones(n_pairs)
+    p_values = np.ones(n_pairs)  # of pairs that cannot be tested, such as those that never differ
 
     # scipy takes the exact or the normal distribution for all columns of a call. Columns that need
-    # the same one are tested in one call, since calls are slow.
+    # the same one are tested in one call, since calls are slow: with few samples those for which
+    # the exact one is possible, with many all that are not 0 throughout.
     if n_samples <= MAX_SAMPLES_OF_EXACT_TEST:
         is_in_common_call = ~_has_ties_or_zeros(differences)
     else:
@@ -185,7 +193,10 @@ def _signed_rank_p_values(differences: FloatArray) -> FloatArray:
 
 
 def _has_ties_or_zeros(differences: FloatArray) -> BoolArray:
-    """Whether differences (n, P) of a pair are 0 or have the same size, (P,)."""
+    """Whether any differences of a pair are 0 or have the same size, (pairs,).
+
+    `differences` are (samples, pairs).
+    """
     sizes = np.sort(np.abs(differences), axis=0)
     has_zeros = sizes[0] == 0
     has_ties = (np.diff(sizes, axis=0) == 0).any(axis=0)
@@ -193,9 +204,13 @@ def _has_ties_or_zeros(differences: FloatArray) -> BoolArray:
 
 
 def holm(p_values: FloatArray) -> FloatArray:
-    """Adjust p values of hypotheses tested together, (P,), by Holm's step-down procedure."""
+    """Adjust p values of hypotheses tested together, (hypotheses,), by Holm's step-down procedure.
+
+    The lowest of P p values is multiplied by P, the next one by P - 1 and so on; none becomes lower
+    than one before it.
+    """
     order = np.argsort(p_values, kind="stable")
-    factors = np.arange(len(p_values), 0, -1)  # P - j + 1 for j = 1 ... P
+    factors = np.arange(len(p_values), 0, -1)
     adjusted_in_order = np.maximum.accumulate(factors * p_values[order])
     adjusted = np.empty(len(p_values))
     adjusted[order] = np.minimum(adjusted_in_order, 1)
@@ -206,13 +221,14 @@ def friedman(samples: FloatArray, methods: Sequence[str]) -> tuple[FloatArray, f
     """Test whether methods differ, by their ranks within every sample.
 
     Args:
-        samples: Losses, or other values of which lower is better, shape (n, A).
-        methods: Names of the methods, length A; for two, it approximates the sign test.
+        samples: Losses, or other values of which lower is better, shape (samples, methods).
+        methods: Names of the methods; for two, it approximates the sign test.
 
     Returns:
-        Mean rank over samples R, shape (A,); chi2, 0 if all methods are tied in every sample; and
-        its p value by the chi-squared distribution with A - 1 degrees of freedom, an approximation
-        that is rough for fewer than about 10 samples.
+        Mean rank over samples, shape (methods,); Friedman's chi-squared, corrected for ties, 0 if
+        all methods are tied in every sample; and its p value by the chi-squared distribution with
+        (number of methods - 1) degrees of freedom, an approximation that is rough for fewer than
+        about 10 samples.
 
     Raises:
         ExperimentError: As `pairwise_wilcoxon`.
@@ -221,7 +237,7 @@ def friedman(samples: FloatArray, methods: Sequence[str]) -> tuple[FloatArray, f
 
     check_samples(samples, methods)
     n_samples, n_methods = samples.shape
-    ranks = rank_over_methods(samples.T)  # (A, n)
+    ranks = rank_over_methods(samples.T)  # (methods, samples)
     mean_ranks = ranks.mean(axis=1)
 
     middle_rank = (n_methods + 1) / 2
@@ -233,7 +249,10 @@ def friedman(samples: FloatArray, methods: Sequence[str]) -> tuple[FloatArray, f
 
 
 def check_samples(samples: FloatArray, methods: Sequence[str]) -> None:
-    """Check that samples of several methods can be tested: finite, (n, A), n > 0, A > 1."""
+    """Raise an `ExperimentError` unless samples, (samples, methods), can be tested.
+
+    They can if they are finite and there is a sample at least and two methods or more.
+    """
     if len(methods) < 2:
         raise ExperimentError(f"a test needs two methods or more, but got {list(methods)}")
     if samples.ndim != 2 or samples.shape[1] != len(methods):
@@ -252,6 +271,10 @@ def usual_test(methods: int, samples: int) -> PostHoc:
 
     The lowest p value of n samples is 2^(1 - n), which Holm's procedure multiplies by the number of
     pairs: with few samples and many methods none can be significant.
+
+    Args:
+        methods: Number of methods.
+        samples: Number of samples.
     """
     lowest_adjusted = 2.0 ** (1 - samples) * methods * (methods - 1) / 2
     return PostHoc.WILCOXON_HOLM if lowest_adjusted <= ALPHA else PostHoc.NEMENYI
@@ -268,11 +291,11 @@ def critical_difference(
     """Rank methods, and test which differ.
 
     Args:
-        samples: Losses, or other values of which lower is better, shape (n, A); for Wilcoxon's
-            test on a common scale, see `pairwise_wilcoxon`.
-        methods: Names of the methods, length A.
+        samples: Losses, or other values of which lower is better, shape (samples, methods); for
+            Wilcoxon's test on a common scale, see `pairwise_wilcoxon`.
+        methods: Names of the methods, in the order of the columns.
         post_hoc: The test; default: by `usual_test`.
-        mean_ranks: Mean ranks R, shape (A,); default: those of the samples.
+        mean_ranks: Mean ranks, shape (methods,); default: those of the samples.
         tests: Wilcoxon's tests; default: of the samples.
 
     Raises:
@@ -281,14 +304,14 @@ def critical_difference(
     mean_ranks_of_samples, _, friedman_p_value = friedman(samples, methods)
     if mean_ranks is None:
         mean_ranks = mean_ranks_of_samples
-    order = np.argsort(mean_ranks, kind="stable")
+    order = np.argsort(mean_ranks, kind="stable")  # best first
     sorted_ranks = mean_ranks[order]
 
     post_hoc = post_hoc or usual_test(len(methods), len(samples))
     if post_hoc is PostHoc.NEMENYI:
         margin = nemenyi_difference(len(methods), len(samples))
         is_alike = np.abs(sorted_ranks[:, None] - sorted_ranks) < margin
-    else:
+    else:  # Wilcoxon's tests of pairs have no common margin of mean ranks
         margin = float("nan")
         tests = tests or pairwise_wilcoxon(samples, methods)
         is_alike = tests.adjusted[np.ix_(order, order)] > ALPHA
@@ -306,10 +329,11 @@ def critical_difference(
 
 @lru_cache(maxsize=256)
 def nemenyi_difference(methods: int, samples: int) -> float:
-    """Critical difference CD of mean ranks, for A methods and n samples."""
+    """Critical difference of mean ranks by Nemenyi's test, for numbers of methods and samples."""
     from scipy.stats import studentized_range
 
-    quantile = studentized_range.isf(ALPHA, methods, np.inf) / np.sqrt(2)  # q
+    # Demsar's table of q has the studentised range divided by the root of 2.
+    quantile = studentized_range.isf(ALPHA, methods, np.inf) / np.sqrt(2)
     return float(quantile * np.sqrt(methods * (methods + 1) / (6 * samples)))
 
 
@@ -321,10 +345,11 @@ def least_significant_difference(samples: FloatArray) -> float:
     Therefore, if one method is within the margin, so are all with a lower mean.
 
     Args:
-        samples: Losses of A methods in n samples, shape (n, A).
+        samples: Losses, shape (samples, methods).
 
     Returns:
-        LSD in units of the losses; NaN with a single sample or method, where there is no residual.
+        The difference in units of the losses; NaN with a single sample or method, where there is no
+        residual.
     """
     from scipy.special import stdtrit
 
@@ -335,6 +360,6 @@ def least_significant_difference(samples: FloatArray) -> float:
 
     without_method_means = samples - samples.mean(axis=0)
     residuals = without_method_means - without_method_means.mean(axis=1, keepdims=True)
-    residual_variance = (residuals**2).sum() / degrees_of_freedom  # s^2
-    quantile = stdtrit(degrees_of_freedom, 1 - ALPHA)  # t
+    residual_variance = (residuals**2).sum() / degrees_of_freedom
+    quantile = stdtrit(degrees_of_freedom, 1 - ALPHA)  # of Student's distribution
     return float(quantile * np.sqrt(2 * residual_variance / n_samples))

@@ -41,17 +41,17 @@ class Speedups:
     methods: tuple[str, ...]
     reference: str
     budgets: tuple[int, ...]  # g
-    values: FloatArray  # speedups, (A, T, G)
-    failure_rates: FloatArray  # from 0 to 1, (A, T, G)
+    values: FloatArray  # speedups, (methods, tasks, budgets)
+    failure_rates: FloatArray  # from 0 to 1, (methods, tasks, budgets)
 
     @property
     def mean(self) -> FloatArray:
-        """Geometric mean of the speedups over tasks, shape (A, G)."""
+        """Geometric mean of the speedups over tasks, shape (methods, budgets)."""
         return geometric_mean(self.values, axis=1)
 
     @property
     def mean_failure_rate(self) -> FloatArray:
-        """Mean of the failure rates over tasks, shape (A, G)."""
+        """Mean of the failure rates over tasks, shape (methods, budgets)."""
         return np.asarray(self.failure_rates.mean(axis=1))
 
 
@@ -65,11 +65,14 @@ def speedups(
 ) -> Speedups:
     """Compare the trials that methods need to reach what a reference reaches in given budgets.
 
+    The speedup of a method is the mean number of trials that the reference needs over that of the
+    method. A run that does not reach the target is a failure, and counts as all its trials.
+
     Args:
-        losses: Loss of every trial, shape (A, S, T, M).
-        methods: Names of the methods, length A.
+        losses: Loss of every trial, shape (methods, seeds, tasks, trials).
+        methods: Names of the methods, in the order of the first axis.
         reference: The method compared with, which does not use transfer.
-        budgets: Budgets of the reference, in trials, length G.
+        budgets: Budgets of the reference, in trials.
         first_task: First task that counts, from 0; 1 leaves out the task without history.
 
     Raises:
@@ -79,13 +82,13 @@ def speedups(
     if reference not in methods:
         raise UnknownNameError("method", reference, methods)
     index_of_reference = list(methods).index(reference)
-    targets = reference_targets(losses[index_of_reference], budgets)  # y
+    targets = reference_targets(losses[index_of_reference], budgets)  # (tasks, budgets)
     first_trials = trials_to_reach(losses[:, :, first_task:], targets[first_task:])
 
     is_failure = first_trials == 0  # the target is not reached
     last_trial = losses.shape[-1]
-    trials = np.where(is_failure, last_trial, first_trials)  # e
-    mean_trials = trials.mean(axis=1)  # E, (A, T, G)
+    trials = np.where(is_failure, last_trial, first_trials)  # (methods, seeds, tasks, budgets)
+    mean_trials = trials.mean(axis=1)  # over seeds, (methods, tasks, budgets)
     return Speedups(
         methods=tuple(methods),
         reference=reference,
@@ -96,11 +99,11 @@ def speedups(
 
 
 def reference_targets(losses: FloatArray, budgets: Sequence[int] = PAPER_BUDGETS) -> FloatArray:
-    """What the reference reaches: its mean best loss on each task in each budget, (T, G).
+    """What the reference reaches: its mean best loss on each task in each budget, (tasks, budgets).
 
     Args:
-        losses: Losses of the reference, (S, T, M).
-        budgets: Budgets in trials, length G.
+        losses: Losses of the reference, (seeds, tasks, trials).
+        budgets: Budgets in trials.
 
     Raises:
         ExperimentError: A budget is not among the trials made.
@@ -112,7 +115,7 @@ def reference_targets(losses: FloatArray, budgets: Sequence[int] = PAPER_BUDGETS
             f"budgets of the reference must be from 1 to {n_trials}, but got {out_of_range}"
         )
     last_trials = np.asarray(budgets) - 1  # counted from 0
-    best_losses = incumbents(losses)[..., last_trials]  # (S, T, G)
+    best_losses = incumbents(losses)[..., last_trials]  # (seeds, tasks, budgets)
     return np.asarray(best_losses.mean(axis=0))
 
 
@@ -120,11 +123,11 @@ def trials_to_reach(losses: FloatArray, targets: FloatArray) -> IntArray:
     """First trial of each run whose loss is at most the target, counted from 1; 0 if none is.
 
     Args:
-        losses: Loss of every trial, (A, S, T, M).
-        targets: Targets of each task, (T, G).
+        losses: Loss of every trial, (methods, seeds, tasks, trials).
+        targets: Targets of each task, (tasks, budgets).
 
     Returns:
-        Trials, (A, S, T, G).
+        Trials, (methods, seeds, tasks, budgets).
     """
     first_trials = np.empty((*losses.shape[:-1], targets.shape[1]), dtype=np.int64)
     for k, targets_of_tasks in enumerate(targets.T):

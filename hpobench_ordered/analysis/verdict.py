@@ -43,7 +43,7 @@ NUMBER_WORDS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven"
 
 @dataclass(frozen=True, slots=True)
 class ComparedMethods:
-    """Which methods the leader is better than, by one of the two questions."""
+    """Which methods the leader is better than: on these benchmarks, or on others like them."""
 
     better_than: tuple[str, ...]
     not_told_apart: tuple[str, ...]  # the other methods
@@ -51,9 +51,8 @@ class ComparedMethods:
     def describe(self) -> str:
         """The result as the end of a sentence that begins with "it is"."""
         n_others = len(self.better_than) + len(self.not_told_apart)
-        others = {1: "the other method", 2: "the two others"}.get(
-            n_others, f"all {n_others} others"
-        )
+        words_for_few = {1: "the other method", 2: "the two others"}
+        others = words_for_few.get(n_others, f"all {n_others} others")
         if not self.better_than:
             return f"not told apart from {others}"
         if not self.not_told_apart:
@@ -109,6 +108,7 @@ class Verdict:
                 f"After {trials} {names} lead together: mean rank {self.mean_rank:.1f}, of "
                 f"{self.methods} methods."
             )
+
         decimals = self._decimals
         text = f"After {trials} {self.leaders[0]} leads: mean rank {self.mean_rank:.{decimals}f}"
         if not np.isnan(self.interval).any():
@@ -125,7 +125,10 @@ class Verdict:
         return 1 if is_told_apart else 2
 
     def _describe_families(self) -> str:
-        """On how many families the leader is ahead of the next method and of random search."""
+        """On how many families the leader is ahead of the next method and of random search.
+
+        "" with a single family. `families_ahead` has the numbers by the name of the other method.
+        """
         ahead = self.families_ahead
         if self.families == 1:
             return ""
@@ -136,13 +139,17 @@ class Verdict:
         return text
 
     def _describe_tests(self) -> str:
-        """The answers to both questions: on these benchmarks, and on others."""
+        """Which methods the leader is better than on these benchmarks, and on others like them.
+
+        `on_these` and `on_others` are None where there was no test.
+        """
         these = "this benchmark" if self.benchmarks == 1 else f"these {self.benchmarks} benchmarks"
         if self.on_these is None:
             text = f"On {these} there is no test, for lack of seeds and tasks that differ; "
         else:
             text = f"On {these} it is {self.on_these.describe()} (5 % for all together); "
 
+        # What is a sample of others: a benchmark, or a family if some have several benchmarks.
         noun = "benchmark" if self.families == self.benchmarks else "family"
         if self.families == 1:
             return f"{text}a single {noun} is too few to say so of others."
@@ -160,7 +167,8 @@ class Verdict:
 def verdicts(scores: Sequence[BenchmarkScores]) -> list[Verdict]:
     """Who leads under each protocol after `EARLY_TRIALS` and after the last trial.
 
-    The protocol of most benchmarks comes first, and early trials do. Protocols with fewer than two
+    The protocol with most benchmarks comes first; its verdicts are in the order of trials.
+    Protocols with fewer than two
     methods compared on all benchmarks have no verdict.
     """
     all_verdicts = []
@@ -193,13 +201,17 @@ def _comparable_groups(scores: Sequence[BenchmarkScores]) -> list[BenchmarkGroup
 
 
 def judge_leader(group: BenchmarkGroup, trial: int) -> Verdict:
-    """Who leads on some benchmarks after a trial, counted from 1; at least two are compared."""
-    ranks = group.by_family("rank", trial)  # (F, A)
+    """Judge who leads on some benchmarks after a trial, counted from 1.
+
+    The group must have two methods or more. If several share the lowest mean rank, nothing is said
+    of other methods.
+    """
+    ranks = group.by_family("rank", trial)  # (families, methods)
     mean_ranks = ranks.mean(axis=0)
     is_leader = mean_ranks <= mean_ranks.min() + MAX_ROUNDING_OF_RANKS
     leaders = tuple(group.methods[a] for a in np.flatnonzero(is_leader))
 
-    leader = int(mean_ranks.argmin())
+    leader = int(mean_ranks.argmin())  # the first of those that share the lowest mean rank
     after_trial = slice(trial - 1, trial)
     interval = overall_intervals(group, "rank", Resampling.SEEDS, trials=after_trial)
     leader_verdict = Verdict(
@@ -215,15 +227,15 @@ def judge_leader(group: BenchmarkGroup, trial: int) -> Verdict:
     if len(leaders) > 1:
         return leader_verdict
 
-    next_place = int(np.argsort(mean_ranks, kind="stable")[1])
+    next_method = int(np.argsort(mean_ranks, kind="stable")[1])
     on_these = compare_with_leader(mean_ranks, seed_and_task_influences(group, trial))
     on_others = None
     if len(ranks) >= MIN_FAMILIES_OF_TEST:
         on_others = compare_with_leader(mean_ranks, family_influences(group, trial))
     return replace(
         leader_verdict,
-        next_method=group.methods[next_place],
-        next_rank=float(mean_ranks[next_place]),
+        next_method=group.methods[next_method],
+        next_rank=float(mean_ranks[next_method]),
         families_ahead=_count_families_ahead(group.methods, ranks, leader),
         on_these=_name_tested_methods(group.methods, mean_ranks, on_these),
         on_others=_name_tested_methods(group.methods, mean_ranks, on_others),
@@ -233,7 +245,7 @@ def judge_leader(group: BenchmarkGroup, trial: int) -> Verdict:
 def _count_families_ahead(methods: Sequence[str], ranks: FloatArray, leader: int) -> dict[str, int]:
     """On how many families the leader's mean rank is lower than that of each other method.
 
-    `ranks` (F, A) are the mean ranks on families.
+    `ranks` (families, methods) are the mean ranks on families.
     """
     is_ahead = ranks[:, [leader]] < ranks - MAX_ROUNDING_OF_RANKS
     counts = is_ahead.sum(axis=0)
@@ -243,7 +255,10 @@ def _count_families_ahead(methods: Sequence[str], ranks: FloatArray, leader: int
 def _name_tested_methods(
     methods: Sequence[str], mean_ranks: FloatArray, comparison: LeaderComparison | None
 ) -> ComparedMethods | None:
-    """The names of the methods that the leader is better than, and of the others, best first."""
+    """The names of the methods that the leader is better than, and of the others, best first.
+
+    None if there is no comparison.
+    """
     if comparison is None:
         return None
     others = [a for a in np.argsort(mean_ranks, kind="stable") if a != comparison.leader]
@@ -289,7 +304,8 @@ def _agreement_rows(group: BenchmarkGroup, trial: int) -> list[tuple[object, ...
     """Rows of `surrogate_agreement` for a benchmark, whose surrogates are the items of a group."""
     mean_ranks = np.stack(
         [item.over_tasks("rank", trial).mean[group.rows(item)] for item in group.items]
-    )  # (surrogates, A)
+    )  # (surrogates, methods)
+    # The second argsort inverts the first: from methods by place to the place of each method.
     places = mean_ranks.argsort(axis=1, kind="stable").argsort(axis=1) + 1
     is_same = bool((places == places[0]).all())
 
