@@ -17,6 +17,7 @@ def images():
 
 @pytest.fixture(scope="module")
 def small(images):
+    """The patterns split into a pool of 300 for training, and 100 for validation."""
     return mnist.split_images(*images, pool_size=300, smallest=20)
 
 

@@ -76,6 +76,7 @@ def load_both(adjustment: SpaceAdjustment) -> list[Benchmark]:
 
 
 def test_artifact_has_no_surrogate(adjustment, tmp_path):
+    """Values come from the forest of the flow, so only what differs is written."""
     folder = generate(adjustment, Request(tmp_path / adjustment.name))
 
     names = {path.name for path in folder.iterdir()}
@@ -83,6 +84,7 @@ def test_artifact_has_no_surrogate(adjustment, tmp_path):
 
 
 def test_artifact_has_the_definition(adjustment, tmp_path):
+    """The definition that was written is the one that the package makes."""
     generate(adjustment, Request(tmp_path / adjustment.name))
 
     spec = adjustment.spec()
@@ -93,6 +95,7 @@ def test_artifact_has_the_definition(adjustment, tmp_path):
 def test_tasks_are_those_of_the_adjustment(adjustment, tmp_path):
     generate(adjustment, Request(tmp_path / adjustment.name))
 
+    # The made-up forest has four tasks, the adjustment two; their n_rows is ten times their number.
     for benchmark, step in zip(load_both(adjustment), (Steps.STEP_1, Steps.STEP_2), strict=True):
         assert [task.name for task in benchmark.tasks] == list(USED_TASKS)
         assert [task.context["n_rows"] for task in benchmark.tasks] == [310.0, 490.0]
@@ -108,13 +111,14 @@ def test_generated_benchmarks_conform(adjustment, tmp_path):
 
 
 def test_values_are_those_of_the_forest(adjustment, tmp_path):
-    """Beyond all evaluations trees are constant."""
+    """Where the adjusted space is wider than the forest's, its nearest configuration counts."""
     generate(adjustment, Request(tmp_path / adjustment.name))
     base = adjustment.base.load()
     rng = np.random.default_rng(1)
     for benchmark in load_both(adjustment):
         for _ in range(100):
             config = benchmark.space.sample(rng)
+            # Hyperparameters that the adjustment leaves out have fixed values, `unlisted`.
             config_of_base = clip_config(base.space, {**adjustment.unlisted, **config})
             for task in benchmark.tasks:
                 expected = base.task(task.name).evaluate(config_of_base)
@@ -122,6 +126,7 @@ def test_values_are_those_of_the_forest(adjustment, tmp_path):
 
 
 def test_seed_decides_the_bytes(adjustment, tmp_path):
+    # The seed is 0 by default.
     first = Artifact(generate(adjustment, Request(tmp_path / "first"))).digest
     second = Artifact(generate(adjustment, Request(tmp_path / "second"))).digest
     other = Artifact(generate(adjustment, Request(tmp_path / "other", seed=1))).digest
@@ -135,14 +140,17 @@ def test_card_is_that_of_the_forest(adjustment, tmp_path):
 
     card = bundle.read_card(Artifact(folder))
     assert card.benchmark == adjustment.name
+    # The artifact stores no surrogate.
     assert card.size == 0
     assert [figures.name for figures in card.figures] == list(USED_TASKS)
     assert card.command == f"hpobench-ordered generate {adjustment.name} --seed 1"
+    # A limit that the card of the forest tells of.
     assert "Nothing was trained." in card.limits
 
 
 def test_best_values_of_other_forest_are_refused(adjustment, tmp_path):
     generate(adjustment, Request(tmp_path / adjustment.name))
+    # Replaces the forest by one with another optimum.
     write_flow(tmp_path / "base", adjustment, optimum=0.5)
 
     with pytest.raises(ArtifactError, match=f"generate {adjustment.name} again"):
@@ -153,6 +161,7 @@ def test_malformed_best_values_are_refused(adjustment, tmp_path):
     folder = generate(adjustment, Request(tmp_path / adjustment.name))
     content = json.loads((folder / bundle.BENCHMARK).read_text())
     del content["best_values"]["forest"]["STEP_1"]
+    # Written with new checksums, so that only the content is wrong.
     with ArtifactWriter(folder) as writer:
         writer.write_json(bundle.BENCHMARK, content)
 

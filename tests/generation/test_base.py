@@ -46,6 +46,7 @@ def generator(requests):
 
 
 def test_first_source_is_the_default(generator, requests, tmp_path):
+    """The generator's first source gets a request of the folder alone, with default options."""
     folder = tmp_path / "mine"
 
     assert generator.generate(folder) == folder
@@ -78,6 +79,9 @@ def test_tasks_are_distinct(generator, requests, tmp_path):
     ],
 )
 def test_impossible_requests_start_nothing(generator, requests, tmp_path, options, error, message):
+    """The source `exact` takes no options, `sampled` a seed and sizes, and `any` at least 10
+    configurations.
+    """
     with pytest.raises(error, match=message):
         generator.generate(tmp_path / "mine", **options)
 
@@ -88,6 +92,7 @@ def test_impossible_requests_start_nothing(generator, requests, tmp_path, option
 def test_folder_below_file_starts_nothing(generator, requests, tmp_path):
     (tmp_path / "file").touch()
 
+    # The folder to write would be inside a file.
     with pytest.raises(ArtifactError, match="file"):
         generator.generate(tmp_path / "file" / "mine")
 
@@ -107,12 +112,14 @@ def test_folder_below_file_starts_nothing(generator, requests, tmp_path):
     ],
 )
 def test_command_has_what_decides_the_result(tmp_path, options, words, command):
+    """The seed always; other options if they are set; the number of workers never."""
     request = Request(tmp_path, **options)
 
     assert request.command(*words) == f"hpobench-ordered generate {command}"
 
 
 def test_every_shipped_artifact_has_a_generator():
+    # Two names show that the list of shipped artifacts is not empty.
     assert {"newsvendor", "xgboost-mnist"} < set(SHIPPED) <= generators().keys()
 
 
@@ -125,5 +132,5 @@ def test_card_names_the_generator(name):
 
 
 @pytest.mark.parametrize("name", GENERATED)
-def test_without_stored_surrogate_is_no_card(name):
+def test_artifact_without_surrogate_has_no_card(name):
     assert find_card(Artifact.packaged(name)) is None

@@ -31,6 +31,7 @@ def find_cards() -> list[str]:
 
 @pytest.mark.parametrize("name", find_cards())
 def test_cards_have_all_measures(name):
+    """Also the latest one, the rank correlation among the better half."""
     card = read_card(Artifact.packaged(name))
     assert all(quality.upper_half is not None for quality in card.figures)
 
@@ -39,12 +40,15 @@ def test_cards_have_all_measures(name):
 @pytest.mark.parametrize(("name", "data"), FOLDER_OF_DRAWN.items())
 def test_bundled_files_are_generated_again(name, data, request, tmp_path):
     bundled = Artifact.packaged(name)
+    # Other versions of these packages may give other last digits.
     versions = read_card(bundled).versions
     packages = versions.keys() - {"python"}
     if versions_of(*packages) != versions:
         pytest.skip(f"the card names the versions it was made with: {dict(versions)}")
+    # Published evaluations are in a folder of the shared data.
     local = None if data is None else request.getfixturevalue("shared") / "data" / data
 
     generated = generator(name).generate(tmp_path / name, local=local)
 
+    # Checksums of all files.
     assert Artifact(generated).sums() == bundled.sums()

@@ -105,15 +105,20 @@ def module(tmp_path, monkeypatch):
 
 @pytest.fixture
 def toy(module):
+    """Name of a module with the class `Line`, whose prediction is a times the training rows plus b,
+    the function `make`, and the number `NUMBER`.
+    """
     return module(TOY)
 
 
 @pytest.fixture(scope="module")
 def digits():
+    """The digits of scikit-learn, split with seed 0."""
     return make_split(read_data("sklearn:digits"))
 
 
 def make_data_set(target: Any, numbers: np.ndarray | None = None) -> DataSet:
+    """A data set with this target and no categories; by default two numbers count up."""
     rows = len(target)
     if numbers is None:
         numbers = np.arange(2.0 * rows).reshape(rows, 2)
@@ -133,6 +138,7 @@ def make_split(
 def make_trainer(
     split: DataSplit, path: str = TREE, *, scorer: str | None = None, seed: int = 0, **fixed: Any
 ) -> EstimatorTrainer:
+    """A trainer of the class at a path, a decision tree by default, with fixed keywords."""
     model = Model.from_path(path, fixed=fixed, seed=seed)
     return EstimatorTrainer(split, model, Metric(split.kind, scorer))
 
@@ -148,9 +154,11 @@ class TestData:
 
         data = read_data(str(tmp_path / name))
 
+        # The target is the last column; the others are colour, size and weight, with gaps.
         assert data.target.tolist() == list("ababa")
         numbers = [[1, 2.5], [np.nan, 3.5], [3, np.nan], [4, 1.5], [5, 0.5]]
         np.testing.assert_array_equal(data.numbers, numbers)
+        # Colours in alphabetical order: blue, green, red; a missing one is -1.
         assert data.categories.tolist() == [[2], [0], [-1], [2], [1]]
 
     def test_origin_has_the_hash(self, table):
@@ -160,15 +168,18 @@ class TestData:
         assert "things.csv (SHA-256 " in data.origin
 
     def test_any_column_can_be_the_target(self, table):
+        # Fills the gap in the column of weights.
         table.write_text(TABLE.replace("3,,", "3,4.5,"))
 
         data = read_data(str(table), target="weight")
 
         assert data.target.tolist() == [2.5, 3.5, 4.5, 1.5, 0.5]
+        # The size is a number; colour and kind are categories.
         assert data.numbers.shape == (5, 1)
         assert data.categories.shape == (5, 2)
 
     def test_missing_target_is_refused(self, table):
+        # One of five weights is missing.
         with pytest.raises(ArtifactError, match="1 rows have no 'weight'"):
             read_data(str(table), target="weight")
 
@@ -184,6 +195,7 @@ class TestData:
 
         data = read_data(str(tmp_path / "x.npz"))
 
+        # Each image is a row.
         np.testing.assert_array_equal(data.numbers, images.reshape(3, 8))
         assert data.target.tolist() == ["cat", "dog", "cat"]
 
@@ -198,6 +210,7 @@ class TestData:
             read_data("sklearn:digit")
 
     def test_data_without_columns_have_no_target(self):
+        # The digits are an array of pixels.
         with pytest.raises(ExperimentError, match="no named columns"):
             read_data("sklearn:digits", target="class")
 
@@ -214,6 +227,9 @@ class TestData:
         ],
     )
     def test_other_tables_are_refused(self, tmp_path, content, message):
+        """Tables with another separator, without rows, with a missing target, infinite numbers, a
+        column of too many texts, an open quote, or nothing.
+        """
         (tmp_path / "x.csv").write_text(content)
 
         with pytest.raises(ArtifactError, match=message):
@@ -235,6 +251,7 @@ class TestData:
         ],
     )
     def test_other_arrays_are_refused(self, tmp_path, arrays, message):
+        # An array of objects, and a target of two columns.
         np.savez(tmp_path / "x.npz", **arrays, allow_pickle=True)
 
         with pytest.raises(ArtifactError, match=message):
@@ -268,10 +285,14 @@ class TestSplit:
     def test_every_row_is_in_one_part(self, rows):
         pool_rows, validation_rows = rows
 
+        # A quarter of 80 rows is for validation.
         assert len(pool_rows) == 60
         assert sorted([*pool_rows, *validation_rows]) == list(range(80))
 
     def test_features_are_scikit_learns(self, data, rows):
+        """Medians for missing numbers, one-hot columns for categories, all standardised on the
+        pool.
+        """
         from sklearn.compose import make_column_transformer
         from sklearn.impute import SimpleImputer
         from sklearn.pipeline import make_pipeline
@@ -292,9 +313,11 @@ class TestSplit:
     def test_target_is_in_the_order_of_rows(self, data, rows):
         split = make_split(data, seed=3)
 
+        # `rows` are those of the pool and of the validation part, with the same seed.
         np.testing.assert_array_equal(split.pool_target, data.target[rows[0]])
 
-    def test_uninformative_columns(self):
+    def test_uninformative_columns_are_dropped_or_centred(self):
+        """Of three columns, the second has no number and the third is constant."""
         numbers = np.array([[1.0, np.nan, 7.0]] * 8)
         numbers[:, 0] = range(8)
 
@@ -311,6 +334,7 @@ class TestSplit:
         digests.append(make_split(changed).digest)
         digests.append(make_split(data, validation=0.5).digest)
 
+        # Five seeds, changed numbers, another share for validation: all differ.
         assert len(set(digests)) == 7
 
     def test_same_split_has_same_digest(self):
@@ -320,9 +344,13 @@ class TestSplit:
 
     @given(labels=st.lists(st.integers(0, 3), min_size=12, max_size=60), seed=st.integers(0, 5))
     def test_message_names_the_smallest_size(self, labels, seed):
+        """If one row lacks a class, the message ends with the size that has all, and only sizes
+        from there on pass.
+        """
         try:
             split = make_split(make_data_set([*labels, 0, 1] * 4), seed=seed)
         except ExperimentError:
+            # A part of the split lacks a class, whatever the size.
             return
         with pytest.raises(ExperimentError, match=r"lacks the class.* classes is") as caught:
             split.check_sizes([1])
@@ -334,6 +362,7 @@ class TestSplit:
             split.check_sizes([smallest - 1])
 
     def test_size_beyond_the_pool_is_refused(self):
+        # A quarter of the 40 rows is for validation.
         split = make_split(make_data_set([0, 1] * 20))
 
         with pytest.raises(ExperimentError, match="30 rows are for training"):
@@ -351,6 +380,7 @@ class TestSplit:
         ],
     )
     def test_kind_is_inferred_from_target(self, target, kind):
+        """Fractions, and more than 20 different numbers, mean regression."""
         assert infer_kind_of_target(np.array(target)) is kind
 
     def test_classes_are_in_numeric_order(self):
@@ -359,6 +389,7 @@ class TestSplit:
         split = make_split(data)
 
         assert split.classes == ("9", "10", "100")
+        # The same split as numbers, to compare the codes 0, 1, 2 with.
         numbers = make_split(data, REGRESSION).pool_target
         np.testing.assert_array_equal(np.array([9, 10, 100])[split.pool_target], numbers)
 
@@ -377,6 +408,7 @@ class TestSplit:
 
     @pytest.mark.parametrize("validation", [0.0, 0.01, 0.99])
     def test_empty_parts_are_refused(self, validation):
+        """Of eight rows, no row would be in one of the parts."""
         with pytest.raises(ExperimentError, match="between 0 and 1"):
             make_split(make_data_set([0, 1] * 4), validation=validation)
 
@@ -397,6 +429,9 @@ class TestModel:
         ],
     )
     def test_unknown_names_are_refused(self, toy, path, keywords, message):
+        """Paths and keywords with a spelling mistake, or of something that is no class; {toy}
+        stands for a module of the user's own.
+        """
         with pytest.raises((ExperimentError, UnknownNameError), match=message):
             Model.from_path(path.format(toy=toy), fixed=keywords, seed=0)
 
@@ -423,12 +458,14 @@ class TestModel:
         ],
     )
     def test_seed_and_jobs_are_fixed(self, toy, path, keywords, fixed):
+        """The seed 7 and one job, if the class takes such keywords and the user sets none."""
         model = Model.from_path(path.format(toy=toy), fixed=keywords, seed=7)
 
         assert dict(model.fixed) == fixed
 
     @pytest.mark.usefixtures("xgboost")
     def test_inherited_keywords_are_fixed(self):
+        """XGBoost's classifier takes these keywords from the classes that it inherits from."""
         model = Model.from_path("xgboost:XGBClassifier", fixed={}, seed=7)
 
         assert dict(model.fixed) == {"random_state": 7, "n_jobs": 1}
@@ -442,6 +479,7 @@ class TestModel:
         ],
     )
     def test_kind_is_inferred_from_estimator(self, toy, path, config, kind):
+        """Classes of scikit-learn tell their kind; a user's own need not."""
         model = Model.from_path(path.format(toy=toy), fixed={}, seed=0)
 
         assert infer_kind_of_estimator(model.make_estimator(config)) is kind
@@ -451,7 +489,8 @@ class TestModel:
 
         assert Model.from_path(TREE, fixed={}, seed=0).version == sklearn.__version__
 
-    def test_without_version_is_hash_of_module(self, toy):
+    def test_module_without_version_is_hashed(self, toy):
+        """A file of the user's own has no version, so its hash identifies it."""
         model = Model.from_path(f"{toy}:make", fixed={}, seed=0)
 
         assert model.version.startswith("SHA-256 ")
@@ -464,6 +503,9 @@ class TestTraining:
     @pytest.mark.parametrize("depth", [2, 9])
     @pytest.mark.parametrize("weight", [1.0, 32.0])
     def test_errors_are_those_of_xgboost_mnist(self, small, weight, depth, rate, size):
+        """The general trainer makes as many errors as the trainer of that benchmark, on small
+        images.
+        """
         split = DataSplit(
             kind=CLASSIFICATION,
             classes=tuple("0123456789"),
@@ -494,6 +536,7 @@ class TestTraining:
         return tree.fit(digits.pool[:300], digits.pool_target[:300])
 
     def train_tree(self, digits, scorer):
+        """The value of a tree on the first 300 rows, by a trainer and by a pickled copy of it."""
         trainer = make_trainer(digits, scorer=scorer, seed=5, min_samples_leaf=9)
         unpickled = pickle.loads(pickle.dumps(trainer))
         value = trainer({"max_depth": 7}, "300")["value"]
@@ -503,6 +546,7 @@ class TestTraining:
     def test_default_metric_is_the_error(self, digits, tree):
         accuracy = tree.score(digits.validation, digits.validation_target)
 
+        # None: no scorer is named.
         assert self.train_tree(digits, None) == pytest.approx(1 - accuracy)
 
     def test_scores_are_scikit_learns(self, digits, tree):
@@ -515,6 +559,7 @@ class TestTraining:
 
         loss = log_loss(digits.validation_target, tree.predict_proba(digits.validation))
 
+        # The name starts with `neg_`, so the sign is turned.
         assert self.train_tree(digits, "neg_log_loss") == pytest.approx(loss)
 
     @pytest.mark.parametrize(
@@ -537,13 +582,14 @@ class TestTraining:
 
     @pytest.fixture
     def line_trainer(self, toy):
-        """A trainer of lines, a size's prediction is a * size + b."""
+        """A trainer of lines on 40 rows; after training on n rows a line predicts a * n + b."""
         split = make_split(make_data_set(np.arange(40) / 4), REGRESSION)
         return make_trainer(split, f"{toy}:Line")
 
     def test_default_metric_is_the_squared_error(self, line_trainer):
         value = line_trainer({"a": 0.1}, "20")["value"]
 
+        # The prediction is 0.1 * 20.
         target = line_trainer.split.validation_target
         assert value == pytest.approx(np.mean((target - 2.0) ** 2))
 
@@ -557,12 +603,16 @@ class TestTraining:
         ],
     )
     def test_failure_names_the_way_out(self, line_trainer, config, size, message):
+        """A line fails with a above 5, with a above 3 on many rows, or with predictions that are
+        not finite.
+        """
         with pytest.raises(TrainingError, match=f"(?s){message}.*--failures worst"):
             line_trainer(config, size)
 
     def test_failure_may_be_an_outcome(self, line_trainer):
         trainer = replace(line_trainer, failures=Failures.WORST)
 
+        # A line with a above 3 fails on many rows.
         assert trainer({"a": 4}, "30") == {"failure": "ValueError: a is large"}
 
     def test_identity_ignores_treatment_of_failures(self, digits):
@@ -571,6 +621,7 @@ class TestTraining:
         assert replace(trainer, failures=Failures.WORST).identity == trainer.identity
 
     def test_identity_has_what_decides_values(self, digits):
+        """Data, version, seed, fixed keywords and metric."""
         trainer = make_trainer(digits)
         trainers = [
             trainer,
@@ -585,9 +636,11 @@ class TestTraining:
 
         assert len(identities) == 6
 
-    def test_warnings_of_estimators_are_hidden(self, digits):  # pytest makes them errors
+    def test_warnings_of_estimators_are_hidden(self, digits):
         trainer = make_trainer(digits, "sklearn.linear_model:LogisticRegression")
 
+        # One iteration does not converge, of which scikit-learn warns; pytest makes warnings
+        # errors.
         trainer({"max_iter": 1}, "100")
 
 
@@ -632,6 +685,7 @@ class TestGeneration:
     def test_tasks_are_the_sizes(self, table):
         contexts = {name: {"train_size": float(name)} for name in ("20", "60", "120")}
 
+        # In ascending order, though asked for in another.
         assert list(table.tasks) == list(contexts)
         assert table.about.contexts == contexts
         tasks = hbo.load("wine-tree").tasks
@@ -639,6 +693,7 @@ class TestGeneration:
 
     def test_table_has_the_trainings(self, table):
         space = hbo.load("wine-tree").space
+        # The twelve configurations that seed 0 draws.
         values = space.decode(space.sample_unit(np.random.default_rng(0), 12))
         trainer = make_trainer(make_split(read_data("sklearn:wine")))
         for size, evaluations in table.tasks.items():
@@ -647,6 +702,7 @@ class TestGeneration:
             np.testing.assert_array_equal(evaluations.objective, expected)
 
     def test_forest_is_close_to_trainings(self, table):
+        """Closer than their mean is, on average."""
         for task in hbo.load("wine-tree").tasks:
             evaluations = table.tasks[task.name]
 
@@ -658,6 +714,7 @@ class TestGeneration:
     def test_card_names_sizes_and_command(self, artifact):
         card = Artifact(artifact).read_json("card.json")
 
+        # Twelve configurations on three sizes.
         assert (card["evaluations"], card["configurations"]) == (36, 12)
         assert card["command"] == (
             f"hpobench-ordered generate custom --model {TREE} --data sklearn:wine --name wine-tree "
@@ -667,10 +724,12 @@ class TestGeneration:
     @pytest.mark.parametrize("output", [None, "other"])
     @pytest.mark.parametrize("name", ["newsvendor", "xgboost-mnist", "yahpo-svm-999999"])
     def test_names_of_others_are_refused(self, own_benchmarks, tmp_path, name, output):
+        """Also of benchmarks that are only defined, and whatever the folder."""
         folder = None if output is None else tmp_path / output
         custom = replace(CUSTOM, name=name)
 
         with pytest.raises(DuplicateNameError, match=f"there is a benchmark '{name}' already"):
+            # `replace` is for benchmarks of one's own.
             generate_custom(custom, output=folder, replace=True)
 
         assert not own_benchmarks.exists()
@@ -678,6 +737,7 @@ class TestGeneration:
     @pytest.mark.slow
     def test_regenerated_benchmark_is_not_replaced(self, own_benchmarks):
         """Some benchmarks of the package are generated into the folder of the user's own."""
+        # Here a benchmark of the package is in the folder of the user's own.
         generators()["newsvendor"].generate(own_benchmarks / "newsvendor")
 
         with pytest.raises(DuplicateNameError, match="already"):
@@ -706,6 +766,7 @@ class TestGeneration:
         ],
     )
     def test_impossible_requests_start_nothing(self, own_benchmarks, changes, error, message):
+        # Each case changes one thing of a request that is possible.
         with pytest.raises(error, match=message):
             generate_custom(replace(CUSTOM, **changes))
 
@@ -720,6 +781,7 @@ class TestGeneration:
 
         benchmark = hbo.load("wine-tree")
         assert benchmark.objective.direction is hbo.Direction.MAXIMIZE
+        # The smallest size is 20 rows.
         assert benchmark.space["n_neighbors"].upper == 20
         assert all(0.5 < task.best_value <= 1 for task in benchmark.tasks)
 
@@ -763,6 +825,7 @@ class TestOwnModels:
         benchmark = hbo.load("line")
         assert benchmark.objective.name == "squared_error"
         assert benchmark.objective.direction is hbo.Direction.MINIMIZE
+        # The file also lists a constant.
         assert benchmark.space.constants == {"c": 3}
 
     def test_command_has_no_folders(self, own_benchmarks, make_custom, tmp_path):
@@ -777,17 +840,22 @@ class TestOwnModels:
         generate_custom(make_custom(upper=2.0))
 
         frame = pd.read_parquet(own_benchmarks / "line-evaluations.parquet")
+        # The choices are "one", 2 and true.
         assert set(frame["config.mode"]) == {"one", "2", "True"}
         assert (frame["seconds"] > 0).all()
 
     def test_failure_stops_everything(self, own_benchmarks, make_custom):
+        """With a above 3, the model fails on the largest size, 30 rows."""
         with pytest.raises(TrainingError, match=r"Line\(a=.* failed on 30 rows: ValueError: a is"):
             generate_custom(make_custom(upper=4.9))
 
         assert not (own_benchmarks / "line").exists()
 
     @pytest.mark.usefixtures("own_benchmarks")
-    def test_without_success_is_no_worst_value(self, make_custom):
+    def test_task_without_success_is_refused(self, make_custom):
+        """If all trainings of a task fail, as with a above 3 on 30 rows, there is no worst value to
+        replace them by.
+        """
         custom = make_custom(lower=3.1, upper=4.9, failures=Failures.WORST)
 
         with pytest.raises(TrainingError, match="failed on 30 rows"):
@@ -795,6 +863,7 @@ class TestOwnModels:
 
     @pytest.mark.slow
     def test_failures_may_count_as_worst(self, own_benchmarks, make_custom):
+        """Trainings with a above 3 fail on 30 rows; they get the worst value of the others."""
         generate_custom(make_custom(upper=4.9, failures=Failures.WORST))
 
         frame = pd.read_parquet(own_benchmarks / "line-evaluations.parquet")
@@ -809,13 +878,15 @@ class TestOwnModels:
     @pytest.mark.slow
     @pytest.mark.usefixtures("own_benchmarks")
     def test_stored_failures_stop_later(self, make_custom):
+        """Failures that counted as worst are stored, and end a generation that allows none."""
         generate_custom(make_custom(upper=4.9, failures=Failures.WORST))
 
         with pytest.raises(TrainingError, match="failed on 30 rows"):
             generate_custom(make_custom(upper=4.9), replace=True)
 
     @pytest.mark.usefixtures("own_benchmarks")
-    def test_class_that_refuses_configurations(self, make_custom):
+    def test_refused_configurations_are_an_error(self, make_custom):
+        """The constructor refuses every a above 5."""
         custom = make_custom(lower=5.1, upper=9.0)
 
         with pytest.raises(ExperimentError, match=r"cannot be made with .* a is too large"):
@@ -830,6 +901,7 @@ class TestOwnModels:
 
     @pytest.mark.usefixtures("own_benchmarks")
     def test_hyperparameters_must_be_keywords(self, make_custom, toy):
+        """The function `make` has no keywords for some of the hyperparameters."""
         custom = make_custom(upper=2.0, model=f"{toy}:make", fixed={})
 
         with pytest.raises(UnknownNameError, match="keyword"):

@@ -20,6 +20,7 @@ from hpobench_ordered.generation._flows import datasets
 
 
 def write_and_read(folder: Path, text: str) -> datasets.ClassificationData:
+    """The data set of a CSV file with this text."""
     path = folder / "37_toy.csv"
     path.write_text(text, "latin-1")
     return datasets.read_csv(path, "toy")
@@ -46,6 +47,10 @@ def write_and_read(folder: Path, text: str) -> datasets.ClassificationData:
     ],
 )
 def test_columns_are_coded_as_numbers(tmp_path, text, x, y):
+    """Nominal columns become one column a choice, in alphabetical order, or one for two choices.
+
+    Missing numbers become the median, missing choices a choice of their own.
+    """
     data = write_and_read(tmp_path, text)
 
     assert data.x.tolist() == x
@@ -54,6 +59,7 @@ def test_columns_are_coded_as_numbers(tmp_path, text, x, y):
 
 
 def test_constant_columns_stay_constant(tmp_path):
+    """A constant number, a constant choice, and a column without any value."""
     data = write_and_read(tmp_path, "a,b,c,class\n3,u,,0\n3,u,,1\n")
     assert np.ptp(data.x, axis=0).tolist() == [0, 0, 0]
 
@@ -66,6 +72,7 @@ def test_names_do_not_change_the_digest(tmp_path):
 
 @pytest.mark.parametrize("text", ["a,class\n1,1\n2,0\n", "a,class\n1,0\n3,1\n"])
 def test_numbers_and_classes_change_the_digest(tmp_path, text):
+    # The texts swap the classes, or have another number.
     data = write_and_read(tmp_path, "a,class\n1,0\n2,1\n")
 
     assert write_and_read(tmp_path, text).digest != data.digest
@@ -95,6 +102,7 @@ def test_bad_files_are_refused(tmp_path, text, message):
 class TestFolder:
     @pytest.fixture
     def folder(self, tmp_path):
+        """Files of the tasks 37, 3493 and 10101, and one of no task."""
         for name in ("10101_b.csv", "37_a.csv", "3493_real.csv", "README.md"):
             (tmp_path / name).write_text("a,class\n1,0\n2,1\n")
         return tmp_path
@@ -102,11 +110,13 @@ class TestFolder:
     def test_tasks_are_in_ascending_order(self, folder):
         data_sets = datasets.offline_datasets(folder)
 
+        # 3492 to 3494 and 9946 need no file: they are generated, or come with scikit-learn.
         assert list(data_sets) == ["37", "3492", "3493", "3494", "9946", "10101"]
 
     def test_files_replace_generated_data(self, folder):
         data_sets = datasets.offline_datasets(folder)
 
+        # 37_a.csv, 3493_real.csv instead of the generated data, and scikit-learn's data.
         assert [data_sets[task].name for task in ("37", "3493", "9946")] == ["a", "real", "wdbc"]
 
     def test_folder_without_data_is_refused(self, tmp_path):
@@ -125,6 +135,7 @@ class TestFolder:
         data_sets = datasets.offline_datasets(shared / "data" / "openml_datasets")
 
         assert len(data_sets) == 14
+        # Rows, and columns of coded features.
         assert data_sets["3"].x.shape == (3196, 38)
         assert data_sets["31"].x.shape == (1000, 59)
         assert all(set(np.unique(data.y)) == {0, 1} for data in data_sets.values())
@@ -140,11 +151,14 @@ class TestMonks:
     def test_sizes_are_as_published(self, problem, size, positives):
         data = _openml_data.make_monks_problem(problem)
 
+        # Six attributes, one-hot coded except for those with two values.
         assert data.x.shape == (size, 15)
+        # All combinations of the attributes come first, then the training examples.
         assert data.y[:MONKS_COMBINATIONS].sum() == positives
 
     @pytest.mark.parametrize(("problem", "wrong"), [(1, 0), (2, 0), (3, 6)])
     def test_training_examples_follow_the_rule(self, problem, wrong):
+        """The rule is that of all combinations; the third problem has six wrong classes."""
         data = _openml_data.make_monks_problem(problem)
         examples = [tuple(row) for row in data.x]
         combinations = examples[:MONKS_COMBINATIONS]
@@ -174,6 +188,9 @@ class TestMonks:
         ],
     )
     def test_rules_by_hand(self, problem, classes):
+        """1: the first two are equal, or the fifth is 1. 2: exactly two attributes have their first
+        value. 3: the fifth is 3 and the fourth 1, or the fifth is not 4 and the second is not 3.
+        """
         attributes = np.array([[1, 2, 1, 1, 3, 2], [2, 2, 2, 3, 4, 2], [3, 3, 1, 2, 1, 2]])
 
         assert _openml_data._apply_monks_rule(problem, attributes).tolist() == classes
@@ -207,17 +224,20 @@ def openml(monkeypatch):
 class TestOpenML:
     def test_downloaded_data_are_coded(self, openml):
         data = datasets.download_dataset("37")
+        # One column for 1, 2 and missing; the missing number became the median; a plain column.
         assert data.x.tolist() == [[0, 1, 0, 1, 1], [1, 0, 0, 2, 2], [0, 0, 1, 3, 4]]
         assert data.y.tolist() == [1, 0, 1]
         assert data.name == "toy"
         assert "data set 5, task 37" in data.description
 
     @pytest.mark.parametrize("error", [FakeError("no such task"), ConnectionError("offline")])
-    def test_no_data_set_names_the_task(self, openml, error):
+    def test_failed_download_names_the_task(self, openml, error):
+        """The client fails, by an error of its own or of the connection."""
         openml.tasks.get_task = Mock(side_effect=error)
         with pytest.raises(DownloadError, match="task 37"):
             datasets.download_dataset("37")
 
+    # Makes the import fail.
     def test_missing_client_names_the_extra(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "openml", None)
         with pytest.raises(MissingExtraError, match=r"\[train\]"):
@@ -237,21 +257,26 @@ class TestFolds:
             np.testing.assert_array_equal(fold.y_test, data.y[test])
 
     def test_standardised_as_r_does(self):
+        """The standard deviation divides by n - 1; constant columns stay."""
         x = np.array([[1.0, 7.0], [2.0, 7.0], [6.0, 7.0]])
+        # Three rows to train on, one to test on, two classes.
         fold = datasets.Fold(x, np.zeros(3), np.array([[3.0, 8.0]]), np.zeros(1), 2)
         scaled = fold.standardise()
         np.testing.assert_allclose(scaled.x[:, 0].mean(), 0, atol=1e-15)
         np.testing.assert_allclose(scaled.x[:, 0].std(ddof=1), 1)
         assert scaled.x[:, 1].tolist() == [7, 7, 7]
+        # 3 is the mean of the first column.
         assert scaled.x_test.tolist() == [[0.0, 8.0]]
 
     def test_two_classes_must_be_frequent(self):
+        """Four examples of a class are too few for five folds."""
         data = replace(_openml_data.make_monks_problem(1), y=np.array([1] * 4 + [0] * 552))
 
         with pytest.raises(ExperimentError, match=r"monks-problems-1 .*\[552, 4\]"):
             list(datasets.iter_folds(data))
 
     def test_third_class_may_be_rare(self):
+        """Two examples of a third class, though there are five folds."""
         labels = np.array([2] * 2 + [1] * 54 + [0] * 500)
         data = replace(_openml_data.make_monks_problem(1), y=labels)
 
@@ -259,6 +284,7 @@ class TestFolds:
 
 
 def fold_of(y: np.ndarray, classes: int) -> datasets.Fold:
+    """A fold with these classes to test on, and nothing else that matters."""
     return datasets.Fold(np.zeros((0, 1)), np.zeros(0), np.zeros((len(y), 1)), y, classes)
 
 
@@ -282,6 +308,9 @@ class TestAUC:
         assert area == pytest.approx(expected, abs=1e-12)
 
     def test_a_class_that_is_not_tested_has_no_weight(self):
+        """Class 1 of three is not tested; the areas of classes 0 and 2 are 1 and 0.5, of equal
+        weight.
+        """
         y = np.array([0, 2, 2, 0])
         scores = np.array([[0.9, 5, 0.1], [0.2, 6, 0.7], [0.3, 1, 0.05], [0.8, 0, 0.2]])
         assert fold_of(y, 3).compute_auc(scores) == pytest.approx((1 + 0.5) / 2)
@@ -294,6 +323,7 @@ class TestAUC:
 
 def test_naive_bayes_landmark():
     data = datasets.breast_cancer()
+    # The mean area under the curve over the same folds, by scikit-learn.
     splits = StratifiedKFold(datasets.FOLDS, shuffle=True, random_state=datasets.FOLD_SEED)
     areas = cross_val_score(GaussianNB(), data.x, data.y, scoring="roc_auc", cv=splits)
     assert datasets.compute_naive_bayes_auc(data) == pytest.approx(areas.mean(), abs=1e-12)

@@ -50,6 +50,7 @@ def test_every_class_is_trained_in_its_space(key, splits):
         pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")
     model = import_model(key)
     space = built_in_space(key, smallest_size=15)
+    # All lower bounds, and all middles.
     corners = np.repeat([[0.0], [0.5]], space.dimension, axis=1)
     random_values = space.sample_unit(np.random.default_rng(1), 2)
     configs = space.configs(space.decode(np.concatenate([corners, random_values])))
@@ -57,9 +58,11 @@ def test_every_class_is_trained_in_its_space(key, splits):
     assert kind is not None
     trainer = EstimatorTrainer(splits[kind], model, Metric(kind))
     for config in configs:
+        # Trained on 15 rows.
         outcome = trainer(config, "15")
 
         assert np.isfinite(outcome["value"])
+        # It can be stored.
         json.dumps(outcome, allow_nan=False)
 
 
@@ -75,6 +78,7 @@ def test_hyperparameters_are_keywords(key):
     ("smallest_size", "most_neighbours"), [(1, 1), (15, 15), (100, 100), (5000, 100)]
 )
 def test_rows_limit_the_neighbours(smallest_size, most_neighbours):
+    """There cannot be more neighbours than rows, and never more than 100."""
     space = built_in_space("sklearn.KNeighborsRegressor", smallest_size=smallest_size)
 
     assert space[NEIGHBOURS_KEYWORD].upper == most_neighbours
@@ -96,6 +100,7 @@ def test_not_everything_can_be_fixed():
 
 
 def test_other_classes_get_an_example():
+    """Without a built-in space, the message ends with an example of a file."""
     with pytest.raises(ExperimentError, match=r"sklearn\.GaussianNB, .* --space FILE") as caught:
         built_in_space("sklearn.GaussianNB", smallest_size=10)
 
@@ -118,6 +123,7 @@ def test_example_is_a_search_space(tmp_path):
 def test_configspace_reads_every_space(key):
     space = built_in_space(key, smallest_size=1000)
 
+    # Raises an error if it cannot.
     ConfigurationSpace.from_serialized_dict(space.to_json())
 
     assert set(space.names) == {parameter.name for parameter in SPACES[key]}

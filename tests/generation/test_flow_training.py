@@ -38,14 +38,16 @@ DESIGNS = pytest.mark.parametrize(
 )
 
 
-def toy(classes: int = 2, n: int = 90, seed: int = 0) -> ClassificationData:
+def make_toy_data(classes: int = 2, n: int = 90, seed: int = 0) -> ClassificationData:
     """Numbers of different scales that tell something about the class; one of them constant."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, classes, n)
     noise = rng.normal(size=(n, 4)) * [1, 50, 0.1, 0]
     signal = y[:, None] * [0.8, 20, 0, 0]
     x = noise + signal + [0, 9, 0, 3]
-    return ClassificationData("toy", x, y, f"digest {classes} {n} {seed}", "toy")
+    return ClassificationData(
+        "make_toy_data", x, y, f"digest {classes} {n} {seed}", "make_toy_data"
+    )
 
 
 class ScaledAsInR(TransformerMixin, BaseEstimator):
@@ -63,6 +65,7 @@ class ScaledAsInR(TransformerMixin, BaseEstimator):
 
 
 def weighted_areas(model: Any, x: np.ndarray, y: np.ndarray) -> float:
+    """Area under the ROC curve; of several classes, the mean weighted by frequency."""
     decision = model.decision_function(x)
     if decision.ndim == 1:
         return float(roc_auc_score(y, decision))
@@ -74,7 +77,9 @@ class TestSVM:
     @pytest.mark.parametrize("classes", [2, 3])
     @pytest.mark.parametrize("config", KERNELS, ids=lambda config: config["kernel"])
     def test_equals_an_independent_pipeline(self, config, classes):
-        data = toy(classes)
+        """Areas on five folds, with their mean and deviation, by scikit-learn alone."""
+        data = make_toy_data(classes)
+        # scikit-learn's names where they differ from R's.
         names = {"polynomial": "poly", "radial": "rbf"}
         machine = SVC(
             kernel=names.get(config["kernel"], config["kernel"]),
@@ -93,25 +98,29 @@ class TestSVM:
         np.testing.assert_allclose(evaluation["folds"], expected, atol=1e-9)
         assert evaluation["value"] == pytest.approx(expected.mean())
         assert evaluation["spread"] == pytest.approx(pd.Series(expected).std())
+        # The solver was not stopped early.
         assert evaluation["capped"] is False
         assert evaluation["seconds"] > 0
 
-    def test_an_early_stop_is_recorded_without_a_warning(self, monkeypatch):
+    # The work after which the solver is stopped: too little for such a cost.
+    def test_early_stop_is_recorded_without_warning(self, monkeypatch):
         monkeypatch.setattr(flow, "SOLVER_WORK", 1000)
         config = {"kernel": "linear", "cost": 900.0}
-        (evaluation,) = flow.SVMTrainer(toy())(config, "1")["evaluations"]
+        (evaluation,) = flow.SVMTrainer(make_toy_data())(config, "1")["evaluations"]
         assert evaluation["capped"] is True
 
     def test_extreme_kernel_has_a_value(self):
+        # Close to the upper bounds.
         config = {"kernel": "polynomial", "cost": 998.0, "gamma": 913.0, "degree": 5}
 
-        (evaluation,) = flow.SVMTrainer(toy())(config, "1")["evaluations"]
+        (evaluation,) = flow.SVMTrainer(make_toy_data())(config, "1")["evaluations"]
 
         assert 0 <= evaluation["value"] <= 1
 
     def test_single_example_of_class_hardly_matters(self):
-        data = toy()
+        data = make_toy_data()
         (evaluation,) = flow.SVMTrainer(data)(KERNELS[2], "1")["evaluations"]
+        # One example of a third class.
         data.y[7] = 2
 
         (with_third_class,) = flow.SVMTrainer(data)(KERNELS[2], "1")["evaluations"]
@@ -123,12 +132,16 @@ class TestBoosting:
     @BOOSTERS
     @pytest.mark.parametrize("classes", [2, 3])
     def test_several_rounds_equal_separate_trainings(self, xgboost, config, classes):
-        fold = next(iter(iter_folds(toy(classes))))
+        """Margins after some rounds of one training are, to the bit, those of trainings of so many
+        rounds.
+        """
+        fold = next(iter(iter_folds(make_toy_data(classes))))
         counts = [3, 4, 20, 45]
 
         margins = list(flow._iter_margins(fold, config | {"rounds": counts}))
 
         assert not np.array_equal(margins[0], margins[-1])
+        # The same settings, in XGBoost's own words.
         parameters = config | {"base_score": 0.5, "nthread": 1}
         if classes == 2:
             parameters |= {"objective": "binary:logistic"}
@@ -146,52 +159,60 @@ class TestBoosting:
             np.testing.assert_array_equal(margin, separate.reshape(margin.shape))
 
     @BOOSTERS
-    def test_evaluations_do_not_depend_on_the_other_rounds(self, xgboost, config):
-        trainer = flow.BoostingTrainer(toy())
+    def test_evaluations_ignore_other_numbers_of_rounds(self, xgboost, config):
+        trainer = flow.BoostingTrainer(make_toy_data())
         together = trainer(config | {"rounds": [3, 9, 30]}, "1")["evaluations"]
         for evaluation, count in zip(together, [3, 9, 30], strict=True):
             (alone,) = trainer(config | {"rounds": [count]}, "1")["evaluations"]
+            # All but the time is equal.
             assert alone | {"seconds": 0} == evaluation | {"seconds": 0}
         assert together[0]["seconds"] < together[2]["seconds"]
 
     def test_area_is_that_of_the_probabilities(self, xgboost):
-        fold = next(iter(iter_folds(toy(3))))
+        """Scores are logarithms of probabilities, and the area under the curve is theirs."""
+        fold = next(iter(iter_folds(make_toy_data(3))))
         (margin,) = flow._iter_margins(fold, TREES | {"rounds": [20]})
         scores = np.exp(flow._compute_scores(margin))
         np.testing.assert_allclose(scores.sum(axis=1), 1)
         expected = roc_auc_score(fold.y_test, scores, multi_class="ovr", average="weighted")
-        (evaluation,) = flow.BoostingTrainer(toy(3))(TREES | {"rounds": [20]}, "1")["evaluations"]
+        (evaluation,) = flow.BoostingTrainer(make_toy_data(3))(TREES | {"rounds": [20]}, "1")[
+            "evaluations"
+        ]
         assert evaluation["folds"][0] == pytest.approx(expected, abs=1e-9)
 
     def test_prints_nothing(self, xgboost, capfd):
         for config in (TREES, LINEAR):
-            flow.BoostingTrainer(toy())(config | {"rounds": [2]}, "1")
+            flow.BoostingTrainer(make_toy_data())(config | {"rounds": [2]}, "1")
+        # Neither on standard output nor as errors.
         assert capfd.readouterr() == ("", "")
 
+    # Makes the import fail.
     def test_without_xgboost_the_extra_is_named(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "xgboost", None)
         with pytest.raises(MissingExtraError, match=r"\[train\]"):
-            flow.BoostingTrainer(toy())(LINEAR | {"rounds": [2]}, "1")
+            flow.BoostingTrainer(make_toy_data())(LINEAR | {"rounds": [2]}, "1")
 
 
 @pytest.mark.usefixtures("xgboost")
 @pytest.mark.parametrize("trainer_class", [flow.SVMTrainer, flow.BoostingTrainer])
 def test_data_are_in_identity(trainer_class):
-    identity = trainer_class(toy()).identity
+    identity = trainer_class(make_toy_data()).identity
 
+    # The identity can be stored as JSON.
     assert json.loads(json.dumps(identity)) == identity
-    assert trainer_class(toy()).identity == identity
-    assert trainer_class(toy(seed=1)).identity != identity
+    assert trainer_class(make_toy_data()).identity == identity
+    assert trainer_class(make_toy_data(seed=1)).identity != identity
 
 
 def test_version_is_in_identity(xgboost):
-    assert flow.BoostingTrainer(toy()).identity["xgboost"] == xgboost.__version__
+    assert flow.BoostingTrainer(make_toy_data()).identity["xgboost"] == xgboost.__version__
 
 
 class TestDesigns:
     @pytest.mark.parametrize("n", [0, 1, 2, 31, 64, 129])
     @DESIGNS
     def test_fewer_configurations_are_the_first(self, design, space, n):
+        """A design of n configurations begins the design of 130, with seed 0 on task 37."""
         large = design(space, 130, 0, "37")
 
         assert len(large) == 130
@@ -206,11 +227,14 @@ class TestDesigns:
         values = svm_space().values(flow.design_svm(svm_space(), 256, 0, "3"))
 
         kernels = values[:, 0].astype(int)
+        # 256 configurations of four kernels.
         np.testing.assert_allclose(np.bincount(kernels), 64, atol=2)
         costs = np.sort(svm_space().encode(values)[:, 1])
+        # Costs are evenly spread on the unit interval.
         np.testing.assert_allclose(costs, (np.arange(256) + 0.5) / 256, rtol=0, atol=0.01)
 
     def test_a_fifth_of_boostings_is_linear(self):
+        # 256 configurations, with up to 60 rounds.
         design = flow.design_xgboost(boosting_space(60), 256, 0, "3")
 
         is_linear = [config["booster"] == "gblinear" for config in design]
@@ -224,11 +248,13 @@ class TestDesigns:
 
             for count in config["rounds"]:
                 space.validate({**others, "nrounds": count})
+            # Trees have five hyperparameters more than linear boosting; rounds are a list.
             assert len(config) == (5 if config["booster"] == "gblinear" else 10)
 
     @pytest.mark.parametrize("most", [60, 5000])
     def test_boostings_have_four_ascending_counts(self, most):
         for config in flow.design_xgboost(boosting_space(most), 256, 0, "3"):
+            # Numbers of rounds after which the same training is evaluated.
             counts = config["rounds"]
 
             assert len(counts) == 4
@@ -247,6 +273,7 @@ class TestDesigns:
     def test_smaller_counts_are_log_uniform(self):
         design = flow.design_xgboost(boosting_space(5000), 256, 0, "3")
 
+        # Of the range from 3 to the largest count, on a logarithmic scale.
         is_below_middle = []
         for config in design:
             *smaller, largest = config["rounds"]
@@ -255,10 +282,11 @@ class TestDesigns:
         assert np.mean(is_below_middle) == pytest.approx(0.5, abs=0.02)
 
 
-DATA = {"3492": make_monks_problem(1), "37": toy()}
+DATA = {"3492": make_monks_problem(1), "37": make_toy_data()}
 
 
-def svm_frame(folder: Path, **options: Any) -> pd.DataFrame:
+def train_svms(folder: Path, **options: Any) -> pd.DataFrame:
+    """The table of six trainings a task, with seed 0 unless told otherwise."""
     settings: dict[str, Any] = {"n": 6, "seed": 0} | options
     return flow.train_flow(flow.SVM, DATA, folder=folder, space=svm_space(), **settings)
 
@@ -275,22 +303,25 @@ def boosting_space(most: int) -> hbo.SearchSpace:
 
 
 class TestFlow:
-    def test_svm_frame(self, tmp_path):
-        frame = svm_frame(tmp_path)
+    def test_svm_table_has_designed_configurations(self, tmp_path):
+        frame = train_svms(tmp_path)
         configs = [f"config.{name}" for name in svm_space().names]
         measured = ["value", "spread", "capped", "seconds"]
         assert list(frame.columns) == ["task", "training", *configs, *measured]
         assert frame["task"].tolist() == ["3492"] * 6 + ["37"] * 6
         assert frame["training"].tolist() == [*range(6)] * 2
+        # The configurations of the design, in the order of tasks.
         native = frame[configs].set_axis(svm_space().names, axis="columns")
         expected = [c for task in DATA for c in flow.design_svm(svm_space(), 6, 0, task)]
         np.testing.assert_array_equal(svm_space().values(native), svm_space().values(expected))
+        # Row 6 is the first of the second task.
         (alone,) = flow.SVMTrainer(DATA["37"])(expected[6], "37")["evaluations"]
         assert (frame["value"][6], frame["spread"][6]) == (alone["value"], alone["spread"])
 
-    def test_xgboost_frame(self, xgboost, tmp_path):
+    def test_xgboost_table_has_four_rows_a_training(self, xgboost, tmp_path):
         space = boosting_space(60)
         of, settings = flow.XGBOOST, {"n": 5, "seed": 1, "workers": 1}
+        # Five trainings of each of two tasks, each evaluated after four numbers of rounds.
         frame = flow.train_flow(of, DATA, folder=tmp_path, space=space, **settings)
         assert frame["task"].tolist() == ["3492"] * 20 + ["37"] * 20
         assert frame["training"].tolist() == [k for k in range(5) for _ in range(4)] * 2
@@ -300,21 +331,24 @@ class TestFlow:
         assert not frame["capped"].any()
         configs = frame[[f"config.{name}" for name in space.names]]
         native = configs.set_axis(space.names, axis="columns")
+        # Linear boosting leaves some hyperparameters inactive, NaN.
         linear = native["booster"] == "gblinear"
         assert np.isnan(space.values(native)).any(axis=1).tolist() == linear.tolist()
+        # One file a training.
         assert len(list(tmp_path.rglob("*.json"))) == 10
 
-    def test_extends_to_more_trainings(self, tmp_path):
-        few = svm_frame(tmp_path, n=3)
+    def test_more_trainings_continue_earlier_ones(self, tmp_path):
+        few = train_svms(tmp_path, n=3)
         seen: list[tuple[str, int, int]] = []
-        many = svm_frame(tmp_path, progress=lambda *step: seen.append(step))
+        many = train_svms(tmp_path, progress=lambda *step: seen.append(step))
         first = many[many["training"] < 3].reset_index(drop=True)
         pd.testing.assert_frame_equal(first, few)  # even the seconds: nothing is done again
+        # Three of six trainings were there already.
         assert seen[0] == ("task 3492", 3, 6)
         assert seen[-1] == ("task 37", 6, 6)
 
     @pytest.mark.slow
     def test_workers_do_not_matter(self, tmp_path):
-        one = svm_frame(tmp_path / "one").drop(columns="seconds")
-        two = svm_frame(tmp_path / "two", workers=2).drop(columns="seconds")
+        one = train_svms(tmp_path / "one").drop(columns="seconds")
+        two = train_svms(tmp_path / "two", workers=2).drop(columns="seconds")
         pd.testing.assert_frame_equal(one, two)

@@ -53,6 +53,7 @@ class TestLoading:
     def test_cut_file_is_refused(self, tmp_path, bytes_left):
         file = tmp_path / "x.npz"
         np.savez(file, **IMAGES)
+        # Only the first bytes are left.
         file.write_bytes(file.read_bytes()[:bytes_left])
 
         with pytest.raises(ArtifactError, match="'data' and 'target'"):
@@ -80,6 +81,7 @@ class TestLoading:
     def test_openml_is_asked_without_file(self):
         data, target = mnist.load_mnist()
 
+        # Two images of two pixels, of the stub.
         assert data.tolist() == [[0, 3], [255, 4]]
         assert target.tolist() == [7, 1]
 
@@ -89,6 +91,7 @@ class TestLoading:
         with pytest.raises(DownloadError, match=r"no network.*local npz"):
             mnist.load_mnist()
 
+    # Makes the import fail.
     def test_missing_client_names_the_extra(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "openml", None)
 
@@ -100,6 +103,7 @@ class TestSplit:
     def test_images_are_shuffled_until_classes_are_complete(self, images):
         data, target = images
         smallest = 12  # so small that one shuffle is not enough
+        # Shuffle until the smallest training set has all ten classes, as the split should.
         rng = np.random.RandomState(1)
         order = list(range(400))
         rng.shuffle(order)
@@ -117,12 +121,15 @@ class TestSplit:
     def test_pool_is_standardised(self, small):
         assert small.pool.dtype == np.float32
         np.testing.assert_allclose(small.pool.mean(axis=0), 0, atol=1e-5)
+        # The first pixel is constant.
         np.testing.assert_allclose(small.pool[:, 1:].std(axis=0), 1, atol=1e-5)
 
     def test_constant_pixel_is_centred(self, small):
+        # Pixel 0 is the same in all images.
         assert not small.pool[:, 0].any()
 
     def test_validation_images_do_not_count(self, small):
+        """They are standardised by means of the pool, so theirs are not exactly 0."""
         assert abs(small.validation[:, 1:].mean(axis=0)).max() > 0.01
 
     def test_same_data_have_same_digest(self, images, small):
@@ -133,6 +140,7 @@ class TestSplit:
     def test_changed_pixel_changes_digest(self, images, small):
         data, target = images
         changed = data.copy()
+        # One bit of one pixel.
         changed[5, 5] ^= 1
 
         split = mnist.split_images(changed, target, pool_size=300, smallest=20)
@@ -141,5 +149,8 @@ class TestSplit:
 
     @pytest.mark.parametrize(("pool_size", "smallest"), [(400, 20), (300, 9), (10, 20)])
     def test_impossible_sizes_are_refused(self, images, pool_size, smallest):
+        """Of 400 images of ten classes: none left for validation, fewer than classes, a pool below
+        the smallest size.
+        """
         with pytest.raises(ValueError, match="does not hold"):
             mnist.split_images(*images, pool_size=pool_size, smallest=smallest)

@@ -45,6 +45,7 @@ def serve_customers(
 
 @pytest.fixture(scope="module")
 def tastes():
+    """Random tastes of customers for the three items, as the benchmark draws them."""
     return newsvendor.draw_tastes()
 
 
@@ -56,10 +57,12 @@ def test_more_tasks_continue_the_walk():
     utilities = newsvendor.draw_utilities(400)
 
     np.testing.assert_array_equal(utilities[:9], UTILITIES)
+    # The walk of 400 tasks stays between these bounds, and reaches both.
     assert (utilities.min(), utilities.max()) == (1, 11)
 
 
 def test_drawing_utilities_keeps_global_state():
+    # NumPy's global random state, which others may use.
     state_before = np.random.get_state()[1].copy()  # noqa: NPY002
 
     newsvendor.draw_utilities()
@@ -73,8 +76,10 @@ def test_utilities_need_a_task():
 
 
 def test_tastes_are_gumbel_noise(tastes):
+    # Ten days of thirty customers, three items.
     assert tastes.shape == (10, 30, 3)
     deviation = math.pi / math.sqrt(6)
+    # The mean of the centred distribution is 0, within three standard errors.
     assert abs(tastes.mean()) < 3 * deviation / math.sqrt(tastes.size)
     assert tastes.std() == pytest.approx(deviation, rel=0.1)
 
@@ -83,6 +88,7 @@ def test_tastes_are_the_same_each_time(tastes):
     np.testing.assert_array_equal(newsvendor.draw_tastes(), tastes)
 
 
+# Makes the import of the generator of random numbers fail.
 def test_missing_generator_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "mrg32k3a.mrg32k3a", None)
 
@@ -104,6 +110,7 @@ def test_profit_is_that_of_serving_customers(prices, utilities):
 
 def test_profits_do_not_depend_on_batch(tastes):
     prices = np.random.default_rng(0).integers(0, 21, (50, 3))
+    # Those of the fifth task.
     utilities = np.array(UTILITIES[4])
 
     profits = newsvendor.simulate(prices, utilities, tastes)
@@ -115,6 +122,7 @@ def test_profits_do_not_depend_on_batch(tastes):
 
 
 def test_grid_has_last_item_fastest():
+    """Prices from 0 to 20 of three items."""
     grid = newsvendor.make_price_grid(20)
 
     axes = np.meshgrid(*[np.arange(21)] * 3, indexing="ij")
@@ -129,5 +137,6 @@ def test_profits_are_the_authors_recorded(shared, tastes, task):
 
     profits = newsvendor.simulate(prices, np.array(UTILITIES[task]), tastes)
 
+    # Profits that the authors' own program gave.
     recorded = [record["profit"] for record in records]
     np.testing.assert_allclose(profits, recorded, rtol=0, atol=1e-9)

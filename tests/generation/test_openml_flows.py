@@ -68,6 +68,7 @@ def make_evaluations(flow: Flow, tasks: Sequence[str] = TASKS, n: int = 60, seed
 
 
 def about(flow: Flow, tasks: Sequence[str] = TASKS) -> About:
+    """What a table of made-up evaluations says about itself."""
     contexts = {task: CONTEXT | {"n_rows": float(task)} for task in tasks}
     return About(flow.name, "dice, thrown twice", "none", ("Nothing is real.",), contexts)
 
@@ -93,6 +94,7 @@ def less_work():
 
 @pytest.fixture(scope="module")
 def generated(tmp_path_factory):
+    """The folder of an SVM artifact of made-up evaluations of the tasks 37, 3 and 10101."""
     return generate_from_frame(tmp_path_factory.mktemp("generated"), workers=2)
 
 
@@ -116,6 +118,7 @@ def test_artifact_has_tasks_of_evaluations(generated):
 
 
 def test_artifact_tells_what_raw_file_does(generated):
+    # What the file of evaluations says about itself.
     described = about(SVM)
     benchmark = hbo.load(generated)
 
@@ -134,6 +137,7 @@ def test_best_values_are_no_worse_than_evaluations(generated, surrogate, toleran
 def test_raw_evaluations_are_recorded(generated):
     recorded = read_evaluations(Artifact(generated))
 
+    # The same made-up evaluations again.
     frame = make_evaluations(SVM)
     for task, raw in zip(TASKS, recorded, strict=True):
         rows = frame[frame["task"] == task]
@@ -146,6 +150,9 @@ def test_raw_evaluations_are_recorded(generated):
 
 @pytest.mark.parametrize(("surrogate", "tolerance"), [("forest", 1e-4), ("nearest", 0)])
 def test_surrogates_predict_their_evaluations(generated, surrogate, tolerance):
+    """The forest's leaves hold single evaluations here, but its codes are rounded; neighbours are
+    exact.
+    """
     recorded = read_evaluations(Artifact(generated))
     for task, raw in zip(hbo.load(generated, surrogate=surrogate).tasks, recorded, strict=True):
         predicted = task.evaluate_many(raw.values)
@@ -156,6 +163,7 @@ def test_surrogates_predict_their_evaluations(generated, surrogate, tolerance):
 def test_card_has_figures_of_every_task(generated):
     card = read_card(Artifact(generated))
 
+    # 60 evaluations of each of three tasks.
     assert (card.evaluations, card.configurations, card.folds) == (180, 180, 10)
     assert [figures.name for figures in card.figures] == list(TASKS)
     assert min(figures.r2 for figures in card.figures) > 0.5
@@ -172,6 +180,7 @@ def test_card_has_the_command(generated):
 @pytest.mark.parametrize(
     "text",
     [
+        # Tasks, a limit of the raw evaluations, and the other surrogate.
         "2 of the paper's 30 tasks: 37, 10101; not the paper's: 3.",
         "Nothing is real.",
         "surrogate nearest",
@@ -199,8 +208,10 @@ def generated_alone(tmp_path_factory):
 
 @pytest.mark.parametrize("surrogate", ["forest", "nearest"])
 def test_task_alone_has_same_surrogate(generated, generated_alone, surrogate):
+    """An artifact of task 3 alone has, to the byte, the arrays of task 3 among others."""
     arrays = read_task_arrays(generated_alone, surrogate, 0)
 
+    # Task 3 is the second of three.
     assert arrays == read_task_arrays(generated, surrogate, 1)
     best_value = hbo.load(generated_alone, surrogate=surrogate).task("3").best_value
     assert best_value == hbo.load(generated, surrogate=surrogate).task("3").best_value
@@ -211,11 +222,13 @@ def test_task_alone_has_same_figures(generated, generated_alone):
     card = read_card(Artifact(generated_alone))
 
     assert [task.name for task in definition.tasks] == ["3"]
+    # Task 3 is the second of three.
     assert card.figures == read_card(Artifact(generated)).figures[1:2]
 
 
 @pytest.mark.parametrize(("surrogate", "is_same"), [("forest", False), ("nearest", True)])
 def test_seed_decides_only_the_forest(generated_alone, tmp_path, surrogate, is_same):
+    """Nearest neighbours use no random numbers."""
     other = generate_from_frame(tmp_path, tasks=["3"], seed=1)
 
     arrays = read_task_arrays(generated_alone, surrogate, 0)
@@ -225,6 +238,7 @@ def test_seed_decides_only_the_forest(generated_alone, tmp_path, surrogate, is_s
 @given(st.lists(st.integers(0, 30), min_size=12, max_size=80), st.integers(2, 10))
 @pytest.mark.slow
 def test_folds_keep_trainings_together(groups, folds):
+    """Evaluations of a training are in one fold, and folds have about equally many trainings."""
     group_of_row: IntArray = np.array(groups)
 
     parts = list(grouped_folds(group_of_row, folds, np.random.default_rng(0)))
@@ -232,6 +246,7 @@ def test_folds_keep_trainings_together(groups, folds):
     assert len(parts) == folds
     np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(len(groups)))
     groups_of_parts = [len(set(group_of_row[part].tolist())) for part in parts]
+    # If a training were in two folds, it would be counted twice.
     assert sum(groups_of_parts) == len(set(groups))
     assert max(groups_of_parts) - min(groups_of_parts) <= 1
 
@@ -239,12 +254,14 @@ def test_folds_keep_trainings_together(groups, folds):
 def test_shared_noise_is_not_predicted(tmp_path):
     """Noise that the evaluations of a training share cannot be predicted from the others."""
     half = make_evaluations(SVM, ["3"], n=80).iloc[:40]
+    # Every training has two equal evaluations, of a value that is pure noise.
     noisy = half.assign(training=np.arange(40), value=np.random.default_rng(0).normal(size=40))
     folder = generate_from_frame(tmp_path, frame=pd.concat([noisy, noisy], ignore_index=True))
     assert read_card(Artifact(folder)).figures[0].r2 < 0.3
 
 
 def test_number_of_evaluations_is_limited(tmp_path):
+    # 40 of 60 evaluations a task.
     folder = generate_from_frame(tmp_path, configurations=40)
     frame = make_evaluations(SVM)
     for task, raw in zip(TASKS, read_evaluations(Artifact(folder)), strict=True):
@@ -283,6 +300,7 @@ def test_other_flows_conform(flow, tmp_path):
     ],
 )
 def test_insufficient_evaluations_are_refused(tmp_path, options, error, message):
+    """No file, a task without evaluations or context, fewer than ten trainings."""
     with pytest.raises(error, match=message):
         generate_from_frame(tmp_path, **options)
 
@@ -340,6 +358,7 @@ def test_training_gets_the_request(trained, tmp_path):
     SVMS.generate(tmp_path / SVM.name, local=tmp_path, configurations=30, seed=3, workers=2)
 
     (call,) = trained
+    # The tasks of the stub that stands for a folder of data sets.
     assert (call["flow"], call["tasks"]) == (SVM, ["37", "49", "3492"])
     assert (call["n"], call["seed"], call["workers"]) == (30, 3, 2)
     assert call["space"] == SVM.space()
@@ -354,6 +373,7 @@ def test_context_is_computed_from_data(tmp_path):
     table = read_raw(path, benchmark=SVM.name, space=SVM.space())
     context = dict(table.about.contexts["49"])
     assert 0.0 <= context.pop("naive_bayes_auc") <= 1.0
+    # 80 rows of three features, a quarter in the rarer class.
     assert context == {"n_rows": 80, "n_features": 3, "majority_share": 0.75}
 
 
@@ -386,6 +406,7 @@ def test_card_of_trainings_tells_limits(trained_artifact):
         "Task 3492 is monk: made of 40 rows.",
     ):
         assert text in description
+    # Its data came from a file, so there is nothing to explain.
     assert "Task 37 is" not in description
 
 
@@ -403,6 +424,7 @@ def test_some_tasks_are_trained(trained, tmp_path):
 
     (call,) = trained
     assert (call["flow"], call["tasks"]) == (XGBOOST, ["49"])
+    # The default number of trainings.
     assert call["n"] == 256
 
 
@@ -410,6 +432,7 @@ def test_task_without_data_starts_nothing(trained, tmp_path):
     with pytest.raises(UnknownNameError, match=r"task with a data set in .* '31'"):
         BOOSTINGS.generate(tmp_path / "x", local=tmp_path, tasks=["49", "31"])
 
+    # No training began.
     assert not trained
 
 
@@ -425,7 +448,9 @@ def test_data_are_downloaded_without_folder(trained, tmp_path):
     folder = SVMS.generate(tmp_path / "x", tasks=["3", "37"])
 
     (call,) = trained
+    # 640 is the default number of SVMs.
     assert (call["tasks"], call["n"]) == (["3", "37"], 640)
+    # The stub names the data sets like that.
     assert "3 of 3, 37 of 37" in read_card(Artifact(folder)).describe()
 
 
@@ -433,6 +458,7 @@ def test_tasks_must_be_numbers(trained, tmp_path):
     with pytest.raises(ExperimentError, match="numbers, but got 'kc1'"):
         SVMS.generate(tmp_path / "x", tasks=["kc1"])
 
+    # No training began.
     assert not trained
 
 
@@ -470,11 +496,13 @@ def records_artifact(downloaded, tmp_path):
 @pytest.mark.usefixtures("records_artifact")
 def test_records_of_tasks_are_downloaded(downloaded, tmp_path):
     (call,) = downloaded
+    # 5891 is the flow of mlr's SVM.
     assert (call["flow_id"], call["tasks"]) == (5891, (37, 3, 31))
     assert call["folder"] == tmp_path / "openml-svm-records"
 
 
 def test_scarce_tasks_are_left_out(records_artifact):
+    """Task 31 has fewer than ten setups; contexts come from the sizes that OpenML tells."""
     definition = read_definition(records_artifact)
 
     assert {task.name: task.context for task in definition.tasks} == {
@@ -508,6 +536,7 @@ def test_table_counts_dropped_records(tmp_path):
 
     table = read_raw(path, benchmark=SVM.name, space=SVM.space())
 
+    # The stub that stands for the download dropped seven.
     assert table.about.dropped["out of bounds"] == 7
 
 
@@ -518,6 +547,7 @@ def test_only_scarce_tasks_are_refused(tmp_path):
 
 
 def test_ranger_is_generated_by_users():
+    """It has no training of ours, and goes to the folder of the user's own benchmarks."""
     assert list(FORESTS.sources) == ["openml", "evaluations"]
     assert FORESTS.home() == local_folder()
     assert SVMS.home() == Path("artifacts")
@@ -531,12 +561,15 @@ def test_generated_ranger_is_found_by_name(downloaded, tmp_path, monkeypatch):
     assert benchmark_spec(RANGER.name).is_local
     assert [task.name for task in hbo.load(RANGER.name).tasks] == ["37"]
     (call,) = downloaded
+    # The flow of mlr's ranger.
     assert call["flow_id"] == 6794
+    # The recorded 8 of the 8 columns of task 37; the middle of the fractions that round up to it.
     assert call["setups"].converters["mtry"](8.0, 37) == pytest.approx(7.5 / 8)
 
 
 @given(st.floats(0, 1), st.integers(1, 500))
 def test_recorded_mtry_becomes_a_fraction(x, p):
+    """OpenML records how many of p columns are tried, the space has their share x."""
     convert = ranger_converters({1: DataSize(rows=100, inputs=p, majority=50)})["mtry"]
     recorded = np.ceil(p * x)
 
@@ -548,6 +581,7 @@ def test_recorded_mtry_becomes_a_fraction(x, p):
 
 @given(st.floats(0, 1), st.integers(10, 10**6))
 def test_recorded_node_size_becomes_an_exponent(x, n):
+    """OpenML records the size of nodes, the space has its logarithm to the base n, the rows."""
     convert = ranger_converters({1: DataSize(rows=n, inputs=5, majority=n)})["min.node.size"]
     recorded = round(n**x)
 
@@ -559,13 +593,16 @@ def test_recorded_node_size_becomes_an_exponent(x, n):
 
 @pytest.mark.parametrize(("recorded", "gamma"), [(None, 1 / 8), (0.3, 0.3)])
 def test_default_gamma_depends_on_data(recorded, gamma):
+    """If gamma is not recorded, it is one over the eight features of task 37."""
     assert svm_converters(SIZES)["gamma"](recorded, 37) == gamma
 
 
 def test_default_mtry_is_the_root():
     fraction = ranger_converters(SIZES)["mtry"](None, 3)
 
-    assert fraction == pytest.approx(5.5 / 36)  # 6 of 36 columns
+    assert fraction == pytest.approx(
+        5.5 / 36
+    )  # 6 of 36 columns, the middle of what rounds up to it
 
 
 def test_node_size_has_no_default():
@@ -576,8 +613,8 @@ def test_node_size_has_no_default():
 
 
 @pytest.fixture
-def asked(monkeypatch):
-    """Tasks that OpenML's client, which is a stub, was asked for."""
+def asked_tasks(monkeypatch):
+    """Tasks that OpenML's client, which is a stub, was asked_tasks for."""
     openml = pytest.importorskip("openml")
     calls: list[int] = []
 
@@ -605,29 +642,33 @@ def asked(monkeypatch):
     return calls
 
 
-def test_sizes_are_asked_for_once(asked, tmp_path):
+def test_sizes_are_asked_for_once(asked_tasks, tmp_path):
     connection = Connection(sleep=lambda _: None)
     look_up_data_sizes([37], tmp_path, connection=connection)
 
     sizes = look_up_data_sizes([37, 3], tmp_path, connection=connection)
 
     assert sizes == {37: SIZES[37], 3: SIZES[3]}
-    assert asked == [37, 3]
+    # 37 was stored by the first call.
+    assert asked_tasks == [37, 3]
+    # Its number of rows is in the file.
     assert "768" in (tmp_path / "tasks" / "37.json").read_text()
 
 
-@pytest.mark.usefixtures("asked")
+@pytest.mark.usefixtures("asked_tasks")
 def test_sizes_are_asked_for_slowly(tmp_path):
     pauses: list[float] = []
 
     look_up_data_sizes([37, 3], tmp_path, connection=Connection(sleep=pauses.append))
 
-    (pause,) = pauses  # four requests a task, one a second
+    # Four requests a task, one a second: a pause of up to four seconds between the tasks.
+    (pause,) = pauses
     assert 2 < pause <= 4
 
 
 @pytest.mark.parametrize("task", [404, 31])
-def test_unknown_sizes_are_an_error(asked, tmp_path, task):
+def test_unknown_sizes_are_an_error(asked_tasks, tmp_path, task):
+    """The stub of the client does not know task 404, and no sizes of task 31."""
     with pytest.raises(DownloadError, match=f"size of task {task}'s data"):
         look_up_data_sizes([task], tmp_path, connection=Connection(sleep=lambda _: None))
     assert not (tmp_path / "tasks").exists()

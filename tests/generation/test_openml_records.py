@@ -174,6 +174,7 @@ class TestDownload:
         assert undisturbed.dropped == dict.fromkeys(Dropped, 0)
 
     def test_rows_are_in_the_order_of_tasks(self, undisturbed):
+        # RUNS: number of evaluations of each task.
         expected = []
         for task in TASKS:
             expected += [str(task)] * RUNS[task]
@@ -204,6 +205,7 @@ class TestDownload:
 
         tasks = len(TASKS)
         assert progress[: tasks + 1] == [("evaluations", k, tasks) for k in range(tasks + 1)]
+        # Every evaluation has a setup of its own.
         assert progress[-1] == ("setups", len(evaluations), len(evaluations))
 
     def test_another_task_may_be_added(self, server, fetch, undisturbed):
@@ -218,6 +220,7 @@ class TestDownload:
     def test_selected_task_is_downloaded_alone(self, fetch):
         assert set(fetch(tasks=(37,)).frame["task"]) == {"37"}
 
+    # Three setups a request.
     def test_many_setups_are_asked_in_parts(self, server, fetch, undisturbed, monkeypatch):
         monkeypatch.setattr(openml_client, "IDS_PER_REQUEST", 3)
 
@@ -275,6 +278,7 @@ class TestDamagedFiles:
     @pytest.mark.slow
     @pytest.mark.parametrize("kind", ["empty", "cut", "list", "NaN"])
     def test_damaged_pages_are_named(self, fetch, tmp_path, kind):
+        """Every stored page in turn is damaged, and put back."""
         fetch()
         for path in list_pages(tmp_path / "raw"):
             intact = path.read_bytes()
@@ -288,6 +292,7 @@ class TestDamagedFiles:
 
     @pytest.mark.slow
     def test_only_deleted_page_is_downloaded_again(self, server, fetch, undisturbed, tmp_path):
+        """Every stored page in turn is damaged, named, deleted, and downloaded."""
         fetch()
         for path in list_pages(tmp_path / "raw"):
             path.write_bytes(b"")
@@ -316,6 +321,7 @@ class TestDamagedFiles:
             fetch(page_size=5)
 
     def test_exchanged_page_is_refused(self, fetch, tmp_path):
+        """A page with the content of the next one."""
         fetch()
         second_page = tmp_path / "raw" / "evaluations-37" / "00000004.json"
         first_page = second_page.with_name("00000000.json")  # named after the first row
@@ -359,6 +365,7 @@ PASSING_FAULTS = (
 class TestFaults:
     @pytest.mark.parametrize("part", ["evaluation/list", "user/list", "per_fold", "setup/list"])
     def test_passing_faults_change_no_result(self, server, fetch, undisturbed, part):
+        """All faults in turn on one kind of request, with enough attempts to get past them."""
         faults = list(PASSING_FAULTS)
         server.faults = {part: faults}
 
@@ -393,6 +400,7 @@ class TestFaults:
         ],
     )
     def test_lasting_faults_end_download(self, server, fetch, part, fault, reason):
+        """As many faults as attempts."""
         server.faults = {part: [fake.Fault[fault]] * 3}
         timeout = 0.1 if fault == "HANG" else 20.0  # seconds
 
@@ -406,11 +414,13 @@ class TestFaults:
         clock = Clock()
 
         with pytest.raises(DownloadError, match="10 attempts"):
+            # At such a pace, there are no other pauses to speak of.
             fetch(clock, attempts=10, requests_per_second=1e9)
 
         assert clock.pauses == pytest.approx([2, 4, 8, 16, 32, 60, 60, 60, 60])
 
     def test_the_pace_is_kept(self, server, fetch):
+        """The clock, moved by pauses alone, shows two seconds a request."""
         clock = Clock()
 
         fetch(clock, requests_per_second=0.5)  # one every two seconds
@@ -425,9 +435,11 @@ class TestFaults:
         with pytest.raises(DownloadError, match=r"refuses to give flow 1: .*Function not valid"):
             fetch(flow_id=1)
 
+        # It is not tried again.
         assert len(server.requests) == 1
 
     def test_only_unreadable_setups_are_an_error(self, server, fetch, content):
+        """If some setups could be read, the others would be dropped and counted."""
         setups = dict.fromkeys(content.setups, "<oml:parameter>text</oml:parameter>")
         server.content = replace(content, setups=setups)
 
@@ -441,7 +453,7 @@ class TestFaults:
             fetch(tasks=(3485,))
 
     def test_a_listing_without_entries_ends_a_task(self, server, fetch, undisturbed):
-        """OpenML usually answers with an error after the last page."""
+        """OpenML usually answers with an error after the last page, here with an empty list."""
         after_last_page = "offset/12/task/37"  # the task has 10 evaluations
         server.faults = {after_last_page: [fake.Fault.EMPTY]}
 
@@ -554,6 +566,9 @@ class TestUnusableRecords:
         return count
 
     def test_values_and_missing_setup_are_dropped(self, count_dropped):
+        """Values that are not finite or no numbers, and an evaluation whose setup does not exist;
+        two of six are fine.
+        """
         dropped = count_dropped(
             [
                 list_run(0, 500),
@@ -579,6 +594,7 @@ class TestUnusableRecords:
         assert dropped == {Dropped.UNPARSABLE: PAGE_SIZE}
 
     def test_repeated_run_is_dropped(self, count_dropped):
+        # Run 3 comes twice.
         dropped = count_dropped([list_run(run, 500 + run) for run in (0, 1, 2, 3, 3, 4)])
 
         assert dropped == {Dropped.DUPLICATE: 1}
@@ -594,6 +610,7 @@ class TestUnusableRecords:
     def test_unusable_setups_are_dropped(self, count_dropped):
         evaluations = [list_run(run, setup) for run, setup in enumerate(UNUSABLE_SETUPS)]
 
+        # One evaluation of each setup; only the first setup is fine.
         assert count_dropped(evaluations) == {
             Dropped.MISSING_PARAMETER: 2,
             Dropped.UNPARSABLE: 3,
@@ -632,6 +649,7 @@ class TestSetups:
     @pytest.mark.parametrize("flow", [5891, 6767, 6794])
     @given(seed=st.integers(0, 2**32 - 1))
     def test_configurations_stated_by_mlr_are_read(self, flow, seed):
+        # The flows of SVM, XGBoost and ranger, by number.
         space = {5891: svm_space, 6767: xgboost_space, 6794: ranger_space}[flow]()
         (config,) = sample_configs(space, 1, seed)
         read_setup = MlrSetups(space, MLR_DEFAULTS[flow])
@@ -646,6 +664,7 @@ class TestSetups:
         "text", ["radial", " radial", '"radial"', "'radial'", '["radial"]', "Radial"]
     )
     def test_ways_to_write_choices(self, text):
+        # 37 is the task, on whose data defaults may depend.
         read = MlrSetups(svm_space())(STATED_POLYNOMIAL | {"kernel": text}, 37)
 
         assert read == READ_POLYNOMIAL | {"kernel": "radial"}
@@ -681,6 +700,7 @@ class TestSetups:
         ],
     )
     def test_ways_to_write_integers(self, text, expected):
+        """The degree is from 2 to 5."""
         assert MlrSetups(svm_space())(STATED_POLYNOMIAL | {"degree": text}, 37) == expected
 
     def test_inactive_hyperparameters_are_ignored(self):

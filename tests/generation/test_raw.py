@@ -57,6 +57,7 @@ def test_written_evaluations_are_read_exactly(tmp_path_factory, space, seed):
 
     assert table.about == ABOUT
     assert list(table.tasks) == ["37", "3"]  # as they come first
+    # The same random configurations; tasks take turns, so each has every second row.
     values = space.decode(space.sample_unit(np.random.default_rng(seed), len(frame)))
     for first_row, raw in enumerate(table.tasks.values()):
         np.testing.assert_array_equal(raw.values, values[first_row::2])
@@ -73,6 +74,7 @@ def test_same_evaluations_make_same_file(tmp_path):
     write_raw(tmp_path / "b", make_table(xgboost_space()), ABOUT)
 
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    # No temporary file is left.
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
 
 
@@ -85,12 +87,14 @@ def test_other_tools_read_the_file(tmp_path):
 
 @pytest.fixture
 def written(tmp_path):
+    """Random evaluations of the tasks 37 and 3, written and read back."""
     write_raw(tmp_path / "x", make_table(svm_space()), ABOUT)
     return read_raw(tmp_path / "x", benchmark="mine", space=svm_space())
 
 
 @pytest.mark.parametrize(("names", "selected"), [(["3", "37"], ["37", "3"]), (["3"], ["3"])])
 def test_selected_tasks_keep_their_order(written, names, selected):
+    """The order of the file, whatever that of the names."""
     assert list(written.select_tasks(names).tasks) == selected
 
 
@@ -115,6 +119,7 @@ def write_plain_parquet(path: Path) -> None:
 
 
 def write_empty_metadata(path: Path) -> None:
+    """A table whose description of the evaluations lacks everything."""
     write_plain_parquet(path)
     table = pq.read_table(path).replace_schema_metadata({"hpobench_ordered": "{}"})
     pq.write_table(table, path)
@@ -137,6 +142,7 @@ def test_other_files_are_refused(tmp_path, write):
 def test_file_cannot_be_a_folder(tmp_path):
     write_text(tmp_path / "text")
 
+    # The folder of the new file would be a file.
     with pytest.raises(ArtifactError, match="cannot write the evaluations"):
         write_raw(tmp_path / "text" / "x", make_table(svm_space()), ABOUT)
 
@@ -169,10 +175,12 @@ def replace_first(column: str, values: list[Any]) -> Callable[[pd.DataFrame], pd
 )
 class TestDamage:
     def test_table_is_refused(self, damage, message):
+        """`damage` changes a table of 40 rows."""
         with pytest.raises(ArtifactError, match=message):
             code_tasks(damage(make_table(svm_space())), svm_space())
 
     def test_file_is_named(self, damage, message, tmp_path):
+        """`damage` changes a table of 40 rows, which is then written to a file."""
         path = tmp_path / "x"
         write_raw(path, damage(make_table(svm_space())), ABOUT)
 

@@ -58,6 +58,7 @@ def prices(tmp_path_factory):
 
 
 def read_prices(path: Path, every: str = "month") -> Stream:
+    """The stream of the file, cut by month or otherwise."""
     return read_stream(path, target="price", time="date", every=every)
 
 
@@ -70,6 +71,7 @@ def make_trainer(
     seed: int = 0,
     **fixed: Any,
 ) -> RetrainTrainer:
+    """A trainer of ridge regressions on up to three past periods, which stops at a failure."""
     model = Model.from_path(path, fixed=fixed, seed=seed)
     metric = Metric(PredictionKind.REGRESSION, "neg_mean_absolute_error")
     return RetrainTrainer(stream, model, metric, longest_window=longest_window, failures=failures)
@@ -82,6 +84,7 @@ def test_rows_are_cut_by_the_calendar(prices):
     stream = read_prices(prices)
 
     assert stream.names == tuple(f"2024-{month:02d}" for month in range(1, MONTHS + 1))
+    # Two rows a day; the last day has one.
     assert np.diff(stream.starts).tolist() == [62, 58, 62, 60, 62, 59]
 
 
@@ -95,6 +98,7 @@ def test_rows_are_in_the_order_of_time(prices):
 def test_times_are_no_feature(prices):
     data = read_prices(prices).data
 
+    # Two numbers and one category are left.
     assert data.numbers.shape[1] == 2
     assert data.categories.shape[1] == 1
 
@@ -102,6 +106,7 @@ def test_times_are_no_feature(prices):
 def test_rows_are_cut_by_their_number(prices):
     stream = read_prices(prices, "100")
 
+    # Of 363 rows.
     assert np.diff(stream.starts).tolist() == [100, 100, 100, 63]
     assert stream.names == ("0", "1", "2", "3")
 
@@ -116,6 +121,7 @@ def test_rows_are_cut_by_their_number(prices):
     ],
 )
 def test_other_streams_are_refused(prices, options, error, message):
+    """All dates of the file are in the first half of 2024."""
     with pytest.raises(error, match=message):
         read_stream(prices, **{"target": "price", "time": "date", "every": "month", **options})
 
@@ -152,10 +158,14 @@ def ridge_error(
 @pytest.mark.parametrize("half_life", [None, 0.7])
 @pytest.mark.parametrize("window", [1, 3])
 def test_values_are_scikit_learns(prices, window, half_life):
+    """Error of each month from April on, after training on the months of the window before. With a
+    half-life, an older month weighs less.
+    """
     config = {"alpha": 5.0, "window": window}
     if half_life is not None:
         config["half_life"] = half_life
 
+    # The longest window has three of six months, so the last three are predicted.
     values = make_trainer(read_prices(prices))(config, "0")["values"]
 
     table = pd.read_csv(prices).sort_values("date")
@@ -170,6 +180,7 @@ def test_values_are_scikit_learns(prices, window, half_life):
 
 
 def test_place_of_job_is_the_seed(prices):
+    """Trainings run as jobs at a place; here the place, a number as text, is the seed."""
     trainer = make_trainer(read_prices(prices), path=TREES, n_estimators=3)
 
     values = trainer({"max_depth": 4}, "0")["values"]
@@ -179,6 +190,7 @@ def test_place_of_job_is_the_seed(prices):
 
 
 def test_failure_stops_the_training(prices):
+    """A ridge regression refuses a negative alpha; April is the first month to predict."""
     trainer = make_trainer(read_prices(prices))
 
     with pytest.raises(TrainingError, match="failed on the rows before 2024-04:"):
@@ -190,6 +202,7 @@ def test_failure_may_count_as_worst(prices):
 
     outcome = trainer({"alpha": -1.0}, "0")
 
+    # No values of the three months.
     assert outcome["values"] == [None, None, None]
     assert "alpha" in outcome["failure"]
 
@@ -205,6 +218,7 @@ def own_benchmarks(tmp_path, monkeypatch):
 
 
 def call_retrain(prices: Path, *options: str) -> Result:
+    """Run the command that generates the benchmark `prices`."""
     words = ["generate", "retrain", "--model", RIDGE, "--data", str(prices), "--time", "date"]
     words += ["--every", "month", "--name", "prices", *options]
     return CliRunner().invoke(app, words, catch_exceptions=False)
@@ -229,6 +243,7 @@ def test_one_command_makes_a_benchmark(prices, own_benchmarks, options):
     assert result.exit_code == 0, result.output
     benchmark = hbo.load("prices")
     assert [task.name for task in benchmark.tasks] == ["2024-04", "2024-05", "2024-06"]
+    # Periods count from 0; three come before the first to predict.
     assert dict(benchmark.tasks[0].context) == {"period": 3.0}
     assert benchmark.space.names == ("alpha", "window")
     check_benchmark("prices")
@@ -252,6 +267,7 @@ def test_continuing_gives_the_same_artifact(prices, own_benchmarks, options):
     artifact = own_benchmarks / "prices"
     content = {path.name: path.read_bytes() for path in artifact.iterdir()}
     trainings = sorted((own_benchmarks / "prices-evaluations").rglob("*.json"))
+    # Every second training is lost; one of the others gets a time to tell it by.
     for path in trainings[::2]:
         path.unlink()
     os.utime(trainings[1], ns=(1, 1))
@@ -272,6 +288,7 @@ def test_impossible_window_is_a_usage_error(prices):
 
 @pytest.mark.usefixtures("own_benchmarks")
 def test_too_long_window_starts_nothing(prices):
+    # Windows of up to nine of six months.
     spec = Retrain(
         name="p", model=RIDGE, data=str(prices), time="date", every="month", window=(1, 9)
     )
@@ -296,6 +313,7 @@ def test_correlation_by_lag_is_scipys(seed):
 
     correlations = figures.compute_correlation_by_lag(losses)
 
+    # Of the lags that are computed, 1, 2, 5 and 10, four tasks have these.
     assert list(correlations) == [1, 2]
     expected = [spearmanr(losses[:, task], losses[:, task + 2]).statistic for task in range(2)]
     assert correlations[2] == pytest.approx(np.mean(expected))
@@ -303,23 +321,30 @@ def test_correlation_by_lag_is_scipys(seed):
 
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 0.9])
 def test_noise_share_is_estimated(share):
+    """Of the variance between trainings with several seeds, a share is noise; of means over two
+    seeds, less.
+    """
     rng = np.random.default_rng(0)
+    # 400 configurations, five tasks, three seeds; variances add up to 1.
     means = rng.normal(size=(400, 5)) * np.sqrt(1 - share)
     repeated = means + rng.normal(size=(3, 400, 5)) * np.sqrt(share)
 
     assert figures.compute_noise_share(repeated) == pytest.approx(share, abs=0.05)
+    # Averaging halves the noise, and so the whole variance becomes 1 - share / 2.
     share_in_means = (share / 2) / (1 - share / 2)
     noise_of_means = figures.compute_noise_share(repeated, averaged=2)
     assert noise_of_means == pytest.approx(share_in_means, abs=0.05)
 
 
 def test_agreement_of_seeds_is_scipys():
+    # Two seeds, eleven configurations, one task.
     repeated = np.random.default_rng(0).normal(size=(2, 11, 1))
     first, second = repeated[0, :, 0], repeated[1, :, 0]
 
     agreement, agreement_in_better_half = figures.compute_agreement(repeated)
 
     assert agreement == pytest.approx(spearmanr(first, second).statistic)
+    # The better half by the one seed, then by the other.
     halves = [np.argsort(first)[:5], np.argsort(second)[:5]]
     expected = [spearmanr(first[half], second[half]).statistic for half in halves]
     assert agreement_in_better_half == pytest.approx(np.mean(expected))
@@ -327,7 +352,11 @@ def test_agreement_of_seeds_is_scipys():
 
 @pytest.mark.parametrize(("averaged", "share"), [(1, 0.5), (2, 0.25)])
 def test_configurations_within_noise_are_counted(averaged, share):
-    """Two seeds 0.2 apart have a standard deviation of 0.1 times the root of 2."""
+    """Share of configurations whose loss is within two standard deviations of noise of the best.
+
+    Two seeds 0.2 apart have a standard deviation of 0.1 times the root of 2: 0.14. Twice that
+    includes the first two of four configurations; for means of two seeds, the best alone.
+    """
     smooth = np.array([[1.0], [1.27], [1.29], [2.0]])
     repeated = np.stack([smooth - 0.1, smooth + 0.1])
     repeated[:, 3] += [[-9], [9]]  # the noise of the worse half does not count
@@ -342,6 +371,7 @@ def test_configurations_within_noise_are_counted(averaged, share):
 
 @pytest.fixture
 def averaged_plan(prices):
+    """Twelve configurations of trees, each trained with three seeds from 4 on."""
     trainer = make_trainer(read_prices(prices), path=TREES, seed=4, n_estimators=2)
     space = hbo.SearchSpace([hbo.Parameter.number("max_depth", 1, 9, integer=True)])
     return RetrainPlan(trainer, space, configurations=12, seed=4, averaged=3)
@@ -373,6 +403,7 @@ def test_values_may_be_means_over_seeds(averaged_plan, averaged_artifact):
 
     np.testing.assert_array_equal(arrays["values"][0], averaged_plan.values[0])
     trained = [averaged_plan.trainer(first_config, str(seed))["values"] for seed in (4, 5, 6)]
+    # Mean and standard deviation over the seeds 4, 5 and 6.
     for task, values in enumerate(np.transpose(trained)):
         assert arrays[f"{task}/objective"][0] == pytest.approx(values.mean())
         assert arrays[f"{task}/spread"][0] == pytest.approx(values.std(ddof=1))
@@ -385,12 +416,14 @@ def test_card_tells_of_several_seeds(averaged_artifact):
     assert any("trained 3 times, with seeds 4, 5, 6," in limit for limit in card["limits"])
     assert "of that of means of 3" in card["comparisons"]["other seeds"]["explanation"]
     assert card["comparisons"]["copying"]["median_share_on_forest"] >= 0
+    # Rank correlation among the better half.
     assert all(-1 <= task["upper_half"] <= 1 for task in card["figures"])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("retraining", RETRAINING, ids=lambda retraining: retraining.name)
 def test_recorded_evaluations_can_be_repeated(retraining, shared):
+    """Two random evaluations of each packaged benchmark are trained again."""
     if retraining.learner == "xgboost":
         pytest.importorskip("xgboost")
     plan = retrain.make_plan(retraining, shared / "data" / "streams")

@@ -36,10 +36,12 @@ MARKET_COLUMNS = ["nswprice", "nswdemand", "vicprice", "vicdemand", "transfer"]
     params=["bike_sharing", *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW_NAMES)],
 )
 def stream(request, shared):
+    """Each public stream; all but the smallest in slow tests."""
     return read_public_stream(request.param, shared / "data" / "streams")
 
 
 def read_file(name: str, shared: Path) -> pd.DataFrame:
+    """The file of a public stream, as it was published."""
     return pd.read_parquet(shared / "data" / "streams" / f"{name}.parquet")
 
 
@@ -47,6 +49,7 @@ def read_file(name: str, shared: Path) -> pd.DataFrame:
 
 
 def test_periods_ascend_and_are_whole(stream):
+    """No period is much shorter than the others."""
     assert list(stream.names) == sorted(stream.names)
     rows_of_periods = np.diff(stream.starts)
     assert rows_of_periods.min() > 0.5 * np.median(rows_of_periods)
@@ -65,10 +68,12 @@ def test_number_to_predict_is_no_feature(stream):
     """In rows of the same hour with other weather it would be the target of the row before."""
     target = stream.data.target
     if len(np.unique(target)) == 2:
+        # Labels may equal features by chance.
         return
 
     equals_target = stream.data.numbers == target[:, None]
     assert equals_target.mean(axis=0).max() < 0.02
+    # Nor may the target repeat that of the row before.
     assert (target[1:] == target[:-1]).mean() < 0.02
 
 
@@ -87,6 +92,10 @@ def make_simple_functions(stream: Stream) -> np.ndarray:
 
 
 def test_simple_functions_do_not_reveal_target(stream):
+    """No feature, difference of features or deviation from the last day's mean predicts it almost
+    exactly.
+    """
+    # Means over the last day need a whole day.
     first_row = ROWS_PER_DAY[stream.data.name] + 1
     functions = make_simple_functions(stream)[first_row:]
     target = stream.data.target[first_row:]
@@ -121,6 +130,9 @@ def test_electricity_label_is_no_rise(shared):
 
 
 def test_electricity_measurements_are_known_later(shared):
+    """A row has the measurements of the half-hour before; the first day only serves for the mean of
+    the day before.
+    """
     frame = read_file("electricity", shared)
 
     data = read_public_stream("electricity", shared / "data" / "streams").data
@@ -135,6 +147,7 @@ def test_electricity_measurements_are_known_later(shared):
 def test_traffic_lags_are_earlier_targets(shared):
     data = read_public_stream("metro_traffic", shared / "data" / "streams").data
     longest_lag = max(TRAFFIC_LAGS)
+    # The last columns are the targets so many rows earlier.
     lag_columns = data.numbers[:, -len(TRAFFIC_LAGS) :]
 
     for lag, column in zip(TRAFFIC_LAGS, lag_columns.T, strict=True):
@@ -154,6 +167,7 @@ def test_traffic_repeats_itself(shared, lags, expected_lags, correlation):
         lag: float(np.corrcoef(target[lag:], target[:-lag])[0, 1]) for lag in lags
     }
 
+    # The lag of highest correlation, and its value.
     assert correlation_of_lag[max(expected_lags)] == pytest.approx(correlation, abs=0.005)
     assert max(correlation_of_lag, key=correlation_of_lag.__getitem__) in expected_lags
 
@@ -161,6 +175,7 @@ def test_traffic_repeats_itself(shared, lags, expected_lags, correlation):
 def test_electricity_ascends_in_half_hours(shared):
     frame = read_file("electricity", shared)
 
+    # `day` is from 1 to 7, `period` from 0 to 1; the data begin on day 2.
     hour_of_week = (frame["day"] - 1) * 24 + frame["period"] * 23.5
     since_tuesday = 24 + np.arange(len(frame)) / 2
     np.testing.assert_allclose(hour_of_week, since_tuesday % (7 * 24), atol=0.01)
@@ -171,6 +186,7 @@ def test_weather_repeats_after_a_year(shared):
     temperature = read_file("weather", shared)["feat_1"].to_numpy()
 
     assert np.corrcoef(temperature[365:], temperature[:-365])[0, 1] > 0.8
+    # Half a year later it is the other way round.
     assert np.corrcoef(temperature[182:], temperature[:-182])[0, 1] < -0.7
 
 
@@ -205,6 +221,7 @@ def test_dates_are_sorted_by_the_calendar(read_own, every):
     """As text, 10/20/2023 is before 9/15/2023."""
     stream = read_own(["1/20/2024", "10/20/2023", "9/15/2023", "12/31/2023"], every=every)
 
+    # The target numbers the rows.
     assert stream.data.target.tolist() == [2, 1, 3, 0]
 
 
@@ -222,6 +239,7 @@ def test_missing_times_are_refused(read_own, times, every):
 
 
 def test_numbers_are_times_for_row_periods(read_own):
+    # Rows sorted by time: 9 (row 1), 10 (row 0), 100 (row 2).
     assert read_own([10, 9, 100], every="1").data.target.tolist() == [1, 0, 2]
 
 
@@ -245,6 +263,7 @@ def test_numbers_with_format_are_dates(read_own):
     ],
 )
 def test_rows_of_equal_time_stay_together(read_own, times, sizes):
+    """Periods of two rows, or more if a cut would part rows of equal time."""
     stream = read_own(times, every="2")
 
     assert np.diff(stream.starts).tolist() == sizes
@@ -256,6 +275,7 @@ AMBIGUOUS = ["01/02/2024", "03/04/2024"]
 
 @pytest.mark.parametrize("every", ["1", "month"])
 def test_ambiguous_dates_need_a_format(read_own, every):
+    """01/02/2024 is in January or in February."""
     with pytest.raises(ExperimentError, match=r"day or month first.*--time-format %d/%m/%Y"):
         read_own(AMBIGUOUS, every=every)
 

@@ -54,6 +54,7 @@ def stub(tmp_path):
 
 
 def test_outcomes_are_in_the_order_of_jobs(stub, folder):
+    """The stub's loss is the job's place plus a third of x."""
     outcomes = run_trainings(stub, JOBS[::-1], folder)
 
     losses = [int(job.where) + job.config["x"] / 3 for job in JOBS[::-1]]
@@ -65,6 +66,7 @@ def test_each_training_has_a_file(stub, folder):
     run_trainings(stub, JOBS, folder)
 
     places = [file.parent.name for file in folder.rglob("*.json")]
+    # Three jobs at each of two places, in a folder each.
     assert sorted(places) == ["37"] * 3 + ["4"] * 3
 
 
@@ -105,6 +107,7 @@ def test_missing_trainings_are_done(tmp_path_factory, lost):
 
     assert again == outcomes
     assert stub.calls() == len(JOBS) + len(lost)
+    # Progress starts with the trainings that are stored.
     stored = len(JOBS) - len(lost)
     assert progress == [(done, len(JOBS)) for done in range(stored, len(JOBS) + 1)]
 
@@ -130,6 +133,7 @@ def test_equal_jobs_are_trained_once(stub, folder):
     ],
 )
 def test_place_config_and_trainer_identify_trainings(stub, folder, job, name, trainings):
+    """A second job that is equal in all three, in whatever order, is not trained again."""
     run_trainings(stub, [FIRST_JOB], folder)
 
     run_trainings(replace(stub, name=name), [job], folder)
@@ -140,6 +144,7 @@ def test_place_config_and_trainer_identify_trainings(stub, folder, job, name, tr
 def test_failure_keeps_finished_trainings(stub, folder):
     class Failing(StubTrainer):
         def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+            # The fifth of six jobs.
             if (where, config["x"]) == ("4", 2):
                 raise MemoryError
             return super().__call__(config, where)
@@ -149,6 +154,7 @@ def test_failure_keeps_finished_trainings(stub, folder):
     assert stub.calls() == 4
 
     run_trainings(stub, JOBS, folder)
+    # Only the last two were left to do.
     assert stub.calls() == 6
 
 
@@ -163,6 +169,7 @@ def test_damaged_file_starts_nothing(stub, folder, content):
     with pytest.raises(StoreError, match=rf"{file.name}.*delete it"):
         run_trainings(stub, JOBS, folder)
 
+    # The one training before the damage.
     assert stub.calls() == 1
 
 
@@ -214,6 +221,7 @@ def test_kill_loses_only_the_current_training(tmp_path):
         print([outcome["size"] for outcome in outcomes])
     """)
     command = [sys.executable, "-c", script, str(tmp_path)]
+    # The third of four trainings lasts 600 seconds, and is killed.
     process = subprocess.Popen([*command, "600"])
     deadline = time.monotonic() + 60
     while not (tmp_path / "reached").exists() and time.monotonic() < deadline:
@@ -224,6 +232,7 @@ def test_kill_loses_only_the_current_training(tmp_path):
     files = sorted((tmp_path / "kept").rglob("*.json"))
     assert [file.parent.name for file in files] == ["1", "2"]
     written = [file.stat().st_mtime_ns for file in files]
+    # The same without waiting: the stored trainings are not repeated.
     again = subprocess.run([*command, "0"], capture_output=True, text=True, check=True)
     assert again.stdout == "[1, 2, 3, 4]\n"
     assert [file.stat().st_mtime_ns for file in files] == written

@@ -75,6 +75,7 @@ def test_training_on_some_sizes(fitted, tmp_path):
 
     ((targets, report),) = fitted
     assert targets.shape == (12, 2)
+    # The stub's errors are the size plus the number of the configuration.
     assert targets[5].tolist() == [56 + 5, 155 + 5]
     assert report.command == (
         "hpobench-ordered generate xgboost-mnist --source train --seed 3 --sizes 56,155 "
@@ -104,6 +105,7 @@ def test_command_tells_of_local_images(fitted, tmp_path):
     ],
 )
 def test_impossible_requests_start_nothing(fitted, trained, tmp_path, source, option, message):
+    """Each source takes other options, within limits."""
     with pytest.raises(ExperimentError, match=message):
         GENERATOR.generate(tmp_path / "x", source=source, **option)
     assert not trained
