@@ -35,11 +35,12 @@ class Journal:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._checked = hashlib.sha256()  # of all lines up to now, without their checksums
+        self._checked = hashlib.sha256()  # of all lines so far; a checksum covers those before it
         content = self.path.read_bytes() if self.path.exists() else b""
         finished = content[: content.rfind(b"\n") + 1]
 
-        # Without a finished line it must be the beginning of a header, else it is another file.
+        # A file without any finished line is a journal if it is the beginning of a header that was
+        # cut off; anything else is another file, which must not be overwritten.
         if not finished and not content.startswith(BEGIN[: len(content)]):
             raise self._error_in_line(1)
 
@@ -53,7 +54,7 @@ class Journal:
             with self.path.open("r+b") as file:
                 file.truncate(len(finished))
         self._size = len(finished)  # bytes that the file has, unless others write to it
-        self._failed = ""  # why nothing can be written any more
+        self._failed = ""  # why nothing can be written any more; "" as long as all went well
 
     def begin(self, settings: Mapping[str, Any]) -> None:
         """Write the header of a new journal, or check that this one has the same settings."""
@@ -88,8 +89,12 @@ class Journal:
             raise StoreError(self._failed)
 
     def _append(self, line: Mapping[str, Any]) -> None:
-        """Write one line; the checksum becomes the last entry of its JSON object."""
-        # Without the closing brace, which `CHECK` has.
+        """Write one line; the checksum becomes the last entry of its JSON object.
+
+        The checksum is of all lines up to this one. `self._size` is the size that the file had
+        after the last line: if it has another one now, somebody else wrote to it.
+        """
+        # Without the closing brace, which `CHECK`, the template of the line's end, has.
         text = json.dumps(line, allow_nan=False, default=_as_python_number).encode()[:-1]
         self._checked.update(text)
         text += CHECK % self._checked.hexdigest()[:16].encode() + b"\n"
@@ -104,19 +109,22 @@ class Journal:
         self._size += len(text)
 
     def _read_line(self, number: int, text: bytes) -> dict[str, Any]:
-        """Read one line, which follows those that were read before."""
+        """Read one line, which follows those that were read before; returns its JSON object.
+
+        The checksum is removed from it. Raises a `StoreError` if it is wrong.
+        """
         if not self._is_checked(text):
             raise self._error_in_line(number)
         line: dict[str, Any] = json.loads(text)
         if number == 1 and line.get("journal") != FORMAT:
             raise self._error_in_line(number)
-        self._checked.update(text[:-CHECK_LENGTH])
+        self._checked.update(text[:-CHECK_LENGTH])  # the next checksum covers this line, too
         del line["checksum"]
         return line
 
     def _is_checked(self, text: bytes) -> bool:
-        """Whether a line has the right checksum, given the lines before it."""
-        checked = self._checked.copy()
+        """Whether a line ends with the right checksum, which covers it and all lines before it."""
+        checked = self._checked.copy()  # the hash of the lines before, which stays as it is
         checked.update(text[:-CHECK_LENGTH])
         return text[-CHECK_LENGTH:] == CHECK % checked.hexdigest()[:16].encode()
 
@@ -127,7 +135,7 @@ class Journal:
 
 
 def as_json(content: Mapping[str, Any]) -> dict[str, Any]:
-    """A value after a round trip through JSON."""
+    """A value after a round trip through JSON, so that it equals what is read from a file."""
     read: dict[str, Any] = json.loads(json.dumps(content, default=_as_python_number))
     return read
 
@@ -149,7 +157,7 @@ def describe_change(name: str, before: Any, now: Any) -> str:
 
 
 def describe_change_of_space(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Describe how a search space codes configurations otherwise, "" if it does not."""
+    """Describe how two search spaces, as JSON, differ; "" if they code configurations alike."""
     old = SearchSpace.from_json(before)
     new = SearchSpace.from_json(now)
     if new.codes_as(old):  # defaults may differ
@@ -158,7 +166,7 @@ def describe_change_of_space(before: Mapping[str, Any], now: Mapping[str, Any]) 
 
 
 def describe_change_of_history(before: list[list[str]], now: list[list[str]]) -> str:
-    """Describe how two histories differ, each a list of a task's name and a hash."""
+    """Describe how two histories differ; each is a list of pairs of a task's name and a hash."""
     old_tasks = [task for task, _ in before]
     new_tasks = [task for task, _ in now]
     if old_tasks != new_tasks:
@@ -166,12 +174,12 @@ def describe_change_of_history(before: list[list[str]], now: list[list[str]]) ->
     changed: list[str] = []
     for old, new in zip(before, now, strict=True):
         if old != new:
-            changed.append(repr(old[0]))
+            changed.append(repr(old[0]))  # the name of the task
     return f"the evaluations of {', '.join(changed)} in the history differ"
 
 
 def hash_evaluations(evaluations: Evaluations) -> str:
-    """Hash of all that a method sees of an earlier task."""
+    """Hash of all that a method sees of an earlier task: its space, context and evaluations."""
     described = [evaluations.space.to_json(), dict(evaluations.context)]
     digest = hashlib.sha256(json.dumps(described, default=float).encode())
     digest.update(evaluations.values.tobytes() + evaluations.losses.tobytes())

@@ -48,9 +48,9 @@ def define_by_run(space: SearchSpace, choose: Callable[[Parameter], Value]) -> C
     Returns:
         The active hyperparameters, in the order of the space, and the constants.
     """
-    codes = [math.nan] * space.dimension  # NaN where inactive
+    codes = [math.nan] * space.dimension  # of the values chosen so far; NaN where inactive
     chosen: Config = {}
-    for column, condition in space.ordered_conditions.items():
+    for column, condition in space.ordered_conditions.items():  # parents before children
         parameter = space.parameters[column]
         is_active = condition is None or condition.holds_for(codes)
         if is_active:
@@ -76,7 +76,7 @@ def space_of(distributions: "Mapping[str, BaseDistribution]") -> SearchSpace:
     constants: Config = {}
     for name, distribution in distributions.items():
         parameter = parameter_of(name, distribution)
-        if parameter.size > 1:
+        if parameter.size > 1:  # number of different values
             tunable.append(parameter)
         else:
             constants[name] = parameter.value(parameter.lower)

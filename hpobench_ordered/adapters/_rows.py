@@ -87,15 +87,18 @@ class Reader:
         direction: Direction,
         context: Mapping[str, float] | None = None,
     ) -> Evaluations | None:
-        """Read the usable rows of one task; None if there are none."""
-        n = len(rows.where)
-        is_good = np.ones(n, dtype=np.bool_)
+        """Read the usable rows of one task; None if there are none.
+
+        What is wrong with the other rows is recorded, and reported when all tasks are read.
+        """
+        n_rows = len(rows.where)
+        is_good = np.ones(n_rows, dtype=np.bool_)  # each of the next steps rules out invalid rows
         values = self._read_configs(rows, space, is_good)
         objective = self._read_objective(rows, is_good)
         if self.refuses_repeated:
             self._check_repeated(rows, values, objective, is_good)
-        self._read += n
-        self._dropped += n - int(is_good.sum())
+        self._read += n_rows
+        self._dropped += n_rows - int(is_good.sum())
         if not is_good.any():
             self.empty.append(f"task {rows.task!r}")
             return None
@@ -115,7 +118,7 @@ class Reader:
         self._dropped += 1
 
     def refuse(self, hint: str = "") -> None:
-        """Raise an EvaluationsError if there are any problems; it ends with the hint."""
+        """Raise an EvaluationsError if any row has a problem; its message ends with the hint."""
         if self.wrong:
             count = f"{self._dropped} of {self._read} evaluations"
             raise EvaluationsError(
@@ -128,7 +131,19 @@ class Reader:
         return "".join(lines)
 
     def finish(self, history: Iterable[Evaluations | None]) -> tuple[Evaluations, ...]:
-        """The history with the warnings and errors of `usable`, and those of its tasks."""
+        """The usable evaluations by task, after all checks that need the whole history.
+
+        Args:
+            history: Evaluations of each task; None for a task without a usable row.
+
+        Raises:
+            EvaluationsError: Rows cannot be used, unless such rows are left out; no row can; or two
+                tasks are identical.
+
+        Warns:
+            HistoryWarning: Rows are left out, numbers were moved, tasks are not in order, or
+                columns are ignored.
+        """
         evaluations = self.usable(history)
         _check_different(evaluations)
         _check_order([e.task for e in evaluations])
@@ -142,7 +157,10 @@ class Reader:
             warn(f"columns that are not hyperparameters of the search space are ignored: {names}")
 
     def usable(self, history: Iterable[Evaluations | None]) -> tuple[Evaluations, ...]:
-        """The usable evaluations by task; warns of, or refuses, what is left out or moved."""
+        """The usable evaluations by task; warns of, or refuses, what is left out or moved.
+
+        `history` has None for a task without a usable row.
+        """
         if not self.drop_invalid:
             self.refuse("\ndrop_invalid=True leaves these evaluations out")
         problems = self._problems()
@@ -161,14 +179,15 @@ class Reader:
         return evaluations
 
     def _read_configs(self, rows: Rows, space: SearchSpace, is_good: BoolArray) -> FloatArray:
-        """Code the configurations, (n, d); sets `is_good` to False for invalid rows.
+        """Code the configurations, (rows, hyperparameters); NaN where one is inactive.
 
-        Parents are read before their children, whose conditions are on the codes of the parents.
+        `is_good`, (rows,), is set to False for invalid rows. Parents are read before their
+        children, whose conditions are on the codes of the parents.
         """
         coded = np.full((len(is_good), space.dimension), np.nan)
         active = np.ones(coded.shape, dtype=np.bool_)
         for j, condition in space.ordered_conditions.items():
-            is_asked = active[:, j]
+            is_asked = active[:, j]  # in which rows a value is needed
             if condition is not None:
                 active[:, j] = condition.holds(coded, active)
                 # Whether a conditional one is active is unknown where its parent is wrong.
@@ -182,10 +201,13 @@ class Reader:
     def _read_column(
         self, rows: Rows, parameter: Parameter, is_asked: BoolArray, is_good: BoolArray
     ) -> FloatArray:
-        """Code a hyperparameter where it is asked for, (n,); NaN elsewhere and where invalid."""
+        """Code a hyperparameter where it is asked for, (rows,); NaN elsewhere and where invalid.
+
+        `is_good`, (rows,), is set to False for rows with an invalid value, which are reported.
+        """
         column = rows.columns[parameter.name]
         coded = _code_valid_column(parameter, column, is_asked)
-        if coded is not None:
+        if coded is not None:  # the usual case: all at once, which is faster
             return coded
 
         coded = np.full(len(column), np.nan)
@@ -249,7 +271,10 @@ class Reader:
         return math.nan, problem
 
     def _read_objective(self, rows: Rows, is_good: BoolArray) -> FloatArray:
-        """The objective values, (n,); sets `is_good` to False for invalid rows."""
+        """The objective values, (rows,), NaN where the evaluation failed.
+
+        `is_good`, (rows,), is set to False for rows with an invalid value, which are reported.
+        """
         objective = np.array([number_of(value) for value in rows.objective], dtype=np.float64)
         problem = "the objective must be a finite number"
         if self.allows_failed:
@@ -270,11 +295,11 @@ class Reader:
 
         Args:
             rows: The rows, which messages name.
-            values: Coded configurations, (n, d).
-            objective: Objective values, (n,).
-            is_good: Whether each row is usable so far, (n,); it is changed.
+            values: Coded configurations, (rows, hyperparameters).
+            objective: Objective values, (rows,).
+            is_good: Whether each row is usable so far, (rows,); it is changed.
         """
-        first: dict[bytes, int] = {}  # row with this content
+        first: dict[bytes, int] = {}  # index of the first row with a content
         for i in np.flatnonzero(is_good).tolist():
             # As bytes, NaN equals NaN: inactive hyperparameters and failures are compared, too.
             content = values[i].tobytes() + objective[i].tobytes()
@@ -284,7 +309,7 @@ class Reader:
                     f"{rows.where[i]} ({repeated})"
                 )
                 is_good[i] = False
-            first.setdefault(content, i)
+            first.setdefault(content, i)  # stays the first one
 
 
 def is_missing(value: object) -> bool:
@@ -292,7 +317,7 @@ def is_missing(value: object) -> bool:
     import pandas as pd
 
     is_empty_text = isinstance(value, str) and value.strip() in READ_AS_EMPTY
-    return is_empty_text or pd.isna(value) is True  # of a list it is an array
+    return is_empty_text or pd.isna(value) is True  # `isna` of a list is an array
 
 
 def number_of(value: object) -> float:
@@ -300,7 +325,7 @@ def number_of(value: object) -> float:
     if isinstance(value, str):
         return float(value) if NUMBER.fullmatch(value.strip()) else math.nan
     if not isinstance(value, numbers.Real) or isinstance(value, bool | np.bool_):
-        return math.nan
+        return math.nan  # Python counts True and False as numbers
     if isinstance(value, numbers.Integral) and is_rounded(value):
         return math.nan
     return float(value)
@@ -323,7 +348,10 @@ def explain_rounding(value: object) -> str:
 
 
 def _code_alike_choice(choices: Sequence[Value], value: object) -> float:
-    """Code of the choice that a value is like, such as 1 and "1"; NaN if none or several are."""
+    """Code of the only choice that a value is like, as "1" is like 1; NaN if none or several are.
+
+    The code of a choice is its index.
+    """
     alike = [code for code, choice in enumerate(choices) if _is_alike(value, choice)]
     return float(alike[0]) if len(alike) == 1 else math.nan
 
@@ -339,7 +367,7 @@ def _is_alike(value: object, choice: Value) -> bool:
 def _code_valid_column(
     parameter: Parameter, column: NDArray[Any], is_asked: BoolArray
 ) -> FloatArray | None:
-    """Code a column where asked, NaN elsewhere; None if any value there is invalid."""
+    """Code a column in the rows where it is asked for, NaN elsewhere; None if any is invalid."""
     try:
         coded = parameter.code_column(column, is_asked)
     except InvalidConfigError:
@@ -397,5 +425,5 @@ def _ends_with_year(numbers: Sequence[int]) -> bool:
 
 
 def warn(message: str) -> None:
-    """Issue a HistoryWarning that points to the caller's code."""
+    """Issue a HistoryWarning that points to the user's code, a few calls further up."""
     warnings.warn(message, HistoryWarning, stacklevel=4)

@@ -49,12 +49,23 @@ def read_table(
     """Read a table, one evaluation per row, by task in the order in which tasks first appear.
 
     Columns are identified by name; those that are not needed are ignored. Constants may be left
-    out. Problems of columns and contexts raise an EvaluationsError, `reader` collects those of
-    rows. `contexts` are those of each task; default: from their columns. `rename` has new names of
-    columns; None if the user cannot give any.
+    out.
+
+    Args:
+        frame: The table.
+        space: The search space.
+        columns: Names of the columns that are not hyperparameters.
+        reader: Reads the rows of each task, and collects what is wrong with them.
+        direction: Whether the objective is minimised or maximised.
+        contexts: Context of each task, by its name; default: from the columns of contexts.
+        rename: New names of columns by their old ones; None if the user cannot give any, and
+            messages shall not advise it.
 
     Returns:
         The evaluations of each task; None for a task without a usable row.
+
+    Raises:
+        EvaluationsError: The columns or contexts are not as described.
     """
     import pandas as pd
 
@@ -82,9 +93,9 @@ def read_table(
     for task, rows in rows_of_task.items():
         raw = Rows(
             task,
-            [names_of_rows[i] for i in rows],
-            {name: column[rows] for name, column in cells.items()},
-            [objective[i] for i in rows],
+            where=[names_of_rows[i] for i in rows],
+            columns={name: column[rows] for name, column in cells.items()},
+            objective=[objective[i] for i in rows],
         )
         context = checked_contexts[task]
         history.append(reader.read(raw, space, direction=direction, context=context))
@@ -156,7 +167,13 @@ def contexts_of(
 def _check_context(
     task: str, context: Mapping[str, float], *, like: tuple[str, Mapping[str, float]]
 ) -> None:
-    """Check that a context has finite numbers, and the same names as that of another task."""
+    """Raise an `EvaluationsError` unless a context has finite numbers, and the right names.
+
+    Args:
+        task: Name of the task.
+        context: Its context.
+        like: Name and context of another task, which has the same names.
+    """
     other_task, other_context = like
     if set(context) != set(other_context):
         raise EvaluationsError(
@@ -172,9 +189,11 @@ def _check_context(
 
 
 def check_renaming(rename: Mapping[str, str], *sources: Collection[str]) -> None:
-    """Check that renaming from old to new names is valid and gives unique names in each source.
+    """Raise an `EvaluationsError` unless renaming is valid and gives unique names in each source.
 
-    A source is a collection of names, such as the columns of a table or the parameters of a study.
+    Args:
+        rename: New names by old ones, of which each must be in some source.
+        sources: Collections of names, such as the columns of a table or the parameters of a study.
     """
     if not isinstance(rename, Mapping) or not all(isinstance(n, str) for n in rename.values()):
         raise EvaluationsError(f"rename must be a mapping of old to new names, but got {rename!r}")
@@ -186,7 +205,8 @@ def check_renaming(rename: Mapping[str, str], *sources: Collection[str]) -> None
             hint = suggest_allowed(str(old), all_names)
             raise EvaluationsError(f"{old!r} cannot be renamed{hint}")
     for names in sources:
-        if len({rename.get(name, name) for name in names}) < len(set(names)):
+        new_names = {rename.get(name, name) for name in names}
+        if len(new_names) < len(set(names)):
             raise EvaluationsError(
                 f"renaming by {dict(rename)} gives two of {sorted(names)} the same name"
             )
@@ -235,11 +255,20 @@ def _read_contexts(
     rows_of_task: Mapping[str, Sequence[int]],
     names_of_rows: Sequence[str],
 ) -> dict[str, dict[str, float]]:
-    """Context of each task from its rows, integers if the column's type is."""
+    """Context of each task from the columns of contexts, which must not change within a task.
+
+    Numbers are integers if the column's type is.
+
+    Args:
+        frame: The table.
+        columns: The columns of contexts.
+        rows_of_task: Positions of the rows of each task.
+        names_of_rows: Name of each row in messages.
+    """
     contexts: dict[str, dict[str, float]] = {task: {} for task in rows_of_task}
     for column in columns:
         cells = frame[column].tolist()
-        is_integer = frame[column].dtype.kind in "iu"
+        is_integer = frame[column].dtype.kind in "iu"  # signed and unsigned integers
         for task, rows in rows_of_task.items():
             first = number_of(cells[rows[0]])
             for i in rows:

@@ -129,7 +129,7 @@ class Advice:
 
     @property
     def within_error(self) -> tuple[str, ...]:
-        """The best method and those that may be as good."""
+        """The best method, and those that leave so little more that it may be chance."""
         return tuple(self.methods.loc[self.methods["is_within_error"], "method"])
 
     @property
@@ -183,7 +183,7 @@ class Advice:
     def _sentence_on_others(self) -> str:
         """Which other methods may be as good as the best, "" if it is the only one."""
         others = [name for name in self.methods["method"] if name != self.best]
-        as_good = self.within_error[1:]
+        as_good = self.within_error[1:]  # without the best method itself, which comes first
         if not others:
             return ""
         if len(as_good) == len(others):
@@ -197,13 +197,16 @@ class Advice:
 
     @property
     def _sentence_on_copying(self) -> str:
-        """What share copying leaves, next to the best method that needs no history."""
+        """What share copying leaves, next to the best method that needs no history.
+
+        `copied` is the share left on each task by the best configuration of the task before.
+        """
         left_by_copying = float(np.nanmean(self.copied))
         text = (
             "Copying alone, the best configuration of the last task first, leaves "
             f"{left_by_copying:.2f} in one trial."
         )
-        without_history = self.methods[~self.methods["needs_history"]]
+        without_history = self.methods[~self.methods["needs_history"]]  # the best method first
         if without_history.empty:
             return text
 
@@ -322,7 +325,13 @@ def make_benchmark_of_history(
     *,
     surrogate: SurrogateType | str,
 ) -> Benchmark:
-    """Make a benchmark from a history; errors are those of `advise`."""
+    """Make a benchmark whose tasks are surrogates of the tasks of a history.
+
+    Failed evaluations, and tasks without any other, are left out.
+
+    Raises:
+        EvaluationsError: As by `advise`: fewer than 3 tasks are left, or evaluations do not fit.
+    """
     kind = parse_surrogate_type(surrogate)
     chosen_direction = Direction.of(direction)
     successful = [leave_out_failures(e) for e in align_history(history, space)]
@@ -374,9 +383,8 @@ def compare_methods(left: FloatArray, methods: Sequence[str]) -> "tuple[pd.DataF
     """Compare methods by the share of the distance from the median to the best that they leave.
 
     Args:
-        left: The share, (lowest value so far - best) / (median - best), of each of A methods, on S
-            seeds and T tasks, after each of M trials, (A, S, T, M). The first task does not count,
-            as it has no history.
+        left: The share, (lowest value so far - best) / (median - best), (methods, seeds, tasks,
+            trials). The first task does not count, as it has no history.
         methods: Names of the methods.
 
     Returns:
@@ -384,10 +392,11 @@ def compare_methods(left: FloatArray, methods: Sequence[str]) -> "tuple[pd.DataF
     """
     import pandas as pd
 
-    means_of_tasks = independent_samples(left, Resampling.TASKS, first_task=1)  # (T - 1, A, M)
+    # Mean over seeds on each task but the first, (tasks - 1, methods, trials).
+    means_of_tasks = independent_samples(left, Resampling.TASKS, first_task=1)
     intervals = mean_intervals(
         means_of_tasks, rng=np.random.default_rng(0), possible=(0, np.inf)
-    )  # each (A, M)
+    )  # of the means over tasks, each (methods, trials)
     margin = least_significant_difference(means_of_tasks[..., -1])
     left_at_end = intervals.mean[:, -1]
     behind = left_at_end - left_at_end.min()

@@ -232,10 +232,11 @@ class Optimiser:
         )
         self._lock = Lock()
         self._trials: list[Trial] = []
-        self._in_flight: dict[bytes, list[_Asked]] = defaultdict(list)  # by coded row
+        # What was asked for and not told yet, by coded configuration; one may be asked for twice.
+        self._in_flight: dict[bytes, list[_Asked]] = defaultdict(list)
         self._journal: Journal | None = None
         task: dict[str, Any] = {"space": space, "history": history, "context": context}
-        if spec.uses_data:
+        if spec.uses_data:  # other methods do not take this argument
             task["data"] = data
         with one_thread():
             self._method = spec.method(rng=np.random.default_rng(seed), budget=budget, **task)
@@ -263,7 +264,7 @@ class Optimiser:
                 name = self.settings["method"]
                 raise InvalidSuggestionError(f"{name} suggested {suggestion!r}: {error}") from error
 
-            config = self._config(row)
+            config = self._config(row)  # as the space writes it, for the user and the journal
             self._write({"ask": config})
             self._in_flight[row.tobytes()].append(_Asked(len(self._trials), suggestion))
             self._trials.append(Trial(config, None))
@@ -285,6 +286,7 @@ class Optimiser:
         number = to_objective_value(value)
         with self._lock:
             trial = Trial(self._config(row), number)
+            # JSON has no NaN: a failure is written as null.
             self._write({"tell": trial.config, "value": None if math.isnan(number) else number})
 
             waiting = self._in_flight[row.tobytes()]
@@ -296,7 +298,7 @@ class Optimiser:
                 self._trials.append(trial)
                 told_config = trial.config
 
-            loss = self.direction.sign * number
+            loss = self.direction.sign * number  # the value, or its negative if maximised
             with one_thread():
                 self._method.tell(told_config, loss)
 
@@ -328,7 +330,7 @@ class Optimiser:
         best: Trial | None = None
         lowest_loss = math.inf
         for trial in self.trials:
-            if trial.value is None:
+            if trial.value is None:  # not told yet
                 continue
             loss = self.direction.sign * trial.value
             if loss < lowest_loss:  # a failure, which is NaN, is not
@@ -378,7 +380,11 @@ class Optimiser:
         self._journal = journal  # only now, as these events are there already
 
     def _ask_again(self, expected: Config, place: str) -> None:
-        """Ask for a suggestion that was made before; `place` names it in the error."""
+        """Ask for a suggestion that was made before, and check that it is the same.
+
+        Raises:
+            StoreError: It is another one; `place` says where in the journal.
+        """
         config = self.ask()
         if self.space.row(config).tobytes() != self.space.row(expected).tobytes():
             raise StoreError(
@@ -387,7 +393,7 @@ class Optimiser:
             )
 
     def _config(self, row: FloatArray) -> Config:
-        """The configuration of a coded row, (d,)."""
+        """The configuration of a coded row, (hyperparameters,)."""
         return self.space.configs(row[None])[0]
 
     def _write(self, event: Mapping[str, Any]) -> None:
@@ -411,7 +417,8 @@ def describe_settings(
     version = method_version(spec)
     settings: dict[str, Any] = {
         "method": spec.name,
-        # A version that is new at each start would never be that of the journal.
+        # Some versions are new at each start, as the source cannot be read. Such a one would never
+        # be that of the journal, so it is not compared.
         "version": "" if version.startswith(NEW_AT_EACH_START) else version,
         "direction": direction.value,
         "seed": seed,

@@ -45,7 +45,7 @@ def suggest_after(
 
 
 def replay(optimiser: Optimiser, results: Sequence[Result], *, batch_size: int) -> int:
-    """Ask for batches and tell their results, as long as all results of a batch were suggested.
+    """Ask an optimiser for batches and tell it their results, while it suggests all of a batch.
 
     Returns:
         The number of results told: those before the first batch with another configuration.

@@ -10,7 +10,13 @@ Targets = int | tuple[str | int, ...] | None
 
 
 def check_targets(tasks: int | Sequence[str | int] | None) -> Targets:
-    """Check a choice of tasks as far as possible without their names; lists become tuples."""
+    """Check a choice of tasks as far as possible without their names; return it, lists as tuples.
+
+    The choice is a number of tasks, the first ones; a list of names or indices; or None for all.
+
+    Raises:
+        ExperimentError: It is a single name, or the number or the length of the list is below 1.
+    """
     if isinstance(tasks, str):
         raise ExperimentError(
             f"tasks must be a number or a list, such as [{tasks!r}], but got {tasks!r}"
@@ -31,7 +37,7 @@ def check_targets_exist(targets: Targets, names: Sequence[str]) -> None:
         targets: The choice.
         names: Names of all tasks of the benchmark.
     """
-    find_targets(targets, names)  # raises
+    find_targets(targets, names)  # raises it; the indices are not needed here
 
 
 def find_targets(targets: Targets, names: Sequence[str]) -> tuple[int, ...]:
@@ -46,6 +52,7 @@ def find_targets(targets: Targets, names: Sequence[str]) -> tuple[int, ...]:
     """
     if targets is None or isinstance(targets, int):
         return tuple(range(len(names)))[:targets]  # [:None] are all
+    # By name and by index; a name that is also an index cannot occur, as names are text.
     index_of: dict[str | int, int] = {index: index for index in range(len(names))}
     index_of |= {name: index for index, name in enumerate(names)}
     for target in targets:
@@ -53,4 +60,4 @@ def find_targets(targets: Targets, names: Sequence[str]) -> tuple[int, ...]:
             hint = f" (or an index: there are tasks 0 to {len(names) - 1})"
             raise UnknownNameError("task", target, names, hint=hint)
     indices = [index_of[target] for target in targets]
-    return tuple(dict.fromkeys(indices))
+    return tuple(dict.fromkeys(indices))  # each once, in their order

@@ -70,11 +70,19 @@ class Adjustment:
         return "adjustment"
 
     def settings(self) -> Mapping[str, Any]:
-        """Trials before and after the adjustment, the method before it, and tasks."""
+        """Settings by name: trials before and after the adjustment, the method before it, tasks."""
         return asdict(self)
 
     def check(self, benchmark: BenchmarkSpec, method: MethodSpec) -> None:
-        """Check that the search space was adjusted, and that the method supports that."""
+        """Check that the search space was adjusted, and that the method supports that.
+
+        The history has one task: the same one on the old search space.
+
+        Raises:
+            ExperimentError: It was not, the method does not support it, or a method needs more
+                earlier tasks than there are.
+            UnknownNameError: A chosen task does not exist.
+        """
         _check_was_adjusted(benchmark)
         _check_supports_changed_spaces(method)
         if method.min_history > 1:
@@ -102,20 +110,21 @@ class Adjustment:
         evaluated: Sequence[Evaluations],
         rng: "np.random.Generator",
     ) -> Assignment:
-        """Choose the optimisation at a position of the run.
+        """Choose the task, search space and method at a position of the run, from 0.
 
         Each task has two positions: an even one before the adjustment, then an odd one after it.
+        `evaluated` has the run's evaluations at each earlier position; `rng` is not needed.
         """
         if benchmark.previous is None:
             raise ExperimentError(f"the search space of {benchmark.id} was never adjusted")
-        target_number, step = divmod(position, 2)
+        target_number, step = divmod(position, 2)  # step 0 is before the adjustment, 1 after it
         task_index = self._targets(benchmark)[target_number]
         task = benchmark.tasks[task_index]
         is_before_adjustment = step == 0
         if is_before_adjustment:
             return Assignment(
                 method=method_spec(self.first_method),
-                task=benchmark.previous.task(task.name),
+                task=benchmark.previous.task(task.name),  # the same task on the old search space
                 history=(),
                 budget=self.first_trials,
                 is_recorded=False,
@@ -126,7 +135,7 @@ class Adjustment:
         )
 
     def _targets(self, benchmark: Benchmark) -> tuple[int, ...]:
-        """Indices of the tasks to optimise."""
+        """Indices of the tasks to optimise, which `self.tasks` chooses by count, name or index."""
         return find_targets(self.tasks, [task.name for task in benchmark.tasks])
 
 

@@ -66,14 +66,19 @@ class LeaveOneOut:
         return "leave-one-out"
 
     def settings(self) -> Mapping[str, Any]:
-        """Trials, evaluations a source task, and targets."""
+        """Settings by name: trials, evaluations per source task, and targets."""
         return asdict(self)
 
     def check(self, benchmark: BenchmarkSpec, method: MethodSpec) -> None:
-        """Check that the targets exist, and that there are enough source tasks for the method."""
+        """Check that the targets exist, and that there are enough source tasks for the method.
+
+        Raises:
+            UnknownNameError: A target does not exist.
+            ExperimentError: There are too few source tasks.
+        """
         names = [task.name for task in benchmark.define().tasks]
         check_targets_exist(self.tasks, names)
-        sources = len(names) - 1
+        sources = len(names) - 1  # all tasks but the target
         needed = max(1, method.min_history)  # without a source task there is nothing to transfer
         if sources < needed:
             raise ExperimentError(
@@ -96,7 +101,8 @@ class LeaveOneOut:
     ) -> Assignment:
         """Assign the target at this position, with evaluations of all other tasks as history.
 
-        Without a number, `history=None`, the benchmark decides how many evaluations each task has.
+        `self.history` is the number of evaluations per task; with None the benchmark decides on it.
+        What the run itself `evaluated` on earlier targets is no part of the history.
         """
         target = self._targets(benchmark)[position]
         history = [
@@ -112,5 +118,5 @@ class LeaveOneOut:
         )
 
     def _targets(self, benchmark: Benchmark) -> tuple[int, ...]:
-        """Indices of the tasks to optimise."""
+        """Indices of the tasks to optimise, which `self.tasks` chooses by count, name or index."""
         return find_targets(self.tasks, [task.name for task in benchmark.tasks])

@@ -63,15 +63,15 @@ class Ordered:
         return "ordered"
 
     def settings(self) -> Mapping[str, Any]:
-        """Trials, tasks and simulated workers."""
+        """Settings by name: trials, tasks and simulated workers."""
         return asdict(self)
 
     def check(self, benchmark: BenchmarkSpec, method: MethodSpec) -> None:
-        """Check nothing: with ordered tasks every method can run on every benchmark."""
+        """Check nothing: every method can run, as `bo` runs while the history is too short."""
 
     def length(self, benchmark: Benchmark) -> int:
-        """Number of tasks of a run."""
-        if self.tasks is None:
+        """Number of tasks of a run: at most those of the benchmark."""
+        if self.tasks is None:  # no limit was set
             return len(benchmark.tasks)
         return min(self.tasks, len(benchmark.tasks))
 
@@ -86,7 +86,8 @@ class Ordered:
     ) -> Assignment:
         """Assign the task at this position, with all that was evaluated before as history.
 
-        While there are fewer earlier tasks than the method needs, `bo` runs instead.
+        While there are fewer earlier tasks than the method needs, `bo` runs instead. `evaluated`
+        has the run's evaluations of each earlier task; `rng` is not needed.
         """
         has_history = len(evaluated) >= method.min_history
         return Assignment(

@@ -24,18 +24,24 @@ _SETTING = re.compile(r"(\w+)=(.*?)(?:, (?=\w+=)|$)")
 
 
 def format_protocol(protocol: Protocol) -> str:
-    """The text of a protocol: its name, with its settings in parentheses."""
+    """The text of a protocol: its name, with its settings in parentheses.
+
+    Such as "ordered(trials=25, tasks=None, workers_simulated=1)".
+    """
     settings = [f"{name}={value}" for name, value in protocol.settings().items()]
     return f"{protocol.name}({', '.join(settings)})"
 
 
 def parse_protocol(text: str) -> Protocol:
-    """The protocol of this package that has the text, the inverse of `format_protocol`."""
+    """Make the protocol that a text such as "ordered(trials=25, tasks=None)" describes.
+
+    It is the inverse of `format_protocol`, for the protocols of this package.
+    """
     settings: dict[str, Any] = {}
     for setting, value in parse_protocol_settings(text).items():
         try:
             settings[setting] = ast.literal_eval(value)
-        except (ValueError, SyntaxError):  # a name, written without quotes
+        except (ValueError, SyntaxError):  # a text such as a method's name, without quotes
             settings[setting] = value
 
     protocol: Protocol = PROTOCOLS[parse_protocol_name(text)](**settings)
@@ -48,6 +54,9 @@ def parse_protocol_name(text: str) -> str:
 
 
 def parse_protocol_settings(text: str) -> dict[str, str]:
-    """Settings in the text of a protocol, by name, in the order written; the values stay text."""
+    """Settings in the text of a protocol, by name, in the order written; the values stay text.
+
+    In "ordered(trials=25, tasks=None)" they are trials, "25", and tasks, "None".
+    """
     settings = text.partition("(")[2].removesuffix(")")
     return dict(_SETTING.findall(settings))  # finds pairs of a name and a value

@@ -100,7 +100,14 @@ class OptunaMethod(Method):
     """Runs a sampler on a study of one task."""
 
     def start_study(self, sampler: object, *, adds_history: bool = False) -> Self:
-        """Start the study, and add the history to it as trials if that is wanted."""
+        """Start the study, and add the history to it as trials if that is wanted.
+
+        Returns:
+            The method itself, which can now be asked.
+
+        Raises:
+            MethodError: The sampler, which a user's function may have made, is none.
+        """
         if not isinstance(sampler, BaseSampler):
             raise MethodError(
                 f"the function must return an Optuna sampler, but returned {sampler!r}"
@@ -120,7 +127,7 @@ class OptunaMethod(Method):
             self._study.add_trial(self._make_finished_trial(config, loss))
 
     def ask(self) -> Config:
-        """Start a trial."""
+        """Start a trial of the study, and return what the sampler suggests for it."""
         with quiet():
             trial = self._study.ask()
             config = define_by_run(self.space, lambda parameter: _suggest(trial, parameter))
@@ -129,7 +136,7 @@ class OptunaMethod(Method):
 
     def tell(self, config: Config, loss: float) -> None:
         """Finish the trial of a configuration; add a trial if it was not asked for."""
-        trial = pop_pending(self._pending, config)
+        trial = pop_pending(self._pending, config)  # None if it was not asked for
         with quiet():
             if trial is None:
                 self._study.add_trial(self._make_finished_trial(config, loss))
@@ -146,7 +153,7 @@ class OptunaMethod(Method):
         for parameter, coded in zip(self.space.parameters, row, strict=True):
             if math.isnan(coded):  # inactive
                 continue
-            is_ordinal = _is_ordinal(parameter)
+            is_ordinal = _is_ordinal(parameter)  # the study has its index, not its value
             params[parameter.name] = int(coded) if is_ordinal else parameter.value(coded)
             distributions[parameter.name] = _distribution(parameter)
 
@@ -171,13 +178,12 @@ def quiet() -> Iterator[None]:
 
 
 def _name_sampler(sampler: type[BaseSampler] | Callable[[int], BaseSampler]) -> str:
-    """Name of a sampler; that of Optuna's own ones is the name under `optuna.samplers`."""
+    """Name of a sampler: "optuna." and its class for Optuna's own ones, else its own name."""
     name = getattr(sampler, "__name__", "")
-    return (
-        f"optuna.{name}"
-        if getattr(optuna.samplers, name, None) is sampler
-        else derive_name(sampler)
-    )
+    is_optunas_own = getattr(optuna.samplers, name, None) is sampler
+    if is_optunas_own:
+        return f"optuna.{name}"
+    return derive_name(sampler)
 
 
 def _is_ordinal(parameter: Parameter) -> bool:

@@ -247,20 +247,20 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
     def _draw(
         self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
     ) -> Any:
-        """Draw a value at random, the same one when the study is resumed."""
+        """Draw a value at random; the same one for this trial when the study is resumed."""
         text = f"{self._seed} {trial.number} {name}"
         seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4])
         return RandomSampler(seed=seed).sample_independent(study, trial, name, distribution)
 
     def _take_back(self, study: Study, trial: FrozenTrial) -> None:
-        """Let another trial have this one's suggestion, if there is one: it will fail."""
+        """Let another trial have this one's suggestion, if it has one, as this trial will fail."""
         if self._replay is not None:
             self._replay.take_back(study, trial)
 
     def _warn_of_other_range(self, name: str, suggested: BaseDistribution) -> None:
         """Warn once if the range in the objective differs from that of the earlier studies."""
         if not self._is_space_of_studies or self._space is None or name in self._compared:
-            return
+            return  # the user chose the space, or was warned before
         self._compared.add(name)
         if not has_same_range(self._space, name, suggested):
             constants = self._space.constants
@@ -287,6 +287,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         """Tell the method what was evaluated, if it fits its space."""
         with self._lock:
             self._begin(study)
+            # Without a replay the search space, and so the method, is not known yet.
             if self._replay is None or self._replay.is_told(trial):
                 return
             self._replay.tell(trial, values)
@@ -297,7 +298,11 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         """Do nothing: concurrent trials share one method, which is asked by one at a time."""
 
     def _begin(self, study: Study) -> None:
-        """Create the method once the search space is known, and repeat what the study recorded."""
+        """Create the method once the search space is known, and repeat what the study recorded.
+
+        Afterwards `self._replay` has both; it stays None while there is no space: none was given,
+        and the study has no complete trial to infer it from.
+        """
         if self._replay is not None:
             if study.study_name != self._replay.study_name:
                 raise ExperimentError("an OptunaSampler belongs to one study; make another one")
@@ -384,13 +389,16 @@ class Replay:
         return self._configs[self._suggestion_of[trial.number]]
 
     def catch_up(self, study: Study) -> list[FrozenTrial]:
-        """Repeat what samplers recorded since the last time; return the trials that count."""
+        """Repeat what samplers recorded since the last time; return the trials that count.
+
+        Those whose objective suggested what the space does not have do not count.
+        """
         trials: list[FrozenTrial] = study.get_trials(deepcopy=False)
         new_records: list[tuple[Record, int]] = []
         for trial in trials:
             if RECORD in trial.system_attrs and trial.number not in self._suggestion_of:
                 record = Record(*trial.system_attrs[RECORD])
-                if record.identity == self._identity:
+                if record.identity == self._identity:  # of a sampler with the same arguments
                     new_records.append((record, trial.number))
 
         for record, trial_number in sorted(new_records):  # by `order`
@@ -429,12 +437,15 @@ class Replay:
         self._configs.append(self.optimiser.ask())
 
     def _assign(self, suggestion: int, trial_number: int) -> None:
-        """Give a trial the suggestion of a number, which is not free any more."""
+        """Give a trial the suggestion of this number, which is then no longer unassigned."""
         self._suggestion_of[trial_number] = suggestion
         self._unassigned = [number for number in self._unassigned if number != suggestion]
 
     def _count_waiting(self, trials: Sequence[FrozenTrial], *, before: int) -> int:
-        """Number of running trials before one that get a suggestion in other processes now."""
+        """Number of running trials, of lower numbers than `before`, that have no suggestion yet.
+
+        Other processes get one for them now; 0 if no other process works on the study.
+        """
         if not self._is_shared:
             return 0
         count = 0
@@ -454,7 +465,11 @@ class Replay:
             self._unassigned.append(self._suggestion_of[trial.number])
 
     def tell(self, trial: FrozenTrial, values: Sequence[float] | None) -> None:
-        """Tell the value of a trial; a failed trial counts only with a complete configuration."""
+        """Tell the method the value of a trial, once; `values` are None for a failed trial.
+
+        A trial that was not suggested may lack hyperparameters, which get their defaults; a failed
+        one is then not told, as it may have failed before its configuration was complete.
+        """
         if trial.number in self._told:
             return
         self._told.add(trial.number)
@@ -473,7 +488,7 @@ class Replay:
         try:
             self.optimiser.tell(config, None if values is None else values[0])
         except InvalidConfigError as error:
-            if values is not None:
+            if values is not None:  # what a failed trial lacks is no surprise
                 _warn(f"trial {trial.number} is left out: {error}")
 
 
@@ -500,7 +515,7 @@ def _infer_space(trials: Iterable[FrozenTrial]) -> SearchSpace | None:
 
 
 def _as_represented(distribution: BaseDistribution, value: Any) -> tuple[Any, bool]:
-    """A value as represented by a distribution, and whether that contains it.
+    """A value as represented by a distribution, and whether the distribution contains it.
 
     A distribution represents the number 3 as 3.0 if it is of floats, for example.
     """

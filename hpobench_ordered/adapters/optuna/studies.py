@@ -229,7 +229,7 @@ def _load_studies(storage: "str | os.PathLike[str] | BaseStorage", pattern: str)
 
 
 def _check_storage(storage: "str | os.PathLike[str] | BaseStorage") -> "str | BaseStorage":
-    """Check what is given as a storage; a file is converted to its URL.
+    """Check a storage, and return it or its URL, to which the path of a file is converted.
 
     Files of SQLite are checked here, as Optuna would create tables in one without studies.
     """
@@ -249,7 +249,7 @@ def _check_storage(storage: "str | os.PathLike[str] | BaseStorage") -> "str | Ba
 
 
 def _check_has_studies(path: Path) -> None:
-    """Check that a database has the table of Optuna's studies."""
+    """Raise an `EvaluationsError` if a file of SQLite lacks the table of Optuna's studies."""
     query = "SELECT 1 FROM sqlite_master WHERE name = 'studies'"
     # Whatever makes a database unreadable, Optuna reports when it reads it.
     with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as database:
@@ -299,7 +299,11 @@ def _rename_parameters(trial: FrozenTrial, rename: Mapping[str, str]) -> FrozenT
 
 
 def _to_rows(name: str, trials: Iterable[FrozenTrial], space: SearchSpace) -> Rows:
-    """The trials of a study, except those that failed before all parameters were suggested."""
+    """The trials of a study as rows to read.
+
+    Trials that failed before all parameters were suggested are left out: their configuration is
+    unknown. Other failed ones have None as their value.
+    """
     chosen: list[FrozenTrial] = []
     values: list[float | None] = []
     for trial in trials:
@@ -340,7 +344,8 @@ def _choose_spaces(
             spaces[name] = space_at_hand
             continue
         own = _infer_space(name, trials)
-        changes = set(chain(*SpaceChange(own, space_at_hand).changes.values()))
+        changes_of_parameters = SpaceChange(own, space_at_hand).changes
+        changes = set(chain(*changes_of_parameters.values()))
         is_usable = any_range and changes <= CHANGES_OF_RANGE
         spaces[name] = space_at_hand if is_usable else own
     return spaces
@@ -374,7 +379,8 @@ def has_same_range(space: SearchSpace, name: str, distribution: BaseDistribution
 
 def _lacks_parameter(params: Mapping[str, object], space: SearchSpace) -> bool:
     """Whether an active hyperparameter of the space is missing from the parameters."""
-    codes = [math.nan] * space.dimension  # NaN where inactive or out of range
+    # Conditions are on the codes of parents, which come first; NaN where inactive or out of range.
+    codes = [math.nan] * space.dimension
     for column, condition in space.ordered_conditions.items():
         parameter = space.parameters[column]
         is_active = condition is None or condition.holds_for(codes)
@@ -424,7 +430,7 @@ def _infer_space(study: str, trials: Sequence[FrozenTrial]) -> SearchSpace:
         tunable: list[Parameter] = []
         for name, distribution in _merge_all_distributions(trials).items():
             parameter = parameter_of(name, distribution)
-            if parameter.size > 1:
+            if parameter.size > 1:  # number of different values
                 tunable.append(parameter)
             elif _is_in_all(name, trials):  # a conditional constant tells nothing
                 constants[name] = parameter.value(parameter.lower)
