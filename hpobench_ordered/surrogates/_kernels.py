@@ -66,7 +66,10 @@ def encode_row(row: FloatArray, table: FloatArray, x: NDArray[np.floating]) -> N
 
 @compiled
 def encode(values: FloatArray, table: FloatArray) -> FloatArray:
-    """Features (n, p) of configurations (n, d), by a coding `table` (p, 6)."""
+    """Compute features (n, p) of configurations (n, d).
+
+    `table` (p, 6) is the coding: row j says how feature j is computed, see `encode_row`.
+    """
     features = np.empty((values.shape[0], table.shape[0]))
     for i in range(values.shape[0]):
         encode_row(values[i], table, features[i])
@@ -126,7 +129,9 @@ def nearest_point(
     bounds: FloatArray,
     distances: FloatArray,
 ) -> int:
-    """Original index of the point nearest to x (p,), p a multiple of `LANES`; the lowest of ties.
+    """Find the original index of the point nearest to x (p,); of ties the lowest.
+
+    p is a multiple of `LANES`, the number of features that distances are unrolled by.
 
     Distances to the blocks' bounding boxes tell which blocks must be searched, usually two or
     three. `points` (p, m) are stored block by block, block k from `starts[k]`, `starts` (b + 1,),
@@ -171,14 +176,21 @@ def nearest(
     lower: FloatArray,
     upper: FloatArray,
 ) -> IntArray:
-    """Original indices (n,) of the points nearest to configurations (n, d).
+    """Find the original indices (n,) of the points nearest to configurations.
 
-    `table` (p, 6) is the coding; the other arguments are those of `nearest_point`.
+    Args:
+        values: The configurations, (n, d).
+        table: The coding, one row a feature; p may be larger than the number of its rows.
+        points: The points' features, sorted into b blocks of neighbours, (p, m).
+        order: Original index of each point, (m,).
+        starts: First point of each block and, last, m, (b + 1,).
+        lower: Smallest features in each block, (p, b).
+        upper: Largest features in each block, (p, b).
     """
     nearest = np.empty(values.shape[0], dtype=np.int64)
     x = np.zeros(points.shape[0])  # features beyond the coding's stay 0
-    bounds = np.empty(lower.shape[1])
-    distances = np.empty(np.max(starts[1:] - starts[:-1]))
+    bounds = np.empty(lower.shape[1])  # scratch: one number a block
+    distances = np.empty(np.max(starts[1:] - starts[:-1]))  # and one a point of the largest block
     for i in range(values.shape[0]):
         encode_row(values[i], table, x)
         nearest[i] = nearest_point(x, points, order, starts, lower, upper, bounds, distances)
@@ -305,7 +317,9 @@ def forest_predict_one(
 def mix(
     sum_low: int, sum_high: int, units: FloatArray, low: int, high: int, weight: float
 ) -> float:
-    """Value linear between the outputs `low` and `high`, from their sums of codes over trees.
+    """Compute the value linear between the outputs `low` and `high` from their sums of codes.
+
+    A forest's output is stored as whole numbers, codes, which were summed over the trees.
 
     `units` (K, 2) has offset and factor from an output's sum to its value; `weight`, from 0 to 1,
     is that of `high`.

@@ -74,7 +74,10 @@ def keep_output(model: bytes, *, column: int, width: int) -> bytes:
 
 
 def _cut_graph(graph_fields: list[_Field], nodes: list[_Node], *, output: str) -> bytes:
-    """Write a graph with the nodes that one tensor depends on, and that tensor as its output."""
+    """Write a graph with the nodes that one tensor depends on, and that tensor as its output.
+
+    Descriptions of tensors in between (value_info) are left out: they may be of removed nodes.
+    """
     replaced = {GRAPH_NODE, GRAPH_OUTPUT, GRAPH_VALUE_INFO}
     parts: list[bytes | memoryview]
     parts = [node.raw for node in _select_needed_nodes(nodes, output)]
@@ -85,7 +88,10 @@ def _cut_graph(graph_fields: list[_Field], nodes: list[_Node], *, output: str) -
 
 
 def _select_needed_nodes(nodes: list[_Node], output: str) -> list[_Node]:
-    """The nodes that a tensor depends on, in their (topological) order."""
+    """Select the nodes that a tensor depends on.
+
+    In a graph, nodes stand after those whose outputs they read, and they keep this order.
+    """
     required_tensors = {output}
     needed = []
     for node in reversed(nodes):
@@ -96,11 +102,12 @@ def _select_needed_nodes(nodes: list[_Node], output: str) -> list[_Node]:
 
 
 def _find_field(fields: list[_Field], number: int) -> _Field:
-    """The first field with a number; `StopIteration` without any."""
+    """Find the first field with a number; a `StopIteration` if there is none."""
     return next(field for field in fields if field.number == number)
 
 
 def _read_node(field: _Field) -> _Node:
+    """Read the type of an operation, and the names of the tensors that it reads and writes."""
     return _Node(
         type=next(_read_texts(field.content, NODE_TYPE)),
         inputs=tuple(_read_texts(field.content, NODE_INPUT)),
@@ -110,14 +117,21 @@ def _read_node(field: _Field) -> _Node:
 
 
 def _read_texts(message: memoryview, number: int) -> Iterator[str]:
-    """All values of a text field, which may be repeated."""
+    """Read all values of a message's text field with a number; a field may be repeated."""
     for field in _read_fields(message):
         if field.number == number:
             yield str(field.content, "utf-8")
 
 
 def _read_fields(message: memoryview) -> Iterator[_Field]:
-    """The fields of a message, in order."""
+    """Read the fields of a message, in order.
+
+    A field begins with a key: its number, and in the lowest three bits its wire type, which tells
+    where its content ends.
+
+    Raises:
+        ValueError: The message is not in protobuf's wire format.
+    """
     position = 0
     while position < len(message):
         start = position
@@ -162,12 +176,15 @@ def _read_varint(message: memoryview, position: int) -> tuple[int, int]:
 
 
 def _write_field(number: int, content: bytes) -> bytes:
-    """Write a length-delimited field."""
+    """Write a field as bytes: its key (number and wire type), its length, its content."""
     return _write_varint(number << 3 | BYTES) + _write_varint(len(content)) + content
 
 
 def _write_varint(value: int) -> bytes:
-    """Write a variable-length integer, see `_read_varint`."""
+    """Write a variable-length integer: seven bits a byte, the lowest ones first.
+
+    The highest bit of a byte tells that more bytes follow.
+    """
     content = bytearray()
     while value >= 0x80:
         content.append(value & 0x7F | 0x80)

@@ -38,6 +38,7 @@ class _Coefficients:
     _rows: tuple[tuple[float, float, float], ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        """Check the coefficients, and store them as numbers, too, for single predictions."""
         coefficients = read_only(self.coefficients)
         if coefficients.shape[1:] != (3,) or not np.isfinite(coefficients).all():
             raise ValueError(f"coefficients must be finite, (T, 3), but got {coefficients.shape}")
@@ -48,6 +49,7 @@ class _Coefficients:
         return type(self), (self.coefficients,)
 
     def _coefficients_of(self, task: int) -> tuple[float, float, float]:
+        """Return the coefficients a, b and c of a task, after checking its index."""
         check_task(task, len(self._rows))
         return self._rows[task]
 
@@ -58,7 +60,7 @@ class ForresterSurrogate(_Coefficients):
     dimension: ClassVar[int] = 1
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
-        """Values of many configurations, shape (n, 1) to (n,)."""
+        """Compute (a x - 2)^2 sin(b x - 4) + c for many configurations x, shape (n, 1) to (n,)."""
         a, b, c = self._coefficients_of(task)
         x = np.asarray(values, dtype=np.float64)[:, 0]
         # numpy may round the sine of an array differently from that of a number.
@@ -66,13 +68,16 @@ class ForresterSurrogate(_Coefficients):
         return _forrester_value(x, sines, a, c)
 
     def predict_one(self, row: FloatArray, task: int) -> float:
-        """Value of one configuration, shape (1,); equals `predict(row[None], task)[0]` exactly."""
+        """Compute the value of one configuration, shape (1,).
+
+        It equals `predict(row[None], task)[0]` to the last bit.
+        """
         a, b, c = self._coefficients_of(task)
         x = float(row[0])
         return _forrester_value(x, math.sin(b * x - 4.0), a, c)
 
     def minima(self) -> list[float]:
-        """Minimum of every task, slightly (about 1e-12) below every value that `predict` returns.
+        """List the minimum of every task, slightly (about 1e-12) below all values of `predict`.
 
         Twice a bound of the rounding error is subtracted from the lowest value at the local minima,
         so that no rounded value can be below the minimum.
@@ -95,31 +100,39 @@ class QuadraticSurrogate(_Coefficients):
     dimension: ClassVar[int] = 5
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
-        """Values of many configurations, shape (n, 5) to (n,)."""
+        """Compute a x'x + b 1'x + c for many configurations x, shape (n, 5) to (n,)."""
         columns = np.asarray(values, dtype=np.float64).T
         return _quadratic_value(list(columns), *self._coefficients_of(task))
 
     def predict_one(self, row: FloatArray, task: int) -> float:
-        """Value of one configuration, shape (5,); equals `predict(row[None], task)[0]` exactly."""
+        """Compute the value of one configuration, shape (5,).
+
+        It equals `predict(row[None], task)[0]` to the last bit.
+        """
         columns: list[float] = row.tolist()
         return _quadratic_value(columns, *self._coefficients_of(task))
 
     def minima(self) -> list[float]:
-        """Minimum of every task, at x_j = -b / (2 a), which is inside where |b| <= 20 a."""
+        """List the minimum of every task, at x_j = -b / (2 a).
+
+        That is within the bounds -10 and 10 where |b| <= 20 a.
+        """
         return [_quadratic_minimum(self.dimension, *row) for row in self._rows]
 
 
 def _forrester_value(x: X, sine: X, a: float, c: float) -> X:
-    """(a x - 2)^2 sine + c, with `sine` = sin(b x - 4)."""
+    """Compute a Forrester function (a x - 2)^2 sin(b x - 4) + c from x and the `sine` in it."""
     amplitude = a * x - 2.0
     return amplitude * amplitude * sine + c
 
 
 def _rounding_error_bound(a: float, b: float, c: float) -> float:
-    """How far a computed value of a Forrester function may be from the exact one, at most.
+    """Compute how far a computed value of a Forrester function may be from the exact one, at most.
 
-    With A = |a| + 2 >= |q|, the bound is u A^2 (2 |b| + 4) for the phase, u A^2 (2 + 4 + 2) for
-    sine, amplitude and products, and u (A^2 + |c|) for the sum.
+    The function is q^2 sin(w) + c with the amplitude q = a x - 2 and the phase w = b x - 4, for x
+    in [0, 1]; a rounding changes a number by a share of u = 2^-53 at most. With A = |a| + 2 >= |q|,
+    the bound is u A^2 (2 |b| + 4) for the phase, u A^2 (2 + 4 + 2) for sine, amplitude and
+    products, and u (A^2 + |c|) for the sum.
     """
     largest_amplitude = abs(a) + 2.0
     bound_in_roundoffs = largest_amplitude**2 * (2.0 * abs(b) + 13.0) + abs(c)
@@ -127,7 +140,10 @@ def _rounding_error_bound(a: float, b: float, c: float) -> float:
 
 
 def _quadratic_value(columns: Sequence[X], a: float, b: float, c: float) -> X:
-    """Minimum + a sum_j (x_j + h)^2; `columns` are the values x_j of each hyperparameter."""
+    """Compute a x'x + b 1'x + c as the minimum plus a sum_j (x_j + h)^2 with h = b / (2 a).
+
+    `columns` are the values x_j of each hyperparameter.
+    """
     h = b / (2.0 * a)
     shifted = [x + h for x in columns]
     sum_of_squares = shifted[0] * shifted[0]
@@ -137,21 +153,24 @@ def _quadratic_value(columns: Sequence[X], a: float, b: float, c: float) -> X:
 
 
 def _quadratic_minimum(d: int, a: float, b: float, c: float) -> float:
+    """Compute the minimum of a x'x + b 1'x + c over x in d dimensions."""
     return c - d * b * b / (4.0 * a)
 
 
 def _find_local_minima(a: float, b: float) -> FloatArray:
-    """Points close to every local minimum of a Forrester function on [0, 1], shape (m,).
+    """Find points close to every local minimum of a Forrester function on [0, 1], shape (m,).
 
-    Local minima of a grid are refined by bisection on the sign of the derivative. The grid's own
-    minima are returned too, since a minimum may be at an end of the interval.
+    The function is (a x - 2)^2 sin(b x - 4), up to a constant. Local minima of a grid are refined
+    by bisection on the sign of the derivative. The grid's own minima are returned too, since a
+    minimum may be at an end of the interval.
     """
     grid = np.linspace(0.0, 1.0, CELLS + 1)
     values = (a * grid - 2.0) ** 2 * np.sin(b * grid - 4.0)
-    padded = np.pad(values, 1, constant_values=np.inf)
+    padded = np.pad(values, 1, constant_values=np.inf)  # neighbours of the two ends
     is_minimum = (values <= padded[:-2]) & (values <= padded[2:])
     cells = np.flatnonzero(is_minimum)
 
+    # A minimum lies between the neighbours of a grid point; bisection halves this interval.
     low = grid[np.maximum(cells - 1, 0)]
     high = grid[np.minimum(cells + 1, CELLS)]
     for _ in range(HALVINGS):
@@ -163,7 +182,10 @@ def _find_local_minima(a: float, b: float) -> FloatArray:
 
 
 def _forrester_slope(x: FloatArray, a: float, b: float) -> FloatArray:
-    """Derivative of a Forrester function: q (2 a sin(w) + b q cos(w))."""
+    """Compute the derivative of q^2 sin(w) with q = a x - 2 and w = b x - 4.
+
+    It is q (2 a sin(w) + b q cos(w)).
+    """
     amplitude = a * x - 2.0
     phase = b * x - 4.0
     slope: FloatArray = amplitude * (2.0 * a * np.sin(phase) + b * amplitude * np.cos(phase))

@@ -32,7 +32,17 @@ def write_surrogates(
     evaluations: Sequence[RawEvaluations] | None = None,
     runs: Sequence[RawEvaluations] | None = None,
 ) -> Path:
-    """Write the artifact of a benchmark with a quality card; return its folder."""
+    """Write the artifact of a benchmark with a quality card; return its folder.
+
+    The card is that of the default surrogate, and compares the others with it.
+
+    Args:
+        folder: Folder of the artifact.
+        surrogates: The fitted surrogates by name, the default one first.
+        report: Texts of the card.
+        evaluations: Evaluations of each task to store; None to store none.
+        runs: Evaluations of each task that a method made, to store as history; None for none.
+    """
     bundled = [
         BundledSurrogate(name, report.summaries[name], fit.model, fit.best_values)
         for name, fit in surrogates.items()
@@ -65,7 +75,7 @@ def write_surrogates(
 
 
 def comparison_name(surrogate: str) -> str:
-    """Name of the comparison with another surrogate on a card."""
+    """Name the comparison with another surrogate on a card."""
     return f"surrogate {surrogate}"
 
 

@@ -86,7 +86,7 @@ class DescribedSurrogate(ABC):
         """See `Surrogate.predict_one`."""
 
     def known_values(self, task: int, space: "SearchSpace") -> FloatArray | None:
-        """All values that it can take on a task; None if they cannot be listed."""
+        """All values that it can take on a task; None, the default, if they cannot be listed."""
         return None
 
 
@@ -113,6 +113,7 @@ class StoredSurrogate(DescribedSurrogate):
         """Inverse of `to_arrays`."""
 
     def __reduce__(self) -> tuple[Callable[..., Self], tuple[dict[str, NDArray[Any]]]]:
+        """Pickle it as its arrays: everything else is computed from them again."""
         return type(self).from_arrays, (self.to_arrays(),)
 
     @abstractmethod
@@ -129,7 +130,7 @@ def load_stored(
     """
     expected = dict(kind.surrogate_class.ARRAYS)
     if kind is SurrogateType.PER_TASK:
-        inner = SurrogateType[str(arrays["kind"])]
+        inner = SurrogateType[str(arrays["kind"])]  # of the tasks' surrogates
         if inner is SurrogateType.PER_TASK:
             raise ValueError("a task's surrogate must not be of kind PER_TASK")
         expected |= inner.surrogate_class.ARRAYS

@@ -34,7 +34,9 @@ def best_known(
     known: FloatArray | None = None,
     draws: int = DRAWS,
 ) -> Iterator[float]:
-    """Yield the best value found on each task, at least as good as those of the `known` ones.
+    """Yield the best value on each task that a search finds, in the objective's units.
+
+    It is at least as good as those of the `known` configurations, coded values (k, d).
 
     The best `INCUMBENTS` random and known configurations are moved by Gaussian steps in the unit
     cube, shorter from round to round; each round keeps the best of old and new.
@@ -50,11 +52,19 @@ def best_known(
             best, best_losses = _select_best(
                 np.concatenate([best, moved]), np.concatenate([best_losses, losses])
             )
-        yield objective.loss(float(best_losses[0]))
+        yield objective.loss(float(best_losses[0]))  # `loss` is its own inverse
 
 
 def _select_best(values: FloatArray, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The `INCUMBENTS` configurations of lowest loss, and their losses; the first of ties."""
+    """Select the `INCUMBENTS` configurations of lowest loss; of equal ones the first.
+
+    Args:
+        values: Configurations, coded values, (n, d).
+        losses: Their losses, (n,).
+
+    Returns:
+        The configurations and their losses, best first.
+    """
     order = np.argsort(losses, kind="stable")[:INCUMBENTS]
     return values[order], losses[order]
 
@@ -64,7 +74,8 @@ def _sample_neighbours(
 ) -> FloatArray:
     """Move each configuration `NEIGHBOURS` times, in about half of its hyperparameters.
 
-    Numbers move by a Gaussian step; categoricals and inactive hyperparameters are drawn anew.
+    Numbers move by a Gaussian step in the unit cube, of standard deviation `step`; categoricals and
+    inactive hyperparameters are drawn anew. Values are coded, (n, d) to (n `NEIGHBOURS`, d).
     """
     unit = np.repeat(space.encode(values), NEIGHBOURS, axis=0)
     is_inactive = np.isnan(unit)
@@ -74,5 +85,6 @@ def _sample_neighbours(
     moved = np.clip(unit + step * rng.standard_normal(unit.shape), 0.0, 1.0)
     moved = np.where(is_categorical | is_inactive, drawn_anew, moved)
 
+    # Inactive ones need a value, as another hyperparameter's change may make them active.
     is_changed = (rng.random(unit.shape) < 0.5) | is_inactive
     return space.decode(np.where(is_changed, moved, unit))

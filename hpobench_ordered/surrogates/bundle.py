@@ -62,9 +62,18 @@ def write_bundle(
     evaluations: Sequence[RawEvaluations] | None = None,
     runs: Sequence[RawEvaluations] | None = None,
 ) -> None:
-    """Write a benchmark's artifact atomically."""
+    """Write a benchmark's artifact atomically.
+
+    Args:
+        folder: Folder of the artifact.
+        definition: The benchmark: its space, objective and tasks.
+        surrogates: Surrogates to store, each in a file of its own.
+        card: The quality card; the size of the arrays is added here.
+        evaluations: Evaluations of each task to store; None to store none.
+        runs: Evaluations of each task that a method made, to store as history; None for none.
+    """
     with ArtifactWriter(folder) as writer:
-        size = 0
+        size = 0  # bytes of all arrays
         if runs is not None:
             size += writer.write_arrays(RUNS, _raw_to_arrays(runs, definition))
         if evaluations is not None:
@@ -114,7 +123,18 @@ def bundled_spec(
     has_runs: bool = False,
     family: str = "",
 ) -> BenchmarkSpec:
-    """Spec of a benchmark whose artifact is in the package."""
+    """Make the spec of a benchmark whose artifact is in the package.
+
+    Args:
+        name: Name of the benchmark and of its artifact.
+        version: Version that the artifact must have.
+        summary: One line.
+        surrogates: One line on each surrogate of the artifact, by name, the default one first.
+        more: Surrogates that are not in the artifact.
+        is_recorded: Whether the artifact holds raw evaluations, which serve as history.
+        has_runs: Whether it holds runs of a method, which serve as history before those.
+        family: Name of the benchmark's family.
+    """
     artifact = Artifact.packaged(name)
     return BenchmarkSpec(
         name=name,
@@ -137,7 +157,16 @@ def generated_spec(
     planned: Callable[[], Definition],
     surrogates: Mapping[str, str],
 ) -> BenchmarkSpec:
-    """Spec of a benchmark whose artifact users generate themselves."""
+    """Make the spec of a benchmark whose artifact users generate themselves.
+
+    Args:
+        name: Name of the benchmark.
+        folder: Folder of the artifact, which need not exist yet.
+        version: Version that the artifact must have.
+        summary: One line.
+        planned: Makes the definition that holds before the artifact is generated.
+        surrogates: One line on each surrogate, by name, the default one first.
+    """
     artifact = Artifact(folder)
     return BenchmarkSpec(
         name=name,
@@ -152,7 +181,11 @@ def generated_spec(
 
 
 def folder_spec(folder: Path) -> BenchmarkSpec:
-    """Spec of the benchmark of an artifact anywhere on disk, named by its absolute path."""
+    """Make the spec of an artifact anywhere on disk; the benchmark's name is its absolute path.
+
+    Raises:
+        ArtifactError: The folder holds no artifact, or it lists no surrogate.
+    """
     try:
         folder = folder.resolve()
     except (OSError, RuntimeError, ValueError) as error:  # such as circular links
@@ -172,7 +205,7 @@ def folder_spec(folder: Path) -> BenchmarkSpec:
         name=folder.as_posix(),
         version=version,
         summary=summary,
-        define=partial(_define, artifact, version, None),
+        define=partial(_define, artifact, version, None),  # whatever name is stored
         surrogates=_list_options(artifact, summary_of_surrogate),
         artifact=artifact,
         recorded=_find_history(
@@ -184,7 +217,10 @@ def folder_spec(folder: Path) -> BenchmarkSpec:
 def _find_history(
     artifact: ArtifactFiles, *, is_recorded: bool, has_runs: bool
 ) -> "RecordedHistory | None":
-    """The evaluations that serve as history: a method's runs, or else the raw ones, if any."""
+    """Find the evaluations that serve as history: a method's runs, or else the raw ones.
+
+    None if the artifact holds neither.
+    """
     if has_runs:
         return RecordedHistory(artifact, RUNS)
     return RecordedHistory(artifact) if is_recorded else None
@@ -196,6 +232,13 @@ def _list_options(
     *,
     generated: ArtifactFiles | None = None,
 ) -> tuple[SurrogateOption, ...]:
+    """List the surrogates of an artifact as options to load a benchmark with.
+
+    Args:
+        artifact: The artifact.
+        surrogates: One line on each surrogate, by name.
+        generated: The artifact if users generate it themselves, so that it may be missing.
+    """
     return tuple(
         SurrogateOption(name, line, partial(_load_surrogate, artifact, name), generated=generated)
         for name, line in surrogates.items()
@@ -243,14 +286,17 @@ class RecordedHistory:
     """The raw evaluations of an artifact as history, read on demand."""
 
     def __init__(self, artifact: ArtifactFiles, file: str = EVALUATIONS) -> None:
-        self._artifact, self._file = artifact, file
+        """Remember the file, which is read when the history is used."""
+        self._artifact = artifact
+        self._file = file
 
     def __call__(self) -> tuple[Evaluations, ...]:
-        """Evaluations of every task."""
+        """Return the evaluations of every task; they are read once."""
         return self._evaluations
 
     @cached_property
     def _evaluations(self) -> tuple[Evaluations, ...]:
+        """The evaluations of every task, in the order of the benchmark's tasks."""
         definition = read_definition(self._artifact)
         raw_of_tasks = read_evaluations(self._artifact, self._file)
         evaluations = []
@@ -291,7 +337,11 @@ def read_evaluations(
 def _raw_to_arrays(
     evaluations: Sequence[RawEvaluations], definition: Definition
 ) -> dict[str, NDArray[Any]]:
-    """Arrays named TASK/NAME, or NAME if all tasks have the same."""
+    """Collect the arrays of each task's evaluations for an npz file, by name.
+
+    Names are TASK/NAME with the index of a task, or NAME for an array that all tasks share, such as
+    their configurations.
+    """
     if len(evaluations) != len(definition.tasks):
         raise ValueError(
             f"evaluations must be of {len(definition.tasks)} tasks, but got {len(evaluations)}"
@@ -324,16 +374,21 @@ def _load_surrogate(artifact: ArtifactFiles, name: str) -> tuple[Surrogate, Sequ
 
 
 def _read_number_list(content: Sequence[Any]) -> list[float]:
-    return list(read_numbers(dict(enumerate(content))).values())
+    """Read a list of JSON as numbers; `read_numbers` checks those of a mapping."""
+    number_of_index = read_numbers(dict(enumerate(content)))
+    return list(number_of_index.values())
 
 
 @contextmanager
-def _reading(what: str) -> Iterator[None]:
-    """Raise an `ArtifactError` for malformed content."""
+def _reading(subject: str) -> Iterator[None]:
+    """Turn errors that malformed content causes in a block into an `ArtifactError`.
+
+    `subject` is what the block reads, for the message.
+    """
     try:
         yield
     except MALFORMED as error:
-        raise ArtifactError(f"{what} is malformed: {error!r}") from None
+        raise ArtifactError(f"{subject} is malformed: {error!r}") from None
 
 
 def definition_to_json(definition: Definition) -> dict[str, Any]:
@@ -366,6 +421,7 @@ def definition_from_json(content: Mapping[str, Any]) -> Definition:
 
 
 def _read_tasks(content: Sequence[Mapping[str, Any]]) -> tuple[TaskDefinition, ...]:
+    """Read names and contexts of tasks from JSON; a `ValueError` unless the names differ."""
     tasks = tuple(
         TaskDefinition(read_text(task, "name"), read_numbers(task["context"])) for task in content
     )

@@ -23,7 +23,7 @@ from hpobench_ordered.surrogates import SurrogateType
 
 
 def r_squared(truth: FloatArray, predicted: FloatArray) -> FloatArray:
-    """Coefficient of determination of each output, (n, T) and (n, T) to (T,).
+    """Compute the coefficient of determination R2 of each output, (n, T) and (n, T) to (T,).
 
     For a constant true output it is 1 if predicted exactly, else minus infinity.
     """
@@ -36,7 +36,10 @@ def r_squared(truth: FloatArray, predicted: FloatArray) -> FloatArray:
 
 
 def rank_correlation(truth: FloatArray, predicted: FloatArray) -> FloatArray:
-    """Spearman's correlation of each output, (n, T) and (n, T) to (T,); NaN if one is constant."""
+    """Compute Spearman's correlation of each output, (n, T) and (n, T) to (T,).
+
+    It is NaN for an output whose true or predicted values are all equal.
+    """
     from scipy.stats import rankdata
 
     true_ranks = rankdata(truth, axis=0)
@@ -48,7 +51,7 @@ def rank_correlation(truth: FloatArray, predicted: FloatArray) -> FloatArray:
     variances = np.sum(true_ranks * true_ranks, axis=0) * np.sum(
         predicted_ranks * predicted_ranks, axis=0
     )
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore"):  # 0 / 0 of constant outputs
         correlation: FloatArray = covariance / np.sqrt(variances)
     return correlation
 
@@ -56,9 +59,10 @@ def rank_correlation(truth: FloatArray, predicted: FloatArray) -> FloatArray:
 def top_decile_overlap(
     truth: FloatArray, predicted: FloatArray, *, direction: Direction
 ) -> FloatArray:
-    """Share of the true best k that are among the predicted best k, (n, T) and (n, T) to (T,).
+    """Compute which share of the best tenth is also in the predicted best tenth, of each output.
 
-    Of equally good configurations the first are taken.
+    The tenth has at least one configuration. Of equally good configurations the first are used.
+    Shapes are (n, T) and (n, T) to (T,).
     """
     k = max(1, len(truth) // 10)
     is_truly_best = _are_lowest(direction.sign * truth, k)
@@ -78,7 +82,7 @@ def _are_lowest(losses: FloatArray, k: int) -> BoolArray:
 def upper_half_correlation(
     truth: FloatArray, predicted: FloatArray, *, direction: Direction
 ) -> FloatArray:
-    """Spearman's correlation among the truly better half, (n, T) and (n, T) to (T,)."""
+    """Compute Spearman's correlation among the truly better half, (n, T) and (n, T) to (T,)."""
     half = max(2, len(truth) // 2)
     better_rows = np.argsort(direction.sign * truth, axis=0, kind="stable")[:half]
     return rank_correlation(
@@ -101,7 +105,14 @@ class TaskQuality:
 def measure_quality(
     truth: FloatArray, predicted: FloatArray, *, names: Sequence[str], direction: Direction
 ) -> tuple[TaskQuality, ...]:
-    """Measure how well each output is predicted, (n, T) and (n, T)."""
+    """Measure how well each output is predicted.
+
+    Args:
+        truth: Values of n configurations for T outputs, (n, T).
+        predicted: Predictions of them, (n, T).
+        names: Names of the outputs.
+        direction: Whether small or large values are good.
+    """
     if truth.shape != predicted.shape:
         raise ValueError(f"predictions must have shape {truth.shape}, but got {predicted.shape}")
     measures = (
@@ -205,6 +216,7 @@ _MEASURES = {
 
 
 def _read_quality(content: Mapping[str, Any]) -> TaskQuality:
+    """Read the quality of one task from JSON; older cards lack some measures, which stay None."""
     measures = {}
     for measure, value in content.items():
         if measure != "name" and value is not None:
@@ -213,16 +225,19 @@ def _read_quality(content: Mapping[str, Any]) -> TaskQuality:
 
 
 def _read_texts(content: Mapping[Any, Any]) -> tuple[str, ...]:
+    """Read the values of a mapping, which must be texts, in its order."""
     return tuple(read_text(content, key) for key in content)
 
 
 def _read_seed(seed: object) -> int | None:
+    """Check that a seed is a whole number, or None if nothing was random."""
     if seed is not None and type(seed) is not int:
         raise TypeError(f"seed must be a whole number, but got {seed!r}")
     return seed
 
 
 def _read_comparisons(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Check that comparisons with other surrogates are objects of JSON, and return them."""
     for name, comparison in content.items():
         if not isinstance(comparison, Mapping):
             raise TypeError(f"comparison {name!r} must be an object, but got {comparison!r}")
@@ -241,7 +256,7 @@ def _make_finite(content: Any) -> Any:
 
 
 def versions_of(*packages: str) -> dict[str, str]:
-    """Versions of Python and of packages; "not installed" for missing ones."""
+    """Find the versions of Python and of packages; "not installed" for missing ones."""
     versions = {"python": python_version()}
     for package in packages:
         try:

@@ -54,6 +54,7 @@ class Feature:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
+        """Check the numbers, which may come from a file."""
         if self.column < 0 or self.operand < 0:
             raise ValueError(f"columns and choices must be at least 0: {self}")
         if not (self.scale > 0 and math.isfinite(self.mean) and math.isfinite(self.inactive)):
@@ -76,6 +77,7 @@ class Coding:
     @cached_property
     def table(self) -> FloatArray:
         """The features as numbers, for kernels and storage, (p, 6), read-only."""
+        # The columns are in the order that the kernels read them in.
         rows = [(f.kind, f.column, f.operand, f.inactive, f.mean, f.scale) for f in self.features]
         table = np.array(rows, dtype=np.float64)
         table.flags.writeable = False
@@ -83,7 +85,7 @@ class Coding:
 
     @classmethod
     def from_table(cls, table: FloatArray) -> Self:
-        """Build a coding from `table`."""
+        """Build a coding from its `table`, one row a feature, (p, 6)."""
         if table.ndim != 2 or table.shape[1] != _TABLE_COLUMNS:
             raise ValueError(f"a coding must have {_TABLE_COLUMNS} columns, but got {table.shape}")
         features = []
@@ -93,12 +95,16 @@ class Coding:
         return cls(tuple(features))
 
     def encode(self, values: FloatArray) -> FloatArray:
-        """Features (n, p) of configurations (n, d)."""
+        """Compute the features (n, p) of configurations, coded values (n, d), by compiled code."""
         features: FloatArray = kernels().encode(self.checked(values), self.table)
         return features
 
     def checked(self, values: FloatArray) -> FloatArray:
-        """Values as a C array; a `ValueError` unless they are (n, `width`) or wider."""
+        """Return values as a C-contiguous array, as compiled code expects it.
+
+        Raises:
+            ValueError: They are not of shape (n, `width`) or wider; kernels do not check bounds.
+        """
         values = np.ascontiguousarray(values, dtype=np.float64)
         if values.ndim != 2 or values.shape[1] < self.width:
             raise ValueError(f"values need shape (n, {self.width}) or wider, got {values.shape}")
@@ -112,7 +118,11 @@ class Coding:
         return 1 + max(columns + operands)
 
     def check_finite(self, space: "SearchSpace") -> None:
-        """Check that every configuration of a space has finite features."""
+        """Check that every configuration of a space has finite features, not too large to square.
+
+        Raises:
+            ValueError: A feature may be infinite, or its square overflow.
+        """
         if self.width != space.dimension:
             return  # raised later, where dimensions are compared
         for feature in self.features:
@@ -125,7 +135,8 @@ class Coding:
             if is_logarithm and any(parameter.lower <= 0 for parameter in parameters):
                 raise ValueError(f"{feature} is a logarithm of what may be 0 or less")
 
-            # Logarithms of doubles are below 1000 in size.
+            # No feature exceeds the largest of these: its values, or logarithms, which are below
+            # 1000 for all floats.
             bounds = [1e3]
             for parameter in parameters:
                 bounds += [abs(parameter.lower), abs(parameter.upper)]
@@ -134,7 +145,10 @@ class Coding:
                 raise ValueError(f"{feature} overflows")
 
     def standardised(self, values: FloatArray) -> Self:
-        """Standardise every feature by its mean and population deviation over values (n, d)."""
+        """Return the same coding, with features that are standardised over values (n, d).
+
+        Each feature then has mean 0 and standard deviation 1 (divided by n) on these values.
+        """
         raw = type(self)(tuple(replace(f, mean=0.0, scale=1.0) for f in self.features))
         columns = raw.encode(values)
         means = columns.mean(axis=0).tolist()
@@ -189,12 +203,13 @@ def space_coding(
 
 
 def _code_number(parameter: Parameter, column: int, *, log: bool) -> Feature:
+    """Code a number in a column as itself or its logarithm; where inactive, as the middle."""
     kind = FeatureKind.LOG if log else FeatureKind.IDENTITY
     return Feature(kind, column, inactive=_find_middle(parameter, log=log))
 
 
 def _find_middle(parameter: Parameter, *, log: bool) -> float:
-    """The middle of a range, or that of its logarithms."""
+    """Find the middle of a range, or that of its logarithms."""
     if log:
         return (math.log(parameter.lower) + math.log(parameter.upper)) / 2
     return (parameter.lower + parameter.upper) / 2

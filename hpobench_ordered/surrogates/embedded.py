@@ -43,11 +43,12 @@ class EmbeddedSurrogate(DescribedSurrogate):
     _conditions: tuple[tuple[int, Condition], ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        """Plan how a configuration of the part becomes one of the whole space, column by column."""
         fixed: Config = {**self.part.constants, **self.fixed}
         _check_names(self.whole, self.part, fixed)
 
-        self._template = []
-        plan = []
+        self._template = []  # coded fixed values, and 0 for what the part tunes
+        plan = []  # columns of the whole space and of the part, and codes of choices or None
         for column, parameter in enumerate(self.whole.parameters):
             name = parameter.name
             self._template.append(_code(parameter, fixed[name]) if name in fixed else 0.0)
@@ -56,10 +57,12 @@ class EmbeddedSurrogate(DescribedSurrogate):
                 plan.append((column, source, _find_codes(parameter, self.part[name])))
         self._plan = tuple(plan)
 
+        # Parents come before children, as a condition needs to know whether its parent is active.
         conditions = self.whole.ordered_conditions.items()
         self._conditions = tuple((column, c) for column, c in conditions if c is not None)
 
     def __reduce__(self) -> tuple[type[Self], tuple[object, ...]]:
+        """Pickle the arguments: everything else is computed from them again."""
         return type(self), (self.inner, self.whole, self.part, self.fixed, self.tasks)
 
     @property
@@ -83,11 +86,15 @@ class EmbeddedSurrogate(DescribedSurrogate):
 
     def predict_one(self, row: FloatArray, task: int) -> float:
         """Predict one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly."""
-        native = row.tolist()
-        coded = self._template.copy()
-        for column, source, codes in self._plan:
-            coded[column] = native[source] if codes is None else codes[int(native[source])]
-        for column, condition in self._conditions:
+        values = row.tolist()
+        coded = self._template.copy()  # the fixed values; the others follow
+        for column, column_in_part, code_of_choice in self._plan:
+            value = values[column_in_part]
+            if code_of_choice is None:  # a number, or a choice with the same code in both spaces
+                coded[column] = value
+            else:
+                coded[column] = code_of_choice[int(value)]
+        for column, condition in self._conditions:  # parents before children
             if not condition.holds_for(coded):
                 coded[column] = math.nan
         return self.inner.predict_one(np.array(coded), self._inner_task(task))
@@ -97,7 +104,7 @@ class EmbeddedSurrogate(DescribedSurrogate):
         coded = np.tile(self._template, (len(values), 1))  # the fixed values; the others follow
         for column, column_in_part, code_of_choice in self._plan:
             of_part = values[:, column_in_part]
-            if code_of_choice is None:  # a number
+            if code_of_choice is None:  # a number, or a choice with the same code in both spaces
                 coded[:, column] = of_part
             else:  # the whole space may list more choices, or in another order
                 coded[:, column] = np.array(code_of_choice)[of_part.astype(np.int64)]
@@ -106,18 +113,23 @@ class EmbeddedSurrogate(DescribedSurrogate):
         return coded
 
     def _inner_task(self, task: int) -> int:
+        """Return the index of a task in the surrogate on the whole space, after checking it."""
         check_task(task, len(self.tasks))
         return self.tasks[task]
 
 
 def _check_names(whole: SearchSpace, part: SearchSpace, fixed: Config) -> None:
-    """Check that each hyperparameter of the whole space is either in the part or fixed."""
+    """Check that each hyperparameter of the whole space is either in the part or fixed.
+
+    Raises:
+        InvalidSpaceError: One is in neither or in both, or the part has conditions.
+    """
     if part.conditions:
         raise InvalidSpaceError(f"a part must not have conditions, but got {list(part.conditions)}")
     names = [*part.names, *fixed]
     if sorted(names) == sorted(whole.names):
         return
-    wrong = set(names) ^ set(whole.names)
+    wrong = set(names) ^ set(whole.names)  # in only one of them
     if not wrong:  # a name occurs twice
         wrong = {name for name in names if names.count(name) > 1}
     raise InvalidSpaceError(
@@ -126,7 +138,10 @@ def _check_names(whole: SearchSpace, part: SearchSpace, fixed: Config) -> None:
 
 
 def _code(parameter: Parameter, value: Value) -> float:
-    """Code a value; numbers may be out of bounds."""
+    """Code a value as a number: a choice by its index, a number as it is.
+
+    Numbers may be out of bounds: the surrogate extrapolates.
+    """
     if parameter.choices:
         return parameter.code(value)
     if isinstance(value, (bool, str)):
@@ -137,7 +152,10 @@ def _code(parameter: Parameter, value: Value) -> float:
 
 
 def _find_codes(whole: Parameter, part: Parameter) -> list[float] | None:
-    """Code of each choice of the part in the whole space; None if all are unchanged."""
+    """Find the code of each choice of the part in the whole space.
+
+    None for a number, and if all choices have the same codes in both spaces.
+    """
     if not part.choices:
         if whole.choices:
             raise InvalidSpaceError(f"{whole.name} must be {whole.describe()}, but got a number")

@@ -59,10 +59,21 @@ def fit_forest(
     seed: int,
     workers: int = 1,
 ) -> ForestSurrogate:
-    """Fit a forest; the same seed gives the same bytes, whatever the number of workers."""
+    """Fit a forest; the same seed gives the same bytes, whatever the number of workers.
+
+    Args:
+        values: Configurations, coded values, NaN where inactive, (n, d).
+        targets: Objective values of K outputs, (n, K).
+        coding: How configurations are coded as inputs of the trees.
+        recipe: Settings of the forest.
+        seed: Seed of the forest.
+        workers: Number of threads.
+    """
     if targets.ndim != 2 or len(targets) != len(values) or not np.isfinite(targets).all():
         raise ValueError(f"targets must be finite, ({len(values)}, K), but got {targets.shape}")
     x = coding.encode(values).astype(np.float32)
+    # Splits reduce the squared error of all outputs together: outputs of equal scale count equally
+    # in them, and those with a larger weight more.
     mean, deviation = targets.mean(axis=0), targets.std(axis=0)
     scale = np.where(deviation > 0, deviation, 1.0) / _output_weights(recipe, targets.shape[1])
     scaled = (targets - mean) / scale
@@ -70,7 +81,7 @@ def fit_forest(
     # scikit-learn insists on one dimension for one output.
     model.fit(x, scaled[:, 0] if scaled.shape[1] == 1 else scaled)
     nodes, feature, threshold, leaves = _extract_trees(model)
-    codes, offset, step = _quantise(mean + scale * leaves)
+    codes, offset, step = _quantise(mean + scale * leaves)  # in the objective's own units
     return ForestSurrogate(
         coding=coding,
         nodes=nodes,
@@ -79,11 +90,12 @@ def fit_forest(
         codes=codes,
         offset=offset,
         step=step,
-        tasks=tuple(TaskMix(k, k) for k in range(targets.shape[1])),
+        tasks=tuple(TaskMix(k, k) for k in range(targets.shape[1])),  # a task for each output
     )
 
 
 def _output_weights(recipe: ForestRecipe, outputs: int) -> FloatArray:
+    """Return how much each output counts in choosing splits, (outputs,); default: 1 each."""
     if recipe.output_weights is None:
         return np.ones(outputs)
     if len(recipe.output_weights) != outputs or min(recipe.output_weights) <= 0:
@@ -92,6 +104,7 @@ def _output_weights(recipe: ForestRecipe, outputs: int) -> FloatArray:
 
 
 def _build_ensemble(recipe: ForestRecipe, seed: int, workers: int) -> "ExtraTreesRegressor":
+    """Build scikit-learn's forest, not fitted yet, with the settings of a recipe."""
     ensemble = import_extra(
         "sklearn.ensemble", package="scikit-learn", extra="generate", purpose="fitting a forest"
     )
@@ -106,11 +119,19 @@ def _build_ensemble(recipe: ForestRecipe, seed: int, workers: int) -> "ExtraTree
 def _extract_trees(
     model: "ExtraTreesRegressor",
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.float32], FloatArray]:
-    """Nodes of each tree (t,), feature (q,), threshold (l - t,) and leaf values (l, K)."""
+    """Extract the arrays of a fitted forest of t trees, one tree after the other.
+
+    Trees have q nodes in all, of which l are leaves and so l - t inner nodes.
+
+    Returns:
+        Number of nodes of each tree (t,); feature that each node splits on, `LEAF` in leaves (q,);
+        threshold of each inner node (l - t,); values of the K outputs in each leaf (l, K).
+    """
     trees = [estimator.tree_ for estimator in model.estimators_]
     features, thresholds, leaves = [], [], []
     for tree in trees:
-        is_inner = tree.children_left >= 0
+        is_inner = tree.children_left >= 0  # leaves have the child -1
+        # Depth first: the left child of a node comes right after it.
         if not np.array_equal(tree.children_left[is_inner], np.flatnonzero(is_inner) + 1):
             raise ValueError("this version of scikit-learn does not store trees depth first")
         features.append(np.where(is_inner, tree.feature, LEAF))
@@ -125,14 +146,19 @@ def _extract_trees(
 
 
 def _round_down(exact: FloatArray) -> NDArray[np.float32]:
-    """The largest float32 numbers that are not above these."""
+    """Find the largest float32 numbers that are not above these."""
     nearest = exact.astype(np.float32)
     next_below = np.nextafter(nearest, np.float32(-np.inf))
     return np.where(nearest > exact, next_below, nearest)
 
 
 def _quantise(leaves: FloatArray) -> tuple[NDArray[np.uint16], FloatArray, FloatArray]:
-    """Codes (K, l), offset (K,) and step (K,) of leaf values (l, K)."""
+    """Code the values of K outputs in l leaves, (l, K), as whole numbers from 0 to `MAX_CODE`.
+
+    Returns:
+        Codes (K, l), and of each output the offset (K,) and the step (K,): a value is about
+        offset + step * code.
+    """
     offset = leaves.min(axis=0)
     step = (leaves.max(axis=0) - offset) / MAX_CODE
     codes = np.rint((leaves - offset) / np.where(step > 0, step, 1.0))

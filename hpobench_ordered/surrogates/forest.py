@@ -45,7 +45,15 @@ class TaskMix:
 
 
 def interpolate(fitted: Sequence[float], contexts: Sequence[float]) -> tuple[TaskMix, ...]:
-    """Place tasks linearly between the outputs fitted at increasing contexts."""
+    """Place tasks linearly between the outputs of a forest.
+
+    Args:
+        fitted: Context of each output, such as its training fraction, increasing.
+        contexts: Context of each task, within those of the outputs.
+
+    Returns:
+        For each task, the outputs below and above it, and the weight of the latter.
+    """
     if any(a >= b for a, b in pairwise(fitted)):
         raise ValueError(f"contexts of outputs must increase, but got {list(fitted)}")
     mixes = []
@@ -91,11 +99,13 @@ class ForestSurrogate(StoredSurrogate):
     _mixes: tuple[tuple[int, int, float], ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        """Check the arrays, and link the nodes of trees as the compiled kernels need them."""
         for name in _ARRAYS:
             setattr(self, name, read_only(getattr(self, name), self.ARRAYS[name].types[0]))
         self._check()
 
         roots, child, leaf = _link_nodes(self.nodes, self.feature)
+        # Kernels index the arrays by node: leaves get any feature and threshold, too.
         is_inner = self.feature != LEAF
         threshold = np.zeros(self.feature.shape, dtype=np.float32)
         threshold[is_inner] = self.threshold
@@ -150,7 +160,7 @@ class ForestSurrogate(StoredSurrogate):
         """See `StoredSurrogate.check_covers`."""
         if not all(0 <= mix.weight <= 1 for mix in self.tasks):
             raise ValueError("weights of outputs must be between 0 and 1")
-        highest = self.offset + self.step * np.iinfo(np.uint16).max
+        highest = self.offset + self.step * np.iinfo(np.uint16).max  # of the largest code
         if not np.isfinite(highest).all():
             raise ValueError("a forest's values overflow")
 
@@ -170,6 +180,7 @@ class ForestSurrogate(StoredSurrogate):
         return prediction
 
     def _mix(self, task: int) -> tuple[int, int, float]:
+        """Return the two outputs that a task lies between, and the weight of the second."""
         check_task(task, len(self._mixes))
         return self._mixes[task]
 
@@ -195,14 +206,24 @@ class ForestSurrogate(StoredSurrogate):
 def _link_nodes(
     nodes: NDArray[np.int32], feature: NDArray[np.uint8]
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32]]:
-    """Roots (t,), children (2 q,) and leaf numbers (q,) for `_kernels.forest_predict`."""
+    """Link the nodes of trees that are stored one after the other, each depth first.
+
+    Args:
+        nodes: Number of nodes of each tree, (t,).
+        feature: Feature that each node splits on, `LEAF` in leaves, (q,).
+
+    Returns:
+        Root of each tree (t,); left and right child of node i at 2 i and 2 i + 1 (2 q,); number of
+        each leaf among all leaves (q,).
+    """
     is_leaf = feature == LEAF
     numbers = np.arange(len(feature))
 
-    # Number of subtrees still to be read before a node: the right child is the first node after the
-    # parent with the parent's number, as the left subtree has then been read.
+    # Number of subtrees still to be read before a node: an inner node opens two and is one of those
+    # that were missing, a leaf is one of those. The right child is the first node after the parent
+    # with the parent's number, as the left subtree has then been read.
     n_missing = np.concatenate(([0], np.cumsum(np.where(is_leaf, -1, 1))[:-1]))
-    order = np.argsort(n_missing, kind="stable")
+    order = np.argsort(n_missing, kind="stable")  # nodes of the same number are adjacent here
     next_of_same_number = np.zeros(len(feature), dtype=np.int64)
     next_of_same_number[order[:-1]] = order[1:]
 
@@ -221,7 +242,12 @@ def _link_nodes(
 
 
 def _measure_depths(roots: NDArray[np.uint32], child: NDArray[np.uint32]) -> IntArray:
-    """Depth of each tree, (t,), by walking down all trees level by level."""
+    """Measure the depth of each tree, (t,), by walking down all trees level by level.
+
+    Args:
+        roots: Root of each tree, ascending, (t,).
+        child: Left and right child of node i at 2 i and 2 i + 1; leaves are their own, (2 q,).
+    """
     depths = np.zeros(len(roots), dtype=np.int64)
     children = child.reshape(-1, 2)
     level = roots
@@ -230,6 +256,6 @@ def _measure_depths(roots: NDArray[np.uint32], child: NDArray[np.uint32]) -> Int
         level = level[~is_leaf]
         if len(level) == 0:
             return depths
-        trees = np.searchsorted(roots, level, side="right") - 1
+        trees = np.searchsorted(roots, level, side="right") - 1  # that the nodes belong to
         depths[trees] += 1  # once a tree, however many nodes it has on this level
         level = children[level].ravel()

@@ -42,6 +42,7 @@ class NearestSurrogate(StoredSurrogate):
     _blocks: "_Blocks" = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        """Check the arrays, and sort the points into blocks for the search."""
         points, targets = read_only(self.points), read_only(self.targets)
         if points.shape[1:] != (len(self.coding),) or not len(points):
             raise ValueError(
@@ -103,12 +104,16 @@ class NearestSurrogate(StoredSurrogate):
         return cls(Coding.from_table(arrays["coding"]), arrays["points"], arrays["targets"])
 
     def _nearest(self, values: FloatArray) -> IntArray:
+        """Find the indices (n,) of the stored configurations nearest to coded values (n, d)."""
         index: IntArray = kernels().nearest(values, self.coding.table, *self._blocks)
         return index
 
 
 def authors_coding(space: "SearchSpace", values: FloatArray) -> Coding:
-    """Coding of Hellan et al. (2023), appendix B: raw values, standardised over `values` (m, d).
+    """Make the coding of Hellan et al. (2023), appendix B: raw values, standardised over `values`.
+
+    `values` are coded configurations, (m, d).
+
 
     Without log scales the upper ends of log-scaled ranges dominate distances: `log_coding` is
     better.
@@ -117,7 +122,7 @@ def authors_coding(space: "SearchSpace", values: FloatArray) -> Coding:
 
 
 def log_coding(space: "SearchSpace", values: FloatArray) -> Coding:
-    """Coding with the log scales of the space, standardised over `values` (m, d)."""
+    """Make the coding with the log scales of the space, standardised over `values` (m, d)."""
     return space_coding(space).standardised(values)
 
 
@@ -132,7 +137,10 @@ class _Blocks(NamedTuple):
 
     @classmethod
     def of(cls, points: FloatArray) -> Self:
-        """Halve the points (m, p) along their most spread feature until blocks are small."""
+        """Halve the points (m, p) along their most spread feature until blocks are small.
+
+        All blocks are halved at once, so that there are 1, 2, 4, ... of them.
+        """
         order = np.arange(len(points))
         starts = np.array([0, len(points)])
         while np.diff(starts).max() > POINTS_PER_BLOCK:
@@ -145,6 +153,7 @@ class _Blocks(NamedTuple):
             middles = (starts[:-1] + starts[1:]) // 2
             starts = np.insert(starts, range(1, len(starts)), middles)
 
+        # Zeros fill up the features to a multiple of those that the kernels compute at once.
         n_missing_features = -points.shape[1] % _LANES
         padded = np.pad(points[order], ((0, 0), (0, n_missing_features)))
         return cls(

@@ -70,7 +70,9 @@ class OnnxSurrogate:
     _session: "InferenceSession | None" = field(default=None, init=False)
 
     def __post_init__(self) -> None:
+        """List for single configurations where each input of the network comes from."""
         # Plain lists: one configuration is coded faster without arrays.
+        # Column of the values, or -1, and the codes of a categorical or a fixed number's value.
         self._cat_plan = list(zip(self.cat_source.tolist(), self.cat_codes.tolist(), strict=True))
         sources = self.cont_source.tolist()
         self._cont_plans = [list(zip(sources, f, strict=True)) for f in self.cont_fixed.tolist()]
@@ -178,10 +180,17 @@ class OnnxSurrogate:
     def _fill(
         self, x_cat: NDArray[np.int32], x_cont: NDArray[np.float32], values: FloatArray, task: int
     ) -> None:
-        """Code values (n, d) as the network's inputs (n, a) and (n, b)."""
+        """Code values as the network's inputs, which are written here.
+
+        Args:
+            x_cat: Codes of the network's categorical inputs, (n, a).
+            x_cont: Its continuous inputs, (n, b).
+            values: Configurations, NaN where inactive, (n, d).
+            task: Index of the task, which fixes some of the continuous inputs.
+        """
         for k, (j, codes) in enumerate(zip(self.cat_source, self.cat_codes, strict=True)):
-            x_cat[:, k] = codes[-1]
-            if j >= 0:
+            x_cat[:, k] = codes[-1]  # the code of an inactive or fixed input
+            if j >= 0:  # tunable: in column j of the values
                 active = ~np.isnan(values[:, j])
                 x_cat[active, k] = codes[values[active, j].astype(np.int64)]
         x_cont[:] = self.cont_fixed[task]
@@ -189,13 +198,13 @@ class OnnxSurrogate:
         x_cont[:, tunable] = np.nan_to_num(values[:, self.cont_source[tunable]], nan=0.0)
 
     def _run(self, inputs: dict[str, NDArray[Any]]) -> NDArray[Any]:
-        """Evaluate a multiple of `GROUP` rows, to shape (n,)."""
+        """Evaluate the network on a multiple of `GROUP` rows, to values of the target, (n,)."""
         output = np.asarray(self._ready_session().run(None, inputs)[0])
         # A network that could not be cut down to one target still has all of them.
         return output[:, 0 if output.shape[1] == 1 else self.target]
 
     def _ready_session(self) -> "InferenceSession":
-        """The session, started at the first call in this process."""
+        """Return the session that evaluates the network; the first call in a process starts it."""
         if self._session is not None:
             return self._session
         try:
@@ -206,20 +215,35 @@ class OnnxSurrogate:
         return self._session
 
     def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: all but the session."""
         # Sessions do not pickle: the other process starts its own at its first prediction.
         return {**self.__dict__, "_session": None}
 
 
 def check_network(model: bytes, layout: Layout) -> None:
-    """Check that bytes are a network with the inputs of a layout."""
+    """Check that bytes are a network with the inputs of a layout, by starting it.
+
+    Raises:
+        ArtifactError: They are not.
+    """
     _start(model, len(layout.categorical), len(layout.continuous))
 
 
 def _start(network: bytes, n_categorical: int, n_continuous: int) -> "InferenceSession":
-    """Start onnxruntime with a network."""
+    """Start a session of onnxruntime, which evaluates a network.
+
+    Args:
+        network: The network, as in an ONNX file.
+        n_categorical: Number of categorical inputs that it must have.
+        n_continuous: Number of continuous inputs that it must have.
+
+    Raises:
+        ArtifactError: It cannot be read, or has other inputs.
+    """
     name, purpose = "onnxruntime", "a published network"
     onnxruntime = import_extra(name, package=name, extra="onnx", purpose=purpose)
     options = onnxruntime.SessionOptions()
+    # On one thread sums are in the same order for any number of rows.
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.log_severity_level = 3  # errors only, no warnings of unused weights
@@ -239,7 +263,17 @@ def _start(network: bytes, n_categorical: int, n_continuous: int) -> "InferenceS
 def _code_choices(
     space: SearchSpace, names: Sequence[str], encoding: Encoding, fixed: Mapping[str, Value]
 ) -> NDArray[np.int32]:
-    """`cat_codes` of an `OnnxSurrogate`."""
+    """Find the network's codes of each choice of its categorical inputs, (a, m + 1).
+
+    A row has the codes of the input's choices in the order of the space and, in the last column,
+    that of an inactive input; a fixed input has its own code throughout.
+
+    Args:
+        space: The search space.
+        names: Names of the a categorical inputs.
+        encoding: The network's code of each choice, by input.
+        fixed: Values of inputs that are not tuned.
+    """
     codes_of_inputs: list[list[int]] = []
     for name in names:
         choices = [fixed[name]] if name in fixed else [*space[name].choices, INACTIVE]
@@ -257,7 +291,7 @@ def _code_choices(
 
 
 def _available_threads() -> int:
-    """Threads this process may use: joblib's limit in its workers, or all cores."""
+    """Count the threads that this process may use: joblib's limit in its workers, or all cores."""
     limit = os.environ.get(THREADS_VARIABLE, "")
     if limit.isdigit() and int(limit) > 0:
         return int(limit)

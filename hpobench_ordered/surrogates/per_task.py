@@ -27,6 +27,7 @@ class PerTaskSurrogate(StoredSurrogate):
     models: tuple[StoredSurrogate, ...]
 
     def __post_init__(self) -> None:
+        """Check that the tasks' surrogates are of one kind and of one search space."""
         if not self.models:
             raise ValueError("at least one task needs a surrogate")
         kinds = {model.STORED_AS for model in self.models}
@@ -62,7 +63,7 @@ class PerTaskSurrogate(StoredSurrogate):
             model.check_covers(space)
 
     def known_values(self, task: int, space: "SearchSpace") -> FloatArray | None:
-        """All values that the task's surrogate can take."""
+        """All values that the task's surrogate can take; None if they cannot be listed."""
         return self.models[task].known_values(0, space)
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
@@ -76,7 +77,7 @@ class PerTaskSurrogate(StoredSurrogate):
         return self.models[task].predict_one(row, 0)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Their kind, and the arrays of each, named TASK/ARRAY."""
+        """Return the surrogates' kind, and the arrays of each, named TASK/ARRAY."""
         arrays: dict[str, NDArray[Any]] = {_KIND: np.array(self.kind.name)}
         for task, model in enumerate(self.models):
             arrays |= {f"{task}/{name}": array for name, array in model.to_arrays().items()}
@@ -86,9 +87,9 @@ class PerTaskSurrogate(StoredSurrogate):
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Inverse of `to_arrays`."""
         kind = SurrogateType[str(arrays[_KIND])]
-        parts: dict[int, dict[str, NDArray[Any]]] = {}
+        arrays_of_tasks: dict[int, dict[str, NDArray[Any]]] = {}
         for key in arrays.keys() - {_KIND}:
-            task, _, name = key.partition("/")
-            parts.setdefault(int(task), {})[name] = arrays[key]
-        models = [kind.from_arrays(parts[task]) for task in range(len(parts))]
+            task, _, name = key.partition("/")  # keys are TASK/ARRAY
+            arrays_of_tasks.setdefault(int(task), {})[name] = arrays[key]
+        models = [kind.from_arrays(arrays_of_tasks[task]) for task in range(len(arrays_of_tasks))]
         return cls(tuple(models))

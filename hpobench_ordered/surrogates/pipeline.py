@@ -46,9 +46,14 @@ def fit_nearest(
     space: SearchSpace,
     scaled_on: FloatArray | None = None,
 ) -> NearestSurrogate:
-    """Store evaluations for nearest neighbours, standardised over `scaled_on` (default: `values`).
+    """Store evaluations for nearest neighbours.
 
-    The seed is not used.
+    Args:
+        values: Configurations, coded values, (n, d).
+        targets: Objective values, (n, K).
+        seed: Not used; all fitters take it.
+        space: The search space, whose log scales are used in distances.
+        scaled_on: Configurations over which features are standardised; default: `values`.
     """
     coding = log_coding(space, values if scaled_on is None else scaled_on)
     return NearestSurrogate.from_evaluations(values, targets, coding=coding)
@@ -78,7 +83,7 @@ class SurrogateFit:
         rng: np.random.Generator | None = None,
         mixes: tuple[TaskMix, ...] = (),
     ) -> Self:
-        """A surrogate of tasks that were evaluated on the same configurations.
+        """Describe a surrogate of tasks that were evaluated on the same configurations.
 
         `seed` seeds the fitter, the folds and, without `rng`, the search for best values.
         """
@@ -96,9 +101,10 @@ class SurrogateFit:
         seed: int,
         folds: int = FOLDS,
     ) -> Self:
-        """A surrogate of one task, seeded by `seed` and the task's name alone.
+        """Describe a surrogate of one task, seeded by `seed` and the task's name alone.
 
-        Folds never split the evaluations of one training.
+        So it does not depend on which other tasks a benchmark has. Folds never split the
+        evaluations of one training.
         """
         rng = np.random.default_rng([seed, *task.encode()])
         fitter_seed = int(rng.integers(2**32))
@@ -112,6 +118,10 @@ class SurrogateFit:
         return self._fit(self.values, self.targets)
 
     def _fit(self, values: FloatArray, targets: FloatArray) -> StoredSurrogate:
+        """Fit to configurations (n, d) and targets (n, K); tasks are mixed from outputs if asked.
+
+        Only forests, which have an output for each target, can mix them.
+        """
         model = self.fitter(values, targets, seed=self.seed)
         if not self.mixes:
             return model
@@ -129,6 +139,7 @@ class SurrogateFit:
                 known=self.values,
             )
             return
+        # A nearest neighbour predicts no other values than those of stored configurations.
         for task in range(self.model.n_tasks):
             values = self.model.predict(self.values, task)
             yield float(values[objective.losses(values).argmin()])
@@ -149,7 +160,10 @@ class SurrogateFit:
         return predicted
 
     def truth(self) -> FloatArray:
-        """Evaluations on every task, interpolated between outputs as in `mixes`, (n, T)."""
+        """Compute what predictions are compared with: evaluations on every task, (n, T).
+
+        Tasks between two outputs of a forest, `mixes`, are interpolated between their evaluations.
+        """
         if not self.mixes:
             # The memory layout decides the order of sums, and so the last digits of figures.
             return np.ascontiguousarray(self.targets)
@@ -161,21 +175,30 @@ class SurrogateFit:
 
 
 def grouped_folds(groups: IntArray, folds: int, rng: np.random.Generator) -> list[IntArray]:
-    """Rows of each fold, ascending: about equally many groups, (n,), none of which is split."""
+    """Split rows into folds of about equally many groups, none of which is split.
+
+    Args:
+        groups: Group of each row, (n,).
+        folds: Number of folds.
+        rng: Draws the groups of each fold.
+
+    Returns:
+        The rows of each fold, ascending.
+    """
     shuffled_groups = rng.permutation(np.unique(groups))
     groups_of_folds = np.array_split(shuffled_groups, folds)
     return [np.flatnonzero(np.isin(groups, part)) for part in groups_of_folds]
 
 
 def row_folds(n: int, folds: int, seed: int) -> list[IntArray]:
-    """Rows of each fold of n configurations, each of which is a group of its own."""
+    """Split n rows at random into folds of about equal size; return the rows of each, ascending."""
     if not 2 <= folds <= n:
         raise ValueError(f"folds must be from 2 to {n}, but got {folds}")
     return grouped_folds(np.arange(n), folds, np.random.default_rng(seed))
 
 
 def _silent(step: str, done: int, total: int) -> None:
-    pass
+    """Ignore progress."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +222,7 @@ class BenchmarkFit:
         folds: int = FOLDS,
         progress: Callable[[str, int, int], None] = _silent,
     ) -> Self:
-        """A surrogate per task (`SurrogateFit.of_task`) from one set of evaluations each."""
+        """Describe a surrogate for each task, fitted to that task's evaluations alone."""
         fits = [
             SurrogateFit.of_task(fitter, raw, task=task.name, seed=seed, folds=folds)
             for task, raw in zip(defined.tasks, evaluations, strict=True)
@@ -230,9 +253,9 @@ class BenchmarkFit:
 
     @cached_property
     def figures(self) -> tuple[TaskQuality, ...]:
-        """Cross-validated quality on every task."""
+        """Cross-validated quality on every task, in the order of the benchmark's tasks."""
         n_folds = self.folds * len(self.fits)
-        fold_numbers = count(1)
+        fold_numbers = count(1)  # for the progress over all fits
 
         def report_fold() -> None:
             self.progress("cross-validation", next(fold_numbers), n_folds)
@@ -241,7 +264,7 @@ class BenchmarkFit:
         quality: list[TaskQuality] = []
         for fit in self.fits:
             predicted = fit.cross_validate(report_fold)
-            n_tasks = predicted.shape[1]
+            n_tasks = predicted.shape[1]  # one, or all tasks of the benchmark
             first_task = len(quality)
             quality += measure_quality(
                 fit.truth(),

@@ -45,6 +45,7 @@ class TableSurrogate(StoredSurrogate):
     _axes: tuple[tuple[int, int], ...] = field(init=False, repr=False)  # l_j, m_j
 
     def __post_init__(self) -> None:
+        """Check the table, and compute what lookups need: values by task and place in the grid."""
         if self.codes.ndim != len(self.lower) + 1:
             raise ValueError(
                 f"codes of {len(self.lower)} hyperparameters must have {len(self.lower) + 1} "
@@ -57,7 +58,8 @@ class TableSurrogate(StoredSurrogate):
         codes.flags.writeable = flat.flags.writeable = False
         self.codes = codes
         self._flat = flat
-        self._rows = tuple(row.data for row in flat)
+        self._rows = tuple(row.data for row in flat)  # single numbers are read faster from these
+        # Lowest value and number of values of each hyperparameter.
         self._axes = tuple(zip(self.lower, codes.shape[1:], strict=True))
 
     @classmethod
@@ -67,7 +69,7 @@ class TableSurrogate(StoredSurrogate):
         if not np.isfinite(exact).all():
             raise ValueError("a table's values must be finite")
         lowest_values = tuple(int(bound) for bound in lower)
-        for divisor in _DIVISORS:
+        for divisor in _DIVISORS:  # decimals that become whole numbers take less room
             codes = _code_as_integers(exact, divisor)
             if codes is not None:
                 return cls(lowest_values, codes, divisor)
@@ -122,6 +124,7 @@ class TableSurrogate(StoredSurrogate):
         if not is_on_grid.all():
             first_wrong_row = np.argmin(is_on_grid.all(axis=1))
             self._refuse(values[first_wrong_row])
+        # Place in the flat table, whose last hyperparameter varies fastest.
         index = np.ravel_multi_index(tuple(offsets.T.astype(np.int64)), self.shape)
         predictions: FloatArray = self._flat[task, index]
         return predictions
@@ -154,6 +157,7 @@ class TableSurrogate(StoredSurrogate):
         return cls(lower, arrays["codes"], int(arrays["divisor"]))
 
     def _refuse(self, row: FloatArray) -> NoReturn:
+        """Raise an error for a configuration that is not on the grid."""
         upper = [low + size - 1 for low, size in zip(self.lower, self.shape, strict=True)]
         raise InvalidConfigError(
             f"{row.tolist()} is not on the grid of integers from {list(self.lower)} to {upper}"
@@ -161,7 +165,10 @@ class TableSurrogate(StoredSurrogate):
 
 
 def _code_as_integers(values: FloatArray, divisor: int) -> NDArray[Any] | None:
-    """Integers of the smallest type whose quotients by `divisor` are exactly the values, if any."""
+    """Code values as integers of the smallest type, such that code / divisor is exactly the value.
+
+    None if there are no such integers.
+    """
     with np.errstate(over="ignore"):  # infinity is refused below like other large numbers
         integers = np.rint(values * divisor)
     for code_type in _CODE_TYPES:

@@ -34,7 +34,11 @@ _ROUNDING = 1e-9
 
 
 def check_card(spec: BenchmarkSpec, artifact: ArtifactFiles) -> None:
-    """Check a benchmark's definition, best known values and card."""
+    """Check a benchmark's definition, best known values and card against its artifact.
+
+    Raises:
+        ArtifactError: One of them is not what the artifact and the code give.
+    """
     card = read_card(artifact)
     definition = read_definition(artifact)
     _require(definition == spec.define(), "the definition is not that of the code")
@@ -48,10 +52,10 @@ def check_card(spec: BenchmarkSpec, artifact: ArtifactFiles) -> None:
 
     for option in spec.surrogates:
         if option.files or not option.is_ready:
-            continue
+            continue  # not in the artifact: downloaded, or not generated yet
         model, _ = option.load()
         benchmark = spec.load(option.name)
-        if option is spec.surrogates[0]:
+        if option is spec.surrogates[0]:  # the default one, which the card is about
             _check_kind(card, model)
             if raw is not None:
                 _check_fit(card, benchmark, raw)
@@ -77,23 +81,27 @@ def _check_claims(card: Card, definition: Definition) -> None:
 
 
 def _check_size(card: Card, artifact: ArtifactFiles) -> None:
+    """Check that the stored arrays have as many bytes as a card says."""
     array_files = [name for name in artifact.sums() if name.endswith(".npz")]
     size = sum(len(artifact.read(name)) for name in array_files)
     _require(card.size == size, f"the card says {card.size} bytes of arrays, there are {size}")
 
 
 def _check_kind(card: Card, model: Surrogate) -> None:
+    """Check that a surrogate is of the kind that a card says."""
     kind = model.kind.name if isinstance(model, DescribedSurrogate) else "without a kind"
     expected = card.surrogate.name
     _require(kind == expected, f"the surrogate must be {expected}, as on its card, but is {kind}")
 
 
 def _require(condition: object, message: str) -> None:
+    """Raise an `ArtifactError` with a message unless a condition is true."""
     if not condition:
         raise ArtifactError(message)
 
 
 def _check_counts(card: Card, raw: tuple[RawEvaluations, ...]) -> None:
+    """Check the numbers of evaluations and configurations on a card against the recorded ones."""
     n_evaluations = sum(len(evaluations) for evaluations in raw)
     n_configurations = count_distinct(np.concatenate([evaluations.values for evaluations in raw]))
     _require(
@@ -119,7 +127,15 @@ def _check_fit(card: Card, benchmark: Benchmark, raw: tuple[RawEvaluations, ...]
 
 
 def _check_best(task: Task, surrogate: str, model: Surrogate) -> None:
-    """Check that no known or random configuration beats the best known value."""
+    """Check that no known or random configuration beats the best known value of a task.
+
+    If all values that the surrogate can take are known, it must be the best of these.
+
+    Args:
+        task: The task, evaluated by the surrogate.
+        surrogate: Name of the surrogate, for the message.
+        model: The surrogate.
+    """
     if task.best_value is None:
         return
     label = f"best value {task.best_value!r} of task {task.name!r} on surrogate {surrogate!r}"
