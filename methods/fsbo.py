@@ -12,7 +12,7 @@ x         (size,)     parameters: those of the network, then theta
 S         (1, n, n)   squared distances of the rows of Phi
 K, F      (n, n)      covariance of y and its slopes, as in `_gp.compiled`
 alpha     (n,)        K^-1 y
-M         (n, n)      derivatives of minus the log likelihood by S, times -1
+M         (n, n)      derivatives of minus the log likelihood by S
 ========  ==========  =============================================================================
 
 Wistuba and Grabocka (2021), sections 3 and 4.
@@ -71,7 +71,7 @@ class DeepKernel:
 
     @classmethod
     def draw(cls, input_count: int, rng: np.random.Generator) -> "DeepKernel":
-        """Draw an untrained network with a number of inputs."""
+        """Draw an untrained network with a number of inputs, and a kernel on its outputs."""
         from hpobench_ordered.methods._networks.features import Network, pad_input_count
 
         phi = Network(pad_input_count(input_count), HIDDEN)
@@ -79,21 +79,32 @@ class DeepKernel:
         log_signal_variance = 0.0
         log_noise_variance = -4.0
         theta = [log_length_scale, log_signal_variance, log_noise_variance]
-        return cls(phi, np.concatenate([phi.initial(rng, input_count), theta]))
+        weights = phi.initial(rng, input_count)
+        return cls(phi, np.concatenate([weights, theta]))
 
     @property
     def theta(self) -> FloatArray:
-        """Hyperparameters of the kernel, shape (3,)."""
+        """Log length scale, log signal variance and log noise variance of the kernel, (3,)."""
         return self.x[-THETA_SIZE:]
 
     def features(self, X: FloatArray) -> FloatArray:
-        """Outputs of the network (m, d) at features (m, p) of configurations, in [0, 1]."""
+        """Compute the network's outputs (m, d), which are the inputs of the kernel.
+
+        Args:
+            X: Features of configurations, in [0, 1], shape (m, p).
+        """
         from hpobench_ordered.methods._networks.features import compute_features
 
-        return compute_features(self.phi, self.x[:-THETA_SIZE], 2.0 * X - 1.0)
+        weights = self.x[:-THETA_SIZE]
+        return compute_features(self.phi, weights, 2.0 * X - 1.0)  # inputs are in [-1, 1]
 
     def condition(self, X: FloatArray, y: FloatArray) -> "GaussianProcess":
-        """Condition the process on features (n, p) of configurations and losses (n,)."""
+        """Condition a Gaussian process on the network's outputs and losses of a task.
+
+        Args:
+            X: Features of configurations, in [0, 1], shape (n, p).
+            y: Their standardised losses, shape (n,).
+        """
         from hpobench_ordered.methods._gp.model import GaussianProcess
 
         return GaussianProcess(self.features(X), y, kernel=output_kernel(), theta=self.theta)
@@ -107,14 +118,17 @@ class DeepKernel:
         rate: float,
         max_log_scale: float = 0.0,
     ) -> "DeepKernel":
-        """Continue with steps of Adam, each on a random part of a random task.
+        """Continue the training with steps of Adam, each on a random part of a random task.
+
+        A step decreases minus the log likelihood of a batch. Its losses are multiplied by a random
+        factor first, as the scale of a new task's losses is not known.
 
         Args:
             tasks: Features (n, p) and standardised losses (n,) of each task.
-            rng: Draws the batches.
+            rng: Draws the batches and the factors.
             steps: Number of steps.
-            rate: Initial learning rate.
-            max_log_scale: Largest absolute logarithm of the random factor of a batch's losses.
+            rate: Initial learning rate, with cosine decay to 0.
+            max_log_scale: Largest absolute logarithm of the factor; without one it is 1.
 
         Returns:
             The trained kernel; this one stays as it is.
@@ -123,8 +137,8 @@ class DeepKernel:
 
         bounds = stack_priors(Priors(), 1)
         x = self.x.copy()
-        mean = np.zeros(len(x))
-        square = np.zeros(len(x))
+        mean = np.zeros(len(x))  # running mean of the gradients
+        square = np.zeros(len(x))  # running mean of their squares
         for step in range(steps):
             X, y = tasks[int(rng.integers(len(tasks)))]
             rows = rng.permutation(len(y))[:BATCH]
@@ -133,30 +147,34 @@ class DeepKernel:
 
             mean = MEAN_DECAY * mean + (1.0 - MEAN_DECAY) * gradient
             square = SQUARE_DECAY * square + (1.0 - SQUARE_DECAY) * gradient**2
+            # Both started at 0 and are too small by these factors at first.
             mean_correction = 1.0 - MEAN_DECAY ** (step + 1)
             square_correction = 1.0 - SQUARE_DECAY ** (step + 1)
             decayed_rate = 0.5 * rate * (1.0 + math.cos(math.pi * step / steps))
             decayed_rate *= math.sqrt(square_correction) / mean_correction
             x -= decayed_rate * mean / (np.sqrt(square) + EPSILON)
+            # The kernel's hyperparameters stay in the box of `bo`'s priors.
             x[-THETA_SIZE:] = np.clip(x[-THETA_SIZE:], bounds.lower, bounds.upper)
         return DeepKernel(self.phi, x)
 
 
 def output_kernel() -> "Kernel":
-    """Make the kernel on the network's outputs, with one length scale for all."""
+    """Make the kernel on the network's outputs, with one length scale for all of them."""
     from hpobench_ordered.methods._gp.model import Kernel
 
-    return Kernel(np.zeros(HIDDEN[-1], dtype=np.int64))
+    group_of_output = np.zeros(HIDDEN[-1], dtype=np.int64)  # each has length scale 0, the only one
+    return Kernel(group_of_output)
 
 
 def negative_log_likelihood(
     phi: "Network", x: FloatArray, X: FloatArray, y: FloatArray
 ) -> tuple[float, FloatArray]:
-    """Minus log marginal likelihood of losses, and its gradient by all parameters.
+    """Compute minus the log marginal likelihood of losses, and its gradient by all parameters.
 
     Args:
         phi: The network.
-        x: All parameters, shape (size,).
+        x: All parameters, shape (size,): those of the network, then theta, the kernel's log length
+            scale, log signal variance and log noise variance.
         X: Features of the configurations, in [0, 1], shape (n, p).
         y: Standardised losses, shape (n,).
 
@@ -170,19 +188,23 @@ def negative_log_likelihood(
     from hpobench_ordered.methods._networks.features import linearise
     from hpobench_ordered.methods._products import product
 
-    weights, theta = x[:-THETA_SIZE], x[-THETA_SIZE:]
+    weights = x[:-THETA_SIZE]
+    theta = x[-THETA_SIZE:]
+    # Outputs Phi (n, d), and the function that makes derivatives by the weights of those by Phi.
     Phi, pull_back = linearise(phi, weights, 2.0 * X - 1.0)
-    S = compiled.squared_differences(Phi, output_kernel().groups, 1)
+    S = compiled.squared_differences(Phi, output_kernel().groups, 1)  # squared distances (1, n, n)
+    # The covariance, and F = -2 dK / d r^2 by the squared distances r^2 = S exp(-2 theta[0]).
     K, F = compiled.covariance(S, theta)
     is_positive, R = compiled.cholesky(K)
     if not is_positive:
         raise ModelError("the covariance matrix is not numerically positive definite")
-    alpha = compiled.solve(R, y)
+    alpha = compiled.solve(R, y)  # K^-1 y
     inverse = compiled.inverse_from_factor(R)
     flat = np.zeros(THETA_SIZE)  # mean and precision of no prior on theta
     value = compiled.negative_log_posterior_from(y, R, alpha, theta, flat, flat)
 
-    # F is valid above the diagonal alone, as `_gp.compiled` keeps symmetric matrices.
+    # M: derivatives of the value by S; those by K are half of K^-1 - alpha alpha^T. F and
+    # the inverse are valid above the diagonal alone, as `_gp.compiled` keeps symmetric matrices.
     likelihood_slopes = np.outer(alpha, alpha) - inverse
     M = 0.25 * math.exp(-2.0 * theta[0]) * likelihood_slopes * np.triu(F, 1)
     M += M.T
@@ -203,7 +225,7 @@ class FSBO(FromSources):
 
     @cached_property
     def trained_kernel(self) -> DeepKernel:
-        """Network and kernel, trained on the earlier tasks."""
+        """Network and kernel, trained on the earlier tasks, with randomly scaled losses."""
         X, _ = self.sources[0]
         untrained = DeepKernel.draw(X.shape[1], self.rng)
         return untrained.train(
@@ -213,10 +235,11 @@ class FSBO(FromSources):
     def initial_configurations(self) -> Sequence[Config]:
         """Choose configurations that are together good on the earlier tasks.
 
-        They are chosen greedily, to minimise the mean over the tasks of the lowest loss that is
-        predicted for any of them.
+        Candidates are the best configuration of each earlier task and random ones. They are chosen
+        greedily, to minimise the mean over the tasks of the lowest loss that is predicted for any
+        of them.
         """
-        if not self._tasks:
+        if not self._tasks:  # there is nothing to choose by
             return ()
         best = np.stack([task.values[task.losses.argmin()] for task in self._tasks])
         random = self.space.decode(self.region.sample_unit(self.rng, RANDOM_CANDIDATES))
@@ -224,7 +247,7 @@ class FSBO(FromSources):
         X = self.features(self.space.canonical(self.space.encode(candidates)))
         Phi = self.trained_kernel.features(X)
 
-        predicted_means = []
+        predicted_means = []  # losses of all candidates, for each task
         for task_X, task_y in self.sources:
             mean, _ = self.trained_kernel.condition(task_X, task_y).predict(Phi)
             predicted_means.append(mean)
@@ -232,7 +255,16 @@ class FSBO(FromSources):
         return self.space.configs(candidates[chosen])
 
     def fit_posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
-        """Continue the training on this task and condition on its evaluations."""
+        """Continue the training on this task's evaluations, and condition a process on them.
+
+        Args:
+            X: Features of the evaluated configurations, shape (n, p); n may be 0.
+            y: Their standardised losses, shape (n,).
+
+        Returns:
+            The prediction function, and the losses, which keep their units.
+        """
+        # Each time anew from the kernel of the earlier tasks.
         self._deep_kernel = self.trained_kernel
         if len(y):
             self._deep_kernel = self._deep_kernel.train(
@@ -242,13 +274,23 @@ class FSBO(FromSources):
         return self._predict, y
 
     def condition_on_pending(self, pending_X: FloatArray) -> Predict:
-        """Condition also on pending evaluations, as if they gave the posterior mean."""
+        """Condition also on pending evaluations, as if they gave the posterior mean.
+
+        Args:
+            pending_X: Features of the pending configurations, shape (k, p).
+
+        Returns:
+            The prediction function.
+        """
         pending_Phi = self._deep_kernel.features(pending_X)
         self._process, _ = self._process.with_fantasies(pending_Phi)
         return self._predict
 
     def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Predict mean (m,) and standard deviation (m,) at features (m, p)."""
+        """Predict mean (m,) and standard deviation (m,) of the loss at features X (m, p).
+
+        `fit_posterior` sets the kernel and the process, and `condition_on_pending` changes it.
+        """
         return self._process.predict(self._deep_kernel.features(X))
 
 

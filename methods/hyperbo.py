@@ -91,11 +91,13 @@ class Prior:
         prior = stack_priors(Priors(), g)
 
         def objective(theta: FloatArray) -> tuple[float, FloatArray]:
+            """Compute minus the log posterior of theta, up to a constant, and its gradient."""
             value, gradient, _ = negative_log_likelihood(fitted_tasks, theta)
             distance = theta - prior.mean
             prior_gradient = prior.precision * distance
             return value + 0.5 * float(prior_gradient @ distance), gradient + prior_gradient
 
+        # A guess of the second derivatives; each task adds its likelihood's.
         curvature = prior.precision + compiled.CURVATURE * len(fitted_tasks)
         start = Fit(prior.mean, np.diag(1.0 / curvature))
         theta = descend(objective, start, prior, steps=MAX_STEPS).x
@@ -103,13 +105,17 @@ class Prior:
         return cls(theta, b)
 
     def mean(self, X: FloatArray) -> FloatArray:
-        """Mean (m,) at features (m, p)."""
+        """Compute the prior mean of the losses, (m,), at features X (m, p) in [0, 1]."""
         mean: FloatArray = compute_basis(X) @ self.b
         return mean
 
 
 def compute_basis(X: FloatArray) -> FloatArray:
-    """Compute Phi (m, q) of features (m, p) in [0, 1]."""
+    """Compute the mean's basis functions, 1, u and u^2 with u = 2 X - 1, (m, 2 p + 1).
+
+    Args:
+        X: Features in [0, 1], shape (m, p).
+    """
     u = 2.0 * X - 1.0
     return np.concatenate([np.ones((len(X), 1)), u, u**2], axis=1)
 
@@ -117,11 +123,14 @@ def compute_basis(X: FloatArray) -> FloatArray:
 def negative_log_likelihood(
     tasks: Sequence[FittedTask], theta: FloatArray
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Compute minus log likelihood of all tasks and log prior of b, with the best b.
+    """Compute minus the log likelihood of all tasks and the log prior of b, with the best b.
+
+    A task's losses have the mean Phi b, of q basis functions Phi with weights b, and the
+    covariance K. The best b is (I + sum Phi^T K^-1 Phi)^-1 sum Phi^T K^-1 y, with sums over tasks.
 
     Args:
         tasks: The tasks.
-        theta: The hyperparameters, shape (g + 2,).
+        theta: Log length scales, log signal variance and log noise variance, shape (g + 2,).
 
     Returns:
         The value, its gradient by theta, and b. The value is inf if a covariance matrix has no
@@ -150,7 +159,7 @@ def negative_log_likelihood(
     flat = np.zeros(len(theta))  # mean and precision of no prior on theta
     for task, (K, F, R) in zip(tasks, covariances, strict=True):
         residuals = task.y - task.Phi @ b
-        alpha = compiled.solve(R, residuals)
+        alpha = compiled.solve(R, residuals)  # K^-1 (y - Phi b)
         value += compiled.negative_log_posterior_from(residuals, R, alpha, theta, flat, flat)
         inverse = dpotri(R.T, lower=1)[0].T
         gradient -= compiled.likelihood_gradient(task.S, K, F, inverse, alpha, theta)
@@ -200,7 +209,10 @@ class HyperBO(FromSources):
         return self._predict
 
     def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Predict mean (m,) and standard deviation (m,) at features (m, p)."""
+        """Predict mean (m,) and standard deviation (m,) of the loss at features X (m, p).
+
+        The process is one of the residuals, the losses minus the prior mean.
+        """
         residual_mean, sd = self._process.predict(X)
         return residual_mean + self.prior.mean(X), sd
 

@@ -49,7 +49,11 @@ class Level:
 
     @classmethod
     def above(cls, n_below: int, process: "GaussianProcess", n: int) -> "Level":
-        """Make a level of n evaluations above a level of `n_below`, which is 0 at the bottom."""
+        """Make a level of n evaluations above a level of `n_below`, which is 0 at the bottom.
+
+        Its share beta in the standard deviation is that of its n evaluations, here weighted by
+        `ALPHA`, in those of both levels; at the bottom it is 1.
+        """
         if not n_below:
             return cls(process, beta=1.0)
         return cls(process, beta=ALPHA * n / (ALPHA * n + n_below))
@@ -91,7 +95,15 @@ class StackedGP(FromSources):
         return levels
 
     def fit_posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
-        """Fit the level of this task to what the levels of earlier tasks leave of its losses."""
+        """Fit the level of this task to what the levels of earlier tasks leave of its losses.
+
+        Args:
+            X: Features of the evaluated configurations, shape (n, p).
+            y: Their standardised losses, shape (n,).
+
+        Returns:
+            The prediction function, and the losses, which keep their units.
+        """
         stack_mean, _ = predict_stack(self.levels, X)
         process = self.fit_target(X, y - stack_mean)
         _, losses_below = self.sources[-1]
@@ -109,6 +121,7 @@ class StackedGP(FromSources):
         return self._predict
 
     def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Predict mean (m,) and standard deviation (m,) of the loss at features X (m, p)."""
         return predict_stack(self._stack, X)
 
 
