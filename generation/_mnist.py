@@ -100,6 +100,7 @@ def split_images(
 
 
 def _read_npz(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Read images and classes from a local file; an `ArtifactError` if it does not hold them."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             return arrays["data"], arrays["target"]
@@ -110,6 +111,7 @@ def _read_npz(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _download() -> tuple[NDArray[Any], NDArray[Any]]:
+    """Download images and classes from OpenML; a `DownloadError` if that fails."""
     openml = import_extra("openml", package="openml", extra="train", purpose="downloading MNIST")
     advice = "Give a local npz file with the arrays 'data' and 'target' instead."
     check_online("MNIST", instead=advice)

@@ -104,6 +104,7 @@ def _choose_path(folder: Path, identity: Mapping[str, Any], job: TrainingJob) ->
 
 
 def _make_folders(folders: Iterable[Path]) -> None:
+    """Make the folders of trainings; a `StoreError` if that is impossible."""
     try:
         for folder in folders:
             folder.mkdir(parents=True, exist_ok=True)
@@ -134,6 +135,7 @@ def _train_and_store(
 
 
 def _read_outcome(path: Path) -> Mapping[str, Any]:
+    """Read the outcome of a finished training; a `StoreError` if its file is damaged."""
     try:
         return dict(json.loads(path.read_bytes())["outcome"])
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -123,7 +123,13 @@ def choose_configurations(values: FloatArray, number: int, rng: np.random.Genera
 def _summarise_groups(
     difference: FloatArray, sizes: Sequence[int], has_large_weight: BoolArray
 ) -> Mapping[str, Any]:
-    """Summarise differences, (n, S): all, by size, and by min_child_weight."""
+    """Summarise relative differences of error counts: all, by size, and by min_child_weight.
+
+    Args:
+        difference: Differences of n configurations on S training-set sizes, (n, S).
+        sizes: The sizes, (S,).
+        has_large_weight: Whether each configuration has a large min_child_weight, (n,).
+    """
     groups = {"all": difference}
     for size, column in zip(sizes, difference.T, strict=True):
         groups[f"size {size}"] = column
@@ -133,6 +139,7 @@ def _summarise_groups(
 
 
 def _summarise(difference: FloatArray) -> Mapping[str, Any]:
+    """Count relative differences and those that are 0, and give their median and largest."""
     return {
         "compared": difference.size,
         "identical": int(np.sum(difference == 0)),

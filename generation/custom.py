@@ -140,6 +140,7 @@ def choose_folder(name: str, output: Path | None, *, replace: bool) -> Path:
 
 
 def _is_registered(name: str) -> bool:
+    """Whether there is a benchmark of this name."""
     try:
         benchmark_spec(name)
     except UnknownNameError:

@@ -117,7 +117,13 @@ def compute_total_profits(prices: IntArray, utilities: IntArray, tastes: FloatAr
 
 
 def simulate(prices: IntArray, utilities: IntArray, tastes: FloatArray) -> FloatArray:
-    """Mean profit (n,) of price lists (n, J) on one task: the float64 nearest to the exact mean."""
+    """Compute the mean profit (n,) of price lists on one task, exact but for one rounding.
+
+    Args:
+        prices: Whole prices of J items, (n, J).
+        utilities: Utilities of the items, (J,).
+        tastes: Tastes of C customers for them in R replications, (R, C, J).
+    """
     return compute_total_profits(prices, utilities, tastes) / len(tastes)
 
 

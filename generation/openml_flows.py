@@ -163,6 +163,7 @@ def generate_from_evaluations(plan: FlowPlan, request: Request) -> Path:
 
 
 def _path_beside(request: Request, suffix: str) -> Path:
+    """Path beside the artifact's folder, named like it with a suffix."""
     return request.folder.with_name(f"{request.folder.name}-{suffix}")
 
 

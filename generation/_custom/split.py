@@ -184,6 +184,7 @@ def code_target(data: DataSet, kind: PredictionKind) -> tuple[NDArray[Any], tupl
 
 
 def _code_numbers(data: DataSet) -> FloatArray:
+    """Return the target of a regression as floats, (n,); an `ExperimentError` if it is text."""
     target = data.target
     is_number = target.dtype.kind in "iufb"
     if not is_number:
@@ -195,6 +196,11 @@ def _code_numbers(data: DataSet) -> FloatArray:
 
 
 def _code_classes(data: DataSet) -> tuple[IntArray, tuple[str, ...]]:
+    """Code the target of a classification as indices of classes, (n,); also return their names.
+
+    Raises:
+        ExperimentError: The target has fractional values, or only one class.
+    """
     target = data.target
     if target.dtype.kind == "f" and (target % 1).any():
         raise ExperimentError(

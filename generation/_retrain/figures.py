@@ -25,7 +25,10 @@ larger share of such tasks says so on its card."""
 
 
 def compute_correlation_by_lag(losses: FloatArray) -> dict[int, float]:
-    """Mean rank correlation of the losses, (n, T), of tasks at each lag."""
+    """Compute the mean rank correlation of the losses of tasks that are a lag apart, by lag.
+
+    `losses` (n, T) are those of n configurations on T tasks, in the order of time.
+    """
     number_of_tasks = losses.shape[1]
     correlations = {}
     for lag in LAGS:
