@@ -58,7 +58,7 @@ class Bohamiann(ModelBased):
         from hpobench_ordered.methods._networks.bayesian import BayesianNetwork
 
         X, y = self.observations()
-        if not len(y):
+        if not len(y):  # without losses no configuration is better than another
             return lambda unit: self.rng.random(len(unit))
         if self._network is None:
             self._network = BayesianNetwork(X.shape[1], self.rng)

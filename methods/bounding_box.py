@@ -73,7 +73,7 @@ class Box(Region):
 
     def features(self, unit: FloatArray) -> FloatArray:
         """Compute features (n, p), numbers in [0, 1] within the box, of unit vectors (n, d)."""
-        is_flat = self._width == 0.0
+        is_flat = self._width == 0.0  # fixed numbers get the middle, 0.5
         width = np.where(is_flat, 1.0, self._width)
         scaled = np.where(is_flat, 0.5, (unit - self._lower) / width)
         return super().features(scaled)
@@ -158,7 +158,10 @@ class BoundingBox(BayesianOptimisation):
     """
 
     def choose_region(self) -> Region:
-        """Choose the box, or the whole space."""
+        """Choose the box around the tasks' best configurations, or else the whole space.
+
+        Without two different ones the box would be a single point, or none.
+        """
         tasks = remove_failed_evaluations(self.history)
         optima = [task.values[np.argmin(task.losses)] for task in tasks]
         distinct_optima = {optimum.tobytes() for optimum in optima}

@@ -54,7 +54,10 @@ class DREOrdered(ModelBased):
         yield from super().iter_candidates()
 
     def make_scorer(self) -> Scorer:
-        """Fit the classifier; the score is the log odds of being below the quantile."""
+        """Fit the classifier of this task's evaluations, good (1) or not (0).
+
+        The score is its log odds of being good, that is below the gamma-quantile of the losses.
+        """
         from hpobench_ordered.methods._boosting.model import BoostedTrees, Loss
 
         good = is_good(self.evaluated_losses())

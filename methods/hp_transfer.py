@@ -77,6 +77,7 @@ class AfterChange(ModelBased):
         """
         parameters = self.space.parameters
         unit = self.rng.random(len(parameters))
+        # All are drawn: completion may activate further hyperparameters, whatever is NaN now.
         drawn = [parameter.decode(u) for parameter, u in zip(parameters, unit, strict=True)]
         completed: FloatArray = np.where(np.isnan(values), drawn, values)
         is_active = self.space.active(completed[None])[0]
