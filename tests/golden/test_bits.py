@@ -53,6 +53,7 @@ These magnify the last bit of the C library's exponential, which is another one 
 
 
 def list_methods_with_same_bits() -> list[str]:
+    """Methods whose suggestions have the same bits on older processors."""
     return [
         name
         for name in hbo.list_methods()
@@ -80,19 +81,25 @@ def test_older_processor_has_same_bits():
     digest_of_name, digest_of_exponential = compute_digests({})
     older_digest_of_name, older_digest_of_exponential = compute_digests(OLDER_PROCESSOR)
 
+    # numpy's exponential has other last bits without the newer instructions.
     assert older_digest_of_exponential != digest_of_exponential, "nothing was switched off"
     assert older_digest_of_name == digest_of_name
     number_of_methods = len(list_methods_with_same_bits())
     number_of_benchmarks = len(hbo.list_benchmarks(ready=True))
+    # Five runs of most methods, and samples of each benchmark, were compared.
     assert len(digest_of_name) >= 5 * number_of_methods + number_of_benchmarks
 
 
 def test_log_scale_rounds_from_extended_precision():
+    """The exponential is computed with more digits, and rounded once, so that its bits are the same
+    everywhere.
+    """
     rate = hbo.load("xgboost-mnist").space["learning_rate"]
     unit = np.random.default_rng(0).random(10_000)
 
     decoded = rate.decode(unit)
 
+    # The range on the logarithmic scale.
     low, high = rate.span
     exponent = (low + unit * (high - low)).astype(np.longdouble)
     expected = np.clip(np.exp(exponent).astype(np.float64), rate.lower, rate.upper)

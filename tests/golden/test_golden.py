@@ -26,6 +26,7 @@ REMEDY = (
 
 @pytest.fixture
 def write(monkeypatch):
+    """The script `write.py` beside this file, as a module."""
     monkeypatch.syspath_prepend(FOLDER)
     return importlib.import_module("write")
 
@@ -50,6 +51,7 @@ def test_every_benchmark_has_golden_values():
 
 @pytest.mark.parametrize("identity", BENCHMARKS)
 def test_every_shipped_surrogate_has_golden_values(identity):
+    """Not those that have to be fetched or generated first."""
     surrogates = benchmark_spec(identity).surrogates
     shipped = [option for option in surrogates if not option.files and option.generated is None]
 
@@ -57,6 +59,7 @@ def test_every_shipped_surrogate_has_golden_values(identity):
 
 
 def trains(identity):
+    """Whether the benchmark trains models, which is slow."""
     return benchmark_spec(identity).option().trains
 
 
@@ -64,17 +67,20 @@ def trains(identity):
 def test_values_are_golden(identity):
     number_compared = check_golden(benchmark_spec(identity), BENCHMARKS)
 
+    # By surrogate and task; at most three tasks.
     recorded = 0
     for values_of_task in BENCHMARKS[identity]["values"].values():
         assert len(values_of_task) <= 3
         recorded += sum(len(values) for values in values_of_task.values())
     assert number_compared == recorded
+    # Three tasks, six configurations of each.
     assert number_compared >= 3 * 6 * len(BENCHMARKS[identity]["values"])
 
 
 @pytest.mark.parametrize("identity", BENCHMARKS)
 def test_sampled_configurations_are_golden(identity):
     space = hbo.load(identity).space
+    # Seed and number of configurations are those that the golden ones were drawn with.
     unit_values = space.sample_unit(np.random.default_rng(2023), 6)
 
     configs = space.configs(space.decode(unit_values))
@@ -89,6 +95,7 @@ def test_sampled_configurations_are_golden(identity):
 def test_changed_value_is_noticed():
     spec = benchmark_spec("newsvendor")
     golden = copy.deepcopy(dict(BENCHMARKS))
+    # The sixth value of the last task, by one part in 10^9.
     golden[spec.id]["values"]["table"]["8"][5] *= 1 + 1e-9
 
     with pytest.raises(ArtifactError, match=r"'table', task '8': .* must be .*, but is"):
@@ -131,6 +138,9 @@ def is_old_jax():
 
 @pytest.mark.parametrize("method", mark_slow(METHODS, is_slow_method))
 def test_suggestions_are_golden(method, write):
+    """Configurations and losses of short runs, as they were written with this version of the
+    method.
+    """
     golden = METHODS[method]
     if has_networks(method) and is_old_jax():
         pytest.skip("the last bits of networks were others before JAX 0.10")
@@ -155,10 +165,12 @@ GOLDEN = {"version": 2, "runs": GOLDEN_RUNS}
 
 
 def test_rounding_keeps_the_golden_runs(write):
+    # A difference of 1e-12; the version, 2, is that of the golden runs.
     assert write.make_golden("mine", 2, ROUNDED_RUNS, GOLDEN) == GOLDEN
 
 
 def test_changed_runs_get_a_new_version(write):
+    # The golden runs are of version 2.
     golden = write.make_golden("mine", 3, CHANGED_RUNS, GOLDEN)
 
     assert golden == {"version": 3, "runs": CHANGED_RUNS}
@@ -173,6 +185,7 @@ def test_new_method_gets_its_runs(write):
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_changed_runs_need_a_higher_version(write, version):
+    """The golden runs, which differ, are of version 2."""
     with pytest.raises(SystemExit, match="mine: suggestions changed, so raise `version`"):
         write.make_golden("mine", version, CHANGED_RUNS, GOLDEN)
 

@@ -27,6 +27,7 @@ def seconds(function: Callable[[], object], *, times: int) -> float:
 
 
 def canonical_by_column(space: SearchSpace, unit: FloatArray) -> FloatArray:
+    """Snap discrete hyperparameters to the middle of their bins, one after the other."""
     unit = unit.copy()
     for j, p in enumerate(space.parameters):
         if p.is_discrete:

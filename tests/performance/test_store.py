@@ -34,24 +34,29 @@ def packed(loose, tmp_path_factory):
 
 
 def size(store: Store) -> int:
+    """Bytes of all files with runs."""
     files = [*(store.folder / "runs").iterdir(), *(store.folder / "packed").iterdir()]
     return sum(path.stat().st_size for path in files)
 
 
 def test_packing_makes_it_smaller(loose, packed):
+    # A third of the bytes of a file a run.
     assert size(packed) < size(loose) / 3
 
 
 def test_reading_a_file_a_run(benchmark, loose):
+    # A run has 5 tasks of 10 trials.
     assert len(benchmark.pedantic(loose.read, rounds=3)) == RUNS * 50
+    # The next test compares with it.
     test_reading_a_file_a_run.median = benchmark.stats.stats.median
 
 
 def test_reading_packed_runs(benchmark, packed):
+    # A run has 5 tasks of 10 trials.
     assert len(benchmark.pedantic(packed.read, rounds=5)) == RUNS * 50
     slower = test_reading_a_file_a_run.median
     assert benchmark.stats.stats.median < slower / FASTER
 
 
-def test_status(benchmark, packed):
+def test_reading_of_overview(benchmark, packed):
     assert len(benchmark.pedantic(make_overview, args=(packed,), rounds=5).runs) == RUNS

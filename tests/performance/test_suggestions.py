@@ -99,6 +99,7 @@ def one_blas_thread():
 
 @pytest.mark.parametrize(("name", "case"), CASES)
 def test_suggestion(name, case):
+    """The first suggestion and a later one take at most the seconds of the case."""
     seconds(method_spec(name), case, suggestions=1)  # compiles
     first, later = seconds(method_spec(name), case)
     print(f"\n{name}, {case}: {first:.3f} s, then {1e3 * later:.2f} ms")
@@ -108,14 +109,17 @@ def test_suggestion(name, case):
 
 @pytest.mark.parametrize("name", ["dist-blr", "manual-blr", "multi-blr"])
 def test_regressions_grow_linearly(name):
+    # Ten tasks of 30 or 150 evaluations, in seven dimensions.
     cases = [Case(7, 10, each, 10) for each in (30, 150)]
     few, many = (seconds(method_spec(name), case, suggestions=3)[1] for case in cases)
+    # Five times the evaluations, with some room.
     assert many <= 1.5 * 5 * few
 
 
 @pytest.mark.filterwarnings("ignore")  # BoTorch's
 @pytest.mark.parametrize(("evaluations", "ratio"), [(5, 1), (25, 200), (50, 1), (200, 1)])
 def test_beside_botorch(evaluations, ratio):
+    """BoTorch takes at least `ratio` times as long with so many evaluations."""
     pytest.importorskip("botorch", reason="BoTorch is not installed: pip install -e '.[compare]'")
     import torch
 
@@ -152,6 +156,7 @@ class OptunaTPE(Method):
     [("tpe", Case(4, 0, 0, 25), 1), ("ordered-gp", Case(6, 8, 25, 25), 1 / 1.5)],
 )
 def test_beside_optuna(name, case, ratio):
+    """Optuna's TPE takes at least `ratio` times as long."""
     _, theirs = seconds(MethodSpec("optuna", OptunaTPE, "", ""), case)
     seconds(method_spec(name), case, suggestions=1)  # compiles
     _, ours = seconds(method_spec(name), case)
@@ -161,6 +166,7 @@ def test_beside_optuna(name, case, ratio):
 
 @pytest.mark.parametrize(("n", "limit"), [(25, 2e-3), (700, 40e-3), (20_000, 5.0)])
 def test_boosted_trees(benchmark, n, limit):
+    """A fit to n rows takes at most `limit` seconds, a prediction of 2000 rows 10 ms."""
     rng = np.random.default_rng(0)
     X = rng.random((n, 4))
     y = np.sin(5 * X[:, 0]) + 3 * X[:, 1] ** 2 + 0.1 * rng.standard_normal(n)

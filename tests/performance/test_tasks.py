@@ -38,6 +38,7 @@ AT_LEAST = {
 
 @pytest.fixture
 def task(request, monkeypatch, tmp_path):
+    """The second task of a benchmark with a surrogate."""
     name, surrogate = request.param
     if name == "xgboost-mnist" and surrogate.startswith("nearest"):
         shared: Path = request.getfixturevalue("shared")
@@ -61,7 +62,7 @@ def test_evaluations_a_second(benchmark, task, in_batches, request):
     assert CONFIGURATIONS / benchmark.stats.stats.median >= rate
 
 
-def test_import(benchmark):
+def test_import_takes_half_a_second(benchmark):
     """Python's own start, about 20 ms, included."""
     command = [sys.executable, "-c", "import hpobench_ordered"]
     benchmark.pedantic(lambda: subprocess.run(command, check=True), rounds=7, warmup_rounds=1)
@@ -69,7 +70,7 @@ def test_import(benchmark):
 
 
 @pytest.mark.parametrize("name", hbo.list_benchmarks(ready=True))
-def test_first_load(benchmark, name):
+def test_first_load_takes_a_third_second(benchmark, name):
     """In a process that has imported the package and loaded nothing."""
     script = (
         "import time, hpobench_ordered as hbo\n"

@@ -13,6 +13,7 @@ BO = method_spec("bo")
 def test_tasks_are_optimised_on_both_spaces(make_assignments):
     protocol = Adjustment(first_trials=5, trials=3, tasks=["2", 0])
     assignments = make_assignments(protocol, method="simple-previous")
+    # First on the old space by the first method, whose result is not recorded, then on the new.
     steps = [
         (a.task.index, a.task.space, a.method.name, a.budget, a.is_recorded) for a in assignments
     ]
@@ -25,6 +26,7 @@ def test_tasks_are_optimised_on_both_spaces(make_assignments):
 
 
 def test_history_is_the_first_optimisation(make_assignments):
+    # Of the one task: on the old space, then on the new.
     first, second = make_assignments(Adjustment(first_trials=5, trials=3, tasks=1))
     assert first.history == ()
     (history,) = second.history
@@ -51,6 +53,7 @@ def test_history_varies_with_seed_and_method(make_assignments, list_history):
 def test_methods_must_support_changed_spaces(toy, name):
     method = method_spec(name)
     if method.changed_spaces:
+        # Raises no error.
         Adjustment().check(toy, method)
         return
     with pytest.raises(ExperimentError, match=f"{name} needs its history on the same search space"):
@@ -70,6 +73,7 @@ TWO_TASKS = MethodSpec("two", RandomSearch, "", "", min_history=2, changed_space
     ],
 )
 def test_impossible_settings_are_refused(protocol, method, error, message, toy):
+    """The first method has no earlier tasks; the toy benchmark has tasks 0 to 3."""
     with pytest.raises(error, match=message):
         protocol.check(toy, method)
 

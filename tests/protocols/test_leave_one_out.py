@@ -14,6 +14,7 @@ def needing(tasks: int) -> MethodSpec:
 
 def test_every_task_is_a_target(make_assignments):
     assignments = make_assignments(LeaveOneOut(trials=2, history=6))
+    # The toy benchmark has four tasks.
     assert [assignment.task.index for assignment in assignments] == [0, 1, 2, 3]
     assert {(a.budget, a.is_recorded) for a in assignments} == {(2, True)}
 
@@ -32,6 +33,7 @@ def test_random_evaluations_are_of_their_task(make_assignments, toy):
     benchmark = toy.load()
     for assignment in make_assignments(LeaveOneOut(trials=1)):
         for source in assignment.history:
+            # The default number of evaluations.
             assert len(source) == benchmark.history_size
             losses = benchmark.task(source.task).evaluate_many(source.values)
             np.testing.assert_array_equal(source.losses, losses)
@@ -41,6 +43,7 @@ def test_history_is_common_to_methods(make_assignments, list_history):
     protocol = LeaveOneOut(trials=2, history=6)
     history = list_history(make_assignments(protocol, method="bo"))
     assert list_history(make_assignments(protocol, method="zero-shot")) == history
+    # Another seed draws another history.
     assert list_history(make_assignments(protocol, method="bo", seed=1)) != history
 
 
@@ -53,15 +56,17 @@ def test_history_is_recorded_evaluations(make_assignments, recorded):
 
 
 def test_sample_of_recorded_evaluations_keeps_order(make_assignments, recorded):
+    """Seven of 30 recorded evaluations of each task."""
     for assignment in make_assignments(LeaveOneOut(trials=1, history=7), benchmark=recorded):
         for evaluations in assignment.history:
-            losses = evaluations.losses.tolist()  # they number the task's evaluations
+            losses = evaluations.losses.tolist()  # of task t: 100 t, 100 t + 1, ...
             assert len(set(losses)) == 7
             assert losses == sorted(losses)
             assert {loss // 100 for loss in losses} == {int(evaluations.task)}
 
 
 def test_sample_of_recorded_varies_with_seed(make_assignments, list_history, recorded):
+    """Seven of 30 recorded evaluations of each task, the same for all methods."""
     protocol = LeaveOneOut(trials=1, history=7)
 
     def sample(method: str, seed: int) -> list[object]:
@@ -77,6 +82,7 @@ def test_sample_of_recorded_varies_with_seed(make_assignments, list_history, rec
     ("tasks", "targets"), [(2, [0, 1]), (9, [0, 1, 2, 3]), (("3", 1, "1"), [3, 1]), ([3], [3])]
 )
 def test_targets_may_be_chosen(tasks, targets, make_assignments):
+    """The first so many of four tasks, or some by name or index."""
     assignments = make_assignments(LeaveOneOut(trials=1, history=2, tasks=tasks))
     assert [assignment.task.index for assignment in assignments] == targets
     assert {len(assignment.history) for assignment in assignments} == {3}  # all other tasks
@@ -97,6 +103,7 @@ def test_targets_must_be_listed():
 
 
 def test_enough_source_tasks_are_accepted(toy):
+    """Of four tasks, three are sources. No error is raised."""
     LeaveOneOut().check(toy, needing(3))
 
 

@@ -59,6 +59,7 @@ def test_tasks_come_in_order(assignments):
 
 
 def test_history_is_all_earlier_tasks(assignments):
+    # The fixture evaluates one configuration a task, with the position as its last price.
     last = [e.values[0, 2] for e in assignments[-1].history]
     assert last == [0, 1, 2]
     for position, assignment in enumerate(assignments):
@@ -66,6 +67,7 @@ def test_history_is_all_earlier_tasks(assignments):
 
 
 def test_bo_runs_until_there_is_history(assignments):
+    """The method `transfer` needs two earlier tasks."""
     names = [assignment.method.name for assignment in assignments]
     assert names == ["bo", "bo", "transfer", "transfer"]
 
@@ -76,4 +78,5 @@ def test_settings_are_those_of_the_protocol(assignments):
 
 @pytest.mark.parametrize(("tasks", "length"), [(None, 9), (4, 4), (50, 9)])
 def test_length_is_at_most_all_tasks(tasks, length):
+    """Newsvendor has nine tasks."""
     assert hbo.Ordered(tasks=tasks).length(hbo.load("newsvendor")) == length

@@ -19,11 +19,13 @@ ADJUSTMENTS = {adjustment.name: adjustment for adjustment in (*FINITE, *SEARCHED
 
 
 def change_of_benchmark(name: str) -> SpaceChange:
+    """The change of search space of an adjusted benchmark."""
     adjustment = ADJUSTMENTS[name]
     return SpaceChange.between(adjustment.space(Steps.STEP_1), adjustment.space(Steps.STEP_2))
 
 
 def number(lower: float, upper: float, *, log: bool = False, integer: bool = False) -> Parameter:
+    """A number x with this range."""
     return Parameter.number("x", lower, upper, log=log, integer=integer)
 
 
@@ -36,6 +38,7 @@ def ints(lower: int, upper: int, *, log: bool = False) -> Parameter:
 
 
 def choices(*values: bool | int | float | str, ordered: bool = False) -> Parameter:
+    """A hyperparameter x with these choices."""
     return Parameter.choice("x", values, ordered=ordered)
 
 
@@ -44,6 +47,7 @@ def ordered(*values: bool | int | float | str) -> Parameter:
 
 
 def change_of(old: Parameter, new: Parameter) -> SpaceChange:
+    """The change between spaces of a single hyperparameter."""
     return SpaceChange.between(SearchSpace([old]), SearchSpace([new]))
 
 
@@ -95,6 +99,7 @@ NOT_SHARED = [(old, new) for old, new, both, _, _, _ in PAIRS if both is None]
 
 @pytest.mark.parametrize(("old", "new", "both", "share", "changes", "text"), PAIRS)
 def test_changes_of_a_hyperparameter_are_described(old, new, both, share, changes, text):
+    # `both` is the range that they share, None if there is none; then x counts as new.
     change = change_of(old, new)
     line = f"x: {text}" if text else "nothing changed"
     assert list(change.changes["x"]) == changes
@@ -103,6 +108,7 @@ def test_changes_of_a_hyperparameter_are_described(old, new, both, share, change
 
 @pytest.mark.parametrize(("old", "new", "both", "share"), SHARED)
 def test_overlapping_ranges_are_shared(old, new, both, share):
+    """`both` is the intersection of the old and the new range."""
     change = change_of(old, new)
     assert (change.shared, change.only_new) == (("x",), ())
     assert change.shared_space() == SearchSpace([both])
@@ -110,6 +116,7 @@ def test_overlapping_ranges_are_shared(old, new, both, share):
 
 @pytest.mark.parametrize(("old", "new", "both", "share"), SHARED)
 def test_new_share_equals_expected_share(old, new, both, share):
+    """`share` of the new range was not in the old one."""
     new_share = change_of(old, new).new_share("x")
     assert new_share == (pytest.approx(share) if share else 0)
 
@@ -135,6 +142,7 @@ def change_of_constants() -> SpaceChange:
 
 
 def test_changes_of_constants():
+    # k was 3 and is tuned now; x stayed; y was tuned and is 0.5 now; the others are constants.
     assert change_of_constants().changes == {
         "k": (Change.FREED,),
         "x": (),
@@ -212,11 +220,13 @@ class TestConditions:
         shared_evaluations = evaluations_before(change, configs).in_shared(change)
 
         assert self.shared.configs(shared_evaluations.values) == [configs[0], configs[2]]
+        # Losses number the evaluations: the second one is dropped.
         assert shared_evaluations.losses.tolist() == [0, 2]
 
     def test_shared_values_are_recoded(self):
         change = SpaceChange.between(self.old, self.new)
         values = self.shared.values([{"kernel": "linear"}, {"kernel": "radial", "gamma": 0.25}])
+        # Columns degree (new, so NaN), kernel (by the new codes), gamma (inactive: NaN).
         expected = [[np.nan, 2, np.nan], [np.nan, 0, 0.25]]
         np.testing.assert_array_equal(change.to_new(values), expected)
 
@@ -237,12 +247,13 @@ class TestConditions:
         assert change.only_new == ("kernel",)
 
     def test_condition_ignores_order_of_columns(self):
+        """The degree was added before the others, and the kernels changed places."""
         old = conditional(kernels("linear", "radial"), "radial")
         new = conditional(kernels("radial", "linear"), "radial", first=(DEGREE,))
         assert SpaceChange.between(old, new).describe() == ["degree: new (from 2 to 5)"]
 
     def test_evaluations_lacking_values_are_dropped(self):
-        """Gamma was inactive where it is active now."""
+        """Gamma was inactive with the linear kernel, and is always active now."""
         kernel = kernels("linear", "radial")
         change = SpaceChange.between(conditional(kernel, "radial"), conditional(kernel))
         configs = [{"kernel": "linear"}, {"kernel": "radial", "gamma": 1.0}]
@@ -286,6 +297,7 @@ def test_unshared_names_cannot_be_drawn():
 
 def test_unchanged_space_has_no_new_range():
     space = change_of_benchmark("svm-b").new
+    # From the space to itself.
     change = SpaceChange.between(space, space)
     with pytest.raises(InvalidSpaceError, match="no part of the range of 'cost' is new"):
         change.draw_only_new("cost", np.random.default_rng(0))
@@ -293,6 +305,7 @@ def test_unchanged_space_has_no_new_range():
 
 def test_pickled_change_is_the_same():
     space = change_of_benchmark("svm-b").new
+    # From a space to itself.
     change = pickle.loads(pickle.dumps(SpaceChange.between(space, space)))
     assert change.describe() == ["nothing changed"]
     assert (change.shared, change.only_new) == (space.names, ())
@@ -307,6 +320,7 @@ def test_evaluations_on_another_space_are_refused():
 
 @pytest.mark.parametrize("count", [3, 0])
 def test_no_shared_evaluations_have_right_shape(count):
+    """All evaluations are at x = 1, outside the new range, or there are none."""
     change = change_of(number(0, 10), number(5, 6))
     evaluations = minimised("t", {}, np.ones((count, 1)), np.zeros(count), change.old)
     shared = evaluations.in_shared(change)
@@ -328,6 +342,7 @@ def test_new_floats_follow_the_prior(old, new):
     rng = np.random.default_rng(0)
     drawn = np.array([change.draw_only_new("x", rng) for _ in range(2000)])
     prior = new.decode(rng.random(20000))
+    # What uniform draws on the new range give outside of the old one.
     only_new = prior[(prior < old.lower) | (prior > old.upper)]
     assert kstest(new.encode(drawn), new.encode(only_new)).pvalue > 0.01
 
@@ -346,6 +361,7 @@ def test_new_discrete_values_follow_the_prior(old, new):
     rng = np.random.default_rng(0)
     drawn = [new.value(change.draw_only_new("x", rng)) for _ in range(4000)]
     prior = [new.value(coded) for coded in new.decode(rng.random(40000)).tolist()]
+    # What uniform draws on the new range give outside of the old one.
     only_new = [value for value in prior if not is_allowed(value, old)]
     assert set(drawn) == set(only_new)
     for value in set(drawn):
@@ -373,6 +389,7 @@ def is_allowed(value: bool | int | float | str, parameter: Parameter) -> bool:
 
 @st.composite
 def parameters(draw: st.DrawFn, name: str) -> Parameter:
+    """Any hyperparameter of this name."""
     kind = draw(st.sampled_from(Kind))
     if kind in {Kind.CATEGORICAL, Kind.ORDINAL}:
         values = draw(st.lists(st.sampled_from("abcdef"), min_size=1, unique=True))
@@ -390,6 +407,7 @@ def parameters(draw: st.DrawFn, name: str) -> Parameter:
 
 @st.composite
 def spaces(draw: st.DrawFn) -> SearchSpace:
+    """A space of hyperparameters with some of six names, without conditions."""
     names = draw(st.lists(st.sampled_from("uvwxyz"), min_size=1, unique=True))
     return SearchSpace([draw(parameters(name)) for name in names])
 
@@ -439,6 +457,7 @@ def test_evaluations_outside_new_ranges_are_dropped(change):
 
     shared = evaluations.in_shared(change)
 
+    # By loss, the shared part of each configuration that the new space allows.
     expected = {}
     for loss, config in zip(losses, change.old.configs(values), strict=True):
         shared_config = {name: config[name] for name in change.shared}
@@ -454,6 +473,7 @@ def test_evaluations_outside_new_ranges_are_dropped(change):
 def test_shared_configurations_survive_recoding(change):
     shared = change.shared_space()
     configs = shared.configs(sample_values(shared))
+    # As values of the new space, whose other hyperparameters are drawn.
     coded = complete_new_values(change, shared.values(configs))
     for config, new_config in zip(configs, change.new.configs(coded), strict=True):
         assert {name: new_config[name] for name in change.shared} == config
@@ -483,6 +503,7 @@ def test_draws_lie_in_new_range_only(change, seed):
     rng = np.random.default_rng(seed)
     for name in change.shared:
         if change.new_share(name) == 0:
+            # No part of its range is new.
             continue
         drawn = change.draw_only_new(name, rng)
         assert change.new[name].allows(np.array([drawn])).all()
@@ -491,6 +512,7 @@ def test_draws_lie_in_new_range_only(change, seed):
 
 @given(shared_changes())
 def test_zero_share_means_old_range_suffices(change):
+    """If no share of a range is new, the old range has all of its values."""
     for name in change.shared:
         assert 0 <= change.new_share(name) <= 1
         if change.new_share(name) == 0:
@@ -505,5 +527,6 @@ def test_new_share_equals_prior_probability(name):
     values = sample_values(change.new, 20000)
     for parameter, column in zip(change.new.parameters, values.T, strict=True):
         old = change.old[parameter.name]
+        # Of 20000 random configurations of the new space.
         is_new = [not is_allowed(parameter.value(coded), old) for coded in column.tolist()]
         assert np.mean(is_new) == pytest.approx(change.new_share(parameter.name), abs=0.02)

@@ -78,6 +78,7 @@ class TestCodings:
     def test_sampling_is_uniform_on_log_scale(self):
         space = SearchSpace([Parameter.number("n", 1, 100, integer=True, log=True)])
         drawn = space.decode(space.sample_unit(np.random.default_rng(0), 200_000))
+        # Each integer is a bin of half a step to either side.
         log_range = math.log(100.5 / 0.5)
         for n in (1, 2, 10, 100):
             probability = math.log((n + 0.5) / (n - 0.5)) / log_range
@@ -119,6 +120,7 @@ WRONG_VALUES = [
 class TestValidation:
     @pytest.mark.parametrize(("change", "words"), WRONG_VALUES)
     def test_message_names_value_and_range(self, space, change, words):
+        """One value of a valid configuration is wrong; the message has these words."""
         with pytest.raises(InvalidConfigError) as caught:
             space.validate({**CONFIG, **change})
         for word in words:
@@ -126,6 +128,7 @@ class TestValidation:
 
     @pytest.mark.parametrize(("change", "words"), WRONG_VALUES)
     def test_wrong_values_are_refused_in_lists(self, space, change, words):
+        # The second of two.
         with pytest.raises(InvalidConfigError, match="configuration 1"):
             space.values([CONFIG, {**CONFIG, **change}])
 
@@ -149,6 +152,7 @@ class TestValidation:
             space.values(pd.DataFrame([CONFIG]).drop(columns=name))
 
     def test_column_may_be_missing_if_inactive(self, space):
+        """alpha is inactive in the configuration, because flag is False."""
         values = space.values(pd.DataFrame([CONFIG]))  # without a column for alpha
         assert np.isnan(values[0, space.names.index("alpha")])
 
@@ -189,6 +193,7 @@ class TestValidation:
             space.values(wrong)
 
     def test_arrays_must_have_a_column_each(self, space):
+        # The space has eight hyperparameters.
         with pytest.raises(InvalidConfigError, match=r"shape \(n, 8\)"):
             space.values(np.zeros((3, 2)))
 
@@ -198,6 +203,7 @@ class TestValidation:
 
     def test_codes_of_arrays_must_be_choices(self, space):
         row = space.row(CONFIG)
+        # There are three kernels: 0, 1 and 2.
         row[space.names.index("kernel")] = 3
         with pytest.raises(InvalidConfigError, match="configuration 0: kernel must be the index"):
             space.values(row[None])
@@ -206,6 +212,7 @@ class TestValidation:
 class TestInactiveHyperparameters:
     def test_entries_of_arrays_are_ignored(self, space):
         row = space.row(CONFIG)
+        # Inactive hyperparameters, NaN, get a number outside every range.
         filled = np.where(np.isnan(row), 1e9, row)
         np.testing.assert_array_equal(space.values(filled[None])[0], row)
 
@@ -213,10 +220,12 @@ class TestInactiveHyperparameters:
         "change", [{"alpha": 1e9}, {"alpha": math.inf}, {"kernel": "linear", "gamma": "junk"}]
     )
     def test_entries_of_frames_are_ignored(self, space, change):
+        """alpha is inactive; gamma is with the linear kernel."""
         configs = [CONFIG, {**CONFIG, **change}]
         np.testing.assert_array_equal(space.values(pd.DataFrame(configs)), space.values(configs))
 
     def test_numeric_columns_are_ignored(self, space):
+        """alpha is inactive, and its numbers would be out of range."""
         frame = pd.DataFrame([{**CONFIG, "alpha": 1e9}, {**CONFIG, "alpha": math.inf}])
         np.testing.assert_array_equal(space.values(frame), space.values([CONFIG] * 2))
 
@@ -232,6 +241,7 @@ class TestDescription:
         space = SearchSpace(
             [Parameter.number("x", 1, 100, log=True), Parameter.choice("c", (1, 2))]
         )
+        # The middle of the range on a logarithmic scale, and the first choice.
         assert [p.default for p in space.parameters] == [pytest.approx(10), 1]
         assert SearchSpace.from_json(space.to_json()) == space
 
@@ -274,6 +284,7 @@ class TestDescription:
         ],
     )
     def test_unsupported_details_are_refused(self, item, message):
+        """Unequal weights of choices, steps other than 1, and a normal distribution."""
         with pytest.raises(InvalidSpaceError, match=message):
             SearchSpace.from_json({"hyperparameters": [{"name": "x", **item}]})
 
@@ -326,6 +337,7 @@ class TestDescription:
         conditions = []
         for child, parent in child_and_parent:
             condition = {"type": "EQ", "child": child, "parent": parent, "value": 1}
+            # The same condition twice, joined.
             if join:
                 condition = {"type": "AND", "child": child, "conditions": [condition] * 2}
             conditions.append(condition)

@@ -95,6 +95,7 @@ def canonical_by_hand(space: SearchSpace, unit: FloatArray) -> FloatArray:
 
 
 def features_by_hand(space: SearchSpace, unit: FloatArray) -> FloatArray:
+    """One-hot columns for choices; other hyperparameters as they are, 0.5 if inactive."""
     columns = []
     for parameter, column in zip(space.parameters, unit.T, strict=True):
         if parameter.kind is Kind.CATEGORICAL:
@@ -107,6 +108,7 @@ def features_by_hand(space: SearchSpace, unit: FloatArray) -> FloatArray:
 
 
 def assert_same_bits(array: FloatArray, expected: FloatArray) -> None:
+    """Equal numbers of the same type."""
     assert array.dtype == expected.dtype
     np.testing.assert_array_equal(array, expected)
 
@@ -131,6 +133,7 @@ def test_completed_configurations_are_valid(space, seed, data):
 
     assert space.allows(space.decode(completed)).all()
     canonical = space.canonical(unit)
+    # What had a value, and still is active, keeps it.
     had_value = ~np.isnan(canonical) & ~np.isnan(completed)
     np.testing.assert_array_equal(completed[had_value], canonical[had_value])
 
@@ -144,6 +147,7 @@ def test_canonical_treats_each_hyperparameter_singly(case):
 @given(spaces_and_units())
 def test_decode_treats_each_hyperparameter_singly(case):
     space, unit = case
+    # Also of vectors that are not canonical.
     for coded in (unit, space.canonical(unit)):
         assert_same_bits(space.decode(coded), decode_by_hand(space, coded))
 
@@ -181,6 +185,7 @@ def test_compiled_coder_agrees_with_space(case):
 
 @given(spaces(), st.integers(0, 2**32 - 1))
 def test_coding_ignores_other_rows(space, seed):
+    """Each configuration alone is coded as among others."""
     unit = np.random.default_rng(seed).random((10, space.dimension))
     values = space.decode(space.canonical(unit))
     for unit_row, config, expected in zip(unit, space.configs(values), values, strict=True):
@@ -198,6 +203,7 @@ def test_corners_and_missing_values_are_coded(corner, space):
 
 
 def log_integer_space() -> SearchSpace:
+    """A space of one integer from 1 to 9 on a logarithmic scale."""
     return SearchSpace([Parameter.number("n", 1, 9, integer=True, log=True)])
 
 
@@ -215,6 +221,7 @@ def test_spaces_share_no_arrays():
     expected = space.canonical(unit)
     copy = pickle.loads(pickle.dumps(space))
 
+    # Overwrites every array inside the copy.
     vandalise([copy])
 
     assert_same_bits(space.canonical(unit), expected)
@@ -228,11 +235,13 @@ def test_arguments_may_be_readonly_or_strided(function, argument):
     code = getattr(log_integer_space(), function)
     array = np.full((4, 1), argument)
     array.flags.writeable = False
+    # Every second row of a larger array, not contiguous in memory.
     strided = np.asfortranarray(np.repeat(array, 2, axis=0))[::2]
     assert_same_bits(code(strided), code(array))
 
 
 def test_random_search_draws_one_by_one():
+    """It draws in blocks, but suggests what single draws would be."""
     space = SearchSpace([Parameter.number("x", 0, 1), Parameter.choice("c", ("a", "b", "c"))])
     rng = np.random.default_rng(7)
     method = RandomSearch(rng=rng, space=space, history=(), context={}, budget=3)

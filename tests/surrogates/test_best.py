@@ -35,6 +35,7 @@ class Hill:
 
 
 def search(direction: hbo.Direction, *, seed: int = 0, **known: FloatArray) -> list[float]:
+    """Best values that the search finds on three tasks of a hill, whose sign fits the direction."""
     best = best_known(
         Hill(-direction.sign),
         SPACE,
@@ -54,6 +55,7 @@ def top(direction: hbo.Direction) -> np.ndarray:
 
 @pytest.mark.parametrize("direction", hbo.Direction)
 def test_search_finds_the_top(direction):
+    # The hill's tops are at 10, 11 and 12.
     np.testing.assert_allclose(search(direction), top(direction), atol=1e-4)
 
 
@@ -64,5 +66,6 @@ def test_search_repeats_with_seed(direction):
 
 @pytest.mark.parametrize("direction", hbo.Direction)
 def test_known_configuration_is_never_lost(direction):
+    # x, rate, kind (b) and depth of the top, so that the result is exact.
     at_top = np.array([[0.3, 0.01, 1.0, 7.0]])
     assert search(direction, known=at_top) == top(direction).tolist()

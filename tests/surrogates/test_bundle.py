@@ -51,6 +51,7 @@ def rewrite(folder: Path, name: str, data: bytes) -> None:
 
 
 def edit(folder: Path, change: Callable[[Any], None]) -> None:
+    """Change the content of a benchmark's file, hashes included."""
     content = Artifact(folder).read_json(BENCHMARK)
     change(content)
     rewrite(folder, BENCHMARK, json.dumps(content).encode())
@@ -84,11 +85,13 @@ def beside(folder, monkeypatch):
 def test_path_finds_the_folder(beside, path):
     spec = benchmark_spec(path)
     assert spec.name == beside.resolve().as_posix()
+    # The folder's benchmark is 0 everywhere, unlike the packaged one.
     assert hbo.load(path).tasks[0].evaluate(PRICES) == 0
 
 
 @pytest.mark.usefixtures("beside")
 def test_name_finds_the_packaged_benchmark():
+    """A folder of the same name, whose values are all 0, lies in the current folder."""
     assert hbo.load("newsvendor").tasks[0].evaluate(PRICES) != 0
 
 
@@ -98,6 +101,7 @@ def test_spec_names_its_folder_from_everywhere(beside, attribute, monkeypatch):
     monkeypatch.chdir("/")
     name = getattr(spec, attribute)
     assert benchmark_spec(name).id == spec.id
+    # The folder's benchmark is 0 everywhere, unlike the packaged one.
     assert hbo.load(name).tasks[0].evaluate(PRICES) == 0
 
 
@@ -110,12 +114,14 @@ def test_other_version_of_a_folder_is_refused(folder):
 def test_slashes_make_paths_on_windows(monkeypatch):
     monkeypatch.setattr(os, "sep", "\\")
     has_artifact = benchmark_spec("./newsvendor").artifact is not None
+    # Before the assertion, as pytest needs the real separator.
     monkeypatch.undo()
     assert has_artifact
 
 
 def test_folder_names_may_end_like_versions(folder):
     spec = benchmark_spec(folder.rename(folder.with_name("mine@3")))
+    # The name of the folder, then the version.
     assert spec.id.endswith("/mine@3@1")
     assert benchmark_spec(spec.id).id == spec.id
 
@@ -132,7 +138,8 @@ def test_benchmark_without_artifact_has_no_content():
     assert spec.content == ""
 
 
-def test_benchmark_without_raw_evaluations(folder):
+def test_missing_raw_evaluations_are_named(folder):
+    """Neither the packaged newsvendor nor its copy in a folder has any."""
     assert hbo.load("newsvendor").recorded is None
     assert hbo.load(folder).recorded is None
     with pytest.raises(ArtifactError, match=EVALUATIONS_FILE):
@@ -161,6 +168,8 @@ NAMES = ("values", "objective", "spread", "training")
     ],
 )
 def test_malformed_content_is_refused(folder, place, value):
+    """An entry of the benchmark's file, at a path of keys, is wrong or, with LOST, goes."""
+
     def change(content):
         for key in place[:-1]:
             content = content[key]
@@ -176,6 +185,7 @@ def test_malformed_content_is_refused(folder, place, value):
 
 @pytest.mark.parametrize("is_generated", [False, True])
 def test_changed_version_of_folder_is_noticed(folder, is_generated):
+    """The file changes after the spec was made."""
     spec = generated(folder) if is_generated else folder_spec(folder)
     edit(folder, lambda content: content.update(version=2))
     with pytest.raises(ArtifactError, match="newsvendor@2 instead of newsvendor@1"):
@@ -183,6 +193,7 @@ def test_changed_version_of_folder_is_noticed(folder, is_generated):
 
 
 @pytest.mark.parametrize(("name", "version"), [("newsvendor", 2), ("paperboy", 1)])
+# Every name leads to newsvendor's artifact, of version 1.
 def test_packaged_artifact_must_fit_its_spec(monkeypatch, name, version):
     monkeypatch.setattr(Artifact, "packaged", lambda _: PACKAGED)
     spec = bundled_spec(name, version=version, summary="", surrogates={"table": ""})
@@ -240,6 +251,7 @@ def test_raw_evaluations_are_read_only(recorded, name):
 
 
 def test_card_counts_raw_evaluations(recorded):
+    # The size includes them.
     assert read_card(Artifact(recorded)).size > read_card(PACKAGED).size
 
 
@@ -288,6 +300,7 @@ def test_sample_of_recorded_evaluations(recorded):
     ],
 )
 def test_arrays_of_raw_evaluations_must_fit(name, array):
+    """One array of five evaluations has another length, another shape, or no finite numbers."""
     with pytest.raises(ValueError, match=r"shapes|finite"):
         replace(raw_evaluations()[0], **{name: array})
 
@@ -296,6 +309,7 @@ def test_every_task_needs_raw_evaluations(tmp_path):
     definition, card = read_definition(PACKAGED), read_card(PACKAGED)
     with pytest.raises(ValueError, match="of 9 tasks, but got 2"):
         write_bundle(tmp_path / "x", definition, [], card, evaluations=raw_evaluations()[:2])
+    # Nothing was written.
     assert not list(tmp_path.iterdir())
 
 
@@ -303,6 +317,7 @@ def test_every_task_needs_raw_evaluations(tmp_path):
     "change", [{"8/values": None}, {"0/objective": np.zeros(2)}, {"1/values": np.full((6, 3), 21)}]
 )
 def test_damaged_raw_evaluations_are_refused(recorded, change):
+    """An array is missing, too short, or off the grid of prices from 0 to 20."""
     arrays = {**Artifact(recorded).read_arrays(EVALUATIONS), **change}
     with ArtifactWriter(recorded.with_name("arrays")) as writer:
         present = {name: array for name, array in arrays.items() if array is not None}
@@ -324,6 +339,7 @@ def test_benchmark_to_be_generated_has_a_plan(tmp_path):
     spec = generated(tmp_path / "missing")
     assert spec.artifact is None
     assert spec.content == ""
+    # What it will be is known before it is generated.
     assert spec.define().summary == "planned"
 
 
@@ -344,4 +360,5 @@ def test_spec_of_generated_benchmark_reads_artifact(recorded):
 def test_generated_benchmark_is_loaded(recorded):
     benchmark = generated(recorded).load()
     assert benchmark.id == "newsvendor@1"
+    # Of each of nine tasks.
     assert len(benchmark.recorded()) == 9

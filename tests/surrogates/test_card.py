@@ -26,6 +26,7 @@ from hpobench_ordered.surrogates.card import (
 
 @given(st.integers(0, 2**32 - 1), st.booleans())
 def test_figures_equal_reference_implementations(seed, tied):
+    """R2 of scikit-learn and rank correlation of scipy, with and without ties."""
     rng = np.random.default_rng(seed)
     truth = rng.normal(size=(60, 3))
     predicted = truth + 0.3 * rng.normal(size=(60, 3))
@@ -44,6 +45,7 @@ def test_top_decile_overlap_equals_sets(seed, n, direction):
     truth, predicted = rng.random((n, 2)), rng.random((n, 2))
     k = max(1, n // 10)
     for column in range(2):
+        # Rows of the best tenth, by the true and by the predicted values.
         best = [
             set(sorted(range(n), key=lambda i: direction.sign * values[i, column])[:k])
             for values in (truth, predicted)
@@ -60,6 +62,7 @@ def test_the_upper_half_is_ranked_as_by_scipy(seed, direction):
     found = upper_half_correlation(truth, predicted, direction=direction)
     for k in range(2):
         losses = direction.sign * truth[:, k]
+        # Of 41 losses, the 20 below the median.
         better = losses < np.sort(losses)[20]
         expected = spearmanr(truth[better, k], predicted[better, k]).statistic
         assert found[k] == pytest.approx(expected)
@@ -70,6 +73,7 @@ CONSTANT = np.full((5, 1), 2.0)
 
 @pytest.mark.parametrize(("predicted", "r2"), [(CONSTANT, 1), (CONSTANT + 1, -np.inf)])
 def test_r_squared_of_constant_truth(predicted, r2):
+    """1 if the prediction is exact, minus infinity otherwise."""
     assert r_squared(CONSTANT, predicted).tolist() == [r2]
 
 
@@ -90,6 +94,7 @@ def test_exact_predictions_have_best_quality():
     ("names", "n_predicted", "message"), [(["a"], 20, "argument 2"), (["a", "b"], 19, "shape")]
 )
 def test_names_and_predictions_must_fit(names, n_predicted, message):
+    """There are two tasks and 20 evaluations."""
     truth = np.zeros((20, 2))
     with pytest.raises(ValueError, match=message):
         measure_quality(truth, truth[:n_predicted], names=names, direction=Direction.MINIMIZE)
@@ -116,6 +121,7 @@ def test_description_holds_every_fact(part):
 
 
 def test_description_leaves_out_what_old_cards_lack():
+    """Older cards have no rank correlation in the better half."""
     assert "better half" not in CARD.describe()
     assert "Spearman in the better half 0.500 (mean 0.500)" in WITH_UPPER_HALF.describe()
 
@@ -131,6 +137,7 @@ def test_numbers_that_json_lacks_round_trip():
         figures=(TaskQuality("a", -math.inf, math.nan, 0.0),),
         comparisons={"x": {"r2": [math.nan]}},
     )
+    # Raises an error if an infinity or NaN is left.
     text = json.dumps(card.to_json(), allow_nan=False)
     (quality,) = Card.from_json(json.loads(text)).figures
     assert quality.r2 == -math.inf

@@ -37,6 +37,7 @@ LOG_MIDDLE_OF_DEPTH = (math.log(2) + math.log(10)) / 2
     ],
 )
 def test_feature_of_every_kind(feature, kind, value, inactive):
+    # Rate 0.1, depth 4, radial kernel; then all inactive, which are coded as their middle.
     encoded = CODING.encode(np.array([[0.1, 4.0, 1.0], [np.nan, np.nan, np.nan]]))
     assert CODING.features[feature].kind is FeatureKind[kind]
     np.testing.assert_allclose(encoded[:, feature], [value, inactive], rtol=1e-12)
@@ -44,6 +45,7 @@ def test_feature_of_every_kind(feature, kind, value, inactive):
 
 def test_coding_without_log_scales_is_raw():
     raw = space_coding(SPACE, log_scales=False)
+    # The choice is one-hot coded.
     assert raw.encode(np.array([[0.1, 4.0, 0.0]])).tolist() == [[0.1, 4, 1, 0]]
 
 
@@ -54,6 +56,7 @@ def test_standardised_features_have_unit_variance(seed):
     features = coding.encode(values)
     np.testing.assert_allclose(features.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(features.std(axis=0), 1, atol=1e-12)
+    # Again nothing changes, and the table holds everything.
     assert coding.standardised(values) == coding == Coding.from_table(coding.table)
 
 
@@ -64,6 +67,7 @@ def test_constant_feature_is_only_centred():
 
 def test_too_few_columns_are_refused():
     coding = space_coding(SPACE, ratios=[("rate", "depth")])
+    # A coding needs the columns up to the last that it uses: a ratio of the first two needs two.
     assert (coding.width, Coding(coding.features[-1:]).width) == (3, 2)
     for values in (np.zeros((4, 2)), np.zeros(3)):
         with pytest.raises(ValueError, match=r"\(n, 3\)"):
@@ -83,5 +87,8 @@ def test_too_few_columns_are_refused():
     ],
 )
 def test_damaged_tables_are_refused(table):
+    """Rows of six numbers describe features: kind, column, other column or choice, value if
+    inactive, shift and scale.
+    """
     with pytest.raises(ValueError):
         Coding.from_table(table)

@@ -45,6 +45,7 @@ class Checksum:
 
 @pytest.fixture(scope="module")
 def forest():
+    """A forest of three tasks on the whole space."""
     values = WHOLE.decode(WHOLE.sample_unit(np.random.default_rng(0), 300))
     losses = np.log(values[:, 3]) ** 2 + np.nan_to_num(values[:, 1], nan=7.0) + values[:, 2]
     targets = np.stack([losses, losses + values[:, 4], -losses], axis=1)
@@ -91,8 +92,10 @@ def test_values_are_of_completed_configurations(part_and_fixed, seed, tasks):
     embedded = EmbeddedSurrogate(inner, WHOLE, part, fixed, tuple(tasks))
     values = part.decode(part.sample_unit(np.random.default_rng(seed), 20))
 
+    # Constants of the part and fixed values complete a configuration of the whole space.
     completed = WHOLE.values([{**config, **fixed} for config in part.configs(values)])
 
+    # Task k of the part is task tasks[k] of the whole.
     for task, index in enumerate(tasks):
         expected = inner.predict(completed, index)
         assert embedded.predict(values, task).tolist() == expected.tolist()
@@ -107,6 +110,7 @@ def part(*parameters: hbo.Parameter, **constants: Value) -> hbo.SearchSpace:
 
 
 def test_numbers_beyond_the_whole_space_extrapolate(forest):
+    # In the whole space the cost is from 2^-10 to 2^10.
     wider_cost = hbo.Parameter.number("cost", 2**-20, 2**20, log=True)
     space = part(wider_cost, kernel="polynomial")
     embedded = EmbeddedSurrogate(forest, WHOLE, space, {**REST, "degree": 1}, (0,))
@@ -144,5 +148,8 @@ CONDITIONAL = hbo.SearchSpace(
     ],
 )
 def test_spaces_that_do_not_fit_are_refused(space, fixed, error, message):
+    """Hyperparameters of the whole space that are missing, named twice or unknown; other types and
+    values.
+    """
     with pytest.raises(error, match=message):
         EmbeddedSurrogate(Checksum(), WHOLE, space, fixed, (0,))

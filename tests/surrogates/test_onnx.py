@@ -19,6 +19,7 @@ TASK = 6
 def build(
     shared: Path, scenario: str, instance: str = "1220", target: str = "auc"
 ) -> tuple[Definition, OnnxSurrogate]:
+    """The definition of a YAHPO benchmark, and the surrogate of its network for one measure."""
     defined, (_, encoding, model) = define(shared, scenario, instance), files(shared, scenario)
     surrogate = OnnxSurrogate.for_space(
         model,
@@ -38,6 +39,7 @@ def scenario(request):
 
 
 def draw(defined: Definition, n: int, seed: int = 0) -> np.ndarray:
+    """Values of n random configurations."""
     unit = defined.space.sample_unit(np.random.default_rng(seed), n)
     return defined.space.decode(unit)
 
@@ -64,6 +66,7 @@ def test_agrees_with_yahpo_gym(shared, target):
             benchmarks[key] = Benchmark.build(
                 defined, surrogate="onnx", model=surrogate, best_values=[None] * 20
             )
+        # Twenty tasks, training fractions of 5 %, 10 %, ...
         task = benchmarks[key].tasks[round(20 * record["trainsize"]) - 1]
         assert task.context["train_fraction"] == pytest.approx(record["trainsize"], abs=1e-15)
         ours.append(task.evaluate(record["config"]))
@@ -94,6 +97,7 @@ def test_empty_batch_has_no_values(shared, scenario):
 
 def test_single_rows_agree_with_batch(shared, scenario):
     defined, surrogate = build(shared, scenario)
+    # More than the network evaluates at once.
     values = draw(defined, 3 * BLOCK + 5)
     predictions = surrogate.predict(values, TASK)
 
@@ -115,6 +119,7 @@ def test_values_do_not_depend_on_batch(shared, scenario):
 
 def test_values_do_not_depend_on_threads(shared, monkeypatch):
     defined, surrogate = build(shared, "rpart")
+    # More than two blocks, which several threads share.
     values = draw(defined, 2 * BLOCK + 1)
     results = set()
     for threads in ("1", "2", "3"):
@@ -126,12 +131,14 @@ def test_values_do_not_depend_on_threads(shared, monkeypatch):
 def test_network_is_cut_to_one_output(shared):
     *_, model = files(shared, "rpart")
 
+    # The rpart network has nine outputs.
     assert len(keep_output(model, column=2, width=9)) < len(model)
 
 
 def test_network_of_another_width_stays_whole(shared):
     *_, model = files(shared, "rpart")
 
+    # The rpart network has nine outputs, not eight.
     assert keep_output(model, column=2, width=8) is model
 
 

@@ -13,6 +13,7 @@ KINDS = (SurrogateType.FOREST, SurrogateType.NEAREST)
 
 
 def configurations(seed, n):
+    """n random configurations of two numbers."""
     return np.random.default_rng(seed).uniform(0.1, 1, (n, 2))
 
 
@@ -26,6 +27,7 @@ def single(kind, task, coding=CODING):
 
 
 def per_task(kind, tasks=12):
+    """A surrogate of so many tasks, each with one of its own."""
     return PerTaskSurrogate(tuple(single(kind, task) for task in range(tasks)))
 
 
@@ -38,10 +40,12 @@ def test_every_task_is_predicted_by_its_own_surrogate(kind):
         expected = single(kind, task).predict(queries, 0).tolist()
         assert surrogate.predict(queries, task).tolist() == expected
         seen.add(tuple(expected))
+    # All twelve predict differently.
     assert len(seen) == 12
 
 
 def test_surrogates_that_do_not_go_together_are_refused():
+    """None, two kinds, two dimensions, or one that is per task itself."""
     forest, nearest = (single(kind, 0) for kind in KINDS)
     narrow = single(SurrogateType.NEAREST, 0, Coding(CODING.features[:1]))
     for models, message in (

@@ -90,6 +90,7 @@ def values(surrogate):
 
 @pytest.fixture
 def arrays(name, surrogate):
+    """The arrays that the surrogate is stored as."""
     if name not in TYPES:
         pytest.skip("it is not stored")
     return surrogate.to_arrays()
@@ -135,6 +136,7 @@ def test_arrays_need_no_pickle(arrays):
 
 
 def test_surrogate_from_arrays_agrees(name, surrogate, values, arrays):
+    # Arrays are found by name.
     in_another_order = dict(reversed(arrays.items()))
 
     copy = TYPES[name].from_arrays(in_another_order)

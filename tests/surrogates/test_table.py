@@ -17,6 +17,7 @@ LOWER = (0, -2, 7)
 
 @pytest.fixture
 def values():
+    """Values in tenths of two tasks on a grid of 4 x 3 x 5."""
     return np.random.default_rng(0).integers(-1700, 3000, (2, *SHAPE)) / 10
 
 
@@ -26,10 +27,12 @@ def table(values):
 
 
 def grid() -> np.ndarray:
+    """All configurations of the grid, in the order of the values."""
     return (np.indices(SHAPE).reshape(3, -1).T + LOWER).astype(float)
 
 
 def through_npz(table: TableSurrogate) -> TableSurrogate:
+    """A table that was stored as a file and read back."""
     file = io.BytesIO()
     np.savez(file, allow_pickle=False, **table.to_arrays())
     file.seek(0)
@@ -56,6 +59,7 @@ def test_a_table_is_a_read_only_copy(table, values):
                 array[0, 0, 0, 0] = 1
     thirds = values / 3
     of_thirds, before = TableSurrogate.from_values(thirds, lower=LOWER), thirds[0, 0, 0, 0]
+    # Changing the original changes no table.
     thirds[:] = 0
     assert of_thirds.predict_one(grid()[0], 0) == before
     for bad in (np.nan, np.inf):
@@ -71,6 +75,7 @@ def test_a_table_is_a_read_only_copy(table, values):
 def test_scaled_integers_come_back_bit_by_bit(codes, divisor):
     values = codes / divisor
     table = TableSurrogate.from_values(values, lower=(0, 0))
+    # They are stored as integers.
     assert table.codes.dtype.kind == "i"
     assert table.values.tobytes() == values.tobytes()
     assert through_npz(table).values.tobytes() == values.tobytes()
@@ -87,6 +92,7 @@ def test_any_finite_values_come_back_bit_by_bit(values):
     "row", [[4, 0, 7], [-1, 0, 7], [0, 1, 7], [0, 0, 7.5], [0, 0, np.nan], [0, np.inf, 7]]
 )
 def test_configurations_off_the_grid_are_refused(table, row):
+    """The grid is 0 to 3, -2 to 0, 7 to 11."""
     values = np.array([[0, 0, 7], row], dtype=float)
     with pytest.raises(InvalidConfigError, match="not on the grid"):
         table.predict_one(values[1], 0)
