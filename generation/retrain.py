@@ -162,7 +162,7 @@ class Retrain(TrainingSpec):
         return [COMMAND, *self.list_options(**options)]
 
     def read_stream(self) -> Stream:
-        """Read the data and cut them into periods."""
+        """Read the rows in the order of time, cut into periods of the specified length."""
         return read_stream(
             Path(self.data),
             target=self.target,

@@ -101,6 +101,7 @@ def _import_factory(path: str) -> Callable[..., Any]:
 
 
 def _import_module(name: str) -> ModuleType:
+    """Import a user's module; an `ExperimentError` tells why that fails."""
     try:
         return import_module(name)
     except ModuleNotFoundError as error:

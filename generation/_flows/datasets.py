@@ -191,7 +191,7 @@ def compute_naive_bayes_auc(data: ClassificationData) -> float:
 
 
 def _compute_binary_auc(is_positive: BoolArray, scores: FloatArray) -> float:
-    """Area under the ROC curve, ties counted by half; both of shape (m,)."""
+    """Compute the area under the ROC curve, ties counted by half; arguments of shape (m,)."""
     from scipy.stats import rankdata
 
     positives = int(is_positive.sum())
