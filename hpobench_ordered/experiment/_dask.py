@@ -32,7 +32,8 @@ def run_on_workers(
 ) -> Iterator[tuple[Cell, RunReply | CrashedRun | None]]:
     """Run cells on the workers; yield each with its reply when it is over.
 
-    Only a few cells are sent at a time: others follow as runs finish.
+    Only a few cells are sent at a time: others follow as runs finish. What is sent is a pickled
+    call, which the worker unpickles only after it has compared versions.
 
     Raises:
         ExperimentError: The connection was lost, or a worker cannot run them.
@@ -47,6 +48,7 @@ def run_on_workers(
         futures = []
         for cell in islice(unsent, count):
             request = pickle_call(perform_on_worker, cell.sendable, job.time_limit)
+            # Not pure: a run that is repeated after a crash must not get the earlier result.
             future = client.submit(run_request, request, versions, pure=False)
             cell_of_future[future] = cell
             futures.append(future)
@@ -97,7 +99,7 @@ def run_request(request: bytes, versions: Mapping[str, str]) -> RunReply | Crash
     """
     differences = []
     for name, version in package_versions().items():
-        if versions.get(name, version) != version:
+        if versions.get(name, version) != version:  # a package that only the worker has is fine
             differences.append(f"{name} {version} instead of {versions[name]}")
     if differences:
         raise ExperimentError(
@@ -105,7 +107,7 @@ def run_request(request: bytes, versions: Mapping[str, str]) -> RunReply | Crash
             "worker and run the same again to continue"
         )
 
-    function, arguments = pickle.loads(request)
+    function, arguments = pickle.loads(request)  # only now: other versions might not unpickle it
     reply: RunReply | CrashedRun = function(*arguments)
     return reply
 
@@ -162,7 +164,11 @@ def _open_client(address: str) -> "Client":
 
 
 def _read_versions(client: "Client") -> dict[str, Mapping[str, str]]:
-    """Versions of packages, by the address of the worker that has them."""
+    """Versions of packages by name, of each worker, by its address.
+
+    Raises:
+        ExperimentError: There are no workers, or one lacks this package or what it needs.
+    """
     try:
         client.wait_for_workers(1, timeout=CONNECT_SECONDS)
         return dict(client.run(package_versions))
@@ -173,5 +179,6 @@ def _read_versions(client: "Client") -> dict[str, Mapping[str, str]]:
 
 
 def _close(client: "Client") -> None:
+    """Close the connection, if it still exists."""
     with suppress(Exception):  # the scheduler may be gone
         client.close(timeout=CONNECT_SECONDS)

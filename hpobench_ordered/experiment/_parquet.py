@@ -85,6 +85,7 @@ def type_of_column(data_type: "pa.DataType") -> ColumnType | None:
 
 
 def _check_texts(name: str, values: "pa.ChunkedArray") -> None:
+    """Raise a `ValueError` if a column of texts, of this name, has control characters."""
     for text in values.unique().to_pylist():
         if text is not None and CONTROL_CHARACTERS.search(text):
             raise ValueError(f"the column {name!r} has control characters")
@@ -92,6 +93,7 @@ def _check_texts(name: str, values: "pa.ChunkedArray") -> None:
 
 @contextmanager
 def _arrow_errors_as_value_errors() -> Iterator[None]:
+    """Turn the errors of reading a file, which has any content, into a `ValueError`."""
     import pyarrow as pa
 
     try:

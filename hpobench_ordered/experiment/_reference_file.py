@@ -68,10 +68,10 @@ class ReferenceFile:
     where: dict[str, str]  # benchmark, surrogate and protocol
     sign: float  # factor between objective values and losses
     task_names: tuple[str, ...]
-    best_losses: FloatArray  # lowest losses known, or NaN, (T,)
+    best_losses: FloatArray  # lowest losses known, or NaN, (tasks,)
     runs: "pd.DataFrame"  # one row per run: method, method_version, seed and `TIMES`
-    losses: FloatArray  # NaN for trials that are not stored, (R, T, M)
-    fallbacks: IntArray  # random suggestions because a model failed, (R, T)
+    losses: FloatArray  # NaN for trials that are not stored, (runs, tasks, trials)
+    fallbacks: IntArray  # random suggestions because a model failed, (runs, tasks)
 
     @classmethod
     def of_results(
@@ -93,13 +93,13 @@ class ReferenceFile:
             ArtifactError: The tasks are not the first ones of the benchmark, or a loss is not
                 finite.
         """
-        # From here on, a run is the number of its row: R runs by method and seed.
+        # From here on, a run is the number of its row, in the order of methods and seeds.
         runs = runs.sort_values(["method", "seed"]).merge(
             timings[[KEY, *TIMES]], on=KEY, how="left", validate="one_to_one"
         )
         row_of_key = dict(zip(runs[KEY], runs.index, strict=True))
         trials = trials.assign(run=trials[KEY].astype(str).map(row_of_key))
-        # In this order, a column can be reshaped to (R, T, M).
+        # In this order, a column can be reshaped to (runs, tasks, trials).
         trials = trials.sort_values(["run", "task", "trial"])
         where = {name: str(trials[name].iloc[0]) for name in WHERE}
 
@@ -215,7 +215,7 @@ class ReferenceFile:
         )
 
     def select_runs(self, is_selected: BoolArray) -> Self:
-        """Select runs by a mask, (R,)."""
+        """Select the runs for which a mask, (runs,), is True."""
         return replace(
             self,
             runs=self.runs[is_selected].reset_index(drop=True),
@@ -261,7 +261,7 @@ class ReferenceFile:
         best = incumbents(np.where(np.isnan(self.losses), np.inf, self.losses))
         losses = np.where(np.isnan(self.losses), best, self.losses)
         number_of_runs, number_of_tasks, number_of_trials = losses.shape
-        # Indices of shapes (R, 1, 1), (1, T, 1) and (1, 1, M), which broadcast to (R, T, M)
+        # Indices of shapes (runs, 1, 1), (1, tasks, 1) and (1, 1, trials), which broadcast.
         run, task, trial = np.ogrid[:number_of_runs, :number_of_tasks, :number_of_trials]
         zero = np.zeros_like(run)  # index of a text that all trials share
         methods, method_of_run = np.unique(
@@ -269,11 +269,11 @@ class ReferenceFile:
         )
 
         def spread(values: IntArray | FloatArray) -> NDArray[Any]:
-            """Repeat values, such as one of each run, (R, 1, 1), to one of each trial, (R T M,)."""
+            """Repeat values, such as one of each run, (runs, 1, 1), for each trial, flattened."""
             return np.broadcast_to(values, losses.shape).ravel()
 
         def spread_texts(texts: Any, index: IntArray) -> pd.Categorical:
-            """The text of each trial, (R T M,), by its index in the texts."""
+            """The text of each trial, flattened, by its index in the texts."""
             return pd.Categorical.from_codes(spread(index), categories=pd.Index(texts))
 
         return pd.DataFrame(
@@ -296,10 +296,14 @@ class ReferenceFile:
 
 
 def select_trials_to_store(losses: FloatArray, methods: NDArray[Any]) -> BoolArray:
-    """Which trials a reference file stores, shape (R, T, M), of the runs' methods, (R,).
+    """Which trials a reference file stores, shape (runs, tasks, trials).
 
     Scores need three kinds: those that improve on the incumbent, all of random search (they define
     a score of 100), and each method's worst one on each task (it bounds the regret).
+
+    Args:
+        losses: Loss of every trial, (runs, tasks, trials).
+        methods: Name of the method of each run, (runs,).
     """
     is_stored = np.ones(losses.shape, dtype=np.bool_)  # a first trial always counts as improving
     is_stored[..., 1:] = losses[..., 1:] < incumbents(losses)[..., :-1]
@@ -310,7 +314,7 @@ def select_trials_to_store(losses: FloatArray, methods: NDArray[Any]) -> BoolArr
     for method in np.unique(methods):
         runs = np.flatnonzero(methods == method)
         losses_by_task = losses[runs].transpose(1, 0, 2).reshape(n_tasks, -1)
-        worst = losses_by_task.argmax(axis=1)  # counts the trials of all runs of the method
+        worst = losses_by_task.argmax(axis=1)  # index in the trials of all runs, one after another
         worst_run, worst_trial = np.divmod(worst, n_trials)
         is_stored[runs[worst_run], all_tasks, worst_trial] = True
     return is_stored
@@ -323,14 +327,17 @@ def _load_best_values(spec: BenchmarkSpec, surrogate: str) -> FloatArray:
 
 
 def _take_texts(texts: Any, index: IntArray) -> "pa.Array":
-    """Texts by index, as a dictionary; null where there is none."""
+    """An Arrow column of the texts at these indices; null where a text is missing.
+
+    It is a dictionary column, which holds each text once.
+    """
     import pyarrow as pa
 
     return pa.array(texts, pa.string(), from_pandas=True).take(pa.array(index)).dictionary_encode()
 
 
 def _take_numbers(numbers: Any, index: IntArray) -> "pa.Array":
-    """Numbers by index; null where there is none."""
+    """An Arrow column of the numbers at these indices; null where a number is NaN or missing."""
     import pyarrow as pa
 
     return pa.array(np.asarray(numbers)[index], from_pandas=True)

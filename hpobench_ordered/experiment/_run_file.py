@@ -113,7 +113,7 @@ def make_run_table(cell: Cell, benchmark: Benchmark, outcomes: Sequence[Outcome]
 
 
 def _compute_regrets(benchmark: Benchmark, outcome: Outcome) -> FloatArray:
-    """Regret of each trial of an outcome, (n,); NaN if the best value of the task is unknown."""
+    """Regret of each trial, (trials,); NaN if the best value of the task is unknown."""
     task = benchmark.tasks[outcome.task]
     if task.best_value is None:
         return np.full(len(outcome.losses), np.nan)
@@ -121,7 +121,10 @@ def _compute_regrets(benchmark: Benchmark, outcome: Outcome) -> FloatArray:
 
 
 def encode_runs(table: "pa.Table") -> tuple[str, bytes]:
-    """File name HASH.parquet and content, byte by byte the same for the same runs."""
+    """File name and content of a file of runs, byte by byte the same for the same runs.
+
+    The name is HASH.parquet, with the hash of the content.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -152,6 +155,7 @@ def read_runs(file: StoredFile, names: Sequence[str] | None = None) -> "pa.Table
 
 
 def _check_format(path: Path, parquet: "pq.ParquetFile") -> None:
+    """Check that a file tells a format that can be read; else a `StoreError` or `ValueError`."""
     metadata = parquet.schema_arrow.metadata or {}
     try:
         written = msgspec.json.decode(metadata.get(METADATA, b""), type=int)
@@ -209,7 +213,7 @@ def _check_trials(table: "pa.Table") -> None:
     first_rows_of_runs = [rows.start for _, rows in iter_runs(table)]
     is_first_of_task = np.zeros(len(trial), dtype=np.bool_)
     is_first_of_task[first_rows_of_runs] = True
-    is_first_of_task[1:] |= task[1:] != task[:-1]
+    is_first_of_task[1:] |= task[1:] != task[:-1]  # where the row before is of another task
 
     follows_trial_before = np.zeros(len(trial), dtype=np.bool_)
     follows_trial_before[1:] = trial[1:] == trial[:-1] + 1
@@ -251,7 +255,7 @@ def digest_runs(table: "pa.Table") -> dict[str, str]:
 
 
 def _represent_values(column: "pa.Array") -> NDArray[np.uint64]:
-    """A 64-bit number for each value of a column, (n,), to be hashed with those of other columns.
+    """A 64-bit number for each value of a column, to be hashed with those of other columns.
 
     It is the bits of a number, or a hash of a text: the same in every file that holds the value,
     unlike the code of a text in a dictionary column.
@@ -271,6 +275,7 @@ def _represent_values(column: "pa.Array") -> NDArray[np.uint64]:
 
 
 def _hash_text(text: str) -> int:
+    """The first 64 bits of the SHA-256 of a text."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
 
 
@@ -284,7 +289,10 @@ def _repeat(values: Sequence[str | int], lengths: Sequence[int]) -> "pa.Array":
 
 
 def _decode_parameter(parameter: Parameter, coded: FloatArray) -> "pa.Array":
-    """Native values of a hyperparameter, (n,), choices as text; null where inactive."""
+    """Native values of a hyperparameter in each trial, choices as text; null where inactive.
+
+    `coded`, (trials,), has the number itself or the index of the choice; NaN where inactive.
+    """
     import pyarrow as pa
 
     codes = pa.array(coded, mask=np.isnan(coded))  # null where inactive
@@ -296,7 +304,7 @@ def _decode_parameter(parameter: Parameter, coded: FloatArray) -> "pa.Array":
 def name_run(table: "pa.Table", rows: slice) -> str:
     """Benchmark, method, seed and key of a run in a table, for messages."""
     columns = (KEY, "benchmark", "method", "seed")
-    (run,) = table.select(columns).slice(rows.start, 1).to_pylist()
+    (run,) = table.select(columns).slice(rows.start, 1).to_pylist()  # same in all of its rows
     return "{benchmark}, {method}, seed {seed} ({key})".format(**run)
 
 
@@ -304,6 +312,6 @@ def describe_runs(table: "pa.Table") -> Mapping[str, Mapping[str, object]]:
     """What identifies each run of a table, by key."""
     runs = {}
     for key, rows in iter_runs(table):
-        (identity,) = table.select(IDENTITY).slice(rows.start, 1).to_pylist()
+        (identity,) = table.select(IDENTITY).slice(rows.start, 1).to_pylist()  # of its first row
         runs[key] = identity
     return runs

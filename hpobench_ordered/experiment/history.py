@@ -147,7 +147,7 @@ def _find_run(results: Results, criteria: Mapping[str, object]) -> Mapping[str, 
 
 
 def _list_differences(runs: "pd.DataFrame") -> str:
-    """The different benchmarks, surrogates and protocols of runs, as text."""
+    """In which benchmarks, surrogates and protocols runs differ, as text."""
     differences = []
     for column in ("benchmark", "surrogate", "protocol"):
         values = sorted(set(runs[column]))
@@ -159,7 +159,16 @@ def _list_differences(runs: "pd.DataFrame") -> str:
 def _define_benchmark(
     results: Results, run: Mapping[str, Any], benchmark: Benchmark | str | os.PathLike[str] | None
 ) -> Definition:
-    """Definition of a run's benchmark; `StoreError` if it is not registered or has changed."""
+    """Definition of a run's benchmark.
+
+    Args:
+        results: The results.
+        run: What identifies the run, by name.
+        benchmark: The benchmark; default: that of the plan, or the registered one of its name.
+
+    Raises:
+        StoreError: The benchmark is not registered, or has changed since the run.
+    """
     name = BenchmarkIdentity.parse(str(run["benchmark"])).id
     source = benchmark
     if source is None:

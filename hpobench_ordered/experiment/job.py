@@ -131,6 +131,7 @@ def perform_from_files(
         message = f"{record.method}, {IMPORTING}: {describe_error(error)}"
         return FailedRun(MethodError(message, when=IMPORTING), traceback.format_exc())
 
+    # What only one of both has: files that were added, removed or changed.
     differences = set(imported.describe()) ^ set(record.imported.describe())
     if differences:  # texts such as "module hash": the name is the first word
         names = {difference.partition(" ")[0] for difference in differences}
@@ -243,7 +244,7 @@ class Job:
 
 
 def _make_failure_of_changed_files(method: str, names: Sequence[str]) -> FailedRun:
-    """A failure that names the modules or files that changed."""
+    """The failure of a run of a method whose modules or files changed; it names them."""
     message = f"{method}: its files changed while it ran: {', '.join(names)}"
     return FailedRun(MethodError(message), "")
 

@@ -84,7 +84,10 @@ class JoinedRuns(StoredRuns):
 
 
 def _concatenate(frames: Iterable["pd.DataFrame"]) -> "pd.DataFrame":
-    """Concatenate frames; empty ones, whose columns have no types, count only if all are."""
+    """Concatenate frames; the first of them if all are empty.
+
+    Empty frames are otherwise left out, as their columns have no types.
+    """
     import pandas as pd
 
     frames = list(frames)
@@ -125,6 +128,7 @@ def read_reference_for(store: StoredRuns) -> StoredRuns:
 
 
 def _read_reference_on(benchmarks: Iterable[str], protocol: Protocol | None) -> StoredRuns:
+    """Reference results on benchmarks, of which versions do not matter; None: all protocols."""
     names = {BenchmarkIdentity.parse(text).name for text in benchmarks}
     return read_reference(sorted(names), protocol=protocol)
 
@@ -134,9 +138,16 @@ def choose_protocol_and_seeds(
 ) -> tuple[Protocol, list[int]]:
     """Protocol and seeds with which a plan can be compared with a store on all its benchmarks.
 
-    The protocol is the given one, or that of most runs on these benchmarks; the seeds are those
-    that finished runs on each of the benchmarks have. Raises an `ExperimentError` if the store has
-    no runs on one of them.
+    Args:
+        store: The store.
+        cells: The plan, of which only the benchmarks count.
+        protocol: The protocol; None: that of most finished runs on these benchmarks.
+
+    Returns:
+        The protocol, and the seeds that finished runs on each of the benchmarks have.
+
+    Raises:
+        ExperimentError: The store has no such runs on one of the benchmarks.
     """
     import pandas as pd
 
@@ -161,4 +172,5 @@ def choose_protocol_and_seeds(
 
 
 def _select_finished(overview: Overview) -> "pd.DataFrame":
+    """The finished runs, one per row, in the columns of `Overview.runs`."""
     return overview.runs[overview.runs["state"] == State.DONE.value]

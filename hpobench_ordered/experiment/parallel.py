@@ -80,7 +80,7 @@ def run_cells(
     remaining = [cell for cell in cells if cell.key not in keys_that_are_over]
     # Runs of one method in a row use the same processes, so that fewer are started.
     remaining.sort(key=lambda cell: cell.process_group)
-    report_progress = progress or (lambda done, total: None)
+    report_progress = progress or (lambda done, total: None)  # by default nothing is reported
     done = len(cells) - len(remaining)
     report_progress(done, len(cells))
 
@@ -207,7 +207,7 @@ class _Threads:
             yield cell, future.result()
 
     def close(self) -> None:
-        """End all processes, and with them the threads."""
+        """End all processes, and with them the threads, which wait for these."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._children.close()
 

@@ -170,7 +170,7 @@ def plan(
 
 
 def _check_protocol(protocol: object) -> None:
-    """Check that a protocol is an object, and not its class or something else."""
+    """Raise an `ExperimentError` unless a protocol is an object, not its class or another thing."""
     if isinstance(protocol, type) or not hasattr(protocol, "check"):
         raise ExperimentError(
             "the protocol must be an object such as hpobench_ordered.Ordered(trials=25), "
@@ -202,7 +202,12 @@ def _resolve_benchmarks(
 
 
 def _check_methods(specs: Sequence[MethodSpec]) -> None:
-    """Check that methods have names of their own, and that their extras are installed."""
+    """Check that methods have different names, and that what they need is installed.
+
+    Raises:
+        ExperimentError: Two have the same name.
+        MissingExtraError: An optional dependency is missing.
+    """
     for spec in specs:
         spec.check_installed()
     names = [spec.name for spec in specs]
@@ -212,7 +217,12 @@ def _check_methods(specs: Sequence[MethodSpec]) -> None:
 
 
 def _check_training_data(benchmark: BenchmarkSpec, method: MethodSpec) -> None:
-    """Check that training data are there if a method needs them."""
+    """Check that a benchmark has training data, and they are fetched, if a method needs them.
+
+    Raises:
+        ExperimentError: The benchmark has none.
+        NotFetchedError: Some of their files are not in the cache.
+    """
     if not method.uses_data:
         return
     if benchmark.data is None:
@@ -237,7 +247,7 @@ def select_shard(cells: Sequence[Cell], shard: tuple[int, int]) -> list[Cell]:
 
     Args:
         cells: The plan.
-        shard: (i, n).
+        shard: The part i, and the number of parts n.
 
     Raises:
         ExperimentError: There is no such part, or other machines would not find the same cells.
@@ -252,7 +262,10 @@ def select_shard(cells: Sequence[Cell], shard: tuple[int, int]) -> list[Cell]:
 
 
 def _check_same_elsewhere(cell: Cell) -> None:
-    """Check that a cell has the same key on other machines."""
+    """Raise an `ExperimentError` unless a cell has the same key on other machines.
+
+    What exists in memory only is identified anew at each start, so it has another key there.
+    """
     if cell.identity.is_new_at_each_start:
         raise ExperimentError(
             f"{cell.method.name} has no file that identifies it and would be another method in "
@@ -267,7 +280,10 @@ def _check_same_elsewhere(cell: Cell) -> None:
 
 
 def grid_of_cells(cells: Sequence[Cell]) -> dict[str, Any]:
-    """The distinct values of each of `AXES`, as JSON; every combination is one run."""
+    """The distinct values of each axis of an experiment, as JSON; every combination is one run.
+
+    The axes are benchmarks (each with its surrogate), methods (with version), seeds and protocols.
+    """
     descriptions = [cell.describe() for cell in cells]
     grid = {}
     for axis in AXES:

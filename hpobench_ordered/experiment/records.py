@@ -223,6 +223,7 @@ class Records:
 
     def has_failure(self, key: str) -> bool:
         """Whether a run is recorded as failed; the record is not opened."""
+        # The name of a record begins with the key of its run.
         folder = self.folder / FAILURE_FILES.folder
         return any(path.name[:KEY_LENGTH] == key for path in list_paths(folder))
 
@@ -236,7 +237,10 @@ class Records:
 
     @contextmanager
     def running(self, key: str) -> Iterator[None]:
-        """Mark a run as in progress in this process, while inside."""
+        """Mark a run as in progress in this process, as long as the context is open.
+
+        The mark is a file with the host and the process, so that others can see if it is alive.
+        """
         with writing(self.folder):
             text = json.dumps({"host": socket.gethostname(), "pid": os.getpid()})
             self._running_path(key).write_text(text)
@@ -281,7 +285,8 @@ class Records:
         """What identifies each planned run, by experiment and key."""
         experiments: dict[str, Mapping[str, Record]] = {}
         for file in list_files(self.folder, EXPERIMENT_FILES):
-            experiments[file.path.stem] = expand_experiment(file, file.read())
+            name = file.path.stem  # the hash of what was planned
+            experiments[name] = expand_experiment(file, file.read())
         return experiments
 
     def write_session(self, session: Record) -> None:
@@ -311,7 +316,11 @@ class Records:
         return frame.sort_values(["key", "seconds"]).drop_duplicates("key", ignore_index=True)
 
     def read_all(self) -> Snapshot:
-        """Read and check all records except runs in progress."""
+        """Read and check all records except runs in progress.
+
+        Raises:
+            StoreError: A record is damaged, or records of methods contradict each other.
+        """
         experiments = {}
         for file in list_files(self.folder, EXPERIMENT_FILES):
             content = file.read()
@@ -324,7 +333,7 @@ class Records:
         return Snapshot(self.failures(), experiments, journals, methods)
 
     def add(self, snapshot: Snapshot) -> None:
-        """Add the records of another store; times decide the order of sessions and timings."""
+        """Add the records of another store, which `snapshot` holds, to this one."""
         for failure in snapshot.failures.values():
             self.write_failure(failure)
         for name, content in snapshot.experiments.items():
@@ -397,6 +406,7 @@ def _is_alive(path: Path) -> bool:
 
 
 def _encode_failure(failure: Failure) -> bytes:
+    """The failure as JSON, by which failures can be ordered."""
     return encode_json(asdict(failure))
 
 

@@ -54,7 +54,10 @@ class ReferenceRuns(StoredRuns):
         return cells
 
     def read(self, keys: Iterable[str] | None = None) -> "pd.DataFrame":
-        """One row per trial; trials that are not stored repeat the best before."""
+        """Trials of runs, by default of all, one row per trial.
+
+        Trials that the files do not store have the lowest loss before them.
+        """
         import pandas as pd
 
         trials = pd.concat([file.trials() for file in self._files], ignore_index=True)
@@ -80,9 +83,19 @@ def read_reference(
 ) -> ReferenceRuns:
     """Read reference results, by default all.
 
-    `names` are suites and benchmarks. An ordered protocol of fewer tasks gets their first tasks.
-    Raises an `UnknownNameError` for unknown names, an `ExperimentError` if nothing is left, and an
-    `ArtifactError` for a damaged file; warns (`OutdatedReferenceWarning`) of outdated results.
+    Args:
+        names: Suites and benchmarks.
+        methods: Names of methods; None: all.
+        protocol: The protocol of the runs; None: any. An ordered one of fewer tasks than there are
+            results of gets the first tasks of these.
+
+    Raises:
+        UnknownNameError: There is no such suite, benchmark or method.
+        ExperimentError: There are no such results.
+        ArtifactError: A file is damaged.
+
+    Warns:
+        OutdatedReferenceWarning: Results of other versions than the installed ones are left out.
     """
     names = list(names)
     methods = None if methods is None else set(methods)
@@ -112,6 +125,7 @@ def read_reference(
 
 
 def _check_methods(names: Iterable[str]) -> None:
+    """Raise an `UnknownNameError` unless all methods exist."""
     installed = list_methods()
     for name in sorted(names):
         if name not in installed:
@@ -131,14 +145,17 @@ def _benchmarks_in(names: Sequence[str]) -> set[str] | None:
 
 def _read_files(benchmarks: Collection[str] | None) -> Iterator[ReferenceFile]:
     """Read the files on benchmarks, sorted by name; None: all."""
-    for file_name in sorted(ARTIFACT.sums()):
-        benchmark, _, _ = file_name.partition("@")
+    for file_name in sorted(ARTIFACT.sums()):  # the checksums of all files, by name
+        benchmark, _, _ = file_name.partition("@")  # the version follows the @
         if benchmarks is None or benchmark in benchmarks:
             yield ReferenceFile.from_bytes(ARTIFACT.read(file_name), name=file_name)
 
 
 def _select_installed_versions(file: ReferenceFile, outdated: list[str]) -> ReferenceFile:
-    """The runs in a file with installed versions; the others are added to `outdated`."""
+    """The runs in a file that are of the installed versions of its benchmark and their methods.
+
+    Descriptions of the others are added to the list `outdated`.
+    """
     identity = file.where["benchmark"]
     surrogate = file.where["surrogate"]
     try:
@@ -171,5 +188,6 @@ def _select_protocol(file: ReferenceFile, protocol: Protocol) -> ReferenceFile:
 
 
 def _without_runs(file: ReferenceFile) -> ReferenceFile:
+    """The file without any of its runs."""
     is_selected = np.zeros(len(file.runs), dtype=np.bool_)
     return file.select_runs(is_selected)

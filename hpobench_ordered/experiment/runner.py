@@ -71,7 +71,7 @@ def run_cell(cell: Cell, *, time_limit: float | None = None) -> tuple[list[Outco
 
 
 def load_source(cell: Cell) -> Benchmark:
-    """The benchmark of a cell."""
+    """The benchmark of a cell: the one that it holds, or the one that its source names."""
     if isinstance(cell.source, Benchmark):
         return cell.source
     return _load_benchmark(cell.source, cell.benchmark, cell.surrogate)
@@ -134,13 +134,13 @@ def optimise(
     spec = assignment.method
     task = assignment.task
     budget = assignment.budget
-    delay = assignment.workers_simulated - 1  # turns between asking for a configuration and telling
+    delay = assignment.workers_simulated - 1  # turns from asking for a configuration to telling it
     configs = list[Config]()
     values = np.empty((budget, task.space.dimension))
     objective = np.empty(budget)
     fallbacks = np.empty(budget, dtype=np.int64)
 
-    calls = _Calls(spec, task, time_limit)
+    calls = _Calls(spec, task, time_limit)  # times the calls into the method, and names its errors
     arguments = make_method_arguments(assignment, data)
     with calls.during("when it was made"):
         method = spec.method(rng=rng, **arguments)
@@ -175,8 +175,11 @@ def optimise(
 
 
 def _check_value_is_unchanged(task: Task, row: FloatArray, first_value: float) -> None:
-    """Raise a `BenchmarkFailedError` unless a coded configuration (d,) still has its value."""
-    value = task.evaluate_row(row.copy())
+    """Raise a `BenchmarkFailedError` unless a coded configuration still has its value.
+
+    A benchmark whose values depend on earlier calls cannot be compared on.
+    """
+    value = task.evaluate_row(row.copy())  # a benchmark might change the row itself
     if np.array_equal(value, first_value, equal_nan=True):
         return
     (config,) = task.space.configs(row[None])
@@ -210,6 +213,7 @@ def make_method_arguments(
 
 
 def _copy_data(data: TaskData | None) -> TaskData | None:
+    """A copy of training data, which a method may change; None where they are unknown."""
     return None if data is None else replace(data)
 
 
@@ -247,7 +251,7 @@ class _Calls:
 
     @contextmanager
     def during(self, when: str) -> Iterator[None]:
-        """Context of one call.
+        """Time one call, and turn its errors into a `MethodError` that says when it happened.
 
         A call that does not return is ended from outside, if this process was started for runs;
         one that returned too late fails here.
@@ -275,7 +279,7 @@ class _Calls:
 
 
 def step_name(task: str, when: str) -> str:
-    """Name of a call under which the parent process watches it."""
+    """Name under which the parent process watches a call: the task and when, on two lines."""
     return f"{task}\n{when}"
 
 

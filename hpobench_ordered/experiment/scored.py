@@ -67,7 +67,10 @@ def _is_measured(benchmark: str, surrogate: str, task_name: str = "") -> bool:
 
 
 def explain_left_out(runs: "pd.DataFrame") -> dict[tuple[str, str], str]:
-    """Why means leave some benchmarks out, by benchmark and surrogate: implausible, plateaus."""
+    """Why means leave some benchmarks out, by benchmark and surrogate.
+
+    The surrogate is implausible, or nearly all configurations are equally good (a plateau).
+    """
     reasons = {}
     pairs = runs[["benchmark", "surrogate"]].drop_duplicates()
     for benchmark, surrogate in pairs.itertuples(index=False, name=None):
@@ -105,8 +108,8 @@ def find_families(runs: "pd.DataFrame") -> dict[str, str]:
 def find_limits(runs: "pd.DataFrame") -> dict[str, tuple[str, ...]]:
     """Known limits of the benchmarks' surrogates, from their cards."""
     limits = {}
-    for benchmark in dict.fromkeys(map(str, runs["benchmark"])):
-        with suppress(HPOBenchOrderedError):
+    for benchmark in dict.fromkeys(map(str, runs["benchmark"])):  # each once
+        with suppress(HPOBenchOrderedError):  # the registry does not know the benchmark
             card = find_card(benchmark_spec(benchmark).artifact)
             if card is not None and card.limits:
                 limits[benchmark] = card.limits

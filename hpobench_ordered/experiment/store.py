@@ -175,7 +175,7 @@ class Store(StoredRuns):
                 (self.folder / kind.folder).mkdir(exist_ok=True)
 
     def keys(self) -> frozenset[str]:
-        """Keys of the finished runs; files of single runs are not opened."""
+        """Keys of the finished runs; files of single runs, named after their keys, stay closed."""
         keys: set[str] = set()
         for file in self._run_files():
             keys |= self._keys_in(file)
@@ -193,7 +193,7 @@ class Store(StoredRuns):
         return any(key in self._keys_in(file) for file in list_files(self.folder, PACKED_FILES))
 
     def write(self, table: "pa.Table") -> None:
-        """Write a finished run, a table made by `make_run_table`."""
+        """Write a finished run, a table made by `make_run_table`; it no longer counts as failed."""
         key = str(table[KEY][0])
         name, data = encode_runs(table)
         write_whole(self.folder / RUN_FILES.folder / f"{key}-{name}", data)
@@ -231,7 +231,11 @@ class Store(StoredRuns):
         return self.records.sessions()
 
     def cells(self, planned: Cells | None = None) -> Cells:
-        """What identifies each finished run; files of `planned` runs stay closed."""
+        """What identifies each finished run, by key.
+
+        `planned` are runs of which this is known already, so that their files stay closed; default:
+        those of all experiments that were planned in this store.
+        """
         if planned is None:
             planned = {}
             for experiment in self.experiments().values():
@@ -240,7 +244,8 @@ class Store(StoredRuns):
         cells: dict[str, Mapping[str, Any]] = {
             key: cell for key, cell in planned.items() if key in finished
         }
-        for table in self._read_once(IDENTITY, finished - cells.keys()):
+        unplanned = finished - cells.keys()
+        for table in self._read_once(IDENTITY, unplanned):
             cells |= describe_runs(table)
         return cells
 
@@ -335,7 +340,10 @@ class Store(StoredRuns):
         self.records.forget_failures(self.keys() & self.failures().keys())
 
     def _copy_runs(self, other: "Store") -> None:
-        """Copy files of runs from a store; their names tell the contents that were checked."""
+        """Copy the files of another store that have runs which this one lacks.
+
+        The contents were checked before; a file's name has their hash, so it is still the same.
+        """
         finished = self.keys()
         for file in other._run_files():
             with suppress(FileNotFoundError):  # just packed
@@ -344,7 +352,11 @@ class Store(StoredRuns):
                     write_whole(target, file.read())
 
     def _run_files(self) -> Iterator[StoredFile]:
-        """Files of runs, including those they are joined into in the meantime."""
+        """Yield files of runs, including those they are joined into in the meantime.
+
+        Another process may pack runs while the files are read. Therefore the folders are listed
+        again until no file is new.
+        """
         seen: set[Path] = set()
         while True:
             files = list_files(self.folder, RUN_FILES) + list_files(self.folder, PACKED_FILES)
@@ -408,7 +420,12 @@ class Store(StoredRuns):
         return tables
 
     def _read_sorted(self, names: list[str] | None, keys: Iterable[str] | None) -> "pa.Table":
-        """Runs, by default all, sorted by key, one row per trial."""
+        """Read runs, sorted by key, one row per trial.
+
+        Args:
+            names: Columns to read; default: all.
+            keys: Keys of the runs to read; default: all.
+        """
         import pyarrow as pa
 
         tables = self._read_once(names, None if keys is None else set(keys))
@@ -426,7 +443,11 @@ class Store(StoredRuns):
         return sorted_runs.select(names or runs.column_names).take(order)
 
     def _pack(self, keys: Iterable[str]) -> Path:
-        """Write runs to one file, and read it back."""
+        """Write runs to one file, read it back, and return its path.
+
+        Raises:
+            StoreError: The file does not hold the same values.
+        """
         runs = self._read_sorted(None, keys)
         name, data = encode_runs(runs)
         path = self.folder / PACKED_FILES.folder / name
@@ -454,7 +475,11 @@ def _select_keys(table: "pa.Table", keys: Iterable[str]) -> "pa.Table":
 
 
 def _check_same_results(stores: Iterable[Store]) -> None:
-    """Read and check all files of runs; a `StoreError` if two results of a run differ."""
+    """Read and check all files of runs.
+
+    Raises:
+        StoreError: A file is damaged, or two results of one run differ.
+    """
     files = chain.from_iterable(store._run_files() for store in stores)
     _check_same_in_files(files, is_whole_check=True)
 
