@@ -79,10 +79,12 @@ def test_samplers_pass_method_checks(spec):
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf, 1e300, 0.0])
 def test_tpe_survives_uninformative_losses(loss):
+    """Most losses are the same, infinite or NaN; TPE goes on to suggest valid configurations."""
     method = make_optuna_method(conditional_space(), sampler=tpe_at_once)
     for turn in range(10):
         config = method.ask()
         method.space.validate(config)
+        # Every fourth loss is 1.
         method.tell(config, 1.0 if turn % 4 == 3 else loss)
 
 

@@ -143,6 +143,7 @@ def test_inactive_parameters_are_nan(space):
 
 
 def test_conditions_and_constants_are_inferred():
+    """From trials alone: what was suggested under which condition, and what never varied."""
     studies = [run_random_study(suggest_conditionally, name, trials=60) for name in ("May", "June")]
     expected = {name: CONDITIONAL.describe_condition(name) for name in CONDITIONAL.names}
     expected["degree"] = "kernel in poly"

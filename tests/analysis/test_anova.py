@@ -204,6 +204,7 @@ def test_effects_are_fractions(seed, n, highest_loss):
     x = draw_mixed(draws, n)
     losses = draws.integers(0, highest_loss + 1, size=n).astype(float)
 
+    # Main effects are of one hyperparameter alone, total ones also of its interactions.
     effects = importance(x, losses, rng=draws, groups=MIXED, trees=5)
 
     slack = 1e-9

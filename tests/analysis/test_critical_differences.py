@@ -96,6 +96,7 @@ def is_within(group: tuple[int, int], other: tuple[int, int]) -> bool:
 
 
 def test_bars_join_groups_of_several():
+    """Methods 0 and 1, of ranks 1 and 2, are alike; method 2, a group by itself, has no bar."""
     alike = np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1]], dtype=bool)
     assert ranking_of(alike).groups == ((0, 1), (2, 2))
     assert ranking_of(alike).bars == ((1.0, 2.0),)

@@ -143,6 +143,7 @@ def test_verdict_on_single_family_is_limited():
 @pytest.fixture(scope="module")
 def with_left_out():
     """Three benchmarks, of which the second is left out of means."""
+    # The benchmarks b0, b1 and b2 have 1, 2 and 3 tasks.
     frames = [frame(f"b{number}@1", tasks=1 + number) for number in range(3)]
     return score_benchmarks(pd.concat(frames), left_out={("b1@1", "forest"): "It is odd."})[0]
 

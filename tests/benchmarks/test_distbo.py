@@ -642,7 +642,7 @@ FURTHER_SEED = "distbo-toy-seed-7"
 
 @pytest.fixture
 def generated_runs(tmp_path, monkeypatch):
-    """The folder of source runs that were generated for a further seed."""
+    """The folder of source runs that a user generated for a seed that is not shipped."""
     monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
     runs_generator = generator(FURTHER_SEED)
     return runs_generator.generate(runs_generator.home() / FURTHER_SEED)

@@ -293,6 +293,7 @@ def test_benchmark_without_reference_is_named(bundle):
 
 
 def test_comparison_names_benchmarks_without_reference(bundle, tmp_path):
+    # There are no reference results of the second one.
     benchmarks = ["newsvendor", "quadratic"]
     with pytest.raises(ExperimentError, match="nothing to compare with on quadratic@1"):
         run(tmp_path / "mine", methods=[Mine], benchmarks=benchmarks, against="reference")

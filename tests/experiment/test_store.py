@@ -381,6 +381,7 @@ def test_damaged_file_is_set_aside(packed_store, damage):
 def test_two_files_of_one_name_are_set_aside(store):
     path = damage_content(store)
     store.set_aside_damaged()
+    # Another damaged file, in the place of the one that was moved.
     path.write_text("damaged again")
     store.set_aside_damaged()
     names = sorted(moved.name for moved in (store.folder / "damaged").iterdir())

@@ -163,6 +163,7 @@ class TestAgainstScikitLearn:
 class TestBothModules:
     @given(n=st.integers(1, 80), theta=thetas, seed=st.integers(0, 99))
     def test_compute_the_same_posterior_density(self, n, theta, seed):
+        """The compiled functions, for few observations, and those of LAPACK, for many."""
         X, y = make_observations(n, 3, seed=seed)
         value, gradient = negative_log_posterior(compiled, X, y, theta)
         other_value, other_gradient = negative_log_posterior(lapack, X, y, theta)

@@ -41,6 +41,7 @@ def task(request, monkeypatch, tmp_path):
     """The second task of a benchmark with a surrogate."""
     name, surrogate = request.param
     if name == "xgboost-mnist" and surrogate.startswith("nearest"):
+        # This surrogate looks up published evaluations, here put into an empty cache.
         shared: Path = request.getfixturevalue("shared")
         monkeypatch.setenv("HPOBENCH_ORDERED_CACHE", str(tmp_path))
         published = shared / "data" / "othpo" / "aggregated_experiments.json.gz"

@@ -228,6 +228,7 @@ def test_text_from_results_is_escaped(page_report, mark):
 
 def test_data_from_results_close_no_script(page_report):
     page = page_of(page_report)
+    # The page's own scripts are four; the hostile method's name contains such a tag, too.
     assert page.count("</script>") == 4
     assert HOSTILE in unpacked(page, "data")["protocols"][0]["methods"]
 

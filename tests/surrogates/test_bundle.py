@@ -213,6 +213,7 @@ def test_summaries_are_those_of_artifacts(name):
 def raw_evaluations(n: int = 5) -> list[RawEvaluations]:
     """Evaluations of each of newsvendor's tasks, the spread of the first of them unknown."""
     rng = np.random.default_rng(0)
+    # Each task has one evaluation more than the task before.
     return [
         RawEvaluations(
             values=rng.integers(0, 21, (n + task, 3)).astype(np.float64),
