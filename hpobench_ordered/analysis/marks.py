@@ -219,5 +219,5 @@ def _check_entry(entry: Mapping[str, Any]) -> None:
 
 def _figure_that_most_do_not_exceed(figures: FloatArray) -> float:
     """The lowest figure that two thirds of the tasks' figures, (tasks,), do not exceed; rounded."""
-    rank = math.ceil(SHARE_OF_TASKS * len(figures))
+    rank = math.ceil(SHARE_OF_TASKS * len(figures))  # from 1, in ascending order
     return round(float(np.sort(figures)[rank - 1]), DIGITS)

@@ -83,13 +83,22 @@ def other_format(path: Path, written: object, hint: str = "") -> StoreError:
 
 
 def make_run_table(cell: Cell, benchmark: Benchmark, outcomes: Sequence[Outcome]) -> "pa.Table":
-    """Table of a run: what identifies it and its recorded outcomes."""
+    """Make the table of a run, one row per trial.
+
+    Its columns are what identifies the run, the same in all rows; what happened in the trial; and
+    the hyperparameters of its configuration.
+
+    Args:
+        cell: The run.
+        benchmark: Its benchmark.
+        outcomes: What the method did on each task that is recorded.
+    """
     import pyarrow as pa
 
     lengths = [len(outcome.losses) for outcome in outcomes]
     regrets = [_compute_regrets(benchmark, outcome) for outcome in outcomes]
     trials = [np.arange(1, length + 1) for length in lengths]
-    tasks = np.repeat([outcome.task for outcome in outcomes], lengths)
+    tasks = np.repeat([outcome.task for outcome in outcomes], lengths)  # index of each trial's task
 
     columns = {}
     for name, value in {KEY: cell.key, **cell.describe()}.items():
@@ -106,6 +115,7 @@ def make_run_table(cell: Cell, benchmark: Benchmark, outcomes: Sequence[Outcome]
         ),
         "optimiser": _repeat([outcome.optimiser for outcome in outcomes], lengths),
     }
+    # Coded configurations, (trials, hyperparameters).
     values = np.concatenate([outcome.values for outcome in outcomes])
     for parameter, coded in zip(benchmark.space.parameters, values.T, strict=True):
         columns[CONFIG_PREFIX + parameter.name] = _decode_parameter(parameter, coded)

@@ -145,6 +145,9 @@ def _open_pool(
 ) -> Iterator[tuple[Pool, Mapping[str, Any]]]:
     """Yield the function that makes runs, and what a session records of the machines.
 
+    The function takes cells, and yields each with its reply when it is over. Only Dask's machines
+    are recorded: those of its workers.
+
     Args:
         job: Writes the results of runs.
         workers: Number of processes that make runs; 0: all runs are made in this one.

@@ -37,7 +37,8 @@ def check_targets_exist(targets: Targets, names: Sequence[str]) -> None:
         targets: The choice.
         names: Names of all tasks of the benchmark.
     """
-    find_targets(targets, names)  # raises it; the indices are not needed here
+    # Finding their indices raises the error; the indices themselves are not needed here.
+    find_targets(targets, names)
 
 
 def find_targets(targets: Targets, names: Sequence[str]) -> tuple[int, ...]:

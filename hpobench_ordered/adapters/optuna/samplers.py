@@ -100,7 +100,9 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
             self._space = _to_search_space(space)
             self._history = align_history(self._history, self._space)
         check_use(self._spec, self._history, self._space)
-        # Distributions have no conditions, so a missing hyperparameter may be inactive.
+        # Only a SearchSpace or ConfigSpace's space (which has the method named here) has
+        # conditions. In a space of distributions, a hyperparameter that the objective does not
+        # suggest may just be inactive, so it is not warned of.
         self._has_conditions = isinstance(space, SearchSpace) or hasattr(
             space, "to_serialized_dict"
         )
@@ -109,7 +111,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         self._seed = seed
         self._is_shared = shared
         self._lock = Lock()  # Optuna calls from several threads
-        self._replay: Replay | None = None
+        self._replay: Replay | None = None  # made in the first trial for which the space is known
         self._is_space_of_studies = False  # whether it is that of the earlier studies
         self._compared: set[str] = set()  # hyperparameters that were warned of or compared
 
@@ -178,7 +180,8 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         """Create the method once the search space is known.
 
-        Here, as Optuna does not catch errors that are raised before a trial.
+        It is created here rather than when a trial asks for a value: `study.optimize(catch=...)`
+        would catch an error there, and fail trial after trial, but catches none from here.
 
         Raises:
             ExperimentError: The study has several objectives, or is another one than before.
@@ -458,7 +461,10 @@ class Replay:
         return count
 
     def take_back(self, study: Study, trial: FrozenTrial) -> None:
-        """Let the configuration of a trial be suggested again, as it was not evaluated."""
+        """Let the configuration of a trial be suggested again, as it was not evaluated.
+
+        The trial is marked in the study, so that other processes and a resumed study know.
+        """
         study._storage.set_trial_system_attr(trial._trial_id, NOT_EVALUATED, True)
         self._told.add(trial.number)  # so that it never is told
         if trial.number in self._suggestion_of:
