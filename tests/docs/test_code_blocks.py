@@ -212,6 +212,7 @@ y = 1
 
 
 def test_blocks_have_language_line_and_reason():
+    """The page has three blocks, which begin at these lines; the second says that it is slow."""
     assert list(find_blocks(PAGE_OF_THREE_BLOCKS)) == [
         Block("python", 4, "x = 1", ""),
         Block("python", 10, "y = 1", "slow"),

@@ -327,6 +327,7 @@ TIMING_VALUES = ("a", "newsvendor@1", "table", "bo", "1", 0, "ordered()", 25, 2.
 
 
 def test_damaged_timings_are_left_out(folder):
+    """Lines that are broken off, lack fields, are no record or no text."""
     store = Store(folder)
     store.prepare()
     timing = dict(zip(TIMING, TIMING_VALUES, strict=True))

@@ -262,6 +262,7 @@ def write_hashed(folder: Path, content: bytes, *, key: str = "", length: int = 1
 
 
 def write_failure(folder: Path, name_key: str | None = None, **changes: Any) -> None:
+    """Write the record of a failed run, under the key of its identity unless another is passed."""
     identity = {
         "benchmark": "newsvendor@1",
         "surrogate": "table",

@@ -44,6 +44,7 @@ def test_pools_are_searched_once():
 def test_library_loaded_later_is_on_one_thread(tmp_path):
     with one_thread():
         pass
+    # A library that was not there when threads were limited first.
     path = copy_linear_algebra_library(tmp_path)
     ctypes.CDLL(path)
     with one_thread():

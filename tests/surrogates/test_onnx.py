@@ -180,6 +180,7 @@ def build_rpart(
 
 def test_layout_of_other_hyperparameters_is_refused(shared):
     layout = SCENARIOS["rpart"].layout
+    # The first number that the network takes is the hyperparameter cp.
     without_first = replace(layout, continuous=layout.continuous[1:])
 
     with pytest.raises(ArtifactError, match=r"do not belong together.*cp"):

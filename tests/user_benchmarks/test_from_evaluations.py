@@ -54,7 +54,7 @@ def evaluations(
 
 
 def make(frame: pd.DataFrame, space: SearchSpace, **options: Any) -> Benchmark:
-    """A benchmark of such a table; options replace the usual ones."""
+    """A benchmark of evaluations, by default of `error`, with tasks ordered by `size`."""
     usual: dict[str, Any] = {
         "name": "mine",
         "objective": "error",
