@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpobench_ordered._typing import FloatArray
+from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered._wording import join_words
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import EvaluationsError, InvalidSpaceError
@@ -47,8 +47,7 @@ class Evaluations:
         >>> history = bench.evaluations(0, rng=np.random.default_rng(0), n=20)
         >>> history.values.shape, history.losses.shape
         ((20, 3), (20,))
-        >>> best = bench.space.configs(history.values[[history.losses.argmin()]])
-        >>> sorted(best[0])
+        >>> sorted(history.best)
         ['price_0', 'price_1', 'price_2']
     """
 
@@ -92,6 +91,15 @@ class Evaluations:
     def names(self) -> tuple[str, ...]:
         """Names of the hyperparameters, one per column of `values`."""
         return self.space.names
+
+    @property
+    def best(self) -> Config | None:
+        """The configuration with the lowest loss, the first of equal ones; None if all failed."""
+        has_failed = np.isnan(self.losses)
+        if has_failed.all():
+            return None
+        best_row = int(np.nanargmin(self.losses))
+        return self.space.configs(self.values[[best_row]])[0]
 
     def is_on(self, space: SearchSpace) -> bool:
         """Whether a search space codes configurations like the one of these evaluations."""

@@ -4,7 +4,7 @@ import pickle
 import random
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import NoReturn
 
@@ -119,6 +119,12 @@ class MethodConformance(Conformance):
         for setting in self._settings():
             is_unchanged = self._alternating_run(setting).is_unchanged
             require(is_unchanged, f"{self._name} changes the history it gets")
+
+    def test_failures_in_the_history_are_accepted(self) -> None:
+        """Every other evaluation of earlier tasks may have failed, and all of the last one."""
+        for task, history in self._settings():
+            rng = np.random.default_rng(self.seed)
+            run_method(self._spec, task, _with_failures(history), rng)
 
     def test_runs_side_by_side_share_nothing(self) -> None:
         """Suggestions are the same while another run alternates with it."""
@@ -299,6 +305,18 @@ def _toy_settings(spec: MethodSpec, seed: int) -> list[Setting]:
             tasks_before = toy_benchmark(make_space_before(), tasks=1).tasks
             settings.append((task, random_history(tasks_before, seed=seed)))
     return settings
+
+
+def _with_failures(history: Sequence[Evaluations]) -> tuple[Evaluations, ...]:
+    """Mark every other evaluation as failed, and all of the last task."""
+    with_failures = []
+    for evaluations in history:
+        objective = evaluations.objective.copy()
+        objective[::2] = np.nan
+        if evaluations is history[-1]:
+            objective[:] = np.nan
+        with_failures.append(replace(evaluations, objective=objective))
+    return tuple(with_failures)
 
 
 def _run_trials(spec: MethodSpec, task: Task, history: Sequence[Evaluations], seed: int) -> Trials:

@@ -123,6 +123,13 @@ class FailsWithHistory(Good):
         return super().ask()
 
 
+class FailsWithFailures(Good):
+    def ask(self):
+        for evaluations in self.history:
+            np.nanargmin(evaluations.losses)  # raises where all evaluations failed
+        return super().ask()
+
+
 class AwaitsResults(Good):
     is_waiting = False
 
@@ -191,6 +198,7 @@ def test_false_claim_of_changed_spaces_fails(executor):
         (OutOfBounds, "must be a number in"),
         (ChangesHistory, "changes the history"),
         (FailsWithHistory, "'x' is missing"),
+        (FailsWithFailures, "All-NaN slice"),
         (AwaitsResults, "trial 2: RuntimeError: no result yet"),
     ],
 )

@@ -1,0 +1,31 @@
+import numpy as np
+import pytest
+
+from hpobench_ordered import Direction, Evaluations, Parameter, SearchSpace
+
+SPACE = SearchSpace([Parameter.number("x", 0, 1)])
+
+
+def evaluations_of(objective, *, direction=Direction.MINIMIZE) -> Evaluations:
+    """Evaluations of x = 0, 0.1, 0.2, ... with these objective values."""
+    values = 0.1 * np.arange(len(objective))[:, None]
+    return Evaluations("t", {}, values, np.array(objective), space=SPACE, direction=direction)
+
+
+@pytest.mark.parametrize(
+    ("objective", "direction", "x_of_best"),
+    [
+        ([2.0, 1.0, 3.0], Direction.MINIMIZE, 0.1),
+        ([2.0, 1.0, 3.0], Direction.MAXIMIZE, 0.2),
+        ([np.nan, 2.0, 1.0], Direction.MINIMIZE, 0.2),  # the failed one is not the best
+        ([np.nan, 1.0, 1.0], Direction.MAXIMIZE, 0.1),  # the first of equal ones
+    ],
+)
+def test_best_has_lowest_loss(objective, direction, x_of_best):
+    evaluations = evaluations_of(objective, direction=direction)
+
+    assert evaluations.best == pytest.approx({"x": x_of_best})
+
+
+def test_failures_alone_have_no_best():
+    assert evaluations_of([np.nan, np.nan]).best is None
