@@ -61,11 +61,7 @@ class Journal:
         if not self.lines:
             self.append({"journal": FORMAT, **settings})
             return
-        changes: list[str] = []
-        for name, value in settings.items():
-            change = describe_change(name, self.lines[0].get(name), value)
-            if change:
-                changes.append(change)
+        changes = describe_changes(self.lines[0], settings)
         if changes:
             raise StoreError(
                 f"{self.path} is the journal of another optimiser: {'; '.join(changes)}. Use the "
@@ -143,6 +139,16 @@ def as_json(content: Mapping[str, Any]) -> dict[str, Any]:
 def _as_python_number(value: Any) -> Any:
     """Convert NumPy numbers to Python numbers."""
     return value.item()
+
+
+def describe_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Describe each setting that differs from what it was before."""
+    changes: list[str] = []
+    for name, value in now.items():
+        change = describe_change(name, before.get(name), value)
+        if change:
+            changes.append(change)
+    return changes
 
 
 def describe_change(name: str, before: Any, now: Any) -> str:

@@ -32,6 +32,10 @@ class Change(Enum):
     CONDITION = "active under another condition"
 
 
+CHANGES_OF_RANGE = frozenset({Change.GREW, Change.SHRANK, Change.MOVED})
+"""Changes that only affect ranges, so configurations are in range, clipped or left out."""
+
+
 def recode(coded: FloatArray, old: Parameter, new: Parameter) -> FloatArray:
     """Code the same native values by another hyperparameter.
 

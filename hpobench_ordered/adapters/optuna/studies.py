@@ -44,15 +44,13 @@ from hpobench_ordered.files.writing import check_file
 from hpobench_ordered.space import Compare, Comparison, Condition, Kind, Parameter, SearchSpace
 from hpobench_ordered.space.change import SpaceChange
 from hpobench_ordered.space.conversion import SpaceLike, to_search_space
-from hpobench_ordered.space.differences import Change, allows
+from hpobench_ordered.space.differences import CHANGES_OF_RANGE, allows
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
 
 
 SQLITE_PREFIX = "sqlite:///"
-CHANGES_OF_RANGE = frozenset({Change.GREW, Change.SHRANK, Change.MOVED})
-"""Changes that only affect ranges, so configurations are in range, clipped or left out."""
 
 
 def history_from_studies(
@@ -189,7 +187,7 @@ def history_from_storage(
         ['churn-May', 'churn-June']
     """
     return history_from_studies(
-        _load_studies(storage, pattern),
+        load_studies(storage, pattern),
         space=space,
         drop_invalid=drop_invalid,
         clip=clip,
@@ -198,7 +196,7 @@ def history_from_storage(
     )
 
 
-def _load_studies(storage: "str | os.PathLike[str] | BaseStorage", pattern: str) -> list[Study]:
+def load_studies(storage: "str | os.PathLike[str] | BaseStorage", pattern: str) -> list[Study]:
     """The studies of a storage with matching names, by the start of their first trial."""
     checked_storage = _check_storage(storage)
     try:
