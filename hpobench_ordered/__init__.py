@@ -41,7 +41,11 @@ from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.user_benchmarks import from_evaluations, save
 
 if TYPE_CHECKING:
-    from hpobench_ordered.adapters import history_from_storage, history_from_studies
+    from hpobench_ordered.adapters import (
+        OrderedSearchCV,
+        history_from_storage,
+        history_from_studies,
+    )
 
 try:
     __version__ = version("hpobench-ordered")
@@ -73,6 +77,7 @@ __all__ = [
     "Objective",
     "Optimiser",
     "Ordered",
+    "OrderedSearchCV",
     "Parameter",
     "Provenance",
     "Results",
@@ -105,12 +110,12 @@ __all__ = [
 ]
 
 
-_WITH_OPTUNA = ("history_from_storage", "history_from_studies")
+_WITH_EXTRA = ("OrderedSearchCV", "history_from_storage", "history_from_studies")
 
 
 def __getattr__(name: str) -> object:
-    """Import what needs Optuna only when it is asked for."""
-    if name in _WITH_OPTUNA:
+    """Import what needs Optuna or scikit-learn only when it is asked for."""
+    if name in _WITH_EXTRA:
         return getattr(import_module("hpobench_ordered.adapters"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

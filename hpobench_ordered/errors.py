@@ -128,6 +128,10 @@ class HistoryWarning(UserWarning):
     """Part of a history was left out or changed as asked, or is on another search space."""
 
 
+class ContinuedSearchWarning(UserWarning):
+    """A search goes on from evaluations of its task that an earlier one has recorded."""
+
+
 class PoorSurrogateWarning(UserWarning):
     """A surrogate predicts no better than chance."""
 

@@ -25,7 +25,11 @@ Earlier tuning, as the history of a method:
     history_from_studies(studies), history_from_storage("sqlite:///tuning.db", "churn-*")
     history_from_results("results/", method="bo", seed=0)
 
-What uses Optuna needs the extra `optuna`, and imports it on first use.
+Tuning an estimator of scikit-learn, each search starting from earlier ones:
+
+    OrderedSearchCV(model, space, history="churn.db", task="2026-07").fit(X, y)
+
+What uses Optuna or scikit-learn needs the extra `optuna` or `sklearn`, and imports it on first use.
 """
 
 from importlib import import_module
@@ -48,12 +52,14 @@ if TYPE_CHECKING:
         history_from_studies,
         optuna_method,
     )
+    from hpobench_ordered.adapters.sklearn import OrderedSearchCV
     from hpobench_ordered.experiment.history import history_from_results
 
 __all__ = [
     "FromFactory",
     "OptunaHubProblem",
     "OptunaSampler",
+    "OrderedSearchCV",
     "as_method_spec",
     "configspace_problem",
     "history_from_frame",
@@ -67,9 +73,19 @@ __all__ = [
 ]
 
 
+_ROOM_OF_NAME = {
+    "OptunaSampler": "adapters.optuna",
+    "OrderedSearchCV": "adapters.sklearn",
+    "history_from_results": "experiment.history",
+    "history_from_storage": "adapters.optuna",
+    "history_from_studies": "adapters.optuna",
+    "optuna_method": "adapters.optuna",
+}
+"""What needs Optuna, scikit-learn or the experiments, and where it is."""
+
+
 def __getattr__(name: str) -> object:
-    """Import what needs Optuna or the experiments on first use."""
-    if name in __all__:
-        room = "experiment.history" if name == "history_from_results" else "adapters.optuna"
-        return getattr(import_module(f"hpobench_ordered.{room}"), name)
+    """Import what needs Optuna, scikit-learn or the experiments on first use."""
+    if name in _ROOM_OF_NAME:
+        return getattr(import_module(f"hpobench_ordered.{_ROOM_OF_NAME[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

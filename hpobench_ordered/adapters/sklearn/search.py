@@ -1,0 +1,534 @@
+"""A search of scikit-learn's kind that starts from the evaluations of earlier tasks."""
+
+import math
+import os
+import re
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from numbers import Integral
+from typing import Any, Self
+
+import joblib
+import numpy as np
+from sklearn.exceptions import FitFailedWarning
+from sklearn.model_selection import check_cv
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+
+from hpobench_ordered._typing import Config
+from hpobench_ordered.adapters._journal import as_json, describe_changes
+from hpobench_ordered.adapters.optimiser import METHOD, Optimiser, optimiser
+from hpobench_ordered.adapters.sklearn._recorders import Evaluation, Recorder, open_recorder
+from hpobench_ordered.adapters.sklearn._space import EstimatorSpace, read_space
+from hpobench_ordered.errors import ContinuedSearchWarning, StoreError
+from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.conversion import SpaceLike
+
+FOLD_RESULTS = ("fit_time", "score_time", "test_scores", "train_scores")
+"""What is kept of each fold, by scikit-learn's names."""
+ALL_FITS_FAILED = "fits failed"
+"""Part of scikit-learn's message if every fit of a call of `evaluate_candidates` failed."""
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+"""Part of the text of an object that differs in every process."""
+SEED_LIMIT = 2**31  # of seeds that are drawn
+
+EvaluateCandidates = Callable[[Sequence[Mapping[str, Any]]], object]
+
+
+@dataclass
+class _Session:
+    """What one call of `fit` passes between the methods that scikit-learn calls.
+
+    Attributes:
+        hashes: Hashes of what is cross-validated, by name; empty if nothing is recorded.
+        new_folds: What scikit-learn's last call of `evaluate_candidates` gave for each fold.
+        fold_count: Number of folds that it gave in all calls.
+        failure: Its last error because every fit failed; None if there was none.
+        cv_results: What becomes `cv_results_`; empty until all is evaluated.
+    """
+
+    hashes: dict[str, str] = field(default_factory=dict)
+    new_folds: Sequence[Mapping[str, Any]] = ()
+    fold_count: int = 0
+    failure: ValueError | None = None
+    cv_results: dict[str, Any] = field(default_factory=dict)
+
+
+class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not follow scikit-learn
+    """Search over hyperparameters that starts from earlier searches, with cross-validation.
+
+    For a model that is tuned again and again, on the data of each month, say. Every evaluation is
+    recorded at once in `history`; the search of a new task starts from the evaluations of the
+    earlier ones, and an interrupted search goes on where it stopped. It is used like
+    `sklearn.model_selection.RandomizedSearchCV`, whose other arguments and attributes it has.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        The model, or pipeline, that is tuned. It needs a ``score`` function unless `scoring` is
+        passed.
+
+    space : dict, SearchSpace or ConfigSpace.ConfigurationSpace
+        What is tuned. A dict has names of the estimator's parameters (``step__parameter`` in a
+        pipeline) as keys. Its values are:
+
+        - ``(low, high)`` or ``(low, high, "log")``: a range, both ends included, of integers if
+          both are integers;
+        - a list, array or range: choices, which may be any objects; they are ordered if they are
+          increasing numbers;
+        - ``uniform``, ``loguniform`` or ``randint`` of `scipy.stats`; a dimension of
+          scikit-optimize; a distribution of Optuna;
+        - a number, text or boolean: a constant.
+
+    history : str or path-like, default=None
+        Where evaluations are recorded, and those of earlier tasks are found; it need not exist
+        yet. Its suffix says what it is:
+
+        - ``.parquet``: a table, one row an evaluation, with the columns ``task``, the
+          hyperparameters, and ``score``. A table of earlier evaluations that has these columns can
+          be used. One process may write to it at a time;
+        - ``.db``, ``.sqlite``, ``.sqlite3``: a SQLite file of Optuna, a study for each task.
+          Studies that Optuna's samplers made can be used;
+        - ``.log``, ``.journal``: a journal file of Optuna.
+
+        URLs of Optuna's storages are possible, too, such as ``"postgresql://..."``. All tasks in
+        it are taken for tunings of the same model. By default nothing is recorded, and the search
+        starts from nothing.
+
+    task : str, default=None
+        Name of this task, such as ``"2026-07"``; needed if there is a `history`. Tasks that were
+        begun before it are its earlier tasks, in that order. If the task has evaluations there
+        already, the search goes on after them and says so (see Notes).
+
+    method : str, class or MethodSpec, default="ordered-gp"
+        The method that suggests the candidates, see `hpobench_ordered.list_methods`. The default
+        learns from the earlier tasks, and is Bayesian optimisation if there are none.
+
+    n_iter : int, default=10
+        Number of candidates in all, those included that were evaluated before.
+
+    batch_size : int, default=1
+        Number of candidates that are suggested at once, before any of them is evaluated, and then
+        are evaluated in parallel. The suggestions depend on it, but not on `n_jobs`. The folds of
+        one candidate run in parallel in any case; more than one candidate is needed only if there
+        are more processors than folds.
+
+    scoring : str, callable, list, tuple or dict, default=None
+        As in scikit-learn. If there are several metrics, the search maximises the one that `refit`
+        names, or else the first one.
+
+    n_jobs : int, default=None
+        Number of fits in parallel. The result does not depend on it.
+
+    refit : bool, str or callable, default=True
+        As in scikit-learn: whether, or by which metric, the best candidate is fitted to all data.
+
+    cv : int, cross-validation generator or an iterable, default=None
+        As in scikit-learn. All candidates have the same folds, also of a splitter that shuffles;
+        but an interrupted search can only go on if that has a ``random_state``.
+
+    verbose : int, default=0
+        As in scikit-learn.
+
+    pre_dispatch : int or str, default='2*n_jobs'
+        As in scikit-learn.
+
+    random_state : int, RandomState instance, numpy.random.Generator or None, default=None
+        Seed of the method. Unless it is an integer, a search that goes on has the seed that it was
+        begun with.
+
+    error_score : 'raise' or numeric, default=np.nan
+        Score of a fold whose fit fails, or "raise" to raise the error. A candidate with a score
+        of NaN is recorded as failed.
+
+    return_train_score : bool, default=False
+        As in scikit-learn.
+
+    Attributes
+    ----------
+    cv_results_ : dict of numpy (masked) ndarrays
+        As in scikit-learn, each array of shape (n_candidates,), in the order of evaluation; also
+        of the candidates of this task that were evaluated in an interrupted search.
+
+    best_estimator_, best_score_, best_params_, best_index_, scorer_, n_splits_, refit_time_
+        As in scikit-learn, as all its other attributes.
+
+    Raises
+    ------
+    UnknownNameError
+        In ``fit``, as the following: there is no method of that name.
+
+    InvalidSpaceError
+        A parameter of `space` cannot be read.
+
+    ExperimentError
+        `history` has another suffix, `task` is missing, or the method needs more earlier tasks.
+
+    MissingExtraError
+        `history` is an Optuna storage, and Optuna is not installed.
+
+    EvaluationsError
+        The earlier tasks do not fit: they have other hyperparameters, for example, and the method
+        does not support that.
+
+    StoreError
+        The task was begun with other data, folds or settings; the message says what differs. Or
+        the file cannot be read, or another process writes to it.
+
+    Warns
+    -----
+    ContinuedSearchWarning
+        The task has evaluations already.
+
+    HistoryWarning
+        Evaluations of earlier tasks are left out, as they are outside of `space`, or the method
+        does not use them.
+
+    See Also
+    --------
+    sklearn.model_selection.RandomizedSearchCV : Without a memory.
+
+    Notes
+    -----
+    A search is repeated if it goes on: the method is asked again for every candidate, and those
+    that were recorded are not evaluated again. So it ends as it would have ended undisturbed. If
+    all `n_iter` candidates were recorded, nothing is left to do but to fit the best one to all
+    data (and to cross-validate it once more, as scikit-learn's ``fit`` needs an evaluation; the
+    result is not used). A larger `n_iter` makes the search go on.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> import hpobench_ordered as hbo
+    >>> X, y = load_iris(return_X_y=True)
+    >>> space = {"C": (1e-3, 1e3, "log"), "class_weight": [None, "balanced"]}
+    >>> model = LogisticRegression(max_iter=1000)
+    >>> for month in ("May", "June"):
+    ...     search = hbo.OrderedSearchCV(
+    ...         model, space, history="iris.parquet", task=month, n_iter=5, random_state=0
+    ...     ).fit(X, y)
+    >>> sorted(search.best_params_), len(search.cv_results_["params"])
+    (['C', 'class_weight'], 5)
+    """
+
+    _parameter_constraints: dict[str, Any] = {  # noqa: RUF012  as in scikit-learn
+        **BaseSearchCV._parameter_constraints,
+        "history": [str, os.PathLike, None],
+        "task": [str, None],
+        "n_iter": [Interval(Integral, 1, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state", np.random.Generator],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        space: SpaceLike,
+        *,
+        history: str | os.PathLike[str] | None = None,
+        task: str | None = None,
+        method: object = METHOD,
+        n_iter: int = 10,
+        batch_size: int = 1,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+        refit: Any = True,
+        cv: Any = None,
+        verbose: int = 0,
+        pre_dispatch: int | str = "2*n_jobs",
+        random_state: Any = None,
+        error_score: Any = np.nan,
+        return_train_score: bool = False,
+    ) -> None:
+        self.space = space
+        self.history = history
+        self.task = task
+        self.method = method
+        self.n_iter = n_iter
+        self.batch_size = batch_size
+        self.random_state = random_state
+        super().__init__(
+            estimator=estimator,
+            scoring=scoring,
+            n_jobs=n_jobs,
+            refit=refit,
+            cv=cv,
+            verbose=verbose,
+            pre_dispatch=pre_dispatch,
+            error_score=error_score,
+            return_train_score=return_train_score,
+        )
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+        """Search, and fit the best candidate to all data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training data.
+
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            Targets; None for unsupervised learning.
+
+        **params : dict of str -> object
+            As in scikit-learn: ``groups`` for the splitter, and parameters such as
+            ``sample_weight`` for the estimator's ``fit``.
+
+        Returns
+        -------
+        self : OrderedSearchCV
+            The fitted search.
+        """
+        self._session = _Session()
+        if self.history is not None:
+            self._session.hashes["X, y or parameters of fit"] = joblib.hash((X, y, params))
+        try:
+            super().fit(X, y, **params)
+        finally:
+            del self._session
+        return self
+
+    def _check_input_parameters(self, X: Any, y: Any, split_params: Mapping[str, Any]) -> None:
+        """Split the data once, as a splitter that shuffles would split otherwise at each call."""
+        folds = list(self._checked_cv_orig.split(X, y, **split_params))
+        self._checked_cv_orig: Any = check_cv(folds)
+        if self.history is not None:
+            name = "folds (a splitter that shuffles needs a random_state)"
+            self._session.hashes[name] = joblib.hash(folds)
+
+    def _run_search(self, evaluate_candidates: EvaluateCandidates) -> None:
+        """Ask the method for candidates and evaluate them, but for those that were recorded."""
+        candidates = read_space(self.space)
+        recorder = open_recorder(self.history, self.task)
+        tuner = self._make_optimiser(candidates.space, recorder)
+        self._begin(recorder, tuner)
+
+        evaluations: list[Evaluation] = []
+        n_evaluations = max(self.n_iter, len(recorder.evaluations))
+        while len(evaluations) < n_evaluations:
+            n_left = n_evaluations - len(evaluations)
+            batch = [tuner.ask() for _ in range(min(self.batch_size, n_left))]
+            recorded = recorder.evaluations[len(evaluations) :][: len(batch)]
+            _check_suggestions(batch, recorded, candidates.space)
+
+            new = self._evaluate(batch[len(recorded) :], candidates, evaluate_candidates)
+            for evaluation in new:
+                recorder.append(evaluation, candidates.space)
+            for evaluation in (*recorded, *new):
+                tuner.tell(evaluation.config, evaluation.score)
+                evaluations.append(evaluation)
+
+        if not self._session.fold_count:
+            self._evaluate_best_again(evaluations, candidates, evaluate_candidates)
+        self._fill_cv_results(evaluations, candidates)
+
+    def _make_optimiser(self, space: SearchSpace, recorder: Recorder) -> Optimiser:
+        """Make the optimiser of a task; one that goes on has the seed and budget of before."""
+        before = recorder.settings or {}
+        return optimiser(
+            self.method,
+            space=space,
+            direction="maximize",
+            history=recorder.read_earlier(space),
+            budget=before.get("budget", self.n_iter),
+            seed=self._choose_seed(before.get("seed")),
+        )
+
+    def _choose_seed(self, seed_before: int | None) -> int:
+        """An integer `random_state`, else the seed of before, else one that is drawn."""
+        if isinstance(self.random_state, Integral):
+            return int(self.random_state)
+        if seed_before is not None:
+            return seed_before
+        if isinstance(self.random_state, np.random.Generator):
+            return int(self.random_state.integers(SEED_LIMIT))
+        return int(check_random_state(self.random_state).randint(SEED_LIMIT))
+
+    def _begin(self, recorder: Recorder, tuner: Optimiser) -> None:
+        """Record the settings of a new task; of another one check that they are the same.
+
+        Raises:
+            StoreError: They are not.
+
+        Warns:
+            ContinuedSearchWarning: There are evaluations already.
+        """
+        settings = as_json(
+            {
+                **tuner.settings,
+                "batch_size": self.batch_size,
+                "estimator": _describe(self.estimator),
+                "scoring": _describe(self.scoring),
+                "refit": self.refit if isinstance(self.refit, str) else None,
+                "return_train_score": self.return_train_score,
+                "hashes": self._session.hashes,
+            }
+        )
+        place = f"task {self.task!r} in {self.history}"
+        if recorder.settings is None and not recorder.evaluations:
+            recorder.begin(settings)
+            return
+        _check_settings(place, recorder.settings or {}, settings)
+
+        n_recorded = len(recorder.evaluations)
+        if n_recorded >= self.n_iter:
+            _warn(
+                f"{place} has {n_recorded} evaluations already, so no candidate is evaluated: "
+                "a larger n_iter makes the search go on, another task begins a new one"
+            )
+        elif n_recorded:
+            _warn(
+                f"{place} has {n_recorded} evaluations already: the search goes on with the other "
+                f"{self.n_iter - n_recorded} of {self.n_iter}"
+            )
+
+    def _evaluate(
+        self,
+        configs: Sequence[Config],
+        candidates: EstimatorSpace,
+        evaluate_candidates: EvaluateCandidates,
+    ) -> list[Evaluation]:
+        """Cross-validate configurations in parallel."""
+        if not configs:
+            return []
+        try:
+            evaluate_candidates([candidates.params(config) for config in configs])
+        except ValueError as error:
+            # An error in scikit-learn, but the next candidates may well succeed.
+            if ALL_FITS_FAILED not in str(error):
+                raise
+            warnings.warn(str(error), FitFailedWarning, stacklevel=2)
+            self._session.failure = error
+            return [Evaluation(config, [], float(self.error_score)) for config in configs]
+
+        evaluations: list[Evaluation] = []
+        for number, config in enumerate(configs):
+            first = number * self.n_splits_
+            folds = self._session.new_folds[first : first + self.n_splits_]
+            evaluations.append(Evaluation(config, folds, self._mean_score(folds)))
+        return evaluations
+
+    def _mean_score(self, folds: Sequence[Mapping[str, Any]]) -> float:
+        """What the search maximises, the mean over the folds; NaN if any of them failed."""
+        scores: list[float] = []
+        for fold in folds:
+            score = fold["test_scores"]
+            if isinstance(score, Mapping):  # of several metrics
+                metric = self.refit if isinstance(self.refit, str) else next(iter(score))
+                score = score[metric]
+            scores.append(score)
+        mean = float(np.mean(scores))
+        return mean if math.isfinite(mean) else math.nan
+
+    def _evaluate_best_again(
+        self,
+        evaluations: Sequence[Evaluation],
+        candidates: EstimatorSpace,
+        evaluate_candidates: EvaluateCandidates,
+    ) -> None:
+        """Evaluate the best candidate once more, as scikit-learn's `fit` needs an evaluation.
+
+        Raises:
+            ValueError: All candidates failed.
+        """
+        succeeded = [e for e in evaluations if not math.isnan(e.score)]
+        if not succeeded:
+            raise self._session.failure or ValueError(
+                f"all {len(evaluations)} candidates of task {self.task!r} in {self.history} "
+                f"{ALL_FITS_FAILED} before; choose another name for the task to evaluate new ones"
+            )
+        best = max(succeeded, key=lambda e: e.score)
+        evaluate_candidates([candidates.params(best.config)])
+
+    def _format_results(
+        self,
+        candidate_params: Sequence[Mapping[str, Any]],
+        n_splits: int,
+        out: Sequence[Mapping[str, Any]],
+        more_results: object = None,
+    ) -> dict[str, Any]:
+        """Keep the results of the new folds; `evaluate_candidates` calls this at its end.
+
+        Args:
+            candidate_params: All candidates of this call of `fit`.
+            n_splits: Number of folds of each.
+            out: Results of the folds of all candidates.
+            more_results: Not used.
+
+        Returns:
+            The same dictionary at each call, which `_fill_cv_results` fills at the end, also with
+            the candidates that scikit-learn does not know: those that were recorded or failed.
+        """
+        session = self._session
+        session.new_folds = [_select_results(fold) for fold in out[session.fold_count :]]
+        session.fold_count = len(out)
+        return session.cv_results
+
+    def _fill_cv_results(
+        self, evaluations: Sequence[Evaluation], candidates: EstimatorSpace
+    ) -> None:
+        """Fill what becomes `cv_results_` with all evaluations of the task, in order."""
+        some_fold = next(e.folds[0] for e in evaluations if e.folds)
+        failed_fold = _fail_fold(some_fold, float(self.error_score))
+        folds: list[Mapping[str, Any]] = []
+        for evaluation in evaluations:
+            folds += evaluation.folds or [failed_fold] * self.n_splits_
+        params = [candidates.params(evaluation.config) for evaluation in evaluations]
+        cv_results = super()._format_results(params, self.n_splits_, folds)
+        self._session.cv_results.update(cv_results)
+
+
+def _select_results(fold: Mapping[str, Any]) -> dict[str, Any]:
+    """The results of a fold that are kept."""
+    return {name: fold[name] for name in FOLD_RESULTS if name in fold}
+
+
+def _fail_fold(fold: Mapping[str, Any], error_score: float) -> dict[str, Any]:
+    """The results that a fold would have if its fit had failed."""
+    failed: dict[str, Any] = {}
+    for name, result in fold.items():
+        if name.endswith("_time"):
+            failed[name] = 0.0
+        elif isinstance(result, Mapping):  # scores of several metrics
+            failed[name] = dict.fromkeys(result, error_score)
+        else:
+            failed[name] = error_score
+    return failed
+
+
+def _describe(value: object) -> str:
+    """Text of an argument that is the same in every process."""
+    return ADDRESS.sub("", repr(value))
+
+
+def _check_settings(place: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Check that a search goes on with the settings that its task was begun with."""
+    changes = describe_changes(before, {**now, "hashes": before.get("hashes")})
+    for name, hash_now in now["hashes"].items():
+        if before.get("hashes", {}).get(name) != hash_now:
+            changes.append(f"other {name}")
+    if changes:
+        raise StoreError(
+            f"{place} was begun with other settings: {'; '.join(changes)}. Use those again, or "
+            "another name for this task"
+        )
+
+
+def _check_suggestions(
+    suggested: Sequence[Config], recorded: Sequence[Evaluation], space: SearchSpace
+) -> None:
+    """Check that the method suggests what was recorded."""
+    for config, evaluation in zip(suggested, recorded, strict=False):  # fewer may be recorded
+        if space.row(config).tobytes() != space.row(evaluation.config).tobytes():
+            raise StoreError(
+                f"{evaluation.config} was evaluated, but now the method suggests {config} instead; "
+                "has it, or a library that it uses, changed? Use another name for this task"
+            )
+
+
+def _warn(message: str) -> None:
+    """Issue a ContinuedSearchWarning."""
+    warnings.warn(message, ContinuedSearchWarning, stacklevel=7)  # the caller of `fit`

@@ -1,0 +1,614 @@
+"""The search of scikit-learn's kind: a drop-in for scikit-learn's, with a memory."""
+
+import json
+import pickle
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import optuna
+import pandas as pd
+import pytest
+from ConfigSpace import ConfigurationSpace
+from scipy import stats
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.datasets import make_classification
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GroupKFold, KFold, RandomizedSearchCV
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import hpobench_ordered as hbo
+from hpobench_ordered.adapters.sklearn._space import read_parameter, read_space
+from hpobench_ordered.errors import (
+    ContinuedSearchWarning,
+    ExperimentError,
+    HistoryWarning,
+    InvalidSpaceError,
+    StoreError,
+    UnknownNameError,
+)
+
+X, Y = make_classification(n_samples=60, n_features=5, flip_y=0.2, random_state=0)
+SPACE = {"C": (1e-4, 1e3, "log"), "class_weight": [None, "balanced"]}
+HISTORIES = [
+    "tuning.parquet",
+    pytest.param("tuning.db", marks=pytest.mark.slow),
+    pytest.param("tuning.log", marks=pytest.mark.slow),
+]
+"""Histories of all kinds, as parameters of tests."""
+
+
+def make_search(history=None, task=None, *, estimator=None, space=SPACE, **options):
+    """A search over logistic regressions of four candidates on two folds."""
+    defaults = {"n_iter": 4, "cv": 2, "random_state": 0}
+    return hbo.OrderedSearchCV(
+        estimator or LogisticRegression(), space, history=history, task=task, **(defaults | options)
+    )
+
+
+def split_scores(search):
+    """Test scores of all candidates, shape (candidates, folds)."""
+    n_splits = search.n_splits_
+    return np.stack([search.cv_results_[f"split{i}_test_score"] for i in range(n_splits)], axis=1)
+
+
+def assert_same_candidates(first, second):
+    assert first.cv_results_["params"] == second.cv_results_["params"]
+    np.testing.assert_array_equal(split_scores(first), split_scores(second))
+    assert first.best_params_ == second.best_params_
+
+
+class CountingClassifier(ClassifierMixin, BaseEstimator):
+    """Scores best with `level` near 0.7; counts its fits, and fails below `fails_below`."""
+
+    fit_count = 0
+
+    def __init__(self, level=0.5, fails_below=0.0):
+        self.level = level
+        self.fails_below = fails_below
+
+    def fit(self, X, y):
+        type(self).fit_count += 1
+        if self.level < self.fails_below:
+            raise ValueError(f"{self.level} is too low")
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+    def score(self, X, y):
+        return -((self.level - 0.7) ** 2)
+
+
+@pytest.fixture
+def counter(monkeypatch):
+    """The class `CountingClassifier`, with no fits yet."""
+    monkeypatch.setattr(CountingClassifier, "fit_count", 0)
+    return CountingClassifier
+
+
+LEVELS = {"level": (0.0, 1.0)}
+
+
+# scikit-learn's own checks and conventions
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [make_search(space={"C": (0.1, 10.0, "log")}, n_iter=2)],
+)
+@pytest.mark.filterwarnings("default")
+def test_passes_checks_of_sklearn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"return_train_score": True},
+        {"scoring": ["accuracy", "roc_auc"], "refit": "roc_auc"},
+        {"scoring": {"a": "accuracy", "b": "neg_log_loss"}, "refit": False},
+        {"scoring": "roc_auc", "refit": lambda results: 1},
+    ],
+    ids=["defaults", "train scores", "two metrics", "no refit", "own choice"],
+)
+def test_results_are_like_those_of_sklearn(options):
+    search = make_search(**options).fit(X, Y)
+    distributions = {"C": stats.loguniform(1e-4, 1e3), "class_weight": [None, "balanced"]}
+    other = RandomizedSearchCV(
+        LogisticRegression(), distributions, n_iter=4, cv=2, random_state=0, **options
+    ).fit(X, Y)
+
+    assert list(search.cv_results_) == list(other.cv_results_)
+    for name, column in other.cv_results_.items():
+        assert type(search.cv_results_[name]) is type(column)
+        assert getattr(search.cv_results_[name], "dtype", None) == getattr(column, "dtype", None)
+    attributes = {name for name in vars(other) if name != "param_distributions"}
+    own = {"space", "history", "task", "method", "batch_size"}
+    assert vars(search).keys() - own == attributes
+
+
+def test_scores_are_those_of_the_candidates():
+    search = make_search(scoring="roc_auc").fit(X, Y)
+    for params, score in zip(
+        search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True
+    ):
+        grid = {name: [value] for name, value in params.items()}
+        other = RandomizedSearchCV(LogisticRegression(), grid, n_iter=1, cv=2, scoring="roc_auc")
+        assert other.fit(X, Y).best_score_ == score
+    assert search.best_score_ == search.cv_results_["mean_test_score"].max()
+
+
+def test_clone_has_the_same_arguments():
+    search = make_search("tuning.db", "May", method="bo")
+    assert repr(clone(search).get_params()) == repr(search.get_params())
+
+
+def test_fitted_search_is_pickled(tmp_path):
+    search = make_search(tmp_path / "tuning.parquet", "May").fit(X, Y)
+    copy = pickle.loads(pickle.dumps(search))
+    np.testing.assert_array_equal(copy.predict(X), search.predict(X))
+    assert_same_candidates(copy, search)
+
+
+def test_pipeline_is_tuned():
+    pipeline = Pipeline([("scaler", StandardScaler()), ("model", LogisticRegression())])
+    space = {
+        "model__C": (1e-3, 1e3, "log"),
+        "scaler": [StandardScaler(), "passthrough"],
+        "model__fit_intercept": True,
+    }
+    search = make_search(estimator=pipeline, space=space).fit(X, Y)
+    assert search.best_params_["model__C"] == search.best_estimator_["model"].C
+    scalers = {str(params["scaler"]) for params in search.cv_results_["params"]}
+    assert scalers == {"StandardScaler()", "passthrough"}
+
+
+def test_refit_names_what_is_maximised(counter):
+    scoring = {"score": lambda model, X, y: model.level, "loss": lambda model, X, y: -model.level}
+    options = {"estimator": counter(), "space": LEVELS, "scoring": scoring, "n_iter": 12}
+    highest = make_search(refit="score", **options).fit(X, Y)
+    lowest = make_search(refit="loss", **options).fit(X, Y)
+    assert highest.best_params_["level"] > 0.99
+    assert lowest.best_params_["level"] < 0.01
+
+
+def test_first_metric_is_maximised_without_refit(counter):
+    scoring = {"score": lambda model, X, y: model.level, "loss": lambda model, X, y: -model.level}
+    search = make_search(
+        estimator=counter(), space=LEVELS, scoring=scoring, refit=False, n_iter=12
+    ).fit(X, Y)
+    assert not hasattr(search, "best_params_")
+    assert search.cv_results_["mean_test_score"].max() > 0.99
+
+
+def test_groups_reach_the_splitter():
+    groups = np.arange(len(X)) % 3
+    search = make_search(cv=GroupKFold(3)).fit(X, Y, groups=groups)
+    assert search.n_splits_ == 3
+
+
+def test_sample_weights_reach_the_model():
+    weights = np.where(Y == 1, 1.0, 0.0)
+    model = DummyClassifier(strategy="most_frequent")
+    space = {"random_state": (0, 5)}
+    search = make_search(estimator=model, space=space).fit(X, Y, sample_weight=weights)
+    assert (search.predict(X) == 1).all()
+
+
+def test_folds_are_the_same_for_all_candidates():
+    shuffled = KFold(3, shuffle=True)
+    search = make_search(
+        estimator=DummyClassifier(), space={"random_state": (0, 50)}, cv=shuffled
+    ).fit(X, Y)
+    assert (split_scores(search) == split_scores(search)[0]).all()
+
+
+# failures
+
+
+def test_failing_fit_is_raised_if_asked(counter):
+    search = make_search(estimator=counter(fails_below=1.0), space=LEVELS, error_score="raise")
+    with pytest.raises(ValueError, match="is too low"):
+        search.fit(X, Y)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
+@pytest.mark.filterwarnings("ignore:One or more of the test scores:UserWarning")
+@pytest.mark.parametrize("history", [None, *HISTORIES])
+def test_failed_candidates_do_not_end_the_search(counter, history, tmp_path):
+    options = {"history": history and tmp_path / history, "task": "May"}
+    search = make_search(estimator=counter(fails_below=0.5), space=LEVELS, n_iter=8, **options).fit(
+        X, Y
+    )
+
+    levels = search.cv_results_["param_level"].astype(float)
+    scores = search.cv_results_["mean_test_score"]
+    assert 0 < (levels < 0.5).sum() < 8
+    np.testing.assert_array_equal(np.isnan(scores), levels < 0.5)
+    assert search.cv_results_["rank_test_score"][np.isnan(scores)].min() > 1
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
+def test_numeric_error_score_is_a_score(counter):
+    search = make_search(
+        estimator=counter(fails_below=0.5), space=LEVELS, n_iter=8, error_score=-5
+    ).fit(X, Y)
+    is_failed = search.cv_results_["param_level"].astype(float) < 0.5
+    np.testing.assert_array_equal(search.cv_results_["mean_test_score"] == -5, is_failed)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
+def test_error_if_all_candidates_fail(counter):
+    with pytest.raises(ValueError, match=r"All the 2 fits failed(.|\n)*is too low"):
+        make_search(estimator=counter(fails_below=1.0), space=LEVELS).fit(X, Y)
+
+
+# the memory
+
+
+@pytest.mark.parametrize("history", HISTORIES)
+def test_next_task_starts_from_the_best(history, tmp_path):
+    path = tmp_path / history
+    may = make_search(path, "May", n_iter=8).fit(X, Y)
+    june = make_search(path, "June", n_iter=2).fit(X[:50], Y[:50])
+    assert june.cv_results_["params"][0] == may.best_params_
+
+
+def test_histories_of_all_kinds_give_the_same(tmp_path):
+    searches = []
+    for history in ("tuning.parquet", "tuning.db", "tuning.log"):
+        make_search(tmp_path / history, "May").fit(X, Y)
+        searches.append(make_search(tmp_path / history, "June").fit(X, Y))
+    for other in searches[1:]:
+        assert_same_candidates(searches[0], other)
+
+
+@pytest.mark.parametrize("history", HISTORIES)
+def test_second_fit_evaluates_nothing(history, tmp_path, counter):
+    options = {"estimator": counter(), "space": LEVELS, "random_state": None}
+    first = make_search(tmp_path / history, "May", **options).fit(X, Y)
+    counter.fit_count = 0
+    with pytest.warns(ContinuedSearchWarning, match="has 4 evaluations already, so no candidate"):
+        second = make_search(tmp_path / history, "May", **options).fit(X, Y)
+    assert_same_candidates(first, second)
+    assert counter.fit_count == 2 + 1  # the folds of the best candidate, and its refit
+
+
+@pytest.mark.parametrize("history", HISTORIES)
+def test_larger_n_iter_goes_on(history, tmp_path, counter):
+    options = {"estimator": counter(), "space": LEVELS}
+    make_search(tmp_path / history, "May", n_iter=3, **options).fit(X, Y)
+    counter.fit_count = 0
+    with pytest.warns(ContinuedSearchWarning, match="goes on with the other 2 of 5"):
+        longer = make_search(tmp_path / history, "May", n_iter=5, **options).fit(X, Y)
+    assert counter.fit_count == 2 * 2 + 1
+    assert_same_candidates(longer, make_search(n_iter=5, **options).fit(X, Y))
+
+
+def test_results_survive_the_history(tmp_path):
+    options = {"scoring": ["accuracy", "roc_auc"], "refit": "roc_auc", "return_train_score": True}
+    first = make_search(tmp_path / "tuning.parquet", "May", **options).fit(X, Y)
+    with pytest.warns(ContinuedSearchWarning):
+        second = make_search(tmp_path / "tuning.parquet", "May", **options).fit(X, Y)
+    assert list(first.cv_results_) == list(second.cv_results_)
+    for name, column in first.cv_results_.items():
+        np.testing.assert_array_equal(second.cv_results_[name], column)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"random_state": 1}, "seed was 0, now 1"),
+        ({"method": "random-search"}, "method was 'bo', now 'random-search'"),
+        ({"space": {"C": (1e-4, 1e4, "log")}}, "the search space differs"),
+        ({"batch_size": 2}, "batch_size was 1, now 2"),
+        ({"estimator": LogisticRegression(tol=1e-3)}, "estimator was .* now .*tol=0.001"),
+        ({"scoring": "roc_auc"}, "scoring was 'None', now \"'roc_auc'\""),
+        ({"cv": 3}, "other folds"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
+)
+def test_task_with_other_settings_is_refused(changed, message, tmp_path):
+    options = {"history": tmp_path / "tuning.parquet", "task": "May", "method": "bo"}
+    make_search(**options).fit(X, Y)
+    with pytest.raises(StoreError, match=f"begun with other settings: .*{message}"):
+        make_search(**(options | changed)).fit(X, Y)
+
+
+def test_task_with_other_data_is_refused(tmp_path):
+    search = make_search(tmp_path / "tuning.db", "May").fit(X, Y)
+    with pytest.raises(StoreError, match="other X, y or parameters of fit"):
+        search.fit(X[:-1], Y[:-1])
+
+
+SCRIPT = """
+import os, signal, sys
+import pandas as pd
+import hpobench_ordered as hbo
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
+
+class Killing(LogisticRegression):
+    def fit(self, X, y):
+        with open("fits.txt", "a+") as file:
+            file.write("x")
+            if file.tell() == {killed_at}:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return super().fit(X, y)
+
+X, y = make_classification(n_samples=60, n_features=5, flip_y=0.2, random_state=0)
+X = pd.DataFrame(X, columns=list("abcde"))
+space = {{"C": (1e-4, 1e3, "log"), "class_weight": [None, "balanced"]}}
+for task, n in (("May", 4), ("June", 5)):
+    hbo.OrderedSearchCV(
+        Killing(), space, history={history!r}, task=task, n_iter=n, cv=2, random_state=0
+    ).fit(X[: 10 * n], y[: 10 * n])
+"""
+
+
+def read_records(path):
+    """Tasks, configurations and scores in a history, in order."""
+    if path.suffix == ".parquet":
+        frame = pd.read_parquet(path)
+        configs = [json.loads(text)["config"] for text in frame["results"]]
+        return list(zip(frame["task"], map(repr, configs), frame["score"], strict=True))
+    records = []
+    for task in ("May", "June"):
+        study = optuna.load_study(study_name=task, storage=f"sqlite:///{path}")
+        records += [(task, repr(trial.params), trial.value) for trial in study.trials]
+    return records
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("history", ["tuning.parquet", "tuning.db"])
+def test_killed_search_ends_like_an_undisturbed_one(history, tmp_path):
+    never = 0
+    undisturbed = tmp_path / "undisturbed"
+    killed = tmp_path / "killed"
+    for folder, kills in ((undisturbed, [never]), (killed, [2, 6, 13, 17, never])):
+        folder.mkdir()
+        for killed_at in kills:
+            script = SCRIPT.format(killed_at=killed_at, history=history)
+            process = subprocess.run([sys.executable, "-c", script], check=False, cwd=folder)
+            assert process.returncode == (-signal.SIGKILL if killed_at else 0)
+
+    records = read_records(killed / history)
+    assert len(records) == 9
+    assert records == read_records(undisturbed / history)
+
+
+@pytest.mark.parametrize("batch_size", [3, pytest.param(1, marks=pytest.mark.slow)])
+def test_n_jobs_does_not_change_the_search(batch_size, tmp_path):
+    searches = []
+    for n_jobs in (1, 2):
+        path = tmp_path / f"{n_jobs}.parquet"
+        search = make_search(path, "May", n_iter=7, n_jobs=n_jobs, batch_size=batch_size)
+        searches.append(search.fit(X, Y))
+    assert_same_candidates(*searches)
+    assert read_records(tmp_path / "1.parquet") == read_records(tmp_path / "2.parquet")
+
+
+def test_batch_size_counts_suggestions_at_once(monkeypatch):
+    asked_and_told = []
+    ask, tell = hbo.Optimiser.ask, hbo.Optimiser.tell
+    monkeypatch.setattr(
+        hbo.Optimiser, "ask", lambda self: asked_and_told.append("ask") or ask(self)
+    )
+    monkeypatch.setattr(
+        hbo.Optimiser,
+        "tell",
+        lambda self, *args: asked_and_told.append("tell") or tell(self, *args),
+    )
+    make_search(n_iter=5, batch_size=3).fit(X, Y)
+    assert asked_and_told == ["ask"] * 3 + ["tell"] * 3 + ["ask"] * 2 + ["tell"] * 2
+
+
+def test_own_table_is_history(tmp_path):
+    table = pd.DataFrame({"task": "May", "C": [0.01, 0.5, 20.0], "score": [0.6, 0.8, 0.7]})
+    table.to_parquet(tmp_path / "tuning.parquet")
+    search = make_search(
+        tmp_path / "tuning.parquet", "June", space={"C": (1e-4, 1e3, "log")}, n_iter=1
+    ).fit(X, Y)
+    assert search.best_params_ == {"C": 0.5}
+
+
+def test_study_of_optuna_is_history(tmp_path):
+    storage = f"sqlite:///{tmp_path / 'tuning.db'}"
+    with warnings.catch_warnings():
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        study = optuna.create_study(study_name="May", storage=storage, direction="maximize")
+        study.optimize(lambda t: -abs(t.suggest_float("C", 1e-4, 1e3, log=True) - 1), n_trials=4)
+    search = make_search(
+        tmp_path / "tuning.db", "June", space={"C": (1e-4, 1e3, "log")}, n_iter=1
+    ).fit(X, Y)
+    assert search.best_params_ == study.best_params
+    with pytest.raises(StoreError, match=r"'May' in .* was not evaluated by an OrderedSearchCV"):
+        make_search(tmp_path / "tuning.db", "May").fit(X, Y)
+
+
+@pytest.mark.parametrize("history", HISTORIES)
+def test_evaluations_out_of_range_are_left_out(history, tmp_path):
+    make_search(tmp_path / history, "May", n_iter=8).fit(X, Y)
+    narrower = SPACE | {"C": (1e-2, 1e2, "log")}
+    search = make_search(tmp_path / history, "June", space=narrower)
+    with pytest.warns(HistoryWarning, match="of 8 evaluations are left out"):
+        search.fit(X, Y)
+    assert search.cv_results_["param_C"].min() >= 1e-2
+
+
+@pytest.mark.filterwarnings("ignore:earlier tasks are on another search space")
+@pytest.mark.parametrize("history", HISTORIES)
+def test_hyperparameter_may_be_added(history, tmp_path):
+    make_search(tmp_path / history, "May").fit(X, Y)
+    wider = SPACE | {"tol": (1e-5, 1e-2, "log")}
+    make_search(tmp_path / history, "June", space=wider).fit(X, Y)
+    july = make_search(tmp_path / history, "July", space=wider, n_iter=2).fit(X, Y)
+    assert july.cv_results_["params"][0].keys() == wider.keys()
+
+
+def test_parquet_holds_choices_of_several_types(tmp_path):
+    space = {"C": (0.1, 10.0), "solver": ["lbfgs", "saga"], "class_weight": [None, "balanced"]}
+    mixed = space | {"random_state": [1, None], "warm_start": ["yes", True]}
+    options = {"estimator": LogisticRegression(max_iter=5000), "n_iter": 6}
+    path = tmp_path / "tuning.parquet"
+    pd_columns = ["C", "class_weight", "random_state", "score", "task"]
+    del mixed["warm_start"]
+    may = make_search(path, "May", space=mixed, **options).fit(X, Y)
+    june = make_search(path, "June", space=mixed, **options).fit(X, Y)
+    assert june.cv_results_["params"][0] == may.best_params_
+    assert set(pd_columns) <= set(pd.read_parquet(path).columns)
+
+
+def test_parquet_file_has_one_writer(tmp_path, monkeypatch):
+    path = tmp_path / "tuning.parquet"
+
+    class Writing(LogisticRegression):
+        def fit(self, X, y):
+            pd.DataFrame({"task": ["May"], "score": [0.5]}).to_parquet(path)
+            return super().fit(X, y)
+
+    with pytest.raises(StoreError, match=r"another process writes to .*tuning.parquet"):
+        make_search(path, "June", estimator=Writing()).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"history": "a.parquet"}, ExperimentError, "needs the name of this task"),
+        ({"history": "a.csv", "task": "May"}, ExperimentError, "ends in one of .parquet"),
+        ({"method": "ordered-pg"}, UnknownNameError, "did you mean 'ordered-gp'"),
+        ({"n_iter": 0}, ValueError, "'n_iter' parameter of OrderedSearchCV must be an int"),
+        ({"space": {"C": stats.norm()}}, InvalidSpaceError, "only uniform, loguniform .* norm"),
+        ({"space": {"C": None}}, InvalidSpaceError, "'C': must be a range .* but got None"),
+        ({"space": {"D": (0.0, 1.0)}}, ValueError, "Invalid parameter 'D'"),
+    ],
+    ids=lambda value: repr(list(value)) if isinstance(value, dict) else None,
+)
+def test_wrong_arguments_are_explained(options, error, message):
+    with pytest.raises(error, match=message):
+        make_search(**options).fit(X, Y)
+
+
+def test_file_of_another_kind_is_refused(tmp_path):
+    path = tmp_path / "tuning.parquet"
+    path.write_text("my notes")
+    with pytest.raises(StoreError, match="is no Parquet file"):
+        make_search(path, "May").fit(X, Y)
+    assert path.read_text() == "my notes"
+
+
+def test_random_state_may_be_a_generator():
+    first = make_search(random_state=np.random.default_rng(1)).fit(X, Y)
+    second = make_search(random_state=np.random.default_rng(1)).fit(X, Y)
+    assert_same_candidates(first, second)
+
+
+@pytest.mark.slow
+def test_suggestion_after_2000_rows_takes_less_than_a_second(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"task": np.repeat([f"task {i}" for i in range(20)], 100)})
+    for name in "abcdef":
+        frame[name] = rng.random(len(frame))
+    frame["score"] = -((frame["a"] - 0.5) ** 2) - frame["b"]
+    frame.to_parquet(tmp_path / "tuning.parquet")
+
+    class Model(CountingClassifier):
+        def __init__(self, a=0, b=0, c=0, d=0, e=0, f=0):
+            for name, value in zip("abcdef", (a, b, c, d, e, f), strict=True):
+                setattr(self, name, value)
+
+        def fit(self, X, y):
+            return self
+
+        def score(self, X, y):
+            return -((self.a - 0.5) ** 2) - self.b
+
+    space = dict.fromkeys("abcdef", (0.0, 1.0))
+    start = time.process_time()
+    make_search(
+        tmp_path / "tuning.parquet", "task 20", estimator=Model(), space=space, n_iter=20
+    ).fit(X, Y)
+    assert time.process_time() - start < 20
+
+
+# search spaces
+
+
+class Dimension(SimpleNamespace):
+    """A dimension of scikit-optimize, which is not installed."""
+
+    __module__ = "skopt.space.space"
+
+
+class Real(Dimension):
+    pass
+
+
+class Categorical(Dimension):
+    pass
+
+
+Real.__module__ = Categorical.__module__ = "skopt.space.space"
+
+
+@pytest.mark.parametrize(
+    ("description", "expected"),
+    [
+        ((1, 9), hbo.Parameter.number("x", 1, 9, integer=True)),
+        ((1e-3, 1, "log"), hbo.Parameter.number("x", 1e-3, 1, log=True)),
+        ([1e-3, 1, "log"], hbo.Parameter.number("x", 1e-3, 1, log=True)),
+        (["a", "b"], hbo.Parameter.choice("x", ("a", "b"))),
+        ([3, 1], hbo.Parameter.choice("x", (3, 1))),
+        ([1, 3], hbo.Parameter.choice("x", (1, 3), ordered=True)),
+        (range(1, 4), hbo.Parameter.choice("x", (1, 2, 3), ordered=True)),
+        (np.array([0.1, 1.0]), hbo.Parameter.choice("x", (0.1, 1.0), ordered=True)),
+        ([False, True], hbo.Parameter.choice("x", (False, True))),
+        (stats.uniform(1, 4), hbo.Parameter.number("x", 1, 5)),
+        (stats.loguniform(1, 4), hbo.Parameter.number("x", 1, 4, log=True)),
+        (stats.randint(1, 4), hbo.Parameter.number("x", 1, 3, integer=True)),
+        (
+            optuna.distributions.IntDistribution(1, 8, log=True),
+            hbo.Parameter.number("x", 1, 8, log=True, integer=True),
+        ),
+        (
+            optuna.distributions.CategoricalDistribution(["a", "b"]),
+            hbo.Parameter.choice("x", ("a", "b")),
+        ),
+        (
+            Real(low=1.0, high=4.0, prior="log-uniform"),
+            hbo.Parameter.number("x", 1, 4, log=True),
+        ),
+        (Categorical(categories=("a", "b")), hbo.Parameter.choice("x", ("a", "b"))),
+    ],
+    ids=repr,
+)
+def test_descriptions_of_parameters_are_read(description, expected):
+    parameter, _ = read_parameter("x", description)
+    assert parameter == expected
+
+
+def test_choices_may_be_any_objects():
+    sizes = read_space({"hidden_layer_sizes": [(10,), (10, 5), None]})
+    assert sizes.space["hidden_layer_sizes"].choices == ("(10,)", "(10, 5)", "None")
+    assert sizes.params({"hidden_layer_sizes": "(10, 5)"}) == {"hidden_layer_sizes": (10, 5)}
+
+
+def test_object_without_a_text_is_refused():
+    with pytest.raises(InvalidSpaceError, match="needs a `__repr__`"):
+        read_space({"model": [object(), None]})
+
+
+def test_configspace_is_a_space():
+    space = ConfigurationSpace({"alpha": (0.1, 10.0)})
+    search = make_search(estimator=Ridge(), space=space).fit(X, Y)
+    assert 0.1 <= search.best_params_["alpha"] <= 10
