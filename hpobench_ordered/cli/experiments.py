@@ -38,7 +38,8 @@ from hpobench_ordered.experiment.parallel import TIME_LIMIT
 from hpobench_ordered.methods.base import MethodSpec
 from hpobench_ordered.registry import suite, suites
 
-DEFAULT_METHODS = (RANDOM_SEARCH, "bo", "simple-ordered")
+DEFAULT_METHODS = (RANDOM_SEARCH, "bo", "simple-ordered", "ordered-gp")
+DEFAULT_SEEDS = tuple(range(3))  # of these methods: they take at most a minute on two cores
 DEFAULT_SUITE = "othpo"
 
 COMPARED_BENCHMARKS = (
@@ -116,7 +117,8 @@ Examples:
 @click.option(
     "--seeds",
     callback=parse_seeds,
-    help="How many (5), a range (10-19), a list (3,7).  [default: 5; or as --against]",
+    help="How many (5), a range (10-19), a list (3,7).  [default: 5, or as --against; 3 of the "
+    "default methods]",
 )
 @protocol_options
 @click.option(
@@ -159,6 +161,7 @@ def run(
     benchmarks: tuple[str, ...],
     methods: tuple[str, ...],
     against: str | None,
+    seeds: list[int] | None,
     surrogate_words: tuple[str, ...],
     time_limit: float | None,
     with_check: bool,
@@ -179,11 +182,14 @@ def run(
         announce_compiling()
 
     all_benchmarks = _choose_benchmarks(suite_name, benchmarks)
+    if seeds is None and methods == DEFAULT_METHODS:
+        seeds = list(DEFAULT_SEEDS)
     if time_limit is None:
         time_limit = TIME_LIMIT
     results = _run(
         specs,
         all_benchmarks,
+        seeds=seeds,
         surrogates=_parse_surrogates(surrogate_words, all_benchmarks),
         folder=output,
         against=against,

@@ -126,6 +126,15 @@ def test_status_counts_runs_as_json(cli):
     assert state["failures"] == []
 
 
+@pytest.mark.slow
+def test_default_methods_run_with_three_seeds(cli):
+    cli("run", "--benchmark", "newsvendor", *SHORT, "--no-report")
+    counts = json.loads(cli("status", "results", "--json").stdout)["counts"]
+    done_of_method = {row["method"]: row["done"] for row in counts}
+    methods = ("random-search", "bo", "simple-ordered", "ordered-gp")
+    assert done_of_method == dict.fromkeys(methods, 3)
+
+
 FAILING = """
 class Bad:
     def __init__(self, *_):
