@@ -23,7 +23,7 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.core.extras import NEURAL
 from hpobench_ordered.methods._blr.method import LinearHead
-from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.methods.base import MethodKind, MethodSpec
 
 if TYPE_CHECKING:
     from hpobench_ordered.methods._blr.heads import Head
@@ -211,6 +211,7 @@ SPECS = (
         uses_history=False,
         changed_spaces=True,
         extras=(NEURAL,),
+        kind=MethodKind.NETWORK,
         version=2,
     ),
     MethodSpec(
@@ -220,6 +221,7 @@ SPECS = (
         source=f"{PAPER}, supplement, section A: network and heads fitted together by L-BFGS",
         min_history=1,
         extras=(NEURAL,),
+        kind=MethodKind.NETWORK,
         version=3,
     ),
     MethodSpec(
@@ -229,6 +231,8 @@ SPECS = (
         source=f"{PAPER}, supplement, section B.4: network of configuration and context",
         min_history=1,
         extras=(NEURAL,),
+        kind=MethodKind.NETWORK,
+        uses_context=True,
         version=3,
     ),
     MethodSpec(
@@ -238,6 +242,7 @@ SPECS = (
         source=f"{PAPER}, supplement, section B.4: task embeddings, k = {EMBEDDING}",
         min_history=1,
         extras=(NEURAL,),
+        kind=MethodKind.NETWORK,
         version=3,
     ),
 )

@@ -18,7 +18,7 @@ import numpy as np
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.core.extras import NEURAL
 from hpobench_ordered.methods._blr.method import LinearHead
-from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.methods.base import MethodKind, MethodSpec
 
 if TYPE_CHECKING:
     from hpobench_ordered.methods._blr.heads import Head
@@ -202,6 +202,7 @@ SPECS = (
         source=f"{PAPER}, section 4: {NETWORK}, nested dropout, automatic relevance determination",
         min_history=1,
         extras=(NEURAL,),
+        kind=MethodKind.NETWORK,
         version=2,
     ),
     MethodSpec(
@@ -211,6 +212,7 @@ SPECS = (
         source=f"{PAPER}, section 4, and log alpha ~ N(their mean, {SPREAD:g}), which is ours",
         min_history=1,
         extras=(NEURAL,),
+        kind=MethodKind.NETWORK,
     ),
     MethodSpec(
         name="abrac-fixed",
@@ -219,6 +221,7 @@ SPECS = (
         source=f"{PAPER}, section 5, ABRAC fixed: one precision for all weights",
         min_history=1,
         extras=(NEURAL,),
+        kind=MethodKind.NETWORK,
         version=2,
     ),
     MethodSpec(
@@ -228,6 +231,7 @@ SPECS = (
         source=f"{PAPER}, section 5, ABLR SGD adapt: no nested dropout",
         min_history=1,
         extras=(NEURAL,),
+        kind=MethodKind.NETWORK,
         version=2,
     ),
     MethodSpec(
@@ -237,6 +241,7 @@ SPECS = (
         source=f"{PAPER}, section 5, ABLR SGD fixed: squared error, no nested dropout",
         min_history=1,
         extras=(NEURAL,),
+        kind=MethodKind.NETWORK,
         version=2,
     ),
     MethodSpec(
@@ -246,6 +251,7 @@ SPECS = (
         source=f"{PAPER}, section 5, ABLR L-BFGS fixed",
         min_history=1,
         extras=(NEURAL,),
+        kind=MethodKind.NETWORK,
         version=3,
     ),
     MethodSpec(
@@ -258,6 +264,7 @@ SPECS = (
         ),
         min_history=1,
         extras=(NEURAL,),
+        kind=MethodKind.NETWORK,
         version=2,
     ),
 )

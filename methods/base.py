@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from hpobench_ordered._typing import Config
@@ -96,6 +97,17 @@ class MethodFactory(Protocol):
         ...
 
 
+class MethodKind(Enum):
+    """What a method uses besides the trials of its task; lists of methods are grouped by it."""
+
+    ORDERED = "Earlier tasks in order"
+    UNORDERED = "Earlier tasks in any order"
+    CHANGED_SPACE = "A changed search space"
+    WITHOUT_TRANSFER = "Without transfer"
+    NETWORK = "Networks"
+    TRAINING_DATA = "The tasks' training data, and baselines without them"
+
+
 @dataclass(frozen=True, slots=True)
 class MethodSpec:
     """Description of a method for the registry.
@@ -112,6 +124,9 @@ class MethodSpec:
             (`Evaluations.space`), even if it ignores it.
         extras: Extras that must be installed.
         uses_data: Whether it gets the training data of the tasks, as `data`.
+        kind: The group in which lists show it.
+        uses_context: Whether it is meant for tasks with contexts, from which it models how alike
+            they are.
         version: Version of the method's suggestions, part of a run's identity: raised when its
             golden trajectory changes.
 
@@ -135,6 +150,8 @@ class MethodSpec:
     changed_spaces: bool = False
     uses_data: bool = False
     extras: tuple[Extra, ...] = ()
+    kind: MethodKind = MethodKind.UNORDERED
+    uses_context: bool = False
     version: int = 1
 
     def __post_init__(self) -> None:
@@ -146,6 +163,22 @@ class MethodSpec:
             raise ValueError(
                 f"version of {self.name!r} must be an integer from 1, but got {self.version!r}"
             )
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What it needs, in words, such as ("2 earlier tasks", "extra neural"); () if nothing."""
+        needs = []
+        if self.min_history:
+            noun = "task" if self.min_history == 1 else "tasks"
+            needs.append(f"{self.min_history} earlier {noun}")
+        if self.kind is MethodKind.ORDERED:
+            needs.append("tasks in order")
+        if self.uses_context:
+            needs.append("contexts")
+        if self.uses_data:
+            needs.append("training data")
+        needs.extend(f"extra {extra.name}" for extra in self.extras)
+        return tuple(needs)
 
     def check_installed(self) -> None:
         """Check that the extras, the optional dependencies that the method needs, are installed.

@@ -18,7 +18,7 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.methods._model_based import ModelBased, Scorer
-from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.methods.base import MethodKind, MethodSpec
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.parameters import Kind
 
@@ -196,6 +196,7 @@ SPECS = (
         ),
         uses_history=False,
         changed_spaces=True,
+        kind=MethodKind.WITHOUT_TRANSFER,
         version=2,
     ),
 )

@@ -24,7 +24,7 @@ from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.methods._model_based import ModelBased, Scorer
 from hpobench_ordered.methods._multi_task import TaskByTask, draw_sample_counts, sample_standardised
-from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.methods.base import MethodKind, MethodSpec
 
 if TYPE_CHECKING:
     from hpobench_ordered.methods._networks.bayesian import BayesianNetwork
@@ -139,6 +139,7 @@ SPECS = (
         ),
         uses_history=False,
         changed_spaces=True,
+        kind=MethodKind.NETWORK,
         version=2,
     ),
     MethodSpec(
@@ -147,6 +148,8 @@ SPECS = (
         summary="bohamiann over previous and current tasks, with the context as an input.",
         source="Perrone et al. (2018), supplement B.3: BOHAMIANN transfer (ctx)",
         min_history=1,
+        kind=MethodKind.NETWORK,
+        uses_context=True,
         version=2,
     ),
 )

@@ -46,7 +46,7 @@ from hpobench_ordered.methods._model_based import (
     remove_failed_evaluations,
 )
 from hpobench_ordered.methods._multi_task import draw_sample_counts
-from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.methods.base import MethodKind, MethodSpec
 from hpobench_ordered.methods.bo import group_features
 
 if TYPE_CHECKING:
@@ -577,6 +577,7 @@ def _spec(
         version=5 if issubclass(method, WithLinearModel) else 4,
         uses_data=issubclass(method, UsesTrainingData),
         extras=extras,
+        kind=MethodKind.TRAINING_DATA,
         uses_history=min_history > 0,
         changed_spaces=min_history == 0,
     )

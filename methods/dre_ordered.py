@@ -11,7 +11,7 @@ import numpy as np
 from hpobench_ordered._typing import BoolArray, Config, FloatArray
 from hpobench_ordered.methods._carry_over import convert_history
 from hpobench_ordered.methods._model_based import ModelBased, Scorer
-from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.methods.base import MethodKind, MethodSpec
 from hpobench_ordered.methods.simple_ordered import TRANSFERRED, order_configurations
 
 GAMMA = 0.25
@@ -80,6 +80,7 @@ SPECS = (
         ),
         min_history=1,
         changed_spaces=True,
+        kind=MethodKind.ORDERED,
         version=2,
     ),
 )

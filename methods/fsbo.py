@@ -30,7 +30,7 @@ from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.core.extras import NEURAL
 from hpobench_ordered.methods._model_based import ModelError
 from hpobench_ordered.methods._sources import FromSources, Predict
-from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.methods.base import MethodKind, MethodSpec
 from hpobench_ordered.methods.zero_shot import choose_portfolio
 
 if TYPE_CHECKING:
@@ -306,5 +306,6 @@ SPECS = (
         min_history=1,
         changed_spaces=True,
         extras=(NEURAL,),
+        kind=MethodKind.NETWORK,
     ),
 )

@@ -101,6 +101,7 @@ SPECS = (
         summary=f"bo started with {MAX_SOURCES} evaluations of the task with the closest context.",
         source="Perrone et al. (2018), supplement B.3: GP transfer (ctx, L1)",
         min_history=1,
+        uses_context=True,
         version=2,
     ),
     MethodSpec(
@@ -114,6 +115,7 @@ SPECS = (
             "(2021), section 5: MT-GP-BO"
         ),
         min_history=1,
+        uses_context=True,
         version=2,
     ),
 )

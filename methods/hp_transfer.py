@@ -27,7 +27,7 @@ from hpobench_ordered.core.extras import SKLEARN, Extra
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.methods._candidates import Region
 from hpobench_ordered.methods._model_based import ModelBased, Scorer
-from hpobench_ordered.methods.base import MethodFactory, MethodSpec
+from hpobench_ordered.methods.base import MethodFactory, MethodKind, MethodSpec
 from hpobench_ordered.methods.bo import BayesianOptimisation, group_features
 from hpobench_ordered.methods.bounding_box import Box
 from hpobench_ordered.methods.tpe import TPE
@@ -297,6 +297,7 @@ def _spec(
         min_history=1,
         changed_spaces=True,
         extras=extras,
+        kind=MethodKind.CHANGED_SPACE,
         version=2,
     )
 

@@ -27,7 +27,7 @@ from hpobench_ordered.methods._candidates import draw_near, iter_candidate_block
 from hpobench_ordered.methods._carry_over import convert_history
 from hpobench_ordered.methods._model_based import Scorer, remove_failed_evaluations
 from hpobench_ordered.methods._multi_task import tabulate_contexts
-from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.methods.base import MethodKind, MethodSpec
 from hpobench_ordered.methods.bo import BayesianOptimisation
 
 if TYPE_CHECKING:
@@ -436,5 +436,6 @@ SPECS = (
             "expected improvement (Jones et al. 1998)"
         ),
         changed_spaces=True,
+        kind=MethodKind.ORDERED,
     ),
 )

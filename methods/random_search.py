@@ -3,7 +3,7 @@
 from collections import deque
 
 from hpobench_ordered._typing import Config
-from hpobench_ordered.methods.base import Method, MethodSpec
+from hpobench_ordered.methods.base import Method, MethodKind, MethodSpec
 
 BLOCK = 25
 """Number of configurations drawn together, which is much faster than one by one."""
@@ -35,5 +35,6 @@ SPECS = (
         source="Bergstra and Bengio (2012); Hellan et al. (2023), section 5.1",
         uses_history=False,
         changed_spaces=True,
+        kind=MethodKind.WITHOUT_TRANSFER,
     ),
 )

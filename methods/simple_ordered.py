@@ -14,7 +14,7 @@ from hpobench_ordered._typing import Config, FloatArray
 from hpobench_ordered.core.history import Evaluations
 from hpobench_ordered.methods._carry_over import convert_history
 from hpobench_ordered.methods._model_based import DesignOnly, remove_failed_evaluations
-from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.methods.base import MethodKind, MethodSpec
 from hpobench_ordered.methods.bo import BayesianOptimisation
 
 TRANSFERRED = 5
@@ -90,6 +90,7 @@ SPECS = (
         source="Hellan et al. (2023), section 5.2 and appendix D; N = 5",
         min_history=1,
         changed_spaces=True,
+        kind=MethodKind.ORDERED,
         version=2,
     ),
     MethodSpec(
@@ -108,6 +109,7 @@ SPECS = (
         source="Hellan et al. (2023), section 5.2, after Feurer et al. (2015); N = 5",
         min_history=1,
         changed_spaces=True,
+        kind=MethodKind.ORDERED,
         version=2,
     ),
     MethodSpec(
@@ -117,6 +119,7 @@ SPECS = (
         source="Hellan et al. (2023), section 5.2 (ablation)",
         min_history=1,
         changed_spaces=True,
+        kind=MethodKind.ORDERED,
         version=2,
     ),
 )

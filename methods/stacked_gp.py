@@ -26,7 +26,7 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._sources import FromSources, Predict
-from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.methods.base import MethodKind, MethodSpec
 
 if TYPE_CHECKING:
     from hpobench_ordered.methods._gp.model import GaussianProcess
@@ -133,6 +133,7 @@ SPECS = (
         source="Golovin et al. (2017), section 3.3 and algorithm 2: residuals, alpha = 1",
         min_history=1,
         changed_spaces=True,
+        kind=MethodKind.ORDERED,
         version=2,
     ),
 )

@@ -7,7 +7,7 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.methods._model_based import ModelBased, Scorer
-from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.methods.base import MethodKind, MethodSpec
 
 if TYPE_CHECKING:
     from hpobench_ordered.methods._tpe import ParzenModel
@@ -75,5 +75,6 @@ SPECS = (
         ),
         uses_history=False,
         changed_spaces=True,
+        kind=MethodKind.WITHOUT_TRANSFER,
     ),
 )

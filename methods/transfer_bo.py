@@ -103,6 +103,7 @@ SPECS = (
             f"improvement, at most {MAX_OBSERVATIONS} observations"
         ),
         min_history=1,
+        uses_context=True,
         version=2,
     ),
 )
