@@ -9,6 +9,7 @@ import leaderboard_page
 import mathml
 import method_pages
 import public_names
+import recommend
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
@@ -69,8 +70,10 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Fill in the facts of methods, the overviews, and what a module exports."""
+    """Fill in recommendations, facts of methods, overviews, and what a module exports."""
     path = PurePosixPath(page.file.src_uri)
+    methods_folder = "" if path.parent == PurePosixPath("methods") else "methods/"
+    markdown = recommend.fill_page(markdown, methods_folder=methods_folder)
     if path == PurePosixPath("benchmarks/index.md"):
         return markdown.replace(TABLE, benchmark_pages.overview())
     if path == PurePosixPath("methods/index.md"):

@@ -64,7 +64,8 @@ def advise_(
 
     The tasks are replayed, the oldest first, on a model of what was evaluated on them: each method
     has what it found on the tasks before as its history. Nothing is trained. At least three tasks
-    are needed, with ten different configurations each.
+    are needed, with ten different configurations each. With fewer, see what `hpobench-ordered
+    methods` recommends in general.
     """
     space = read_space_file(earlier.space)
     with warnings_at_end():

@@ -20,6 +20,7 @@ from hpobench_ordered.cli._output import print_json, print_table, say
 from hpobench_ordered.core.benchmark import Benchmark, Definition
 from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.errors import ArtifactError, InvalidConfigError, UnknownNameError
+from hpobench_ordered.methods.base import MethodKind
 from hpobench_ordered.registry import (
     benchmark_families,
     benchmark_spec,
@@ -160,14 +161,28 @@ def _format_entry(entry: Mapping[str, Any]) -> tuple[str, ...]:
 @click.command()
 @json_option
 def methods(as_json: bool) -> None:
-    """List the methods, where each comes from, and how many earlier tasks it needs."""
+    """Say which method to use when, then list all methods with what they need.
+
+    The recommendations are computed from the reference results, which come with the package. The
+    pages of the methods, and --json, name their sources.
+    """
     specs = [method_spec(name) for name in list_methods()]
     if as_json:
         fields = ("name", "min_history", "changed_spaces", "uses_data", "summary", "source")
         print_json([{field: getattr(spec, field) for field in fields} for spec in specs])
         return
-    rows = [(spec.name, str(spec.min_history), spec.summary, spec.source) for spec in specs]
-    print_table(("method", "earlier tasks", "summary", "source"), rows)
+
+    # Imported here, as most commands do not need it and start faster without it.
+    from hpobench_ordered.reporting.recommendations import HEADERS, read_recommendations
+
+    print_table(HEADERS, [recommendation.row for recommendation in read_recommendations()])
+    for kind in MethodKind:
+        click.echo(f"\n{kind.value}:")
+        rows = []
+        for spec in specs:
+            if spec.kind is kind:
+                rows.append((spec.name, ", ".join(spec.needs) or "nothing", spec.summary))
+        print_table(("method", "needs", "summary"), rows)
 
 
 @click.command(epilog="Example:  hpobench-ordered info xgboost-mnist")

@@ -64,7 +64,7 @@ old.csv holds what was evaluated in earlier months, oldest first:
     default=METHOD,
     show_default=True,
     shell_complete=complete_method,
-    help="A name, package.module:Class or file.py:Class; `methods` lists the names.",
+    help="A name, package.module:Class or file.py:Class; `methods` says which is best when.",
 )
 @click.option(
     "--results",

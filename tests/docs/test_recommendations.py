@@ -1,0 +1,69 @@
+"""The table of which method to use: it follows from the results, and pages hold it."""
+
+import pytest
+
+from hpobench_ordered.reporting.recommendations import (
+    SITUATIONS,
+    is_cheaper,
+    read_recommendations,
+    recommend_methods,
+    suggests_in_microseconds,
+)
+
+pytestmark = pytest.mark.usefixtures("builders")
+
+
+@pytest.mark.slow
+def test_stored_recommendations_follow_from_results():
+    """If not: `python docs/_build/recommend.py`."""
+    import recommend
+
+    assert recommend_methods(recommend.read_milliseconds()) == read_recommendations()
+
+
+def test_readme_holds_stored_recommendations(root):
+    """If not: `python docs/_build/recommend.py`."""
+    import recommend
+
+    readme = (root / "README.md").read_text()
+
+    assert recommend.fill_readme(readme, read_recommendations()) == readme
+
+
+@pytest.mark.parametrize("name", ["leaderboard.md", "methods/index.md", "tuning.md"])
+def test_page_holds_recommendations(name, root):
+    import recommend
+
+    page = recommend.fill_page((root / "docs" / name).read_text(), methods_folder="methods/")
+
+    assert recommend.MARKER not in page
+    for recommendation in read_recommendations():
+        assert f"| {recommendation.situation} |" in page
+
+
+def test_every_situation_has_a_recommendation():
+    names = [recommendation.situation for recommendation in read_recommendations()]
+    assert names == [situation.name for situation in SITUATIONS]
+
+
+def test_times_are_read_from_their_page(tmp_path):
+    import recommend
+
+    page = tmp_path / "times.md"
+    page.write_text("| [`bo`](methods/bo.md) | 1.03 | 7.05 | 17.7 | 58.8 |\n")
+
+    assert recommend.read_milliseconds(page) == {"bo": 7.05}  # with 200 evaluations
+
+
+def test_cheaper_method_takes_half_of_the_time():
+    milliseconds = {"fast": 1.0, "slow": 2.0, "nearly": 1.9}
+    assert is_cheaper("fast", "slow", milliseconds)
+    assert not is_cheaper("nearly", "slow", milliseconds)
+    assert not is_cheaper("not measured", "slow", milliseconds)
+
+
+def test_only_measured_methods_suggest_in_microseconds():
+    milliseconds = {"zero-shot": 0.05, "bo": 7.0}
+    assert suggests_in_microseconds("zero-shot", milliseconds)
+    assert not suggests_in_microseconds("bo", milliseconds)
+    assert not suggests_in_microseconds("random-search", milliseconds)
