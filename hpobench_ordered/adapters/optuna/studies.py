@@ -34,7 +34,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from hpobench_ordered._typing import Value
 from hpobench_ordered.adapters._optuna_space import merge_distributions, parameter_of
-from hpobench_ordered.adapters._rows import Reader, Rows
+from hpobench_ordered.adapters._rows import Reader, Rows, warn
 from hpobench_ordered.adapters._tables import check_renaming, contexts_of
 from hpobench_ordered.adapters.optuna.methods import quiet
 from hpobench_ordered.core.history import Evaluations
@@ -87,8 +87,8 @@ def history_from_studies(
             cannot be inferred; or a context is not as described.
 
     Warns:
-        HistoryWarning: Trials or studies were left out, numbers moved, or the studies, by the
-            numbers in their names, are not in order.
+        HistoryWarning: Trials (pruned ones among them) or studies were left out, numbers moved, or
+            the studies, by the numbers in their names, are not in order.
 
     Examples:
         >>> import optuna
@@ -121,7 +121,24 @@ def history_from_studies(
         rows = _to_rows(name, trials_of[name], spaces[name])
         context = checked_contexts[name]
         history.append(reader.read(rows, spaces[name], direction=direction, context=context))
-    return reader.finish(history)
+    evaluations = reader.finish(history)
+    _warn_of_pruned(checked_studies)
+    return evaluations
+
+
+def _warn_of_pruned(studies: Iterable[Study]) -> None:
+    """Warn of pruned trials, which are left out, if there are any."""
+    number_of_trials = 0
+    number_of_pruned = 0
+    for study in studies:
+        states = [trial.state for trial in study.get_trials(deepcopy=False)]
+        number_of_trials += len(states)
+        number_of_pruned += states.count(TrialState.PRUNED)
+    if number_of_pruned:
+        warn(
+            f"{number_of_pruned} of {number_of_trials} trials were pruned and are left out: their "
+            "last intermediate value is not the objective, and no method here uses it as a bound"
+        )
 
 
 def _read_trials(
