@@ -34,6 +34,7 @@ from hpobench_ordered.errors import (
     StoreError,
 )
 from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.runtime import announcements
 from hpobench_ordered.runtime.progress import show_progress
 from hpobench_ordered.runtime.threads import Lock, one_thread
 from hpobench_ordered.space import SearchSpace
@@ -238,6 +239,7 @@ class Optimiser:
         task: dict[str, Any] = {"space": space, "history": history, "context": context}
         if spec.uses_data:  # other methods do not take this argument
             task["data"] = data
+        announcements.announces_compiling = True  # somebody waits for the first suggestions
         with one_thread():
             self._method = spec.method(rng=np.random.default_rng(seed), budget=budget, **task)
 

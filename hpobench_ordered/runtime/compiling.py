@@ -1,5 +1,6 @@
 """Compilation of inner loops with numba."""
 
+import logging
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -7,6 +8,8 @@ from typing import Any, TypeVar, cast
 
 from numba import njit
 from numba.core import event
+
+from hpobench_ordered.runtime import announcements
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -18,6 +21,28 @@ NO_CACHE = (
 )
 
 _cached_functions: list[Any] = []
+
+
+class _Announcer(event.Listener):  # type: ignore[misc]  # numba has no types
+    """Logs once that functions of this package are compiled, if that is to be announced."""
+
+    has_announced = False
+
+    def on_start(self, event: Any) -> None:
+        module = event.data["dispatcher"].py_func.__module__
+        is_ours = module.startswith("hpobench_ordered.")
+        if is_ours and announcements.announces_compiling and not self.has_announced:
+            self.has_announced = True
+            # A warning, as Python shows no others of a package unless the user sets up logging.
+            logging.getLogger("hpobench_ordered").warning(
+                "compiling the numerics, once: the first suggestions take about half a minute"
+            )
+
+    def on_end(self, event: Any) -> None:
+        """Do nothing: only the beginning is announced."""
+
+
+event.register("numba:compile", _Announcer())  # not sent if compiled code is loaded from the cache
 
 _compiling = event.TimingListener()
 event.register("numba:compiler_lock", _compiling)  # held while code is compiled or loaded

@@ -1,10 +1,11 @@
 """Compiling where numba finds no folder for its cache."""
 
 import warnings
+from types import SimpleNamespace
 
 import pytest
 
-from hpobench_ordered.runtime import compiling
+from hpobench_ordered.runtime import announcements, compiling
 
 
 @pytest.fixture
@@ -35,3 +36,18 @@ def test_missing_cache_is_warned_of_once(no_cache):
         compiling.compiled(len)
     (warning,) = warned
     assert "NUMBA_CACHE_DIR" in str(warning.message)
+
+
+@pytest.mark.parametrize(("is_wanted", "number_of_messages"), [(True, 1), (False, 0)])
+def test_compiling_is_announced_once(monkeypatch, caplog, is_wanted, number_of_messages):
+    monkeypatch.setattr(announcements, "announces_compiling", is_wanted)
+    announcer = compiling._Announcer()
+    dispatcher_of_package = SimpleNamespace(
+        py_func=SimpleNamespace(__module__="hpobench_ordered.methods.some_kernel")
+    )
+    start_of_compilation = SimpleNamespace(data={"dispatcher": dispatcher_of_package})
+
+    announcer.on_start(start_of_compilation)
+    announcer.on_start(start_of_compilation)
+
+    assert caplog.text.count("compiling the numerics, once") == number_of_messages
