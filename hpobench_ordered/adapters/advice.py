@@ -76,7 +76,7 @@ SAMPLE_SIZE = 2000
 """Number of random configurations n that the median m is taken over."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Advice:
     """Result of replaying earlier tasks.
 
@@ -116,6 +116,11 @@ class Advice:
     trials: int
     copied: FloatArray
     results: Results
+
+    def __repr__(self) -> str:
+        """The table of methods, and the advice in words."""
+        table = self.methods.to_string(index=False, float_format="{:.2f}".format)
+        return "\n".join([table, "", *self.sentences])
 
     @property
     def quality(self) -> tuple[TaskQuality, ...]:

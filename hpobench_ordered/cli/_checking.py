@@ -3,6 +3,7 @@
 import traceback
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import click
@@ -21,6 +22,7 @@ from hpobench_ordered.testing import (
 )
 from hpobench_ordered.testing._require import call_in_new_process
 
+PACKAGE_FOLDER = Path(__file__).parents[1]
 MAX_FRAMES = 4  # innermost calls shown of a traceback
 
 
@@ -91,8 +93,7 @@ def run_checks(
         if isinstance(cause, ImportError):
             return CheckOutcome(error=ExperimentError(f"{method} cannot be run here: {cause}"))
         violation = ConformanceError(f"{method} violates the contract: {error}")
-        trace = format_cause(error)
-        return CheckOutcome(remarks=[trace] if trace else [], error=violation)
+        return CheckOutcome(remarks=describe_cause(error), error=violation)
 
 
 def _run_checks(
@@ -123,14 +124,20 @@ def _run_checks(
     return CheckOutcome(passed, remarks)
 
 
-def format_cause(error: BaseException) -> str:
-    """The traceback of an exception in the method, "" if there is none."""
+def describe_cause(error: BaseException) -> list[str]:
+    """The method's own line that an exception came from, and its traceback; empty if none did."""
     cause = find_root_cause(error)
     # An invalid configuration is noticed by this package, whose traceback would not help.
     if cause is error or isinstance(cause, InvalidConfigError):
-        return ""
-    innermost = traceback.format_tb(cause.__traceback__)[-MAX_FRAMES:]
-    return "".join(innermost).rstrip()
+        return []
+    frames = list(traceback.extract_tb(cause.__traceback__))
+    outside = [frame for frame in frames if not Path(frame.filename).is_relative_to(PACKAGE_FOLDER)]
+    lines = ["".join(traceback.format_list(frames[-MAX_FRAMES:])).rstrip()]
+    if outside:
+        file_of_method = outside[0].filename  # what it calls in other files comes after it
+        own = [frame for frame in outside if frame.filename == file_of_method][-1]
+        lines.insert(0, f"{own.filename}:{own.lineno}: {own.line}")
+    return lines
 
 
 def find_root_cause(error: BaseException) -> BaseException:

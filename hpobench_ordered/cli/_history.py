@@ -18,6 +18,7 @@ from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.errors import EvaluationsError, InvalidSpaceError
 from hpobench_ordered.files.writing import check_file
 from hpobench_ordered.space import SearchSpace
+from hpobench_ordered.space.conversion import is_range, to_search_space
 from hpobench_ordered.space.reading import read_space
 
 if TYPE_CHECKING:
@@ -28,7 +29,10 @@ OTHER_SEPARATORS = ";\t|"
 
 _OPTIONS = (
     click.option(
-        "--space", required=True, type=FILE, help="File of the search space in ConfigSpace's JSON."
+        "--space",
+        required=True,
+        type=FILE,
+        help="JSON file of the search space, short as in the example below, or ConfigSpace's.",
     ),
     click.option(
         "--direction",
@@ -96,6 +100,21 @@ class EarlierTasks:
             return self._read_file(self.history, space, context, new_names)
         return ()
 
+    def words(self) -> list[str]:
+        """The options as they were given on the command line."""
+        words = []
+        for field in fields(self):
+            option = "--" + field.name.replace("_", "-")
+            value = getattr(self, field.name)
+            if value is True:  # a flag
+                words.append(option)
+            elif isinstance(value, list | tuple):  # an option that may be repeated
+                for item in value:
+                    words += [option, item]
+            elif value:  # neither None nor a flag that was not given
+                words += [option, str(value)]
+        return words
+
     def _check_combination(self, *, has_context: bool) -> None:
         """Raise a UsageError for options that cannot be combined."""
         if self.storage is not None and (self.history is not None or has_context):
@@ -157,7 +176,12 @@ def earlier_options(command: Command) -> Command:
 
 
 def read_space_file(path: Path) -> SearchSpace:
-    """Read a search space from a file."""
+    """Read a search space from a JSON file: in the short form, or ConfigSpace's.
+
+    In the short form, {"rate": [1e-4, 1, "log"], "depth": [2, 10], "booster": ["a", "b"]}, a list
+    of two numbers, or of these and "log", is a range; of integers, if both are written as such. Any
+    other list has the choices, and a single value is a constant.
+    """
     check_file(path)
     try:
         description = json.loads(path.read_bytes())
@@ -165,7 +189,16 @@ def read_space_file(path: Path) -> SearchSpace:
         raise InvalidSpaceError(
             f"no search space in {path}: {error}; --help shows what it holds"
         ) from error
-    return read_space(description)
+    is_short = isinstance(description, dict) and "hyperparameters" not in description
+    if not is_short:
+        return read_space(description)
+
+    descriptions = {}
+    for name, item in description.items():
+        # JSON has no tuples, by which `to_search_space` tells a range from choices.
+        is_range_of_list = isinstance(item, list) and is_range(tuple(item))
+        descriptions[name] = tuple(item) if is_range_of_list else item
+    return to_search_space(descriptions)
 
 
 def read_csv(path: Path) -> "DataFrame":

@@ -1,6 +1,7 @@
 """The command that says which method to tune with, from the user's own earlier tasks."""
 
 import math
+import shlex
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -91,8 +92,16 @@ def advise_(
     _print_quality(advice, {task.task: len(task) for task in history})
     _print_methods(advice)
     click.echo("\n" + "\n".join(advice.sentences))
+    click.echo(f"\nNext: {_format_next_command(earlier, advice.best, trials)}")
     if output is not None:
         say(f"report: {report(advice.results).page}")
+
+
+def _format_next_command(earlier: EarlierTasks, method: str, trials: int) -> str:
+    """The command that suggests configurations for the next task by a method."""
+    words = ["hpobench-ordered", "suggest", "--method", method, *earlier.words()]
+    words += ["--trials", str(trials), "--output", "next.csv"]
+    return shlex.join(words)
 
 
 def _print_quality(advice: Advice, number_of_evaluations: Mapping[str, int]) -> None:

@@ -35,10 +35,9 @@ TASK_COLUMN = "task of --results"
 
 EXAMPLES = """\b
 Example: a model that is tuned every month. space.json says what is tuned:
-  {"hyperparameters": [
-    {"type": "uniform_float", "name": "rate", "lower": 1e-4, "upper": 1.0, "log": true},
-    {"type": "uniform_int", "name": "depth", "lower": 2, "upper": 9, "log": false},
-    {"type": "categorical", "name": "booster", "choices": ["tree", "linear"]}]}
+  {"rate": [1e-4, 1.0, "log"], "depth": [2, 9], "booster": ["tree", "linear"]}
+two numbers are a range (of integers, if written so), other lists are choices
+and single values constants; ConfigSpace's JSON has conditions, too.
 old.csv holds what was evaluated in earlier months, oldest first:
   month,rate,depth,booster,auc
   May,0.01,4,tree,0.81

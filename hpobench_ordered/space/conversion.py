@@ -59,7 +59,7 @@ def _read_parameter(name: object, description: object) -> Parameter:
     """Read a tunable hyperparameter: a list of choices, or a tuple that describes a range."""
     if isinstance(name, str) and isinstance(description, list) and all(map(_is_value, description)):
         return Parameter.choice(name, tuple(description))
-    if isinstance(name, str) and isinstance(description, tuple) and _is_range(description):
+    if isinstance(name, str) and isinstance(description, tuple) and is_range(description):
         lower, upper, *scale = description
         is_integer = isinstance(lower, Integral) and isinstance(upper, Integral)
         return Parameter.number(name, lower, upper, log=scale == [LOG], integer=is_integer)
@@ -69,7 +69,7 @@ def _read_parameter(name: object, description: object) -> Parameter:
     )
 
 
-def _is_range(description: tuple[object, ...]) -> bool:
+def is_range(description: tuple[object, ...]) -> bool:
     """Whether a tuple is (low, high) or (low, high, "log")."""
     bounds = description[:2]
     scale = description[2:]

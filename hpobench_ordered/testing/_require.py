@@ -83,7 +83,10 @@ def call_in_other_process(
         raise ConformanceError(f"it cannot be checked in another process: {error}") from error
     except StepTimeoutError as overdue:
         place = overdue.step.replace("\n", ", ")
-        message = f"it takes longer than {overdue.limit:g} s (task {place})"
+        message = (
+            f"it takes longer than {overdue.limit:g} s (task {place}); --time-limit, or "
+            "`time_limit=`, allows more"
+        )
         raise ConformanceError(f"{message}\n{overdue.report}".rstrip()) from None
     except ChildDiedError as died:
         raise ConformanceError(f"it ends or crashes its process\n{died}".rstrip()) from None

@@ -1,6 +1,7 @@
 """The command `advise`: files of earlier tasks in, advice out."""
 
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -70,7 +71,8 @@ def files(folder):
 def advised(cli, files):
     """The result of advice, kept in `out`, on tasks that all have the same optimum.
 
-    It prints three parts with an empty line between them: surrogates, methods and sentences.
+    It prints four parts with an empty line between them: surrogates, methods, sentences, and the
+    next command.
     """
     result = cli(*advise_words(output="out"))
     assert result.returncode == 0, result.stderr
@@ -87,7 +89,7 @@ def test_advice_keeps_runs_and_report(cli, advised):
 
 @pytest.mark.slow
 def test_advice_shows_quality_of_surrogates(advised):
-    quality, _, _ = advised.stdout.split("\n\n")
+    quality, _, _, _ = advised.stdout.split("\n\n")
     _title, _header, *lines = quality.splitlines()
     tasks_and_evaluations = [line.split()[:2] for line in lines]
     assert tasks_and_evaluations == [["m0", "40"], ["m1", "40"], ["m2", "40"], ["m3", "40"]]
@@ -96,7 +98,7 @@ def test_advice_shows_quality_of_surrogates(advised):
 
 @pytest.mark.slow
 def test_advice_shows_best_method_first(advised):
-    _, methods, _ = advised.stdout.split("\n\n")
+    _, methods, _, _ = advised.stdout.split("\n\n")
     _title, _header, best, other = methods.splitlines()
     name, *_, needs_history = best.split()
     assert (name, needs_history) == ("simple-previous", "yes")
@@ -106,7 +108,7 @@ def test_advice_shows_best_method_first(advised):
 
 @pytest.mark.slow
 def test_advice_says_that_copying_wins(advised):
-    _, _, text = advised.stdout.split("\n\n")
+    _, _, text, _ = advised.stdout.split("\n\n")
     assert "After 4 trials simple-previous leaves least" in text
     assert "Copying wins: 4 trials of random-search, without any history," in text
 
@@ -124,8 +126,22 @@ def test_advice_is_that_of_python(advised):
         trials=4,
         seeds=range(2),
     )
-    _, _, text = advised.stdout.split("\n\n")
+    _, _, text, _ = advised.stdout.split("\n\n")
     assert text.splitlines() == list(advice.sentences)
+
+
+@pytest.mark.slow
+def test_next_command_works(cli, advised):
+    _, _, _, next_command = advised.stdout.split("\n\n")
+    label, *words = shlex.split(next_command)
+    assert label == "Next:"
+    program, *arguments = words
+    assert program == "hpobench-ordered"
+
+    result = cli(*arguments)
+
+    assert result.returncode == 0, result.stderr
+    assert len(pd.read_csv("next.csv")) == 4  # as many trials as were replayed
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from cli_results import assert_fails
 from tuning_support import METHODS, make_task_and_history, make_tuner, tune
 
 import hpobench_ordered as hbo
+from hpobench_ordered.cli._history import read_space_file
 from hpobench_ordered.testing.toy import conditional_space, numeric_space
 
 
@@ -317,11 +318,10 @@ def commands_of_help(cli, folder):
     help_text = cli("suggest", "--help").stdout
     lines = [line.strip() for line in help_text[help_text.index("Example") :].splitlines()]
 
-    start_of_space = lines.index('{"hyperparameters": [')
+    (space_line,) = [line for line in lines if line.startswith('{"rate"')]
+    (folder / "space.json").write_text(space_line)
     start_of_history = lines.index("month,rate,depth,booster,auc")
     end_of_history = start_of_history + 4
-    space_lines = lines[start_of_space : start_of_history - 1]  # and a line between the files
-    (folder / "space.json").write_text("\n".join(space_lines))
     history_lines = lines[start_of_history:end_of_history]
     (folder / "old.csv").write_text("\n".join(history_lines) + "\n")
 
@@ -350,3 +350,27 @@ def test_example_of_help_works(cli, folder, commands_of_help):
     next_configs = read_csv_text((folder / "next.csv").read_text())
     assert len(next_configs) == 5
     assert all(config not in configs for config in next_configs)
+
+
+def test_short_form_of_space_is_read(tmp_path):
+    descriptions = {
+        "rate": [1e-4, 1.0, "log"],
+        "depth": [2, 10],
+        "booster": ["tree", "linear"],
+        "sizes": [1, 2, 4],
+        "trees": 100,
+    }
+    path = tmp_path / "space.json"
+    path.write_text(json.dumps(descriptions))
+
+    space = read_space_file(path)
+
+    assert space == hbo.SearchSpace(
+        [
+            hbo.Parameter.number("rate", 1e-4, 1.0, log=True),
+            hbo.Parameter.number("depth", 2, 10, integer=True),
+            hbo.Parameter.choice("booster", ("tree", "linear")),
+            hbo.Parameter.choice("sizes", (1, 2, 4)),
+        ],
+        constants={"trees": 100},
+    )
