@@ -1,7 +1,7 @@
 """Hooks of MkDocs: pages made from the registry, and formulas as MathML."""
 
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Literal
 
 import benchmark_pages
 import command_page
@@ -36,24 +36,10 @@ def on_post_build(*, config: MkDocsConfig) -> None:
         leaderboard_page.write_reports(Path(config.site_dir))
 
 
-def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Put a page for every registered benchmark and method into the navigation."""
-    pages = {
-        "Benchmarks": [f"benchmarks/{name}.md" for name in hbo.list_benchmarks()],
-        "Methods": [f"methods/{name}.md" for name in hbo.list_methods()],
-    }
-    entries: list[Any] = config.nav or []
-    for entry in entries:
-        if not isinstance(entry, dict):
-            continue
-        for title in pages.keys() & entry.keys():
-            entry[title] = [*entry[title], *pages[title]]
-    return config
-
-
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
-    """Add what is generated: benchmarks, their figures, methods without a page, the commands."""
+    """Add what is generated: benchmarks, figures, methods without a page, the commands."""
     content_of_path: dict[str, str | bytes] = {"cli.md": command_page.text()}
+    content_of_path |= leaderboard_page.figures()
     for name in hbo.list_benchmarks():
         page = benchmark_pages.page(name)
         content_of_path[f"benchmarks/{name}.md"] = page.text

@@ -1,32 +1,89 @@
-"""Tables of the leaderboard's page and the pages that it links to, from the reference results."""
+"""Figure and tables of the leaderboard's page, and the pages that it links to.
 
-from collections.abc import Iterator, Mapping
+All are made from the reference results when the pages are built.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+import pandas as pd
 from markdown_text import plain, table
+from rank_figure import draw_ranks
 
 import hpobench_ordered as hbo
-from hpobench_ordered.core.identity import BenchmarkIdentity
-from hpobench_ordered.analysis.labels import format_count, label_protocol, format_ranges
-from hpobench_ordered.analysis.leaderboard import ALL, leaderboard
-from hpobench_ordered.analysis.scoring import BenchmarkScores, group_by_protocol
 from hpobench_ordered.analysis.benchmark_group import BenchmarkGroup
+from hpobench_ordered.analysis.labels import format_count, format_ranges, label_protocol
+from hpobench_ordered.analysis.leaderboard import ALL, leaderboard
+from hpobench_ordered.analysis.scoring import BenchmarkScores
+from hpobench_ordered.analysis.verdict import final_verdicts
+from hpobench_ordered.core.identity import BenchmarkIdentity
 from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.registry import method_spec, suites
 from hpobench_ordered.reporting.formats import number
 
-MARKER = "<!-- leaderboards -->"
+LEADERBOARDS = "<!-- leaderboards -->"
 MISSING = "<!-- missing -->"
-TRIALS = (1, 5, 10, 25)
+SENTENCE = "<!-- sentence -->"
+SIDE_BY_SIDE = "<!-- side by side -->"
+
+FIRST_SUITES = ("retrain", "othpo", "wide", "adjustments")
+"""Suites in the order of the page; those of leave-one-out follow."""
+
+OPEN_SUITES = ("retrain", "othpo")
+"""Suites whose tables are shown at once; a click opens those of the others."""
+
+TRIALS = (1, 5, 10)
+"""Trials after which tables have the ranks, in addition to the last."""
+
 FOLDER = "leaderboard"
 """Folder of the site with a report of each suite."""
 
+COMPARED_METHODS = (
+    "ordered-gp",
+    "hyperbo",
+    "simple-ordered",
+    "rgpe",
+    "fsbo",
+    "stacked-gp",
+    "transfer-gp-best-first",
+    "taf-r",
+    "tst-r",
+    "transfer-bo",
+    "meta-tpe",
+    "bo",
+    "random-search",
+)
+"""Transfer methods of all kinds, and two without transfer, that are ranked side by side."""
+
+COLUMNS_SIDE_BY_SIDE = (
+    (("othpo",), 1),
+    (("othpo",), 5),
+    (("othpo",), 10),
+    (("othpo",), 25),
+    (("retrain",), 1),
+    (("retrain",), 5),
+    (("retrain",), 10),
+    (("retrain",), 25),
+    (("openml", "synthetic"), 50),
+)
+"""Suites and trials of the columns of ranks in the table of methods side by side."""
+
 
 def filled(text: str) -> str:
-    """Replace the markers by the tables of all suites and by the methods without results."""
-    return text.replace(MARKER, "\n\n".join(_sections())).replace(MISSING, _missing())
+    """Replace the markers by tables, the sentence on the leader and methods without results."""
+    text = text.replace(LEADERBOARDS, "\n\n".join(_sections()))
+    text = text.replace(MISSING, _missing())
+    text = text.replace(SENTENCE, _sentence())
+    return text.replace(SIDE_BY_SIDE, _side_by_side())
+
+
+def figures() -> dict[str, str]:
+    """The figure of the page as SVG, for light and for dark pages, by its path in the site."""
+    board_of_suite = {suite: _scores(suite) for suite in OPEN_SUITES}
+    light, dark = draw_ranks(board_of_suite)
+    return {"images/leaderboard-light.svg": light, "images/leaderboard-dark.svg": dark}
 
 
 def write_reports(site: Path) -> None:
@@ -36,14 +93,33 @@ def write_reports(site: Path) -> None:
 
 
 @cache
+def ranks_after_last_trial(suite: str) -> dict[str, float]:
+    """Mean rank of each method with results on a suite after the last trial."""
+    ranks = _overall(_scores(suite), None)["rank"]
+    return {str(method): float(rank) for method, rank in ranks.items()}
+
+
+@cache
 def _results() -> Mapping[str, hbo.Results]:
-    """The reference results by suite, that of the fewest benchmarks first."""
+    """The reference results by suite, in the order of the page."""
     results_of_suite = {}
-    smallest_first = sorted(suites(), key=lambda name: len(suites()[name]))
-    for name in smallest_first:
+    for name in dict.fromkeys([*FIRST_SUITES, *suites()]):
         with suppress(ExperimentError):  # this suite has no reference results
             results_of_suite[name] = hbo.reference(name)
     return results_of_suite
+
+
+@cache
+def _scores(suite: str) -> Sequence[BenchmarkScores]:
+    """Scores of a suite's reference results, which all have one protocol."""
+    scores, _ = _results()[suite].scored()
+    return scores
+
+
+def _overall(scores: Sequence[BenchmarkScores], trial: int | None) -> pd.DataFrame:
+    """The leaderboard of all benchmarks together after a trial, by method; None: the last."""
+    board = leaderboard(scores, trial=trial)
+    return board[board["benchmark"] == ALL].set_index("method")
 
 
 def _missing() -> str:
@@ -62,61 +138,91 @@ def _missing() -> str:
     )
 
 
+def _sentence() -> str:
+    """Who leads on the first suite, and from which others it differs."""
+    (verdict,) = final_verdicts(_scores(OPEN_SUITES[0]))
+    return plain(verdict.sentence)
+
+
 def _sections() -> Iterator[str]:
-    """A section with a table for each suite and protocol."""
-    for name, results in _results().items():
-        scores, _ = results.scored()
-        for protocol, items in group_by_protocol(scores).items():
-            link = (
-                f'<a href="{FOLDER}/{name}/report.html">Sort, filter, choose a trial, a '
-                "benchmark and a task; curves and figures</a>"
-            )
-            introduction = f"{_describe(name, protocol, items)} {link}."
-            yield f"### {name}\n\n{introduction}\n\n{_table(items)}"
+    """A section with a table for each suite."""
+    for name in _results():
+        scores = _scores(name)
+        report = f'<a href="{FOLDER}/{name}/report.html">Report</a>'
+        introduction = f"{_describe(name, scores)} {report}."
+        body = f'<div class="sortable" markdown>\n\n{_table(scores)}\n\n</div>'
+        if name not in OPEN_SUITES:
+            count = format_count(len(BenchmarkGroup.for_means(scores).methods), "method")
+            summary = f"<summary>Table of {count}</summary>"
+            body = f"<details markdown>\n{summary}\n\n{body}\n\n</details>"
+        yield f"### {name}\n\n{introduction}\n\n{body}"
 
 
-def _describe(name: str, protocol: str, items: list[BenchmarkScores]) -> str:
-    """The sentences above a table: protocol, benchmarks and seeds, and what is left out."""
-    scope = BenchmarkGroup.for_means(items).scope
+def _describe(name: str, scores: Sequence[BenchmarkScores]) -> str:
+    """The line above a table: protocol, benchmarks and seeds, and what means leave out."""
+    scope = BenchmarkGroup.for_means(scores).scope
     seeds: set[int] = set()
-    for item in items:
+    for item in scores:
         seeds |= set(item.seed_numbers)
-    sentences = [
-        f"{label_protocol(protocol).capitalize()}; mean over {scope}, seeds {format_ranges(seeds)}."
-    ]
+    protocol = label_protocol(scores[0].protocol)
+    text = f"{protocol.capitalize()}; {scope}; {format_count(len(seeds), 'seed')} "
+    text = plain(f"{text}({format_ranges(seeds)}).")
 
-    have_results = {BenchmarkIdentity.parse(item.benchmark).name for item in items}
+    have_results = {BenchmarkIdentity.parse(item.benchmark).name for item in scores}
     missing = [benchmark for benchmark in suites()[name] if benchmark not in have_results]
     if missing:
-        count = format_count(len(missing), "benchmark")
-        sentences.append(f"{count} of the suite have no reference results yet.")
-    for item in items:
-        if item.left_out:
-            sentences.append(f"Left out is {item.label}. {item.left_out}")
-    return plain(" ".join(sentences))
+        text += f" {format_count(len(missing), 'benchmark')} have no reference results yet."
+    left_out = [_mark_left_out(item) for item in scores if item.left_out]
+    if left_out:
+        text += f" Left out: {', '.join(left_out)}."
+    return text
 
 
-def _table(items: list[BenchmarkScores]) -> str:
+def _mark_left_out(item: BenchmarkScores) -> str:
+    """The name of a benchmark that means leave out, with the mark of the reason.
+
+    The note below the tables explains the marks: p for a plateau, i for implausible values.
+    """
+    name = BenchmarkIdentity.parse(item.benchmark).name
+    mark = "p" if item.left_out.startswith("A plateau") else "i"
+    return f"[`{name}`](benchmarks/{name}.md)<sup>[{mark}](#left-out)</sup>"
+
+
+def _table(scores: Sequence[BenchmarkScores]) -> str:
     """Methods by mean rank after the last trial, with the ranks after earlier ones."""
-    last_trial = min(item.last_trial for item in items)
-    trials = sorted({trial for trial in TRIALS if trial < last_trial} | {last_trial})
-    board_after_trial = {}
-    for trial in trials:
-        board = leaderboard(items, trial=trial)
-        board_after_trial[trial] = board[board["benchmark"] == ALL].set_index("method")
+    last_trial = min(item.last_trial for item in scores)
+    last_board = _overall(scores, last_trial)
+    early_boards = [_overall(scores, trial) for trial in TRIALS]
 
     rows = []
-    for method, row in board_after_trial[last_trial].iterrows():
-        ranks = [board.loc[method, "rank"] for board in board_after_trial.values()]
-        rows.append(
-            (
-                f"[{method}](methods/{method}.md)",
-                *(number(rank, 2) for rank in ranks),
-                number(row["score"], 1),
-                number(row["regret"], 4),
-                number(1000 * row["seconds"], 2),
-            )
-        )
-    rank_headers = [f">rank at {trial}" for trial in trials]
-    header = ("method", *rank_headers, f">score at {last_trial}", ">regret", ">ms per suggestion")
+    for method, row in last_board.iterrows():
+        early_ranks = [number(board.loc[method, "rank"], 1) for board in early_boards]
+        rank, score, regret = (
+            number(row["rank"], 2), number(row["score"], 1), number(row["regret"], 4),
+        )  # fmt: skip
+        rows.append((f"[{method}](methods/{method}.md)", rank, score, *early_ranks, regret))
+    early_headers = [f">rank at {trial}" for trial in TRIALS]
+    header = ("method", f">rank at {last_trial}", ">score", *early_headers, ">regret")
     return table(header, rows)
+
+
+def _side_by_side() -> str:
+    """Mean ranks of `COMPARED_METHODS` among themselves."""
+    ranks_of_column = []
+    for names, trial in COLUMNS_SIDE_BY_SIDE:
+        scores = _compared_scores(names)
+        ranks_of_column.append(_overall(scores, trial)["rank"])
+
+    rows = []
+    for method in COMPARED_METHODS:
+        ranks = [number(ranks[method], 1) for ranks in ranks_of_column]
+        rows.append((f"[{method}](methods/{method}.md)", *ranks))
+    header = [f">{names[0]} {trial}" for names, trial in COLUMNS_SIDE_BY_SIDE[:-1]]
+    return table(("method", *header, ">leave-one-out 50"), rows)
+
+
+@cache
+def _compared_scores(names: tuple[str, ...]) -> Sequence[BenchmarkScores]:
+    """Scores of `COMPARED_METHODS` alone on some suites."""
+    scores, _ = hbo.reference(*names, methods=COMPARED_METHODS).scored()
+    return scores

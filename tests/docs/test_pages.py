@@ -207,19 +207,33 @@ def build_leaderboards() -> str:
 @pytest.mark.slow
 def test_leaderboard_has_reference_ranks():
     leaderboards = build_leaderboards()
-    board = hbo.reference("othpo").leaderboard(5)
+    board = hbo.reference("othpo").leaderboard()
     ranks = board[board["benchmark"] == "all"].set_index("method")["rank"]
 
     section = leaderboards.split("### othpo")[1].split("###")[0]
     shown_ranks = {}
     for line in section.splitlines():
-        if line.startswith("| ["):  # | [`method`](link) | score | rank | ...
+        if line.startswith("| ["):  # | [method](link) | rank | score | ...
             cells = line.split(" | ")
             method = cells[0].split("]")[0].removeprefix("| [")
-            shown_ranks[method] = cells[2]
+            shown_ranks[method] = cells[1]
 
     assert shown_ranks == {method: f"{rank:.2f}" for method, rank in ranks.items()}
-    assert "Left out is yahpo-ranger-4154@1 (forest)" in section
+
+
+@pytest.mark.slow
+def test_leaderboard_marks_what_means_leave_out():
+    section = build_leaderboards().split("### othpo")[1].split("###")[0]
+    assert (
+        "[`yahpo-ranger-4154`](benchmarks/yahpo-ranger-4154.md)<sup>[i](#left-out)</sup>" in section
+    )
+    assert "[`yahpo-svm-458`](benchmarks/yahpo-svm-458.md)<sup>[p](#left-out)</sup>" in section
+
+
+@pytest.mark.slow
+def test_suites_of_leaderboard_are_in_order():
+    suites = re.findall("^### (.*)$", build_leaderboards(), re.MULTILINE)
+    assert suites == ["retrain", "othpo", "wide", "adjustments", "openml", "synthetic"]
 
 
 @pytest.mark.slow
@@ -246,6 +260,27 @@ def test_linked_reports_are_written(tmp_path, monkeypatch):
 
     links = re.findall('href="([^"]+)"', leaderboards)
     assert [tmp_path / link for link in links] == reports
+
+
+def test_figure_names_eight_methods():
+    import pandas as pd
+    from rank_figure import choose_named_methods
+
+    methods = ["bo", "random-search", *(f"method-{number}" for number in range(10))]
+    frame = pd.DataFrame({"method": methods, "trial": 25, "mean": range(12)})
+
+    named = choose_named_methods(frame)
+
+    assert named == [*(f"method-{number}" for number in range(6)), "bo", "random-search"]
+
+
+@pytest.mark.slow
+def test_overview_of_methods_links_each_once():
+    import method_pages
+
+    links = re.findall(r"\]\(([a-z-]+)\.md\)", method_pages.overview())
+
+    assert sorted(links) == hbo.list_methods()
 
 
 def test_formulas_become_mathml():
