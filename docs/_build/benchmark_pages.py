@@ -17,6 +17,7 @@ from hpobench_ordered.cli.benchmarks import best_values, task_rows
 from hpobench_ordered.core.objective import Direction
 from hpobench_ordered.analysis.marks import find_marks
 from hpobench_ordered.registry import benchmark_families, benchmark_spec, suites
+from hpobench_ordered.reporting.formats import NOTHING
 from hpobench_ordered.space import SearchSpace, SpaceChange
 from hpobench_ordered.core.specs import BenchmarkSpec, SurrogateOption
 from hpobench_ordered.surrogates.card import Card
@@ -27,6 +28,20 @@ PAGES = jinja2.Environment(
     trim_blocks=True,
     keep_trailing_newline=True,
 )
+SUITES_IN_ORDER = ("othpo", "retrain", "wide", "openml", "adjustments", "distbo", "synthetic")
+"""Suites in the order of the overview; it lists each benchmark once."""
+NO_SUITE = "others"
+"""Title of the benchmarks that no suite has."""
+TITLES = {
+    "othpo": "othpo: the benchmarks of the ordered-transfer paper",
+    "retrain": "retrain: models trained again in every period of a stream",
+    "wide": "wide: these, and more data sets of YAHPO",
+    "openml": "openml: flows on data sets without an order",
+    "adjustments": "adjustments: search spaces that have changed",
+    "distbo": "distbo: tasks that carry their training data",
+    "synthetic": "synthetic: formulas",
+}
+"""Titles of the suites in the overview."""
 PAGES.filters |= {"code": code, "plain": plain}
 
 
@@ -93,34 +108,57 @@ def _find_landscape(spec: BenchmarkSpec) -> MeanLandscape | None:
 
 @cache
 def overview() -> str:
-    """The table of all benchmarks, then the families of names."""
-    rows = []
-    for name in hbo.list_benchmarks():
-        spec = benchmark_spec(name)
-        definition = spec.define()
-        marks = find_marks(spec)
-        rows.append(
-            (
-                f"[{name}]({name}.md)",
-                str(len(definition.tasks)),
-                str(definition.space.dimension),
-                f"{_aim(definition)} {plain(definition.objective.name)}",
-                _names_of_surrogates(spec),
-                "not computed" if marks is None else ", ".join(marks.names),
-                _needs(spec.surrogates[0], name),
-            )
-        )
-    header = (
-        "benchmark",
-        ">tasks",
-        ">dimension",
-        "objective",
-        "surrogates",
-        "[marks](#marks)",
-        "needs",
-    )
+    """A table of the benchmarks of each suite, then the families of names."""
+    tables = []
+    for suite, names in _group_by_suite().items():
+        rows = [_overview_row(benchmark_spec(name)) for name in names]
+        header = (
+            "benchmark", "family", ">tasks", ">d", "objective", "surrogates", "[marks](#marks)",
+            "needs",
+        )  # fmt: skip
+        tables.append(f"### {TITLES.get(suite, suite)}\n\n{table(header, rows)}")
     families = "\n".join(f"- {code(family.pattern)}" for family in benchmark_families())
-    return f"{table(header, rows)}\n\nFurther names follow a pattern:\n\n{families}\n"
+    return "\n\n".join([*tables, f"Further names follow a pattern:\n\n{families}\n"])
+
+
+def _group_by_suite() -> dict[str, list[str]]:
+    """Benchmarks by the first suite that has them, `NO_SUITE` for none, then by family and name."""
+    names_of_suite: dict[str, list[str]] = {suite: [] for suite in (*SUITES_IN_ORDER, NO_SUITE)}
+    for name in sorted(hbo.list_benchmarks(), key=lambda name: (_family(name), name)):
+        suites_with_it = [suite for suite in SUITES_IN_ORDER if name in suites()[suite]]
+        first = suites_with_it[0] if suites_with_it else NO_SUITE
+        names_of_suite[first].append(name)
+    return {suite: names for suite, names in names_of_suite.items() if names}
+
+
+def _family(name: str) -> str:
+    """The family of a benchmark; its own name if it is not part of one."""
+    return benchmark_spec(name).family or name
+
+
+def _overview_row(spec: BenchmarkSpec) -> tuple[str, ...]:
+    """The row of a benchmark in the table of its suite."""
+    definition = spec.define()
+    marks = find_marks(spec)
+    return (
+        f"[{spec.name}]({spec.name}.md)",
+        plain(spec.family.removeprefix("retrain-")) or NOTHING,  # the suite's title has the prefix
+        str(len(definition.tasks)),
+        str(definition.space.dimension),
+        f"{_aim(definition)[:3]} {plain(definition.objective.name)}",
+        _names_of_surrogates(spec),
+        "not computed" if marks is None else ", ".join(marks.names),
+        _first_step(spec.surrogates[0]),
+    )
+
+
+def _first_step(option: SurrogateOption) -> str:
+    """What a fresh installation needs first, in a word or two; "" if nothing."""
+    if option.extra is not None:
+        return f"extra {option.extra.name}"
+    if option.generated is not None:
+        return "generate"
+    return "fetch" if option.files else ""
 
 
 def _names_of_surrogates(spec: BenchmarkSpec) -> str:

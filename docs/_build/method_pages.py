@@ -2,18 +2,25 @@
 
 import ast
 import inspect
+import math
 import sys
 from collections.abc import Iterator
 from itertools import pairwise
 
+import numpy as np
+from leaderboard_page import ranks_after_last_trial
 from markdown_text import code, facts, plain, table
+from recommend import read_milliseconds
 
 import hpobench_ordered as hbo
-from hpobench_ordered.methods.base import MethodSpec
+from hpobench_ordered.methods.base import MethodKind, MethodSpec
 from hpobench_ordered.registry import method_spec
+from hpobench_ordered.reporting.formats import NOTHING, number
 
 MARKER = "<!-- facts -->"
 """Where the facts go in a hand-written page."""
+RANKED_SUITES = ("othpo", "retrain")
+"""Suites on which the overview gives the mean rank of each method."""
 
 
 def settings(source: str) -> Iterator[tuple[str, str, str]]:
@@ -31,21 +38,39 @@ def settings(source: str) -> Iterator[tuple[str, str, str]]:
 
 
 def overview() -> str:
-    """The table of all methods."""
-    rows = []
-    for name in hbo.list_methods():
-        spec = method_spec(name)
-        rows.append(
-            (
-                f"[{name}]({name}.md)",
-                plain(spec.summary),
-                str(spec.min_history),
-                _yes_or_no(spec.changed_spaces),
-                _yes_or_no(spec.uses_data),
-            )
+    """A table of methods for each kind."""
+    return "\n\n".join(f"### {kind.value}\n\n{_table_of_kind(kind)}" for kind in MethodKind)
+
+
+def _table_of_kind(kind: MethodKind) -> str:
+    """The methods of a kind, by their mean rank on `RANKED_SUITES`; those without come last."""
+    milliseconds = read_milliseconds()
+    specs = [method_spec(name) for name in hbo.list_methods()]
+    rows_with_rank = []
+    for spec in specs:
+        if spec.kind is not kind:
+            continue
+        ranks = [ranks_after_last_trial(suite).get(spec.name, math.nan) for suite in RANKED_SUITES]
+        row = (
+            f"[{spec.name}]({spec.name}.md)",
+            *(number(rank, 1) for rank in ranks),
+            _format_milliseconds(milliseconds.get(spec.name)),
+            ", ".join(spec.needs),
+            plain(spec.summary),
         )
-    columns = ("method", "summary", ">earlier tasks", "changed spaces", "training data")
-    return table(columns, rows)
+        rows_with_rank.append((np.nan_to_num(np.mean(ranks), nan=np.inf), row))
+
+    rows_with_rank.sort()
+    header = ("method", *(f">{suite}" for suite in RANKED_SUITES), ">ms", "needs", "summary")
+    body = table(header, [row for _, row in rows_with_rank])
+    return f'<div class="sortable" markdown>\n\n{body}\n\n</div>'
+
+
+def _format_milliseconds(milliseconds: float | None) -> str:
+    """Milliseconds with two significant digits, a dash for None."""
+    if milliseconds is None:
+        return NOTHING
+    return f"{float(f'{milliseconds:.2g}'):g}"
 
 
 def draft(spec: MethodSpec) -> str:

@@ -49,13 +49,13 @@ from hpobench_ordered.surrogates.card import TaskQuality
 def list_(
     text: str, suite_name: str | None, ready: bool, surrogate: str | None, as_json: bool
 ) -> None:
-    """List the benchmarks, what each is evaluated on, and where its evaluations come from.
+    """List the benchmarks, a line each, and what each is evaluated on.
 
     With TEXT only those whose name, objective or source contains it. The first surrogate is the
     default; "offline" says whether it can be used at once, or what must be done first. A surrogate
     in brackets has to be fetched, installed or generated. Marks: on a "plateau" many random
     configurations are near the best; "copying" the best of the task before is enough. `info` has
-    the figures.
+    the figures, and the source.
     """
     names = list_benchmarks() if suite_name is None else suite(suite_name)
     if surrogate is not None:
@@ -71,7 +71,7 @@ def list_(
     if as_json:
         print_json(entries)
         return
-    headers = ("benchmark", "tasks", "d", "objective", "surrogates", "offline", "marks", "source")
+    headers = ("benchmark", "tasks", "d", "objective", "surrogates", "offline", "marks")
     print_table(headers, map(_format_entry, entries))
     if not entries:
         say("no benchmark matches")
@@ -142,10 +142,15 @@ def _format_entry(entry: Mapping[str, Any]) -> tuple[str, ...]:
     """The row of a benchmark in the table of `list`."""
     is_damaged = entry["tasks"] is None
     surrogates = []
+    repeats = 0
     for surrogate in entry["surrogates"]:
         name = surrogate["name"]
-        surrogates.append(name if surrogate["ready"] else f"[{name}]")
-    short_source = entry["source"].partition(",")[0]  # `info` has the rest
+        if name.startswith("repeat-"):  # a repetition of a table is only counted
+            repeats += 1
+        else:
+            surrogates.append(name if surrogate["ready"] else f"[{name}]")
+    if repeats:
+        surrogates.append(f"{repeats} repeats")
     return (
         f"{entry['name']}@{entry['version']}",
         "-" if is_damaged else str(entry["tasks"]),
@@ -154,7 +159,6 @@ def _format_entry(entry: Mapping[str, Any]) -> tuple[str, ...]:
         " ".join(surrogates),
         f"no: {entry['lacks']}" if entry["lacks"] else "yes",
         "-" if entry["marks"] is None else " ".join(entry["marks"]),
-        entry["source"] if is_damaged else short_source,
     )
 
 

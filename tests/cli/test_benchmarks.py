@@ -9,6 +9,7 @@ from hpobench_ordered import SearchSpace, list_benchmarks, list_methods, load, s
 from hpobench_ordered.cli.benchmarks import format_column, parse_config
 from hpobench_ordered.core import extras
 from hpobench_ordered.errors import InvalidConfigError
+from hpobench_ordered.reporting.recommendations import read_recommendations
 
 PRICES = ["price_0=9", "price_1=9", "price_2=9"]
 FIRST_TASK = ["newsvendor", "--task", "0"]
@@ -66,6 +67,21 @@ def test_methods_are_listed(cli):
     result = cli("methods")
     for text in (*list_methods(), "earlier tasks"):
         assert text in result.stdout
+
+
+def test_methods_begin_with_recommendations(cli):
+    header, *lines = cli("methods").stdout.splitlines()
+    assert header.startswith("situation")
+    for line, recommendation in zip(lines, read_recommendations(), strict=False):
+        assert line.startswith(recommendation.situation)
+        assert f" {recommendation.method} " in line
+
+
+def test_benchmarks_are_short_lines_in_pipes(cli):
+    header, *lines = cli("list").stdout.splitlines()
+    assert header.startswith("benchmark")
+    assert len(lines) == len(list_benchmarks())
+    assert max(map(len, lines)) < 140
 
 
 def test_methods_are_listed_as_json(cli):
