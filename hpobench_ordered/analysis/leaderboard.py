@@ -15,7 +15,7 @@ Columns:
     wins, ties, losses               against all other methods, by seed and task
     benchmarks, families, seeds      numbers behind the row
     runs, failed                     numbers of planned and failed runs
-    seconds                          inside the method, for one suggestion
+    seconds                          CPU time of the method for one suggestion
 
 Rows are sorted by mean rank. A method that is not compared on all benchmarks has no measures in the
 rows of all benchmarks, only its runs and its time; a measure is averaged over the benchmarks on
@@ -287,12 +287,12 @@ def _run_columns(labels: Sequence[object], runs: Sequence[MethodRuns]) -> Row:
 
     Args:
         labels: Protocol, benchmark, surrogate, method and trial (`NAMES`).
-        runs: The method's runs on one or several benchmarks. The column "seconds" is the mean time
-            of their suggestions, NaN if there are none.
+        runs: The method's runs on one or several benchmarks. The column "seconds" is the mean CPU
+            time of their suggestions, NaN if that of none is known.
     """
     seeds = set().union(*(method_runs.seeds for method_runs in runs))
-    n_suggestions = sum(method_runs.suggestions for method_runs in runs)
-    total_seconds = sum(method_runs.seconds for method_runs in runs)
+    n_suggestions = sum(method_runs.timed_suggestions for method_runs in runs)
+    total_seconds = sum(method_runs.cpu_seconds for method_runs in runs)
     seconds_per_suggestion = np.nan
     if n_suggestions:
         seconds_per_suggestion = total_seconds / n_suggestions

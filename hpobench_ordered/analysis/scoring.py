@@ -54,12 +54,19 @@ UNDEFINED = {
 
 @dataclass(frozen=True, slots=True)
 class MethodRuns:
-    """States and times of the runs of one method on one benchmark."""
+    """States and times of the runs of one method on one benchmark.
+
+    Attributes:
+        states: Number of runs in each state.
+        seeds: Seeds of the finished runs.
+        timed_suggestions: Number of suggestions whose CPU time is known.
+        cpu_seconds: CPU time of the method in these suggestions.
+    """
 
     states: Mapping[str, int]
     seeds: tuple[int, ...] = ()
-    suggestions: int = 0
-    seconds: float = 0.0
+    timed_suggestions: int = 0
+    cpu_seconds: float = 0.0
 
     @property
     def planned(self) -> int:
@@ -338,9 +345,10 @@ def _runs_of_methods(
     suggestions_of_method: dict[str, float] = {}
     seconds_of_method: dict[str, float] = {}
     if timings is not None:
-        sums = timings.groupby("method", observed=True)[["suggestions", "method_seconds"]].sum()
+        timed = timings[timings["method_cpu_seconds"].notna()]
+        sums = timed.groupby("method", observed=True)[["suggestions", "method_cpu_seconds"]].sum()
         suggestions_of_method = sums["suggestions"].to_dict()
-        seconds_of_method = sums["method_seconds"].to_dict()
+        seconds_of_method = sums["method_cpu_seconds"].to_dict()
 
     def random_search_first(method: str) -> tuple[bool, str]:
         return method != RANDOM_SEARCH, method
@@ -350,8 +358,8 @@ def _runs_of_methods(
         runs[method] = MethodRuns(
             states=MappingProxyType(states_of_method[method]),
             seeds=tuple(sorted(map(int, seeds_of_method.get(method, ())))),
-            suggestions=int(suggestions_of_method.get(method, 0)),
-            seconds=float(seconds_of_method.get(method, 0.0)),
+            timed_suggestions=int(suggestions_of_method.get(method, 0)),
+            cpu_seconds=float(seconds_of_method.get(method, 0.0)),
         )
     return runs
 

@@ -32,6 +32,7 @@ class Column:
 
     kind: ColumnType
     may_be_null: bool = False
+    may_be_absent: bool = False
 
 
 def open_parquet(data: bytes, columns: Mapping[str, Column]) -> "pq.ParquetFile":
@@ -49,6 +50,8 @@ def open_parquet(data: bytes, columns: Mapping[str, Column]) -> "pq.ParquetFile"
         raise ValueError("two columns have the same name")
     for name, column in columns.items():
         if name not in schema.names:
+            if column.may_be_absent:
+                continue
             raise ValueError(f"it has no column {name!r}")
         if type_of_column(schema.field(name).type) is not column.kind:
             raise ValueError(f"the column {name!r} must hold {column.kind.value}")

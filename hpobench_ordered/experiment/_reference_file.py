@@ -33,7 +33,7 @@ WHERE = ("benchmark", "surrogate", "protocol")
 """Columns that are the same for all runs of a file."""
 RUN = ("method", "method_version", "seed")
 """Columns that identify a run in a file."""
-TIMES = ("suggestions", "seconds", "method_seconds", "version")
+TIMES = ("suggestions", "seconds", "method_cpu_seconds", "version")
 """Columns of `records.TIMING` that do not identify a run."""
 
 COLUMNS = {
@@ -45,7 +45,9 @@ COLUMNS = {
     "seed": Column(ColumnType.INTEGER),
     "suggestions": Column(ColumnType.INTEGER, may_be_null=True),
     "seconds": Column(ColumnType.NUMBER, may_be_null=True),
-    "method_seconds": Column(ColumnType.NUMBER, may_be_null=True),
+    # Earlier files have "method_seconds" instead, the time that passed on machines with other load,
+    # which is not read.
+    "method_cpu_seconds": Column(ColumnType.NUMBER, may_be_null=True, may_be_absent=True),
     "version": Column(ColumnType.TEXT, may_be_null=True),
     "task": Column(ColumnType.INTEGER),
     "task_name": Column(ColumnType.TEXT),
@@ -142,7 +144,7 @@ class ReferenceFile:
             "seed": pa.array(self.runs["seed"].to_numpy()[run]),
             "suggestions": _take_numbers(self.runs["suggestions"], run).cast(pa.int64()),
             "seconds": _take_numbers(self.runs["seconds"], run),
-            "method_seconds": _take_numbers(self.runs["method_seconds"], run),
+            "method_cpu_seconds": _take_numbers(self.runs["method_cpu_seconds"], run),
             "version": _take_texts(self.runs["version"], run),
             "task": pa.array(task, pa.int32()),
             "task_name": _take_texts(self.task_names, task),
@@ -171,8 +173,10 @@ class ReferenceFile:
     def from_bytes(cls, data: bytes, *, name: str) -> Self:
         """Inverse of `to_bytes`; an `ArtifactError` if the file holds something else."""
         try:
-            table = read_columns(open_parquet(data, COLUMNS), COLUMNS, list(COLUMNS))
-            return cls._from_rows(table.to_pandas())
+            file = open_parquet(data, COLUMNS)
+            present = [name for name in COLUMNS if name in file.schema_arrow.names]
+            rows = read_columns(file, COLUMNS, present).to_pandas()
+            return cls._from_rows(rows.reindex(columns=list(COLUMNS)))
         except ValueError as error:
             raise ArtifactError(f"{name} holds no reference results: {error}") from None
 

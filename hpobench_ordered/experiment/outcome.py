@@ -19,5 +19,5 @@ class Outcome:
     objective: FloatArray  # in its own units, (n,)
     losses: FloatArray  # (n,)
     fallbacks: np.ndarray[Any, np.dtype[np.int64]]  # random suggestions so far, (n,)
-    seconds: float  # inside the method: constructed, asked and told
+    cpu_seconds: float  # of the method: constructed, asked and told
     is_recorded: bool  # False for trials that only make a history

@@ -99,8 +99,12 @@ class Session(msgspec.Struct, frozen=True):
     packages: dict[str, str] = {}
 
 
-class Timing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A line of timings, see `Records.timings`."""
+class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A line of timings, see `Records.timings`.
+
+    Earlier versions wrote `method_seconds`, the time that passed in the method's calls, instead
+    of CPU time. It depends on what else the machine did, so it is accepted but not used.
+    """
 
     key: str
     benchmark: str
@@ -111,11 +115,12 @@ class Timing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     protocol: str
     suggestions: int
     seconds: float
-    method_seconds: float
+    method_cpu_seconds: float | None = None
+    method_seconds: float | None = None
     version: str
 
 
-TIMING = Timing.__struct_fields__
+TIMING = tuple(name for name in Timing.__struct_fields__ if name != "method_seconds")
 """Keys of the timing of a run."""
 
 
@@ -304,16 +309,21 @@ class Records:
     def timings(self, keys: Collection[str] | None = None) -> "pd.DataFrame":
         """Timings of runs, by default all, one row per run: the columns `TIMING`.
 
-        `suggestions` include those that only make a history, `method_seconds` exclude numba's
-        compiling. Of repeated runs the shortest time counts; a run whose process died right after
-        it may be missing.
+        `suggestions` include those that only make a history. `seconds` is the time that passed in
+        the run, evaluations included; `method_cpu_seconds` the CPU time of the method's calls, of
+        all threads, without numba's compiling. It is NaN for runs of versions that did not record
+        it. Of repeated runs the shortest time counts; a run whose process died right after it may
+        be missing.
         """
         import pandas as pd
 
         frame = pd.DataFrame(read_lines(self.folder / TIMINGS, Timing), columns=list(TIMING))
+        frame = frame.astype({"method_cpu_seconds": float})
         if keys is not None:
             frame = frame[frame["key"].isin(keys)]
-        return frame.sort_values(["key", "seconds"]).drop_duplicates("key", ignore_index=True)
+        # Missing CPU times come last: a repetition that has one is preferred.
+        frame = frame.sort_values(["key", "method_cpu_seconds", "seconds"])
+        return frame.drop_duplicates("key", ignore_index=True)
 
     def read_all(self) -> Snapshot:
         """Read and check all records except runs in progress.

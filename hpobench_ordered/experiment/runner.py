@@ -32,7 +32,7 @@ from hpobench_ordered.methods.base import Method, MethodSpec
 from hpobench_ordered.protocols import Assignment, Protocol
 from hpobench_ordered.registry import load
 from hpobench_ordered.runtime.child import is_child, step
-from hpobench_ordered.runtime.machine import clock, package_versions
+from hpobench_ordered.runtime.machine import cpu_clock, package_versions, wall_clock
 
 
 def run_cell(cell: Cell, *, time_limit: float | None = None) -> tuple[list[Outcome], Record]:
@@ -64,7 +64,7 @@ def run_cell(cell: Cell, *, time_limit: float | None = None) -> tuple[list[Outco
         **cell.describe(),
         "suggestions": sum(len(outcome.losses) for outcome in outcomes),
         "seconds": perf_counter() - start,
-        "method_seconds": sum(outcome.seconds for outcome in outcomes),
+        "method_cpu_seconds": sum(outcome.cpu_seconds for outcome in outcomes),
         "version": package_versions()["hpobench-ordered"],
     }
     return outcomes, timing
@@ -169,7 +169,7 @@ def optimise(
         objective=objective,
         losses=task.objective.losses(objective),
         fallbacks=fallbacks,
-        seconds=calls.seconds,
+        cpu_seconds=calls.cpu_seconds,
         is_recorded=assignment.is_recorded,
     )
 
@@ -240,10 +240,16 @@ def describe_error(error: BaseException) -> str:
 
 
 class _Calls:
-    """Calls into a method: timed, limited in time, and named in errors."""
+    """Calls into a method: timed, limited in time, and named in errors.
+
+    The limit is of the time that passes, so that a method that waits for ever is ended, too. What
+    is added up is CPU time, which does not depend on what else the machine does. It is that of the
+    process, as linear algebra, JAX and others have threads of their own: a process makes one run
+    at a time, so that no other run's threads are counted. Processes that a method starts are not.
+    """
 
     def __init__(self, spec: MethodSpec, task: Task, time_limit: float | None) -> None:
-        self.seconds = 0.0
+        self.cpu_seconds = 0.0
         self.suggested: object = None
         self._spec = spec
         self._task = task
@@ -259,7 +265,8 @@ class _Calls:
         subject = f"{self._spec.name} on task {self._task.name!r}, {when}"
         place = {"task": self._task.name, "when": when}
 
-        start = clock()
+        wall_start = wall_clock()
+        cpu_start = cpu_clock()
         try:
             with step(step_name(self._task.name, when), self._time_limit):
                 yield
@@ -271,8 +278,8 @@ class _Calls:
                 raise  # the user interrupts the experiment, which reaches no child process
             raise MethodError(f"{subject}: {describe_error(error)}", **place) from error
         finally:
-            elapsed = clock() - start
-            self.seconds += elapsed
+            elapsed = wall_clock() - wall_start
+            self.cpu_seconds += cpu_clock() - cpu_start
 
         if self._time_limit is not None and elapsed > self._time_limit:
             raise timeout_error(self._spec.name, self._time_limit, **place)

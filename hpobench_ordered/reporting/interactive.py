@@ -44,7 +44,7 @@ COLUMNS = (
     *MEASURES,
     ("wins", "Won / tied / lost", "Runs of the same seed on the same task, against every other."),
     ("failed", "Failed", "Failed runs, of all that were planned."),
-    ("seconds", "ms per suggestion", "Inside the method, the mean."),
+    ("seconds", "CPU ms per suggestion", "CPU time of the method, the mean."),
 )
 """Columns of the leaderboard: sort key, heading, and explanation."""
 
@@ -91,7 +91,7 @@ def interactive(
 
     columns = [
         {"key": key, "title": title, "meaning": meaning, "decimals": DECIMALS.get(key)}
-        for key, title, meaning in COLUMNS
+        for key, title, meaning in list_columns(board)
     ]
     data = {
         "protocols": protocols,
@@ -103,6 +103,12 @@ def interactive(
         "best": BEST_IN_COLOUR,
     }
     return data, task_curves_of_protocols
+
+
+def list_columns(board: "pd.DataFrame") -> list[tuple[str, str, str]]:
+    """List the `COLUMNS` that the page shows: without times, if the leaderboard has none."""
+    has_times = bool(board["seconds"].notna().any())
+    return [column for column in COLUMNS if has_times or column[0] != "seconds"]
 
 
 def _looks_of(methods: Sequence[str]) -> list[dict[str, Any]]:

@@ -102,6 +102,8 @@ def _name_others(names: Sequence[str], n_methods: int) -> str:
 def leaderboard_tables(board: "pd.DataFrame", *, narrow: bool = False) -> Iterator[TextTable]:
     """Make a table of all benchmarks together under each protocol, and one of each benchmark.
 
+    A table of runs whose CPU times are unknown has no column of times.
+
     Args:
         board: The leaderboard, as `analysis.leaderboard` gives.
         narrow: Whether to leave out intervals and counts of wins.
@@ -126,15 +128,20 @@ def leaderboard_tables(board: "pd.DataFrame", *, narrow: bool = False) -> Iterat
         elif has_intervals:
             note = "; in brackets 95 % intervals over seeds"
         columns_of_wins = () if narrow else ("won/tied/lost",)
+        has_times = bool(rows["seconds"].notna().any())
+        columns_of_times = ("CPU ms per suggestion",) if has_times else ()
         yield TextTable(
             f"{scope}, {label_protocol(protocol)}, after trial {rows['trial'].iloc[0]}, "
             f"{seeds}{note}.",
-            ("method", *DECIMALS, *columns_of_wins, "failed", "ms per suggestion"),
-            [leaderboard_row(row, narrow=narrow) for row in rows.to_dict("records")],
+            ("method", *DECIMALS, *columns_of_wins, "failed", *columns_of_times),
+            [
+                leaderboard_row(row, narrow=narrow, has_times=has_times)
+                for row in rows.to_dict("records")
+            ],
         )
 
 
-def leaderboard_row(row: Mapping[Any, Any], *, narrow: bool = False) -> list[str]:
+def leaderboard_row(row: Mapping[Any, Any], *, narrow: bool, has_times: bool) -> list[str]:
     """Format a row of the leaderboard as the cells of `leaderboard_tables`."""
     cells = []
     for measure, decimals in DECIMALS.items():
@@ -151,8 +158,10 @@ def leaderboard_row(row: Mapping[Any, Any], *, narrow: bool = False) -> list[str
         counts = [row[name] for name in WIN_COUNTS]
         is_compared = all(isinstance(count, int) for count in counts)  # otherwise they are <NA>
         cells.append("/".join(map(str, counts)) if is_compared else NOTHING)
-    milliseconds = number(1000 * row["seconds"], 2)
-    return [row["method"], *cells, f"{row['failed']} of {row['runs']}", milliseconds]
+    cells.append(f"{row['failed']} of {row['runs']}")
+    if has_times:
+        cells.append(number(1000 * row["seconds"], 2))
+    return [row["method"], *cells]
 
 
 def pairs(scored: Sequence[BenchmarkScores]) -> "pd.DataFrame":

@@ -24,7 +24,7 @@ from hpobench_ordered.plotting.evaluations import Configurations
 from hpobench_ordered.plotting.figures import FigureData
 from hpobench_ordered.reporting.figures import ReportFigure, make_report_figures
 from hpobench_ordered.reporting.formats import TextTable, csv_bytes, latex, markdown, markdown_text
-from hpobench_ordered.reporting.interactive import COLUMNS, interactive
+from hpobench_ordered.reporting.interactive import interactive, list_columns
 from hpobench_ordered.reporting.render import render
 from hpobench_ordered.reporting.tables import (
     STATES,
@@ -176,7 +176,7 @@ def _files(
         "left_out": {item.label: item.left_out for item in scored if item.left_out},
         "leaders": leaders,
         "board": board_tables[0] if board_tables else None,
-        "columns": COLUMNS,
+        "columns": list_columns(board),
         "sections": sections,
         "failures": failures,
         "most_failures": MAX_FAILURES_ON_PAGE,

@@ -205,24 +205,27 @@ class Evidence:
         return with_seed.drop(columns=["key", "value", "loss"])
 
     def milliseconds(self, benchmark: str, method: str) -> float:
-        """Mean time of a suggestion over all runs of a method, its preparation included.
+        """Mean CPU time of a suggestion over all runs of a method, its preparation included.
 
-        NaN if no time is recorded.
+        NaN if none is recorded.
         """
         keys = [cell.key for cell in self.cells(benchmark, method)]
         timings = self._timings[self._timings["key"].isin(keys)]
-        seconds = float(timings["method_seconds"].sum())
+        seconds = float(timings["method_cpu_seconds"].sum())
         suggestions = float(timings["suggestions"].sum())
         return 1000 * seconds / suggestions if suggestions else float("nan")
 
     def milliseconds_of_seeds(self, benchmark: str, method: str) -> FloatArray:
-        """Mean time of a suggestion of a method with each seed, in ascending order, shape (S,)."""
+        """Mean CPU time of a suggestion of a method with each seed, in ascending order, shape (S,).
+
+        NaN for a seed if none is recorded.
+        """
         seed_of_key = {cell.key: cell.seed for cell in self.cells(benchmark, method)}
         timings = self._timings[self._timings["key"].isin(seed_of_key)]
         seeds = timings["key"].map(seed_of_key)
-        totals = timings[["method_seconds", "suggestions"]].groupby(seeds).sum()
-        seconds_of_suggestion = totals["method_seconds"] / totals["suggestions"]
-        return np.asarray(1000 * seconds_of_suggestion)
+        totals = timings[["method_cpu_seconds", "suggestions"]].groupby(seeds).sum()
+        seconds_of_suggestion = totals["method_cpu_seconds"] / totals["suggestions"]
+        return np.asarray(1000 * seconds_of_suggestion.reindex(sorted(set(seed_of_key.values()))))
 
     def fallbacks(self) -> dict[str, int]:
         """Number of suggestions by method that were random because its model failed."""
@@ -230,7 +233,9 @@ class Evidence:
 
     @cached_property
     def _timings(self) -> "pd.DataFrame":
-        return self._store.records.timings()
+        """Timings of the runs whose CPU time is recorded."""
+        timings = self._store.records.timings()
+        return timings[timings["method_cpu_seconds"].notna()]
 
     def _stack_methods(self, comparison: MethodComparison, column: str) -> FloatArray:
         """A column of the results of a comparison, shape (A, S, T, M)."""

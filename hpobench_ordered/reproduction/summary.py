@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 CLAIM_HEADER = ("shown in", "section", "claim", "outcome", "measured")
 ENTRY_HEADER = ("number", "benchmark", "paper", "here", "inside the paper's interval")
-TIME_HEADER = ("method", "runs", "suggestions", "seconds", "ms a suggestion")
+TIME_HEADER = ("method", "runs", "suggestions", "CPU seconds", "CPU ms a suggestion")
 VERSIONS = ("hpobench-ordered", "numpy", "scipy", "numba")
 
 Rows = list[tuple[str, ...]]
@@ -119,11 +119,12 @@ def entry_rows(entries: Iterable[Entry]) -> Rows:
 
 
 def time_rows(result: Reproduction) -> Rows:
-    """Time per method, one per row, with `TIME_HEADER`; empty if no time is recorded."""
+    """CPU time per method, one per row, with `TIME_HEADER`; empty if none is recorded."""
     if not result.cells:
         return []
     keys = [cell.key for cell in result.cells]
     timings = result.setup.store.records.timings(keys)
+    timings = timings[timings["method_cpu_seconds"].notna()]
     rows = [_time_row(method, of_method) for method, of_method in timings.groupby("method")]
     if rows:
         rows.append(_time_row("all", timings))
@@ -221,13 +222,13 @@ def _claim_row(item: CheckedClaim, *, line_break: str) -> tuple[str, ...]:
 def _time_row(method: str, timings: "pd.DataFrame") -> tuple[str, ...]:
     number_of_runs = len(timings)
     suggestions = int(timings["suggestions"].sum())
-    method_seconds = float(timings["method_seconds"].sum())
+    cpu_seconds = float(timings["method_cpu_seconds"].sum())
     return (
         method,
         str(number_of_runs),
         str(suggestions),
-        f"{timings['seconds'].sum():.1f}",
-        f"{1000 * method_seconds / suggestions:.3f}",
+        f"{cpu_seconds:.1f}",
+        f"{1000 * cpu_seconds / suggestions:.3f}",
     )
 
 

@@ -4,6 +4,7 @@ import logging
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from time import perf_counter, process_time
 from typing import Any, TypeVar, cast
 
 from numba import njit
@@ -44,14 +45,37 @@ class _Announcer(event.Listener):  # type: ignore[misc]  # numba has no types
 
 event.register("numba:compile", _Announcer())  # not sent if compiled code is loaded from the cache
 
-_compiling = event.TimingListener()
-event.register("numba:compiler_lock", _compiling)  # held while code is compiled or loaded
+
+class CompilationTimes(event.Listener):  # type: ignore[misc]
+    """Adds up the time that this process spends compiling, or loading compiled code.
+
+    Attributes:
+        wall_seconds: Time that has passed.
+        cpu_seconds: CPU time, of all threads of this process.
+    """
+
+    def __init__(self) -> None:
+        self.wall_seconds = 0.0
+        self.cpu_seconds = 0.0
+        self._depth = 0  # a function may compile others that it calls
+
+    def on_start(self, event: object) -> None:
+        """Remember when compiling begins."""
+        if self._depth == 0:
+            self._wall_start = perf_counter()
+            self._cpu_start = process_time()
+        self._depth += 1
+
+    def on_end(self, event: object) -> None:
+        """Add the time since the outermost function's compiling began."""
+        self._depth -= 1
+        if self._depth == 0:
+            self.wall_seconds += perf_counter() - self._wall_start
+            self.cpu_seconds += process_time() - self._cpu_start
 
 
-def seconds_compiling() -> float:
-    """Seconds that this process has spent compiling, or loading compiled code."""
-    # The listener has no duration before the first compilation is done.
-    return _compiling.duration if _compiling.done else 0.0
+compilation_times = CompilationTimes()
+event.register("numba:compiler_lock", compilation_times)  # held while code is compiled or loaded
 
 
 def compiled(function: F) -> F:

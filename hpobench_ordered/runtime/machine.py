@@ -7,8 +7,11 @@ from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from time import perf_counter  # imported early: a method may replace time.perf_counter
-from typing import Any
+from time import perf_counter, process_time  # imported early, as a method may replace them
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hpobench_ordered.runtime.compiling import CompilationTimes
 
 PACKAGES = ("hpobench-ordered", "numpy", "scipy", "numba", "scikit-learn", "onnxruntime", "optuna")
 """Packages that results may depend on."""
@@ -25,13 +28,26 @@ def describe_machine() -> dict[str, Any]:
     }
 
 
-def clock() -> float:
-    """Seconds of a clock that stops while numba compiles, which happens once for all runs."""
+def wall_clock() -> float:
+    """Seconds that have passed, without those in which numba compiled, once for all runs."""
+    times = _find_compilation_times()
+    return perf_counter() - (times.wall_seconds if times else 0.0)
+
+
+def cpu_clock() -> float:
+    """CPU seconds of all threads of this process, without those in which numba compiled.
+
+    Unlike the time that passes, they do not count waiting while other processes use the processor.
+    """
+    times = _find_compilation_times()
+    return process_time() - (times.cpu_seconds if times else 0.0)
+
+
+def _find_compilation_times() -> "CompilationTimes | None":
+    """Times of compiling in this process; None if nothing was compiled."""
     compiling = sys.modules.get("hpobench_ordered.runtime.compiling")  # slow to import
-    if compiling is None:  # nothing was compiled
-        return perf_counter()
-    seconds_stopped: float = compiling.seconds_compiling()
-    return perf_counter() - seconds_stopped
+    times: CompilationTimes | None = getattr(compiling, "compilation_times", None)
+    return times
 
 
 @cache

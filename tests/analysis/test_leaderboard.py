@@ -287,7 +287,7 @@ def test_partly_failed_method_has_no_mean():
     is_bad_run = "method == 'bo' and benchmark == 'b@1' and seed > 0"
     has_failed = runs.eval(is_bad_run)
     runs.loc[has_failed, "state"] = "failed"
-    times = runs[~has_failed].assign(suggestions=10, method_seconds=1.0)
+    times = runs[~has_failed].assign(suggestions=10, method_cpu_seconds=1.0)
 
     scores, _ = score_benchmarks(trials[~trials.eval(is_bad_run)], runs, times)
     table = leaderboard(scores).set_index(["benchmark", "method"])
@@ -426,10 +426,18 @@ def test_single_method_is_not_compared():
     assert rank_and_compare(BenchmarkGroup.for_means([alone])) is None
 
 
+def test_runs_without_cpu_time_do_not_dilute_times():
+    """A run of each method has a known time, 10 suggestions in a second, the others have none."""
+    times = runs_of_trials(frame("a@1")).assign(suggestions=10, method_cpu_seconds=1.0)
+    times.loc[times["seed"] > 0, "method_cpu_seconds"] = np.nan
+    scores, _ = score_benchmarks(frame("a@1"), None, times)
+    np.testing.assert_allclose(leaderboard(scores)["seconds"], 0.1)
+
+
 def test_unknown_times_stay_unknown():
     """Times are known on a@1 alone: 10 suggestions in a second."""
     trials = pd.concat([frame("a@1"), frame("b@1")])
-    times = runs_of_trials(frame("a@1")).assign(suggestions=10, method_seconds=1.0)
+    times = runs_of_trials(frame("a@1")).assign(suggestions=10, method_cpu_seconds=1.0)
     scores, _ = score_benchmarks(trials, None, times)
     seconds = leaderboard(scores).set_index("benchmark")["seconds"]
     np.testing.assert_allclose(seconds[[ALL, "a@1"]], 0.1)

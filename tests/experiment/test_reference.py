@@ -142,7 +142,7 @@ def test_files_are_same_bytes_each_time(file_with_odd_losses):
 
 def test_runs_without_timings_are_restored(file_with_odd_losses):
     runs = file_with_odd_losses.runs.assign(
-        suggestions=np.nan, seconds=np.nan, method_seconds=np.nan, version=None
+        suggestions=np.nan, seconds=np.nan, method_cpu_seconds=np.nan, version=None
     )
     untimed = replace(file_with_odd_losses, runs=runs)
     restored = ReferenceFile.from_bytes(untimed.to_bytes(), name="file")
@@ -160,7 +160,7 @@ def write_parquet(*, count: int = 1, **changes: Any) -> bytes:
         "seed": [0],
         "suggestions": [1],
         "seconds": [0.5],
-        "method_seconds": [0.25],
+        "method_cpu_seconds": [0.25],
         "version": ["1.0"],
         "task": [0],
         "task_name": ["first"],
@@ -173,6 +173,12 @@ def write_parquet(*, count: int = 1, **changes: Any) -> bytes:
     }
     columns = {name: values for name, values in (columns | changes).items() if values is not None}
     return pd.DataFrame(columns)[:count].to_parquet(index=False)
+
+
+def test_wall_times_of_earlier_files_are_not_read():
+    earlier = write_parquet(method_cpu_seconds=None, method_seconds=[0.25])
+    file = ReferenceFile.from_bytes(earlier, name="file")
+    assert file.timings()["method_cpu_seconds"].isna().all()
 
 
 MALFORMED = {

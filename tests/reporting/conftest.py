@@ -50,7 +50,7 @@ def page_input():
     return ReportInput(
         trials.merge(done[COLUMNS_OF_RUN]),
         Overview(runs, 2, (Failure(**bad),), (session,)),
-        done.assign(suggestions=18, seconds=1.0, method_seconds=0.5),
+        done.assign(suggestions=18, seconds=1.0, method_cpu_seconds=0.5),
         limits={"own@1 (forest)": ["<em>rough</em> near the edge"]},
     )
 

@@ -317,3 +317,19 @@ def test_heading_without_intervals_mentions_no_brackets():
     scores, _ = score_benchmarks(pd.concat([five_seeds, three_seeds]))
     overall = next(leaderboard_tables(leaderboard(scores)))
     assert overall.caption.endswith("up to 5 seeds.")
+
+
+TIME_COLUMN = "CPU ms per suggestion"
+
+
+def test_known_times_have_a_column(page_report):
+    tables = leaderboard_tables(leaderboard(page_report.benchmarks))
+    assert all(table.header[-1] == TIME_COLUMN for table in tables)
+    assert TIME_COLUMN in page_of(page_report)
+
+
+def test_unknown_times_have_no_column(tmp_path):
+    untimed = write_report(ReportInput(made_up_trials("newsvendor@1")), tmp_path)
+    tables = leaderboard_tables(leaderboard(untimed.benchmarks))
+    assert not any(TIME_COLUMN in table.header for table in tables)
+    assert TIME_COLUMN not in page_of(untimed)

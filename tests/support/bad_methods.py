@@ -6,6 +6,7 @@ import itertools
 import os
 import random
 import sys
+import threading
 import time
 import types
 from collections.abc import Mapping
@@ -61,6 +62,20 @@ class Slow(Good):
     def ask(self):
         time.sleep(0.1)
         return super().ask()
+
+
+class BusyInThread(Good):
+    """Computes for at least 0.02 CPU seconds a suggestion, in a thread of its own."""
+
+    def ask(self):
+        thread = threading.Thread(target=self.compute)
+        thread.start()
+        thread.join()
+        return super().ask()
+
+    def compute(self):
+        while time.thread_time() < 0.02:
+            pass
 
 
 class WaitsToBeKilled(Good):
