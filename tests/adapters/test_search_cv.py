@@ -325,6 +325,14 @@ def test_task_with_other_settings_is_refused(changed, message, tmp_path):
         make_search(**(options | changed)).fit(X, Y)
 
 
+def test_task_without_evaluations_may_begin_anew(tmp_path):
+    options = {"history": tmp_path / "tuning.db", "task": "May"}
+    with pytest.raises(ValueError, match="Invalid parameter"):
+        make_search(space={"misspelt": (0.1, 1.0)}, **options).fit(X, Y)
+    search = make_search(random_state=1, **options).fit(X, Y)
+    assert len(search.cv_results_["params"]) == 4
+
+
 def test_task_with_other_data_is_refused(tmp_path):
     search = make_search(tmp_path / "tuning.db", "May").fit(X, Y)
     with pytest.raises(StoreError, match="other X, y or parameters of fit"):
@@ -486,6 +494,11 @@ def test_parquet_file_has_one_writer(tmp_path, monkeypatch):
     [
         ({"history": "a.parquet"}, ExperimentError, "needs the name of this task"),
         ({"history": "a.csv", "task": "May"}, ExperimentError, "ends in one of .parquet"),
+        (
+            {"history": "a.parquet", "task": "May", "cv": KFold(shuffle=True)},
+            ExperimentError,
+            "splits otherwise each time.*random_state",
+        ),
         ({"method": "ordered-pg"}, UnknownNameError, "did you mean 'ordered-gp'"),
         ({"n_iter": 0}, ValueError, "'n_iter' parameter of OrderedSearchCV must be an int"),
         ({"space": {"C": stats.norm()}}, InvalidSpaceError, "only uniform, loguniform .* norm"),

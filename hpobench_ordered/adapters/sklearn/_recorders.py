@@ -69,12 +69,12 @@ class Recorder(ABC):
     """Records the evaluations of one task, and reads those of earlier tasks.
 
     Attributes:
-        settings: Settings of the search that began the task; None if there was none.
         evaluations: What was recorded before, in the order of evaluation.
+        settings: Settings of the search that made these evaluations; None if there are none.
     """
 
-    settings: dict[str, Any] | None = None
     evaluations: Sequence[Evaluation] = ()
+    settings: dict[str, Any] | None = None
 
     @abstractmethod
     def read_earlier(self, space: SearchSpace) -> tuple[Evaluations, ...]:
@@ -82,7 +82,7 @@ class Recorder(ABC):
 
     @abstractmethod
     def begin(self, settings: Mapping[str, Any]) -> None:
-        """Record the settings of a task that has none yet."""
+        """Record the settings of a task without evaluations."""
 
     @abstractmethod
     def append(self, evaluation: Evaluation, space: SearchSpace) -> None:
@@ -121,9 +121,10 @@ class ParquetRecorder(Recorder):
             self._read()
         self._version = self._find_version()
 
-        self.settings = self._settings_of_task.get(task)
         own_rows = [row for row in self._rows if row[TASK_COLUMN] == task]
         self.evaluations = [self._read_evaluation(row) for row in own_rows]
+        if self.evaluations:
+            self.settings = self._settings_of_task.get(task)
 
     def read_earlier(self, space: SearchSpace) -> tuple[Evaluations, ...]:
         """Read the rows above the first one of this task.
@@ -268,9 +269,12 @@ class OptunaRecorder(Recorder):
             self._study = optuna.create_study(
                 study_name=task, storage=storage, direction="maximize", load_if_exists=True
             )
-        self.settings = self._study.user_attrs.get(SETTINGS)
+        if self._study.direction is not optuna.study.StudyDirection.MAXIMIZE:
+            raise StoreError(_describe_foreign(task, "the storage"))
         trials = self._study.get_trials(deepcopy=False)
         self.evaluations = [self._read_evaluation(trial) for trial in trials]
+        if self.evaluations:
+            self.settings = self._study.user_attrs.get(SETTINGS)
 
     def read_earlier(self, space: SearchSpace) -> tuple[Evaluations, ...]:
         """Read the studies with a complete trial whose first trial started before this one's.

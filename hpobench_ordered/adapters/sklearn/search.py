@@ -4,16 +4,19 @@ import math
 import os
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from numbers import Integral
 from typing import Any, Self
 
 import joblib
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import check_cv
 from sklearn.model_selection._search import BaseSearchCV
+from sklearn.model_selection._split import _yields_constant_splits
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
@@ -22,7 +25,7 @@ from hpobench_ordered.adapters._journal import as_json, describe_changes
 from hpobench_ordered.adapters.optimiser import METHOD, Optimiser, optimiser
 from hpobench_ordered.adapters.sklearn._recorders import Evaluation, Recorder, open_recorder
 from hpobench_ordered.adapters.sklearn._space import EstimatorSpace, read_space
-from hpobench_ordered.errors import ContinuedSearchWarning, StoreError
+from hpobench_ordered.errors import ContinuedSearchWarning, ExperimentError, StoreError
 from hpobench_ordered.space import SearchSpace
 from hpobench_ordered.space.conversion import SpaceLike
 
@@ -34,7 +37,8 @@ ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 """Part of the text of an object that differs in every process."""
 SEED_LIMIT = 2**31  # of seeds that are drawn
 
-EvaluateCandidates = Callable[[Sequence[Mapping[str, Any]]], object]
+EvaluateCandidates = Callable[..., object]
+"""scikit-learn's function of a list of candidates' parameters and, as `cv`, a splitter."""
 
 
 @dataclass
@@ -42,6 +46,7 @@ class _Session:
     """What one call of `fit` passes between the methods that scikit-learn calls.
 
     Attributes:
+        splitter: Makes the folds.
         hashes: Hashes of what is cross-validated, by name; empty if nothing is recorded.
         new_folds: What scikit-learn's last call of `evaluate_candidates` gave for each fold.
         fold_count: Number of folds that it gave in all calls.
@@ -49,11 +54,26 @@ class _Session:
         cv_results: What becomes `cv_results_`; empty until all is evaluated.
     """
 
+    splitter: Any
     hashes: dict[str, str] = field(default_factory=dict)
     new_folds: Sequence[Mapping[str, Any]] = ()
     fold_count: int = 0
     failure: ValueError | None = None
     cv_results: dict[str, Any] = field(default_factory=dict)
+
+
+class _SplitOnce:
+    """A splitter with the same folds at each call, also where another one shuffles anew."""
+
+    def __init__(self, splitter: Any) -> None:
+        self._splitter = splitter
+        self._folds: list[Any] | None = None
+
+    def split(self, X: Any, y: Any = None, **params: Any) -> list[Any]:
+        """Split the data at the first call; return these folds at the others."""
+        if self._folds is None:
+            self._folds = list(self._splitter.split(X, y, **params))
+        return self._folds
 
 
 class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not follow scikit-learn
@@ -126,8 +146,8 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         As in scikit-learn: whether, or by which metric, the best candidate is fitted to all data.
 
     cv : int, cross-validation generator or an iterable, default=None
-        As in scikit-learn. All candidates have the same folds, also of a splitter that shuffles;
-        but an interrupted search can only go on if that has a ``random_state``.
+        As in scikit-learn. All candidates have the same folds. With a `history`, a splitter that
+        shuffles needs an integer as ``random_state``.
 
     verbose : int, default=0
         As in scikit-learn.
@@ -164,7 +184,8 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         A parameter of `space` cannot be read.
 
     ExperimentError
-        `history` has another suffix, `task` is missing, or the method needs more earlier tasks.
+        `history` has another suffix, `task` is missing, `cv` shuffles without a seed, or the
+        method needs more earlier tasks.
 
     MissingExtraError
         `history` is an Optuna storage, and Optuna is not installed.
@@ -282,7 +303,10 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         self : OrderedSearchCV
             The fitted search.
         """
-        self._session = _Session()
+        if isinstance(self.cv, Iterator):
+            raise ExperimentError("cv is an iterator, which can be read once: make it a list")
+        splitter = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
+        self._session = _Session(splitter)
         if self.history is not None:
             self._session.hashes["X, y or parameters of fit"] = joblib.hash((X, y, params))
         try:
@@ -291,20 +315,15 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
             del self._session
         return self
 
-    def _check_input_parameters(self, X: Any, y: Any, split_params: Mapping[str, Any]) -> None:
-        """Split the data once, as a splitter that shuffles would split otherwise at each call."""
-        folds = list(self._checked_cv_orig.split(X, y, **split_params))
-        self._checked_cv_orig: Any = check_cv(folds)
-        if self.history is not None:
-            name = "folds (a splitter that shuffles needs a random_state)"
-            self._session.hashes[name] = joblib.hash(folds)
-
     def _run_search(self, evaluate_candidates: EvaluateCandidates) -> None:
         """Ask the method for candidates and evaluate them, but for those that were recorded."""
         candidates = read_space(self.space)
         recorder = open_recorder(self.history, self.task)
+        if self.history is not None:
+            self._hash_splitter()
         tuner = self._make_optimiser(candidates.space, recorder)
         self._begin(recorder, tuner)
+        evaluate = partial(evaluate_candidates, cv=_SplitOnce(self._session.splitter))
 
         evaluations: list[Evaluation] = []
         n_evaluations = max(self.n_iter, len(recorder.evaluations))
@@ -314,7 +333,7 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
             recorded = recorder.evaluations[len(evaluations) :][: len(batch)]
             _check_suggestions(batch, recorded, candidates.space)
 
-            new = self._evaluate(batch[len(recorded) :], candidates, evaluate_candidates)
+            new = self._evaluate(batch[len(recorded) :], candidates, evaluate)
             for evaluation in new:
                 recorder.append(evaluation, candidates.space)
             for evaluation in (*recorded, *new):
@@ -322,8 +341,22 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
                 evaluations.append(evaluation)
 
         if not self._session.fold_count:
-            self._evaluate_best_again(evaluations, candidates, evaluate_candidates)
+            self._evaluate_best_again(evaluations, candidates, evaluate)
         self._fill_cv_results(evaluations, candidates)
+
+    def _hash_splitter(self) -> None:
+        """Hash the splitter, for a search that goes on to check that it has the same folds.
+
+        Raises:
+            ExperimentError: It splits otherwise each time.
+        """
+        splitter = self._session.splitter
+        if not _yields_constant_splits(splitter):
+            raise ExperimentError(
+                f"cv={splitter} splits otherwise each time, so that a search with a history could "
+                "not go on: give it an integer as random_state"
+            )
+        self._session.hashes["folds (cv)"] = joblib.hash(splitter)
 
     def _make_optimiser(self, space: SearchSpace, recorder: Recorder) -> Optimiser:
         """Make the optimiser of a task; one that goes on has the seed and budget of before."""
@@ -368,7 +401,7 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
             }
         )
         place = f"task {self.task!r} in {self.history}"
-        if recorder.settings is None and not recorder.evaluations:
+        if not recorder.evaluations:
             recorder.begin(settings)
             return
         _check_settings(place, recorder.settings or {}, settings)
@@ -405,9 +438,10 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
             return [Evaluation(config, [], float(self.error_score)) for config in configs]
 
         evaluations: list[Evaluation] = []
+        n_splits = len(self._session.new_folds) // len(configs)
         for number, config in enumerate(configs):
-            first = number * self.n_splits_
-            folds = self._session.new_folds[first : first + self.n_splits_]
+            first = number * n_splits
+            folds = self._session.new_folds[first : first + n_splits]
             evaluations.append(Evaluation(config, folds, self._mean_score(folds)))
         return evaluations
 
@@ -473,11 +507,12 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         """Fill what becomes `cv_results_` with all evaluations of the task, in order."""
         some_fold = next(e.folds[0] for e in evaluations if e.folds)
         failed_fold = _fail_fold(some_fold, float(self.error_score))
+        n_splits = max(len(e.folds) for e in evaluations)
         folds: list[Mapping[str, Any]] = []
         for evaluation in evaluations:
-            folds += evaluation.folds or [failed_fold] * self.n_splits_
+            folds += evaluation.folds or [failed_fold] * n_splits
         params = [candidates.params(evaluation.config) for evaluation in evaluations]
-        cv_results = super()._format_results(params, self.n_splits_, folds)
+        cv_results = super()._format_results(params, n_splits, folds)
         self._session.cv_results.update(cv_results)
 
 
