@@ -57,7 +57,7 @@ def make_tuning_table() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def read(frame: Any, space: Any = SPACE, **options: Any) -> tuple[Evaluations, ...]:
+def read_history(frame: Any, space: Any = SPACE, **options: Any) -> tuple[Evaluations, ...]:
     """Read a table as history, by default of accuracies in the tuned space."""
     settings = {"objective": "accuracy", "direction": "maximize", "task": "month"}
     return hbo.history_from_frame(frame, space, **settings | options)
@@ -75,39 +75,39 @@ def assert_histories_equal(history: Sequence[Evaluations], expected: Sequence[Ev
 
 
 def test_table_is_read_as_written():
-    assert_histories_equal(read(make_tuning_table()), make_tuning_history())
+    assert_histories_equal(read_history(make_tuning_table()), make_tuning_history())
 
 
 def test_csv_file_is_read_as_written(tmp_path):
     make_tuning_table().to_csv(tmp_path / "tuning.csv", index=False)
-    history = read(read_exactly(tmp_path / "tuning.csv"))
+    history = read_history(read_exactly(tmp_path / "tuning.csv"))
     assert_histories_equal(history, make_tuning_history())
 
 
 def test_table_of_text_is_read():
     text = make_tuning_table().astype(object).fillna("NA").astype(str)
-    assert_histories_equal(read(text), make_tuning_history())
+    assert_histories_equal(read_history(text), make_tuning_history())
 
 
 def test_columns_may_have_any_order():
     shuffled = make_tuning_table()[["gamma", "accuracy", "kernel", "month", "rate", "depth"]]
-    assert_histories_equal(read(shuffled), make_tuning_history())
+    assert_histories_equal(read_history(shuffled), make_tuning_history())
 
 
 def test_column_of_constant_is_allowed():
     with_constant = make_tuning_table().assign(trees=100)  # as in the space
-    assert_histories_equal(read(with_constant), make_tuning_history())
+    assert_histories_equal(read_history(with_constant), make_tuning_history())
 
 
 def test_tasks_come_as_they_first_appear():
     table = make_tuning_table()
     rows_of_july = [12, 13, 14]
     rows_of_may = [1, 2]
-    history = read(table.iloc[[12, 1, 13, 7, 2, 8, 14]])  # 7 and 8 are of June
+    history = read_history(table.iloc[[12, 1, 13, 7, 2, 8, 14]])  # 7 and 8 are of June
 
     assert [e.task for e in history] == ["July", "May", "June"]
-    (expected_july,) = read(table.iloc[rows_of_july])
-    (expected_may,) = read(table.iloc[rows_of_may])
+    (expected_july,) = read_history(table.iloc[rows_of_july])
+    (expected_may,) = read_history(table.iloc[rows_of_may])
     np.testing.assert_array_equal(history[0].values, expected_july.values)
     np.testing.assert_array_equal(history[1].values, expected_may.values)
 
@@ -141,13 +141,13 @@ def replace_cell(frame: pd.DataFrame, row: int, column: str, value: object) -> p
 )
 def test_wrong_columns_are_refused(table, message, options):
     with pytest.raises(EvaluationsError, match=message):
-        read(table, **options)
+        read_history(table, **options)
 
 
 def test_other_columns_are_ignored_with_warning():
     table = make_tuning_table().assign(run=range(18), momentum=0.9)
     with pytest.warns(HistoryWarning, match="hyperparameters .* are ignored: 'run', 'momentum'"):
-        history = read(table)
+        history = read_history(table)
     assert_histories_equal(history, make_tuning_history())
 
 
@@ -179,27 +179,27 @@ WRONG_CELLS_OF_ROW_4 = [
 def test_wrong_cell_is_refused(column, value, message):
     spoiled = replace_cell(make_tuning_table(), 4, column, value)
     with pytest.raises(EvaluationsError, match=message):
-        read(spoiled)
+        read_history(spoiled)
 
 
 @pytest.mark.parametrize(("column", "value", "message"), WRONG_CELLS_OF_ROW_4)
 def test_row_of_wrong_cell_is_dropped(column, value, message):
     spoiled = replace_cell(make_tuning_table(), 4, column, value)
     with pytest.warns(HistoryWarning, match="1 of 18 evaluations are left out"):
-        history = read(spoiled, drop_invalid=True)
-    assert_histories_equal(history, read(make_tuning_table().drop(index=4)))
+        history = read_history(spoiled, drop_invalid=True)
+    assert_histories_equal(history, read_history(make_tuning_table().drop(index=4)))
 
 
 def read_error(frame: pd.DataFrame, space: SearchSpace = SPACE, **options: Any) -> str:
     """Read a table that is refused, and return the message."""
     with pytest.raises(EvaluationsError) as error:
-        read(frame, space, **options)
+        read_history(frame, space, **options)
     return str(error.value)
 
 
 def test_all_problems_are_listed_together():
-    spoiled = replace_cell(make_tuning_table(), 3, "rate", 7.0)
-    spoiled = replace_cell(spoiled, 3, "depth", 11)
+    spoiled = replace_cell(make_tuning_table(), 3, "rate", 7.0)  # from 0.0001 to 0.5
+    spoiled = replace_cell(spoiled, 3, "depth", 11)  # from 1 to 9
     spoiled = replace_cell(spoiled, 15, "depth", 0)
 
     message = read_error(spoiled)
@@ -226,7 +226,7 @@ VALUES_OUT_OF_BOTH_RANGES = st.one_of(
 )
 def test_any_wrong_value_is_refused(row, column, value):
     with pytest.raises(EvaluationsError, match=rf"'{column}' must be .*row {row} "):
-        read(replace_cell(make_tuning_table(), row, column, value))
+        read_history(replace_cell(make_tuning_table(), row, column, value))
 
 
 @pytest.mark.parametrize("scale", [np.log10, np.log, np.log2])
@@ -234,7 +234,7 @@ def test_rates_as_logarithms_are_not_clipped(scale):
     spoiled = make_tuning_table()
     spoiled["rate"] = scale(spoiled["rate"])
     with pytest.raises(EvaluationsError, match=r"'rate' must be .*; all values on task 'May' are"):
-        read(spoiled, clip=True)
+        read_history(spoiled, clip=True)
 
 
 @pytest.mark.parametrize("clip", [False, True])
@@ -243,7 +243,7 @@ def test_task_on_another_scale_is_dropped(clip):
     is_may = spoiled["month"] == "May"
     spoiled.loc[is_may, "rate"] = np.log10(spoiled.loc[is_may, "rate"])
     with pytest.warns(HistoryWarning, match="6 of 18 evaluations are left out; .*'May'"):
-        history = read(spoiled, clip=clip, drop_invalid=True)
+        history = read_history(spoiled, clip=clip, drop_invalid=True)
     _, june, july = make_tuning_history()
     assert_histories_equal(history, [june, july])
 
@@ -254,13 +254,13 @@ LARGE = 2**53 + 1
 
 def test_objective_that_floats_round_is_refused():
     with pytest.raises(EvaluationsError, match=r"row 4 .*integer that floats round"):
-        read(replace_cell(make_tuning_table(), 4, "accuracy", LARGE))
+        read_history(replace_cell(make_tuning_table(), 4, "accuracy", LARGE))
 
 
 def test_context_that_floats_round_is_refused():
     contexts = {month: {"size": LARGE} for month in MONTHS}
     with pytest.raises(EvaluationsError, match=r"'size' of task 'May' .*integer that floats round"):
-        read(make_tuning_table(), contexts=contexts)
+        read_history(make_tuning_table(), contexts=contexts)
 
 
 @pytest.fixture
@@ -272,25 +272,25 @@ def table_with_repeated_row():
 
 def test_repeated_row_is_refused(table_with_repeated_row):
     with pytest.raises(EvaluationsError, match=r"repeat another row of their task: row 18 \(row 5"):
-        read(table_with_repeated_row)
+        read_history(table_with_repeated_row)
 
 
 def test_repeated_row_can_be_dropped(table_with_repeated_row):
     with pytest.warns(HistoryWarning, match="1 of 19 evaluations"):
-        history = read(table_with_repeated_row, drop_invalid=True)
+        history = read_history(table_with_repeated_row, drop_invalid=True)
     assert_histories_equal(history, make_tuning_history())
 
 
 def test_configuration_may_be_measured_again(table_with_repeated_row):
     measured_again = replace_cell(table_with_repeated_row, 18, "accuracy", 0.123)
-    assert [len(evaluations) for evaluations in read(measured_again)] == [7, 6, 6]
+    assert [len(evaluations) for evaluations in read_history(measured_again)] == [7, 6, 6]
 
 
 def test_tasks_with_identical_evaluations_are_refused():
     table = make_tuning_table()
     august = table[table["month"] == "May"].assign(month="August")
     with pytest.raises(EvaluationsError, match="'May' and 'August' have identical"):
-        read(pd.concat([table, august], ignore_index=True))
+        read_history(pd.concat([table, august], ignore_index=True))
 
 
 @pytest.fixture
@@ -303,7 +303,7 @@ def table_out_of_bounds():
 
 def test_clip_moves_numbers_to_the_bound(table_out_of_bounds):
     with pytest.warns(HistoryWarning, match="2 of 'rate', 1 of 'depth'"):
-        may, _, _ = read(table_out_of_bounds, clip=True)
+        may, _, _ = read_history(table_out_of_bounds, clip=True)
     expected = make_tuning_history()[0].values.copy()
     expected[4, SPACE.names.index("rate")] = 1e-4
     expected[5, SPACE.names.index("rate")] = 0.5
@@ -321,40 +321,40 @@ def test_clip_moves_numbers_to_the_bound(table_out_of_bounds):
 def test_clip_moves_only_numbers_out_of_range(table_out_of_bounds, column, value, message):
     spoiled = replace_cell(table_out_of_bounds, 2, column, value)
     with pytest.raises(EvaluationsError, match=message):
-        read(spoiled, clip=True)
+        read_history(spoiled, clip=True)
 
 
 def test_table_of_invalid_rows_is_refused():
     spoiled = make_tuning_table().assign(kernel="cubic")  # no choice of the space
     with pytest.raises(EvaluationsError, match="no usable evaluation with a value in the table"):
-        read(spoiled, drop_invalid=True)
+        read_history(spoiled, drop_invalid=True)
 
 
 def test_task_without_valid_rows_is_dropped():
     spoiled = make_tuning_table()
     spoiled.loc[spoiled["month"] == "May", "kernel"] = "cubic"
     with pytest.warns(HistoryWarning, match="6 of 18 .* are left out; nothing is left of task"):
-        history = read(spoiled, drop_invalid=True)
+        history = read_history(spoiled, drop_invalid=True)
     assert [evaluations.task for evaluations in history] == ["June", "July"]
 
 
 def test_values_of_inactive_hyperparameters_are_ignored():
     table = make_tuning_table()
     table["gamma"] = table["gamma"].fillna(77.0)  # NaN where inactive; 77 is out of range
-    assert_histories_equal(read(table), make_tuning_history())
+    assert_histories_equal(read_history(table), make_tuning_history())
 
 
 def test_other_value_of_constant_is_refused():
     spoiled = replace_cell(make_tuning_table().assign(trees=100), 7, "trees", 50)
     with pytest.raises(EvaluationsError, match=r"'trees' must be 100: row 7 \(50"):
-        read(spoiled)
+        read_history(spoiled)
 
 
 CONTEXTS = {"May": {"size": 0.0}, "June": {"size": 1.0}, "July": {"size": 2.0}}
 
 
 def test_contexts_are_those_of_the_tasks():
-    history = read(make_tuning_table(), contexts=CONTEXTS)
+    history = read_history(make_tuning_table(), contexts=CONTEXTS)
     assert {evaluations.task: evaluations.context for evaluations in history} == CONTEXTS
 
 
@@ -373,7 +373,7 @@ def test_contexts_are_those_of_the_tasks():
 )
 def test_wrong_contexts_are_refused(contexts, message):
     with pytest.raises(EvaluationsError, match=message):
-        read(make_tuning_table(), contexts=contexts)
+        read_history(make_tuning_table(), contexts=contexts)
 
 
 @pytest.fixture
@@ -385,14 +385,14 @@ def space_with_rounded_choice():
 
 def test_ordinals_may_differ_by_rounding(space_with_rounded_choice):
     frame = pd.DataFrame({"month": "May", "x": [0.1, 0.3, 0.2], "accuracy": [1.0, 2.0, 3.0]})
-    (may,) = read(frame, space_with_rounded_choice)
+    (may,) = read_history(frame, space_with_rounded_choice)
     assert may.values[:, 0].tolist() == [0, 2, 1]  # places of the choices
 
 
 def test_other_value_of_an_ordinal_is_refused(space_with_rounded_choice):
     frame = pd.DataFrame({"month": "May", "x": [0.1, 0.31, 0.2], "accuracy": [1.0, 2.0, 3.0]})
     with pytest.raises(EvaluationsError, match=r"row 1 \(0.31\)"):
-        read(frame, space_with_rounded_choice)
+        read_history(frame, space_with_rounded_choice)
 
 
 @pytest.fixture
@@ -409,18 +409,18 @@ SPACE_WITH_NONE = SearchSpace([Parameter.choice("penalty", ("l1", "None"))])
 def test_choice_lost_by_pandas_is_explained(file_with_none_as_choice):
     frame = pd.read_csv(file_with_none_as_choice)
     with pytest.raises(EvaluationsError, match="keep_default_na=False"):
-        read(frame, SPACE_WITH_NONE, objective="error")
+        read_history(frame, SPACE_WITH_NONE, objective="error")
 
 
 def test_choice_may_be_called_none(file_with_none_as_choice):
     frame = pd.read_csv(file_with_none_as_choice, keep_default_na=False)
-    (may,) = read(frame, SPACE_WITH_NONE, objective="error")
+    (may,) = read_history(frame, SPACE_WITH_NONE, objective="error")
     assert may.values[:, 0].tolist() == [0, 1]  # places of the choices
 
 
 def test_task_names_may_be_whole_floats():
     frame = pd.DataFrame({"month": [202401.0, 202402.0], "x": [3, 4], "accuracy": [1.0, 2.0]})
-    history = read(frame, ConfigurationSpace({"x": (1, 9)}))
+    history = read_history(frame, ConfigurationSpace({"x": (1, 9)}))
     assert [evaluations.task for evaluations in history] == ["202401", "202402"]
     assert [evaluations.values.tolist() for evaluations in history] == [[[3.0]], [[4.0]]]
 
@@ -453,22 +453,22 @@ def test_task_names_may_be_whole_floats():
 )
 def test_invalid_arguments_are_refused(frame, space, options, message):
     with pytest.raises(EvaluationsError, match=message):
-        read(frame, space, **options)
+        read_history(frame, space, **options)
 
 
 def test_history_may_have_the_tasks_direction():
-    hbo.check_history(read(make_tuning_table()), SPACE, "maximize")
+    hbo.check_history(read_history(make_tuning_table()), SPACE, "maximize")
 
 
 def test_history_of_another_direction_is_refused():
     minimised = make_tuning_table()
     minimised["accuracy"] = -minimised["accuracy"]
-    history = read(minimised, direction="minimize")
+    history = read_history(minimised, direction="minimize")
     with pytest.raises(EvaluationsError, match="to minimize, that of the task at hand to maximize"):
         hbo.check_history(history, SPACE, "maximize")
 
 
-VALID: dict[str, Any] = {
+VALID_ARGUMENTS: dict[str, Any] = {
     "task": "May",
     "context": {},
     # Columns: rate, depth, kernel (a place), gamma, which is active with kernel 1 alone.
@@ -479,9 +479,9 @@ VALID: dict[str, Any] = {
 }
 """Arguments of evaluations, each of which a case below replaces by an invalid one."""
 
-EXCHANGED_COLUMNS = VALID["values"][:, [1, 0, 2, 3]]
-WITHOUT_GAMMA = VALID["values"][:, :3]
-DEPTH_OF_3_5 = VALID["values"] + [0, 0.5, 0, 0]
+EXCHANGED_COLUMNS = VALID_ARGUMENTS["values"][:, [1, 0, 2, 3]]
+WITHOUT_GAMMA = VALID_ARGUMENTS["values"][:, :3]
+DEPTH_OF_3_5 = VALID_ARGUMENTS["values"] + [0, 0.5, 0, 0]
 ACTIVE_GAMMA_MISSING = [[0.1, 3, 1, np.nan], [0.1, 3, 1, np.nan]]
 INACTIVE_GAMMA_SET = [[0.1, 3, 0, 0.5], [0.1, 3, 0, 0.5]]
 VALUES_AS_TEXT = [["0.1", "3", "1", "0.5"], ["0.1", "3", "1", "0.5"]]
@@ -504,27 +504,27 @@ INVALID_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
 
 
 def test_evaluations_have_a_length():
-    assert len(Evaluations(**VALID)) == 2
+    assert len(Evaluations(**VALID_ARGUMENTS)) == 2
 
 
 @pytest.mark.parametrize(("invalid_argument", "message"), INVALID_ARGUMENTS)
 def test_invalid_evaluations_are_refused(invalid_argument, message):
     with pytest.raises(EvaluationsError, match=message):
-        Evaluations(**(VALID | invalid_argument))
+        Evaluations(**(VALID_ARGUMENTS | invalid_argument))
 
 
 def test_losses_of_maximised_objective_are_negated():
-    evaluations = Evaluations(**(VALID | {"direction": "maximize"}))
-    np.testing.assert_array_equal(evaluations.losses, -VALID["objective"])
+    evaluations = Evaluations(**(VALID_ARGUMENTS | {"direction": "maximize"}))
+    np.testing.assert_array_equal(evaluations.losses, -VALID_ARGUMENTS["objective"])
 
 
 def test_losses_of_minimised_objective_are_its_values():
-    evaluations = Evaluations(**(VALID | {"direction": "minimize"}))
-    np.testing.assert_array_equal(evaluations.losses, VALID["objective"])
+    evaluations = Evaluations(**(VALID_ARGUMENTS | {"direction": "minimize"}))
+    np.testing.assert_array_equal(evaluations.losses, VALID_ARGUMENTS["objective"])
 
 
 def test_copy_has_other_arrays():
-    original = Evaluations(**VALID)
+    original = Evaluations(**VALID_ARGUMENTS)
     copy = original.copied(SPACE)
     assert copy.values is not original.values
 
@@ -532,7 +532,7 @@ def test_copy_has_other_arrays():
 @pytest.mark.parametrize("array", ["values", "objective", "losses"])
 @pytest.mark.parametrize(
     "evaluations",
-    [Evaluations(**VALID), Evaluations(**VALID).copied(SPACE)],
+    [Evaluations(**VALID_ARGUMENTS), Evaluations(**VALID_ARGUMENTS).copied(SPACE)],
     ids=["original", "copy"],
 )
 def test_arrays_are_read_only(evaluations, array):
@@ -540,7 +540,7 @@ def test_arrays_are_read_only(evaluations, array):
 
 
 def test_frame_has_native_values():
-    frame = Evaluations(**VALID).frame(objective="accuracy")
+    frame = Evaluations(**VALID_ARGUMENTS).frame(objective="accuracy")
     assert list(frame) == ["task", "rate", "depth", "kernel", "gamma", "accuracy"]
     assert frame.kernel.tolist() == ["radial", "linear"]
     assert frame.gamma.isna().tolist() == [False, True]
@@ -548,7 +548,7 @@ def test_frame_has_native_values():
 
 def test_frame_refuses_name_of_a_hyperparameter():
     with pytest.raises(EvaluationsError, match="'rate' is a hyperparameter"):
-        Evaluations(**VALID).frame(task="rate")
+        Evaluations(**VALID_ARGUMENTS).frame(task="rate")
 
 
 def make_evaluations(

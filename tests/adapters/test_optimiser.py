@@ -70,7 +70,7 @@ def test_best_trial_has_best_value(direction, choose_best):
 def test_changing_a_trial_changes_a_copy():
     tuner, _ = make_tuner("bo")
     config = tuner.ask()
-    tuner.trials[0].config.clear()
+    tuner.trials[0].config.clear()  # changes what the caller was given, not the optimiser's
     assert tuner.pending == [config]
 
 
@@ -217,6 +217,7 @@ def test_history_on_other_space_is_warned_of():
 
 
 def test_history_is_aligned_and_checked_once(monkeypatch):
+    """Both take long for a long history; the wrapped functions count their calls."""
     task, history = make_task_and_history(numeric_space())
     align = Mock(wraps=optimiser_module.align_history)
     check = Mock(wraps=optimiser_module.check_history)
@@ -241,6 +242,7 @@ def test_restoring_a_journal_reports_progress(tmp_path, monkeypatch):
     monkeypatch.setattr(optimiser_module, "show_progress", show_progress)
     make_tuner("random-search", file=file)
     show_progress.assert_called_once_with(True, unit="trials restored")
+    # Four lines of the journal: each trial has a suggestion and a result.
     assert report.call_args_list == [call(1, 4), call(2, 4), call(3, 4), call(4, 4)]
 
 
@@ -441,7 +443,10 @@ def test_journal_allows_other_defaults(tmp_path):
 
 
 def test_changed_method_is_noticed(tmp_path, monkeypatch):
-    """By its first suggestion, if its source text is as before: a library may have changed."""
+    """The method suggests something else, though its source text, and so its version, is as before.
+
+    A library that it uses may have changed.
+    """
     file = tmp_path / "tuning.jsonl"
     spec = hbo.MethodSpec("drawing", Good, "", "")
     monkeypatch.setattr("hpobench_ordered.adapters.optimiser.method_version", lambda spec: "1")

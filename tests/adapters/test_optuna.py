@@ -43,7 +43,7 @@ def make_optuna_method(space: SearchSpace, *, sampler=RandomSampler, history=(),
 class Records(Method):
     """Draws at random, and records the configurations and losses that it is told."""
 
-    # On the class, as a sampler creates its method out of reach; the fixture `told` empties it.
+    # On the class, as a sampler creates its method out of reach; `told_results` empties it.
     log: list[tuple[Config, float]] = []  # noqa: RUF012
 
     def ask(self) -> Config:
@@ -54,7 +54,7 @@ class Records(Method):
 
 
 @pytest.fixture
-def told():
+def told_results():
     """Configurations and losses that methods `Records` are told in this test."""
     Records.log.clear()
     return Records.log
@@ -229,26 +229,26 @@ def test_method_keeps_optuna_quiet(caplog):
 
 
 @pytest.mark.parametrize("form", ["ours", "configspace", "distributions"])
-def test_a_space_is_given_in_any_form(form, told):
+def test_a_space_is_given_in_any_form(form, told_results):
     distributions = {"x": FloatDistribution(-5, 5), "y": FloatDistribution(1e-4, 1, log=True)}
     ours = numeric_space()
     space = {"ours": ours, "configspace": ours.to_configspace(), "distributions": distributions}
     study = optuna.create_study(sampler=OptunaSampler(Records, space=space[form]))
     study.optimize(optuna_objective(task_of(ours)), n_trials=5)
-    assert [(t.params, t.value) for t in study.trials] == told
+    assert [(t.params, t.value) for t in study.trials] == told_results
 
 
-def test_conditional_configurations_reach_the_method(told):
+def test_conditional_configurations_reach_the_method(told_results):
     task = task_of(conditional_space())
     study = optuna.create_study(sampler=OptunaSampler(Records, space=task.space))
     study.optimize(optuna_objective(task), n_trials=20)
     assert len({frozenset(t.params) for t in study.trials}) > 1  # conditions came into play
-    for trial, (config, loss) in zip(study.trials, told, strict=True):
+    for trial, (config, loss) in zip(study.trials, told_results, strict=True):
         assert config == trial.params | task.space.constants
         assert loss == trial.value == task.objective.loss(task.evaluate(trial.params))
 
 
-def test_space_defaults_to_first_trial(told):
+def test_space_defaults_to_first_trial(told_results):
     def objective(trial: optuna.Trial) -> float:
         x = trial.suggest_float("x", 0, 1)
         trial.suggest_categorical("kind", ["a", "b"])
@@ -259,12 +259,12 @@ def test_space_defaults_to_first_trial(told):
 
     study = optuna.create_study(sampler=OptunaSampler(Records))
     study.optimize(objective, n_trials=5, catch=(ValueError,))
-    assert [set(config) for config, _ in told] == [{"x", "kind"}] * 5
+    assert [set(config) for config, _ in told_results] == [{"x", "kind"}] * 5
     losses = [math.nan if t.value is None else t.value for t in study.trials]
-    np.testing.assert_array_equal([loss for _, loss in told], losses)
+    np.testing.assert_array_equal([loss for _, loss in told_results], losses)
 
 
-def test_failed_and_pruned_trials_are_told(told):
+def test_failed_and_pruned_trials_are_told(told_results):
     def objective(trial: optuna.Trial) -> float:
         trial.suggest_float("x", 0, 1)
         if trial.number == 1:
@@ -275,7 +275,7 @@ def test_failed_and_pruned_trials_are_told(told):
     sampler = OptunaSampler(Records, space={"x": FloatDistribution(0, 1)})
     study = optuna.create_study(sampler=sampler, direction="maximize")
     study.optimize(objective, n_trials=3)
-    np.testing.assert_array_equal([loss for _, loss in told], [math.nan, -5.0, -1.0])
+    np.testing.assert_array_equal([loss for _, loss in told_results], [math.nan, -5.0, -1.0])
 
 
 def test_sampler_serves_one_study_only():

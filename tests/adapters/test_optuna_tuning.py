@@ -104,6 +104,7 @@ def test_study_has_the_suggestions_of_the_optimiser(method, direction):
 
 
 def test_default_method_uses_the_history():
+    """The optimiser and the sampler, without the name of a method, choose ordered-gp."""
     task, history = make_task_and_history()
     settings = {"space": task.space, "history": history}
     assert hbo.optimiser(direction="minimize", **settings).settings["method"] == "ordered-gp"
@@ -276,6 +277,7 @@ def test_killed_processes_go_on(tmp_path):
     undisturbed.optimize(objective_of(task), n_trials=9)
     storage = f"sqlite:///{tmp_path}/tuning.db"
 
+    # Nine trials in all, but the killed trial 0 and trial 4 are run again, as later ones.
     for trial in (0, 4, 9):
         script = SCRIPT_UNTIL_NINE_ARE_FINISHED.format(
             folders=FOLDERS, storage=storage, killed_in_trial=trial
@@ -342,6 +344,7 @@ def test_shared_study_begins_with_bests(configs_of_three_workers):
 
 
 def test_waiting_trials_keep_their_suggestions():
+    """A trial that was asked for first gets the first suggestion, though it suggests later."""
     study, task = make_study_and_task(shared=True)
     waiting = study.ask()  # another process is about to ask for its suggestion
     tuner, _ = make_tuner()
@@ -351,6 +354,7 @@ def test_waiting_trials_keep_their_suggestions():
 
 
 def test_unused_suggestion_comes_next():
+    """The suggestion of a trial that failed before it suggested goes to the next trial."""
     study, task = make_study_and_task(shared=True)
     waiting = study.ask()
     tuner, _ = make_tuner()

@@ -132,9 +132,9 @@ def test_results_are_like_those_of_sklearn(options):
     for name, column in other.cv_results_.items():
         assert type(search.cv_results_[name]) is type(column)
         assert getattr(search.cv_results_[name], "dtype", None) == getattr(column, "dtype", None)
-    attributes = {name for name in vars(other) if name != "param_distributions"}
-    own = {"space", "history", "task", "method", "batch_size"}
-    assert vars(search).keys() - own == attributes
+    attributes_of_sklearn = vars(other).keys() - {"param_distributions"}
+    own_arguments = {"space", "history", "task", "method", "batch_size"}
+    assert vars(search).keys() - own_arguments == attributes_of_sklearn
 
 
 def test_scores_are_those_of_the_candidates():
@@ -198,15 +198,16 @@ def test_groups_reach_the_splitter():
 
 
 def test_sample_weights_reach_the_model():
-    weights = np.where(Y == 1, 1.0, 0.0)
+    weights = np.where(Y == 1, 1.0, 0.0)  # so that 1 is the most frequent class
     model = DummyClassifier(strategy="most_frequent")
-    space = {"random_state": (0, 5)}
+    space = {"random_state": (0, 5)}  # which changes nothing; a search needs something to tune
     search = make_search(estimator=model, space=space).fit(X, Y, sample_weight=weights)
     assert (search.predict(X) == 1).all()
 
 
 def test_folds_are_the_same_for_all_candidates():
-    shuffled = KFold(3, shuffle=True)
+    """All candidates are the same model in effect, so that only other folds could change scores."""
+    shuffled = KFold(3, shuffle=True)  # without a seed: other folds at every split
     search = make_search(
         estimator=DummyClassifier(), space={"random_state": (0, 50)}, cv=shuffled
     ).fit(X, Y)
@@ -291,7 +292,7 @@ def test_larger_n_iter_goes_on(history, tmp_path, counter):
     counter.fit_count = 0
     with pytest.warns(ContinuedSearchWarning, match="goes on with the other 2 of 5"):
         longer = make_search(tmp_path / history, "May", n_iter=5, **options).fit(X, Y)
-    assert counter.fit_count == 2 * 2 + 1
+    assert counter.fit_count == 2 * 2 + 1  # two new candidates on two folds, and the refit
     assert_same_candidates(longer, make_search(n_iter=5, **options).fit(X, Y))
 
 
@@ -391,7 +392,7 @@ def test_killed_search_ends_like_an_undisturbed_one(history, tmp_path):
             assert process.returncode == (-signal.SIGKILL if killed_at else 0)
 
     records = read_records(killed / history)
-    assert len(records) == 9
+    assert len(records) == 4 + 5  # candidates in May and in June
     assert records == read_records(undisturbed / history)
 
 
@@ -407,6 +408,7 @@ def test_n_jobs_does_not_change_the_search(batch_size, tmp_path):
 
 
 def test_batch_size_counts_suggestions_at_once(monkeypatch):
+    """Three candidates are suggested before the first of them has a score, then the other two."""
     asked_and_told = []
     ask, tell = hbo.Optimiser.ask, hbo.Optimiser.tell
     monkeypatch.setattr(
@@ -465,28 +467,36 @@ def test_hyperparameter_may_be_added(history, tmp_path):
 
 
 def test_parquet_holds_choices_of_several_types(tmp_path):
-    space = {"C": (0.1, 10.0), "solver": ["lbfgs", "saga"], "class_weight": [None, "balanced"]}
-    mixed = space | {"random_state": [1, None], "warm_start": ["yes", True]}
-    options = {"estimator": LogisticRegression(max_iter=5000), "n_iter": 6}
-    path = tmp_path / "tuning.parquet"
-    pd_columns = ["C", "class_weight", "random_state", "score", "task"]
-    del mixed["warm_start"]
-    may = make_search(path, "May", space=mixed, **options).fit(X, Y)
-    june = make_search(path, "June", space=mixed, **options).fit(X, Y)
-    assert june.cv_results_["params"][0] == may.best_params_
-    assert set(pd_columns) <= set(pd.read_parquet(path).columns)
-
-
-def test_parquet_file_has_one_writer(tmp_path, monkeypatch):
+    """A column of Parquet has one type, but choices may be a text or a number, and None."""
+    space = {
+        "C": (0.1, 10.0),
+        "solver": ["lbfgs", "saga"],
+        "class_weight": [None, "balanced"],
+        "random_state": [1, None],
+    }
+    options = {"space": space, "estimator": LogisticRegression(max_iter=5000), "n_iter": 6}
     path = tmp_path / "tuning.parquet"
 
-    class Writing(LogisticRegression):
+    may = make_search(path, "May", **options).fit(X, Y)
+    june = make_search(path, "June", **options).fit(X, Y)
+
+    assert june.cv_results_["params"][0] == may.best_params_  # read back as they were
+    columns = {"C", "class_weight", "random_state", "score", "task"}
+    assert columns <= set(pd.read_parquet(path).columns)
+
+
+def test_parquet_file_has_one_writer(tmp_path):
+    path = tmp_path / "tuning.parquet"
+
+    class WritingToHistory(LogisticRegression):
+        """Stands for another process that writes to the file during the search."""
+
         def fit(self, X, y):
             pd.DataFrame({"task": ["May"], "score": [0.5]}).to_parquet(path)
             return super().fit(X, y)
 
     with pytest.raises(StoreError, match=r"another process writes to .*tuning.parquet"):
-        make_search(path, "June", estimator=Writing()).fit(X, Y)
+        make_search(path, "June", estimator=WritingToHistory()).fit(X, Y)
 
 
 @pytest.mark.parametrize(
@@ -528,6 +538,7 @@ def test_random_state_may_be_a_generator():
 
 @pytest.mark.slow
 def test_suggestion_after_2000_rows_takes_less_than_a_second(tmp_path):
+    """On average over the 20 suggestions of a search after 20 tasks of 100 rows each."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"task": np.repeat([f"task {i}" for i in range(20)], 100)})
     for name in "abcdef":

@@ -125,12 +125,13 @@ def test_unfinished_trials_are_left_out():
         return math.nan if trial.number == 4 else value
 
     study = run_random_study(objective, trials=8)
-    study.enqueue_trial({"rate": 0.1, "depth": 2})
+    study.enqueue_trial({"rate": 0.1, "depth": 2})  # stays waiting
     study.add_trial(finished_trial({"rate": 0.1, "depth": 3}, None, state=TrialState.RUNNING))
 
     with pytest.warns(HistoryWarning, match="1 of 10 trials were pruned and are left out"):
         (may,) = hbo.history_from_studies([study])
 
+    # Of trials 0 to 7, number 1 suggested nothing and number 2 was pruned; 3 and 4 failed.
     assert_trials_are_read(may, [study.trials[i] for i in (0, 3, 4, 5, 6, 7)])
     assert np.isnan(may.losses).tolist() == [False, True, True, False, False, False]
 
@@ -149,7 +150,7 @@ def test_conditions_and_constants_are_inferred():
     """From trials alone: what was suggested under which condition, and what never varied."""
     studies = [run_random_study(suggest_conditionally, name, trials=60) for name in ("May", "June")]
     expected = {name: CONDITIONAL.describe_condition(name) for name in CONDITIONAL.names}
-    expected["degree"] = "kernel in poly"
+    expected["degree"] = "kernel in poly"  # the same as "kernel = poly", but inferred as a set
     for evaluations in hbo.history_from_studies(studies):
         space = evaluations.space
         assert {name: space.describe_condition(name) for name in space.names} == expected
@@ -179,7 +180,7 @@ def test_every_step_of_a_float_is_read(low, step, count, seed):
     (evaluations,) = hbo.history_from_studies([study])
     (parameter,) = evaluations.space.parameters
     assert parameter.kind is Kind.ORDINAL
-    assert len(parameter.choices) in (count, count + 1)
+    assert len(parameter.choices) in (count, count + 1)  # `high` is one unless it was rounded down
     read_back = [config["x"] for config in evaluations.space.configs(evaluations.values)]
     np.testing.assert_allclose(read_back, [t.params["x"] for t in study.trials], rtol=1e-9)
 
@@ -288,7 +289,8 @@ def rate_from(low: float, high: float, log: bool = True, name: str = "rate"):
     ],
 )
 def test_other_space_is_warned_of(objective, message):
-    here, elsewhere = run_random_study(suggest_rate_and_depth), run_random_study(objective, "other")
+    here = run_random_study(suggest_rate_and_depth)  # on SPACE
+    elsewhere = run_random_study(objective, "other")
     history = hbo.history_from_studies([here, elsewhere], space=SPACE)
     with pytest.warns(HistoryWarning, match=f"'other': .*{message}"):
         OptunaSampler("simple-ordered", space=SPACE, history=history)
@@ -377,8 +379,8 @@ def test_parameter_of_some_studies_is_unconditional():
     may, june = (optuna.create_study(study_name=name) for name in ("May", "June"))
     may.add_trial(finished_trial({"rate": 0.1, "depth": 7}))
     june.add_trial(finished_trial({"depth": 2}, distributions={"depth": DISTRIBUTIONS["depth"]}))
-    found = hbo.history_from_studies([may, june])
-    assert [e.names for e in found] == [("rate", "depth"), ("depth",)]
+    history = hbo.history_from_studies([may, june])
+    assert [evaluations.names for evaluations in history] == [("rate", "depth"), ("depth",)]
 
 
 def test_order_of_parameters_does_not_matter():

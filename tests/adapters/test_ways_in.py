@@ -105,7 +105,7 @@ TABLE = "--history old.csv --task month --objective accuracy"
 STORAGE = "--storage sqlite:///t.db --studies m*"
 
 
-def call_suggest(
+def run_suggest_command(
     folder: Path,
     source: str,
     method: str,
@@ -146,25 +146,30 @@ def test_unused_history_is_warned_of(method):
 
 @pytest.mark.parametrize("source", [TABLE, STORAGE])
 def test_command_warns_of_unused_history(folder, source):
-    assert call_suggest(folder, source, "bo").stderr.count("bo does not use the history") == 1
-    assert not call_suggest(folder, source, "simple-ordered").stderr
+    assert (
+        run_suggest_command(folder, source, "bo").stderr.count("bo does not use the history") == 1
+    )
+    assert not run_suggest_command(folder, source, "simple-ordered").stderr
 
 
 @pytest.mark.parametrize("source", [TABLE, STORAGE])
 def test_command_renames_hyperparameters(folder, source):
-    result = call_suggest(folder, source, "simple-ordered", "--rename", "rate=lr", space=RENAMED)
-    assert (result.stdout, result.stderr) == ("lr,depth\n0.5,4\n", "")
+    result = run_suggest_command(
+        folder, source, "simple-ordered", "--rename", "rate=lr", space=RENAMED
+    )
+    best_of_history = "lr,depth\n0.5,4\n"
+    assert (result.stdout, result.stderr) == (best_of_history, "")
 
 
 @pytest.mark.parametrize("source", [TABLE, STORAGE])
 def test_command_names_missing_hyperparameter(folder, source):
-    result = call_suggest(folder, source, "simple-ordered", space=RENAMED)
+    result = run_suggest_command(folder, source, "simple-ordered", space=RENAMED)
     assert "lr" in result.stderr + str(result.exception)
 
 
 @pytest.mark.parametrize("source", [TABLE, STORAGE])
 def test_command_warns_of_unordered_tasks(folder, source):
-    result = call_suggest(folder, source, "simple-ordered", names=("m2", "m4", "m1"))
+    result = run_suggest_command(folder, source, "simple-ordered", names=("m2", "m4", "m1"))
     assert "in the order m2, m4, m1" in result.stderr
 
 
@@ -189,6 +194,7 @@ def test_methods_without_history_ignore_it(name):
 
 
 def test_sampler_begins_with_clipped_best():
+    """The best of the history has the rate 0.5, which the narrower space ends below, at 0.1."""
     with pytest.warns(HistoryWarning, match="another search space"):
         sampler = OptunaSampler.from_studies("simple-ordered", studies(), space=NARROWER)
     trial = optuna.create_study(direction="maximize", sampler=sampler).ask()
@@ -216,7 +222,7 @@ def test_clip_moves_into_narrower_range(reader):
     with pytest.warns(HistoryWarning, match="moved to the nearest bound: 3 of 'rate'"):
         history = reader(space=NARROWER, clip=True)
     assert all(evaluations.is_on(NARROWER) for evaluations in history)
-    assert history[0].values[:, 0].tolist() == [0.1, 0.01, 0.002]
+    assert history[0].values[:, 0].tolist() == [0.1, 0.01, 0.002]  # the rates; 0.5 was moved
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -224,12 +230,12 @@ def test_drop_leaves_out_of_narrower_range(reader):
     with pytest.warns(HistoryWarning, match="3 of 9 evaluations are left out"):
         history = reader(space=NARROWER, drop_invalid=True)
     assert all(evaluations.is_on(NARROWER) for evaluations in history)
-    assert [len(evaluations) for evaluations in history] == [2, 2, 2]
+    assert [len(evaluations) for evaluations in history] == [2, 2, 2]  # of three each
 
 
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"rename": {"rat": "lr"}}, "'rat'.* 'rate'"),
         ({"rename": {"rate": "depth"}}, "'depth'"),
@@ -238,8 +244,8 @@ def test_drop_leaves_out_of_narrower_range(reader):
         ({"contexts": dict.fromkeys(MONTHS, 3)}, "contexts must be a dict of numbers for each"),
     ],
 )
-def test_invalid_renaming_or_contexts_are_refused(reader, options, said):
-    with pytest.raises(EvaluationsError, match=said):
+def test_invalid_renaming_or_contexts_are_refused(reader, options, message):
+    with pytest.raises(EvaluationsError, match=message):
         reader(**options)
 
 
@@ -260,8 +266,8 @@ ORDERS = [
     [(from_frame, *row) for row in ORDERS] + [(from_studies, *ORDERS[0])],
 )
 def test_unordered_task_names_are_warned_of(reader, names, is_in_order):
-    said = pytest.warns(HistoryWarning, match=f"order {names[0]}, {names[1]}, {names[2]}")
-    with nullcontext() if is_in_order else said:
+    warning = pytest.warns(HistoryWarning, match=f"order {names[0]}, {names[1]}, {names[2]}")
+    with nullcontext() if is_in_order else warning:
         assert [e.task for e in reader(names)] == list(names)
 
 
@@ -325,25 +331,27 @@ def test_files_and_tables_refuse_same_numbers(folder, text):
     with pytest.raises(EvaluationsError, match="row 4"):
         from_table(frame)
     frame.to_csv("odd.csv", index=False)
-    said = call_suggest(folder, TABLE.replace("old", "odd"), "simple-ordered").exception
-    assert isinstance(said, EvaluationsError)
-    assert "line 6" in str(said)  # of the file, whose first one is the header
+    error = run_suggest_command(folder, TABLE.replace("old", "odd"), "simple-ordered").exception
+    assert isinstance(error, EvaluationsError)
+    assert "line 6" in str(error)  # row 4, counted from 0, after the header
 
 
 @pytest.mark.parametrize("option", ["history", "results", "space"])
 def test_command_keeps_its_input_files(folder, option):
     table().to_csv("old.csv", index=False)
     (folder / "results.csv").write_text("rate,depth,accuracy\n")
-    read = {"history": "old.csv", "results": "results.csv", "space": "space.json"}[option]
-    words = ("--results", "results.csv", "--output", f"../{folder.name}/{read}")
-    result = call_suggest(folder, TABLE, "simple-ordered", *words)
+    input_file = {"history": "old.csv", "results": "results.csv", "space": "space.json"}[option]
+    same_file = f"../{folder.name}/{input_file}"  # by another path
+    words = ("--results", "results.csv", "--output", same_file)
+    result = run_suggest_command(folder, TABLE, "simple-ordered", *words)
     assert result.exit_code == 2
     assert f"--output must not be the file of --{option}" in result.stderr
-    assert (folder / read).read_text()[0] in "mr{"
+    first_characters = "mr{"  # of the header "month", of "rate", and of JSON
+    assert (folder / input_file).read_text()[0] in first_characters
 
 
 def test_a_damaged_storage_is_refused():
-    damaged = database().replace(b'"low": 1', b'"low" 1')
+    damaged = database().replace(b'"low": 1', b'"low" 1')  # JSON without a colon
     assert damaged != database()
     Path("bad.db").write_bytes(damaged)
     with pytest.raises(EvaluationsError, match=r"the storage 'bad.db' cannot be read"):
@@ -418,10 +426,10 @@ def test_a_space_may_be_a_dict():
 
 
 @pytest.mark.parametrize(
-    ("described", "said"),
+    ("described", "message"),
     [({"lr": lr}, "lr") for lr in [(1,), ("a", "b"), (2, 1), [], None, [[1]], (True, False)]]
     + [({3: (1, 2)}, "3"), ({}, "at least one tunable"), ({"lr": (1, 2, "lg")}, "'lr'.*'log'")],
 )
-def test_invalid_dict_as_space_is_refused(described, said):
-    with pytest.raises(InvalidSpaceError, match=said):
+def test_invalid_dict_as_space_is_refused(described, message):
+    with pytest.raises(InvalidSpaceError, match=message):
         hbo.optimiser("bo", space=described, direction="minimize")

@@ -14,7 +14,7 @@ from hpobench_ordered.analysis.anova import Leaves, forest_effects, importance, 
 from hpobench_ordered.errors import MissingExtraError
 
 INF = np.inf
-MIXED = np.array([0, 1, 2, 2, 2])  # two numbers, and a categorical of three choices
+HYPERPARAMETER_OF_COLUMN = np.array([0, 1, 2, 2, 2])  # two numbers, and three one-hot choices
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -22,7 +22,7 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 
 def draw_mixed(draws: np.random.Generator, n: int) -> FloatArray:
-    """Draw n configurations with the columns of MIXED."""
+    """Draw n configurations with the columns of HYPERPARAMETER_OF_COLUMN."""
     numbers = draws.random((n, 2))
     one_hot_choices = np.eye(3)[draws.integers(3, size=n)]
     return np.concatenate((numbers, one_hot_choices), axis=1)
@@ -33,7 +33,7 @@ def fit_tree(x: FloatArray, y: FloatArray) -> DecisionTreeRegressor:
 
 
 def effects_by_prediction(tree: DecisionTreeRegressor) -> tuple[FloatArray, FloatArray]:
-    """Main and total effects of MIXED from predictions in every cell between thresholds.
+    """Main and total effects from predictions in every cell between thresholds.
 
     The variance of the marginal of every subset of hyperparameters, then the part of each that no
     smaller subset has: equation by equation, without leaves.
@@ -82,7 +82,7 @@ def test_effects_agree_with_predictions_on_grid(seed):
     y = x[:, 0] * x[:, 2] + x[:, 1] ** 2 + draws.normal(size=30) / 5
     tree = fit_tree(x, y)
 
-    effects = forest_effects([read_leaves(tree.tree_)], MIXED)
+    effects = forest_effects([read_leaves(tree.tree_)], HYPERPARAMETER_OF_COLUMN)
 
     main, total = effects_by_prediction(tree)
     assert 0.001 < main.min() < total.min()  # otherwise there would be little to compare
@@ -91,7 +91,11 @@ def test_effects_agree_with_predictions_on_grid(seed):
 
 
 def test_boxes_without_choice_do_not_count():
-    """A value for rows of zeros, of inactive ones, and one for two choices at once: never met."""
+    """Both columns are choices of one hyperparameter, of which a row has exactly one.
+
+    The leaves for no choice (100) and for both at once (-100) therefore have no weight; the other
+    two have equal values, so that nothing is left to explain.
+    """
     leaves = Leaves(
         lower=np.array([[-INF, -INF], [0.5, -INF], [-INF, 0.5], [0.5, 0.5]]),
         upper=np.array([[0.5, 0.5], [INF, 0.5], [0.5, INF], [INF, INF]]),
@@ -116,12 +120,12 @@ def test_constant_trees_do_not_count():
 def test_order_of_columns_does_not_matter():
     x = draw_mixed(rng(7), 40)
     leaves = read_leaves(fit_tree(x, x[:, 0] * x[:, 2] + x[:, 1]).tree_)
-    order = np.array([3, 1, 4, 0, 2])  # of columns
-    new_number = np.array([2, 0, 1])  # of each hyperparameter
+    order = np.array([3, 1, 4, 0, 2])  # the column that comes to each place
+    new_number = np.array([2, 0, 1])  # of hyperparameters 0, 1 and 2
     permuted = Leaves(leaves.lower[:, order], leaves.upper[:, order], leaves.values)
 
-    expected = forest_effects([leaves], MIXED)
-    effects = forest_effects([permuted], new_number[MIXED[order]])
+    expected = forest_effects([leaves], HYPERPARAMETER_OF_COLUMN)
+    effects = forest_effects([permuted], new_number[HYPERPARAMETER_OF_COLUMN[order]])
 
     np.testing.assert_allclose(effects.main[new_number], expected.main, rtol=1e-12)
     np.testing.assert_allclose(effects.total[new_number], expected.total, rtol=1e-12)
@@ -145,7 +149,7 @@ def multiplied(x: FloatArray) -> FloatArray:
     ],
 )
 def test_effects_of_known_functions(function, main, total):
-    x = rng(5).random((700, 4))
+    x = rng(5).random((700, 4))  # the functions do not use the fourth column: its effect is 0
     effects = importance(x, function(x), rng=rng(), trees=4)
     np.testing.assert_allclose(effects.main, [*main, 0], atol=0.06)
     np.testing.assert_allclose(effects.total, [*total, 0], atol=0.06)
@@ -176,7 +180,7 @@ def test_equal_losses_have_no_effects(n, value):
 @pytest.mark.parametrize("unit", [2.0**-1000, 2.0**-40, 2.0**1000])
 def test_unit_of_losses_does_not_matter(unit):
     x = rng(8).random((30, 3))
-    losses = np.round(8 * multiplied(x))
+    losses = np.round(8 * multiplied(x))  # integers, which powers of two scale without rounding
     expected = importance(x, losses, rng=rng())
     effects = importance(x, losses * unit, rng=rng())
     assert effects.total.tolist() == expected.total.tolist()
@@ -205,7 +209,7 @@ def test_effects_are_fractions(seed, n, highest_loss):
     losses = draws.integers(0, highest_loss + 1, size=n).astype(float)
 
     # Main effects are of one hyperparameter alone, total ones also of its interactions.
-    effects = importance(x, losses, rng=draws, groups=MIXED, trees=5)
+    effects = importance(x, losses, rng=draws, groups=HYPERPARAMETER_OF_COLUMN, trees=5)
 
     slack = 1e-9
     has_effects = effects.total.any()  # not where losses are the same
@@ -217,6 +221,7 @@ def test_effects_are_fractions(seed, n, highest_loss):
 
 
 def test_missing_scikit_learn_names_extra(monkeypatch):
+    # None makes Python refuse the import, as if the package were not installed.
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
     with pytest.raises(MissingExtraError, match=r"\[generate\]"):
         importance(np.zeros((2, 2)), np.zeros(2), rng=rng())

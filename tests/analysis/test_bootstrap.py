@@ -11,13 +11,13 @@ from scipy import stats
 from hpobench_ordered.analysis.bootstrap import MIN_SAMPLES_OF_INTERVAL, mean_intervals
 from hpobench_ordered.analysis.samples import Resampling, independent_samples
 
-TIED = st.tuples(
+TIED_SAMPLES = st.tuples(
     st.integers(MIN_SAMPLES_OF_INTERVAL, 12), st.integers(1, 5), st.integers(0, 2**32)
 ).map(lambda drawn: np.random.default_rng(drawn[2]).integers(-4, 5, drawn[:2]).astype(float))
 
 
 @pytest.fixture
-def script(monkeypatch):
+def coverage_script(monkeypatch):
     """The measurement of coverage."""
     monkeypatch.syspath_prepend(Path(__file__).parents[1] / "performance")
     return importlib.import_module("interval_coverage")
@@ -38,12 +38,10 @@ def _measure_coverage(samples: np.ndarray, truth: float) -> float:
     return float(100 * np.mean(is_covered))
 
 
-# 5000 simulations: the standard error of a coverage is 0.31 %.
-
-
 @pytest.mark.parametrize("count", [10, 20])
 @pytest.mark.parametrize("law", [stats.norm(5, 2), stats.gamma(2), stats.expon()])
 def test_coverage_is_near_95_percent(law, count):
+    # Of 5000 simulated intervals the standard error of the coverage is 0.31 %.
     samples = law.rvs((count, 5000), random_state=np.random.default_rng(count))
     assert 93 < _measure_coverage(samples, law.mean()) < 97
 
@@ -51,9 +49,10 @@ def test_coverage_is_near_95_percent(law, count):
 @pytest.mark.parametrize(
     ("count", "lowest", "highest"), [(3, 0, 78), (4, 0, 88), (5, 89, 100), (20, 94, 100)]
 )
-def test_fewer_than_five_samples_undercover(script, monkeypatch, count, lowest, highest):
+def test_fewer_than_five_samples_undercover(coverage_script, monkeypatch, count, lowest, highest):
+    """The reason why fewer than five samples get no interval; here three and four get one, too."""
     monkeypatch.setattr("hpobench_ordered.analysis.bootstrap.MIN_SAMPLES_OF_INTERVAL", 3)
-    ranks = script.mean_rank(1)
+    ranks = coverage_script.mean_rank(1)
     samples = ranks.draw(np.random.default_rng(count), (count, 5000))
     assert lowest < _measure_coverage(samples, ranks.mean) < highest
 
@@ -75,6 +74,7 @@ def test_interval_agrees_with_bootstrap_t():
 
 @pytest.mark.parametrize("count", [501, 1000])
 def test_many_samples_get_students_interval(count):
+    """More than 500 samples are not resampled."""
     samples = np.random.default_rng(0).normal(size=(count, 4))
     computed = mean_intervals(samples, rng=_rng(), resamples=999)
     expected = stats.t.interval(
@@ -84,7 +84,7 @@ def test_many_samples_get_students_interval(count):
     assert computed.samples == count
 
 
-@given(TIED)
+@given(TIED_SAMPLES)
 def test_intervals_contain_mean(samples):
     interval = mean_intervals(samples, rng=_rng())
     np.testing.assert_allclose(interval.mean, samples.mean(axis=0))
@@ -92,7 +92,7 @@ def test_intervals_contain_mean(samples):
     assert (interval.mean <= interval.upper).all()
 
 
-@given(TIED)
+@given(TIED_SAMPLES)
 def test_width_is_at_most_twice_students(samples):
     interval = mean_intervals(samples, rng=_rng())
     standard_error = samples.std(axis=0, ddof=1) / np.sqrt(len(samples))
@@ -156,6 +156,7 @@ def test_few_samples_have_no_interval(count):
 
 @pytest.mark.parametrize("count", range(1, MIN_SAMPLES_OF_INTERVAL))
 def test_undefined_samples_do_not_count(count):
+    # With those that are NaN there would be enough samples for an interval.
     samples = np.concatenate([_rng().random((count, 3)), np.full((9, 3), np.nan)])
     assert np.isnan(mean_intervals(samples, rng=_rng()).lower).all()
 
@@ -171,10 +172,11 @@ def test_ends_are_clipped_to_possible_values():
 
 
 def test_outlier_does_not_widen_without_bound():
-    samples = np.r_[1.0, 1e-6 * np.arange(9)]
+    """An interval reaches at most twice as far from the mean as Student's."""
+    samples = np.r_[1.0, 1e-6 * np.arange(9)]  # one outlier among ten samples
     computed = mean_intervals(samples, rng=_rng())
-    half_of_students = stats.t.isf(0.025, 9) * stats.sem(samples)  # half the width of Student's
-    assert computed.upper - computed.mean <= 2 * half_of_students + 1e-12
+    reach_of_students = stats.t.isf(0.025, 9) * stats.sem(samples)
+    assert computed.upper - computed.mean <= 2 * reach_of_students + 1e-12
 
 
 def test_samples_are_means_of_seeds():
@@ -213,15 +215,16 @@ def test_no_defined_task_has_no_mean(kind):
 
 
 @pytest.mark.slow
-def test_coverage_script_measures(script):
-    computed = script.measure(script.NORMAL, 10, simulations=600, rng=_rng())
+def test_coverage_script_measures(coverage_script):
+    computed = coverage_script.measure(coverage_script.NORMAL, 10, simulations=600, rng=_rng())
+    # The true coverage is 0.95; its standard error in 600 simulations is 0.009.
     assert 0.9 < computed.studentised < 0.99
     assert computed.percentile < computed.student
 
 
 @pytest.mark.slow
-def test_coverage_script_knows_its_distributions(script):
-    for distribution in script.DISTRIBUTIONS:
+def test_coverage_script_knows_its_distributions(coverage_script):
+    for distribution in coverage_script.DISTRIBUTIONS:
         samples = distribution.draw(_rng(), (400_000, 1))
         assert samples.mean() == pytest.approx(distribution.mean, abs=0.02)
         if distribution.skewness < 3:  # beyond, so few samples do not measure it
@@ -231,16 +234,16 @@ def test_coverage_script_knows_its_distributions(script):
 
 def test_missing_samples_change_no_other_mean():
     complete = _rng().normal(size=(8, 3))
-    lacking = complete.copy()
-    lacking[[1, 4], 1] = np.nan
-    finished = np.delete(complete[:, 1], [1, 4])
+    incomplete = complete.copy()
+    incomplete[[1, 4], 1] = np.nan  # two samples of the second of three means
+    defined_samples = np.delete(complete[:, 1], [1, 4])
 
-    interval = mean_intervals(lacking, rng=_rng())
+    interval = mean_intervals(incomplete, rng=_rng())
 
-    of_complete = mean_intervals(complete, rng=_rng())
-    of_finished = mean_intervals(finished, rng=_rng())
-    for end in ("mean", "lower", "upper"):
-        first, second, third = getattr(interval, end)
-        assert first == getattr(of_complete, end)[0]
-        assert second == getattr(of_finished, end)
-        assert third == getattr(of_complete, end)[2]
+    expected_of_others = mean_intervals(complete, rng=_rng())
+    expected_of_second = mean_intervals(defined_samples, rng=_rng())
+    for figure in ("mean", "lower", "upper"):
+        first, second, third = getattr(interval, figure)
+        assert first == getattr(expected_of_others, figure)[0]
+        assert second == getattr(expected_of_second, figure)
+        assert third == getattr(expected_of_others, figure)[2]

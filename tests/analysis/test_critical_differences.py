@@ -39,10 +39,15 @@ def ranking_of(alike: BoolArray) -> CriticalDifference:
 
 def test_quantiles_are_demsars_table_5():
     published = [1.960, 2.343, 2.569, 2.728, 2.850, 2.949, 3.031, 3.102, 3.164]
-    quantiles = [
-        nemenyi_difference(count, 6) / np.sqrt(count * (count + 1) / 36) for count in range(2, 11)
-    ]
-    np.testing.assert_allclose(quantiles, published, atol=1.1e-3)  # he rounds twice
+    n_samples = 6
+
+    quantiles = []
+    for n_methods in range(2, 11):
+        standard_error = np.sqrt(n_methods * (n_methods + 1) / (6 * n_samples))
+        quantiles.append(nemenyi_difference(n_methods, n_samples) / standard_error)
+
+    # Demsar (2006) rounds twice, so that the last digit may differ by one.
+    np.testing.assert_allclose(quantiles, published, atol=1.1e-3)
 
 
 @given(SAMPLES)
@@ -55,7 +60,8 @@ def test_nemenyi_compares_ranks_with_difference(samples):
 @given(SAMPLES)
 def test_wilcoxon_compares_adjusted_p_values(samples):
     names = names_of(samples)
-    with pytest.MonkeyPatch.context() as patch:  # at 0.05 so few samples hardly ever differ
+    # At the usual 0.05 so few samples hardly ever differ.
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr("hpobench_ordered.analysis.significance.ALPHA", 0.3)
         ranking = critical_difference(samples, names, post_hoc=PostHoc.WILCOXON_HOLM)
 
@@ -78,7 +84,7 @@ def test_methods_are_ordered_by_mean_rank(samples, post_hoc):
 @given(st.integers(2, 6), st.data())
 def test_groups_are_maximal_alike_ranges(size, data):
     alike = data.draw(hnp.arrays(bool, (size, size)))
-    alike = alike | alike.T | np.eye(size, dtype=bool)
+    alike = alike | alike.T | np.eye(size, dtype=bool)  # symmetric, and each is like itself
     ranking = ranking_of(alike)
 
     ranges = [
@@ -129,7 +135,7 @@ def test_single_sample_shows_no_difference(post_hoc):
 
 @ALL_TESTS
 def test_two_different_methods_have_no_bar(post_hoc):
-    always_lower = np.arange(40.0).reshape(20, 2) ** 1.1
+    always_lower = np.arange(40.0).reshape(20, 2) ** 1.1  # a power, so that no differences tie
     ranking = critical_difference(always_lower, "ab", post_hoc=post_hoc)
     assert ranking.methods == ("a", "b")
     assert ranking.groups == ((0, 0), (1, 1))

@@ -27,7 +27,7 @@ def random_scores() -> Scores:
 
 
 def test_differences_are_paired_by_seed():
-    scores = random_scores()
+    scores = random_scores()  # (A, S, T, M) = (3, 4, 5, 2); task 3 is NaN
 
     difference = compare_methods(scores, "c", "a", trial=2)
 
@@ -42,7 +42,8 @@ def test_difference_summarises_seeds_and_tasks():
 
     by_seed = difference.values.mean(axis=1)
     by_task = difference.values.mean(axis=0)
-    standard_error = by_seed.std(ddof=1) / np.sqrt(4)
+    n_seeds = 4
+    standard_error = by_seed.std(ddof=1) / np.sqrt(n_seeds)
     assert difference.mean == pytest.approx(difference.values.mean())
     assert difference.two_standard_errors == pytest.approx(2 * standard_error)
     assert difference.better == (by_task < 0).sum()
@@ -99,6 +100,7 @@ def test_mean_over_tasks_has_two_errors():
 
 
 def test_constant_baselines_are_left_out():
+    """The spread is 4 and 2 on two tasks, the baseline's 2 and 0: undefined on the second."""
     reduction = reduction_in_standard_error(OTHER, OWN)
     estimate = mean_over_tasks(reduction)
     np.testing.assert_allclose(reduction, [-100, np.nan])

@@ -58,6 +58,7 @@ def test_shares_ignore_scale_of_losses(seed):
 
 
 def test_colours_of_losses_end_at_lowest():
+    """The worst losses, a share of `alike`, lie beyond the colours' other end."""
     losses = np.append(np.random.default_rng(0).random(1000), np.nan)  # NaN: an empty cell
 
     low, high = colour_ends(losses, maximised=False, alike=0.2)
@@ -68,6 +69,7 @@ def test_colours_of_losses_end_at_lowest():
 
 
 def test_colours_of_maximised_end_at_highest():
+    """The worst values, a share of `alike`, lie beyond the colours' other end."""
     losses = np.append(np.random.default_rng(0).random(1000), np.nan)  # NaN: an empty cell
     values = -losses
 
@@ -81,7 +83,7 @@ def test_colours_of_maximised_end_at_highest():
 def test_drift_is_one_for_growing_optimum():
     x = np.linspace(0, 1, 101)
     optima = np.linspace(0.2, 0.8, 7)
-    losses = np.abs(x - optima[:, None])  # seven tasks, 101 configurations
+    losses = np.abs(x - optima[:, None])  # of 101 configurations on seven tasks, (7, 101)
     assert optimum_drift(x, losses, count=5) == pytest.approx(1)
     assert optimum_drift(x, losses[::-1], count=5) == pytest.approx(-1)
 

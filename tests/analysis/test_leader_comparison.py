@@ -43,7 +43,7 @@ def test_few_samples_have_no_test():
 
 @pytest.mark.parametrize("seeds", [5, 10])
 def test_right_leader_is_mostly_found(seeds):
-    one_best = np.append(0.0, np.full(11, 1.5))
+    one_best = np.append(0.0, np.full(11, 1.5))  # the eleven others are worse by 1.5
     assert simulate(one_best, seeds).best_of_all >= 0.9
 
 
@@ -64,12 +64,13 @@ def test_constant_differences_have_no_test():
 
 def test_influences_add_up_to_standard_error():
     rng = np.random.default_rng(0)
-    ranks = rng.normal(size=(6, 3))
-    variance = (influences(ranks, 0.5) ** 2).sum(axis=0)
+    ranks = rng.normal(size=(6, 3))  # six samples of three methods
+    weight = 0.5  # of these samples' mean in the mean rank
+    variance = (influences(ranks, weight) ** 2).sum(axis=0)
     standard_error = ranks.std(axis=0, ddof=1) / np.sqrt(6)
-    np.testing.assert_allclose(np.sqrt(variance), 0.5 * standard_error)
+    np.testing.assert_allclose(np.sqrt(variance), weight * standard_error)
 
 
 def test_missing_seed_has_no_influence():
     ranks = np.array([[1.0, 2.0], [2.0, np.nan], [3.0, 4.0]])
-    assert influences(ranks, 1.0)[1, 1] == 0
+    assert influences(ranks, weight=1.0)[1, 1] == 0

@@ -121,12 +121,13 @@ def test_plateaus_of_packaged_benchmarks():
 
 
 def test_stored_marks_equal_recomputed_ones():
+    """`check` raises an error where they differ."""
     spec = benchmark_spec("newsvendor")
     find_marks(spec).check(Marks.compute(spec.load()))
 
 
 def test_check_refuses_other_figures():
-    marks = Marks(0.2, 0.1)
+    marks = Marks(near_best=0.2, copying=0.1)
     with pytest.raises(ArtifactError, match="recomputed"):
         replace(marks, near_best=0.5).check(marks)
 
@@ -165,15 +166,15 @@ def write_own(folder: Path, name: str, marks: Marks) -> None:
 
 def test_own_benchmark_has_written_marks(own_folder):
     assert find_marks(own_spec("mine")) is None
-    write_own(own_folder, "mine", Marks(0.2, None))
-    assert find_marks(own_spec("mine")) == Marks(0.2, None)
+    write_own(own_folder, "mine", Marks(near_best=0.2, copying=None))
+    assert find_marks(own_spec("mine")) == Marks(near_best=0.2, copying=None)
 
 
 def test_writing_keeps_marks_of_other_benchmarks(own_folder):
-    write_own(own_folder, "mine", Marks(0.2, None))
-    write_own(own_folder, "other", Marks(0.3, 0.1))
-    assert find_marks(own_spec("mine")) == Marks(0.2, None)
-    assert find_marks(own_spec("other")) == Marks(0.3, 0.1)
+    write_own(own_folder, "mine", Marks(near_best=0.2, copying=None))
+    write_own(own_folder, "other", Marks(near_best=0.3, copying=0.1))
+    assert find_marks(own_spec("mine")) == Marks(near_best=0.2, copying=None)
+    assert find_marks(own_spec("other")) == Marks(near_best=0.3, copying=0.1)
 
 
 def test_damaged_marks_are_refused(own_folder):

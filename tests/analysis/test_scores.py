@@ -40,7 +40,8 @@ def test_normalised_scores_computed_by_hand():
 
     scores = normalised_scores(losses, METHODS)
 
-    # The best mean is 6 and 10 - 6 = 4 are 100 points.
+    # Mean incumbents after each trial: random search 11.5 and 10, a 8 and 6, b 8 and 8. The best
+    # of them, 6, scores 0, and random search's last one, 10, scores 100.
     np.testing.assert_allclose(scores.mean[:, 0], [[137.5, 100], [50, 0], [50, 50]])
     # After one trial a has losses 7 and 9: standard deviation sqrt(2), standard error 1.
     np.testing.assert_allclose(scores.two_standard_errors[1, 0, 0], 2 * 1 * 100 / 4)
@@ -55,6 +56,7 @@ def losses_with_undefined_task() -> np.ndarray:
 
 
 def test_mean_leaves_out_undefined_tasks():
+    """Where random search is the best of all, as on task 1, no score is defined."""
     scores = normalised_scores(losses_with_undefined_task(), METHODS)
     summary = scores.over_tasks(trial=5, first_task=1)  # tasks 1 and 2, of which 1 is undefined
     assert np.isnan(scores.mean[:, 1]).all()
@@ -182,7 +184,10 @@ def test_normalised_regret_has_no_scale(losses, scale, shift):
 
 
 def test_normalised_regret_by_hand():
-    """Four tasks with the same losses: the best of the third is unknown, the last is constant."""
+    """(incumbent - best) / (worst - best), of incumbents 5, 3, 3 and 1 on each of four tasks.
+
+    The best of the third task is unknown; that of the last one equals its worst.
+    """
     losses = np.tile([5.0, 3, 4, 1], (1, 1, 4, 1))
     best = np.array([1.0, 2, np.nan, 3])
     worst = np.array([5.0, 4, 5, 3])
@@ -193,7 +198,7 @@ def test_normalised_regret_by_hand():
 
 
 def test_highest_loss_ignores_failures():
-    # Failed trials are infinite, runs that were not finished NaN; (A, S, T, M), of two tasks.
+    # Failed trials are infinite, trials that were not run NaN; (A, S, T, M) = (2, 1, 2, 3).
     first_method = [[[np.inf, 2, np.nan], [np.inf, np.inf, np.inf]]]
     second_method = [[[5, 4, 3], [np.nan, np.nan, np.nan]]]
     losses = np.array([first_method, second_method])

@@ -145,7 +145,10 @@ def test_untestable_samples_are_refused(test, samples, methods, message):
 
 
 def test_lsd_of_two_is_paired_t():
-    """The error of a difference is the difference divided by the t statistic."""
+    """LSD: the least significant difference, a quantile of Student's t times the error.
+
+    The error of a difference is the difference divided by the t statistic.
+    """
     samples = np.random.default_rng(0).normal(size=(9, 2))
     paired = stats.ttest_rel(samples[:, 0], samples[:, 1])
     difference = samples[:, 0].mean() - samples[:, 1].mean()
@@ -154,7 +157,10 @@ def test_lsd_of_two_is_paired_t():
 
 
 def test_lsd_agrees_with_linear_regression():
-    """The error is that of a linear model of methods and samples, fitted by least squares."""
+    """LSD: the least significant difference, a quantile of Student's t times the error.
+
+    The error is that of a linear model of methods and samples, fitted by least squares.
+    """
     samples = np.random.default_rng(1).normal(size=(6, 4)) + np.arange(6)[:, None]
     sample, method = np.indices(samples.shape).reshape(2, -1)
     design = np.hstack([np.eye(6)[sample], np.eye(4)[method][:, 1:]])  # dummy variables
@@ -168,6 +174,7 @@ def test_lsd_agrees_with_linear_regression():
 
 
 def test_lsd_needs_an_error():
-    assert np.isnan(least_significant_difference(np.ones((1, 4))))
-    assert np.isnan(least_significant_difference(np.ones((4, 1))))
-    assert least_significant_difference(np.ones((3, 4))) == 0
+    one_sample, one_method, constant = np.ones((1, 4)), np.ones((4, 1)), np.ones((3, 4))
+    assert np.isnan(least_significant_difference(one_sample))
+    assert np.isnan(least_significant_difference(one_method))
+    assert least_significant_difference(constant) == 0

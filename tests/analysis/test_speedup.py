@@ -31,13 +31,13 @@ def test_speedup_computed_by_hand():
 
 @given(LOSSES)
 def test_trials_agree_with_counting(losses):
-    targets = np.array([[3.0, 1.0], [5.0, 0.5]])
+    targets = np.array([[3.0, 1.0], [5.0, 0.5]])  # (tasks, budgets)
     computed = trials_to_reach(losses, targets)
     for method, seed, task, budget in np.ndindex(computed.shape):
         run = losses[method, seed, task]
         target = targets[task, budget]
         reaching_trials = [trial for trial, loss in enumerate(run, 1) if loss <= target]
-        first_trial = reaching_trials[0] if reaching_trials else 0
+        first_trial = reaching_trials[0] if reaching_trials else 0  # 0: never reached
         assert computed[method, seed, task, budget] == first_trial
 
 

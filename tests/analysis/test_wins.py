@@ -6,16 +6,16 @@ from hypothesis import strategies as st
 from hpobench_ordered.analysis.wins import count_wins
 from hpobench_ordered.errors import ExperimentError
 
-SMALL = st.integers(0, 2**32).map(
+TIED_LOSSES = st.integers(0, 2**32).map(
     lambda seed: np.random.default_rng(seed).integers(0, 5, (4, 3, 2, 3)).astype(float)
 )
 
 
-@given(SMALL, st.integers(1, 3))
+@given(TIED_LOSSES, st.integers(1, 3))
 def test_counts_agree_with_single_comparisons(losses, trial):
     counted = count_wins(losses, "abcd", trial=trial)
 
-    best_losses = losses[..., :trial].min(axis=-1).reshape(4, -1)
+    best_losses = losses[..., :trial].min(axis=-1).reshape(4, -1)  # (methods, runs)
     for a in range(4):
         for b in range(4):
             gaps = best_losses[a] - best_losses[b]
