@@ -277,7 +277,7 @@ def test_killed_processes_go_on(tmp_path):
     undisturbed.optimize(objective_of(task), n_trials=9)
     storage = f"sqlite:///{tmp_path}/tuning.db"
 
-    # Nine trials in all, but the killed trial 0 and trial 4 are run again, as later ones.
+    # The configuration of a killed trial is evaluated again, by a trial of another number.
     for trial in (0, 4, 9):
         script = SCRIPT_UNTIL_NINE_ARE_FINISHED.format(
             folders=FOLDERS, storage=storage, killed_in_trial=trial

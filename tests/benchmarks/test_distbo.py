@@ -200,8 +200,8 @@ def test_mean_of_points_is_toy_optimum():
         mean = float(task.data.features.mean())
 
         assert task.evaluate({"theta": mean}) == task.best_value == 1.0
-        beside = task.evaluate({"theta": mean + 1.0})
-        assert beside == pytest.approx(np.exp(-0.5), rel=1e-12)
+        one_beside = task.evaluate({"theta": mean + 1.0})
+        assert one_beside == pytest.approx(np.exp(-(1.0**2) / 2), rel=1e-12)
 
 
 @pytest.mark.parametrize(("task", "centre"), [(0, 0.0), (5, 4.0), (15, 0.0)])

@@ -68,7 +68,7 @@ def files(folder):
 
 
 @pytest.fixture
-def advised(cli, files):
+def advice_result(cli, files):
     """The result of advice, kept in `out`, on tasks that all have the same optimum.
 
     It prints four parts with an empty line between them: surrogates, methods, sentences, and the
@@ -80,25 +80,25 @@ def advised(cli, files):
 
 
 @pytest.mark.slow
-def test_advice_keeps_runs_and_report(cli, advised):
+def test_advice_keeps_runs_and_report(cli, advice_result):
     report = Path("out", "report", "report.html")
-    assert f"report: {report}" in advised.stderr
+    assert f"report: {report}" in advice_result.stderr
     assert report.exists()
     assert cli("status", "out").returncode == 0
 
 
 @pytest.mark.slow
-def test_advice_shows_quality_of_surrogates(advised):
-    quality, _, _, _ = advised.stdout.split("\n\n")
+def test_advice_shows_quality_of_surrogates(advice_result):
+    quality, _, _, _ = advice_result.stdout.split("\n\n")
     _title, _header, *lines = quality.splitlines()
     tasks_and_evaluations = [line.split()[:2] for line in lines]
     assert tasks_and_evaluations == [["m0", "40"], ["m1", "40"], ["m2", "40"], ["m3", "40"]]
-    assert "poor" not in advised.stdout + advised.stderr
+    assert "poor" not in advice_result.stdout + advice_result.stderr
 
 
 @pytest.mark.slow
-def test_advice_shows_best_method_first(advised):
-    _, methods, _, _ = advised.stdout.split("\n\n")
+def test_advice_shows_best_method_first(advice_result):
+    _, methods, _, _ = advice_result.stdout.split("\n\n")
     _title, _header, best, other = methods.splitlines()
     name, *_, needs_history = best.split()
     assert (name, needs_history) == ("simple-previous", "yes")
@@ -107,14 +107,14 @@ def test_advice_shows_best_method_first(advised):
 
 
 @pytest.mark.slow
-def test_advice_says_that_copying_wins(advised):
-    _, _, text, _ = advised.stdout.split("\n\n")
+def test_advice_says_that_copying_wins(advice_result):
+    _, _, text, _ = advice_result.stdout.split("\n\n")
     assert "After 4 trials simple-previous leaves least" in text
     assert "Copying wins: 4 trials of random-search, without any history," in text
 
 
 @pytest.mark.slow
-def test_advice_is_that_of_python(advised):
+def test_advice_is_that_of_python(advice_result):
     history = hbo.history_from_frame(
         read_exactly("old.csv"), SPACE, objective="auc", direction="maximize", task="month"
     )
@@ -126,13 +126,13 @@ def test_advice_is_that_of_python(advised):
         trials=4,
         seeds=range(2),
     )
-    _, _, text, _ = advised.stdout.split("\n\n")
+    _, _, text, _ = advice_result.stdout.split("\n\n")
     assert text.splitlines() == list(advice.sentences)
 
 
 @pytest.mark.slow
-def test_next_command_works(cli, advised):
-    _, _, _, next_command = advised.stdout.split("\n\n")
+def test_next_command_works(cli, advice_result):
+    _, _, _, next_command = advice_result.stdout.split("\n\n")
     label, *words = shlex.split(next_command)
     assert label == "Next:"
     program, *arguments = words

@@ -101,23 +101,23 @@ def test_info_shows_benchmark(cli, text):
 
 
 @pytest.fixture
-def described(cli):
+def info_as_json(cli):
     """What `info` says of a benchmark as JSON."""
     return json.loads(cli("info", "yahpo-svm-1220", "--json").stdout)
 
 
-def test_info_has_tasks_as_json(described):
+def test_info_has_tasks_as_json(info_as_json):
     tasks = load("yahpo-svm-1220").tasks
-    assert [task["best_value"] for task in described["tasks"]] == [t.best_value for t in tasks]
-    assert [task["context"] for task in described["tasks"]] == [dict(t.context) for t in tasks]
+    assert [task["best_value"] for task in info_as_json["tasks"]] == [t.best_value for t in tasks]
+    assert [task["context"] for task in info_as_json["tasks"]] == [dict(t.context) for t in tasks]
 
 
-def test_info_has_search_space_as_json(described):
-    assert SearchSpace.from_json(described["space"]) == load("yahpo-svm-1220").space
+def test_info_has_search_space_as_json(info_as_json):
+    assert SearchSpace.from_json(info_as_json["space"]) == load("yahpo-svm-1220").space
 
 
-def test_info_has_quality_as_json(described):
-    assert 0 < described["tasks"][0]["quality"]["spearman"] <= 1
+def test_info_has_quality_as_json(info_as_json):
+    assert 0 < info_as_json["tasks"][0]["quality"]["spearman"] <= 1
 
 
 CHANGES = [
@@ -213,6 +213,7 @@ def test_other_constants_are_refused(space_with_constants, word):
 
 @pytest.fixture
 def no_extras(monkeypatch):
+    """As if no package of an extra were installed."""
     monkeypatch.setattr(extras, "find_spec", lambda module: None)
 
 

@@ -122,6 +122,7 @@ def test_benchmark_runs_beside_suite(cli):
 @pytest.mark.usefixtures("run_on_suite")
 def test_status_counts_runs_as_json(cli):
     state = json.loads(cli("status", "results", "--json").stdout)
+    # One run on each of the four synthetic benchmarks and on newsvendor.
     assert [row["done"] for row in state["counts"]] == [1] * 5
     assert state["failures"] == []
 
@@ -182,14 +183,14 @@ def test_run_shows_methods_of_earlier_runs(cli):
 def test_sentences_are_as_wide_as_terminal(cli, width):
     shown = cli(*ADJUSTMENTS, COLUMNS=str(width)).stdout
     assert max(map(len, shown.splitlines())) <= width
-    assert "best-first" in shown
+    assert "best-first" in shown  # the name of a method is not broken at its hyphen
 
 
 def test_narrow_terminal_has_a_line_a_method(cli):
     shown = cli("leaderboard", "--reference", "--suite", "retrain", COLUMNS="80").stdout
     table = shown.partition("\nmethod")[2].partition("\n\n")[0]
     lines = table.splitlines()[1:]
-    assert len(lines) > 30
+    assert len(lines) > 30  # methods
     assert all(re.match(r"[a-z-]+ +\d+\.\d\d ", line) for line in lines)
 
 
@@ -218,6 +219,7 @@ def test_store_of_other_format_is_refused(cli, tmp_path):
 
 
 def test_unwritable_folder_is_found_first(cli, tmp_path):
+    """Before the generation begins, which may take long."""
     (tmp_path / "file").write_text("")
     result = cli("generate", "newsvendor", "--output", "file/x")
     assert "simulating" not in result.stderr

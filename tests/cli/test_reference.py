@@ -34,12 +34,14 @@ def test_run_shows_place_among_reference(cli, folder):
     assert "mine.Mine" in result.stdout.split("and ")[0]  # its row, however low
     assert 1 <= int(place) <= int(methods)
     assert "random-search runs too" not in result.stderr
+    # The same place among the reference, as a leaderboard of the stored results.
     board = cli("leaderboard", "results", "--reference", "--trial", "5")
     assert "mine.Mine" in board.stdout and "ordered-gp" in board.stdout
 
 
 @pytest.mark.slow
 def test_compare_runs_small_part(cli, folder, monkeypatch):
+    # One benchmark of those that are compared on, as all of them take long.
     monkeypatch.setattr(
         sys.modules["hpobench_ordered.cli.experiments"], "COMPARED_BENCHMARKS", ("newsvendor",)
     )
@@ -162,7 +164,7 @@ def test_small_part_ranks_like_whole(suites, least_correlation):
     protocol = hbo.Ordered(tasks=COMPARED_TASKS)
     part = hbo.Results(read_reference(COMPARED_BENCHMARKS, protocol=protocol), ())
     ranks_in_part = compute_mean_ranks(part, range(COMPARED_SEEDS))
-    other_seeds = range(COMPARED_SEEDS, 5)
+    other_seeds = range(COMPARED_SEEDS, 5)  # the reference has seeds 0 to 4
 
     ranks_in_whole = compute_mean_ranks(hbo.reference(*suites), other_seeds)
 

@@ -9,6 +9,7 @@ from hpobench_ordered.benchmarks.yahpo import remote_files
 def test_verify_has_a_line_for_each_benchmark(cli):
     result = cli("verify", "newsvendor", "svm-a", "forrester", "openml-ranger")
     assert result.returncode == 0
+    # "-": there is nothing to verify of openml-ranger, which has not been generated.
     assert [line.split()[0] for line in result.stdout.splitlines()] == ["ok"] * 3 + ["-"]
 
 
@@ -30,6 +31,7 @@ def fetched(cli, shared):
 @pytest.mark.slow
 @pytest.mark.usefixtures("fetched")
 def test_fetched_files_can_be_used(cli):
+    # Brackets are around surrogates whose files are not fetched.
     assert "forest [nearest]" not in cli("list").stdout
     assert "minbucket" in cli("info", "yahpo-rpart-1220").stdout
 

@@ -71,6 +71,7 @@ def make_in_memory(error: float) -> hbo.Benchmark:
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_benchmark_in_memory_counts_by_content(tmp_path, workers):
+    """The same table again is the same benchmark, whose run is not repeated; another one is not."""
     stored_runs = []
     for error in (0.5, 0.5, 0.6):
         result = hbo.run(

@@ -50,6 +50,7 @@ def undisturbed(tmp_path_factory):
 )
 def test_bad_method_fails_alone(tmp_path, undisturbed, method, reason, message):
     methods = ["random-search", method, bad.Good]
+    # Each of the three methods runs with two seeds.
     with pytest.warns(FailedRunsWarning, match=r"2 of 6 runs failed"):
         result = hbo.run(methods=methods, folder=tmp_path, time_limit=0.3, **SMALL)
 
@@ -130,6 +131,7 @@ def test_bad_benchmark_fails_alone(tmp_path, monkeypatch, error, message):
 
     monkeypatch.setattr(hbo.Task, "evaluate_row", evaluate_badly_on_forrester)
     both = {**SMALL, "benchmarks": ["newsvendor", "forrester"]}
+    # Two methods run with two seeds on each of two benchmarks.
     with pytest.warns(FailedRunsWarning, match=r"4 of 8 runs failed"):
         result = hbo.run(methods=methods, folder=tmp_path / "disturbed", **both)
     for failure in result.failures():
@@ -189,6 +191,7 @@ def test_endless_call_ends_with_its_process(tmp_path, method):
     ],
 )
 def test_vandal_changes_no_other_run(tmp_path, name, protocol):
+    """The vandal changes whatever it is given, such as its history, in place."""
     method = "simple-previous"
     vandal = hbo.MethodSpec("vandal", bad.Vandal, "", "", changed_spaces=True)
     options: dict[str, Any] = {"benchmarks": [name], "seeds": [0], "protocol": protocol}

@@ -51,12 +51,13 @@ def test_methods_share_random_numbers(small_plan):
 
 
 def test_random_numbers_differ_by_seed_and_position(small_plan):
-    drawn = set()
+    random_numbers = set()
     for cell in small_plan(seeds=[0, 1], methods=["random-search"]):
         for position in (0, 1):
-            drawn.add(cell.rng(position).random())
-            drawn.add(cell.protocol_rng(position).random())
-    assert len(drawn) == 8
+            random_numbers.add(cell.rng(position).random())
+            random_numbers.add(cell.protocol_rng(position).random())
+    seeds, positions, generators = 2, 2, 2
+    assert len(random_numbers) == seeds * positions * generators
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ NUMBER_OF_RUNS_REPEATED = 8
 """Reference runs that a test repeats; 40 were repeated when the results were made."""
 
 
-def run(folder: Path, **changes: Any) -> hbo.Results:
+def run_small_experiment(folder: Path, **changes: Any) -> hbo.Results:
     settings = {
         "benchmarks": BENCHMARKS,
         "methods": METHODS,
@@ -53,11 +53,11 @@ def run(folder: Path, **changes: Any) -> hbo.Results:
 @pytest.fixture(scope="module")
 def all_results(tmp_path_factory) -> hbo.Results:
     """Runs of the methods in the reference, and of one more."""
-    return run(tmp_path_factory.mktemp("all"), methods=[*METHODS, Mine])
+    return run_small_experiment(tmp_path_factory.mktemp("all"), methods=[*METHODS, Mine])
 
 
 @pytest.fixture
-def bundle(all_results, tmp_path, monkeypatch) -> Artifact:
+def reference_bundle(all_results, tmp_path, monkeypatch) -> Artifact:
     """Reference files of these runs, in place of those that come with the package."""
     part = Part("", METHODS, 3, PROTOCOL)
     monkeypatch.setattr(_reference, "PARTS", (part,))
@@ -84,14 +84,14 @@ def without_times(board: pd.DataFrame) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("trial", [None, 1, 3])
-def test_leaderboards_equal_those_of_all_trials(all_results, bundle, trial):
+def test_leaderboards_equal_those_of_all_trials(all_results, reference_bundle, trial):
     cells = tuple(cell for cell in all_results.cells if cell.method.name in METHODS)
     expected = hbo.Results(all_results.store, cells).leaderboard(trial, full=True)
     board = hbo.reference(*BENCHMARKS).leaderboard(trial, full=True)
     pd.testing.assert_frame_equal(board, expected, check_exact=True)
 
 
-def test_scores_equal_those_of_all_trials(all_results, bundle):
+def test_scores_equal_those_of_all_trials(all_results, reference_bundle):
     cells = tuple(cell for cell in all_results.cells if cell.method.name in METHODS)
     expected_scores, _ = hbo.Results(all_results.store, cells).scored()
     scores, _ = hbo.reference(*BENCHMARKS).scored()
@@ -103,9 +103,10 @@ def test_scores_equal_those_of_all_trials(all_results, bundle):
             np.testing.assert_array_equal(actual.measures[name].values, measure.values)
 
 
-def test_every_run_is_written(all_results, bundle):
-    written = write_reference(all_results.store.folder, bundle.folder)
-    assert [(file.runs, file.left_out) for file in written] == [(9, 0)] * 3
+def test_every_run_is_written(all_results, reference_bundle):
+    written = write_reference(all_results.store.folder, reference_bundle.folder)
+    runs_on_each = 3 * 3  # methods, seeds
+    assert [(file.runs, file.left_out) for file in written] == [(runs_on_each, 0)] * 3
 
 
 @pytest.fixture
@@ -200,16 +201,16 @@ def test_malformed_files_are_refused(content, reason):
         ReferenceFile.from_bytes(content, name="file")
 
 
-def test_damaged_files_are_refused(bundle):
-    path = Path(str(bundle.folder)) / NEWSVENDOR
+def test_damaged_files_are_refused(reference_bundle):
+    path = Path(str(reference_bundle.folder)) / NEWSVENDOR
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(ArtifactError, match=f"{NEWSVENDOR} is damaged"):
         hbo.reference("newsvendor")
 
 
-def test_own_method_ranks_among_reference(all_results, bundle, tmp_path):
+def test_own_method_ranks_among_reference(all_results, reference_bundle, tmp_path):
     settings = {"methods": [Mine], "seeds": None, "folder": tmp_path / "mine"}
-    compared = run(**settings, against="reference")
+    compared = run_small_experiment(**settings, against="reference")
     board = without_times(compared.leaderboard(full=True))
     expected = without_times(all_results.leaderboard(full=True))
     pd.testing.assert_frame_equal(board, expected, check_exact=True)
@@ -217,102 +218,116 @@ def test_own_method_ranks_among_reference(all_results, bundle, tmp_path):
 
 def test_own_method_ranks_among_folder(all_results, tmp_path):
     settings = {"methods": [Mine], "seeds": None, "protocol": None, "folder": tmp_path / "mine"}
-    compared = run(**settings, against=all_results.store.folder)
+    compared = run_small_experiment(**settings, against=all_results.store.folder)
     board = without_times(compared.leaderboard(full=True))
     expected = without_times(all_results.leaderboard(full=True))
     pd.testing.assert_frame_equal(board, expected, check_exact=True)
 
 
-def test_compared_method_gets_seeds_of_reference(bundle, tmp_path):
-    compared = run(tmp_path / "mine", methods=[Mine], seeds=None, against="reference")
+def test_compared_method_gets_seeds_of_reference(reference_bundle, tmp_path):
+    compared = run_small_experiment(
+        tmp_path / "mine", methods=[Mine], seeds=None, against="reference"
+    )
     assert {cell.seed for cell in compared.cells} == {0, 1, 2}
 
 
-def test_frame_of_comparison_has_own_runs(bundle, tmp_path):
-    compared = run(tmp_path / "mine", methods=[Mine], seeds=[0], against="reference")
+def test_frame_of_comparison_has_own_runs(reference_bundle, tmp_path):
+    compared = run_small_experiment(
+        tmp_path / "mine", methods=[Mine], seeds=[0], against="reference"
+    )
     assert set(compared.frame()["method"]) == {as_method_spec(Mine).name}
 
 
-def test_own_runs_replace_those_of_reference(bundle, tmp_path):
-    compared = run(tmp_path / "mine", methods=["cts", Mine], seeds=[1], against="reference")
+def test_own_runs_replace_those_of_reference(reference_bundle, tmp_path):
+    compared = run_small_experiment(
+        tmp_path / "mine", methods=["cts", Mine], seeds=[1], against="reference"
+    )
     board = compared.leaderboard()
     overall = board[board["benchmark"] == "all"]
     assert set(overall["method"]) == {*METHODS, as_method_spec(Mine).name}
     assert set(overall["seeds"]) == {1}
 
 
-def test_comparison_with_reference_has_no_landscape(bundle, tmp_path):
-    compared = run(tmp_path / "mine", methods=["cts"], seeds=[1], against="reference")
+def test_comparison_with_reference_has_no_landscape(reference_bundle, tmp_path):
+    compared = run_small_experiment(
+        tmp_path / "mine", methods=["cts"], seeds=[1], against="reference"
+    )
     with pytest.raises(ExperimentError, match="without configurations"):
         compared.plot.landscape("newsvendor")
 
 
-def test_fewer_tasks_are_first_ones(bundle, tmp_path):
+def test_fewer_tasks_are_first_ones(reference_bundle, tmp_path):
     fewer = hbo.Ordered(trials=6, tasks=2)
-    for name in bundle.sums():  # as if all tasks had been run
-        file = read_file(bundle, name)
+    for name in reference_bundle.sums():  # as if all tasks had been run
+        file = read_file(reference_bundle, name)
         where = file.where | {"protocol": format_protocol(hbo.Ordered(trials=6))}
-        replace_file(bundle, name, replace(file, where=where))
+        replace_file(reference_bundle, name, replace(file, where=where))
     cut = hbo.Results(read_reference(BENCHMARKS, protocol=fewer), ())
-    expected = run(tmp_path / "fewer", protocol=fewer)
+    expected = run_small_experiment(tmp_path / "fewer", protocol=fewer)
     pd.testing.assert_frame_equal(
         without_times(cut.leaderboard(full=True)), without_times(expected.leaderboard(full=True))
     )
 
 
-def test_other_versions_of_methods_are_left_out(bundle):
-    file = read_file(bundle, NEWSVENDOR)
+def test_other_versions_of_methods_are_left_out(reference_bundle):
+    file = read_file(reference_bundle, NEWSVENDOR)
     versions = file.runs["method_version"].where(file.runs["method"] != "cts", "0")
-    replace_file(bundle, NEWSVENDOR, replace(file, runs=file.runs.assign(method_version=versions)))
+    replace_file(
+        reference_bundle, NEWSVENDOR, replace(file, runs=file.runs.assign(method_version=versions))
+    )
     with pytest.warns(OutdatedReferenceWarning, match=r"left out: cts, version 0$"):
         results = hbo.reference("newsvendor")
     assert set(results.overview().runs["method"]) == {"random-search", "zero-shot"}
 
 
-def test_other_versions_of_benchmarks_are_left_out(bundle):
-    file = read_file(bundle, NEWSVENDOR)
+def test_other_versions_of_benchmarks_are_left_out(reference_bundle):
+    file = read_file(reference_bundle, NEWSVENDOR)
     older = replace(file, where=file.where | {"benchmark": "newsvendor@0"})
-    replace_file(bundle, NEWSVENDOR, older)
+    replace_file(reference_bundle, NEWSVENDOR, older)
     with pytest.warns(OutdatedReferenceWarning, match=r"left out: newsvendor@0 \(table\)$"):
         results = hbo.reference(*BENCHMARKS)
     assert "newsvendor@0" not in set(results.overview().runs["benchmark"])
 
 
-def test_reference_has_no_frames(bundle):
+def test_reference_has_no_frames(reference_bundle):
     with pytest.raises(ExperimentError, match="best losses so far, without configurations"):
         hbo.reference("newsvendor").frame()
 
 
-def test_unknown_benchmark_is_named(bundle):
+def test_unknown_benchmark_is_named(reference_bundle):
     with pytest.raises(UnknownNameError, match="did you mean 'newsvendor'"):
         hbo.reference("newsvender")
 
 
-def test_unknown_method_is_named(bundle):
+def test_unknown_method_is_named(reference_bundle):
     with pytest.raises(UnknownNameError, match="unknown method 'ct'"):
         hbo.reference("newsvendor", methods=["ct"])
 
 
-def test_benchmark_without_reference_is_named(bundle):
+def test_benchmark_without_reference_is_named(reference_bundle):
     with pytest.raises(ExperimentError, match="no reference results of quadratic"):
         hbo.reference("quadratic")
 
 
-def test_comparison_names_benchmarks_without_reference(bundle, tmp_path):
+def test_comparison_names_benchmarks_without_reference(reference_bundle, tmp_path):
     # There are no reference results of the second one.
     benchmarks = ["newsvendor", "quadratic"]
     with pytest.raises(ExperimentError, match="nothing to compare with on quadratic@1"):
-        run(tmp_path / "mine", methods=[Mine], benchmarks=benchmarks, against="reference")
+        run_small_experiment(
+            tmp_path / "mine", methods=[Mine], benchmarks=benchmarks, against="reference"
+        )
 
 
 @pytest.mark.parametrize("name", ["compact", "digest", "write", "merge", "prepare"])
-def test_reference_has_no_methods_of_stores(bundle, name):
+def test_reference_has_no_methods_of_stores(reference_bundle, name):
     runs = hbo.reference("newsvendor").store
     assert not isinstance(runs, Store)
     assert not hasattr(runs, name)
 
 
-def test_reference_ignores_folder_named_reference(all_results, bundle, tmp_path, monkeypatch):
+def test_reference_ignores_folder_named_reference(
+    all_results, reference_bundle, tmp_path, monkeypatch
+):
     failures = tmp_path / "reference" / "failures"
     failures.mkdir(parents=True)
     (failures / "0.json").write_text("not a failure")
@@ -320,7 +335,7 @@ def test_reference_ignores_folder_named_reference(all_results, bundle, tmp_path,
     assert hbo.reference("newsvendor").failures() == ()
 
 
-def test_joined_runs_have_runs_of_both(all_results, bundle):
+def test_joined_runs_have_runs_of_both(all_results, reference_bundle):
     own = all_results.store
     joined = JoinedRuns(own, read_reference(BENCHMARKS))
     assert joined.keys() == own.keys() | read_reference(BENCHMARKS).keys()
@@ -329,7 +344,7 @@ def test_joined_runs_have_runs_of_both(all_results, bundle):
 
 
 @pytest.mark.slow
-def test_report_of_reference_has_no_landscapes(bundle, tmp_path):
+def test_report_of_reference_has_no_landscapes(reference_bundle, tmp_path):
     report = hbo.report(hbo.reference("newsvendor"), tmp_path / "report")
     stems = {path.stem for path in report.files}
     assert "leaderboard" in stems

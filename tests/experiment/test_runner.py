@@ -144,7 +144,8 @@ def test_regret_without_best_value_is_missing(adjustment):
 def test_workers_and_resuming_change_no_byte(protocol, small_plan, tmp_path):
     cells = small_plan(methods=["random-search", "simple-ordered"], protocol=protocol)
     (tmp_path / "one").mkdir()
-    (tmp_path / "one" / ".store.json-0123").write_text("")  # was killed before the first run
+    # What an experiment leaves that was killed before its first run does no harm.
+    (tmp_path / "one" / ".store.json-0123").write_text("")
     for name, workers in (("one", 1), ("two", 2)):
         run_cells(cells, Store(tmp_path / name), workers=workers)
     resumed = Store(tmp_path / "resumed")

@@ -45,7 +45,7 @@ def cells():
 
 
 @pytest.fixture(scope="module")
-def original(cells, tmp_path_factory) -> Store:
+def original_store(cells, tmp_path_factory) -> Store:
     """A store with a file a run."""
     store = Store(tmp_path_factory.mktemp("stores") / "original")
     run_cells(cells, store)
@@ -54,9 +54,9 @@ def original(cells, tmp_path_factory) -> Store:
 
 
 @pytest.fixture
-def store(original, tmp_path) -> Store:
+def store(original_store, tmp_path) -> Store:
     """A copy of it."""
-    return Store(shutil.copytree(original.folder, tmp_path / "store"))
+    return Store(shutil.copytree(original_store.folder, tmp_path / "store"))
 
 
 @pytest.fixture
@@ -129,6 +129,7 @@ def replace_run(path: Path, table: pa.Table) -> Path:
 
 
 def test_packing_leaves_one_file_a_benchmark(store):
+    """The store has sixteen runs, each in a file, on two benchmarks."""
     assert store.compact() == 16
     assert count_files(store) == (0, 2)
 
@@ -140,28 +141,29 @@ def test_packing_again_changes_no_file(packed_store):
 
 
 def test_few_files_are_not_packed(store):
+    """The store has sixteen runs, each in a file."""
     assert store.compact(at_least=17) == 0
     assert count_files(store) == (16, 0)
 
 
-def test_packed_runs_have_same_trials(original, packed_store):
-    assert packed_store.read().equals(original.read())
+def test_packed_runs_have_same_trials(original_store, packed_store):
+    assert packed_store.read().equals(original_store.read())
 
 
-def test_one_packed_run_is_read(cells, original, packed_store):
+def test_one_packed_run_is_read(cells, original_store, packed_store):
     key = cells[0].key
-    trials = original.read()
+    trials = original_store.read()
     expected = trials[trials["key"] == key].reset_index(drop=True)
     pd.testing.assert_frame_equal(packed_store.read([key]), expected, check_categorical=False)
 
 
-def test_packed_runs_have_same_configurations(cells, original, packed_store):
+def test_packed_runs_have_same_configurations(cells, original_store, packed_store):
     keys = [cells[0].key]
-    assert packed_store.configurations(keys).equals(original.configurations(keys))
+    assert packed_store.configurations(keys).equals(original_store.configurations(keys))
 
 
-def test_packed_runs_have_same_digest(original, packed_store):
-    assert packed_store.digest() == original.digest()
+def test_packed_runs_have_same_digest(original_store, packed_store):
+    assert packed_store.digest() == original_store.digest()
 
 
 def test_packed_runs_have_same_identities(cells, packed_store):
@@ -188,16 +190,17 @@ def test_identities_are_read_without_plan(cells, store):
     assert store.cells() == {cell.key: cell.describe() for cell in cells}
 
 
-def test_files_with_room_are_packed_again(original, tmp_path, monkeypatch):
+def test_files_with_room_are_packed_again(original_store, tmp_path, monkeypatch):
+    """Packed after each run: a packed file with fewer than three runs takes further ones."""
     monkeypatch.setattr(store_module, "MAX_PACKED_RUNS", 3)
     store = make_store(tmp_path / "store")
-    for path in single_files(original):
+    for path in single_files(original_store):
         shutil.copy(path, store.folder / "runs")
         store.compact()
     single, packed = count_files(store)
     assert single == 0
     assert packed <= 8  # 8 runs on each of two benchmarks need 6
-    assert store.digest() == original.digest()
+    assert store.digest() == original_store.digest()
 
 
 SCRIPT_THAT_PACKS = """
@@ -214,15 +217,15 @@ print(len(store.read()))
 
 
 @pytest.mark.slow
-def test_several_processes_pack_at_once(original, store):
+def test_several_processes_pack_at_once(original_store, store):
     command = [sys.executable, "-c", SCRIPT_THAT_PACKS, str(store.folder)]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     outputs = [process.communicate(timeout=120)[0] for process in processes]
-    assert outputs == [f"{len(original.read())}\n"] * 3
-    assert store.digest() == original.digest()
+    assert outputs == [f"{len(original_store.read())}\n"] * 3
+    assert store.digest() == original_store.digest()
 
 
-def test_runs_are_packed_while_read(cells, original, store, monkeypatch):
+def test_runs_are_packed_while_read(cells, original_store, store, monkeypatch):
     read_runs = store_module.read_runs
     opened: list[Path] = []
 
@@ -233,7 +236,7 @@ def test_runs_are_packed_while_read(cells, original, store, monkeypatch):
         return read_runs(file, names)
 
     monkeypatch.setattr(store_module, "read_runs", pack_before_second_file)
-    assert store.read(cell.key for cell in cells).equals(original.read())
+    assert store.read(cell.key for cell in cells).equals(original_store.read())
     assert count_files(store) == (0, 2)
 
 
@@ -256,25 +259,26 @@ def interrupt_removal(monkeypatch):
 
 
 @pytest.mark.parametrize("removals", [0, 2])
-def test_interrupted_packing_loses_nothing(original, store, interrupt_removal, removals):
+def test_interrupted_packing_loses_nothing(original_store, store, interrupt_removal, removals):
     interrupt_removal(removals)
     with pytest.raises(KeyboardInterrupt):
         store.compact()
     assert count_files(store) == (16 - removals, 2)
-    assert store.digest() == original.digest()
+    assert store.digest() == original_store.digest()
 
 
-def test_interrupted_packing_continues(original, store, interrupt_removal, monkeypatch):
+def test_interrupted_packing_continues(original_store, store, interrupt_removal, monkeypatch):
     interrupt_removal(2)
     with pytest.raises(KeyboardInterrupt):
         store.compact()
     monkeypatch.undo()
     store.compact()
     assert count_files(store) == (0, 2)
-    assert store.digest() == original.digest()
+    assert store.digest() == original_store.digest()
 
 
 def test_wrongly_written_file_replaces_nothing(store, monkeypatch):
+    """Packing checks what it wrote, here without its last nine bytes, before it removes runs."""
     write = store_module.write_whole
     monkeypatch.setattr(store_module, "write_whole", lambda path, data: write(path, data[:-9]))
     with pytest.raises(StoreError, match="damaged"):
@@ -314,11 +318,11 @@ def test_damaged_run_is_named(store, damage, reason):
 
 
 @pytest.mark.parametrize(("damage", "reason"), DAMAGES.values(), ids=DAMAGES)
-def test_damaged_run_is_repeated(cells, original, store, damage, reason):
+def test_damaged_run_is_repeated(cells, original_store, store, damage, reason):
     path = damage(store)
     with pytest.warns(DamagedFilesWarning, match="1 damaged files"):
         run_cells(cells, store)
-    assert store.digest() == original.digest()
+    assert store.digest() == original_store.digest()
     assert [moved.name for moved in (store.folder / "damaged").iterdir()] == [path.name]
 
 
@@ -388,31 +392,33 @@ def test_two_files_of_one_name_are_set_aside(store):
     assert names == [path.name, f"{path.name}-2"]
 
 
-def test_runs_of_damaged_packed_file_are_repeated(cells, original, packed_store):
+def test_runs_of_damaged_packed_file_are_repeated(cells, original_store, packed_store):
     damage_packed(packed_store)
     packed_store.set_aside_damaged()
     run_cells(cells, packed_store)
-    assert packed_store.digest() == original.digest()
+    assert packed_store.digest() == original_store.digest()
 
 
 def test_overview_opens_no_single_run(store):
+    """The names of the files say enough: their contents are emptied here."""
     for path in single_files(store):
         path.write_bytes(b"")
     assert len(make_overview(store).keys(State.DONE)) == 16
 
 
-def test_changed_value_changes_digest(original, store):
+def test_changed_value_changes_digest(original_store, store):
     path = single_files(store)[0]
     replace_run(path, add_to_losses(pq.read_table(path), 1e-9))
-    assert store.digest() != original.digest()
+    assert store.digest() != original_store.digest()
 
 
-def test_runs_of_earlier_format_have_same_digest(original, store):
+def test_runs_of_earlier_format_have_same_digest(original_store, store):
+    """Earlier files had a column of digests."""
     for path in single_files(store):
         table = pq.read_table(path)
         digests = pa.array(["0" * 32] * table.num_rows)
         replace_run(path, table.append_column("digest", digests))
-    assert store.digest() == original.digest()
+    assert store.digest() == original_store.digest()
 
 
 def test_failures_of_earlier_format_are_read(store):
@@ -441,7 +447,7 @@ def test_forgotten_failure_is_removed(store):
 
 @pytest.mark.parametrize("place", range(len('{"format": 6}')))
 @pytest.mark.parametrize("byte", [b"\x00", b"7", b"x"])
-def test_damaged_marker_can_be_deleted(original, store, place, byte):
+def test_damaged_marker_can_be_deleted(original_store, store, place, byte):
     marker = store.folder / "store.json"
     content = marker.read_bytes()
     marker.write_bytes(content[:place] + byte + content[place + 1 :])
@@ -452,7 +458,7 @@ def test_damaged_marker_can_be_deleted(original, store, place, byte):
     marker.unlink()
     restored = Store(store.folder)
     restored.prepare()
-    assert restored.digest() == original.digest()
+    assert restored.digest() == original_store.digest()
     assert marker.read_bytes() == content
 
 
@@ -490,58 +496,63 @@ def test_other_format_is_refused(cells, tmp_path, monkeypatch, module):
 # Merging
 
 
-def test_different_values_are_not_merged(original, packed_store):
+def test_different_values_are_not_merged(original_store, packed_store):
     path = packed_files(packed_store)[0]
     replace_run(path, add_to_losses(pq.read_table(path), 1e-9))
+    # The packed file holds all eight runs on a benchmark.
     with pytest.raises(StoreError, match="8 runs have two different results"):
-        packed_store.merge(original)
+        packed_store.merge(original_store)
 
 
-def make_other_result(original: Store, folder: Path) -> Store:
+def make_other_result(original_store: Store, folder: Path) -> Store:
     """A store with one run of another, with another result."""
     other = make_store(folder)
-    path = single_files(original)[0]
+    path = single_files(original_store)[0]
     other.write(add_to_losses(pq.read_table(path), 1e-9))
     return other
 
 
 @pytest.mark.parametrize("own_first", [True, False])
-def test_two_results_of_run_are_named(original, tmp_path, own_first):
-    other = make_other_result(original, tmp_path / "other")
+def test_two_results_of_run_are_named(original_store, tmp_path, own_first):
+    other = make_other_result(original_store, tmp_path / "other")
     (run,) = other.cells().values()
     name = "{benchmark}, {method}, seed {seed} ".format(**run)
-    folders = [original.folder, other.folder] if own_first else [other.folder, original.folder]
+    folders = (
+        [original_store.folder, other.folder]
+        if own_first
+        else [other.folder, original_store.folder]
+    )
     with pytest.raises(StoreError, match=name):
         hbo.merge_stores(tmp_path / "merged", folders)
     assert not (tmp_path / "merged").exists()
 
 
 @pytest.mark.parametrize("operation", [Store.read, Store.digest, Store.compact])
-def test_two_results_in_store_are_named(original, store, tmp_path, operation):
-    other = make_other_result(original, tmp_path / "other")
+def test_two_results_in_store_are_named(original_store, store, tmp_path, operation):
+    other = make_other_result(original_store, tmp_path / "other")
     shutil.copy(single_files(other)[0], store.folder / "runs")
     with pytest.raises(StoreError, match="1 runs have two different results"):
         operation(store)
-    assert count_files(store) == (17, 0)
+    assert count_files(store) == (16 + 1, 0)  # no file was removed or packed
 
 
 def write_foreign_failure(store: Store, key: str) -> None:
     """Write a failure with this key into a file whose name has another."""
-    content = json.dumps({**vars_of(make_failure()), "key": key})
+    content = json.dumps({**fields_of(make_failure()), "key": key})
     (store.folder / "failures" / f"{KEY}.json").write_text(content)
 
 
-def vars_of(failure: Failure) -> dict[str, Any]:
+def fields_of(failure: Failure) -> dict[str, Any]:
     return {name: getattr(failure, name) for name in Failure.__dataclass_fields__}
 
 
 @pytest.mark.parametrize("key", ["../../EVIL", "/tmp/EVIL", "0" * 20, "0" * 20 + "\n"])
-def test_merging_writes_nothing_outside(original, store, tmp_path, key):
+def test_merging_writes_nothing_outside(original_store, store, tmp_path, key):
     other = make_store(tmp_path / "theirs" / "other")
     write_foreign_failure(other, key)
     before = read_contents(store)
     with pytest.raises(StoreError, match="is damaged"):
-        store.merge(original, other)
+        store.merge(original_store, other)
     assert read_contents(store) == before
     assert not list(tmp_path.rglob("EVIL*"))
 
@@ -586,11 +597,11 @@ def test_failures_are_merged(store, tmp_path):
     assert set(own.failures()) == {make_failure(seed=1).key, make_failure(seed=2).key}
 
 
-def test_failure_of_finished_run_is_forgotten(cells, original, tmp_path):
+def test_failure_of_finished_run_is_forgotten(cells, original_store, tmp_path):
     own = make_store(tmp_path / "own")
     identity = cells[0].describe()
     own.records.write_failure(make_failure(**identity, key=cells[0].key))
-    own.merge(original)
+    own.merge(original_store)
     assert own.failures() == {}
 
 
@@ -608,14 +619,14 @@ def parts(cells, tmp_path) -> list[Store]:
 
 def test_parts_have_each_run_once(cells):
     parts = [select_shard(cells, (number, 3)) for number in range(3)]
-    assert sorted(map(len, parts)) == [5, 5, 6]
+    assert sorted(map(len, parts)) == [5, 5, 6]  # of sixteen runs
     keys = [cell.key for part in parts for cell in part]
     assert sorted(keys) == sorted(cell.key for cell in cells)
 
 
-def test_merged_parts_equal_whole(original, parts, tmp_path):
+def test_merged_parts_equal_whole(original_store, parts, tmp_path):
     merged = hbo.merge_stores(tmp_path / "merged", [part.folder for part in parts])
-    assert merged.digest() == original.digest()
+    assert merged.digest() == original_store.digest()
 
 
 def test_merging_does_not_depend_on_order(parts, tmp_path):
@@ -637,6 +648,7 @@ def test_merging_again_changes_nothing(parts, tmp_path):
 
 def test_merged_sessions_are_in_order_of_time(parts, tmp_path):
     merged = hbo.merge_stores(tmp_path / "merged", [part.folder for part in parts])
+    # Part 0 began last, on 3 January, and part 2 first, on 1 January.
     assert [session["experiment"] for session in merged.sessions()] == ["2", "1", "0"]
 
 
@@ -656,9 +668,9 @@ def test_runs_of_other_version_are_not_repeated(store_of_two_versions):
     assert (store_of_two_versions.timings()["version"] == "9.9").sum() == 5
 
 
-def test_runs_of_two_versions_are_same(original, store_of_two_versions):
-    merged = hbo.merge_stores(store_of_two_versions.folder, [original.folder])
-    assert merged.digest() == original.digest()
+def test_runs_of_two_versions_are_same(original_store, store_of_two_versions):
+    merged = hbo.merge_stores(store_of_two_versions.folder, [original_store.folder])
+    assert merged.digest() == original_store.digest()
 
 
 # Plans
@@ -669,7 +681,7 @@ def test_grid_tells_all_cells(cells):
 
 
 def test_too_large_plan_is_refused(store):
-    axis = [[str(number), "1"] for number in range(3000)]
+    axis = [[str(number), "1"] for number in range(3000)]  # 3000 * 3000 runs
     planned = {
         "benchmark surrogate": axis,
         "method method_version": axis,
@@ -701,7 +713,9 @@ def test_counts_tell_runs_in_progress(tmp_path):
     missing = make_overview(store).keys(State.MISSING)
     with store.records.running(missing[0]):
         (row,) = make_overview(store).counts().to_dict("records")
-    assert [row[state.value] for state in State] == [2, 1, 0, 1]
+    counts = {state: row[state.value] for state in State}
+    done, in_progress, failed, still_missing = 2, 1, 0, 1
+    assert list(counts.values()) == [done, in_progress, failed, still_missing]
 
 
 def test_all_shards_finish_experiment(tmp_path):
@@ -750,4 +764,4 @@ def test_last_planned_version_of_method_counts(tmp_path):
     state = make_overview(newest.store)
     assert set(state.runs["key"]) == {cell.key for cell in newest.cells}
     assert state.superseded == 1
-    assert len(newest.store.keys()) == 3
+    assert len(newest.store.keys()) == 3  # random search, and both versions of "mine"

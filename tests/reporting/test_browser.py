@@ -158,7 +158,7 @@ def test_headings_sort_by_keyboard(browser):
 
 
 def test_controls_choose_values_and_curves(browser, page_report):
-    drawn = browser.curves()
+    of_all_benchmarks = browser.curves()
     browser.choose("#benchmark", "xgboost-mnist@1 (forest)")
     browser.wait("return document.querySelectorAll('#lb tbody tr').length === 4")
     for trial in (2, 6):
@@ -173,7 +173,8 @@ def test_controls_choose_values_and_curves(browser, page_report):
     browser.choose("#task", "<i>2</i>")
     browser.wait("return document.querySelector('#lb-about').textContent.includes('<i>2</i>')")
     time.sleep(0.2)
-    assert len({drawn, of_benchmark, browser.curves()}) == 3
+    of_task = browser.curves()
+    assert len({of_all_benchmarks, of_benchmark, of_task}) == 3  # each choice draws others
 
 
 def test_filter_chooses_rows(browser):
@@ -249,7 +250,7 @@ def test_axe_finds_nothing(driver, browser, scheme, width):
 
 
 @pytest.fixture(scope="module")
-def large(tmp_path_factory):
+def report_of_forty_methods(tmp_path_factory):
     """Forty methods on ten benchmarks."""
     methods = ["random-search", *(f"a-method-with-a-name-{n}" for n in range(39))]
     trials = [
@@ -268,9 +269,9 @@ BOXES_SAY_WHETHER_THEY_SCROLL = (
 
 
 @pytest.fixture(params=[1400, 390])
-def large_browser(driver, large, request):
+def large_browser(driver, report_of_forty_methods, request):
     """A wide and a narrow browser with forty methods in it, after its layout has settled."""
-    opened = Browser(driver, large.page.as_uri())
+    opened = Browser(driver, report_of_forty_methods.page.as_uri())
     opened.open(width=request.param)
     opened.wait(BOXES_SAY_WHETHER_THEY_SCROLL)
     return opened
@@ -310,15 +311,15 @@ def test_names_in_chart_are_dark(large_browser):
     assert large_browser.run(fill) == "rgb(26, 26, 27)"
 
 
-def test_table_of_many_methods_is_wide(driver, large):
-    browser = Browser(driver, large.page.as_uri())
+def test_table_of_many_methods_is_wide(driver, report_of_forty_methods):
+    browser = Browser(driver, report_of_forty_methods.page.as_uri())
     browser.open(width=390)
     browser.wait(BOXES_SAY_WHETHER_THEY_SCROLL)
     assert browser.run("return document.querySelector('.board').classList.contains('wide')")
 
 
-def test_colours_follow_table_until_chosen(driver, large):
-    browser = Browser(driver, large.page.as_uri())
+def test_colours_follow_table_until_chosen(driver, report_of_forty_methods):
+    browser = Browser(driver, report_of_forty_methods.page.as_uri())
     browser.open()
     coloured_methods = (
         "return [...document.querySelectorAll('#lb button[aria-pressed=true]')]"
@@ -340,8 +341,8 @@ def test_colours_follow_table_until_chosen(driver, large):
     assert set(browser.run(coloured_methods)) == chosen
 
 
-def test_page_of_forty_methods_is_small(large):
-    assert large.page.stat().st_size < MOST_BYTES
+def test_page_of_forty_methods_is_small(report_of_forty_methods):
+    assert report_of_forty_methods.page.stat().st_size < MOST_BYTES
 
 
 def test_forty_methods_fit(large_browser):
@@ -349,8 +350,8 @@ def test_forty_methods_fit(large_browser):
     assert large_browser.run("return document.scrollingElement.scrollWidth <= innerWidth")
 
 
-def test_forty_methods_are_shown_soon(driver, large):
-    browser = Browser(driver, large.page.as_uri())
+def test_forty_methods_are_shown_soon(driver, report_of_forty_methods):
+    browser = Browser(driver, report_of_forty_methods.page.as_uri())
     milliseconds = []
     for width in (1400, 390, 1400):
         browser.open(width=width)
@@ -359,8 +360,8 @@ def test_forty_methods_are_shown_soon(driver, large):
     assert min(milliseconds) / 1000 < MOST_SECONDS
 
 
-def test_forty_methods_are_printed(driver, large):
-    Browser(driver, large.page.as_uri()).open()
+def test_forty_methods_are_printed(driver, report_of_forty_methods):
+    Browser(driver, report_of_forty_methods.page.as_uri()).open()
     printed = driver.execute_cdp_cmd("Page.printToPDF", {"paperWidth": 8.27, "paperHeight": 11.7})
     pages = re.findall(rb"/Type\s*/Page\b", base64.b64decode(printed["data"]))
     assert 3 <= len(pages) <= MOST_PAGES

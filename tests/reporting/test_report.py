@@ -31,7 +31,7 @@ def page_of(report: Report) -> str:
     return report.page.read_text(encoding="utf-8")
 
 
-def unpacked(page: str, name: str) -> Any:
+def unpack_data(page: str, name: str) -> Any:
     """Data that the script of a page reads from the element of this name."""
     packed = re.search(f'id="{name}">([^<]*)<', page)
     assert packed is not None
@@ -103,7 +103,7 @@ def test_page_and_summary_say_who_leads(page_report):
 
 
 def test_page_has_all_benchmarks_of_protocols(page_report):
-    ordered, other = unpacked(page_of(page_report), "data")["protocols"]
+    ordered, other = unpack_data(page_of(page_report), "data")["protocols"]
     labels = [f"{name}@1 (forest)" for name in ("newsvendor", "own", "xgboost-mnist")]
     assert [entry["label"] for entry in ordered["entries"]] == ["all 3 benchmarks", *labels]
     assert [entry["trials"] for entry in other["entries"]] == [4]
@@ -126,7 +126,7 @@ def rows_of_leaderboard(report: Report, benchmark: str, *, trial: int = 6) -> li
 @pytest.mark.parametrize("trial", [1, 6])
 @pytest.mark.parametrize("measure", ["score", "regret", "rank"])
 def test_page_has_means_of_leaderboard(page_report, entry, name, trial, measure):
-    protocol = unpacked(page_of(page_report), "data")["protocols"][0]
+    protocol = unpack_data(page_of(page_report), "data")["protocols"][0]
     mean_and_ends = protocol["entries"][entry]["measures"][measure]
     for row in rows_of_leaderboard(page_report, name, trial=trial):
         place = protocol["methods"].index(row["method"])
@@ -142,7 +142,7 @@ def test_page_has_means_of_leaderboard(page_report, entry, name, trial, measure)
 @ENTRIES
 @pytest.mark.parametrize("trial", [1, 6])
 def test_page_has_wins_of_leaderboard(page_report, entry, name, trial):
-    protocol = unpacked(page_of(page_report), "data")["protocols"][0]
+    protocol = unpack_data(page_of(page_report), "data")["protocols"][0]
     wins_of_method = dict(zip(protocol["methods"], protocol["entries"][entry]["wins"], strict=True))
     for row in rows_of_leaderboard(page_report, name, trial=trial):
         shown = wins_of_method[row["method"]]
@@ -152,7 +152,7 @@ def test_page_has_wins_of_leaderboard(page_report, entry, name, trial):
 
 @ENTRIES
 def test_page_has_failures_of_leaderboard(page_report, entry, name):
-    protocol = unpacked(page_of(page_report), "data")["protocols"][0]
+    protocol = unpack_data(page_of(page_report), "data")["protocols"][0]
     failures_of_method = dict(
         zip(protocol["methods"], protocol["entries"][entry]["failed"], strict=True)
     )
@@ -168,7 +168,7 @@ def test_no_runs_give_no_report(tmp_path):
 
 
 def test_curves_of_few_seeds_have_no_interval(page_report):
-    protocol = unpacked(page_of(page_report), "data")["protocols"][1]  # of four seeds
+    protocol = unpack_data(page_of(page_report), "data")["protocols"][1]  # of four seeds
     for mean_and_ends in protocol["entries"][0]["measures"].values():
         assert len(mean_and_ends) == 1
 
@@ -181,6 +181,7 @@ def test_summary_of_few_seeds_has_no_interval(page_report):
 
 
 def test_leaderboard_of_few_seeds_has_no_interval(page_report):
+    """Each of four measures has a lower and an upper end, which need five seeds."""
     table = pd.read_csv(page_report.page.parent / "leaderboard.csv")
     ends = [column for column in table.columns if column.endswith(("_low", "_high"))]
     has_few_seeds = table["seeds"] < 5
@@ -192,8 +193,8 @@ def test_leaderboard_of_few_seeds_has_no_interval(page_report):
 @pytest.mark.parametrize("measure", ["regret", "rank", "value"])
 def test_page_has_curves_of_tasks(page_report, measure):
     page = page_of(page_report)
-    methods = unpacked(page, "data")["protocols"][0]["methods"]
-    tasks = unpacked(page, "tasks")[0][1]  # of newsvendor, which stands after all benchmarks
+    methods = unpack_data(page, "data")["protocols"][0]["methods"]
+    tasks = unpack_data(page, "tasks")[0][1]  # of newsvendor, which stands after all benchmarks
     items = {(item.benchmark, item.protocol): item for item in page_report.benchmarks}
     item = items["newsvendor@1", ORDERED]
     place = methods.index(item.methods[0])
@@ -206,6 +207,8 @@ def test_page_has_curves_of_tasks(page_report, measure):
 
 def test_page_counts_unfinished_runs(page_report):
     page = page_of(page_report)
+    # Four methods: with five seeds on each of three benchmarks, with four under another protocol.
+    assert 4 * (3 * 5 + 4) == 76
     assert "Not finished, of 76 runs: 1 failed, 4 missing." in page
     assert "2 runs of other versions of a method are there and count nowhere." in page
 
@@ -230,7 +233,7 @@ def test_data_from_results_close_no_script(page_report):
     page = page_of(page_report)
     # The page's own scripts are four; the hostile method's name contains such a tag, too.
     assert page.count("</script>") == 4
-    assert HOSTILE in unpacked(page, "data")["protocols"][0]["methods"]
+    assert HOSTILE in unpack_data(page, "data")["protocols"][0]["methods"]
 
 
 def test_page_forbids_requests(page_report):
@@ -275,7 +278,7 @@ def test_report_of_single_method(tmp_path):
 def test_report_without_random_search(tmp_path):
     trials = small_trials().query("method != 'random-search'")
     page = page_of(write_report(ReportInput(trials), tmp_path))
-    entry = unpacked(page, "data")["protocols"][0]["entries"][0]
+    entry = unpack_data(page, "data")["protocols"][0]["entries"][0]
     assert set(entry["measures"]) == {"regret", "rank", "value"}
     assert any("The score is not available" in note for note in entry["notes"])
 

@@ -21,7 +21,7 @@ def result(small_paper, folder):
 
 
 @pytest.fixture(scope="module")
-def written(folder, result):
+def results_folder(folder, result):
     """The folder, after everything was written to it."""
     return folder
 
@@ -31,26 +31,26 @@ def read_files(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-def test_result_lists_all_files(written, result):
-    files = [path for path in written.iterdir() if path.is_file()]
+def test_result_lists_all_files(results_folder, result):
+    files = [path for path in results_folder.iterdir() if path.is_file()]
     assert sorted(result.setup.files) == sorted(files)
 
 
 @pytest.mark.slow
-def test_figure_is_png(written):
-    assert (written / "figure-2.png").read_bytes().startswith(b"\x89PNG")
+def test_figure_is_png(results_folder):
+    assert (results_folder / "figure-2.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.slow
-def test_every_run_is_stored(written, result):
-    files = list((written / "results" / "runs").iterdir())
+def test_every_run_is_stored(results_folder, result):
+    files = list((results_folder / "results" / "runs").iterdir())
     assert len(files) == len(result.cells) == 2 * 3  # methods, seeds
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2, 3, 5, 6, 7])
-def test_gallery_shows_every_figure(small_paper, written, number):
-    gallery = (written / "figures.md").read_text(encoding="utf-8")
+def test_gallery_shows_every_figure(small_paper, results_folder, number):
+    gallery = (results_folder / "figures.md").read_text(encoding="utf-8")
 
     (figure,) = small_paper.select(figures=[number])
     assert figure.says in gallery  # what is to be seen in it
@@ -70,8 +70,8 @@ def test_claims_have_verdicts(result):
 
 
 @pytest.mark.slow
-def test_findings_are_written(written):
-    findings = pd.read_csv(written / "claims.csv")
+def test_findings_are_written(results_folder):
+    findings = pd.read_csv(results_folder / "claims.csv")
     assert findings["outcome"].tolist() == ["holds", "fails", "holds"]
 
 
@@ -92,46 +92,46 @@ def test_entries_are_compared_with_published_ones(result):
         "newsvendor: seeds 0 to 2; protocol ordered: trials 3, workers simulated 1.",
         "| reduction in standard error (%) | newsvendor | 0.0 (-1000000.0",
         "newsvendor@1 on table",
-        "| random-search | 3 | 81 |",
+        "| random-search | 3 | 81 |",  # runs, and suggestions in them: 3 seeds, 9 tasks, 3 trials
     ],
 )
-def test_summary_has(written, text):
-    assert text in (written / "summary.md").read_text(encoding="utf-8")
+def test_summary_has(results_folder, text):
+    assert text in (results_folder / "summary.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
-def test_curves_have_all_scores(written):
-    curves = pd.read_csv(written / "figure-5.csv")
+def test_curves_have_all_scores(results_folder):
+    curves = pd.read_csv(results_folder / "figure-5.csv")
     assert len(curves) == 2 * 9 * 3  # methods, tasks, trials
 
 
 @pytest.mark.slow
-def test_random_search_ends_at_100(written):
-    table = pd.read_csv(written / "figure-5.csv")
+def test_random_search_ends_at_100(results_folder):
+    table = pd.read_csv(results_folder / "figure-5.csv")
     is_last = (table["trial"] == 3) & (table["method"] == "random-search")
     scores = table.loc[is_last, "score"].dropna()
     assert scores.tolist() == pytest.approx([100] * len(scores))
 
 
 @pytest.mark.slow
-def test_locations_are_on_tasks_shown(small_paper, written):
+def test_locations_are_on_tasks_shown(small_paper, results_folder):
     (figure,) = small_paper.select(figures=[7])
     positions = {task for task, _ in figure.make.keywords["views"]}
 
-    locations = pd.read_csv(written / "figure-7.csv")
+    locations = pd.read_csv(results_folder / "figure-7.csv")
 
     assert set(locations["task"]) == {position + 1 for position in positions} == {2, 9}
 
 
 @pytest.mark.slow
-def test_landscapes_show_whole_grids(written):
-    landscape = pd.read_csv(written / "figure-1.csv")
+def test_landscapes_show_whole_grids(results_folder):
+    landscape = pd.read_csv(results_folder / "figure-1.csv")
     assert len(landscape) == 2 * 21 * 21  # tasks, values of each of the two hyperparameters
 
 
 @pytest.mark.slow
-def test_landscapes_cross_the_best(written):
-    landscape = pd.read_csv(written / "figure-1.csv")
+def test_landscapes_cross_the_best(results_folder):
+    landscape = pd.read_csv(results_folder / "figure-1.csv")
 
     crosses_by_task = landscape.groupby("task")["crossed"].sum()
     assert crosses_by_task.tolist() == [3, 3]
@@ -140,22 +140,22 @@ def test_landscapes_cross_the_best(written):
 
 
 @pytest.mark.slow
-def test_finished_runs_are_not_repeated(written, small_paper):
-    files = read_files(written)
-    run_files = list((written / "results" / "runs").iterdir())
+def test_finished_runs_are_not_repeated(results_folder, small_paper):
+    files = read_files(results_folder)
+    run_files = list((results_folder / "results" / "runs").iterdir())
     times = [path.stat().st_mtime_ns for path in run_files]
 
-    reproduce(small_paper, folder=written)
+    reproduce(small_paper, folder=results_folder)
 
-    assert read_files(written) == files
+    assert read_files(results_folder) == files
     assert [path.stat().st_mtime_ns for path in run_files] == times
 
 
 @pytest.mark.slow
-def test_selected_figures_equal_those_of_all(written, small_paper, tmp_path):
+def test_selected_figures_equal_those_of_all(results_folder, small_paper, tmp_path):
     reproduce(small_paper, folder=tmp_path, figures=[2, 3], workers=2)
 
-    files_of_all = read_files(written)
+    files_of_all = read_files(results_folder)
     files_of_selection = read_files(tmp_path)
     about_selection = {"summary.md", "figures.md", "claims.csv"}
     for name in files_of_selection.keys() - about_selection:
@@ -215,6 +215,7 @@ def test_one_seed_leaves_intervals_empty(small_paper, tmp_path):
 
 def test_selection_keeps_order_of_paper(small_paper):
     chosen = small_paper.select(figures=[5, 2], tables=[1])
+    # Figures were asked for as 5 and 2.
     assert [exhibit.title for exhibit in chosen] == ["Figure 2", "Figure 5", "Table 1"]
     assert experiments(chosen) == {"newsvendor": ("random-search", "simple-previous-no-bo")}
 
