@@ -21,7 +21,8 @@ Notation:
                variance of the residuals after the means of methods and of samples, of
                f = (A - 1)(n - 1) degrees of freedom, and t Student's quantile 1 - alpha of f
 
-Two methods differ by Nemenyi's test where |R[a] - R[b]| >= CD, and by Wilcoxon's where the p value
+Two methods differ by Nemenyi's test where |R[a] - R[b]| >= CD, if Friedman's test rejects that all
+methods are equal, and by Wilcoxon's where the p value
 adjusted by Holm's procedure is at most alpha. CD is made for a single ranking per sample. The mean
 rank of the leaderboard is a mean over seeds and tasks within each sample and varies less, so
 Nemenyi's test is conservative for it.
@@ -58,7 +59,10 @@ class PostHoc(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CriticalDifference:
-    """Mean ranks, and which do not differ at level `ALPHA`; none do if Friedman's p is above it."""
+    """Mean ranks, and which methods do not differ at level `ALPHA`.
+
+    By Nemenyi's test none differ if the p value of Friedman's test is above that level.
+    """
 
     methods: tuple[str, ...]  # by mean rank, best first
     mean_ranks: FloatArray  # ascending, (methods,)
@@ -311,6 +315,8 @@ def critical_difference(
     if post_hoc is PostHoc.NEMENYI:
         margin = nemenyi_difference(len(methods), len(samples))
         is_alike = np.abs(sorted_ranks[:, None] - sorted_ranks) < margin
+        if friedman_p_value > ALPHA:  # Nemenyi's test follows a Friedman's test that rejects
+            is_alike = np.ones_like(is_alike)
     else:  # Wilcoxon's tests of pairs have no common margin of mean ranks
         margin = float("nan")
         tests = tests or pairwise_wilcoxon(samples, methods)

@@ -54,7 +54,19 @@ def test_quantiles_are_demsars_table_5():
 def test_nemenyi_compares_ranks_with_difference(samples):
     ranking = critical_difference(samples, names_of(samples), post_hoc=PostHoc.NEMENYI)
     differences = np.abs(ranking.mean_ranks[:, None] - ranking.mean_ranks)
-    np.testing.assert_array_equal(ranking.alike, differences < ranking.critical_difference)
+    is_below = differences < ranking.critical_difference
+    is_rejected = ranking.friedman_p_value <= 0.05
+    np.testing.assert_array_equal(ranking.alike, is_below if is_rejected else True)
+
+
+def test_nemenyi_needs_rejection_by_friedman():
+    """The samples' ranks do not differ, so mean ranks from elsewhere that do are no evidence."""
+    samples = np.array([[1.0, 2.0], [2.0, 1.0]] * 10)
+    ranking = critical_difference(
+        samples, "ab", post_hoc=PostHoc.NEMENYI, mean_ranks=np.array([1.0, 2.0])
+    )
+    assert ranking.critical_difference < 1
+    assert ranking.alike.all()
 
 
 @given(SAMPLES)
