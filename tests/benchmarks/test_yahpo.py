@@ -95,6 +95,7 @@ def test_inactive_hyperparameters_are_coded_as_nan(shared):
 
     row = define(shared, "svm").space.row(config)
 
+    # Choices by their places; degree and gamma, the last two, are inactive with a linear kernel.
     np.testing.assert_array_equal(row, [1.0, 0.0, 2.0, 0.1, np.nan, np.nan])
 
 

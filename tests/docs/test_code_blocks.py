@@ -240,4 +240,5 @@ def test_few_blocks_are_skipped():
     blocks = []
     for page in PAGES:
         blocks.extend(find_blocks(page.read_text()))
-    assert len([block for block in blocks if block.skip_reason]) <= 3
+    skipped = [block for block in blocks if block.skip_reason]
+    assert len(skipped) <= 3  # each is an example that nobody runs

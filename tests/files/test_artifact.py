@@ -17,7 +17,7 @@ from hpobench_ordered.files.writing import write_atomically
 ARRAYS = {"b": np.arange(6.0).reshape(2, 3), "a": np.array([1, 2], dtype=np.int8)}
 
 
-def write(folder: Path) -> Artifact:
+def write_artifact(folder: Path) -> Artifact:
     """An artifact of a JSON file and a file of arrays."""
     with ArtifactWriter(folder) as writer:
         writer.write_json("x.json", {"key": "value"})
@@ -26,11 +26,11 @@ def write(folder: Path) -> Artifact:
 
 
 def test_json_round_trips(tmp_path):
-    assert write(tmp_path / "one").read_json("x.json") == {"key": "value"}
+    assert write_artifact(tmp_path / "one").read_json("x.json") == {"key": "value"}
 
 
 def test_arrays_round_trip(tmp_path):
-    arrays = write(tmp_path / "one").read_arrays("y.npz")
+    arrays = write_artifact(tmp_path / "one").read_arrays("y.npz")
     assert arrays.keys() == ARRAYS.keys()
     for name, array in ARRAYS.items():
         np.testing.assert_array_equal(arrays[name], array)
@@ -38,7 +38,7 @@ def test_arrays_round_trip(tmp_path):
 
 
 def test_numpy_and_zipfile_read_arrays(tmp_path):
-    write(tmp_path / "one")
+    write_artifact(tmp_path / "one")
     with np.load(tmp_path / "one" / "y.npz") as stored:
         assert set(stored) == {"a", "b"}
     with zipfile.ZipFile(tmp_path / "one" / "y.npz") as archive:
@@ -46,11 +46,11 @@ def test_numpy_and_zipfile_read_arrays(tmp_path):
 
 
 def test_same_content_has_same_hashes(tmp_path):
-    assert write(tmp_path / "one").sums() == write(tmp_path / "two").sums()
+    assert write_artifact(tmp_path / "one").sums() == write_artifact(tmp_path / "two").sums()
 
 
 def test_digest_ignores_order_of_hashes(tmp_path):
-    artifact = write(tmp_path / "one")
+    artifact = write_artifact(tmp_path / "one")
     before = artifact.digest
     lines = (tmp_path / "one" / SUMS).read_text().splitlines()
     (tmp_path / "one" / SUMS).write_text("\n".join(reversed(lines)))
@@ -59,7 +59,7 @@ def test_digest_ignores_order_of_hashes(tmp_path):
 
 
 def test_digest_changes_with_name_of_a_file(tmp_path):
-    artifact = write(tmp_path / "one")
+    artifact = write_artifact(tmp_path / "one")
     before = artifact.digest
     text = (tmp_path / "one" / SUMS).read_text()
     (tmp_path / "one" / SUMS).write_text(text.replace("x.json", "z.json"))
@@ -67,7 +67,7 @@ def test_digest_changes_with_name_of_a_file(tmp_path):
 
 
 def test_digest_changes_with_number_of_files(tmp_path):
-    artifact = write(tmp_path / "one")
+    artifact = write_artifact(tmp_path / "one")
     before = artifact.digest
     first_line = (tmp_path / "one" / SUMS).read_text().splitlines()[0]
     (tmp_path / "one" / SUMS).write_text(first_line)
@@ -75,30 +75,32 @@ def test_digest_changes_with_number_of_files(tmp_path):
 
 
 def test_check_counts_files(tmp_path):
-    assert write(tmp_path / "one").check() == 2
+    number_of_files = 2  # x.json and y.npz
+    assert write_artifact(tmp_path / "one").check() == number_of_files
 
 
 def test_unknown_file_is_refused(tmp_path):
     with pytest.raises(ArtifactError, match="cannot be read"):
-        write(tmp_path / "one").read("z.json")
+        write_artifact(tmp_path / "one").read("z.json")
 
 
 def test_unlisted_file_is_refused(tmp_path):
-    artifact = write(tmp_path / "one")
+    """A file without a recorded hash, which was added after the artifact was written."""
+    artifact = write_artifact(tmp_path / "one")
     (tmp_path / "one" / "z.json").write_text("{}")
     with pytest.raises(ArtifactError, match="SHA-256 is not the recorded one"):
         artifact.read("z.json")
 
 
 def test_check_names_missing_file(tmp_path):
-    artifact = write(tmp_path / "one")
+    artifact = write_artifact(tmp_path / "one")
     (tmp_path / "one" / "x.json").unlink()
     with pytest.raises(ArtifactError, match=r"x\.json"):
         artifact.check()
 
 
 def test_missing_hashes_are_refused(tmp_path):
-    artifact = write(tmp_path / "one")
+    artifact = write_artifact(tmp_path / "one")
     (tmp_path / "one" / SUMS).unlink()
     with pytest.raises(ArtifactError, match=SUMS):
         artifact.read("x.json")
@@ -122,7 +124,7 @@ def test_pickled_arrays_are_refused(tmp_path):
 
 
 def test_interrupted_write_keeps_the_old_artifact(tmp_path):
-    artifact = write(tmp_path / "one")
+    artifact = write_artifact(tmp_path / "one")
     before = artifact.sums()
     with pytest.raises(KeyboardInterrupt), ArtifactWriter(tmp_path / "one") as writer:
         writer.write_json("x.json", {"key": "other"})
@@ -132,7 +134,7 @@ def test_interrupted_write_keeps_the_old_artifact(tmp_path):
 
 
 def test_full_disk_keeps_the_old_artifact(tmp_path, monkeypatch):
-    artifact = write(tmp_path / "one")
+    artifact = write_artifact(tmp_path / "one")
     before = artifact.sums()
 
     def fail_to_write(path: Path, data: bytes) -> int:
@@ -147,12 +149,12 @@ def test_full_disk_keeps_the_old_artifact(tmp_path, monkeypatch):
 
 def test_empty_folder_is_replaced(tmp_path):
     (tmp_path / "mine").mkdir()
-    assert write(tmp_path / "mine").check() == 2
+    assert write_artifact(tmp_path / "mine").check() == 2  # files
 
 
 def test_file_that_appears_while_writing_is_kept(tmp_path):
     mine = tmp_path / "mine"
-    write(mine)
+    write_artifact(mine)
     with pytest.raises(ArtifactError, match=r"thesis\.tex"), ArtifactWriter(mine) as writer:
         writer.write_json("x.json", {})
         (mine / "thesis.tex").write_text("all my work")
@@ -161,10 +163,10 @@ def test_file_that_appears_while_writing_is_kept(tmp_path):
 
 
 @pytest.mark.parametrize("has_hashes", [True, False])
-@pytest.mark.parametrize("attempt", [check_writable, write])
+@pytest.mark.parametrize("attempt", [check_writable, write_artifact])
 def test_folder_with_other_files_is_not_replaced(tmp_path, has_hashes, attempt):
     mine = tmp_path / "mine"
-    write(mine)
+    write_artifact(mine)
     (mine / "thesis.tex").write_text("all my work")
     if not has_hashes:
         (mine / SUMS).unlink()
@@ -193,7 +195,7 @@ def test_kill_while_replacing_loses_no_artifact(tmp_path, monkeypatch, killed_at
 
     Replacing renames the old folder, renames the new one, and removes the old one.
     """
-    write(tmp_path / "one")
+    write_artifact(tmp_path / "one")
     rename = Path.rename
     rmtree = shutil.rmtree
     steps = itertools.count()
@@ -213,17 +215,18 @@ def test_kill_while_replacing_loses_no_artifact(tmp_path, monkeypatch, killed_at
     monkeypatch.setattr(Path, "rename", rename_or_be_killed)
     monkeypatch.setattr(shutil, "rmtree", remove_or_be_killed)
     with pytest.raises(KeyboardInterrupt):
-        write(tmp_path / "one")
+        write_artifact(tmp_path / "one")
     artifacts = [Artifact(path) for path in tmp_path.iterdir() if (path / SUMS).exists()]
     assert 2 in [artifact.check() for artifact in artifacts]  # has both files
 
 
 def test_failed_replacement_keeps_the_old_artifact(tmp_path, monkeypatch):
-    artifact = write(tmp_path / "one")
+    artifact = write_artifact(tmp_path / "one")
     before = artifact.sums()
     rename = Path.rename
 
     def refuse_new(path: Path, target: Path) -> Path:
+        """Fail to put the new folder in place; the old one, set aside as *-old, is moved back."""
         if target == tmp_path / "one" and not path.name.endswith("-old"):
             raise PermissionError("refused")
         return rename(path, target)
@@ -250,7 +253,7 @@ def test_failed_atomic_write_leaves_nothing_behind(tmp_path):
 
 @pytest.mark.skipif(os.name != "posix", reason="links need rights elsewhere")
 def test_target_of_a_link_is_replaced(tmp_path):
-    write(tmp_path / "one")
+    write_artifact(tmp_path / "one")
     (tmp_path / "link").symlink_to("one")
     with ArtifactWriter(tmp_path / "link") as writer:
         writer.write_json("z.json", {})

@@ -212,7 +212,7 @@ def test_verify_checks_the_rest_after_damage(call):
 
 
 def test_verify_finds_a_changed_golden_value(call, monkeypatch):
-    golden = json.loads(json.dumps(trust.read_golden()))
+    golden = json.loads(json.dumps(trust.read_golden()))  # a copy that may be changed
     golden["newsvendor@1"]["values"]["table"]["0"][0] += 0.1
     monkeypatch.setattr(trust, "read_golden", lambda: golden)
 

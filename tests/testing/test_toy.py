@@ -27,6 +27,7 @@ def test_loss_is_squared_distance_to_optimum(index):
 
     losses = task.evaluate_many(space.decode(np.array([optimum, optimum + 0.1])))
 
+    # The second configuration is 0.1 away from the optimum in both of the dimensions.
     assert losses == pytest.approx([0, 2 * 0.1**2], abs=1e-30, rel=1e-6)
 
 
@@ -43,12 +44,8 @@ def test_discrete_optimum_has_no_loss():
 
 
 def test_inactive_hyperparameters_do_not_count():
-    x_is_inactive = {
-        "kind": "c",
-        "level": 1,
-        "n": 3,
-        "x": 0.9,
-    }  # one choice from the optimum, twice
+    # Kind and level are each one of three choices away from the optimum, b and 10.
+    x_is_inactive = {"kind": "c", "level": 1, "n": 3, "x": 0.9}
 
     loss = toy_benchmark(conditional_space(), tasks=1).tasks[0].evaluate(x_is_inactive)
 

@@ -35,7 +35,7 @@ from hpobench_ordered.user_benchmarks import from_evaluations, save
 SPACES = {"numbers": numeric_space(), "conditions": conditional_space()}
 
 
-def evaluations(
+def make_table(
     space: SearchSpace, *, tasks: int = 3, n: int = 30, shared: bool = False, seed: int = 0
 ) -> pd.DataFrame:
     """A shuffled table of n evaluations of each toy task, with a column `host` of no use.
@@ -53,7 +53,7 @@ def evaluations(
     return pd.DataFrame(rows).sample(frac=1, random_state=seed).assign(host="a")
 
 
-def make(frame: pd.DataFrame, space: SearchSpace, **options: Any) -> Benchmark:
+def make_benchmark(frame: pd.DataFrame, space: SearchSpace, **options: Any) -> Benchmark:
     """A benchmark of evaluations, by default of `error`, with tasks ordered by `size`."""
     usual: dict[str, Any] = {
         "name": "mine",
@@ -80,12 +80,12 @@ def configurations(frame: pd.DataFrame, space: SearchSpace) -> pd.DataFrame:
     space=st.sampled_from(list(SPACES.values())),
 )
 def test_evaluated_configurations_have_their_mean(seed, shared, direction, space):
-    once = evaluations(space, n=20, shared=shared, seed=seed)
+    once = make_table(space, n=20, shared=shared, seed=seed)
     repeated = once.sample(15, random_state=seed, replace=True)
     repeated["error"] += np.random.default_rng(seed).normal(size=15)
     frame = pd.concat([once, repeated])
 
-    benchmark = make(frame, space, direction=direction)
+    benchmark = make_benchmark(frame, space, direction=direction)
 
     # One model serves all tasks only if they have the same configurations.
     assert isinstance(model_of(benchmark), NearestSurrogate if shared else PerTaskSurrogate)
@@ -102,8 +102,8 @@ def test_evaluated_configurations_have_their_mean(seed, shared, direction, space
 def test_other_configurations_have_nearest_value(shared):
     """Features: x as it is, y on its log scale, both standardised over all tasks together."""
     space = numeric_space()
-    frame = evaluations(space, n=200, shared=shared)
-    benchmark = make(frame, space)
+    frame = make_table(space, n=200, shared=shared)
+    benchmark = make_benchmark(frame, space)
 
     def features(table: pd.DataFrame) -> np.ndarray:
         return np.stack([table["x"], np.log(table["y"])], axis=1)
@@ -121,8 +121,8 @@ def test_other_configurations_have_nearest_value(shared):
 def make_forest(*, shared: bool) -> Benchmark:
     """A forest of 150 evaluations of each of two conditional toy tasks."""
     space = conditional_space()
-    frame = evaluations(space, tasks=2, n=150, shared=shared)
-    return make(frame, space, surrogate=SurrogateType.FOREST)
+    frame = make_table(space, tasks=2, n=150, shared=shared)
+    return make_benchmark(frame, space, surrogate=SurrogateType.FOREST)
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -145,6 +145,7 @@ def test_forests_predict_the_toy_tasks(shared):
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_no_row_beats_a_forests_best(shared):
+    """Of the evaluated configurations; a regret is the distance from the best value."""
     forest = make_forest(shared=shared)
     values = np.concatenate([recorded.values for recorded in forest.recorded()])
     for task in forest.tasks:
@@ -163,8 +164,8 @@ def test_saved_forests_are_cross_validated(tmp_path, shared):
 @pytest.mark.parametrize("direction", Direction)
 def test_benchmark_records_rows_of_table(direction):
     space = conditional_space()
-    frame = evaluations(space)
-    benchmark = make(pd.concat([frame, frame.head(5)]), space, direction=direction)
+    frame = make_table(space)
+    benchmark = make_benchmark(pd.concat([frame, frame.head(5)]), space, direction=direction)
     for copy in (benchmark, pickle.loads(pickle.dumps(benchmark))):
         for task, recorded in zip(copy.tasks, copy.recorded(), strict=True):
             rows = pd.concat([frame, frame.head(5)])
@@ -182,35 +183,35 @@ def names_of_tasks(benchmark: Benchmark) -> list[str]:
 
 
 def largest_task_first() -> pd.DataFrame:
-    return evaluations(numeric_space()).sort_values("size", ascending=False, kind="stable")
+    return make_table(numeric_space()).sort_values("size", ascending=False, kind="stable")
 
 
 def test_tasks_keep_order_of_table():
-    benchmark = make(largest_task_first(), numeric_space(), ordered=None)
+    benchmark = make_benchmark(largest_task_first(), numeric_space(), ordered=None)
     assert names_of_tasks(benchmark) == ["t2", "t1", "t0"]
 
 
 def test_tasks_are_sorted_by_context():
-    benchmark = make(largest_task_first(), numeric_space(), ordered="size")
+    benchmark = make_benchmark(largest_task_first(), numeric_space(), ordered="size")
     assert names_of_tasks(benchmark) == ["t0", "t1", "t2"]
     contexts = [task.context for task in benchmark.tasks]
     assert contexts == [{"size": 10}, {"size": 100}, {"size": 1000}]
 
 
 def test_context_may_name_the_tasks():
-    benchmark = make(largest_task_first(), numeric_space(), task="size")
+    benchmark = make_benchmark(largest_task_first(), numeric_space(), task="size")
     assert names_of_tasks(benchmark) == ["10", "100", "1000"]
 
 
 def test_contexts_are_optional():
-    benchmark = make(largest_task_first(), numeric_space(), context=(), ordered=None)
+    benchmark = make_benchmark(largest_task_first(), numeric_space(), context=(), ordered=None)
     assert benchmark.tasks[0].context == {}
 
 
 def test_benchmark_describes_itself():
     provenance = Provenance("ours", "our cluster", "CC0")
-    benchmark = make(
-        evaluations(numeric_space()),
+    benchmark = make_benchmark(
+        make_table(numeric_space()),
         numeric_space(),
         version=3,
         summary="Ours.",
@@ -223,14 +224,14 @@ def test_benchmark_describes_itself():
 
 
 def test_default_summary_counts_evaluations():
-    benchmark = make(evaluations(numeric_space()), numeric_space())
-    assert benchmark.summary == "90 evaluations of 3 tasks."
+    benchmark = make_benchmark(make_table(numeric_space()), numeric_space())
+    assert benchmark.summary == "90 evaluations of 3 tasks."  # 30 of each
 
 
 def test_tasks_have_several_contexts():
-    frame = evaluations(numeric_space()).assign(share=0.25)
+    frame = make_table(numeric_space()).assign(share=0.25)
     frame["size"] = frame["size"].astype(float)
-    benchmark = make(frame, numeric_space(), context=["share", "size"])
+    benchmark = make_benchmark(frame, numeric_space(), context=["share", "size"])
     assert benchmark.tasks[1].context == {"share": 0.25, "size": 100.0}
 
 
@@ -248,7 +249,7 @@ def test_types_of_columns_do_not_matter():
     k, error = pd.array([3, 7, None], dtype="Int64"), pd.array([1, 2, 3], dtype="Int64")
     frame = pd.DataFrame({"bagged": [True, True, False], "k": k, "task": 7, "error": error})
     for column in (frame["k"], frame["k"].astype(object), frame["k"].astype(float)):
-        (task,) = make(frame.assign(k=column), space, context=(), ordered=None).tasks
+        (task,) = make_benchmark(frame.assign(k=column), space, context=(), ordered=None).tasks
         assert task.name == "7"
         assert [task.evaluate(c) for c in ({"bagged": True, "k": 7}, {"bagged": False})] == [2, 3]
 
@@ -285,10 +286,10 @@ def test_types_of_columns_do_not_matter():
 def test_invalid_tables_and_arguments_are_refused(change, options, message):
     space = conditional_space()
     with pytest.raises(EvaluationsError, match=message):
-        make(change(evaluations(space)), space, **options)
+        make_benchmark(change(make_table(space)), space, **options)
 
 
-def with_failures(frame: pd.DataFrame) -> pd.DataFrame:
+def make_three_fail(frame: pd.DataFrame) -> pd.DataFrame:
     """The table with three values that are not finite; the first is in row 4."""
     failed = frame.copy()
     failed.iloc[[4, 5, 50], failed.columns.get_loc("error")] = [np.nan, np.inf, -np.inf]
@@ -296,20 +297,20 @@ def with_failures(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def test_failed_evaluations_are_refused():
-    frame = with_failures(evaluations(numeric_space()))
+    frame = make_three_fail(make_table(numeric_space()))
     message = r"(?s)3 of 90 .* finite number: .*row 4 \(nan\).*drop_in"
     with pytest.raises(EvaluationsError, match=message):
-        make(frame, numeric_space())
+        make_benchmark(frame, numeric_space())
 
 
 def test_failed_evaluations_can_be_dropped():
     space = numeric_space()
-    frame = with_failures(evaluations(space))
+    frame = make_three_fail(make_table(space))
     with pytest.warns(HistoryWarning, match="3 of 90 evaluations are left out"):
-        benchmark = make(frame, space, drop_invalid=True)
-    assert sum(map(len, benchmark.recorded())) == 87
+        benchmark = make_benchmark(frame, space, drop_invalid=True)
+    assert sum(map(len, benchmark.recorded())) == 90 - 3
 
-    expected = make(frame[np.isfinite(frame["error"])], space)
+    expected = make_benchmark(frame[np.isfinite(frame["error"])], space)
     x = space.decode(space.sample_unit(np.random.default_rng(0), 50))
     for task, expected_task in zip(benchmark.tasks, expected.tasks, strict=True):
         assert task.evaluate_many(x).tolist() == expected_task.evaluate_many(x).tolist()
@@ -318,7 +319,7 @@ def test_failed_evaluations_can_be_dropped():
 @pytest.mark.parametrize(("kind", "needed"), [("NEAREST", 2), ("FOREST", 10)])
 def test_tasks_need_some_evaluations(kind, needed):
     space = numeric_space()
-    frame = evaluations(space).sort_values("task", kind="stable")
+    frame = make_table(space).sort_values("task", kind="stable")
     superfluous = frame[frame["task"] == "t1"].index[needed - 1 :]
     one_too_few = frame.drop(superfluous)
     # Neither repeated configurations nor failed evaluations make up for it.
@@ -327,7 +328,7 @@ def test_tasks_need_some_evaluations(kind, needed):
     with_failed.loc[superfluous, "error"] = np.nan
     for table in (one_too_few, with_repeated, with_failed):
         with pytest.raises(EvaluationsError, match=rf"{needed} .* 1 of 3 tasks .* 't1' with"):
-            make(table.dropna(), space, surrogate=SurrogateType[kind])
+            make_benchmark(table.dropna(), space, surrogate=SurrogateType[kind])
 
 
 @pytest.fixture(params=[False, True], ids=["own rows", "shared rows"])
@@ -338,13 +339,13 @@ def shared(request):
 @pytest.mark.parametrize("direction", Direction)
 @pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
 def test_benchmark_passes_the_public_checks(shared, direction, space):
-    check_benchmark(make(evaluations(space, shared=shared), space, direction=direction))
+    check_benchmark(make_benchmark(make_table(space, shared=shared), space, direction=direction))
 
 
 @pytest.mark.parametrize("direction", Direction)
 @pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
 def test_saved_benchmark_is_loaded_unchanged(tmp_path, shared, direction, space):
-    benchmark = make(evaluations(space, shared=shared), space, direction=direction)
+    benchmark = make_benchmark(make_table(space, shared=shared), space, direction=direction)
     loaded = hbo.load(save(benchmark, tmp_path / "mine"))
     x = space.decode(space.sample_unit(np.random.default_rng(0), 100))
     for attribute in ("id", "summary", "space"):
@@ -358,7 +359,7 @@ def test_saved_benchmark_is_loaded_unchanged(tmp_path, shared, direction, space)
 @pytest.mark.parametrize("direction", Direction)
 @pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
 def test_saved_evaluations_are_loaded_unchanged(tmp_path, shared, direction, space):
-    benchmark = make(evaluations(space, shared=shared), space, direction=direction)
+    benchmark = make_benchmark(make_table(space, shared=shared), space, direction=direction)
     loaded = hbo.load(save(benchmark, tmp_path / "mine"))
     for ours, theirs in zip(benchmark.recorded(), loaded.recorded(), strict=True):
         assert np.array_equal(ours.values, theirs.values, equal_nan=True)
@@ -367,10 +368,10 @@ def test_saved_evaluations_are_loaded_unchanged(tmp_path, shared, direction, spa
 
 @pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
 def test_saved_card_describes_the_table(tmp_path, shared, space):
-    frame = evaluations(space, shared=shared)
-    folder = save(make(frame, space), tmp_path / "mine")
+    frame = make_table(space, shared=shared)
+    folder = save(make_benchmark(frame, space), tmp_path / "mine")
     card = read_card(benchmark_spec(folder).artifact)
-    assert (card.surrogate, card.evaluations) == (SurrogateType.NEAREST, 90)
+    assert (card.surrogate, card.evaluations) == (SurrogateType.NEAREST, 3 * 30)
     assert card.configurations == len(frame.drop_duplicates(list(space.names)))
     assert [figures.name for figures in card.figures] == ["t0", "t1", "t2"]
 
@@ -385,7 +386,7 @@ def test_cross_validation_ignores_other_tasks(tmp_path, kind):
     surrogate = SurrogateType[kind]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PoorSurrogateWarning)
-        benchmark = make(frame, space, context=(), ordered=None, surrogate=surrogate)
+        benchmark = make_benchmark(frame, space, context=(), ordered=None, surrogate=surrogate)
     card = read_card(benchmark_spec(save(benchmark, tmp_path / "mine")).artifact)
     assert all(figures.r2 < 0.3 and abs(figures.spearman) < 0.4 for figures in card.figures)
 
@@ -395,27 +396,29 @@ def test_poor_nearest_neighbours_are_warned_of():
     frame = pd.DataFrame({"x": rng.random(80), "error": rng.normal(size=80), "task": "a"})
     space = SearchSpace([Parameter.number("x", 0, 1)])
     with pytest.warns(PoorSurrogateWarning, match=r"overlap of 0\.\d\d.*surrogate=\"forest\""):
-        make(frame, space, context=(), ordered=None)
+        make_benchmark(frame, space, context=(), ordered=None)
 
 
 @pytest.mark.parametrize("name", ["a\x1b[2Jb", "x" * 300, " ", "two\nlines", 7])
 def test_invalid_benchmark_name_is_refused(name):
     with pytest.raises(InvalidNameError) as error:
-        make(evaluations(numeric_space()), numeric_space(), name=name)
+        make_benchmark(make_table(numeric_space()), numeric_space(), name=name)
     assert str(error.value).isprintable()
 
 
 @pytest.mark.parametrize("ending", ["a\x1b[2Jb", "x" * 300, "\t", "two\nlines"])
 def test_invalid_task_name_is_refused(ending):
-    frame = evaluations(numeric_space())
+    frame = make_table(numeric_space())
     with pytest.raises(InvalidNameError):
-        make(frame.assign(task=frame["task"] + ending), numeric_space())
+        make_benchmark(frame.assign(task=frame["task"] + ending), numeric_space())
 
 
 def make_toy(**options: Any) -> Benchmark:
     """A benchmark of toy evaluations; `seed_of_rows` seeds the draw of its rows."""
     seed_of_rows = options.pop("seed_of_rows", 0)
-    return make(evaluations(numeric_space(), seed=seed_of_rows), numeric_space(), **options)
+    return make_benchmark(
+        make_table(numeric_space(), seed=seed_of_rows), numeric_space(), **options
+    )
 
 
 @pytest.fixture

@@ -57,6 +57,7 @@ def test_options_replace_name_and_summary():
 
 
 def test_factory_gets_arguments_it_names(arguments):
+    """A seed is drawn from the generator `rng`, which has the seed 0 here."""
     received: dict[str, object] = {}
 
     def make(context, budget, seed, unused=3):
@@ -135,6 +136,7 @@ def test_optimiser_is_told_its_own_objects(tasks, on_configspace):
     spec = as_method_spec(on_configspace)
     run_method(spec, task, (), np.random.default_rng(0), budget=9, workers=3)
     assert len(on_configspace.told) == 9
+    # The very same objects, not equal ones; three workers are simulated.
     assert list(map(id, on_configspace.told)) == list(map(id, on_configspace.suggested))
 
 

@@ -148,6 +148,7 @@ def test_version_changes_with_later_files(folder):
 
 
 def test_restored_files_restore_the_version(folder):
+    """The version is that of the record whose files are as they are now in the folder."""
     first = make_record(folder, "late")
     (folder / "late.py").write_text("VALUE = 2\n")
     second = make_record(folder, "late", version="1")
@@ -165,6 +166,7 @@ def test_missing_files_make_new_version(folder):
 
 
 def test_hiding_a_file_changes_the_version(folder, tmp_path_factory, monkeypatch):
+    """Another file of this name comes first on the path of imports."""
     hiding = tmp_path_factory.mktemp("hiding")
     (hiding / "late.py").write_text("VALUE = 2\n")
     monkeypatch.syspath_prepend(hiding)
@@ -172,6 +174,6 @@ def test_hiding_a_file_changes_the_version(folder, tmp_path_factory, monkeypatch
 
 
 def test_other_package_version_changes_it(folder):
-    later = LoadedFiles(packages=("pytest 0.0.1",))
+    later = LoadedFiles(packages=("pytest 0.0.1",))  # not the installed version
     record = MethodRecord("mine", BASE, BASE, LoadedFiles(), later)
     assert choose_version(BASE, [record], folder) != BASE

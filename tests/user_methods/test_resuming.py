@@ -47,7 +47,7 @@ def count_runs(folder: Path, *stores: str, method: str = METHOD) -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
+def finished_project(tmp_path_factory):
     """A folder in which the unchanged method has run, and its first suggestion."""
     folder = write_project(tmp_path_factory.mktemp("project"))
     one, two = run_stores(folder, *STORES)
@@ -207,9 +207,9 @@ for number in range(12):
             CHANGES[f"number {number + 51} in {name}"] = in_file(name, old, new)
 
 
-def run_changed(finished, tmp_path: Path, **change):
+def run_changed(finished_project, tmp_path: Path, **change):
     """Change a copy of the project, and run it with the stores of before."""
-    folder, _ = finished
+    folder, _ = finished_project
     copy = tmp_path / "project"
     shutil.copytree(folder, copy)
     write_project(copy, **change)
@@ -218,40 +218,40 @@ def run_changed(finished, tmp_path: Path, **change):
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", CHANGES)
-def test_changed_method_is_run_again(finished, tmp_path, kind):
-    one, two = run_changed(finished, tmp_path, changed=CHANGES[kind])
+def test_changed_method_is_run_again(finished_project, tmp_path, kind):
+    one, two = run_changed(finished_project, tmp_path, changed=CHANGES[kind])
     assert one == two
     assert one[0] == 2
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [*CHANGES][::12])
-def test_some_changed_methods_are_run_again(finished, tmp_path, kind):
-    one, two = run_changed(finished, tmp_path, changed=CHANGES[kind])
+def test_some_changed_methods_are_run_again(finished_project, tmp_path, kind):
+    one, two = run_changed(finished_project, tmp_path, changed=CHANGES[kind])
     assert one == two
     assert one[0] == 2
 
 
 @pytest.mark.slow
-def test_changed_archive_is_run_again(finished, tmp_path):
-    one, two = run_changed(finished, tmp_path, archived="ARCHIVED = 71\n")
+def test_changed_archive_is_run_again(finished_project, tmp_path):
+    one, two = run_changed(finished_project, tmp_path, archived="ARCHIVED = 71\n")
     assert one == two
     assert one[0] == 2
 
 
 @pytest.mark.slow
-def test_values_are_those_of_changed_code(finished, tmp_path):
+def test_values_are_those_of_changed_code(finished_project, tmp_path):
     """A file of the same size, changed within a second, is not told apart by Python's bytecode."""
-    _, suggestion_before = finished
+    _, suggestion_before = finished_project
     changed = in_mine("CONSTANT = 1", "CONSTANT = 2")
-    for _, *suggestion in run_changed(finished, tmp_path, changed=changed):
+    for _, *suggestion in run_changed(finished_project, tmp_path, changed=changed):
         assert suggestion != suggestion_before
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("hash_seed", ["0", "1", "77"])
-def test_unchanged_method_is_resumed(finished, tmp_path, hash_seed):
-    folder, before = finished
+def test_unchanged_method_is_resumed(finished_project, tmp_path, hash_seed):
+    folder, before = finished_project
     copy = tmp_path / "elsewhere"
     shutil.copytree(folder, copy)
     (copy / "unrelated.py").write_text("VALUE = 1\n")
@@ -261,13 +261,13 @@ def test_unchanged_method_is_resumed(finished, tmp_path, hash_seed):
 
 
 @pytest.mark.slow
-def test_method_changed_back_is_resumed(finished, tmp_path):
-    folder, _ = finished
+def test_method_changed_back_is_resumed(finished_project, tmp_path):
+    folder, _ = finished_project
     copy = tmp_path / "project"
     shutil.copytree(folder, copy)
     write_project(copy, changed=in_file("late_of_user.py", "64", "65"))
     assert count_runs(copy, *STORES) == [2, 2]
-    write_project(copy)
+    write_project(copy)  # as it was at first
     assert count_runs(copy, *STORES) == [2, 2]
     write_project(copy, changed=in_file("late_of_user.py", "64", "66"))
     assert count_runs(copy, *STORES) == [3, 3]
