@@ -165,6 +165,7 @@ class Results:
         """Charts: `plot.curves()`, `.ranks()`, `.heatmap()`, `.landscape(...)` and others."""
         from hpobench_ordered.plotting.accessor import Plots
 
+        # Charts read the store only when they are drawn, so functions are passed.
         return Plots(
             scored=self.scored,
             runs=lambda: self.overview().runs,
@@ -180,7 +181,7 @@ class Results:
         return self.overview().failures
 
     def overview(self) -> Overview:
-        """The state of every run."""
+        """The state of every run; finished runs in `against` count too, see `join_overviews`."""
         own = make_overview(self.store, self.cells or None)  # no cells: the whole store
         if self.against is None:
             return own
@@ -249,7 +250,7 @@ def run(
         >>> result.frame().groupby("method").size().to_dict()
         {'random-search': 30, 'simple-ordered': 30}
     """
-    end_script()
+    end_script()  # no experiment in a process that executes the script to load its methods
     check_workers(workers)
     benchmarks = as_list(benchmarks, "benchmark")
     methods = as_list(methods, "method")
@@ -357,7 +358,7 @@ def reference(*names: str, methods: Iterable[str] | None = None) -> Results:
         >>> list(board["method"].unique())
         ['bo', 'random-search']
     """
-    return Results(read_reference(names, methods=methods), ())
+    return Results(read_reference(names, methods=methods), cells=())  # no cells: all runs
 
 
 def add_configurations(
@@ -400,7 +401,7 @@ def merge_stores(folder: str | Path, others: Iterable[str | Path]) -> Store:
     """
     store = Store(Path(folder))
     store.merge(*map(Store.open, others))
-    store.compact(at_least=MANY)
+    store.compact(at_least=MANY)  # joins the files only if there are many
     return store
 
 

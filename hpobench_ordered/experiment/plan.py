@@ -73,6 +73,7 @@ class Cell:
     @property
     def process_group(self) -> str:
         """Name of a method that gets processes of its own; "" for methods of this package."""
+        # Only methods from outside of this package have a source, from which they are imported.
         return "" if self.identity.source is None else self.method.name
 
     @property
@@ -296,6 +297,7 @@ def grid_of_cells(cells: Sequence[Cell]) -> dict[str, Any]:
 def cells_of_grid(grid: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """What identifies each run of a grid, by key; the inverse of `grid_of_cells`."""
     names = [*itertools.chain.from_iterable(AXES)]
+    # Each axis has a list of tuples, one value for each of its columns.
     values_of_axes = [grid[" ".join(axis)] for axis in AXES]
     cell_of_key = {}
     for combination in itertools.product(*values_of_axes):
@@ -338,7 +340,7 @@ def resolve_benchmark(benchmark: object, surrogates: Mapping[str, str]) -> Bench
         surrogates: Surrogates by name and version of benchmarks, in place of the default. A loaded
             benchmark keeps the surrogate that it was loaded with.
     """
-    surrogate = None
+    surrogate = None  # the chosen or default one, unless a loaded benchmark has its own
     if isinstance(benchmark, Benchmark):
         if not benchmark.source:  # made or changed in memory: no name or path leads to it
             identity = str(identify_benchmark(benchmark))

@@ -204,7 +204,7 @@ class Store(StoredRuns):
         return self._read_sorted([KEY, *CELL_COLUMNS, *TRIAL_COLUMNS], keys).to_pandas()
 
     def configurations(self, keys: Iterable[str]) -> "pd.DataFrame":
-        """Configurations of runs on one benchmark, by trial, empty where inactive."""
+        """Configurations of runs on one benchmark, a row per trial; missing where inactive."""
         frame = self._read_sorted(None, keys).to_pandas()
         names = [name for name in frame if name.startswith(CONFIG_PREFIX)]
         chosen = frame[[KEY, "task", "trial", "value", "loss", *names]].astype({KEY: str})
@@ -296,6 +296,7 @@ class Store(StoredRuns):
         sources: dict[Path, frozenset[str]] = {}  # files to join, with the keys of their runs
         for file in self._run_files():
             keys = self._keys_in(file)
+            # A full file stays; so do runs that finished after `cells` was read.
             if len(keys) < MAX_PACKED_RUNS and keys <= cells.keys():
                 sources[file.path] = keys
 
@@ -308,6 +309,7 @@ class Store(StoredRuns):
             for start in range(0, len(benchmark_keys), MAX_PACKED_RUNS):
                 written.add(self._pack(benchmark_keys[start : start + MAX_PACKED_RUNS]))
 
+        # A file may be written again as it was: its name has the hash of its content.
         replaced = sources.keys() - written
         with writing(self.folder):
             for path in replaced:
@@ -432,6 +434,7 @@ class Store(StoredRuns):
         if not tables:
             return pa.table({name: [] for name in names or (KEY, *TRIAL_COLUMNS)})
         try:
+            # One dictionary and one chunk per column, as the next step expects.
             runs = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
         except pa.ArrowInvalid:
             raise StoreError(
@@ -439,6 +442,7 @@ class Store(StoredRuns):
             ) from None
         sorted_columns = [_sort_dictionary(column.chunk(0)) for column in runs.columns]
         sorted_runs = pa.table(sorted_columns, runs.column_names)
+        # The dictionary of keys is sorted, so its indices sort like the keys.
         order = np.argsort(sorted_runs[KEY].chunk(0).indices, kind="stable")
         return sorted_runs.select(names or runs.column_names).take(order)
 

@@ -112,6 +112,7 @@ class OptunaMethod(Method):
             raise MethodError(
                 f"the function must return an Optuna sampler, but returned {sampler!r}"
             )
+        # Trials that were asked for and not told yet, with their configurations.
         self._pending: list[tuple[Config, Trial]] = []
         with quiet():
             self._study = optuna.create_study(sampler=sampler)

@@ -229,6 +229,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
                         f"the objective suggests {param_name!r} from {param_distribution}, but the "
                         f"method suggests {suggestion.value!r}: its search space has another range"
                     )
+        # The method has no value, or one of an inferred space that this range does not hold.
         return self._draw(study, trial, param_name, param_distribution)
 
     def _suggest(self, study: Study, trial: FrozenTrial, name: str) -> "_Suggestion | None":
@@ -370,12 +371,14 @@ class Replay:
         self._suggestion_of: dict[int, int] = {}  # by number of the trial
         self._unassigned: list[int] = []  # suggestions that no trial has
         self._next_order = 0
-        self._told: set[int] = set()  # numbers of trials
+        self._told: set[int] = set()  # numbers of trials that are told, or never will be
         self._unrecorded: list[int] = []  # those told since the last record
 
         trials = self.catch_up(study)
         taken: set[int] = set()
         for trial in trials:
+            # Unless others share the study, a trial that still runs was interrupted: its suggestion
+            # is free again.
             is_alive = is_shared or trial.state.is_finished()
             if is_alive and trial.number in self._suggestion_of:
                 taken.add(self._suggestion_of[trial.number])
@@ -499,6 +502,7 @@ class Replay:
 
 
 def _warn(message: str) -> None:
+    """Warn the user of something that is left out or differs."""
     warnings.warn(message, HistoryWarning, stacklevel=3)
 
 
