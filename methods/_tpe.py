@@ -173,7 +173,8 @@ def choose_bandwidths(data: FloatArray, choices: IntArray) -> FloatArray:
 
     # Unit values of neighbouring choices are 1 / c apart, their indices 1.
     c = np.where(choices > 0, choices, 1)
-    h = 1.06 * np.sqrt(variance) * c * n ** (-1.0 / (4.0 + d))
+    shrinkage = max(n, 1) ** (-1.0 / (4.0 + d))
+    h = 1.06 * np.sqrt(variance) * c * shrinkage
     # With h = (c - 1) / c all c choices are equally likely.
     upper_bound = np.where(choices > 0, (c - 1.0) / c, np.inf)
     bounded: FloatArray = np.minimum(np.maximum(h, MIN_BANDWIDTH), upper_bound)

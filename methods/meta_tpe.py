@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpobench_ordered._typing import FloatArray, IntArray
+from hpobench_ordered._typing import Config, FloatArray, IntArray
 from hpobench_ordered.methods._carry_over import convert_history
 from hpobench_ordered.methods._model_based import Scorer, remove_failed_evaluations
 from hpobench_ordered.methods._multi_task import sample_standardised
@@ -40,10 +40,12 @@ MAX_PER_TASK = 100
 """Largest number of evaluations used of an earlier task, drawn at random."""
 GOOD_SHARE = 0.1
 """Share of a task's configurations that are good, gamma."""
-RANDOM_SHARE = 0.15
-"""Share of the suggestions that are random, epsilon."""
-CANDIDATES = 100
-"""Number of candidates, drawn from the mixture of good configurations."""
+RANDOM_SHARE = 0.05
+"""Share of the suggestions after the initial ones that are random, epsilon."""
+INITIAL_SHARE = 0.05
+"""Share of the trials that evaluate the best configurations of earlier tasks, at least one."""
+CANDIDATES_PER_TASK = 100
+"""Number of candidates that are drawn from each task's density of good configurations."""
 LOG_BASE = 2.5
 """Base of the logarithm of the number of evaluations that gives the number of hyperparameters in
 which tasks are compared."""
@@ -69,23 +71,43 @@ class SplitTask:
 class MetaTPE(TPE):
     """TPE with the densities of the current task and of the earlier ones.
 
-    An earlier task has the more weight, the more the distribution of its good configurations
-    overlaps with the current task's in the most important hyperparameters. Until the current task
-    has two evaluations, all similarities are 1. Configurations of another search space are
-    converted to the current one. Without two finite evaluations of an earlier task it is `tpe`.
+    The first configurations are among the best of the earlier tasks. Later, an earlier task has the
+    more weight, the more the distribution of its good configurations overlaps with the current
+    task's in the most important hyperparameters. Until the current task has two evaluations, all
+    similarities are 1. Configurations of another search space are converted to the current one.
+    Without two finite evaluations of an earlier task it is `tpe`.
     """
 
     def prepare(self) -> None:
         """Choose evaluations of earlier tasks, and split each task's into good and bad ones."""
-        super().prepare()
         history = remove_failed_evaluations(convert_history(self.history, self.space, self.rng))
-        tasks = [task for task in history if len(task) > 1]  # a single one cannot be split
-        samples = sample_standardised(tasks, [MAX_PER_TASK] * len(tasks), self.rng)
+        # A single evaluation cannot be split.
+        self._earlier_tasks = [task for task in history if len(task) > 1]
+        super().prepare()  # asks for the initial configurations
+
+        counts = [MAX_PER_TASK] * len(self._earlier_tasks)
+        samples = sample_standardised(self._earlier_tasks, counts, self.rng)
         self._sources = [self._split(self.space.encode(s.values), s.losses) for s in samples]
         if self._sources:
             self.random_trials = 0
             self.random_fraction = RANDOM_SHARE
             self._points = self.region.sample_unit(self.rng, POINTS)[:, self._free]
+
+    def initial_configurations(self) -> Sequence[Config]:
+        """Draw some of the best configurations of the earlier tasks.
+
+        As few of each task are drawn from as suffice for the share `INITIAL_SHARE` of the budget.
+        """
+        if not self._earlier_tasks:
+            return ()
+        initial_count = max(1, math.floor(INITIAL_SHARE * self.budget))
+        best_count = math.ceil(initial_count / len(self._earlier_tasks))
+        best_values = []
+        for task in self._earlier_tasks:
+            best_rows = np.argsort(task.losses, kind="stable")[:best_count]
+            best_values.append(task.values[best_rows])
+        chosen_values = self.rng.permutation(np.concatenate(best_values))[:initial_count]
+        return self.space.configs(chosen_values)
 
     def make_scorer(self) -> Scorer:
         """Compute the tasks' weights; the score is the log ratio of the mixtures."""
@@ -93,7 +115,7 @@ class MetaTPE(TPE):
             return super().make_scorer()
         current = None
         tasks = list(self._sources)
-        if self.evaluation_count > 1:  # a good and a bad one
+        if self.evaluation_count:
             current = self._split(self.evaluated_units(), self.evaluated_losses())
             tasks.append(current)
 
@@ -105,20 +127,22 @@ class MetaTPE(TPE):
         return lambda unit: good.log(unit[:, free]) - bad.log(unit[:, free])
 
     def iter_candidates(self) -> Iterator[FloatArray]:
-        """Yield draws from the mixture of good configurations; if all were tried, random ones."""
+        """Yield draws from each task's good configurations; if all were tried, random ones."""
         if self._sources:
-            unit = np.tile(self.region.middle, (CANDIDATES, 1))
-            unit[:, self._free] = self._good.sample(self.rng, CANDIDATES)
-            yield self.space.canonical(unit)
+            drawn = self._good.sample_each(self.rng, CANDIDATES_PER_TASK)
+            unit = np.tile(self.region.middle, (len(drawn), 1))
+            unit[:, self._free] = drawn
+            yield self.region.canonical(unit)
         yield from super().iter_candidates()
 
     def _compute_similarities(self, current: SplitTask | None) -> FloatArray:
         """Compute the similarity (T - 1,) of the earlier tasks to the current one.
 
-        It is 1 if the current task is None, as it has too few evaluations. Tasks are compared in
-        the most important hyperparameters, of which there are more with more evaluations.
+        It is 1 if the current task has less than two evaluations (None if it has none). Tasks are
+        compared in the most important hyperparameters, of which there are more with more
+        evaluations.
         """
-        if current is None:
+        if current is None or self.evaluation_count < 2:
             return np.ones(len(self._sources))
         count = max(1, math.floor(math.log(self.evaluation_count, LOG_BASE)))
         columns = np.sort(self.importance[:count])
@@ -143,8 +167,8 @@ class MetaTPE(TPE):
         return SplitTask(searched[:good_count], searched[good_count:])
 
     def _fit_density(self, data: FloatArray) -> "Density":
-        """Fit a kernel density to configurations (N, d)."""
-        return fit_density(data, self._choices)
+        """Fit a kernel density to configurations (N, d), and add the prior."""
+        return add_prior(fit_density(data, self._choices))
 
     def _evaluate_density(
         self, data: FloatArray, columns: IntArray, points: FloatArray
@@ -206,13 +230,9 @@ class Mixture:
         logs: FloatArray = np.log(total)
         return logs
 
-    def sample(self, rng: np.random.Generator, m: int) -> FloatArray:
-        """Draw m configurations from the mixture, unit vectors (m, d), grouped by density."""
-        counts = rng.multinomial(m, self.shares)
-        samples = []
-        for density, count in zip(self.densities, counts, strict=True):
-            samples.append(density.sample(rng, count, wider=1.0))
-        return np.concatenate(samples)
+    def sample_each(self, rng: np.random.Generator, m: int) -> FloatArray:
+        """Draw m configurations from each density, unit vectors (T m, d), grouped by density."""
+        return np.concatenate([density.sample(rng, m, wider=1.0) for density in self.densities])
 
 
 def fit_density(data: FloatArray, choices: IntArray) -> "Density":
@@ -226,6 +246,18 @@ def fit_density(data: FloatArray, choices: IntArray) -> "Density":
 
     data = np.ascontiguousarray(data)
     return Density(data, choices, np.maximum(choose_bandwidths(data, choices), MIN_BANDWIDTH))
+
+
+def add_prior(density: "Density") -> "Density":
+    """Add a kernel that is uniform over the search space, as if it were one more configuration.
+
+    So each density is positive everywhere, even one without configurations, and rules no region
+    out. A configuration without any active hyperparameter has the uniform kernel.
+    """
+    from hpobench_ordered.methods._tpe import Density
+
+    inactive = np.full((1, density.data.shape[1]), np.nan)
+    return Density(np.concatenate([density.data, inactive]), density.choices, density.bandwidths)
 
 
 def compute_similarity(p: FloatArray, q: FloatArray) -> float:
@@ -262,9 +294,11 @@ SPECS = (
         summary="TPE with the densities of all tasks, weighted by similarity.",
         source=(
             "Watanabe, Awad, Onishi and Hutter (2023), section 3: similarity by total variation, "
+            "and settings of the released program: "
             f"{GOOD_SHARE:.0%} are good, {RANDOM_SHARE:.0%} of the suggestions random"
         ),
         min_history=1,
         changed_spaces=True,
+        version=2,
     ),
 )

@@ -103,14 +103,26 @@ def test_mixture_weights_tasks_by_configurations():
     assert_allclose(np.exp(mixture.log(points)), expected)
 
 
-def test_samples_follow_mixture():
-    """Three quarters of the samples are around 0.2, as tasks count by their configurations."""
-    # Three configurations at 0.2 and one at 0.8: equal ones have the smallest bandwidth.
+def test_samples_are_of_each_density():
+    """Half of the samples are around 0.2, half around 0.8, whatever the weights."""
     mixture = make_mixture([np.full((3, 2), 0.2), np.full((1, 2), 0.8)], [0.5, 0.5])
-    samples = mixture.sample(np.random.default_rng(0), 4000)
-    is_of_first = samples[:, 0] < 0.5
-    assert is_of_first.mean() == pytest.approx(0.75, abs=0.03)
-    assert samples[is_of_first].std() == pytest.approx(meta_tpe.MIN_BANDWIDTH, rel=0.1)
+    samples = mixture.sample_each(np.random.default_rng(0), 2000)
+    of_first, of_second = np.split(samples, 2)
+    assert of_first.mean() == pytest.approx(0.2, abs=0.02)
+    assert of_second.mean() == pytest.approx(0.8, abs=0.02)
+
+
+def test_prior_is_one_more_configuration():
+    data = np.random.default_rng(0).random((4, 2))
+    points = np.random.default_rng(1).random((7, 2))
+    with_prior = meta_tpe.add_prior(meta_tpe.fit_density(data, NUMBERS))
+    expected = (4 * evaluate_density_by_hand(data, points) + 1.0) / 5
+    assert_allclose(np.exp(with_prior.log(points)), expected)
+
+
+def test_density_without_configurations_is_uniform():
+    empty = meta_tpe.add_prior(meta_tpe.fit_density(np.empty((0, 2)), NUMBERS))
+    assert_allclose(empty.log(np.random.default_rng(0).random((7, 2))), 0.0, atol=1e-12)
 
 
 # -- histories and suggestions ---------------------------------------------------------------------
@@ -127,6 +139,21 @@ def test_large_tasks_are_subsampled():
     method = make_method(meta_tpe.MetaTPE, [make_bowl_task(place=0.5, trials=1000)])
     (task,) = method._sources
     assert len(task.good) + len(task.bad) == meta_tpe.MAX_PER_TASK
+
+
+@pytest.mark.parametrize(("budget", "expected"), [(5, 1), (25, 1), (40, 2), (100, 5)])
+def test_begins_with_best_of_earlier_tasks(budget: int, expected: int):
+    history = [make_bowl_task(centre) for centre in (0.2, 0.4, 0.6)]
+    best_configs = []
+    for task in history:
+        best_rows = np.argsort(task.losses)[:2]
+        best_configs += SQUARE.configs(task.values[best_rows])
+
+    method = make_method(meta_tpe.MetaTPE, history, budget=budget)
+    initial = method.initial_configurations()
+
+    assert len(initial) == expected
+    assert all(config in best_configs for config in initial)
 
 
 FAILED = minimised("f", {}, np.zeros((2, 2)), np.full(2, np.nan), SQUARE)
