@@ -53,7 +53,7 @@ class Bohamiann(ModelBased):
         self._network: BayesianNetwork | None = None
 
     def make_scorer(self) -> Scorer:
-        """Sample the posterior; the score is log expected improvement."""
+        """Sample the network's posterior, and return log expected improvement as the score."""
         from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
         from hpobench_ordered.methods._networks.bayesian import BayesianNetwork
 
@@ -77,7 +77,10 @@ class Bohamiann(ModelBased):
         return score
 
     def observations(self) -> tuple[FloatArray, FloatArray]:
-        """Features (n, p) and standardised losses (n,) that the model is fitted to."""
+        """Return features (n, p) and losses (n,) of the latest evaluations, for the model.
+
+        Losses are standardised over all evaluations of the task, also those left out.
+        """
         from hpobench_ordered.methods._gp.model import standardise
 
         y = standardise(self.evaluated_losses())
@@ -85,7 +88,7 @@ class Bohamiann(ModelBased):
         return self.features(latest_units), y[-MAX_CURRENT:]
 
     def incumbent(self, network: "BayesianNetwork", y: FloatArray) -> float:
-        """Standardised loss to improve on: the lowest so far.
+        """Find the standardised loss to improve on: the lowest so far.
 
         Args:
             network: The model. It is not needed here; subclasses whose task may have no evaluations
@@ -115,15 +118,20 @@ class ContextBohamiann(TaskByTask, Bohamiann):
         return sample_standardised(tasks, counts, self.rng)
 
     def observations(self) -> tuple[FloatArray, FloatArray]:
-        """Features (n, p) and losses (n,), standardised task by task; this task's come last."""
+        """Join the evaluations that the model is fitted to, the current task's last.
+
+        Returns:
+            Features (N + n, p) and losses (N + n,), standardised task by task, of N evaluations of
+            other tasks and n of the current one.
+        """
         return self.prepend_sources(*super().observations())
 
     def incumbent(self, network: "BayesianNetwork", y: FloatArray) -> float:
-        """Lowest loss on this task; before its first evaluation, the lowest predicted one.
+        """Find the lowest loss on this task; before its first evaluation, the lowest predicted one.
 
         Args:
             network: The model.
-            y: Losses it was fitted to, of all tasks, shape (N + n,).
+            y: Losses that it was fitted to, N of other tasks and then n of this one, (N + n,).
         """
         return self.best_of_task(y, lambda X: network.predict(X)[0])
 

@@ -53,7 +53,7 @@ class Box(Region):
         self.highest = self._lower + self._width - INSET * self._width
 
     def draw(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Draw n unit vectors (n, d) uniformly from the box."""
+        """Draw n unit vectors (n, d) uniformly from the box, all its choices equally likely."""
         unit: FloatArray = self._lower + rng.random((n, self.space.dimension)) * self._width
         for j, side in enumerate(self._sides):
             if side.choices is not None:
@@ -72,8 +72,8 @@ class Box(Region):
         return masked
 
     def features(self, unit: FloatArray) -> FloatArray:
-        """Compute features (n, p), numbers in [0, 1] within the box, of unit vectors (n, d)."""
-        is_flat = self._width == 0.0  # fixed numbers get the middle, 0.5
+        """Compute features (n, p) of unit vectors (n, d), with numbers in [0, 1] in the box."""
+        is_flat = self._width == 0.0  # numbers fixed by the box get the middle, 0.5
         width = np.where(is_flat, 1.0, self._width)
         scaled = np.where(is_flat, 0.5, (unit - self._lower) / width)
         return super().features(scaled)

@@ -64,6 +64,7 @@ def compute_normal_scores(losses: FloatArray, rng: np.random.Generator) -> Float
     ascending = np.sort(losses)
     lower_count = np.searchsorted(ascending, losses, side="left")
     lower_or_equal_count = np.searchsorted(ascending, losses, side="right")
+    # A loss may have any rank among its equals; without ties there is only one.
     rank = rng.integers(lower_count, lower_or_equal_count)
 
     delta = 1.0 / (4.0 * n**0.25 * math.sqrt(math.pi * math.log(n)))
@@ -90,7 +91,7 @@ class CopulaThompsonSampling(ModelBased):
         """Fit the model, and draw the candidates."""
         super().prepare()
         tasks = remove_failed_evaluations(self.history)
-        self._model: BoostedTrees | None = None
+        self._model: BoostedTrees | None = None  # None without finite losses
         if tasks:
             self._model, self._sd = self._fit(tasks)
         # All suggestions choose among the same candidates, so their means are computed once.
@@ -103,7 +104,7 @@ class CopulaThompsonSampling(ModelBased):
         yield from super().iter_candidates()
 
     def make_scorer(self) -> Scorer:
-        """Make a function that draws z of each candidate; the score is -z.
+        """Make a function that draws the normal score z of each candidate; its score is -z.
 
         Raises:
             ModelError: The history holds no finite loss.
@@ -123,13 +124,16 @@ class CopulaThompsonSampling(ModelBased):
         return score
 
     def _predict_mean(self, unit: FloatArray) -> FloatArray:
-        """Predict the mean of z (m,) at unit vectors (m, d): 0, the median, without a model."""
+        """Predict the mean of the normal scores z (m,) at unit vectors (m, d).
+
+        Without a model it is 0, the median of normal scores.
+        """
         if self._model is None:
             return np.zeros(len(unit))
         return self._model.predict(self.region.features(unit))
 
     def _fit(self, tasks: "Sequence[Evaluations]") -> "tuple[BoostedTrees, float]":
-        """Fit the mean of z, and estimate its standard deviation from held-out residuals.
+        """Fit the mean of the normal scores z; estimate their sd from held-out residuals.
 
         Args:
             tasks: Finite evaluations of the previous tasks.
@@ -143,7 +147,7 @@ class CopulaThompsonSampling(ModelBased):
         X = self.region.features(self.space.encode(values))
         z = np.concatenate([compute_normal_scores(task.losses, self.rng) for task in tasks])
 
-        rows = self.rng.permutation(len(z))[:MAX_EVALUATIONS]
+        rows = self.rng.permutation(len(z))[:MAX_EVALUATIONS]  # a fit to more takes too long
         held_out_count = math.ceil(HELD_OUT * len(rows))
         if held_out_count >= 2:
             held_out, fitted = np.split(rows, [held_out_count])

@@ -95,8 +95,9 @@ class JointlyModelled(ModelBased):
     is_linear = False
 
     def prepare(self) -> None:
-        """Set up the model, which is fitted when the first configuration is asked for."""
+        """Draw the earlier tasks' evaluations for the model, which is fitted by `make_scorer`."""
         self._earlier, self._data = self._select_usable_tasks()
+        # This chooses the initial configurations, after which `init-` clears `_earlier`.
         super().prepare()
         tasks = self._earlier
         counts = [len(task) for task in tasks]
@@ -108,14 +109,17 @@ class JointlyModelled(ModelBased):
             sources.append(draw_evaluations(task, count, self.rng))
         self._source_task = np.repeat(np.arange(len(tasks)), counts)
         self._source_units = self._encode([task.values for task in sources])
-        self._source_losses = np.concatenate([np.empty(0), *(task.losses for task in sources)])
+        no_losses = np.empty(0)  # numpy cannot concatenate an empty list
+        self._source_losses = np.concatenate([no_losses, *(task.losses for task in sources)])
 
         best_values = [task.values[[int(np.argmin(task.losses))]] for task in tasks]
         self._best_units = self._encode(best_values)
         self._model: JointModel | None = None
-        # The last refined block of candidates, and its moments, which are not computed twice.
+        # The candidates that `_refine` yielded last, and their posterior means and standard
+        # deviations (2, m): `_score` recognises the block and need not predict them again.
         self._refined_block: FloatArray = np.empty(0)
         self._refined_moments: FloatArray = np.empty(0)
+        # Set by each `make_scorer`: moments (2, m) of unit vectors (m, d), and scores of moments.
         self._predict_moments: Scorer
         self._acquisition: Scorer
 
@@ -139,7 +143,7 @@ class JointlyModelled(ModelBased):
             return self._score
 
         observations = self._collect_observations()
-        current_losses = observations.y[len(self._source_task) :]
+        current_losses = observations.y[len(self._source_task) :]  # they follow the earlier tasks'
         best = float(current_losses.min(initial=math.inf))
         posterior = self._fit(observations)
         if self._pending:
@@ -184,7 +188,7 @@ class JointlyModelled(ModelBased):
                 upper_bound = mean + KAPPA * sd
                 return -upper_bound
             improvement = log_expected_improvement(mean, sd, best - XI)
-            if improvement.max() < MIN_LOG_IMPROVEMENT:
+            if improvement.max() < MIN_LOG_IMPROVEMENT:  # it vanishes at all candidates
                 return KAPPA * sd - mean  # minus the lower bound
             return improvement
 
@@ -198,8 +202,15 @@ class JointlyModelled(ModelBased):
         return self._acquisition(self._predict_moments(unit))
 
     def _fit(self, observations: "ProcessData") -> "Posterior":
-        """Fit from the parameters of the last fit; anew if there is none or it fails or is poor."""
-        last_model, self._model = self._model, None
+        """Fit the model to all evaluations, from the parameters of the last fit if possible.
+
+        A new model is fitted if there is none yet, or if the fit fails or is poor.
+
+        Raises:
+            ModelError: The fit of a new model fails, too.
+        """
+        last_model = self._model
+        self._model = None  # until a fit has succeeded
         if last_model is not None:
             with suppress(ModelError):
                 posterior = last_model.fit(observations)
@@ -211,10 +222,13 @@ class JointlyModelled(ModelBased):
         return posterior
 
     def iter_candidates(self) -> Iterator[FloatArray]:
-        """Yield refined blocks of candidates, for a linear model the earlier tasks' best first."""
+        """Yield a refined block of candidates, then random ones if all of these were tried.
+
+        The first suggestion of a linear model is chosen among the earlier tasks' best.
+        """
         if self.is_linear and not self.evaluation_count and len(self._best_units):
             yield self._best_units
-        if self.region.size > CANDIDATES:
+        if self.region.size > CANDIDATES:  # else all configurations are candidates
             yield self._refine(self.region.sample_unit(self.rng, CANDIDATES))
         yield from super().iter_candidates()
 
@@ -224,6 +238,8 @@ class JointlyModelled(ModelBased):
 
     def _refine(self, block: FloatArray) -> FloatArray:
         """Add configurations around the best candidates, in rounds that come ever closer.
+
+        The result and its posterior moments are remembered for `_score`.
 
         Args:
             block: Candidates, canonical unit vectors, shape (m, d).
@@ -240,13 +256,15 @@ class JointlyModelled(ModelBased):
             block = np.concatenate([block, added])
             moments = np.concatenate([moments, added_moments], axis=1)
             scores = np.concatenate([scores, self._acquisition(added_moments)])
-        self._refined_block, self._refined_moments = block, moments
+        self._refined_block = block
+        self._refined_moments = moments
         return block
 
     def _draw_around(self, centres: FloatArray, radius: float) -> FloatArray:
         """Draw `AROUND_EACH` configurations around each centre, unit vectors (k, d)."""
         unit = np.repeat(centres, AROUND_EACH, axis=0)
-        is_inactive = np.isnan(unit)  # may become active with another choice
+        # An inactive hyperparameter may become active with another choice, and then needs a value.
+        is_inactive = np.isnan(unit)
         unit[is_inactive] = self.rng.random(np.count_nonzero(is_inactive))
         steps = radius * self.rng.standard_normal(unit.shape)
         return self.space.canonical(np.clip(unit + steps, 0.0, 1.0))
@@ -347,7 +365,10 @@ class WithLinearModel(JointlyModelled):
     is_linear = True
 
     def features(self, unit: FloatArray) -> FloatArray:
-        """Features (m, p) as in other models, with narrower columns of choices."""
+        """Features (m, p) of unit vectors (m, d) as in other models, but one-hot columns narrower.
+
+        At full scale, two choices would be farther apart than the ends of a number's range.
+        """
         features = super().features(unit)
         groups = group_features(self.space)
         is_one_hot = np.bincount(groups)[groups] > 1  # several columns of one hyperparameter
@@ -357,7 +378,8 @@ class WithLinearModel(JointlyModelled):
         """Make a Bayesian linear regression on a network of configuration and task."""
         from hpobench_ordered.methods._distribution.models import LinearModel
 
-        width = self.features(np.empty((0, self.space.dimension))).shape[1]
+        no_units = np.empty((0, self.space.dimension))
+        width = self.features(no_units).shape[1]  # number of features of a configuration
         return LinearModel(self.make_descriptions(), width, self.rng)
 
     @abstractmethod
@@ -469,7 +491,8 @@ class NoneGP(WithProcess):
         from hpobench_ordered.methods._distribution.descriptions import FixedDescriptions
         from hpobench_ordered.methods._distribution.models import DescribedTasks
 
-        return DescribedTasks(FixedDescriptions(np.empty((1, 0))))
+        no_description = np.empty((1, 0))  # the only task needs none
+        return DescribedTasks(FixedDescriptions(no_description))
 
 
 class NoneBLR(WithLinearModel):
@@ -482,17 +505,21 @@ class NoneBLR(WithLinearModel):
         return False
 
     def make_descriptions(self) -> "Descriptions":
-        """Describe the only task by no number."""
+        """Describe the only task by no number: there is nothing to tell it from."""
         from hpobench_ordered.methods._distribution.descriptions import FixedDescriptions
 
-        return FixedDescriptions(np.empty((1, 0)))
+        no_description = np.empty((1, 0))
+        return FixedDescriptions(no_description)
 
 
 class WarmStarted(UsesTrainingData):
     """A model of the current task alone, started with the best configurations of similar tasks."""
 
     def initial_configurations(self) -> Sequence[Config]:
-        """Choose the best configurations of the tasks with the closest meta-features."""
+        """Choose the best configurations of the tasks with the closest meta-features.
+
+        The earlier tasks are then removed: the model is of the current task alone.
+        """
         if not self._earlier:
             return ()
         *earlier, current = describe_tasks(self.task_data)
@@ -502,7 +529,8 @@ class WarmStarted(UsesTrainingData):
             task = self._earlier[t]
             best_rows = np.argsort(task.losses, kind="stable")[:WARM_PER_TASK]
             best_values.append(task.values[best_rows])
-        self._earlier, self._data = [], self._data[-1:]  # the model does not use them
+        self._earlier = []
+        self._data = self._data[-1:]  # of the current task
         return self.space.configs(np.concatenate(best_values))
 
 
@@ -541,16 +569,17 @@ def clip_outliers(losses: FloatArray) -> FloatArray:
 
     The median is not used, because most losses of a good optimiser are near the best.
     """
-    upper_quartile = float(np.sort(losses)[3 * (len(losses) - 1) // 4])
+    quartile_row = 3 * (len(losses) - 1) // 4
+    upper_quartile = float(np.sort(losses)[quartile_row])
     distance = upper_quartile - float(losses.min())
-    if distance <= 0.0:
+    if distance <= 0.0:  # most are equal to the best: any other one would be clipped to it
         return losses
     return np.minimum(losses, upper_quartile + 2.0 * distance)
 
 
 def draw_evaluations(task: Evaluations, count: int, rng: np.random.Generator) -> Evaluations:
-    """Draw evaluations of a task at random, in their order; nothing is drawn if it is all."""
-    if count == len(task):
+    """Draw `count` evaluations of a task at random, in their order."""
+    if count == len(task):  # all: leaves the generator as it is
         return task
     rows = np.sort(rng.permutation(len(task))[:count])
     return replace(task, values=task.values[rows], objective=task.objective[rows])
@@ -568,6 +597,10 @@ def _spec(
     *extras: Extra,
     min_history: int = 1,
 ) -> MethodSpec:
+    """Make the specification of one of the paper's methods.
+
+    Only methods without transfer, which need no history, may run on a changed search space.
+    """
     return MethodSpec(
         name=name,
         method=method,

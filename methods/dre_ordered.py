@@ -49,7 +49,7 @@ class DREOrdered(ModelBased):
         return self.space.configs(order_configurations(sources, count=TRANSFERRED))
 
     def iter_candidates(self) -> Iterator[FloatArray]:
-        """Yield random configurations, then others when all of them were tried."""
+        """Yield a block of `CANDIDATES` random configurations, then others if all were tried."""
         yield self.region.sample_unit(self.rng, CANDIDATES)
         yield from super().iter_candidates()
 

@@ -37,15 +37,20 @@ class GPTransfer(TaskByTask, MultiTaskGP):
     """
 
     def observations(self) -> tuple[FloatArray, FloatArray]:
-        """Inputs (N + n, p) and losses (N + n,), standardised task by task; this task's last."""
+        """Join the evaluations that the model is fitted to, the current task's last.
+
+        Returns:
+            Model inputs (N + n, p) and losses (N + n,), standardised task by task, of N evaluations
+            of other tasks and n of the current one.
+        """
         return self.prepend_sources(*super().observations())
 
     def incumbent(self, model: "GaussianProcess", y: FloatArray) -> float:
-        """Lowest loss on this task; before its first evaluation, the lowest predicted one.
+        """Find the lowest loss on this task; before its first evaluation, the lowest predicted one.
 
         Args:
             model: The model.
-            y: Losses it was fitted to, of all tasks, shape (N + n,).
+            y: Losses that it was fitted to, N of other tasks and then n of this one, (N + n,).
         """
         return self.best_of_task(y, lambda X: model.predict(X)[0])
 
@@ -61,8 +66,13 @@ class GPTransferClosest(GPTransfer):
     def choose_source_evaluations(
         self, tasks: Sequence[Evaluations], task_features: FloatArray
     ) -> Sequence[Evaluations]:
-        """Draw evaluations of the closest task at random."""
-        counts = [0] * len(tasks)
+        """Draw `MAX_SOURCES` evaluations of the closest task at random, or all if it has fewer.
+
+        Args:
+            tasks: Finite evaluations of the previous tasks.
+            task_features: Features of these tasks and, last, of the current one, shape (T, q).
+        """
+        counts = [0] * len(tasks)  # none of the other tasks
         if tasks:
             counts[find_last_closest_task(task_features)] = MAX_SOURCES
         return sample_standardised(tasks, counts, self.rng)
@@ -78,7 +88,12 @@ class GPTransferSubsample(GPTransfer):
     def choose_source_evaluations(
         self, tasks: Sequence[Evaluations], task_features: FloatArray
     ) -> Sequence[Evaluations]:
-        """Draw evaluations of each task at random."""
+        """Draw `MAX_PER_TASK` evaluations of each task at random, at most `MAX_SOURCES` in all.
+
+        Args:
+            tasks: Finite evaluations of the previous tasks.
+            task_features: Not used here: the context is an input of the model alone.
+        """
         counts = draw_sample_counts(tasks, MAX_PER_TASK, MAX_SOURCES, self.rng)
         return sample_standardised(tasks, counts, self.rng)
 
@@ -91,7 +106,9 @@ def find_last_closest_task(task_features: FloatArray) -> int:
     """
     distances = np.abs(task_features[:-1] - task_features[-1]).sum(axis=1)
     comparable = distances.round(9)  # tasks at equal distances may differ in the last bits
-    return len(comparable) - 1 - int(np.argmin(comparable[::-1]))
+    # `argmin` finds the first of several equal ones, and so, in reverse order, the last.
+    steps_from_end = int(np.argmin(comparable[::-1]))
+    return len(comparable) - 1 - steps_from_end
 
 
 SPECS = (

@@ -66,18 +66,21 @@ class AfterChange(ModelBased):
         super().prepare()
 
     def convert_best(self, old: OldStep) -> FloatArray:
-        """Convert the best old configuration to new coded values (d,), NaN where only new."""
+        """Convert the best old configuration to coded values of the new space, (d,).
+
+        They are NaN for hyperparameters that only the new space has.
+        """
         best: FloatArray = old.change.to_new(old.ranking[:1])[0]
         return best
 
     def complete(self, values: FloatArray) -> FloatArray:
-        """Draw hyperparameters that are NaN in coded values (d,) from the prior.
+        """Complete coded values (d,): draw those that are NaN and active from the prior.
 
-        Those that are inactive with the others as they are stay NaN.
+        Hyperparameters that the completed others make inactive become NaN.
         """
         parameters = self.space.parameters
         unit = self.rng.random(len(parameters))
-        # All are drawn: completion may activate further hyperparameters, whatever is NaN now.
+        # All are drawn: only the completed values tell which hyperparameters are active.
         drawn = [parameter.decode(u) for parameter, u in zip(parameters, unit, strict=True)]
         completed: FloatArray = np.where(np.isnan(values), drawn, values)
         is_active = self.space.active(completed[None])[0]
@@ -135,7 +138,8 @@ class Transfer(AfterChange):
     def prepare(self) -> None:
         """Fit a model of the shared space to the old configurations' ranks.
 
-        These are lines 1 to 4 of the paper's algorithm 1.
+        These are lines 1 to 4 of the paper's algorithm 1. The model is None if fewer than two old
+        configurations lie in the shared space.
         """
         super().prepare()
         self._shared: ModelBased | None = None
@@ -146,7 +150,7 @@ class Transfer(AfterChange):
             space=shared_space, rng=self.rng, history=(), context={}, budget=self.budget
         )
         for rank, config in enumerate(shared_space.configs(self.old.ranking)):
-            self._shared.tell(config, float(rank))
+            self._shared.tell(config, float(rank))  # the rank stands for the loss
         self._score: Scorer = self._shared.make_scorer()
 
     def _suggest_before_model(self) -> FloatArray:
@@ -157,7 +161,7 @@ class Transfer(AfterChange):
         """
         if self.old is None or self._shared is None or self.rng.random() < self.random_fraction:
             return self._draw_untried()
-        candidates = next(self._shared.iter_candidates())
+        candidates = next(self._shared.iter_candidates())  # unit vectors of the shared space
         best_first = np.argsort(-self._score(candidates), kind="stable")
         for row in best_first:
             shared_values = self._shared.space.decode(candidates[row : row + 1])
@@ -184,14 +188,14 @@ class PartlyFixed(AfterChange):
     """Fixes some shared hyperparameters at the best old configuration and searches the others."""
 
     def choose_region(self) -> Region:
-        """Choose the part of the space in which the fixed hyperparameters have their old values."""
+        """Choose the part of the space with the fixed hyperparameters at their best old values."""
         if self.old is None:
             return super().choose_region()
         fixed_values = np.where(self.are_fixed(self.old), self.convert_best(self.old), np.nan)
-        return Box(self.space, fixed_values[None])  # NaN is not restricted
+        return Box(self.space, fixed_values[None])  # the box does not restrict those that are NaN
 
     def ask(self) -> Config:
-        """Suggest the best old configuration if there is nothing to search."""
+        """Suggest a configuration; the best old one, again and again, if nothing is free."""
         if self.old is None or self.region.free.any():
             return super().ask()
         return self.space.configs(self.convert_best(self.old)[None])[0]
@@ -219,15 +223,15 @@ class DropUnimportant(PartlyFixed):
         """Whether each hyperparameter of the new space stays as it was, shape (d,)."""
         unimportant = self._find_unimportant(old)
         is_unimportant: BoolArray = np.array([name in unimportant for name in self.space.names])
-        return is_unimportant & super().are_fixed(old)
+        return is_unimportant & super().are_fixed(old)  # and shared
 
     def _find_unimportant(self, old: OldStep) -> set[str]:
-        """Find the old hyperparameters whose importance is below the mean."""
+        """Find the names of old hyperparameters whose importance is below the mean."""
         from hpobench_ordered.analysis.anova import importance
 
         old_space = old.change.old
         is_finite = np.isfinite(old.evaluations.losses)
-        if is_finite.sum() < 2:
+        if is_finite.sum() < 2:  # too few to fit a forest to
             return set()
         importances = importance(
             old_space.features(old_space.encode(old.evaluations.values[is_finite])),
@@ -289,6 +293,7 @@ PAPER = "Stoll et al. (2020)"
 def _spec(
     name: str, method: MethodFactory, summary: str, source: str, *extras: Extra
 ) -> MethodSpec:
+    """Make the specification of a method for changed search spaces."""
     return MethodSpec(
         name,
         method,

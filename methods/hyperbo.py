@@ -78,7 +78,15 @@ class Prior:
 
     @classmethod
     def fit(cls, tasks: Sequence[tuple[FloatArray, FloatArray]], kernel: "Kernel") -> "Prior":
-        """Fit the prior to features (n, p) and losses (n,) of several tasks."""
+        """Fit the prior to the evaluations of several tasks.
+
+        The hyperparameters theta, log length scales and log variances of signal and noise, maximise
+        the tasks' likelihood times a prior of their own, with the best weights b for each theta.
+
+        Args:
+            tasks: Features (n, p) and standardised losses (n,) of each task.
+            kernel: Which feature has which length scale.
+        """
         from hpobench_ordered.methods._gp import compiled
         from hpobench_ordered.methods._gp.model import Priors, stack_priors
         from hpobench_ordered.methods._gp.tasks import Fit, descend
@@ -88,7 +96,7 @@ class Prior:
         for X, y in tasks:
             S = compiled.squared_differences(X, kernel.groups, g)
             fitted_tasks.append(FittedTask(S, compute_basis(X), y))
-        prior = stack_priors(Priors(), g)
+        prior = stack_priors(Priors(), g)  # means and precisions of theta
 
         def objective(theta: FloatArray) -> tuple[float, FloatArray]:
             """Compute minus the log posterior of theta, up to a constant, and its gradient."""
@@ -97,7 +105,8 @@ class Prior:
             prior_gradient = prior.precision * distance
             return value + 0.5 * float(prior_gradient @ distance), gradient + prior_gradient
 
-        # A guess of the second derivatives; each task adds its likelihood's.
+        # A guess of the second derivatives, to start the quasi-Newton steps: that of the prior, and
+        # as much of each task's likelihood as is typical.
         curvature = prior.precision + compiled.CURVATURE * len(fitted_tasks)
         start = Fit(prior.mean, np.diag(1.0 / curvature))
         theta = descend(objective, start, prior, steps=MAX_STEPS).x
@@ -144,24 +153,28 @@ def negative_log_likelihood(
     products = np.zeros((q + 1, q + 1))  # sum of [Phi y]^T K^-1 [Phi y]
     covariances = []
     for task in tasks:
-        K, F = compiled.covariance(task.S, theta)
+        K, F = compiled.covariance(task.S, theta)  # and slopes F, which the gradient needs
         is_positive, R = lapack.cholesky(K)
         if not is_positive:
             return math.inf, np.zeros(len(theta)), np.zeros(q)
         columns = np.column_stack([task.Phi, task.y])
-        products += columns.T @ dpotrs(R.T, columns, lower=1)[0]
+        solved_columns, _ = dpotrs(R.T, columns, lower=1)  # K^-1 [Phi y]
+        products += columns.T @ solved_columns
         covariances.append((K, F, R))
     Phi_Phi, Phi_y = products[:q, :q], products[:q, q]
     b = np.linalg.solve(Phi_Phi + np.eye(q), Phi_y).astype(np.float64)
 
-    value = 0.5 * float(b @ b)
+    value = 0.5 * float(b @ b)  # of the standard normal prior of b
     gradient = np.zeros(len(theta))
-    flat = np.zeros(len(theta))  # mean and precision of no prior on theta
+    # The compiled function includes a prior of theta, which a precision of 0 removes.
+    flat = np.zeros(len(theta))
     for task, (K, F, R) in zip(tasks, covariances, strict=True):
         residuals = task.y - task.Phi @ b
         alpha = compiled.solve(R, residuals)  # K^-1 (y - Phi b)
         value += compiled.negative_log_posterior_from(residuals, R, alpha, theta, flat, flat)
-        inverse = dpotri(R.T, lower=1)[0].T
+        lower_triangle, _ = dpotri(R.T, lower=1)
+        inverse = lower_triangle.T  # K^-1, of which the upper triangle is valid
+        # b depends on theta, but adds nothing to the gradient, as it is the best for this theta.
         gradient -= compiled.likelihood_gradient(task.S, K, F, inverse, alpha, theta)
     return value, gradient, b
 
@@ -197,14 +210,15 @@ class HyperBO(FromSources):
 
         theta = self.prior.theta
         mean = self.prior.mean(X)
+        # Without noise, which is added below.
         K = compiled.cross_covariance(X, X, self.kernel.groups, theta, self.kernel.length_scales)
-        noise = math.exp(theta[-1]) * np.eye(len(X))
+        noise = math.exp(theta[-1]) * np.eye(len(X))  # theta ends with the log noise variance
         y = rescale_losses(y, mean, K + noise)
         self._process = GaussianProcess(X, y - mean, kernel=self.kernel, theta=theta)
         return self._predict, y
 
     def condition_on_pending(self, pending_X: FloatArray) -> Predict:
-        """Condition also on pending evaluations, as if they gave the posterior mean."""
+        """Condition also on pending evaluations (k, p), as if they gave the posterior mean."""
         self._process, _ = self._process.with_fantasies(pending_X)
         return self._predict
 

@@ -48,22 +48,28 @@ class Level:
     beta: float
 
     @classmethod
-    def above(cls, n_below: int, process: "GaussianProcess", n: int) -> "Level":
-        """Make a level of n evaluations above a level of `n_below`, which is 0 at the bottom.
+    def above(cls, count_below: int, process: "GaussianProcess", count: int) -> "Level":
+        """Make a level above another one, or the bottom of the stack.
 
-        Its share beta in the standard deviation is that of its n evaluations, here weighted by
-        `ALPHA`, in those of both levels; at the bottom it is 1.
+        Its share beta in the standard deviation is that of its evaluations, weighted by `ALPHA`, in
+        the evaluations of both levels. The bottom, which has no level to share with, has 1.
+
+        Args:
+            count_below: Evaluations of the level below; 0 at the bottom.
+            process: The process of this level.
+            count: Its evaluations.
         """
-        if not n_below:
+        if not count_below:
             return cls(process, beta=1.0)
-        return cls(process, beta=ALPHA * n / (ALPHA * n + n_below))
+        weighted_count = ALPHA * count
+        return cls(process, beta=weighted_count / (weighted_count + count_below))
 
 
 def predict_stack(levels: Sequence[Level], X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Predict mean (m,) and standard deviation (m,) of a stack at features (m, p).
+    """Predict mean (m,) and standard deviation (m,) of a stack at features X (m, p).
 
-    Each level predicts what is left by those below: means add up. The standard deviation is the
-    geometric mean, weighted by beta, of that of a level and that of the levels below.
+    Each level predicts the residuals of those below, so means add up. The standard deviation is the
+    geometric mean, weighted by the level's share beta, of that of a level and that of all below.
     """
     mean = np.zeros(len(X))
     sd = np.ones(len(X))  # any number, as the lowest level has beta = 1
@@ -84,35 +90,38 @@ class StackedGP(FromSources):
 
     @cached_property
     def levels(self) -> list[Level]:
-        """The levels of the earlier tasks, the oldest first."""
+        """Levels of the earlier tasks, oldest first, each of the residuals of those below."""
         levels: list[Level] = []
-        n_below = 0
+        count_below = 0
         for X, y in self.sources:
             stack_mean, _ = predict_stack(levels, X)
             process = self.fit_source(X, y - stack_mean)
-            levels.append(Level.above(n_below, process, len(y)))
-            n_below = len(y)
+            levels.append(Level.above(count_below, process, len(y)))
+            count_below = len(y)
         return levels
 
     def fit_posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
-        """Fit the level of this task to what the levels of earlier tasks leave of its losses.
+        """Fit this task's level, the top one, to the residuals of the earlier tasks' levels.
 
         Args:
             X: Features of the evaluated configurations, shape (n, p).
             y: Their standardised losses, shape (n,).
 
         Returns:
-            The prediction function, and the losses, which keep their units.
+            The prediction function, and the losses as they are.
         """
         stack_mean, _ = predict_stack(self.levels, X)
         process = self.fit_target(X, y - stack_mean)
-        _, losses_below = self.sources[-1]
+        _, losses_below = self.sources[-1]  # of the last earlier task
         top = Level.above(len(losses_below), process, len(y))
         self._stack = [*self.levels, top]
         return self._predict, y
 
     def condition_on_pending(self, pending_X: FloatArray) -> Predict:
-        """Condition every level on its own mean as the residual of pending evaluations."""
+        """Condition also on pending evaluations at features (k, p), as if they gave the mean.
+
+        The mean of the stack is a sum, so each level is conditioned on its own mean.
+        """
         stack = []
         for level in self._stack:
             process, _ = level.process.with_fantasies(pending_X)

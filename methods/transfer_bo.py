@@ -37,8 +37,13 @@ class TransferBO(MultiTaskGP):
     """
 
     def prepare(self) -> None:
-        """Code the previous tasks' evaluations, or a subset of a large history."""
-        super().prepare()
+        """Code the previous tasks' evaluations, or a subset of a large history.
+
+        Random samples of a history larger than any in the paper would hardly contain the current
+        task. The subset leaves room for as many evaluations of it as there are trials, but at most
+        for half of the observations.
+        """
+        super().prepare()  # sets the attributes `_source_...`, evaluations of the previous tasks
         if len(self._source_losses) > LARGEST_HISTORY:
             room_for_current_task = min(self.budget, MAX_OBSERVATIONS // 2)
             self._subsample_sources(MAX_OBSERVATIONS - room_for_current_task)
@@ -55,7 +60,12 @@ class TransferBO(MultiTaskGP):
         return features
 
     def observations(self) -> tuple[FloatArray, FloatArray]:
-        """Sample evaluations of all tasks: features (n, p), losses (n,) standardised together."""
+        """Sample at most `MAX_OBSERVATIONS` evaluations of all tasks.
+
+        Returns:
+            Model inputs, features of configuration and task, (n, p), and losses (n,), standardised
+            over all tasks together.
+        """
         y = self._standardise_all_losses()
         chosen = np.arange(len(y))
         if len(y) > MAX_OBSERVATIONS:
@@ -68,19 +78,20 @@ class TransferBO(MultiTaskGP):
         return self.features_on_tasks(units[chosen], task_features[chosen]), y[chosen]
 
     def incumbent(self, model: "GaussianProcess", y: FloatArray) -> float:
-        """Lowest loss on this task; before its first evaluation, the lowest predicted one.
+        """Find the lowest loss on this task; before its first evaluation, the lowest predicted one.
 
         Args:
             model: The model.
-            y: Losses it was fitted to, shape (n,); not used, as they are of all tasks.
+            y: Losses that it was fitted to, shape (n,). They are not used: a random sample of the
+                evaluations of all tasks may lack the best one of this task.
         """
         if not self.evaluation_count:
             return self.predict_incumbent(lambda X: model.predict(X)[0])
-        current_losses = self._standardise_all_losses()[-self.evaluation_count :]
+        current_losses = self._standardise_all_losses()[-self.evaluation_count :]  # they come last
         return float(current_losses.min())
 
     def _subsample_sources(self, count: int) -> None:
-        """Reduce the previous tasks' evaluations to a random subset, in order."""
+        """Keep only `count` random evaluations of the previous tasks, in their order."""
         chosen = np.sort(self.rng.permutation(len(self._source_losses))[:count])
         self._source_units = self._source_units[chosen]
         self._source_task_features = self._source_task_features[chosen]

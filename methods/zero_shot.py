@@ -109,6 +109,7 @@ def _choose_configurations(
     configurations of lowest loss.
     """
     candidates = order_configurations(tasks, count=CANDIDATES)
+    # A single task needs random ones only if it has too few configurations of its own.
     if len(tasks) > 1 or len(candidates) < count:
         candidates = _add_random_configurations(candidates, space, rng)
     L, is_measured = _collect_losses(tasks, candidates, space, rng)
@@ -126,7 +127,7 @@ def _add_random_configurations(
     """Add random configurations up to `CANDIDATES` distinct ones, coded values (m, d)."""
     block = next(iter_candidate_blocks(Region(space), rng, size=CANDIDATES))
     random_configurations = space.decode(block)
-    distinct: dict[bytes, FloatArray] = {}
+    distinct: dict[bytes, FloatArray] = {}  # by key, those of the previous tasks first
     for row in np.concatenate([configurations, random_configurations]):
         distinct[configuration_key(row)] = row
     return np.array(list(distinct.values())[:CANDIDATES])
@@ -177,7 +178,7 @@ def _collect_losses(
 def _average_by_column(
     columns: IntArray, losses: FloatArray, count: int
 ) -> tuple[FloatArray, BoolArray]:
-    """Average repeated measurements of each candidate.
+    """Average the measurements of each candidate, which may be repeated or missing.
 
     Args:
         columns: Candidate of each measurement, -1 if it is none of them, shape (n,).
@@ -191,7 +192,8 @@ def _average_by_column(
     columns, losses = columns[is_candidate], losses[is_candidate]
     repeats = np.bincount(columns, minlength=count)
     totals = np.bincount(columns, weights=losses, minlength=count)
-    return totals / np.maximum(repeats, 1), repeats > 0
+    means = totals / np.maximum(repeats, 1)  # no division by 0 where there is no measurement
+    return means, repeats > 0
 
 
 SPECS = (

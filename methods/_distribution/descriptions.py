@@ -65,7 +65,7 @@ class FixedDescriptions:
         self._table = table
 
     def initial(self, rng: np.random.Generator) -> FloatArray:
-        """Return no parameters, (0,): fixed descriptions have none."""
+        """Return no parameters to start from, (0,): fixed descriptions have none."""
         return np.empty(0)
 
     def table(self, z: FloatArray) -> FloatArray:
@@ -109,10 +109,10 @@ class LearnedDescriptions:
         # The embeddings at the last z, which a fit needs for values and again for derivatives.
         self._last_z: FloatArray | None = None
         self._last_linearised: Linearised
-        self.width = self._embedding.size + 1  # and the size of the data set
+        self.width = self._embedding.size + 1  # the embedding, and the size of the data set
 
     def initial(self, rng: np.random.Generator) -> FloatArray:
-        """Draw the networks' parameters, (size,)."""
+        """Draw the parameters to start from, (size,): those of the networks, and log lambda."""
         return self._embedding.initial(rng, self._feature_count)
 
     def table(self, z: FloatArray) -> FloatArray:
@@ -149,10 +149,10 @@ class LearnedDescriptions:
         features = []
         labels = []
         for task, count in zip(self._data, counts, strict=True):
-            rows = np.arange(count) * len(task) // count
+            rows = np.arange(count) * len(task) // count  # evenly spaced
             features.append(standardise_features(task)[rows])
             labels.append(_code_labels(task, self._embedding.labels)[rows])
-        X = np.zeros((sum(counts), self._embedding.inputs))  # with padding
+        X = np.zeros((sum(counts), self._embedding.inputs))  # wider, as networks expect padding
         X[:, : self._feature_count] = np.concatenate(features)
         return Points(X, np.concatenate(labels), counts)
 
@@ -180,7 +180,7 @@ def compute_relative_sizes(data: Sequence[TaskData]) -> FloatArray:
 def _code_labels(data: TaskData, class_count: int) -> FloatArray:
     """Code labels for the embedding: numbers scaled to [0, 1], (n, 1), or classes one-hot.
 
-    Without labels the column is 0.
+    Without labels there is one column of 0, and equal numbers all become 0.
     """
     if data.labels is None:
         return np.zeros((len(data), 1))

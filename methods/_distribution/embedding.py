@@ -72,7 +72,7 @@ class Points:
     counts: Sequence[int]
 
     def task_slices(self) -> list[slice]:
-        """Rows of the points of each task."""
+        """Return the rows of each task's points in X and Y."""
         ends = np.cumsum(self.counts).tolist()
         return [slice(begin, end) for begin, end in pairwise([0, *ends])]
 
@@ -93,7 +93,7 @@ class Embedding:
 
     @property
     def size(self) -> int:
-        """Length of an embedding, q: that of its parts together."""
+        """Length of an embedding, q: the sum of the sizes of its parts."""
         mu_size = OUTPUTS  # mean of the network's outputs
         matrix_size = OUTPUTS * OUTPUTS  # mean of their products with those for the labels
         class_means_size = self.labels * OUTPUTS
@@ -107,7 +107,7 @@ class Embedding:
         return sizes[self.embedded]
 
     def initial(self, rng: np.random.Generator, feature_count: int) -> FloatArray:
-        """Draw z to start from: parameters of both networks, and log lambda.
+        """Draw the parameters z to start from: those of both networks, and log lambda.
 
         Args:
             rng: Source of randomness.
@@ -134,12 +134,12 @@ class Embedding:
         x_size = self._x_network().size
         Phi_x, pull_back_x = linearise(self._x_network(), z[:x_size], points.X)
         Phi_y = points.Y
-        pull_back_y = None
+        pull_back_y = None  # without a network on the labels
         if self.embedded in {Embedded.CONCATENATED, Embedded.JOINT}:
             Phi_y, pull_back_y = linearise(self._y_network(), z[x_size:-1], points.Y)
 
         slices = points.task_slices()
-        ridge = np.exp(z[-1])
+        ridge = np.exp(z[-1])  # lambda
         tasks = [_TaskMoments(Phi_x[rows], Phi_y[rows], ridge) for rows in slices]
         embeddings = np.stack([task.embed(self.embedded) for task in tasks])
 
@@ -164,16 +164,16 @@ class Embedding:
         return embeddings, pull_back
 
     def _x_network(self) -> Network:
-        """Network on the features."""
+        """Make the network on the features, without its parameters."""
         return Network(self.inputs, (HIDDEN,), OUTPUTS)
 
     def _y_network(self) -> Network:
-        """Network on the labels of a regression."""
+        """Make the network on the labels of a regression, without its parameters."""
         return Network(self.labels, (HIDDEN,), OUTPUTS)
 
 
 class _TaskMoments:
-    """Moments of the points of one task.
+    """Moments of the points of one task: means of network outputs and of their products.
 
     Args:
         Phi_x: Outputs of the network on the features, shape (s, a).
@@ -183,7 +183,8 @@ class _TaskMoments:
 
     def __init__(self, Phi_x: FloatArray, Phi_y: FloatArray, ridge: float) -> None:
         self._Phi_x, self._Phi_y, self._ridge = Phi_x, Phi_y, ridge
-        self._w = 1.0 / len(Phi_x)
+        self._w = 1.0 / len(Phi_x)  # weight of a point in a mean
+        # The mean of phi_y phi_x^T over the points.
         self._C_yx: FloatArray = self._w * transposed_product(Phi_y, Phi_x)
 
     def embed(self, embedded: Embedded) -> FloatArray:
@@ -200,6 +201,7 @@ class _TaskMoments:
         if embedded is Embedded.CLASSES:
             class_shares = self._w * self._Phi_y.sum(axis=0)
             return np.concatenate([self._C_yx.ravel(), class_shares])
+        # `pull_back` uses the two matrices again.
         C_xx = self._w * transposed_product(self._Phi_x, self._Phi_x)
         self._A_inverse = _inverse(C_xx + self._ridge * np.eye(OUTPUTS))
         self._conditional = product(self._C_yx, self._A_inverse)
@@ -209,6 +211,8 @@ class _TaskMoments:
         self, embedded: Embedded, slopes: FloatArray
     ) -> tuple[FloatArray, FloatArray, float]:
         """Compute derivatives by Phi_x, Phi_y and log lambda, from those by the embedding (q,).
+
+        `embed` must have been called: it sets `_A_inverse` and `_conditional`, C_yx A^-1.
 
         With A = C_xx + lambda I and derivatives G by the conditional matrix C_yx A^-1, those by
         C_yx are G A^-1, and those by A are -(C_yx A^-1)^T G A^-1. All means over the points have
@@ -239,6 +243,6 @@ class _TaskMoments:
 def _inverse(A: FloatArray) -> FloatArray:
     """Invert positive definite A (a, a), with the same bits on every processor, unlike LAPACK."""
     _, R = cholesky(A)
-    inverse = inverse_from_factor(R)
+    inverse = inverse_from_factor(R)  # the upper triangle alone
     mirror_upper_triangle(inverse)
     return inverse

@@ -54,7 +54,7 @@ def matern32_gradient(U: FloatArray, decay: FloatArray, G: FloatArray) -> FloatA
     """Compute derivatives by U (n, p) of the sum of G_ij k(u_i, u_j) over all pairs of its rows.
 
     The derivative of Matern-3/2, k, by u_i is -3 decay (u_i - u_j). As G is symmetric, each pair
-    counts twice.
+    counts twice, which gives the factor -6.
 
     Args:
         U: Features divided by the length scales, shape (n, p).
@@ -133,6 +133,7 @@ def likelihood_gradient(
 
     by_log_length = np.empty(p)
     for c in range(p):
+        # 3 from the derivative of Matern-3/2, and 2 for the pairs below the diagonal.
         by_log_length[c] = 6.0 * np.sum(by_length_of_column[c])
     return by_P, by_log_length, trace
 
@@ -145,7 +146,8 @@ def forward(R: FloatArray, B: FloatArray) -> FloatArray:
     for i in range(n):
         row = X[i]
         for k in range(i):
-            factor, solved_row = R[k, i], X[k]
+            factor = R[k, i]
+            solved_row = X[k]
             for j in range(m):
                 row[j] -= factor * solved_row[j]
         scale = 1.0 / R[i, i]

@@ -106,7 +106,10 @@ class JointModel(ABC):
         """
 
         def objective(x: FloatArray) -> tuple[float, FloatArray]:
-            """Value and gradient; infinite, so that the search steps back, if K is singular."""
+            """Compute minus the log likelihood and its gradient.
+
+            It is infinite, so that the search steps back, if a matrix has no Cholesky factor.
+            """
             try:
                 return self.value_and_gradient(data, x)
             except ModelError:
@@ -128,7 +131,7 @@ class JointModel(ABC):
 
     @abstractmethod
     def value_and_gradient(self, data: ProcessData, x: FloatArray) -> tuple[float, FloatArray]:
-        """Minus log marginal likelihood at parameters x, and its gradient of their shape."""
+        """Compute minus the log marginal likelihood at parameters x, and its gradient by them."""
 
     @abstractmethod
     def condition(self, data: ProcessData) -> Posterior:
@@ -164,11 +167,16 @@ class DescribedTasks:
 
     def __init__(self, descriptions: Descriptions) -> None:
         self._descriptions = descriptions
+        # The descriptions at the last parameters, divided by the length scales; see `_scale`.
         self._last_x: FloatArray | None = None
         self._last_scaled: FloatArray
 
     def initial(self, rng: np.random.Generator) -> FloatArray:
-        """Draw the descriptions' parameters, with length scales for which tasks differ."""
+        """Draw the parameters to start from: those of the descriptions, and log length scales.
+
+        Each length scale is the root mean squared distance of the tasks from their mean, so that
+        tasks are neither all alike nor all unrelated.
+        """
         z = self._descriptions.initial(rng)
         Psi = self._descriptions.table(z)
         squared_distances = np.square(Psi - Psi.mean(axis=0)).sum(axis=1)
@@ -231,7 +239,7 @@ class FreeTasks:
         shape = self._task_count, self._task_count
         half_correlated = np.full(shape, 0.5) + 0.5 * np.eye(self._task_count)
         _, upper = cholesky(half_correlated)
-        entries = upper.T[self._rows, self._columns]
+        entries = upper.T[self._rows, self._columns]  # of the lower factor L, row by row
         return np.array([math.log(entry) for entry in entries.tolist()])
 
     def matrix(self, x: FloatArray) -> FloatArray:
@@ -314,10 +322,10 @@ class ProcessModel(JointModel):
         """Condition on evaluations, with the parameters as they are."""
         task_parameters, theta = self._split(self.x)
         P = self._task_kernel.matrix(task_parameters)
-        return ProductGP(data, theta, P, target=len(P) - 1)
+        return ProductGP(data, theta, P, target=len(P) - 1)  # the current task is the last
 
     def similarities(self) -> FloatArray:
-        """Correlation of each earlier task with the current one, (T - 1,)."""
+        """Compute the correlation of each earlier task with the current one, (T - 1,)."""
         task_parameters, _ = self._split(self.x)
         P = self._task_kernel.matrix(task_parameters)
         variances = np.diag(P)
@@ -325,7 +333,10 @@ class ProcessModel(JointModel):
         return similarities
 
     def _split(self, x: FloatArray) -> tuple[FloatArray, Hyperparameters]:
-        """Split the parameters into those of the tasks' covariance and all others."""
+        """Split the parameters into those of the tasks' covariance and all others.
+
+        The others are the log length scales and the logarithms of signal and noise variance.
+        """
         task_size = len(x) - self._g - 2
         task_parameters, log_length, (log_signal, log_noise) = np.split(x, [task_size, len(x) - 2])
         return task_parameters, Hyperparameters(log_length, float(log_signal), float(log_noise))
@@ -354,7 +365,9 @@ class LinearModel(JointModel):
         weights = self._network.initial(rng, input_count)
         network_end = len(task_parameters) + len(weights)
         self._ends = [len(task_parameters), network_end]
-        self.x = np.concatenate([task_parameters, weights, [0.0, -INITIAL_LOG_NOISE]])
+        # The precision of the noise, beta, is one over its variance.
+        log_alpha, log_beta = 0.0, -INITIAL_LOG_NOISE
+        self.x = np.concatenate([task_parameters, weights, [log_alpha, log_beta]])
         self.bounds = stack_bounds(
             ((-math.inf, math.inf), network_end), (LOG_ALPHA, 1), (LOG_BETA, 1)
         )

@@ -123,12 +123,16 @@ def compute_likelihood(
         factored.inverse(),
         factored.weights,
     )
+    # The derivatives are of 2 nll / nu, with minus the log likelihood nll and the signal variance
+    # nu; those of nll are nu / 2 times as large.
     half_signal = 0.5 * math.exp(theta.log_signal)
     by_length = np.zeros(len(theta.log_length))
     # A length scale may belong to several features.
     np.add.at(by_length, data.groups, half_signal * by_column_lengths)
 
     residuals = data.y - factored.mean
+    # K is linear in nu and in P, so derivatives by log nu follow from those by P; the noise is on
+    # the diagonal of K, whose derivatives sum to the trace.
     squares = float(np.sum(residuals * factored.weights))  # (y - mu)^T K^-1 (y - mu)
     return ProcessLikelihood(
         nll=0.5 * squares + sum_log_diagonal(factored.R),
@@ -212,8 +216,9 @@ class _Factored:
         self.U = data.X / self.scales
         self.k, self.decay = matern32(self.U, self.U)
         K = math.exp(theta.log_signal) * self.k * P[np.ix_(data.task, data.task)]
-        K.flat[:: len(K) + 1] += math.exp(theta.log_noise)
+        K.flat[:: len(K) + 1] += math.exp(theta.log_noise)  # the diagonal
 
+        # Compiled code is faster for few evaluations, LAPACK for many.
         self._is_small = len(K) <= COMPILED_LIMIT
         cholesky = compiled.cholesky if self._is_small else lapack.cholesky
         is_positive, self.R = cholesky(K)
@@ -222,6 +227,7 @@ class _Factored:
 
         solved_y = compiled.solve(self.R, data.y)  # K^-1 y
         solved_ones = compiled.solve(self.R, np.ones(len(K)))  # K^-1 1
+        # The mean with the highest likelihood, 1^T K^-1 y / 1^T K^-1 1.
         self.mean = float(solved_y.sum() / solved_ones.sum())
         self.weights = solved_y - self.mean * solved_ones
 
