@@ -614,7 +614,6 @@ Real.__module__ = Categorical.__module__ = "skopt.space.space"
         ),
         (Categorical(categories=("a", "b")), hbo.Parameter.choice("x", ("a", "b"))),
     ],
-    ids=repr,
 )
 def test_descriptions_of_parameters_are_read(description, expected):
     parameter, _ = read_parameter("x", description)
