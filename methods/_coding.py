@@ -292,8 +292,9 @@ def _canonical(unit: FloatArray, scales: Scales, conditions: ConditionTables) ->
 def _round_to_bins(units: FloatArray, values: FloatArray, j: int, scales: Scales) -> None:
     """Move unit values (m,) of discrete hyperparameter j to the middle of their bins, in place.
 
-    The values that they stand for are written to `values` (m,). `scales` says how they are scaled;
-    a log integer is an integer on a log scale.
+    The values that they stand for are written to `values` (m,). `scales` has, for each
+    hyperparameter, `low` and `width`: where unit 0 is on its scale, and how long it is; `lower` and
+    `upper`: its smallest and largest whole number. A log integer is an integer on a log scale.
     """
     # Decode: map to the (log) scale, then to whole numbers within the bounds.
     low, width = scales.low[j], scales.width[j]

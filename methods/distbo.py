@@ -204,7 +204,8 @@ class JointlyModelled(ModelBased):
     def _fit(self, observations: "ProcessData") -> "Posterior":
         """Fit the model to all evaluations, from the parameters of the last fit if possible.
 
-        A new model is fitted if there is none yet, or if the fit fails or is poor.
+        A new model is fitted if there is none yet, or if the last one's fit raises a ModelError: it
+        failed, or came out poorer than one may expect.
 
         Raises:
             ModelError: The fit of a new model fails, too.

@@ -368,8 +368,9 @@ def rank_values(values: FloatArray) -> IntArray:
 def compute_units(losses: Sequence[FloatArray]) -> list[float]:
     """Compute the unit of each task's losses: half the distance of the best from the median.
 
-    If that is 0, the unit is the root mean square of all losses' half distances; if all losses of a
-    task are equal, the geometric mean of the other tasks' units, or 1.
+    If that is 0, the unit is the root mean square of half the distances of all losses from the
+    median. Where all losses of a task are equal, it is the geometric mean of the other tasks'
+    units; 1 if these are all without one, too.
 
     Args:
         losses: Finite losses of each task, shape (n,).
@@ -383,7 +384,8 @@ def compute_units(losses: Sequence[FloatArray]) -> list[float]:
 def compute_unit(losses: FloatArray) -> float:
     """Compute the unit of one task's losses (n,): half the distance of the best from the median.
 
-    If that is 0, it is the root mean square of all losses' half distances, and 0 if all are equal.
+    If that is 0, it is the root mean square of half the distances of all losses from the median,
+    which is 0 if all are equal.
     """
     # Losses are halved first: the difference of two finite losses may overflow, that of halves not.
     half_distances = np.abs(losses / 2.0 - np.median(losses / 2.0))

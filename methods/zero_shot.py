@@ -169,6 +169,7 @@ def _collect_losses(
         task_X = space.features(space.encode(task.values[fitted]))
         L[i] = BoostedTrees.fit(task_X, losses[fitted]).predict(X)
 
+        # -1: no candidate; such an evaluation is in the fit, but no candidate's measurement.
         columns = [column_of_key.get(configuration_key(row), -1) for row in task.values]
         mean_losses, is_measured[i] = _average_by_column(np.array(columns), losses, len(candidates))
         L[i, is_measured[i]] = mean_losses[is_measured[i]]

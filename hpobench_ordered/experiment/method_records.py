@@ -69,7 +69,10 @@ def check_agreement(records: Iterable[MethodRecord]) -> None:
 
 
 def list_contradicting_modules(records: Iterable[MethodRecord]) -> list[str]:
-    """Names of modules of which the records have files with different content."""
+    """Names of modules of which the records have files with different content.
+
+    `record.later` has the files that were loaded only while the method ran.
+    """
     digests_of_module = defaultdict[str, set[str]](set)
     for record in records:
         for file in record.later.files:

@@ -171,6 +171,7 @@ def test_left_out_benchmark_changes_no_curve(benchmarks_one_left_out):
 
 @pytest.mark.slow
 def test_left_out_benchmark_is_shown_alone(benchmarks_one_left_out):
+    """The second of three benchmarks, b1, is left out of means over benchmarks."""
     table = leaderboard(benchmarks_one_left_out)
     of_benchmark_alone = leaderboard(scores_of(trials_on("b1@1", tasks=2)))
     pd.testing.assert_frame_equal(

@@ -58,7 +58,8 @@ def test_bad_method_fails_alone(tmp_path, undisturbed, method, reason, message):
         assert failure.method == f"bad_methods.{method.__name__}"
         assert (failure.task, failure.when, failure.reason) == ("0", "trial 1", reason)
         assert message in failure.message
-        # What the package notices itself has only the error, no line of the method's file.
+        # The traceback leads to the method's file; of an error that the package noticed itself,
+        # such as an invalid configuration, there is only the error.
         assert "bad_methods.py" in failure.traceback or "Error: " in failure.traceback
     assert result.store.digest() == undisturbed
 

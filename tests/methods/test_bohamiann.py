@@ -78,6 +78,7 @@ def test_losses_are_standardised_by_task():
 
 def test_contexts_are_standardised_over_tasks():
     X, _ = make_method_with_three_tasks().observations()
+    # The context of a task is its place: of two earlier tasks, and of the current one.
     places = np.array([0.2, 0.9, CURRENT_PLACE])
     standardised = (places - places.mean()) / places.std()
     expected = standardised / SPAN + 0.5  # about the range of a hyperparameter, [0, 1]

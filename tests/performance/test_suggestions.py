@@ -124,7 +124,7 @@ def test_beside_botorch(evaluations, ratio):
     import torch
 
     torch.set_num_threads(1)
-    case = Case(4, 0, 0, evaluations)
+    case = Case(dimension=4, tasks=0, evaluations=0, own=evaluations)  # no earlier tasks
     _, theirs = seconds(MethodSpec("botorch", BoTorch, "", ""), case, suggestions=7)
     _, ours = seconds(method_spec("bo"), case)
     print(f"\n{evaluations} evaluations: BoTorch takes {1e3 * theirs:.0f} ms, {theirs / ours:.0f}x")
