@@ -26,6 +26,7 @@ from hpobench_ordered.analysis.leader_comparison import (
 )
 from hpobench_ordered.experiment.api import reference
 from hpobench_ordered.files.writing import write_atomically
+from hpobench_ordered.methods.base import MethodKind
 from hpobench_ordered.registry import method_spec
 
 FILE = "recommendations.json"
@@ -60,6 +61,11 @@ class Situation:
     fits: Callable[[str, MillisecondsOfMethod], bool]
 
 
+def fits_without_order(method: str, milliseconds: MillisecondsOfMethod) -> bool:
+    """Whether a method does without an order of the earlier tasks."""
+    return method_spec(method).kind is not MethodKind.ORDERED
+
+
 def fits_always(method: str, milliseconds: MillisecondsOfMethod) -> bool:
     """Whether a method fits a situation that any method fits: True."""
     return True
@@ -81,7 +87,7 @@ SITUATIONS = (
         "earlier tasks without an order, such as customers",
         ("openml", "synthetic"),
         25,
-        fits_always,
+        fits_without_order,
     ),
     Situation("the search space has changed", ("adjustments",), 25, fits_always),
     Situation("only one or two trials", ("retrain",), 2, fits_always),
