@@ -26,7 +26,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def cli(folder, monkeypatch):
-    """Calls the command line in this process."""
+    """A function that calls the command line in this process, with words and environment."""
 
     def call(*words: str, **environment: str) -> Result:
         out, err = io.StringIO(), io.StringIO()
@@ -36,16 +36,19 @@ def cli(folder, monkeypatch):
                 patch.setenv(name, value)
             with pytest.raises(SystemExit) as caught:
                 main()
-        return Result(words, int(caught.value.code or 0), out.getvalue(), err.getvalue())
 
-    handler = signal.getsignal(signal.SIGTERM)
+        exit_code = int(caught.value.code or 0)  # None, too, stands for 0
+        return Result(words, exit_code, out.getvalue(), err.getvalue())
+
+    # `main` sets a handler of its own.
+    handler_before = signal.getsignal(signal.SIGTERM)
     yield call
-    signal.signal(signal.SIGTERM, handler)
+    signal.signal(signal.SIGTERM, handler_before)
 
 
 @pytest.fixture
 def process(folder):
-    """Calls the command line in a process of its own."""
+    """A function that calls the command line in a process of its own."""
 
     def call(*words: str, **environment: str) -> Result:
         return subprocess.run(

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from cli_results import assert_fails
+from cli_results import MISUSE, assert_fails
 from exact_csv import read_exactly
 
 import hpobench_ordered as hbo
@@ -46,15 +46,20 @@ def advise_words(
 
 
 def make_table_with_fixed_optimum(tasks: int = 4, evaluations: int = 40) -> pd.DataFrame:
-    """Build a table of tasks m0, m1, ... that all have their best AUC at the same configuration."""
+    """Build a table of tasks m0, m1, ... that all have their best AUC at the same configuration.
+
+    It is 0.9 at a rate of 10 ** -0.5, a depth of 5 and the first booster.
+    """
     frames = []
     for task in range(tasks):
         rng = np.random.default_rng(task)
         values = SPACE.decode(SPACE.sample_unit(rng, evaluations))
-        rate, depth, booster = values.T  # the booster by its place: 0 is the better one
-        distance = (np.log10(rate) + 0.5) ** 2 / 4 + ((depth - 5) / 7) ** 2 + booster
+        rate, depth, index_of_booster = values.T
+        distance = (np.log10(rate) + 0.5) ** 2 / 4 + ((depth - 5) / 7) ** 2 + index_of_booster
         auc = 0.9 - 0.1 * distance
-        of_task = hbo.Evaluations(f"m{task}", {}, values, auc, space=SPACE, direction="maximize")
+
+        task_name = f"m{task}"
+        of_task = hbo.Evaluations(task_name, {}, values, auc, space=SPACE, direction="maximize")
         frames.append(of_task.frame(task="month", objective="auc"))
     return pd.concat(frames, ignore_index=True)
 
@@ -80,41 +85,58 @@ def advice_result(cli, files):
 
 
 @pytest.mark.slow
-def test_advice_keeps_runs_and_report(cli, advice_result):
+def test_advice_keeps_report(advice_result):
     report = Path("out", "report", "report.html")
+
     assert f"report: {report}" in advice_result.stderr
     assert report.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("advice_result")
+def test_advice_keeps_runs(cli):
+    """The folder `out` is a store of results."""
     assert cli("status", "out").returncode == 0
 
 
 @pytest.mark.slow
-def test_advice_shows_quality_of_surrogates(advice_result):
-    quality, _, _, _ = advice_result.stdout.split("\n\n")
+def test_advice_shows_evaluations_of_tasks(advice_result):
+    quality, _methods, _sentences, _next_command = advice_result.stdout.split("\n\n")
+
     _title, _header, *lines = quality.splitlines()
-    tasks_and_evaluations = [line.split()[:2] for line in lines]
+    tasks_and_evaluations = [line.split()[:2] for line in lines]  # the first two columns
     assert tasks_and_evaluations == [["m0", "40"], ["m1", "40"], ["m2", "40"], ["m3", "40"]]
+
+
+@pytest.mark.slow
+def test_advice_calls_good_surrogates_not_poor(advice_result):
     assert "poor" not in advice_result.stdout + advice_result.stderr
 
 
 @pytest.mark.slow
 def test_advice_shows_best_method_first(advice_result):
-    _, methods, _, _ = advice_result.stdout.split("\n\n")
+    """Copying wins on tasks that all have the same optimum."""
+    _quality, methods, _sentences, _next_command = advice_result.stdout.split("\n\n")
+
     _title, _header, best, other = methods.splitlines()
-    name, *_, needs_history = best.split()
-    assert (name, needs_history) == ("simple-previous", "yes")
-    share_left = 2  # column
-    assert float(best.split()[share_left]) <= float(other.split()[share_left])
+    name, _, share_left_of_best, *_, needs_history = best.split()
+    _, _, share_left_of_other, *_ = other.split()
+    assert name == "simple-previous"
+    assert needs_history == "yes"
+    assert float(share_left_of_best) <= float(share_left_of_other)
 
 
 @pytest.mark.slow
 def test_advice_says_that_copying_wins(advice_result):
-    _, _, text, _ = advice_result.stdout.split("\n\n")
-    assert "After 4 trials simple-previous leaves least" in text
-    assert "Copying wins: 4 trials of random-search, without any history," in text
+    _quality, _methods, sentences, _next_command = advice_result.stdout.split("\n\n")
+
+    assert "After 4 trials simple-previous leaves least" in sentences
+    assert "Copying wins: 4 trials of random-search, without any history," in sentences
 
 
 @pytest.mark.slow
 def test_advice_is_that_of_python(advice_result):
+    """The options are those of the command."""
     history = hbo.history_from_frame(
         read_exactly("old.csv"), SPACE, objective="auc", direction="maximize", task="month"
     )
@@ -126,17 +148,16 @@ def test_advice_is_that_of_python(advice_result):
         trials=4,
         seeds=range(2),
     )
-    _, _, text, _ = advice_result.stdout.split("\n\n")
-    assert text.splitlines() == list(advice.sentences)
+
+    _quality, _methods, sentences, _next_command = advice_result.stdout.split("\n\n")
+    assert sentences.splitlines() == list(advice.sentences)
 
 
 @pytest.mark.slow
 def test_next_command_works(cli, advice_result):
-    _, _, _, next_command = advice_result.stdout.split("\n\n")
-    label, *words = shlex.split(next_command)
-    assert label == "Next:"
-    program, *arguments = words
-    assert program == "hpobench-ordered"
+    _quality, _methods, _sentences, next_command = advice_result.stdout.split("\n\n")
+    label, program, *arguments = shlex.split(next_command)
+    assert (label, program) == ("Next:", "hpobench-ordered")
 
     result = cli(*arguments)
 
@@ -154,7 +175,7 @@ def test_next_command_works(cli, advice_result):
     ids=["unknown file", "no history", "unknown method"],
 )
 def test_wrong_option_is_named(cli, files, options, message):
-    assert_fails(cli(*advise_words(**options)), 2, message)
+    assert_fails(cli(*advise_words(**options)), MISUSE, message)
 
 
 @pytest.mark.parametrize(
@@ -167,20 +188,21 @@ def test_wrong_option_is_named(cli, files, options, message):
 )
 def test_too_small_history_is_named(cli, files, size, message):
     make_table_with_fixed_optimum(**size).to_csv(files / "old.csv", index=False)
-    assert_fails(cli(*advise_words()), 2, message)
+    assert_fails(cli(*advise_words()), MISUSE, message)
 
 
 @pytest.mark.slow
 def test_example_of_help_works(cli, files):
     help_text = cli("advise", "--help").stdout
     _, _, example = help_text.partition("Example")
-    command_lines = example.splitlines()[1:3]
-    command = " ".join(line.strip().removesuffix("\\") for line in command_lines)
+    _title, first_line, second_line, *_ = example.splitlines()
+    command = first_line.removesuffix("\\") + second_line
     program, *words = command.split()
     assert program == "hpobench-ordered"
 
-    quick = ["--method", "random-search", "--seeds", "1", "--workers", "1"]
-    result = cli(*words, *quick)
+    few_runs = ["--method", "random-search", "--seeds", "1", "--workers", "1"]
+    result = cli(*words, *few_runs)
 
     assert result.returncode == 0, result.stderr
-    assert "After 15 trials random-search leaves least" in result.stdout
+    default_trials = 15
+    assert f"After {default_trials} trials random-search leaves least" in result.stdout

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from cli_results import assert_fails, read_names
+from cli_results import FAILURE, MISUSE, assert_fails, read_names
 
 from hpobench_ordered import SearchSpace, list_benchmarks, list_methods, load, suite
 from hpobench_ordered.cli.benchmarks import format_column, parse_config
@@ -12,21 +12,23 @@ from hpobench_ordered.errors import InvalidConfigError
 from hpobench_ordered.reporting.recommendations import read_recommendations
 
 PRICES = ["price_0=9", "price_1=9", "price_2=9"]
+"""A configuration of newsvendor, as words of the command."""
 FIRST_TASK = ["newsvendor", "--task", "0"]
 
 
 @pytest.mark.parametrize(
-    ("words", "names"),
+    ("filters", "names"),
     [
         ([], list_benchmarks()),
         (["--ready"], list_benchmarks(ready=True)),
         (["--surrogate", "nearest-log"], ["xgboost-mnist"]),
+        # The evaluations that this surrogate looks up are not fetched.
         (["--surrogate", "nearest-log", "--ready"], []),
         (["MNIST"], ["xgboost-mnist"]),
     ],
 )
-def test_list_is_filtered(cli, words, names):
-    assert read_names(cli("list", *words, "--json")) == names
+def test_list_is_filtered(cli, filters, names):
+    assert read_names(cli("list", *filters, "--json")) == names
 
 
 def test_list_has_benchmarks_of_suite(cli):
@@ -44,7 +46,7 @@ def test_empty_list_says_so(cli):
     [(["--surrogate", "forrest"], "forest"), (["--suite", "otpho"], "othpo")],
 )
 def test_list_suggests_names(cli, words, suggestion):
-    assert_fails(cli("list", *words), 2, f"did you mean '{suggestion}'")
+    assert_fails(cli("list", *words), MISUSE, f"did you mean '{suggestion}'")
 
 
 @pytest.mark.parametrize(
@@ -65,23 +67,41 @@ def test_column_has_equally_many_decimals(values, texts):
 
 def test_methods_are_listed(cli):
     result = cli("methods")
-    for text in (*list_methods(), "earlier tasks"):
-        assert text in result.stdout
+
+    for name in list_methods():
+        assert name in result.stdout
+
+
+def test_methods_say_that_they_use_earlier_tasks(cli):
+    assert "earlier tasks" in cli("methods").stdout
 
 
 def test_methods_begin_with_recommendations(cli):
+    recommendations = read_recommendations()
+
     header, *lines = cli("methods").stdout.splitlines()
+
     assert header.startswith("situation")
-    for line, recommendation in zip(lines, read_recommendations(), strict=False):
+    first_lines = lines[: len(recommendations)]  # the list of all methods follows
+    for line, recommendation in zip(first_lines, recommendations, strict=True):
         assert line.startswith(recommendation.situation)
         assert f" {recommendation.method} " in line
 
 
-def test_benchmarks_are_short_lines_in_pipes(cli):
+def test_benchmarks_are_a_line_each_in_pipes(cli):
+    """Where the output is no terminal, no line is broken."""
     header, *lines = cli("list").stdout.splitlines()
+
     assert header.startswith("benchmark")
     assert len(lines) == len(list_benchmarks())
-    assert max(map(len, lines)) < 140
+
+
+def test_lines_of_benchmarks_are_short(cli):
+    most_characters = 139
+
+    lines = cli("list").stdout.splitlines()
+
+    assert max(len(line) for line in lines) <= most_characters
 
 
 def test_methods_are_listed_as_json(cli):
@@ -102,22 +122,29 @@ def test_info_shows_benchmark(cli, text):
 
 @pytest.fixture
 def info_as_json(cli):
-    """What `info` says of a benchmark as JSON."""
+    """What `info` says of yahpo-svm-1220 as JSON."""
     return json.loads(cli("info", "yahpo-svm-1220", "--json").stdout)
 
 
 def test_info_has_tasks_as_json(info_as_json):
-    tasks = load("yahpo-svm-1220").tasks
-    assert [task["best_value"] for task in info_as_json["tasks"]] == [t.best_value for t in tasks]
-    assert [task["context"] for task in info_as_json["tasks"]] == [dict(t.context) for t in tasks]
+    expected = []
+    for task in load("yahpo-svm-1220").tasks:
+        expected.append((task.best_value, dict(task.context)))
+
+    shown = [(task["best_value"], task["context"]) for task in info_as_json["tasks"]]
+
+    assert shown == expected
 
 
 def test_info_has_search_space_as_json(info_as_json):
     assert SearchSpace.from_json(info_as_json["space"]) == load("yahpo-svm-1220").space
 
 
-def test_info_has_quality_as_json(info_as_json):
-    assert 0 < info_as_json["tasks"][0]["quality"]["spearman"] <= 1
+def test_info_has_quality_of_tasks_as_json(info_as_json):
+    """Quality is how well the surrogate ranks held-out evaluations: a rank correlation."""
+    first_task = info_as_json["tasks"][0]
+
+    assert 0 < first_task["quality"]["spearman"] <= 1
 
 
 CHANGES = [
@@ -125,36 +152,51 @@ CHANGES = [
     "activation_fn_2: was fixed to tanh, now relu or tanh",
     "lr_schedule: fixed to const before, now to cosine",
 ]
+"""What differs in the search space of fcn-b from that of fcn-b-old."""
 
 
 def test_info_shows_changes_of_space(cli):
-    lines = cli("info", "fcn-b").stdout.splitlines()
-    start = lines.index("What changed in the search space since fcn-b-old:")
-    assert lines[start + 1 : start + 5] == [*(f"  {line}" for line in CHANGES), ""]
+    text = cli("info", "fcn-b").stdout
+
+    _, _, after_heading = text.partition("What changed in the search space since fcn-b-old:\n")
+    changes, _, _ = after_heading.partition("\n\n")
+    assert changes.splitlines() == [f"  {change}" for change in CHANGES]
 
 
 def test_info_has_changes_as_json(cli):
     previous = json.loads(cli("info", "fcn-b", "--json").stdout)["previous"]
-    assert (previous["name"], previous["changes"]) == ("fcn-b-old", CHANGES)
+
+    assert previous["name"] == "fcn-b-old"
+    assert previous["changes"] == CHANGES
     assert SearchSpace.from_json(previous["space"]) == load("fcn-b").previous.space
 
 
 def test_info_without_changes_shows_none(cli):
+    """The search space of newsvendor has never changed."""
     assert "What changed" not in cli("info", "newsvendor").stdout
     assert json.loads(cli("info", "newsvendor", "--json").stdout)["previous"] is None
 
 
 def test_evaluate_prints_the_value_alone(cli):
     config = {"price_0": 9, "price_1": 9, "price_2": 9}
-    expected = load("newsvendor").task("3").evaluate(config)
+    value = load("newsvendor").task("3").evaluate(config)
+
     result = cli("evaluate", "newsvendor", "--task", "3", *PRICES)
-    assert (result.returncode, result.stdout, result.stderr) == (0, f"{expected!r}\n", "")
+
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == f"{value!r}\n"
+    assert result.stderr == ""
 
 
-def test_evaluate_reads_numbers_as_written(cli):
-    config = ["learning_rate=0.1", "max_depth=6", "min_child_weight=1", "n_estimators=1e2"]
-    result = cli("evaluate", "xgboost-mnist", "--task", "56", *config)
-    assert float(result.stdout) > 0
+def test_evaluate_reads_integers_with_exponent(cli):
+    """The number of trees is 100, here written as 1e2."""
+    config = ["learning_rate=0.1", "max_depth=6", "min_child_weight=1"]
+
+    result = cli("evaluate", "xgboost-mnist", "--task", "56", *config, "n_estimators=1e2")
+
+    with_digits = cli("evaluate", "xgboost-mnist", "--task", "56", *config, "n_estimators=100")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == with_digits.stdout
 
 
 @pytest.mark.parametrize(
@@ -168,7 +210,7 @@ def test_evaluate_reads_numbers_as_written(cli):
     ],
 )
 def test_missing_files_are_named(cli, words, hint):
-    assert_fails(cli(*words), 1, hint)
+    assert_fails(cli(*words), FAILURE, hint)
 
 
 @pytest.mark.parametrize(
@@ -186,11 +228,12 @@ def test_missing_files_are_named(cli, words, hint):
     ],
 )
 def test_wrong_evaluations_are_misuse(cli, words, parts):
-    assert_fails(cli("evaluate", *words), 2, *parts)
+    assert_fails(cli("evaluate", *words), MISUSE, *parts)
 
 
 @pytest.fixture
 def space_with_constants():
+    """A search space of x from 0 to 1, with the constants k = 3 and flag = True."""
     unit = {"lower": 0.0, "upper": 1.0, "log": False, "default_value": 0.5}
     hyperparameters: list[dict[str, object]] = [
         {"type": "constant", "name": "k", "value": 3},
@@ -200,13 +243,17 @@ def space_with_constants():
     return SearchSpace.from_json({"hyperparameters": hyperparameters, "conditions": []})
 
 
-def test_constants_are_read_as_written(space_with_constants):
-    assert parse_config(["k=3", "flag=True"], space_with_constants) == {"k": 3, "flag": True}
+def test_constants_have_their_types(space_with_constants):
+    config = parse_config(["k=3", "flag=True"], space_with_constants)
+
+    assert config == {"k": 3, "flag": True}
 
 
 @pytest.mark.parametrize("word", ["k=abc", "k=4", "flag=False", "flag=1"])
 def test_other_constants_are_refused(space_with_constants, word):
+    """The constants are k=3 and flag=True."""
     config = parse_config([word, "x=0.5"], space_with_constants)
+
     with pytest.raises(InvalidConfigError, match="is always"):
         space_with_constants.row(config)
 
@@ -220,16 +267,24 @@ def no_extras(monkeypatch):
 @pytest.mark.usefixtures("no_extras")
 def test_evaluate_names_missing_extra(cli):
     result = cli("evaluate", "yahpo-svm-1220", "--surrogate", "onnx", "--task", "5%")
-    assert_fails(result, 1, "'onnxruntime'", "pip install onnxruntime (or", "'.[onnx]'")
+    assert_fails(result, FAILURE, "'onnxruntime'", "pip install onnxruntime (or", "'.[onnx]'")
 
 
 @pytest.mark.usefixtures("no_extras")
 def test_fetch_names_missing_extra(cli):
-    assert_fails(cli("fetch", "yahpo-svm-1220"), 1, "pip install onnxruntime")
+    assert_fails(cli("fetch", "yahpo-svm-1220"), FAILURE, "pip install onnxruntime")
 
 
 @pytest.mark.usefixtures("no_extras")
-def test_list_without_extras(cli):
+def test_benchmark_that_needs_extra_is_not_ready(cli):
     ready = read_names(cli("list", "--ready", "--json"))
-    assert "yahpo-svm-1220" in ready  # its forest is ready
+
     assert "fcnet" not in ready
+
+
+@pytest.mark.usefixtures("no_extras")
+def test_benchmark_with_a_surrogate_is_ready(cli):
+    """The network of yahpo-svm-1220 needs an extra, but its forest does not."""
+    ready = read_names(cli("list", "--ready", "--json"))
+
+    assert "yahpo-svm-1220" in ready

@@ -8,13 +8,17 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli_results import assert_fails
+from cli_results import FAILURE, MISUSE, assert_fails
 
 from hpobench_ordered import suite
 from hpobench_ordered.core.identity import BenchmarkIdentity
 
 SHORT = ["--trials", "2", "--tasks", "1", "--workers", "1"]
-REPORTED = ["--benchmark", "newsvendor", "--seeds", "2", "--trials", "4", "--tasks", "3"]
+ON_NEWSVENDOR = [
+    *("--benchmark", "newsvendor", "--seeds", "2", "--trials", "4", "--tasks", "3"),
+    *("--workers", "1"),
+]
+"""Options of a run of the default methods; results are in the folder `results`."""
 
 
 def read_files(folder: Path) -> dict[Path, bytes]:
@@ -24,54 +28,72 @@ def read_files(folder: Path) -> dict[Path, bytes]:
 
 
 @pytest.mark.slow
-def test_run_shows_scores_and_writes_report(cli, tmp_path):
-    result = cli("run", *REPORTED, "--workers", "1")
+def test_run_shows_scores(cli):
+    result = cli("run", *ON_NEWSVENDOR)
+
     assert result.returncode == 0, result.stderr
-    assert "simple-ordered" in result.stdout
-    assert "won/tied/lost" in result.stdout
+    assert "simple-ordered" in result.stdout  # one of the default methods
+    assert "won/tied/lost" in result.stdout  # a heading of the leaderboard
+
+
+@pytest.mark.slow
+def test_run_writes_report(cli, tmp_path):
+    result = cli("run", *ON_NEWSVENDOR)
+
     files = read_files(tmp_path / "results" / "report")
     data = {"leaderboard.csv", "leaderboard.tex", "means.csv", "pairs.csv"}
     assert {path.parts[0] for path in files} == {"report.html", "summary.md", "figures", *data}
-    assert f"and {len(files) - 1} more files" in result.stdout
+    assert f"and {len(files) - 1} more files" in result.stdout  # beside the page
 
 
 @pytest.mark.slow
 def test_report_repeats_that_of_run(cli, tmp_path):
-    first = cli("run", *REPORTED, "--workers", "1")
-    written = read_files(tmp_path / "results" / "report")
-    again = cli("report", "results")
-    assert again.stdout == first.stdout
-    for path, content in read_files(tmp_path / "results" / "report").items():
+    report_folder = tmp_path / "results" / "report"
+    run = cli("run", *ON_NEWSVENDOR)
+    files_of_run = read_files(report_folder)
+
+    report = cli("report", "results")
+
+    assert report.stdout == run.stdout
+    files_of_report = read_files(report_folder)
+    assert files_of_report.keys() == files_of_run.keys()
+    for path, content in files_of_report.items():
         if path.suffix != ".pdf":  # vl-convert writes the parts of a PDF in any order
-            assert content == written[path], path
+            assert content == files_of_run[path], path
 
 
 @pytest.mark.slow
 def test_run_without_report_shows_scores(cli, tmp_path):
-    result = cli("run", *REPORTED, "--workers", "1", "--no-report")
+    result = cli("run", *ON_NEWSVENDOR, "--no-report")
+
     assert result.returncode == 0, result.stderr
-    assert "won/tied/lost" in result.stdout
+    assert "won/tied/lost" in result.stdout  # a heading of the leaderboard
     assert not (tmp_path / "results" / "report").exists()
 
 
 @pytest.mark.slow
-def test_leaderboard_after_a_trial(cli):
-    cli("run", *REPORTED, "--workers", "1", "--no-report")
+def test_leaderboard_is_after_chosen_trial(cli):
+    cli("run", *ON_NEWSVENDOR, "--no-report")
+
     board = cli("leaderboard", "results", "--trial", "2", "--json")
+
     assert {row["trial"] for row in json.loads(board.stdout)} == {2}
 
 
-ADJUSTMENTS = ("leaderboard", "--reference", "--suite", "adjustments")
+ON_ADJUSTMENTS = ("leaderboard", "--reference", "--suite", "adjustments")
+"""The command for the leaderboard of a suite of eight benchmarks, svm-a among them."""
 
 
 def test_leaderboard_shows_all_benchmarks_together(cli):
-    shown = cli(*ADJUSTMENTS).stdout
+    shown = cli(*ON_ADJUSTMENTS).stdout
+
     assert "All 8 benchmarks" in shown
     assert "svm-a@1" not in shown
 
 
 def test_leaderboard_shows_each_benchmark_too(cli):
-    shown = cli(*ADJUSTMENTS, "--by", "benchmark").stdout
+    shown = cli(*ON_ADJUSTMENTS, "--by", "benchmark").stdout
+
     assert "All 8 benchmarks" in shown
     assert "svm-a@1 (" in shown
 
@@ -95,15 +117,18 @@ def test_leaderboard_shows_each_benchmark_too(cli):
     ],
 )
 def test_wrong_runs_are_misuse(cli, words, parts, tmp_path):
-    assert_fails(cli("run", *words), 2, *parts)
+    """The message has these parts, and nothing is written."""
+    assert_fails(cli("run", *words), MISUSE, *parts)
+
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture
 def run_on_suite(cli):
-    """Runs random search on a suite and one benchmark more."""
-    words = ["--suite", "synthetic", "--benchmark", "newsvendor", "--seeds", "1"]
-    result = cli("run", *words, *SHORT, "--method", "random-search", "--no-report")
+    """Runs random search with one seed on the four benchmarks of a suite and on newsvendor."""
+    benchmarks = ["--suite", "synthetic", "--benchmark", "newsvendor"]
+    method = ["--method", "random-search", "--seeds", "1"]
+    result = cli("run", *benchmarks, *method, *SHORT, "--no-report")
     assert result.returncode == 0, result.stderr
 
 
@@ -115,28 +140,31 @@ def test_status_shows_protocol(cli):
 @pytest.mark.usefixtures("run_on_suite")
 def test_benchmark_runs_beside_suite(cli):
     counts = json.loads(cli("status", "results", "--json").stdout)["counts"]
+
     names = {BenchmarkIdentity.parse(row["benchmark"]).name for row in counts}
     assert names == {*suite("synthetic"), "newsvendor"}
 
 
 @pytest.mark.usefixtures("run_on_suite")
 def test_status_counts_runs_as_json(cli):
-    state = json.loads(cli("status", "results", "--json").stdout)
-    # One run on each of the four synthetic benchmarks and on newsvendor.
-    assert [row["done"] for row in state["counts"]] == [1] * 5
-    assert state["failures"] == []
+    """One run on each of the four benchmarks of the suite, and on newsvendor."""
+    status = json.loads(cli("status", "results", "--json").stdout)
+
+    assert [row["done"] for row in status["counts"]] == [1] * (4 + 1)
+    assert status["failures"] == []
 
 
 @pytest.mark.slow
 def test_default_methods_run_with_three_seeds(cli):
     cli("run", "--benchmark", "newsvendor", *SHORT, "--no-report")
+
     counts = json.loads(cli("status", "results", "--json").stdout)["counts"]
-    done_of_method = {row["method"]: row["done"] for row in counts}
-    methods = ("random-search", "bo", "simple-ordered", "ordered-gp")
-    assert done_of_method == dict.fromkeys(methods, 3)
+    runs_of_method = {row["method"]: row["done"] for row in counts}
+    default_methods = ("random-search", "bo", "simple-ordered", "ordered-gp")
+    assert runs_of_method == dict.fromkeys(default_methods, 3)
 
 
-FAILING = """
+SOURCE_OF_FAILING_METHOD = """
 class Bad:
     def __init__(self, *_):
         1 / 0
@@ -145,53 +173,68 @@ class Bad:
 
     def tell(self, *_): ...
 """
-ON_SYNTHETIC = ["run", "--suite", "synthetic", "--trials", "2", "--tasks", "2", "--workers", "1"]
+RUN_ON_SYNTHETIC = [
+    *("run", "--suite", "synthetic", "--seeds", "2", "--trials", "2", "--tasks", "2"),
+    *("--workers", "1", "--no-report"),
+]
+"""The command for short runs on four benchmarks; results are in the folder `results`."""
 
 
 @pytest.fixture
-def run_failing(cli, tmp_path, monkeypatch):
-    """Runs a method that fails."""
+def run_of_failing_method(cli, tmp_path, monkeypatch):
+    """The result of a run of a method, bad.Bad, that fails on each of four benchmarks."""
     monkeypatch.delitem(sys.modules, "bad", raising=False)  # from another test's folder
-    (tmp_path / "bad.py").write_text(FAILING)
-    words = ["--no-check", "--no-report", "--seeds", "2", "--method", "bad.py:Bad"]
-    return cli(*ON_SYNTHETIC, *words)
+    (tmp_path / "bad.py").write_text(SOURCE_OF_FAILING_METHOD)
+    return cli(*RUN_ON_SYNTHETIC, "--no-check", "--method", "bad.py:Bad")
 
 
-def test_failing_method_makes_run_fail(run_failing):
-    assert run_failing.returncode == 1
-    assert "status results --failures" in run_failing.stderr
+def test_failing_method_makes_run_fail(run_of_failing_method):
+    assert run_of_failing_method.returncode == FAILURE
+    assert "status results --failures" in run_of_failing_method.stderr
 
 
-@pytest.mark.usefixtures("run_failing")
-def test_status_has_a_line_of_failing_method(cli):
+@pytest.mark.usefixtures("run_of_failing_method")
+def test_status_counts_failing_method_once(cli):
+    """One line for all four benchmarks, and one that names the first failure."""
     lines = [line for line in cli("status", "results").stdout.splitlines() if "bad.Bad" in line]
-    assert [line.split()[:5] for line in lines] == [
-        ["bad.Bad", "each", "of", "4", "benchmarks"],
-        ["failed:", "bad.Bad", "on", "forrester-ordered@1,", "seed"],
-    ]
+
+    line_of_counts, line_of_failure = lines
+    assert line_of_counts.split()[:5] == ["bad.Bad", "each", "of", "4", "benchmarks"]
+    assert line_of_failure.startswith("failed: bad.Bad on forrester-ordered@1, seed")
 
 
-@pytest.mark.usefixtures("run_failing")
+@pytest.mark.usefixtures("run_of_failing_method")
 def test_run_shows_methods_of_earlier_runs(cli):
-    words = ["--no-report", "--seeds", "2", "--method", "simple-previous-no-bo"]
-    shown = cli(*ON_SYNTHETIC, *words).stdout
+    shown = cli(*RUN_ON_SYNTHETIC, "--method", "simple-previous-no-bo").stdout
+
     assert "bad.Bad " in shown
     assert "simple-previous-no-bo " in shown
 
 
 @pytest.mark.parametrize("width", [60, 100])
 def test_sentences_are_as_wide_as_terminal(cli, width):
-    shown = cli(*ADJUSTMENTS, COLUMNS=str(width)).stdout
-    assert max(map(len, shown.splitlines())) <= width
-    assert "best-first" in shown  # the name of a method is not broken at its hyphen
+    shown = cli(*ON_ADJUSTMENTS, COLUMNS=str(width)).stdout
+
+    assert max(len(line) for line in shown.splitlines()) <= width
+
+
+@pytest.mark.parametrize("width", [60, 100])
+def test_names_of_methods_are_not_broken(cli, width):
+    """A line may end at a space, but not at the hyphen of best-first."""
+    shown = cli(*ON_ADJUSTMENTS, COLUMNS=str(width)).stdout
+
+    assert "best-first" in shown
 
 
 def test_narrow_terminal_has_a_line_a_method(cli):
     shown = cli("leaderboard", "--reference", "--suite", "retrain", COLUMNS="80").stdout
-    table = shown.partition("\nmethod")[2].partition("\n\n")[0]
-    lines = table.splitlines()[1:]
-    assert len(lines) > 30  # methods
-    assert all(re.match(r"[a-z-]+ +\d+\.\d\d ", line) for line in lines)
+
+    _, _, after_begin_of_table = shown.partition("\nmethod")
+    table, _, _ = after_begin_of_table.partition("\n\n")
+    _rest_of_heading, *lines = table.splitlines()
+    assert len(lines) > 30, "methods are missing"
+    name_and_rank = r"[a-z-]+ +\d+\.\d\d "
+    assert all(re.match(name_and_rank, line) for line in lines)
 
 
 ONE_RUN = ["run", "--benchmark", "newsvendor", "--seeds", "1", *SHORT]
@@ -207,35 +250,49 @@ ONE_RUN = ["run", "--benchmark", "newsvendor", "--seeds", "1", *SHORT]
     ],
 )
 def test_unusable_folder_is_named(cli, tmp_path, words, part):
+    """Something is to be written to a file as if it were a folder, or read from an empty one."""
     (tmp_path / "file").write_text("")
     (tmp_path / "empty").mkdir()
-    assert_fails(cli(*words), 1, part)
+
+    assert_fails(cli(*words), FAILURE, part)
 
 
 def test_store_of_other_format_is_refused(cli, tmp_path):
+    marker = {"format": 1, "version": "9.9"}
     (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "store.json").write_text(json.dumps({"format": 1, "version": "9.9"}))
-    assert_fails(cli(*ONE_RUN, "--output", "other"), 1, "store format 1")
+    (tmp_path / "other" / "store.json").write_text(json.dumps(marker))
+
+    result = cli(*ONE_RUN, "--output", "other")
+
+    assert_fails(result, FAILURE, "store format 1")
 
 
 def test_unwritable_folder_is_found_first(cli, tmp_path):
-    """Before the generation begins, which may take long."""
+    """Before the generation begins, which may take long and says that it is simulating."""
     (tmp_path / "file").write_text("")
+
     result = cli("generate", "newsvendor", "--output", "file/x")
+
     assert "simulating" not in result.stderr
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("hpobench-ordered") is None, reason="the script is not installed")
 def test_script_and_module_are_the_same(process):
-    script = subprocess.run(["hpobench-ordered", "list"], capture_output=True, check=True)
-    assert script.stdout.decode() == process("list").stdout
+    script = subprocess.run(
+        ["hpobench-ordered", "list"], capture_output=True, check=True, text=True
+    )
+
+    module = process("list")
+
+    assert module.stdout == script.stdout
 
 
 @pytest.mark.slow
 def test_process_has_exit_codes(process):
-    assert_fails(process("info", "newsvendr"), 2, "did you mean 'newsvendor'")
-    assert_fails(process("report", "."), 1, "no")
+    """Misuse where a name is unknown, and failure where a folder has no results."""
+    assert_fails(process("info", "newsvendr"), MISUSE, "did you mean 'newsvendor'")
+    assert_fails(process("report", "."), FAILURE, "no")
 
 
 @pytest.mark.slow
@@ -248,9 +305,14 @@ def test_process_has_exit_codes(process):
     ],
 )
 def test_shell_completes_names(process, words, names):
+    """The environment says to click, as Bash does, what was typed and which word to complete."""
     line = " ".join(["hpobench-ordered", *words])
+    number_of_last_word = str(len(words))
+
     result = process(
-        _HPOBENCH_ORDERED_COMPLETE="bash_complete", COMP_WORDS=line, COMP_CWORD=str(len(words))
+        _HPOBENCH_ORDERED_COMPLETE="bash_complete", COMP_WORDS=line, COMP_CWORD=number_of_last_word
     )
+
     assert result.returncode == 0, result.stderr
-    assert {entry.partition(",")[2] for entry in result.stdout.split()} == names
+    completions = [entry.removeprefix("plain,") for entry in result.stdout.split()]
+    assert set(completions) == names

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from cli_results import assert_fails, read_names
+from cli_results import FAILURE, MISUSE, assert_fails, read_names
 
 from hpobench_ordered.generation.base import generators
 from hpobench_ordered.registry import suites
@@ -16,9 +16,11 @@ from hpobench_ordered.surrogates.best import best_known
 SIZES = ("--sizes", "20,60", "--configs", "10", "--workers", "1")
 WINE = ("--data", "sklearn:wine", "--model", "sklearn.tree:DecisionTreeClassifier")
 PRICES = ("price_0=9", "price_1=9", "price_2=9")
+"""A configuration of newsvendor, as words of the command."""
 
 
-def custom(name: str, *words: str) -> Sequence[str]:
+def generate_custom_words(name: str, *words: str) -> Sequence[str]:
+    """Words of the command that makes a benchmark of this name from a model and data."""
     return ["generate", "custom", "--name", name, *words]
 
 
@@ -28,16 +30,22 @@ def test_options_may_stand_before_name(cli):
 
 def test_generated_benchmark_is_loaded_by_path(cli):
     cli("generate", "newsvendor", "--output", "mine")
-    result = cli("evaluate", "mine/newsvendor", "--task", "0", *PRICES)
-    assert result.stdout == cli("evaluate", "newsvendor", "--task", "0", *PRICES).stdout
+
+    generated = cli("evaluate", "mine/newsvendor", "--task", "0", *PRICES)
+
+    packaged = cli("evaluate", "newsvendor", "--task", "0", *PRICES)
+    assert generated.stdout == packaged.stdout
 
 
 def test_damaged_artifact_is_refused(cli, tmp_path):
     cli("generate", "newsvendor", "--output", "mine")
-    path = tmp_path / "mine" / "newsvendor" / "table.npz"
-    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    table_file = tmp_path / "mine" / "newsvendor" / "table.npz"
+    all_but_last_byte = table_file.read_bytes()[:-1]
+    table_file.write_bytes(all_but_last_byte + b"x")
+
     result = cli("evaluate", "mine/newsvendor", "--task", "0", *PRICES)
-    assert_fails(result, 1, "table.npz", "damaged")
+
+    assert_fails(result, FAILURE, "table.npz", "damaged")
 
 
 @pytest.mark.parametrize(
@@ -55,83 +63,111 @@ def test_damaged_artifact_is_refused(cli, tmp_path):
     ],
 )
 def test_wrong_generation_is_misuse(cli, words, parts):
-    assert_fails(cli("generate", *words), 2, *parts)
+    assert_fails(cli("generate", *words), MISUSE, *parts)
 
 
-MISSING = ["yahpo-xgboost-458", "yahpo-rpart-1220"]
+MISSING_OF_SUITE = ["yahpo-xgboost-458", "yahpo-rpart-1220"]
+"""Benchmarks without an artifact."""
 
 
 @pytest.fixture
-def wide_suite(monkeypatch):
+def small_wide_suite(monkeypatch):
     """Makes the suite wide small: two benchmarks with an artifact, two without."""
-    monkeypatch.setitem(suites(), "wide", ("newsvendor", *MISSING, "yahpo-svm-40966"))
+    monkeypatch.setitem(suites(), "wide", ("newsvendor", *MISSING_OF_SUITE, "yahpo-svm-40966"))
+    # The best value of a task is searched among few configurations, which takes less time.
     monkeypatch.setattr(pipeline, "best_known", partial(best_known, draws=200))
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("wide_suite")
+@pytest.mark.usefixtures("small_wide_suite")
 def test_run_names_what_suite_lacks(cli):
-    words = ["run", "--suite", "wide", "--method", "random-search", "--workers", "1"]
-    result = cli(*words, "--seeds", "1", "--trials", "2", "--tasks", "1", "--no-report")
+    """Two of the four benchmarks of the suite have no artifact."""
+    short = ["--seeds", "1", "--trials", "2", "--tasks", "1", "--workers", "1", "--no-report"]
+
+    result = cli("run", "--suite", "wide", "--method", "random-search", *short)
+
     assert "2 more benchmarks of suite wide, such as yahpo-xgboost-458" in result.stderr
     assert "generate --suite wide" in result.stderr
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("wide_suite")
+@pytest.mark.usefixtures("small_wide_suite")
 def test_generate_makes_what_suite_lacks(cli, shared, tmp_path):
-    data = ("--from", str(shared / "data" / "yahpo"))
-    result = cli("generate", "--suite", "wide", *data, "--configs", "30")
-    assert result.stdout.split() == [str(tmp_path / "own" / name) for name in MISSING]
+    data = str(shared / "data" / "yahpo")
+
+    result = cli("generate", "--suite", "wide", "--from", data, "--configs", "30")
+
+    folder_of_user = tmp_path / "own"
+    assert result.stdout.split() == [str(folder_of_user / name) for name in MISSING_OF_SUITE]
     ready = read_names(cli("list", "--suite", "wide", "--ready", "--json"))
     assert set(ready) == set(suites()["wide"])
 
-    again = cli("generate", "--suite", "wide", *data)
-    assert (again.returncode, again.stdout) == (0, "")
-    assert "nothing to generate" in again.stderr
+
+def test_complete_suite_has_nothing_to_generate(cli):
+    """All benchmarks of the suite othpo have their artifacts in the package."""
+    result = cli("generate", "--suite", "othpo")
+
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == ""
+    assert "nothing to generate" in result.stderr
 
 
 @pytest.fixture
-def wine_tree(cli):
-    """Makes a benchmark of a model on bundled data."""
-    result = cli(*custom("wine-tree", *WINE, *SIZES))
+def result_of_wine_tree(cli):
+    """The result of the command that makes the benchmark wine-tree: a decision tree on wine."""
+    result = cli(*generate_custom_words("wine-tree", *WINE, *SIZES))
     assert result.returncode == 0, result.stderr
     return result
 
 
 @pytest.mark.slow
-def test_custom_prints_path_and_command(wine_tree, tmp_path):
-    assert wine_tree.stdout == f"{tmp_path / 'own' / 'wine-tree'}\n"
-    assert "hpobench-ordered run --benchmark wine-tree" in wine_tree.stderr
+def test_custom_prints_path_of_artifact(result_of_wine_tree, tmp_path):
+    folder_of_user = tmp_path / "own"
+
+    assert result_of_wine_tree.stdout == f"{folder_of_user / 'wine-tree'}\n"
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("wine_tree")
-def test_custom_benchmark_is_described(cli):
+def test_custom_names_command_to_run(result_of_wine_tree):
+    assert "hpobench-ordered run --benchmark wine-tree" in result_of_wine_tree.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("result_of_wine_tree")
+def test_custom_benchmark_is_listed(cli):
     assert "wine-tree@1" in cli("list").stdout
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("result_of_wine_tree")
+def test_custom_benchmark_is_described(cli):
     info = cli("info", "wine-tree").stdout
+
     assert "minimize error" in info
     assert "generate custom --model sklearn.tree:DecisionTreeClassifier" in info
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("wine_tree")
+@pytest.mark.usefixtures("result_of_wine_tree")
 def test_custom_benchmark_is_run_by_name(cli):
-    words = ["--seeds", "2", "--trials", "4", "--workers", "1"]
-    run = cli("run", "--benchmark", "wine-tree", *words)
+    short = ["--seeds", "2", "--trials", "4", "--workers", "1"]
+
+    run = cli("run", "--benchmark", "wine-tree", *short)
+
     assert run.returncode == 0, run.stderr
     assert "wine-tree@1" in run.stdout
-    assert "simple-ordered" in run.stdout
+    assert "simple-ordered" in run.stdout  # one of the default methods
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("wine_tree")
+@pytest.mark.usefixtures("result_of_wine_tree")
 def test_custom_benchmark_is_not_replaced_unasked(cli):
-    again = cli(*custom("wine-tree", *WINE, *SIZES))
-    assert_fails(again, 2, "--replace")
+    second_result = cli(*generate_custom_words("wine-tree", *WINE, *SIZES))
+
+    assert_fails(second_result, MISUSE, "--replace")
 
 
-MODEL = """
+SOURCE_OF_MODEL = """
 import numpy as np
 
 class Constant:
@@ -149,33 +185,45 @@ SPACE = {
     ]
 }
 OWN = ("--data", "table.csv", "--model", "mine:Constant", "--space", "space.json")
+"""Data, model and search space of the user."""
 
 
 @pytest.fixture
-def own_model(folder):
-    """A model, its search space and a table, in the working folder."""
-    (folder / "mine.py").write_text(MODEL)
+def files_of_own_model(folder):
+    """A model, its search space and a table of the line y = x / 4, in the working folder.
+
+    The model accepts no other keywords than mode="fast" and sign=-1.
+    """
+    (folder / "mine.py").write_text(SOURCE_OF_MODEL)
     (folder / "space.json").write_text(json.dumps(SPACE))
-    rows = [f"{k},{k / 4}\n" for k in range(100)]
+    rows = [f"{x},{x / 4}\n" for x in range(100)]
     (folder / "table.csv").write_text("x,y\n" + "".join(rows))
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("own_model")
-def test_own_model_lies_in_the_folder(process):
-    words = ["--set", "mode=fast", "--set", "sign=-1", "--sizes", "20,60", "--configs", "10"]
-    result = process(*custom("line", *OWN, *words, "--workers", "2", "--output", "made"))
+@pytest.mark.usefixtures("files_of_own_model")
+def test_model_in_working_folder_becomes_benchmark(process):
+    """Its tasks are named after sizes of training data: 20 and 60 rows."""
+    keywords = ["--set", "mode=fast", "--set", "sign=-1"]
+    sizes = ["--sizes", "20,60", "--configs", "10", "--workers", "2"]
+
+    result = process(*generate_custom_words("line", *OWN, *keywords, *sizes, "--output", "made"))
+
     assert result.returncode == 0, result.stderr
     assert f"--benchmark {Path('made', 'line')}" in result.stderr
-    assert float(process("evaluate", "made/line", "--task", "20", "level=3").stdout) > 0
+    error = process("evaluate", "made/line", "--task", "20", "level=3").stdout
+    assert float(error) > 0
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("own_model")
+@pytest.mark.usefixtures("files_of_own_model")
 def test_failing_own_model_gives_one_message(process):
-    words = ["--set", "mode=slow", "--set", "sign=-1"]
-    result = process(*custom("other", *OWN, *SIZES, *words))
-    assert_fails(result, 2, "AssertionError")
+    """The model accepts no other mode than fast."""
+    keywords = ["--set", "mode=slow", "--set", "sign=-1"]
+
+    result = process(*generate_custom_words("other", *OWN, *SIZES, *keywords))
+
+    assert_fails(result, MISUSE, "AssertionError")
 
 
 @pytest.mark.parametrize(
@@ -188,9 +236,12 @@ def test_failing_own_model_gives_one_message(process):
     ],
 )
 def test_wrong_custom_benchmark_is_misuse(cli, name, words, part, tmp_path):
-    assert_fails(cli(*custom(name, *WINE, *words)), 2, part)
-    own = tmp_path / "own"
-    assert not own.exists() or not list(own.iterdir())
+    """The message has this part, and nothing is written to the user's folder."""
+    result = cli(*generate_custom_words(name, *WINE, *words))
+
+    assert_fails(result, MISUSE, part)
+    folder_of_user = tmp_path / "own"
+    assert not folder_of_user.exists() or not list(folder_of_user.iterdir())
 
 
 @pytest.fixture
@@ -206,31 +257,44 @@ def test_help_shows_both_usages(help_text):
 
 
 def test_help_has_default_source_first(help_text):
-    published, train = (f"xgboost-mnist --source {name}" for name in ("published", "train"))
-    assert help_text.index(published) < help_text.index(train)
+    place_of_default = help_text.index("xgboost-mnist --source published")
+    place_of_other = help_text.index("xgboost-mnist --source train")
+
+    assert place_of_default < place_of_other
 
 
 @pytest.mark.parametrize("name", sorted(generators()))
 def test_help_names_every_benchmark(help_text, name):
-    stem, _, number = name.rpartition("-")
-    is_shared_line = f"{stem}-ID --source" in help_text  # of the data sets of one scenario
-    assert f"{name} --source" in help_text or (is_shared_line and number in help_text)
+    """On a line of its own, or with its number on the line of all data sets of a scenario."""
+    scenario, _, number = name.rpartition("-")
+
+    has_own_line = f"{name} --source" in help_text
+    is_on_line_of_scenario = f"{scenario}-ID --source" in help_text and number in help_text
+
+    assert has_own_line or is_on_line_of_scenario
 
 
 def test_help_of_name_has_its_options_alone(cli):
-    shown = cli("generate", "newsvendor", "--help").stdout
-    assert shown.startswith("Usage: hpobench-ordered generate NAME [OPTIONS]")
-    assert "--source" in shown
-    assert "--model MODULE" not in shown.partition("Examples")[0]
+    """The option --model is that of `generate custom`."""
+    help_of_newsvendor = cli("generate", "newsvendor", "--help").stdout
+
+    assert help_of_newsvendor.startswith("Usage: hpobench-ordered generate NAME [OPTIONS]")
+    assert "--source" in help_of_newsvendor
+    options, _, _ = help_of_newsvendor.partition("Examples")
+    assert "--model MODULE" not in options
 
 
 @pytest.fixture
 def marks_file(cli, tmp_path):
-    """Computes the marks of two benchmarks into the user's own file."""
+    """The user's file of marks, with those computed for forrester and quadratic.
+
+    Marks say what is special of a benchmark: "plateau" or "copying", for instance.
+    """
     result = cli("generate", "marks", "quadratic", "forrester")
     assert result.returncode == 0, result.stderr
     path = tmp_path / "own" / "marks.json"
-    assert result.stdout.splitlines()[-1] == str(path)
+    *_, last_line = result.stdout.splitlines()
+    assert last_line == str(path)
     return path
 
 
@@ -245,17 +309,28 @@ def test_info_shows_own_marks(cli):
 
 
 @pytest.mark.usefixtures("marks_file")
-def test_packaged_marks_are_shown_too(cli):
+def test_packaged_marks_are_listed_too(cli):
+    """The user's own file has marks of other benchmarks."""
     (entry,) = json.loads(cli("list", "yahpo-svm-458", "--json").stdout)
-    assert (entry["marks"], entry["family"]) == (["plateau", "copying"], "rbv2_svm")
+
+    assert entry["marks"] == ["plateau", "copying"]
+    assert entry["family"] == "rbv2_svm"
+
+
+@pytest.mark.usefixtures("marks_file")
+def test_info_has_figures_of_packaged_marks(cli):
+    """A benchmark is marked as a plateau where more than a tenth of configurations is near best."""
     info = json.loads(cli("info", "yahpo-svm-458", "--json").stdout)
+
     assert info["marks"]["near_best"] > 0.1
 
 
 def test_info_says_that_marks_are_missing(cli):
+    """Marks of openml-ranger are neither in the package nor in the user's folder."""
     assert "not computed" in cli("info", "openml-ranger").stdout
 
 
 def test_file_without_marks_is_named(cli, marks_file):
     marks_file.write_text("{}")
+
     assert "holds no marks" in cli("info", "openml-ranger").stderr

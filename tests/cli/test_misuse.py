@@ -3,11 +3,13 @@
 import json
 
 import pytest
+from cli_results import FAILURE, MISUSE, assert_fails
 
 import hpobench_ordered as hbo
 from hpobench_ordered.testing.toy import numeric_space
 
 UNOPENABLE = "x\0y"
+"""No path may hold a null character."""
 DIRECTION = ("--direction", "minimize")
 TRAINING = ("--model", "sklearn.tree:DecisionTreeClassifier", "--data", "sklearn:wine")
 CUSTOM = ("generate", "custom", "--name", "mine", *TRAINING, "--sizes", "60")
@@ -43,13 +45,14 @@ COMMANDS_WITH_PATH = {
 @pytest.mark.parametrize("words", COMMANDS_WITH_PATH.values(), ids=COMMANDS_WITH_PATH)
 def test_null_character_in_path_is_refused(cli, words):
     result = cli(*words)
-    assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr.count("rror") == 1
-    assert "Invalid value" in result.stderr
+
+    assert_fails(result, MISUSE, "Invalid value")
+    assert result.stderr.casefold().count("error") == 1
 
 
 @pytest.fixture
 def space_file(folder):
+    """The file of a search space of x from -5 to 5 and y up to 1."""
     (folder / "space.json").write_text(json.dumps(numeric_space().to_json()))
     return folder / "space.json"
 
@@ -58,21 +61,23 @@ def space_file(folder):
 def test_malformed_csv_is_misuse(cli, folder, space_file, content):
     (folder / "this.csv").write_text(content)
     words = ("--space", str(space_file), "--objective", "loss", "--results", "this.csv")
+
     result = cli("suggest", *DIRECTION, *words)
-    assert (result.returncode, result.stdout) == (2, "")
-    assert "error: " in result.stderr
+
+    assert_fails(result, MISUSE, "error: ")
 
 
 def test_malformed_space_is_misuse(cli, folder):
     (folder / "space.json").write_text("{")
+
     result = cli("suggest", *DIRECTION, "--space", "space.json")
-    assert result.returncode == 2
-    assert "no search space in space.json" in result.stderr
+
+    assert_fails(result, MISUSE, "no search space in space.json")
 
 
 @pytest.fixture
-def results(folder):
-    """A folder with a short run."""
+def results_folder(folder):
+    """A folder with the results of one short run."""
     hbo.run(
         benchmarks=["newsvendor"],
         methods=["random-search"],
@@ -84,23 +89,30 @@ def results(folder):
 
 
 @pytest.mark.parametrize("name", ["trials.csv", "curves.svg", "table.tex"])
-def test_export_creates_the_folder(cli, folder, results, name):
+def test_export_creates_the_folder(cli, folder, results_folder, name):
     path = folder / "no" / "such" / "folder" / name
-    result = cli("export", str(results), "--output", str(path))
+
+    result = cli("export", str(results_folder), "--output", str(path))
+
     assert result.returncode == 0, result.stderr
     assert path.stat().st_size > 0
 
 
 def test_suggest_creates_the_folder(cli, folder, space_file):
     words = ("--space", str(space_file), "--output", "no/such/next.csv")
+
     result = cli("suggest", *DIRECTION, "--method", "random-search", *words)
+
     assert result.returncode == 0, result.stderr
     assert (folder / "no" / "such" / "next.csv").exists()
 
 
 @pytest.mark.parametrize("name", ["trials.csv", "curves.svg", "table.tex"])
-def test_failing_export_gives_one_message(cli, folder, results, name):
+def test_failing_export_gives_one_message(cli, folder, results_folder, name):
+    """A file stands where the folder of the export should be."""
     (folder / "file").write_text("")
-    result = cli("export", str(results), "--output", f"file/{name}")
-    assert (result.returncode, result.stdout) == (1, "")
+
+    result = cli("export", str(results_folder), "--output", f"file/{name}")
+
+    assert_fails(result, FAILURE)
     assert result.stderr.startswith(f"Error: cannot write file/{name}: ")

@@ -9,18 +9,29 @@ from hpobench_ordered.cli._protocol import PROTOCOLS, make_protocol
 from hpobench_ordered.cli.experiments import run
 
 NO_SETTINGS = dict.fromkeys(["trials", "tasks", "history", "first_trials"])
+"""Values of options that are not set: None."""
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_every_setting_is_an_option(name):
+    """Of the command `run`."""
+    settings = {field.name for field in fields(PROTOCOLS[name])}
+
     options = {parameter.name for parameter in run.params}
-    assert {field.name for field in fields(PROTOCOLS[name])} <= options
+
+    assert settings <= options
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_protocols_are_by_their_names(name):
+    assert PROTOCOLS[name]().name == name
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_every_protocol_is_explained(name):
-    assert PROTOCOLS[name]().name == name
-    assert name in (run.epilog or "")
+    """At the end of the help of the command `run`."""
+    assert run.epilog is not None
+    assert name in run.epilog
 
 
 @pytest.mark.parametrize(
@@ -36,4 +47,5 @@ def test_every_protocol_is_explained(name):
     ],
 )
 def test_settings_keep_their_defaults(name, settings, protocol):
+    """Options that are not set are None, and have the protocol's default."""
     assert make_protocol(name, NO_SETTINGS | settings) == protocol

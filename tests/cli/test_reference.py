@@ -7,7 +7,7 @@ import sys
 import own_method
 import pandas as pd
 import pytest
-from cli_results import assert_fails
+from cli_results import FAILURE, MISUSE, assert_fails
 from exact_csv import read_exactly
 from scipy.stats import spearmanr
 
@@ -73,12 +73,12 @@ def test_compare_runs_small_part(cli, folder, monkeypatch):
     ],
 )
 def test_impossible_comparison_is_misuse(cli, words, message):
-    assert_fails(cli(*words), 2, message)
+    assert_fails(cli(*words), MISUSE, message)
 
 
 def test_folder_without_results_is_named(cli):
     result = cli("run", *FEW, "--method", "bo", "--against", "nowhere")
-    assert_fails(result, 1, "is not a result store")
+    assert_fails(result, FAILURE, "is not a result store")
 
 
 def run_two_methods(folder, *benchmarks):
@@ -151,7 +151,7 @@ def test_figure_is_exported(cli, folder):
 )
 def test_impossible_export_is_misuse(cli, folder, words, message):
     run_two_methods(folder, "newsvendor")
-    assert_fails(cli("export", "results", "--output", *words), 2, message)
+    assert_fails(cli("export", "results", "--output", *words), MISUSE, message)
 
 
 @pytest.mark.slow

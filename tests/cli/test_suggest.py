@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_results import assert_fails
+from cli_results import MISUSE, assert_fails
 from tuning_support import METHODS, make_task_and_history, make_tuner, tune
 
 import hpobench_ordered as hbo
@@ -243,7 +243,7 @@ def numeric_files(folder):
 )
 def test_wrong_option_is_named(cli, numeric_files, options, message):
     words = suggest_words("simple-ordered", **({"context": None} | options))
-    assert_fails(cli(*words), 2, message)
+    assert_fails(cli(*words), MISUSE, message)
 
 
 @pytest.mark.parametrize(
@@ -259,13 +259,13 @@ def test_wrong_option_is_named(cli, numeric_files, options, message):
 def test_wrong_history_is_named(cli, numeric_files, history, message):
     (numeric_files / "old.csv").write_text(history)
     words = suggest_words("simple-ordered", context=None)
-    assert_fails(cli(*words), 2, message)
+    assert_fails(cli(*words), MISUSE, message)
 
 
 def test_context_must_be_the_same_within_a_task(cli, numeric_files):
     (numeric_files / "old.csv").write_text(OLD_WITH_TWO_SIZES_OF_MAY)
     words = suggest_words("simple-ordered", context="size=2")
-    assert_fails(cli(*words), 2, "each task, but task 'May' has '4' in l")
+    assert_fails(cli(*words), MISUSE, "each task, but task 'May' has '4' in l")
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_context_must_be_the_same_within_a_task(cli, numeric_files):
 def test_wrong_results_are_named(cli, numeric_files, results, message):
     (numeric_files / "this.csv").write_text(results)
     words = suggest_words("simple-ordered", context=None, results="this.csv")
-    assert_fails(cli(*words), 2, message)
+    assert_fails(cli(*words), MISUSE, message)
 
 
 @pytest.fixture

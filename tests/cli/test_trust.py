@@ -1,22 +1,24 @@
 """The commands fetch and verify."""
 
 import pytest
-from cli_results import assert_fails
+from cli_results import FAILURE, MISUSE, assert_fails
 
 from hpobench_ordered.benchmarks.yahpo import remote_files
 
 
 def test_verify_has_a_line_for_each_benchmark(cli):
     result = cli("verify", "newsvendor", "svm-a", "forrester", "openml-ranger")
-    assert result.returncode == 0
+
+    assert result.returncode == 0, result.stderr
+    verdicts = [line.split()[0] for line in result.stdout.splitlines()]
     # "-": there is nothing to verify of openml-ranger, which has not been generated.
-    assert [line.split()[0] for line in result.stdout.splitlines()] == ["ok"] * 3 + ["-"]
+    assert verdicts == ["ok", "ok", "ok", "-"]
 
 
 def test_fetch_refuses_other_files(cli, tmp_path):
     (tmp_path / "copy.json").write_text("{}")
     result = cli("fetch", "xgboost-mnist", "--from", "copy.json")
-    assert_fails(result, 1, "copy.json is not the published")
+    assert_fails(result, FAILURE, "copy.json is not the published")
 
 
 @pytest.fixture
@@ -29,17 +31,28 @@ def fetched(cli, shared):
 
 
 @pytest.mark.slow
+def test_surrogates_to_be_fetched_have_brackets(cli):
+    assert "forest [nearest]" in cli("list", "xgboost-mnist").stdout
+
+
+@pytest.mark.slow
 @pytest.mark.usefixtures("fetched")
-def test_fetched_files_can_be_used(cli):
-    # Brackets are around surrogates whose files are not fetched.
-    assert "forest [nearest]" not in cli("list").stdout
+def test_fetched_surrogates_have_no_brackets(cli):
+    assert "forest nearest" in cli("list", "xgboost-mnist").stdout
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("fetched")
+def test_fetched_scenario_has_its_space(cli):
+    """The search space is in the files: minbucket is a hyperparameter of rpart."""
     assert "minbucket" in cli("info", "yahpo-rpart-1220").stdout
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("fetched")
 def test_fetched_scenario_knows_its_instances(cli):
-    assert_fails(cli("info", "yahpo-rpart-1221"), 2, "unknown instance", "did you mean '1220'")
+    """YAHPO's scenario rpart has an instance 1220, but none 1221."""
+    assert_fails(cli("info", "yahpo-rpart-1221"), MISUSE, "unknown instance", "did you mean '1220'")
 
 
 @pytest.mark.slow
@@ -51,9 +64,13 @@ def test_verify_checks_fetched_files(cli):
 @pytest.mark.slow
 @pytest.mark.usefixtures("fetched")
 def test_verify_finds_damaged_fetched_file(cli, tmp_path):
-    (tmp_path / "cache" / remote_files("rpart")["model.onnx"].name).write_bytes(b"damage")
+    """The files of a YAHPO scenario are those of all its instances: it has one line."""
+    network_file = remote_files("rpart")["model.onnx"]
+    (tmp_path / "cache" / network_file.name).write_bytes(b"damage")
+
     result = cli("verify")
-    assert result.returncode == 1
+
+    assert result.returncode == FAILURE
     (damaged,) = [line for line in result.stdout.splitlines() if line.startswith("damaged")]
     assert damaged.startswith("damaged  yahpo-SCENARIO-INSTANCE")
     assert "rbv2_rpart/model.onnx is damaged" in damaged

@@ -3,6 +3,11 @@
 import json
 from subprocess import CompletedProcess
 
+FAILURE = 1
+"""Exit code of a command that was called rightly but failed, as where a file is damaged."""
+MISUSE = 2
+"""Exit code of a command that was called wrongly, as with an unknown name."""
+
 
 def assert_fails(result: CompletedProcess[str], code: int, *parts: str) -> None:
     """Check for one clear message with some parts, on standard error alone."""
