@@ -77,7 +77,10 @@ def minimise(
     evaluations: int,
     tolerance: float,
 ) -> tuple[float, FloatArray]:
-    """Minimise an objective in a box from x on by L-BFGS (Nocedal and Wright 2006, algorithm 7.4).
+    """Minimise an objective in a box by L-BFGS, starting at x.
+
+    The Hessian matrix is estimated from the last `MEMORY` steps (Nocedal and Wright 2006, algorithm
+    7.5).
 
     Args:
         objective: Value and gradient (k,) at a point (k,); the line search steps back from points
@@ -92,7 +95,7 @@ def minimise(
     """
     start = np.clip(x, *bounds)
     point = Point(start, *objective(start))
-    steps: deque[Step] = deque(maxlen=MEMORY)
+    steps: deque[Step] = deque(maxlen=MEMORY)  # those that the Hessian is estimated from
     remaining = evaluations - 1
     while remaining > 0 and math.isfinite(point.value):
         direction = _find_direction(point, bounds, steps)
@@ -105,9 +108,10 @@ def minimise(
         step = trial.x - point.x
         change = trial.gradient - point.gradient
         curvature = inner(step, change)
+        norms = math.sqrt(inner(step, step) * inner(change, change))
         # Steps of negative curvature would make the estimate of the Hessian indefinite, and its
         # directions lead upwards.
-        if curvature > MIN_CURVATURE * math.sqrt(inner(step, step) * inner(change, change)):
+        if curvature > MIN_CURVATURE * norms:
             steps.append(Step(step, change, curvature))
         point = trial
         if gain < tolerance:
@@ -124,6 +128,8 @@ def _search_line(
     evaluations: int,
 ) -> tuple[Point, int]:
     """Search a better point along a direction, with ever shorter steps.
+
+    A step is long enough if it gains a share, `ARMIJO`, of what the slope at the start promises.
 
     Args:
         objective: Value and gradient (k,) at a point (k,).
@@ -144,8 +150,10 @@ def _search_line(
         used += 1
         expected_gain = -inner(point.gradient, x - point.x)  # if the slope were constant
         gain = point.value - trial.value
-        if gain >= ARMIJO * expected_gain and expected_gain > 0.0:
+        gains_enough = gain >= ARMIJO * expected_gain and expected_gain > 0.0
+        if gains_enough:
             break
+
         length *= _choose_shortening(gain, expected_gain)
         if length <= MIN_LENGTH or used == evaluations:
             break
@@ -163,10 +171,11 @@ def _choose_shortening(gain: float, expected_gain: float) -> float:
         gain: How much lower the value is at the end of the step; negative if it is higher.
         expected_gain: The same if the slope stayed as it is at the start.
     """
-    if not math.isfinite(gain) or gain >= expected_gain:
+    has_minimum = gain < expected_gain  # the parabola bends upwards
+    if not math.isfinite(gain) or not has_minimum:
         return 0.1
-    to_minimum = 0.5 * expected_gain / (expected_gain - gain)
-    return min(max(to_minimum, 0.1), 0.5)
+    share_of_step = 0.5 * expected_gain / (expected_gain - gain)  # where the minimum is
+    return min(max(share_of_step, 0.1), 0.5)
 
 
 def _find_direction(
@@ -176,7 +185,8 @@ def _find_direction(
 
     The matrix is estimated from the last steps, without being stored, by the two-loop recursion
     (Nocedal and Wright 2006, algorithm 7.4): q is the gradient first, and in the end the product.
-    Coordinates along which a descent would leave the box stay as they are.
+    Coordinates along which a descent would leave the box stay as they are. A `Step` holds the
+    step, the change of the gradient over it, and the product of both, its curvature.
 
     Args:
         point: Where the direction starts.
@@ -188,7 +198,7 @@ def _find_direction(
     if not steps:  # nothing to estimate from: steepest descent, at most 1 long
         return -q / max(1.0, math.sqrt(inner(q, q)))
 
-    weights = []
+    weights = []  # of the steps, newest first
     for step, change, curvature in reversed(steps):
         weight = inner(step, q) / curvature
         weights.append(weight)

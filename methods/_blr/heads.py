@@ -135,7 +135,7 @@ class Head:
         Raises:
             ModelError: The fit does not reach a finite value.
         """
-        precision_count = len(start.log_alpha)
+        precision_count = len(start.log_alpha)  # 1, or d
 
         def objective(x: FloatArray) -> tuple[float, FloatArray]:
             """Compute minus the log posterior of x, log alpha followed by log beta, and gradient.
@@ -149,11 +149,13 @@ class Head:
             if precision_count == 1:  # all features have the same alpha
                 by_alpha = by_alpha.sum(keepdims=True)
 
-            # The prior's mean depends on log alpha, too, but its derivative has the factor
-            # sum(deviations), which is 0. Without a prior, spread is infinite and they are 0.
+            # Deviations from the prior's mean, in its standard deviations; without a prior,
+            # spread is infinite and they are 0. The mean depends on log alpha, too, but its
+            # derivative has the factor sum(deviations), which is 0.
             deviations = (log_alpha - log_alpha.mean()) / spread
-            value = task.rho + 0.5 * float(np.sum(deviations**2))
-            return value, np.append(by_alpha + deviations / spread, task.by_beta)
+            minus_log_prior = 0.5 * float(np.sum(deviations**2))
+            by_prior = deviations / spread
+            return task.rho + minus_log_prior, np.append(by_alpha + by_prior, task.by_beta)
 
         # A weight's standard deviation is alpha^(-1/2), here at least 1 / n: log alpha is at most
         # 2 log n. A single evaluation counts as two.
@@ -197,6 +199,9 @@ class Head:
     def with_fantasies(self, Phi: FloatArray) -> tuple[Self, FloatArray]:
         """Condition also on pending evaluations, as if they gave the posterior mean.
 
+        They are added to the evaluations that this head is conditioned on, `_Phi` (n, d) and `_y`
+        (n,).
+
         Args:
             Phi: Their features, shape (k, d).
 
@@ -211,14 +216,14 @@ class Head:
 
 
 def _solve(R: FloatArray, B: FloatArray) -> FloatArray:
-    """Solve R X = B for X, with upper triangular R."""
+    """Solve R X = B for X, with upper triangular R, by LAPACK."""
     solution: FloatArray
     solution, _ = dtrtrs(R, B, trans=0)
     return solution
 
 
 def _solve_transposed(R: FloatArray, B: FloatArray) -> FloatArray:
-    """Solve R^T X = B for X, with upper triangular R."""
+    """Solve R^T X = B for X, with upper triangular R, by LAPACK."""
     solution: FloatArray
-    solution, _ = dtrtrs(R, B, trans=1)
+    solution, _ = dtrtrs(R, B, trans=1)  # of R transposed
     return solution

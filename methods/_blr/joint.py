@@ -52,23 +52,28 @@ class Parameters:
 
     @classmethod
     def initial(cls, z: FloatArray, embedded: FloatArray) -> "Parameters":
-        """Make the parameters before a fit: the same precisions for every task.
+        """Make the parameters before a fit: the same precisions, `START`, for every task.
 
         Args:
             z: Parameters of the feature map, shape (size,).
             embedded: Embeddings of the tasks, shape (T, k); k is 0 where none are learned.
         """
         task_count = len(embedded)
-        log_alpha, log_beta = START
+        log_alpha, log_beta = START  # logarithms of the precisions of weights and noise
         return cls(z, embedded, np.full(task_count, log_alpha), np.full(task_count, log_beta))
 
     def precisions_of(self, t: int) -> Precisions:
-        """Select the precisions of weights and noise of task t; of the last task if t is -1."""
+        """Select the precisions of weights and noise of task t; of the last task if t is -1.
+
+        Their logarithms are `log_alpha` and `log_beta`, (tasks,) each.
+        """
         log_alpha = self.log_alpha[[t]]  # shape (1,): one precision for all weights of the task
         return Precisions(log_alpha, float(self.log_beta[t]))
 
     def median_precisions(self, task_count: int) -> Precisions:
         """Compute medians of the precisions of the first tasks, to start a fit of another task.
+
+        They are medians of the logarithms of the precisions of weights, alpha, and of noise, beta.
 
         Args:
             task_count: Number of these tasks, which leaves out the current one, the last.
@@ -78,7 +83,10 @@ class Parameters:
         return Precisions(np.array([log_alpha]), float(log_beta))
 
     def with_precisions(self, t: int, precisions: Precisions) -> "Parameters":
-        """Copy these parameters with other precisions of task t; of the last task if t is -1."""
+        """Copy these parameters with other precisions of task t; of the last task if t is -1.
+
+        The precisions of weights and noise are stored as logarithms, alpha and beta.
+        """
         log_alpha = self.log_alpha.copy()
         log_beta = self.log_beta.copy()
         log_alpha[t] = precisions.log_alpha[0]  # the only one, for all weights of the task
@@ -123,7 +131,11 @@ def fit_jointly(
 
 
 def _make_bounds(parameters: Parameters) -> tuple[FloatArray, FloatArray]:
-    """Make the lowest and highest values of the joined parameters: only precisions are bounded."""
+    """Make the lowest and highest values of the joined parameters x: only precisions are bounded.
+
+    `LOG_ALPHA` and `LOG_BETA` are the bounds, lower and upper, of the logarithms of the precisions
+    of weights and noise. Bounds are laid out as x by `_join`.
+    """
     lowest = replace(
         parameters,
         z=np.full_like(parameters.z, -np.inf),
@@ -164,7 +176,7 @@ def value_and_gradient(
         ModelError: A matrix of a task has no Cholesky factor.
     """
     counts = [len(y) for y in losses]
-    embedded = parameters.embedded
+    embedded = parameters.embedded  # (tasks, k): a task's is an input of all its evaluations
     X = np.hstack([np.repeat(embedded, counts, axis=0), np.concatenate(inputs)])
     # Features Phi, and the function that makes derivatives by z and by the embeddings, which are
     # the first inputs, of those by Phi.
@@ -189,21 +201,27 @@ def value_and_gradient(
         by_beta[t] = task.by_beta
 
     by_z, by_embedded_inputs = pull_back(by_Phi)
-    by_embedded = np.zeros_like(embedded)  # an embedding is an input of all the task's evaluations
+    by_embedded = np.zeros_like(embedded)
     for t in range(len(counts)):
         by_embedded[t] = by_embedded_inputs[rows[t]].sum(axis=0)
     return total, np.concatenate([by_z, by_embedded.ravel(), by_alpha, by_beta])
 
 
 def _join(parameters: Parameters) -> FloatArray:
-    """Join the parameters to one vector x, as an optimiser needs it: z, then those of the tasks."""
+    """Join the parameters to one vector x, as an optimiser needs it.
+
+    Those of the feature map, z, come first; then the tasks' embeddings, log alpha and log beta.
+    """
     of_tasks = (parameters.embedded.ravel(), parameters.log_alpha, parameters.log_beta)
     return np.concatenate([parameters.z, *of_tasks])
 
 
 def _split(x: FloatArray, like: Parameters) -> Parameters:
-    """Split a vector x, as `_join` lays it out, into parameters shaped as those of `like`."""
-    task_count = len(like.log_beta)  # each has one precision of its weights and one of its noise
+    """Split a vector x, as `_join` lays it out, into parameters shaped as those of `like`.
+
+    x has z, the tasks' embeddings, log alpha (tasks,) and log beta (tasks,), one after the other.
+    """
+    task_count = len(like.log_beta)
     size = len(like.z)
     return Parameters(
         z=x[:size],

@@ -108,6 +108,7 @@ def compute_likelihood(
         r = product(inverse, y_column)
         w = beta * product(r.T, scaled_Phi)
 
+    # `scales` is one number or one for each feature; here it is the latter.
     by_features, by_alpha = _derivatives(scaled_Phi, M, r, w, beta, np.full(d, scales))
     y_times_r = float(product(y_row, r)[0, 0])
     squared_r = float(product(r.T, r)[0, 0])
@@ -154,10 +155,10 @@ def _derivatives(
         scaled_row, M_row, by_row = scaled_Phi[i], M[i], by_features[i]
         residual = r[i, 0]
         for j in range(len(scales)):
-            by_scaled = beta * (M_row[j] - residual * weights[j])
+            by_scaled = beta * (M_row[j] - residual * weights[j])  # by an entry of Phi~
             by_alpha[j] += scaled_row[j] * by_scaled
             by_row[j] = by_scaled * scales[j]
-    return by_features, -0.5 * by_alpha
+    return by_features, -0.5 * by_alpha  # d Phi~ / d log alpha = -1/2 Phi~
 
 
 def factor(scaled_Phi: FloatArray, beta: float) -> FloatArray:

@@ -66,6 +66,8 @@ class LinearHead(ModelBased):
     def make_scorer(self) -> Scorer:
         """Fit the head, and make the function that scores candidates: log expected improvement.
 
+        The head is the Bayesian linear regression of this task on the outputs of the feature map.
+
         Raises:
             ModelError: The fit fails.
         """
@@ -99,11 +101,14 @@ class LinearHead(ModelBased):
         from hpobench_ordered.methods._gp.model import standardise
 
         tasks = remove_failed_evaluations(self.history) if self.uses_history else []
-        if sum(map(len, tasks)) > MAX_SOURCES:
+        evaluation_count = sum(map(len, tasks))
+        if evaluation_count > MAX_SOURCES:
+            # At most that many of all tasks together, and so of each task.
             counts = draw_sample_counts(tasks, MAX_SOURCES, MAX_SOURCES, self.rng)
             tasks = sample_standardised(tasks, counts, self.rng)
 
-        contexts: list[Mapping[str, float]] = [{}] * (len(tasks) + 1)  # of no quantities
+        # A context maps names of quantities to numbers; without its use, it has no quantities.
+        contexts: list[Mapping[str, float]] = [{}] * (len(tasks) + 1)
         if self.uses_context:
             contexts = [*(task.context for task in tasks), self.context]
         *source_contexts, self._context = standardise_contexts(contexts)
@@ -117,13 +122,18 @@ class LinearHead(ModelBased):
     def make_inputs(self, unit: FloatArray) -> FloatArray:
         """Compute inputs (m, p) of the feature map for configurations on this task.
 
+        They are features of the configurations, and this task's standardised context, `_context`.
+
         Args:
-            unit: Canonical unit vectors, shape (m, number of hyperparameters).
+            unit: The configurations in the unit cube, shape (m, number of hyperparameters).
         """
         return self._scale_and_append_context(unit, self._context)
 
     def features(self, X: FloatArray) -> FloatArray:
-        """Compute features (m, d), outputs of the feature map, of its inputs X (m, p)."""
+        """Compute the outputs (m, d) of the feature map `phi` for its inputs X (m, p).
+
+        The map's parameters are `z`.
+        """
         from hpobench_ordered.methods._networks.features import compute_features
 
         return compute_features(self.phi, self.z, X)
@@ -135,13 +145,15 @@ class LinearHead(ModelBased):
         (`CHOICE_SCALE`), and the task's context, closer together, too (`CONTEXT_SCALE`).
 
         Args:
-            unit: Canonical unit vectors, shape (m, number of hyperparameters).
+            unit: The configurations in the unit cube, shape (m, number of hyperparameters).
             context: Standardised context of the task, shape (q,).
         """
         is_choice = [p.kind is Kind.CATEGORICAL for p in self.space.parameters]
         scale_of_parameter = np.where(is_choice, CHOICE_SCALE, 1.0)
-        scales = scale_of_parameter[group_features(self.space)]
-        centred = 2.0 * self.region.features(unit) - 1.0  # networks learn faster with this
+        parameter_of_column = group_features(self.space)  # a categorical has several columns
+        scales = scale_of_parameter[parameter_of_column]
+        features = self.region.features(unit)  # in [0, 1]
+        centred = 2.0 * features - 1.0  # networks learn faster with this
         context_columns = np.broadcast_to(CONTEXT_SCALE * context, (len(unit), len(context)))
         return np.concatenate([scales * centred, context_columns], axis=1)
 
@@ -150,6 +162,9 @@ def standardise_contexts(contexts: Sequence[Mapping[str, float]]) -> FloatArray:
     """Standardise over all tasks the q context quantities that all of them have, (tasks, q).
 
     Columns are in the order of the last task's context; q may be 0.
+
+    Args:
+        contexts: Context of each task: its quantities by name.
     """
     from hpobench_ordered.methods._gp.model import standardise
 

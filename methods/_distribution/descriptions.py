@@ -87,6 +87,7 @@ class LearnedDescriptions:
     """
 
     def __init__(self, data: Sequence[TaskData], *, joint: bool) -> None:
+        """Choose what of the data is embedded, by their kind, which is the same for all tasks."""
         from hpobench_ordered.methods._distribution.embedding import Embedded, Embedding
         from hpobench_ordered.methods._networks.features import pad_input_count
 
@@ -103,28 +104,36 @@ class LearnedDescriptions:
             embedded = Embedded.JOINT
         else:
             embedded = Embedded.CONCATENATED
-        self._embedding = Embedding(embedded, pad_input_count(self._feature_count), class_count)
+
+        padded_feature_count = pad_input_count(self._feature_count)  # as networks expect
+        self._embedding = Embedding(embedded, padded_feature_count, class_count)
         self._data = data
-        self._sizes = compute_relative_sizes(data)
+        self._sizes = compute_relative_sizes(data)  # as shares of the largest, (T,)
         # The embeddings at the last z, which a fit needs for values and again for derivatives.
         self._last_z: FloatArray | None = None
         self._last_linearised: Linearised
         self.width = self._embedding.size + 1  # the embedding, and the size of the data set
 
     def initial(self, rng: np.random.Generator) -> FloatArray:
-        """Draw the parameters to start from, (size,): those of the networks, and log lambda."""
+        """Draw the embedding's parameters to start from, (size,).
+
+        They are those of its networks, and the log of the regularisation lambda.
+        """
         return self._embedding.initial(rng, self._feature_count)
 
     def table(self, z: FloatArray) -> FloatArray:
-        """Compute the descriptions, (T, q): the embeddings and, last, the sizes of the data."""
+        """Compute the descriptions, (T, q), from the embedding's parameters z.
+
+        They are the embeddings and, last, the sizes of the data sets as shares of the largest.
+        """
         embeddings, _ = self._linearise(z)
         return np.hstack([embeddings, self._sizes[:, None]])
 
     def pull_back(self, z: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Compute derivatives of a function of the descriptions by the networks' parameters.
+        """Compute derivatives of a function of the descriptions by their parameters, (size,).
 
         Args:
-            z: The parameters, shape (size,).
+            z: Parameters of the embedding, shape (size,).
             slopes: Derivatives of the function by the descriptions, shape (T, q).
         """
         _, pull_back = self._linearise(z)
@@ -134,6 +143,9 @@ class LearnedDescriptions:
         """Compute the embeddings at parameters z, and the function that pulls back derivatives.
 
         They are computed once for each z, as values and derivatives are asked for one by one.
+
+        Returns:
+            Embeddings (T, q - 1), and a function from derivatives by them to those by z, (size,).
         """
         if self._last_z is None or not np.array_equal(self._last_z, z):
             self._last_z = z
@@ -152,7 +164,9 @@ class LearnedDescriptions:
             rows = np.arange(count) * len(task) // count  # evenly spaced
             features.append(standardise_features(task)[rows])
             labels.append(_code_labels(task, self._embedding.labels)[rows])
-        X = np.zeros((sum(counts), self._embedding.inputs))  # wider, as networks expect padding
+
+        # The network on the features expects more columns than there are features: zeros.
+        X = np.zeros((sum(counts), self._embedding.inputs))
         X[:, : self._feature_count] = np.concatenate(features)
         return Points(X, np.concatenate(labels), counts)
 
@@ -181,11 +195,16 @@ def _code_labels(data: TaskData, class_count: int) -> FloatArray:
     """Code labels for the embedding: numbers scaled to [0, 1], (n, 1), or classes one-hot.
 
     Without labels there is one column of 0, and equal numbers all become 0.
+
+    Args:
+        data: Training data of a task, n points.
+        class_count: Number of classes of all tasks: the columns of one-hot classes.
     """
     if data.labels is None:
         return np.zeros((len(data), 1))
     if data.kind is DataKind.CLASSIFICATION:
-        return np.eye(class_count)[data.labels.astype(np.int64)]
+        one_hot_of_class = np.eye(class_count)
+        return one_hot_of_class[data.labels.astype(np.int64)]
     lowest, highest = data.labels.min(), data.labels.max()
     width = highest - lowest if highest > lowest else 1.0
     scaled: FloatArray = (data.labels - lowest) / width

@@ -72,7 +72,7 @@ class Points:
     counts: Sequence[int]
 
     def task_slices(self) -> list[slice]:
-        """Return the rows of each task's points in X and Y."""
+        """Return the rows of each task's points in X and Y, which have one task after another."""
         ends = np.cumsum(self.counts).tolist()
         return [slice(begin, end) for begin, end in pairwise([0, *ends])]
 
@@ -109,6 +109,8 @@ class Embedding:
     def initial(self, rng: np.random.Generator, feature_count: int) -> FloatArray:
         """Draw the parameters z to start from: those of both networks, and log lambda.
 
+        The networks are on features and on labels; lambda is the regularisation.
+
         Args:
             rng: Source of randomness.
             feature_count: Number of features that are not padding.
@@ -140,6 +142,7 @@ class Embedding:
 
         slices = points.task_slices()
         ridge = np.exp(z[-1])  # lambda
+        # Means over the points of each task, from which its embedding follows.
         tasks = [_TaskMoments(Phi_x[rows], Phi_y[rows], ridge) for rows in slices]
         embeddings = np.stack([task.embed(self.embedded) for task in tasks])
 
@@ -182,7 +185,9 @@ class _TaskMoments:
     """
 
     def __init__(self, Phi_x: FloatArray, Phi_y: FloatArray, ridge: float) -> None:
-        self._Phi_x, self._Phi_y, self._ridge = Phi_x, Phi_y, ridge
+        self._Phi_x = Phi_x
+        self._Phi_y = Phi_y
+        self._ridge = ridge
         self._w = 1.0 / len(Phi_x)  # weight of a point in a mean
         # The mean of phi_y phi_x^T over the points.
         self._C_yx: FloatArray = self._w * transposed_product(Phi_y, Phi_x)
@@ -218,7 +223,8 @@ class _TaskMoments:
         C_yx are G A^-1, and those by A are -(C_yx A^-1)^T G A^-1. All means over the points have
         the weight `_w`, which is multiplied at the end.
         """
-        by_x, by_y = np.zeros(self._Phi_x.shape), np.zeros(self._Phi_y.shape)
+        by_x = np.zeros(self._Phi_x.shape)
+        by_y = np.zeros(self._Phi_y.shape)
         if embedded in {Embedded.MARGINAL, Embedded.CONCATENATED}:
             by_mu = slopes[:OUTPUTS]
             by_x += by_mu  # every point adds to the mean alike
@@ -233,8 +239,8 @@ class _TaskMoments:
         if embedded is Embedded.CONCATENATED:
             by_C_yx = product(by_C_yx, self._A_inverse)
             by_A = -transposed_product(self._conditional, by_C_yx)
-            by_log_lambda = self._ridge * float(np.trace(by_A))
-            by_x += product(self._Phi_x, by_A + by_A.T)
+            by_log_lambda = self._ridge * float(np.trace(by_A))  # as A has lambda on the diagonal
+            by_x += product(self._Phi_x, by_A + by_A.T)  # as C_xx is the mean of phi_x phi_x^T
         by_x += product(self._Phi_y, by_C_yx)
         by_y = product(self._Phi_x, by_C_yx.T.copy())
         return self._w * by_x, self._w * by_y, by_log_lambda
@@ -242,7 +248,7 @@ class _TaskMoments:
 
 def _inverse(A: FloatArray) -> FloatArray:
     """Invert positive definite A (a, a), with the same bits on every processor, unlike LAPACK."""
-    _, R = cholesky(A)
+    _, R = cholesky(A)  # A = R^T R; it always exists, as lambda is added to A's diagonal
     inverse = inverse_from_factor(R)  # the upper triangle alone
     mirror_upper_triangle(inverse)
     return inverse

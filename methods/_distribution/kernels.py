@@ -30,18 +30,23 @@ def matern32(U: FloatArray, V: FloatArray) -> tuple[FloatArray, FloatArray]:
         (1 + sqrt(3) r) exp(-sqrt(3) r), with the Euclidean distances r of the rows, and its second
         factor exp(-sqrt(3) r), which derivatives need, each (n, m).
     """
-    (n, p), m = U.shape, V.shape[0]
-    V_columns = V.T.copy()
-    k, decay = np.zeros((n, m)), np.empty((n, m))
+    n, p = U.shape
+    m = V.shape[0]
+    V_columns = V.T.copy()  # contiguous, so that the loops over m are vectorised
+    k = np.zeros((n, m))
+    decay = np.empty((n, m))
     scratch = np.empty(m)
     for i in range(n):
-        k_row, decay_row = k[i], decay[i]  # k_row is r^2 first, then sqrt(3) r, at last k
+        k_row = k[i]  # r^2 first, then sqrt(3) r, at last the correlation
         for c in range(p):
-            u, column = U[i, c], V_columns[c]
+            u = U[i, c]
+            column = V_columns[c]
             for j in range(m):
                 k_row[j] += (u - column[j]) * (u - column[j])
+
+        decay_row = decay[i]
         for j in range(m):
-            k_row[j] = np.sqrt(3.0 * k_row[j])  # sqrt(3) r
+            k_row[j] = np.sqrt(3.0 * k_row[j])
             decay_row[j] = -k_row[j]
         exp_in_place(decay_row, scratch)
         for j in range(m):
@@ -53,8 +58,8 @@ def matern32(U: FloatArray, V: FloatArray) -> tuple[FloatArray, FloatArray]:
 def matern32_gradient(U: FloatArray, decay: FloatArray, G: FloatArray) -> FloatArray:
     """Compute derivatives by U (n, p) of the sum of G_ij k(u_i, u_j) over all pairs of its rows.
 
-    The derivative of Matern-3/2, k, by u_i is -3 decay (u_i - u_j). As G is symmetric, each pair
-    counts twice, which gives the factor -6.
+    The derivative of the Matern-3/2 correlation k(u_i, u_j) by u_i is -3 decay (u_i - u_j). As G is
+    symmetric, each pair counts twice, which gives the factor -6.
 
     Args:
         U: Features divided by the length scales, shape (n, p).
@@ -140,12 +145,15 @@ def likelihood_gradient(
 
 @compiled
 def forward(R: FloatArray, B: FloatArray) -> FloatArray:
-    """Solve R^T X = B for X (n, m), with upper R (n, n) and B (n, m), by forward substitution."""
+    """Solve R^T X = B for X (n, m), with upper R (n, n) and B (n, m), by forward substitution.
+
+    Row i of X is (row i of B - sum over k < i of R_ki times row k of X) / R_ii.
+    """
     n, m = B.shape
     X = B.copy()
     for i in range(n):
         row = X[i]
-        for k in range(i):
+        for k in range(i):  # rows above, which are solved
             factor = R[k, i]
             solved_row = X[k]
             for j in range(m):

@@ -98,6 +98,9 @@ class JointModel(ABC):
     def fit(self, data: ProcessData) -> Posterior:
         """Fit all parameters, from where they are, and condition on the evaluations.
 
+        Changes the parameters `x`. A first fit may take more steps than later ones, which start
+        from its result.
+
         Args:
             data: The evaluations.
 
@@ -181,12 +184,16 @@ class DescribedTasks:
         Psi = self._descriptions.table(z)
         squared_distances = np.square(Psi - Psi.mean(axis=0)).sum(axis=1)
         typical_distance = np.sqrt(squared_distances.mean()) or 1.0  # all may be the same
+        # One length scale for each number that describes a task.
         log_lengths = np.full(self._descriptions.width, math.log(typical_distance))
         return np.concatenate([z, log_lengths])
 
     def matrix(self, x: FloatArray) -> FloatArray:
-        """Compute the covariance of the tasks, (T, T), from its parameters x."""
-        U = self._scale(x)
+        """Compute the covariance of the tasks, (T, T), from its parameters x.
+
+        It is the Matern-3/2 kernel of the tasks' descriptions.
+        """
+        U = self._scale(x)  # descriptions divided by their length scales
         covariance, _ = matern32(U, U)
         return covariance
 
@@ -197,8 +204,8 @@ class DescribedTasks:
             x: Parameters z of the descriptions Psi, and log length scales.
             slopes: Derivatives of the function by the covariance, symmetric, shape (T, T).
         """
-        U = self._scale(x)  # Psi / exp(log_lengths), of which P is the kernel
-        _, decay = matern32(U, U)
+        U = self._scale(x)  # Psi / exp(log_lengths), of which the covariance is the kernel
+        _, decay = matern32(U, U)  # exp(-sqrt(3) r) with the distances r of rows of U
         by_U = matern32_gradient(U, decay, slopes)
         z, log_lengths = self._split(x)
         by_Psi = by_U / exponentials(log_lengths)
@@ -206,7 +213,10 @@ class DescribedTasks:
         return np.concatenate([self._descriptions.pull_back(z, by_Psi), by_log_lengths])
 
     def _split(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Split the parameters into those of the descriptions and the log length scales."""
+        """Split the parameters into those of the descriptions and the log length scales.
+
+        There are `width` length scales, one for each number that describes a task; they come last.
+        """
         z, log_lengths = np.split(x, [len(x) - self._descriptions.width])
         return z, log_lengths
 
@@ -235,7 +245,11 @@ class FreeTasks:
         self._task_count = task_count
 
     def initial(self, rng: np.random.Generator) -> FloatArray:
-        """Compute the parameters to start from, (size,); nothing is drawn."""
+        """Compute the parameters to start from, (size,); nothing is drawn.
+
+        They are logarithms of the entries of the triangle L, row by row, for which the covariance
+        L L^T has variances of 1 and correlations of a half.
+        """
         shape = self._task_count, self._task_count
         half_correlated = np.full(shape, 0.5) + 0.5 * np.eye(self._task_count)
         _, upper = cholesky(half_correlated)
@@ -243,7 +257,7 @@ class FreeTasks:
         return np.array([math.log(entry) for entry in entries.tolist()])
 
     def matrix(self, x: FloatArray) -> FloatArray:
-        """Compute the covariance of the tasks, L L^T, (T, T)."""
+        """Compute the covariance of the tasks, L L^T, (T, T), from the logarithms x of L."""
         L = self._make_triangle(x)
         return product(L, L.T.copy())
 
@@ -261,7 +275,10 @@ class FreeTasks:
         return by_x
 
     def _make_triangle(self, x: FloatArray) -> FloatArray:
-        """Make the lower triangle L, (T, T), from the logarithms x of its entries, row by row."""
+        """Make the lower triangle L, (T, T), from the logarithms x of its entries, row by row.
+
+        `_rows` and `_columns` are the places of the entries.
+        """
         L = np.zeros((self._task_count, self._task_count))
         L[self._rows, self._columns] = exponentials(x)
         return L
@@ -298,7 +315,9 @@ class ProcessModel(JointModel):
     def __init__(
         self, task_kernel: TaskKernel, length_scales: int, rng: np.random.Generator
     ) -> None:
-        self._task_kernel, self._g = task_kernel, length_scales
+        """Set the parameters x to start from, and their bounds, in the same order."""
+        self._task_kernel = task_kernel
+        self._g = length_scales
         task_parameters = task_kernel.initial(rng)
         log_lengths_and_signal = np.zeros(length_scales + 1)
         self.x = np.concatenate([task_parameters, log_lengths_and_signal, [INITIAL_LOG_NOISE]])
@@ -310,7 +329,11 @@ class ProcessModel(JointModel):
         )
 
     def value_and_gradient(self, data: ProcessData, x: FloatArray) -> tuple[float, FloatArray]:
-        """Minus log marginal likelihood at parameters x, and its gradient of their shape."""
+        """Compute minus the log marginal likelihood at parameters x, and its gradient by them.
+
+        x has the parameters of the covariance of the tasks, then log length scales, log signal
+        variance and log noise variance; so has the gradient.
+        """
         task_parameters, theta = self._split(x)
         likelihood = compute_likelihood(data, theta, self._task_kernel.matrix(task_parameters))
         by_task_parameters = self._task_kernel.pull_back(task_parameters, likelihood.by_tasks)
@@ -319,26 +342,35 @@ class ProcessModel(JointModel):
         return likelihood.nll, gradient
 
     def condition(self, data: ProcessData) -> ProductGP:
-        """Condition on evaluations, with the parameters as they are."""
+        """Condition on evaluations, with the parameters as they are.
+
+        The process predicts the current task.
+        """
         task_parameters, theta = self._split(self.x)
-        P = self._task_kernel.matrix(task_parameters)
+        P = self._task_kernel.matrix(task_parameters)  # covariance of the tasks, (T, T)
         return ProductGP(data, theta, P, target=len(P) - 1)  # the current task is the last
 
     def similarities(self) -> FloatArray:
         """Compute the correlation of each earlier task with the current one, (T - 1,)."""
         task_parameters, _ = self._split(self.x)
-        P = self._task_kernel.matrix(task_parameters)
+        P = self._task_kernel.matrix(task_parameters)  # covariance of the tasks, current one last
         variances = np.diag(P)
-        similarities: FloatArray = P[:-1, -1] / np.sqrt(variances[:-1] * variances[-1])
+        covariances_with_current = P[:-1, -1]
+        similarities: FloatArray = covariances_with_current / np.sqrt(
+            variances[:-1] * variances[-1]
+        )
         return similarities
 
     def _split(self, x: FloatArray) -> tuple[FloatArray, Hyperparameters]:
         """Split the parameters into those of the tasks' covariance and all others.
 
-        The others are the log length scales and the logarithms of signal and noise variance.
+        The others are g log length scales and the logarithms of signal and noise variance.
         """
-        task_size = len(x) - self._g - 2
-        task_parameters, log_length, (log_signal, log_noise) = np.split(x, [task_size, len(x) - 2])
+        lengths_end = len(x) - 2
+        lengths_begin = lengths_end - self._g
+        task_parameters, log_length, (log_signal, log_noise) = np.split(
+            x, [lengths_begin, lengths_end]
+        )
         return task_parameters, Hyperparameters(log_length, float(log_signal), float(log_noise))
 
 
@@ -356,6 +388,7 @@ class LinearModel(JointModel):
     def __init__(
         self, descriptions: Descriptions, feature_count: int, rng: np.random.Generator
     ) -> None:
+        """Set the parameters x to start from, and their bounds, in the same order."""
         from hpobench_ordered.methods._networks.features import Network, pad_input_count
 
         self._descriptions = descriptions
@@ -364,7 +397,8 @@ class LinearModel(JointModel):
         task_parameters = descriptions.initial(rng)
         weights = self._network.initial(rng, input_count)
         network_end = len(task_parameters) + len(weights)
-        self._ends = [len(task_parameters), network_end]
+        self._ends = [len(task_parameters), network_end]  # of both parts in x
+
         # The precision of the noise, beta, is one over its variance.
         log_alpha, log_beta = 0.0, -INITIAL_LOG_NOISE
         self.x = np.concatenate([task_parameters, weights, [log_alpha, log_beta]])
@@ -373,7 +407,11 @@ class LinearModel(JointModel):
         )
 
     def value_and_gradient(self, data: ProcessData, x: FloatArray) -> tuple[float, FloatArray]:
-        """Minus log marginal likelihood at parameters x, and its gradient of their shape."""
+        """Compute minus the log marginal likelihood at parameters x, and its gradient by them.
+
+        x has the parameters of the descriptions, then those of the network, then the logarithms of
+        the precisions of its outputs' weights, alpha, and of the noise, beta; so has the gradient.
+        """
         from hpobench_ordered.methods._networks.features import linearise
 
         task_parameters, weights, (log_alpha, log_beta) = np.split(x, self._ends)
@@ -393,7 +431,11 @@ class LinearModel(JointModel):
         return likelihood.rho, np.concatenate([by_task_parameters, by_weights, by_precisions])
 
     def condition(self, data: ProcessData) -> "LinearPosterior":
-        """Condition on evaluations, with the parameters as they are."""
+        """Condition on evaluations, with the parameters x as they are.
+
+        x has the parameters of the descriptions, those of the network, log alpha and log beta, the
+        precisions of weights and noise. The result predicts the current task.
+        """
         from hpobench_ordered.methods._networks.features import compute_features
 
         task_parameters, weights, (log_alpha, log_beta) = np.split(self.x, self._ends)
@@ -423,7 +465,7 @@ class LinearPosterior:
     features: Callable[[FloatArray], FloatArray]
 
     def predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Posterior mean (m,) and standard deviation (m,) at features (m, p) on this task."""
+        """Predict posterior mean (m,) and sd (m,) at features (m, p) on the current task."""
         return self.head.predict(self.features(X))
 
     def with_fantasies(self, X: FloatArray) -> "tuple[LinearPosterior, FloatArray]":

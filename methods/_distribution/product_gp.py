@@ -115,13 +115,13 @@ def compute_likelihood(
     """
     factored = _Factored(data, theta, P)
     by_P, by_column_lengths, trace = likelihood_gradient(
-        factored.U,
+        factored.U,  # features divided by the length scales
         data.task,
         P,
-        factored.k,
-        factored.decay,
-        factored.inverse(),
-        factored.weights,
+        factored.k,  # Matern-3/2 correlations of the rows of U
+        factored.decay,  # exp(-sqrt(3) r) with their distances r
+        factored.inverse(),  # K^-1
+        factored.weights,  # K^-1 (y - mu)
     )
     # The derivatives are of 2 nll / nu, with minus the log likelihood nll and the signal variance
     # nu; those of nll are nu / 2 times as large.
@@ -135,7 +135,7 @@ def compute_likelihood(
     # the diagonal of K, whose derivatives sum to the trace.
     squares = float(np.sum(residuals * factored.weights))  # (y - mu)^T K^-1 (y - mu)
     return ProcessLikelihood(
-        nll=0.5 * squares + sum_log_diagonal(factored.R),
+        nll=0.5 * squares + sum_log_diagonal(factored.R),  # half the log determinant of K = R^T R
         by_length=by_length,
         by_signal=half_signal * float(np.sum(by_P * P)),
         by_noise=0.5 * math.exp(theta.log_noise) * trace,
@@ -159,21 +159,35 @@ class ProductGP:
     def __init__(
         self, data: ProcessData, theta: Hyperparameters, P: FloatArray, target: int
     ) -> None:
-        self._data, self._theta, self._P, self._target = data, theta, P, target
+        self._data = data
+        self._theta = theta
+        self._P = P
+        self._target = target
         self._factored = _Factored(data, theta, P)
 
     def predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Posterior mean (m,) and standard deviation (m,), without noise, at features (m, p)."""
+        """Predict losses of the target task, without noise, at features X (m, p).
+
+        The covariance of two losses is the signal variance, times the Matern-3/2 correlation of
+        their configurations, times the covariance P of their tasks. `_factored` has, for the
+        covariance K = R^T R and the losses y of the N evaluations, the constant `mean` mu and the
+        `weights` K^-1 (y - mu).
+
+        Returns:
+            Posterior mean (m,) and standard deviation (m,).
+        """
+        factored = self._factored
         signal = math.exp(self._theta.log_signal)
-        k, _ = matern32(self._factored.U, X / self._factored.scales)
+        k, _ = matern32(factored.U, X / factored.scales)  # U: features by their length scales
         task_covariance = self._P[self._data.task, self._target]
         cross = signal * k * task_covariance[:, None]  # of evaluations and predictions, (N, m)
-        mean = self._factored.mean + product(self._factored.weights[None], cross)[0]
+        mean = factored.mean + product(factored.weights[None], cross)[0]
 
         prior_variance = signal * self._P[self._target, self._target]
-        solved = self._factored.solve_forward(cross)
-        variance = prior_variance - np.square(solved).sum(axis=0)
-        return mean, np.sqrt(np.maximum(variance, 0.0))
+        solved = factored.solve_forward(cross)  # R^-T cross, (N, m)
+        explained_variance = np.square(solved).sum(axis=0)
+        variance = prior_variance - explained_variance
+        return mean, np.sqrt(np.maximum(variance, 0.0))  # rounding may give less than 0
 
     def with_fantasies(self, X: FloatArray) -> tuple["ProductGP", FloatArray]:
         """Condition also on pending evaluations, as if they gave the posterior mean.
@@ -182,17 +196,18 @@ class ProductGP:
             X: Features of the pending configurations, shape (k, p).
 
         Returns:
-            The process, and the losses the pending evaluations are taken to give, (k,).
+            The process, and the losses that pending evaluations are assumed to give, (k,).
         """
         mean, _ = self.predict(X)
         data = self._data
-        more = ProcessData(
+        pending_task = np.full(len(X), self._target)  # they are of the task that is predicted
+        with_pending = ProcessData(
             np.concatenate([data.X, X]),
             data.groups,
-            np.concatenate([data.task, np.full(len(X), self._target)]),
+            np.concatenate([data.task, pending_task]),
             np.concatenate([data.y, mean]),
         )
-        return ProductGP(more, self._theta, self._P, self._target), mean
+        return ProductGP(with_pending, self._theta, self._P, self._target), mean
 
 
 class _Factored:
@@ -212,10 +227,17 @@ class _Factored:
     """
 
     def __init__(self, data: ProcessData, theta: Hyperparameters, P: FloatArray) -> None:
+        """Compute the covariance K of the evaluations, and factorise it.
+
+        It is the signal variance, times the Matern-3/2 correlation k of configurations, times the
+        covariance P (T, T) of their tasks, with the noise variance added on the diagonal.
+        """
+        # A feature's length scale is that of its group, the hyperparameter it belongs to.
         self.scales = exponentials(theta.log_length)[data.groups]
         self.U = data.X / self.scales
         self.k, self.decay = matern32(self.U, self.U)
-        K = math.exp(theta.log_signal) * self.k * P[np.ix_(data.task, data.task)]
+        task_covariance = P[np.ix_(data.task, data.task)]  # of each pair of evaluations, (N, N)
+        K = math.exp(theta.log_signal) * self.k * task_covariance
         K.flat[:: len(K) + 1] += math.exp(theta.log_noise)  # the diagonal
 
         # Compiled code is faster for few evaluations, LAPACK for many.
@@ -232,11 +254,14 @@ class _Factored:
         self.weights = solved_y - self.mean * solved_ones
 
     def inverse(self) -> FloatArray:
-        """Compute K^-1 (N, N); only the upper triangle is valid."""
-        if self._is_small:
+        """Compute K^-1 (N, N) from the Cholesky factor R of K; only the upper triangle is valid."""
+        if self._is_small:  # compiled code is faster for few evaluations, LAPACK for many
             return compiled.inverse_from_factor(self.R)
-        upper: FloatArray = dpotri(self.R.T, lower=1)[0].T
-        return upper
+
+        # Transposed on the way in and out, as LAPACK reads memory by columns.
+        lower_triangle, _ = dpotri(self.R.T, lower=1)
+        upper_triangle: FloatArray = lower_triangle.T
+        return upper_triangle
 
     def solve_forward(self, B: FloatArray) -> FloatArray:
         """Solve R^T S = B for S (N, m), with B (N, m) and the upper Cholesky factor R of K."""

@@ -64,22 +64,26 @@ def exp_in_place(x: FloatArray, scratch: FloatArray) -> None:
     """Replace x (m,), values of at most 0, by exp(x), to within two units in the last place.
 
     exp(x) = 2^k exp(r) with an integer k, |r| <= ln(2) / 2 and Taylor's series for exp(r), whose
-    coefficients 1 / 2!, ..., 1 / 13! are E2, ..., E13. ln(2) is the sum of two constants, so that
-    the product of k and the first one is exact. There is
-    no branch, so that the compiler vectorises it: it takes a third of the time of the library's
-    exp. Below -700 it is exp(-700). `scratch` (m,) is working space.
+    coefficients 1 / 2!, ..., 1 / 13! are E2, ..., E13. LOG2_E is 1 / ln(2); ln(2) itself is the sum
+    of LN2_HIGH and LN2_LOW, so that the product of k and the first one is exact. There is no
+    branch, so that the compiler vectorises it: it takes a third of the time of the library's exp.
+    Below -700 it is exp(-700). `scratch` (m,) is working space.
     """
     for j in range(x.shape[0]):
         s = max(x[j], -700.0)  # so that the exponent k stays within its range
-        # A float as large as ROUNDER has no digits after the point, so that the sum is rounded.
+        # A float as large as ROUNDER, 1.5 * 2^52, has no digits after the point, so that the sum is
+        # rounded, and its low bits are the integer k.
         scratch[j] = s * LOG2_E + ROUNDER
         k = scratch[j] - ROUNDER  # s / ln(2), rounded to the nearest integer
         r = (s - k * LN2_HIGH) - k * LN2_LOW  # s - k ln(2), without loss of digits
+
+        # Taylor's series by Horner's rule.
         high = E8 + r * (E9 + r * (E10 + r * (E11 + r * (E12 + r * E13))))
         low = E2 + r * (E3 + r * (E4 + r * (E5 + r * (E6 + r * (E7 + r * high)))))
         x[j] = 1.0 + r * (1.0 + r * low)
 
-    # Multiply by 2^k: add k, the low bits of scratch, to the exponent, which begins at bit 52.
+    # Multiply by 2^k: add k to the exponent of the float x, which begins at bit 52 of its 64 bits.
+    # The arrays are read as integers; of scratch, shifted by 52 bits, only the low ones remain.
     bits_of_x = x.view(np.int64)
     bits_with_k = scratch.view(np.int64)
     for j in range(x.shape[0]):
@@ -90,7 +94,7 @@ def exp_in_place(x: FloatArray, scratch: FloatArray) -> None:
 def _scale_distances(row: FloatArray, decay: FloatArray, scratch: FloatArray) -> None:
     """Replace squared distances r^2 in row (m,) by a = sqrt(5) r, and write exp(-a) to decay (m,).
 
-    `scratch` (m,) is working space.
+    The Matern-5/2 kernel and its derivative are functions of both. `scratch` (m,) is working space.
     """
     for j in range(row.shape[0]):
         a = SQRT5 * math.sqrt(row[j])
@@ -112,6 +116,9 @@ def _correlate(row: FloatArray, decay: FloatArray) -> None:
 @compiled
 def _differentiate(row: FloatArray, decay: FloatArray, slopes: FloatArray) -> None:
     """Write -2 times the derivative of the Matern-5/2 correlation by r^2 to slopes.
+
+    With this factor, a slope times the squared difference (x - x')^2 / l^2 of two features is the
+    derivative by log l, the logarithm of their length scale.
 
     Args:
         row: a = sqrt(5) r with the scaled distance r, shape (m,).
@@ -164,8 +171,9 @@ def squared_differences(X: FloatArray, groups: IntArray, g: int) -> FloatArray:
 def covariance(S: FloatArray, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Compute the covariance K of noisy observations, and F, from which its derivatives follow.
 
-    Both are upper triangles (n, n). With the length scales l_k, dK / d log l_k = F S_k / l_k^2,
-    elementwise.
+    Both are upper triangles (n, n). With the length scales l_k, K is the signal variance times the
+    Matern-5/2 correlation at the distance r, r^2 = sum_k S_k / l_k^2, plus the noise variance on
+    the diagonal, and dK / d log l_k = F S_k / l_k^2, elementwise.
 
     Args:
         S: Squared differences of the features for each of g length scales, shape (g, n, n).
@@ -180,14 +188,15 @@ def covariance(S: FloatArray, theta: FloatArray) -> tuple[FloatArray, FloatArray
     decay = np.empty(n)
     scratch = np.empty(n)
     for i in range(n):
-        K_row = K[i, i:]  # at first r^2, then the correlation, then the covariance
+        K_row = K[i, i:]  # at first r^2, then sqrt(5) r, the correlation, and the covariance
         F_row = F[i, i:]
         width = n - i
         for k in range(g):
             S_row = S[k, i, i:]
             for j in range(width):
                 K_row[j] += inverse_squared_scales[k] * S_row[j]
-        _scale_distances(K_row, decay[:width], scratch[:width])
+
+        _scale_distances(K_row, decay[:width], scratch[:width])  # decay is exp(-sqrt(5) r)
         _differentiate(K_row, decay[:width], F_row)
         _correlate(K_row, decay[:width])
         for j in range(width):
@@ -210,11 +219,13 @@ def cholesky(K: FloatArray) -> tuple[bool, FloatArray]:
     R = np.zeros((n, n))
     for i in range(n):
         R[i, i:] = K[i, i:]
+
     for k in range(n):
         pivot = R[k, k]  # K_kk minus what the rows above have subtracted
         if not pivot > 0.0 or not math.isfinite(pivot):
             return False, R
-        R[k, k:] /= math.sqrt(pivot)
+        R[k, k:] /= math.sqrt(pivot)  # row k is complete
+
         for i in range(k + 1, n):  # subtract the outer product of row k from the rows below
             factor = R[k, i]
             row_k = R[k, i:]
@@ -226,14 +237,19 @@ def cholesky(K: FloatArray) -> tuple[bool, FloatArray]:
 
 @compiled
 def solve(R: FloatArray, y: FloatArray) -> FloatArray:
-    """Compute K^-1 y (n,) from the upper Cholesky factor R of K = R^T R."""
+    """Compute K^-1 y (n,) from the upper Cholesky factor R of K = R^T R.
+
+    It solves R^T z = y by forward substitution, then R x = z by backward substitution; x holds y,
+    z and the result, one after the other.
+    """
     n = y.shape[0]
     x = y.copy()
-    for k in range(n):  # R^T x = y, forwards
+    for k in range(n):  # R^T z = y
         x[k] /= R[k, k]
         for j in range(k + 1, n):
             x[j] -= x[k] * R[k, j]
-    for i in range(n - 1, -1, -1):  # R x = the result, backwards
+
+    for i in range(n - 1, -1, -1):  # R x = z
         total = x[i]
         for j in range(i + 1, n):
             total -= R[i, j] * x[j]
@@ -294,8 +310,8 @@ def likelihood_gradient(
     """Compute the gradient of the log marginal likelihood by theta, shaped as theta.
 
     It is 1/2 tr(Q dK/dtheta) with Q = alpha alpha^T - K^-1 (Rasmussen and Williams 2006, equation
-    5.9): half the sum of Q dK/dtheta over all entries. Both matrices are symmetric, so an entry
-    above the diagonal stands for two, which cancels the 1/2.
+    5.9): half the sum over all entries of the elementwise product of Q and dK/dtheta. Both matrices
+    are symmetric, so an entry above the diagonal stands for two, which cancels the 1/2.
 
     Args:
         S: Squared differences for each of g length scales, shape (g, n, n).
@@ -317,13 +333,14 @@ def likelihood_gradient(
         gradient[g] += diagonal_weight * (K[i, i] - noise_variance)
         gradient[g + 1] += diagonal_weight * noise_variance
 
+        # Entries above the diagonal: rows from column i + 1 on.
         width = n - i - 1
         K_row = K[i, i + 1 :]
         F_row = F[i, i + 1 :]
         inverse_row = inverse[i, i + 1 :]
         alpha_row = alpha[i + 1 :]
         for j in range(width):
-            weight = alpha[i] * alpha_row[j] - inverse_row[j]  # Q_ij
+            weight = alpha[i] * alpha_row[j] - inverse_row[j]  # entry of Q
             gradient[g] += weight * K_row[j]
             weighted_F[j] = weight * F_row[j]
         for k in range(g):
@@ -331,7 +348,8 @@ def likelihood_gradient(
             sums = sums_by_column[k, i + 1 :]
             for j in range(width):
                 sums[j] += weighted_F[j] * S_row[j]
-    for k in range(g):
+
+    for k in range(g):  # dK / d log l_k = F S_k / l_k^2
         gradient[k] = math.exp(-2.0 * theta[k]) * np.sum(sums_by_column[k])
     return gradient
 
@@ -348,7 +366,7 @@ def negative_log_posterior_from(
     """Compute minus the log posterior of theta, up to the prior's constant.
 
     Rasmussen and Williams (2006), equation 2.30: half the log determinant of the covariance K is
-    the sum of log R_ii.
+    the sum of log R_ii. Each prior adds w (theta - mu)^2 / 2.
 
     Args:
         y: Losses, shape (n,).
@@ -382,15 +400,17 @@ def negative_log_posterior(
     Returns:
         The value, infinite where the covariance has no Cholesky factor, and the gradient.
     """
-    K, F = covariance(S, theta)
+    K, F = covariance(S, theta)  # F holds what the derivatives of K need
     is_positive_definite, R = cholesky(K)
     if not is_positive_definite:
         return math.inf, np.zeros(theta.shape[0])
-    alpha = solve(R, y)
+    alpha = solve(R, y)  # K^-1 y
     value = negative_log_posterior_from(y, R, alpha, theta, mu, w)
-    inverse = inverse_from_factor(R)
-    gradient = -likelihood_gradient(S, K, F, inverse, alpha, theta)
-    return value, gradient + w * (theta - mu)
+
+    inverse = inverse_from_factor(R)  # K^-1
+    by_likelihood = -likelihood_gradient(S, K, F, inverse, alpha, theta)
+    by_priors = w * (theta - mu)
+    return value, by_likelihood + by_priors
 
 
 @compiled
@@ -401,7 +421,8 @@ def _descent_direction(
 
     The direction is -H gradient, where `H` estimates the inverse Hessian matrix. Coordinates that
     are at a bound, `lower` or `upper`, and would cross it stay as they are, and none changes by
-    more than `MAX_STEP`. Direction and slope are 0 at a stationary point.
+    more than `MAX_STEP`. The slope is direction^T gradient, negative where the direction leads
+    down; direction and slope are 0 at a stationary point.
     """
     size = x.shape[0]
     direction = np.zeros(size)
@@ -428,21 +449,27 @@ def _is_blocked(x: float, slope: float, lower: float, upper: float) -> bool:
 
 @compiled
 def update_inverse_hessian(H: FloatArray, step: FloatArray, change: FloatArray) -> None:
-    """Update an estimate H of the inverse Hessian matrix in place, by BFGS.
+    """Update an estimate H (k, k) of the inverse Hessian matrix in place, by BFGS.
 
-    Nocedal and Wright (2006), equation 6.17. `change` is the change of the gradient over the step
-    `step`. Where the objective is not convex along the step, the update would make H indefinite
-    and is skipped.
+    Nocedal and Wright (2006), equation 6.17, multiplied out. Where the objective is not convex
+    along the step, the update would make H indefinite and is skipped.
+
+    Args:
+        H: The estimate.
+        step: The last step, shape (k,).
+        change: Change of the gradient over this step, shape (k,).
     """
-    curvature = np.sum(step * change)
+    curvature = np.sum(step * change)  # step^T change, positive where the objective is convex
     norms = math.sqrt(np.sum(step * step) * np.sum(change * change))
     if curvature <= MIN_CURVATURE * norms:
         return
+
     size = step.shape[0]
-    H_change = np.zeros(size)
+    H_change = np.zeros(size)  # H times the change
     for i in range(size):
         for j in range(size):
             H_change[i] += H[i, j] * change[j]
+
     scale = (1.0 + np.sum(change * H_change) / curvature) / curvature
     for i in range(size):
         for j in range(size):
@@ -482,7 +509,9 @@ def fit(
     """
     x = np.minimum(np.maximum(start, lower), upper)
     value, gradient = negative_log_posterior(S, y, x, mu, w)
-    H = np.diag(1.0 / (w + CURVATURE))  # a guess of the inverse Hessian matrix
+    # A guess of the inverse Hessian matrix: of the priors the curvature is w, of the likelihood a
+    # constant.
+    H = np.diag(1.0 / (w + CURVATURE))
     for _ in range(max_iterations):
         direction, slope = _descent_direction(H, x, gradient, lower, upper)
         if slope >= 0.0:  # the estimate H is bad: begin again with the guess
@@ -495,7 +524,8 @@ def fit(
         while True:  # shorten the step until it gains enough
             trial = np.minimum(np.maximum(x + length * direction, lower), upper)
             new_value, new_gradient = negative_log_posterior(S, y, trial, mu, w)
-            if new_value <= value + ARMIJO * length * slope or length < MIN_LENGTH:
+            gains_enough = new_value <= value + ARMIJO * length * slope  # Armijo's rule
+            if gains_enough or length < MIN_LENGTH:
                 break
             length *= SHORTENING
         if not new_value < value:  # even the shortest step gains nothing, or gives NaN
@@ -512,6 +542,8 @@ def fit(
 @compiled
 def _scale_features(X: FloatArray, groups: IntArray, theta: FloatArray) -> FloatArray:
     """Divide features X (rows, p) by their length scales, and transpose them to (p, rows).
+
+    So the values of one feature lie together in memory, where loops over rows are fast.
 
     Args:
         X: Features.
@@ -542,7 +574,7 @@ def _write_squared_distances(
     width = row.shape[0]
     for j in range(width):
         row[j] = 0.0
-    for k in range(x.shape[0]):
+    for k in range(x.shape[0]):  # over the features
         features = scaled_candidates[k, begin : begin + width]
         for j in range(width):
             row[j] += (x[k] - features[j]) ** 2
@@ -552,7 +584,9 @@ def _write_squared_distances(
 def cross_covariance(
     X: FloatArray, candidates: FloatArray, groups: IntArray, theta: FloatArray, g: int
 ) -> FloatArray:
-    """Compute the covariance (n, m) between observations and candidates.
+    """Compute the covariance (n, m) between observations and candidates, without noise.
+
+    It is the signal variance times the Matern-5/2 correlation at the scaled distance r.
 
     Args:
         X: Features of the observations, shape (n, p).

@@ -26,7 +26,7 @@ def cholesky(K: FloatArray) -> tuple[bool, FloatArray]:
     Returns:
         Whether K is numerically positive definite, and R, which is valid only then.
     """
-    if not np.isfinite(K).all():
+    if not np.isfinite(K).all():  # LAPACK need not notice infinity and NaN
         return False, K
     # LAPACK reads memory by columns, so that K's transpose and its lower factor need no copies.
     L, info = dpotrf(K.T, lower=1, clean=1)
@@ -55,9 +55,13 @@ def negative_log_posterior(
         return math.inf, np.zeros(len(theta))
     alpha = compiled.solve(R, y)  # K^-1 y
     value = compiled.negative_log_posterior_from(y, R, alpha, theta, mu, w)
-    inverse = dpotri(R.T, lower=1)[0].T  # K^-1, upper triangle; LAPACK reads memory by columns
-    gradient = -compiled.likelihood_gradient(S, K, F, inverse, alpha, theta)
-    return value, gradient + w * (theta - mu)
+
+    # K^-1, upper triangle; transposed on the way in and out, as LAPACK reads memory by columns.
+    lower_inverse, _ = dpotri(R.T, lower=1)
+    inverse = lower_inverse.T
+    by_likelihood = -compiled.likelihood_gradient(S, K, F, inverse, alpha, theta)
+    by_priors = w * (theta - mu)
+    return value, by_likelihood + by_priors
 
 
 def fit(
@@ -89,12 +93,13 @@ def fit(
     """
 
     def objective(theta: FloatArray) -> tuple[float, FloatArray]:
+        """Compute what is minimised, and its gradient, as a function of theta alone."""
         return negative_log_posterior(S, y, theta, mu, w)
 
     options = {
         "maxiter": max_iterations,
         "ftol": tolerance / len(y),  # compared with relative gains; the value grows like n
-        "gtol": math.sqrt(tolerance),
+        "gtol": math.sqrt(tolerance),  # with a curvature of 1, a step gains gradient^2 / 2
     }
     result = minimize(
         objective,
@@ -133,7 +138,7 @@ def predict(
     mean = alpha @ cross
     solved = solve_forward(R.T, cross)  # (m, n)
     signal_variance = math.exp(theta[g])
-    explained_variance = np.einsum("ji,ji->j", solved, solved)
+    explained_variance = np.einsum("ji,ji->j", solved, solved)  # |R^-T k|^2 of each candidate
     variance = signal_variance - explained_variance
     return mean, variance
 
@@ -141,8 +146,8 @@ def predict(
 def solve_forward(L: FloatArray, cross: FloatArray) -> FloatArray:
     """Compute the transpose of L^-1 cross, which is cross^T L^-T; overwrites `cross`.
 
-    Of many columns a product with the inverse takes half the time of solving for each. L, of a
-    condition number below 1e6, loses no digits that count.
+    With many columns, a product with the inverse of L takes half the time of solving for each.
+    Inverting L loses no digits that count: its condition number is below 1e6.
 
     Args:
         L: Lower triangular Cholesky factor, stored by columns, shape (n, n).

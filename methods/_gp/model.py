@@ -114,7 +114,10 @@ class PriorArrays:
 
     @classmethod
     def stack(cls, priors: Sequence[LogPrior]) -> "PriorArrays":
-        """Stack priors as arrays, in their order; a flat prior has precision 0."""
+        """Stack priors as arrays, in their order.
+
+        The precision is 1 over the variance, so that it is 0 for a flat prior.
+        """
         return cls(
             mean=np.array([prior.mean for prior in priors]),
             precision=np.array([1.0 / prior.sd**2 for prior in priors]),
@@ -161,11 +164,15 @@ class GaussianProcess:
         self._g = kernel.length_scales  # their number
         self._X = X
         self._y = y
+
         noise_variance = math.exp(theta[self._g + 1])
         K = compiled.cross_covariance(X, X, kernel.groups, theta, self._g)
         K.flat[:: len(y) + 1] += noise_variance  # on the diagonal
-        # Predictions need the upper Cholesky factor R of the covariance K, and alpha = K^-1 y.
-        is_positive_definite, self._R = _faster_module(len(y)).cholesky(K)
+
+        # Predictions need the upper Cholesky factor R of the covariance K = R^T R, and
+        # alpha = K^-1 y.
+        module = _faster_module(len(y))
+        is_positive_definite, self._R = module.cholesky(K)
         if not is_positive_definite:
             raise ModelError("the covariance matrix is not numerically positive definite")
         self._alpha = compiled.solve(self._R, y)
@@ -195,14 +202,16 @@ class GaussianProcess:
         Raises:
             ModelError: No start leads to a finite log posterior.
         """
-        g = kernel.length_scales
+        g = kernel.length_scales  # their number
         prior = stack_priors(priors, g)
-        S = compiled.squared_differences(X, kernel.groups, g)  # the same for all theta
-        fit = _faster_module(len(y)).fit
+        # Squared differences of all pairs of rows of X, (g, n, n), are the same for all theta.
+        S = compiled.squared_differences(X, kernel.groups, g)
+
         best_theta = starts[0]
         lowest = math.inf
+        module = _faster_module(len(y))
         for start in starts:
-            theta, negative_log_posterior = fit(
+            theta, negative_log_posterior = module.fit(
                 S,
                 y,
                 start,
@@ -223,7 +232,8 @@ class GaussianProcess:
     def log_marginal_likelihood(self) -> float:
         """Compute the log marginal likelihood of the observations.
 
-        It is the log posterior of the hyperparameters under flat priors.
+        It is the log posterior of the hyperparameters under flat priors. `_R` is the upper Cholesky
+        factor of the covariance K of the observations, and `_alpha` is K^-1 y with their losses y.
         """
         zeros = np.zeros(len(self.theta))  # mean and precision of a flat prior
         return -compiled.negative_log_posterior_from(
@@ -231,7 +241,11 @@ class GaussianProcess:
         )
 
     def predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Predict the noise-free function.
+        """Predict the noise-free function at new features X.
+
+        Everything else was set when the process was conditioned on n observations: their features
+        `_X` (n, p), the upper Cholesky factor `_R` of their covariance K, `_alpha` = K^-1 y with
+        their losses y, and the number `_g` of length scales.
 
         Args:
             X: Features, shape (m, p), C-contiguous.
@@ -240,7 +254,8 @@ class GaussianProcess:
             Posterior mean (m,) and standard deviation (m,); 0 if the variance is below rounding
             errors.
         """
-        mean, variance = _faster_module(len(self._y)).predict(
+        module = _faster_module(len(self._y))
+        mean, variance = module.predict(
             self._X,
             self._R,
             self._alpha,
@@ -249,13 +264,14 @@ class GaussianProcess:
             self.theta,
             self._g,
         )
-        return mean, np.sqrt(np.maximum(variance, 0.0))
+        return mean, np.sqrt(np.maximum(variance, 0.0))  # rounding may give less than 0
 
     def sample(self, X: FloatArray, normal: FloatArray) -> FloatArray:
         """Sample the noise-free function at m points, jointly, shape (samples, m).
 
         A sample is the posterior mean plus normal numbers times the Cholesky factor of the
-        posterior covariance.
+        posterior covariance. `_alpha` is K^-1 y and `_R` the upper Cholesky factor of K, with the
+        covariance K and the losses y of the n observations, whose features are `_X`.
 
         Args:
             X: Features of the points, shape (m, p), C-contiguous.
@@ -264,9 +280,9 @@ class GaussianProcess:
         Raises:
             ModelError: The covariance matrix has no Cholesky factor.
         """
-        groups, theta = self._kernel.groups, self.theta
-        signal_variance = math.exp(theta[self._g])
-        cross = compiled.cross_covariance(self._X, X, groups, theta, self._g)
+        groups = self._kernel.groups  # index of the length scale of each feature
+        theta = self.theta  # g log length scales, then the log signal variance
+        cross = compiled.cross_covariance(self._X, X, groups, theta, self._g)  # (n, m)
         mean = self._alpha @ cross
 
         # Rasmussen and Williams (2006), equation 2.24: the prior covariance minus what the
@@ -274,7 +290,9 @@ class GaussianProcess:
         solved = dtrtrs(self._R.T, cross, lower=1)[0]  # R^-T cross, (n, m)
         prior_covariance = compiled.cross_covariance(X, X, groups, theta, self._g)
         covariance = prior_covariance - solved.T @ solved
+
         # Against rounding errors: a little is added to the diagonal.
+        signal_variance = math.exp(theta[self._g])
         covariance.flat[:: len(X) + 1] += SAMPLED_JITTER * signal_variance
         is_positive_definite, R = _faster_module(len(X)).cholesky(covariance)
         if not is_positive_definite:
@@ -286,17 +304,19 @@ class GaussianProcess:
         """Predict each observation from all others, with the same hyperparameters.
 
         Rasmussen and Williams (2006), equation 5.12: this needs only the inverse of the
-        covariance K of all observations, and no further fit. Variances there are those of noisy
-        observations.
+        covariance K of all observations, and no further fit. With alpha = K^-1 y, the mean for
+        observation i is y_i - alpha_i / (K^-1)_ii and the variance 1 / (K^-1)_ii. The latter is
+        that of a noisy observation.
 
         Returns:
             Mean (n,) and standard deviation (n,) of the noise-free function.
         """
-        inverse_diagonal = np.diag(dpotri(self._R.T, lower=1)[0])  # of K^-1
+        inverse, _ = dpotri(self._R.T, lower=1)  # K^-1, from the Cholesky factor R of K
+        inverse_diagonal = np.diag(inverse)
         mean: FloatArray = self._y - self._alpha / inverse_diagonal
         noise_variance = math.exp(self.theta[-1])
         variance = 1.0 / inverse_diagonal - noise_variance
-        return mean, np.sqrt(np.maximum(variance, 0.0))
+        return mean, np.sqrt(np.maximum(variance, 0.0))  # rounding may give less than 0
 
     def with_fantasies(self, pending: FloatArray) -> tuple["GaussianProcess", FloatArray]:
         """Condition also on pending evaluations, as if they gave the posterior mean.
@@ -308,7 +328,7 @@ class GaussianProcess:
             pending: Features of the pending configurations, shape (k, p), C-contiguous.
 
         Returns:
-            The process, and the losses the pending evaluations are taken to give, (k,).
+            The process, and the losses that pending evaluations are assumed to give, (k,).
 
         Raises:
             ModelError: The covariance matrix has no Cholesky factor.
