@@ -76,7 +76,10 @@ class Coder:
     """
 
     def __init__(self, space: SearchSpace) -> None:
-        """Tabulate what the compiled functions need of a search space, if that is possible."""
+        """Tabulate what the compiled functions need of a search space, if that is possible.
+
+        These are the scales of the hyperparameters, and when each conditional one is active.
+        """
         self._space = space
         parameters = space.parameters
         conditions = {}  # of each conditional hyperparameter, by its column
@@ -96,12 +99,12 @@ class Coder:
             self._conditions = tabulate_conditions(parameters, conditions)
 
     def canonical(self, unit: FloatArray) -> FloatArray:
-        """Compute what `SearchSpace.canonical` does: one unit vector for each configuration.
+        """Compute the unit vectors that stand for configurations, as `SearchSpace.canonical` does.
 
         Discrete values move to the middle of their bins, and inactive hyperparameters become NaN.
 
         Args:
-            unit: Unit vectors without NaN, shape (m, d).
+            unit: Points of the unit cube, without NaN, shape (m, d).
 
         Returns:
             Canonical unit vectors, shape (m, d), C-contiguous.
@@ -148,8 +151,9 @@ def list_values(parameter: Parameter) -> FloatArray:
 def can_tabulate(parameters: Sequence[Parameter], conditions: Sequence[Condition]) -> bool:
     """Whether compiled functions can code the space by tables.
 
-    The values of integers on log scales and of parents of conditions are tabulated. They must not
-    be too many, and each condition must have a single parent.
+    The values of integers on log scales are tabulated, as they are not evenly spaced, and those of
+    parents: hyperparameters that a condition depends on. They must not be too many, and each
+    condition must have a single parent.
     """
     tabulated = [parameter for parameter in parameters if is_log_integer(parameter)]
     for condition in conditions:
@@ -161,7 +165,10 @@ def can_tabulate(parameters: Sequence[Parameter], conditions: Sequence[Condition
 
 
 def tabulate_scales(parameters: Sequence[Parameter]) -> Scales:
-    """Tabulate how each hyperparameter is scaled to the unit interval."""
+    """Tabulate how each hyperparameter is scaled to the unit interval.
+
+    Unit value u stands for the number `low + u * width`, or its logarithm on a log scale.
+    """
     # Values, or their logarithms on a log scale, at the unit values 0 and 1.
     low, high = np.array([p.span for p in parameters]).T
     units = []  # unit values of all values of integers on log scales, which are not evenly spaced
@@ -197,6 +204,7 @@ def tabulate_conditions(
     values_of_parents = [list_values(parameters[j]).tolist() for j in parent_columns]
     longest = max((len(values) for values in values_of_parents), default=0)
 
+    # A row for each child; a column for each value of its parent, ascending.
     holds = np.zeros((len(conditions), longest), dtype=np.bool_)
     for row, condition, values in zip(holds, conditions.values(), values_of_parents, strict=True):
         for place, value in enumerate(values):
@@ -226,8 +234,8 @@ def move_centres(
     """Move configurations: numbers by a step within their bounds, categoricals by drawing anew.
 
     Args:
-        centres: The configurations, used in turn, unit vectors, shape (number of centres, d).
-            Where they are NaN, the drawn value is used.
+        centres: The configurations, used in turn, in the unit cube, shape (number of centres, d).
+            Where they are NaN, inactive, the drawn value is used.
         steps: Steps of the numbers, shape (m, d).
         is_redrawn: Whether a categorical becomes the drawn value, shape (m, d).
         drawn: The drawn unit values, shape (m, d).
@@ -272,6 +280,7 @@ def _canonical(unit: FloatArray, scales: Scales, conditions: ConditionTables) ->
         if scales.is_discrete[j]:
             _round_to_bins(unit_rows[j], value_rows[j], j, scales)
 
+    # A child that is not active makes its own children inactive, too: they come later.
     for child in range(len(conditions.children)):
         parent_values = value_rows[conditions.parents[child]]
         smallest = scales.lower[conditions.parents[child]]
@@ -318,12 +327,12 @@ def _round_to_bins(units: FloatArray, values: FloatArray, j: int, scales: Scales
 
 @compiled
 def _features(unit: FloatArray, choice_counts: IntArray, feature_count: int) -> FloatArray:
-    """Compute features (m, p) of canonical unit vectors (m, d).
+    """Compute features (m, p), a model's inputs, of configurations in the unit cube.
 
     A number is one feature, a categorical is coded one-hot.
 
     Args:
-        unit: The unit vectors.
+        unit: The configurations, NaN where a hyperparameter is inactive, shape (m, d).
         choice_counts: Number of choices of each categorical, 0 for numbers, shape (d,).
         feature_count: p.
     """
@@ -331,8 +340,10 @@ def _features(unit: FloatArray, choice_counts: IntArray, feature_count: int) -> 
     for i in range(unit.shape[0]):
         column = 0
         for j in range(unit.shape[1]):
-            x, count = unit[i, j], choice_counts[j]
+            x = unit[i, j]
+            count = choice_counts[j]
             if count == 0:
+                # Inactive numbers have a feature outside of their range, as models need numbers.
                 features[i, column] = INACTIVE_FEATURE if math.isnan(x) else x
                 column += 1
             else:

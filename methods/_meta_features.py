@@ -79,7 +79,10 @@ def scale_to_unit_interval(table: FloatArray) -> FloatArray:
 
 
 def _digest(data: TaskData, classes: int | None) -> str:
-    """Hash everything that the meta-features depend on: kind, features, labels, classes."""
+    """Hash everything that the meta-features depend on: kind, features, labels, class count.
+
+    The hash is the key of cached results.
+    """
     digest = hashlib.sha256(f"{data.kind.value} {data.features.shape} {classes}".encode())
     digest.update(data.features.tobytes())
     if data.labels is not None:
@@ -101,19 +104,24 @@ def _compute(data: TaskData, classes: int | None) -> FloatArray:
         X = X[rows]
         y = None if y is None else y[rows]
 
-    Z = _standardise(X)
+    Z = _standardise(X)  # features of mean 0 and variance 1
     if y is None:  # without labels, covariances and means are those of the features as they are
         return np.concatenate([_describe_features(X, Z), X.mean(axis=0)])
     if data.kind is DataKind.CLASSIFICATION:
-        of_labels = _describe_classes(Z, y.astype(np.int64), class_count)
+        label_features = _describe_classes(Z, y.astype(np.int64), class_count)
     else:
         (scaled_y,) = scale_to_unit_interval(y[:, None]).T
-        of_labels = _describe_numeric_labels(Z, scaled_y)
-    return np.concatenate([_describe_features(Z, Z), of_labels])
+        label_features = _describe_numeric_labels(Z, scaled_y)
+    return np.concatenate([_describe_features(Z, Z), label_features])
 
 
 def _count_classes(data: TaskData, classes: int | None) -> int:
     """Return the number of classes to describe; 0 if labels are not classes.
+
+    Args:
+        data: Training data of a task; classes are numbered from 0.
+        classes: The number asked for, so that several tasks get the same; None for as many as occur
+            in these data.
 
     Raises:
         EvaluationsError: A label is not below `classes`.
@@ -121,7 +129,7 @@ def _count_classes(data: TaskData, classes: int | None) -> int:
     if data.kind is not DataKind.CLASSIFICATION:
         return 0
     assert data.labels is not None
-    highest_label = int(data.labels.max())  # labels count from 0
+    highest_label = int(data.labels.max())
     if classes is None:
         return highest_label + 1
     if highest_label >= classes:
@@ -159,8 +167,9 @@ def _describe_features(X: FloatArray, Z: FloatArray) -> FloatArray:
     intrinsic_dimension = 0.0  # of constant features
     if explained[-1] > 0:
         needed_variance = EXPLAINED * explained[-1]
-        insufficient_counts = np.searchsorted(explained, needed_variance, side="right")
-        intrinsic_dimension = insufficient_counts + 1.0
+        # How many of the first components, the first k for each k, do not explain enough.
+        insufficient_count = np.searchsorted(explained, needed_variance, side="right")
+        intrinsic_dimension = insufficient_count + 1.0
 
     return np.array(
         [
@@ -231,6 +240,8 @@ def _compute_landmarkers(
     models: "Sequence[Any]", Z: FloatArray, y: FloatArray | IntArray
 ) -> "Sequence[float]":
     """Fit each model and score it on a held-out quarter of the points; 0 if that is impossible.
+
+    It is with fewer than `MIN_POINTS` points, or if features or labels are constant.
 
     Args:
         models: scikit-learn's models, not fitted.

@@ -82,13 +82,13 @@ class ModelBased(Method):
         self._evaluated_units: list[FloatArray] = []  # unit vectors of those told, in this order
         self._losses: list[float] = []  # their losses
 
-        # Whether there are also candidates near the best configuration, see `draw_near`. In a small
-        # region all configurations are candidates anyway.
+        # Whether there are also candidates near the best configuration: if the class has them and
+        # the region is large. In a small region all configurations are candidates anyway.
         self._searches_near_best = self.searches_near_best and self.region.size > CANDIDATES
         # A separate generator, so that random candidates are the same with and without these.
         self._near_rng = self.rng.spawn(1)[0] if self._searches_near_best else self.rng
         self._suggested_near_best: set[bytes] = set()  # keys of such suggestions
-        self._is_on_plateau = False  # whether there a loss was the same as an earlier one
+        self._is_on_plateau = False  # whether the loss of one of them equalled an earlier loss
 
     def initial_configurations(self) -> Sequence[Config]:
         """Configurations to evaluate first, in this order. Default: none."""
@@ -99,7 +99,11 @@ class ModelBased(Method):
         return Region(self.space)
 
     def ask(self) -> Config:
-        """Suggest an initial configuration, or the best candidate."""
+        """Suggest an initial configuration, or the best candidate.
+
+        It is remembered as tried, so that it is not suggested again, and as pending, until its
+        loss is told.
+        """
         values = self._next_initial()
         if values is None:  # no initial configuration is left
             if self.evaluation_count < self.random_trials:
@@ -119,7 +123,8 @@ class ModelBased(Method):
         values = self.space.row(config)
         key = self._tried.add(values)
         self._pending.pop(key, None)
-        # A loss that a neighbour has exactly, too, shows a plateau, where neighbours are no use.
+        # Suggested for being near the best one, and exactly as good as an earlier configuration:
+        # this is a plateau, where neighbours are of no use.
         if key in self._suggested_near_best and loss in self._losses:
             self._is_on_plateau = True
         self._evaluated_units.append(self.space.encode(values[None])[0])
@@ -158,7 +163,10 @@ class ModelBased(Method):
         return iter_candidate_blocks(self.region, self.rng)
 
     def _next_initial(self) -> FloatArray | None:
-        """Return coded values (d,) of the next initial configuration; None if all were tried."""
+        """Return coded values (d,) of the next initial configuration; None if all were tried.
+
+        Configurations that were tried already are skipped, and all returned or skipped are removed.
+        """
         while self._initial:
             values = self.space.row(self._initial.popleft())
             if values not in self._tried:
@@ -169,7 +177,8 @@ class ModelBased(Method):
         """Draw coded values (d,) of a random configuration, untried if possible.
 
         The generator is left as if configurations had been drawn one by one until an untried one
-        came, so that the suggestions are those of random search.
+        came, so that the suggestions are those of random search. `_tried` has all configurations
+        that were suggested or evaluated.
         """
         # Mostly the first configuration is untried; only otherwise many are drawn together.
         for count in (1, RANDOM_DRAWS - 1):
@@ -177,6 +186,7 @@ class ModelBased(Method):
             values = self.space.decode(self.region.sample_unit(self.rng, count))
             row = self._tried.find_first_untried(values)
             if row is not None:
+                # Draw only as many as were needed.
                 self.rng.bit_generator.state = state_before
                 self.region.draw(self.rng, row + 1)
                 untried: FloatArray = values[row]
@@ -217,6 +227,7 @@ class ModelBased(Method):
             return None
         best_row = int(np.argmin(self.evaluated_losses()))
         best_unit = self._evaluated_units[best_row]
+        # A generator of their own leaves random candidates as they are without these.
         return draw_near(self.region, best_unit[None], self._near_rng)
 
     def _choose_best_untried(
@@ -224,7 +235,8 @@ class ModelBased(Method):
     ) -> FloatArray:
         """Return coded values (d,) of the best untried candidate in the first block that has one.
 
-        If all candidates have been tried, the best of them is repeated.
+        Candidates come in blocks from `iter_candidates`. If all have been tried, the best of them
+        is repeated.
 
         Args:
             scorer: Scores candidates.

@@ -37,7 +37,12 @@ class MultiTask(ModelBased):
     """
 
     def prepare(self) -> None:
-        """Code the previous tasks' evaluations: units, features of their tasks, and losses."""
+        """Code the previous tasks' evaluations as inputs and outputs of the model.
+
+        Sets, with a row for each of N evaluations, `_source_units`, their configurations in the
+        unit cube (N, d), `_source_task_features` (N, q) and `_source_losses` (N,), and the features
+        of the current task, `_current_task_features` (q,).
+        """
         super().prepare()
         tasks = remove_failed_evaluations(self.history)
         if tasks:  # they take the place of initial random trials
@@ -79,18 +84,24 @@ class MultiTask(ModelBased):
     def features(self, unit: FloatArray) -> FloatArray:
         """Compute model inputs (m, p) of canonical unit vectors (m, d) on the current task.
 
-        They are the features of the configuration, followed by those of the current task.
+        They are the features of the configuration, followed by those of the current task, which are
+        the same for all.
         """
         shape = len(unit), len(self._current_task_features)
         task_features = np.broadcast_to(self._current_task_features, shape)
         return self.features_on_tasks(unit, task_features)
 
     def features_on_tasks(self, unit: FloatArray, task_features: FloatArray) -> FloatArray:
-        """Compute model inputs (m, p) of unit vectors (m, d) on tasks with features (m, q).
+        """Compute model inputs (m, p) of configurations on tasks.
 
         They are the features of each configuration, followed by those of its task.
+
+        Args:
+            unit: Configurations in the unit cube, shape (m, d).
+            task_features: Features of the task of each configuration, shape (m, q).
         """
-        return np.concatenate([self.region.features(unit), task_features], axis=1)
+        configuration_features = self.region.features(unit)
+        return np.concatenate([configuration_features, task_features], axis=1)
 
     def predict_incumbent(self, predict_mean: Callable[[FloatArray], FloatArray]) -> float:
         """Predict the lowest mean on the current task of configurations of the previous tasks.
@@ -101,8 +112,9 @@ class MultiTask(ModelBased):
         Args:
             predict_mean: Posterior mean (m,) at model inputs (m, p).
         """
-        latest_units = self._source_units[-MAX_PREDICTED:]
-        return float(predict_mean(self.features(latest_units)).min())
+        latest_units = self._source_units[-MAX_PREDICTED:]  # of the previous tasks, oldest first
+        means = predict_mean(self.features(latest_units))  # on the current task
+        return float(means.min())
 
 
 def tabulate_contexts(
@@ -162,7 +174,8 @@ class TaskByTask(MultiTask):
             y: Their standardised losses, shape (n,).
 
         Returns:
-            Model inputs (N + n, p) and losses (N + n,), standardised task by task.
+            Model inputs (N + n, p) and losses (N + n,), standardised task by task, of N evaluations
+            of previous tasks and n of the current one.
         """
         source_X = self.features_on_tasks(self._source_units, self._source_task_features)
         return np.concatenate([source_X, X]), np.concatenate([self._source_losses, y])
@@ -178,7 +191,8 @@ class TaskByTask(MultiTask):
         """
         if not self.evaluation_count:
             return self.predict_incumbent(predict_mean)
-        current_losses = y[len(self._source_losses) :]
+        source_count = len(self._source_losses)  # they come first
+        current_losses = y[source_count:]
         return float(current_losses.min())
 
 
@@ -186,9 +200,10 @@ class MultiTaskGP(MultiTask, BayesianOptimisation):
     """`bo` over several tasks: one kernel, with a separate length scale for each context."""
 
     def group_features(self) -> IntArray:
-        """Index of the length scale of each input of the model, shape (p,).
+        """Compute the index of the length scale of each input of the model, (p,).
 
-        Each hyperparameter has one, and each feature of a task, which come last.
+        Each hyperparameter has one, and each feature of a task. Inputs of the configuration come
+        first, then those of the task.
         """
         groups_of_configuration = super().group_features()
         groups_of_task = self.space.dimension + np.arange(len(self._current_task_features))
@@ -213,7 +228,7 @@ def sample_standardised(
     for task, count in zip(tasks, counts, strict=True):
         rows = np.sort(rng.permutation(len(task))[:count])
         losses = standardise(task.losses)[rows]
-        # Losses are minimised, whatever the direction of the task's objective.
+        # The objective of a task may be maximised; the losses that replace it are minimised.
         sample = replace(
             task, values=task.values[rows], objective=losses, direction=Direction.MINIMIZE
         )
@@ -237,6 +252,6 @@ def draw_sample_counts(
     """
     counts = [min(len(task), max_per_task) for task in tasks]
     task_of_evaluation = np.repeat(np.arange(len(tasks)), counts)
-    chosen = rng.permutation(task_of_evaluation)[:max_total]
-    chosen_counts: list[int] = np.bincount(chosen, minlength=len(tasks)).tolist()
+    task_of_chosen = rng.permutation(task_of_evaluation)[:max_total]
+    chosen_counts: list[int] = np.bincount(task_of_chosen, minlength=len(tasks)).tolist()
     return chosen_counts

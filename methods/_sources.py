@@ -48,7 +48,11 @@ class FromSources(BayesianOptimisation):
     max_per_task = MAX_PER_TASK
 
     def prepare(self) -> None:
-        """Choose the evaluations of earlier tasks to use."""
+        """Choose the evaluations of earlier tasks to use.
+
+        They are `max_per_task` finite ones of each task at random, with standardised losses, in the
+        current search space.
+        """
         tasks = remove_failed_evaluations(convert_history(self.history, self.space, self.rng))
         self._tasks = sample_standardised(tasks, [self.max_per_task] * len(tasks), self.rng)
         super().prepare()
@@ -63,6 +67,7 @@ class FromSources(BayesianOptimisation):
         """
         sources = []
         for task in self._tasks:
+            # Unit vectors, with discrete values in the middle of their bins, NaN where inactive.
             unit = self.space.canonical(self.space.encode(task.values))
             sources.append((self.features(unit), task.losses))
         return sources
@@ -90,7 +95,7 @@ class FromSources(BayesianOptimisation):
         Fits continue from one suggestion to the next: each starts at the hyperparameters of the
         last one, theta.
         """
-        if not len(y):  # the priors alone decide; no later fit should start there
+        if not len(y):  # the priors alone decide; no later fit starts from the result
             return self.fit_source(X, y)
         target = self._fit(X, y)
         self._theta = target.theta
@@ -100,7 +105,8 @@ class FromSources(BayesianOptimisation):
         """Fit this task's part of the model, and make the function that scores candidates.
 
         The score is the log expected improvement. For the first suggestion there is no loss to
-        improve on, so that it is minus the predicted mean.
+        improve on, so that it is minus the predicted mean. Without evaluations of earlier tasks it
+        is the score of `bo`.
         """
         has_sources = bool(self._tasks)
         if not has_sources:
@@ -110,9 +116,14 @@ class FromSources(BayesianOptimisation):
         predict, losses = self.fit_posterior(X, y)
         is_first_suggestion = not self.evaluation_count and not self._pending
         if is_first_suggestion:
-            return lambda unit: -predict(self.features(unit))[0]
 
-        # Pending evaluations are assumed to give the predicted mean.
+            def score_by_mean(unit: FloatArray) -> FloatArray:
+                mean, _ = predict(self.features(unit))
+                return -mean
+
+            return score_by_mean
+
+        # Pending evaluations, asked for but not told yet, are assumed to give the predicted mean.
         pending_X = self.features(self.pending_units())
         pending_losses, _ = predict(pending_X)
         if self._pending:
@@ -129,7 +140,12 @@ class FromSources(BayesianOptimisation):
         """
         from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
 
-        return lambda unit: log_expected_improvement(*predict(self.features(unit)), best)
+        def score(unit: FloatArray) -> FloatArray:
+            """Compute log expected improvement (m,) of candidates in the unit cube, (m, d)."""
+            mean, sd = predict(self.features(unit))
+            return log_expected_improvement(mean, sd, best)
+
+        return score
 
     @abstractmethod
     def fit_posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
@@ -189,6 +205,9 @@ class Ensemble(FromSources):
     def fit_posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
         """Fit this task's process and compute all weights.
 
+        Sets `used_processes`, those with a positive weight, this task's last, and `used_weights`,
+        their weights divided by their sum.
+
         Args:
             X: Features of this task's evaluations, shape (n, p).
             y: Their standardised losses, shape (n,).
@@ -199,7 +218,7 @@ class Ensemble(FromSources):
         target = self.fit_target(X, y)
         weights = self.compute_weights(X, y, target)  # this task's comes last
         processes = [*self.processes, target]
-        used = np.flatnonzero(weights)  # the others need not be computed
+        used = np.flatnonzero(weights)  # indices; predictions of the others are not needed
         self.used_weights = weights[used] / weights.sum()
         self.used_processes = [processes[i] for i in used]
         return self._predict, y
@@ -221,7 +240,10 @@ class Ensemble(FromSources):
         return self._predict
 
     def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Predict the ensemble's mean (m,) and standard deviation (m,) at features X (m, p)."""
+        """Predict the ensemble's mean (m,) and standard deviation (m,) at features X (m, p).
+
+        The mean is the weighted sum of those of the processes with a positive weight.
+        """
         predictions = [process.predict(X) for process in self.used_processes]
         means, sds = np.stack(predictions, axis=1)  # of every process, (processes, m) each
         return self.used_weights @ means, self.combine_sds(self.used_weights, sds)
@@ -233,5 +255,6 @@ def find_ordered_pairs(y: FloatArray) -> tuple[IntArray, IntArray]:
     Returns:
         Indices j and indices k, each of shape (number of pairs,).
     """
-    lower, higher = np.nonzero(y[:, None] < y)
+    is_ordered = y[:, None] < y  # entry (j, k): whether y_j < y_k
+    lower, higher = np.nonzero(is_ordered)
     return lower, higher

@@ -70,7 +70,7 @@ class Density:
         return cls(data, choices, choose_bandwidths(data, choices))
 
     def log(self, unit: FloatArray) -> FloatArray:
-        """Compute the log density at unit vectors (m, d); shape (m,).
+        """Compute the log density (m,) at configurations in the unit cube, (m, d).
 
         Densities below `MIN_DENSITY` count as that, so that ratios of densities are finite.
         """
@@ -99,13 +99,15 @@ class Density:
         uniform = rng.random((m, d))
         keeps_choice = rng.random((m, d)) < 1.0 - self.bandwidths
 
-        # Numbers: the distribution function of a truncated normal, inverted at uniform numbers.
+        # Numbers: the distribution function of a truncated normal, inverted at uniform numbers;
+        # `ndtr` is that of the standard normal, `ndtri` its inverse.
         sd = wider * self.bandwidths
         lowest = ndtr((0.0 - centres) / sd)
         highest = ndtr((1.0 - centres) / sd)
         quantiles = ndtri(lowest + uniform * (highest - lowest))
         numbers = np.clip(centres + sd * quantiles, 0.0, 1.0)
 
+        # A uniform unit value stands for each choice with the same probability.
         categories = np.where(keeps_choice, centres, uniform)
         if_active = np.where(self.choices > 0, categories, numbers)
         is_inactive = np.isnan(centres)
@@ -142,7 +144,11 @@ class ParzenModel:
         )
 
     def score(self, unit: FloatArray) -> FloatArray:
-        """Compute the log ratio of the good to the bad density at unit vectors (m, d); (m,)."""
+        """Compute the log ratio (m,) of the good to the bad density at m configurations.
+
+        Args:
+            unit: The configurations in the unit cube, shape (m, d).
+        """
         return self.good.log(unit) - self.bad.log(unit)
 
 
@@ -171,7 +177,8 @@ def choose_bandwidths(data: FloatArray, choices: IntArray) -> FloatArray:
     mean = np.where(is_active, data, 0.0).sum(axis=0) / count
     variance = np.where(is_active, (data - mean) ** 2, 0.0).sum(axis=0) / count
 
-    # Unit values of neighbouring choices are 1 / c apart, their indices 1.
+    # Unit values of neighbouring choices are 1 / c apart and their indices 1, so that the standard
+    # deviation of the indices is c times as large.
     c = np.where(choices > 0, choices, 1)
     shrinkage = max(n, 1) ** (-1.0 / (4.0 + d))
     h = 1.06 * np.sqrt(variance) * c * shrinkage

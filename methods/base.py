@@ -63,7 +63,7 @@ class Method(ABC):
         self.context = context
         self.budget = budget
         self.data = data
-        self.fallbacks = 0
+        self.fallbacks = 0  # suggestions made at random because a model failed
         self.prepare()
 
     def prepare(self) -> None:  # noqa: B027  methods need not
@@ -155,7 +155,7 @@ class MethodSpec:
     version: int = 1
 
     def __post_init__(self) -> None:
-        """Check the name and the version."""
+        """Check the name, which must be printable and fit a file name, and the version."""
         check_name("method", self.name)
         # In Python, True and False are integers.
         is_integer = isinstance(self.version, int) and not isinstance(self.version, bool)

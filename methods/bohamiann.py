@@ -53,7 +53,11 @@ class Bohamiann(ModelBased):
         self._network: BayesianNetwork | None = None
 
     def make_scorer(self) -> Scorer:
-        """Sample the network's posterior, and return log expected improvement as the score."""
+        """Sample the network's posterior, and make the function that scores candidates.
+
+        The score is the log expected improvement. Pending evaluations, asked for but not told yet,
+        are assumed to give the mean loss.
+        """
         from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
         from hpobench_ordered.methods._networks.bayesian import BayesianNetwork
 
@@ -98,7 +102,7 @@ class Bohamiann(ModelBased):
         return float(y.min())
 
     def features(self, unit: FloatArray) -> FloatArray:
-        """Features (m, p) of canonical unit vectors (m, d) on this task."""
+        """Compute features (m, p), in [0, 1], of configurations in the unit cube, (m, d)."""
         return self.region.features(unit)
 
 
@@ -113,18 +117,29 @@ class ContextBohamiann(TaskByTask, Bohamiann):
     def choose_source_evaluations(
         self, tasks: Sequence[Evaluations], task_features: FloatArray
     ) -> Sequence[Evaluations]:
-        """Draw evaluations of each task at random; all, if they are few enough."""
+        """Draw evaluations of each task at random; all, if they are few enough.
+
+        Args:
+            tasks: Finite evaluations of the previous tasks.
+            task_features: Not used here: the context is an input of the model alone.
+
+        Returns:
+            Evaluations of each task with losses standardised, `MAX_SOURCES` at most of all tasks.
+        """
         counts = draw_sample_counts(tasks, MAX_SOURCES, MAX_SOURCES, self.rng)
         return sample_standardised(tasks, counts, self.rng)
 
     def observations(self) -> tuple[FloatArray, FloatArray]:
         """Join the evaluations that the model is fitted to, the current task's last.
 
+        The parent class gives those of the current task alone.
+
         Returns:
             Features (N + n, p) and losses (N + n,), standardised task by task, of N evaluations of
             other tasks and n of the current one.
         """
-        return self.prepend_sources(*super().observations())
+        X, y = super().observations()
+        return self.prepend_sources(X, y)
 
     def incumbent(self, network: "BayesianNetwork", y: FloatArray) -> float:
         """Find the lowest loss on this task; before its first evaluation, the lowest predicted one.
@@ -133,7 +148,12 @@ class ContextBohamiann(TaskByTask, Bohamiann):
             network: The model.
             y: Losses that it was fitted to, N of other tasks and then n of this one, (N + n,).
         """
-        return self.best_of_task(y, lambda X: network.predict(X)[0])
+
+        def predict_mean(X: FloatArray) -> FloatArray:
+            mean, _ = network.predict(X)
+            return mean
+
+        return self.best_of_task(y, predict_mean)
 
 
 SPECS = (

@@ -88,7 +88,11 @@ class CopulaThompsonSampling(ModelBased):
     random_trials = 0
 
     def prepare(self) -> None:
-        """Fit the model, and draw the candidates."""
+        """Fit the model, and draw the candidates, a block in the unit cube (m, d).
+
+        The model is a mean, `_model`, and a standard deviation, `_sd`, of the normal scores of
+        losses.
+        """
         super().prepare()
         tasks = remove_failed_evaluations(self.history)
         self._model: BoostedTrees | None = None  # None without finite losses
@@ -113,7 +117,7 @@ class CopulaThompsonSampling(ModelBased):
             raise ModelError("the history holds no finite loss")
 
         def score(unit: FloatArray) -> FloatArray:
-            """Draw minus the normal score z of the loss at unit vectors (m, d), shape (m,)."""
+            """Draw minus the normal score z (m,) of the loss at candidates in the cube, (m, d)."""
             # The candidates of the start are the same array at each suggestion, so "is" recognises
             # them, and their means, the slow part, are not computed again.
             is_first_block = unit is self._first_block
@@ -124,7 +128,7 @@ class CopulaThompsonSampling(ModelBased):
         return score
 
     def _predict_mean(self, unit: FloatArray) -> FloatArray:
-        """Predict the mean of the normal scores z (m,) at unit vectors (m, d).
+        """Predict the mean of the normal scores z (m,) at configurations in the unit cube, (m, d).
 
         Without a model it is 0, the median of normal scores.
         """
@@ -134,6 +138,8 @@ class CopulaThompsonSampling(ModelBased):
 
     def _fit(self, tasks: "Sequence[Evaluations]") -> "tuple[BoostedTrees, float]":
         """Fit the mean of the normal scores z; estimate their sd from held-out residuals.
+
+        z maps the losses of each task, by their ranks, to a standard normal distribution.
 
         Args:
             tasks: Finite evaluations of the previous tasks.

@@ -95,7 +95,12 @@ class JointlyModelled(ModelBased):
     is_linear = False
 
     def prepare(self) -> None:
-        """Draw the earlier tasks' evaluations for the model, which is fitted by `make_scorer`."""
+        """Draw the earlier tasks' evaluations for the model, which is fitted by `make_scorer`.
+
+        Sets, of the evaluations drawn, `_source_units`, their configurations in the unit cube
+        (N, d), `_source_task`, the index of their task (N,), and `_source_losses` (N,); and
+        `_best_units`, the best configuration of each task (T - 1, d).
+        """
         self._earlier, self._data = self._select_usable_tasks()
         # This chooses the initial configurations, after which `init-` clears `_earlier`.
         super().prepare()
@@ -103,7 +108,9 @@ class JointlyModelled(ModelBased):
         counts = [len(task) for task in tasks]
         max_sources = MAX_SOURCES_OF_LINEAR if self.is_linear else MAX_SOURCES_OF_PROCESS
         if sum(counts) > max_sources:
+            # No limit for one task alone, but for all together.
             counts = draw_sample_counts(tasks, max(counts), max_sources, self.rng)
+
         sources = []
         for task, count in zip(tasks, counts, strict=True):
             sources.append(draw_evaluations(task, count, self.rng))
@@ -134,7 +141,9 @@ class JointlyModelled(ModelBased):
     def make_scorer(self) -> Scorer:
         """Fit the model, and return the function that scores candidates by it.
 
-        Prediction and acquisition function become attributes, as refining candidates needs both.
+        Two attributes are set, as refining candidates needs both: `_predict_moments` gives the
+        posterior means and standard deviations (2, m) of candidates in the unit cube (m, d), and
+        `_acquisition` the scores (m,) of these moments.
         """
         if not len(self._source_units) and not self.evaluation_count:
             # Nothing to fit a model to: scores are random.
@@ -146,7 +155,7 @@ class JointlyModelled(ModelBased):
         current_losses = observations.y[len(self._source_task) :]  # they follow the earlier tasks'
         best = float(current_losses.min(initial=math.inf))
         posterior = self._fit(observations)
-        if self._pending:
+        if self._pending:  # asked for, but not told yet: assumed to give the posterior mean
             pending_X = self.features(self.pending_units())
             posterior, pending_losses = posterior.with_fantasies(pending_X)
             best = min(best, float(pending_losses.min()))
@@ -156,7 +165,11 @@ class JointlyModelled(ModelBased):
         return self._score
 
     def _collect_observations(self) -> "ProcessData":
-        """Join the evaluations of all tasks, with losses standardised together."""
+        """Join the evaluations of all tasks, with losses standardised together.
+
+        Those of the earlier tasks, `_source_units`, `_source_task` and `_source_losses`, come
+        first; the current task is the last, so that its index is the number of earlier ones.
+        """
         from hpobench_ordered.methods._distribution.product_gp import ProcessData
         from hpobench_ordered.methods._gp.model import standardise
 
@@ -165,13 +178,18 @@ class JointlyModelled(ModelBased):
         current_task = np.full(self.evaluation_count, len(self._earlier))
         return ProcessData(
             X=self.features(units),
-            groups=group_features(self.space),
+            groups=group_features(self.space),  # the hyperparameter of each feature
             task=np.concatenate([self._source_task, current_task]),
             y=standardise(clip_outliers(losses)),
         )
 
     def _make_acquisition(self, best: float) -> Scorer:
-        """Make the function of moments (2, m) that gives scores (m,).
+        """Make the function that scores candidates by their posterior means and sds (2, m).
+
+        The score is log expected improvement, or minus a confidence bound of the loss: the upper
+        one, to be safe, before there are evaluations of this task, and the lower one where no
+        improvement is expected. `KAPPA` is the width of the bounds, in standard deviations, and
+        `XI` the smallest improvement that counts.
 
         Args:
             best: Lowest standardised loss of this task so far.
@@ -226,6 +244,9 @@ class JointlyModelled(ModelBased):
         """Yield a refined block of candidates, then random ones if all of these were tried.
 
         The first suggestion of a linear model is chosen among the earlier tasks' best.
+
+        Yields:
+            Configurations in the unit cube, shape (m, d).
         """
         if self.is_linear and not self.evaluation_count and len(self._best_units):
             yield self._best_units
@@ -234,23 +255,28 @@ class JointlyModelled(ModelBased):
         yield from super().iter_candidates()
 
     def features(self, unit: FloatArray) -> FloatArray:
-        """Features (m, p) of canonical unit vectors (m, d), of mean 0 and variance 1."""
+        """Compute features (m, p) of configurations in the unit cube, (m, d).
+
+        Those of the region, which are in [0, 1], are scaled so that uniform numbers have mean 0 and
+        variance 1.
+        """
         return FEATURE_SCALE * (self.region.features(unit) - 0.5)
 
     def _refine(self, block: FloatArray) -> FloatArray:
         """Add configurations around the best candidates, in rounds that come ever closer.
 
-        The result and its posterior moments are remembered for `_score`.
+        The result and its posterior moments, means and standard deviations (2, m), are remembered
+        for `_score`.
 
         Args:
-            block: Candidates, canonical unit vectors, shape (m, d).
+            block: Candidates in the unit cube, shape (m, d).
 
         Returns:
             These candidates and those that were added.
         """
         moments = self._predict_moments(block)
         scores = self._acquisition(moments)
-        for radius in RADII:
+        for radius in RADII:  # ever smaller
             best_rows = np.argsort(-scores, kind="stable")[:REFINED]
             added = self._draw_around(block[best_rows], radius)
             added_moments = self._predict_moments(added)
@@ -262,7 +288,15 @@ class JointlyModelled(ModelBased):
         return block
 
     def _draw_around(self, centres: FloatArray, radius: float) -> FloatArray:
-        """Draw `AROUND_EACH` configurations around each centre, unit vectors (k, d)."""
+        """Draw `AROUND_EACH` configurations around each centre.
+
+        Args:
+            centres: Configurations in the unit cube, shape (k, d).
+            radius: Standard deviation of the steps from the centre.
+
+        Returns:
+            The new configurations in the unit cube, shape (k * AROUND_EACH, d).
+        """
         unit = np.repeat(centres, AROUND_EACH, axis=0)
         # An inactive hyperparameter may become active with another choice, and then needs a value.
         is_inactive = np.isnan(unit)
@@ -279,7 +313,7 @@ class JointlyModelled(ModelBased):
         Raises:
             ExperimentError: The number of data sets is not that of the tasks.
         """
-        task_count = len(self.history) + 1
+        task_count = len(self.history) + 1  # earlier ones and the current one
         all_data: Sequence[TaskData | None] = self.data or [None] * task_count
         if len(all_data) != task_count:
             raise ExperimentError(
@@ -297,7 +331,10 @@ class JointlyModelled(ModelBased):
         return usable_tasks, [*usable_data, current_data]
 
     def _encode(self, values: Sequence[FloatArray]) -> FloatArray:
-        """Join coded values, (n, d) each, and encode them as canonical unit vectors."""
+        """Join coded values, (n, d) each, and encode them in the unit cube.
+
+        Coded values are numbers as they are, and choices as their index.
+        """
         no_values = np.empty((0, self.space.dimension))  # numpy cannot concatenate an empty list
         joined = np.concatenate([no_values, *values])
         return self.space.canonical(self.space.encode(joined))
@@ -307,7 +344,11 @@ class UsesTrainingData(JointlyModelled):
     """Needs training data; earlier tasks without any, or with another kind, are left out."""
 
     def prepare(self) -> None:
-        """Check that the current task has training data."""
+        """Check that the current task, the last of `data`, has training data.
+
+        Raises:
+            ExperimentError: It has none.
+        """
         if not self.data or self.data[-1] is None:
             raise ExperimentError(
                 "the method uses the training data of the task, but the task has none: every "
@@ -316,13 +357,16 @@ class UsesTrainingData(JointlyModelled):
         super().prepare()
 
     def is_usable(self, data: TaskData | None) -> bool:
-        """Whether the data have the same kind as the current task's."""
+        """Whether the data have the same kind, such as classification, as the current task's."""
         current_data = self.data[-1]
         return data is not None and current_data is not None and data.kind is current_data.kind
 
     @property
     def task_data(self) -> list[TaskData]:
-        """Training data of the usable earlier tasks and, last, the current one."""
+        """Training data of the usable earlier tasks and, last, the current one.
+
+        `_data` has them as selected by `prepare`; none is None, as `is_usable` needs them.
+        """
         return [data for data in self._data if data is not None]
 
 
@@ -342,7 +386,10 @@ class WithProcess(JointlyModelled):
     """The model is a Gaussian process."""
 
     def make_model(self) -> "ProcessModel":
-        """Make a Gaussian process on configuration and task."""
+        """Make a Gaussian process on configuration and task.
+
+        It has a length scale for each hyperparameter.
+        """
         from hpobench_ordered.methods._distribution.models import ProcessModel
 
         return ProcessModel(self.make_task_kernel(), self.space.dimension, self.rng)
@@ -352,7 +399,10 @@ class WithProcess(JointlyModelled):
         """Make the covariance of the earlier tasks and, last, the current one."""
 
     def similarities(self) -> FloatArray:
-        """Correlation (T - 1,) of every earlier task with the current one; NaN before a fit."""
+        """Compute the correlation of each earlier task with the current one, (T - 1,).
+
+        It is NaN before the first fit of the model.
+        """
         from hpobench_ordered.methods._distribution.models import ProcessModel
 
         if not isinstance(self._model, ProcessModel):
@@ -366,17 +416,22 @@ class WithLinearModel(JointlyModelled):
     is_linear = True
 
     def features(self, unit: FloatArray) -> FloatArray:
-        """Features (m, p) of unit vectors (m, d) as in other models, but one-hot columns narrower.
+        """Compute features (m, p) of configurations in the unit cube, (m, d).
 
-        At full scale, two choices would be farther apart than the ends of a number's range.
+        They are as in other models, but one-hot columns are multiplied by `CHOICE_SCALE`. At full
+        scale, two choices would be farther apart than the ends of a number's range.
         """
         features = super().features(unit)
-        groups = group_features(self.space)
-        is_one_hot = np.bincount(groups)[groups] > 1  # several columns of one hyperparameter
+        parameter_of_column = group_features(self.space)
+        column_counts = np.bincount(parameter_of_column)  # of each hyperparameter
+        is_one_hot = column_counts[parameter_of_column] > 1
         return np.where(is_one_hot, CHOICE_SCALE * features, features)
 
     def make_model(self) -> "JointModel":
-        """Make a Bayesian linear regression on a network of configuration and task."""
+        """Make a Bayesian linear regression on a network.
+
+        Inputs of the network are the features of the configuration and a description of the task.
+        """
         from hpobench_ordered.methods._distribution.models import LinearModel
 
         no_units = np.empty((0, self.space.dimension))
@@ -398,7 +453,7 @@ class DistGP(EmbedsFeatures, WithProcess):
     joint = False
 
     def make_task_kernel(self) -> "TaskKernel":
-        """Make the covariance of the embeddings."""
+        """Make the covariance of the tasks: a kernel of their data's embeddings."""
         from hpobench_ordered.methods._distribution.descriptions import LearnedDescriptions
         from hpobench_ordered.methods._distribution.models import DescribedTasks
 
@@ -421,7 +476,7 @@ class DistBLR(EmbedsFeatures, WithLinearModel):
     joint = False
 
     def make_descriptions(self) -> "Descriptions":
-        """Make the embeddings."""
+        """Make the descriptions of the tasks: embeddings of their data."""
         from hpobench_ordered.methods._distribution.descriptions import LearnedDescriptions
 
         return LearnedDescriptions(self.task_data, joint=self.joint)
@@ -437,7 +492,7 @@ class ManualGP(UsesTrainingData, WithProcess):
     """manualGP: a Gaussian process with handcrafted meta-features of the tasks' training data."""
 
     def make_task_kernel(self) -> "TaskKernel":
-        """Make the covariance of the meta-features and sizes."""
+        """Make the covariance of the tasks: a kernel of their data's meta-features and sizes."""
         from hpobench_ordered.methods._distribution.descriptions import FixedDescriptions
         from hpobench_ordered.methods._distribution.models import DescribedTasks
 
@@ -448,7 +503,7 @@ class ManualBLR(UsesTrainingData, WithLinearModel):
     """manualBLR: Bayesian linear regression with handcrafted meta-features."""
 
     def make_descriptions(self) -> "Descriptions":
-        """Describe the tasks by meta-features and sizes."""
+        """Describe the tasks by meta-features and sizes of their training data."""
         from hpobench_ordered.methods._distribution.descriptions import FixedDescriptions
 
         return FixedDescriptions(describe_tasks(self.task_data))
@@ -472,7 +527,7 @@ class MultiBLR(WithLinearModel):
     random_trials = 1
 
     def make_descriptions(self) -> "Descriptions":
-        """Code the tasks one-hot."""
+        """Describe each task, earlier ones and the current one, by its one-hot code."""
         from hpobench_ordered.methods._distribution.descriptions import FixedDescriptions
 
         return FixedDescriptions(np.eye(len(self._earlier) + 1))
@@ -488,7 +543,7 @@ class NoneGP(WithProcess):
         return False
 
     def make_task_kernel(self) -> "TaskKernel":
-        """Make the trivial covariance of one task."""
+        """Make the trivial covariance of one task, which is 1."""
         from hpobench_ordered.methods._distribution.descriptions import FixedDescriptions
         from hpobench_ordered.methods._distribution.models import DescribedTasks
 
@@ -519,7 +574,8 @@ class WarmStarted(UsesTrainingData):
     def initial_configurations(self) -> Sequence[Config]:
         """Choose the best configurations of the tasks with the closest meta-features.
 
-        The earlier tasks are then removed: the model is of the current task alone.
+        The earlier tasks are then removed: `_earlier` is emptied and `_data` keeps only the current
+        task's, the last, so that the model is of the current task alone.
         """
         if not self._earlier:
             return ()
@@ -570,6 +626,7 @@ def clip_outliers(losses: FloatArray) -> FloatArray:
 
     The median is not used, because most losses of a good optimiser are near the best.
     """
+    # Three quarters up the sorted losses.
     quartile_row = 3 * (len(losses) - 1) // 4
     upper_quartile = float(np.sort(losses)[quartile_row])
     distance = upper_quartile - float(losses.min())

@@ -71,11 +71,17 @@ class DeepKernel:
 
     @classmethod
     def draw(cls, input_count: int, rng: np.random.Generator) -> "DeepKernel":
-        """Draw an untrained network with a number of inputs, and a kernel on its outputs."""
+        """Draw an untrained network, and make a kernel on its outputs.
+
+        Args:
+            input_count: Number of inputs, without padding.
+            rng: Draws the network's weights.
+        """
         from hpobench_ordered.methods._networks.features import Network, pad_input_count
 
         phi = Network(pad_input_count(input_count), HIDDEN)
-        log_length_scale = 0.5 * math.log(HIDDEN[-1])  # outputs lie in [-1, 1]
+        # The root of the number of outputs, which lie in [-1, 1], is a typical distance.
+        log_length_scale = 0.5 * math.log(HIDDEN[-1])
         log_signal_variance = 0.0
         log_noise_variance = -4.0
         theta = [log_length_scale, log_signal_variance, log_noise_variance]
@@ -84,7 +90,10 @@ class DeepKernel:
 
     @property
     def theta(self) -> FloatArray:
-        """Log length scale, log signal variance and log noise variance of the kernel, (3,)."""
+        """Log length scale, log signal variance and log noise variance of the kernel, (3,).
+
+        They are the last of the parameters x.
+        """
         return self.x[-THETA_SIZE:]
 
     def features(self, X: FloatArray) -> FloatArray:
@@ -135,7 +144,7 @@ class DeepKernel:
         """
         from hpobench_ordered.methods._gp.model import Priors, stack_priors
 
-        bounds = stack_priors(Priors(), 1)
+        bounds = stack_priors(Priors(), 1)  # of a kernel with one length scale
         x = self.x.copy()
         mean = np.zeros(len(x))  # running mean of the gradients
         square = np.zeros(len(x))  # running mean of their squares
@@ -162,7 +171,10 @@ def output_kernel() -> "Kernel":
     """Make the kernel on the network's outputs, with one length scale for all of them."""
     from hpobench_ordered.methods._gp.model import Kernel
 
-    group_of_output = np.zeros(HIDDEN[-1], dtype=np.int64)  # each has length scale 0, the only one
+    output_count = HIDDEN[-1]  # units of the last layer
+    group_of_output = np.zeros(
+        output_count, dtype=np.int64
+    )  # all have length scale 0, the only one
     return Kernel(group_of_output)
 
 
@@ -225,8 +237,11 @@ class FSBO(FromSources):
 
     @cached_property
     def trained_kernel(self) -> DeepKernel:
-        """Network and kernel, trained on the earlier tasks, with randomly scaled losses."""
-        X, _ = self.sources[0]
+        """Network and kernel, trained on the earlier tasks, with randomly scaled losses.
+
+        `sources` has features (n, p) and standardised losses (n,) of each earlier task.
+        """
+        X, _ = self.sources[0]  # all have the same number of features
         untrained = DeepKernel.draw(X.shape[1], self.rng)
         return untrained.train(
             self.sources, self.rng, steps=STEPS, rate=RATE, max_log_scale=MAX_LOG_SCALE
@@ -237,7 +252,8 @@ class FSBO(FromSources):
 
         Candidates are the best configuration of each earlier task and random ones. They are chosen
         greedily, to minimise the mean over the tasks of the lowest loss that is predicted for any
-        of them.
+        of them. `_tasks` has the earlier tasks' evaluations, and `sources` the same as features
+        and losses for models.
         """
         if not self._tasks:  # there is nothing to choose by
             return ()
@@ -264,7 +280,7 @@ class FSBO(FromSources):
         Returns:
             The prediction function, and the losses, which keep their units.
         """
-        # Each time anew from the kernel of the earlier tasks.
+        # Each time anew from the network and kernel of the earlier tasks.
         self._deep_kernel = self.trained_kernel
         if len(y):
             self._deep_kernel = self._deep_kernel.train(
@@ -282,6 +298,7 @@ class FSBO(FromSources):
         Returns:
             The prediction function.
         """
+        # The process is one of the network's outputs.
         pending_Phi = self._deep_kernel.features(pending_X)
         self._process, _ = self._process.with_fantasies(pending_Phi)
         return self._predict

@@ -39,11 +39,14 @@ class GPTransfer(TaskByTask, MultiTaskGP):
     def observations(self) -> tuple[FloatArray, FloatArray]:
         """Join the evaluations that the model is fitted to, the current task's last.
 
+        The parent class gives those of the current task alone.
+
         Returns:
             Model inputs (N + n, p) and losses (N + n,), standardised task by task, of N evaluations
             of other tasks and n of the current one.
         """
-        return self.prepend_sources(*super().observations())
+        X, y = super().observations()
+        return self.prepend_sources(X, y)
 
     def incumbent(self, model: "GaussianProcess", y: FloatArray) -> float:
         """Find the lowest loss on this task; before its first evaluation, the lowest predicted one.
@@ -52,7 +55,12 @@ class GPTransfer(TaskByTask, MultiTaskGP):
             model: The model.
             y: Losses that it was fitted to, N of other tasks and then n of this one, (N + n,).
         """
-        return self.best_of_task(y, lambda X: model.predict(X)[0])
+
+        def predict_mean(X: FloatArray) -> FloatArray:
+            mean, _ = model.predict(X)
+            return mean
+
+        return self.best_of_task(y, predict_mean)
 
 
 class GPTransferClosest(GPTransfer):
@@ -72,9 +80,10 @@ class GPTransferClosest(GPTransfer):
             tasks: Finite evaluations of the previous tasks.
             task_features: Features of these tasks and, last, of the current one, shape (T, q).
         """
-        counts = [0] * len(tasks)  # none of the other tasks
+        counts = [0] * len(tasks)  # evaluations to draw of each task: none of the other tasks
         if tasks:
-            counts[find_last_closest_task(task_features)] = MAX_SOURCES
+            closest = find_last_closest_task(task_features)
+            counts[closest] = MAX_SOURCES
         return sample_standardised(tasks, counts, self.rng)
 
 

@@ -68,7 +68,8 @@ class AfterChange(ModelBased):
     def convert_best(self, old: OldStep) -> FloatArray:
         """Convert the best old configuration to coded values of the new space, (d,).
 
-        They are NaN for hyperparameters that only the new space has.
+        Coded values are numbers as they are, and choices as their index. They are NaN for
+        hyperparameters that only the new space has.
         """
         best: FloatArray = old.change.to_new(old.ranking[:1])[0]
         return best
@@ -76,7 +77,8 @@ class AfterChange(ModelBased):
     def complete(self, values: FloatArray) -> FloatArray:
         """Complete coded values (d,): draw those that are NaN and active from the prior.
 
-        Hyperparameters that the completed others make inactive become NaN.
+        The prior is uniform on a hyperparameter's scale. Hyperparameters that the completed others
+        make inactive become NaN.
         """
         parameters = self.space.parameters
         unit = self.rng.random(len(parameters))
@@ -105,7 +107,7 @@ class AfterChange(ModelBased):
                 stacklevel=2,
             )
             return None
-        shared = last.in_shared(change)
+        shared = last.in_shared(change)  # evaluations whose values the new space allows, too
         if not len(shared):
             return None
         losses = np.where(np.isfinite(shared.losses), shared.losses, np.inf)  # failed ones last
@@ -117,11 +119,15 @@ class BestFirst(AfterChange):
     """The best old configuration first; new hyperparameters are drawn from the prior."""
 
     def initial_configurations(self) -> Sequence[Config]:
-        """Choose the best old configuration, completed."""
+        """Choose the best old configuration; its new hyperparameters are drawn from the prior.
+
+        Without usable evaluations from before the change (`old`) there is none.
+        """
         if self.old is None:
             return ()
-        values = self.complete(self.convert_best(self.old))
-        return self.space.configs(values[None])
+        best_values = self.convert_best(self.old)  # NaN for new hyperparameters
+        completed_values = self.complete(best_values)
+        return self.space.configs(completed_values[None])
 
 
 class Transfer(AfterChange):
@@ -138,8 +144,9 @@ class Transfer(AfterChange):
     def prepare(self) -> None:
         """Fit a model of the shared space to the old configurations' ranks.
 
-        These are lines 1 to 4 of the paper's algorithm 1. The model is None if fewer than two old
-        configurations lie in the shared space.
+        These are lines 1 to 4 of the paper's algorithm 1. The model, `_shared`, is None if fewer
+        than two old configurations lie in the shared space, that of the hyperparameters and values
+        that both spaces have. `_score` scores configurations by it.
         """
         super().prepare()
         self._shared: ModelBased | None = None
@@ -157,14 +164,16 @@ class Transfer(AfterChange):
         """Suggest an untried configuration, coded values (d,), by the model of the shared space.
 
         These are lines 6 to 15 of the paper's algorithm 1, for the trials before there is a model
-        of the new space: the share `random_fraction` of them is random.
+        of the new space: the share `random_fraction` of them is random. `old` has the evaluations
+        from before the change; the model, `_shared`, was fitted to their ranks.
         """
         if self.old is None or self._shared is None or self.rng.random() < self.random_fraction:
             return self._draw_untried()
         candidates = next(self._shared.iter_candidates())  # unit vectors of the shared space
         best_first = np.argsort(-self._score(candidates), kind="stable")
         for row in best_first:
-            shared_values = self._shared.space.decode(candidates[row : row + 1])
+            candidate = candidates[row : row + 1]
+            shared_values = self._shared.space.decode(candidate)
             values = self._extend_to_new_space(self.old, shared_values)
             if values not in self._tried:
                 return values
@@ -177,10 +186,12 @@ class Transfer(AfterChange):
         that is only new with the probability of that part (lines 11 and 12 of the paper's algorithm
         1). Hyperparameters that are only new are drawn from the prior.
         """
-        values: FloatArray = old.change.to_new(shared_values)[0]
+        change = old.change
+        values: FloatArray = change.to_new(shared_values)[0]  # NaN where only new
         for j, name in enumerate(self.space.names):
-            if name in old.change.shared and self.rng.random() < old.change.new_share(name):
-                values[j] = old.change.draw_only_new(name, self.rng)
+            # `new_share` is the share of the range that the old space did not have.
+            if name in change.shared and self.rng.random() < change.new_share(name):
+                values[j] = change.draw_only_new(name, self.rng)
         return self.complete(values)  # draws those that are only new, which are NaN
 
 
@@ -188,14 +199,21 @@ class PartlyFixed(AfterChange):
     """Fixes some shared hyperparameters at the best old configuration and searches the others."""
 
     def choose_region(self) -> Region:
-        """Choose the part of the space with the fixed hyperparameters at their best old values."""
+        """Choose the part of the space with the fixed hyperparameters at their best old values.
+
+        Without usable evaluations from before the change (`old`) it is the whole space.
+        """
         if self.old is None:
             return super().choose_region()
-        fixed_values = np.where(self.are_fixed(self.old), self.convert_best(self.old), np.nan)
+        best_values = self.convert_best(self.old)
+        fixed_values = np.where(self.are_fixed(self.old), best_values, np.nan)
         return Box(self.space, fixed_values[None])  # the box does not restrict those that are NaN
 
     def ask(self) -> Config:
-        """Suggest a configuration; the best old one, again and again, if nothing is free."""
+        """Suggest a configuration; the best old one, again and again, if nothing is free.
+
+        `region.free` says which hyperparameters have more than one value in the searched region.
+        """
         if self.old is None or self.region.free.any():
             return super().ask()
         return self.space.configs(self.convert_best(self.old)[None])[0]
@@ -220,25 +238,36 @@ class DropUnimportant(PartlyFixed):
     """
 
     def are_fixed(self, old: OldStep) -> BoolArray:
-        """Whether each hyperparameter of the new space stays as it was, shape (d,)."""
+        """Whether each hyperparameter of the new space stays as it was, shape (d,).
+
+        These are the shared ones that were unimportant.
+        """
         unimportant = self._find_unimportant(old)
         is_unimportant: BoolArray = np.array([name in unimportant for name in self.space.names])
-        return is_unimportant & super().are_fixed(old)  # and shared
+        is_shared = super().are_fixed(old)
+        return is_unimportant & is_shared
 
     def _find_unimportant(self, old: OldStep) -> set[str]:
-        """Find the names of old hyperparameters whose importance is below the mean."""
+        """Find the names of old hyperparameters whose importance is below the mean.
+
+        Importances are total effects in a functional analysis of variance of a forest, which is
+        fitted to the finite evaluations.
+        """
         from hpobench_ordered.analysis.anova import importance
 
         old_space = old.change.old
         is_finite = np.isfinite(old.evaluations.losses)
         if is_finite.sum() < 2:  # too few to fit a forest to
             return set()
+
+        unit = old_space.encode(old.evaluations.values[is_finite])
         importances = importance(
-            old_space.features(old_space.encode(old.evaluations.values[is_finite])),
+            old_space.features(unit),
             old.evaluations.losses[is_finite],
             rng=self.rng,
-            groups=group_features(old_space),
-        ).total
+            groups=group_features(old_space),  # the hyperparameter of each feature
+        ).total  # with interactions
+        # Equal importances may differ from their mean by rounding errors.
         is_below_mean = importances < importances.mean() - ROUNDING
         return {old_space.names[j] for j in np.flatnonzero(is_below_mean)}
 
@@ -293,7 +322,15 @@ PAPER = "Stoll et al. (2020)"
 def _spec(
     name: str, method: MethodFactory, summary: str, source: str, *extras: Extra
 ) -> MethodSpec:
-    """Make the specification of a method for changed search spaces."""
+    """Make the specification of a method for changed search spaces, which needs one earlier task.
+
+    Args:
+        name: Name in the registry.
+        method: The class.
+        summary: One line.
+        source: Paper, section and settings.
+        extras: Optional dependencies that the method needs.
+    """
     return MethodSpec(
         name,
         method,

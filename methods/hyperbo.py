@@ -103,7 +103,8 @@ class Prior:
             value, gradient, _ = negative_log_likelihood(fitted_tasks, theta)
             distance = theta - prior.mean
             prior_gradient = prior.precision * distance
-            return value + 0.5 * float(prior_gradient @ distance), gradient + prior_gradient
+            minus_log_prior = 0.5 * float(prior_gradient @ distance)
+            return value + minus_log_prior, gradient + prior_gradient
 
         # A guess of the second derivatives, to start the quasi-Newton steps: that of the prior, and
         # as much of each task's likelihood as is typical.
@@ -114,7 +115,10 @@ class Prior:
         return cls(theta, b)
 
     def mean(self, X: FloatArray) -> FloatArray:
-        """Compute the prior mean of the losses, (m,), at features X (m, p) in [0, 1]."""
+        """Compute the prior mean of the losses, (m,), at features X (m, p) in [0, 1].
+
+        It is a sum of basis functions with the weights b.
+        """
         mean: FloatArray = compute_basis(X) @ self.b
         return mean
 
@@ -191,12 +195,17 @@ class HyperBO(FromSources):
 
     @cached_property
     def prior(self) -> Prior:
-        """The prior, fitted to at most `MAX_TASKS` earlier tasks."""
+        """The prior, fitted to at most `MAX_TASKS` earlier tasks, drawn at random.
+
+        `sources` has features (n, p) and standardised losses (n,) of each earlier task.
+        """
         chosen = np.sort(self.rng.permutation(len(self.sources))[:MAX_TASKS])
         return Prior.fit([self.sources[i] for i in chosen], self.kernel)
 
     def fit_posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
         """Condition the prior on this task's evaluations.
+
+        A process is conditioned on their residuals, the losses minus the prior mean.
 
         Args:
             X: Features of the evaluated configurations, shape (n, p).
@@ -208,9 +217,9 @@ class HyperBO(FromSources):
         from hpobench_ordered.methods._gp import compiled
         from hpobench_ordered.methods._gp.model import GaussianProcess
 
-        theta = self.prior.theta
+        theta = self.prior.theta  # log length scales, log signal and log noise variance
         mean = self.prior.mean(X)
-        # Without noise, which is added below.
+        # Covariance without noise, which is added below.
         K = compiled.cross_covariance(X, X, self.kernel.groups, theta, self.kernel.length_scales)
         noise = math.exp(theta[-1]) * np.eye(len(X))  # theta ends with the log noise variance
         y = rescale_losses(y, mean, K + noise)
@@ -218,7 +227,14 @@ class HyperBO(FromSources):
         return self._predict, y
 
     def condition_on_pending(self, pending_X: FloatArray) -> Predict:
-        """Condition also on pending evaluations (k, p), as if they gave the posterior mean."""
+        """Condition also on pending evaluations, as if they gave the posterior mean.
+
+        Args:
+            pending_X: Features of the pending configurations, shape (k, p).
+
+        Returns:
+            The prediction function.
+        """
         self._process, _ = self._process.with_fantasies(pending_X)
         return self._predict
 

@@ -79,7 +79,12 @@ class MetaTPE(TPE):
     """
 
     def prepare(self) -> None:
-        """Choose evaluations of earlier tasks, and split each task's into good and bad ones."""
+        """Choose evaluations of earlier tasks, and split each task's into good and bad ones.
+
+        Sets the earlier tasks' finite evaluations `_earlier_tasks`, those split in `_sources`, and
+        `_points`, random configurations (m, d) in the searched hyperparameters, on which the tasks'
+        densities are compared.
+        """
         history = remove_failed_evaluations(convert_history(self.history, self.space, self.rng))
         # A single evaluation cannot be split.
         self._earlier_tasks = [task for task in history if len(task) > 1]
@@ -89,7 +94,7 @@ class MetaTPE(TPE):
         samples = sample_standardised(self._earlier_tasks, counts, self.rng)
         self._sources = [self._split(self.space.encode(s.values), s.losses) for s in samples]
         if self._sources:
-            self.random_trials = 0
+            self.random_trials = 0  # a model of the earlier tasks needs none
             self.random_fraction = RANDOM_SHARE
             self._points = self.region.sample_unit(self.rng, POINTS)[:, self._free]
 
@@ -110,10 +115,15 @@ class MetaTPE(TPE):
         return self.space.configs(chosen_values)
 
     def make_scorer(self) -> Scorer:
-        """Compute the tasks' weights; the score is the log ratio of the mixtures."""
+        """Fit the mixtures of the tasks' densities, and make the function that scores candidates.
+
+        The score is the log ratio of the mixture of good configurations to that of bad ones. A
+        task's weight in both grows with its similarity to the current one. Without earlier tasks,
+        `_sources`, the score is that of TPE.
+        """
         if not self._sources:
             return super().make_scorer()
-        current = None
+        current = None  # the current task's configurations, if there are any
         tasks = list(self._sources)
         if self.evaluation_count:
             current = self._split(self.evaluated_units(), self.evaluated_losses())
@@ -122,14 +132,19 @@ class MetaTPE(TPE):
         weights = compute_task_weights(self._compute_similarities(current), len(tasks))
         good = Mixture([self._fit_density(task.good) for task in tasks], weights)
         bad = Mixture([self._fit_density(task.bad) for task in tasks], weights)
-        self._good = good
-        free = self._free
+        self._good = good  # candidates are drawn from it
+        free = self._free  # which hyperparameters have more than one value
         return lambda unit: good.log(unit[:, free]) - bad.log(unit[:, free])
 
     def iter_candidates(self) -> Iterator[FloatArray]:
-        """Yield draws from each task's good configurations; if all were tried, random ones."""
+        """Yield draws around each task's good configurations; if all were tried, random ones.
+
+        Yields:
+            Configurations in the unit cube, shape (m, number of hyperparameters).
+        """
         if self._sources:
             drawn = self._good.sample_each(self.rng, CANDIDATES_PER_TASK)
+            # Hyperparameters with a single value, which are not drawn, have that of the middle.
             unit = np.tile(self.region.middle, (len(drawn), 1))
             unit[:, self._free] = drawn
             yield self.region.canonical(unit)
@@ -144,9 +159,10 @@ class MetaTPE(TPE):
         """
         if current is None or self.evaluation_count < 2:
             return np.ones(len(self._sources))
-        count = max(1, math.floor(math.log(self.evaluation_count, LOG_BASE)))
-        columns = np.sort(self.importance[:count])
-        points = self._points[:, columns]
+
+        parameter_count = max(1, math.floor(math.log(self.evaluation_count, LOG_BASE)))
+        columns = np.sort(self.importance[:parameter_count])
+        points = self._points[:, columns]  # random ones, on which densities are compared
         current_density = self._evaluate_density(current.good, columns, points)
         similarities = []
         for task in self._sources:
@@ -158,16 +174,20 @@ class MetaTPE(TPE):
         """Split configurations into the share with the lowest losses, and the others.
 
         Args:
-            unit: Unit vectors of all hyperparameters; those that are not searched are left out.
+            unit: Configurations in the unit cube, with all hyperparameters; those that have only
+                one value, where `_free` is false, are left out.
             losses: Their losses, shape (n,).
         """
-        order = np.argsort(losses, kind="stable")
-        searched = np.ascontiguousarray(unit[order][:, self._free])
+        best_first = np.argsort(losses, kind="stable")
+        searched = np.ascontiguousarray(unit[best_first][:, self._free])
         good_count = math.ceil(GOOD_SHARE * len(searched))
         return SplitTask(searched[:good_count], searched[good_count:])
 
     def _fit_density(self, data: FloatArray) -> "Density":
-        """Fit a kernel density to configurations (N, d), and add the prior."""
+        """Fit a kernel density to configurations (N, d), and add a uniform kernel, the prior.
+
+        `_choices` is the number of choices of each hyperparameter, 0 for numbers, (d,).
+        """
         return add_prior(fit_density(data, self._choices))
 
     def _evaluate_density(
@@ -177,28 +197,33 @@ class MetaTPE(TPE):
 
         Args:
             data: The configurations.
-            columns: The hyperparameters, shape (k,).
+            columns: Indices of these hyperparameters, shape (k,).
             points: Where it is evaluated, shape (m, k).
+
+        Returns:
+            The density (m,) at each point.
         """
         density = fit_density(data[:, columns], self._choices[columns])
         return np.exp(density.log(np.ascontiguousarray(points)))
 
     @cached_property
     def importance(self) -> IntArray:
-        """Hyperparameters, by how concentrated good configurations of earlier tasks are in them.
+        """Indices of the hyperparameters, the most important first.
 
-        The concentration is the variance of the density, divided by its mean, over random points.
+        One is the more important, the more good configurations of the earlier tasks concentrate at
+        some of its values: the variance, over random points, of a task's density divided by its
+        mean, summed over tasks.
         """
-        total = np.zeros(len(self._choices))
-        for j in range(len(total)):
+        total_variance = np.zeros(len(self._choices))
+        for j in range(len(total_variance)):
             column = self._points[:, j]
-            active_points = column[~np.isnan(column)][:, None]
+            active_points = column[~np.isnan(column)][:, None]  # it is NaN where inactive
             if not len(active_points):
                 continue
             for task in self._sources:
                 density = self._evaluate_density(task.good, np.array([j]), active_points)
-                total[j] += np.var(density / density.mean())
-        return np.argsort(-total, kind="stable")
+                total_variance[j] += np.var(density / density.mean())
+        return np.argsort(-total_variance, kind="stable")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -222,7 +247,10 @@ class Mixture:
         return shares
 
     def log(self, unit: FloatArray) -> FloatArray:
-        """Logarithm of the density at unit vectors (m, d); shape (m,)."""
+        """Compute the log density (m,) at configurations in the unit cube, (m, d).
+
+        It is the log of the densities' sum, weighted by their shares in the mixture.
+        """
         unit = np.ascontiguousarray(unit)
         total = np.zeros(len(unit))
         for share, density in zip(self.shares, self.densities, strict=True):
@@ -236,7 +264,7 @@ class Mixture:
 
 
 def fit_density(data: FloatArray, choices: IntArray) -> "Density":
-    """Fit a kernel density to configurations.
+    """Fit a kernel density to configurations, whose bandwidths are at least `MIN_BANDWIDTH`.
 
     Args:
         data: The configurations, unit vectors, shape (N, d).
@@ -245,7 +273,8 @@ def fit_density(data: FloatArray, choices: IntArray) -> "Density":
     from hpobench_ordered.methods._tpe import Density, choose_bandwidths
 
     data = np.ascontiguousarray(data)
-    return Density(data, choices, np.maximum(choose_bandwidths(data, choices), MIN_BANDWIDTH))
+    bandwidths = np.maximum(choose_bandwidths(data, choices), MIN_BANDWIDTH)
+    return Density(data, choices, bandwidths)
 
 
 def add_prior(density: "Density") -> "Density":
@@ -266,7 +295,9 @@ def compute_similarity(p: FloatArray, q: FloatArray) -> float:
     It is the overlap of the normalised densities divided by their union, which are 1 - D and 1 + D
     for a total variation distance D.
     """
-    distance = 0.5 * float(np.abs(p / p.sum() - q / q.sum()).sum())
+    normalised_p = p / p.sum()
+    normalised_q = q / q.sum()
+    distance = 0.5 * float(np.abs(normalised_p - normalised_q).sum())  # total variation
     overlap = max(0.0, 1.0 - distance)
     union = 1.0 + distance
     return overlap / union
@@ -282,7 +313,8 @@ def compute_task_weights(similarities: FloatArray, task_count: int) -> FloatArra
         similarities: Similarities of the earlier tasks, shape (T - 1,).
         task_count: T, or T - 1 to leave out the current task, whose weight comes last.
     """
-    earlier_weights = similarities / (len(similarities) + 1)
+    T = len(similarities) + 1
+    earlier_weights = similarities / T
     current_weight = 1.0 - earlier_weights.sum()
     return np.append(earlier_weights, current_weight)[:task_count]
 

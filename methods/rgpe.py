@@ -70,7 +70,8 @@ class RGPE(Ensemble):
         ranked_y = y[ranked_rows]
         normal = self.rng.standard_normal((process_count, SAMPLES, len(ranked_rows)))
 
-        losses = []  # ranking losses (S,) of each process
+        # A sample's ranking loss is the number of pairs of evaluations that it orders wrongly.
+        losses = []  # of all samples of each process, (S,)
         for process, draws in zip(self.processes, normal[:-1], strict=True):
             samples = process.sample(ranked_X, draws)
             losses.append(compute_ranking_losses(samples, ranked_y))
@@ -84,6 +85,8 @@ class RGPE(Ensemble):
 
     def make_acquisition(self, predict: Predict, best: float) -> Scorer:
         """Score by the improvement on the lowest prediction for a tried configuration.
+
+        The score is the log of its expected value.
 
         Args:
             predict: The prediction function of the ensemble.
@@ -116,7 +119,7 @@ def compute_ranking_losses(samples: FloatArray, y: FloatArray) -> FloatArray:
         samples: S samples of a process at n evaluated configurations, shape (S, n).
         y: Losses of these evaluations, shape (n,).
     """
-    better, worse = find_ordered_pairs(y)
+    better, worse = find_ordered_pairs(y)  # indices of both evaluations of each pair
     is_misranked = samples[:, better] >= samples[:, worse]
     losses: FloatArray = 2.0 * is_misranked.sum(axis=1)
     return losses
@@ -132,7 +135,7 @@ def compute_left_out_ranking_losses(samples: FloatArray, y: FloatArray) -> Float
         samples: S samples of n evaluations, each predicted from the n - 1 others, shape (S, n).
         y: Losses of these evaluations, shape (n,).
     """
-    better, worse = find_ordered_pairs(y)
+    better, worse = find_ordered_pairs(y)  # indices of both evaluations of each pair
     wrong_without_better = (samples[:, better] >= y[worse]).sum(axis=1)
     wrong_without_worse = (samples[:, worse] <= y[better]).sum(axis=1)
     losses: FloatArray = (wrong_without_better + wrong_without_worse).astype(np.float64)
@@ -154,7 +157,7 @@ def compute_ranking_weights(losses: FloatArray) -> FloatArray:
     is_left_out = np.median(losses, axis=1) > limit
     is_left_out[-1] = False  # the current task's process always takes part
     allowed_losses = np.where(is_left_out[:, None], np.inf, losses)
-    is_best = allowed_losses == allowed_losses.min(axis=0)
+    is_best = allowed_losses == allowed_losses.min(axis=0)  # in each sample, (T, S)
     share_of_sample = is_best / is_best.sum(axis=0)
     weights: FloatArray = share_of_sample.mean(axis=1)
     return weights

@@ -29,7 +29,10 @@ class TPE(ModelBased):
     random_fraction = RANDOM_FRACTION
 
     def prepare(self) -> None:
-        """Determine which hyperparameters are searched, and from when on there is a model."""
+        """Determine which hyperparameters are searched, and from when on there is a model.
+
+        Until then, for `random_trials` results, suggestions are random.
+        """
         from hpobench_ordered.methods._coding import count_choices
         from hpobench_ordered.methods._tpe import count_needed_evaluations
 
@@ -44,6 +47,7 @@ class TPE(ModelBased):
         from hpobench_ordered.methods._tpe import ParzenModel
 
         free = self._free  # the model has only hyperparameters with more than one value
+        # `_choices`: number of choices of each of them, 0 for numbers.
         model = ParzenModel.fit(
             self.evaluated_units()[:, free], self.evaluated_losses(), self._choices
         )
@@ -53,8 +57,10 @@ class TPE(ModelBased):
     def iter_candidates(self) -> Iterator[FloatArray]:
         """Yield candidates around good configurations; if all of these were tried, random ones.
 
+        Good ones are those of the last model; before there is one, all candidates are random.
+
         Yields:
-            Canonical unit vectors, shape (m, d).
+            Configurations in the unit cube, shape (m, d).
         """
         if self._model is not None:
             # Hyperparameters with a single value have that of the region's middle.

@@ -43,7 +43,7 @@ class TSTR(Ensemble):
     def compute_weights(
         self, X: FloatArray, y: FloatArray, target: "GaussianProcess"
     ) -> FloatArray:
-        """Compute weights (T,) of the earlier tasks' processes and, last, of this task's.
+        """Compute weights (T,) of the earlier tasks' `processes` and, last, of this task's.
 
         The distance of an earlier task is the share of the pairs of this task's evaluations that
         its process misranks; the Epanechnikov kernel turns distances into weights.
@@ -94,8 +94,8 @@ class TAFR(TSTR):
         *sources, target = self.used_processes
         *source_weights, target_weight = self.used_weights
 
-        # An earlier task's process is on a scale of its own: the improvement that it predicts is
-        # on its own lowest prediction for a configuration tried on this task.
+        # An earlier task's process has its own scale of losses: the improvement that it predicts is
+        # over its own lowest prediction for a configuration tried on this task.
         tried_units = np.concatenate([self.evaluated_units(), self.pending_units()])
         tried_X = self.features(tried_units)
         lowest_predictions = []
@@ -109,7 +109,8 @@ class TAFR(TSTR):
             means = np.empty((len(sources), len(X)))
             for i, process in enumerate(sources):
                 means[i], _ = process.predict(X)
-            improvements = np.maximum(np.array(lowest_predictions)[:, None] - means, 0.0)
+            lowest = np.array(lowest_predictions)[:, None]
+            improvements = np.maximum(lowest - means, 0.0)
             source_part = np.array(source_weights) @ improvements
             with np.errstate(divide="ignore"):  # the log of no improvement is -inf
                 log_source_part = np.log(source_part)
@@ -133,7 +134,7 @@ def compute_share_of_misranked_pairs(predicted_losses: FloatArray, losses: Float
         predicted_losses: Predictions for n evaluations, shape (n,).
         losses: Their true losses, shape (n,).
     """
-    better, worse = find_ordered_pairs(losses)
+    better, worse = find_ordered_pairs(losses)  # indices of both evaluations of each pair
     pair_count = len(better)
     if pair_count == 0:
         return 0.0
@@ -142,7 +143,11 @@ def compute_share_of_misranked_pairs(predicted_losses: FloatArray, losses: Float
 
 
 def evaluate_epanechnikov_kernel(distances: FloatArray) -> FloatArray:
-    """Compute 3/4 (1 - t^2) of each distance t in units of the bandwidth; 0 where t is above 1."""
+    """Compute 3/4 (1 - t^2) of each distance t; 0 where t is above 1.
+
+    Args:
+        distances: Distances in units of the kernel's bandwidth, shape (T,).
+    """
     weights: FloatArray = 0.75 * np.maximum(1.0 - distances**2, 0.0)
     return weights
 
