@@ -343,7 +343,7 @@ def _features(unit: FloatArray, choice_counts: IntArray, feature_count: int) -> 
             x = unit[i, j]
             count = choice_counts[j]
             if count == 0:
-                # Inactive numbers have a feature outside of their range, as models need numbers.
+                # Models need a number where x is NaN, inactive: the middle of the range.
                 features[i, column] = INACTIVE_FEATURE if math.isnan(x) else x
                 column += 1
             else:

@@ -167,7 +167,7 @@ def _describe_features(X: FloatArray, Z: FloatArray) -> FloatArray:
     intrinsic_dimension = 0.0  # of constant features
     if explained[-1] > 0:
         needed_variance = EXPLAINED * explained[-1]
-        # How many of the first components, the first k for each k, do not explain enough.
+        # For so many k, the first k components do not explain enough.
         insufficient_count = np.searchsorted(explained, needed_variance, side="right")
         intrinsic_dimension = insufficient_count + 1.0
 

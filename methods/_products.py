@@ -26,7 +26,9 @@ def product(A: FloatArray, B: FloatArray) -> FloatArray:
     """Compute A B (m, d) of A (m, k) and B (k, d), summing over k in order.
 
     To save loads and stores, two rows i and i + 1 of the result are computed at once, and four
-    terms of each sum. An odd last row, and up to three last terms, follow one by one.
+    terms of each sum: a0, ..., a3 are the factors of the one row, b0, ..., b3 those of the next,
+    and P, Q, R, S the rows of B that they multiply. An odd last row, and up to three last terms,
+    follow one by one.
     """
     m, k = A.shape
     d = B.shape[1]
@@ -55,7 +57,7 @@ def product(A: FloatArray, B: FloatArray) -> FloatArray:
 
 
 def transposed_product(A: FloatArray, B: FloatArray) -> FloatArray:
-    """Compute A^T B (m, d) of A (k, m) and B (k, d), for large k."""
+    """Compute A^T B (m, d) of A (k, m) and B (k, d), summing over k in order, for large k."""
     result = np.zeros((A.shape[1], B.shape[1]))
     add_transposed_product(result, A, B)
     return result
@@ -164,7 +166,7 @@ def tanh_in_place(values: FloatArray) -> None:
 
     tanh(x) = sign(x) (1 - e) / (1 + e) with e = exp(-2 |x|), which does not overflow.
     """
-    x = values.reshape(-1)  # a view, as the values are contiguous
+    x = values.reshape(-1)  # one dimension; a view, as the values are contiguous
     e_of_chunk = np.empty(CHUNK)
     scratch = np.empty(CHUNK)
     for begin in range(0, len(x), CHUNK):  # chunks stay in the cache

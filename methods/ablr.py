@@ -80,7 +80,9 @@ class ABLR(LinearHead):
         """Make the network, and fit it to the previous tasks if there are any.
 
         Its inputs are the task's embedding, which has no elements in most variants, then the p
-        inputs from `make_inputs`.
+        inputs from `make_inputs`. Sets `_source_inputs` and `_source_losses`, evaluations of the
+        previous tasks, and `_parameters`, those of the network and of all tasks, with their initial
+        values `_start`.
         """
         from hpobench_ordered.methods._blr.joint import Parameters
         from hpobench_ordered.methods._networks.features import Network, pad_input_count
@@ -102,7 +104,7 @@ class ABLR(LinearHead):
             self._fit_all_tasks(no_inputs, no_losses, BEFOREHAND)
 
     def features(self, X: FloatArray) -> FloatArray:
-        """Compute features (m, d) of inputs X (m, p) on this task.
+        """Compute the network's outputs, the features (m, d), at inputs X (m, p) on this task.
 
         The network's first inputs are the task's embedding, the same for all m.
         """
@@ -112,6 +114,9 @@ class ABLR(LinearHead):
 
     def fit_head(self, X: FloatArray, y: FloatArray) -> "Head":
         """Fit the current task's head and, from time to time, all parameters to all tasks.
+
+        The head is a Bayesian linear regression on the network's outputs. All parameters are fitted
+        when this task's evaluations have grown by the factor `GROWTH` since the last such fit.
 
         Args:
             X: Inputs of the current task's evaluations, shape (n, p).

@@ -65,7 +65,7 @@ class FixedNetwork(LinearHead):
         super().prepare()
         source_inputs, source_losses = self.prepare_sources()
         no_configurations = np.empty((0, self.space.dimension))
-        input_count = self.make_inputs(no_configurations).shape[1]
+        input_count = self.make_inputs(no_configurations).shape[1]  # p
         self.phi = self.make_feature_map(input_count)
         self._z = self.phi.initial(self.rng, input_count)
 
@@ -75,7 +75,10 @@ class FixedNetwork(LinearHead):
             self._z = self.train_network(self._z, source_inputs, source_losses)
 
     def make_feature_map(self, input_count: int) -> "FeatureMap":
-        """Make the feature map, a network without parameters yet, for a number of inputs."""
+        """Make the feature map, a network without parameters yet, for a number of inputs.
+
+        Inputs are padded with zeros, so that search spaces share compiled programs.
+        """
         from hpobench_ordered.methods._networks.features import Network, pad_input_count
 
         return Network(pad_input_count(input_count), HIDDEN, OUTPUTS)
@@ -104,6 +107,9 @@ class FixedNetwork(LinearHead):
 
     def fit_head(self, X: FloatArray, y: FloatArray) -> "Head":
         """Fit the head to this task; the network stays as it was trained on the previous tasks.
+
+        The head is a Bayesian linear regression on the network's outputs. Its fit starts from the
+        precisions `_start`; `spread` is the standard deviation of a prior on their logarithms.
 
         Args:
             X: Inputs of the current task's evaluations, shape (n, p).
@@ -185,7 +191,10 @@ class ABLRKitchenSinks(ABLRLikelihood):
     evaluations = LENGTH_SCALE_EVALUATIONS
 
     def make_feature_map(self, input_count: int) -> "FeatureMap":
-        """Make the random features for a number of inputs."""
+        """Make the random features, without parameters yet, for a number of inputs.
+
+        Inputs are padded with zeros, so that search spaces share compiled programs.
+        """
         from hpobench_ordered.methods._networks.features import RandomKitchenSinks, pad_input_count
 
         return RandomKitchenSinks(pad_input_count(input_count), KITCHEN_SINKS)

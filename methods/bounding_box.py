@@ -53,8 +53,13 @@ class Box(Region):
         self.highest = self._lower + self._width - INSET * self._width
 
     def draw(self, rng: np.random.Generator, n: int) -> FloatArray:
-        """Draw n unit vectors (n, d) uniformly from the box, all its choices equally likely."""
-        unit: FloatArray = self._lower + rng.random((n, self.space.dimension)) * self._width
+        """Draw n configurations in the unit cube, (n, d), uniformly from the box.
+
+        A side of the box is the range of a hyperparameter; of a categorical it has `choices`, all
+        equally likely.
+        """
+        uniform = rng.random((n, self.space.dimension))
+        unit: FloatArray = self._lower + uniform * self._width  # numbers within their sides
         for j, side in enumerate(self._sides):
             if side.choices is not None:
                 # A categorical's side is the whole unit interval: each choice gets an equal part.
@@ -63,7 +68,10 @@ class Box(Region):
         return unit
 
     def mask_choices_outside(self, unit: FloatArray) -> FloatArray:
-        """Set unit vectors (n, d) to NaN where a categorical's choice is not in the box."""
+        """Set configurations in the unit cube, (n, d), to NaN where a choice is not in the box.
+
+        Only categoricals' sides of the box have `choices`.
+        """
         masked = unit.copy()
         for j, side in enumerate(self._sides):
             if side.choices is not None:
@@ -72,14 +80,20 @@ class Box(Region):
         return masked
 
     def features(self, unit: FloatArray) -> FloatArray:
-        """Compute features (n, p) of unit vectors (n, d), with numbers in [0, 1] in the box."""
+        """Compute features (n, p) of configurations in the unit cube, (n, d).
+
+        Numbers are scaled so that the box, from `_lower` on and `_width` wide, becomes [0, 1].
+        """
         is_flat = self._width == 0.0  # numbers fixed by the box get the middle, 0.5
         width = np.where(is_flat, 1.0, self._width)
         scaled = np.where(is_flat, 0.5, (unit - self._lower) / width)
         return super().features(scaled)
 
     def levels(self) -> Sequence[FloatArray]:
-        """List the coded values of each hyperparameter in the box, which must be finite."""
+        """List the coded values of each hyperparameter in the box, which must be finite.
+
+        Coded values are whole numbers then: integers, or indices of ordinals and choices.
+        """
         return [side.values for side in self._sides]
 
 
@@ -121,6 +135,7 @@ class _Side:
     def _around_choices(cls, parameter: Parameter, values: FloatArray) -> "_Side":
         """Make the range of the choices with these codes (k,); with k = 0 of all."""
         occurring = np.unique(values) if len(values) else np.arange(parameter.size)
+        # The side is the whole unit interval, of which each choice gets an equal part.
         return cls(
             lower=0.0,
             width=1.0,
@@ -163,6 +178,7 @@ class BoundingBox(BayesianOptimisation):
         Without two different ones the box would be a single point, or none.
         """
         tasks = remove_failed_evaluations(self.history)
+        # Coded values (d,) of the best configuration of each task.
         optima = [task.values[np.argmin(task.losses)] for task in tasks]
         distinct_optima = {optimum.tobytes() for optimum in optima}
         if len(distinct_optima) < 2:

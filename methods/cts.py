@@ -117,7 +117,7 @@ class CopulaThompsonSampling(ModelBased):
             raise ModelError("the history holds no finite loss")
 
         def score(unit: FloatArray) -> FloatArray:
-            """Draw minus the normal score z (m,) of the loss at candidates in the cube, (m, d)."""
+            """Draw minus the normal score z (m,) of the loss of candidates in the unit cube."""
             # The candidates of the start are the same array at each suggestion, so "is" recognises
             # them, and their means, the slow part, are not computed again.
             is_first_block = unit is self._first_block

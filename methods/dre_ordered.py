@@ -44,12 +44,19 @@ class DREOrdered(ModelBased):
     random_trials = MIN_EVALUATIONS
 
     def initial_configurations(self) -> Sequence[Config]:
-        """Choose the initial configurations of simple-ordered."""
+        """Choose the initial configurations of simple-ordered.
+
+        They are `TRANSFERRED` of the best of the previous tasks, converted to this search space.
+        """
         sources = convert_history(self.history, self.space, self.rng)
         return self.space.configs(order_configurations(sources, count=TRANSFERRED))
 
     def iter_candidates(self) -> Iterator[FloatArray]:
-        """Yield a block of `CANDIDATES` random configurations, then others if all were tried."""
+        """Yield a block of `CANDIDATES` random configurations, then others if all were tried.
+
+        Yields:
+            Configurations in the unit cube, shape (m, number of hyperparameters).
+        """
         yield self.region.sample_unit(self.rng, CANDIDATES)
         yield from super().iter_candidates()
 

@@ -172,9 +172,7 @@ def output_kernel() -> "Kernel":
     from hpobench_ordered.methods._gp.model import Kernel
 
     output_count = HIDDEN[-1]  # units of the last layer
-    group_of_output = np.zeros(
-        output_count, dtype=np.int64
-    )  # all have length scale 0, the only one
+    group_of_output = np.zeros(output_count, dtype=np.int64)  # all have the only length scale
     return Kernel(group_of_output)
 
 

@@ -36,7 +36,7 @@ def order_configurations(history: Sequence[Evaluations], *, count: int) -> Float
         Configurations coded as values, shape (at most N, d); fewer only if the previous tasks
         hold fewer distinct ones.
     """
-    chosen: dict[bytes, FloatArray] = {}
+    chosen: dict[bytes, FloatArray] = {}  # by its bytes, so that none is repeated
     for configuration in _iter_in_order(remove_failed_evaluations(history), count):
         chosen.setdefault(configuration.tobytes(), configuration)
         if len(chosen) == count:
@@ -48,7 +48,10 @@ class SimpleOrdered(BayesianOptimisation):
     """Bayesian optimisation that starts with the best configurations of the previous tasks."""
 
     def initial_configurations(self) -> Sequence[Config]:
-        """Choose the `TRANSFERRED` configurations to start with."""
+        """Choose the `TRANSFERRED` configurations to start with.
+
+        They are among the best of the tasks of `choose_sources`, converted to this search space.
+        """
         sources = convert_history(self.choose_sources(), self.space, self.rng)
         return self.space.configs(order_configurations(sources, count=TRANSFERRED))
 
@@ -77,7 +80,10 @@ class SimplePreviousNoBO(DesignOnly):
     """All configurations of the last task, best first; then random ones."""
 
     def initial_configurations(self) -> Sequence[Config]:
-        """Choose the best configurations of the last task, as many as there are trials."""
+        """Choose the best configurations of the last task, as many as there are trials.
+
+        They are converted to the current search space.
+        """
         sources = convert_history(self.history[-1:], self.space, self.rng)
         return self.space.configs(order_configurations(sources, count=self.budget))
 
@@ -138,8 +144,9 @@ def _iter_in_order(history: Sequence[Evaluations], count: int) -> Iterator[Float
     ranks_of_tasks = [_group_by_rank(task, count) for task in reversed(history)]
     rank_count = max((len(ranks) for ranks in ranks_of_tasks), default=0)
     for rank in range(rank_count):
+        # For each task that has this rank, its equally good configurations.
         equally_good = [ranks[rank] for ranks in ranks_of_tasks if rank < len(ranks)]
-        for turn in zip_longest(*equally_good):
+        for turn in zip_longest(*equally_good):  # the first ones of all tasks, then the second ones
             for configuration in turn:
                 if configuration is not None:  # the task has fewer equally good ones
                     yield configuration
@@ -151,17 +158,19 @@ def _group_by_rank(evaluations: Evaluations, count: int) -> list[list[FloatArray
     Equally good ones are in the order of their evaluation. Grouping ends with the first rank that
     completes `count` distinct configurations, as the caller needs no more.
     """
-    ranks: list[dict[bytes, FloatArray]] = []
-    distinct: set[bytes] = set()
-    rank_loss = -math.inf
+    ranks: list[dict[bytes, FloatArray]] = []  # configurations of each rank, by their bytes
+    distinct: set[bytes] = set()  # bytes of those of all ranks
+    rank_loss = -math.inf  # of the last rank
     for row in np.argsort(evaluations.losses, kind="stable"):
         loss = evaluations.losses[row]
-        if loss > rank_loss:
+        if loss > rank_loss:  # a new rank begins
             if len(distinct) >= count:
                 break
             rank_loss = loss
             ranks.append({})
+
         configuration = evaluations.values[row]
-        ranks[-1].setdefault(configuration.tobytes(), configuration)
-        distinct.add(configuration.tobytes())
+        key = configuration.tobytes()
+        ranks[-1].setdefault(key, configuration)
+        distinct.add(key)
     return [list(rank.values()) for rank in ranks]

@@ -76,7 +76,8 @@ def predict_stack(levels: Sequence[Level], X: FloatArray) -> tuple[FloatArray, F
     for level in levels:
         level_mean, level_sd = level.process.predict(X)
         mean = mean + level_mean
-        sd = level_sd**level.beta * sd ** (1.0 - level.beta)
+        beta = level.beta
+        sd = level_sd**beta * sd ** (1.0 - beta)
     return mean, sd
 
 
@@ -90,9 +91,13 @@ class StackedGP(FromSources):
 
     @cached_property
     def levels(self) -> list[Level]:
-        """Levels of the earlier tasks, oldest first, each of the residuals of those below."""
+        """Levels of the earlier tasks, oldest first, each of the residuals of those below.
+
+        `sources` has features (n, p) and standardised losses (n,) of each earlier task. A level is
+        a Gaussian process with its share in the stack's standard deviation.
+        """
         levels: list[Level] = []
-        count_below = 0
+        count_below = 0  # evaluations of the level below
         for X, y in self.sources:
             stack_mean, _ = predict_stack(levels, X)
             process = self.fit_source(X, y - stack_mean)
@@ -130,7 +135,10 @@ class StackedGP(FromSources):
         return self._predict
 
     def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Predict mean (m,) and standard deviation (m,) of the loss at features X (m, p)."""
+        """Predict mean (m,) and standard deviation (m,) of the loss at features X (m, p).
+
+        `_stack` has the levels of the earlier tasks and, on top, that of this one.
+        """
         return predict_stack(self._stack, X)
 
 

@@ -37,11 +37,12 @@ class TransferBO(MultiTaskGP):
     """
 
     def prepare(self) -> None:
-        """Code the previous tasks' evaluations, or a subset of a large history.
+        """Code the previous tasks' evaluations for the model, or those of a subset.
 
-        Random samples of a history larger than any in the paper would hardly contain the current
-        task. The subset leaves room for as many evaluations of it as there are trials, but at most
-        for half of the observations.
+        Every suggestion uses a random sample of all evaluations. With a larger history than any in
+        the paper, samples would hardly contain the current task. Such a history is reduced once to
+        a subset that leaves room for as many evaluations of the current task as there are trials,
+        but at most for half of the observations.
         """
         super().prepare()  # sets the attributes `_source_...`, evaluations of the previous tasks
         if len(self._source_losses) > LARGEST_HISTORY:
@@ -49,8 +50,12 @@ class TransferBO(MultiTaskGP):
             self._subsample_sources(MAX_OBSERVATIONS - room_for_current_task)
 
     def compute_task_features(self, history: Sequence[Mapping[str, float]]) -> FloatArray:
-        """Rank the tasks by each context quantity, scaled to [0, 1], shape (T, q)."""
-        table = tabulate_contexts(history, self.context)
+        """Rank the tasks by each context quantity, scaled to [0, 1], shape (T, q).
+
+        Args:
+            history: Contexts of the previous tasks, by the names of their quantities.
+        """
+        table = tabulate_contexts(history, self.context)  # (T, q), the current task last
         features = np.empty(table.shape)
         for quantity, values in enumerate(table.T):
             distinct = np.unique(values)
@@ -66,7 +71,7 @@ class TransferBO(MultiTaskGP):
             Model inputs, features of configuration and task, (n, p), and losses (n,), standardised
             over all tasks together.
         """
-        y = self._standardise_all_losses()
+        y = self._standardise_all_losses()  # of the previous tasks, then of this one
         chosen = np.arange(len(y))
         if len(y) > MAX_OBSERVATIONS:
             chosen = self.rng.permutation(len(y))[:MAX_OBSERVATIONS]
@@ -74,6 +79,7 @@ class TransferBO(MultiTaskGP):
         units = np.concatenate([self._source_units, self.evaluated_units()])
         shape = self.evaluation_count, len(self._current_task_features)
         current_features = np.broadcast_to(self._current_task_features, shape)
+        # Each evaluation has the features of its task.
         task_features = np.concatenate([self._source_task_features, current_features])
         return self.features_on_tasks(units[chosen], task_features[chosen]), y[chosen]
 
@@ -86,19 +92,31 @@ class TransferBO(MultiTaskGP):
                 evaluations of all tasks may lack the best one of this task.
         """
         if not self.evaluation_count:
-            return self.predict_incumbent(lambda X: model.predict(X)[0])
+
+            def predict_mean(X: FloatArray) -> FloatArray:
+                mean, _ = model.predict(X)
+                return mean
+
+            return self.predict_incumbent(predict_mean)
+
         current_losses = self._standardise_all_losses()[-self.evaluation_count :]  # they come last
         return float(current_losses.min())
 
     def _subsample_sources(self, count: int) -> None:
-        """Keep only `count` random evaluations of the previous tasks, in their order."""
+        """Keep only `count` random evaluations of the previous tasks, in their order.
+
+        They are stored as three arrays, configurations, features of their tasks, and losses.
+        """
         chosen = np.sort(self.rng.permutation(len(self._source_losses))[:count])
         self._source_units = self._source_units[chosen]
         self._source_task_features = self._source_task_features[chosen]
         self._source_losses = self._source_losses[chosen]
 
     def _standardise_all_losses(self) -> FloatArray:
-        """Standardise the losses of the previous tasks and then of this one together."""
+        """Standardise the losses of the previous tasks and of this one together, (N + n,).
+
+        Those of N evaluations of previous tasks come first, then n of this one.
+        """
         from hpobench_ordered.methods._gp.model import standardise
 
         return standardise(np.concatenate([self._source_losses, self.evaluated_losses()]))

@@ -76,16 +76,18 @@ def choose_portfolio(R: FloatArray, *, count: int) -> list[int]:
     portfolio_ranks = no_ranks
     chosen: list[int] = []
     for _ in range(min(count, R.shape[1])):
+        # Mean rank of the portfolio if a candidate is added, for each candidate.
         means_with_candidate = np.minimum(R, portfolio_ranks).mean(axis=0)
-        means_with_candidate[chosen] = np.inf
+        means_with_candidate[chosen] = np.inf  # they cannot be chosen again
         if means_with_candidate.min() >= portfolio_ranks.mean():  # another portfolio
             portfolio_ranks = no_ranks
             means_with_candidate = candidate_means
+
         tied = np.flatnonzero(means_with_candidate == means_with_candidate.min())
         best = int(tied[np.argmin(candidate_means[tied])])
         chosen.append(best)
         portfolio_ranks = np.minimum(portfolio_ranks, R[:, [best]])
-        candidate_means[best] = np.inf  # it cannot be chosen again
+        candidate_means[best] = np.inf  # nor can it start another portfolio
     return chosen
 
 
@@ -94,6 +96,7 @@ def rank_rows(L: FloatArray) -> FloatArray:
     rows = []
     for losses in L:
         _, group, group_sizes = np.unique(losses, return_inverse=True, return_counts=True)
+        # Equal losses are a group; groups are in ascending order, and hold successive ranks.
         highest_ranks = np.cumsum(group_sizes)
         mean_ranks = highest_ranks - 0.5 * (group_sizes - 1)
         rows.append(mean_ranks[group])
@@ -107,11 +110,19 @@ def _choose_configurations(
 
     Those of several tasks minimise the mean rank over the tasks; of a single task they are the
     configurations of lowest loss.
+
+    Args:
+        tasks: Finite evaluations of the previous tasks.
+        space: The search space.
+        rng: Draws random candidates, and subsamples large tasks.
+        count: Number of configurations to choose.
     """
     candidates = order_configurations(tasks, count=CANDIDATES)
     # A single task needs random ones only if it has too few configurations of its own.
     if len(tasks) > 1 or len(candidates) < count:
         candidates = _add_random_configurations(candidates, space, rng)
+
+    # Losses (tasks, candidates), and which of them were measured; the others are predicted.
     L, is_measured = _collect_losses(tasks, candidates, space, rng)
     if len(tasks) == 1:
         # Measured ones first, whatever is predicted, then by loss: the last key sorts first.
@@ -124,7 +135,16 @@ def _choose_configurations(
 def _add_random_configurations(
     configurations: FloatArray, space: SearchSpace, rng: np.random.Generator
 ) -> FloatArray:
-    """Add random configurations up to `CANDIDATES` distinct ones, coded values (m, d)."""
+    """Add random configurations up to `CANDIDATES` distinct ones.
+
+    Args:
+        configurations: Configurations of the previous tasks, coded values, shape (k, d).
+        space: The search space.
+        rng: Draws the others.
+
+    Returns:
+        Coded values, shape (m, d), those of the previous tasks first.
+    """
     block = next(iter_candidate_blocks(Region(space), rng, size=CANDIDATES))
     random_configurations = space.decode(block)
     distinct: dict[bytes, FloatArray] = {}  # by key, those of the previous tasks first
@@ -190,9 +210,9 @@ def _average_by_column(
         Mean loss of each candidate (m,), 0 if it was not measured, and whether it was, (m,).
     """
     is_candidate = columns >= 0
-    columns, losses = columns[is_candidate], losses[is_candidate]
-    repeats = np.bincount(columns, minlength=count)
-    totals = np.bincount(columns, weights=losses, minlength=count)
+    measured_columns = columns[is_candidate]
+    repeats = np.bincount(measured_columns, minlength=count)
+    totals = np.bincount(measured_columns, weights=losses[is_candidate], minlength=count)
     means = totals / np.maximum(repeats, 1)  # no division by 0 where there is no measurement
     return means, repeats > 0
 

@@ -102,7 +102,7 @@ def fit(
     g, h = np.empty(n), np.ones(n)
     tree_rows = np.empty_like(rows)
     scratch = (np.empty(n, np.bool_), np.empty(n, np.int64))  # working space
-    for t in range(settings.rounds):
+    for t in range(settings.rounds):  # one tree each
         if logistic:
             _logistic_derivatives(score, y, g, h)
         else:
@@ -173,9 +173,10 @@ def _add_leaves(
             k = node[i]
             goes_right = X[i, columns[k]] >= thresholds[k]
             node[i] = 2 * k + 1 + goes_right
+
     first_node = 2**depth - 1  # of the level that was reached
     # Leaves are those of a tree of the greatest depth: a node's value is in its leftmost one.
-    leaves_per_node = leaves.shape[0] // 2**depth
+    leaves_per_node = leaves.shape[0] // 2**depth  # `leaves` has 2^(greatest depth) entries
     for i in range(X.shape[0]):
         score[i] += leaves[(node[i] - first_node) * leaves_per_node]
 
@@ -306,8 +307,10 @@ def _find_best_split(
     best_quality = G * G / (H + settings.l2) + MIN_GAIN
     best_column, best_split = -1, begin
     min_weight = settings.min_weight
+    # Two children need two observations, and enough weight for both.
     if end - begin < 2 or H < 2.0 * min_weight:  # noqa: SIM300 (no constant)
         return best_column, best_split
+
     for column in range(X.shape[1]):
         # Observations move one by one from the left to the right child, largest value first.
         ordered = rows[column]
@@ -316,14 +319,17 @@ def _find_best_split(
         for split in range(end - 1, begin, -1):
             G_right += g[ordered[split]]
             H_right += h[ordered[split]]
-            value_left, value_here = X[ordered[split - 1], column], value_right
+            value_left = X[ordered[split - 1], column]
+            value_here = value_right
             value_right = value_left  # of the next position
             H_left = H - H_right
             # Equal values cannot be separated, and a child needs the smallest weight.
             if value_left == value_here or min(H_left, H_right) < min_weight:
                 continue
+
             G_left = G - G_right
-            weight_left, weight_right = H_left + settings.l2, H_right + settings.l2
+            weight_left = H_left + settings.l2
+            weight_right = H_right + settings.l2
             # G_left^2 / weight_left + G_right^2 / weight_right with one division
             numerator = G_left * G_left * weight_right + G_right * G_right * weight_left
             quality = numerator / (weight_left * weight_right)
@@ -363,14 +369,17 @@ def _partition(
         column: The column that is split.
         scratch: Two arrays (n,) to work with.
     """
+    # Whether each observation goes right, and those that do in the order of a column.
     goes_right, right = scratch
     for i in rows[column, begin:split]:
         goes_right[i] = False
     for i in rows[column, split:end]:
         goes_right[i] = True
+
     for c in range(rows.shape[0]):
         ordered = rows[c]
-        next_left, right_count = begin, 0
+        next_left = begin  # position of the next observation that goes left
+        right_count = 0
         for position in range(begin, end):
             i = ordered[position]
             # Both are written to avoid a branch; the next step overwrites one of them.

@@ -69,14 +69,15 @@ class BoostedTrees:
         X = np.ascontiguousarray(X, dtype=np.float64)
         y = np.ascontiguousarray(y, dtype=np.float64)
         is_logistic = loss is Loss.LOGISTIC
-        start = float(y.mean())
+        start = float(y.mean())  # the constant that the trees add to
         if is_logistic:
             # The mean of targets 0 and 1; at a distance from both, so that log odds are finite.
             positive_share = min(max(start, MARGIN), 1.0 - MARGIN)
             start = math.log(positive_share / (1.0 - positive_share))
         # Indices of the observations in ascending order of each column, (p, n).
         rows = np.ascontiguousarray(np.argsort(X, axis=0, kind="stable").T)
-        return cls(start, *compiled.fit(X, y, rows, start, is_logistic, settings))
+        trees = compiled.fit(X, y, rows, start, is_logistic, settings)
+        return cls(start, *trees)
 
     def predict(self, X: FloatArray) -> FloatArray:
         """Predict the target at features X (m, p), shape (m,); log odds for the logistic loss."""

@@ -90,7 +90,8 @@ class BayesianNetwork:
             size = sum(layer_sizes) + 1  # the last parameter is that of the noise
             self._chain = Chain.start(self._rng.standard_normal(size))
 
-        data = (self._widths, self._scale_inputs(X), y)  # arguments of `_compute_gradient`
+        # Arguments of `_compute_gradient`; the widths are numbers of inputs and units of layers.
+        data = (self._widths, self._scale_inputs(X), y)
         self._chain, self._samples = sample(
             _compute_gradient,
             self._chain,
@@ -111,6 +112,7 @@ class BayesianNetwork:
             Mean (m,) and standard deviation (m,).
         """
         scaled_X = self._scale_inputs(X)
+        # Outputs of the network for each sample of its parameters, (samples, m).
         outputs = np.stack([_compute_outputs(z, self._widths, scaled_X) for z in self._samples])
         return outputs.mean(axis=0), outputs.std(axis=0)
 
@@ -122,7 +124,8 @@ class BayesianNetwork:
         every step of the chain.
         """
         weight_scale = FIRST_SCALE / self._input_count**0.5
-        scaled = np.zeros((len(X), self._widths[0]))
+        padded_count = self._widths[0]
+        scaled = np.zeros((len(X), padded_count))
         scaled[:, : self._input_count] = (X - 0.5) * UNIFORM_SCALE * weight_scale
         return scaled
 
@@ -161,11 +164,12 @@ def _compute_layers(z: FloatArray, widths: IntArray, X: FloatArray) -> list[Floa
         inputs, units = widths[layer], widths[layer + 1]
         weights_end = begin + inputs * units
         biases_end = weights_end + units
+        # The prior of the parameters z is standard normal; the weights are scaled instead.
         weights = _weight_scale(widths, layer) * z[begin:weights_end].reshape(inputs, units)
         outputs = product(layers[layer], weights)
         outputs += z[weights_end:biases_end]
         is_last = layer == len(widths) - 2
-        if not is_last:
+        if not is_last:  # the network's output is linear
             tanh_in_place(outputs)
         layers.append(outputs)
         begin = biases_end
@@ -182,6 +186,7 @@ def _compute_outputs(z: FloatArray, widths: IntArray, X: FloatArray) -> FloatArr
         X: Inputs as from `_scale_inputs`, shape (m, p).
     """
     outputs = np.empty(len(X))
+    # The last layer has one unit, the prediction.
     for begin in range(0, len(X), BLOCK):
         block = X[begin : begin + BLOCK]
         last_layer = _compute_layers(z, widths, block)[-1]

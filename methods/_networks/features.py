@@ -125,7 +125,10 @@ class Network:
         return np.concatenate(parts)
 
     def __call__(self, z: Any, X: Any) -> Any:
-        """Compute features (m, d) of inputs X (m, p) with parameters z (size,): JAX's arrays."""
+        """Compute features (m, d) of inputs X (m, p) with parameters z (size,): JAX's arrays.
+
+        They are the outputs of the last layer; all layers but linear outputs go through tanh.
+        """
         outputs = X
         for layer, (weights, biases) in enumerate(self._split_parameters(z)):
             outputs = outputs @ weights + biases
@@ -155,6 +158,7 @@ class Network:
         for begin in range(0, len(X), rows_per_block):
             blocks.append(slice(begin, begin + rows_per_block))
         layers_of_blocks = [self._compute_layers(z, X[block]) for block in blocks]
+        # A block's last layer is its features.
         no_features = np.empty((0, self.feature_count))  # numpy cannot concatenate an empty list
         Phi = np.concatenate([no_features, *(layers[-1] for layers in layers_of_blocks)])
 
@@ -173,7 +177,10 @@ class Network:
         return Phi, pull_back
 
     def _shapes(self) -> Iterator[tuple[int, int]]:
-        """Yield the number of inputs and the number of units of each layer."""
+        """Yield the number of inputs and the number of units of each layer.
+
+        The units of a layer are the inputs of the next one.
+        """
         widths = [self.input_count, *self.hidden]
         if self.outputs is not None:
             widths.append(self.outputs)
@@ -287,7 +294,7 @@ class RandomKitchenSinks:
         U = np.zeros((self.input_count, self.feature_count))
         U[:used_inputs] = rng.standard_normal((used_inputs, self.feature_count))
         b = 2.0 * np.pi * rng.random(self.feature_count)
-        log_sigma = 0.5 * np.log(used_inputs / 1.5)
+        log_sigma = 0.5 * np.log(used_inputs / 1.5)  # log of sqrt(p * 2 / 3)
         return np.concatenate([[log_sigma], U.ravel(), b])
 
     def __call__(self, z: Any, X: Any) -> Any:
@@ -378,7 +385,7 @@ def _pull_back_by_jax(
         z: Its parameters, shape (size,).
         X: Inputs, shape (m, at most p).
         slopes: Derivatives by the features, shape (m, d).
-        first: Number of inputs, from the first, to propagate derivatives to.
+        first: Number of inputs, from the first, to propagate derivatives to, too.
 
     Returns:
         Derivatives by z, summed over all rows, (size,), and by the first inputs, (m, first).
@@ -405,7 +412,8 @@ def _iter_blocks(m: int) -> Iterator[tuple[slice, int]]:
     """
     begin = 0
     while begin < m:
-        sufficient_sizes = [size for size in BLOCK_SIZES if size >= m - begin]
+        remaining = m - begin
+        sufficient_sizes = [size for size in BLOCK_SIZES if size >= remaining]
         size = sufficient_sizes[0] if sufficient_sizes else BLOCK_SIZES[-1]
         yield slice(begin, begin + size), size
         begin += size
@@ -419,7 +427,10 @@ def _pad(rows: FloatArray, count: int, width: int) -> FloatArray:
 
 
 def _trace_features(phi: FeatureMap, z: Any, X: Any) -> Any:
-    """Compute features; a function at the top of the module, as JAX's compiled programs need."""
+    """Compute features (m, d) of inputs X (m, p) with parameters z (size,).
+
+    It is a function at the top of the module, as JAX's compiled programs need.
+    """
     return phi(z, X)
 
 
@@ -433,5 +444,6 @@ def _trace_pull_back(phi: FeatureMap, first: int, z: Any, X: Any, slopes: Any) -
         """Compute features as a function of what derivatives are taken by."""
         return phi(z, jax.numpy.concatenate([first_inputs, X[:, first:]], axis=1))
 
+    # `vjp` gives the features, and the function that pulls derivatives back.
     _, pull_back = jax.vjp(compute_from, z, X[:, :first])
     return pull_back(slopes)

@@ -62,13 +62,16 @@ def call(function: Callable[..., Any], *arrays: Any, static: tuple[Hashable, ...
 
 
 def place(array: np.ndarray[Any, Any]) -> Any:
-    """Copy an array to JAX's device, so that several calls need not copy it again."""
+    """Copy an array to JAX's device, in double precision, so that calls need not copy it again."""
     with jax.enable_x64(True):
         return jax.device_put(array, _cpu())
 
 
 def count_programs() -> int:
-    """Count the programs compiled, or read from the disk, in this process."""
+    """Count the programs compiled, or read from the disk, in this process.
+
+    There is one for each function, fixed arguments, and shapes and types of arrays.
+    """
     return len(_programs)
 
 
@@ -78,6 +81,7 @@ def _compile(function: Callable[..., Any], arrays: Any, static: tuple[Hashable, 
     Returns:
         JAX's program, a function of arrays alone.
     """
+    # The first arguments are compiled into the program.
     jitted = jax.jit(function, static_argnums=tuple(range(len(static))))
     with _cache_on_disk():
         return jitted.lower(*static, *arrays).compile()
@@ -90,7 +94,7 @@ def _cpu() -> Any:
     JAX reads both settings when its CPU is first used; they are restored afterwards.
     """
     threads_before = os.environ.get(THREADS)
-    asynchronous_before = jax.config.values[ASYNCHRONOUS]
+    asynchronous_before = jax.config.values[ASYNCHRONOUS]  # whether a thread of its own runs
     os.environ[THREADS] = "1"
     jax.config.update(ASYNCHRONOUS, False)
     try:

@@ -91,7 +91,11 @@ class Chain:
 
     @classmethod
     def start(cls, position: FloatArray) -> "Chain":
-        """Start a chain at a position (D,), rounded to the grid, with neutral running means."""
+        """Start a chain at a position (D,), with neutral running means.
+
+        Momentum and position are multiples of `GRID`: rounding makes chains, which are chaotic, the
+        same on every processor.
+        """
         z = np.round(position / GRID) * GRID
         momentum = np.zeros_like(z)
         length_of_means = np.ones_like(z)
@@ -135,7 +139,8 @@ def sample(
     is_estimated = n > sampling.batch  # otherwise every batch has all evaluations
     step_size = np.empty(len(z))
     noise_sd = np.empty(len(z))
-    for is_adapting in (*[True] * burn_in, False):
+    rounds_adapt = [True] * burn_in + [False]
+    for is_adapting in rounds_adapt:
         signs = _draw_signs(rng, sampling, len(z))
         batches = _draw_batches(rng, sampling, n)
         for i in range(sampling.samples):
@@ -153,6 +158,7 @@ def sample(
                         sampling.friction,
                         is_estimated,
                     )
+                # The signs are those of the noise.
                 _move(z, v, G, step_size, noise_sd, signs[i, j], sampling.friction)
             samples[i] = z
     return Chain(state), samples
@@ -162,6 +168,8 @@ def _draw_signs(
     rng: np.random.Generator, sampling: Sampling, D: int
 ) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """Draw the signs of the noise of all steps of one round, a random bit each.
+
+    A round takes `sampling.samples` samples, one every `sampling.thinning` steps.
 
     Returns:
         1 for a positive sign and 0 for a negative one, for D parameters or, as whole words of bits
@@ -176,6 +184,8 @@ def _draw_signs(
 
 def _draw_batches(rng: np.random.Generator, sampling: Sampling, n: int) -> IntArray:
     """Draw a mini-batch for each step of a round from n evaluations.
+
+    A round takes `sampling.samples` samples, one every `sampling.thinning` steps.
 
     Returns:
         Indices of evaluations, shape (samples, thinning, b). If there are no more evaluations than
