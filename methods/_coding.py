@@ -262,13 +262,13 @@ def move_centres(
 
 @compiled
 def _canonical(unit: FloatArray, scales: Scales, conditions: ConditionTables) -> FloatArray:
-    """Compute canonical unit vectors (m, d) of unit vectors (m, d).
+    """Compute the points of the unit cube (m, d) that stand for the configurations of others.
 
     Discrete values move to the middle of their bins, inactive ones become NaN. Arrays are
     transposed, so that the loops over candidates are vectorised.
 
     Args:
-        unit: The unit vectors.
+        unit: Points of the unit cube, shape (m, d).
         scales: How each hyperparameter is scaled to the unit interval.
         conditions: For which values of its parent each conditional hyperparameter, a child, is
             active; parents come before children.

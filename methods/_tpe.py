@@ -126,11 +126,11 @@ class ParzenModel:
     def fit(cls, unit: FloatArray, losses: FloatArray, choices: IntArray) -> Self:
         """Split evaluations and fit both densities.
 
-        The share `GOOD_SHARE` with the lowest losses is good, at least d + 1 and at most half of
-        the evaluations; of equal losses the first.
+        The share `GOOD_SHARE` with the lowest losses is good, at least d + 1 (Falkner et al. 2018)
+        and at most half of the evaluations; of equal losses the first.
 
         Args:
-            unit: At least two configurations, unit vectors, shape (n, d).
+            unit: At least two configurations in the unit cube, shape (n, d).
             losses: Their losses, shape (n,).
             choices: Number of choices of each hyperparameter, 0 for numbers, shape (d,).
         """

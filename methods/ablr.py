@@ -116,7 +116,8 @@ class ABLR(LinearHead):
         """Fit the current task's head and, from time to time, all parameters to all tasks.
 
         The head is a Bayesian linear regression on the network's outputs. All parameters are fitted
-        when this task's evaluations have grown by the factor `GROWTH` since the last such fit.
+        when this task's evaluations have grown by the factor `GROWTH` since the last such fit;
+        `ALONE` and `ONLINE` limit how often such a fit may evaluate the likelihood.
 
         Args:
             X: Inputs of the current task's evaluations, shape (n, p).

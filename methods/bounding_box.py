@@ -35,6 +35,10 @@ class Box(Region):
     """
 
     def __init__(self, space: SearchSpace, values: FloatArray) -> None:
+        """Find the side of each hyperparameter: the range of its values (k,), NaN where inactive.
+
+        A side has a lower bound and a width in the unit interval.
+        """
         super().__init__(space)
         self._sides = []
         for parameter, column in zip(space.parameters, values.T, strict=True):

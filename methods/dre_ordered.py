@@ -25,8 +25,9 @@ MIN_EVALUATIONS = 6
 def is_good(losses: FloatArray) -> BoolArray:
     """Whether each loss (n,) is below the gamma-quantile of all, shape (n,).
 
-    Any threshold between two neighbouring losses gives the same split as an interpolated quantile;
-    the upper loss is used, because interpolation may overflow.
+    `GAMMA` is about the share of good ones. Any threshold between two neighbouring losses gives the
+    same split as an interpolated quantile; the upper loss is used, because interpolation may
+    overflow.
     """
     return losses < np.quantile(losses, GAMMA, method="higher")
 

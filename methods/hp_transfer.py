@@ -192,7 +192,8 @@ class Transfer(AfterChange):
             # `new_share` is the share of the range that the old space did not have.
             if name in change.shared and self.rng.random() < change.new_share(name):
                 values[j] = change.draw_only_new(name, self.rng)
-        return self.complete(values)  # draws those that are only new, which are NaN
+        # Draws those that are NaN.
+        return self.complete(values)
 
 
 class PartlyFixed(AfterChange):
@@ -206,8 +207,9 @@ class PartlyFixed(AfterChange):
         if self.old is None:
             return super().choose_region()
         best_values = self.convert_best(self.old)
+        # NaN: the box does not restrict the hyperparameter.
         fixed_values = np.where(self.are_fixed(self.old), best_values, np.nan)
-        return Box(self.space, fixed_values[None])  # the box does not restrict those that are NaN
+        return Box(self.space, fixed_values[None])
 
     def ask(self) -> Config:
         """Suggest a configuration; the best old one, again and again, if nothing is free.
@@ -240,7 +242,7 @@ class DropUnimportant(PartlyFixed):
     def are_fixed(self, old: OldStep) -> BoolArray:
         """Whether each hyperparameter of the new space stays as it was, shape (d,).
 
-        These are the shared ones that were unimportant.
+        These are the shared ones whose importance in the old step was below average.
         """
         unimportant = self._find_unimportant(old)
         is_unimportant: BoolArray = np.array([name in unimportant for name in self.space.names])

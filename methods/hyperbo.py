@@ -205,7 +205,10 @@ class HyperBO(FromSources):
     def fit_posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
         """Condition the prior on this task's evaluations.
 
-        A process is conditioned on their residuals, the losses minus the prior mean.
+        A process is conditioned on their residuals, the losses minus the prior mean. Losses were
+        standardised by those observed so far; they are rescaled to the mean and variance that the
+        prior expects of these configurations. The kernel's `groups` has the index of the length
+        scale of each feature.
 
         Args:
             X: Features of the evaluated configurations, shape (n, p).

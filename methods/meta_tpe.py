@@ -281,7 +281,7 @@ def add_prior(density: "Density") -> "Density":
     """Add a kernel that is uniform over the search space, as if it were one more configuration.
 
     So each density is positive everywhere, even one without configurations, and rules no region
-    out. A configuration without any active hyperparameter has the uniform kernel.
+    out. A configuration without any active hyperparameter, all NaN, has the uniform kernel.
     """
     from hpobench_ordered.methods._tpe import Density
 

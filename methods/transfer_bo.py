@@ -67,6 +67,9 @@ class TransferBO(MultiTaskGP):
     def observations(self) -> tuple[FloatArray, FloatArray]:
         """Sample at most `MAX_OBSERVATIONS` evaluations of all tasks.
 
+        `_source_units` and `_source_task_features` have the previous tasks' configurations in the
+        unit cube and features of the task of each.
+
         Returns:
             Model inputs, features of configuration and task, (n, p), and losses (n,), standardised
             over all tasks together.

@@ -104,7 +104,11 @@ class TAFR(TSTR):
             lowest_predictions.append(mean_of_tried.min())
 
         def score(unit: FloatArray) -> FloatArray:
-            """Compute the log of the weighted mean improvement (m,) at unit vectors (m, d)."""
+            """Compute the log of the weighted mean improvement (m,) of candidates, `unit` (m, d).
+
+            An earlier task's process, of `sources`, predicts a certain improvement over its lowest
+            prediction for a tried configuration; that of this task, `target`, an expected one.
+            """
             X = self.features(unit)
             means = np.empty((len(sources), len(X)))
             for i, process in enumerate(sources):

@@ -95,6 +95,10 @@ class Head:
     """
 
     def __init__(self, Phi: FloatArray, y: FloatArray, precisions: Precisions) -> None:
+        """Compute the posterior of the weights, given features Phi (n, d) and losses y (n,).
+
+        The prior precision of the weights is alpha, that of the noise beta.
+        """
         self.precisions = precisions
         self._Phi = Phi
         self._y = y

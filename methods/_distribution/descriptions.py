@@ -61,6 +61,7 @@ class FixedDescriptions:
     """
 
     def __init__(self, table: FloatArray) -> None:
+        """Store the table, with a row for each task."""
         self.width = table.shape[1]
         self._table = table
 

@@ -147,8 +147,12 @@ class Embedding:
         embeddings = np.stack([task.embed(self.embedded) for task in tasks])
 
         def pull_back(slopes: FloatArray) -> FloatArray:
-            """Compute derivatives by z (size,) from those by the embeddings (T, q)."""
-            # z: parameters of the network on the features, of that on the labels, and log lambda.
+            """Compute derivatives by z (size,) from those by the embeddings (T, q).
+
+            z has the parameters of the network on the features, `x_size` of them, of that on the
+            labels, and log lambda. Outputs of both networks, Phi_x and Phi_y, have the points of
+            all tasks, those of each in its slice of rows.
+            """
             by_z = np.zeros(len(z))
             by_Phi_x = np.empty(Phi_x.shape)
             by_Phi_y = np.empty(Phi_y.shape)
@@ -176,15 +180,16 @@ class Embedding:
 
 
 class _TaskMoments:
-    """Moments of the points of one task: means of network outputs and of their products.
-
-    Args:
-        Phi_x: Outputs of the network on the features, shape (s, a).
-        Phi_y: Outputs of the network on the labels, or classes one-hot, shape (s, c').
-        ridge: lambda.
-    """
+    """Moments of the points of one task: means of network outputs and of their products."""
 
     def __init__(self, Phi_x: FloatArray, Phi_y: FloatArray, ridge: float) -> None:
+        """Compute the mean of the products of both networks' outputs at s points.
+
+        Args:
+            Phi_x: Outputs of the network on the features, shape (s, a).
+            Phi_y: Outputs of the network on the labels, or classes one-hot, shape (s, c').
+            ridge: Regularisation of a conditional embedding, lambda.
+        """
         self._Phi_x = Phi_x
         self._Phi_y = Phi_y
         self._ridge = ridge

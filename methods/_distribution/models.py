@@ -119,6 +119,7 @@ class JointModel(ABC):
                 return math.inf, np.zeros(len(x))
 
         n = len(data.y)
+        # `nll`, minus the log likelihood, is a sum over n evaluations, and so are its limits.
         nll, self.x = minimise(
             objective,
             self.x,
@@ -169,6 +170,11 @@ class DescribedTasks:
     """
 
     def __init__(self, descriptions: Descriptions) -> None:
+        """Start with nothing computed.
+
+        Args:
+            descriptions: What describes the tasks, by numbers that may depend on parameters.
+        """
         self._descriptions = descriptions
         # The descriptions at the last parameters, divided by the length scales; see `_scale`.
         self._last_x: FloatArray | None = None
@@ -241,6 +247,7 @@ class FreeTasks:
     """
 
     def __init__(self, task_count: int) -> None:
+        """Find the places of the lower triangle's entries, row by row."""
         self._rows, self._columns = np.tril_indices(task_count)
         self._task_count = task_count
 
@@ -442,7 +449,11 @@ class LinearModel(JointModel):
         Psi = self._descriptions.table(task_parameters)  # of all tasks; the current is last
 
         def current_task_features(X: FloatArray) -> FloatArray:
-            """Compute the network's features of configurations X (m, p) on the current task."""
+            """Compute the network's features of configurations X (m, p) on the current task.
+
+            Psi (T, q) has the descriptions of all tasks, the current one last: inputs of the
+            network, before those of the configuration.
+            """
             psi = np.broadcast_to(Psi[-1], (len(X), self._descriptions.width))
             return compute_features(self._network, weights, np.hstack([psi, X]))
 

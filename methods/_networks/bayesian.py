@@ -66,6 +66,7 @@ class BayesianNetwork:
     """
 
     def __init__(self, input_count: int, rng: np.random.Generator) -> None:
+        """Start without a chain; inputs are padded with zeros to a multiple of 8."""
         self._rng = rng
         self._input_count = input_count
         padded_count = math.ceil(max(input_count, 1) / INPUT_MULTIPLE) * INPUT_MULTIPLE
