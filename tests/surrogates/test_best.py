@@ -1,3 +1,5 @@
+"""Best known values: the search on a surrogate finds the optimum of each task."""
+
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,6 +9,7 @@ import hpobench_ordered as hbo
 from hpobench_ordered._typing import FloatArray
 from hpobench_ordered.surrogates.best import best_known
 
+# `depth` is active only if `kind`, column 2, is "b", which is coded as 1.
 SPACE = hbo.SearchSpace(
     [
         hbo.Parameter.number("x", 0, 1),
@@ -20,24 +23,32 @@ SPACE = hbo.SearchSpace(
 
 @dataclass(frozen=True)
 class Hill:
-    """Highest, at 10 + task, where x = 0.3, rate = 0.01, kind = b and depth = 7."""
+    """A surrogate highest, at 10 + task, where x = 0.3, rate = 0.01, kind = b and depth = 7.
+
+    With sign -1 it is a valley, lowest at -(10 + task).
+    """
 
     sign: float = 1.0
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         x, rate, kind, depth = values.T
-        penalty = (x - 0.3) ** 2 + (np.log(rate) - np.log(0.01)) ** 2 + (kind != 1)
-        penalty += np.where(kind == 1, np.abs(depth - 7), 0.0)
+        is_b = kind == 1
+        penalty = (x - 0.3) ** 2 + (np.log(rate) - np.log(0.01)) ** 2 + ~is_b
+        penalty += np.where(is_b, np.abs(depth - 7), 0.0)
         return self.sign * (10 + task - penalty)
 
     def predict_one(self, row: FloatArray, task: int) -> float:
         return float(self.predict(row[None], task)[0])
 
 
-def search(direction: hbo.Direction, *, seed: int = 0, **known: FloatArray) -> list[float]:
-    """Best values that the search finds on three tasks of a hill, whose sign fits the direction."""
-    best = best_known(
-        Hill(-direction.sign),
+def find_best_values(
+    direction: hbo.Direction, *, seed: int = 0, **known: FloatArray
+) -> list[float]:
+    """Search for the best values of three tasks: of a hill to maximise, or a valley to minimise."""
+    # The sign of a direction turns values into losses: it is -1 for maximising.
+    surrogate = Hill(sign=-direction.sign)
+    best_values = best_known(
+        surrogate,
         SPACE,
         hbo.Objective("height", "m", direction),
         n_tasks=3,
@@ -45,27 +56,33 @@ def search(direction: hbo.Direction, *, seed: int = 0, **known: FloatArray) -> l
         draws=500,
         **known,
     )
-    return list(best)
+    return list(best_values)
 
 
-def top(direction: hbo.Direction) -> np.ndarray:
-    """Best values of the three tasks."""
+def true_best_values(direction: hbo.Direction) -> np.ndarray:
+    """Best values of the three tasks: 10, 11 and 12 of a hill, or their negatives of a valley."""
     return -direction.sign * np.array([10.0, 11.0, 12.0])
 
 
 @pytest.mark.parametrize("direction", hbo.Direction)
-def test_search_finds_the_top(direction):
-    # The hill's tops are at 10, 11 and 12.
-    np.testing.assert_allclose(search(direction), top(direction), atol=1e-4)
+def test_search_finds_the_best_values(direction):
+    best_values = find_best_values(direction)
+
+    # A search among continuous values only comes close.
+    np.testing.assert_allclose(best_values, true_best_values(direction), atol=1e-4)
 
 
 @pytest.mark.parametrize("direction", hbo.Direction)
 def test_search_repeats_with_seed(direction):
-    assert search(direction, seed=3) == search(direction, seed=3)
+    assert find_best_values(direction, seed=3) == find_best_values(direction, seed=3)
 
 
 @pytest.mark.parametrize("direction", hbo.Direction)
 def test_known_configuration_is_never_lost(direction):
-    # x, rate, kind (b) and depth of the top, so that the result is exact.
-    at_top = np.array([[0.3, 0.01, 1.0, 7.0]])
-    assert search(direction, known=at_top) == top(direction).tolist()
+    """The search also starts from known configurations, here the optimum, and keeps the best."""
+    # x, rate, kind (1 stands for "b") and depth.
+    optimum = np.array([[0.3, 0.01, 1.0, 7.0]])
+
+    best_values = find_best_values(direction, known=optimum)
+
+    assert best_values == true_best_values(direction).tolist()

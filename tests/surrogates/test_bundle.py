@@ -41,8 +41,8 @@ PACKAGED = Artifact.packaged("newsvendor")
 EVALUATIONS_FILE = re.escape(EVALUATIONS)
 
 
-def rewrite(folder: Path, name: str, data: bytes) -> None:
-    """Replace a file of an artifact, hashes included."""
+def replace_file(folder: Path, name: str, data: bytes) -> None:
+    """Replace a file of an artifact and its recorded hash, so that it does not count as damaged."""
     artifact = Artifact(folder)
     files = {file: artifact.read(file) for file in artifact.sums()} | {name: data}
     with ArtifactWriter(folder) as writer:
@@ -50,316 +50,390 @@ def rewrite(folder: Path, name: str, data: bytes) -> None:
             writer.write_bytes(file, content)
 
 
-def edit(folder: Path, change: Callable[[Any], None]) -> None:
-    """Change the content of a benchmark's file, hashes included."""
+def edit_benchmark_file(folder: Path, change: Callable[[Any], None]) -> None:
+    """Change the JSON content of `benchmark.json` in place, and update its recorded hash."""
     content = Artifact(folder).read_json(BENCHMARK)
     change(content)
-    rewrite(folder, BENCHMARK, json.dumps(content).encode())
+    replace_file(folder, BENCHMARK, json.dumps(content).encode())
 
 
 @pytest.fixture
-def folder(tmp_path):
-    """A folder `newsvendor` with another benchmark in it: all values are 0."""
+def zeros_folder(tmp_path):
+    """A folder `newsvendor` with an artifact like the packaged one, but all of its values are 0."""
     path = tmp_path / "newsvendor"
     shutil.copytree(str(PACKAGED.folder), path)
+    # Nine tasks, and three prices from 0 to 20.
     values = np.zeros((9, 21, 21, 21))
     arrays = TableSurrogate.from_values(values, lower=[0, 0, 0]).to_arrays()
     with ArtifactWriter(tmp_path / "arrays") as writer:
         writer.write_arrays("table.npz", arrays)
-    rewrite(path, "table.npz", (tmp_path / "arrays" / "table.npz").read_bytes())
+    replace_file(path, "table.npz", (tmp_path / "arrays" / "table.npz").read_bytes())
     return path
 
 
 PATHS = [Path("newsvendor"), Path("./newsvendor"), "./newsvendor", "x/../newsvendor"]
+"""Ways to write the path of the folder; the plain text "newsvendor" is a name, not a path."""
 
 
 @pytest.fixture
-def beside(folder, monkeypatch):
-    """The folder, whose parent is the current folder."""
-    monkeypatch.chdir(folder.parent)
-    (folder.parent / "x").mkdir()
-    return folder
+def zeros_folder_here(zeros_folder, monkeypatch):
+    """The folder of zeros, called `newsvendor`, in the current folder; beside it a folder `x`."""
+    monkeypatch.chdir(zeros_folder.parent)
+    (zeros_folder.parent / "x").mkdir()
+    return zeros_folder
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_path_finds_the_folder(beside, path):
+def test_path_finds_the_folder(zeros_folder_here, path):
     spec = benchmark_spec(path)
-    assert spec.name == beside.resolve().as_posix()
+
+    assert spec.name == zeros_folder_here.resolve().as_posix()
     # The folder's benchmark is 0 everywhere, unlike the packaged one.
     assert hbo.load(path).tasks[0].evaluate(PRICES) == 0
 
 
-@pytest.mark.usefixtures("beside")
+@pytest.mark.usefixtures("zeros_folder_here")
 def test_name_finds_the_packaged_benchmark():
     """A folder of the same name, whose values are all 0, lies in the current folder."""
-    assert hbo.load("newsvendor").tasks[0].evaluate(PRICES) != 0
+    benchmark = hbo.load("newsvendor")
+
+    assert benchmark.tasks[0].evaluate(PRICES) != 0
 
 
 @pytest.mark.parametrize("attribute", ["name", "id"])
-def test_spec_names_its_folder_from_everywhere(beside, attribute, monkeypatch):
+@pytest.mark.usefixtures("zeros_folder_here")
+def test_spec_names_its_folder_from_everywhere(attribute, monkeypatch):
+    """The name and the id hold the absolute path, so that they are valid in any current folder."""
     spec = benchmark_spec("./newsvendor")
-    monkeypatch.chdir("/")
     name = getattr(spec, attribute)
+
+    monkeypatch.chdir("/")
+
     assert benchmark_spec(name).id == spec.id
     # The folder's benchmark is 0 everywhere, unlike the packaged one.
     assert hbo.load(name).tasks[0].evaluate(PRICES) == 0
 
 
-def test_other_version_of_a_folder_is_refused(folder):
+def test_other_version_of_a_folder_is_refused(zeros_folder):
+    # The artifact in the folder has version 1.
     with pytest.raises(UnknownNameError, match="newsvendor@1"):
-        benchmark_spec(f"{folder}@2")
+        benchmark_spec(f"{zeros_folder}@2")
 
 
-@pytest.mark.usefixtures("beside")
+@pytest.mark.usefixtures("zeros_folder_here")
 def test_slashes_make_paths_on_windows(monkeypatch):
+    """Also where the separator of paths is a backslash, a text with a slash is a path."""
     monkeypatch.setattr(os, "sep", "\\")
     has_artifact = benchmark_spec("./newsvendor").artifact is not None
     # Before the assertion, as pytest needs the real separator.
     monkeypatch.undo()
+
     assert has_artifact
 
 
-def test_folder_names_may_end_like_versions(folder):
-    spec = benchmark_spec(folder.rename(folder.with_name("mine@3")))
-    # The name of the folder, then the version.
+def test_folder_names_may_end_like_versions(zeros_folder):
+    """An id is the folder, `@` and the version, here 1; the folder itself is called `mine@3`."""
+    folder = zeros_folder.rename(zeros_folder.with_name("mine@3"))
+
+    spec = benchmark_spec(folder)
+
     assert spec.id.endswith("/mine@3@1")
     assert benchmark_spec(spec.id).id == spec.id
 
 
-def test_content_distinguishes_artifacts_of_one_name(folder):
+def test_content_distinguishes_artifacts_of_one_name(zeros_folder):
+    """The content of a spec is the digest of its artifact."""
     packaged = benchmark_spec("newsvendor")
+
     assert packaged.content == PACKAGED.digest
-    assert benchmark_spec(folder).content != packaged.content
+    assert benchmark_spec(zeros_folder).content != packaged.content
 
 
 def test_benchmark_without_artifact_has_no_content():
+    # Of data set 1220, YAHPO's network for rpart is downloaded, so nothing is packaged.
     spec = benchmark_spec("yahpo-rpart-1220")
+
     assert spec.artifact is None
     assert spec.content == ""
 
 
-def test_missing_raw_evaluations_are_named(folder):
-    """Neither the packaged newsvendor nor its copy in a folder has any."""
+def test_benchmark_without_raw_evaluations_has_no_history(zeros_folder):
+    """Neither the packaged newsvendor nor its copy in a folder has raw evaluations."""
     assert hbo.load("newsvendor").recorded is None
-    assert hbo.load(folder).recorded is None
+    assert hbo.load(zeros_folder).recorded is None
+
+
+def test_missing_raw_evaluations_are_named():
+    # The packaged newsvendor has none.
     with pytest.raises(ArtifactError, match=EVALUATIONS_FILE):
         read_evaluations(PACKAGED)
 
 
 TABLE = ("surrogates", "table")
-NAMES = ("values", "objective", "spread", "training")
+REMOVE = "REMOVE"
+"""Stands for removing an entry instead of changing it."""
+ARRAY_NAMES = ("values", "objective", "spread", "training")
 
 
 @pytest.mark.parametrize(
-    ("place", "value"),
+    ("keys", "value"),
     [
-        ((*TABLE, "best_values"), [0.0] * 8),
-        ((*TABLE, "best_values"), "LOST"),
-        ((*TABLE, "best_values"), "ninevalue"),
+        ((*TABLE, "best_values"), [0.0] * 8),  # one too few for nine tasks
+        ((*TABLE, "best_values"), REMOVE),
+        ((*TABLE, "best_values"), "ninevalue"),  # nine characters instead of nine numbers
         ((*TABLE, "type"), "CRYSTAL"),
         ((*TABLE, "file"), None),
         (("surrogates",), "table"),
         (("surrogates",), {}),
         (("version",), "one"),
         (("space",), []),
-        (("space", "hyperparameters", 2), "LOST"),
+        (("space", "hyperparameters", 2), REMOVE),
         (("tasks", 0), "first"),
         (("objective", "direction"), "up"),
     ],
 )
-def test_malformed_content_is_refused(folder, place, value):
-    """An entry of the benchmark's file, at a path of keys, is wrong or, with LOST, goes."""
+def test_malformed_content_is_refused(zeros_folder, keys, value):
+    """One entry of `benchmark.json`, at a path of keys, is changed or removed."""
 
     def change(content):
-        for key in place[:-1]:
-            content = content[key]
-        if value == "LOST":
-            del content[place[-1]]
+        *outer_keys, last_key = keys
+        entry = content
+        for key in outer_keys:
+            entry = entry[key]
+        if value == REMOVE:
+            del entry[last_key]
         else:
-            content[place[-1]] = value
+            entry[last_key] = value
 
-    edit(folder, change)
+    edit_benchmark_file(zeros_folder, change)
+
     with pytest.raises(ArtifactError, match="newsvendor"):
-        hbo.load(folder)
+        hbo.load(zeros_folder)
 
 
-@pytest.mark.parametrize("is_generated", [False, True])
-def test_changed_version_of_folder_is_noticed(folder, is_generated):
-    """The file changes after the spec was made."""
-    spec = generated(folder) if is_generated else folder_spec(folder)
-    edit(folder, lambda content: content.update(version=2))
+def make_spec_to_generate(folder: Path) -> BenchmarkSpec:
+    """The spec of a newsvendor that users generate into a folder; before, its plan defines it."""
+    plan = replace(read_definition(PACKAGED), summary="planned")
+    return generated_spec(
+        "newsvendor",
+        folder,
+        version=1,
+        summary="",
+        planned=lambda: plan,
+        surrogates={"table": ""},
+    )
+
+
+@pytest.mark.parametrize("make_spec", [folder_spec, make_spec_to_generate])
+def test_changed_version_of_folder_is_noticed(zeros_folder, make_spec):
+    """The version changes from 1 to 2 after the spec was made."""
+    spec = make_spec(zeros_folder)
+    edit_benchmark_file(zeros_folder, lambda content: content.update(version=2))
+
     with pytest.raises(ArtifactError, match="newsvendor@2 instead of newsvendor@1"):
         spec.load()
 
 
 @pytest.mark.parametrize(("name", "version"), [("newsvendor", 2), ("paperboy", 1)])
-# Every name leads to newsvendor's artifact, of version 1.
 def test_packaged_artifact_must_fit_its_spec(monkeypatch, name, version):
+    """Whatever the name, the artifact that is found is newsvendor's, of version 1."""
     monkeypatch.setattr(Artifact, "packaged", lambda _: PACKAGED)
     spec = bundled_spec(name, version=version, summary="", surrogates={"table": ""})
+
     with pytest.raises(ArtifactError, match=f"newsvendor@1 instead of {name}@{version}"):
         spec.load()
 
 
 @pytest.mark.parametrize("name", BUNDLED)
 def test_summaries_are_those_of_artifacts(name):
+    """Specs repeat the summaries of benchmarks and surrogates, to list them without any reading."""
     spec = benchmark_spec(name)
+
     content = spec.artifact.read_json(BENCHMARK)
+
     assert spec.summary == content["summary"]
     for option, surrogate in content["surrogates"].items():
         assert spec.option(option).summary == surrogate["summary"]
 
 
-def raw_evaluations(n: int = 5) -> list[RawEvaluations]:
-    """Evaluations of each of newsvendor's tasks, the spread of the first of them unknown."""
+def make_raw_evaluations() -> list[RawEvaluations]:
+    """Random evaluations of newsvendor's nine tasks: five of the first, six of the second, ..."""
     rng = np.random.default_rng(0)
-    # Each task has one evaluation more than the task before.
-    return [
-        RawEvaluations(
-            values=rng.integers(0, 21, (n + task, 3)).astype(np.float64),
-            objective=rng.normal(size=n + task),
-            spread=np.r_[np.nan, rng.random(n + task - 1)],
-            training=np.arange(n + task) // 2,
+    all_evaluations = []
+    for n in range(5, 14):
+        evaluations = RawEvaluations(
+            values=rng.integers(0, 21, (n, 3)).astype(np.float64),  # three prices from 0 to 20
+            objective=rng.normal(size=n),
+            spread=np.r_[np.nan, rng.random(n - 1)],  # NaN where it is not known
+            training=np.arange(n) // 2,  # two evaluations of each training
         )
-        for task in range(9)
-    ]
+        all_evaluations.append(evaluations)
+    return all_evaluations
 
 
 @pytest.fixture
-def recorded(tmp_path):
-    """A newsvendor with raw evaluations."""
+def recorded_folder(tmp_path):
+    """A folder with the packaged newsvendor and, besides, raw evaluations."""
     path = tmp_path / "recorded"
     model, best_values = benchmark_spec("newsvendor").option().load()
-    table = BundledSurrogate("table", "", model, [value or 0.0 for value in best_values])
-    write_bundle(
-        path, read_definition(PACKAGED), [table], read_card(PACKAGED), evaluations=raw_evaluations()
-    )
+    table = BundledSurrogate("table", "", model, best_values)
+    definition = read_definition(PACKAGED)
+    card = read_card(PACKAGED)
+    write_bundle(path, definition, [table], card, evaluations=make_raw_evaluations())
     return path
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_raw_evaluations_are_read_as_written(recorded, name):
-    read = read_evaluations(Artifact(recorded))
-    for raw, expected in zip(read, raw_evaluations(), strict=True):
-        np.testing.assert_array_equal(getattr(raw, name), getattr(expected, name))
+@pytest.mark.parametrize("name", ARRAY_NAMES)
+def test_raw_evaluations_are_read_as_written(recorded_folder, name):
+    evaluations_of_tasks = read_evaluations(Artifact(recorded_folder))
+
+    for evaluations, expected in zip(evaluations_of_tasks, make_raw_evaluations(), strict=True):
+        np.testing.assert_array_equal(getattr(evaluations, name), getattr(expected, name))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_raw_evaluations_are_read_only(recorded, name):
-    for raw in read_evaluations(Artifact(recorded)):
+@pytest.mark.parametrize("name", ARRAY_NAMES)
+def test_raw_evaluations_are_read_only(recorded_folder, name):
+    for evaluations in read_evaluations(Artifact(recorded_folder)):
+        array = getattr(evaluations, name)
         with pytest.raises(ValueError, match="read-only"):
-            getattr(raw, name)[:] = 0
+            array[:] = 0
 
 
-def test_card_counts_raw_evaluations(recorded):
-    # The size includes them.
-    assert read_card(Artifact(recorded)).size > read_card(PACKAGED).size
+def test_size_on_card_includes_raw_evaluations(recorded_folder):
+    # The packaged newsvendor has the same surrogate, but no raw evaluations.
+    assert read_card(Artifact(recorded_folder)).size > read_card(PACKAGED).size
 
 
-def test_raw_evaluations_are_history(recorded):
-    benchmark = hbo.load(recorded)
+def test_raw_evaluations_are_history(recorded_folder):
+    benchmark = hbo.load(recorded_folder)
+
     history = benchmark.recorded()
-    for task, raw, evaluations in zip(benchmark.tasks, raw_evaluations(), history, strict=True):
+
+    raw_evaluations = make_raw_evaluations()
+    for task, raw, evaluations in zip(benchmark.tasks, raw_evaluations, history, strict=True):
         assert evaluations.task == task.name
         assert evaluations.context == task.context
         np.testing.assert_array_equal(evaluations.values, raw.values)
         np.testing.assert_array_equal(evaluations.losses, -raw.objective)  # profits are maximised
 
 
-def test_history_is_read_once(recorded):
-    benchmark = hbo.load(recorded)
+def test_history_is_read_once(recorded_folder):
+    benchmark = hbo.load(recorded_folder)
+
     assert benchmark.recorded() is benchmark.recorded()
 
 
-def test_unpickled_benchmark_has_same_history(recorded):
-    benchmark = hbo.load(recorded)
+def test_unpickled_benchmark_has_same_history(recorded_folder):
+    benchmark = hbo.load(recorded_folder)
+
     copy = pickle.loads(pickle.dumps(benchmark))
+
     for evaluations, expected in zip(copy.recorded(), benchmark.recorded(), strict=True):
         np.testing.assert_array_equal(evaluations.values, expected.values)
 
 
-def test_recorded_evaluations_of_a_task(recorded):
-    benchmark = hbo.load(recorded)
-    assert benchmark.evaluations(2, rng=np.random.default_rng(0)) is benchmark.recorded()[2]
+def test_evaluations_of_a_task_are_recorded_ones(recorded_folder):
+    benchmark = hbo.load(recorded_folder)
+
+    # All of task 2, as no number is asked for.
+    evaluations = benchmark.evaluations(2, rng=np.random.default_rng(0))
+
+    assert evaluations is benchmark.recorded()[2]
 
 
-def test_sample_of_recorded_evaluations(recorded):
-    benchmark = hbo.load(recorded)
-    assert len(benchmark.evaluations(2, rng=np.random.default_rng(0), n=3)) == 3
+def test_fewer_evaluations_can_be_sampled(recorded_folder):
+    benchmark = hbo.load(recorded_folder)
+
+    # Three of the seven of task 2.
+    evaluations = benchmark.evaluations(2, rng=np.random.default_rng(0), n=3)
+
+    assert len(evaluations) == 3
 
 
 @pytest.mark.parametrize(
     ("name", "array"),
     [
-        ("values", np.zeros((0, 3))),
-        ("values", np.zeros(5)),
-        ("objective", np.full(5, np.nan)),
-        ("values", np.zeros((4, 3))),
+        ("values", np.zeros((0, 3))),  # nothing
+        ("values", np.zeros(5)),  # no columns
+        ("values", np.zeros((4, 3))),  # one row too few
         ("objective", np.zeros(4)),
+        ("objective", np.full(5, np.nan)),
         ("spread", np.zeros(4)),
         ("training", np.zeros(4)),
     ],
 )
 def test_arrays_of_raw_evaluations_must_fit(name, array):
-    """One array of five evaluations has another length, another shape, or no finite numbers."""
+    """Of five evaluations of three prices, one array is replaced by one that does not fit."""
+    five_evaluations = make_raw_evaluations()[0]
+
     with pytest.raises(ValueError, match=r"shapes|finite"):
-        replace(raw_evaluations()[0], **{name: array})
+        replace(five_evaluations, **{name: array})
 
 
 def test_every_task_needs_raw_evaluations(tmp_path):
-    definition, card = read_definition(PACKAGED), read_card(PACKAGED)
+    definition = read_definition(PACKAGED)
+    card = read_card(PACKAGED)
+    of_two_tasks = make_raw_evaluations()[:2]
+
     with pytest.raises(ValueError, match="of 9 tasks, but got 2"):
-        write_bundle(tmp_path / "x", definition, [], card, evaluations=raw_evaluations()[:2])
+        write_bundle(tmp_path / "x", definition, [], card, evaluations=of_two_tasks)
     # Nothing was written.
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
-    "change", [{"8/values": None}, {"0/objective": np.zeros(2)}, {"1/values": np.full((6, 3), 21)}]
+    ("name", "array"),
+    [
+        ("8/values", None),  # the array of the last task is missing
+        ("0/objective", np.zeros(2)),  # two values of five
+        ("1/values", np.full((6, 3), 21)),  # prices are from 0 to 20
+    ],
 )
-def test_damaged_raw_evaluations_are_refused(recorded, change):
-    """An array is missing, too short, or off the grid of prices from 0 to 20."""
-    arrays = {**Artifact(recorded).read_arrays(EVALUATIONS), **change}
-    with ArtifactWriter(recorded.with_name("arrays")) as writer:
-        present = {name: array for name, array in arrays.items() if array is not None}
-        writer.write_arrays(EVALUATIONS, present)
-    rewrite(recorded, EVALUATIONS, (recorded.with_name("arrays") / EVALUATIONS).read_bytes())
-    recordings = hbo.load(recorded).recorded
+def test_damaged_raw_evaluations_are_refused(recorded_folder, name, array):
+    """One array, named after the number of its task, is removed or replaced."""
+    arrays = Artifact(recorded_folder).read_arrays(EVALUATIONS)
+    damaged = {key: value for key, value in arrays.items() if key != name}
+    if array is not None:
+        damaged[name] = array
+    written = recorded_folder.with_name("arrays")
+    with ArtifactWriter(written) as writer:
+        writer.write_arrays(EVALUATIONS, damaged)
+    replace_file(recorded_folder, EVALUATIONS, (written / EVALUATIONS).read_bytes())
+
+    read_history = hbo.load(recorded_folder).recorded
+
     with pytest.raises(ArtifactError, match=EVALUATIONS_FILE):
-        recordings()
-
-
-def generated(folder: Path) -> BenchmarkSpec:
-    """The spec of a newsvendor that a user generates into a folder."""
-    planned = replace(read_definition(PACKAGED), summary="planned")
-    settings = {"version": 1, "summary": "", "surrogates": {"table": ""}}
-    return generated_spec("newsvendor", folder, planned=lambda: planned, **settings)
+        read_history()
 
 
 def test_benchmark_to_be_generated_has_a_plan(tmp_path):
-    spec = generated(tmp_path / "missing")
+    spec = make_spec_to_generate(tmp_path / "missing")
+
     assert spec.artifact is None
     assert spec.content == ""
-    # What it will be is known before it is generated.
     assert spec.define().summary == "planned"
 
 
 def test_benchmark_to_be_generated_names_command(tmp_path):
-    spec = generated(tmp_path / "missing")
+    spec = make_spec_to_generate(tmp_path / "missing")
+
     assert not spec.option().is_ready
     with pytest.raises(NotFetchedError, match="hpobench-ordered generate newsvendor"):
         spec.load()
 
 
-def test_spec_of_generated_benchmark_reads_artifact(recorded):
-    spec = generated(recorded)
+def test_spec_of_generated_benchmark_reads_artifact(recorded_folder):
+    spec = make_spec_to_generate(recorded_folder)
+
     assert spec.is_local
-    assert spec.content == Artifact(recorded).digest
+    assert spec.content == Artifact(recorded_folder).digest
+    # Not the summary of the plan, which is "planned".
     assert spec.define().summary == read_definition(PACKAGED).summary
 
 
-def test_generated_benchmark_is_loaded(recorded):
-    benchmark = generated(recorded).load()
+def test_generated_benchmark_is_loaded(recorded_folder):
+    benchmark = make_spec_to_generate(recorded_folder).load()
+
     assert benchmark.id == "newsvendor@1"
-    # Of each of nine tasks.
+    # Newsvendor has nine tasks.
     assert len(benchmark.recorded()) == 9

@@ -1,3 +1,5 @@
+"""Quality cards: their measures, their text, and how they are stored."""
+
 import json
 import math
 from dataclasses import replace
@@ -24,51 +26,82 @@ from hpobench_ordered.surrogates.card import (
 )
 
 
-@given(st.integers(0, 2**32 - 1), st.booleans())
-def test_figures_equal_reference_implementations(seed, tied):
-    """R2 of scikit-learn and rank correlation of scipy, with and without ties."""
+def draw_truth_and_predictions(seed: int, *, has_ties: bool) -> tuple[np.ndarray, np.ndarray]:
+    """True values of 60 configurations for three outputs, and predictions near them.
+
+    With ties they are whole numbers, many of which are equal.
+    """
     rng = np.random.default_rng(seed)
     truth = rng.normal(size=(60, 3))
     predicted = truth + 0.3 * rng.normal(size=(60, 3))
-    if tied:
-        truth, predicted = np.round(truth), np.round(predicted)
-    for k in range(3):
-        expected = r2_score(truth[:, k], predicted[:, k])
-        assert r_squared(truth, predicted)[k] == pytest.approx(expected)
-        expected = spearmanr(truth[:, k], predicted[:, k]).statistic
-        assert rank_correlation(truth, predicted)[k] == pytest.approx(expected)
+    if has_ties:
+        return np.round(truth), np.round(predicted)
+    return truth, predicted
+
+
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_r_squared_is_scikit_learns(seed, has_ties):
+    truth, predicted = draw_truth_and_predictions(seed, has_ties=has_ties)
+
+    r2 = r_squared(truth, predicted)
+
+    expected = [r2_score(truth[:, output], predicted[:, output]) for output in range(3)]
+    assert r2 == pytest.approx(expected)
+
+
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_rank_correlation_is_scipys(seed, has_ties):
+    truth, predicted = draw_truth_and_predictions(seed, has_ties=has_ties)
+
+    correlations = rank_correlation(truth, predicted)
+
+    expected = []
+    for output in range(3):
+        expected.append(spearmanr(truth[:, output], predicted[:, output]).statistic)
+    assert correlations == pytest.approx(expected)
+
+
+def find_best_rows(values: np.ndarray, number: int, direction: Direction) -> set[int]:
+    """Rows of the best values: the smallest when minimising, the largest when maximising."""
+    losses = direction.sign * values
+    return set(sorted(range(len(losses)), key=losses.__getitem__)[:number])
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 100), st.sampled_from(Direction))
-def test_top_decile_overlap_equals_sets(seed, n, direction):
+def test_top_decile_overlap_is_share_of_best(seed, n, direction):
+    """The share of the truly best tenth that is also in the predicted best tenth."""
     rng = np.random.default_rng(seed)
-    truth, predicted = rng.random((n, 2)), rng.random((n, 2))
-    k = max(1, n // 10)
-    for column in range(2):
-        # Rows of the best tenth, by the true and by the predicted values.
-        best = [
-            set(sorted(range(n), key=lambda i: direction.sign * values[i, column])[:k])
-            for values in (truth, predicted)
-        ]
-        share = len(best[0] & best[1]) / k
-        assert top_decile_overlap(truth, predicted, direction=direction)[column] == share
+    truth = rng.random((n, 2))
+    predicted = rng.random((n, 2))
+
+    overlaps = top_decile_overlap(truth, predicted, direction=direction)
+
+    size_of_tenth = max(1, n // 10)
+    for output in range(2):
+        truly_best = find_best_rows(truth[:, output], size_of_tenth, direction)
+        predicted_best = find_best_rows(predicted[:, output], size_of_tenth, direction)
+        assert overlaps[output] == len(truly_best & predicted_best) / size_of_tenth
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from(Direction))
-def test_the_upper_half_is_ranked_as_by_scipy(seed, direction):
+def test_upper_half_correlation_is_scipys(seed, direction):
+    """Spearman's correlation among the better half: of 41 values, the 20 better than the median."""
     rng = np.random.default_rng(seed)
     truth = rng.normal(size=(41, 2))
     predicted = truth + rng.normal(size=(41, 2))
-    found = upper_half_correlation(truth, predicted, direction=direction)
-    for k in range(2):
-        losses = direction.sign * truth[:, k]
-        # Of 41 losses, the 20 below the median.
-        better = losses < np.sort(losses)[20]
-        expected = spearmanr(truth[better, k], predicted[better, k]).statistic
-        assert found[k] == pytest.approx(expected)
+
+    correlations = upper_half_correlation(truth, predicted, direction=direction)
+
+    losses = direction.sign * truth
+    is_better = losses < np.median(losses, axis=0)
+    for output in range(2):
+        rows = is_better[:, output]
+        expected = spearmanr(truth[rows, output], predicted[rows, output]).statistic
+        assert correlations[output] == pytest.approx(expected)
 
 
 CONSTANT = np.full((5, 1), 2.0)
+"""Five equal values of one output."""
 
 
 @pytest.mark.parametrize(("predicted", "r2"), [(CONSTANT, 1), (CONSTANT + 1, -np.inf)])
@@ -83,31 +116,41 @@ def test_rank_correlation_of_constants_is_nan():
 
 def test_exact_predictions_have_best_quality():
     truth = np.random.default_rng(0).random((20, 2))
-    quality = measure_quality(truth, truth, names=["a", "b"], direction=Direction.MINIMIZE)
-    assert [task.name for task in quality] == ["a", "b"]
-    for task in quality:
-        figures = (task.r2, task.spearman, task.top_decile, task.upper_half)
-        assert figures == pytest.approx((1, 1, 1, 1))
+
+    qualities = measure_quality(truth, truth, names=["a", "b"], direction=Direction.MINIMIZE)
+
+    assert [quality.name for quality in qualities] == ["a", "b"]
+    for quality in qualities:
+        measures = (quality.r2, quality.spearman, quality.top_decile, quality.upper_half)
+        assert measures == pytest.approx((1, 1, 1, 1))
 
 
 @pytest.mark.parametrize(
-    ("names", "n_predicted", "message"), [(["a"], 20, "argument 2"), (["a", "b"], 19, "shape")]
+    ("names", "n_predicted", "message"),
+    [
+        (["a"], 20, "argument 2"),  # one name too few
+        (["a", "b"], 19, "shape"),  # one prediction too few
+    ],
 )
 def test_names_and_predictions_must_fit(names, n_predicted, message):
-    """There are two tasks and 20 evaluations."""
+    """There are two outputs and 20 evaluations."""
     truth = np.zeros((20, 2))
+    predicted = np.zeros((n_predicted, 2))
+
     with pytest.raises(ValueError, match=message):
-        measure_quality(truth, truth[:n_predicted], names=names, direction=Direction.MINIMIZE)
+        measure_quality(truth, predicted, names=names, direction=Direction.MINIMIZE)
 
 
 CARD = card_of(
     evaluations=200,
-    figures=(TaskQuality("a", 0.9, 0.8, 0.7), TaskQuality("b", 0.7, 1.0, 0.9)),
+    figures=(
+        TaskQuality("a", r2=0.9, spearman=0.8, top_decile=0.7),
+        TaskQuality("b", r2=0.7, spearman=1.0, top_decile=0.9),
+    ),
     versions={"numpy": "2"},
     comparisons={"training": {"sizes": [1, 2]}},
 )
-
-
+"""As cards were before they had the rank correlation in the better half."""
 WITH_UPPER_HALF = replace(
     CARD, figures=tuple(replace(quality, upper_half=0.5) for quality in CARD.figures)
 )
@@ -117,12 +160,19 @@ WITH_UPPER_HALF = replace(
     "part", ["forest", "1.50 MB", "200", "nowhere", "R2 0.700 (mean 0.800)", "A toy.", "numpy 2"]
 )
 def test_description_holds_every_fact(part):
-    assert part in replace(CARD, size=1_500_000).describe()
+    """Surrogate, size, evaluations, source, worst and mean quality, limits, and versions."""
+    card = replace(CARD, size=1_500_000)
+
+    assert part in card.describe()
 
 
-def test_description_leaves_out_what_old_cards_lack():
-    """Older cards have no rank correlation in the better half."""
+def test_description_leaves_out_missing_measure():
+    # Older cards have no rank correlation in the better half.
     assert "better half" not in CARD.describe()
+
+
+def test_description_has_correlation_in_better_half():
+    # It is 0.5 for both tasks, so their minimum and their mean.
     assert "Spearman in the better half 0.500 (mean 0.500)" in WITH_UPPER_HALF.describe()
 
 
@@ -132,42 +182,46 @@ def test_card_round_trips_through_json(card):
 
 
 def test_numbers_that_json_lacks_round_trip():
-    card = replace(
-        CARD,
-        figures=(TaskQuality("a", -math.inf, math.nan, 0.0),),
-        comparisons={"x": {"r2": [math.nan]}},
-    )
-    # Raises an error if an infinity or NaN is left.
+    quality = TaskQuality("a", r2=-math.inf, spearman=math.nan, top_decile=0.0)
+    card = replace(CARD, figures=(quality,), comparisons={"x": {"r2": [math.nan]}})
+
+    # With `allow_nan=False`, an infinity or NaN that is left would be an error.
     text = json.dumps(card.to_json(), allow_nan=False)
-    (quality,) = Card.from_json(json.loads(text)).figures
-    assert quality.r2 == -math.inf
-    assert math.isnan(quality.spearman)
+    (copy,) = Card.from_json(json.loads(text)).figures
+
+    assert copy.r2 == -math.inf
+    assert math.isnan(copy.spearman)
 
 
 def test_versions_name_missing_packages():
     versions = versions_of("numpy", "no-such-package")
+
     assert versions["numpy"] == np.__version__
     assert versions["no-such-package"] == "not installed"
+    # Python's version is always there.
     assert "python" in versions
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"surrogate": "ORACLE"},
-        {"figures": [{"name": "a"}]},
+        {"surrogate": "ORACLE"},  # no such type
+        {"figures": [{"name": "a"}]},  # without measures
         {"figures": [{"name": "a", "r2": "high", "spearman": 1, "top_decile": 1}]},
         {"figures": 5},
-        {"x": 1},
+        {"x": 1},  # an unknown key
         {"size": "large"},
         {"seed": "zero"},
-        {"versions": {"numpy": 2}},
+        {"versions": {"numpy": 2}},  # versions are texts
         {"comparisons": {"training": 5}},
     ],
 )
 def test_malformed_card_is_refused(change):
+    """One entry of a valid card is changed or added."""
+    content = {**CARD.to_json(), **change}
+
     with pytest.raises(ArtifactError, match="not a quality card"):
-        Card.from_json({**CARD.to_json(), **change})
+        Card.from_json(content)
 
 
 def test_empty_card_is_refused():

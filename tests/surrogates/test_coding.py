@@ -1,3 +1,5 @@
+"""Codings: how configurations become numbers for nearest neighbours and forests."""
+
 import math
 
 import numpy as np
@@ -20,75 +22,117 @@ SPACE = hbo.SearchSpace(
 CODING = space_coding(
     SPACE, products=[("rate", "depth")], ratios=[("rate", "depth")], also_raw=["rate"]
 )
-LOG_MIDDLE_OF_RATE = math.log(1e-4) / 2
+# Inactive numbers are coded as the middle of their range; here of the logarithms.
+LOG_MIDDLE_OF_RATE = (math.log(1e-4) + math.log(1.0)) / 2
 LOG_MIDDLE_OF_DEPTH = (math.log(2) + math.log(10)) / 2
 
 
 @pytest.mark.parametrize(
-    ("feature", "kind", "value", "inactive"),
+    ("index", "kind", "active", "inactive"),
     [
         (0, "LOG", math.log(0.1), LOG_MIDDLE_OF_RATE),
-        (1, "IDENTITY", 4, 6),
-        (2, "ONE_HOT", 0, 0),
-        (3, "ONE_HOT", 1, 0),
-        (4, "LOG_PRODUCT", math.log(0.4), LOG_MIDDLE_OF_RATE + LOG_MIDDLE_OF_DEPTH),
-        (5, "LOG_RATIO", math.log(0.025), LOG_MIDDLE_OF_RATE - LOG_MIDDLE_OF_DEPTH),
-        (6, "IDENTITY", 0.1, (1e-4 + 1) / 2),
+        (1, "IDENTITY", 4, (2 + 10) / 2),
+        (2, "ONE_HOT", 0, 0),  # is the kernel linear?
+        (3, "ONE_HOT", 1, 0),  # is it radial?
+        (4, "LOG_PRODUCT", math.log(0.1 * 4), LOG_MIDDLE_OF_RATE + LOG_MIDDLE_OF_DEPTH),
+        (5, "LOG_RATIO", math.log(0.1 / 4), LOG_MIDDLE_OF_RATE - LOG_MIDDLE_OF_DEPTH),
+        (6, "IDENTITY", 0.1, (1e-4 + 1) / 2),  # the rate once more, without its log scale
     ],
 )
-def test_feature_of_every_kind(feature, kind, value, inactive):
-    # Rate 0.1, depth 4, radial kernel; then all inactive, which are coded as their middle.
-    encoded = CODING.encode(np.array([[0.1, 4.0, 1.0], [np.nan, np.nan, np.nan]]))
-    assert CODING.features[feature].kind is FeatureKind[kind]
-    np.testing.assert_allclose(encoded[:, feature], [value, inactive], rtol=1e-12)
+def test_feature_of_every_kind(index, kind, active, inactive):
+    """The feature of a configuration, and its value where all hyperparameters are inactive."""
+    # Choices are coded as their places: 1 is the radial kernel.
+    rate_depth_kernel = [0.1, 4.0, 1.0]
+    all_inactive = [np.nan, np.nan, np.nan]
+
+    encoded = CODING.encode(np.array([rate_depth_kernel, all_inactive]))
+
+    assert CODING.features[index].kind is FeatureKind[kind]
+    np.testing.assert_allclose(encoded[:, index], [active, inactive], rtol=1e-12)
 
 
 def test_coding_without_log_scales_is_raw():
-    raw = space_coding(SPACE, log_scales=False)
-    # The choice is one-hot coded.
-    assert raw.encode(np.array([[0.1, 4.0, 0.0]])).tolist() == [[0.1, 4, 1, 0]]
+    coding = space_coding(SPACE, log_scales=False)
+    # Choices are coded as their places: 0 is the linear kernel.
+    rate_depth_kernel = [0.1, 4.0, 0.0]
+
+    encoded = coding.encode(np.array([rate_depth_kernel]))
+
+    # The last two say whether the kernel is linear, and whether it is radial.
+    assert encoded.tolist() == [[0.1, 4, 1, 0]]
 
 
 @given(st.integers(0, 2**32 - 1))
 def test_standardised_features_have_unit_variance(seed):
     values = SPACE.decode(SPACE.sample_unit(np.random.default_rng(seed), 50))
+
     coding = space_coding(SPACE, products=[("rate", "depth")]).standardised(values)
+
     features = coding.encode(values)
     np.testing.assert_allclose(features.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(features.std(axis=0), 1, atol=1e-12)
-    # Again nothing changes, and the table holds everything.
-    assert coding.standardised(values) == coding == Coding.from_table(coding.table)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_standardising_again_changes_nothing(seed):
+    values = SPACE.decode(SPACE.sample_unit(np.random.default_rng(seed), 50))
+
+    coding = space_coding(SPACE, products=[("rate", "depth")]).standardised(values)
+
+    assert coding.standardised(values) == coding
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_coding_round_trips_through_table(seed):
+    values = SPACE.decode(SPACE.sample_unit(np.random.default_rng(seed), 50))
+
+    coding = space_coding(SPACE, products=[("rate", "depth")]).standardised(values)
+
+    assert Coding.from_table(coding.table) == coding
 
 
 def test_constant_feature_is_only_centred():
-    constant = Coding((Feature(FeatureKind.IDENTITY, 0),)).standardised(np.full((3, 1), 7.0))
-    assert constant.encode(np.array([[7.0], [8.0]])).tolist() == [[0], [1]]
+    """It has no deviation that it could be divided by."""
+    always_seven = np.full((3, 1), 7.0)
+
+    coding = Coding((Feature(FeatureKind.IDENTITY, 0),)).standardised(always_seven)
+
+    assert coding.encode(np.array([[7.0], [8.0]])).tolist() == [[0], [1]]
 
 
-def test_too_few_columns_are_refused():
-    coding = space_coding(SPACE, ratios=[("rate", "depth")])
-    # A coding needs the columns up to the last that it uses: a ratio of the first two needs two.
-    assert (coding.width, Coding(coding.features[-1:]).width) == (3, 2)
-    for values in (np.zeros((4, 2)), np.zeros(3)):
-        with pytest.raises(ValueError, match=r"\(n, 3\)"):
-            coding.encode(values)
+def test_width_is_up_to_last_column_needed():
+    features = space_coding(SPACE, ratios=[("rate", "depth")]).features
+    ratio = features[-1]
+
+    # All features together need the three columns, the ratio only rate and depth, the first two.
+    assert Coding(features).width == 3
+    assert Coding((ratio,)).width == 2
+
+
+@pytest.mark.parametrize("shape", [(4, 2), (3,)])
+def test_too_few_columns_are_refused(shape):
+    """Configurations of three hyperparameters are needed, (n, 3)."""
+    coding = space_coding(SPACE)
+
+    with pytest.raises(ValueError, match=r"\(n, 3\)"):
+        coding.encode(np.zeros(shape))
 
 
 @pytest.mark.parametrize(
     "table",
     [
-        np.zeros((2, 5)),
-        np.zeros(6),
-        np.array([[9.0, 0, 0, 0, 0, 1]]),
-        np.array([[0.0, -1, 0, 0, 0, 1]]),
-        np.array([[0.0, 0, 0, 0, 0, 0]]),
-        np.array([[0.0, 0, 0, np.nan, 0, 1]]),
-        np.empty((0, 6)),
+        np.zeros((2, 5)),  # a number too few a row
+        np.zeros(6),  # no rows
+        np.array([[9.0, 0, 0, 0, 0, 1]]),  # no kind has the number 9
+        np.array([[0.0, -1, 0, 0, 0, 1]]),  # a negative column
+        np.array([[0.0, 0, 0, 0, 0, 0]]),  # a scale of 0
+        np.array([[0.0, 0, 0, np.nan, 0, 1]]),  # no value where it is inactive
+        np.empty((0, 6)),  # no feature
     ],
 )
 def test_damaged_tables_are_refused(table):
-    """Rows of six numbers describe features: kind, column, other column or choice, value if
-    inactive, shift and scale.
+    """Each row of six numbers describes a feature: kind, column, second column or choice, value
+    where it is inactive, mean and scale.
     """
     with pytest.raises(ValueError):
         Coding.from_table(table)

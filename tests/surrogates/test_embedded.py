@@ -1,3 +1,5 @@
+"""Surrogates on a part of the search space that they were made for."""
+
 import math
 from dataclasses import dataclass
 
@@ -22,6 +24,7 @@ WHOLE = hbo.SearchSpace(
         hbo.Parameter.number("cost", 2**-10, 2**10, log=True),
         hbo.Parameter.choice("units", (16, 32, 64), ordered=True),
     ],
+    # Columns 1 and 2 are `degree` and `kernel`; the choices 1 and 3 are polynomial and sigmoid.
     conditions={
         "coef0": hbo.Compare(1, hbo.Comparison.GREATER, (2.0,)),
         "degree": hbo.Compare(2, hbo.Comparison.IN, (1.0, 3.0)),
@@ -32,103 +35,113 @@ TASKS = 3
 
 @dataclass(frozen=True)
 class Checksum:
-    """A surrogate whose values differ where anything differs, NaN included."""
+    """A surrogate whose values differ where anything differs: task, column, number, or NaN."""
 
     def predict(self, values: np.ndarray, task: int) -> np.ndarray:
         return np.array([self.predict_one(row, task) for row in values])
 
     def predict_one(self, row: np.ndarray, task: int) -> float:
         numbers = np.where(np.isnan(row), -7.0, row)
-        weights = 3.0 ** np.arange(len(row))
-        return float(task + math.fsum(weights * numbers))
+        weights_of_columns = 3.0 ** np.arange(len(row))
+        return float(task + math.fsum(weights_of_columns * numbers))
 
 
 @pytest.fixture(scope="module")
 def forest():
-    """A forest of three tasks on the whole space."""
+    """A forest of three tasks on the whole space, fitted to made-up losses."""
     values = WHOLE.decode(WHOLE.sample_unit(np.random.default_rng(0), 300))
-    losses = np.log(values[:, 3]) ** 2 + np.nan_to_num(values[:, 1], nan=7.0) + values[:, 2]
-    targets = np.stack([losses, losses + values[:, 4], -losses], axis=1)
+    _, degree, kernel, cost, units = values.T
+    losses = np.log(cost) ** 2 + np.nan_to_num(degree, nan=7.0) + kernel
+    losses_of_tasks = np.stack([losses, losses + units, -losses], axis=1)
     recipe = ForestRecipe(trees=30)
-    return fit_forest(values, targets, coding=space_coding(WHOLE), recipe=recipe, seed=0)
+    return fit_forest(values, losses_of_tasks, coding=space_coding(WHOLE), recipe=recipe, seed=0)
 
 
 @st.composite
-def native(draw: st.DrawFn, parameter: hbo.Parameter) -> Value:
-    """A value of a hyperparameter."""
+def draw_value(draw: st.DrawFn, parameter: hbo.Parameter) -> Value:
+    """A value of a hyperparameter, in its own terms: a number, or one of the choices."""
     unit = np.array(draw(st.floats(0, 1)))
     coded = float(parameter.decode(unit))
     return parameter.value(coded)
 
 
 @st.composite
-def parts(draw: st.DrawFn) -> tuple[hbo.SearchSpace, Config]:
-    """A part of the whole space in any order, and the values of fixed hyperparameters."""
+def draw_part(draw: st.DrawFn) -> tuple[hbo.SearchSpace, Config]:
+    """A part of the whole space in any order, and the values of hyperparameters fixed outside it.
+
+    A hyperparameter of the whole space is tunable in the part, maybe with fewer choices, a constant
+    of the part, or fixed.
+    """
     tunable: list[hbo.Parameter] = []
     constants: Config = {}
     fixed: Config = {}
     for parameter in draw(st.permutations(WHOLE.parameters)):
-        is_last = len(fixed) + len(constants) == WHOLE.dimension - 1
         # A search space needs at least one hyperparameter that can be tuned.
-        role = "tunable" if is_last else draw(st.sampled_from(["tunable", "constant", "fixed"]))
+        is_last_chance = len(fixed) + len(constants) == WHOLE.dimension - 1
+        roles = ["tunable"] if is_last_chance else ["tunable", "constant", "fixed"]
+        role = draw(st.sampled_from(roles))
         if role == "constant":
-            constants[parameter.name] = draw(native(parameter))
+            constants[parameter.name] = draw(draw_value(parameter))
         elif role == "fixed":
-            fixed[parameter.name] = draw(native(parameter))
+            fixed[parameter.name] = draw(draw_value(parameter))
         elif parameter.choices:
             choices = draw(st.permutations(parameter.choices))
-            remaining = tuple(choices[: draw(st.integers(1, len(choices)))])
-            tunable.append(hbo.Parameter.choice(parameter.name, remaining))
+            number_kept = draw(st.integers(1, len(choices)))
+            tunable.append(hbo.Parameter.choice(parameter.name, tuple(choices[:number_kept])))
         else:
             tunable.append(parameter)
     return hbo.SearchSpace(tunable, constants=constants), fixed
 
 
 @settings(deadline=None)
-@given(parts(), st.integers(0, 2**32 - 1), st.permutations(range(TASKS)))
+@given(draw_part(), st.integers(0, 2**32 - 1), st.permutations(range(TASKS)))
 def test_values_are_of_completed_configurations(part_and_fixed, seed, tasks):
+    """Constants of the part and fixed values complete a configuration of the whole space."""
     part, fixed = part_and_fixed
     inner = Checksum()
-    embedded = EmbeddedSurrogate(inner, WHOLE, part, fixed, tuple(tasks))
     values = part.decode(part.sample_unit(np.random.default_rng(seed), 20))
 
-    # Constants of the part and fixed values complete a configuration of the whole space.
+    embedded = EmbeddedSurrogate(inner, WHOLE, part, fixed, tuple(tasks))
+
     completed = WHOLE.values([{**config, **fixed} for config in part.configs(values)])
-
     # Task k of the part is task tasks[k] of the whole.
-    for task, index in enumerate(tasks):
-        expected = inner.predict(completed, index)
-        assert embedded.predict(values, task).tolist() == expected.tolist()
-        assert [embedded.predict_one(row, task) for row in values] == expected.tolist()
+    for task, task_of_whole in enumerate(tasks):
+        expected = inner.predict(completed, task_of_whole).tolist()
+        assert embedded.predict(values, task).tolist() == expected
+        assert [embedded.predict_one(row, task) for row in values] == expected
 
 
-REST: Config = {"coef0": 0.5, "degree": 3, "units": 32}
+OTHERS_FIXED: Config = {"coef0": 0.5, "degree": 3, "units": 32}
+"""Fixed values of all hyperparameters but cost and kernel."""
 
 
-def part(*parameters: hbo.Parameter, **constants: Value) -> hbo.SearchSpace:
+def make_space(*parameters: hbo.Parameter, **constants: Value) -> hbo.SearchSpace:
+    """A search space of these hyperparameters and constants."""
     return hbo.SearchSpace(parameters, constants=constants)
 
 
 def test_numbers_beyond_the_whole_space_extrapolate(forest):
-    # In the whole space the cost is from 2^-10 to 2^10.
+    """The cost is from 2^-20 to 2^20 in the part, but from 2^-10 to 2^10 in the whole space."""
     wider_cost = hbo.Parameter.number("cost", 2**-20, 2**20, log=True)
-    space = part(wider_cost, kernel="polynomial")
-    embedded = EmbeddedSurrogate(forest, WHOLE, space, {**REST, "degree": 1}, (0,))
+    space = make_space(wider_cost, kernel="polynomial")
+    # The degree, too, is below its range from 2 to 5.
+    embedded = EmbeddedSurrogate(forest, WHOLE, space, {**OTHERS_FIXED, "degree": 1}, (0,))
     costs = np.array([[2.0**-20], [2.0**-10], [2.0**10], [2.0**20]])
 
-    below, lower_bound, upper_bound, above = embedded.predict(costs, 0)
+    below, at_lower_bound, at_upper_bound, above = embedded.predict(costs, 0)
 
     # A forest is constant beyond the bounds that it was fitted on.
-    assert below == lower_bound
-    assert above == upper_bound
-    assert lower_bound != upper_bound
+    assert below == at_lower_bound
+    assert above == at_upper_bound
+    assert at_lower_bound != at_upper_bound
 
 
-NUMBER = hbo.Parameter.number("kernel", 0, 1)
-OTHER = hbo.Parameter.choice("kernel", ("linear", "laplacian"))
-LINEAR = part(WHOLE["cost"], kernel="linear")
+COST = WHOLE["cost"]
+KERNEL_AS_NUMBER = hbo.Parameter.number("kernel", 0, 1)
+KERNEL_WITH_UNKNOWN_CHOICE = hbo.Parameter.choice("kernel", ("linear", "laplacian"))
+LINEAR = make_space(COST, kernel="linear")
 CONDITIONAL = hbo.SearchSpace(
-    [hbo.Parameter.choice("kernel", ("linear", "polynomial")), WHOLE["cost"]],
+    [hbo.Parameter.choice("kernel", ("linear", "polynomial")), COST],
     conditions={"cost": hbo.Compare(0, hbo.Comparison.EQUAL, (0.0,))},
 )
 
@@ -136,20 +149,33 @@ CONDITIONAL = hbo.SearchSpace(
 @pytest.mark.parametrize(
     ("space", "fixed", "error", "message"),
     [
+        # Hyperparameters of the whole space that are missing, named twice or unknown
         (LINEAR, {"coef0": 0.5, "degree": 3}, InvalidSpaceError, "see .'units'"),
-        (LINEAR, {**REST, "cost": 1.0}, InvalidSpaceError, "see .'cost'"),
-        (part(WHOLE["cost"], kernel="linear", gamma=1), REST, InvalidSpaceError, "see .'gamma'"),
-        (part(WHOLE["cost"], NUMBER), REST, InvalidSpaceError, "a number"),
-        (CONDITIONAL, REST, InvalidSpaceError, "must not have conditions"),
-        (part(WHOLE["cost"], kernel="laplacian"), REST, InvalidConfigError, "laplacian"),
-        (LINEAR, {**REST, "degree": "3"}, InvalidConfigError, "degree"),
-        (LINEAR, {**REST, "units": 1}, InvalidConfigError, "units"),
-        (part(WHOLE["cost"], OTHER), REST, InvalidConfigError, "laplacian"),
+        (LINEAR, {**OTHERS_FIXED, "cost": 1.0}, InvalidSpaceError, "see .'cost'"),
+        (
+            make_space(COST, kernel="linear", gamma=1),
+            OTHERS_FIXED,
+            InvalidSpaceError,
+            "see .'gamma'",
+        ),
+        # Another type, and conditions
+        (make_space(COST, KERNEL_AS_NUMBER), OTHERS_FIXED, InvalidSpaceError, "a number"),
+        (CONDITIONAL, OTHERS_FIXED, InvalidSpaceError, "must not have conditions"),
+        # Values that the whole space does not have
+        (make_space(COST, kernel="laplacian"), OTHERS_FIXED, InvalidConfigError, "laplacian"),
+        (LINEAR, {**OTHERS_FIXED, "degree": "3"}, InvalidConfigError, "degree"),
+        (LINEAR, {**OTHERS_FIXED, "units": 1}, InvalidConfigError, "units"),
+        (
+            make_space(COST, KERNEL_WITH_UNKNOWN_CHOICE),
+            OTHERS_FIXED,
+            InvalidConfigError,
+            "laplacian",
+        ),
     ],
 )
 def test_spaces_that_do_not_fit_are_refused(space, fixed, error, message):
-    """Hyperparameters of the whole space that are missing, named twice or unknown; other types and
-    values.
+    """The tunable space, its constants and the fixed values together must be configurations of the
+    whole space.
     """
     with pytest.raises(error, match=message):
         EmbeddedSurrogate(Checksum(), WHOLE, space, fixed, (0,))

@@ -1,3 +1,5 @@
+"""YAHPO's networks: as yahpo-gym evaluates them, in batches of any size, and cut to one output."""
+
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -14,23 +16,29 @@ from hpobench_ordered.surrogates._onnx_graph import keep_output
 from hpobench_ordered.surrogates.onnx import BLOCK, GROUP, OnnxSurrogate
 
 TASK = 6
+"""One of the twenty tasks, where it does not matter which."""
+N_OUTPUTS = len(SCENARIOS["rpart"].layout.targets)
+"""Measures that the network of rpart predicts; AUC is one of them."""
+MORE_THAN_THREE_BLOCKS = 3 * BLOCK + 5
+"""Configurations; the network evaluates at most a block at once."""
 
 
 def build(
     shared: Path, scenario: str, instance: str = "1220", target: str = "auc"
 ) -> tuple[Definition, OnnxSurrogate]:
     """The definition of a YAHPO benchmark, and the surrogate of its network for one measure."""
-    defined, (_, encoding, model) = define(shared, scenario, instance), files(shared, scenario)
+    definition = define(shared, scenario, instance)
+    _, encoding, network = files(shared, scenario)
     surrogate = OnnxSurrogate.for_space(
-        model,
-        space=defined.space,
+        network,
+        space=definition.space,
         layout=SCENARIOS[scenario].layout,
         encoding=encoding,
         fixed={"task_id": instance, "repl": 10},
         varied={"trainsize": FRACTIONS},
         target=target,
     )
-    return defined, surrogate
+    return definition, surrogate
 
 
 @pytest.fixture(params=["rpart", "xgboost"])
@@ -38,50 +46,50 @@ def scenario(request):
     return str(request.param)
 
 
-def draw(defined: Definition, n: int, seed: int = 0) -> np.ndarray:
-    """Values of n random configurations."""
-    unit = defined.space.sample_unit(np.random.default_rng(seed), n)
-    return defined.space.decode(unit)
+def sample_values(definition: Definition, n: int) -> np.ndarray:
+    """Coded values of n random configurations, (n, d)."""
+    unit = definition.space.sample_unit(np.random.default_rng(0), n)
+    return definition.space.decode(unit)
+
+
+SLOW_TARGETS = [target for target in SCENARIOS["rpart"].layout.targets if target != "auc"]
 
 
 @pytest.mark.parametrize(
     "target",
-    [
-        "auc",
-        *(
-            pytest.param(t, marks=pytest.mark.slow)
-            for t in SCENARIOS["rpart"].layout.targets
-            if t != "auc"
-        ),
-    ],
+    ["auc", *(pytest.param(target, marks=pytest.mark.slow) for target in SLOW_TARGETS)],
 )
 def test_agrees_with_yahpo_gym(shared, target):
+    """Recorded values of yahpo-gym for 160 configurations of some scenarios and instances."""
     records = json.loads((shared / "reference" / "yahpo_gym_values.json").read_text())
+    assert len(records) == 160
     benchmarks: dict[tuple[str, str], Benchmark] = {}
-    ours, theirs = [], []
+    values = []
+    recorded_values = []
     for record in records:
         key = record["scenario"].removeprefix("rbv2_"), record["instance"]
         if key not in benchmarks:
-            defined, surrogate = build(shared, *key, target)
+            definition, surrogate = build(shared, *key, target)
             benchmarks[key] = Benchmark.build(
-                defined, surrogate="onnx", model=surrogate, best_values=[None] * 20
+                definition, surrogate="onnx", model=surrogate, best_values=[None] * 20
             )
         # Twenty tasks, training fractions of 5 %, 10 %, ...
         task = benchmarks[key].tasks[round(20 * record["trainsize"]) - 1]
         assert task.context["train_fraction"] == pytest.approx(record["trainsize"], abs=1e-15)
-        ours.append(task.evaluate(record["config"]))
-        theirs.append(record["values"][target])
-    assert len(records) == 160
+        values.append(task.evaluate(record["config"]))
+        recorded_values.append(record["values"][target])
+
     # yahpo-gym evaluates one row, where onnxruntime's logarithms round differently; in the times,
     # exponentials of wide ranges, and in scores near 0 a float32's last bit shows more.
     rtol = 3e-4 if target.startswith("time") else 1e-5
-    np.testing.assert_allclose(ours, theirs, rtol=rtol, atol=0.0 if target == "auc" else 1e-7)
+    atol = 0.0 if target == "auc" else 1e-7
+    np.testing.assert_allclose(values, recorded_values, rtol=rtol, atol=atol)
 
 
 @pytest.mark.parametrize("task", [-1, len(FRACTIONS)])
 def test_unknown_tasks_are_refused(shared, scenario, task):
-    defined, surrogate = build(shared, scenario)
-    values = draw(defined, 2)
+    definition, surrogate = build(shared, scenario)
+    values = sample_values(definition, 2)
 
     with pytest.raises(IndexError, match="task must be from"):
         surrogate.predict(values, task)
@@ -90,25 +98,28 @@ def test_unknown_tasks_are_refused(shared, scenario, task):
 
 
 def test_empty_batch_has_no_values(shared, scenario):
-    defined, surrogate = build(shared, scenario)
+    definition, surrogate = build(shared, scenario)
+    no_rows = sample_values(definition, 1)[:0]
 
-    assert surrogate.predict(draw(defined, 1)[:0], TASK).shape == (0,)
+    assert surrogate.predict(no_rows, TASK).shape == (0,)
 
 
 def test_single_rows_agree_with_batch(shared, scenario):
-    defined, surrogate = build(shared, scenario)
-    # More than the network evaluates at once.
-    values = draw(defined, 3 * BLOCK + 5)
+    definition, surrogate = build(shared, scenario)
+    values = sample_values(definition, MORE_THAN_THREE_BLOCKS)
     predictions = surrogate.predict(values, TASK)
 
-    assert [surrogate.predict_one(row, TASK) for row in values[:100]] == predictions[:100].tolist()
+    single_predictions = [surrogate.predict_one(row, TASK) for row in values[:100]]
+
+    assert single_predictions == predictions[:100].tolist()
 
 
 def test_values_do_not_depend_on_batch(shared, scenario):
-    defined, surrogate = build(shared, scenario)
-    values = draw(defined, 3 * BLOCK + 5)
+    definition, surrogate = build(shared, scenario)
+    values = sample_values(definition, MORE_THAN_THREE_BLOCKS)
     predictions = surrogate.predict(values, TASK)
     rng = np.random.default_rng(1)
+    # Batches are padded to whole groups, and evaluated in blocks.
     sizes_around_limits = [1, 2, 3, GROUP, GROUP + 1, BLOCK - 1, BLOCK, BLOCK + 1]
     random_sizes = rng.integers(1, len(values), 12)
 
@@ -118,60 +129,66 @@ def test_values_do_not_depend_on_batch(shared, scenario):
 
 
 def test_values_do_not_depend_on_threads(shared, monkeypatch):
-    defined, surrogate = build(shared, "rpart")
+    definition, surrogate = build(shared, "rpart")
     # More than two blocks, which several threads share.
-    values = draw(defined, 2 * BLOCK + 1)
-    results = set()
+    values = sample_values(definition, 2 * BLOCK + 1)
+
+    distinct_predictions = set()
     for threads in ("1", "2", "3"):
         monkeypatch.setenv(onnx.THREADS_VARIABLE, threads)
-        results.add(surrogate.predict(values, TASK).tobytes())
-    assert len(results) == 1
+        distinct_predictions.add(surrogate.predict(values, TASK).tobytes())
+
+    assert len(distinct_predictions) == 1
 
 
 def test_network_is_cut_to_one_output(shared):
-    *_, model = files(shared, "rpart")
+    """What only the other outputs need is left out of the network, so it is smaller."""
+    *_, network = files(shared, "rpart")
 
-    # The rpart network has nine outputs.
-    assert len(keep_output(model, column=2, width=9)) < len(model)
+    cut_network = keep_output(network, column=2, width=N_OUTPUTS)
+
+    assert len(cut_network) < len(network)
 
 
 def test_network_of_another_width_stays_whole(shared):
-    *_, model = files(shared, "rpart")
+    """A network that has not the expected number of outputs is not understood, so not changed."""
+    *_, network = files(shared, "rpart")
 
-    # The rpart network has nine outputs, not eight.
-    assert keep_output(model, column=2, width=8) is model
+    assert keep_output(network, column=2, width=N_OUTPUTS - 1) is network
 
 
+# The last two begin like a network: one is cut short, the other has an empty graph.
 @pytest.mark.parametrize("content", [b"", b"not a network", b"\x3a\x7f\x00", b"\x3a\x00"])
 def test_unreadable_network_is_refused(shared, content):
-    defined, surrogate = build(shared, "rpart")
+    definition, surrogate = build(shared, "rpart")
     surrogate.model = content
 
     with pytest.raises(ArtifactError, match="cannot be read"):
-        surrogate.predict(draw(defined, 1), TASK)
+        surrogate.predict(sample_values(definition, 1), TASK)
 
 
 def test_network_of_another_scenario_is_refused(shared):
-    defined, surrogate = build(shared, "rpart")
+    definition, surrogate = build(shared, "rpart")
     *_, surrogate.model = files(shared, "xgboost")
 
     with pytest.raises(ArtifactError, match="inputs"):
-        surrogate.predict(draw(defined, 1), TASK)
+        surrogate.predict(sample_values(definition, 1), TASK)
 
 
 def build_rpart(
     shared: Path,
     *,
     layout: onnx.Layout = SCENARIOS["rpart"].layout,
-    changed_encoding: onnx.Encoding | None = None,
+    changed_codes: onnx.Encoding | None = None,
     instance: str = "1220",
 ) -> OnnxSurrogate:
-    _, encoding, model = files(shared, "rpart")
+    """The surrogate of rpart's network, with another layout of inputs or codes of some choices."""
+    _, encoding, network = files(shared, "rpart")
     return OnnxSurrogate.for_space(
-        model,
+        network,
         space=define(shared, "rpart").space,
         layout=layout,
-        encoding={**encoding, **(changed_encoding or {})},
+        encoding={**encoding, **(changed_codes or {})},
         fixed={"task_id": instance, "repl": 10},
         varied={"trainsize": FRACTIONS},
         target="auc",
@@ -181,15 +198,18 @@ def build_rpart(
 def test_layout_of_other_hyperparameters_is_refused(shared):
     layout = SCENARIOS["rpart"].layout
     # The first number that the network takes is the hyperparameter cp.
-    without_first = replace(layout, continuous=layout.continuous[1:])
+    without_cp = replace(layout, continuous=layout.continuous[1:])
 
     with pytest.raises(ArtifactError, match=r"do not belong together.*cp"):
-        build_rpart(shared, layout=without_first)
+        build_rpart(shared, layout=without_cp)
 
 
 def test_encoding_without_a_choice_is_refused(shared):
+    # No choice has a code; #na# stands for inactive.
+    only_inactive = {"num.impute.selected.cpo": {"#na#": 0}}
+
     with pytest.raises(ArtifactError, match="does not know 'impute"):
-        build_rpart(shared, changed_encoding={"num.impute.selected.cpo": {"#na#": 0}})
+        build_rpart(shared, changed_codes=only_inactive)
 
 
 def test_unknown_instance_is_refused(shared):

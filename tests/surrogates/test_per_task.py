@@ -1,8 +1,11 @@
+"""Surrogates that consist of one surrogate per task."""
+
 import numpy as np
 import pytest
 
 from hpobench_ordered.errors import ArtifactError
 from hpobench_ordered.surrogates import SurrogateType
+from hpobench_ordered.surrogates.base import StoredSurrogate
 from hpobench_ordered.surrogates.coding import Coding, Feature, FeatureKind
 from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
 from hpobench_ordered.surrogates.nearest import NearestSurrogate
@@ -12,62 +15,110 @@ CODING = Coding((Feature(FeatureKind.IDENTITY, 0), Feature(FeatureKind.LOG, 1)))
 KINDS = (SurrogateType.FOREST, SurrogateType.NEAREST)
 
 
-def configurations(seed, n):
-    """n random configurations of two numbers."""
+def sample_values(seed: int, n: int) -> np.ndarray:
+    """Random configurations of two numbers, (n, 2)."""
     return np.random.default_rng(seed).uniform(0.1, 1, (n, 2))
 
 
-def single(kind, task, coding=CODING):
-    """A surrogate of task `task`, fitted to configurations of its own."""
-    values = configurations(task, 40 + task)
+def make_single(kind: SurrogateType, task: int, coding: Coding = CODING) -> StoredSurrogate:
+    """A surrogate of one task, fitted to as many configurations as no other task has."""
+    values = sample_values(seed=task, n=40 + task)
     targets = np.sin(values.sum(axis=1) * (task + 1))[:, None]
     if kind is SurrogateType.NEAREST:
         return NearestSurrogate.from_evaluations(values, targets, coding=coding)
     return fit_forest(values, targets, coding=coding, recipe=ForestRecipe(trees=5), seed=task)
 
 
-def per_task(kind, tasks=12):
-    """A surrogate of so many tasks, each with one of its own."""
-    return PerTaskSurrogate(tuple(single(kind, task) for task in range(tasks)))
+def make_per_task(kind: SurrogateType, n_tasks: int) -> PerTaskSurrogate:
+    """A surrogate of several tasks, each of which has a surrogate of its own."""
+    return PerTaskSurrogate(tuple(make_single(kind, task) for task in range(n_tasks)))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_task_is_predicted_by_its_own_surrogate(kind):
-    surrogate, queries = per_task(kind), configurations(99, 50)
-    assert (surrogate.kind, surrogate.dimension) == (kind, 2)
-    seen = set()
-    for task in range(12):
-        expected = single(kind, task).predict(queries, 0).tolist()
+def test_tasks_are_predicted_by_own_surrogates(kind):
+    n_tasks = 12
+    surrogate = make_per_task(kind, n_tasks)
+    queries = sample_values(seed=99, n=50)
+
+    distinct_predictions = set()
+    for task in range(n_tasks):
+        expected = make_single(kind, task).predict(queries, 0).tolist()
         assert surrogate.predict(queries, task).tolist() == expected
-        seen.add(tuple(expected))
-    # All twelve predict differently.
-    assert len(seen) == 12
-
-
-def test_surrogates_that_do_not_go_together_are_refused():
-    """None, two kinds, two dimensions, or one that is per task itself."""
-    forest, nearest = (single(kind, 0) for kind in KINDS)
-    narrow = single(SurrogateType.NEAREST, 0, Coding(CODING.features[:1]))
-    for models, message in (
-        ((), "at least one"),
-        ((forest, nearest), "one kind"),
-        ((nearest, narrow), r"one dimension, but got \[1, 2\]"),
-        ((PerTaskSurrogate((forest,)),), "PER_TASK"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            PerTaskSurrogate(models)
+        distinct_predictions.add(tuple(expected))
+    # So no task can have been mistaken for another.
+    assert len(distinct_predictions) == n_tasks
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_damaged_arrays_are_refused(kind):
-    arrays = per_task(kind, 3).to_arrays()
-    whole_task_missing = {k: v for k, v in arrays.items() if not k.startswith("1/")}
-    for damaged in (
-        {**arrays, "kind": np.array("CRYSTAL")},
-        {**arrays, "kind": np.array("PER_TASK")},
-        {**arrays, "first/points": np.zeros(3)},
-        {"kind": arrays["kind"]},
-        whole_task_missing,
-    ):
-        with pytest.raises(ArtifactError):
-            SurrogateType.PER_TASK.from_arrays(damaged)
+def test_kind_and_dimension_are_those_of_tasks(kind):
+    surrogate = make_per_task(kind, n_tasks=2)
+
+    assert surrogate.kind == kind
+    assert surrogate.dimension == 2
+
+
+def test_no_surrogate_is_refused():
+    with pytest.raises(ValueError, match="at least one"):
+        PerTaskSurrogate(())
+
+
+def test_surrogates_of_two_kinds_are_refused():
+    forest = make_single(SurrogateType.FOREST, 0)
+    nearest = make_single(SurrogateType.NEAREST, 0)
+
+    with pytest.raises(ValueError, match="one kind"):
+        PerTaskSurrogate((forest, nearest))
+
+
+def test_surrogates_of_two_dimensions_are_refused():
+    of_both_numbers = make_single(SurrogateType.NEAREST, 0)
+    coding_of_first_number = Coding(CODING.features[:1])
+    of_first_number = make_single(SurrogateType.NEAREST, 0, coding_of_first_number)
+
+    with pytest.raises(ValueError, match=r"one dimension, but got \[1, 2\]"):
+        PerTaskSurrogate((of_both_numbers, of_first_number))
+
+
+def test_nested_surrogates_per_task_are_refused():
+    per_task = make_per_task(SurrogateType.FOREST, n_tasks=1)
+
+    with pytest.raises(ValueError, match="PER_TASK"):
+        PerTaskSurrogate((per_task,))
+
+
+@pytest.mark.parametrize("impossible_kind", ["CRYSTAL", "PER_TASK"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_impossible_kind_of_tasks_is_refused(kind, impossible_kind):
+    """A kind that does not exist, and surrogates per task within one another."""
+    arrays = make_per_task(kind, n_tasks=3).to_arrays()
+
+    with pytest.raises(ArtifactError):
+        SurrogateType.PER_TASK.from_arrays({**arrays, "kind": np.array(impossible_kind)})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_array_of_no_task_is_refused(kind):
+    """Names of arrays begin with the index of their task, as in `0/points`."""
+    arrays = make_per_task(kind, n_tasks=3).to_arrays()
+
+    with pytest.raises(ArtifactError):
+        SurrogateType.PER_TASK.from_arrays({**arrays, "first/points": np.zeros(3)})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_arrays_without_any_task_are_refused(kind):
+    arrays = make_per_task(kind, n_tasks=3).to_arrays()
+
+    with pytest.raises(ArtifactError):
+        SurrogateType.PER_TASK.from_arrays({"kind": arrays["kind"]})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_missing_task_is_refused(kind):
+    arrays = make_per_task(kind, n_tasks=3).to_arrays()
+    without_second_task = {
+        name: array for name, array in arrays.items() if not name.startswith("1/")
+    }
+
+    with pytest.raises(ArtifactError):
+        SurrogateType.PER_TASK.from_arrays(without_second_task)

@@ -1,6 +1,7 @@
 """What surrogates of every kind have in common."""
 
 import pickle
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -9,58 +10,74 @@ import pytest
 import hpobench_ordered as hbo
 from hpobench_ordered.benchmarks.synthetic import ForresterSurrogate, QuadraticSurrogate
 from hpobench_ordered.errors import ArtifactError
+from hpobench_ordered.surrogates.base import StoredSurrogate
 from hpobench_ordered.surrogates.coding import space_coding
 from hpobench_ordered.surrogates.embedded import EmbeddedSurrogate
 from hpobench_ordered.surrogates.fitting import ForestRecipe, fit_forest
-from hpobench_ordered.surrogates.forest import TaskMix, interpolate
+from hpobench_ordered.surrogates.forest import ForestSurrogate, TaskMix, interpolate
 from hpobench_ordered.surrogates.nearest import NearestSurrogate
 from hpobench_ordered.surrogates.per_task import PerTaskSurrogate
 from hpobench_ordered.surrogates.table import TableSurrogate
 
 SPACE = hbo.SearchSpace([hbo.Parameter.number(name, 1, 9, integer=True) for name in "ab"])
+"""Two whole numbers from 1 to 9."""
 PART = hbo.SearchSpace([SPACE["b"]], constants={"a": 4})
 CODING = space_coding(SPACE)
-TASKS = 12  # of "10" and "11", which come before "2" in the order of names
+TASKS = 12
+"""More than ten, as names of arrays begin with their task, and "10" is before "2" as a text."""
 RECIPE = ForestRecipe(trees=5)
 POINTS = SPACE.decode(SPACE.sample_unit(np.random.default_rng(0), 60))
+"""Sixty random configurations."""
 TARGETS = np.sin(POINTS.sum(axis=1)[:, None] * np.arange(1, TASKS + 1))
+"""Their made-up values on each task, (60, 12)."""
 
 
-def nearest(targets):
+SOME_TASKS = (0, 5, 10)
+
+
+def make_nearest(targets: np.ndarray) -> NearestSurrogate:
     return NearestSurrogate(CODING, CODING.encode(POINTS), targets)
 
 
-def forest(targets=TARGETS):
+def make_forest(targets: np.ndarray = TARGETS) -> ForestSurrogate:
     return fit_forest(POINTS, targets, coding=CODING, recipe=RECIPE, seed=0)
 
 
-def mixed():
-    """A forest some of whose tasks lie between its outputs."""
-    mixes = (*interpolate((0.0, 1.0, 2.0), np.linspace(0, 2, TASKS - 1)), TaskMix(2, 0, 0.5))
-    return replace(forest(TARGETS[:, :3]), tasks=mixes)
+def make_mixed_forest() -> ForestSurrogate:
+    """A forest of three outputs, of which its twelve tasks are mixtures."""
+    forest = make_forest(TARGETS[:, :3])
+    between_neighbours = interpolate((0.0, 1.0, 2.0), np.linspace(0, 2, TASKS - 1))
+    between_last_and_first = TaskMix(2, 0, 0.5)
+    return replace(forest, tasks=(*between_neighbours, between_last_and_first))
 
 
-def table(tasks, seed=0):
+def make_table(tasks: int, seed: int = 0) -> TableSurrogate:
+    """A table of random values of all configurations."""
     values = np.random.default_rng(seed).random((tasks, 9, 9))
     return TableSurrogate.from_values(values, lower=(1, 1))
 
 
-def one_per_task(build):
-    """A surrogate of each task, built from the targets of that task."""
-    return PerTaskSurrogate(tuple(build(TARGETS[:, [task]]) for task in range(TASKS)))
+def make_table_per_task() -> PerTaskSurrogate:
+    return PerTaskSurrogate(tuple(make_table(1, seed=task) for task in range(TASKS)))
 
 
-BUILDERS = {
-    "table": lambda: table(TASKS),
-    "nearest": lambda: nearest(TARGETS),
-    "forest": mixed,
-    "forest per task": lambda: one_per_task(forest),
-    "nearest per task": lambda: one_per_task(nearest),
-    "table per task": lambda: PerTaskSurrogate(tuple(table(1, task) for task in range(TASKS))),
-    "embedded": lambda: EmbeddedSurrogate(forest(), SPACE, PART, {}, (*range(TASKS),)),
+def make_per_task(make_single: Callable[[np.ndarray], StoredSurrogate]) -> PerTaskSurrogate:
+    """A surrogate of each task, made from the targets of that task."""
+    return PerTaskSurrogate(tuple(make_single(TARGETS[:, [task]]) for task in range(TASKS)))
+
+
+MAKERS = {
+    "table": lambda: make_table(TASKS),
+    "nearest": lambda: make_nearest(TARGETS),
+    "forest": make_mixed_forest,
+    "forest per task": lambda: make_per_task(make_forest),
+    "nearest per task": lambda: make_per_task(make_nearest),
+    "table per task": make_table_per_task,
+    "embedded": lambda: EmbeddedSurrogate(make_forest(), SPACE, PART, {}, (*range(TASKS),)),
     "forrester": lambda: ForresterSurrogate(np.random.default_rng(0).random((TASKS, 3))),
     "quadratic": lambda: QuadraticSurrogate(np.random.default_rng(0).random((TASKS, 3))),
 }
+"""Functions that make a surrogate of each kind, by a name."""
 TYPES = {
     "table": hbo.SurrogateType.TABLE,
     "nearest": hbo.SurrogateType.NEAREST,
@@ -69,22 +86,24 @@ TYPES = {
     "nearest per task": hbo.SurrogateType.PER_TASK,
     "table per task": hbo.SurrogateType.PER_TASK,
 }
-"""Types of the surrogates that are stored as arrays."""
+"""Types of those that can be stored as arrays; the others are made anew from a few numbers."""
 
 
-@pytest.fixture(scope="module", params=BUILDERS)
+@pytest.fixture(scope="module", params=MAKERS)
 def name(request):
+    """Name of the surrogate."""
     return request.param
 
 
 @pytest.fixture(scope="module")
 def surrogate(name):
-    return BUILDERS[name]()
+    """A surrogate of twelve tasks; tests that use it run once for every kind."""
+    return MAKERS[name]()
 
 
 @pytest.fixture(scope="module")
 def values(surrogate):
-    """Configurations of more than two blocks."""
+    """2500 random configurations: more than two blocks, in which batches are evaluated."""
     return np.random.default_rng(1).integers(1, 10, (2500, surrogate.dimension)).astype(float)
 
 
@@ -92,7 +111,7 @@ def values(surrogate):
 def arrays(name, surrogate):
     """The arrays that the surrogate is stored as."""
     if name not in TYPES:
-        pytest.skip("it is not stored")
+        pytest.skip("this surrogate cannot be stored as arrays")
     return surrogate.to_arrays()
 
 
@@ -100,29 +119,39 @@ def test_has_interface_of_surrogates(surrogate):
     assert isinstance(surrogate, hbo.Surrogate)
 
 
-@pytest.mark.parametrize("task", range(0, TASKS, 5))
+@pytest.mark.parametrize("task", SOME_TASKS)
 def test_single_rows_agree_with_batch(surrogate, values, task):
     predictions = surrogate.predict(values, task).tolist()
 
-    of_rows = [surrogate.predict_one(row, task) for row in values[:300]]
+    single_predictions = [surrogate.predict_one(row, task) for row in values[:300]]
 
-    assert {type(value) for value in of_rows} == {float}
-    assert of_rows == predictions[:300]
+    assert {type(value) for value in single_predictions} == {float}
+    assert single_predictions == predictions[:300]
 
 
-@pytest.mark.parametrize("task", range(0, TASKS, 5))
+@pytest.mark.parametrize("task", SOME_TASKS)
+def test_values_do_not_depend_on_order_of_rows(surrogate, values, task):
+    predictions = surrogate.predict(values, task).tolist()
+
+    predictions_of_reversed = surrogate.predict(values[::-1], task)
+
+    assert predictions_of_reversed[::-1].tolist() == predictions
+
+
+@pytest.mark.parametrize("task", SOME_TASKS)
 def test_values_do_not_depend_on_batch(surrogate, values, task):
     predictions = surrogate.predict(values, task).tolist()
 
-    reversed_predictions = surrogate.predict(values[::-1], task)
-    of_first_rows = surrogate.predict(np.asfortranarray(values)[:700], task)
+    # A smaller batch, and another layout in memory.
+    predictions_of_first = surrogate.predict(np.asfortranarray(values)[:700], task)
 
-    assert reversed_predictions[::-1].tolist() == predictions
-    assert of_first_rows.tolist() == predictions[:700]
+    assert predictions_of_first.tolist() == predictions[:700]
 
 
 def test_empty_batch_has_no_values(surrogate, values):
-    assert surrogate.predict(values[:0], 0).shape == (0,)
+    no_rows = values[:0]
+
+    assert surrogate.predict(no_rows, 0).shape == (0,)
 
 
 def test_unpickled_copy_agrees(surrogate, values):
@@ -132,11 +161,12 @@ def test_unpickled_copy_agrees(surrogate, values):
 
 
 def test_arrays_need_no_pickle(arrays):
+    """Arrays of Python objects would be pickled, which is not safe to read."""
     assert not any(array.dtype.hasobject for array in arrays.values())
 
 
 def test_surrogate_from_arrays_agrees(name, surrogate, values, arrays):
-    # Arrays are found by name.
+    # The order must not matter, as arrays are found by name.
     in_another_order = dict(reversed(arrays.items()))
 
     copy = TYPES[name].from_arrays(in_another_order)
@@ -155,6 +185,7 @@ def test_missing_array_is_refused(name, arrays):
 
 @pytest.mark.parametrize("task", [-1, TASKS])
 def test_unknown_tasks_are_refused(surrogate, values, task):
+    """Tasks are numbered from 0 to 11; -1 is not the last one."""
     with pytest.raises(IndexError):
         surrogate.predict(values, task)
     with pytest.raises(IndexError):

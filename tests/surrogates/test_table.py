@@ -1,3 +1,5 @@
+"""Tables: exact lookup of every configuration of a grid, and compact storage without loss."""
+
 import io
 import pickle
 
@@ -12,27 +14,31 @@ from hpobench_ordered.surrogates import SurrogateType
 from hpobench_ordered.surrogates.table import TableSurrogate
 
 SHAPE = (4, 3, 5)
+"""Numbers of values of three hyperparameters."""
 LOWER = (0, -2, 7)
+"""Their lowest values, so that they are from 0 to 3, -2 to 0 and 7 to 11."""
 
 
 @pytest.fixture
 def values():
-    """Values in tenths of two tasks on a grid of 4 x 3 x 5."""
+    """Random values, in whole tenths, of two tasks on the grid of 4 x 3 x 5 configurations."""
     return np.random.default_rng(0).integers(-1700, 3000, (2, *SHAPE)) / 10
 
 
 @pytest.fixture
 def table(values):
+    """The surrogate that looks up these values."""
     return TableSurrogate.from_values(values, lower=LOWER)
 
 
-def grid() -> np.ndarray:
-    """All configurations of the grid, in the order of the values."""
-    return (np.indices(SHAPE).reshape(3, -1).T + LOWER).astype(float)
+def list_configurations() -> np.ndarray:
+    """All 60 configurations of the grid, (60, 3), in the order of the values."""
+    indices = np.indices(SHAPE).reshape(3, -1).T
+    return (indices + LOWER).astype(float)
 
 
-def through_npz(table: TableSurrogate) -> TableSurrogate:
-    """A table that was stored as a file and read back."""
+def store_and_read(table: TableSurrogate) -> TableSurrogate:
+    """A copy that was stored as an array file and read back."""
     file = io.BytesIO()
     np.savez(file, allow_pickle=False, **table.to_arrays())
     file.seek(0)
@@ -41,51 +47,94 @@ def through_npz(table: TableSurrogate) -> TableSurrogate:
 
 
 @pytest.mark.parametrize("task", [0, 1])
-def test_looks_up_every_configuration(table, values, task):
-    np.testing.assert_array_equal(table.predict(grid(), task), values[task].ravel())
-    for row, expected in zip(grid(), values[task].ravel(), strict=True):
+def test_batches_are_looked_up(table, values, task):
+    predicted = table.predict(list_configurations(), task)
+
+    np.testing.assert_array_equal(predicted, values[task].ravel())
+
+
+@pytest.mark.parametrize("task", [0, 1])
+def test_single_configurations_are_looked_up(table, values, task):
+    for row, expected in zip(list_configurations(), values[task].ravel(), strict=True):
         predicted = table.predict_one(row, task)
+
         assert type(predicted) is float
         assert predicted == expected
 
 
-def test_a_table_is_a_read_only_copy(table, values):
+def copy_by_pickle(table: TableSurrogate) -> TableSurrogate:
+    copy: TableSurrogate = pickle.loads(pickle.dumps(table))
+    return copy
+
+
+def return_itself(table: TableSurrogate) -> TableSurrogate:
+    return table
+
+
+def test_tenths_are_stored_as_small_integers(table, values):
     np.testing.assert_array_equal(table.values, values)
-    assert (table.codes.dtype, table.divisor) == (np.int16, 10)  # tenths
-    for copy in (table, pickle.loads(pickle.dumps(table)), through_npz(table)):
-        assert (copy.lower, copy.divisor) == (table.lower, table.divisor)
-        for array in (copy.values, copy.codes):
-            with pytest.raises(ValueError, match="read-only"):
-                array[0, 0, 0, 0] = 1
+    assert table.codes.dtype == np.int16
+    assert table.divisor == 10
+
+
+@pytest.mark.parametrize("make_copy", [return_itself, copy_by_pickle, store_and_read])
+def test_arrays_of_table_are_read_only(table, make_copy):
+    copy = make_copy(table)
+
+    for array in (copy.values, copy.codes):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0, 0, 0, 0] = 1
+
+
+@pytest.mark.parametrize("make_copy", [copy_by_pickle, store_and_read])
+def test_copies_have_same_grid_and_divisor(table, make_copy):
+    copy = make_copy(table)
+
+    assert copy.lower == table.lower
+    assert copy.divisor == table.divisor
+
+
+def test_table_keeps_its_values(values):
+    """The array that it was made from may change; thirds, not integers, are stored as they are."""
     thirds = values / 3
-    of_thirds, before = TableSurrogate.from_values(thirds, lower=LOWER), thirds[0, 0, 0, 0]
-    # Changing the original changes no table.
+    table = TableSurrogate.from_values(thirds, lower=LOWER)
+    first_value = float(thirds[0, 0, 0, 0])
+
     thirds[:] = 0
-    assert of_thirds.predict_one(grid()[0], 0) == before
-    for bad in (np.nan, np.inf):
-        values[0, 1, 1, 1] = bad
-        with pytest.raises(ValueError, match="finite"):
-            TableSurrogate.from_values(values, lower=LOWER)
+
+    assert table.predict_one(list_configurations()[0], 0) == first_value
+
+
+@pytest.mark.parametrize("not_finite", [np.nan, np.inf])
+def test_values_that_are_not_finite_are_refused(values, not_finite):
+    values[0, 1, 1, 1] = not_finite
+
+    with pytest.raises(ValueError, match="finite"):
+        TableSurrogate.from_values(values, lower=LOWER)
 
 
 @given(
-    codes=hnp.arrays(np.int32, (2, 3, 2), elements=st.integers(-(2**30), 2**30)),
+    integers=hnp.arrays(np.int32, (2, 3, 2), elements=st.integers(-(2**30), 2**30)),
     divisor=st.sampled_from([1, 10, 100, 1000]),
 )
-def test_scaled_integers_come_back_bit_by_bit(codes, divisor):
-    values = codes / divisor
+def test_decimals_are_stored_as_integers_exactly(integers, divisor):
+    """Values with up to three decimals, of two tasks on a grid of 3 x 2."""
+    values = integers / divisor
+
     table = TableSurrogate.from_values(values, lower=(0, 0))
-    # They are stored as integers.
+
     assert table.codes.dtype.kind == "i"
     assert table.values.tobytes() == values.tobytes()
-    assert through_npz(table).values.tobytes() == values.tobytes()
+    assert store_and_read(table).values.tobytes() == values.tobytes()
 
 
 @given(hnp.arrays(np.float64, (2, 3), elements=st.floats(allow_nan=False, allow_infinity=False)))
-def test_any_finite_values_come_back_bit_by_bit(values):
+def test_any_finite_values_are_stored_exactly(values):
+    """Values of two tasks on a grid of one hyperparameter, from 5 to 7."""
     table = TableSurrogate.from_values(values, lower=(5,))
+
     assert table.values.tobytes() == values.tobytes()
-    assert pickle.loads(pickle.dumps(table)).values.tobytes() == values.tobytes()
+    assert copy_by_pickle(table).values.tobytes() == values.tobytes()
 
 
 @pytest.mark.parametrize(
@@ -93,16 +142,18 @@ def test_any_finite_values_come_back_bit_by_bit(values):
 )
 def test_configurations_off_the_grid_are_refused(table, row):
     """The grid is 0 to 3, -2 to 0, 7 to 11."""
-    values = np.array([[0, 0, 7], row], dtype=float)
+    on_the_grid = [0, 0, 7]
+
     with pytest.raises(InvalidConfigError, match="not on the grid"):
-        table.predict_one(values[1], 0)
+        table.predict_one(np.array(row, dtype=float), 0)
     with pytest.raises(InvalidConfigError, match="not on the grid"):
-        table.predict(values, 0)
+        table.predict(np.array([on_the_grid, row], dtype=float), 0)
 
 
 @pytest.mark.parametrize(
     "change", [{"lower": np.zeros(2, dtype=np.int64)}, {"divisor": np.array(0)}]
 )
 def test_arrays_that_do_not_fit_are_refused(table, change):
+    """Lowest values of two of the three hyperparameters, or division by 0."""
     with pytest.raises(ArtifactError, match="not those of a table surrogate"):
         SurrogateType.TABLE.from_arrays(table.to_arrays() | change)
