@@ -13,58 +13,62 @@ from hpobench_ordered.core.benchmark import HISTORY_SIZE
 
 
 @pytest.fixture(scope="module")
-def plain():
+def newsvendor():
     return hbo.load("newsvendor")
 
 
 @pytest.fixture(scope="module")
-def recorded(plain):
-    """Newsvendor with 30 evaluations recorded for each task."""
+def recorded(newsvendor):
+    """The benchmark newsvendor with 30 recorded evaluations of each task."""
     rng = np.random.default_rng(0)
-    whole = tuple(plain.evaluations(t, rng=rng, n=30) for t in range(len(plain.tasks)))
-    return replace(plain, recorded=lambda: whole)
+    tasks = range(len(newsvendor.tasks))
+    evaluations = tuple(newsvendor.evaluations(task, rng=rng, n=30) for task in tasks)
+    return replace(newsvendor, recorded=lambda: evaluations)
 
 
 @pytest.mark.parametrize("n", [None, 30, 1000])
 def test_all_recorded_evaluations_are_history(recorded, n):
+    """Where all 30 recorded evaluations are asked for, or more."""
     history = recorded.evaluations(2, rng=np.random.default_rng(0), n=n)
     assert history is recorded.recorded()[2]
 
 
-def test_random_evaluations_are_history_by_default(plain):
-    history = plain.evaluations(4, rng=np.random.default_rng(1))
+def test_random_evaluations_are_history_by_default(newsvendor):
+    history = newsvendor.evaluations(4, rng=np.random.default_rng(1))
     assert (len(history), history.task) == (HISTORY_SIZE, "4")
 
 
-def test_losses_of_maximised_objective_are_negative(plain):
-    history = plain.evaluations(4, rng=np.random.default_rng(1))
-    assert np.array_equal(-history.losses, plain.tasks[4].evaluate_many(history.values))
+def test_losses_of_maximised_objective_are_negative(newsvendor):
+    history = newsvendor.evaluations(4, rng=np.random.default_rng(1))
+    assert np.array_equal(-history.losses, newsvendor.tasks[4].evaluate_many(history.values))
 
 
-def test_history_size_is_the_default_number(plain):
-    small = replace(plain, history_size=7)
+def test_history_size_is_the_default_number(newsvendor):
+    small = replace(newsvendor, history_size=7)
     assert len(small.evaluations(0, rng=np.random.default_rng(0))) == 7
 
 
-def test_random_evaluations_depend_on_seed_alone(plain):
-    values = plain.evaluations(4, rng=np.random.default_rng(1)).values
-    again = plain.evaluations(4, rng=np.random.default_rng(1)).values
-    other = plain.evaluations(4, rng=np.random.default_rng(2)).values
+def test_random_evaluations_depend_on_seed_alone(newsvendor):
+    values = newsvendor.evaluations(4, rng=np.random.default_rng(1)).values
+    again = newsvendor.evaluations(4, rng=np.random.default_rng(1)).values
+    other = newsvendor.evaluations(4, rng=np.random.default_rng(2)).values
     assert np.array_equal(values, again)
     assert not np.array_equal(values, other)
 
 
-def test_loaded_benchmark_knows_its_source(plain):
-    assert (plain.source, plain.identity) == ("newsvendor@1", "newsvendor@1")
+def test_loaded_benchmark_knows_its_source(newsvendor):
+    assert (newsvendor.source, newsvendor.identity) == ("newsvendor@1", "newsvendor@1")
 
 
 def test_changed_benchmark_has_no_source():
+    """Its source, by which it could be loaded again, is that of another benchmark."""
     changed = replace(hbo.load("newsvendor"), history_size=7)
     assert (changed.source, changed.identity) == ("", "")
 
 
 @given(n=st.integers(0, 29), seed=st.integers(0, 99))
 def test_seed_chooses_part_of_recorded(recorded, n, seed):
+    """Which n of the 30 recorded evaluations."""
     part = recorded.evaluations(1, rng=np.random.default_rng(seed), n=n)
     again = recorded.evaluations(1, rng=np.random.default_rng(seed), n=n)
     assert len(part) == n
@@ -73,13 +77,18 @@ def test_seed_chooses_part_of_recorded(recorded, n, seed):
 
 @given(n=st.integers(0, 29), seed=st.integers(0, 99))
 def test_part_of_recorded_keeps_their_order(recorded, n, seed):
-    whole: Evaluations = recorded.recorded()[1]
-    part = recorded.evaluations(1, rng=np.random.default_rng(seed), n=n)
+    task = 1
+    all_evaluations: Evaluations = recorded.recorded()[task]
+    part = recorded.evaluations(task, rng=np.random.default_rng(seed), n=n)
+
     row_of_evaluation = {}
-    for row, (values, loss) in enumerate(zip(whole.values, whole.losses, strict=True)):
-        row_of_evaluation.setdefault((values.tobytes(), loss), row)
-    rows = [
-        row_of_evaluation[values.tobytes(), loss]
-        for values, loss in zip(part.values, part.losses, strict=True)
-    ]
-    assert rows == sorted(rows)
+    for row, evaluation in enumerate(hashable_evaluations(all_evaluations)):
+        row_of_evaluation.setdefault(evaluation, row)
+    rows_of_part = [row_of_evaluation[evaluation] for evaluation in hashable_evaluations(part)]
+    assert rows_of_part == sorted(rows_of_part)
+
+
+def hashable_evaluations(evaluations: Evaluations) -> list[tuple[bytes, float]]:
+    """The values, as bytes, and the loss of each evaluation."""
+    pairs = zip(evaluations.values, evaluations.losses, strict=True)
+    return [(values.tobytes(), loss) for values, loss in pairs]

@@ -33,7 +33,7 @@ def make_spec(uses_data: bool) -> MethodSpec:
 
 
 def follow_protocol(protocol, benchmark, spec) -> list[tuple[hbo.TaskData | None, ...]]:
-    """Make the runs of a protocol; return the data that each of them was given."""
+    """Make runs of a method `KeepsData`; return the training data that each of them was given."""
     KeepsData.data_of_runs = []
     rng = np.random.default_rng
     list(follow(protocol, benchmark, spec, rng=rng, protocol_rng=rng))
@@ -41,7 +41,12 @@ def follow_protocol(protocol, benchmark, spec) -> list[tuple[hbo.TaskData | None
 
 
 def run_on_tasks_with_data(*, uses_data, data_of_task=toy_data, tasks=3):
-    """Run on tasks in their order; return the tasks whose data were read, and those of runs."""
+    """Run a method on tasks in their order, one run a task.
+
+    Returns:
+        The tasks whose data were read, in the order of reading, and the data that each run was
+        given.
+    """
     tasks_read: list[int] = []
 
     def read_data(task: int) -> hbo.TaskData:
@@ -56,14 +61,15 @@ def run_on_tasks_with_data(*, uses_data, data_of_task=toy_data, tasks=3):
 
 
 def test_data_are_not_read_for_other_methods():
-    tasks_read, data_of_runs = run_on_tasks_with_data(uses_data=False)
+    tasks_read, data_of_runs = run_on_tasks_with_data(uses_data=False, tasks=3)
     assert tasks_read == []
     assert data_of_runs == [(), (), ()]
 
 
 def test_method_gets_data_up_to_its_task():
-    tasks_read, data_of_runs = run_on_tasks_with_data(uses_data=True)
-    assert tasks_read == [0, 0, 1, 0, 1, 2]  # one run a task
+    """Runs on tasks 0, 1 and 2 read the data of earlier tasks, and of their own."""
+    tasks_read, data_of_runs = run_on_tasks_with_data(uses_data=True, tasks=3)
+    assert tasks_read == [0, 0, 1, 0, 1, 2]
     for position, data in enumerate(data_of_runs):
         assert len(data) == position + 1
         for task, data_of_task in enumerate(data):
@@ -71,11 +77,12 @@ def test_method_gets_data_up_to_its_task():
 
 
 def test_method_gets_a_copy_of_data():
-    shared = toy_data(0)
-    _, ((data,),) = run_on_tasks_with_data(
-        uses_data=True, data_of_task=lambda task: shared, tasks=1
+    original = toy_data(0)
+    _, data_of_runs = run_on_tasks_with_data(
+        uses_data=True, data_of_task=lambda task: original, tasks=1
     )
-    assert not np.shares_memory(data.features, shared.features)
+    ((data,),) = data_of_runs  # of one run, with the data of one task
+    assert not np.shares_memory(data.features, original.features)
     with pytest.raises(ValueError, match="read-only"):
         data.features[0, 0] = 1.0
 
@@ -112,7 +119,7 @@ def test_bad_data_are_refused(features, labels, kind, message):
 
 
 def own_data(task: str) -> hbo.TaskData:
-    """Build data that differ between tasks whose names are of different lengths."""
+    """Build training data of a task, which depend on the length of its name."""
     return toy_data(len(task))
 
 
@@ -128,28 +135,37 @@ def own_benchmark(**changes: Any) -> hbo.Benchmark:
 
 
 def test_own_benchmark_may_carry_data():
+    """Of its tasks a, bb and ccc all but the last have data."""
     benchmark = own_benchmark()
     check_benchmark(benchmark)
     assert benchmark.task("ccc").data is None
-    np.testing.assert_array_equal(benchmark.task("bb").data.features, own_data("bb").features)
+    features = benchmark.task("bb").data.features
+    np.testing.assert_array_equal(features, own_data("bb").features)
 
 
 def test_method_gets_data_of_other_tasks_first():
+    """Of tasks a, bb and ccc the second is left out: its data come last; ccc has none."""
     protocol = hbo.LeaveOneOut(trials=2, tasks=["bb"])
-    (data,) = follow_protocol(protocol, own_benchmark(), make_spec(uses_data=True))
-    data_of_a, data_of_ccc, data_of_bb = data
+    (data_of_run,) = follow_protocol(protocol, own_benchmark(), make_spec(uses_data=True))
+    data_of_a, data_of_ccc, data_of_bb = data_of_run
     assert data_of_a is not None
     assert data_of_ccc is None
     assert data_of_bb is not None
 
 
 def test_other_data_make_another_benchmark(tmp_path):
+    """Of two benchmarks that differ in the data of task a alone."""
     protocol = hbo.LeaveOneOut(trials=2, tasks=["bb"])
     settings = {"methods": ["random-search"], "seeds": [0], "protocol": protocol}
-    other = own_benchmark(data={"a": own_data("bb"), "bb": own_data("bb")})
-    first = hbo.run(benchmarks=[own_benchmark()], folder=tmp_path / "a", **settings)
-    second = hbo.run(benchmarks=[other], folder=tmp_path / "b", **settings)
-    assert set(first.frame()["benchmark"]) != set(second.frame()["benchmark"])
+    first = own_benchmark(data={"a": own_data("a"), "bb": own_data("bb")})
+    second = own_benchmark(data={"a": own_data("bb"), "bb": own_data("bb")})
+
+    results_of_first = hbo.run(benchmarks=[first], folder=tmp_path / "first", **settings)
+    results_of_second = hbo.run(benchmarks=[second], folder=tmp_path / "second", **settings)
+
+    (name_of_first,) = set(results_of_first.frame()["benchmark"])
+    (name_of_second,) = set(results_of_second.frame()["benchmark"])
+    assert name_of_first != name_of_second
 
 
 @pytest.mark.parametrize(
@@ -179,7 +195,8 @@ def test_optimiser_suggests_same_with_same_data():
 
 
 def test_other_data_change_settings_of_optimiser():
-    assert make_optimiser(data=DATA[::-1]).settings != make_optimiser(data=DATA).settings
+    exchanged = DATA[::-1]  # those of the earlier task, and of the task to optimise
+    assert make_optimiser(data=exchanged).settings != make_optimiser(data=DATA).settings
 
 
 @pytest.mark.parametrize(
@@ -188,6 +205,7 @@ def test_other_data_change_settings_of_optimiser():
     ids=["none", "too few", "too many", "none of the task"],
 )
 def test_optimiser_refuses_another_number_of_data(data):
+    """It needs the data of the one earlier task and of its own."""
     with pytest.raises(EvaluationsError, match=r"1 earlier tasks .*, 2 in all"):
         make_optimiser(data=data)
 

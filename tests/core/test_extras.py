@@ -55,7 +55,7 @@ for name in methods:
 
 
 def methods_that_fail_without(modules: str, methods: list[str]) -> set[str]:
-    """Which methods raise `MissingExtraError` where modules are not installed."""
+    """Find which methods raise `MissingExtraError` where modules are not installed."""
     command = [sys.executable, "-c", SCRIPT_THAT_TRIES_METHODS, modules, ",".join(methods)]
     process = subprocess.run(command, check=True, capture_output=True, text=True)
     return set(process.stdout.split())
@@ -63,6 +63,7 @@ def methods_that_fail_without(modules: str, methods: list[str]) -> set[str]:
 
 @pytest.fixture
 def extras_of_method():
+    """The optional packages that each registered method needs, by its name."""
     return {name: method_spec(name).extras for name in list_methods()}
 
 
@@ -75,6 +76,7 @@ def test_methods_that_need_jax_say_so(extras_of_method):
 
 @pytest.mark.slow
 def test_methods_that_need_sklearn_say_so(extras_of_method):
+    """Among methods without a network, as those need JAX, too."""
     not_neural = [name for name, extras in extras_of_method.items() if NEURAL not in extras]
     of_sklearn = {name for name in not_neural if SKLEARN in extras_of_method[name]}
 
@@ -118,6 +120,7 @@ def test_missing_package_error_names_command():
 
 @pytest.mark.slow
 def test_missing_package_breaks_no_contract(tmp_path):
+    """The command `check` tells a method that cannot be run here from one that breaks a rule."""
     (tmp_path / "mine.py").write_text("def Mine(space, rng):\n    import no_such_package\n")
     command = [sys.executable, "-m", "hpobench_ordered", "check", f"{tmp_path}/mine.py:Mine"]
 

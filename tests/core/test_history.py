@@ -1,3 +1,5 @@
+"""Evaluations of a task: their best configuration."""
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ SPACE = SearchSpace([Parameter.number("x", 0, 1)])
 
 
 def evaluations_of(objective, *, direction=Direction.MINIMIZE) -> Evaluations:
-    """Evaluations of x = 0, 0.1, 0.2, ... with these objective values."""
+    """Make evaluations of x = 0, 0.1, 0.2, ... with these objective values."""
     values = 0.1 * np.arange(len(objective))[:, None]
     return Evaluations("t", {}, values, np.array(objective), space=SPACE, direction=direction)
 
@@ -28,4 +30,5 @@ def test_best_has_lowest_loss(objective, direction, x_of_best):
 
 
 def test_failures_alone_have_no_best():
+    """A failed evaluation has the objective NaN."""
     assert evaluations_of([np.nan, np.nan]).best is None
