@@ -1,6 +1,8 @@
+"""Main and total effects of hyperparameters on losses, computed from the leaves of trees."""
+
 import sys
 import warnings
-from itertools import combinations, pairwise, product
+from itertools import combinations, product
 from math import pi
 
 import numpy as np
@@ -21,10 +23,10 @@ def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def draw_mixed(draws: np.random.Generator, n: int) -> FloatArray:
+def draw_mixed(generator: np.random.Generator, n: int) -> FloatArray:
     """Draw n configurations with the columns of HYPERPARAMETER_OF_COLUMN."""
-    numbers = draws.random((n, 2))
-    one_hot_choices = np.eye(3)[draws.integers(3, size=n)]
+    numbers = generator.random((n, 2))
+    one_hot_choices = np.eye(3)[generator.integers(3, size=n)]
     return np.concatenate((numbers, one_hot_choices), axis=1)
 
 
@@ -33,61 +35,78 @@ def fit_tree(x: FloatArray, y: FloatArray) -> DecisionTreeRegressor:
 
 
 def effects_by_prediction(tree: DecisionTreeRegressor) -> tuple[FloatArray, FloatArray]:
-    """Main and total effects from predictions in every cell between thresholds.
+    """Compute main and total effects of three hyperparameters without leaves.
 
-    The variance of the marginal of every subset of hyperparameters, then the part of each that no
-    smaller subset has: equation by equation, without leaves.
+    The predictions in all cells between thresholds have an axis for each hyperparameter. A subset's
+    own part of the variance is that of its marginal, less the parts of all smaller subsets in it.
     """
     predictions, weights = predict_cells(tree)
     mean = (weights * predictions).sum()
+    hyperparameters = {0, 1, 2}
 
-    own_variance: dict[frozenset[int], float] = {}
+    part_of_subset: dict[frozenset[int], float] = {}
     for size in range(4):
-        for subset in map(frozenset, combinations(range(3), size)):
-            others = tuple({0, 1, 2} - subset)
-            shares = weights / weights.sum(axis=others, keepdims=True)
-            marginal = (predictions * shares).sum(axis=others, keepdims=True)
+        for members in combinations(hyperparameters, size):
+            subset = frozenset(members)
+            other_axes = tuple(hyperparameters - subset)
+            shares = weights / weights.sum(axis=other_axes, keepdims=True)
+            marginal = (predictions * shares).sum(axis=other_axes, keepdims=True)
             variance = float((weights * (marginal - mean) ** 2).sum())
-            of_smaller = sum(own for part, own in own_variance.items() if part < subset)
-            own_variance[subset] = variance - of_smaller
+            smaller_parts = [part for other, part in part_of_subset.items() if other < subset]
+            part_of_subset[subset] = variance - sum(smaller_parts)
 
-    main = [own_variance[frozenset((i,))] for i in range(3)]
-    total = [sum(own for part, own in own_variance.items() if i in part) for i in range(3)]
-    variance_of_all = sum(own_variance.values())
-    return np.array(main) / variance_of_all, np.array(total) / variance_of_all
+    main_parts = []
+    total_parts = []
+    for hyperparameter in hyperparameters:
+        parts_with_it = [part for s, part in part_of_subset.items() if hyperparameter in s]
+        main_parts.append(part_of_subset[frozenset([hyperparameter])])
+        total_parts.append(sum(parts_with_it))
+    variance_of_all = sum(part_of_subset.values())
+    return np.array(main_parts) / variance_of_all, np.array(total_parts) / variance_of_all
 
 
 def predict_cells(tree: DecisionTreeRegressor) -> tuple[FloatArray, FloatArray]:
-    """Predictions and volumes of cells, each (intervals of 0, intervals of 1, choices of 2)."""
-    points: list[list[tuple[float, ...]]] = []  # by hyperparameter: columns of a point in each part
-    widths: list[list[float]] = []
-    for column in range(2):
-        thresholds = tree.tree_.threshold[tree.tree_.feature == column]
-        edges = [0.0, *sorted(set(thresholds.tolist())), 1.0]
-        points.append([((low + high) / 2,) for low, high in pairwise(edges)])
-        widths.append([high - low for low, high in pairwise(edges)])
-    points.append([tuple(choice) for choice in np.eye(3)])
-    widths.append([1 / 3] * 3)
+    """Predict the losses in all cells between a tree's thresholds.
 
-    rows = [sum(cell, start=()) for cell in product(*points)]
-    predictions = tree.predict(np.array(rows)).reshape([len(parts) for parts in points])
-    volumes = np.einsum("i,j,k->ijk", *widths)
+    Returns:
+        The predictions, and the volumes of the cells, each of shape (intervals of column 0,
+        intervals of column 1, choices of the one-hot columns 2 to 4).
+    """
+    middles_0, widths_0 = cut_unit_interval(tree, column=0)
+    middles_1, widths_1 = cut_unit_interval(tree, column=1)
+    one_hot_choices = np.eye(3)
+    widths_of_choices = np.full(3, 1 / 3)
+
+    cells = product(middles_0, middles_1, one_hot_choices)
+    rows = [[number_0, number_1, *choice] for number_0, number_1, choice in cells]
+    shape = (len(middles_0), len(middles_1), 3)
+    predictions = tree.predict(np.array(rows)).reshape(shape)
+    volumes = np.einsum("i,j,k->ijk", widths_0, widths_1, widths_of_choices)
     return predictions, volumes
+
+
+def cut_unit_interval(tree: DecisionTreeRegressor, *, column: int) -> tuple[FloatArray, FloatArray]:
+    """Middles and widths of the intervals between a tree's thresholds of a column."""
+    thresholds = tree.tree_.threshold[tree.tree_.feature == column]
+    edges = np.array([0.0, *np.unique(thresholds), 1.0])
+    middles = (edges[:-1] + edges[1:]) / 2
+    return middles, np.diff(edges)
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_effects_agree_with_predictions_on_grid(seed):
-    draws = rng(seed)
-    x = draw_mixed(draws, 30)
-    y = x[:, 0] * x[:, 2] + x[:, 1] ** 2 + draws.normal(size=30) / 5
+    generator = rng(seed)
+    x = draw_mixed(generator, 30)
+    y = x[:, 0] * x[:, 2] + x[:, 1] ** 2 + generator.normal(size=30) / 5
     tree = fit_tree(x, y)
 
     effects = forest_effects([read_leaves(tree.tree_)], HYPERPARAMETER_OF_COLUMN)
 
     main, total = effects_by_prediction(tree)
+    rounding = 1e-12
     assert 0.001 < main.min() < total.min()  # otherwise there would be little to compare
-    np.testing.assert_allclose(effects.main, main, atol=1e-12)
-    np.testing.assert_allclose(effects.total, total, atol=1e-12)
+    np.testing.assert_allclose(effects.main, main, atol=rounding)
+    np.testing.assert_allclose(effects.total, total, atol=rounding)
 
 
 def test_boxes_without_choice_do_not_count():
@@ -101,7 +120,10 @@ def test_boxes_without_choice_do_not_count():
         upper=np.array([[0.5, 0.5], [INF, 0.5], [0.5, INF], [INF, INF]]),
         values=np.array([100.0, 3.0, 3.0, -100.0]),
     )
-    effects = forest_effects([leaves], np.array([0, 0]))
+    hyperparameter_of_column = np.array([0, 0])
+
+    effects = forest_effects([leaves], hyperparameter_of_column)
+
     assert effects.main.tolist() == effects.total.tolist() == [0.0]
 
 
@@ -110,8 +132,9 @@ def test_constant_trees_do_not_count():
     tree = read_leaves(fit_tree(x, x[:, 0] + x[:, 1] ** 2).tree_)
     constant = read_leaves(fit_tree(x, np.ones(30)).tree_)
 
-    alone = forest_effects([tree], np.arange(2))
-    both = forest_effects([constant, tree], np.arange(2))
+    hyperparameter_of_column = np.arange(2)
+    alone = forest_effects([tree], hyperparameter_of_column)
+    both = forest_effects([constant, tree], hyperparameter_of_column)
 
     np.testing.assert_array_equal(both.total, alone.total)
     np.testing.assert_array_equal(both.main, alone.main)
@@ -150,29 +173,36 @@ def multiplied(x: FloatArray) -> FloatArray:
 )
 def test_effects_of_known_functions(function, main, total):
     x = rng(5).random((700, 4))  # the functions do not use the fourth column: its effect is 0
+
     effects = importance(x, function(x), rng=rng(), trees=4)
-    np.testing.assert_allclose(effects.main, [*main, 0], atol=0.06)
-    np.testing.assert_allclose(effects.total, [*total, 0], atol=0.06)
+
+    error_of_700_points = 0.06
+    np.testing.assert_allclose(effects.main, [*main, 0], atol=error_of_700_points)
+    np.testing.assert_allclose(effects.total, [*total, 0], atol=error_of_700_points)
 
 
 def test_effects_of_ishigamis_function():
-    """Ishigami and Homma (1990) derive them; the tree has a leaf for every cell of a grid."""
+    """Ishigami and Homma (1990) derive them, for a, b and c uniform from -pi to pi.
+
+    The tree has a leaf for every cell of a grid, whose middles are the data.
+    """
     middles = [(np.arange(cells) + 0.5) / cells for cells in (8, 8, 24)]
-    x = np.array(list(product(*middles)))
+    x = np.array(list(product(*middles)))  # in the unit cube
     a, b, c = (2 * x.T - 1) * pi
     y = np.sin(a) + 7 * np.sin(b) ** 2 + 0.1 * c**4 * np.sin(a)
 
     effects = forest_effects([read_leaves(fit_tree(x, y).tree_)], np.arange(3))
 
-    np.testing.assert_allclose(effects.main, [0.3139, 0.4424, 0], atol=0.005)
-    np.testing.assert_allclose(effects.total, [0.5576, 0.4424, 0.2437], atol=0.005)
+    error_of_grid = 0.005
+    np.testing.assert_allclose(effects.main, [0.3139, 0.4424, 0], atol=error_of_grid)
+    np.testing.assert_allclose(effects.total, [0.5576, 0.4424, 0.2437], atol=error_of_grid)
 
 
 @pytest.mark.parametrize("value", [0.0, -3.5, 1e300, 5e-324])
 @pytest.mark.parametrize("n", [1, 2, 20])
 def test_equal_losses_have_no_effects(n, value):
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error")  # such as of a division by zero
         effects = importance(rng().random((n, 3)), np.full(n, value), rng=rng())
     assert effects.main.tolist() == effects.total.tolist() == [0.0, 0.0, 0.0]
 
@@ -181,43 +211,48 @@ def test_equal_losses_have_no_effects(n, value):
 def test_unit_of_losses_does_not_matter(unit):
     x = rng(8).random((30, 3))
     losses = np.round(8 * multiplied(x))  # integers, which powers of two scale without rounding
+
     expected = importance(x, losses, rng=rng())
     effects = importance(x, losses * unit, rng=rng())
+
     assert effects.total.tolist() == expected.total.tolist()
     assert expected.total[0] > 0.2  # otherwise all of them might be 0
 
 
 def test_small_differences_of_losses_count():
     x = rng(8).random((30, 3))
-    losses = 1 + 2.0**-30 * (x[:, 1] > 0.5)
-    assert importance(x, losses, rng=rng()).main[1] > 0.7
+    losses = 1 + 2.0**-30 * (x[:, 1] > 0.5)  # hyperparameter 1 alone has an effect
+    effects = importance(x, losses, rng=rng())
+    assert effects.main[1] > 0.7
 
 
 def test_effects_depend_on_seed():
     x = rng(9).random((30, 3))
+
     effects = importance(x, additive(x), rng=rng(1))
     with_same_seed = importance(x, additive(x), rng=rng(1))
     with_other_seed = importance(x, additive(x), rng=rng(2))
+
     np.testing.assert_array_equal(with_same_seed.total, effects.total)
     assert (with_other_seed.total != effects.total).any()
 
 
 @given(st.integers(0, 10_000), st.integers(1, 25), st.integers(0, 6))
 def test_effects_are_fractions(seed, n, highest_loss):
-    draws = rng(seed)
-    x = draw_mixed(draws, n)
-    losses = draws.integers(0, highest_loss + 1, size=n).astype(float)
+    generator = rng(seed)
+    x = draw_mixed(generator, n)
+    losses = generator.integers(0, highest_loss + 1, size=n).astype(float)
 
     # Main effects are of one hyperparameter alone, total ones also of its interactions.
-    effects = importance(x, losses, rng=draws, groups=HYPERPARAMETER_OF_COLUMN, trees=5)
+    effects = importance(x, losses, rng=generator, groups=HYPERPARAMETER_OF_COLUMN, trees=5)
 
-    slack = 1e-9
+    rounding = 1e-9
     has_effects = effects.total.any()  # not where losses are the same
     assert effects.main.min() >= 0
-    assert (effects.main <= effects.total + slack).all()
-    assert effects.total.max() <= 1 + slack
-    assert effects.main.sum() <= 1 + slack
-    assert effects.total.sum() >= 1 - slack or not has_effects
+    assert (effects.main <= effects.total + rounding).all()
+    assert effects.total.max() <= 1 + rounding
+    assert effects.main.sum() <= 1 + rounding
+    assert effects.total.sum() >= 1 - rounding or not has_effects
 
 
 def test_missing_scikit_learn_names_extra(monkeypatch):

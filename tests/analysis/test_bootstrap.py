@@ -1,3 +1,5 @@
+"""Confidence intervals of means, from resampled t statistics, and the samples that they are of."""
+
 import importlib
 from pathlib import Path
 
@@ -11,14 +13,17 @@ from scipy import stats
 from hpobench_ordered.analysis.bootstrap import MIN_SAMPLES_OF_INTERVAL, mean_intervals
 from hpobench_ordered.analysis.samples import Resampling, independent_samples
 
-TIED_SAMPLES = st.tuples(
-    st.integers(MIN_SAMPLES_OF_INTERVAL, 12), st.integers(1, 5), st.integers(0, 2**32)
-).map(lambda drawn: np.random.default_rng(drawn[2]).integers(-4, 5, drawn[:2]).astype(float))
+TIED_SAMPLES = st.builds(
+    lambda seed, shape: np.random.default_rng(seed).integers(-4, 5, shape).astype(float),
+    seed=st.integers(0, 2**32),
+    shape=st.tuples(st.integers(MIN_SAMPLES_OF_INTERVAL, 12), st.integers(1, 5)),
+)
+"""Five to twelve samples of one to five means."""
 
 
 @pytest.fixture
 def coverage_script(monkeypatch):
-    """The measurement of coverage."""
+    """The module that measures how often intervals contain the true mean."""
     monkeypatch.syspath_prepend(Path(__file__).parents[1] / "performance")
     return importlib.import_module("interval_coverage")
 
@@ -28,9 +33,9 @@ def _rng() -> np.random.Generator:
 
 
 def _measure_coverage(samples: np.ndarray, truth: float) -> float:
-    """Per cent of intervals, one a column of samples (n, K), that contain the truth."""
+    """Compute the percentage of intervals that contain the true mean, one a column of samples."""
     rng = np.random.default_rng(1)
-    n_batches = samples.shape[1] // 500
+    n_batches = samples.shape[1] // 500  # of 500 intervals each, which need less memory
     is_covered = []
     for batch in np.split(samples, n_batches, axis=1):
         interval = mean_intervals(batch, rng=rng, resamples=999)
@@ -41,9 +46,10 @@ def _measure_coverage(samples: np.ndarray, truth: float) -> float:
 @pytest.mark.parametrize("count", [10, 20])
 @pytest.mark.parametrize("law", [stats.norm(5, 2), stats.gamma(2), stats.expon()])
 def test_coverage_is_near_95_percent(law, count):
-    # Of 5000 simulated intervals the standard error of the coverage is 0.31 %.
+    """Of 5000 simulated intervals the standard error of the coverage is 0.31 %."""
     samples = law.rvs((count, 5000), random_state=np.random.default_rng(count))
-    assert 93 < _measure_coverage(samples, law.mean()) < 97
+    coverage = _measure_coverage(samples, law.mean())
+    assert 93 < coverage < 97
 
 
 @pytest.mark.parametrize(
@@ -52,15 +58,18 @@ def test_coverage_is_near_95_percent(law, count):
 def test_fewer_than_five_samples_undercover(coverage_script, monkeypatch, count, lowest, highest):
     """The reason why fewer than five samples get no interval; here three and four get one, too."""
     monkeypatch.setattr("hpobench_ordered.analysis.bootstrap.MIN_SAMPLES_OF_INTERVAL", 3)
-    ranks = coverage_script.mean_rank(1)
-    samples = ranks.draw(np.random.default_rng(count), (count, 5000))
-    assert lowest < _measure_coverage(samples, ranks.mean) < highest
+    distribution_of_ranks = coverage_script.mean_rank(tasks=1)
+    samples = distribution_of_ranks.draw(np.random.default_rng(count), (count, 5000))
+    coverage = _measure_coverage(samples, distribution_of_ranks.mean)
+    assert lowest < coverage < highest
 
 
 def test_interval_agrees_with_bootstrap_t():
+    """The ends are the mean less quantiles of resampled t statistics times the standard error."""
     rng = np.random.default_rng(0)
-    sample = rng.gamma(3, size=12)
-    resamples = sample[rng.integers(12, size=(200_000, 12))]
+    n = 12
+    sample = rng.gamma(3, size=n)
+    resamples = sample[rng.integers(n, size=(200_000, n))]
     t_statistics = (resamples.mean(axis=1) - sample.mean()) / stats.sem(resamples, axis=1)
     upper_t, lower_t = np.quantile(t_statistics, [0.975, 0.025])
 
@@ -76,7 +85,9 @@ def test_interval_agrees_with_bootstrap_t():
 def test_many_samples_get_students_interval(count):
     """More than 500 samples are not resampled."""
     samples = np.random.default_rng(0).normal(size=(count, 4))
+
     computed = mean_intervals(samples, rng=_rng(), resamples=999)
+
     expected = stats.t.interval(
         0.95, count - 1, loc=samples.mean(axis=0), scale=stats.sem(samples, axis=0)
     )
@@ -95,9 +106,12 @@ def test_intervals_contain_mean(samples):
 @given(TIED_SAMPLES)
 def test_width_is_at_most_twice_students(samples):
     interval = mean_intervals(samples, rng=_rng())
-    standard_error = samples.std(axis=0, ddof=1) / np.sqrt(len(samples))
-    students_width = 2 * stats.t.isf(0.025, len(samples) - 1) * standard_error
-    assert (interval.upper - interval.lower <= 2 * students_width + 1e-12).all()
+
+    n = len(samples)
+    standard_error = samples.std(axis=0, ddof=1) / np.sqrt(n)
+    students_width = 2 * stats.t.isf(0.025, n - 1) * standard_error
+    rounding = 1e-12
+    assert (interval.upper - interval.lower <= 2 * students_width + rounding).all()
 
 
 @given(
@@ -114,20 +128,27 @@ def test_intervals_shift_and_scale(samples, scale, shift):
 
 
 def test_interval_does_not_depend_on_others():
-    samples = np.random.default_rng(0).normal(size=(10, 7, 3))
+    samples = np.random.default_rng(0).normal(size=(10, 7, 3))  # of 7 x 3 means
+    row, column = 4, 1  # of any one of them
+
     together = mean_intervals(samples, rng=_rng())
-    alone = mean_intervals(samples[:, 4, 1], rng=_rng())
+    alone = mean_intervals(samples[:, row, column], rng=_rng())
+
     assert together.lower.shape == (7, 3)
     assert alone.lower.shape == ()
-    np.testing.assert_allclose(together.lower[4, 1], alone.lower)
+    np.testing.assert_allclose(together.lower[row, column], alone.lower)
 
 
 def test_interval_does_not_depend_on_chunks(monkeypatch):
     samples = np.random.default_rng(0).normal(size=(10, 7, 3))
     at_once = mean_intervals(samples, rng=_rng())
-    # Room for two means at a time, with the default of 1999 resamples each.
-    monkeypatch.setattr("hpobench_ordered.analysis.bootstrap.MAX_NUMBERS_IN_MEMORY", 2 * 1999)
+
+    room_for_two_means = 2 * 1999  # of 1999 resamples each, by default
+    monkeypatch.setattr(
+        "hpobench_ordered.analysis.bootstrap.MAX_NUMBERS_IN_MEMORY", room_for_two_means
+    )
     in_chunks = mean_intervals(samples, rng=_rng())
+
     np.testing.assert_allclose(in_chunks.upper, at_once.upper)
 
 
@@ -148,6 +169,7 @@ def test_no_samples_have_no_mean():
 
 @pytest.mark.parametrize("count", range(1, MIN_SAMPLES_OF_INTERVAL))
 def test_few_samples_have_no_interval(count):
+    """An interval needs five samples."""
     samples = _rng().random((count, 3))
     interval = mean_intervals(samples, rng=_rng())
     np.testing.assert_allclose(interval.mean, samples.mean(axis=0))
@@ -156,15 +178,20 @@ def test_few_samples_have_no_interval(count):
 
 @pytest.mark.parametrize("count", range(1, MIN_SAMPLES_OF_INTERVAL))
 def test_undefined_samples_do_not_count(count):
-    # With those that are NaN there would be enough samples for an interval.
-    samples = np.concatenate([_rng().random((count, 3)), np.full((9, 3), np.nan)])
-    assert np.isnan(mean_intervals(samples, rng=_rng()).lower).all()
+    """An interval needs five samples, which there would be with those that are NaN."""
+    defined = _rng().random((count, 3))
+    undefined = np.full((9, 3), np.nan)
+    interval = mean_intervals(np.concatenate([defined, undefined]), rng=_rng())
+    assert np.isnan(interval.lower).all()
 
 
 def test_ends_are_clipped_to_possible_values():
+    """Intervals of three means of five samples: near 1, near 3, and well between them."""
     samples = np.array([[1, 1, 1, 1, 3], [3, 3, 3, 3, 1], [2, 2, 2.2, 2, 2.1]]).T
+
     unbounded = mean_intervals(samples, rng=_rng())
     bounded = mean_intervals(samples, rng=_rng(), possible=(1, 3))
+
     assert unbounded.lower[0] < 1
     assert unbounded.upper[1] > 3
     np.testing.assert_array_equal(bounded.lower, np.maximum(unbounded.lower, 1))
@@ -173,31 +200,43 @@ def test_ends_are_clipped_to_possible_values():
 
 def test_outlier_does_not_widen_without_bound():
     """An interval reaches at most twice as far from the mean as Student's."""
-    samples = np.r_[1.0, 1e-6 * np.arange(9)]  # one outlier among ten samples
+    outlier, others = [1.0], 1e-6 * np.arange(9)
+    samples = np.concatenate([outlier, others])
+
     computed = mean_intervals(samples, rng=_rng())
-    reach_of_students = stats.t.isf(0.025, 9) * stats.sem(samples)
-    assert computed.upper - computed.mean <= 2 * reach_of_students + 1e-12
+
+    degrees_of_freedom = len(samples) - 1
+    reach_of_students = stats.t.isf(0.025, degrees_of_freedom) * stats.sem(samples)
+    rounding = 1e-12
+    assert computed.upper - computed.mean <= 2 * reach_of_students + rounding
 
 
 def test_samples_are_means_of_seeds():
-    values = np.random.default_rng(0).random((2, 6, 5, 4))  # (A, S, T, M)
+    values = np.random.default_rng(0).random((2, 6, 5, 4))  # (methods, seeds, tasks, trials)
+
     samples = independent_samples(values, Resampling.SEEDS, first_task=1)
-    means_of_seeds = values[:, :, 1:].mean(axis=2)
+
+    means_of_seeds = values[:, :, 1:].mean(axis=2)  # (methods, seeds, trials), without task 0
     np.testing.assert_allclose(samples, np.swapaxes(means_of_seeds, 0, 1))
 
 
 def test_samples_are_means_of_tasks():
-    values = np.random.default_rng(0).random((2, 6, 5, 4))  # (A, S, T, M)
+    n_tasks = 5
+    values = np.random.default_rng(0).random((2, 6, n_tasks, 4))  # (methods, seeds, tasks, trials)
+
     samples = independent_samples(values, Resampling.TASKS)
     interval = mean_intervals(samples, rng=_rng())
-    np.testing.assert_allclose(samples, np.swapaxes(values.mean(axis=1), 0, 1))
-    assert interval.samples == 5
+
+    means_of_tasks = values.mean(axis=1)  # (methods, tasks, trials)
+    np.testing.assert_allclose(samples, np.swapaxes(means_of_tasks, 0, 1))
+    assert interval.samples == n_tasks
     np.testing.assert_allclose(interval.mean, values.mean(axis=(1, 2)))
 
 
 @pytest.mark.parametrize(("kind", "count"), [(Resampling.SEEDS, 6), (Resampling.TASKS, 4)])
 def test_undefined_tasks_are_left_out(kind, count):
-    values = np.random.default_rng(0).random((2, 6, 5))  # (A, S, T)
+    """Task 2 is left out for all methods and seeds, as one value on it is undefined."""
+    values = np.random.default_rng(0).random((2, 6, 5))  # (methods, seeds, tasks)
     values[1, 3, 2] = np.nan
 
     interval = mean_intervals(independent_samples(values, kind), rng=_rng())
@@ -209,15 +248,15 @@ def test_undefined_tasks_are_left_out(kind, count):
 
 @pytest.mark.parametrize("kind", [Resampling.SEEDS, Resampling.TASKS])
 def test_no_defined_task_has_no_mean(kind):
-    values = np.full((2, 6, 5), np.nan)
+    values = np.full((2, 6, 5), np.nan)  # (methods, seeds, tasks)
     interval = mean_intervals(independent_samples(values, kind), rng=_rng())
     assert np.isnan([interval.mean, interval.lower, interval.upper]).all()
 
 
 @pytest.mark.slow
 def test_coverage_script_measures(coverage_script):
+    """The true coverage is 0.95; its standard error in 600 simulations is 0.009."""
     computed = coverage_script.measure(coverage_script.NORMAL, 10, simulations=600, rng=_rng())
-    # The true coverage is 0.95; its standard error in 600 simulations is 0.009.
     assert 0.9 < computed.studentised < 0.99
     assert computed.percentile < computed.student
 

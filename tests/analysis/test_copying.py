@@ -1,4 +1,4 @@
-"""Copying the best configuration of the task before, and plateaus."""
+"""Copying the best configuration of the task before, and shares of configurations near the best."""
 
 import numpy as np
 import pytest
@@ -7,34 +7,44 @@ from hypothesis import strategies as st
 
 from hpobench_ordered.analysis.copying import copying_regrets, shares_near_best
 
+LOSSES = np.array([[0.0, 4.0, 0.0], [1.0, 0.0, 8.0], [2.0, 2.0, 2.0]])
+"""Three configurations (rows) on three tasks.
+
+The first is the best on task 0 and has the loss 4 on task 1; the second is the best there and has
+the loss 8 on task 2. Both these tasks have the median 2 and the lowest loss 0.
+"""
+
 
 def test_regrets_computed_by_hand():
-    # Three configurations (rows) on three tasks. The first is the best on task 0 and loses 4 on
-    # task 1, the second is the best there and loses 8 on task 2; both tasks have the median 2.
-    losses = np.array([[0.0, 4.0, 0.0], [1.0, 0.0, 8.0], [2.0, 2.0, 2.0]])
-    assert copying_regrets(losses).tolist() == [(4 - 0) / (2 - 0), (8 - 0) / (2 - 0)]
+    """Of the copied: (loss - lowest) / (median - lowest), on every task but the first."""
+    assert copying_regrets(LOSSES).tolist() == [(4 - 0) / (2 - 0), (8 - 0) / (2 - 0)]
 
-    best = np.array([0.0, -2.0, 1.0])
-    regrets = copying_regrets(losses, best=best)
+
+def test_regrets_are_relative_to_known_best():
+    """Of the copied: (loss - best) / (median - best), on every task but the first."""
+    best_of_task = np.array([0.0, -2.0, 1.0])
+    regrets = copying_regrets(LOSSES, best=best_of_task)
     assert regrets.tolist() == [(4 + 2) / (2 + 2), (8 - 1) / (2 - 1)]
 
 
 def test_constant_tasks_have_no_regret():
+    """Their median is their best loss, so that the regret is 0 / 0."""
     assert np.isnan(copying_regrets(np.ones((3, 2)))).all()
 
 
 @given(seed=st.integers(0, 99), factor=st.floats(0.1, 10), shift=st.floats(-5, 5))
 def test_scale_of_task_does_not_matter(seed, factor, shift):
-    losses = np.random.default_rng(seed).normal(size=(9, 4))
+    losses = np.random.default_rng(seed).normal(size=(9, 4))  # (configurations, tasks)
     scaled = losses.copy()
-    scaled[:, 2] = scaled[:, 2] * factor + shift
+    scaled[:, 2] = factor * losses[:, 2] + shift  # of one task, which is copied to and from
     assert copying_regrets(scaled) == pytest.approx(copying_regrets(losses), abs=1e-9)
 
 
 @given(seed=st.integers(0, 99))
 def test_repeated_task_leaves_no_regret(seed):
     losses = np.random.default_rng(seed).normal(size=(9, 1))
-    assert copying_regrets(np.repeat(losses, 3, axis=1)).tolist() == [0.0, 0.0]
+    losses_of_three_equal_tasks = np.repeat(losses, 3, axis=1)
+    assert copying_regrets(losses_of_three_equal_tasks).tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -42,8 +52,11 @@ def test_repeated_task_leaves_no_regret(seed):
     [
         ([0.0, 0.5, 0.51, 10.0, 10.0, 10.0, 99.0], None, 2 / 7),  # the median is 10
         ([7.0, 7.0, 7.0, 9.0], None, 3 / 4),  # the median is the best
-        ([1.0, 2.0, 20.0, 20.0, 20.0], np.array([0.0]), 1 / 5),  # within 1
+        ([1.0, 2.0, 20.0, 20.0, 20.0], np.array([0.0]), 1 / 5),  # within 1, 5 % of 20
     ],
 )
 def test_near_is_within_five_percent(losses, best, share):
-    np.testing.assert_allclose(shares_near_best(np.array(losses)[:, None], best=best), [share])
+    """Of the distance from the best loss to the median."""
+    losses_on_one_task = np.array(losses)[:, None]
+    shares = shares_near_best(losses_on_one_task, best=best)
+    np.testing.assert_allclose(shares, [share])

@@ -1,3 +1,5 @@
+"""Levels of the loss that a fraction of runs attains, by trial."""
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -6,33 +8,43 @@ from hypothesis import strategies as st
 from hpobench_ordered.analysis.curves import attained_levels
 from hpobench_ordered.errors import ExperimentError
 
-RUNS = st.integers(0, 2**32).map(
+RANDOM_RUNS = st.integers(0, 2**32).map(
     lambda seed: np.random.default_rng(seed).integers(0, 7, (5, 4)).astype(float)
 )
+"""Incumbents of five runs after each of four trials."""
 
 
-@given(RUNS, st.sampled_from([0.2, 0.25, 0.5, 0.6, 0.75, 1.0]))
+@given(RANDOM_RUNS, st.sampled_from([0.2, 0.25, 0.5, 0.6, 0.75, 1.0]))
 def test_attained_levels_are_quantiles(runs, fraction):
     (level,) = attained_levels(runs, [fraction])
 
     np.testing.assert_array_equal(level, np.quantile(runs, fraction, axis=0, method="inverted_cdf"))
+
     share_at_level = (runs <= level).mean(axis=0)
     share_below_level = (runs < level).mean(axis=0)
-    assert (share_at_level >= fraction - 1e-12).all()
+    rounding = 1e-12
+    assert (share_at_level >= fraction - rounding).all()
     assert (share_below_level < fraction).all()
 
 
 def test_quartiles_include_failed_runs():
     runs = np.array([1.0, 2, 3, np.inf])[:, None]  # four runs of one trial, one of which failed
-    quartiles = attained_levels(runs)
-    np.testing.assert_array_equal(quartiles[:, 0], [1, 2, 3])
-    assert attained_levels(runs, [1.0])[0, 0] == np.inf
+
+    quartiles = attained_levels(runs)  # by default 25, 50 and 75 %, shape (fractions, trials)
+    level_of_all_runs = attained_levels(runs, [1.0])
+
+    assert quartiles.tolist() == [[1], [2], [3]]
+    assert level_of_all_runs.tolist() == [[np.inf]]
 
 
 def test_fraction_is_not_rounded_up():
-    runs = np.arange(1.0, 101)[:, None]
-    assert 0.07 * 100 > 7  # in floating point
-    assert attained_levels(runs, [0.07])[0, 0] == 7
+    """Of 100 runs that end at 1 to 100, seven attain 7."""
+    runs = np.arange(1.0, 101)[:, None]  # of one trial each
+    assert 0.07 * 100 > 7  # in floating point, so that rounding up would ask for eight runs
+
+    levels = attained_levels(runs, [0.07])
+
+    assert levels.tolist() == [[7]]
 
 
 @pytest.mark.parametrize("fraction", [0.0, 1.1])

@@ -1,3 +1,5 @@
+"""Differences between two methods, paired by seed, and their errors."""
+
 import numpy as np
 import pytest
 
@@ -14,39 +16,44 @@ from hpobench_ordered.analysis.differences import (
 )
 from hpobench_ordered.analysis.scores import Scores
 
-# Two seeds, two tasks. Means 10 and 30 against 8 and 40; the spread is 2 and 0 against 4 and 2.
-OWN = np.array([[9.0, 30.0], [11.0, 30.0]])
-OTHER = np.array([[6.0, 39.0], [10.0, 41.0]])
+OWN_VALUES = np.array([[9.0, 30.0], [11.0, 30.0]])
+"""Of two seeds (rows) on two tasks: means 10 and 30, spread 2 and 0."""
+OTHER_VALUES = np.array([[6.0, 39.0], [10.0, 41.0]])
+"""Means 8 and 40, spread 4 and 2."""
 
 
 def random_scores() -> Scores:
-    """Three methods, four seeds, five tasks, two trials; task 3 is undefined."""
-    values = np.random.default_rng(0).random((3, 4, 5, 2))
+    """Random scores of methods a, b and c with four seeds on five tasks; task 3 is undefined."""
+    n_trials = 2
+    values = np.random.default_rng(0).random((3, 4, 5, n_trials))  # (methods, seeds, tasks, trials)
     values[:, :, 3] = np.nan
     return Scores(("a", "b", "c"), values)
 
 
 def test_differences_are_paired_by_seed():
-    scores = random_scores()  # (A, S, T, M) = (3, 4, 5, 2); task 3 is NaN
+    """The difference of each seed on each task, but for task 3, where scores are undefined."""
+    scores = random_scores()
 
     difference = compare_methods(scores, "c", "a", trial=2)
 
+    after_second_trial = scores.values[..., 1]  # (methods, seeds, tasks)
+    scores_of_a, _, scores_of_c = after_second_trial
     defined_tasks = [0, 1, 2, 4]
-    expected = (scores.values[2] - scores.values[0])[:, defined_tasks, 1]
+    expected = (scores_of_c - scores_of_a)[:, defined_tasks]
     np.testing.assert_array_equal(difference.values, expected)
-    assert difference.tasks == 4
+    assert difference.tasks == len(defined_tasks)
 
 
 def test_difference_summarises_seeds_and_tasks():
     difference = compare_methods(random_scores(), "c", "a", trial=2)
 
-    by_seed = difference.values.mean(axis=1)
+    by_seed = difference.values.mean(axis=1)  # of values (seeds, tasks)
     by_task = difference.values.mean(axis=0)
     n_seeds = 4
     standard_error = by_seed.std(ddof=1) / np.sqrt(n_seeds)
     assert difference.mean == pytest.approx(difference.values.mean())
     assert difference.two_standard_errors == pytest.approx(2 * standard_error)
-    assert difference.better == (by_task < 0).sum()
+    assert difference.better == (by_task < 0).sum()  # tasks on which c is better than a
 
 
 def test_pooling_adds_tasks():
@@ -59,49 +66,66 @@ def test_pooling_adds_tasks():
 
 @pytest.mark.parametrize(("margin", "alike"), [(0, 1), (4, 1), (5, 2), (10, 3)])
 def test_alike_within_errors_or_margin(margin, alike):
-    # Means 0, 5 and 10 with errors 2, 2 and 0.
-    difference = Difference(np.array([[-1.0, 4.0, 10.0], [1.0, 6.0, 10.0]]))
-    assert difference.alike(margin=margin) == alike
+    """`alike` counts tasks whose mean difference is within two standard errors or the margin.
+
+    The means on three tasks are 0, 5 and 10, two standard errors are 2, 2 and 0.
+    """
+    values = np.array([[-1.0, 4.0, 10.0], [1.0, 6.0, 10.0]])  # (seeds, tasks)
+    assert Difference(values).alike(margin=margin) == alike
 
 
 def test_single_seed_has_no_error():
-    difference = Difference(np.array([[1.0, -1.0]]))
+    difference = Difference(np.array([[1.0, -1.0]]))  # (seeds, tasks)
     assert np.isnan(difference.two_standard_errors)
-    assert difference.alike(margin=1) == 2
-    assert np.isnan(reduction_in_standard_error(OWN[:1], OTHER[:1])).all()
+    assert difference.alike(margin=1) == 2  # of both tasks, within the margin
+
+
+def test_single_seed_has_no_reduction_in_error():
+    own_of_one_seed, other_of_one_seed = OWN_VALUES[:1], OTHER_VALUES[:1]
+    reduction = reduction_in_standard_error(own_of_one_seed, other_of_one_seed)
+    assert np.isnan(reduction).all()
 
 
 def test_no_tasks_have_no_mean():
-    difference = Difference(np.empty((3, 0)))
+    difference = Difference(np.empty((3, 0)))  # (seeds, tasks)
     assert np.isnan(difference.mean)
     assert np.isnan(difference.two_standard_errors)
+
+
+def test_undefined_tasks_have_no_mean():
     assert np.isnan(mean_over_tasks(np.array([np.nan])).value)
 
 
-def test_improvements_computed_by_hand():
-    """Rows are seeds, columns are two tasks, in per cent of the other's figures."""
-    # First task: 9 and 11 beside 6 and 10, half the spread. Second: 30 and 30 beside 39 and 41, no
-    # spread.
-    np.testing.assert_allclose(reduction_in_standard_error(OWN, OTHER), [50, 100])
-    # Means are 10 beside 8, and 30 beside 40.
-    higher = improvement_in_mean(OWN, OTHER, direction=Direction.MAXIMIZE)
-    np.testing.assert_allclose(higher, [25, -25])
-    lower = improvement_in_mean(OWN, OTHER, direction=Direction.MINIMIZE)
-    np.testing.assert_allclose(lower, [-25, 25])
+def test_reduction_in_error_by_hand():
+    """In per cent, on two tasks: the spread is 2 instead of 4, and 0 instead of 2."""
+    reduction = reduction_in_standard_error(OWN_VALUES, OTHER_VALUES)
+    np.testing.assert_allclose(reduction, [50, 100])
+
+
+def test_improvement_in_mean_by_hand():
+    """In per cent, on two tasks: the means are 10 instead of 8, and 30 instead of 40."""
+    if_maximised = improvement_in_mean(OWN_VALUES, OTHER_VALUES, direction=Direction.MAXIMIZE)
+    if_minimised = improvement_in_mean(OWN_VALUES, OTHER_VALUES, direction=Direction.MINIMIZE)
+    np.testing.assert_allclose(if_maximised, [25, -25])
+    np.testing.assert_allclose(if_minimised, [-25, 25])
 
 
 def test_mean_over_tasks_has_two_errors():
-    # Standard deviation 20 over four tasks: standard error 10.
-    sample = np.array([50.0, 70.0, 50.0, 70.0]) * np.sqrt(3)
-    estimate = mean_over_tasks(sample)
-    assert estimate.value == pytest.approx(60 * np.sqrt(3))
-    assert estimate.upper - estimate.value == pytest.approx(20)
-    assert estimate.value - estimate.lower == pytest.approx(20)
+    """The interval is the mean and two standard errors on either side."""
+    deviation = 10 * np.sqrt(3)  # so that the standard deviation, over n - 1, is 20
+    values_of_tasks = 60 + np.array([-deviation, deviation, -deviation, deviation])
+    standard_error = 20 / np.sqrt(4)
+
+    estimate = mean_over_tasks(values_of_tasks)
+
+    assert estimate.value == pytest.approx(60)
+    assert estimate.upper - estimate.value == pytest.approx(2 * standard_error)
+    assert estimate.value - estimate.lower == pytest.approx(2 * standard_error)
 
 
 def test_constant_baselines_are_left_out():
     """The spread is 4 and 2 on two tasks, the baseline's 2 and 0: undefined on the second."""
-    reduction = reduction_in_standard_error(OTHER, OWN)
+    reduction = reduction_in_standard_error(OTHER_VALUES, OWN_VALUES)
     estimate = mean_over_tasks(reduction)
     np.testing.assert_allclose(reduction, [-100, np.nan])
     assert estimate.value == -100
@@ -112,7 +136,7 @@ def test_constant_baselines_are_left_out():
     ("value", "is_inside"), [(53.7, True), (69.0, False), (float("nan"), False)]
 )
 def test_interval_contains_values(value, is_inside):
-    estimate = Estimate(61.3, 53.7, 68.9)
+    estimate = Estimate(value=61.3, lower=53.7, upper=68.9)
     assert estimate.contains(value) == is_inside
 
 
@@ -120,13 +144,16 @@ def test_interval_contains_values(value, is_inside):
 
 
 def test_resampled_error_of_mean_is_known():
-    samples = np.random.default_rng(0).normal(size=200)
+    n_samples = 200
+    samples = np.random.default_rng(0).normal(size=n_samples)
 
     error = two_resampled_errors(samples, lambda resampled: float(resampled.mean()))
 
-    standard_error = samples.std(ddof=1) / np.sqrt(200)
+    standard_error = samples.std(ddof=1) / np.sqrt(n_samples)
     assert error == pytest.approx(2 * standard_error, rel=0.1)  # 500 resamples: about 3 %
 
 
 def test_one_seed_has_no_resampled_error():
-    assert np.isnan(two_resampled_errors(np.ones((1, 3)), lambda resampled: 1.0))
+    values_of_one_seed = np.ones((1, 3))
+    error = two_resampled_errors(values_of_one_seed, lambda resampled: 1.0)
+    assert np.isnan(error)

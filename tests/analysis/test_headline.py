@@ -1,4 +1,4 @@
-"""Every measure of the leaderboard agrees on who is better, and no interval is impossible."""
+"""What every measure of the leaderboard has in common: who is better, and possible values."""
 
 import numpy as np
 import pandas as pd
@@ -15,10 +15,15 @@ from hpobench_ordered.analysis.scoring import score_benchmarks
 METHODS = ("random-search", "bo", "cts")
 LOWEST = {"rank": 1, "score": 0, "regret": 0, "regret_over_trials": 0}
 HIGHEST = {"rank": len(METHODS), "score": 100, "regret": 1, "regret_over_trials": 1}
+"""Possible values of each measure."""
+ROUNDING = 1e-9
 
 
-def board(*benchmarks: FloatArray, best: float = 0.0) -> pd.DataFrame:
-    """The leaderboard of losses, (A, S, T, M), one array a benchmark; `best` is the best known."""
+def make_leaderboard(*benchmarks: FloatArray, best: float = 0.0) -> pd.DataFrame:
+    """Make the leaderboard of METHODS from losses (methods, seeds, tasks, trials).
+
+    There is one array for each benchmark; `best` is the best known loss on all tasks.
+    """
     frames = []
     for number, losses in enumerate(benchmarks):
         _, seeds, tasks, trials = losses.shape
@@ -67,16 +72,18 @@ def experiments(draw: st.DrawFn) -> list[FloatArray]:
 @settings(max_examples=8)
 @given(experiments(), st.floats(-0.5, 0.5))
 def test_means_stay_within_possible_values(losses, best):
-    table = board(*losses, best=best)
+    table = make_leaderboard(*losses, best=best)
     for measure in MEASURES:
-        assert table[measure].dropna().between(LOWEST[measure], HIGHEST[measure] + 1e-12).all()
+        means = table[measure].dropna()
+        highest = HIGHEST[measure] + ROUNDING
+        assert means.between(LOWEST[measure], highest).all()
 
 
 @pytest.mark.parametrize("suffix", ["", "_tasks"])
 @settings(max_examples=8)
 @given(losses=experiments(), best=st.floats(-0.5, 0.5))
 def test_intervals_stay_within_possible_values(losses, best, suffix):
-    table = board(*losses, best=best)
+    table = make_leaderboard(*losses, best=best)
     for measure in MEASURES:
         intervals = table[[measure, f"{measure}_low{suffix}", f"{measure}_high{suffix}"]]
         intervals = intervals.set_axis(["mean", "low", "high"], axis="columns")
@@ -84,16 +91,16 @@ def test_intervals_stay_within_possible_values(losses, best, suffix):
 
         defined = intervals.dropna(subset=["low"])
         assert (defined["low"] >= LOWEST[measure]).all()
-        assert (defined["high"] <= HIGHEST[measure] + 1e-12).all()
-        assert (defined["low"] <= defined["mean"] + 1e-9).all()
-        assert (defined["mean"] <= defined["high"] + 1e-9).all()
+        assert (defined["high"] <= HIGHEST[measure] + ROUNDING).all()
+        assert (defined["low"] <= defined["mean"] + ROUNDING).all()
+        assert (defined["mean"] <= defined["high"] + ROUNDING).all()
 
 
 @settings(max_examples=8)
 @given(experiments())
 def test_intervals_need_five_seeds(losses):
-    table = board(*losses)
-    seeds = losses[0].shape[1]
+    table = make_leaderboard(*losses)
+    _, seeds, _, _ = losses[0].shape  # the same on all benchmarks
     if seeds < MIN_SAMPLES_OF_INTERVAL:
         for measure in MEASURES:
             assert table[[f"{measure}_low", f"{measure}_high"]].isna().all(axis=None)
@@ -104,29 +111,36 @@ def test_intervals_need_five_seeds(losses):
 @settings(max_examples=8)
 @given(experiments(), st.permutations(METHODS))
 def test_dominating_method_is_better_everywhere(losses, order):
+    """Each loss of one method is lowered to that of another where it was higher."""
     better, worse, _ = order
     row_of_better = METHODS.index(better)
     row_of_worse = METHODS.index(worse)
-    for array in losses:
-        array[row_of_better] = np.minimum(array[row_of_better], array[row_of_worse])
+    for losses_on_benchmark in losses:
+        lower = np.minimum(losses_on_benchmark[row_of_better], losses_on_benchmark[row_of_worse])
+        losses_on_benchmark[row_of_better] = lower
 
-    table = board(*losses).set_index(["benchmark", "method"])
+    table = make_leaderboard(*losses).set_index(["benchmark", "method"])
 
     for measure in MEASURES:
         means = table[measure].unstack("method")
         gain = (means[worse] - means[better]).dropna()
-        assert (gain >= -1e-9).all(), measure
+        assert (gain >= -ROUNDING).all(), measure
 
 
-@pytest.fixture(name="losses_near_best")
-def near_the_best():
-    """Random search ends within 1e-4 of the best on one task, and far from it on three."""
-    losses = np.random.default_rng(0).uniform(0.5, 1, (3, 6, 4, 8))  # (A, S, T, M)
-    random_search, bo, cts = losses
+@pytest.fixture
+def losses_near_best():
+    """Losses (methods, seeds, tasks, trials) that end near the best, 0, on the first of four tasks.
+
+    There random search ends at 1e-4, bo at 0.02 and cts at the best. On the three other tasks bo
+    ends at 0.05, random search above 0.5, and cts above 0.7.
+    """
+    losses = np.random.default_rng(0).uniform(0.5, 1, (3, 6, 4, 8))
+    random_search, bo, cts = losses  # parts of the array, each (seeds, tasks, trials)
     bo[:, :, -1] = 0.05
     cts += 0.2
+
     random_search[:, 0, -1] = 1e-4
-    bo[:, 0, -1] = 2e-2
+    bo[:, 0, -1] = 0.02
     cts[:, 0, -1] = 0.0
     return losses
 
@@ -136,28 +150,42 @@ def test_lucky_random_search_reverses_nothing(losses_near_best):
 
     There it puts bo, which is better on the three other tasks, far behind.
     """
-    score_of_paper = normalised_scores(losses_near_best, METHODS).over_tasks(trial=8).mean
-    # Lower is better in all measures here.
-    assert score_of_paper[METHODS.index("bo")] > score_of_paper[METHODS.index("random-search")]
+    scores_of_paper = normalised_scores(losses_near_best, METHODS).over_tasks(trial=8).mean
+    score_of_paper = dict(zip(METHODS, scores_of_paper, strict=True))
+    assert score_of_paper["bo"] > score_of_paper["random-search"]  # lower is better
 
-    means = board(losses_near_best).set_index(["benchmark", "method"]).loc["b0@1"]
+    means = make_leaderboard(losses_near_best).set_index(["benchmark", "method"]).loc["b0@1"]
 
-    for measure in MEASURES:
+    for measure in MEASURES:  # lower is better in all of them
         assert means.loc["bo", measure] < means.loc["random-search", measure]
 
 
 def test_score_computed_by_hand():
-    """By hand: random search's losses are 1, 5, 3 and 9, 2, 6, of median 4; the best is 0."""
-    losses = np.full((3, 2, 1, 3), 8.0)
-    losses[0, :, 0] = [[1, 5, 3], [9, 2, 6]]
-    losses[1, :, 0, -1] = [0, 3]
-    scores = board(losses).set_index(["benchmark", "method"])["score"]["b0@1"]
-    assert scores.to_dict() == {"random-search": (25 + 50) / 2, "bo": (0 + 75) / 2, "cts": 100}
+    """The score of a run is 100 (lowest loss - best) / (median - best), and at most 100.
+
+    The median, here 4, is that of all losses of random search; the best known loss is 0. Scores are
+    means over the two seeds.
+    """
+    losses = np.full((3, 2, 1, 3), 8.0)  # (methods, seeds, tasks, trials)
+    random_search, bo, _ = losses
+    random_search[:, 0] = [[1, 5, 3], [9, 2, 6]]
+    bo[:, 0, -1] = [0, 3]
+
+    scores = make_leaderboard(losses).set_index(["benchmark", "method"])["score"]["b0@1"]
+
+    score_of_random_search = 100 * (1 / 4 + 2 / 4) / 2
+    score_of_bo = 100 * (0 / 4 + 3 / 4) / 2
+    assert scores["random-search"] == score_of_random_search
+    assert scores["bo"] == score_of_bo
+    assert scores["cts"] == 100  # its losses are 8, twice the median
 
 
 def test_solved_task_has_no_score():
-    losses = np.zeros((3, 5, 2, 4))  # (A, S, T, M), of which task 0 is solved at once
+    """On task 0 all losses are the best known one, 0; random search's median is no worse."""
+    losses = np.zeros((3, 5, 2, 4))  # (methods, seeds, tasks, trials)
     losses[:, :, 1] = np.random.default_rng(2).random((3, 5, 4))
-    both_tasks = board(losses)
-    only_other_task = board(losses[:, :, 1:])
+
+    both_tasks = make_leaderboard(losses)
+    only_other_task = make_leaderboard(losses[:, :, 1:])
+
     pd.testing.assert_series_equal(both_tasks["score"], only_other_task["score"])

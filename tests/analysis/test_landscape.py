@@ -1,3 +1,5 @@
+"""Landscapes: what hyperparameters explain, how the optimum drifts, how losses are coloured."""
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,85 +18,114 @@ from hpobench_ordered.analysis.landscape import (
 def test_decisive_hyperparameter_explains_all():
     rng = np.random.default_rng(0)
     choice = rng.integers(0, 2, 500)
-    place_of_choice = (choice + 0.5) / 2
+    place_of_choice = (choice + 0.5) / 2  # the middle of one half of the unit interval
     places = np.stack([place_of_choice, rng.random(500)], axis=1)
 
-    decisive, random = explained_shares(places, losses=choice.astype(float))
+    share_of_choice, share_of_random = explained_shares(places, losses=choice.astype(float))
 
-    assert decisive == pytest.approx(1)
-    assert random < 0.05
+    assert share_of_choice == pytest.approx(1)
+    assert share_of_random < 0.05  # what chance explains of 500 losses
 
 
 def test_equal_losses_have_nothing_to_explain():
-    places = np.random.default_rng(0).random((5, 2))
-    assert explained_shares(places, losses=np.ones(5)).tolist() == [0, 0]
+    places_of_two = np.random.default_rng(0).random((5, 2))
+    shares = explained_shares(places_of_two, losses=np.ones(5))
+    assert shares.tolist() == [0, 0]
 
 
 def test_inactive_hyperparameters_share_a_bin():
-    places = np.array([[np.nan], [np.nan], [0.05], [0.06]])
-    shares = explained_shares(places, losses=np.array([0.0, 0.0, 1.0, 1.0]))
-    assert shares[0] == pytest.approx(1)
+    """The bins are those that are inactive, NaN, and those near 0.05: each of equal losses."""
+    places_of_one = np.array([[np.nan], [np.nan], [0.05], [0.06]])
+    (share,) = explained_shares(places_of_one, losses=np.array([0.0, 0.0, 1.0, 1.0]))
+    assert share == pytest.approx(1)
 
 
 def test_shares_agree_with_variance_analysis():
-    """By hand: four configurations, two bins; ranks 1 and 2 against 3 and 4."""
+    """The share is the variance of the bins' mean ranks in that of all ranks.
+
+    The ranks of four configurations are 1 and 2 in the lower bin, 3 and 4 in the upper one.
+    """
     losses = np.arange(4.0)
-    places = np.array([[0.1], [0.2], [0.8], [0.9]])
-    shares = explained_shares(places, losses, bins=2)
+    places_of_one = np.array([[0.1], [0.2], [0.8], [0.9]])
+
+    (share,) = explained_shares(places_of_one, losses, bins=2)
+
     mean_ranks_of_bins = np.array([1.5, 1.5, 3.5, 3.5])
-    assert shares[0] == pytest.approx(mean_ranks_of_bins.var() / rankdata(losses).var())
+    assert share == pytest.approx(mean_ranks_of_bins.var() / rankdata(losses).var())
 
 
 @given(st.integers(0, 1000))
-def test_shares_ignore_scale_of_losses(seed):
+def test_shares_depend_on_ranks_alone(seed):
+    rng = np.random.default_rng(seed)
+    places = rng.random((40, 3))
+    losses = rng.normal(size=40)
+
+    shares = explained_shares(places, losses)
+    shares_of_same_ranks = explained_shares(places, np.exp(3 * losses))
+
+    np.testing.assert_allclose(shares_of_same_ranks, shares)
+
+
+@given(st.integers(0, 1000))
+def test_shares_are_from_zero_to_one(seed):
     rng = np.random.default_rng(seed)
     places = rng.random((40, 3))
     losses = rng.normal(size=40)
 
     shares = explained_shares(places, losses)
 
-    assert ((shares >= 0) & (shares <= 1 + 1e-12)).all()
-    np.testing.assert_allclose(explained_shares(places, np.exp(3 * losses)), shares)
+    rounding = 1e-12
+    assert ((shares >= 0) & (shares <= 1 + rounding)).all()
 
 
 def test_colours_of_losses_end_at_lowest():
     """The worst losses, a share of `alike`, lie beyond the colours' other end."""
-    losses = np.append(np.random.default_rng(0).random(1000), np.nan)  # NaN: an empty cell
+    losses = np.random.default_rng(0).random(1000)
+    with_empty_cell = np.append(losses, np.nan)
 
-    low, high = colour_ends(losses, maximised=False, alike=0.2)
+    low, high = colour_ends(with_empty_cell, maximised=False, alike=0.2)
 
-    share_beyond = (losses > high).sum() / 1000
-    assert low == np.nanmin(losses)
+    share_beyond = (losses > high).mean()
+    assert low == losses.min()
     assert 0.19 < share_beyond <= 0.2
 
 
 def test_colours_of_maximised_end_at_highest():
     """The worst values, a share of `alike`, lie beyond the colours' other end."""
-    losses = np.append(np.random.default_rng(0).random(1000), np.nan)  # NaN: an empty cell
-    values = -losses
+    losses = np.random.default_rng(0).random(1000)
+    values = -losses  # of an objective to maximise
+    losses_with_empty_cell = np.append(losses, np.nan)
 
-    low, high = colour_ends(losses, maximised=True, alike=0.2)
+    low, high = colour_ends(losses_with_empty_cell, maximised=True, alike=0.2)
 
-    share_beyond = (values < low).sum() / 1000
-    assert high == np.nanmax(values)
+    share_beyond = (values < low).mean()
+    assert high == values.max()
     assert 0.19 < share_beyond <= 0.2
 
 
-def test_drift_is_one_for_growing_optimum():
+def test_drift_is_correlation_with_time():
+    """Where the optimum, the mean of the `count` best configurations, moves steadily."""
     x = np.linspace(0, 1, 101)
-    optima = np.linspace(0.2, 0.8, 7)
-    losses = np.abs(x - optima[:, None])  # of 101 configurations on seven tasks, (7, 101)
+    optimum_of_task = np.linspace(0.2, 0.8, 7)
+    losses = np.abs(x - optimum_of_task[:, None])  # (7 tasks, 101 configurations)
+    losses_in_reverse_order = losses[::-1]
+
     assert optimum_drift(x, losses, count=5) == pytest.approx(1)
-    assert optimum_drift(x, losses[::-1], count=5) == pytest.approx(-1)
+    assert optimum_drift(x, losses_in_reverse_order, count=5) == pytest.approx(-1)
 
 
 def test_best_indices_keep_order_of_ties():
-    np.testing.assert_array_equal(best_indices(np.array([3.0, 1, 2, 1]), 3), [1, 3, 2])
+    losses = np.array([3.0, 1, 2, 1])
+    np.testing.assert_array_equal(best_indices(losses, 3), [1, 3, 2])
 
 
 def test_best_of_each_place_is_visible():
     x = np.array([0.0, 0, 1, 1, 2])
     y = np.array([5.0, 5, 5, 6, 5])
     losses = np.array([3.0, 1, 2, 0, 4])
-    # The first two are in one place, of which 1 is better; the worst of the others is drawn first.
-    np.testing.assert_array_equal(visible_indices(x, y, losses), [4, 2, 1, 3])
+
+    indices = visible_indices(x, y, losses)
+
+    # Points 0 and 1 are in one place, where 1 is better and hides 0. The others are drawn from the
+    # highest loss, 4, to the lowest, 0, so that better ones are on top.
+    np.testing.assert_array_equal(indices, [4, 2, 1, 3])

@@ -1,3 +1,5 @@
+"""Leaderboards and verdicts over benchmarks, on made-up trials of three methods."""
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -26,15 +28,17 @@ from hpobench_ordered.errors import ExperimentError
 
 BETTER = ("random-search", "bo", "cts")
 """Each is better than the one before."""
+LAST_TRIAL = 6
 
 
 def trials_on(
     name: str, *, tasks: int = 3, seeds: int = 5, surrogate: str = "forest", entropy: int = 0
 ) -> pd.DataFrame:
-    """Trials of the methods on a benchmark; its name and `entropy` decide the numbers."""
+    """Make up trials of BETTER on a benchmark; its name and `entropy` decide the numbers."""
     trials = made_up_trials(
         name,
-        protocol="leave-one-out(trials=6)",
+        protocol=f"leave-one-out(trials={LAST_TRIAL})",
+        trials=LAST_TRIAL,
         methods=BETTER,
         tasks=tasks,
         seeds=seeds,
@@ -44,7 +48,13 @@ def trials_on(
 
 
 def scores_of(*frames: pd.DataFrame) -> list[BenchmarkScores]:
-    return score_benchmarks(pd.concat(frames))[0]
+    scores, _ = score_benchmarks(pd.concat(frames))
+    return scores
+
+
+def verdict_after_last_trial(scores: list[BenchmarkScores]) -> Verdict:
+    """The last of the verdicts, which are in the order of trials."""
+    return verdicts(scores)[-1]
 
 
 @pytest.fixture(scope="module")
@@ -59,17 +69,20 @@ def overall_rows(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def test_leaderboard_is_sorted_by_rank(eight_benchmarks):
+    """The means over all benchmarks come first, then each benchmark."""
     table = leaderboard(eight_benchmarks)
-    assert list(table["benchmark"].drop_duplicates()) == [ALL, *(f"b{k}@1" for k in range(8))]
+    names = [f"b{number}@1" for number in range(8)]
+    assert list(table["benchmark"].drop_duplicates()) == [ALL, *names]
     for _, rows in table.groupby(["benchmark"]):
         assert rows["rank"].is_monotonic_increasing
 
 
 @pytest.mark.parametrize("measure", MEASURES)
 def test_overall_rows_count_benchmarks_once(eight_benchmarks, measure):
+    """Each of the benchmarks has the same weight, though they have one to eight tasks."""
     table = leaderboard(eight_benchmarks)
     by_method = table[table["benchmark"] != ALL].groupby("method")
-    overall = overall_rows(table).loc[sorted(BETTER)]
+    overall = overall_rows(table).loc[sorted(BETTER)]  # in the order of `groupby`
     np.testing.assert_allclose(overall[measure], by_method[measure].mean())
     assert overall[measure].between(overall[f"{measure}_low"], overall[f"{measure}_high"]).all()
     assert (overall["benchmarks"] == 8).all()
@@ -83,6 +96,7 @@ def test_overall_rows_add_wins(eight_benchmarks):
 
 
 def test_surrogates_count_once_together():
+    """The benchmark a, on two surrogates, has the same weight as b, on one."""
     frames = [trials_on("a@1"), trials_on("a@1", surrogate="nearest", entropy=1), trials_on("b@1")]
     table = leaderboard(scores_of(*frames))
     ranks = table.pivot_table(index="method", columns=["benchmark", "surrogate"], values="rank")
@@ -95,40 +109,45 @@ def benchmarks_with_family():
     """Seven benchmarks of one to seven tasks, of which the first three are one family."""
     frames = [trials_on(f"b{number}@1", tasks=1 + number) for number in range(7)]
     families = {"b0@1": "f", "b1@1": "f", "b2@1": "f", "b3@1": ""}
-    return score_benchmarks(pd.concat(frames), families=families)[0]
+    scores, _ = score_benchmarks(pd.concat(frames), families=families)
+    return scores
 
 
 @pytest.mark.parametrize("measure", MEASURES)
 def test_family_counts_once_in_means(benchmarks_with_family, measure):
+    """The family has the same weight as each of the four other benchmarks."""
     table = leaderboard(benchmarks_with_family)
     means = table.pivot_table(index="method", columns="benchmark", values=measure)
     mean_of_family = means[["b0@1", "b1@1", "b2@1"]].mean(axis=1)
     sum_of_others = means[["b3@1", "b4@1", "b5@1", "b6@1"]].sum(axis=1)
-    np.testing.assert_allclose(means[ALL], (mean_of_family + sum_of_others) / 5)
+    np.testing.assert_allclose(means[ALL], (mean_of_family + sum_of_others) / (1 + 4))
 
 
 def test_leaderboard_counts_benchmarks_and_families(benchmarks_with_family):
+    """Three of seven benchmarks are a family; the others count as one family each."""
     overall = overall_rows(leaderboard(benchmarks_with_family))
     assert (overall["benchmarks"] == 7).all()
     assert (overall["families"] == 5).all()
 
 
 def test_family_counts_once_in_tests(benchmarks_with_family):
+    """The samples are a family of three benchmarks, and four benchmarks alone."""
     ranking = rank_and_compare(BenchmarkGroup.for_means(benchmarks_with_family))
     assert ranking is not None
-    assert ranking.samples == 5
+    assert ranking.samples == 1 + 4
     ranks = overall_rows(leaderboard(benchmarks_with_family))["rank"]
     np.testing.assert_allclose(ranking.mean_ranks, ranks.loc[list(ranking.methods)])
 
 
 def test_every_task_of_family_is_sample(benchmarks_with_family):
+    """Of the benchmarks with one to seven tasks, also those that are one family."""
     group = BenchmarkGroup.for_means(benchmarks_with_family)
-    last_trial = 6
-    assert len(group.samples(Unit.TASKS, last_trial)) == 1 + 2 + 3 + 4 + 5 + 6 + 7
+    samples = group.samples(Unit.TASKS, LAST_TRIAL)
+    assert len(samples) == 1 + 2 + 3 + 4 + 5 + 6 + 7
 
 
 def test_verdict_counts_families_ahead(benchmarks_with_family):
-    sentence = verdicts(benchmarks_with_family)[-1].sentence
+    sentence = verdict_after_last_trial(benchmarks_with_family).sentence
     assert "ahead of it on 5 of 5 families" in sentence
     assert sentence.endswith("five families are too few to say so of others.")
 
@@ -137,31 +156,39 @@ def test_verdict_on_single_family_is_limited():
     frames = [trials_on(f"b{number}@1") for number in range(7)]
     families = {f"b{number}@1": "f" for number in range(7)}
     scores, _ = score_benchmarks(pd.concat(frames), families=families)
-    sentence = verdicts(scores)[-1].sentence
+    sentence = verdict_after_last_trial(scores).sentence
     assert sentence.endswith("a single family is too few to say so of others.")
 
 
 @pytest.fixture(scope="module")
 def benchmarks_one_left_out():
-    """Three benchmarks, of which the second is left out of means."""
-    # The benchmarks b0, b1 and b2 have 1, 2 and 3 tasks.
+    """Benchmarks b0, b1 and b2 of one, two and three tasks; b1 is left out of means."""
     frames = [trials_on(f"b{number}@1", tasks=1 + number) for number in range(3)]
-    return score_benchmarks(pd.concat(frames), left_out={("b1@1", "forest"): "It is odd."})[0]
+    reasons = {("b1@1", "forest"): "It is odd."}
+    scores, _ = score_benchmarks(pd.concat(frames), left_out=reasons)
+    return scores
 
 
 @pytest.mark.slow
 def test_left_out_benchmark_changes_no_mean(benchmarks_one_left_out):
+    """Means and verdicts are those of the two other benchmarks alone."""
+    first, _, last = benchmarks_one_left_out
+
     overall = overall_rows(leaderboard(benchmarks_one_left_out))
-    counting = [benchmarks_one_left_out[0], benchmarks_one_left_out[2]]
-    pd.testing.assert_frame_equal(overall, overall_rows(leaderboard(counting)))
+
+    pd.testing.assert_frame_equal(overall, overall_rows(leaderboard([first, last])))
     assert (overall["benchmarks"] == 2).all()
-    assert verdicts(benchmarks_one_left_out) == verdicts(counting)
+    assert verdicts(benchmarks_one_left_out) == verdicts([first, last])
 
 
 @pytest.mark.slow
 def test_left_out_benchmark_changes_no_curve(benchmarks_one_left_out):
+    """The mean curves are those of the two other benchmarks alone; its own curves are shown."""
+    first, _, last = benchmarks_one_left_out
+
     shown = curves(benchmarks_one_left_out)
-    expected = curves([benchmarks_one_left_out[0], benchmarks_one_left_out[2]])
+
+    expected = curves([first, last])
     np.testing.assert_array_equal(
         shown.loc[shown["benchmark"].astype(str) == ALL, "mean"],
         expected.loc[expected["benchmark"].astype(str) == ALL, "mean"],
@@ -181,10 +208,13 @@ def test_left_out_benchmark_is_shown_alone(benchmarks_one_left_out):
 
 
 def test_left_out_benchmark_says_why(benchmarks_one_left_out):
-    assert benchmarks_one_left_out[1].notes()[0].endswith("leave it out. It is odd.")
+    _, left_out, _ = benchmarks_one_left_out
+    first_note = left_out.notes()[0]
+    assert first_note.endswith("leave it out. It is odd.")
 
 
 def test_single_left_out_benchmark_counts():
+    """Where there is no other benchmark, means are of the one that is to be left out."""
     trials = trials_on("a@1")
     left_out, _ = score_benchmarks(trials, left_out={("a@1", "forest"): "It is odd."})
     pd.testing.assert_frame_equal(leaderboard(left_out), leaderboard(scores_of(trials)))
@@ -194,29 +224,34 @@ def test_left_out_surrogate_still_agrees():
     """A surrogate left out of means is still compared with the others."""
     trials = pd.concat([trials_on("a@1"), trials_on("a@1", surrogate="nearest", entropy=1)])
     scores, _ = score_benchmarks(trials, left_out={("a@1", "forest"): "It is odd."})
+    _, on_nearest = scores
     assert set(surrogate_agreement(scores)["surrogate"]) == {"forest", "nearest"}
-    assert BenchmarkGroup.for_means(scores).items == (scores[1],)
+    assert BenchmarkGroup.for_means(scores).items == (on_nearest,)
 
 
 @pytest.mark.parametrize("method", BETTER)
 def test_leaderboard_after_earlier_trial(eight_benchmarks, method):
-    item = eight_benchmarks[3]
+    scores_on_fourth = eight_benchmarks[3]
+
     table = leaderboard(eight_benchmarks, trial=2).set_index(["benchmark", "method"])
-    mean_ranks = item.over_tasks("rank", 2).mean
-    assert table.loc[(item.benchmark, method), "rank"] == mean_ranks[item.place(method)]
+
+    mean_ranks = scores_on_fourth.over_tasks("rank", trial=2).mean
+    expected = mean_ranks[scores_on_fourth.place(method)]
+    assert table.loc[(scores_on_fourth.benchmark, method), "rank"] == expected
     assert (table["trial"] == 2).all()
 
 
 @pytest.mark.parametrize("trial", [0, 7])
 def test_trial_must_be_within_runs(eight_benchmarks, trial):
-    with pytest.raises(ExperimentError, match="1 to 6"):
+    with pytest.raises(ExperimentError, match=f"1 to {LAST_TRIAL}"):
         leaderboard(eight_benchmarks, trial=trial)
 
 
 @pytest.mark.parametrize("measure", MEASURES)
 def test_curves_agree_with_leaderboard(eight_benchmarks, measure):
     table = leaderboard(eight_benchmarks, trial=5).set_index(["benchmark", "method"]).sort_index()
-    points = curves(eight_benchmarks, measures=[measure]).query("task == '' and trial == 5")
+    points = curves(eight_benchmarks, measures=[measure])
+    points = points.query("task == '' and trial == 5")  # "": over all tasks of a benchmark
     points = points.astype({"benchmark": str, "method": str})
     points = points.set_index(["benchmark", "method"]).sort_index()
     np.testing.assert_allclose(
@@ -235,12 +270,13 @@ def test_samples_of_tests_are_benchmarks(eight_benchmarks):
     test = compare_pairs(BenchmarkGroup.for_means(eight_benchmarks))
     assert test is not None
     assert test.samples == 8
-    regrets = np.stack([item.over_tasks("regret", 6).mean for item in eight_benchmarks])
-    expected = pairwise_wilcoxon(regrets, test.methods)
+    regrets = [scores.over_tasks("regret", LAST_TRIAL).mean for scores in eight_benchmarks]
+    expected = pairwise_wilcoxon(np.stack(regrets), test.methods)
     np.testing.assert_array_equal(test.adjusted, expected.adjusted)
 
 
 def test_samples_of_tests_can_be_tasks(eight_benchmarks):
+    """The benchmarks have one to eight tasks."""
     test = compare_pairs(BenchmarkGroup.for_means(eight_benchmarks), unit=Unit.TASKS)
     assert test is not None
     assert test.samples == 1 + 2 + 3 + 4 + 5 + 6 + 7 + 8
@@ -250,38 +286,45 @@ def test_samples_of_tests_can_be_tasks(eight_benchmarks):
 def group_with_failed_seed():
     """Eight benchmarks, on all of which cts failed with seed 1."""
     trials = pd.concat([trials_on(f"b{number}@1") for number in range(8)])
-    return BenchmarkGroup.for_means(scores_of(trials.query("method != 'cts' or seed != 1")))
+    finished = trials.query("method != 'cts' or seed != 1")
+    return BenchmarkGroup.for_means(scores_of(finished))
 
 
 def test_failed_runs_change_no_other_comparison(group_with_failed_seed):
+    """Random search and bo are compared as if cts had not failed with a seed."""
     trials = pd.concat([trials_on(f"b{number}@1") for number in range(8)])
     complete = BenchmarkGroup.for_means(scores_of(trials))
+    assert complete.methods == ("random-search", "bo", "cts")
+    random_search, bo = 0, 1
 
     test = compare_pairs(group_with_failed_seed)
     expected = compare_pairs(complete)
 
     assert test is not None
     assert expected is not None
-    assert test.p_values[0, 1] == expected.p_values[0, 1]
-    # Methods 0 and 1 are random search and bo; method 2, cts, has failed.
+    assert test.p_values[random_search, bo] == expected.p_values[random_search, bo]
     wins = count_all_wins(group_with_failed_seed).wins
-    assert wins[0, 1] == count_all_wins(complete).wins[0, 1]
+    expected_wins = count_all_wins(complete).wins
+    assert wins[random_search, bo] == expected_wins[random_search, bo]
 
 
 def test_pairs_are_compared_on_common_seeds(group_with_failed_seed):
+    """Pairs with cts, which failed with seed 1, are compared as if no method had that seed."""
     trials = pd.concat([trials_on(f"b{number}@1") for number in range(8)])
     common = BenchmarkGroup.for_means(scores_of(trials.query("seed != 1")))
+    assert common.methods == ("random-search", "bo", "cts")
+    random_search, cts = 0, 2
 
     test = compare_pairs(group_with_failed_seed)
     expected = compare_pairs(common)
 
     assert test is not None
     assert expected is not None
-    # Method 2 is cts, which failed.
-    # The worst loss met, which regrets are relative to, may be one of the left out seed.
-    assert test.p_values[0, 2] == pytest.approx(expected.p_values[0, 2], abs=0.1)
+    # About: the worst loss met, which regrets are relative to, may be one of the left out seed.
+    expected_p_value = expected.p_values[random_search, cts]
+    assert test.p_values[random_search, cts] == pytest.approx(expected_p_value, abs=0.1)
     wins = count_all_wins(group_with_failed_seed).wins
-    np.testing.assert_array_equal(wins[2], count_all_wins(common).wins[2])
+    np.testing.assert_array_equal(wins[cts], count_all_wins(common).wins[cts])
 
 
 def test_partly_failed_method_has_no_mean():
@@ -296,30 +339,33 @@ def test_partly_failed_method_has_no_mean():
     scores, _ = score_benchmarks(trials[~trials.eval(is_bad_run)], runs, times)
     table = leaderboard(scores).set_index(["benchmark", "method"])
 
-    last = table.loc[ALL].iloc[-1]
-    assert last.name == "bo"
-    assert np.isnan(last["rank"])
-    assert last["wins"] is pd.NA
-    runs_on_both, failed_on_b, benchmarks_with_mean = 2 * 5, 4, 1
-    counts = (last["runs"], last["failed"], last["benchmarks"])
-    assert counts == (runs_on_both, failed_on_b, benchmarks_with_mean)
-    assert last["seconds"] == pytest.approx(1.0 / 10)  # of method time for each suggestion
+    last_overall = table.loc[ALL].iloc[-1]
+    assert last_overall.name == "bo"
+    assert np.isnan(last_overall["rank"])
+    assert last_overall["wins"] is pd.NA
+    assert last_overall["runs"] == 2 * 5  # five seeds on both benchmarks
+    assert last_overall["failed"] == 4
+    assert last_overall["benchmarks"] == 1  # where bo has a mean
+    assert last_overall["seconds"] == pytest.approx(1.0 / 10)  # of method time for each suggestion
     assert table.loc[("a@1", "bo"), "rank"] > 0
 
 
 def test_verdicts_are_of_two_trials(eight_benchmarks):
-    first_trial, last_trial = 1, 6
-    assert [verdict.trial for verdict in verdicts(eight_benchmarks)] == [first_trial, last_trial]
+    """After the first trial, the last one, and the tenth, which these runs of six do not have."""
+    trials_of_verdicts = [verdict.trial for verdict in verdicts(eight_benchmarks)]
+    assert trials_of_verdicts == [1, LAST_TRIAL]
 
 
 def test_leader_is_better_on_these_benchmarks(eight_benchmarks):
-    verdict = verdicts(eight_benchmarks)[-1]
+    verdict = verdict_after_last_trial(eight_benchmarks)
+    expected = ComparedMethods(better_than=("bo", "random-search"), not_told_apart=())
     assert verdict.leaders == ("cts",)
-    assert verdict.on_these == ComparedMethods(("bo", "random-search"), ())
+    assert verdict.on_these == expected
 
 
 def test_verdict_says_both_questions(eight_benchmarks):
-    sentence = verdicts(eight_benchmarks)[-1].sentence
+    """Whether the leader is better on these benchmarks, and whether it is on others like them."""
+    sentence = verdict_after_last_trial(eight_benchmarks).sentence
     assert sentence.startswith("After 6 trials cts leads: mean rank ")
     assert (
         "On these 8 benchmarks it is better than the two others (5 % for all together)" in sentence
@@ -329,23 +375,28 @@ def test_verdict_says_both_questions(eight_benchmarks):
 
 def test_few_families_have_no_test(eight_benchmarks):
     """A test needs eight families; a benchmark without one counts as its own."""
-    verdict = verdicts(eight_benchmarks[:7])[-1]
+    verdict = verdict_after_last_trial(eight_benchmarks[:7])
     assert verdict.on_others is None
     assert verdict.sentence.endswith("seven benchmarks are too few to say so of others.")
 
 
 def test_chance_gives_no_significant_difference():
+    """One of three methods leads by chance, as all their losses are random."""
     rng = np.random.default_rng(0)
     frames = []
     for number in range(6):
         trials = trials_on(f"b{number}@1")
-        frames.append(trials.assign(loss=rng.random(len(trials))))
-    verdict = verdicts(scores_of(*frames))[-1]
+        random_losses = rng.random(len(trials))
+        frames.append(trials.assign(loss=random_losses))
+
+    verdict = verdict_after_last_trial(scores_of(*frames))
+
+    assert len(verdict.leaders) == 1
     assert "it is not told apart from the two others" in verdict.sentence
 
 
 def verdict_of_two(*, mean_rank: float, next_rank: float) -> Verdict:
-    """A verdict on two methods on one benchmark, without tests."""
+    """Make a verdict on two methods on one benchmark, without tests."""
     return Verdict(
         protocol="ordered(trials=6)",
         trial=6,
@@ -371,7 +422,8 @@ def test_other_ranks_have_one_decimal():
 
 
 def test_final_verdict_is_after_last_trial(eight_benchmarks):
-    assert final_verdicts(eight_benchmarks) == verdicts(eight_benchmarks)[-1:]
+    (verdict,) = final_verdicts(eight_benchmarks)
+    assert verdict == verdict_after_last_trial(eight_benchmarks)
 
 
 def test_final_verdict_is_after_chosen_trial(eight_benchmarks):
@@ -382,11 +434,13 @@ def test_final_verdict_is_after_chosen_trial(eight_benchmarks):
 def test_differences_from_leader_are_those_of_leaderboard(benchmarks_with_family):
     frame = leader_differences(BenchmarkGroup.for_means(benchmarks_with_family))
     ranks = overall_rows(leaderboard(benchmarks_with_family))["rank"]
-    of_methods = frame.drop_duplicates("method").set_index("method")["mean_difference"]
-    np.testing.assert_allclose(of_methods, (ranks - ranks["cts"])[of_methods.index])
+    mean_differences = frame.drop_duplicates("method").set_index("method")["mean_difference"]
+    expected = ranks - ranks["cts"]  # cts leads
+    np.testing.assert_allclose(mean_differences, expected[mean_differences.index])
 
 
 def test_differences_of_families_average_to_theirs(benchmarks_with_family):
+    """A row is of a method and a family; its `mean_difference` is that over all families."""
     frame = leader_differences(BenchmarkGroup.for_means(benchmarks_with_family))
     by_method = frame.groupby("method")
     expected = by_method["mean_difference"].first()
@@ -394,33 +448,46 @@ def test_differences_of_families_average_to_theirs(benchmarks_with_family):
 
 
 def test_equal_methods_share_rank():
-    frames = [trials_on(f"b{n}@1").assign(loss=1.0, value=1.0, regret=1.0) for n in range(6)]
-    verdict = verdicts(scores_of(*frames))[-1]
+    frames = []
+    for number in range(6):
+        trials = trials_on(f"b{number}@1")
+        frames.append(trials.assign(loss=1.0, value=1.0, regret=1.0))
+    verdict = verdict_after_last_trial(scores_of(*frames))
     assert verdict.sentence == "After 6 trials all 3 methods share the mean rank."
 
 
 def test_surrogates_may_disagree():
-    forest = trials_on("a@1", seeds=8)  # "cts" is the best of three methods
+    """On one surrogate of a@1 cts is the best of three methods, on the other one the worst."""
+    forest = trials_on("a@1", seeds=8)
     opposite = forest.assign(surrogate="nearest", loss=-forest["loss"], regret=2 - forest["loss"])
-    agreement = surrogate_agreement(scores_of(forest, opposite, trials_on("b@1")))
+    with_one_surrogate = trials_on("b@1")
+
+    agreement = surrogate_agreement(scores_of(forest, opposite, with_one_surrogate))
+
     places = agreement.pivot_table(index="method", columns="surrogate", values="place")
-    assert set(agreement["benchmark"]) == {"a@1"}  # the other has one surrogate
+    assert set(agreement["benchmark"]) == {"a@1"}
     assert not agreement["is_same"].any()
     assert places.loc["cts"].to_dict() == {"forest": 1, "nearest": 3}
 
 
 def test_equal_surrogates_agree():
     forest = trials_on("a@1", seeds=8)
-    agreement = surrogate_agreement(scores_of(forest, forest.assign(surrogate="nearest")))
+    with_same_losses = forest.assign(surrogate="nearest")
+    agreement = surrogate_agreement(scores_of(forest, with_same_losses))
     assert agreement["is_same"].all()
 
 
 def test_last_run_attains_worst_regret():
-    (item,) = scores_of(trials_on("a@1"))
-    levels = attainment_curves([item], fractions=(0.5, 1.0))
-    last_levels = levels.query("trial == 6 and fraction == 1").set_index("method")["level"]
-    worst_regrets = item.measures["regret"].values[..., 5].max(axis=(1, 2))
-    assert last_levels[list(item.methods)].tolist() == worst_regrets.tolist()
+    """The level that all runs of a method attain is the regret of the worst of them."""
+    (scores,) = scores_of(trials_on("a@1"))
+
+    levels = attainment_curves([scores], fractions=(0.5, 1.0))
+
+    is_of_all_runs = f"trial == {LAST_TRIAL} and fraction == 1"
+    levels_of_all_runs = levels.query(is_of_all_runs).set_index("method")["level"]
+    last_regrets = scores.measures["regret"].values[..., -1]  # (methods, seeds, tasks)
+    worst_regrets = last_regrets.max(axis=(1, 2))
+    assert levels_of_all_runs[list(scores.methods)].tolist() == worst_regrets.tolist()
 
 
 @pytest.mark.parametrize("compute", [leaderboard, curves, attainment_curves, verdicts])
@@ -439,7 +506,8 @@ def test_runs_without_cpu_time_do_not_dilute_times():
     times = runs_of_trials(trials_on("a@1")).assign(suggestions=10, method_cpu_seconds=1.0)
     times.loc[times["seed"] > 0, "method_cpu_seconds"] = np.nan
     scores, _ = score_benchmarks(trials_on("a@1"), None, times)
-    np.testing.assert_allclose(leaderboard(scores)["seconds"], 0.1)
+    seconds_of_suggestion = leaderboard(scores)["seconds"]
+    np.testing.assert_allclose(seconds_of_suggestion, 1 / 10)
 
 
 def test_unknown_times_stay_unknown():

@@ -47,8 +47,8 @@ def flat(x: FloatArray) -> FloatArray:
     return np.maximum(x - 0.3, 0)
 
 
-def benchmark(*functions: Function, best: float | None = 0.0) -> Benchmark:
-    """A benchmark with a task for each function."""
+def make_benchmark(*functions: Function, best: float | None = 0.0) -> Benchmark:
+    """A benchmark with a task for each function of a hyperparameter from 0 to 1."""
     space = hbo.SearchSpace([hbo.Parameter.number("x", 0, 1)])
     contexts = {f"t{number}": {"task": float(number)} for number in range(len(functions))}
     return Benchmark.build(
@@ -60,28 +60,30 @@ def benchmark(*functions: Function, best: float | None = 0.0) -> Benchmark:
 
 
 def test_equal_tasks_can_be_copied():
-    marks = Marks.compute(benchmark(rising, rising, rising))
-    # Losses are x, uniform from 0 to 1: near the best is 5 % of the way to the median, 0.5.
-    assert marks.near_best == pytest.approx(0.05 * 0.5, abs=0.01)
+    """Losses are uniform from 0 to 1; near the best is up to 5 % of the way to the median."""
+    marks = Marks.compute(make_benchmark(rising, rising, rising))
+    median = 0.5
+    assert marks.near_best == pytest.approx(0.05 * median, abs=0.01)
     assert marks.copying == pytest.approx(0, abs=0.001)
     assert marks.names == ("copying",)
 
 
 def test_opposed_tasks_have_no_marks():
-    marks = Marks.compute(benchmark(rising, falling, rising))
-    assert marks.copying == pytest.approx(2, abs=0.1)  # the worst, twice as far as the median
+    """What is best on a task is worst on the next: twice as far from the best as the median."""
+    marks = Marks.compute(make_benchmark(rising, falling, rising))
+    assert marks.copying == pytest.approx(2, abs=0.1)
     assert marks.names == ()
 
 
 def test_flat_tasks_are_plateaus():
-    marks = Marks.compute(benchmark(flat, flat, best=None))
-    # Best up to x = 0.3; the median, at x = 0.5, is 0.2 worse, and 5 % of that is near the best.
+    """The loss is best up to x = 0.3. The median, at x = 0.5, is 0.2 worse; 5 % of that is near."""
+    marks = Marks.compute(make_benchmark(flat, flat, best=None))
     assert marks.near_best == pytest.approx(0.3 + 0.05 * 0.2, abs=0.02)
     assert marks.names == ("plateau", "copying")
 
 
 def test_single_task_cannot_be_copied():
-    assert Marks.compute(benchmark(rising)).copying is None
+    assert Marks.compute(make_benchmark(rising)).copying is None
 
 
 @pytest.mark.parametrize(
@@ -94,28 +96,36 @@ def test_single_task_cannot_be_copied():
     ],
 )
 def test_marks_need_two_thirds_of_tasks(functions, mark, is_marked):
-    names = Marks.compute(benchmark(*functions)).names
+    names = Marks.compute(make_benchmark(*functions)).names
     assert (mark in names) == is_marked
 
 
 def packaged_marks() -> dict[str, Marks | None]:
-    """Marks of packaged benchmarks by name; None where there are none."""
+    """Find the marks of packaged benchmarks, by name; None where there are none."""
     names = [*hbo.suite("othpo"), *hbo.suite("wide"), *hbo.suite("retrain"), "distbo-parkinsons"]
     return {name: find_marks(benchmark_spec(name)) for name in names}
 
 
 def test_packaged_benchmarks_have_marks():
     """If not: `hpobench-ordered generate marks --output artifacts/marks.json`."""
-    assert [name for name, marks in packaged_marks().items() if marks is None] == []
+    without_marks = [name for name, marks in packaged_marks().items() if marks is None]
+    assert without_marks == []
 
 
 def test_plateaus_of_packaged_benchmarks():
-    plateaus = {
-        name for name, marks in packaged_marks().items() if marks and "plateau" in marks.names
-    }
+    """The names of YAHPO's benchmarks end in the number of their data set."""
+    plateaus = set()
+    for name, marks in packaged_marks().items():
+        if marks and "plateau" in marks.names:
+            plateaus.add(name)
     assert plateaus == {
-        *(f"yahpo-glmnet-{task}" for task in (375, 40978, 41163, 40981, 41138)),
-        *(f"yahpo-svm-{task}" for task in (458, 40966)),
+        "yahpo-glmnet-375",
+        "yahpo-glmnet-40978",
+        "yahpo-glmnet-41163",
+        "yahpo-glmnet-40981",
+        "yahpo-glmnet-41138",
+        "yahpo-svm-458",
+        "yahpo-svm-40966",
         "distbo-parkinsons",
     }
 
@@ -123,7 +133,8 @@ def test_plateaus_of_packaged_benchmarks():
 def test_stored_marks_equal_recomputed_ones():
     """`check` raises an error where they differ."""
     spec = benchmark_spec("newsvendor")
-    find_marks(spec).check(Marks.compute(spec.load()))
+    recomputed = Marks.compute(spec.load())
+    find_marks(spec).check(recomputed)
 
 
 def test_check_refuses_other_figures():
@@ -151,6 +162,7 @@ def test_changed_benchmark_has_no_marks(change):
 
 @pytest.fixture
 def own_folder(tmp_path, monkeypatch):
+    """An empty folder where benchmarks of one's own, and their marks, are looked for."""
     monkeypatch.setenv(LOCAL_VARIABLE, str(tmp_path))
     return tmp_path
 
@@ -159,20 +171,20 @@ def own_spec(name: str) -> BenchmarkSpec:
     return replace(benchmark_spec("forrester"), name=name)
 
 
-def write_own(folder: Path, name: str, marks: Marks) -> None:
+def write_own_marks(folder: Path, name: str, marks: Marks) -> None:
     source = SourceOfMarks.from_spec(own_spec(name))
     write_marks(folder / FILE, [(source, marks)], command="by hand")
 
 
 def test_own_benchmark_has_written_marks(own_folder):
     assert find_marks(own_spec("mine")) is None
-    write_own(own_folder, "mine", Marks(near_best=0.2, copying=None))
+    write_own_marks(own_folder, "mine", Marks(near_best=0.2, copying=None))
     assert find_marks(own_spec("mine")) == Marks(near_best=0.2, copying=None)
 
 
 def test_writing_keeps_marks_of_other_benchmarks(own_folder):
-    write_own(own_folder, "mine", Marks(near_best=0.2, copying=None))
-    write_own(own_folder, "other", Marks(near_best=0.3, copying=0.1))
+    write_own_marks(own_folder, "mine", Marks(near_best=0.2, copying=None))
+    write_own_marks(own_folder, "other", Marks(near_best=0.3, copying=0.1))
     assert find_marks(own_spec("mine")) == Marks(near_best=0.2, copying=None)
     assert find_marks(own_spec("other")) == Marks(near_best=0.3, copying=0.1)
 

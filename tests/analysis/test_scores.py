@@ -1,3 +1,5 @@
+"""Scores, regrets and ranks, from losses of shape (methods, seeds, tasks, trials)."""
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -22,7 +24,7 @@ METHODS = ["random-search", "a", "b"]
 
 
 def as_frame(losses: np.ndarray) -> pd.DataFrame:
-    """One row per trial, of losses (A, S, T, M) of METHODS."""
+    """Make a table with a row for each trial, of losses (methods, seeds, tasks, trials)."""
     n_seeds, n_tasks, n_trials = losses.shape[1:]
     index = pd.MultiIndex.from_product(
         [METHODS, range(n_seeds), range(n_tasks), range(n_trials)],
@@ -32,54 +34,70 @@ def as_frame(losses: np.ndarray) -> pd.DataFrame:
 
 
 def test_normalised_scores_computed_by_hand():
-    """One task, two seeds, two trials; random search ends at 10 in the mean, a at 6, b at 8."""
-    losses = np.empty((3, 2, 1, 2))  # (A, S, T, M)
-    losses[0, :, 0] = [[12, 9], [11, 13]]
-    losses[1, :, 0] = [[7, 9], [9, 5]]
-    losses[2, :, 0] = [[8, 8], [8, 8]]
+    """The score is 100 (incumbent - 6) / (10 - 6), on one task with two seeds and two trials.
+
+    Here 10 is the last mean incumbent of random search, and 6 the best of all methods. The mean
+    incumbents are 11.5 and 10 of random search, 8 and 6 of a, and 8 twice of b.
+    """
+    losses = np.empty((3, 2, 1, 2))  # (methods, seeds, tasks, trials)
+    random_search, a, b = losses
+    random_search[:, 0] = [[12, 9], [11, 13]]
+    a[:, 0] = [[7, 9], [9, 5]]
+    b[:, 0] = [[8, 8], [8, 8]]
 
     scores = normalised_scores(losses, METHODS)
 
-    # Mean incumbents after each trial: random search 11.5 and 10, a 8 and 6, b 8 and 8. The best
-    # of them, 6, scores 0, and random search's last one, 10, scores 100.
-    np.testing.assert_allclose(scores.mean[:, 0], [[137.5, 100], [50, 0], [50, 50]])
-    # After one trial a has losses 7 and 9: standard deviation sqrt(2), standard error 1.
-    np.testing.assert_allclose(scores.two_standard_errors[1, 0, 0], 2 * 1 * 100 / 4)
+    scores_by_trial = scores.mean[:, 0]
+    np.testing.assert_allclose(scores_by_trial, [[137.5, 100], [50, 0], [50, 50]])
+    # After one trial a has the losses 7 and 9: standard deviation sqrt(2), standard error 1.
+    error_of_a = scores.two_standard_errors[1, 0, 0]
+    np.testing.assert_allclose(error_of_a, 2 * 100 * 1 / (10 - 6))
 
 
 def losses_with_undefined_task() -> np.ndarray:
-    """Losses (A, S, T, M) where random search is the best of all on task 1 of three."""
+    """Losses (methods, seeds, tasks, trials); random search is the best on task 1 of three."""
     losses = np.random.default_rng(0).random((3, 4, 3, 5))
-    losses[0] += 1
-    losses[0, :, 1] -= 10
+    random_search = losses[0]
+    random_search += 1
+    random_search[:, 1] -= 10
     return losses
 
 
 def test_mean_leaves_out_undefined_tasks():
-    """Where random search is the best of all, as on task 1, no score is defined."""
+    """Where random search is the best of all, as on task 1 of three, no score is defined."""
     scores = normalised_scores(losses_with_undefined_task(), METHODS)
-    summary = scores.over_tasks(trial=5, first_task=1)  # tasks 1 and 2, of which 1 is undefined
-    assert np.isnan(scores.mean[:, 1]).all()
+
+    summary = scores.over_tasks(trial=5, first_task=1)  # on tasks 1 and 2
+
+    final_scores = scores.mean[:, :, -1]  # (methods, tasks), after the fifth trial
+    assert np.isnan(final_scores[:, 1]).all()
     assert (summary.defined, summary.tasks) == (1, 2)
-    np.testing.assert_allclose(summary.mean, scores.mean[:, 2, 4])
+    np.testing.assert_allclose(summary.mean, final_scores[:, 2])
 
 
 def test_single_seed_has_no_standard_error():
-    single_seed = losses_with_undefined_task()[:, :1]
-    assert np.isnan(normalised_scores(single_seed, METHODS).two_standard_errors).all()
+    losses_of_single_seed = losses_with_undefined_task()[:, :1]
+    scores = normalised_scores(losses_of_single_seed, METHODS)
+    assert np.isnan(scores.two_standard_errors).all()
 
 
 TIED_LOSSES = hnp.arrays(int, (3, 2, 2, 4), elements=st.integers(-10_000, 10_000)).map(
     lambda losses: losses / 100
 )
+"""Losses of random search and two other methods, two seeds on two tasks, of four trials each."""
 
 
 @given(TIED_LOSSES)
 def test_scores_end_at_100_and_0(losses):
-    final = normalised_scores(losses, METHODS).mean[:, :, -1]
-    is_defined = ~np.isnan(final[0])
-    np.testing.assert_allclose(final[0, is_defined], 100)
-    np.testing.assert_allclose(final[:, is_defined].min(axis=0), 0, atol=1e-9)
+    """Random search, the first method, ends at 100, and the best method at 0, on each task.
+
+    Scores are undefined, NaN, where random search is the best method.
+    """
+    final_scores = normalised_scores(losses, METHODS).mean[:, :, -1]  # (methods, tasks)
+    is_defined = ~np.isnan(final_scores[0])
+    defined_scores = final_scores[:, is_defined]
+    np.testing.assert_allclose(defined_scores[0], 100)
+    np.testing.assert_allclose(defined_scores.min(axis=0), 0, atol=1e-9)
 
 
 @given(TIED_LOSSES)
@@ -90,23 +108,29 @@ def test_scores_have_no_scale(losses):
 
 
 def test_unbeaten_random_search_has_no_score():
-    losses = np.zeros((3, 1, 2, 2))
-    losses[:, :, 1, 0] = 1.0
-    losses[1, 0, 1, 1] = -1e-310  # better by so little that the first trial's score overflows
-    assert np.isnan(normalised_scores(losses, METHODS).values).all()
+    """On task 0 all losses are equal; on task 1 method a ends better by less than counts."""
+    losses = np.zeros((3, 1, 2, 2))  # (methods, seeds, tasks, trials)
+    task, method_a = 1, 1
+    losses[:, :, task, 0] = 1.0
+    losses[method_a, 0, task, -1] = -1e-310  # so little that the first trial's score overflows
+
+    scores = normalised_scores(losses, METHODS)
+
+    assert np.isnan(scores.values).all()
 
 
 @given(hnp.arrays(float, (2, 6), elements=st.floats(-100, 100)))
 def test_incumbents_are_running_minima(losses):
-    best = incumbents(losses)
+    computed = incumbents(losses)  # (runs, trials)
     for trial in range(6):
         lowest_so_far = losses[:, : trial + 1].min(axis=1)
-        np.testing.assert_array_equal(best[:, trial], lowest_so_far)
+        np.testing.assert_array_equal(computed[:, trial], lowest_so_far)
 
 
 @given(hnp.arrays(int, (3, 6), elements=st.integers(0, 4)))
 def test_quantities_belong_to_best_trial(losses):
-    quantity = np.random.default_rng(0).random(losses.shape)
+    """Of any quantity of a trial, at the trial of lowest loss so far."""
+    quantity = np.random.default_rng(0).random(losses.shape)  # (runs, trials)
     computed = at_incumbents(quantity, losses.astype(float))
     for run, trial in np.ndindex(losses.shape):
         best_trial = losses[run, : trial + 1].argmin()
@@ -120,9 +144,14 @@ def test_losses_at_incumbents_are_incumbents(losses):
 
 def test_arrays_ignore_order_of_rows():
     losses = np.random.default_rng(0).random((3, 4, 2, 5))
-    frame = as_frame(losses).sample(frac=1, random_state=0)
-    arrays = trial_arrays(frame.assign(value=-frame["loss"]), METHODS, ["value", "loss"])
-    np.testing.assert_array_equal([arrays["value"], arrays["loss"]], [-losses, losses])
+    frame = as_frame(losses)
+    frame["value"] = -frame["loss"]
+    shuffled = frame.sample(frac=1, random_state=0)
+
+    arrays = trial_arrays(shuffled, METHODS, ["value", "loss"])
+
+    np.testing.assert_array_equal(arrays["loss"], losses)
+    np.testing.assert_array_equal(arrays["value"], -losses)
 
 
 def test_missing_trials_are_named():
@@ -143,36 +172,41 @@ def test_scores_need_random_search():
         normalised_scores(np.zeros((1, 1, 1, 1)), ["bo"])
 
 
-LOSSES = st.integers(0, 2**32).map(
+RANDOM_LOSSES = st.integers(0, 2**32).map(
     lambda seed: np.random.default_rng(seed).integers(-5, 6, (2, 3, 2, 4)).astype(float)
 )
+"""Losses from -5 to 5 of two methods with three seeds on two tasks, of four trials each."""
 
 
-@given(LOSSES)
+@given(RANDOM_LOSSES)
 def test_regret_is_distance_from_best(losses):
-    best = np.array([-6.0, -5.0])  # of each task; no loss is below -5
-    regrets = losses - best[:, None]
+    best_of_task = np.array([-6.0, -5.0])  # no loss is below -5
+    regrets = losses - best_of_task[:, None]  # (methods, seeds, tasks, trials)
 
     computed = at_incumbents(regrets, losses)
 
-    np.testing.assert_array_equal(computed, incumbents(losses) - best[:, None])
+    np.testing.assert_array_equal(computed, incumbents(losses) - best_of_task[:, None])
     assert (computed >= 0).all()
-    assert (np.diff(computed, axis=-1) <= 0).all()
+    assert (np.diff(computed, axis=-1) <= 0).all()  # it never grows from trial to trial
 
 
-@given(LOSSES)
+@given(RANDOM_LOSSES)
 def test_best_losses_follow_from_regrets(losses):
-    best = np.array([-6.0, -5.0])  # of each task; no loss is below -5
-    regrets = losses - best[:, None]
-    np.testing.assert_array_equal(best_known_losses(losses, regrets), best)
+    best_of_task = np.array([-6.0, -5.0])
+    regrets = losses - best_of_task[:, None]  # (methods, seeds, tasks, trials)
+    np.testing.assert_array_equal(best_known_losses(losses, regrets), best_of_task)
 
+
+@given(RANDOM_LOSSES)
+def test_best_loss_without_regrets_is_unknown(losses):
+    regrets = losses + 6  # from the best loss, -6; (methods, seeds, tasks, trials)
     regrets[:, :, 1] = np.nan  # no best value of the second task is known
     np.testing.assert_array_equal(best_known_losses(losses, regrets), [-6, np.nan])
 
 
-@given(LOSSES, st.floats(0.1, 10), st.floats(-10, 10))
+@given(RANDOM_LOSSES, st.floats(0.1, 10), st.floats(-10, 10))
 def test_normalised_regret_has_no_scale(losses, scale, shift):
-    best = losses.min(axis=(0, 1, 3))
+    best = losses.min(axis=(0, 1, 3))  # of each task
     regrets = normalised_regrets(losses, best, highest_losses(losses))
 
     scaled = scale * losses + shift
@@ -188,21 +222,26 @@ def test_normalised_regret_by_hand():
 
     The best of the third task is unknown; that of the last one equals its worst.
     """
-    losses = np.tile([5.0, 3, 4, 1], (1, 1, 4, 1))
-    best = np.array([1.0, 2, np.nan, 3])
+    losses = np.tile([5.0, 3, 4, 1], (1, 1, 4, 1))  # (methods, seeds, tasks, trials)
+    best = np.array([1.0, 2, np.nan, 3])  # of each task
     worst = np.array([5.0, 4, 5, 3])
-    np.testing.assert_array_equal(
-        normalised_regrets(losses, best, worst)[0, 0],
-        [[1, 0.5, 0.5, 0], [1.5, 0.5, 0.5, -0.5], [np.nan] * 4, [np.nan] * 4],
-    )
+
+    regrets_of_single_run = normalised_regrets(losses, best, worst)[0, 0]  # (tasks, trials)
+
+    undefined = [np.nan] * 4
+    expected = [[1, 0.5, 0.5, 0], [1.5, 0.5, 0.5, -0.5], undefined, undefined]
+    np.testing.assert_array_equal(regrets_of_single_run, expected)
 
 
 def test_highest_loss_ignores_failures():
-    # Failed trials are infinite, trials that were not run NaN; (A, S, T, M) = (2, 1, 2, 3).
-    first_method = [[[np.inf, 2, np.nan], [np.inf, np.inf, np.inf]]]
-    second_method = [[[5, 4, 3], [np.nan, np.nan, np.nan]]]
-    losses = np.array([first_method, second_method])
-    np.testing.assert_array_equal(highest_losses(losses), [5, np.nan])
+    """Losses of failed trials are infinite, those of trials that were not run are NaN."""
+    first_method = [[np.inf, 2, np.nan], [np.inf, np.inf, np.inf]]  # (tasks, trials)
+    second_method = [[5, 4, 3], [np.nan, np.nan, np.nan]]
+    losses = np.array([[first_method], [second_method]])  # (methods, seeds, tasks, trials)
+
+    highest_of_task = highest_losses(losses)
+
+    np.testing.assert_array_equal(highest_of_task, [5, np.nan])
 
 
 @given(hnp.arrays(float, (5, 3, 4), elements=st.integers(0, 3).map(float)))
@@ -211,31 +250,36 @@ def test_ranks_agree_with_scipy(losses):
 
 
 def test_ranks_are_of_mean_losses():
-    losses = np.random.default_rng(0).random((4, 6, 5, 7))  # (A, S, T, M)
+    """Of losses over seeds, so that errors are those over tasks."""
+    n_tasks = 5
+    losses = np.random.default_rng(0).random((4, 6, n_tasks, 7))  # (methods, seeds, tasks, trials)
 
     ranks = ranks_of_means(losses, "abcd")
 
     mean_incumbents = np.minimum.accumulate(losses, axis=-1).mean(axis=1)
-    ranks_by_task = rankdata(mean_incumbents, axis=0)
-    errors = 2 * ranks_by_task.std(axis=1, ddof=1) / np.sqrt(5)
+    ranks_by_task = rankdata(mean_incumbents, axis=0)  # (methods, tasks, trials)
+    errors = 2 * ranks_by_task.std(axis=1, ddof=1) / np.sqrt(n_tasks)
     np.testing.assert_allclose(ranks.mean[:, 0], ranks_by_task.mean(axis=1))
     np.testing.assert_allclose(ranks.two_standard_errors[:, 0], errors)
     np.testing.assert_allclose(ranks.mean.sum(axis=0), 1 + 2 + 3 + 4)
 
 
 def test_ranks_by_seed_are_of_incumbents():
-    losses = np.random.default_rng(0).random((4, 6, 5, 7))  # (A, S, T, M)
+    losses = np.random.default_rng(0).random((4, 6, 5, 7))  # (methods, seeds, tasks, trials)
     ranks = ranks_by_seed(losses, "abcd")
     best_losses = np.minimum.accumulate(losses, axis=-1)
     np.testing.assert_array_equal(ranks.values, rankdata(best_losses, axis=0))
 
 
 def test_mean_ranks_have_errors_over_seeds():
-    ranks = ranks_by_seed(np.random.default_rng(0).random((4, 6, 5, 7)), "abcd")
+    n_seeds, last_trial = 6, 7
+    losses = np.random.default_rng(0).random((4, n_seeds, 5, last_trial))
+    ranks = ranks_by_seed(losses, "abcd")
 
-    summary = ranks.over_tasks(trial=7)
+    summary = ranks.over_tasks(trial=last_trial)
 
-    final_ranks = ranks.values[..., -1]
-    errors = 2 * final_ranks.mean(axis=2).std(axis=1, ddof=1) / np.sqrt(6)
+    final_ranks = ranks.values[..., -1]  # (methods, seeds, tasks)
+    means_of_seeds = final_ranks.mean(axis=2)
+    errors = 2 * means_of_seeds.std(axis=1, ddof=1) / np.sqrt(n_seeds)
     np.testing.assert_allclose(summary.mean, final_ranks.mean(axis=(1, 2)))
     np.testing.assert_allclose(summary.two_standard_errors, errors)

@@ -1,3 +1,5 @@
+"""Scores of benchmarks, from a table of trials: which runs and tasks count, and what is noted."""
+
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,17 +11,18 @@ from hpobench_ordered.analysis.scoring import BenchmarkScores, runs_of_trials, s
 from hpobench_ordered.protocols import parse_protocol_name
 
 METHODS = ("bo", "random-search", "simple-ordered")
+LAST_TRIAL = 12
 
 
 def random_trials(seeds: int = 3, **changes: object) -> pd.DataFrame:
-    """Random losses of three methods, as a store gives them, with some columns changed."""
+    """Random losses of three methods on four tasks, as a store gives them; some columns changed."""
     trials = made_up_trials(
         "x@1",
-        protocol="ordered(trials=12, tasks=None)",
+        protocol=f"ordered(trials={LAST_TRIAL}, tasks=None)",
         methods=METHODS,
         seeds=seeds,
         tasks=4,
-        trials=12,
+        trials=LAST_TRIAL,
     )
     return trials.assign(**changes)
 
@@ -46,7 +49,14 @@ def test_benchmarks_and_protocols_are_separate():
 
     labels = [f"{scores.label}, {parse_protocol_name(scores.protocol)}" for scores in items]
     assert labels == ["x@1 (forest), ordered", "x@1 (forest), other", "y@1 (forest), ordered"]
-    assert {scores.methods for scores in items} == {("random-search", "bo", "simple-ordered")}
+
+
+def test_random_search_is_first_of_methods():
+    """Other methods are in alphabetical order."""
+    methods_in_trials = list(random_trials()["method"].unique())
+    assert methods_in_trials == ["bo", "random-search", "simple-ordered"]
+    scores = score_one_benchmark(random_trials())
+    assert scores.methods == ("random-search", "bo", "simple-ordered")
 
 
 def test_scores_have_no_scale():
@@ -59,41 +69,46 @@ def test_scores_have_no_scale():
 
 
 def test_first_ordered_task_does_not_count():
-    """It has no history, unlike those of other protocols, whose first task counts."""
+    """It has no history, unlike the first of the four tasks under other protocols."""
     ordered = score_one_benchmark(random_trials())
     leave_one_out = score_one_benchmark(random_trials(protocol="leave-one-out()"))
-    assert ordered.over_tasks("value", 12).tasks == 3
-    assert leave_one_out.over_tasks("value", 12).tasks == 4
+    assert ordered.over_tasks("value", LAST_TRIAL).tasks == 3
+    assert leave_one_out.over_tasks("value", LAST_TRIAL).tasks == 4
 
 
 def test_first_ordered_task_counts_alone():
     """The first task is left out only where there are others."""
     frame = random_trials()
-    only_first_task = frame[frame["task"] == 0]
-    assert score_one_benchmark(only_first_task).over_tasks("value", 12).tasks == 1
+    scores = score_one_benchmark(frame[frame["task"] == 0])
+    assert scores.over_tasks("value", LAST_TRIAL).tasks == 1
 
 
 def test_missing_first_task_changes_nothing():
+    """The first of the four tasks does not count anyway, as it has no history."""
     frame = random_trials()
-    summary = score_one_benchmark(frame).over_tasks("value", 12)
-    later = score_one_benchmark(frame[frame["task"] > 0]).over_tasks("value", 12)
-    assert later.tasks == 3
-    np.testing.assert_allclose(later.mean, summary.mean)
+    without_first_task = frame[frame["task"] > 0]
+
+    expected = score_one_benchmark(frame).over_tasks("value", LAST_TRIAL)
+    summary = score_one_benchmark(without_first_task).over_tasks("value", LAST_TRIAL)
+
+    assert summary.tasks == 3
+    np.testing.assert_allclose(summary.mean, expected.mean)
 
 
 def best_trials(frame: pd.DataFrame, *, trials: int) -> pd.DataFrame:
-    """The row of the lowest loss of each method, seed and task within its first trials."""
+    """Rows of the lowest losses within the first trials, one for each method, seed and task."""
     runs = frame[frame["trial"] <= trials].groupby(["method", "seed", "task"])
     return frame.loc[runs["loss"].idxmin()]
 
 
 @pytest.mark.parametrize(("measure", "column"), [("value", "value"), ("simple_regret", "regret")])
 def test_measures_belong_to_best_trial(measure, column):
+    """Here of an objective to maximise, whose loss is negative, under a protocol of all tasks."""
     frame = random_trials(protocol="adjustment()", value=lambda trials: -2 * trials["loss"])
     scores = score_one_benchmark(frame)
     assert scores.is_maximised
 
-    computed = scores.over_tasks(measure, 10)
+    computed = scores.over_tasks(measure, trial=10)
 
     best = best_trials(frame, trials=10)
     means_by_seed = best.groupby(["method", "seed"])[column].mean().unstack()
@@ -103,10 +118,10 @@ def test_measures_belong_to_best_trial(measure, column):
 
 
 def test_ranks_are_of_lowest_losses():
-    frame = random_trials(protocol="adjustment()")
+    frame = random_trials(protocol="adjustment()")  # under which the first task counts
     scores = score_one_benchmark(frame)
 
-    computed = scores.over_tasks("rank", 10).mean
+    computed = scores.over_tasks("rank", trial=10).mean
 
     losses = best_trials(frame, trials=10).set_index(["method", "seed", "task"])["loss"]
     mean_ranks = losses.groupby(["seed", "task"]).rank().groupby("method").mean()
@@ -114,21 +129,20 @@ def test_ranks_are_of_lowest_losses():
 
 
 def test_regret_is_relative_to_worst_loss():
+    """Of one run: (incumbent - best) / (worst - best), and its mean over the trials so far."""
     frame = random_trials()
     is_run = (frame["method"] == "bo") & (frame["seed"] == 1) & (frame["task"] == 2)
-    best = -0.5  # the regret is the loss + 0.5
+    best = -0.5  # the made-up regret is the loss + 0.5
     worst = frame.loc[frame["task"] == 2, "loss"].max()
 
-    measures = score_one_benchmark(
-        frame
-    ).measures  # (A, S, T, M); bo is method 1, after random search
-    of_run = (1, 1, 2)
+    scores = score_one_benchmark(frame)
 
     incumbents = np.minimum.accumulate(frame.loc[is_run, "loss"].to_numpy())
     regrets = (incumbents - best) / (worst - best)
-    running_means = np.cumsum(regrets) / np.arange(1, 13)
-    np.testing.assert_allclose(measures["regret"].values[of_run], regrets)
-    np.testing.assert_allclose(measures["regret_over_trials"].values[of_run], running_means)
+    running_means = np.cumsum(regrets) / np.arange(1, LAST_TRIAL + 1)
+    run = (scores.place("bo"), 1, 2)  # method, seed and task
+    np.testing.assert_allclose(scores.measures["regret"].values[run], regrets)
+    np.testing.assert_allclose(scores.measures["regret_over_trials"].values[run], running_means)
 
 
 @pytest.mark.parametrize("measure", ["value", "simple_regret", "regret"])
@@ -136,10 +150,10 @@ def test_failed_run_changes_no_other_mean(measure):
     """Means are over all seeds that a method has, not over those that every method has."""
     frame = random_trials(seeds=20)
     complete = score_one_benchmark(frame)
-    lacking = score_one_benchmark(without_runs(frame, "bo", [3, 8, 11]))
+    incomplete = score_one_benchmark(without_runs(frame, "bo", [3, 8, 11]))
 
-    expected = complete.over_tasks(measure, 12)
-    computed = lacking.over_tasks(measure, 12)
+    expected = complete.over_tasks(measure, LAST_TRIAL)
+    computed = incomplete.over_tasks(measure, LAST_TRIAL)
 
     others = [complete.place(method) for method in ("random-search", "simple-ordered")]
     np.testing.assert_array_equal(computed.mean[others], expected.mean[others])
@@ -149,13 +163,15 @@ def test_failed_run_changes_no_other_mean(measure):
 
 
 def test_mean_is_over_finished_seeds():
-    frame = random_trials(seeds=20)
-    lacking = score_one_benchmark(without_runs(frame, "bo", [3, 8, 11]))
-    alone = score_one_benchmark(frame[(frame["method"] == "bo") & ~frame["seed"].isin([3, 8, 11])])
-    bo = lacking.place("bo")
-    mean_among_others = lacking.over_tasks("value", 12).mean[bo]
-    mean_alone = alone.over_tasks("value", 12).mean[0]
-    assert mean_among_others == pytest.approx(mean_alone)
+    """A method's mean is that of its finished runs, as if there were no others."""
+    finished = without_runs(random_trials(seeds=20), "bo", [3, 8, 11])
+    scores = score_one_benchmark(finished)
+    scores_of_bo_alone = score_one_benchmark(finished[finished["method"] == "bo"])
+
+    means = scores.over_tasks("value", LAST_TRIAL).mean
+    (expected,) = scores_of_bo_alone.over_tasks("value", LAST_TRIAL).mean
+
+    assert means[scores.place("bo")] == pytest.approx(expected)
 
 
 def test_note_names_unfinished_seeds():
@@ -165,11 +181,11 @@ def test_note_names_unfinished_seeds():
 
 
 def test_ranks_compare_on_common_seeds():
-    """The rank is 1 and, for each other method, the share of common runs in which it is better."""
+    """The rank is 1 plus, for each other method, the share of common runs in which it is better."""
     frame = random_trials(seeds=8)
     scores = score_one_benchmark(without_runs(frame, "bo", [0, 5]))
 
-    ranks = scores.over_tasks("rank", 12).mean
+    ranks = scores.over_tasks("rank", LAST_TRIAL).mean
 
     counting = frame[frame["task"] > 0]  # an ordered run's first task does not count
     best = counting.groupby(["method", "seed", "task"])["loss"].min().unstack("method")
@@ -178,10 +194,11 @@ def test_ranks_compare_on_common_seeds():
     bo_is_better = (common["bo"] < common["simple-ordered"]).mean()
     expected = 1 + random_search_is_better + bo_is_better
     assert ranks[scores.place("simple-ordered")] == pytest.approx(expected)
-    assert ranks.sum() == pytest.approx(1 + 2 + 3)
+    assert ranks.sum() == pytest.approx(1 + 2 + 3)  # as without failures
 
 
 def test_method_with_few_seeds_is_excluded():
+    """Of the seeds 0, 1 and 2 only one is left."""
     frame = random_trials()
     scores = score_one_benchmark(without_runs(frame, "bo", [0, 2]), runs_of_trials(frame))
     assert scores.methods == ("random-search", "simple-ordered")
@@ -191,19 +208,21 @@ def test_method_with_few_seeds_is_excluded():
 
 
 def test_method_with_half_its_seeds_stays():
+    """Of the seeds 0, 1 and 2 two are left."""
     frame = random_trials()
     scores = score_one_benchmark(without_runs(frame, "bo", [2]), runs_of_trials(frame))
     assert "bo" in scores.methods
 
 
-@pytest.mark.parametrize("finished", [0, 1])
-def test_excluded_method_changes_no_measure(finished):
+@pytest.mark.parametrize("finished_seeds", [0, 1])
+def test_excluded_method_changes_no_measure(finished_seeds):
+    """Methods with fewer than half of their seeds, here of three, are not compared."""
     frame = random_trials()
     others = frame[frame["method"] != "bo"]
-    bo = frame[frame["method"] == "bo"]
+    finished = frame[(frame["method"] != "bo") | (frame["seed"] < finished_seeds)]
     planned = runs_of_trials(frame)
 
-    scores = score_one_benchmark(pd.concat([others, bo[bo["seed"] < finished]]), planned)
+    scores = score_one_benchmark(finished, planned)
 
     assert set(scores.runs) - set(scores.methods) == {"bo"}
     for name, expected in score_one_benchmark(others).measures.items():
@@ -211,11 +230,13 @@ def test_excluded_method_changes_no_measure(finished):
 
 
 def test_method_that_always_failed_is_counted():
+    """A method `worse` is planned with more seeds than the others, and fails with each."""
     frame = random_trials()
-    never = runs_of_trials(frame[frame["method"] == "bo"]).assign(method="worse", state="failed")
-    further_seeds = [never.assign(seed=seed) for seed in range(20)]  # more than others have
+    runs = runs_of_trials(frame)
+    failed_run = runs[runs["method"] == "bo"].assign(method="worse", state="failed")
+    failed_runs = [failed_run.assign(seed=seed) for seed in range(20)]
 
-    scores = score_one_benchmark(frame, pd.concat([runs_of_trials(frame), *further_seeds]))
+    scores = score_one_benchmark(frame, pd.concat([runs, *failed_runs]))
 
     assert "worse" not in scores.methods
     assert scores.runs["worse"].failed == scores.runs["worse"].planned > 0
@@ -227,13 +248,14 @@ def test_score_needs_random_search():
     frame = random_trials()
     scores = score_one_benchmark(frame[frame["method"] != "random-search"])
     (note,) = scores.notes()
-    assert note.startswith("The score is not available: scores compare with")
+    assert note.startswith("The score is not available: scores compare with")  # random search
     assert not scores.is_defined("score")
     assert scores.is_defined("regret")
 
 
 def test_regrets_need_best_values():
-    scores = score_one_benchmark(random_trials(regret=np.nan))
+    no_best_value_known = np.nan
+    scores = score_one_benchmark(random_trials(regret=no_best_value_known))
     undefined = {name for name in scores.measures if not scores.is_defined(name)}
     assert undefined == {"regret", "regret_over_trials", "simple_regret"}
 
@@ -242,31 +264,38 @@ def test_note_counts_tasks_without_regret():
     frame = random_trials()
     frame.loc[frame["task"] == 2, "regret"] = np.nan
     scores = score_one_benchmark(frame)
+    tasks_with_regret = scores.over_tasks("regret", LAST_TRIAL).defined
     assert scores.notes() == ["1 task without a regret: no best value is known."]
-    assert (
-        scores.over_tasks("regret", trial=12).defined == 2
-    )  # of tasks 1 to 3: the first never counts
+    assert tasks_with_regret == 2  # tasks 1 and 3: the first task, 0, never counts
 
 
 def test_note_counts_fallbacks():
+    """A trial has the number of fallbacks of its run so far: here two by the fifth trial."""
     frame = random_trials()
     is_run = (frame["method"] == "bo") & (frame["seed"] == 1) & (frame["task"] == 2)
     frame.loc[is_run & (frame["trial"] >= 5), "fallbacks"] = 2
-    assert "bo fell back to 2 random suggestions." in score_one_benchmark(frame).notes()
+    notes = score_one_benchmark(frame).notes()
+    assert "bo fell back to 2 random suggestions." in notes
 
 
 def test_unfinished_benchmark_is_named():
     frame = random_trials()
-    other = runs_of_trials(random_trials(benchmark="y@1")).assign(state="failed")
-    _, unscored = score_benchmarks(frame, pd.concat([runs_of_trials(frame), other]))
+    failed_runs = runs_of_trials(random_trials(benchmark="y@1")).assign(state="failed")
+    planned = pd.concat([runs_of_trials(frame), failed_runs])
+    _, unscored = score_benchmarks(frame, planned)
     assert unscored == ["y@1 (forest), ordered, 12 trials: no run is finished."]
 
 
 def test_methods_without_common_seed_are_ranked():
     """bo has seed 1 alone, the others have seed 0: it ties with both, which counts half each."""
     frame = random_trials(seeds=2)
-    scores = score_one_benchmark(frame[(frame["method"] == "bo") == (frame["seed"] == 1)])
-    ranks = scores.over_tasks("rank", 12).mean
+    finished = without_runs(frame, "bo", [0])
+    for method in ("random-search", "simple-ordered"):
+        finished = without_runs(finished, method, [1])
+    scores = score_one_benchmark(finished)
+
+    ranks = scores.over_tasks("rank", LAST_TRIAL).mean
+
     assert scores.seed_numbers == (0, 1)
     assert ranks[scores.place("bo")] == 1 + 0.5 + 0.5
     assert ranks.sum() == pytest.approx(1 + 2 + 3)

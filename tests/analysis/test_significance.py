@@ -1,3 +1,5 @@
+"""Tests of differences between methods, on samples of shape (samples, methods)."""
+
 import itertools
 
 import numpy as np
@@ -17,7 +19,9 @@ from hpobench_ordered.analysis.significance import (
 from hpobench_ordered.errors import ExperimentError
 
 P_VALUES = hnp.arrays(float, st.integers(1, 12), elements=st.floats(0, 1))
-TIED = hnp.arrays(float, st.tuples(st.integers(1, 8), st.just(4)), elements=st.integers(0, 3))
+TIED_SAMPLES = hnp.arrays(
+    float, st.tuples(st.integers(1, 8), st.just(4)), elements=st.integers(0, 3)
+)
 
 
 def different_methods() -> FloatArray:
@@ -34,19 +38,23 @@ def different_methods() -> FloatArray:
     ],
 )
 def test_holm_by_hand(p_values, adjusted):
+    """From the lowest p-value up, each times the number of those not before it; never falling."""
     np.testing.assert_allclose(holm(np.array(p_values)), adjusted)
 
 
 @given(P_VALUES, st.floats(0.01, 0.5))
 def test_holm_agrees_with_stepping_down(p_values, alpha):
-    rejected = set()
-    for step, index in enumerate(np.argsort(p_values, kind="stable")):
-        n_left = len(p_values) - step
+    """Holm's procedure rejects from the lowest p-value up, until one is above alpha / n left."""
+    expected = set()
+    for n_rejected, index in enumerate(np.argsort(p_values, kind="stable")):
+        n_left = len(p_values) - n_rejected
         if n_left * p_values[index] > alpha:
             break
-        rejected.add(int(index))
+        expected.add(int(index))
 
-    assert set(np.flatnonzero(holm(p_values) <= alpha).tolist()) == rejected
+    rejected = np.flatnonzero(holm(p_values) <= alpha)
+
+    assert set(rejected.tolist()) == expected
 
 
 def test_pairwise_tests_agree_with_scipy():
@@ -55,7 +63,7 @@ def test_pairwise_tests_agree_with_scipy():
     computed = pairwise_wilcoxon(samples, "abcd")
 
     assert computed.samples == 15
-    np.testing.assert_array_equal(np.diag(computed.p_values), 1)
+    np.testing.assert_array_equal(np.diag(computed.p_values), 1)  # of a method with itself
     for a, b in itertools.permutations(range(4), 2):
         expected = stats.wilcoxon(samples[:, a], samples[:, b]).pvalue
         assert computed.p_values[a, b] == pytest.approx(expected)
@@ -63,52 +71,63 @@ def test_pairwise_tests_agree_with_scipy():
 
 def test_pairwise_tests_are_adjusted_by_holm():
     computed = pairwise_wilcoxon(different_methods(), "abcd")
-    pairs = np.triu_indices(4, 1)
+    pairs = np.triu_indices(4, k=1)  # each pair of methods once
     np.testing.assert_array_equal(computed.adjusted[pairs], holm(computed.p_values[pairs]))
     np.testing.assert_array_equal(computed.adjusted, computed.adjusted.T)
 
 
 def test_pairwise_tests_find_large_differences():
+    """The means of a, b, c and d are 0, 0.2, 1 and 2; the standard deviation is 1."""
     computed = pairwise_wilcoxon(different_methods(), "abcd")
-    assert computed.p_values[0, 1] < 0.05
-    assert computed.adjusted[1, 2] > 0.05
-    assert computed.adjusted[0, 3] < 0.01
+    a, b, c, d = range(4)
+    assert computed.p_values[a, b] < 0.05  # without adjustment
+    assert computed.adjusted[b, c] > 0.05
+    assert computed.adjusted[a, d] < 0.01
 
 
 def test_zero_differences_count_half():
-    """Pratt's test: zeros have ranks, of which each side gets half."""
-    differences = np.r_[np.zeros(6), np.arange(1.0, 15), -2.5]
-    samples = np.stack([differences, np.zeros(21)], axis=1)
+    """Pratt's test: zeros have ranks, of which each side gets half.
+
+    Compared with the normal approximation of the rank sum of negative differences.
+    """
+    zeros = np.zeros(6)
+    positive = np.arange(1.0, 15)
+    negative = [-2.5]
+    differences = np.concatenate([zeros, positive, negative])
+    n = len(differences)
+    samples = np.stack([differences, np.zeros(n)], axis=1)
 
     p_value = pairwise_wilcoxon(samples, "ab").p_values[0, 1]
 
     ranks = stats.rankdata(np.abs(differences))
-    rank_sum = ranks[-1] + ranks[:6].sum() / 2  # of negative differences
-    mean = 21 * 22 / 4
-    variance = (ranks[6:] ** 2).sum() / 4 + (ranks[:6] ** 2).sum() / 4
+    rank_sum = ranks[differences < 0].sum() + ranks[differences == 0].sum() / 2
+    mean = n * (n + 1) / 4
+    variance = (ranks**2).sum() / 4
     normal_approximation = 2 * stats.norm.cdf((rank_sum - mean) / np.sqrt(variance))
-    without_zeros = stats.wilcoxon(differences, zero_method="wilcox", method="exact").pvalue
     assert p_value == pytest.approx(normal_approximation, rel=0.1)
-    assert p_value > 2 * without_zeros
+    without_zeros = stats.wilcoxon(differences, zero_method="wilcox", method="exact").pvalue
+    assert p_value > 2 * without_zeros  # zeros, which speak for no difference, are not left out
 
 
 def test_equal_methods_do_not_differ():
-    same = np.tile(np.arange(5.0)[:, None], (1, 3))
+    same = np.tile(np.arange(5.0)[:, None], (1, 3))  # (samples, methods)
     np.testing.assert_array_equal(pairwise_wilcoxon(same, "abc").p_values, 1)
 
 
 def test_equal_methods_have_equal_ranks():
-    same = np.tile(np.arange(5.0)[:, None], (1, 3))
+    same = np.tile(np.arange(5.0)[:, None], (1, 3))  # (samples, methods)
     mean_ranks, statistic, p_value = friedman(same, "abc")
     assert mean_ranks.tolist() == [2, 2, 2]
     assert (statistic, p_value) == (0, 1)
 
 
 def test_single_sample_shows_no_difference():
-    assert (pairwise_wilcoxon(np.array([[1.0, 2]]), "ab").adjusted == 1).all()
+    single_sample = np.array([[1.0, 2]])
+    computed = pairwise_wilcoxon(single_sample, "ab")
+    assert (computed.adjusted == 1).all()
 
 
-@given(TIED)
+@given(TIED_SAMPLES)
 def test_friedman_agrees_with_scipy(samples):
     mean_ranks, statistic, p_value = friedman(samples.astype(float), "abcd")
 
@@ -122,11 +141,17 @@ def test_friedman_agrees_with_scipy(samples):
 
 
 def test_friedman_of_two_is_sign_test():
-    differences = np.r_[np.ones(15), -np.ones(5)]
-    samples = np.stack([np.zeros(20), differences], axis=1)
+    """In its normal approximation: the difference of counts has the variance n."""
+    n_worse, n_better = 15, 5
+    n = n_worse + n_better
+    differences = np.concatenate([np.ones(n_worse), -np.ones(n_better)])
+    samples = np.stack([np.zeros(n), differences], axis=1)
+
     _, statistic, p_value = friedman(samples, "ab")
-    assert statistic == pytest.approx((15 - 5) ** 2 / 20)
-    assert p_value == pytest.approx(2 * stats.norm.sf(10 / np.sqrt(20)))
+
+    z = (n_worse - n_better) / np.sqrt(n)
+    assert statistic == pytest.approx(z**2)
+    assert p_value == pytest.approx(2 * stats.norm.sf(z))
 
 
 @pytest.mark.parametrize("test", [friedman, pairwise_wilcoxon])
@@ -149,11 +174,16 @@ def test_lsd_of_two_is_paired_t():
 
     The error of a difference is the difference divided by the t statistic.
     """
-    samples = np.random.default_rng(0).normal(size=(9, 2))
-    paired = stats.ttest_rel(samples[:, 0], samples[:, 1])
-    difference = samples[:, 0].mean() - samples[:, 1].mean()
-    error = difference / paired.statistic
-    assert least_significant_difference(samples) == pytest.approx(stats.t.ppf(0.95, 8) * error)
+    n_samples = 9
+    samples = np.random.default_rng(0).normal(size=(n_samples, 2))
+    first, second = samples.T
+
+    computed = least_significant_difference(samples)
+
+    difference = first.mean() - second.mean()
+    error = difference / stats.ttest_rel(first, second).statistic
+    quantile = stats.t.ppf(0.95, n_samples - 1)  # one-sided at 5 %
+    assert computed == pytest.approx(quantile * error)
 
 
 def test_lsd_agrees_with_linear_regression():
@@ -161,20 +191,29 @@ def test_lsd_agrees_with_linear_regression():
 
     The error is that of a linear model of methods and samples, fitted by least squares.
     """
-    samples = np.random.default_rng(1).normal(size=(6, 4)) + np.arange(6)[:, None]
+    n_samples, n_methods = 6, 4
+    rng = np.random.default_rng(1)
+    samples = rng.normal(size=(n_samples, n_methods)) + np.arange(n_samples)[:, None]
+
+    computed = least_significant_difference(samples)
+
     sample, method = np.indices(samples.shape).reshape(2, -1)
-    design = np.hstack([np.eye(6)[sample], np.eye(4)[method][:, 1:]])  # dummy variables
-
-    _, (squares,), rank, _ = np.linalg.lstsq(design, samples.ravel())
-
+    dummies_of_samples = np.eye(n_samples)[sample]
+    dummies_of_methods = np.eye(n_methods)[method][:, 1:]  # relative to the first method
+    design = np.hstack([dummies_of_samples, dummies_of_methods])
+    _, (residual_squares,), rank, _ = np.linalg.lstsq(design, samples.ravel())
     degrees_of_freedom = samples.size - rank
-    error = np.sqrt(2 / 6 * squares / degrees_of_freedom)
-    expected = stats.t.ppf(0.95, degrees_of_freedom) * error
-    assert least_significant_difference(samples) == pytest.approx(expected)
+    error_of_difference = np.sqrt(2 / n_samples * residual_squares / degrees_of_freedom)
+    quantile = stats.t.ppf(0.95, degrees_of_freedom)  # one-sided at 5 %
+    assert computed == pytest.approx(quantile * error_of_difference)
 
 
-def test_lsd_needs_an_error():
-    one_sample, one_method, constant = np.ones((1, 4)), np.ones((4, 1)), np.ones((3, 4))
-    assert np.isnan(least_significant_difference(one_sample))
-    assert np.isnan(least_significant_difference(one_method))
-    assert least_significant_difference(constant) == 0
+@pytest.mark.parametrize("shape", [(1, 4), (4, 1)], ids=["one sample", "one method"])
+def test_lsd_needs_degrees_of_freedom(shape):
+    """LSD: the least significant difference."""
+    assert np.isnan(least_significant_difference(np.ones(shape)))
+
+
+def test_lsd_of_constant_samples_is_zero():
+    """LSD: the least significant difference."""
+    assert least_significant_difference(np.ones((3, 4))) == 0

@@ -1,3 +1,5 @@
+"""Speedups over a reference method, from losses of shape (methods, seeds, tasks, trials)."""
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,25 +13,43 @@ from hpobench_ordered.analysis.speedup import (
 )
 from hpobench_ordered.errors import ExperimentError, UnknownNameError
 
-LOSSES = st.integers(0, 2**32).map(
+RANDOM_LOSSES = st.integers(0, 2**32).map(
     lambda seed: np.random.default_rng(seed).integers(0, 10, (3, 4, 2, 6)).astype(float)
 )
+"""Losses of three methods with four seeds on two tasks, of six trials each."""
+
+
+def test_target_is_mean_incumbent_of_reference():
+    losses = np.array([[9.0, 5, 4, 3], [9, 9, 6, 6]])[:, None]  # (2 seeds, 1 task, 4 trials)
+    mean_incumbent_after_three_trials = (4 + 6) / 2
+
+    targets = reference_targets(losses, [3])  # (tasks, budgets)
+
+    assert targets == [[mean_incumbent_after_three_trials]]
 
 
 def test_speedup_computed_by_hand():
-    slow = [[9, 5, 4, 3, 3, 3], [9, 9, 6, 6, 6, 2]]  # (S, M); after 3 trials 4 and 6: mean 5
+    """The target is 5: the mean incumbent of `slow`, 4 and 6, after the budget of three trials.
+
+    A run that never reaches the target counts as if its last trial, the sixth, had reached it.
+    """
+    slow = [[9, 5, 4, 3, 3, 3], [9, 9, 6, 6, 6, 2]]  # (seeds, trials)
     fast = [[5, 9, 9, 9, 9, 9], [7, 4, 9, 9, 9, 9]]
-    never = [[6, 6, 6, 6, 6, 6], [7, 7, 5, 7, 7, 7]]
-    losses = np.array([slow, fast, never], dtype=float)[:, :, None]
-    computed = speedups(losses, ["slow", "fast", "never"], reference="slow", budgets=[3])
-    assert reference_targets(losses[0], [3]) == [[5.0]]
-    # slow needs 2 and 6 trials, fast 1 and 2; never fails once, which counts as 6, and needs 3.
-    np.testing.assert_allclose(computed.values[:, 0, 0], [1, 4 / 1.5, 4 / 4.5])
-    np.testing.assert_allclose(computed.failure_rates[:, 0, 0], [0, 0, 0.5])
-    np.testing.assert_allclose(computed.mean_failure_rate[:, 0], [0, 0, 0.5])
+    unsteady = [[6, 6, 6, 6, 6, 6], [7, 7, 5, 7, 7, 7]]
+    losses = np.array([slow, fast, unsteady], dtype=float)[:, :, None]  # on a single task
+
+    computed = speedups(losses, ["slow", "fast", "unsteady"], reference="slow", budgets=[3])
+
+    trials_of_slow = (2 + 6) / 2
+    trials_of_fast = (1 + 2) / 2
+    trials_of_unsteady = (6 + 3) / 2  # with the first seed it fails
+    expected = [1, trials_of_slow / trials_of_fast, trials_of_slow / trials_of_unsteady]
+    np.testing.assert_allclose(computed.values[:, 0, 0], expected)  # (methods, tasks, budgets)
+    np.testing.assert_allclose(computed.failure_rates[:, 0, 0], [0, 0, 1 / 2])
+    np.testing.assert_allclose(computed.mean_failure_rate[:, 0], [0, 0, 1 / 2])
 
 
-@given(LOSSES)
+@given(RANDOM_LOSSES)
 def test_trials_agree_with_counting(losses):
     targets = np.array([[3.0, 1.0], [5.0, 0.5]])  # (tasks, budgets)
     computed = trials_to_reach(losses, targets)
@@ -41,31 +61,49 @@ def test_trials_agree_with_counting(losses):
         assert computed[method, seed, task, budget] == first_trial
 
 
-@given(LOSSES)
+@given(RANDOM_LOSSES)
 def test_reference_has_speedup_one(losses):
     computed = speedups(losses, "abc", reference="b", budgets=[1, 4])
-    assert computed.values.shape == (3, 2, 2)
-    np.testing.assert_array_equal(computed.values[1], 1)
-    assert ((computed.values > 0) & (computed.values <= losses.shape[-1])).all()
+    speedup_of_b = computed.values[1]  # on every task, for every budget
+    np.testing.assert_array_equal(speedup_of_b, 1)
+
+
+@given(RANDOM_LOSSES)
+def test_speedups_and_failure_rates_are_bounded(losses):
+    n_methods, _, n_tasks, n_trials = losses.shape
+    budgets = [1, 4]
+
+    computed = speedups(losses, "abc", reference="b", budgets=budgets)
+
+    assert computed.values.shape == (n_methods, n_tasks, len(budgets))
+    assert ((computed.values > 0) & (computed.values <= n_trials)).all()
     assert ((computed.failure_rates >= 0) & (computed.failure_rates <= 1)).all()
 
 
 def test_means_over_tasks_are_geometric():
-    losses = np.random.default_rng(0).random((2, 20, 4, 30))  # four tasks
+    n_tasks = 4
+    losses = np.random.default_rng(0).random((2, 20, n_tasks, 30))
+
     computed = speedups(losses, "ab", reference="a", budgets=[5])
-    product_over_tasks = computed.values[1].prod(axis=0)
-    np.testing.assert_allclose(computed.mean[1], product_over_tasks ** (1 / 4))
+
+    speedups_of_b = computed.values[1]  # (tasks, budgets)
+    product_over_tasks = speedups_of_b.prod(axis=0)
+    np.testing.assert_allclose(computed.mean[1], product_over_tasks ** (1 / n_tasks))
 
 
 def test_geometric_mean_by_hand():
-    np.testing.assert_allclose(geometric_mean(np.array([[2.0, 8.0]]), axis=1), [4])
+    numbers = np.array([[2.0, 8.0]])
+    np.testing.assert_allclose(geometric_mean(numbers, axis=1), [(2 * 8) ** (1 / 2)])
 
 
 def test_first_task_can_be_left_out():
     losses = np.random.default_rng(0).random((2, 20, 4, 30))
+
     all_tasks = speedups(losses, "ab", reference="a", budgets=[5])
     later_tasks = speedups(losses, "ab", reference="a", budgets=[5], first_task=1)
-    np.testing.assert_allclose(later_tasks.values, all_tasks.values[:, 1:])
+
+    expected = all_tasks.values[:, 1:]  # (methods, tasks, budgets), without task 0
+    np.testing.assert_allclose(later_tasks.values, expected)
 
 
 def test_unknown_reference_suggests_nearest():
