@@ -84,8 +84,10 @@ def box_distances(x: FloatArray, lower: FloatArray, upper: FloatArray, total: Fl
     the distance is 0.
 
     Rounding is monotone and terms are summed in the order of `point_distances`, so the computed
-    distance to a box never exceeds that to a point in it. Both functions unroll `LANES` features,
-    so that the compiler vectorises the loop over boxes. The first round overwrites `total`.
+    distance to a box never exceeds that to a point in it: the search may skip boxes by it.
+
+    `LANES` = 4 features are unrolled, so that the compiler vectorises the loop over boxes. The
+    first four overwrite `total`, the following ones add to it.
     """
     for j in range(0, x.shape[0], LANES):
         x0, x1, x2, x3 = x[j], x[j + 1], x[j + 2], x[j + 3]
@@ -104,8 +106,9 @@ def point_distances(
 ) -> None:
     """Write the squared distances of x (p,) to `size` points, from `begin` on, into total (size,).
 
-    Every column of `points` (p, m) is a point; p is a multiple of `LANES`, which are unrolled so
-    that the compiler vectorises the loop over points. The first round overwrites `total`.
+    Every column of `points` (p, m) is a point; p is a multiple of `LANES` = 4. So many features are
+    unrolled, so that the compiler vectorises the loop over points. The first four overwrite
+    `total`, the following ones add to it.
     """
     for j in range(0, x.shape[0], LANES):
         x0, x1, x2, x3 = x[j], x[j + 1], x[j + 2], x[j + 3]
@@ -319,11 +322,17 @@ def mix(
 ) -> float:
     """Compute the value linear between the outputs `low` and `high` from their sums of codes.
 
-    A forest's output is stored as whole numbers, codes, which were summed over the trees.
+    A forest's leaves store the values of its K outputs as whole numbers, codes. A prediction sums
+    the codes of all trees' leaves, and turns the sum into the output's value.
 
-    `units` (K, 2) has offset and factor from an output's sum to its value; `weight`, from 0 to 1,
-    is that of `high`.
+    Args:
+        sum_low: Sum of the codes of output `low`.
+        sum_high: Sum of the codes of output `high`.
+        units: Columns offset and factor: an output's value is offset + factor * sum, (K, 2).
+        low: Index of the output, such as a training fraction, below the task.
+        high: Index of the output above the task.
+        weight: Weight of `high`, from 0 to 1; `low` has the rest.
     """
-    at_low: float = units[low, 0] + units[low, 1] * sum_low
-    at_high: float = units[high, 0] + units[high, 1] * sum_high
-    return (1.0 - weight) * at_low + weight * at_high
+    value_low: float = units[low, 0] + units[low, 1] * sum_low
+    value_high: float = units[high, 0] + units[high, 1] * sum_high
+    return (1.0 - weight) * value_low + weight * value_high

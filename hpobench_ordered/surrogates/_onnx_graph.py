@@ -46,8 +46,12 @@ class _Node:
 def keep_output(model: bytes, *, column: int, width: int) -> bytes:
     """Drop all nodes that one column of a network's output, (n, width), does not need.
 
-    The new output has shape (n, 1). Returns the network itself if its output is not a Concat of
-    `width` parts.
+    The network is expected to compute its columns one by one, and to join them in a last Concat
+    node of `width` inputs: the input of that column becomes the output, (n, 1). Any other network
+    is returned as it is.
+
+    Raises:
+        ValueError: The bytes are not a network.
     """
     try:
         model_fields = list(_read_fields(memoryview(model)))
@@ -64,7 +68,7 @@ def keep_output(model: bytes, *, column: int, width: int) -> bytes:
         return model
 
     new_graph = _cut_graph(graph_fields, nodes, output=last.inputs[column])
-    parts: list[bytes | memoryview] = []
+    parts: list[bytes | memoryview] = []  # the fields of the new model
     for field in model_fields:
         if field.number == MODEL_GRAPH:
             parts.append(_write_field(MODEL_GRAPH, new_graph))
@@ -76,12 +80,16 @@ def keep_output(model: bytes, *, column: int, width: int) -> bytes:
 def _cut_graph(graph_fields: list[_Field], nodes: list[_Node], *, output: str) -> bytes:
     """Write a graph with the nodes that one tensor depends on, and that tensor as its output.
 
-    Descriptions of tensors in between (value_info) are left out: they may be of removed nodes.
+    Other fields, such as weights, are copied. Descriptions of tensors in between (value_info) are
+    left out: they may be of removed nodes.
     """
-    replaced = {GRAPH_NODE, GRAPH_OUTPUT, GRAPH_VALUE_INFO}
-    parts: list[bytes | memoryview]
+    parts: list[bytes | memoryview]  # the fields of the new graph
     parts = [node.raw for node in _select_needed_nodes(nodes, output)]
+
+    replaced = {GRAPH_NODE, GRAPH_OUTPUT, GRAPH_VALUE_INFO}
     parts += [field.raw for field in graph_fields if field.number not in replaced]
+
+    # The description of an output: its name, and that its type is a tensor of floats.
     value_info = _write_field(VALUE_INFO_NAME, output.encode()) + FLOAT_TENSOR
     parts.append(_write_field(GRAPH_OUTPUT, value_info))
     return b"".join(parts)
@@ -168,7 +176,8 @@ def _read_varint(message: memoryview, position: int) -> tuple[int, int]:
     while True:
         byte = message[position]
         position += 1
-        value |= (byte & 0x7F) << shift
+        lowest_bits = byte & 0x7F
+        value |= lowest_bits << shift
         shift += 7
         is_last = byte < 0x80
         if is_last:
@@ -176,8 +185,12 @@ def _read_varint(message: memoryview, position: int) -> tuple[int, int]:
 
 
 def _write_field(number: int, content: bytes) -> bytes:
-    """Write a field as bytes: its key (number and wire type), its length, its content."""
-    return _write_varint(number << 3 | BYTES) + _write_varint(len(content)) + content
+    """Write a field of protobuf's wire format: its key, its length, its content.
+
+    The key has the field's number and, in the lowest three bits, how the content is written.
+    """
+    key = number << 3 | BYTES
+    return _write_varint(key) + _write_varint(len(content)) + content
 
 
 def _write_varint(value: int) -> bytes:
@@ -186,8 +199,9 @@ def _write_varint(value: int) -> bytes:
     The highest bit of a byte tells that more bytes follow.
     """
     content = bytearray()
-    while value >= 0x80:
-        content.append(value & 0x7F | 0x80)
+    while value >= 0x80:  # more than seven bits are left
+        lowest_bits = value & 0x7F
+        content.append(lowest_bits | 0x80)
         value >>= 7
     content.append(value)
     return bytes(content)

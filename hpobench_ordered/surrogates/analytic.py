@@ -101,23 +101,25 @@ class QuadraticSurrogate(_Coefficients):
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Compute a x'x + b 1'x + c for many configurations x, shape (n, 5) to (n,)."""
-        columns = np.asarray(values, dtype=np.float64).T
-        return _quadratic_value(list(columns), *self._coefficients_of(task))
+        a, b, c = self._coefficients_of(task)
+        columns = list(np.asarray(values, dtype=np.float64).T)  # one array a hyperparameter
+        return _quadratic_value(columns, a, b, c)
 
     def predict_one(self, row: FloatArray, task: int) -> float:
         """Compute the value of one configuration, shape (5,).
 
         It equals `predict(row[None], task)[0]` to the last bit.
         """
-        columns: list[float] = row.tolist()
-        return _quadratic_value(columns, *self._coefficients_of(task))
+        a, b, c = self._coefficients_of(task)
+        coordinates: list[float] = row.tolist()
+        return _quadratic_value(coordinates, a, b, c)
 
     def minima(self) -> list[float]:
         """List the minimum of every task, at x_j = -b / (2 a).
 
         That is within the bounds -10 and 10 where |b| <= 20 a.
         """
-        return [_quadratic_minimum(self.dimension, *row) for row in self._rows]
+        return [_quadratic_minimum(self.dimension, a, b, c) for a, b, c in self._rows]
 
 
 def _forrester_value(x: X, sine: X, a: float, c: float) -> X:
@@ -130,26 +132,35 @@ def _rounding_error_bound(a: float, b: float, c: float) -> float:
     """Compute how far a computed value of a Forrester function may be from the exact one, at most.
 
     The function is q^2 sin(w) + c with the amplitude q = a x - 2 and the phase w = b x - 4, for x
-    in [0, 1]; a rounding changes a number by a share of u = 2^-53 at most. With A = |a| + 2 >= |q|,
-    the bound is u A^2 (2 |b| + 4) for the phase, u A^2 (2 + 4 + 2) for sine, amplitude and
-    products, and u (A^2 + |c|) for the sum.
+    in [0, 1]. A rounding changes a number by a share of u = 2^-53 at most. The terms below are in
+    units of u, and those of the product q^2 sin(w) per unit of its largest size, max q^2.
     """
     largest_amplitude = abs(a) + 2.0
-    bound_in_roundoffs = largest_amplitude**2 * (2.0 * abs(b) + 13.0) + abs(c)
+    of_product_b_x = 2.0 * abs(b)
+    of_subtraction_in_phase = 4.0
+    of_sine_and_products = 2.0 + 4.0 + 2.0  # of the sine, of q twice, and of two products
+    of_sum_with_c = 1.0
+    of_others = of_subtraction_in_phase + of_sine_and_products + of_sum_with_c
+
+    bound_in_roundoffs = largest_amplitude**2 * (of_product_b_x + of_others) + abs(c)
     return bound_in_roundoffs * 2.0**-53
 
 
 def _quadratic_value(columns: Sequence[X], a: float, b: float, c: float) -> X:
-    """Compute a x'x + b 1'x + c as the minimum plus a sum_j (x_j + h)^2 with h = b / (2 a).
+    """Compute the quadratic function f(x) = sum_j (a x_j^2 + b x_j) + c.
 
-    `columns` are the values x_j of each hyperparameter.
+    With the square completed it is f(x) = a sum_j (x_j - m)^2 + minimum, where m = -b / (2 a) is
+    each coordinate of the minimum. In this form no rounded value is below the minimum.
+
+    `columns` has the value of each coordinate x_j: numbers for one configuration, arrays (n,) for n
+    of them, like the result.
     """
-    h = b / (2.0 * a)
-    shifted = [x + h for x in columns]
-    sum_of_squares = shifted[0] * shifted[0]
-    for x in shifted[1:]:
-        sum_of_squares = sum_of_squares + x * x
-    return a * sum_of_squares + _quadratic_minimum(len(columns), a, b, c)
+    offset = b / (2.0 * a)  # -m
+    distances = [x + offset for x in columns]  # x_j - m
+    squared_distance = distances[0] * distances[0]
+    for distance in distances[1:]:
+        squared_distance = squared_distance + distance * distance
+    return a * squared_distance + _quadratic_minimum(len(columns), a, b, c)
 
 
 def _quadratic_minimum(d: int, a: float, b: float, c: float) -> float:
@@ -160,9 +171,9 @@ def _quadratic_minimum(d: int, a: float, b: float, c: float) -> float:
 def _find_local_minima(a: float, b: float) -> FloatArray:
     """Find points close to every local minimum of a Forrester function on [0, 1], shape (m,).
 
-    The function is (a x - 2)^2 sin(b x - 4), up to a constant. Local minima of a grid are refined
-    by bisection on the sign of the derivative. The grid's own minima are returned too, since a
-    minimum may be at an end of the interval.
+    The function is (a x - 2)^2 sin(b x - 4), up to a constant. Local minima of a grid of `CELLS`
+    cells are refined by `HALVINGS` bisections on the sign of the derivative. The grid's own minima
+    are returned too, since a minimum may be at an end of the interval.
     """
     grid = np.linspace(0.0, 1.0, CELLS + 1)
     values = (a * grid - 2.0) ** 2 * np.sin(b * grid - 4.0)

@@ -39,7 +39,7 @@ class SurrogateType(Enum):
 
     @property
     def surrogate_class(self) -> "type[StoredSurrogate]":
-        """The class of this kind."""
+        """The class of this kind, imported from its module; a value is MODULE:CLASS."""
         module, name = self.value.split(":")
         return cast("type[StoredSurrogate]", getattr(import_module(module), name))
 
@@ -124,17 +124,21 @@ class StoredSurrogate(DescribedSurrogate):
 def load_stored(
     kind: SurrogateType, arrays: Mapping[str, NDArray[Any]], *, space: "SearchSpace", n_tasks: int
 ) -> StoredSurrogate:
-    """Build a surrogate from arrays of unknown origin, and check that it fits.
+    """Build a surrogate from arrays of unknown origin, and check that it fits a benchmark.
 
     Compiled kernels do not check bounds: types and dimensions are therefore checked first.
+
+    Raises:
+        ValueError: The arrays are not those of a surrogate of this kind, space and number of tasks.
     """
-    expected = dict(kind.surrogate_class.ARRAYS)
-    if kind is SurrogateType.PER_TASK:
-        inner = SurrogateType[str(arrays["kind"])]  # of the tasks' surrogates
+    expected = dict(kind.surrogate_class.ARRAYS)  # types and dimensions, by name
+    if kind is SurrogateType.PER_TASK:  # made of one surrogate a task, of another kind
+        inner = SurrogateType[str(arrays["kind"])]
         if inner is SurrogateType.PER_TASK:
             raise ValueError("a task's surrogate must not be of kind PER_TASK")
         expected |= inner.surrogate_class.ARRAYS
     check_arrays(arrays, expected)
+
     model = kind.from_arrays(arrays)
     model.check_covers(space)
     if model.n_tasks != n_tasks or model.dimension != space.dimension:

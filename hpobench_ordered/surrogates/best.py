@@ -39,7 +39,9 @@ def best_known(
     It is at least as good as those of the `known` configurations, coded values (k, d).
 
     The best `INCUMBENTS` random and known configurations are moved by Gaussian steps in the unit
-    cube, shorter from round to round; each round keeps the best of old and new.
+    cube, shorter from round to round; each round keeps the best of old and new. Losses are values
+    of the objective to be minimised: the values themselves or, if large values are good, their
+    negatives.
     """
     drawn = space.decode(space.sample_unit(rng, draws))
     candidates = drawn if known is None else np.concatenate([known, drawn])
@@ -52,7 +54,10 @@ def best_known(
             best, best_losses = _select_best(
                 np.concatenate([best, moved]), np.concatenate([best_losses, losses])
             )
-        yield objective.loss(float(best_losses[0]))  # `loss` is its own inverse
+
+        # `loss` keeps or negates a value, so applied to a loss it gives the value back.
+        lowest_loss = float(best_losses[0])
+        yield objective.loss(lowest_loss)
 
 
 def _select_best(values: FloatArray, losses: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -252,7 +252,11 @@ def read_definition(artifact: ArtifactFiles) -> Definition:
 
 
 def _define(artifact: ArtifactFiles, version: int, name: str | None) -> Definition:
-    """Read a definition; check its version and, unless None, its name."""
+    """Read a benchmark's definition from its artifact.
+
+    Raises:
+        ArtifactError: It has another version or, unless None, another name than these.
+    """
     definition = read_definition(artifact)
     expected_name = definition.name if name is None else name
     if (definition.name, definition.version) != (expected_name, version):
@@ -276,8 +280,8 @@ def read_card(artifact: ArtifactFiles) -> Card:
 
 
 def find_card(artifact: ArtifactFiles | None) -> Card | None:
-    """The quality card of an artifact; None if there is none."""
-    if artifact is None or CARD not in artifact.sums():
+    """Read the quality card of an artifact; None if there is no artifact, or no card in it."""
+    if artifact is None or CARD not in artifact.sums():  # the names of its files
         return None
     return read_card(artifact)
 
@@ -329,7 +333,7 @@ def read_evaluations(
                 for name in RAW_ARRAYS
             }
             raw = RawEvaluations(**arrays_of_task)
-            definition.space.values(raw.values)  # raises what the space does not allow
+            definition.space.values(raw.values)  # raises an error if the space does not allow one
             evaluations.append(raw)
     return tuple(evaluations)
 
@@ -374,7 +378,10 @@ def _load_surrogate(artifact: ArtifactFiles, name: str) -> tuple[Surrogate, Sequ
 
 
 def _read_number_list(content: Sequence[Any]) -> list[float]:
-    """Read a list of JSON as numbers; `read_numbers` checks those of a mapping."""
+    """Read a list of JSON as numbers; a `TypeError` or `ValueError` if it has other content.
+
+    `read_numbers` checks the values of a mapping, here by their index.
+    """
     number_of_index = read_numbers(dict(enumerate(content)))
     return list(number_of_index.values())
 
@@ -392,7 +399,7 @@ def _reading(subject: str) -> Iterator[None]:
 
 
 def definition_to_json(definition: Definition) -> dict[str, Any]:
-    """Describe a definition as JSON."""
+    """Describe a definition as JSON, which `definition_from_json` reads."""
     objective = definition.objective
     return {
         "name": definition.name,
@@ -406,8 +413,9 @@ def definition_to_json(definition: Definition) -> dict[str, Any]:
 
 
 def definition_from_json(content: Mapping[str, Any]) -> Definition:
-    """Read a definition from JSON."""
-    objective, provenance = content["objective"], content["provenance"]
+    """Read a definition from JSON; an error of `MALFORMED` if anything is missing or wrong."""
+    objective = content["objective"]
+    provenance = content["provenance"]
     direction = Direction(objective["direction"])
     return Definition(
         name=read_text(content, "name"),

@@ -47,12 +47,12 @@ def rank_correlation(truth: FloatArray, predicted: FloatArray) -> FloatArray:
     predicted_ranks = rankdata(predicted, axis=0)
     predicted_ranks -= predicted_ranks.mean(axis=0)
 
+    # All three without the factor 1 / n, which cancels.
     covariance = np.sum(true_ranks * predicted_ranks, axis=0)
-    variances = np.sum(true_ranks * true_ranks, axis=0) * np.sum(
-        predicted_ranks * predicted_ranks, axis=0
-    )
+    true_variance = np.sum(true_ranks * true_ranks, axis=0)
+    predicted_variance = np.sum(predicted_ranks * predicted_ranks, axis=0)
     with np.errstate(invalid="ignore"):  # 0 / 0 of constant outputs
-        correlation: FloatArray = covariance / np.sqrt(variances)
+        correlation: FloatArray = covariance / np.sqrt(true_variance * predicted_variance)
     return correlation
 
 
@@ -65,6 +65,7 @@ def top_decile_overlap(
     Shapes are (n, T) and (n, T) to (T,).
     """
     k = max(1, len(truth) // 10)
+    # The sign, -1 if large values are good, makes low values the good ones.
     is_truly_best = _are_lowest(direction.sign * truth, k)
     is_predicted_best = _are_lowest(direction.sign * predicted, k)
     overlap: FloatArray = (is_truly_best & is_predicted_best).sum(axis=0) / k
@@ -82,9 +83,13 @@ def _are_lowest(losses: FloatArray, k: int) -> BoolArray:
 def upper_half_correlation(
     truth: FloatArray, predicted: FloatArray, *, direction: Direction
 ) -> FloatArray:
-    """Compute Spearman's correlation among the truly better half, (n, T) and (n, T) to (T,)."""
+    """Compute Spearman's correlation among the truly better half, (n, T) and (n, T) to (T,).
+
+    The half has at least two configurations, as a correlation needs.
+    """
     half = max(2, len(truth) // 2)
-    better_rows = np.argsort(direction.sign * truth, axis=0, kind="stable")[:half]
+    losses = direction.sign * truth  # the sign is -1 if large values are good
+    better_rows = np.argsort(losses, axis=0, kind="stable")[:half]
     return rank_correlation(
         np.take_along_axis(truth, better_rows, axis=0),
         np.take_along_axis(predicted, better_rows, axis=0),
@@ -115,7 +120,7 @@ def measure_quality(
     """
     if truth.shape != predicted.shape:
         raise ValueError(f"predictions must have shape {truth.shape}, but got {predicted.shape}")
-    measures = (
+    measures = (  # each of all outputs, in the order of the fields of `TaskQuality`
         r_squared(truth, predicted).tolist(),
         rank_correlation(truth, predicted).tolist(),
         top_decile_overlap(truth, predicted, direction=direction).tolist(),
@@ -144,10 +149,11 @@ class Card:
     comparisons: Mapping[str, Any] = field(default_factory=dict)  # with other surrogates, as JSON
 
     def to_json(self) -> dict[str, Any]:
-        """The card as JSON; non-finite numbers become strings such as "nan"."""
+        """The card as JSON, which `from_json` reads; non-finite numbers become strings ("nan")."""
+        attributes = {field.name: getattr(self, field.name) for field in fields(self)}
         return {
-            **{f.name: getattr(self, f.name) for f in fields(self)},
-            "surrogate": self.surrogate.name,
+            **attributes,
+            "surrogate": self.surrogate.name,  # this and the following need another form
             "figures": [_make_finite(asdict(output)) for output in self.figures],
             "limits": list(self.limits),
             "versions": dict(self.versions),
@@ -200,9 +206,12 @@ class Card:
         return "\n".join(lines)
 
     def _describe_measures(self) -> Iterator[str]:
-        """Describe the worst and mean task by each measure, without those that old cards lack."""
+        """Describe the worst and mean task by each measure, such as "R2 0.812 (mean 0.905)".
+
+        A measure that an old card lacks is None and left out.
+        """
         for attribute, label in _MEASURES.items():
-            values = [getattr(output, attribute) for output in self.figures]
+            values = [getattr(quality, attribute) for quality in self.figures]  # one a task
             if None not in values:
                 yield f"{label} {np.min(values):.3f} (mean {np.mean(values):.3f})"
 

@@ -100,7 +100,7 @@ class Coding:
         return features
 
     def checked(self, values: FloatArray) -> FloatArray:
-        """Return values as a C-contiguous array, as compiled code expects it.
+        """Return configurations, coded values, as the C-contiguous array that kernels expect.
 
         Raises:
             ValueError: They are not of shape (n, `width`) or wider; kernels do not check bounds.
@@ -112,10 +112,14 @@ class Coding:
 
     @cached_property
     def width(self) -> int:
-        """Number of leading columns of the values that the features need."""
+        """Number of leading columns of the values that the features need.
+
+        A feature of two hyperparameters (`_PAIRS`: products, ratios) has the second's column as its
+        `operand`.
+        """
         columns = [feature.column for feature in self.features]
-        operands = [feature.operand for feature in self.features if feature.kind in _PAIRS]
-        return 1 + max(columns + operands)
+        second_columns = [feature.operand for feature in self.features if feature.kind in _PAIRS]
+        return 1 + max(columns + second_columns)
 
     def check_finite(self, space: "SearchSpace") -> None:
         """Check that every configuration of a space has finite features, not too large to square.
@@ -149,12 +153,14 @@ class Coding:
 
         Each feature then has mean 0 and standard deviation 1 (divided by n) on these values.
         """
-        raw = type(self)(tuple(replace(f, mean=0.0, scale=1.0) for f in self.features))
-        columns = raw.encode(values)
-        means = columns.mean(axis=0).tolist()
-        deviations = columns.std(axis=0).tolist()
+        raw_features = [replace(feature, mean=0.0, scale=1.0) for feature in self.features]
+        raw_values = type(self)(tuple(raw_features)).encode(values)
+        means = raw_values.mean(axis=0).tolist()
+        deviations = raw_values.std(axis=0).tolist()
+
+        # A feature is (raw value - mean) / scale.
         features = []
-        for feature, mean, deviation in zip(raw.features, means, deviations, strict=True):
+        for feature, mean, deviation in zip(raw_features, means, deviations, strict=True):
             scale = deviation if deviation > 0 else 1.0  # a constant feature is only centred
             features.append(replace(feature, mean=mean, scale=scale))
         return type(self)(tuple(features))

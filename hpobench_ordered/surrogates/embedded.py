@@ -85,9 +85,13 @@ class EmbeddedSurrogate(DescribedSurrogate):
         return self.inner.predict(self.embed(values), self._inner_task(task))
 
     def predict_one(self, row: FloatArray, task: int) -> float:
-        """Predict one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly."""
+        """Predict one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly.
+
+        The configuration of the part becomes one of the whole space, (D,), as in `embed` but with
+        plain numbers, which is faster for a single one.
+        """
         values = row.tolist()
-        coded = self._template.copy()  # the fixed values; the others follow
+        coded = self._template.copy()  # the fixed values; those of the part follow
         for column, column_in_part, code_of_choice in self._plan:
             value = values[column_in_part]
             if code_of_choice is None:  # a number, or a choice with the same code in both spaces
@@ -96,12 +100,13 @@ class EmbeddedSurrogate(DescribedSurrogate):
                 coded[column] = code_of_choice[int(value)]
         for column, condition in self._conditions:  # parents before children
             if not condition.holds_for(coded):
-                coded[column] = math.nan
+                coded[column] = math.nan  # inactive
         return self.inner.predict_one(np.array(coded), self._inner_task(task))
 
     def embed(self, values: FloatArray) -> FloatArray:
         """Map coded values of the part, (n, d), to coded values of the whole space, (n, D)."""
-        coded = np.tile(self._template, (len(values), 1))  # the fixed values; the others follow
+        # The fixed values; those of the part follow.
+        coded = np.tile(self._template, (len(values), 1))
         for column, column_in_part, code_of_choice in self._plan:
             of_part = values[:, column_in_part]
             if code_of_choice is None:  # a number, or a choice with the same code in both spaces
@@ -109,7 +114,8 @@ class EmbeddedSurrogate(DescribedSurrogate):
             else:  # the whole space may list more choices, or in another order
                 coded[:, column] = np.array(code_of_choice)[of_part.astype(np.int64)]
         if self._conditions:
-            coded[~self.whole.active(coded)] = np.nan
+            is_active = self.whole.active(coded)
+            coded[~is_active] = np.nan
         return coded
 
     def _inner_task(self, task: int) -> int:

@@ -119,7 +119,7 @@ def _build_ensemble(recipe: ForestRecipe, seed: int, workers: int) -> "ExtraTree
 def _extract_trees(
     model: "ExtraTreesRegressor",
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.float32], FloatArray]:
-    """Extract the arrays of a fitted forest of t trees, one tree after the other.
+    """Extract the nodes of a fitted forest of t trees, one tree after the other, depth first.
 
     Trees have q nodes in all, of which l are leaves and so l - t inner nodes.
 

@@ -60,12 +60,13 @@ def interpolate(fitted: Sequence[float], contexts: Sequence[float]) -> tuple[Tas
     for context in contexts:
         if not fitted[0] <= context <= fitted[-1]:
             raise ValueError(f"{context} must be within {fitted[0]} to {fitted[-1]}")
-        high = int(np.searchsorted(fitted, context))
+        high = int(np.searchsorted(fitted, context))  # first output at or above the task
         if fitted[high] == context:
             mixes.append(TaskMix(high, high))
         else:
-            span = fitted[high] - fitted[high - 1]
-            mixes.append(TaskMix(high - 1, high, (context - fitted[high - 1]) / span))
+            low = high - 1
+            weight_of_high = (context - fitted[low]) / (fitted[high] - fitted[low])
+            mixes.append(TaskMix(low, high, weight_of_high))
     return tuple(mixes)
 
 
@@ -94,9 +95,10 @@ class ForestSurrogate(StoredSurrogate):
     offset: FloatArray  # value of code 0, (K,)
     step: FloatArray  # value from one code to the next, (K,)
     tasks: tuple[TaskMix, ...]  # T of them
-    _batch: tuple[NDArray[Any], ...] = field(init=False, repr=False)
-    _one: tuple[NDArray[Any], ...] = field(init=False, repr=False)
-    _mixes: tuple[tuple[int, int, float], ...] = field(init=False, repr=False)
+    # The trees as the compiled kernels for batches and for single rows take them.
+    _trees_for_batch: tuple[NDArray[Any], ...] = field(init=False, repr=False)
+    _trees_for_row: tuple[NDArray[Any], ...] = field(init=False, repr=False)
+    _mixes: tuple[tuple[int, int, float], ...] = field(init=False, repr=False)  # `tasks` as tuples
 
     def __post_init__(self) -> None:
         """Check the arrays, and link the nodes of trees as the compiled kernels need them."""
@@ -116,8 +118,8 @@ class ForestSurrogate(StoredSurrogate):
         # The arguments of the compiled kernels for batches and for single rows, in their order.
         trees = (self.coding.table, feature, threshold, child, roots)
         leaves = (leaf, self.codes, units)
-        self._batch = (*trees, _measure_depths(roots, child), *leaves)
-        self._one = (*trees, *leaves)
+        self._trees_for_batch = (*trees, _measure_depths(roots, child), *leaves)
+        self._trees_for_row = (*trees, *leaves)
         self._mixes = tuple((mix.low, mix.high, mix.weight) for mix in self.tasks)
 
     def _check(self) -> None:
@@ -160,23 +162,37 @@ class ForestSurrogate(StoredSurrogate):
         """See `StoredSurrogate.check_covers`."""
         if not all(0 <= mix.weight <= 1 for mix in self.tasks):
             raise ValueError("weights of outputs must be between 0 and 1")
-        highest = self.offset + self.step * np.iinfo(np.uint16).max  # of the largest code
-        if not np.isfinite(highest).all():
+        # A value is offset + step * code, where codes are stored as 16-bit integers.
+        largest_code = np.iinfo(np.uint16).max
+        highest_values = self.offset + self.step * largest_code
+        if not np.isfinite(highest_values).all():
             raise ValueError("a forest's values overflow")
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
-        """Predict the objective of many configurations, shape (n, d) to (n,)."""
-        mix = self._mix(task)
+        """Predict the objective of many configurations, shape (n, d) to (n,).
+
+        A compiled kernel walks down the trees, and interpolates between the two outputs that the
+        task lies between.
+        """
+        low_output, high_output, weight_of_high = self._mix(task)
         values = self.coding.checked(values)
-        predictions: FloatArray = kernels().forest_predict(values, *self._batch, *mix)
+        predictions: FloatArray = kernels().forest_predict(
+            values, *self._trees_for_batch, low_output, high_output, weight_of_high
+        )
         return predictions
 
     def predict_one(self, row: FloatArray, task: int) -> float:
-        """Predict one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly."""
-        mix = self._mix(task)
-        if row.shape[0] < self.coding.width:
+        """Predict one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly.
+
+        A compiled kernel walks down the trees, and interpolates between the two outputs that the
+        task lies between.
+        """
+        low_output, high_output, weight_of_high = self._mix(task)
+        if row.shape[0] < self.coding.width:  # kernels do not check bounds
             raise ValueError(f"a row needs {self.coding.width} values, but got {row.shape}")
-        prediction: float = kernels().forest_predict_one(row, *self._one, *mix)
+        prediction: float = kernels().forest_predict_one(
+            row, *self._trees_for_row, low_output, high_output, weight_of_high
+        )
         return prediction
 
     def _mix(self, task: int) -> tuple[int, int, float]:
@@ -196,11 +212,16 @@ class ForestSurrogate(StoredSurrogate):
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Inverse of `to_arrays`."""
-        outputs, weights = arrays["task_outputs"].tolist(), arrays["task_weights"].tolist()
-        pairs = zip(outputs, weights, strict=True)
-        tasks = tuple(TaskMix(low, high, weight) for (low, high), weight in pairs)
-        stored = {name: arrays[name] for name in _ARRAYS}
-        return cls(coding=Coding.from_table(arrays["coding"]), tasks=tasks, **stored)
+        coding = Coding.from_table(arrays["coding"])
+        trees = {name: arrays[name] for name in _ARRAYS}
+
+        # A task lies between two outputs of the forest.
+        outputs_of_tasks = arrays["task_outputs"].tolist()
+        weights = arrays["task_weights"].tolist()
+        tasks = []
+        for (low, high), weight in zip(outputs_of_tasks, weights, strict=True):
+            tasks.append(TaskMix(low, high, weight))
+        return cls(coding=coding, tasks=tuple(tasks), **trees)
 
 
 def _link_nodes(

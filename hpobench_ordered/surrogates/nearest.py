@@ -39,7 +39,7 @@ class NearestSurrogate(StoredSurrogate):
     coding: Coding
     points: FloatArray  # features of the stored configurations, (m, p)
     targets: FloatArray  # in the objective's own units, (m, T)
-    _blocks: "_Blocks" = field(init=False, repr=False)
+    _blocks: "_Blocks" = field(init=False, repr=False)  # `points` sorted for the search
 
     def __post_init__(self) -> None:
         """Check the arrays, and sort the points into blocks for the search."""
@@ -83,8 +83,8 @@ class NearestSurrogate(StoredSurrogate):
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Predict the objective of many configurations, shape (n, d) to (n,)."""
         check_task(task, self.targets.shape[1])
-        index = self._nearest(self.coding.checked(values))
-        predictions: FloatArray = self.targets[index, task]
+        nearest_rows = self._find_nearest(self.coding.checked(values))
+        predictions: FloatArray = self.targets[nearest_rows, task]
         return predictions
 
     def predict_one(self, row: FloatArray, task: int) -> float:
@@ -92,7 +92,8 @@ class NearestSurrogate(StoredSurrogate):
         check_task(task, self.targets.shape[1])
         if row.shape[0] < self.coding.width:
             raise ValueError(f"a row needs {self.coding.width} values, but got {row.shape}")
-        return float(self.targets[self._nearest(row[None])[0], task])
+        nearest_row = self._find_nearest(row[None])[0]
+        return float(self.targets[nearest_row, task])
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """See `StoredSurrogate.to_arrays`."""
@@ -103,20 +104,23 @@ class NearestSurrogate(StoredSurrogate):
         """Inverse of `to_arrays`."""
         return cls(Coding.from_table(arrays["coding"]), arrays["points"], arrays["targets"])
 
-    def _nearest(self, values: FloatArray) -> IntArray:
-        """Find the indices (n,) of the stored configurations nearest to coded values (n, d)."""
-        index: IntArray = kernels().nearest(values, self.coding.table, *self._blocks)
-        return index
+    def _find_nearest(self, values: FloatArray) -> IntArray:
+        """Find for configurations (n, d) the rows of the nearest stored ones in `targets`, (n,).
+
+        A compiled kernel computes the features of `values` by the table of the coding. It compares
+        them with the stored points, which `_blocks` holds sorted into blocks of neighbours with
+        their bounding boxes, so that few points need to be searched.
+        """
+        coding_table = self.coding.table  # one row a feature
+        nearest_rows: IntArray = kernels().nearest(values, coding_table, *self._blocks)
+        return nearest_rows
 
 
 def authors_coding(space: "SearchSpace", values: FloatArray) -> Coding:
     """Make the coding of Hellan et al. (2023), appendix B: raw values, standardised over `values`.
 
-    `values` are coded configurations, (m, d).
-
-
-    Without log scales the upper ends of log-scaled ranges dominate distances: `log_coding` is
-    better.
+    `values` are configurations, (m, d). Without log scales the upper ends of log-scaled ranges
+    dominate distances: `log_coding` is better.
     """
     return space_coding(space, log_scales=False).standardised(values)
 
@@ -137,12 +141,13 @@ class _Blocks(NamedTuple):
 
     @classmethod
     def of(cls, points: FloatArray) -> Self:
-        """Halve the points (m, p) along their most spread feature until blocks are small.
+        """Sort points (m, p) into blocks of at most `POINTS_PER_BLOCK` neighbours.
 
-        All blocks are halved at once, so that there are 1, 2, 4, ... of them.
+        Every block is sorted along its most spread feature and cut in the middle, until all are
+        small enough: there are 1, 2, 4, ... of them.
         """
-        order = np.arange(len(points))
-        starts = np.array([0, len(points)])
+        order = np.arange(len(points))  # original indices of the points, block by block
+        starts = np.array([0, len(points)])  # first place of each block in `order` and, last, m
         while np.diff(starts).max() > POINTS_PER_BLOCK:
             for begin, end in pairwise(starts):
                 members = points[order[begin:end]]
@@ -153,7 +158,7 @@ class _Blocks(NamedTuple):
             middles = (starts[:-1] + starts[1:]) // 2
             starts = np.insert(starts, range(1, len(starts)), middles)
 
-        # Zeros fill up the features to a multiple of those that the kernels compute at once.
+        # Kernels compute `_LANES` features at once: zeros fill them up to a multiple of that.
         n_missing_features = -points.shape[1] % _LANES
         padded = np.pad(points[order], ((0, 0), (0, n_missing_features)))
         return cls(

@@ -70,12 +70,18 @@ class OnnxSurrogate:
     _session: "InferenceSession | None" = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        """List for single configurations where each input of the network comes from."""
-        # Plain lists: one configuration is coded faster without arrays.
-        # Column of the values, or -1, and the codes of a categorical or a fixed number's value.
+        """List where each input of the network comes from, for single configurations.
+
+        These are plain lists, with which one configuration is coded faster than with arrays.
+        """
+        # Of each categorical input: its column of the values, or -1 if fixed, and its codes.
         self._cat_plan = list(zip(self.cat_source.tolist(), self.cat_codes.tolist(), strict=True))
-        sources = self.cont_source.tolist()
-        self._cont_plans = [list(zip(sources, f, strict=True)) for f in self.cont_fixed.tolist()]
+
+        # Of each task, for each continuous input: its column, or -1 and then the fixed value.
+        columns = self.cont_source.tolist()
+        self._cont_plans = []
+        for fixed_values in self.cont_fixed.tolist():
+            self._cont_plans.append(list(zip(columns, fixed_values, strict=True)))
 
     @classmethod
     def for_space(
@@ -127,8 +133,12 @@ class OnnxSurrogate:
         )
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
-        """Predict the objective of many configurations; see `Surrogate.predict`."""
-        check_task(task, len(self._cont_plans))
+        """Predict the objective of many configurations, shape (n, d) to (n,).
+
+        They are padded to a multiple of `GROUP` rows, as onnxruntime rounds those of an incomplete
+        group differently, and cut into blocks of `BLOCK` rows, which several threads evaluate.
+        """
+        check_task(task, len(self._cont_plans))  # one plan a task
         n = len(values)
         n_padded = math.ceil(n / GROUP) * GROUP
         x_cat = np.zeros((n_padded, len(self.cat_source)), dtype=np.int32)
@@ -144,27 +154,29 @@ class OnnxSurrogate:
                 outputs = list(pool.map(self._run, inputs))
         else:
             outputs = [self._run(block) for block in inputs]
-        return np.concatenate([np.zeros(0), *outputs])[:n]
+        no_rows = np.zeros(0)  # so that an empty batch can be joined, too
+        return np.concatenate([no_rows, *outputs])[:n]
 
     def predict_one(self, row: FloatArray, task: int) -> float:
         """Predict one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly."""
-        check_task(task, len(self._cont_plans))
+        check_task(task, len(self._cont_plans))  # one plan a task
         values = row.tolist()
         is_active = [not math.isnan(value) for value in values]
 
+        # A column of -1 marks an input that is not tuned.
         categorical = []
         for column, codes in self._cat_plan:
             is_tunable = column >= 0
             if is_tunable and is_active[column]:
                 categorical.append(codes[int(values[column])])
             else:
-                categorical.append(codes[-1])
+                categorical.append(codes[-1])  # that of an inactive or a fixed input
 
         continuous = []
         for column, fixed in self._cont_plans[task]:
             is_tunable = column >= 0
             if is_tunable:
-                continuous.append(values[column] if is_active[column] else 0.0)
+                continuous.append(values[column] if is_active[column] else 0.0)  # as YAHPO does
             else:
                 continuous.append(fixed)
 
@@ -188,20 +200,26 @@ class OnnxSurrogate:
             values: Configurations, NaN where inactive, (n, d).
             task: Index of the task, which fixes some of the continuous inputs.
         """
-        for k, (j, codes) in enumerate(zip(self.cat_source, self.cat_codes, strict=True)):
+        sources = zip(self.cat_source, self.cat_codes, strict=True)
+        for k, (column, codes) in enumerate(sources):
             x_cat[:, k] = codes[-1]  # the code of an inactive or fixed input
-            if j >= 0:  # tunable: in column j of the values
-                active = ~np.isnan(values[:, j])
-                x_cat[active, k] = codes[values[active, j].astype(np.int64)]
+            is_tunable = column >= 0  # otherwise -1
+            if is_tunable:
+                is_active = ~np.isnan(values[:, column])
+                choices = values[is_active, column].astype(np.int64)
+                x_cat[is_active, k] = codes[choices]
+
         x_cont[:] = self.cont_fixed[task]
-        tunable = self.cont_source >= 0
-        x_cont[:, tunable] = np.nan_to_num(values[:, self.cont_source[tunable]], nan=0.0)
+        is_number_tunable = self.cont_source >= 0
+        numbers = values[:, self.cont_source[is_number_tunable]]
+        x_cont[:, is_number_tunable] = np.nan_to_num(numbers, nan=0.0)  # 0 if inactive
 
     def _run(self, inputs: dict[str, NDArray[Any]]) -> NDArray[Any]:
         """Evaluate the network on a multiple of `GROUP` rows, to values of the target, (n,)."""
         output = np.asarray(self._ready_session().run(None, inputs)[0])
         # A network that could not be cut down to one target still has all of them.
-        return output[:, 0 if output.shape[1] == 1 else self.target]
+        has_one_target = output.shape[1] == 1
+        return output[:, 0 if has_one_target else self.target]
 
     def _ready_session(self) -> "InferenceSession":
         """Return the session that evaluates the network; the first call in a process starts it."""

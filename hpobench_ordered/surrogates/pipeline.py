@@ -104,9 +104,10 @@ class SurrogateFit:
         """Describe a surrogate of one task, seeded by `seed` and the task's name alone.
 
         So it does not depend on which other tasks a benchmark has. Folds never split the
-        evaluations of one training.
+        evaluations of one training, such as those after each epoch.
         """
-        rng = np.random.default_rng([seed, *task.encode()])
+        name_as_numbers = task.encode()  # its bytes
+        rng = np.random.default_rng([seed, *name_as_numbers])
         fitter_seed = int(rng.integers(2**32))
         rows = grouped_folds(evaluations.training, folds, rng)
         targets = evaluations.objective[:, None]
@@ -128,7 +129,10 @@ class SurrogateFit:
         return replace(cast("ForestSurrogate", model), tasks=self.mixes)
 
     def best_values(self, space: SearchSpace, objective: Objective) -> Iterator[float]:
-        """Yield the best value of each task: exact for nearest neighbours, searched for forests."""
+        """Yield the best value of each task, in the objective's units.
+
+        It is exact for nearest neighbours, searched with the generator `rng` for forests.
+        """
         if self.model.kind is not SurrogateType.NEAREST:
             yield from best_known(
                 self.model,
@@ -141,14 +145,16 @@ class SurrogateFit:
             return
         # A nearest neighbour predicts no other values than those of stored configurations.
         for task in range(self.model.n_tasks):
-            values = self.model.predict(self.values, task)
-            yield float(values[objective.losses(values).argmin()])
+            predicted = self.model.predict(self.values, task)
+            best_row = objective.losses(predicted).argmin()
+            yield float(predicted[best_row])
 
     def cross_validate(self, report_fold: Callable[[], None] = lambda: None) -> FloatArray:
         """Predict every configuration by a surrogate fitted to the other folds, (n, T).
 
         `report_fold` is called after each fold.
         """
+        # `mixes` are tasks between outputs of a forest; without them each output is a task.
         n_tasks = len(self.mixes) or self.targets.shape[1]
         predicted = np.empty((len(self.values), n_tasks))
         for held_out in self.folds:
@@ -253,7 +259,10 @@ class BenchmarkFit:
 
     @cached_property
     def figures(self) -> tuple[TaskQuality, ...]:
-        """Cross-validated quality on every task, in the order of the benchmark's tasks."""
+        """Cross-validated quality on every task, in the order of the benchmark's tasks.
+
+        There is one fit for all tasks, or one a task.
+        """
         n_folds = self.folds * len(self.fits)
         fold_numbers = count(1)  # for the progress over all fits
 
@@ -264,12 +273,12 @@ class BenchmarkFit:
         quality: list[TaskQuality] = []
         for fit in self.fits:
             predicted = fit.cross_validate(report_fold)
-            n_tasks = predicted.shape[1]  # one, or all tasks of the benchmark
             first_task = len(quality)
+            end_task = first_task + predicted.shape[1]
             quality += measure_quality(
                 fit.truth(),
                 predicted,
-                names=names[first_task : first_task + n_tasks],
+                names=names[first_task:end_task],
                 direction=self.defined.objective.direction,
             )
         return tuple(quality)

@@ -58,7 +58,8 @@ class TableSurrogate(StoredSurrogate):
         codes.flags.writeable = flat.flags.writeable = False
         self.codes = codes
         self._flat = flat
-        self._rows = tuple(row.data for row in flat)  # single numbers are read faster from these
+        # The values of each task as a memoryview: single numbers are read faster from these.
+        self._rows = tuple(values_of_task.data for values_of_task in flat)
         # Lowest value and number of values of each hyperparameter.
         self._axes = tuple(zip(self.lower, codes.shape[1:], strict=True))
 
@@ -99,8 +100,12 @@ class TableSurrogate(StoredSurrogate):
             raise ValueError(f"the search space must be within the table's grid {grid}")
 
     def known_values(self, task: int, space: "SearchSpace") -> FloatArray | None:
-        """All values of a task; None if the space is smaller than the grid."""
-        if self.shape != tuple(p.size for p in space.parameters):
+        """All values of a task; None if the space is smaller than the grid of the table.
+
+        Then configurations outside of the space have values, too.
+        """
+        shape_of_space = tuple(parameter.size for parameter in space.parameters)
+        if self.shape != shape_of_space:
             return None
         values: FloatArray = self._flat[task]
         return values
@@ -117,8 +122,8 @@ class TableSurrogate(StoredSurrogate):
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Look up many configurations, whole numbers, shape (n, d) to (n,)."""
-        check_task(task, len(self._rows))
-        offsets = values - np.array(self.lower, dtype=np.float64)
+        check_task(task, self.n_tasks)
+        offsets = values - np.array(self.lower, dtype=np.float64)  # `lower`: the grid's corner
         with np.errstate(invalid="ignore"):  # infinities are refused below
             is_on_grid = (offsets >= 0) & (offsets < self.shape) & (offsets % 1 == 0)
         if not is_on_grid.all():
@@ -131,10 +136,10 @@ class TableSurrogate(StoredSurrogate):
 
     def predict_one(self, row: FloatArray, task: int) -> float:
         """Look up one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly."""
-        check_task(task, len(self._rows))
-        index = 0.0  # in the flat table, whose last hyperparameter varies fastest
-        for value, (low, size) in zip(row.tolist(), self._axes, strict=True):
-            offset = value - low
+        check_task(task, len(self._rows))  # one row of the table a task
+        index = 0.0  # in the task's row, where the last hyperparameter varies fastest
+        for value, (lowest, size) in zip(row.tolist(), self._axes, strict=True):
+            offset = value - lowest
             is_on_grid = 0 <= offset < size and offset % 1 == 0
             if not is_on_grid:
                 self._refuse(row)

@@ -112,15 +112,24 @@ def _check_counts(card: Card, raw: tuple[RawEvaluations, ...]) -> None:
 
 
 def _check_fit(card: Card, benchmark: Benchmark, raw: tuple[RawEvaluations, ...]) -> None:
-    """Check that surrogates predict the data they were fitted to no worse than cross-validated."""
+    """Check that surrogates predict the data they were fitted to no worse than cross-validated.
+
+    Args:
+        card: The quality card, whose figures (R2 of each task) are checked; none for exact tables.
+        benchmark: The benchmark, evaluated by the surrogate.
+        raw: The evaluations of each task that the surrogate was fitted to.
+    """
     for task, evaluations, claimed in zip(benchmark.tasks, raw, card.figures, strict=False):
-        was_fitted_to_averages = count_distinct(evaluations.values) < len(evaluations)
-        if was_fitted_to_averages:
-            continue  # the figures are of averages, too
+        # If a configuration was evaluated several times, the surrogate was fitted to averages and
+        # the figures are of averages: they cannot be compared with single evaluations.
+        has_repetitions = count_distinct(evaluations.values) < len(evaluations)
+        if has_repetitions:
+            continue
         predicted = task.evaluate_many(evaluations.values)
         r2 = float(r_squared(evaluations.objective[:, None], predicted[:, None])[0])
+        is_worse = r2 < claimed.r2 - _ROUNDING
         _require(
-            not r2 < claimed.r2 - _ROUNDING,
+            not is_worse,
             f"the card says a cross-validated R2 of {claimed.r2} on task {task.name!r}, but on "
             f"the evaluations it was fitted to the surrogate has {r2}",
         )
@@ -129,7 +138,8 @@ def _check_fit(card: Card, benchmark: Benchmark, raw: tuple[RawEvaluations, ...]
 def _check_best(task: Task, surrogate: str, model: Surrogate) -> None:
     """Check that no known or random configuration beats the best known value of a task.
 
-    If all values that the surrogate can take are known, it must be the best of these.
+    If all values that the surrogate can take are known, it must be the best of these. It is also
+    compared with `DRAWS` random configurations.
 
     Args:
         task: The task, evaluated by the surrogate.
@@ -140,7 +150,7 @@ def _check_best(task: Task, surrogate: str, model: Surrogate) -> None:
         return
     label = f"best value {task.best_value!r} of task {task.name!r} on surrogate {surrogate!r}"
 
-    known_values = None
+    known_values = None  # of surrogates that cannot list their values, too
     if isinstance(model, DescribedSurrogate):
         known_values = model.known_values(task.index, task.space)
     if known_values is not None:
@@ -159,7 +169,10 @@ def _find_best(task: Task, values: FloatArray) -> float:
 
 
 def _check_nearest(card: Card, defined: Definition, raw: tuple[RawEvaluations, ...]) -> None:
-    """Repeat the cross-validation of nearest neighbours on the generator's folds."""
+    """Repeat the cross-validation of nearest neighbours, and compare R2 and Spearman's correlation.
+
+    The seed on the card gives the folds that its figures were computed on.
+    """
     if card.seed is None:
         raise ArtifactError("the card states no seed of its folds")
     fitter = partial(fit_nearest, space=defined.space)
