@@ -109,7 +109,10 @@ def _scale_to_unit(losses: FloatArray) -> FloatArray:
 
 
 def forest_effects(trees: Sequence[Leaves], groups: IntArray) -> Effects:
-    """Mean effects over the trees that are not constant; 0 if all of them are.
+    """Average the effects of hyperparameters over the trees of a forest; 0 if all are constant.
+
+    An effect is the fraction of a tree's variance that a hyperparameter explains: alone ("main")
+    and together with others ("total"). Constant trees have no variance and are left out.
 
     Args:
         trees: The leaves of each tree.
@@ -117,9 +120,10 @@ def forest_effects(trees: Sequence[Leaves], groups: IntArray) -> Effects:
     """
     effects_of_trees = []
     for tree in trees:
-        variance, main, total = _explained_variances(tree, groups)
+        variance, explained_alone, explained_with_others = _explained_variances(tree, groups)
         if variance > 0:
-            effects_of_trees.append(np.stack((main, total)) / variance)
+            explained = np.stack((explained_alone, explained_with_others))
+            effects_of_trees.append(explained / variance)
 
     if not effects_of_trees:
         n_hyperparameters = int(groups.max()) + 1
@@ -232,7 +236,9 @@ def _products_of_others(factors: FloatArray) -> FloatArray:
     They are products of the factors before and after it, as dividing the product of all by the one
     would fail where that is 0.
     """
-    ones = np.ones_like(factors[:1])
-    before = np.cumprod(np.concatenate((ones, factors[:-1])), axis=0)
-    after = np.cumprod(np.concatenate((ones, factors[:0:-1])), axis=0)[::-1]
+    ones = np.ones_like(factors[:1])  # there is nothing before the first and after the last
+    all_but_last = factors[:-1]
+    all_but_first_reversed = factors[:0:-1]
+    before = np.cumprod(np.concatenate((ones, all_but_last)), axis=0)
+    after = np.cumprod(np.concatenate((ones, all_but_first_reversed)), axis=0)[::-1]
     return np.asarray(before * after)

@@ -60,7 +60,8 @@ class BenchmarkGroup:
     def for_means(cls, items: Sequence[BenchmarkScores]) -> "BenchmarkGroup":
         """Benchmarks of one protocol, at least one, without those that means leave out.
 
-        If means leave out all of them, they are the group, as there is nothing else to show.
+        Scores say why means leave a benchmark out, such as being solved by random search. If they
+        leave out all of them, all are the group, as there is nothing else to show.
         """
         counting = [item for item in items if not item.left_out]  # `left_out` is the reason, or ""
         return cls.of_all(counting or items)
@@ -68,10 +69,11 @@ class BenchmarkGroup:
     @classmethod
     def of_all(cls, items: Sequence[BenchmarkScores]) -> "BenchmarkGroup":
         """Benchmarks of one protocol, at least one, including those that means leave out."""
-        # Only methods that are compared on every benchmark.
-        common = set(items[0].methods).intersection(*(item.methods for item in items))
-        methods = tuple(method for method in items[0].methods if method in common)
-        return cls(items[0].protocol, tuple(items), methods)
+        first = items[0]
+        # Only methods that are compared on every benchmark, in the order of the first.
+        common = set(first.methods).intersection(*(item.methods for item in items))
+        methods = tuple(method for method in first.methods if method in common)
+        return cls(first.protocol, tuple(items), methods)
 
     @property
     def benchmarks(self) -> tuple[str, ...]:

@@ -109,14 +109,15 @@ def _fill_incomplete_means(
         rng: Random generator; a copy draws for each set of columns, so that none depends on others.
         resamples: Number of resamples B.
     """
-    is_present = ~np.isnan(flat[:, incomplete])
-    # A pattern is which of the n samples a column has.
+    is_present = ~np.isnan(flat[:, incomplete])  # (samples, incomplete columns)
+    # A pattern is which of the samples a column has; columns of the same pattern go together.
     patterns, pattern_of_column = np.unique(is_present, axis=1, return_inverse=True)
     pattern_of_column = pattern_of_column.ravel()  # numpy 2.0 returns two axes
     for number, has_sample in enumerate(patterns.T):
         columns = incomplete[pattern_of_column == number]
         complete_samples = flat[has_sample][:, columns]
-        ends[:, columns] = _mean_and_ends(complete_samples, copy.deepcopy(rng), resamples)
+        same_rng = copy.deepcopy(rng)
+        ends[:, columns] = _mean_and_ends(complete_samples, same_rng, resamples)
 
 
 def draw_weights(n_samples: int, *, rng: np.random.Generator, resamples: int) -> FloatArray:
@@ -135,32 +136,41 @@ def draw_weights(n_samples: int, *, rng: np.random.Generator, resamples: int) ->
 def _mean_and_ends(
     samples: FloatArray, rng: np.random.Generator, resamples: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Mean, lower and upper end of the interval, (means,) each, of samples (samples, means).
+    """Means of samples, (samples, means), and both ends of their 95 % intervals, (means,) each.
 
-    The ends are NaN if there are too few samples.
+    An end is the mean minus a quantile of its error, which is in units of its standard error. The
+    quantiles are those of resamples (bootstrap-t); with more than `MAX_SAMPLES_TO_RESAMPLE` samples
+    those of Student's t. With fewer than `MIN_SAMPLES_OF_INTERVAL` samples the ends are NaN.
+
+    Args:
+        samples: Samples, (samples, means).
+        rng: Random generator of the resamples.
+        resamples: Number of resamples.
     """
     from scipy.special import stdtrit
 
     n_samples, n_means = samples.shape
     if n_samples < MIN_SAMPLES_OF_INTERVAL:
-        nothing = np.full(n_means, np.nan)
-        return samples.mean(axis=0), nothing, nothing
+        no_ends = np.full(n_means, np.nan)
+        return samples.mean(axis=0), no_ends, no_ends
 
-    # Quantiles of a mean's error in units of its standard error: Student's, unless resampled.
-    student_quantile = float(stdtrit(n_samples - 1, 1 - TAIL))
+    student_quantile = float(stdtrit(n_samples - 1, 1 - TAIL))  # 0.975, symmetric about 0
     upper_quantile = np.full(n_means, student_quantile)
     lower_quantile = -upper_quantile
     with np.errstate(invalid="ignore"):  # infinite samples have no interval
         mean = samples.mean(axis=0)
-        error = samples.std(axis=0, ddof=1) / np.sqrt(n_samples)
+        standard_error = samples.std(axis=0, ddof=1) / np.sqrt(n_samples)
+
         weights = draw_weights(n_samples, rng=rng, resamples=resamples)
-        if len(weights):
+        is_resampled = len(weights) > 0
+        if is_resampled:  # quantiles replace Student's, but are at most twice as large
             limit = MAX_QUANTILE_RATIO * student_quantile
             lower_quantile, upper_quantile = _studentised_quantiles(samples, weights, limit)
 
-        # The upper quantile is at the lower end: where t* is high, resamples overestimate the mean.
-        lower_end = mean - upper_quantile * error
-        upper_end = mean - lower_quantile * error
+        # A mean that is too high by the upper quantile of its error has its true value at the lower
+        # end, so the quantiles change sides.
+        lower_end = mean - upper_quantile * standard_error
+        upper_end = mean - lower_quantile * standard_error
         return mean, lower_end, upper_end
 
 

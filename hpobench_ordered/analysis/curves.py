@@ -144,14 +144,20 @@ def _overall_curves(group: BenchmarkGroup, measures: Sequence[str]) -> Iterator[
     if not group.methods:
         return
     for measure in measures:
-        if measure not in MEASURES:  # those of the leaderboard, on one scale on all benchmarks
-            continue  # it is in the units of each benchmark, and has no mean over them
+        # Measures of the leaderboard (`MEASURES`) are on one scale on all benchmarks; others are in
+        # the units of each benchmark, and have no mean over them.
+        if measure not in MEASURES:
+            continue
         intervals = overall_intervals(group, measure, Resampling.SEEDS)
         is_undefined_everywhere = intervals.samples == 0
         if is_undefined_everywhere:
             continue
-        labels: Labels = {"protocol": [group.protocol], "benchmark": [ALL]}
-        labels |= {"method": group.methods, "measure": [measure]}
+        labels: Labels = {
+            "protocol": [group.protocol],
+            "benchmark": [ALL],
+            "method": group.methods,
+            "measure": [measure],
+        }
         yield _curve_rows(labels, intervals.mean, intervals.lower, intervals.upper)
 
 

@@ -34,18 +34,16 @@ def format_ranges(numbers: Iterable[int]) -> str:
     """Abbreviate whole numbers: 0, 1, 2, 3, 4, 7 is "0 to 4, 7"."""
     ranges: list[tuple[int, int]] = []
     for number in sorted(map(int, numbers)):
-        if not ranges:
-            ranges.append((number, number))
-            continue
-        first, last = ranges[-1]
-        if number == last + 1:
-            ranges[-1] = (first, number)  # the last range grows
+        if ranges and number == ranges[-1][1] + 1:  # it follows the end of the last range
+            first, _ = ranges[-1]
+            ranges[-1] = (first, number)
         else:
             ranges.append((number, number))
     return ", ".join(_format_range(first, last) for first, last in ranges)
 
 
 def _format_range(first: int, last: int) -> str:
+    """Write a range of whole numbers: "7" or "0 to 4"."""
     return str(first) if first == last else f"{first} to {last}"
 
 

@@ -98,7 +98,7 @@ def compare_with_leader(
     errors = _errors_of_differences(all_influences)  # (methods, methods)
     if not errors.any():
         return None
-    deviations = _resample(strata)  # of the mean ranks by chance, (resamples, methods)
+    deviations = _draw_chance_deviations(strata)  # of the mean ranks, (resamples, methods)
 
     leader = int(mean_ranks.argmin())
     difference = mean_ranks - mean_ranks[leader]
@@ -224,13 +224,16 @@ def family_influences(group: BenchmarkGroup, trial: int) -> list[FloatArray]:
 def _family_weight(group: BenchmarkGroup, place: int) -> float:
     """Weight of one benchmark on one surrogate in means over families.
 
-    It is the mean over families of an array that is 1 for this benchmark and 0 for all others.
+    Means are over families of means over their benchmarks, of means over surrogates. They are
+    linear: the mean of numbers that are 1 for this benchmark and 0 for all others is its weight.
 
     Args:
         group: The benchmarks, each on one surrogate.
         place: Index of the benchmark in the group.
     """
-    indicators = [(item, np.array(float(k == place))) for k, item in enumerate(group.items)]
+    indicators = []
+    for k, item in enumerate(group.items):
+        indicators.append((item, np.array(1.0 if k == place else 0.0)))
     return float(family_means(indicators).mean())
 
 
@@ -253,44 +256,51 @@ def _errors_of_differences(all_influences: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt((variances + common_variance) / 2))
 
 
-def _resample(strata: Sequence[FloatArray]) -> FloatArray:
-    """Deviations of the mean ranks by chance, in resamples within each stratum.
+def _draw_chance_deviations(strata: Sequence[FloatArray]) -> FloatArray:
+    """Draw how far mean ranks deviate by chance, by the bootstrap, (resamples, methods).
 
-    A deviation is the sum of the influences of the samples drawn. It is divided as in Student's
-    distribution, since the variances of the strata are only estimates.
+    Each stratum, such as the seeds of a benchmark, is a group of samples that is resampled by
+    itself: as many samples as it has are drawn with replacement. A mean rank then deviates by the
+    sum of the influences of the samples drawn, as an influence is what one sample adds to it.
 
     Args:
         strata: Influences of the samples of each stratum on the mean ranks, (samples, methods).
-
-    Returns:
-        Deviations, (resamples, methods).
     """
     rng = np.random.default_rng(RESAMPLING_SEED)
-    deviations = np.zeros((RESAMPLES, strata[0].shape[1]))
-    for stratum in strata:
-        n_samples = len(stratum)
+    n_methods = strata[0].shape[1]
+    deviations = np.zeros((RESAMPLES, n_methods))
+    for influences_of_samples in strata:
+        n_samples = len(influences_of_samples)
         equal_probabilities = np.full(n_samples, 1 / n_samples)
         times_drawn = rng.multinomial(n_samples, equal_probabilities, size=RESAMPLES)
-        deviations += times_drawn @ stratum
+        deviations += times_drawn @ influences_of_samples
 
+    # Deviations are later compared in units of standard errors, which are only estimates. As in
+    # Student's t, a normal variable over the root of chi-squared / f, this makes the tails heavier.
     degrees_of_freedom = _degrees_of_freedom(strata)
     chi_squared = rng.chisquare(degrees_of_freedom, size=(RESAMPLES, 1))
-    return np.asarray(deviations / np.sqrt(chi_squared / degrees_of_freedom))
+    relative_error = np.sqrt(chi_squared / degrees_of_freedom)
+    return np.asarray(deviations / relative_error)
 
 
 def _degrees_of_freedom(strata: Sequence[FloatArray]) -> float:
     """Degrees of freedom of the sum of the strata's variances, by Satterthwaite's formula (1946).
 
-    The variance of a stratum is its sum of squared influences, averaged over methods.
+    It is (sum of v)^2 / (sum of v^2 / (n - 1)) over strata of n samples and variance v: the sum of
+    squared influences, averaged over methods.
+
+    Args:
+        strata: Influences of the samples of each stratum on the mean ranks, (samples, methods).
     """
     variances = []
-    weighted_squares = []
-    for stratum in strata:
-        variance = float((stratum**2).mean(axis=1).sum())
+    squares_over_freedom = []
+    for influences_of_samples in strata:
+        squares = influences_of_samples**2
+        variance = float(squares.mean(axis=1).sum())
         if variance > 0:  # a stratum of one sample has none
             variances.append(variance)
-            weighted_squares.append(variance**2 / (len(stratum) - 1))
-    return sum(variances) ** 2 / sum(weighted_squares)
+            squares_over_freedom.append(variance**2 / (len(influences_of_samples) - 1))
+    return sum(variances) ** 2 / sum(squares_over_freedom)
 
 
 def _largest_ratio_by_chance(deviations: FloatArray, errors: FloatArray) -> float:
@@ -303,7 +313,8 @@ def _largest_ratio_by_chance(deviations: FloatArray, errors: FloatArray) -> floa
         deviations: Deviations of the mean ranks in resamples, (resamples, methods).
         errors: Standard errors of the differences of methods, (methods, methods).
     """
-    leaders = deviations.argmin(axis=1)  # (resamples,)
-    behind_leaders = deviations - deviations.min(axis=1, keepdims=True)
-    largest_ratios = (behind_leaders / errors[leaders]).max(axis=1)
+    leaders = deviations.argmin(axis=1)  # index of the method of lowest rank, (resamples,)
+    behind_leaders = deviations - deviations.min(axis=1, keepdims=True)  # (resamples, methods)
+    errors_to_leaders = errors[leaders]  # (resamples, methods)
+    largest_ratios = (behind_leaders / errors_to_leaders).max(axis=1)
     return float(np.quantile(largest_ratios, 1 - ALPHA))

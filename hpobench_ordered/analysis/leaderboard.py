@@ -203,10 +203,10 @@ def _sort_by_rank(rows: Iterable[Row]) -> list[Row]:
     """Sort rows by mean rank; those without come last, random search first among equals."""
 
     def sort_key(row: Row) -> tuple[bool, float, bool, str]:
-        rank = row.get("rank", np.nan)
+        rank = row.get("rank", np.nan)  # methods that are not compared have none
         has_no_rank = bool(np.isnan(rank))
         is_random_search = row["method"] == RANDOM_SEARCH
-        return has_no_rank, float(rank), not is_random_search, row["method"]
+        return has_no_rank, float(rank), not is_random_search, row["method"]  # False comes first
 
     return sorted(rows, key=sort_key)
 

@@ -67,10 +67,10 @@ class Marks:
     @classmethod
     def compute(cls, benchmark: Benchmark) -> Self:
         """Compute the marks of a benchmark from random configurations on every task."""
-        # Shapes (tasks,) and (configurations, tasks).
+        # Of each task, (tasks,), and of random configurations, (configurations, tasks).
         best, losses = best_and_random_losses(benchmark, DRAWS)
-        shares = shares_near_best(losses, best=best)
-        regrets = copying_regrets(losses, best=best)
+        shares = shares_near_best(losses, best=best)  # (tasks,)
+        regrets = copying_regrets(losses, best=best)  # (tasks - 1,)
         regrets = regrets[~np.isnan(regrets)]  # of tasks on which copying can be judged
 
         copying = None  # with a single task there is nothing to copy from
@@ -211,13 +211,18 @@ def _check_entry(entry: Mapping[str, Any]) -> None:
         KeyError: A value is missing.
         TypeError, ValueError: A figure is no number.
     """
-    for name in ("surrogate", "content"):
-        _ = entry[name]
-    float(entry["near_best"])
+    for name in ("surrogate", "content", "near_best", "copying"):
+        if name not in entry:
+            raise KeyError(name)
+    float(entry["near_best"])  # raises an error if it is no number
     float(entry["copying"] or 0.0)  # None if there is a single task
 
 
 def _figure_that_most_do_not_exceed(figures: FloatArray) -> float:
-    """The lowest figure that two thirds of the tasks' figures, (tasks,), do not exceed; rounded."""
+    """The lowest figure that two thirds of the tasks' figures, (tasks,), do not exceed.
+
+    It is rounded to as many digits as are stored.
+    """
     rank = math.ceil(SHARE_OF_TASKS * len(figures))  # from 1, in ascending order
-    return round(float(np.sort(figures)[rank - 1]), DIGITS)
+    figure = float(np.sort(figures)[rank - 1])
+    return round(figure, DIGITS)

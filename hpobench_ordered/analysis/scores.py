@@ -159,12 +159,13 @@ def robust_scores(losses: FloatArray, methods: Sequence[str], best: FloatArray) 
         ExperimentError: Random search is not among the methods.
     """
     random_search_losses = losses[_index_of_random_search(methods)]  # (seeds, tasks, trials)
-    median = np.nanmedian(random_search_losses, axis=(0, 2))
-    median = np.where(np.isfinite(median), median, np.nan)
+    median = np.nanmedian(random_search_losses, axis=(0, 2))  # of each task; NaN: unfinished runs
+    median = np.where(np.isfinite(median), median, np.nan)  # no score relative to infinity
     with np.errstate(over="ignore"):  # infinity becomes a score of 100
         # The score is a regret whose unit is the distance from the best loss to the median.
         relative_regrets = normalised_regrets(losses, best, median)
-    return Scores(tuple(methods), 100 * np.minimum(relative_regrets, 1), possible=(0, 100))
+    scores = 100 * np.minimum(relative_regrets, 1)
+    return Scores(tuple(methods), scores, possible=(0, 100))
 
 
 def _index_of_random_search(methods: Sequence[str]) -> int:
@@ -179,8 +180,8 @@ def _index_of_random_search(methods: Sequence[str]) -> int:
 def best_known_losses(losses: FloatArray, regrets: FloatArray) -> FloatArray:
     """Best known loss of each task, (tasks,); NaN where it is unknown.
 
-    It is any loss minus its regret. This difference is the same for all trials of a task, so that
-    one of them, of the first finished run, is enough.
+    It is any loss minus its regret, how much the loss is above the best known one. This difference
+    is the same for all trials of a task, so that one of them, of the first finished run, is enough.
 
     Args:
         losses: Loss of every trial, (methods, seeds, tasks, trials).
@@ -213,12 +214,12 @@ def highest_losses(losses: FloatArray) -> FloatArray:
         losses: Loss of every trial, (methods, seeds, tasks, trials).
     """
     finite_losses = np.where(np.isfinite(losses), losses, -np.inf)  # others are never the highest
-    highest = finite_losses.max(axis=(0, 1, 3))
+    highest = finite_losses.max(axis=(0, 1, 3))  # over all but tasks
     return np.where(np.isfinite(highest), highest, np.nan)
 
 
 def normalised_regrets(losses: FloatArray, best: FloatArray, worst: FloatArray) -> FloatArray:
-    """Normalised regret of the best trial so far: 0 at the best loss, 1 at the worst.
+    """Normalised regret of the best trial so far: (loss - best) / (worst - best).
 
     Args:
         losses: Loss of every trial, (methods, seeds, tasks, trials).
@@ -268,6 +269,7 @@ def ranks_by_seed(losses: FloatArray, methods: Sequence[str]) -> Scores:
     # NaN is never lower, so a method that has not finished a seed adds nothing to ranks there.
     ranks = rank_over_methods(best_so_far)
 
+    # What method b would have added to the rank of method a in the seeds that only a has finished.
     has_failed_runs = ~is_finished.all(axis=1)
     for b in np.flatnonzero(has_failed_runs):
         for a in range(len(methods)):

@@ -210,8 +210,9 @@ def runs_of_trials(trials: "pd.DataFrame") -> "pd.DataFrame":
 
     All of them are finished, as the trials of others are not stored.
     """
-    columns = [*GROUP, "method", "seed"]
-    return trials[columns].drop_duplicates(ignore_index=True).assign(state="done")
+    columns = [*GROUP, "method", "seed"]  # `GROUP`: benchmark, surrogate and protocol
+    runs = trials[columns].drop_duplicates(ignore_index=True)
+    return runs.assign(state="done")
 
 
 def score_benchmarks(
@@ -371,8 +372,9 @@ def _compared_methods(runs: Mapping[str, MethodRuns], planned: "pd.DataFrame") -
         ExperimentError: There are none.
     """
     # A method that finished nothing must not change how many seeds the others need.
-    finished_some = [method for method in runs if runs[method].seeds]
-    n_seeds = planned.loc[planned["method"].isin(finished_some), "seed"].nunique()
+    finished_some = [method for method in runs if runs[method].seeds]  # seeds of finished runs
+    is_counted = planned["method"].isin(finished_some)
+    n_seeds = planned.loc[is_counted, "seed"].nunique()
     n_needed = MIN_SHARE_OF_SEEDS * n_seeds
     methods = tuple(method for method in finished_some if len(runs[method].seeds) >= n_needed)
     if not methods:

@@ -161,7 +161,7 @@ def _symmetric_matrix(p_values: FloatArray, n_methods: int) -> FloatArray:
     pairs = np.triu_indices(n_methods, k=1)
     matrix = np.ones((n_methods, n_methods))
     matrix[pairs] = p_values
-    matrix.T[pairs] = p_values
+    matrix.T[pairs] = p_values  # the transpose is a view: this fills the part below the diagonal
     return matrix
 
 
@@ -244,6 +244,8 @@ def friedman(samples: FloatArray, methods: Sequence[str]) -> tuple[FloatArray, f
     ranks = rank_over_methods(samples.T)  # (methods, samples)
     mean_ranks = ranks.mean(axis=1)
 
+    # Chi-squared compares how much mean ranks vary with how much ranks vary within samples, less
+    # where there are ties. Without ties the ratio is the usual formula.
     middle_rank = (n_methods + 1) / 2
     within_samples = ((ranks - middle_rank) ** 2).sum() / (n_methods - 1)
     between_methods = n_samples**2 * ((mean_ranks - middle_rank) ** 2).sum()
@@ -280,7 +282,8 @@ def usual_test(methods: int, samples: int) -> PostHoc:
         methods: Number of methods.
         samples: Number of samples.
     """
-    lowest_adjusted = 2.0 ** (1 - samples) * methods * (methods - 1) / 2
+    lowest_p_value = 2.0 ** (1 - samples)
+    lowest_adjusted = lowest_p_value * methods * (methods - 1) / 2
     return PostHoc.WILCOXON_HOLM if lowest_adjusted <= ALPHA else PostHoc.NEMENYI
 
 

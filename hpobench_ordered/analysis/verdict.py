@@ -150,10 +150,11 @@ class Verdict:
             text = f"On {these} it is {self.on_these.describe()} (5 % for all together); "
 
         # What is a sample of others: a benchmark, or a family if some have several benchmarks.
-        noun = "benchmark" if self.families == self.benchmarks else "family"
+        noun, nouns = "family", "families"
+        if self.families == self.benchmarks:
+            noun, nouns = "benchmark", "benchmarks"
         if self.families == 1:
             return f"{text}a single {noun} is too few to say so of others."
-        nouns = "benchmarks" if noun == "benchmark" else "families"
         if self.families < MIN_FAMILIES_OF_TEST:
             return f"{text}{NUMBER_WORDS[self.families]} {nouns} are too few to say so of others."
         if self.on_others is None:
@@ -168,8 +169,7 @@ def verdicts(scores: Sequence[BenchmarkScores]) -> list[Verdict]:
     """Who leads under each protocol after `EARLY_TRIALS` and after the last trial.
 
     The protocol with most benchmarks comes first; its verdicts are in the order of trials.
-    Protocols with fewer than two
-    methods compared on all benchmarks have no verdict.
+    Protocols with fewer than two methods compared on all benchmarks have no verdict.
     """
     all_verdicts = []
     for group in _comparable_groups(scores):
@@ -245,9 +245,15 @@ def judge_leader(group: BenchmarkGroup, trial: int) -> Verdict:
 def _count_families_ahead(methods: Sequence[str], ranks: FloatArray, leader: int) -> dict[str, int]:
     """On how many families the leader's mean rank is lower than that of each other method.
 
-    `ranks` (families, methods) are the mean ranks on families.
+    Ranks that differ by less than a rounding error are equal.
+
+    Args:
+        methods: Names of the methods.
+        ranks: Mean ranks on families of benchmarks, (families, methods).
+        leader: Index of the leader.
     """
-    is_ahead = ranks[:, [leader]] < ranks - MAX_ROUNDING_OF_RANKS
+    leader_ranks = ranks[:, [leader]]  # (families, 1)
+    is_ahead = leader_ranks < ranks - MAX_ROUNDING_OF_RANKS
     counts = is_ahead.sum(axis=0)
     return {method: int(counts[a]) for a, method in enumerate(methods) if a != leader}
 
@@ -301,18 +307,30 @@ def surrogate_agreement(
 
 
 def _agreement_rows(group: BenchmarkGroup, trial: int) -> list[tuple[object, ...]]:
-    """Rows of `surrogate_agreement` for a benchmark, whose surrogates are the items of a group."""
-    mean_ranks = np.stack(
-        [item.over_tasks("rank", trial).mean[group.rows(item)] for item in group.items]
-    )  # (surrogates, methods)
-    # The second argsort inverts the first: from methods by place to the place of each method.
-    places = mean_ranks.argsort(axis=1, kind="stable").argsort(axis=1) + 1
+    """Rows that say whether the surrogates of one benchmark agree on the order of methods.
+
+    Args:
+        group: The benchmark: its items are its scores on each surrogate.
+        trial: The trial after which methods are ranked, counted from 1.
+
+    Returns:
+        A row per surrogate and method, in the columns `AGREEMENT`: protocol, benchmark, surrogate,
+        method, trial, the mean rank, its place (1 is best), and whether the places of all methods
+        are the same on all surrogates.
+    """
+    ranks_on_surrogates = []
+    for item in group.items:
+        ranks_of_all_methods = item.over_tasks("rank", trial).mean
+        ranks_on_surrogates.append(ranks_of_all_methods[group.rows(item)])  # of the group's methods
+    mean_ranks = np.stack(ranks_on_surrogates)  # (surrogates, methods)
+
+    methods_by_place = mean_ranks.argsort(axis=1, kind="stable")
+    places = methods_by_place.argsort(axis=1) + 1  # the inverse: the place of each method
     is_same = bool((places == places[0]).all())
 
     rows: list[tuple[object, ...]] = []
-    for number, item in enumerate(group.items):
+    for item, item_ranks, item_places in zip(group.items, mean_ranks, places, strict=True):
         labels = (item.protocol, item.benchmark, item.surrogate)
-        for a, method in enumerate(group.methods):
-            figures = (mean_ranks[number, a], places[number, a], is_same)
-            rows.append((*labels, method, trial, *figures))
+        for method, rank, place in zip(group.methods, item_ranks, item_places, strict=True):
+            rows.append((*labels, method, trial, rank, place, is_same))
     return rows
