@@ -1,4 +1,4 @@
-"""When a benchmark that exists only in memory is the same as before."""
+"""When two benchmarks that exist only in memory count as the same."""
 
 from dataclasses import replace
 from typing import Any
@@ -15,13 +15,18 @@ from hpobench_ordered.errors import ExperimentError
 from hpobench_ordered.testing.toy import numeric_space, toy_benchmark
 from hpobench_ordered.user_benchmarks.in_memory import identify_benchmark, spec_in_memory
 
+# Whether results belong to the same benchmark is decided by its identity: the content of a table,
+# or a version that the user gives.
+
 ROWS = {"task": list("aabb"), "depth": [1, 5, 1, 5], "error": [3.0, 2.0, 1.0, 0.5]}
+"""Two evaluations of each of the tasks a and b."""
 
 
-def from_table(rows: dict[str, Any] = ROWS, *, upper: int = 9, **options: Any) -> Benchmark:
-    settings = {"name": "mine", "objective": "error", "direction": "minimize"} | options
+def make_from_table(rows: dict[str, Any] = ROWS, *, upper: int = 9, **options: Any) -> Benchmark:
+    """A benchmark of evaluations, with the hyperparameter `depth` from 1 to `upper`."""
+    defaults = {"name": "mine", "objective": "error", "direction": "minimize"}
     space = hbo.SearchSpace([hbo.Parameter.number("depth", 1, upper, integer=True)])
-    return hbo.from_evaluations(pd.DataFrame(rows), space, **settings)
+    return hbo.from_evaluations(pd.DataFrame(rows), space, **(defaults | options))
 
 
 class Slope:
@@ -37,7 +42,8 @@ class Slope:
         return self.slope * float(row[0])
 
 
-def with_own_surrogate(slope: float = 1.0, **options: Any) -> Benchmark:
+def make_with_own_surrogate(**options: Any) -> Benchmark:
+    """A benchmark whose surrogate cannot be stored, so that its content cannot be compared."""
     definition = Definition(
         name="mine",
         version=1,
@@ -47,73 +53,90 @@ def with_own_surrogate(slope: float = 1.0, **options: Any) -> Benchmark:
         tasks=(TaskDefinition("a", {}),),
         provenance=Provenance("", "", ""),
     )
-    model = Slope(slope)
-    return Benchmark.build(definition, surrogate="own", model=model, best_values=[0.0], **options)
+    return Benchmark.build(
+        definition, surrogate="own", model=Slope(1.0), best_values=[0.0], **options
+    )
 
 
-CHANGED_TABLES = {
-    "objective value": lambda: from_table(ROWS | {"error": [3.0, 2.0, 1.0, 0.6]}),
-    "configuration": lambda: from_table(ROWS | {"depth": [1, 5, 1, 6]}),
-    "task name": lambda: from_table(ROWS | {"task": list("aacc")}),
-    "range": lambda: from_table(upper=10),
-    "objective name": lambda: from_table(
+CHANGES = {
+    "objective value": lambda: make_from_table(ROWS | {"error": [3.0, 2.0, 1.0, 0.6]}),
+    "configuration": lambda: make_from_table(ROWS | {"depth": [1, 5, 1, 6]}),
+    "task name": lambda: make_from_table(ROWS | {"task": list("aacc")}),
+    "range": lambda: make_from_table(upper=10),
+    "objective name": lambda: make_from_table(
         {"task": ROWS["task"], "depth": ROWS["depth"], "loss": ROWS["error"]}, objective="loss"
     ),
-    "direction": lambda: from_table(direction="maximize"),
-    "context": lambda: from_table(ROWS | {"size": [1, 1, 2, 2]}, context=["size"]),
-    "order of rows": lambda: from_table({name: cells[::-1] for name, cells in ROWS.items()}),
-    "version": lambda: from_table(version=2),
-    "name": lambda: from_table(name="yours"),
+    "direction": lambda: make_from_table(direction="maximize"),
+    "context": lambda: make_from_table(ROWS | {"size": [1, 1, 2, 2]}, context=["size"]),
+    "order of rows": lambda: make_from_table({name: cells[::-1] for name, cells in ROWS.items()}),
+    "version": lambda: make_from_table(version=2),
+    "name": lambda: make_from_table(name="yours"),
 }
+"""Functions that make the benchmark with one change."""
 
 
-@pytest.mark.parametrize("change", CHANGED_TABLES)
-def test_every_change_of_a_table_changes_the_identity(change):
-    changed = CHANGED_TABLES[change]()
-    assert identify_benchmark(changed) != identify_benchmark(from_table())
+@pytest.mark.parametrize("make_changed", CHANGES.values(), ids=CHANGES)
+def test_every_change_of_table_changes_identity(make_changed):
+    identity = identify_benchmark(make_from_table())
+
+    assert identify_benchmark(make_changed()) != identity
 
 
 def test_same_table_has_the_same_identity():
-    assert identify_benchmark(from_table()) == identify_benchmark(from_table())
+    first = make_from_table()
+    second = make_from_table()
+
+    assert identify_benchmark(first) == identify_benchmark(second)
 
 
 def test_fewer_tasks_are_another_benchmark():
-    whole = from_table()
+    whole = make_from_table()
     part = replace(whole, tasks=whole.tasks[:1])
     assert identify_benchmark(part) != identify_benchmark(whole)
 
 
 def test_own_surrogate_is_new_each_time():
-    identity = identify_benchmark(with_own_surrogate())
-    assert identity.is_new_at_each_start
-    assert identity != identify_benchmark(with_own_surrogate())
+    first = identify_benchmark(make_with_own_surrogate())
+    second = identify_benchmark(make_with_own_surrogate())
+
+    assert first.is_new_at_each_start
+    assert first != second
 
 
 def test_one_object_stays_the_same():
-    benchmark = with_own_surrogate()
+    """Even of a surrogate whose content cannot be compared."""
+    benchmark = make_with_own_surrogate()
+
     assert identify_benchmark(benchmark) == identify_benchmark(benchmark)
 
 
 def test_same_model_version_is_the_same():
-    first = with_own_surrogate(model_version="1")
-    again = with_own_surrogate(model_version="1")
+    first = make_with_own_surrogate(model_version="1")
+    again = make_with_own_surrogate(model_version="1")
     assert identify_benchmark(first) == identify_benchmark(again)
 
 
 def test_other_model_version_is_another():
-    first = with_own_surrogate(model_version="1")
-    second = with_own_surrogate(model_version="2")
+    first = make_with_own_surrogate(model_version="1")
+    second = make_with_own_surrogate(model_version="2")
     assert identify_benchmark(first) != identify_benchmark(second)
 
 
 def test_unidentified_benchmark_is_not_divided():
-    settings = {"methods": ["random-search"], "seeds": [0], "protocol": hbo.Ordered(trials=2)}
+    """Shards of an experiment run in several processes, which must tell that it is the same."""
     with pytest.raises(ExperimentError, match=r"mine@1 exists in memory only .*model_version"):
-        hbo.run(benchmarks=[with_own_surrogate()], shard=(0, 2), **settings)
+        hbo.run(
+            benchmarks=[make_with_own_surrogate()],
+            methods=["random-search"],
+            seeds=[0],
+            protocol=hbo.Ordered(trials=2),
+            shard=(0, 2),
+        )
 
 
 @pytest.fixture
 def toy():
+    """A toy benchmark of two tasks."""
     return toy_benchmark(numeric_space(), tasks=2)
 
 
@@ -122,12 +145,15 @@ def test_default_surrogate_is_the_benchmarks_own(toy):
 
 
 def test_benchmark_in_memory_has_no_marks(toy):
+    """Marks tell on which benchmarks methods hardly differ; they are computed in advance."""
     assert find_marks(spec_in_memory(toy)) is None
 
 
 def test_spec_loads_the_same_values(toy):
     values = toy.space.decode(toy.space.sample_unit(np.random.default_rng(0), 5))
+
     loaded = spec_in_memory(toy).load()
-    for task, same in zip(toy.tasks, loaded.tasks, strict=True):
-        assert same.best_value == task.best_value
-        assert same.evaluate_many(values).tolist() == task.evaluate_many(values).tolist()
+
+    for loaded_task, task in zip(loaded.tasks, toy.tasks, strict=True):
+        assert loaded_task.best_value == task.best_value
+        assert loaded_task.evaluate_many(values).tolist() == task.evaluate_many(values).tolist()
