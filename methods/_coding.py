@@ -102,12 +102,13 @@ class Coder:
         """Compute the unit vectors that stand for configurations, as `SearchSpace.canonical` does.
 
         Discrete values move to the middle of their bins, and inactive hyperparameters become NaN.
+        Compiled code does this by tables of scales and conditions, if the space has allowed them.
 
         Args:
             unit: Points of the unit cube, without NaN, shape (m, d).
 
         Returns:
-            Canonical unit vectors, shape (m, d), C-contiguous.
+            Unit vectors, shape (m, d), C-contiguous.
         """
         if not self._is_tabulated:
             return self._space.canonical(unit)
@@ -116,10 +117,11 @@ class Coder:
     def features(self, unit: FloatArray) -> FloatArray:
         """Compute what `SearchSpace.features` does: a model's inputs (m, p) in [0, 1].
 
-        Numbers are coded by their unit values, categoricals one-hot.
+        Numbers are coded by their unit values, categoricals one-hot, with a column for each choice.
+        Without categoricals and conditions, features are the unit values.
 
         Args:
-            unit: Canonical unit vectors, shape (m, d), C-contiguous.
+            unit: Configurations in the unit cube, NaN where inactive, shape (m, d), C-contiguous.
         """
         if self._has_unit_features:
             return unit
@@ -244,14 +246,14 @@ def move_centres(
         is_categorical: Whether each hyperparameter is categorical, shape (d,).
 
     Returns:
-        Unit vectors, shape (m, d).
+        The moved configurations, points of the unit cube, shape (m, d).
     """
     moved = drawn.copy()
     for i in range(len(moved)):
         centre = centres[i % len(centres)]
         for j in range(moved.shape[1]):
             if math.isnan(centre[j]):
-                continue
+                continue  # the drawn value stays
             if is_categorical[j]:
                 if not is_redrawn[i, j]:
                     moved[i, j] = centre[j]
@@ -290,7 +292,8 @@ def _canonical(unit: FloatArray, scales: Scales, conditions: ConditionTables) ->
             if math.isnan(parent_values[i]):
                 is_active = conditions.holds_if_parent_inactive[child]
             else:
-                is_active = conditions.holds[child, int(parent_values[i] - smallest)]
+                place = int(parent_values[i] - smallest)  # of the value among those of the parent
+                is_active = conditions.holds[child, place]
             if not is_active:
                 child_units[i] = np.nan
                 child_values[i] = np.nan

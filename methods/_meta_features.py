@@ -74,7 +74,7 @@ def compute_meta_features(data: TaskData, *, classes: int | None = None) -> Floa
 def scale_to_unit_interval(table: FloatArray) -> FloatArray:
     """Scale each column to [0, 1] over the tasks, the rows; constant columns become 0."""
     lowest = table.min(axis=0)
-    width = np.ptp(table, axis=0)
+    width = np.ptp(table, axis=0)  # largest minus smallest
     return np.asarray((table - lowest) / np.where(width > 0, width, 1.0))
 
 
@@ -151,7 +151,7 @@ def _describe_features(X: FloatArray, Z: FloatArray) -> FloatArray:
         X: Features whose covariance is described, shape (n, p).
         Z: The standardised features, shape (n, p).
     """
-    skewness, kurtosis = _compute_moments(Z)
+    skewness, kurtosis = _compute_moments(Z)  # of each feature, (p,)
     centred = X - X.mean(axis=0)
     covariance = (centred.T @ centred) * (1.0 / len(X))
     correlation = Z.T @ Z / len(Z)

@@ -73,7 +73,10 @@ class ModelBased(Method):
     searches_near_best = False
 
     def prepare(self) -> None:
-        """Set up the region and the initial configurations, before the first suggestion."""
+        """Set up the region and the initial configurations, before the first suggestion.
+
+        A configuration's key, which `TriedConfigurations` makes, are bytes of its coded values.
+        """
         self.region = self.choose_region()
         self._initial = deque(self.initial_configurations())  # those not suggested yet
         self._tried = TriedConfigurations(self.space)
@@ -88,7 +91,8 @@ class ModelBased(Method):
         # A separate generator, so that random candidates are the same with and without these.
         self._near_rng = self.rng.spawn(1)[0] if self._searches_near_best else self.rng
         self._suggested_near_best: set[bytes] = set()  # keys of such suggestions
-        self._is_on_plateau = False  # whether the loss of one of them equalled an earlier loss
+        # Whether the loss of one of them equalled an earlier loss.
+        self._is_on_plateau = False
 
     def initial_configurations(self) -> Sequence[Config]:
         """Configurations to evaluate first, in this order. Default: none."""
@@ -101,8 +105,8 @@ class ModelBased(Method):
     def ask(self) -> Config:
         """Suggest an initial configuration, or the best candidate.
 
-        It is remembered as tried, so that it is not suggested again, and as pending, until its
-        loss is told.
+        It is remembered in `_tried`, so that it is not suggested again, and in `_pending`, by its
+        key, until its loss is told.
         """
         values = self._next_initial()
         if values is None:  # no initial configuration is left
@@ -116,6 +120,9 @@ class ModelBased(Method):
 
     def tell(self, config: Config, loss: float) -> None:
         """Add an evaluation; the configuration need not be one that was asked for.
+
+        It is now tried and no longer pending. Its unit vector and its loss are appended to those of
+        the evaluations.
 
         Raises:
             InvalidConfigError: The configuration is not valid in the search space.
@@ -136,12 +143,18 @@ class ModelBased(Method):
         return len(self._losses)
 
     def evaluated_units(self) -> FloatArray:
-        """Configurations evaluated on this task, canonical unit vectors, shape (n, d)."""
+        """Return the configurations evaluated on this task, in the unit cube, shape (n, d).
+
+        Inactive hyperparameters are NaN.
+        """
         # Reshaped so that there are d columns even before the first evaluation.
         return np.array(self._evaluated_units).reshape(self.evaluation_count, self.space.dimension)
 
     def pending_units(self) -> FloatArray:
-        """Configurations asked for and not told yet, canonical unit vectors, shape (k, d)."""
+        """Return the configurations asked for and not told yet, in the unit cube, shape (k, d).
+
+        Inactive hyperparameters are NaN. `_pending` has their coded values, (d,) each.
+        """
         values = list(self._pending.values())
         # Reshaped so that there are d columns even if none is pending.
         return self.space.encode(np.array(values).reshape(-1, self.space.dimension))
@@ -219,15 +232,17 @@ class ModelBased(Method):
     def _draw_near_best(self) -> FloatArray | None:
         """Draw candidates near the best configuration so far.
 
+        They come from a generator of their own, so that random candidates are the same without
+        these.
+
         Returns:
-            Unit vectors (m, d), or None where such candidates are not used: on a plateau, before
-            the first evaluation, or by methods that do not search near the best.
+            Candidates in the unit cube (m, d), or None where they are not used: on a plateau,
+            before the first evaluation, or by methods that do not search near the best.
         """
         if not self._searches_near_best or self._is_on_plateau or not self.evaluation_count:
             return None
         best_row = int(np.argmin(self.evaluated_losses()))
         best_unit = self._evaluated_units[best_row]
-        # A generator of their own leaves random candidates as they are without these.
         return draw_near(self.region, best_unit[None], self._near_rng)
 
     def _choose_best_untried(
@@ -235,8 +250,8 @@ class ModelBased(Method):
     ) -> FloatArray:
         """Return coded values (d,) of the best untried candidate in the first block that has one.
 
-        Candidates come in blocks from `iter_candidates`. If all have been tried, the best of them
-        is repeated.
+        Candidates come in blocks from `iter_candidates`, in the unit cube. If all have been tried,
+        the best of them is repeated.
 
         Args:
             scorer: Scores candidates.
@@ -287,7 +302,11 @@ def replace_failed_losses(losses: FloatArray) -> FloatArray:
 
 
 def remove_failed_evaluations(history: "Sequence[Evaluations]") -> "list[Evaluations]":
-    """Remove evaluations whose loss is not finite, and tasks without finite losses."""
+    """Remove evaluations whose loss is not finite, and tasks without finite losses.
+
+    Args:
+        history: Evaluations of each task; the order of tasks is kept.
+    """
     from dataclasses import replace
 
     cleaned = []

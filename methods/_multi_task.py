@@ -82,7 +82,7 @@ class MultiTask(ModelBased):
         return tasks
 
     def features(self, unit: FloatArray) -> FloatArray:
-        """Compute model inputs (m, p) of canonical unit vectors (m, d) on the current task.
+        """Compute model inputs (m, p) of configurations in the unit cube, (m, d), on this task.
 
         They are the features of the configuration, followed by those of the current task, which are
         the same for all.
@@ -169,6 +169,9 @@ class TaskByTask(MultiTask):
     def prepend_sources(self, X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Prepend the previous tasks' evaluations to those of the current task.
 
+        `prepare` has set the previous tasks' evaluations: configurations, features of their tasks,
+        and standardised losses.
+
         Args:
             X: Model inputs of the current task's evaluations, shape (n, p).
             y: Their standardised losses, shape (n,).
@@ -177,6 +180,7 @@ class TaskByTask(MultiTask):
             Model inputs (N + n, p) and losses (N + n,), standardised task by task, of N evaluations
             of previous tasks and n of the current one.
         """
+        # Configurations of previous tasks in the unit cube, with the features of their tasks.
         source_X = self.features_on_tasks(self._source_units, self._source_task_features)
         return np.concatenate([source_X, X]), np.concatenate([self._source_losses, y])
 

@@ -105,19 +105,20 @@ class FromSources(BayesianOptimisation):
         """Fit this task's part of the model, and make the function that scores candidates.
 
         The score is the log expected improvement. For the first suggestion there is no loss to
-        improve on, so that it is minus the predicted mean. Without evaluations of earlier tasks it
-        is the score of `bo`.
+        improve on, so that it is minus the predicted mean. Without evaluations of earlier tasks,
+        `_tasks`, it is the score of `bo`.
         """
         has_sources = bool(self._tasks)
         if not has_sources:
             return super().make_scorer()
 
-        X, y = self.observations()
+        X, y = self.observations()  # features and standardised losses of this task
         predict, losses = self.fit_posterior(X, y)
         is_first_suggestion = not self.evaluation_count and not self._pending
         if is_first_suggestion:
 
             def score_by_mean(unit: FloatArray) -> FloatArray:
+                """Compute minus the predicted mean (m,) of candidates in the unit cube, (m, d)."""
                 mean, _ = predict(self.features(unit))
                 return -mean
 

@@ -64,7 +64,7 @@ class Density:
         """Fit the density of configurations: choose bandwidths by the normal reference rule.
 
         Args:
-            data: Unit vectors, shape (n, d).
+            data: The configurations in the unit cube, NaN where inactive, shape (n, d).
             choices: Number of choices of each hyperparameter, 0 for numbers, shape (d,).
         """
         return cls(data, choices, choose_bandwidths(data, choices))
@@ -92,7 +92,8 @@ class Density:
             wider: Factor of the bandwidths of numbers.
 
         Returns:
-            Unit vectors, shape (m, d), with a value also where a hyperparameter is inactive.
+            Points of the unit cube, shape (m, d), with a value also where a hyperparameter is
+            inactive.
         """
         n, d = self.data.shape
         centres = self.data[rng.integers(n, size=m)]
@@ -168,7 +169,7 @@ def choose_bandwidths(data: FloatArray, choices: IntArray) -> FloatArray:
     another choice than the one in a configuration.
 
     Args:
-        data: Configurations, unit vectors, NaN where inactive, shape (n, d).
+        data: Configurations in the unit cube, NaN where inactive, shape (n, d).
         choices: Number of choices of each hyperparameter, 0 for numbers, shape (d,).
     """
     n, d = data.shape
@@ -190,7 +191,7 @@ def choose_bandwidths(data: FloatArray, choices: IntArray) -> FloatArray:
 
 @compiled
 def log_density(unit: FloatArray, data: FloatArray, choices: IntArray, h: FloatArray) -> FloatArray:
-    """Compute the logarithm of a kernel density, (m,), at unit vectors (m, d).
+    """Compute the logarithm of a kernel density, (m,), at points of the unit cube, (m, d).
 
     The density is the mean of n terms, one for each configuration of `data`; a term is the product
     of the hyperparameters' kernels. It is computed as factor * exp(exponent), with one exponential
@@ -198,7 +199,7 @@ def log_density(unit: FloatArray, data: FloatArray, choices: IntArray, h: FloatA
 
     Args:
         unit: Where the density is computed, shape (m, d).
-        data: Configurations of the density, unit vectors, NaN where inactive, shape (n, d).
+        data: Configurations of the density in the unit cube, NaN where inactive, shape (n, d).
         choices: Number of choices of each hyperparameter, 0 for numbers, shape (d,).
         h: Bandwidths, shape (d,).
     """
@@ -210,7 +211,9 @@ def log_density(unit: FloatArray, data: FloatArray, choices: IntArray, h: FloatA
     for i in range(len(data)):
         exponent[:] = 0.0
         factor[:] = 1.0
-        for j in range(d):
+        for j in range(
+            d
+        ):  # where a configuration has no value, a hyperparameter's kernel is uniform
             if choices[j] == 0:  # a number, whose prior density on [0, 1] is 1
                 if not math.isnan(data[i, j]):
                     _multiply_by_normal(exponent, factor, columns[j], data[i, j], h[j])

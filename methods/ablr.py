@@ -149,7 +149,8 @@ class ABLR(LinearHead):
     def _fit_all_tasks(self, X: FloatArray, y: FloatArray, effort: Effort) -> None:
         """Continue the fit of all parameters, those of the network and of each task's head.
 
-        It is the fit of `self._parameters`, which it replaces, to the previous tasks and this one.
+        It is the fit of `self._parameters`, which it replaces, to the previous tasks, with inputs
+        and losses as set by `prepare`, and to this one.
 
         Args:
             X: Inputs of the current task's evaluations, shape (n, p).

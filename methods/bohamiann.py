@@ -74,7 +74,7 @@ class Bohamiann(ModelBased):
         best = self.incumbent(network, y)
 
         def score(unit: FloatArray) -> FloatArray:
-            """Compute log expected improvement (m,) of candidates, unit vectors (m, d)."""
+            """Compute log expected improvement (m,) of candidates in the unit cube, (m, d)."""
             mean, sd = network.predict(self.features(unit))
             return log_expected_improvement(mean, sd, best)
 
@@ -150,6 +150,7 @@ class ContextBohamiann(TaskByTask, Bohamiann):
         """
 
         def predict_mean(X: FloatArray) -> FloatArray:
+            """Predict the mean loss (m,) at model inputs X (m, p)."""
             mean, _ = network.predict(X)
             return mean
 

@@ -59,8 +59,8 @@ class Box(Region):
     def draw(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Draw n configurations in the unit cube, (n, d), uniformly from the box.
 
-        A side of the box is the range of a hyperparameter; of a categorical it has `choices`, all
-        equally likely.
+        `_sides` has the range of each hyperparameter, from `_lower` on and `_width` wide; that of a
+        categorical has `choices`, unit values that are equally likely.
         """
         uniform = rng.random((n, self.space.dimension))
         unit: FloatArray = self._lower + uniform * self._width  # numbers within their sides
@@ -74,7 +74,8 @@ class Box(Region):
     def mask_choices_outside(self, unit: FloatArray) -> FloatArray:
         """Set configurations in the unit cube, (n, d), to NaN where a choice is not in the box.
 
-        Only categoricals' sides of the box have `choices`.
+        `_sides` has the range of each hyperparameter; only those of categoricals have `choices`,
+        the unit values in the box.
         """
         masked = unit.copy()
         for j, side in enumerate(self._sides):
@@ -96,7 +97,8 @@ class Box(Region):
     def levels(self) -> Sequence[FloatArray]:
         """List the coded values of each hyperparameter in the box, which must be finite.
 
-        Coded values are whole numbers then: integers, or indices of ordinals and choices.
+        `_sides` has the range of each hyperparameter. Coded values are whole numbers then:
+        integers, or indices of ordinals and choices.
         """
         return [side.values for side in self._sides]
 
@@ -121,14 +123,17 @@ class _Side:
 
     @property
     def middle(self) -> float:
-        """The middle of the range, or the first choice."""
+        """Unit value of the middle of the range, or of the first choice."""
         if self.choices is not None:
             return float(self.choices[0])
         return self.lower + 0.5 * self.width
 
     @classmethod
     def around(cls, parameter: Parameter, values: FloatArray) -> "_Side":
-        """Make the smallest range around coded values (k,); with k = 0 the whole range."""
+        """Make the smallest range around coded values (k,); with k = 0 the whole range.
+
+        Coded values are numbers as they are, and choices as their index.
+        """
         if parameter.kind is Kind.CATEGORICAL:
             return cls._around_choices(parameter, values)
         if not len(values):
@@ -137,7 +142,10 @@ class _Side:
 
     @classmethod
     def _around_choices(cls, parameter: Parameter, values: FloatArray) -> "_Side":
-        """Make the range of the choices with these codes (k,); with k = 0 of all."""
+        """Make the range of the choices with these indices (k,); with k = 0 of all choices.
+
+        Its `choices` are their unit values and its `values` the indices themselves.
+        """
         occurring = np.unique(values) if len(values) else np.arange(parameter.size)
         # The side is the whole unit interval, of which each choice gets an equal part.
         return cls(
@@ -165,7 +173,7 @@ class _Side:
             size = math.inf if len(levels) > 1 else 1.0
             half_bin = 0.0
         ends = np.array([smallest - half_bin, largest + half_bin])
-        lower, upper = parameter.encode(ends).tolist()
+        lower, upper = parameter.encode(ends).tolist()  # in the unit interval
         return cls(lower=lower, width=upper - lower, choices=None, values=levels, size=size)
 
 

@@ -103,12 +103,18 @@ class CopulaThompsonSampling(ModelBased):
         self._mean_of_first_block = self._predict_mean(self._first_block)
 
     def iter_candidates(self) -> Iterator[FloatArray]:
-        """Yield the candidates drawn at the start, then others when all of them were tried."""
+        """Yield `_first_block`, drawn at the start, then others when all of it were tried.
+
+        Yields:
+            Configurations in the unit cube, shape (m, d).
+        """
         yield self._first_block
         yield from super().iter_candidates()
 
     def make_scorer(self) -> Scorer:
         """Make a function that draws the normal score z of each candidate; its score is -z.
+
+        z is normal, with a mean that the model predicts and the standard deviation `_sd`.
 
         Raises:
             ModelError: The history holds no finite loss.
@@ -117,7 +123,10 @@ class CopulaThompsonSampling(ModelBased):
             raise ModelError("the history holds no finite loss")
 
         def score(unit: FloatArray) -> FloatArray:
-            """Draw minus the normal score z (m,) of the loss of candidates in the unit cube."""
+            """Draw minus the normal score z (m,) of the loss of candidates in the unit cube.
+
+            z has the mean that the model predicts and the standard deviation `_sd`.
+            """
             # The candidates of the start are the same array at each suggestion, so "is" recognises
             # them, and their means, the slow part, are not computed again.
             is_first_block = unit is self._first_block

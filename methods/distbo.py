@@ -102,7 +102,8 @@ class JointlyModelled(ModelBased):
         `_best_units`, the best configuration of each task (T - 1, d).
         """
         self._earlier, self._data = self._select_usable_tasks()
-        # This chooses the initial configurations, after which `init-` clears `_earlier`.
+        # This chooses the initial configurations; methods that only start with those of earlier
+        # tasks then clear `_earlier`.
         super().prepare()
         tasks = self._earlier
         counts = [len(task) for task in tasks]
@@ -126,7 +127,7 @@ class JointlyModelled(ModelBased):
         # deviations (2, m): `_score` recognises the block and need not predict them again.
         self._refined_block: FloatArray = np.empty(0)
         self._refined_moments: FloatArray = np.empty(0)
-        # Set by each `make_scorer`: moments (2, m) of unit vectors (m, d), and scores of moments.
+        # Set by each `make_scorer`: moments (2, m) of candidates (m, d), and scores of moments.
         self._predict_moments: Scorer
         self._acquisition: Scorer
 
@@ -199,7 +200,11 @@ class JointlyModelled(ModelBased):
         has_evaluations = self.evaluation_count > 0
 
         def acquisition(moments: FloatArray) -> FloatArray:
-            """Score candidates (m,) by their posterior means and standard deviations (2, m)."""
+            """Score candidates (m,) by their posterior means and standard deviations (2, m).
+
+            Before there are evaluations of this task, confidence bounds of `KAPPA` standard
+            deviations count; later, the improvement on the best loss by at least `XI`.
+            """
             mean: FloatArray = moments[0]
             sd: FloatArray = moments[1]
             if not has_evaluations:
@@ -213,7 +218,11 @@ class JointlyModelled(ModelBased):
         return acquisition
 
     def _score(self, unit: FloatArray) -> FloatArray:
-        """Score candidates, unit vectors (m, d), by the acquisition function."""
+        """Score candidates in the unit cube, (m, d), by the acquisition function.
+
+        It needs their posterior means and standard deviations, (2, m), which are known of the block
+        that was refined last.
+        """
         # `_refine` predicted this block, the same array, when it chose the candidates.
         if unit is self._refined_block:
             return self._acquisition(self._refined_moments)
@@ -243,7 +252,8 @@ class JointlyModelled(ModelBased):
     def iter_candidates(self) -> Iterator[FloatArray]:
         """Yield a refined block of candidates, then random ones if all of these were tried.
 
-        The first suggestion of a linear model is chosen among the earlier tasks' best.
+        The first suggestion of a linear model is chosen among the earlier tasks' best,
+        `_best_units`.
 
         Yields:
             Configurations in the unit cube, shape (m, d).
@@ -515,7 +525,10 @@ class MultiGP(WithProcess):
     random_trials = 1
 
     def make_task_kernel(self) -> "TaskKernel":
-        """Make a free covariance L L^T, where the entries of L are positive."""
+        """Make a free covariance of the tasks, L L^T, where the entries of L are positive.
+
+        They are the earlier tasks and the current one.
+        """
         from hpobench_ordered.methods._distribution.models import FreeTasks
 
         return FreeTasks(len(self._earlier) + 1)
@@ -636,7 +649,7 @@ def clip_outliers(losses: FloatArray) -> FloatArray:
 
 
 def draw_evaluations(task: Evaluations, count: int, rng: np.random.Generator) -> Evaluations:
-    """Draw `count` evaluations of a task at random, in their order."""
+    """Draw `count` evaluations of a task at random; they stay in their order."""
     if count == len(task):  # all: leaves the generator as it is
         return task
     rows = np.sort(rng.permutation(len(task))[:count])

@@ -45,7 +45,7 @@ class DREOrdered(ModelBased):
     random_trials = MIN_EVALUATIONS
 
     def initial_configurations(self) -> Sequence[Config]:
-        """Choose the initial configurations of simple-ordered.
+        """Choose the initial configurations, those of the method simple-ordered.
 
         They are `TRANSFERRED` of the best of the previous tasks, converted to this search space.
         """

@@ -105,7 +105,8 @@ class DeepKernel:
         from hpobench_ordered.methods._networks.features import compute_features
 
         weights = self.x[:-THETA_SIZE]
-        return compute_features(self.phi, weights, 2.0 * X - 1.0)  # inputs are in [-1, 1]
+        inputs = 2.0 * X - 1.0  # in [-1, 1]
+        return compute_features(self.phi, weights, inputs)
 
     def condition(self, X: FloatArray, y: FloatArray) -> "GaussianProcess":
         """Condition a Gaussian process on the network's outputs and losses of a task.
@@ -271,6 +272,8 @@ class FSBO(FromSources):
     def fit_posterior(self, X: FloatArray, y: FloatArray) -> tuple[Predict, FloatArray]:
         """Continue the training on this task's evaluations, and condition a process on them.
 
+        Sets the network with its kernel, `_deep_kernel`, and the process, `_process`.
+
         Args:
             X: Features of the evaluated configurations, shape (n, p); n may be 0.
             y: Their standardised losses, shape (n,).
@@ -294,9 +297,9 @@ class FSBO(FromSources):
             pending_X: Features of the pending configurations, shape (k, p).
 
         Returns:
-            The prediction function.
+            The prediction function, of the process that is conditioned.
         """
-        # The process is one of the network's outputs.
+        # The process takes outputs of the network as inputs.
         pending_Phi = self._deep_kernel.features(pending_X)
         self._process, _ = self._process.with_fantasies(pending_Phi)
         return self._predict
@@ -304,7 +307,8 @@ class FSBO(FromSources):
     def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Predict mean (m,) and standard deviation (m,) of the loss at features X (m, p).
 
-        `fit_posterior` sets the kernel and the process, and `condition_on_pending` changes it.
+        The process, `_process`, takes the outputs of the network, which `_deep_kernel` computes, as
+        its inputs.
         """
         return self._process.predict(self._deep_kernel.features(X))
 

@@ -57,6 +57,7 @@ class GPTransfer(TaskByTask, MultiTaskGP):
         """
 
         def predict_mean(X: FloatArray) -> FloatArray:
+            """Predict the mean loss (m,) at model inputs X (m, p)."""
             mean, _ = model.predict(X)
             return mean
 
@@ -79,6 +80,9 @@ class GPTransferClosest(GPTransfer):
         Args:
             tasks: Finite evaluations of the previous tasks.
             task_features: Features of these tasks and, last, of the current one, shape (T, q).
+
+        Returns:
+            Evaluations of each task with losses standardised, none but of the closest.
         """
         counts = [0] * len(tasks)  # evaluations to draw of each task: none of the other tasks
         if tasks:
@@ -102,6 +106,9 @@ class GPTransferSubsample(GPTransfer):
         Args:
             tasks: Finite evaluations of the previous tasks.
             task_features: Not used here: the context is an input of the model alone.
+
+        Returns:
+            Evaluations of each task with losses standardised.
         """
         counts = draw_sample_counts(tasks, MAX_PER_TASK, MAX_SOURCES, self.rng)
         return sample_standardised(tasks, counts, self.rng)

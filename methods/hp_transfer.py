@@ -61,7 +61,7 @@ class AfterChange(ModelBased):
     """
 
     def prepare(self) -> None:
-        """Extract the usable part of the history."""
+        """Extract the usable part of the history, evaluations before the change, as `old`."""
         self.old = self._extract_old_step()
         super().prepare()
 
@@ -71,7 +71,8 @@ class AfterChange(ModelBased):
         Coded values are numbers as they are, and choices as their index. They are NaN for
         hyperparameters that only the new space has.
         """
-        best: FloatArray = old.change.to_new(old.ranking[:1])[0]
+        best_of_ranking = old.ranking[:1]  # the ranking is best first
+        best: FloatArray = old.change.to_new(best_of_ranking)[0]
         return best
 
     def complete(self, values: FloatArray) -> FloatArray:
@@ -169,7 +170,8 @@ class Transfer(AfterChange):
         """
         if self.old is None or self._shared is None or self.rng.random() < self.random_fraction:
             return self._draw_untried()
-        candidates = next(self._shared.iter_candidates())  # unit vectors of the shared space
+
+        candidates = next(self._shared.iter_candidates())  # in the unit cube of the shared space
         best_first = np.argsort(-self._score(candidates), kind="stable")
         for row in best_first:
             candidate = candidates[row : row + 1]
@@ -218,7 +220,8 @@ class PartlyFixed(AfterChange):
         """
         if self.old is None or self.region.free.any():
             return super().ask()
-        return self.space.configs(self.convert_best(self.old)[None])[0]
+        best_values = self.convert_best(self.old)
+        return self.space.configs(best_values[None])[0]
 
     def are_fixed(self, old: OldStep) -> BoolArray:
         """Whether each hyperparameter of the new space stays as it was, shape (d,)."""

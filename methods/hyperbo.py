@@ -99,7 +99,10 @@ class Prior:
         prior = stack_priors(Priors(), g)  # means and precisions of theta
 
         def objective(theta: FloatArray) -> tuple[float, FloatArray]:
-            """Compute minus the log posterior of theta, up to a constant, and its gradient."""
+            """Compute minus the log posterior of theta, up to a constant, and its gradient.
+
+            Its prior is normal.
+            """
             value, gradient, _ = negative_log_likelihood(fitted_tasks, theta)
             distance = theta - prior.mean
             prior_gradient = prior.precision * distance
@@ -244,7 +247,7 @@ class HyperBO(FromSources):
     def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Predict mean (m,) and standard deviation (m,) of the loss at features X (m, p).
 
-        The process is one of the residuals, the losses minus the prior mean.
+        The process, `_process`, models the residuals, the losses minus the prior mean.
         """
         residual_mean, sd = self._process.predict(X)
         return residual_mean + self.prior.mean(X), sd

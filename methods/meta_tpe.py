@@ -99,9 +99,10 @@ class MetaTPE(TPE):
             self._points = self.region.sample_unit(self.rng, POINTS)[:, self._free]
 
     def initial_configurations(self) -> Sequence[Config]:
-        """Draw some of the best configurations of the earlier tasks.
+        """Draw some of the best configurations of the earlier tasks, `_earlier_tasks`.
 
-        As few of each task are drawn from as suffice for the share `INITIAL_SHARE` of the budget.
+        Their number is the share `INITIAL_SHARE` of the budget. They are drawn from as few of the
+        best of each task as suffice.
         """
         if not self._earlier_tasks:
             return ()
@@ -139,6 +140,9 @@ class MetaTPE(TPE):
     def iter_candidates(self) -> Iterator[FloatArray]:
         """Yield draws around each task's good configurations; if all were tried, random ones.
 
+        `_good` is the mixture of the tasks' densities of good configurations, in the
+        hyperparameters that have more than one value, where `_free` is true.
+
         Yields:
             Configurations in the unit cube, shape (m, number of hyperparameters).
         """
@@ -151,7 +155,7 @@ class MetaTPE(TPE):
         yield from super().iter_candidates()
 
     def _compute_similarities(self, current: SplitTask | None) -> FloatArray:
-        """Compute the similarity (T - 1,) of the earlier tasks to the current one.
+        """Compute the similarity (T - 1,) of the earlier tasks, `_sources`, to the current one.
 
         It is 1 if the current task has less than two evaluations (None if it has none). Tasks are
         compared in the most important hyperparameters, of which there are more with more
@@ -212,7 +216,8 @@ class MetaTPE(TPE):
 
         One is the more important, the more good configurations of the earlier tasks concentrate at
         some of its values: the variance, over random points, of a task's density divided by its
-        mean, summed over tasks.
+        mean, summed over tasks. `_points` are the random points, and `_sources` the earlier tasks'
+        configurations.
         """
         total_variance = np.zeros(len(self._choices))
         for j in range(len(total_variance)):
@@ -241,7 +246,10 @@ class Mixture:
 
     @property
     def shares(self) -> FloatArray:
-        """Share of each density, shape (T,)."""
+        """Share of each task's density in the mixture, shape (T,).
+
+        It is proportional to the task's weight times its number of configurations.
+        """
         weighted_counts = self.weights * [len(density.data) for density in self.densities]
         shares: FloatArray = weighted_counts / weighted_counts.sum()
         return shares
@@ -267,7 +275,7 @@ def fit_density(data: FloatArray, choices: IntArray) -> "Density":
     """Fit a kernel density to configurations, whose bandwidths are at least `MIN_BANDWIDTH`.
 
     Args:
-        data: The configurations, unit vectors, shape (N, d).
+        data: The configurations in the unit cube, shape (N, d).
         choices: Number of choices of each hyperparameter, 0 for numbers, shape (d,).
     """
     from hpobench_ordered.methods._tpe import Density, choose_bandwidths

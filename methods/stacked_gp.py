@@ -100,7 +100,7 @@ class StackedGP(FromSources):
         count_below = 0  # evaluations of the level below
         for X, y in self.sources:
             stack_mean, _ = predict_stack(levels, X)
-            process = self.fit_source(X, y - stack_mean)
+            process = self.fit_source(X, y - stack_mean)  # of the residuals
             levels.append(Level.above(count_below, process, len(y)))
             count_below = len(y)
         return levels
@@ -125,7 +125,8 @@ class StackedGP(FromSources):
     def condition_on_pending(self, pending_X: FloatArray) -> Predict:
         """Condition also on pending evaluations at features (k, p), as if they gave the mean.
 
-        The mean of the stack is a sum, so each level is conditioned on its own mean.
+        The mean of the stack is a sum, so each level is conditioned on its own mean. The levels of
+        `_stack` are replaced by the conditioned ones.
         """
         stack = []
         for level in self._stack:

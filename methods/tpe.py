@@ -40,24 +40,25 @@ class TPE(ModelBased):
         self._free = self.region.free  # which hyperparameters have more than one value, (d,)
         self._choices = count_choices(self.space.parameters)[self._free]  # 0 for numbers
         self.random_trials = count_needed_evaluations(len(self._choices))
-        self._model: ParzenModel | None = None  # the last one, which candidates are drawn from
+        # The last model, which candidates are drawn from.
+        self._model: ParzenModel | None = None
 
     def make_scorer(self) -> Scorer:
         """Fit the densities of good and bad configurations; the score is their log ratio."""
         from hpobench_ordered.methods._tpe import ParzenModel
 
         free = self._free  # the model has only hyperparameters with more than one value
-        # `_choices`: number of choices of each of them, 0 for numbers.
-        model = ParzenModel.fit(
-            self.evaluated_units()[:, free], self.evaluated_losses(), self._choices
-        )
+        choices = self._choices  # how many each of these has, 0 for numbers
+        model = ParzenModel.fit(self.evaluated_units()[:, free], self.evaluated_losses(), choices)
         self._model = model
         return lambda unit: model.score(np.ascontiguousarray(unit[:, free]))
 
     def iter_candidates(self) -> Iterator[FloatArray]:
         """Yield candidates around good configurations; if all of these were tried, random ones.
 
-        Good ones are those of the last model; before there is one, all candidates are random.
+        They are drawn from the density of good configurations of the last model; before there is
+        one, all candidates are random. The model has the hyperparameters with more than one value,
+        where `_free` is true.
 
         Yields:
             Configurations in the unit cube, shape (m, d).

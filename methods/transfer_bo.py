@@ -68,7 +68,8 @@ class TransferBO(MultiTaskGP):
         """Sample at most `MAX_OBSERVATIONS` evaluations of all tasks.
 
         `_source_units` and `_source_task_features` have the previous tasks' configurations in the
-        unit cube and features of the task of each.
+        unit cube and features of the task of each; those of the current task are the same for all
+        its evaluations.
 
         Returns:
             Model inputs, features of configuration and task, (n, p), and losses (n,), standardised
@@ -97,6 +98,7 @@ class TransferBO(MultiTaskGP):
         if not self.evaluation_count:
 
             def predict_mean(X: FloatArray) -> FloatArray:
+                """Predict the mean loss (m,) at model inputs X (m, p)."""
                 mean, _ = model.predict(X)
                 return mean
 
@@ -118,7 +120,7 @@ class TransferBO(MultiTaskGP):
     def _standardise_all_losses(self) -> FloatArray:
         """Standardise the losses of the previous tasks and of this one together, (N + n,).
 
-        Those of N evaluations of previous tasks come first, then n of this one.
+        Those of N evaluations of previous tasks, `_source_losses`, come first, then n of this one.
         """
         from hpobench_ordered.methods._gp.model import standardise
 

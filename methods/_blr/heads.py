@@ -183,6 +183,7 @@ class Head:
         """
         scaled_Phi = Phi * self._scales  # as those of the evaluations, Phi~, were scaled
         mean = scaled_Phi @ self.weights
+
         # The weights' posterior covariance is C = (I + beta Phi~^T Phi~)^-1, with the scaled
         # features Phi~ of the evaluations; the variance of a prediction is phi*^T C phi*. R and
         # V = R^-T Phi~ are from `__init__`.
@@ -193,7 +194,9 @@ class Head:
             projected = self._V @ scaled_Phi.T
             prior_variance = np.einsum("ij,ij->i", scaled_Phi, scaled_Phi)
             variance = prior_variance - self._beta * np.einsum("ij,ij->j", projected, projected)
-        return mean, np.sqrt(np.maximum(variance, 0.0))  # rounding may give less than 0
+
+        # Rounding may give a variance below 0.
+        return mean, np.sqrt(np.maximum(variance, 0.0))
 
     @property
     def noise_variance(self) -> float:

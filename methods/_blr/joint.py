@@ -85,7 +85,7 @@ class Parameters:
     def with_precisions(self, t: int, precisions: Precisions) -> "Parameters":
         """Copy these parameters with other precisions of task t; of the last task if t is -1.
 
-        The precisions of weights and noise are stored as logarithms, alpha and beta.
+        They are stored as logarithms: `log_alpha` of weights and `log_beta` of noise, (tasks,).
         """
         log_alpha = self.log_alpha.copy()
         log_beta = self.log_beta.copy()
@@ -117,7 +117,10 @@ def fit_jointly(
     """
 
     def objective(x: FloatArray) -> tuple[float, FloatArray]:
-        """Compute the sum and its gradient by the joined parameters x."""
+        """Compute the sum of the tasks' minus log likelihood, and its gradient by x.
+
+        x are the parameters of `start`, joined to one vector.
+        """
         try:
             return value_and_gradient(phi, inputs, losses, _split(x, start))
         except ModelError:  # a value that the descent never accepts

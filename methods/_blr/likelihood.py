@@ -158,7 +158,8 @@ def _derivatives(
             by_scaled = beta * (M_row[j] - residual * weights[j])  # by an entry of Phi~
             by_alpha[j] += scaled_row[j] * by_scaled
             by_row[j] = by_scaled * scales[j]
-    return by_features, -0.5 * by_alpha  # d Phi~ / d log alpha = -1/2 Phi~
+    # The derivative of Phi~ by log alpha is -1/2 Phi~.
+    return by_features, -0.5 * by_alpha
 
 
 def factor(scaled_Phi: FloatArray, beta: float) -> FloatArray:

@@ -83,7 +83,10 @@ class LinearHead(ModelBased):
             best = min(best, float(assumed_losses.min()))
 
         def score(unit: FloatArray) -> FloatArray:
-            """Compute log expected improvement (m,) of candidates, unit vectors (m, d)."""
+            """Compute log expected improvement (m,) of candidates in the unit cube, (m, d).
+
+            The head predicts losses from features, outputs of the feature map.
+            """
             mean, sd = head.predict(self.features(self.make_inputs(unit)))
             return log_expected_improvement(mean, sd, best)
 
@@ -115,6 +118,7 @@ class LinearHead(ModelBased):
 
         inputs = []
         for task, context in zip(tasks, source_contexts, strict=True):
+            # Configurations in the unit cube.
             unit = self.space.canonical(self.space.encode(task.values))
             inputs.append(self._scale_and_append_context(unit, context))
         return inputs, [standardise(task.losses) for task in tasks]

@@ -80,7 +80,10 @@ class BoostedTrees:
         return cls(start, *trees)
 
     def predict(self, X: FloatArray) -> FloatArray:
-        """Predict the target at features X (m, p), shape (m,); log odds for the logistic loss."""
+        """Predict the target at features X (m, p), shape (m,); log odds for the logistic loss.
+
+        The prediction is the sum of a constant, `start`, and of all trees.
+        """
         X = np.ascontiguousarray(X, dtype=np.float64)
         return compiled.predict(
             X, self.start, self.depths, self.columns, self.thresholds, self.leaves

@@ -113,7 +113,9 @@ class LearnedDescriptions:
         # The embeddings at the last z, which a fit needs for values and again for derivatives.
         self._last_z: FloatArray | None = None
         self._last_linearised: Linearised
-        self.width = self._embedding.size + 1  # the embedding, and the size of the data set
+
+        # How many numbers describe a task: its embedding, and the size of its data.
+        self.width = self._embedding.size + 1
 
     def initial(self, rng: np.random.Generator) -> FloatArray:
         """Draw the embedding's parameters to start from, (size,).
@@ -138,7 +140,8 @@ class LearnedDescriptions:
             slopes: Derivatives of the function by the descriptions, shape (T, q).
         """
         _, pull_back = self._linearise(z)
-        return pull_back(slopes[:, :-1])  # the last column, the sizes, does not depend on z
+        slopes_by_embeddings = slopes[:, :-1]  # the last column, the sizes, does not depend on z
+        return pull_back(slopes_by_embeddings)
 
     def _linearise(self, z: FloatArray) -> Linearised:
         """Compute the embeddings at parameters z, and the function that pulls back derivatives.
@@ -146,7 +149,8 @@ class LearnedDescriptions:
         They are computed once for each z, as values and derivatives are asked for one by one.
 
         Returns:
-            Embeddings (T, q - 1), and a function from derivatives by them to those by z, (size,).
+            Embeddings (T, q - 1) of the tasks' data, `_points`, and a function from derivatives by
+            them to those by z, (size,).
         """
         if self._last_z is None or not np.array_equal(self._last_z, z):
             self._last_z = z
@@ -155,7 +159,11 @@ class LearnedDescriptions:
 
     @cached_property
     def _points(self) -> "Points":
-        """Features and labels of at most `MAX_POINTS` evenly spaced points of each task."""
+        """Features and labels of at most `MAX_POINTS` evenly spaced points of each task.
+
+        They are as the embedding needs them: it has `inputs` columns for the features, and
+        `labels` columns for the labels.
+        """
         from hpobench_ordered.methods._distribution.embedding import Points
 
         counts = [min(MAX_POINTS, len(task)) for task in self._data]

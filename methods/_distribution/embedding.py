@@ -201,7 +201,8 @@ class _TaskMoments:
         """Compute the embedding, (q,).
 
         It consists of the mean mu of Phi_x, of the matrix C_yx, the mean of phi_y phi_x^T, or of
-        the conditional matrix C_yx (C_xx + lambda I)^-1, as `embedded` says.
+        the conditional matrix C_yx (C_xx + lambda I)^-1, as `embedded` says. `_w` is the weight of
+        a point in a mean, one over their number, and `_ridge` is lambda.
         """
         mu: FloatArray = self._w * self._Phi_x.sum(axis=0)
         if embedded is Embedded.MARGINAL:
@@ -211,9 +212,11 @@ class _TaskMoments:
         if embedded is Embedded.CLASSES:
             class_shares = self._w * self._Phi_y.sum(axis=0)
             return np.concatenate([self._C_yx.ravel(), class_shares])
-        # `pull_back` uses the two matrices again.
-        C_xx = self._w * transposed_product(self._Phi_x, self._Phi_x)
-        self._A_inverse = _inverse(C_xx + self._ridge * np.eye(OUTPUTS))
+
+        C_xx = self._w * transposed_product(self._Phi_x, self._Phi_x)  # mean of phi_x phi_x^T
+        A = C_xx + self._ridge * np.eye(OUTPUTS)
+        # `pull_back` uses both matrices again.
+        self._A_inverse = _inverse(A)
         self._conditional = product(self._C_yx, self._A_inverse)
         return np.concatenate([mu, self._conditional.ravel()])
 
@@ -237,7 +240,8 @@ class _TaskMoments:
             return self._w * by_x, by_y, 0.0
 
         by_log_lambda = 0.0
-        # The matrix is the first part of an embedding with shares of classes, else the last one.
+        # The matrix is the first part of an embedding with shares of classes, which have no
+        # parameters and need no derivatives; else it is the last part.
         size = self._C_yx.size
         of_matrix = slopes[:size] if embedded is Embedded.CLASSES else slopes[-size:]
         by_C_yx = of_matrix.reshape(self._C_yx.shape)
@@ -247,7 +251,7 @@ class _TaskMoments:
             by_log_lambda = self._ridge * float(np.trace(by_A))  # as A has lambda on the diagonal
             by_x += product(self._Phi_x, by_A + by_A.T)  # as C_xx is the mean of phi_x phi_x^T
         by_x += product(self._Phi_y, by_C_yx)
-        by_y = product(self._Phi_x, by_C_yx.T.copy())
+        by_y = product(self._Phi_x, by_C_yx.T.copy())  # as C_yx is the mean of phi_y phi_x^T
         return self._w * by_x, self._w * by_y, by_log_lambda
 
 

@@ -35,7 +35,7 @@ def matern32(U: FloatArray, V: FloatArray) -> tuple[FloatArray, FloatArray]:
     V_columns = V.T.copy()  # contiguous, so that the loops over m are vectorised
     k = np.zeros((n, m))
     decay = np.empty((n, m))
-    scratch = np.empty(m)
+    scratch = np.empty(m)  # working space
     for i in range(n):
         k_row = k[i]  # r^2 first, then sqrt(3) r, at last the correlation
         for c in range(p):

@@ -109,7 +109,7 @@ class JointModel(ABC):
         """
 
         def objective(x: FloatArray) -> tuple[float, FloatArray]:
-            """Compute minus the log likelihood and its gradient.
+            """Compute minus the log likelihood of parameters x, and its gradient by them.
 
             It is infinite, so that the search steps back, if a matrix has no Cholesky factor.
             """
@@ -186,6 +186,7 @@ class DescribedTasks:
         Each length scale is the root mean squared distance of the tasks from their mean, so that
         tasks are neither all alike nor all unrelated.
         """
+        # Parameters of the descriptions, and the descriptions (T, q) that they give.
         z = self._descriptions.initial(rng)
         Psi = self._descriptions.table(z)
         squared_distances = np.square(Psi - Psi.mean(axis=0)).sum(axis=1)
@@ -221,7 +222,8 @@ class DescribedTasks:
     def _split(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Split the parameters into those of the descriptions and the log length scales.
 
-        There are `width` length scales, one for each number that describes a task; they come last.
+        The descriptions' `width` is how many numbers describe a task. Each has a length scale; the
+        length scales come last.
         """
         z, log_lengths = np.split(x, [len(x) - self._descriptions.width])
         return z, log_lengths
@@ -278,7 +280,7 @@ class FreeTasks:
         L = self._make_triangle(x)
         by_L = 2.0 * product(slopes, L)  # as the slopes are symmetric
         by_logarithms = by_L * L  # each entry of L is exp(its parameter)
-        by_x: FloatArray = by_logarithms[self._rows, self._columns]
+        by_x: FloatArray = by_logarithms[self._rows, self._columns]  # places of the entries
         return by_x
 
     def _make_triangle(self, x: FloatArray) -> FloatArray:
@@ -342,7 +344,8 @@ class ProcessModel(JointModel):
         variance and log noise variance; so has the gradient.
         """
         task_parameters, theta = self._split(x)
-        likelihood = compute_likelihood(data, theta, self._task_kernel.matrix(task_parameters))
+        P = self._task_kernel.matrix(task_parameters)  # covariance of the tasks, (T, T)
+        likelihood = compute_likelihood(data, theta, P)
         by_task_parameters = self._task_kernel.pull_back(task_parameters, likelihood.by_tasks)
         by_signal_and_noise = [likelihood.by_signal, likelihood.by_noise]
         gradient = np.concatenate([by_task_parameters, likelihood.by_length, by_signal_and_noise])
@@ -355,17 +358,16 @@ class ProcessModel(JointModel):
         """
         task_parameters, theta = self._split(self.x)
         P = self._task_kernel.matrix(task_parameters)  # covariance of the tasks, (T, T)
-        return ProductGP(data, theta, P, target=len(P) - 1)  # the current task is the last
+        current_task = len(P) - 1  # the last
+        return ProductGP(data, theta, P, target=current_task)
 
     def similarities(self) -> FloatArray:
         """Compute the correlation of each earlier task with the current one, (T - 1,)."""
         task_parameters, _ = self._split(self.x)
         P = self._task_kernel.matrix(task_parameters)  # covariance of the tasks, current one last
         variances = np.diag(P)
-        covariances_with_current = P[:-1, -1]
-        similarities: FloatArray = covariances_with_current / np.sqrt(
-            variances[:-1] * variances[-1]
-        )
+        covariances = P[:-1, -1]
+        similarities: FloatArray = covariances / np.sqrt(variances[:-1] * variances[-1])
         return similarities
 
     def _split(self, x: FloatArray) -> tuple[FloatArray, Hyperparameters]:
@@ -421,7 +423,7 @@ class LinearModel(JointModel):
         """
         from hpobench_ordered.methods._networks.features import linearise
 
-        task_parameters, weights, (log_alpha, log_beta) = np.split(x, self._ends)
+        task_parameters, weights, (log_alpha, log_beta) = np.split(x, self._ends)  # ends of parts
         Psi = self._descriptions.table(task_parameters)
         inputs = np.hstack([Psi[data.task], data.X])
         # Phi: features that the network computes; Psi: descriptions of the tasks, which come first.

@@ -159,6 +159,11 @@ class ProductGP:
     def __init__(
         self, data: ProcessData, theta: Hyperparameters, P: FloatArray, target: int
     ) -> None:
+        """Factorise the covariance of the evaluations, which predictions need.
+
+        It is a kernel of configurations with hyperparameters theta times the covariance P (T, T) of
+        tasks. Predictions are for the task with index `target`.
+        """
         self._data = data
         self._theta = theta
         self._P = P
@@ -171,7 +176,7 @@ class ProductGP:
         The covariance of two losses is the signal variance, times the Matern-3/2 correlation of
         their configurations, times the covariance P of their tasks. `_factored` has, for the
         covariance K = R^T R and the losses y of the N evaluations, the constant `mean` mu and the
-        `weights` K^-1 (y - mu).
+        `weights` K^-1 (y - mu). `_data.task` is the task of each evaluation.
 
         Returns:
             Posterior mean (m,) and standard deviation (m,).
@@ -187,10 +192,13 @@ class ProductGP:
         solved = factored.solve_forward(cross)  # R^-T cross, (N, m)
         explained_variance = np.square(solved).sum(axis=0)
         variance = prior_variance - explained_variance
-        return mean, np.sqrt(np.maximum(variance, 0.0))  # rounding may give less than 0
+        # Rounding may give a variance below 0.
+        return mean, np.sqrt(np.maximum(variance, 0.0))
 
     def with_fantasies(self, X: FloatArray) -> tuple["ProductGP", FloatArray]:
         """Condition also on pending evaluations, as if they gave the posterior mean.
+
+        The hyperparameters and the covariance of the tasks stay as they are.
 
         Args:
             X: Features of the pending configurations, shape (k, p).

@@ -186,7 +186,7 @@ def covariance(S: FloatArray, theta: FloatArray) -> tuple[FloatArray, FloatArray
     K = np.zeros((n, n))
     F = np.zeros((n, n))
     decay = np.empty(n)
-    scratch = np.empty(n)
+    scratch = np.empty(n)  # working space
     for i in range(n):
         K_row = K[i, i:]  # at first r^2, then sqrt(5) r, the correlation, and the covariance
         F_row = F[i, i:]
@@ -601,11 +601,11 @@ def cross_covariance(
     scaled_X = _scale_features(X, groups, theta).T.copy()
     cross = np.empty((n, m))
     decay = np.empty(m)
-    scratch = np.empty(m)
+    scratch = np.empty(m)  # working space
     for i in range(n):
         row = cross[i]  # at first r^2, then sqrt(5) r, then the correlation, then the covariance
         _write_squared_distances(row, scaled_X[i], scaled_candidates, 0)
-        _scale_distances(row, decay, scratch)
+        _scale_distances(row, decay, scratch)  # decay is exp(-sqrt(5) r)
         _correlate(row, decay)
         for j in range(m):
             row[j] *= signal_variance

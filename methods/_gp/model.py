@@ -233,7 +233,8 @@ class GaussianProcess:
         """Compute the log marginal likelihood of the observations.
 
         It is the log posterior of the hyperparameters under flat priors. `_R` is the upper Cholesky
-        factor of the covariance K of the observations, and `_alpha` is K^-1 y with their losses y.
+        factor of the covariance K of the observations, and `_alpha` is K^-1 y with their losses
+        `_y`.
         """
         zeros = np.zeros(len(self.theta))  # mean and precision of a flat prior
         return -compiled.negative_log_posterior_from(
@@ -264,7 +265,8 @@ class GaussianProcess:
             self.theta,
             self._g,
         )
-        return mean, np.sqrt(np.maximum(variance, 0.0))  # rounding may give less than 0
+        # Rounding may give a variance below 0.
+        return mean, np.sqrt(np.maximum(variance, 0.0))
 
     def sample(self, X: FloatArray, normal: FloatArray) -> FloatArray:
         """Sample the noise-free function at m points, jointly, shape (samples, m).
@@ -306,7 +308,7 @@ class GaussianProcess:
         Rasmussen and Williams (2006), equation 5.12: this needs only the inverse of the
         covariance K of all observations, and no further fit. With alpha = K^-1 y, the mean for
         observation i is y_i - alpha_i / (K^-1)_ii and the variance 1 / (K^-1)_ii. The latter is
-        that of a noisy observation.
+        that of a noisy observation; the noise variance is subtracted from it.
 
         Returns:
             Mean (n,) and standard deviation (n,) of the noise-free function.
@@ -316,13 +318,15 @@ class GaussianProcess:
         mean: FloatArray = self._y - self._alpha / inverse_diagonal
         noise_variance = math.exp(self.theta[-1])
         variance = 1.0 / inverse_diagonal - noise_variance
-        return mean, np.sqrt(np.maximum(variance, 0.0))  # rounding may give less than 0
+        # Rounding may give a variance below 0.
+        return mean, np.sqrt(np.maximum(variance, 0.0))
 
     def with_fantasies(self, pending: FloatArray) -> tuple["GaussianProcess", FloatArray]:
         """Condition also on pending evaluations, as if they gave the posterior mean.
 
         The mean stays as it is, the standard deviation shrinks around them ("kriging believer",
-        Ginsbourger, Le Riche and Carraro 2010).
+        Ginsbourger, Le Riche and Carraro 2010). They are added to the observations, `_X` (n, p) and
+        `_y` (n,); the hyperparameters are not fitted again.
 
         Args:
             pending: Features of the pending configurations, shape (k, p), C-contiguous.

@@ -77,7 +77,9 @@ class BayesianNetwork:
         """Sample the posterior of the parameters; the samples are kept for `predict`.
 
         The chain continues from where the last fit left it, so that its burn-in is short. The first
-        fit starts a chain at a draw from the prior.
+        fit starts a chain at a draw from the prior. `_widths` has the number of inputs of each
+        layer and, last, that of outputs; a layer has a weight for each input and unit, and a bias
+        for each unit.
 
         Args:
             X: Inputs in [0, 1], shape (n, inputs without padding).
@@ -91,7 +93,7 @@ class BayesianNetwork:
             size = sum(layer_sizes) + 1  # the last parameter is that of the noise
             self._chain = Chain.start(self._rng.standard_normal(size))
 
-        # Arguments of `_compute_gradient`; the widths are numbers of inputs and units of layers.
+        # Arguments of `_compute_gradient`.
         data = (self._widths, self._scale_inputs(X), y)
         self._chain, self._samples = sample(
             _compute_gradient,
@@ -105,6 +107,8 @@ class BayesianNetwork:
 
     def predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Predict losses without noise: mean and standard deviation over the posterior's samples.
+
+        `_samples` are those of the network's parameters z from the last fit.
 
         Args:
             X: Inputs in [0, 1], shape (m, inputs without padding).

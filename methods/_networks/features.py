@@ -116,7 +116,7 @@ class Network:
         parts = []
         for layer, (inputs, units) in enumerate(self._shapes()):
             is_first = layer == 0
-            varying_inputs = used_inputs if is_first else inputs
+            varying_inputs = used_inputs if is_first else inputs  # padding is always 0
             sd = ((2.0 if is_first else 1.0) / varying_inputs) ** 0.5
             weights = np.zeros((inputs, units))
             weights[:varying_inputs] = sd * rng.standard_normal((varying_inputs, units))
@@ -151,8 +151,9 @@ class Network:
         """
         if X.shape[1] < self.input_count:
             X = _pad(X, len(X), self.input_count)
-        # Blocks have a multiple of 4 rows: only then do `add_transposed_product`'s sums over the
-        # rows of all blocks have one order, whatever the block size.
+        # As many rows as the cache holds numbers of the widest layer. Blocks have a multiple of 4
+        # rows: only then do `add_transposed_product`'s sums over the rows of all blocks have one
+        # order, whatever the block size.
         rows_per_block = max(4, CACHED_NUMBERS // max(self.hidden) // 4 * 4)
         blocks = []
         for begin in range(0, len(X), rows_per_block):
@@ -164,6 +165,9 @@ class Network:
 
         def pull_back(slopes: FloatArray) -> tuple[FloatArray, FloatArray]:
             """Propagate the derivatives of a function by the features, (m, d), backwards.
+
+            `blocks` are slices of the m rows of inputs X, and `layers_of_blocks` has inputs and
+            outputs of all layers for each block.
 
             Returns:
                 Its derivatives by the parameters z, (size,), and by the first inputs, (m, first).
@@ -441,7 +445,7 @@ def _trace_pull_back(phi: FeatureMap, first: int, z: Any, X: Any, slopes: Any) -
     """
 
     def compute_from(z: Any, first_inputs: Any) -> Any:
-        """Compute features as a function of what derivatives are taken by."""
+        """Compute features as a function of the parameters z and the first inputs of X alone."""
         return phi(z, jax.numpy.concatenate([first_inputs, X[:, first:]], axis=1))
 
     # `vjp` gives the features, and the function that pulls derivatives back.

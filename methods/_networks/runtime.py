@@ -123,6 +123,7 @@ def _cache_on_disk() -> Iterator[None]:
     if user_has_cache or not _make_writable_folder(folder):
         yield
         return
+
     _configure(settings)
     try:
         yield
@@ -131,10 +132,11 @@ def _cache_on_disk() -> Iterator[None]:
 
 
 def _configure(settings: dict[str, Any]) -> None:
-    """Change JAX's settings of its cache of compiled programs."""
+    """Change JAX's settings of its cache of compiled programs, given by their names."""
     for name, value in settings.items():
         jax.config.update(name, value)
-    compilation_cache.reset_cache()  # it remembers whether and where it was used
+    # Otherwise the cache remembers whether and where it was used.
+    compilation_cache.reset_cache()
 
 
 def _make_writable_folder(folder: Path) -> bool:

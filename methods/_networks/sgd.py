@@ -140,17 +140,25 @@ def trace_steps(
     jnp = jax.numpy
 
     def mean_squared_error(trained: Any, batch: Any, b: Any) -> Any:
-        """Compute the error of the heads on the first b features of each evaluation in a batch."""
+        """Compute the error of the heads on the first b features of each evaluation in a batch.
+
+        Args:
+            trained: Parameters z of the map, and weights W (tasks, d) of the tasks' heads.
+            batch: Rows of the evaluations in inputs X, losses y and task indices.
+            b: Number of features that each evaluation uses, shape (batch,).
+        """
         z, W = trained
         is_used = jnp.arange(phi.feature_count) < b[:, None]
-        Phi = phi(z, X[batch]) * is_used
+        Phi = phi(z, X[batch]) * is_used  # features, (batch, d)
         predictions = jnp.sum(Phi * W[task[batch]], axis=1)
         return jnp.mean((predictions - y[batch]) ** 2)
 
     def step(state: Any, step_data: Any) -> Any:
         """Move parameters by their velocities, which a gradient of limited length changes.
 
-        The second result, None, is what `scan` would collect from every step: nothing.
+        The state has the map's parameters z, the heads' weights W and the velocities of both; the
+        data of a step are the learning rate, rows of a batch, and numbers of features. The second
+        result, None, is what `scan` would collect from every step: nothing.
         """
         z, W, v_z, v_W = state
         rate, batch, b = step_data

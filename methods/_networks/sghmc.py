@@ -201,6 +201,10 @@ def _draw_batches(rng: np.random.Generator, sampling: Sampling, n: int) -> IntAr
 def _adapt_running_means(tau: FloatArray, g: FloatArray, S: FloatArray, G: FloatArray) -> None:
     """Update running means of the gradient by a new gradient, in place.
 
+    They are exponential means over about tau steps, and tau grows where noise dominates the
+    gradient: g^2, the square of its mean, is then small relative to S (Springenberg et al. 2016,
+    section 4).
+
     Args:
         tau: Length of the running means in steps, itself adapted, shape (D,).
         g: Running mean of the gradient, shape (D,).
@@ -208,7 +212,7 @@ def _adapt_running_means(tau: FloatArray, g: FloatArray, S: FloatArray, G: Float
         G: The new gradient, shape (D,).
     """
     for k in range(len(G)):
-        r = 1.0 / (1.0 + tau[k])
+        r = 1.0 / (1.0 + tau[k])  # weight of the new gradient
         tau[k] += 1.0 - tau[k] * g[k] * g[k] / S[k]
         g[k] += r * (G[k] - g[k])
         S[k] += r * (G[k] * G[k] - S[k])
