@@ -153,8 +153,8 @@ def list_values(parameter: Parameter) -> FloatArray:
 def can_tabulate(parameters: Sequence[Parameter], conditions: Sequence[Condition]) -> bool:
     """Whether compiled functions can code the space by tables.
 
-    The values of integers on log scales are tabulated, as they are not evenly spaced, and those of
-    parents: hyperparameters that a condition depends on. They must not be too many, and each
+    Tables list the values of integers on log scales, which are not evenly spaced, and the values of
+    parents, hyperparameters that a condition depends on. They must not be too many, and each
     condition must have a single parent.
     """
     tabulated = [parameter for parameter in parameters if is_log_integer(parameter)]
@@ -178,7 +178,7 @@ def tabulate_scales(parameters: Sequence[Parameter]) -> Scales:
         values = list_values(parameter) if is_log_integer(parameter) else np.empty(0)
         units.append(parameter.encode(values))
     counts = [len(units_of_parameter) for units_of_parameter in units]
-    first_unit = np.cumsum([0, *counts])[:-1]  # where those of each hyperparameter begin
+    first_unit = np.cumsum([0, *counts])[:-1]  # where each hyperparameter's unit values begin
     return Scales(
         low=low,
         width=high - low,
@@ -292,7 +292,7 @@ def _canonical(unit: FloatArray, scales: Scales, conditions: ConditionTables) ->
             if math.isnan(parent_values[i]):
                 is_active = conditions.holds_if_parent_inactive[child]
             else:
-                place = int(parent_values[i] - smallest)  # of the value among those of the parent
+                place = int(parent_values[i] - smallest)  # column of the parent's value
                 is_active = conditions.holds[child, place]
             if not is_active:
                 child_units[i] = np.nan

@@ -105,12 +105,12 @@ def _compute(data: TaskData, classes: int | None) -> FloatArray:
         y = None if y is None else y[rows]
 
     Z = _standardise(X)  # features of mean 0 and variance 1
-    if y is None:  # without labels, covariances and means are those of the features as they are
+    if y is None:  # without labels, covariances and means of the features as they are
         return np.concatenate([_describe_features(X, Z), X.mean(axis=0)])
     if data.kind is DataKind.CLASSIFICATION:
         label_features = _describe_classes(Z, y.astype(np.int64), class_count)
     else:
-        (scaled_y,) = scale_to_unit_interval(y[:, None]).T
+        scaled_y = scale_to_unit_interval(y[:, None])[:, 0]  # it scales columns of a table
         label_features = _describe_numeric_labels(Z, scaled_y)
     return np.concatenate([_describe_features(Z, Z), label_features])
 

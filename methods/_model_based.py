@@ -121,8 +121,8 @@ class ModelBased(Method):
     def tell(self, config: Config, loss: float) -> None:
         """Add an evaluation; the configuration need not be one that was asked for.
 
-        It is now tried and no longer pending. Its unit vector and its loss are appended to those of
-        the evaluations.
+        It is now tried and no longer pending. Its unit vector and its loss are appended to
+        `_evaluated_units` and `_losses`.
 
         Raises:
             InvalidConfigError: The configuration is not valid in the search space.
@@ -190,7 +190,7 @@ class ModelBased(Method):
         """Draw coded values (d,) of a random configuration, untried if possible.
 
         The generator is left as if configurations had been drawn one by one until an untried one
-        came, so that the suggestions are those of random search. `_tried` has all configurations
+        came, so that suggestions are the same as random search's. `_tried` has all configurations
         that were suggested or evaluated.
         """
         # Mostly the first configuration is untried; only otherwise many are drawn together.
@@ -217,8 +217,8 @@ class ModelBased(Method):
     def _suggest_with_model(self) -> FloatArray:
         """Return coded values (d,) of the untried candidate with the highest score.
 
-        The share `random_fraction` of suggestions is random, and so are those for which no model
-        can be fitted; the latter are counted in `fallbacks`.
+        The share `random_fraction` of suggestions is random. If no model can be fitted, the
+        suggestion is random, too, and is counted in `fallbacks`.
         """
         if self.random_fraction and self.rng.random() < self.random_fraction:
             return self._draw_untried()

@@ -54,6 +54,7 @@ class MultiTask(ModelBased):
         sources = self.choose_source_evaluations(tasks, task_features)
         no_values = np.empty((0, self.space.dimension))  # numpy cannot concatenate an empty list
         source_values = np.concatenate([no_values, *(task.values for task in sources)])
+        # In the unit cube, with discrete values in the middle of their bins, NaN where inactive.
         self._source_units = self.space.canonical(self.space.encode(source_values))
         source_counts = [len(task) for task in sources]
         # Each evaluation has the features of its task.
@@ -84,8 +85,8 @@ class MultiTask(ModelBased):
     def features(self, unit: FloatArray) -> FloatArray:
         """Compute model inputs (m, p) of configurations in the unit cube, (m, d), on this task.
 
-        They are the features of the configuration, followed by those of the current task, which are
-        the same for all.
+        They are the features of the configuration, followed by the features of the current task,
+        which are the same for all.
         """
         shape = len(unit), len(self._current_task_features)
         task_features = np.broadcast_to(self._current_task_features, shape)

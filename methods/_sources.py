@@ -63,11 +63,11 @@ class FromSources(BayesianOptimisation):
     def sources(self) -> list[tuple[FloatArray, FloatArray]]:
         """Features (n, p) and standardised losses (n,) of every earlier task, oldest first.
 
-        They are those of the evaluations that `prepare` has chosen.
+        They belong to the evaluations that `prepare` has chosen.
         """
         sources = []
         for task in self._tasks:
-            # Unit vectors, with discrete values in the middle of their bins, NaN where inactive.
+            # In the unit cube, discrete values in the middle of their bins, NaN where inactive.
             unit = self.space.canonical(self.space.encode(task.values))
             sources.append((self.features(unit), task.losses))
         return sources
@@ -243,7 +243,7 @@ class Ensemble(FromSources):
     def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Predict the ensemble's mean (m,) and standard deviation (m,) at features X (m, p).
 
-        The mean is the weighted sum of those of the processes with a positive weight.
+        The mean is the weighted sum of the means of the processes with a positive weight.
         """
         predictions = [process.predict(X) for process in self.used_processes]
         means, sds = np.stack(predictions, axis=1)  # of every process, (processes, m) each

@@ -100,8 +100,8 @@ class Density:
         uniform = rng.random((m, d))
         keeps_choice = rng.random((m, d)) < 1.0 - self.bandwidths
 
-        # Numbers: the distribution function of a truncated normal, inverted at uniform numbers;
-        # `ndtr` is that of the standard normal, `ndtri` its inverse.
+        # Numbers: the distribution function of a truncated normal, inverted at uniform numbers.
+        # `ndtr` is the distribution function of the standard normal, and `ndtri` its inverse.
         sd = wider * self.bandwidths
         lowest = ndtr((0.0 - centres) / sd)
         highest = ndtr((1.0 - centres) / sd)
@@ -164,9 +164,9 @@ def count_needed_evaluations(dimension: int) -> int:
 def choose_bandwidths(data: FloatArray, choices: IntArray) -> FloatArray:
     """Choose a kernel's bandwidth for each hyperparameter by the normal reference rule, (d,).
 
-    It is h = 1.06 sd n^(-1 / (4 + d)) with the standard deviation sd of the values, of choices that
-    of their indices, but at least `MIN_BANDWIDTH`. For a categorical, h is the probability of
-    another choice than the one in a configuration.
+    It is h = 1.06 sd n^(-1 / (4 + d)), but at least `MIN_BANDWIDTH`. sd is the standard deviation
+    of a number's values, or of the indices of a categorical's choices. For a categorical, h is the
+    probability of another choice than the one in a configuration.
 
     Args:
         data: Configurations in the unit cube, NaN where inactive, shape (n, d).

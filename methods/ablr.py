@@ -81,8 +81,8 @@ class ABLR(LinearHead):
 
         Its inputs are the task's embedding, which has no elements in most variants, then the p
         inputs from `make_inputs`. Sets `_source_inputs` and `_source_losses`, evaluations of the
-        previous tasks, and `_parameters`, those of the network and of all tasks, with their initial
-        values `_start`.
+        previous tasks, and `_parameters` of the network and of all tasks, whose initial values stay
+        in `_start`.
         """
         from hpobench_ordered.methods._blr.joint import Parameters
         from hpobench_ordered.methods._networks.features import Network, pad_input_count
@@ -147,7 +147,7 @@ class ABLR(LinearHead):
         return head
 
     def _fit_all_tasks(self, X: FloatArray, y: FloatArray, effort: Effort) -> None:
-        """Continue the fit of all parameters, those of the network and of each task's head.
+        """Continue the fit of all parameters, of the network and of each task's head.
 
         It is the fit of `self._parameters`, which it replaces, to the previous tasks, with inputs
         and losses as set by `prepare`, and to this one.

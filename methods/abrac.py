@@ -165,7 +165,7 @@ class ABLRLikelihood(FixedNetwork):
         """Fit the network, and a head for each previous task, to the tasks' marginal likelihood.
 
         It also sets the precisions `_start` that fits of the current task's head start from: the
-        medians of those of the previous tasks' heads.
+        medians of the precisions of the previous tasks' heads.
 
         Args:
             z: Parameters of the network at the start, shape (size,).

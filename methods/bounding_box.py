@@ -35,8 +35,9 @@ class Box(Region):
     """
 
     def __init__(self, space: SearchSpace, values: FloatArray) -> None:
-        """Find the side of each hyperparameter: the range of its values (k,), NaN where inactive.
+        """Find the range of each hyperparameter's values, the sides of the box.
 
+        `values` (k, d) are coded: numbers as they are, choices as their index, NaN where inactive.
         A side has a lower bound and a width in the unit interval.
         """
         super().__init__(space)
@@ -59,8 +60,8 @@ class Box(Region):
     def draw(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Draw n configurations in the unit cube, (n, d), uniformly from the box.
 
-        `_sides` has the range of each hyperparameter, from `_lower` on and `_width` wide; that of a
-        categorical has `choices`, unit values that are equally likely.
+        `_sides` has the range of each hyperparameter, from `_lower` on and `_width` wide. The range
+        of a categorical has `choices`, unit values that are equally likely.
         """
         uniform = rng.random((n, self.space.dimension))
         unit: FloatArray = self._lower + uniform * self._width  # numbers within their sides
@@ -74,8 +75,8 @@ class Box(Region):
     def mask_choices_outside(self, unit: FloatArray) -> FloatArray:
         """Set configurations in the unit cube, (n, d), to NaN where a choice is not in the box.
 
-        `_sides` has the range of each hyperparameter; only those of categoricals have `choices`,
-        the unit values in the box.
+        `_sides` has the range of each hyperparameter; only categoricals' ranges have `choices`, the
+        unit values in the box.
         """
         masked = unit.copy()
         for j, side in enumerate(self._sides):

@@ -103,7 +103,7 @@ class CopulaThompsonSampling(ModelBased):
         self._mean_of_first_block = self._predict_mean(self._first_block)
 
     def iter_candidates(self) -> Iterator[FloatArray]:
-        """Yield `_first_block`, drawn at the start, then others when all of it were tried.
+        """Yield the candidates drawn at the start, `_first_block`; others if all were tried.
 
         Yields:
             Configurations in the unit cube, shape (m, d).

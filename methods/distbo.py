@@ -102,8 +102,8 @@ class JointlyModelled(ModelBased):
         `_best_units`, the best configuration of each task (T - 1, d).
         """
         self._earlier, self._data = self._select_usable_tasks()
-        # This chooses the initial configurations; methods that only start with those of earlier
-        # tasks then clear `_earlier`.
+        # This chooses the initial configurations. Methods that use earlier tasks for nothing else
+        # then clear `_earlier`.
         super().prepare()
         tasks = self._earlier
         counts = [len(task) for task in tasks]
@@ -312,6 +312,7 @@ class JointlyModelled(ModelBased):
         is_inactive = np.isnan(unit)
         unit[is_inactive] = self.rng.random(np.count_nonzero(is_inactive))
         steps = radius * self.rng.standard_normal(unit.shape)
+        # `canonical` moves discrete values to the middle of bins, and makes inactive ones NaN.
         return self.space.canonical(np.clip(unit + steps, 0.0, 1.0))
 
     def _select_usable_tasks(self) -> tuple[list[Evaluations], list[TaskData | None]]:
@@ -343,7 +344,8 @@ class JointlyModelled(ModelBased):
     def _encode(self, values: Sequence[FloatArray]) -> FloatArray:
         """Join coded values, (n, d) each, and encode them in the unit cube.
 
-        Coded values are numbers as they are, and choices as their index.
+        Coded values are numbers as they are, and choices as their index. In the unit cube, discrete
+        values are in the middle of their bins, and inactive ones NaN.
         """
         no_values = np.empty((0, self.space.dimension))  # numpy cannot concatenate an empty list
         joined = np.concatenate([no_values, *values])
@@ -670,7 +672,8 @@ def _spec(
 ) -> MethodSpec:
     """Make the specification of one of the paper's methods.
 
-    Only methods without transfer, which need no history, may run on a changed search space.
+    Only methods without transfer, which need no history, may run on a changed search space. The
+    version is raised when a method's suggestions change.
     """
     return MethodSpec(
         name=name,
@@ -678,7 +681,7 @@ def _spec(
         summary=summary,
         source=source,
         min_history=min_history,
-        version=5 if issubclass(method, WithLinearModel) else 4,
+        version=5 if issubclass(method, WithLinearModel) else 4,  # these changed once more
         uses_data=issubclass(method, UsesTrainingData),
         extras=extras,
         kind=MethodKind.TRAINING_DATA,

@@ -259,7 +259,8 @@ class FSBO(FromSources):
         best = np.stack([task.values[task.losses.argmin()] for task in self._tasks])
         random = self.space.decode(self.region.sample_unit(self.rng, RANDOM_CANDIDATES))
         candidates = np.concatenate([best, random])
-        X = self.features(self.space.canonical(self.space.encode(candidates)))
+        unit = self.space.canonical(self.space.encode(candidates))  # in the unit cube
+        X = self.features(unit)
         Phi = self.trained_kernel.features(X)
 
         predicted_means = []  # losses of all candidates, for each task

@@ -39,7 +39,7 @@ class GPTransfer(TaskByTask, MultiTaskGP):
     def observations(self) -> tuple[FloatArray, FloatArray]:
         """Join the evaluations that the model is fitted to, the current task's last.
 
-        The parent class gives those of the current task alone.
+        The parent class has the evaluations of the current task alone.
 
         Returns:
             Model inputs (N + n, p) and losses (N + n,), standardised task by task, of N evaluations

@@ -145,9 +145,9 @@ class Transfer(AfterChange):
     def prepare(self) -> None:
         """Fit a model of the shared space to the old configurations' ranks.
 
-        These are lines 1 to 4 of the paper's algorithm 1. The model, `_shared`, is None if fewer
-        than two old configurations lie in the shared space, that of the hyperparameters and values
-        that both spaces have. `_score` scores configurations by it.
+        These are lines 1 to 4 of the paper's algorithm 1. The shared space has the hyperparameters
+        and values that both spaces have. The model, `_shared`, is None if fewer than two old
+        configurations lie in it. `_score` scores configurations by the model.
         """
         super().prepare()
         self._shared: ModelBased | None = None

@@ -109,8 +109,8 @@ class Prior:
             minus_log_prior = 0.5 * float(prior_gradient @ distance)
             return value + minus_log_prior, gradient + prior_gradient
 
-        # A guess of the second derivatives, to start the quasi-Newton steps: that of the prior, and
-        # as much of each task's likelihood as is typical.
+        # A guess of the second derivatives, to start the quasi-Newton steps: the prior's, and for
+        # each task's likelihood a typical number.
         curvature = prior.precision + compiled.CURVATURE * len(fitted_tasks)
         start = Fit(prior.mean, np.diag(1.0 / curvature))
         theta = descend(objective, start, prior, steps=MAX_STEPS).x
@@ -241,6 +241,7 @@ class HyperBO(FromSources):
         Returns:
             The prediction function.
         """
+        # Also gives the losses that are assumed, which are not needed.
         self._process, _ = self._process.with_fantasies(pending_X)
         return self._predict
 
@@ -265,9 +266,11 @@ def rescale_losses(y: FloatArray, mean: FloatArray, covariance: FloatArray) -> F
     """
     if not len(y):
         return y
-    # The expected sample variance: that of the means, the mean variance, and minus that of the
-    # sample mean, which is the mean of all covariances.
-    expected_variance = mean.var() + covariance.trace() / len(y) - covariance.mean()
+    # The expected sample variance: the variance of the means, plus the mean of the variances, minus
+    # the variance of the sample mean, which is the mean of all covariances.
+    variance_of_sample_mean = covariance.mean()
+    mean_of_variances = covariance.trace() / len(y)
+    expected_variance = mean.var() + mean_of_variances - variance_of_sample_mean
     rescaled: FloatArray = mean.mean() + np.sqrt(max(expected_variance, 0.0)) * y
     return rescaled
 

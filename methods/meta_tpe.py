@@ -118,8 +118,8 @@ class MetaTPE(TPE):
     def make_scorer(self) -> Scorer:
         """Fit the mixtures of the tasks' densities, and make the function that scores candidates.
 
-        The score is the log ratio of the mixture of good configurations to that of bad ones. A
-        task's weight in both grows with its similarity to the current one. Without earlier tasks,
+        The score is the log ratio of two densities, the mixtures of good and of bad configurations.
+        A task's weight in both grows with its similarity to the current one. Without earlier tasks,
         `_sources`, the score is that of TPE.
         """
         if not self._sources:
@@ -148,9 +148,11 @@ class MetaTPE(TPE):
         """
         if self._sources:
             drawn = self._good.sample_each(self.rng, CANDIDATES_PER_TASK)
-            # Hyperparameters with a single value, which are not drawn, have that of the middle.
+            # A hyperparameter with a single value is not drawn, but has this value in the middle.
             unit = np.tile(self.region.middle, (len(drawn), 1))
             unit[:, self._free] = drawn
+            # `canonical` moves discrete values to the middle of their bins, and makes inactive ones
+            # NaN.
             yield self.region.canonical(unit)
         yield from super().iter_candidates()
 
@@ -314,8 +316,8 @@ def compute_similarity(p: FloatArray, q: FloatArray) -> float:
 def compute_task_weights(similarities: FloatArray, task_count: int) -> FloatArray:
     """Compute the weights of the tasks, shape (task_count,).
 
-    That of an earlier task is its similarity divided by the number T of tasks, and that of the
-    current task is 1 minus the sum of the others.
+    The weight of an earlier task is its similarity divided by the number T of tasks, and the
+    weight of the current task is 1 minus the sum of the others.
 
     Args:
         similarities: Similarities of the earlier tasks, shape (T - 1,).

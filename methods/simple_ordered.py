@@ -159,7 +159,7 @@ def _group_by_rank(evaluations: Evaluations, count: int) -> list[list[FloatArray
     completes `count` distinct configurations, as the caller needs no more.
     """
     ranks: list[dict[bytes, FloatArray]] = []  # configurations of each rank, by their bytes
-    distinct: set[bytes] = set()  # bytes of those of all ranks
+    distinct: set[bytes] = set()  # bytes of the configurations of all ranks
     rank_loss = -math.inf  # of the last rank
     for row in np.argsort(evaluations.losses, kind="stable"):
         loss = evaluations.losses[row]

@@ -51,8 +51,8 @@ class Level:
     def above(cls, count_below: int, process: "GaussianProcess", count: int) -> "Level":
         """Make a level above another one, or the bottom of the stack.
 
-        Its share beta in the standard deviation is that of its evaluations, weighted by `ALPHA`, in
-        the evaluations of both levels. The bottom, which has no level to share with, has 1.
+        Its share beta in the standard deviation is the share of its evaluations, weighted by
+        `ALPHA`, in the evaluations of both levels. The bottom, with no level below, has 1.
 
         Args:
             count_below: Evaluations of the level below; 0 at the bottom.
@@ -68,8 +68,9 @@ class Level:
 def predict_stack(levels: Sequence[Level], X: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Predict mean (m,) and standard deviation (m,) of a stack at features X (m, p).
 
-    Each level predicts the residuals of those below, so means add up. The standard deviation is the
-    geometric mean, weighted by the level's share beta, of that of a level and that of all below.
+    Each level predicts the residuals of those below, so means add up. From level to level, the
+    standard deviation is the weighted geometric mean of two: the level's own, with its share beta
+    as weight, and that of the stack below.
     """
     mean = np.zeros(len(X))
     sd = np.ones(len(X))  # any number, as the lowest level has beta = 1
@@ -138,7 +139,7 @@ class StackedGP(FromSources):
     def _predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Predict mean (m,) and standard deviation (m,) of the loss at features X (m, p).
 
-        `_stack` has the levels of the earlier tasks and, on top, that of this one.
+        `_stack` has the levels of the earlier tasks and, on top, the level of this one.
         """
         return predict_stack(self._stack, X)
 

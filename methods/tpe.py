@@ -64,9 +64,11 @@ class TPE(ModelBased):
             Configurations in the unit cube, shape (m, d).
         """
         if self._model is not None:
-            # Hyperparameters with a single value have that of the region's middle.
+            # A hyperparameter with a single value has this value in the middle of the region, too.
             unit = np.tile(self.region.middle, (CANDIDATES, 1))
             unit[:, self._free] = self._model.good.sample(self.rng, CANDIDATES)
+            # `canonical` moves discrete values to the middle of their bins, and makes inactive ones
+            # NaN.
             yield self.space.canonical(unit)
         yield from super().iter_candidates()
 

@@ -37,7 +37,7 @@ class TransferBO(MultiTaskGP):
     """
 
     def prepare(self) -> None:
-        """Code the previous tasks' evaluations for the model, or those of a subset.
+        """Code the previous tasks' evaluations for the model, or a subset of them.
 
         Every suggestion uses a random sample of all evaluations. With a larger history than any in
         the paper, samples would hardly contain the current task. Such a history is reduced once to

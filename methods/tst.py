@@ -106,8 +106,9 @@ class TAFR(TSTR):
         def score(unit: FloatArray) -> FloatArray:
             """Compute the log of the weighted mean improvement (m,) of candidates, `unit` (m, d).
 
-            An earlier task's process, of `sources`, predicts a certain improvement over its lowest
-            prediction for a tried configuration; that of this task, `target`, an expected one.
+            The process of an earlier task, one of `sources`, improves by how far its mean is below
+            its lowest prediction for a tried configuration; this task's process, `target`, by its
+            expected improvement.
             """
             X = self.features(unit)
             means = np.empty((len(sources), len(X)))

@@ -97,7 +97,7 @@ class Head:
     def __init__(self, Phi: FloatArray, y: FloatArray, precisions: Precisions) -> None:
         """Compute the posterior of the weights, given features Phi (n, d) and losses y (n,).
 
-        The prior precision of the weights is alpha, that of the noise beta.
+        The prior precision of the weights is alpha, and the precision of the noise is beta.
         """
         self.precisions = precisions
         self._Phi = Phi
@@ -181,7 +181,7 @@ class Head:
         Args:
             Phi: Features phi* of the configurations to predict, shape (m, d).
         """
-        scaled_Phi = Phi * self._scales  # as those of the evaluations, Phi~, were scaled
+        scaled_Phi = Phi * self._scales  # like the evaluations' features, which become Phi~
         mean = scaled_Phi @ self.weights
 
         # The weights' posterior covariance is C = (I + beta Phi~^T Phi~)^-1, with the scaled

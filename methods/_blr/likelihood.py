@@ -108,7 +108,7 @@ def compute_likelihood(
         r = product(inverse, y_column)
         w = beta * product(r.T, scaled_Phi)
 
-    # `scales` is one number or one for each feature; here it is the latter.
+    # `scales` may be one number for all features; here there is one for each.
     by_features, by_alpha = _derivatives(scaled_Phi, M, r, w, beta, np.full(d, scales))
     y_times_r = float(product(y_row, r)[0, 0])
     squared_r = float(product(r.T, r)[0, 0])
@@ -165,8 +165,8 @@ def _derivatives(
 def factor(scaled_Phi: FloatArray, beta: float) -> FloatArray:
     """Compute the upper Cholesky factor R of the smaller one of two precision matrices.
 
-    With more evaluations than features it is that of K = I + beta Phi~^T Phi~, shape (d, d), else
-    of E = I + beta Phi~ Phi~^T, shape (n, n).
+    With more evaluations than features, n > d, the matrix is K = I + beta Phi~^T Phi~, shape
+    (d, d), else E = I + beta Phi~ Phi~^T, shape (n, n).
 
     Args:
         scaled_Phi: Phi~, features divided by the square roots of their precisions, shape (n, d).

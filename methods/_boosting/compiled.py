@@ -98,8 +98,8 @@ def fit(
     leaves = np.zeros((settings.rounds, inner_nodes + 1))
 
     score = np.full(n, start)
-    # First and second derivatives of the loss by the score; the latter are 1 for squared errors.
-    g, h = np.empty(n), np.ones(n)
+    g = np.empty(n)  # first derivatives of the loss by the score
+    h = np.ones(n)  # second derivatives, which are 1 for squared errors
     tree_rows = np.empty_like(rows)
     scratch = (np.empty(n, np.bool_), np.empty(n, np.int64))  # working space
     for t in range(settings.rounds):  # one tree each
@@ -175,8 +175,9 @@ def _add_leaves(
             node[i] = 2 * k + 1 + goes_right
 
     first_node = 2**depth - 1  # of the level that was reached
-    # Leaves are those of a tree of the greatest depth: a node's value is in its leftmost one.
-    leaves_per_node = leaves.shape[0] // 2**depth  # `leaves` has 2^(greatest depth) entries
+    # `leaves` are the leaves of a tree of the greatest depth. A node above them has several, and
+    # the leftmost of them holds its value.
+    leaves_per_node = leaves.shape[0] // 2**depth  # of 2^(greatest depth)
     for i in range(X.shape[0]):
         score[i] += leaves[(node[i] - first_node) * leaves_per_node]
 
@@ -216,7 +217,7 @@ def _grow(
         g: First derivatives of the loss by the score, shape (n,).
         h: Second derivatives, shape (n,).
         rows: All observations, ascending in each column, shape (p, n). They are reordered here, so
-            that those of a node stand together: rows[:, begin:end].
+            that a node's observations stand together: rows[:, begin:end].
         scratch: Two arrays (n,) to work with.
         tree: Column and threshold of each inner node of this tree, and value of each leaf, written
             here.
@@ -287,7 +288,7 @@ def _find_best_split(
 
     A split replaces G^2 / (H + l2) of the node by the sum of the same over its two children, and
     is better the larger that sum is. Each child needs an H of at least `settings.min_weight`. Of
-    equally good splits, that of the first column at the highest position is used, as in XGBoost.
+    equally good splits, the one of the first column at the highest position is used, as in XGBoost.
 
     Args:
         X: Features, shape (n, p).

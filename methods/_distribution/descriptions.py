@@ -44,7 +44,9 @@ class Descriptions(Protocol):
         ...
 
     def pull_back(self, z: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Compute derivatives of a function of the descriptions by their parameters z, (size,).
+        """Turn derivatives of a function by the descriptions into those by z, (size,).
+
+        This is the chain rule.
 
         Args:
             z: The parameters, shape (size,).
@@ -120,7 +122,7 @@ class LearnedDescriptions:
     def initial(self, rng: np.random.Generator) -> FloatArray:
         """Draw the embedding's parameters to start from, (size,).
 
-        They are those of its networks, and the log of the regularisation lambda.
+        They are the parameters of its networks, and the log of the regularisation lambda.
         """
         return self._embedding.initial(rng, self._feature_count)
 
@@ -133,7 +135,9 @@ class LearnedDescriptions:
         return np.hstack([embeddings, self._sizes[:, None]])
 
     def pull_back(self, z: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Compute derivatives of a function of the descriptions by their parameters, (size,).
+        """Turn derivatives of a function by the descriptions into those by z, (size,).
+
+        This is the chain rule: `_linearise` gives the function that applies it to the embeddings.
 
         Args:
             z: Parameters of the embedding, shape (size,).

@@ -149,9 +149,9 @@ class Embedding:
         def pull_back(slopes: FloatArray) -> FloatArray:
             """Compute derivatives by z (size,) from those by the embeddings (T, q).
 
-            z has the parameters of the network on the features, `x_size` of them, of that on the
-            labels, and log lambda. Outputs of both networks, Phi_x and Phi_y, have the points of
-            all tasks, those of each in its slice of rows.
+            z has the parameters of the network on the features, `x_size` of them, then those of the
+            network on the labels, then log lambda. Phi_x and Phi_y, the outputs of both networks,
+            have the points of all tasks; each task has a slice of the rows.
             """
             by_z = np.zeros(len(z))
             by_Phi_x = np.empty(Phi_x.shape)
@@ -223,8 +223,9 @@ class _TaskMoments:
     def pull_back(
         self, embedded: Embedded, slopes: FloatArray
     ) -> tuple[FloatArray, FloatArray, float]:
-        """Compute derivatives by Phi_x, Phi_y and log lambda, from those by the embedding (q,).
+        """Turn derivatives by the embedding (q,) into those by Phi_x, Phi_y and log lambda.
 
+        This is the chain rule; Phi_x and Phi_y are outputs of the networks on features and labels.
         `embed` must have been called: it sets `_A_inverse` and `_conditional`, C_yx A^-1.
 
         With A = C_xx + lambda I and derivatives G by the conditional matrix C_yx A^-1, those by

@@ -154,7 +154,9 @@ class TaskKernel(Protocol):
         ...
 
     def pull_back(self, x: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Compute derivatives of a function of the covariance by its parameters x, (size,).
+        """Turn derivatives of a function by the covariance into those by its parameters x, (size,).
+
+        This is the chain rule.
 
         Args:
             x: The parameters, shape (size,).
@@ -181,7 +183,7 @@ class DescribedTasks:
         self._last_scaled: FloatArray
 
     def initial(self, rng: np.random.Generator) -> FloatArray:
-        """Draw the parameters to start from: those of the descriptions, and log length scales.
+        """Draw the parameters to start from: of the descriptions, and log length scales.
 
         Each length scale is the root mean squared distance of the tasks from their mean, so that
         tasks are neither all alike nor all unrelated.
@@ -205,7 +207,9 @@ class DescribedTasks:
         return covariance
 
     def pull_back(self, x: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Compute derivatives of a function of the covariance by its parameters x, (size,).
+        """Turn derivatives of a function by the covariance into those by its parameters x, (size,).
+
+        This is the chain rule.
 
         Args:
             x: Parameters z of the descriptions Psi, and log length scales.
@@ -271,7 +275,9 @@ class FreeTasks:
         return product(L, L.T.copy())
 
     def pull_back(self, x: FloatArray, slopes: FloatArray) -> FloatArray:
-        """Compute derivatives of a function of the covariance P = L L^T by its parameters x.
+        """Turn derivatives of a function by the covariance P = L L^T into those by x, (size,).
+
+        This is the chain rule.
 
         Args:
             x: Logarithms of the entries of the triangle L, shape (size,).
@@ -453,8 +459,8 @@ class LinearModel(JointModel):
         def current_task_features(X: FloatArray) -> FloatArray:
             """Compute the network's features of configurations X (m, p) on the current task.
 
-            Psi (T, q) has the descriptions of all tasks, the current one last: inputs of the
-            network, before those of the configuration.
+            Psi (T, q) has the descriptions of all tasks, the current one last. The network's inputs
+            are the task's description, then the features of the configuration.
             """
             psi = np.broadcast_to(Psi[-1], (len(X), self._descriptions.width))
             return compute_features(self._network, weights, np.hstack([psi, X]))

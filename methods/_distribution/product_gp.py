@@ -123,8 +123,8 @@ def compute_likelihood(
         factored.inverse(),  # K^-1
         factored.weights,  # K^-1 (y - mu)
     )
-    # The derivatives are of 2 nll / nu, with minus the log likelihood nll and the signal variance
-    # nu; those of nll are nu / 2 times as large.
+    # These are derivatives of 2 nll / nu, with minus the log likelihood nll and the signal variance
+    # nu. Multiplied by nu / 2 they are derivatives of nll.
     half_signal = 0.5 * math.exp(theta.log_signal)
     by_length = np.zeros(len(theta.log_length))
     # A length scale may belong to several features.
@@ -240,7 +240,7 @@ class _Factored:
         It is the signal variance, times the Matern-3/2 correlation k of configurations, times the
         covariance P (T, T) of their tasks, with the noise variance added on the diagonal.
         """
-        # A feature's length scale is that of its group, the hyperparameter it belongs to.
+        # Features of one hyperparameter, a group, have one length scale.
         self.scales = exponentials(theta.log_length)[data.groups]
         self.U = data.X / self.scales
         self.k, self.decay = matern32(self.U, self.U)

@@ -509,8 +509,8 @@ def fit(
     """
     x = np.minimum(np.maximum(start, lower), upper)
     value, gradient = negative_log_posterior(S, y, x, mu, w)
-    # A guess of the inverse Hessian matrix: of the priors the curvature is w, of the likelihood a
-    # constant.
+    # A guess of the inverse Hessian matrix, one over the curvature: w of the priors, and an assumed
+    # constant of the likelihood.
     H = np.diag(1.0 / (w + CURVATURE))
     for _ in range(max_iterations):
         direction, slope = _descent_direction(H, x, gradient, lower, upper)

@@ -307,8 +307,8 @@ class GaussianProcess:
 
         Rasmussen and Williams (2006), equation 5.12: this needs only the inverse of the
         covariance K of all observations, and no further fit. With alpha = K^-1 y, the mean for
-        observation i is y_i - alpha_i / (K^-1)_ii and the variance 1 / (K^-1)_ii. The latter is
-        that of a noisy observation; the noise variance is subtracted from it.
+        observation i is y_i - alpha_i / (K^-1)_ii and the variance 1 / (K^-1)_ii. This variance
+        includes the noise, whose variance is subtracted.
 
         Returns:
             Mean (n,) and standard deviation (n,) of the noise-free function.

@@ -78,8 +78,8 @@ class BayesianNetwork:
 
         The chain continues from where the last fit left it, so that its burn-in is short. The first
         fit starts a chain at a draw from the prior. `_widths` has the number of inputs of each
-        layer and, last, that of outputs; a layer has a weight for each input and unit, and a bias
-        for each unit.
+        layer and, last, the number of outputs. A layer has a weight for each input and unit, and a
+        bias for each unit.
 
         Args:
             X: Inputs in [0, 1], shape (n, inputs without padding).
@@ -90,7 +90,7 @@ class BayesianNetwork:
             burn_in = FIRST_BURN_IN
             widths = self._widths.tolist()
             layer_sizes = [(inputs + 1) * units for inputs, units in pairwise(widths)]
-            size = sum(layer_sizes) + 1  # the last parameter is that of the noise
+            size = sum(layer_sizes) + 1  # the last parameter belongs to the noise
             self._chain = Chain.start(self._rng.standard_normal(size))
 
         # Arguments of `_compute_gradient`.
@@ -108,7 +108,7 @@ class BayesianNetwork:
     def predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Predict losses without noise: mean and standard deviation over the posterior's samples.
 
-        `_samples` are those of the network's parameters z from the last fit.
+        `_samples` are samples of the network's parameters z, from the last fit.
 
         Args:
             X: Inputs in [0, 1], shape (m, inputs without padding).
@@ -224,7 +224,7 @@ def _compute_gradient(
     batch_weight = n / len(rows)  # the mini-batch stands for all evaluations
     gradient = z.copy()  # of the prior, |z|^2 / 2
 
-    nu = NOISE_MEAN + NOISE_SD * z[-1]  # the last parameter is that of the noise
+    nu = NOISE_MEAN + NOISE_SD * z[-1]  # the last parameter belongs to the noise
     precision = math.exp(-nu)
     scaled_squares = batch_weight * np.sum(errors * errors) * precision
     gradient[-1] += NOISE_SD * 0.5 * (n - scaled_squares)

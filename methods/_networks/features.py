@@ -105,7 +105,7 @@ class Network:
         """Draw normal weights and biases of all layers to start from, (size,).
 
         The variance of the weights of a layer is 1 over the number of its inputs, in the first
-        layer 2 over it; that of the biases is 1. With inputs in [-1, 1], units then bend at
+        layer 2 over it; the variance of the biases is 1. With inputs in [-1, 1], units then bend at
         different inputs, and their sums vary about as quickly as losses do. With biases 0 all
         features would be odd functions.
 
@@ -243,7 +243,7 @@ class Network:
             z: Parameters, shape (size,).
             layers: Inputs and outputs of all layers, as from `_compute_layers`.
             slopes: Derivatives by the features, shape (m, d).
-            by_z: Derivatives by z, to which those of this block are added, shape (size,).
+            by_z: Derivatives by z, to which this block's are added, shape (size,).
             first: Number of inputs, from the first, to propagate to.
 
         Returns:
@@ -288,8 +288,8 @@ class RandomKitchenSinks:
     def initial(self, rng: np.random.Generator, used_inputs: int) -> FloatArray:
         """Draw parameters: log sigma, the frequencies U (p, d), and the phases b (d,), joined.
 
-        sigma is the root mean square distance of two random points in [-1, 1]^p: that of a
-        coordinate is sqrt(2 / 3).
+        sigma is the root mean square distance of two random points in [-1, 1]^p, sqrt(2 p / 3), as
+        it is sqrt(2 / 3) in each coordinate.
 
         Args:
             rng: Source of randomness.

@@ -133,8 +133,9 @@ def sample(
         Final state of the chain, and samples of z, shape (samples, D).
     """
     state = tuple(part.copy() for part in chain.state)
-    # Position, momentum; length of running means of the gradient, and those of it and its square.
-    z, v, tau, g, S = state  # all are updated in place
+    # Position and momentum; the length of the running means, and the running means of the gradient
+    # and of its square. All are updated in place.
+    z, v, tau, g, S = state
     samples = np.empty((sampling.samples, len(z)))  # overwritten until the last round
     is_estimated = n > sampling.batch  # otherwise every batch has all evaluations
     step_size = np.empty(len(z))
@@ -158,7 +159,7 @@ def sample(
                         sampling.friction,
                         is_estimated,
                     )
-                # The signs are those of the noise.
+                # `signs` are the signs of the noise.
                 _move(z, v, G, step_size, noise_sd, signs[i, j], sampling.friction)
             samples[i] = z
     return Chain(state), samples
@@ -230,7 +231,8 @@ def _write_step_sizes(
     """Write the factor of the gradient in a step, eps^2 M, and the sd of the step's noise.
 
     M = S^(-1/2) scales each parameter by the typical size of its gradient. The variance of the
-    noise is 2 a eps^2 M, less that of the gradient, eps^4, if it is estimated.
+    noise is 2 a eps^2 M. If the gradient is estimated, it brings noise of its own, whose variance,
+    eps^4, is subtracted.
 
     Args:
         step_size: Where eps^2 M is written, shape (D,).
