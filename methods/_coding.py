@@ -154,8 +154,8 @@ def can_tabulate(parameters: Sequence[Parameter], conditions: Sequence[Condition
     """Whether compiled functions can code the space by tables.
 
     Tables list the values of integers on log scales, which are not evenly spaced, and the values of
-    parents, hyperparameters that a condition depends on. They must not be too many, and each
-    condition must have a single parent.
+    parents, hyperparameters that a condition depends on. There may be at most `MAX_TABULATED` of
+    each, and each condition must have a single parent.
     """
     tabulated = [parameter for parameter in parameters if is_log_integer(parameter)]
     for condition in conditions:

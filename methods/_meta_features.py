@@ -49,14 +49,15 @@ def compute_meta_features(data: TaskData, *, classes: int | None = None) -> Floa
 
     Args:
         data: The data.
-        classes: Number of classes, so that vectors of several tasks have the same length; default:
-            as in these data. Ignored if there are no classes.
+        classes: Number of classes, so that vectors of several tasks have the same length; by
+            default as many as in these data. Ignored if there are no classes.
 
     Returns:
-        Finite numbers: 19 of the features; with classes, the share of each, their entropy and 4
-        landmarkers; with other labels, 4 of the labels and 3 landmarkers; without labels, the mean
-        of each feature. Landmarkers are the accuracy or R2 of simple models on a part of the data
-        that they were not trained on.
+        Finite numbers: first 19 that describe the features, then others that depend on the labels.
+        For classes these are the share of each class, their entropy and 4 landmarkers; for numeric
+        labels 4 moments of the labels and 3 landmarkers; without labels the mean of each feature.
+        Landmarkers are the accuracy or R2 of simple models on a part of the data that they were not
+        trained on.
 
     Raises:
         EvaluationsError: A label is not below `classes`.
@@ -64,7 +65,7 @@ def compute_meta_features(data: TaskData, *, classes: int | None = None) -> Floa
     """
     key = _digest(data, classes)
     if key not in _cache:
-        if len(_cache) >= MAX_CACHED:
+        if len(_cache) >= MAX_CACHED:  # so that it does not grow forever
             _cache.clear()
         with one_thread():
             _cache[key] = _compute(data, classes)

@@ -39,9 +39,9 @@ class MultiTask(ModelBased):
     def prepare(self) -> None:
         """Code the previous tasks' evaluations as inputs and outputs of the model.
 
-        Sets, with a row for each of N evaluations, `_source_units`, their configurations in the
-        unit cube (N, d), `_source_task_features` (N, q) and `_source_losses` (N,), and the features
-        of the current task, `_current_task_features` (q,).
+        For each of N evaluations, `_source_units` (N, d) gets its configuration in the unit cube,
+        `_source_task_features` (N, q) the features of its task, and `_source_losses` (N,) its loss.
+        `_current_task_features` (q,) gets the features of the current task.
         """
         super().prepare()
         tasks = remove_failed_evaluations(self.history)

@@ -223,7 +223,7 @@ def log_density(unit: FloatArray, data: FloatArray, choices: IntArray, h: FloatA
                 _multiply_by_choice(factor, columns[j], data[i, j], h[j], choices[j])
         for row in range(m):
             total[row] += factor[row] * math.exp(exponent[row])
-    for row in range(m):
+    for row in range(m):  # densities have a lower bound, so that logarithms are finite
         total[row] = math.log(max(MIN_DENSITY, total[row] / len(data)))
     return total
 

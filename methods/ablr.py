@@ -95,12 +95,14 @@ class ABLR(LinearHead):
 
         task_count = len(self._source_inputs) + 1  # the current task comes last
         z = self.phi.initial(self.rng, network_input_count)
+        # Random at first, and then learned.
         embeddings = EMBEDDING_SD * self.rng.standard_normal((task_count, self.embedding))
         self._start = Parameters.initial(z, embeddings)
         self._parameters = self._start
         self._count_at_last_fit = 0  # evaluations of the current task that it used
         if self._source_inputs:
             no_losses = np.empty(0)  # the current task has no evaluations yet
+            # `BEFOREHAND` limits how often this fit may evaluate the likelihood.
             self._fit_all_tasks(no_inputs, no_losses, BEFOREHAND)
 
     def features(self, X: FloatArray) -> FloatArray:
@@ -162,7 +164,8 @@ class ABLR(LinearHead):
         inputs = [*self._source_inputs, X]
         losses = [*self._source_losses, y]
 
-        # An evaluation of the likelihood takes time proportional to the number of configurations.
+        # An evaluation of the likelihood takes time proportional to the number of configurations;
+        # with more than `LARGE` there are fewer evaluations.
         configuration_count = sum(len(task_losses) for task_losses in losses)
         affordable = effort.most * LARGE // max(1, configuration_count)
         likelihood_evaluations = min(effort.most, max(effort.least, affordable))

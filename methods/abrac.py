@@ -77,7 +77,8 @@ class FixedNetwork(LinearHead):
     def make_feature_map(self, input_count: int) -> "FeatureMap":
         """Make the feature map, a network without parameters yet, for a number of inputs.
 
-        Inputs are padded with zeros, so that search spaces share compiled programs.
+        `HIDDEN` has the units of each layer, and `OUTPUTS` is the number of features. Inputs are
+        padded with zeros, so that search spaces share compiled programs.
         """
         from hpobench_ordered.methods._networks.features import Network, pad_input_count
 
@@ -191,7 +192,7 @@ class ABLRKitchenSinks(ABLRLikelihood):
     evaluations = LENGTH_SCALE_EVALUATIONS
 
     def make_feature_map(self, input_count: int) -> "FeatureMap":
-        """Make the random features, without parameters yet, for a number of inputs.
+        """Make `KITCHEN_SINKS` random features, without parameters yet, for a number of inputs.
 
         Inputs are padded with zeros, so that search spaces share compiled programs.
         """

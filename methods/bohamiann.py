@@ -83,7 +83,8 @@ class Bohamiann(ModelBased):
     def observations(self) -> tuple[FloatArray, FloatArray]:
         """Return features (n, p) and losses (n,) of the latest evaluations, for the model.
 
-        Losses are standardised over all evaluations of the task, also those left out.
+        There are at most `MAX_CURRENT`. Losses are standardised over all evaluations of the task,
+        also those left out.
         """
         from hpobench_ordered.methods._gp.model import standardise
 

@@ -98,6 +98,7 @@ class CopulaThompsonSampling(ModelBased):
         self._model: BoostedTrees | None = None  # None without finite losses
         if tasks:
             self._model, self._sd = self._fit(tasks)
+
         # All suggestions choose among the same candidates, so their means are computed once.
         self._first_block = next(iter_candidate_blocks(self.region, self.rng, size=CANDIDATES))
         self._mean_of_first_block = self._predict_mean(self._first_block)
@@ -149,6 +150,8 @@ class CopulaThompsonSampling(ModelBased):
         """Fit the mean of the normal scores z; estimate their sd from held-out residuals.
 
         z maps the losses of each task, by their ranks, to a standard normal distribution.
+
+        The share `HELD_OUT` of the evaluations is held out.
 
         Args:
             tasks: Finite evaluations of the previous tasks.

@@ -253,7 +253,7 @@ class JointlyModelled(ModelBased):
         """Yield a refined block of candidates, then random ones if all of these were tried.
 
         The first suggestion of a linear model is chosen among the earlier tasks' best,
-        `_best_units`.
+        `_best_units`, as networks do not extrapolate as well as Gaussian processes.
 
         Yields:
             Configurations in the unit cube, shape (m, d).
@@ -268,12 +268,12 @@ class JointlyModelled(ModelBased):
         """Compute features (m, p) of configurations in the unit cube, (m, d).
 
         Those of the region, which are in [0, 1], are scaled so that uniform numbers have mean 0 and
-        variance 1.
+        variance 1, by a factor of sqrt(12).
         """
         return FEATURE_SCALE * (self.region.features(unit) - 0.5)
 
     def _refine(self, block: FloatArray) -> FloatArray:
-        """Add configurations around the best candidates, in rounds that come ever closer.
+        """Add configurations around the `REFINED` best candidates, in rounds that come ever closer.
 
         The result and its posterior moments, means and standard deviations (2, m), are remembered
         for `_score`.
@@ -587,10 +587,11 @@ class WarmStarted(UsesTrainingData):
     """A model of the current task alone, started with the best configurations of similar tasks."""
 
     def initial_configurations(self) -> Sequence[Config]:
-        """Choose the best configurations of the tasks with the closest meta-features.
+        """Choose the `WARM_PER_TASK` best configurations of each of the `WARM_TASKS` closest tasks.
 
-        The earlier tasks are then removed: `_earlier` is emptied and `_data` keeps only the current
-        task's, the last, so that the model is of the current task alone.
+        Closest are those with the most similar meta-features of training data. The earlier tasks
+        are then removed: `_earlier` is emptied and `_data` keeps only the current task's, the last,
+        so that the model is of the current task alone.
         """
         if not self._earlier:
             return ()
@@ -655,6 +656,7 @@ def draw_evaluations(task: Evaluations, count: int, rng: np.random.Generator) ->
     if count == len(task):  # all: leaves the generator as it is
         return task
     rows = np.sort(rng.permutation(len(task))[:count])
+    # Losses follow from the objective.
     return replace(task, values=task.values[rows], objective=task.objective[rows])
 
 

@@ -92,7 +92,7 @@ class DeepKernel:
     def theta(self) -> FloatArray:
         """Log length scale, log signal variance and log noise variance of the kernel, (3,).
 
-        They are the last of the parameters x.
+        They are the last `THETA_SIZE` of the parameters x.
         """
         return self.x[-THETA_SIZE:]
 
@@ -104,7 +104,7 @@ class DeepKernel:
         """
         from hpobench_ordered.methods._networks.features import compute_features
 
-        weights = self.x[:-THETA_SIZE]
+        weights = self.x[:-THETA_SIZE]  # the kernel's parameters come last
         inputs = 2.0 * X - 1.0  # in [-1, 1]
         return compute_features(self.phi, weights, inputs)
 
@@ -238,6 +238,7 @@ class FSBO(FromSources):
     def trained_kernel(self) -> DeepKernel:
         """Network and kernel, trained on the earlier tasks, with randomly scaled losses.
 
+        `RATE` is the learning rate, and exp(`MAX_LOG_SCALE`) the largest factor of losses.
         `sources` has features (n, p) and standardised losses (n,) of each earlier task.
         """
         X, _ = self.sources[0]  # all have the same number of features
@@ -249,10 +250,10 @@ class FSBO(FromSources):
     def initial_configurations(self) -> Sequence[Config]:
         """Choose configurations that are together good on the earlier tasks.
 
-        Candidates are the best configuration of each earlier task and random ones. They are chosen
-        greedily, to minimise the mean over the tasks of the lowest loss that is predicted for any
-        of them. `_tasks` has the earlier tasks' evaluations, and `sources` the same as features
-        and losses for models.
+        Candidates are the best configuration of each earlier task and `RANDOM_CANDIDATES` others.
+        `INITIAL_TRIALS` are chosen greedily, to minimise the mean over the tasks of the lowest loss
+        that is predicted for any of them. `_tasks` has the earlier tasks' evaluations, and
+        `sources` the same as features and losses for models.
         """
         if not self._tasks:  # there is nothing to choose by
             return ()
@@ -282,7 +283,7 @@ class FSBO(FromSources):
         Returns:
             The prediction function, and the losses, which keep their units.
         """
-        # Each time anew from the network and kernel of the earlier tasks.
+        # Each time anew from the network and kernel of the earlier tasks, in fewer, smaller steps.
         self._deep_kernel = self.trained_kernel
         if len(y):
             self._deep_kernel = self._deep_kernel.train(

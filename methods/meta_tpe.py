@@ -81,6 +81,7 @@ class MetaTPE(TPE):
     def prepare(self) -> None:
         """Choose evaluations of earlier tasks, and split each task's into good and bad ones.
 
+        At most `MAX_PER_TASK` are used of each task, drawn at random.
         Sets the earlier tasks' finite evaluations `_earlier_tasks`, those split in `_sources`, and
         `_points`, random configurations (m, d) in the searched hyperparameters, on which the tasks'
         densities are compared.
@@ -95,7 +96,7 @@ class MetaTPE(TPE):
         self._sources = [self._split(self.space.encode(s.values), s.losses) for s in samples]
         if self._sources:
             self.random_trials = 0  # a model of the earlier tasks needs none
-            self.random_fraction = RANDOM_SHARE
+            self.random_fraction = RANDOM_SHARE  # of suggestions
             self._points = self.region.sample_unit(self.rng, POINTS)[:, self._free]
 
     def initial_configurations(self) -> Sequence[Config]:
@@ -161,7 +162,7 @@ class MetaTPE(TPE):
 
         It is 1 if the current task has less than two evaluations (None if it has none). Tasks are
         compared in the most important hyperparameters, of which there are more with more
-        evaluations.
+        evaluations: the logarithm of their number, to base `LOG_BASE`.
         """
         if current is None or self.evaluation_count < 2:
             return np.ones(len(self._sources))
@@ -177,7 +178,7 @@ class MetaTPE(TPE):
         return np.array(similarities)
 
     def _split(self, unit: FloatArray, losses: FloatArray) -> SplitTask:
-        """Split configurations into the share with the lowest losses, and the others.
+        """Split configurations into the share `GOOD_SHARE` with the lowest losses, and the others.
 
         Args:
             unit: Configurations in the unit cube, with all hyperparameters; those that have only

@@ -17,7 +17,7 @@ class RandomSearch(Method):
         self._drawn = deque[Config]()
 
     def ask(self) -> Config:
-        """Draw a configuration; a block of them is drawn at once, which is much faster."""
+        """Return a configuration; `BLOCK` of them are drawn at once, which is much faster."""
         if not self._drawn:
             unit = self.space.sample_unit(self.rng, BLOCK)
             self._drawn = deque(self.space.configs(self.space.decode(unit)))

@@ -65,7 +65,7 @@ class RGPE(Ensemble):
         if len(y) < MIN_RANKED:  # too few to learn weights from: all are equal
             return np.full(process_count, 1.0 / process_count)
 
-        ranked_rows = self.rng.permutation(len(y))[:MAX_RANKED]
+        ranked_rows = self.rng.permutation(len(y))[:MAX_RANKED]  # at most so many
         ranked_X = X[ranked_rows]
         ranked_y = y[ranked_rows]
         normal = self.rng.standard_normal((process_count, SAMPLES, len(ranked_rows)))
@@ -146,8 +146,9 @@ def compute_ranking_weights(losses: FloatArray) -> FloatArray:
     """Compute the share (T,) of the samples in which each process has the lowest ranking loss.
 
     A sample in which several processes have the lowest is divided evenly among them. A process
-    whose median loss is above a high quantile of the current task's losses gets weight 0: many
-    such processes, each the best in a few samples by chance, would dilute the weights of the good.
+    whose median loss is above a high quantile, `DILUTION_QUANTILE`, of the losses of the current
+    task's process gets weight 0: many such processes, each the best in a few samples by chance,
+    would dilute the weights of the good.
 
     Args:
         losses: Ranking losses of the processes, the current task's last, shape (T, S).

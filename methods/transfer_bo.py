@@ -39,10 +39,10 @@ class TransferBO(MultiTaskGP):
     def prepare(self) -> None:
         """Code the previous tasks' evaluations for the model, or a subset of them.
 
-        Every suggestion uses a random sample of all evaluations. With a larger history than any in
-        the paper, samples would hardly contain the current task. Such a history is reduced once to
-        a subset that leaves room for as many evaluations of the current task as there are trials,
-        but at most for half of the observations.
+        Every suggestion uses a random sample of `MAX_OBSERVATIONS` evaluations. With a larger
+        history than any in the paper, `LARGEST_HISTORY`, samples would hardly contain the current
+        task. Such a history is reduced once to a subset that leaves room for as many evaluations of
+        the current task as there are trials, but at most for half of the sample.
         """
         super().prepare()  # sets the attributes `_source_...`, evaluations of the previous tasks
         if len(self._source_losses) > LARGEST_HISTORY:

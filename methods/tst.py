@@ -46,7 +46,8 @@ class TSTR(Ensemble):
         """Compute weights (T,) of the earlier tasks' `processes` and, last, of this task's.
 
         The distance of an earlier task is the share of the pairs of this task's evaluations that
-        its process misranks; the Epanechnikov kernel turns distances into weights.
+        its process misranks; the Epanechnikov kernel turns distances into weights, which are 0 from
+        the distance `BANDWIDTH` on.
 
         Args:
             X: Features of this task's evaluations, shape (n, p).

@@ -145,6 +145,7 @@ def _add_random_configurations(
     Returns:
         Coded values, shape (m, d), those of the previous tasks first.
     """
+    # Random points of the unit cube; all configurations if there are few.
     block = next(iter_candidate_blocks(Region(space), rng, size=CANDIDATES))
     random_configurations = space.decode(block)
     distinct: dict[bytes, FloatArray] = {}  # by key, those of the previous tasks first

@@ -155,7 +155,7 @@ def _search_line(
             break
 
         length *= _choose_shortening(gain, expected_gain)
-        if length <= MIN_LENGTH or used == evaluations:
+        if length <= MIN_LENGTH or used == evaluations:  # nothing more to gain, or to spend
             break
     return trial, used
 

@@ -77,8 +77,10 @@ class Precisions:
         """
         has_separate_precisions = count > 1
         has_prior = math.isfinite(spread)
-        start = ADAPTIVE_START if has_separate_precisions and not has_prior else START
-        log_alpha, log_beta = start
+        if has_separate_precisions and not has_prior:
+            log_alpha, log_beta = ADAPTIVE_START  # all features are off
+        else:
+            log_alpha, log_beta = START  # all are on
         return cls(np.full(count, log_alpha), log_beta)
 
 

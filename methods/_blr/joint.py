@@ -127,9 +127,9 @@ def fit_jointly(
             return np.inf, np.zeros(len(x))
 
     x = _join(start)
-    _, best = minimise(
-        objective, x, _make_bounds(start), evaluations=evaluations, tolerance=TOLERANCE
-    )
+    bounds = _make_bounds(start)
+    # An iteration that gains less than `TOLERANCE` nats is the last one.
+    _, best = minimise(objective, x, bounds, evaluations=evaluations, tolerance=TOLERANCE)
     return _split(best, start)
 
 

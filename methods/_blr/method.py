@@ -174,7 +174,8 @@ def standardise_contexts(contexts: Sequence[Mapping[str, float]]) -> FloatArray:
 
     columns = []
     for name in contexts[-1]:
-        if all(name in context for context in contexts):
+        is_shared = all(name in context for context in contexts)
+        if is_shared:
             values = [float(context[name]) for context in contexts]
             columns.append(standardise(np.array(values)))
     if not columns:

@@ -90,7 +90,12 @@ class LearnedDescriptions:
     """
 
     def __init__(self, data: Sequence[TaskData], *, joint: bool) -> None:
-        """Choose what of the data is embedded, by their kind, which is the same for all tasks."""
+        """Choose what of the data is embedded, by their kind, which is the same for all tasks.
+
+        Of classes, it is the distribution of features and classes; without labels, that of the
+        features; else the joint distribution of features and numeric labels, or their marginal and
+        conditional ones one after the other.
+        """
         from hpobench_ordered.methods._distribution.embedding import Embedded, Embedding
         from hpobench_ordered.methods._networks.features import pad_input_count
 
@@ -100,6 +105,7 @@ class LearnedDescriptions:
         if current.kind is DataKind.CLASSIFICATION:
             embedded = Embedded.CLASSES
             all_labels = [task.labels for task in data if task.labels is not None]
+            # Of all tasks; labels are numbered from 0.
             class_count = 1 + max(int(labels.max()) for labels in all_labels)
         elif current.kind is DataKind.UNSUPERVISED:
             embedded = Embedded.MARGINAL

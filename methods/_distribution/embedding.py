@@ -109,7 +109,8 @@ class Embedding:
     def initial(self, rng: np.random.Generator, feature_count: int) -> FloatArray:
         """Draw the parameters z to start from: those of both networks, and log lambda.
 
-        The networks are on features and on labels; lambda is the regularisation.
+        The networks are on features and on labels; lambda is the regularisation, at first
+        exp(`LOG_LAMBDA`).
 
         Args:
             rng: Source of randomness.
@@ -202,7 +203,8 @@ class _TaskMoments:
 
         It consists of the mean mu of Phi_x, of the matrix C_yx, the mean of phi_y phi_x^T, or of
         the conditional matrix C_yx (C_xx + lambda I)^-1, as `embedded` says. `_w` is the weight of
-        a point in a mean, one over their number, and `_ridge` is lambda.
+        a point in a mean, one over their number, and `_ridge` is lambda. Phi_x has `OUTPUTS`
+        columns.
         """
         mu: FloatArray = self._w * self._Phi_x.sum(axis=0)
         if embedded is Embedded.MARGINAL:
@@ -235,7 +237,7 @@ class _TaskMoments:
         by_x = np.zeros(self._Phi_x.shape)
         by_y = np.zeros(self._Phi_y.shape)
         if embedded in {Embedded.MARGINAL, Embedded.CONCATENATED}:
-            by_mu = slopes[:OUTPUTS]
+            by_mu = slopes[:OUTPUTS]  # mu, the mean of Phi_x, is the first part of the embedding
             by_x += by_mu  # every point adds to the mean alike
         if embedded is Embedded.MARGINAL:
             return self._w * by_x, by_y, 0.0

@@ -119,12 +119,15 @@ class JointModel(ABC):
                 return math.inf, np.zeros(len(x))
 
         n = len(data.y)
-        # `nll`, minus the log likelihood, is a sum over n evaluations, and so are its limits.
+        # Later fits start from the last result and may compute the likelihood less often.
+        evaluations = LATER_EVALUATIONS if self._is_fitted else FIRST_EVALUATIONS
+        # `nll`, minus the log likelihood, is a sum over n evaluations, so that its smallest gain
+        # and its largest value are proportional to n.
         nll, self.x = minimise(
             objective,
             self.x,
             self.bounds,
-            evaluations=LATER_EVALUATIONS if self._is_fitted else FIRST_EVALUATIONS,
+            evaluations=evaluations,
             tolerance=MIN_GAIN * n,
         )
         is_good = nll <= MAX_LOSS * n  # false if it is NaN
@@ -334,8 +337,10 @@ class ProcessModel(JointModel):
         self._task_kernel = task_kernel
         self._g = length_scales
         task_parameters = task_kernel.initial(rng)
+        # Length scales and signal variance are 1 at first.
         log_lengths_and_signal = np.zeros(length_scales + 1)
         self.x = np.concatenate([task_parameters, log_lengths_and_signal, [INITIAL_LOG_NOISE]])
+        # Lowest and highest value of some parameters, and how many there are.
         self.bounds = stack_bounds(
             (TASK_PARAMETER, len(task_parameters)),
             (LOG_LENGTH, length_scales),
@@ -408,7 +413,7 @@ class LinearModel(JointModel):
 
         self._descriptions = descriptions
         input_count = descriptions.width + feature_count
-        self._network = Network(pad_input_count(input_count), HIDDEN)
+        self._network = Network(pad_input_count(input_count), HIDDEN)  # numbers of units
         task_parameters = descriptions.initial(rng)
         weights = self._network.initial(rng, input_count)
         network_end = len(task_parameters) + len(weights)
@@ -417,6 +422,7 @@ class LinearModel(JointModel):
         # The precision of the noise, beta, is one over its variance.
         log_alpha, log_beta = 0.0, -INITIAL_LOG_NOISE
         self.x = np.concatenate([task_parameters, weights, [log_alpha, log_beta]])
+        # Only the precisions are bounded.
         self.bounds = stack_bounds(
             ((-math.inf, math.inf), network_end), (LOG_ALPHA, 1), (LOG_BETA, 1)
         )

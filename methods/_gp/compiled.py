@@ -366,7 +366,8 @@ def negative_log_posterior_from(
     """Compute minus the log posterior of theta, up to the prior's constant.
 
     Rasmussen and Williams (2006), equation 2.30: half the log determinant of the covariance K is
-    the sum of log R_ii. Each prior adds w (theta - mu)^2 / 2.
+    the sum of log R_ii. To minus the log likelihood, y^T alpha / 2 + sum_i log R_ii +
+    n / 2 log(2 pi), each prior adds w (theta - mu)^2 / 2.
 
     Args:
         y: Losses, shape (n,).
@@ -461,7 +462,7 @@ def update_inverse_hessian(H: FloatArray, step: FloatArray, change: FloatArray) 
     """
     curvature = np.sum(step * change)  # step^T change, positive where the objective is convex
     norms = math.sqrt(np.sum(step * step) * np.sum(change * change))
-    if curvature <= MIN_CURVATURE * norms:
+    if curvature <= MIN_CURVATURE * norms:  # not convex, or not beyond rounding errors
         return
 
     size = step.shape[0]
@@ -568,7 +569,8 @@ def _write_squared_distances(
     Args:
         row: Written here, for as many candidates as it is long, shape (width,).
         x: Features of the observation, divided by their length scales, shape (p,).
-        scaled_candidates: The same of all candidates, one column a candidate, shape (p, m).
+        scaled_candidates: Features of all candidates, divided by the length scales, too; one column
+            a candidate, shape (p, m).
         begin: Column of the first candidate.
     """
     width = row.shape[0]

@@ -293,7 +293,7 @@ class GaussianProcess:
         prior_covariance = compiled.cross_covariance(X, X, groups, theta, self._g)
         covariance = prior_covariance - solved.T @ solved
 
-        # Against rounding errors: a little is added to the diagonal.
+        # Against rounding errors: a small share of the signal variance is added to the diagonal.
         signal_variance = math.exp(theta[self._g])
         covariance.flat[:: len(X) + 1] += SAMPLED_JITTER * signal_variance
         is_positive_definite, R = _faster_module(len(X)).cholesky(covariance)
@@ -351,7 +351,8 @@ def standardise(losses: FloatArray) -> FloatArray:
 def _faster_module(n: int) -> ModuleType:
     """Choose the module whose `cholesky`, `fit` and `predict` are faster for n observations.
 
-    `compiled` is so for few, `lapack` for many; their results are the same up to rounding.
+    `compiled` is faster for few, up to `COMPILED_LIMIT`, and `lapack` for many. Their results are
+    the same up to rounding.
     """
     if n <= COMPILED_LIMIT:
         return compiled

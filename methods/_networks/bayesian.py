@@ -66,7 +66,7 @@ class BayesianNetwork:
     """
 
     def __init__(self, input_count: int, rng: np.random.Generator) -> None:
-        """Start without a chain; inputs are padded with zeros to a multiple of 8."""
+        """Start without a chain; inputs are padded with zeros to a multiple of `INPUT_MULTIPLE`."""
         self._rng = rng
         self._input_count = input_count
         padded_count = math.ceil(max(input_count, 1) / INPUT_MULTIPLE) * INPUT_MULTIPLE
@@ -85,7 +85,7 @@ class BayesianNetwork:
             X: Inputs in [0, 1], shape (n, inputs without padding).
             y: Standardised losses, shape (n,).
         """
-        burn_in = LATER_BURN_IN
+        burn_in = LATER_BURN_IN  # rounds of steps before samples are taken
         if self._chain is None:
             burn_in = FIRST_BURN_IN
             widths = self._widths.tolist()
@@ -124,9 +124,10 @@ class BayesianNetwork:
     def _scale_inputs(self, X: FloatArray) -> FloatArray:
         """Scale inputs, which are in [0, 1], and pad them with zeros, (m, p).
 
-        Numbers that are spread evenly over [0, 1] get mean 0 and variance 1. They are then
-        multiplied by the first layer's factor s / sqrt(inputs) of weights: here once, instead of at
-        every step of the chain.
+        Numbers that are spread evenly over [0, 1] have mean 0 and variance 1 after subtracting 1/2
+        and multiplying by `UNIFORM_SCALE`. They are then multiplied by the factor s / sqrt(inputs)
+        of the first layer's weights, with s = `FIRST_SCALE`: here once, instead of at every step of
+        the chain.
         """
         weight_scale = FIRST_SCALE / self._input_count**0.5
         padded_count = self._widths[0]
@@ -139,8 +140,9 @@ class BayesianNetwork:
 def _weight_scale(widths: IntArray, layer: int) -> float:
     """Compute the factor by which a layer's parameters are multiplied to give its weights.
 
-    It is s / sqrt(i) for a layer of i inputs, with a scale s. For the first layer it is 1, because
-    `_scale_inputs` multiplies the inputs by its factor, once for all steps.
+    It is s / sqrt(i) for a layer of i inputs, with a scale s: `INNER_SCALE` or, for the output,
+    `LAST_SCALE`. For the first layer it is 1, because `_scale_inputs` multiplies the inputs by its
+    factor, once for all steps.
 
     Args:
         widths: Inputs of each layer and, last, outputs of the last one.

@@ -91,11 +91,12 @@ def _compile(function: Callable[..., Any], arrays: Any, static: tuple[Hashable, 
 def _cpu() -> Any:
     """Return JAX's CPU, started with only the caller's thread unless JAX was used before.
 
-    JAX reads both settings when its CPU is first used; they are restored afterwards.
+    JAX reads both settings, an environment variable and an option of its own, when its CPU is first
+    used; they are restored afterwards.
     """
     threads_before = os.environ.get(THREADS)
     asynchronous_before = jax.config.values[ASYNCHRONOUS]  # whether a thread of its own runs
-    os.environ[THREADS] = "1"
+    os.environ[THREADS] = "1"  # the number of threads
     jax.config.update(ASYNCHRONOUS, False)
     try:
         return jax.local_devices(backend="cpu")[0]
@@ -112,7 +113,7 @@ def _cache_on_disk() -> Iterator[None]:
 
     Nothing is changed if the user has configured a cache, or if the folder cannot be written to.
     """
-    folder = cache_folder() / FOLDER
+    folder = cache_folder() / FOLDER  # in the package's cache folder
     settings = {
         "jax_compilation_cache_dir": str(folder),
         "jax_persistent_cache_min_compile_time_secs": 0.0,  # also what compiles fast

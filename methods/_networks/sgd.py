@@ -165,6 +165,7 @@ def trace_steps(
         g_z, g_W = jax.grad(mean_squared_error)((z, W), batch, b)
         norm = jnp.sqrt(jnp.sum(g_z**2) + jnp.sum(g_W**2))
         rate *= MAX_NORM / jnp.maximum(norm, MAX_NORM)  # shortens gradients that are too long
+        # A share of the velocity is kept.
         v_z = MOMENTUM * v_z - rate * g_z
         v_W = MOMENTUM * v_W - rate * g_W
         return (z + v_z, W + v_W, v_z, v_W), None
