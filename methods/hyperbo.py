@@ -91,10 +91,10 @@ class Prior:
         from hpobench_ordered.methods._gp.model import Priors, stack_priors
         from hpobench_ordered.methods._gp.tasks import Fit, descend
 
-        g = kernel.length_scales
+        g = kernel.length_scales  # their number
         fitted_tasks = []
         for X, y in tasks:
-            S = compiled.squared_differences(X, kernel.groups, g)
+            S = compiled.squared_differences(X, kernel.groups, g)  # of all pairs of rows
             fitted_tasks.append(FittedTask(S, compute_basis(X), y))
         prior = stack_priors(Priors(), g)  # means and precisions of theta
 
@@ -112,7 +112,7 @@ class Prior:
         # A guess of the second derivatives, to start the quasi-Newton steps: the prior's, and for
         # each task's likelihood a typical number.
         curvature = prior.precision + compiled.CURVATURE * len(fitted_tasks)
-        start = Fit(prior.mean, np.diag(1.0 / curvature))
+        start = Fit(prior.mean, np.diag(1.0 / curvature))  # theta, and an inverse Hessian matrix
         theta = descend(objective, start, prior, steps=MAX_STEPS).x
         _, _, b = negative_log_likelihood(fitted_tasks, theta)
         return cls(theta, b)

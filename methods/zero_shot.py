@@ -48,7 +48,10 @@ class ZeroShot(DesignOnly):
     """
 
     def initial_configurations(self) -> Sequence[Config]:
-        """Choose the portfolio, of as many configurations as there are trials."""
+        """Choose the portfolio: configurations that complement each other on the previous tasks.
+
+        There are as many as trials; none without previous tasks.
+        """
         tasks = remove_failed_evaluations(self.history)
         if not tasks:
             return ()
