@@ -99,7 +99,7 @@ class Coder:
             self._conditions = tabulate_conditions(parameters, conditions)
 
     def canonical(self, unit: FloatArray) -> FloatArray:
-        """Compute the unit vectors that stand for configurations, as `SearchSpace.canonical` does.
+        """Compute the unit vectors that represent configurations, as `SearchSpace.canonical` does.
 
         Discrete values move to the middle of their bins, and inactive hyperparameters become NaN.
         Compiled code does this by tables of scales and conditions, if the space has allowed them.
@@ -108,7 +108,7 @@ class Coder:
             unit: Points of the unit cube, without NaN, shape (m, d).
 
         Returns:
-            Unit vectors, shape (m, d), C-contiguous.
+            The points that represent the configurations, shape (m, d), C-contiguous.
         """
         if not self._is_tabulated:
             return self._space.canonical(unit)
@@ -264,16 +264,19 @@ def move_centres(
 
 @compiled
 def _canonical(unit: FloatArray, scales: Scales, conditions: ConditionTables) -> FloatArray:
-    """Compute the points of the unit cube (m, d) that stand for the configurations of others.
+    """Compute the point of the unit cube that represents the configuration of each given point.
 
     Discrete values move to the middle of their bins, inactive ones become NaN. Arrays are
     transposed, so that the loops over candidates are vectorised.
 
     Args:
-        unit: Points of the unit cube, shape (m, d).
+        unit: The given points, shape (m, d).
         scales: How each hyperparameter is scaled to the unit interval.
         conditions: For which values of its parent each conditional hyperparameter, a child, is
             active; parents come before children.
+
+    Returns:
+        The points that represent them, shape (m, d).
     """
     unit_rows = unit.T.copy()
     # Coded values, filled for discrete hyperparameters alone, as all parents are.

@@ -242,7 +242,8 @@ def _compute_landmarkers(
 ) -> "Sequence[float]":
     """Fit each model and score it on a held-out quarter of the points; 0 if that is impossible.
 
-    It is with fewer than `MIN_POINTS` points, or if features or labels are constant.
+    It is impossible with fewer than `MIN_POINTS` points, or if all features or the labels are
+    constant.
 
     Args:
         models: scikit-learn's models, not fitted.

@@ -36,7 +36,7 @@ def product(A: FloatArray, B: FloatArray) -> FloatArray:
     paired_m = m - m % 2
     whole_k = k - k % 4
     for i in range(0, paired_m, 2):
-        a, b = A[i], A[i + 1]  # the factors of the two rows
+        a, b = A[i], A[i + 1]  # factors of the terms of both rows of the result
         row, next_row = result[i], result[i + 1]
         for t in range(0, whole_k, 4):
             a0, a1, a2, a3 = a[t], a[t + 1], a[t + 2], a[t + 3]

@@ -138,10 +138,12 @@ class ParzenModel:
         n, d = unit.shape
         fewest = min(d + 1, n // 2)
         good_count = max(fewest, int(GOOD_SHARE * n))
-        order = np.argsort(losses, kind="stable")
+        best_first = np.argsort(losses, kind="stable")
+        good_rows = best_first[:good_count]
+        bad_rows = best_first[good_count:]
         return cls(
-            good=Density.fit(unit[order[:good_count]], choices),
-            bad=Density.fit(unit[order[good_count:]], choices),
+            good=Density.fit(unit[good_rows], choices),
+            bad=Density.fit(unit[bad_rows], choices),
         )
 
     def score(self, unit: FloatArray) -> FloatArray:
@@ -211,9 +213,8 @@ def log_density(unit: FloatArray, data: FloatArray, choices: IntArray, h: FloatA
     for i in range(len(data)):
         exponent[:] = 0.0
         factor[:] = 1.0
-        for j in range(
-            d
-        ):  # where a configuration has no value, a hyperparameter's kernel is uniform
+        # Where a configuration has no value, NaN, a hyperparameter's kernel is uniform.
+        for j in range(d):
             if choices[j] == 0:  # a number, whose prior density on [0, 1] is 1
                 if not math.isnan(data[i, j]):
                     _multiply_by_normal(exponent, factor, columns[j], data[i, j], h[j])

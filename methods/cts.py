@@ -149,9 +149,8 @@ class CopulaThompsonSampling(ModelBased):
     def _fit(self, tasks: "Sequence[Evaluations]") -> "tuple[BoostedTrees, float]":
         """Fit the mean of the normal scores z; estimate their sd from held-out residuals.
 
-        z maps the losses of each task, by their ranks, to a standard normal distribution.
-
-        The share `HELD_OUT` of the evaluations is held out.
+        z maps the losses of each task, by their ranks, to a standard normal distribution. The share
+        `HELD_OUT` of the evaluations is held out.
 
         Args:
             tasks: Finite evaluations of the previous tasks.

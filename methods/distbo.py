@@ -97,9 +97,9 @@ class JointlyModelled(ModelBased):
     def prepare(self) -> None:
         """Draw the earlier tasks' evaluations for the model, which is fitted by `make_scorer`.
 
-        Sets, of the evaluations drawn, `_source_units`, their configurations in the unit cube
-        (N, d), `_source_task`, the index of their task (N,), and `_source_losses` (N,); and
-        `_best_units`, the best configuration of each task (T - 1, d).
+        For each of N evaluations drawn, `_source_units` (N, d) gets its configuration in the unit
+        cube, `_source_task` (N,) the index of its task, and `_source_losses` (N,) its loss.
+        `_best_units` (T - 1, d) gets the best configuration of each task.
         """
         self._earlier, self._data = self._select_usable_tasks()
         # This chooses the initial configurations. Methods that use earlier tasks for nothing else
@@ -149,11 +149,12 @@ class JointlyModelled(ModelBased):
         if not len(self._source_units) and not self.evaluation_count:
             # Nothing to fit a model to: scores are random.
             self._predict_moments = lambda unit: np.empty((2, len(unit)))
-            self._acquisition = lambda moments: self.rng.random(len(moments.T))
+            self._acquisition = lambda moments: self.rng.random(moments.shape[1])
             return self._score
 
         observations = self._collect_observations()
-        current_losses = observations.y[len(self._source_task) :]  # they follow the earlier tasks'
+        source_count = len(self._source_task)
+        current_losses = observations.y[source_count:]  # they follow the earlier tasks' losses
         best = float(current_losses.min(initial=math.inf))
         posterior = self._fit(observations)
         if self._pending:  # asked for, but not told yet: assumed to give the posterior mean
@@ -630,11 +631,13 @@ def describe_tasks(data: Sequence[TaskData]) -> FloatArray:
         scale_to_unit_interval,
     )
 
+    # The number of classes of all tasks, from 0, so that each has as many meta-features.
     all_labels = [task.labels for task in data if task.labels is not None]
     class_count = 1 + max((int(labels.max()) for labels in all_labels), default=0)
     meta_features = [compute_meta_features(task, classes=class_count) for task in data]
+    scaled_meta_features = scale_to_unit_interval(np.stack(meta_features))
     sizes = compute_relative_sizes(data)
-    return np.hstack([scale_to_unit_interval(np.stack(meta_features)), sizes[:, None]])
+    return np.hstack([scaled_meta_features, sizes[:, None]])
 
 
 def clip_outliers(losses: FloatArray) -> FloatArray:

@@ -250,7 +250,8 @@ class FSBO(FromSources):
     def initial_configurations(self) -> Sequence[Config]:
         """Choose configurations that are together good on the earlier tasks.
 
-        Candidates are the best configuration of each earlier task and `RANDOM_CANDIDATES` others.
+        Candidates are the best configuration of each earlier task, and `RANDOM_CANDIDATES` random
+        ones.
         `INITIAL_TRIALS` are chosen greedily, to minimise the mean over the tasks of the lowest loss
         that is predicted for any of them. `_tasks` has the earlier tasks' evaluations, and
         `sources` the same as features and losses for models.

@@ -81,10 +81,9 @@ class MetaTPE(TPE):
     def prepare(self) -> None:
         """Choose evaluations of earlier tasks, and split each task's into good and bad ones.
 
-        At most `MAX_PER_TASK` are used of each task, drawn at random.
-        Sets the earlier tasks' finite evaluations `_earlier_tasks`, those split in `_sources`, and
-        `_points`, random configurations (m, d) in the searched hyperparameters, on which the tasks'
-        densities are compared.
+        Sets `_earlier_tasks`, the earlier tasks' finite evaluations; `_sources`, at most
+        `MAX_PER_TASK` random ones of each task, split; and `_points`, random configurations (m, d)
+        in the searched hyperparameters, on which the tasks' densities are compared.
         """
         history = remove_failed_evaluations(convert_history(self.history, self.space, self.rng))
         # A single evaluation cannot be split.
@@ -326,7 +325,7 @@ def compute_task_weights(similarities: FloatArray, task_count: int) -> FloatArra
     """
     T = len(similarities) + 1
     earlier_weights = similarities / T
-    current_weight = 1.0 - earlier_weights.sum()
+    current_weight = 1.0 - earlier_weights.sum()  # left out if `task_count` is T - 1
     return np.append(earlier_weights, current_weight)[:task_count]
 
 

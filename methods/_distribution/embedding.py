@@ -93,7 +93,10 @@ class Embedding:
 
     @property
     def size(self) -> int:
-        """Length of an embedding, q: the sum of the sizes of its parts."""
+        """Length of an embedding, q: the sum of the sizes of its parts.
+
+        `OUTPUTS` is the number of outputs of the networks on features and on labels.
+        """
         mu_size = OUTPUTS  # mean of the network's outputs
         matrix_size = OUTPUTS * OUTPUTS  # mean of their products with those for the labels
         class_means_size = self.labels * OUTPUTS
@@ -148,7 +151,7 @@ class Embedding:
         embeddings = np.stack([task.embed(self.embedded) for task in tasks])
 
         def pull_back(slopes: FloatArray) -> FloatArray:
-            """Compute derivatives by z (size,) from those by the embeddings (T, q).
+            """Turn derivatives by the embeddings (T, q) into those by z (size,), by the chain rule.
 
             z has the parameters of the network on the features, `x_size` of them, then those of the
             network on the labels, then log lambda. Phi_x and Phi_y, the outputs of both networks,

@@ -193,10 +193,9 @@ def _compute_outputs(z: FloatArray, widths: IntArray, X: FloatArray) -> FloatArr
         X: Inputs as from `_scale_inputs`, shape (m, p).
     """
     outputs = np.empty(len(X))
-    # The last layer has one unit, the prediction.
     for begin in range(0, len(X), BLOCK):
         block = X[begin : begin + BLOCK]
-        last_layer = _compute_layers(z, widths, block)[-1]
+        last_layer = _compute_layers(z, widths, block)[-1]  # of one unit, the network's output
         outputs[begin : begin + BLOCK] = last_layer[:, 0]
     return outputs
 

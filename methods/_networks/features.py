@@ -343,12 +343,14 @@ def compute_features(phi: FeatureMap, z: FloatArray, X: FloatArray) -> FloatArra
     if isinstance(phi, Network):  # without JAX
         Phi, _ = linearise(phi, z, X)
         return Phi
+
+    # JAX computes block by block, as it compiles a program for each number of rows.
     Phi = np.empty((len(X), phi.feature_count))
     for rows, padded_size in _iter_blocks(len(X)):
         block = _pad(X[rows], padded_size, phi.input_count)
         padded_Phi = np.asarray(runtime.call(_trace_features, z, block, static=(phi,)))
         row_count = len(Phi[rows])  # without the padding
-        Phi[rows] = padded_Phi[:row_count]  # JAX would compile a program for each length
+        Phi[rows] = padded_Phi[:row_count]
     return Phi
 
 
@@ -380,9 +382,10 @@ def linearise(
 def _pull_back_by_jax(
     phi: FeatureMap, z: FloatArray, X: FloatArray, slopes: FloatArray, first: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Compute derivatives by the map's parameters and inputs from those by its features.
+    """Turn derivatives by the map's features into those by its parameters and inputs.
 
-    JAX computes them block by block, as it would compile a program for each number of rows.
+    This is the chain rule. JAX computes them block by block, as it would compile a program for each
+    number of rows.
 
     Args:
         phi: The feature map.
@@ -439,7 +442,7 @@ def _trace_features(phi: FeatureMap, z: Any, X: Any) -> Any:
 
 
 def _trace_pull_back(phi: FeatureMap, first: int, z: Any, X: Any, slopes: Any) -> Any:
-    """Compute derivatives by z and by the first inputs from those by the features.
+    """Turn derivatives by the features into those by z and by the first inputs: the chain rule.
 
     JAX calls it once, with placeholders for z (size,), X (m, p) and slopes (m, d), to compile it.
     """
