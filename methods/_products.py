@@ -25,10 +25,10 @@ CHUNK = 512
 def product(A: FloatArray, B: FloatArray) -> FloatArray:
     """Compute A B (m, d) of A (m, k) and B (k, d), summing over k in order.
 
-    To save loads and stores, two rows i and i + 1 of the result are computed at once, and four
-    terms of each sum: a0, ..., a3 are the factors of the one row, b0, ..., b3 those of the next,
-    and P, Q, R, S the rows of B that they multiply. An odd last row, and up to three last terms,
-    follow one by one.
+    Row i of the result is the sum over t of A_it times row t of B. To save loads and stores, two
+    rows i and i + 1 of the result are computed at once, and four terms t, ..., t + 3 of each sum:
+    a0, ..., a3 are the factors A_it of row i, b0, ..., b3 the factors of row i + 1, and P, Q, R, S
+    the rows of B. An odd last row, and up to three last terms, follow one by one.
     """
     m, k = A.shape
     d = B.shape[1]
@@ -80,9 +80,10 @@ def add_transposed_product(
     summation is that of one product of all rows, provided that all blocks but the last have a
     multiple of 4 rows.
 
-    To save loads and stores, two rows of the result are computed at once, and four terms of each
-    sum: a0, ..., a3 are the factors of the one row, b0, ..., b3 those of the next, and P, Q, R, S
-    the rows of B that they multiply. What is left over follows one by one.
+    Row i of A^T B is the sum over t of A_ti times row t of B. To save loads and stores, two rows i
+    and i + 1 of the result are computed at once, and four terms t, ..., t + 3 of each sum: a0, ...,
+    a3 are the factors A_ti of row i, b0, ..., b3 the factors of row i + 1, and P, Q, R, S the rows
+    of B. What is left over follows one by one.
 
     Args:
         result: Shape (m, d).

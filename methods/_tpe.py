@@ -72,7 +72,7 @@ class Density:
     def log(self, unit: FloatArray) -> FloatArray:
         """Compute the log density (m,) at configurations in the unit cube, (m, d).
 
-        Densities below `MIN_DENSITY` count as that, so that ratios of densities are finite.
+        Smaller densities than `MIN_DENSITY` are replaced by it, so that ratios are finite.
         """
         return log_density(unit, self.data, self.choices, self.bandwidths)
 

@@ -147,9 +147,9 @@ class JointlyModelled(ModelBased):
         `_acquisition` the scores (m,) of these moments.
         """
         if not len(self._source_units) and not self.evaluation_count:
-            # Nothing to fit a model to: scores are random.
+            # Nothing to fit a model to: scores are random, one for each column of the moments.
             self._predict_moments = lambda unit: np.empty((2, len(unit)))
-            self._acquisition = lambda moments: self.rng.random(moments.shape[1])
+            self._acquisition = lambda moments: self.rng.random(len(moments.T))
             return self._score
 
         observations = self._collect_observations()

@@ -99,7 +99,7 @@ class Embedding:
         """
         mu_size = OUTPUTS  # mean of the network's outputs
         matrix_size = OUTPUTS * OUTPUTS  # mean of their products with those for the labels
-        class_means_size = self.labels * OUTPUTS
+        class_means_size = self.labels * OUTPUTS  # `labels` is the number of classes
         class_shares_size = self.labels
         sizes = {
             Embedded.MARGINAL: mu_size,
