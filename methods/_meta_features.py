@@ -195,6 +195,7 @@ def _describe_classes(Z: FloatArray, y: IntArray, class_count: int) -> FloatArra
         y: Class of each point, from 0, shape (n,).
         class_count: Number of classes; some may not occur in y.
     """
+    # What the error says if scikit-learn is not installed.
     purpose = {"package": "scikit-learn", "extra": "generate", "purpose": "meta-features"}
     neighbours = import_extra("sklearn.neighbors", **purpose)
     analysis = import_extra("sklearn.discriminant_analysis", **purpose)
@@ -222,11 +223,13 @@ def _describe_numeric_labels(Z: FloatArray, y: FloatArray) -> FloatArray:
         Z: Standardised features, shape (n, p).
         y: Labels, scaled to [0, 1], shape (n,).
     """
+    # What the error says if scikit-learn is not installed.
     purpose = {"package": "scikit-learn", "extra": "generate", "purpose": "meta-features"}
     neighbours = import_extra("sklearn.neighbors", **purpose)
     linear = import_extra("sklearn.linear_model", **purpose)
     tree = import_extra("sklearn.tree", **purpose)
 
+    # Labels as a table with one column, which has one of each.
     (skewness,), (kurtosis,) = _compute_moments(_standardise(y[:, None]))
     models = [
         neighbours.KNeighborsRegressor(1),

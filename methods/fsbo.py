@@ -251,10 +251,9 @@ class FSBO(FromSources):
         """Choose configurations that are together good on the earlier tasks.
 
         Candidates are the best configuration of each earlier task, and `RANDOM_CANDIDATES` random
-        ones.
-        `INITIAL_TRIALS` are chosen greedily, to minimise the mean over the tasks of the lowest loss
-        that is predicted for any of them. `_tasks` has the earlier tasks' evaluations, and
-        `sources` the same as features and losses for models.
+        ones. `INITIAL_TRIALS` are chosen greedily, to minimise the mean over the tasks of the
+        lowest loss that is predicted for any of them. `_tasks` has the earlier tasks' evaluations,
+        and `sources` the same as features and losses for models.
         """
         if not self._tasks:  # there is nothing to choose by
             return ()

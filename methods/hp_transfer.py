@@ -184,9 +184,9 @@ class Transfer(AfterChange):
     def _extend_to_new_space(self, old: OldStep, shared_values: FloatArray) -> FloatArray:
         """Extend a configuration of the shared space (1, k) to the new space, coded values (d,).
 
-        The range of a shared hyperparameter may be larger than before. It is drawn from the part
-        that is only new with the probability of that part (lines 11 and 12 of the paper's algorithm
-        1). Hyperparameters that are only new are drawn from the prior.
+        The range of a shared hyperparameter may be larger than before. With a probability of the
+        share that is only new, its value is drawn from there (lines 11 and 12 of the paper's
+        algorithm 1). Hyperparameters that are only new are drawn from the prior.
         """
         change = old.change
         values: FloatArray = change.to_new(shared_values)[0]  # NaN where only new

@@ -413,7 +413,7 @@ class LinearModel(JointModel):
 
         self._descriptions = descriptions
         input_count = descriptions.width + feature_count
-        self._network = Network(pad_input_count(input_count), HIDDEN)  # numbers of units
+        self._network = Network(pad_input_count(input_count), HIDDEN)  # units of each layer
         task_parameters = descriptions.initial(rng)
         weights = self._network.initial(rng, input_count)
         network_end = len(task_parameters) + len(weights)
