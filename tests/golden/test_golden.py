@@ -32,7 +32,7 @@ def write(monkeypatch):
 
 
 def mark_slow(names, is_slow):
-    """Parameters, of which some are marked as slow."""
+    """Parameters of a test; those names for which `is_slow(name)` are marked as slow."""
     parameters = []
     for name in names:
         marks = pytest.mark.slow if is_slow(name) else ()
@@ -51,11 +51,12 @@ def test_every_benchmark_has_golden_values():
 
 @pytest.mark.parametrize("identity", BENCHMARKS)
 def test_every_shipped_surrogate_has_golden_values(identity):
-    """Not those that have to be fetched or generated first."""
+    """Shipped are those that need neither be fetched, as files, nor generated."""
     surrogates = benchmark_spec(identity).surrogates
     shipped = [option for option in surrogates if not option.files and option.generated is None]
 
-    assert list(BENCHMARKS[identity]["values"]) == [option.name for option in shipped]
+    names_with_golden_values = list(BENCHMARKS[identity]["values"])
+    assert names_with_golden_values == [option.name for option in shipped]
 
 
 def trains(identity):
@@ -65,16 +66,19 @@ def trains(identity):
 
 @pytest.mark.parametrize("identity", mark_slow(BENCHMARKS, trains))
 def test_values_are_golden(identity):
-    number_compared = check_golden(benchmark_spec(identity), BENCHMARKS)
-
-    # By surrogate and task; at most three tasks.
+    """`check_golden` evaluates six configurations on three tasks of each surrogate, and raises an
+    error if a value is not the recorded one.
+    """
+    golden_of_surrogate = BENCHMARKS[identity]["values"]
     recorded = 0
-    for values_of_task in BENCHMARKS[identity]["values"].values():
+    for values_of_task in golden_of_surrogate.values():
         assert len(values_of_task) <= 3
         recorded += sum(len(values) for values in values_of_task.values())
+
+    number_compared = check_golden(benchmark_spec(identity), BENCHMARKS)
+
     assert number_compared == recorded
-    # Three tasks, six configurations of each.
-    assert number_compared >= 3 * 6 * len(BENCHMARKS[identity]["values"])
+    assert number_compared >= 3 * 6 * len(golden_of_surrogate)
 
 
 @pytest.mark.parametrize("identity", BENCHMARKS)
@@ -86,17 +90,20 @@ def test_sampled_configurations_are_golden(identity):
     configs = space.configs(space.decode(unit_values))
 
     for config, golden in zip(configs, BENCHMARKS[identity]["configs"], strict=True):
-        for name, value in golden.items():
-            expected = pytest.approx(value, rel=1e-12) if type(value) is float else value
-            assert config[name] == expected
         assert config.keys() == golden.keys()
+        for name, golden_value in golden.items():
+            if type(golden_value) is float:
+                # Up to rounding, as JSON keeps decimal digits.
+                assert config[name] == pytest.approx(golden_value, rel=1e-12)
+            else:
+                assert config[name] == golden_value
 
 
 def test_changed_value_is_noticed():
     spec = benchmark_spec("newsvendor")
     golden = copy.deepcopy(dict(BENCHMARKS))
-    # The sixth value of the last task, by one part in 10^9.
-    golden[spec.id]["values"]["table"]["8"][5] *= 1 + 1e-9
+    values_of_last_task = golden[spec.id]["values"]["table"]["8"]
+    values_of_last_task[5] *= 1 + 1e-9
 
     with pytest.raises(ArtifactError, match=r"'table', task '8': .* must be .*, but is"):
         check_golden(spec, golden)
@@ -153,6 +160,7 @@ def test_suggestions_are_golden(method, write):
         expected = np.array(golden["runs"][task], dtype=float)
         actual = np.array(rows, dtype=float)
         message = f"{method} suggests something else on {task!r}. {REMEDY}"
+        # Golden numbers have nine digits; other versions of libraries round differently.
         np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-9, err_msg=message)
 
 
@@ -160,27 +168,29 @@ def test_suggestions_are_golden(method, write):
 
 GOLDEN_RUNS = {"a task": [[0.5, None, 1.0], [0.25, 3.0, 0.5]]}
 ROUNDED_RUNS = {"a task": [[0.5 + 1e-12, None, 1.0], [0.25, 3.0, 0.5]]}
+"""Equal to the golden ones up to rounding."""
 CHANGED_RUNS = {"a task": [[0.5, None, 1.0], [0.2500003, 3.0, 0.5]]}
 GOLDEN = {"version": 2, "runs": GOLDEN_RUNS}
+"""What was golden before: the runs of a method of version 2."""
 
 
 def test_rounding_keeps_the_golden_runs(write):
-    # A difference of 1e-12; the version, 2, is that of the golden runs.
+    """Runs of the same version that differ by 1e-12 do not replace the golden ones."""
     assert write.make_golden("mine", 2, ROUNDED_RUNS, GOLDEN) == GOLDEN
 
 
 def test_changed_runs_get_a_new_version(write):
-    # The golden runs are of version 2.
+    """The golden runs were of version 2; the method, now of version 3, runs differently."""
     golden = write.make_golden("mine", 3, CHANGED_RUNS, GOLDEN)
 
     assert golden == {"version": 3, "runs": CHANGED_RUNS}
 
 
 def test_new_method_gets_its_runs(write):
-    assert write.make_golden("mine", 1, CHANGED_RUNS, None) == {
-        "version": 1,
-        "runs": CHANGED_RUNS,
-    }
+    nothing_before = None
+    golden = write.make_golden("mine", 1, CHANGED_RUNS, nothing_before)
+
+    assert golden == {"version": 1, "runs": CHANGED_RUNS}
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -191,5 +201,6 @@ def test_changed_runs_need_a_higher_version(write, version):
 
 
 def test_version_must_not_fall(write):
+    """Even if the runs are the same up to rounding."""
     with pytest.raises(SystemExit, match="it is 1, the goldens are of 2"):
         write.make_golden("mine", 1, ROUNDED_RUNS, GOLDEN)

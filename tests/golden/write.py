@@ -44,7 +44,11 @@ CONFIGURATION_SEED = 2023
 
 
 def compute_golden_values(spec: hbo.BenchmarkSpec) -> dict[str, Any]:
-    """Evaluate what is to become golden, as `read_golden` returns it for one benchmark."""
+    """Evaluate random configurations on the first, the middle and the last task of a benchmark.
+
+    Returns:
+        What `read_golden` returns for one benchmark: "configs", and "values" by surrogate and task.
+    """
     definition = spec.define()
     space = definition.space
     rng = np.random.default_rng(CONFIGURATION_SEED)
@@ -54,10 +58,11 @@ def compute_golden_values(spec: hbo.BenchmarkSpec) -> dict[str, Any]:
     values = {}
     for option in golden_options(spec):
         benchmark = spec.load(option.name)
-        tasks = [benchmark.tasks[index] for index in (0, last // 2, last)]
-        values[option.name] = {
-            task.name: [task.evaluate(config) for config in configs] for task in tasks
-        }
+        values_of_task = {}
+        for index in (0, last // 2, last):
+            task = benchmark.tasks[index]
+            values_of_task[task.name] = [task.evaluate(config) for config in configs]
+        values[option.name] = values_of_task
     return {"configs": configs, "values": values}
 
 
@@ -74,7 +79,7 @@ def iter_outcomes(name: str) -> Iterator[tuple[str, Outcome]]:
         outcome = run_method(spec, task, history, np.random.default_rng(SEED))
         yield f"toy: {', '.join(space.names)}", outcome
 
-    if spec.uses_data:  # newsvendor has none
+    if spec.uses_data:  # newsvendor has no training data
         return
     (cell,) = plan(benchmarks=["newsvendor"], methods=[name], seeds=[SEED], protocol=PROTOCOL)
     with one_thread():  # as in an experiment
@@ -125,13 +130,13 @@ def make_golden(name: str, version: int, runs: Runs, golden: dict[str, Any] | No
 
 
 def main(benchmark_folder: Path, method_folder: Path) -> None:
-    """Write one file to each folder."""
-    golden_of_method = json.loads((FOLDER / METHODS).read_text(encoding="utf-8"))
+    """Write the golden values of benchmarks to one folder, and those of methods to another."""
+    golden_before = json.loads((FOLDER / METHODS).read_text(encoding="utf-8"))
     methods = {}
     for name in hbo.list_methods():
         version = method_spec(name).version
         runs = compute_trajectories(name)
-        methods[name] = make_golden(name, version, runs, golden_of_method.get(name))
+        methods[name] = make_golden(name, version, runs, golden_before.get(name))
 
     specs = [benchmark_spec(name) for name in hbo.list_benchmarks(ready=True)]
     values = {spec.id: compute_golden_values(spec) for spec in specs}

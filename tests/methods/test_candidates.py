@@ -7,7 +7,7 @@ from typing import ClassVar
 import by_hand
 import numpy as np
 import pytest
-from by_hand import kernels
+from by_hand import make_kernel_space
 
 import hpobench_ordered as hbo
 from hpobench_ordered._typing import Config, FloatArray
@@ -28,7 +28,7 @@ from hpobench_ordered.registry import method_spec
 
 NINE = hbo.SearchSpace([hbo.Parameter.number(f"x{j}", 0, 1) for j in range(9)])
 FOUR = hbo.SearchSpace([hbo.Parameter.number(f"x{j}", 0, 1) for j in range(4)])
-MIXED = kernels(9)
+MIXED = make_kernel_space(9)
 
 
 def make_method(space, *, seed=0, searches_near_best=True):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from bowls import bowl, make_bowl_task, suggest_on_bowl
-from by_hand import SQUARE, kernels, make_method, run_trials
+from by_hand import SQUARE, make_kernel_space, make_method, run_trials
 from histories import minimised
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
@@ -172,7 +172,7 @@ def test_conditional_space_is_optimised():
         is_not_radial = kernel != 1
         return is_not_radial + np.nan_to_num((np.log10(gamma) - 1) ** 2, nan=1.0)
 
-    space = kernels(5)
+    space = make_kernel_space(5)
     values = space.decode(space.sample_unit(np.random.default_rng(0), 40))
     history = [minimised("earlier", {}, values, compute_losses(values), space)]
     method = make_method(meta_tpe.MetaTPE, history, space=space)

@@ -37,6 +37,8 @@ class Exits(Good):
 
 
 class SaysWhere(Good):
+    """Its error names the process that it is raised in."""
+
     def ask(self):
         raise RuntimeError(f"in process {os.getpid()} ")
 
@@ -48,6 +50,7 @@ class Nonsense(Good):
 
 class OutOfBounds(Good):
     def ask(self):
+        """Suggest a value of the first hyperparameter that is above its range."""
         config = super().ask()
         name = self.space.names[0]
         return {**config, name: self.space[name].upper + 1}
@@ -68,6 +71,7 @@ class BusyInThread(Good):
     """Computes for at least 0.02 CPU seconds a suggestion, in a thread of its own."""
 
     def ask(self):
+        """Suggest at random, after computing in another thread."""
         thread = threading.Thread(target=self.compute)
         thread.start()
         thread.join()
@@ -85,8 +89,10 @@ class WaitsToBeKilled(Good):
     KILLS = 3
 
     def ask(self):
+        """Write the process id to the folder and wait; after `KILLS` processes, only suggest."""
         folder = Path(os.environ[self.FOLDER])
         for number in range(self.KILLS):
+            # Only one process can make each folder, so each place is taken once.
             with contextlib.suppress(FileExistsError):
                 (folder / f"place-{number}").mkdir()
                 (folder / str(os.getpid())).touch()
@@ -98,6 +104,7 @@ class Loops(Good):
     """Never returns from `tell`, and catches whatever is raised in it."""
 
     def tell(self, config, loss):
+        """Loop for ever, also if an exception is raised to interrupt it."""
         while True:
             try:
                 sum(range(1000))
@@ -148,6 +155,8 @@ class Interrupts(Good):
 
 
 class ShallowStack(Good):
+    """Leaves hardly any depth of calls to whatever runs after it."""
+
     def tell(self, config, loss):
         sys.setrecursionlimit(60)
 
@@ -175,7 +184,8 @@ class Vandal(Good):
 
     def tell(self, config, loss):
         self.trials_told += 1
-        if self.trials_told == 3:  # its own last suggestions are of no interest
+        # At the last of three trials, so that its own run ends as usual.
+        if self.trials_told == 3:
             vandalise([self.space, self.history, self.context, config, self.rng])
 
 
@@ -184,13 +194,17 @@ def vandalise(values) -> None:
     never_changed = type | types.ModuleType | str | bytes | Enum
     stack = list(values)
     visited = {}  # by id; holding the values, so that no id is used again
+
     while stack:
         value = stack.pop()
         if id(value) in visited or isinstance(value, never_changed):
             continue
         visited[id(value)] = value
+
+        # Before the value is spoiled, as its parts cannot be reached afterwards.
         stack += _list_parts(value)
         for spoil in (_spoil_array, _spoil_container, _spoil_attributes):
+            # What cannot be changed, such as a read-only attribute, stays.
             with contextlib.suppress(Exception):
                 spoil(value)
 
@@ -202,6 +216,7 @@ def _list_parts(value):
     if isinstance(value, list | tuple | set | frozenset):
         return list(value)
 
+    # Arrays, generators and search spaces hold these parts outside of `__dict__` and `__slots__`.
     names = [*getattr(value, "__dict__", ()), "base", "bit_generator", "conditions"]
     for base in type(value).__mro__:
         names += getattr(base, "__slots__", ())
@@ -210,6 +225,7 @@ def _list_parts(value):
 
 
 def _spoil_array(value) -> None:
+    """Set an array to 0, also one that is read-only."""
     if isinstance(value, np.ndarray):
         value.setflags(write=True)
         value[...] = 0
@@ -221,7 +237,9 @@ def _spoil_container(value) -> None:
 
 
 def _spoil_attributes(value) -> None:
-    if isinstance(value, dict | list | set | np.ndarray | np.random.Generator):
+    """Set all attributes of an object to None, also those of a frozen dataclass."""
+    has_no_attributes = dict | list | set | np.ndarray | np.random.Generator
+    if isinstance(value, has_no_attributes):
         return
     names = [*getattr(value, "__dict__", ()), *getattr(type(value), "__slots__", ())]
     for name in names:
@@ -234,6 +252,7 @@ class SharesState(Good):
     number_asked = itertools.count(1)
 
     def ask(self):
+        """Suggest at random; `number_asked` is an attribute of the class, which all runs share."""
         if next(self.number_asked) % 13 == 0:
             (other_rng,) = self.rng.spawn(1)
             return self.space.sample(other_rng)
@@ -241,6 +260,8 @@ class SharesState(Good):
 
 
 class GlobalRandom(Good):
+    """Draws from Python's global generator instead of its own."""
+
     def ask(self):
         unit = np.array([[random.random() for _ in range(self.space.dimension)]])
         return self.space.configs(self.space.decode(unit))[0]

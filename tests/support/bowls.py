@@ -17,7 +17,7 @@ M = TypeVar("M", bound=ModelBased)
 
 
 def bowl(values: FloatArray, place: float) -> FloatArray:
-    """Squared distance of points (n, 2) from the optimum, shape (n,)."""
+    """Squared distance of points (n, 2) from the optimum, (place, 1 - place), shape (n,)."""
     optimum = [place, 1.0 - place]
     return ((values - optimum) ** 2).sum(axis=1)
 
@@ -25,8 +25,14 @@ def bowl(values: FloatArray, place: float) -> FloatArray:
 def make_bowl_task(
     place: float, *, trials: int = 25, factor: float = 1.0, offset: float = 0.0, **context: float
 ) -> Evaluations:
-    """Random evaluations of a bowl; with a negative factor it is a hill."""
-    values = np.random.default_rng([trials, int(1000 * place)]).random((trials, 2))
+    """Random evaluations of a bowl with its optimum at (place, 1 - place).
+
+    Losses are multiplied by the factor, which makes a hill if it is negative, and the offset is
+    added to them.
+    """
+    # Every task draws other points.
+    rng = np.random.default_rng([trials, int(1000 * place)])
+    values = rng.random((trials, 2))
     losses = factor * bowl(values, place=place) + offset
     return minimised(f"{place} {factor}", context, values, losses, SQUARE)
 
@@ -44,23 +50,26 @@ def suggest_on_bowl(
 
 @cache
 def _regret_of_bo(seed: int, trials: int) -> float:
-    """Lowest regret of `bo` on the bowl at 0.4."""
+    """Lowest regret of `bo` on the bowl at 0.4; the lowest loss of a bowl is 0."""
     bo = make_method(BayesianOptimisation, seed=seed)
-    return float(bowl(suggest_on_bowl(bo, place=0.4, trials=trials), place=0.4).min())
+    suggestions = suggest_on_bowl(bo, place=0.4, trials=trials)
+    return float(bowl(suggestions, place=0.4).min())
 
 
 def compare_with_bo(
     kind: type[M], history: Sequence[Evaluations], *, trials: int
 ) -> tuple[list[M], float, float]:
-    """Play five methods and five of `bo` on the bowl at 0.4.
+    """Play a method and `bo`, with five seeds each, on the bowl at 0.4.
+
+    The regret is the lowest loss of a run, as the lowest of the bowl is 0.
 
     Returns:
-        The methods, their median regret, and that of `bo`.
+        The methods of the five runs, their median regret, and that of `bo`.
     """
     methods = [make_method(kind, history, seed=seed) for seed in range(5)]
-    regrets = [
-        bowl(suggest_on_bowl(method, place=0.4, trials=trials), place=0.4).min()
-        for method in methods
-    ]
+    regrets = []
+    for method in methods:
+        suggestions = suggest_on_bowl(method, place=0.4, trials=trials)
+        regrets.append(bowl(suggestions, place=0.4).min())
     regrets_of_bo = [_regret_of_bo(seed, trials) for seed in range(5)]
     return methods, float(np.median(regrets)), float(np.median(regrets_of_bo))

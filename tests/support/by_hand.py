@@ -20,7 +20,7 @@ TWELVE = SearchSpace(
 """A space of twelve configurations."""
 
 
-def kernels(max_degree: int) -> SearchSpace:
+def make_kernel_space(max_degree: int) -> SearchSpace:
     """A space where two of three kernels have a hyperparameter of their own: gamma or degree."""
     return SearchSpace(
         [
@@ -39,15 +39,15 @@ def kernels(max_degree: int) -> SearchSpace:
 
 def clip_config(space: SearchSpace, config: Config) -> Config:
     """Replace each number of a configuration by the nearest that the space allows."""
-    allowed = {}
+    clipped = {}
     for name, value in config.items():
         parameter = space[name]
         if parameter.choices:
-            allowed[name] = value
-        else:
-            nearest = min(max(float(value), parameter.lower), parameter.upper)
-            allowed[name] = parameter.value(nearest)
-    return allowed
+            clipped[name] = value
+            continue
+        nearest = min(max(float(value), parameter.lower), parameter.upper)
+        clipped[name] = parameter.value(nearest)  # an integer where the parameter is one
+    return clipped
 
 
 def make_method(
@@ -75,11 +75,16 @@ def optimise(method: Method, loss: Callable[[Config], float], trials: int = 25) 
 
 
 def run_trials(method: Method, loss: Callable[[FloatArray], FloatArray], trials: int) -> FloatArray:
-    """Optimise a loss of rows of values, (n, d) to (n,); return the rows asked for, (trials, d)."""
+    """Optimise a loss that maps coded values (n, d) to losses (n,).
+
+    Returns:
+        Coded values of the suggestions, shape (trials, d).
+    """
 
     def loss_of_config(config: Config) -> float:
         row = method.space.row(config)
-        return float(loss(row[None])[0])
+        (only_loss,) = loss(row[None])
+        return float(only_loss)
 
     configs = optimise(method, loss_of_config, trials)
     return np.array([method.space.row(config) for config in configs])

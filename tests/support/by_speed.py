@@ -27,9 +27,11 @@ def by_speed(
 ) -> list[object]:
     """Build the parameters of a test that runs once for each method.
 
+    Methods that sample the weights of a network, in the modules `SAMPLED`, are marked as long.
+
     Args:
         names: The methods.
-        linear: Mark of those with a linear head on a network.
+        linear: Mark of those with a linear head on a network, in the modules `LINEAR`.
         further: Further marks, by method.
     """
     mark_of_module = dict.fromkeys(LINEAR, linear) | dict.fromkeys(SAMPLED, pytest.mark.long)

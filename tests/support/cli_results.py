@@ -10,7 +10,11 @@ MISUSE = 2
 
 
 def assert_fails(result: CompletedProcess[str], code: int, *parts: str) -> None:
-    """Check for one clear message with some parts, on standard error alone."""
+    """Check that a command failed with this exit code, and said why on standard error alone.
+
+    Args:
+        parts: Texts that the message contains.
+    """
     assert result.returncode == code, result.stderr
     assert result.stdout == ""
     assert "Traceback" not in result.stderr

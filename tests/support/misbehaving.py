@@ -175,6 +175,7 @@ class Misbehaving(Method):
     statement = ""
 
     def ask(self):
+        """Suggest at random; at the second suggestion, run the statement after its imports."""
         config = self.space.sample(self.rng)
         self.asked += 1
         if self.asked == 2:
@@ -185,6 +186,7 @@ class Misbehaving(Method):
 
 
 def _define_class(name: str, statement: str) -> type[Misbehaving]:
+    """Define a method that runs the statement, as if written in this module, to be pickled."""
     members = {"statement": statement, "__module__": __name__}
     return type(name, (Misbehaving,), members)
 

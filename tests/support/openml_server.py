@@ -63,7 +63,7 @@ class OpenMLServer:
     _port: int = 0
 
     def start(self) -> None:
-        """Listen, on the same port as before."""
+        """Listen on a free port; after a stop, on the same port as before."""
         owner = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -79,7 +79,10 @@ class OpenMLServer:
         self._server = ThreadingHTTPServer(("127.0.0.1", self._port), Handler)
         self._server.block_on_close = False  # a handler may stop the server
         self._port = self._server.server_port
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.005,))
+        seconds_between_checks = 0.005  # of whether to stop
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(seconds_between_checks,)
+        )
         self._thread.start()
 
     def stop(self) -> None:
@@ -103,12 +106,14 @@ class OpenMLServer:
         return sum(part in path for path in self.requests)
 
     def _handle(self, handler: BaseHTTPRequestHandler) -> None:
+        """Record a request, then answer it or let it fail, whichever comes next."""
         path = handler.path.removeprefix(API)
-        number_of_pages = len(self.pages)
+        pages_before = len(self.pages)
         self.requests.append(path)
-        is_page = len(self.pages) > number_of_pages
+        # `pages` are the requests for a page of evaluations.
+        is_page = len(self.pages) > pages_before
         if is_page:
-            self.before_page(number_of_pages)
+            self.before_page(pages_before)
 
         fault = self._next_fault(path)
         if fault is Fault.HANG:
@@ -116,10 +121,12 @@ class OpenMLServer:
         if self._stopping.is_set() or fault is Fault.RESET:
             _reset(handler)
         elif fault is Fault.UNAVAILABLE:
+            # No XML: <br> is not closed.
             _send(handler, 503, "<html><p>Service unavailable<br></html>")
         elif fault is Fault.PROXY:
             _send(handler, 503, "<html><p>Service unavailable</p></html>")
         elif fault is Fault.BUSY:
+            # OpenML's number of this error.
             _send(handler, *_error(107, "Database connection error"))
         elif fault is Fault.EMPTY:
             _send(handler, 200, _document("evaluations", ""))
@@ -127,27 +134,28 @@ class OpenMLServer:
             _send(handler, *self._answer(path), cut=fault is Fault.CUT)
 
     def _next_fault(self, path: str) -> Fault | None:
-        """What goes wrong with this request."""
+        """The next fault of an address like this one, which is used up; None if there is none."""
         for part, faults in self.faults.items():
             if part in path and faults:
                 return faults.pop(0)
         return None
 
     def _answer(self, path: str) -> tuple[int, str]:
+        """Status and XML for a path; filters are names and values in turn: task/3/limit/100."""
         match path.split("/"):
             case ["evaluation", "list", *filters]:
-                return self._evaluations(dict(zip(filters[::2], filters[1::2], strict=True)))
-            case ["user", "list", "user_id", ids]:
-                bots = ({"id": number, "username": "OpenML_Bot"} for number in ids.split(","))
-                return 200, _document("users", *(_tags(user=_tags(**bot)) for bot in bots))
+                return self._list_evaluations(_pair_up(filters))
             case ["setup", "list", *filters]:
-                return self._setups(dict(zip(filters[::2], filters[1::2], strict=True)))
+                return self._list_setups(_pair_up(filters))
+            case ["user", "list", "user_id", ids]:
+                return _list_users(ids.split(","))
             case ["flow", number] if int(number) == self.content.flow:
                 head = _tags(id=number, name="mlr.classif.svm", version=7)
                 return 200, _document("flow", head, *map(_default, self.content.defaults.items()))
         return _error(100, "Function not valid")
 
-    def _evaluations(self, filters: Mapping[str, str]) -> tuple[int, str]:
+    def _list_evaluations(self, filters: Mapping[str, str]) -> tuple[int, str]:
+        """A page of the evaluations that pass the filters; errors have OpenML's numbers."""
         per_fold = filters.get("per_fold") == "true"
         if per_fold and self.content.refuses_folds:
             return _error(548, "Per fold queries are experimental")
@@ -172,7 +180,8 @@ class OpenMLServer:
         has_folds = len(evaluation.folds) > 0
         return has_folds or filters.get("per_fold") != "true"
 
-    def _setups(self, filters: Mapping[str, str]) -> tuple[int, str]:
+    def _list_setups(self, filters: Mapping[str, str]) -> tuple[int, str]:
+        """The setups that the filter "setup" numbers, without those that the server lacks."""
         entries = []
         for text in filters["setup"].split(","):
             number = int(text)
@@ -192,7 +201,21 @@ def serving(content: Content) -> Iterator[OpenMLServer]:
         server.stop()
 
 
+def _pair_up(filters: Sequence[str]) -> dict[str, str]:
+    """Names and values that alternate in an address, as a dictionary."""
+    return dict(zip(filters[::2], filters[1::2], strict=True))
+
+
+def _list_users(ids: Sequence[str]) -> tuple[int, str]:
+    """Every user is OpenML's bot."""
+    users = []
+    for number in ids:
+        users.append(_tags(user=_tags(id=number, username="OpenML_Bot")))
+    return 200, _document("users", *users)
+
+
 def _send(handler: BaseHTTPRequestHandler, status: int, text: str, *, cut: bool = False) -> None:
+    """Send a text compressed, or only the first half of it after a header for the whole."""
     body = gzip.compress(text.encode())
     handler.send_response(status)
     handler.send_header("Content-Type", "text/xml")
@@ -203,8 +226,8 @@ def _send(handler: BaseHTTPRequestHandler, status: int, text: str, *, cut: bool 
 
 
 def _reset(handler: BaseHTTPRequestHandler) -> None:
-    """End the connection as a crashed server does."""
-    linger = struct.pack("ii", 1, 0)
+    """End the connection as a crashed server does, without waiting for what is still to be sent."""
+    linger = struct.pack("ii", 1, 0)  # on, for 0 seconds
     handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
     handler.close_connection = True
     handler.connection.close()
@@ -243,6 +266,7 @@ def _listing(
 
 
 def _evaluation(flow: int, task: int, evaluation: Evaluation, per_fold: bool) -> str:
+    """The XML of an evaluation, with a value of each fold or one of all; the rest is made up."""
     fields: dict[str, object] = {
         "run_id": evaluation.run,
         "task_id": task,
@@ -263,6 +287,7 @@ def _evaluation(flow: int, task: int, evaluation: Evaluation, per_fold: bool) ->
 
 
 def _setup(flow: int, number: int, parameters: Mapping[str, str] | str) -> str:
+    """The XML of a setup; parameters are values by name, or XML that is taken as it is."""
     head = _tags(setup_id=number, flow_id=flow)
     if isinstance(parameters, str):
         return _tags(setup=_Xml(head + parameters))
@@ -270,7 +295,7 @@ def _setup(flow: int, number: int, parameters: Mapping[str, str] | str) -> str:
     elements = []
     for index, (name, value) in enumerate(parameters.items()):
         fields = _tags(
-            id=number * 100 + index,
+            id=number * 100 + index,  # another one for every parameter of every setup
             full_name=f"mlr.classif.svm(7)_{name}",
             parameter_name=name,
             default_value="",
@@ -284,6 +309,7 @@ def _setup(flow: int, number: int, parameters: Mapping[str, str] | str) -> str:
 
 
 def _default(item: tuple[str, str | None]) -> str:
+    """The XML of a parameter of the flow, from its name and its default, which may be missing."""
     name, value = item
     tags = _tags(name=name, data_type="discrete", default_value=value or "", description="")
     return _tags(parameter=tags)

@@ -22,7 +22,10 @@ class Sampling:
 
 
 def pair(space, rng, budget):
-    """A pair of functions; the later half of the trials stays around the best of the first."""
+    """An optimiser of two functions, ask and tell.
+
+    The first half of its trials is random; the others are close to the best configuration so far.
+    """
     results: list[tuple[float, Config]] = []
 
     def ask() -> Config:
@@ -30,7 +33,8 @@ def pair(space, rng, budget):
             return space.sample(rng)
         _, best_config = min(results, key=lambda result: result[0])
         unit = space.encode(space.values([best_config]))
-        unit = np.where(np.isnan(unit), 0.5, unit)  # NaN where inactive
+        # Inactive hyperparameters are NaN; should one become active, it starts in the middle.
+        unit = np.where(np.isnan(unit), 0.5, unit)
         neighbour = np.clip(unit + rng.normal(0, 0.01, unit.shape), 0, 1)
         return space.configs(space.decode(neighbour))[0]
 

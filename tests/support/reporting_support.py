@@ -29,13 +29,14 @@ def made_up_trials(
     tasks: int = 3,
     seeds: int = 5,
 ) -> pd.DataFrame:
-    """Trials with random losses on one benchmark; later methods are better."""
+    """Trials with random losses on one benchmark; of the methods, later ones are better."""
     index = pd.MultiIndex.from_product(
         [methods, range(seeds), range(tasks), range(1, trials + 1)],
         names=["method", "seed", "task", "trial"],
     )
     frame = pd.DataFrame(index=index).reset_index()
 
+    # What is added to the losses of each method.
     effects = EFFECTS
     if len(methods) != len(EFFECTS):
         effects = tuple(np.linspace(0.4, 0.0, len(methods)))
@@ -47,7 +48,7 @@ def made_up_trials(
         benchmark=benchmark,
         surrogate="forest",
         protocol=protocol,
-        task_name=frame["task"].map("<i>{}</i>".format),
+        task_name=frame["task"].map("<i>{}</i>".format),  # a report must escape it
         loss=loss,
         value=-loss,
         regret=loss + 0.5,

@@ -42,18 +42,21 @@ TASKS = {"early": {"age": 0}, "late": {"age": 1}}
 
 
 def values() -> NDArray[np.float64]:
-    """All configurations of the space, (24, 3)."""
+    """Coded values of all 24 configurations of the space, (24, 3)."""
     grid = np.indices((3, 4, 2)).reshape(3, -1).T.astype(np.float64)
+    # Sizes are 1 to 3, depths 1 to 4, and the kernels are coded as 0 and 1.
     return grid + [1, 1, 0]
 
 
 def forest(tasks: int) -> ForestSurrogate:
-    """Two trees: the first of three leaves, the second of two."""
+    """A forest of one or two tasks, with two trees: the first has three leaves, the second two."""
     return ForestSurrogate(
         coding=space_coding(SPACE),
-        nodes=np.array([5, 3]),
+        nodes=np.array([5, 3]),  # of each tree
+        # Of each node: the feature that it splits.
         feature=np.array([0, LEAF, 1, LEAF, LEAF, 2, LEAF, LEAF]),
-        threshold=np.array([1.5, 0.7, 0.5]),
+        threshold=np.array([1.5, 0.7, 0.5]),  # of each node that splits
+        # Two sets of codes of the five leaves; a code stands for the value offset + step * code.
         codes=np.array([[0, 100, 65535, 7, 9], [5, 4, 3, 2, 1]]),
         offset=np.array([0.5, 0.25]),
         step=np.array([1e-5, 2e-5]),
@@ -62,8 +65,8 @@ def forest(tasks: int) -> ForestSurrogate:
 
 
 def surrogates() -> dict[str, tuple[SurrogateType, Surrogate]]:
-    """One of every kind."""
-    targets = np.random.default_rng(0).random((24, 2))
+    """A surrogate of every kind, with its type, by name; all have two tasks."""
+    targets = np.random.default_rng(0).random((24, 2))  # of 24 configurations on two tasks
     nearest = NearestSurrogate.from_evaluations(
         values(), targets, coding=log_coding(SPACE, values())
     )
@@ -81,7 +84,7 @@ def definition(
     tasks: Mapping[str, Mapping[str, float]] = TASKS,
     **changes: Any,
 ) -> Definition:
-    """A toy's definition, given the contexts of its tasks."""
+    """A toy benchmark's definition, from the context of each task, with some fields changed."""
     toy = Definition(
         name="toy",
         version=1,
@@ -95,7 +98,7 @@ def definition(
 
 
 def card_of(tasks: Iterable[str] = TASKS, **changes: Any) -> Card:
-    """A toy's quality card."""
+    """A toy's quality card for some tasks, with some fields changed."""
     card = Card(
         benchmark="toy",
         surrogate=SurrogateType.FOREST,
@@ -113,13 +116,20 @@ def card_of(tasks: Iterable[str] = TASKS, **changes: Any) -> Card:
 
 
 def write_artifact(folder: Path) -> Path:
-    """An artifact with surrogates of every kind, and raw evaluations."""
+    """Write an artifact with surrogates of every kind, and raw evaluations; return its folder."""
     bundled = []
     for name, (_, model) in surrogates().items():
         best_values = [float(model.predict(values(), task).min()) for task in range(2)]
         bundled.append(BundledSurrogate(name, "One.", model, best_values))
-    raw = RawEvaluations(values(), np.linspace(0, 1, 24), np.full(24, np.nan), np.arange(24))
-    write_bundle(folder, definition(), bundled, card_of(), evaluations=[raw, raw])
+
+    raw = RawEvaluations(
+        values=values(),
+        objective=np.linspace(0, 1, 24),
+        spread=np.full(24, np.nan),  # unknown
+        training=np.arange(24),  # each evaluation has its own
+    )
+    evaluations_of_tasks = [raw, raw]
+    write_bundle(folder, definition(), bundled, card_of(), evaluations=evaluations_of_tasks)
     return folder
 
 
@@ -161,7 +171,7 @@ def change_json(folder: Path, name: str, change: Callable[[Any], Any]) -> None:
 def find_problem(folder: Path) -> str:
     """Use all of an artifact; return the message of the package's error, "" if there is none.
 
-    Other exceptions go through.
+    Exceptions that are not the package's own are not caught.
     """
     try:
         artifact = Artifact(folder)

@@ -20,12 +20,14 @@ TASKS = 3
 
 def make_task_and_history(space=None, direction=hbo.Direction.MINIMIZE):
     """The last of some toy tasks, and a history of the earlier ones."""
-    tasks = toy_benchmark(space or conditional_space(), tasks=TASKS, direction=direction).tasks
-    return tasks[-1], random_history(tasks[:-1], seed=1)  # no row twice, as in a table
+    benchmark = toy_benchmark(space or conditional_space(), tasks=TASKS, direction=direction)
+    *earlier_tasks, task = benchmark.tasks
+    # With this seed no configuration is drawn twice, as a table of evaluations requires.
+    return task, random_history(earlier_tasks, seed=1)
 
 
 def options_of(method, task, history, options):
-    """Options that the method is made with: `options` and defaults for the others.
+    """Options of `hbo.optimiser` for a method: some are passed, the others get defaults.
 
     Only methods that use a history get one, as others warn of it.
     """

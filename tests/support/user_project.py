@@ -242,21 +242,30 @@ ARCHIVED = "ARCHIVED = 70\n"
 def write_project(
     folder: Path, *, changed: Mapping[str, str] | None = None, archived: str = ARCHIVED
 ) -> Path:
-    """Write the files, some of them with another text or in addition."""
-    for name, text in (FILES | dict(changed or {})).items():
+    """Write the files of the method, and an archive of one module; return the folder.
+
+    Args:
+        changed: Texts of files that differ from `FILES`, or are not among them.
+        archived: Text of the module in the archive.
+    """
+    texts = FILES | dict(changed or {})
+    for name, text in texts.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+
     with zipfile.ZipFile(folder / ARCHIVE, "w") as archive:
+        # A fixed date, so that the archive has the same bytes whenever it is written.
         member = zipfile.ZipInfo("archived_of_user.py", date_time=(2020, 1, 1, 0, 0, 0))
         archive.writestr(member, archived)
     return folder
 
 
 def search_path(folder: Path) -> str:
-    """PYTHONPATH with what the method imports."""
-    places = [folder, folder / "site-packages", folder / ARCHIVE]
-    return os.pathsep.join([*map(str, places), str(Path(hpobench_ordered.__file__).parents[1])])
+    """The PYTHONPATH with which the method can import its files and this package."""
+    package_root = Path(hpobench_ordered.__file__).parents[1]
+    places = [folder, folder / "site-packages", folder / ARCHIVE, package_root]
+    return os.pathsep.join(map(str, places))
 
 
 def run_python(folder: Path, *arguments: str, **environment: str) -> str:

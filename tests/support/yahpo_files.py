@@ -12,7 +12,10 @@ from hpobench_ordered.surrogates.onnx import OnnxSurrogate
 
 @cache
 def files(shared: Path, scenario: str) -> tuple[dict[str, Any], dict[str, Any], bytes]:
-    """Search space, encoding and network; the last is empty where the shared data lack it."""
+    """Search space, encoding and bytes of the network of a scenario of YAHPO.
+
+    The network is empty where the shared data lack it.
+    """
     folder = shared / "data" / "yahpo" / "yahpo_data-1.0.2" / f"rbv2_{scenario}"
     config_space = json.loads((folder / "config_space.json").read_text())
     encoding = json.loads((folder / "encoding.json").read_text())
@@ -22,6 +25,7 @@ def files(shared: Path, scenario: str) -> tuple[dict[str, Any], dict[str, Any], 
 
 
 def define(shared: Path, scenario: str, instance: str = "1220") -> Definition:
+    """The package's definition of a benchmark: of a scenario on an instance, a data set."""
     config_space, encoding, _ = files(shared, scenario)
     return definition(scenario, instance, config_space, encoding)
 
@@ -29,7 +33,7 @@ def define(shared: Path, scenario: str, instance: str = "1220") -> Definition:
 def defined_network(
     shared: Path, scenario: str, instance: str = "1220"
 ) -> tuple[Definition, OnnxSurrogate]:
-    """A benchmark's definition, and its network."""
+    """A benchmark's definition, and its network as a surrogate."""
     definition_of_instance = define(shared, scenario, instance)
     _, encoding, model = files(shared, scenario)
     surrogate = network(
