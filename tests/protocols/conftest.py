@@ -1,3 +1,5 @@
+"""A toy benchmark, and what protocols assign in a run on it."""
+
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,7 +17,10 @@ from hpobench_ordered.testing.toy import numeric_space, numeric_space_before, to
 
 @pytest.fixture
 def toy(monkeypatch):
-    """A registered benchmark of four tasks, with a search space before an adjustment."""
+    """A registered benchmark, "toy", of the tasks "0" to "3".
+
+    Its search space was adjusted; `numeric_space_before()` is the one before.
+    """
     spec = toy_spec(numeric_space(), tasks=4, previous=numeric_space_before())
     all_benchmarks = {**registry._benchmarks(), spec.name: spec}
     monkeypatch.setattr(registry, "_benchmarks", lambda: all_benchmarks)
@@ -34,7 +39,9 @@ def make_assignments(toy):
         benchmark: hbo.Benchmark | None = None,
     ) -> list[Assignment]:
         benchmark = benchmark or toy.load()
+        # A cell is the plan of one run: its method, and its generators at each position.
         (cell,) = plan(benchmarks=["toy"], methods=[method], seeds=[seed], protocol=protocol)
+
         assignments: list[Assignment] = []
         evaluated: list[hbo.Evaluations] = []
         for position in range(protocol.length(benchmark)):
@@ -55,13 +62,15 @@ def make_assignments(toy):
 
 @pytest.fixture
 def list_history():
-    """Lists what the histories of some assignments hold, to be compared."""
+    """Lists what the histories of assignments hold, as values that can be compared by ==."""
 
     def list_contents(assignments: Sequence[Assignment]) -> list[object]:
         contents: list[object] = []
         for assignment in assignments:
-            history = assignment.history
-            contents.append([(e.task, e.values.tolist(), e.losses.tolist()) for e in history])
+            history = []
+            for earlier in assignment.history:
+                history.append((earlier.task, earlier.values.tolist(), earlier.losses.tolist()))
+            contents.append(history)
         return contents
 
     return list_contents
@@ -69,11 +78,18 @@ def list_history():
 
 @pytest.fixture
 def recorded(toy):
-    """The toy benchmark with 30 recorded evaluations a task, of losses t * 100, t * 100 + 1, ..."""
+    """The toy benchmark with 30 recorded evaluations of each of its four tasks.
+
+    Losses of task t are 100 t, 100 t + 1, ..., so that they tell the task and the order.
+    """
     space = numeric_space()
 
-    def load() -> list[hbo.Evaluations]:
+    def load_recorded() -> list[hbo.Evaluations]:
         values = space.decode(space.sample_unit(np.random.default_rng(0), 30))
-        return [minimised(str(t), {}, values, 100.0 * t + np.arange(30), space) for t in range(4)]
+        tasks = []
+        for t in range(4):
+            losses = 100.0 * t + np.arange(30)
+            tasks.append(minimised(str(t), {}, values, losses, space))
+        return tasks
 
-    return replace(toy.load(), recorded=load)
+    return replace(toy.load(), recorded=load_recorded)

@@ -1,3 +1,8 @@
+"""The protocol of an adjustment: each task is optimised on the old search space, then on the new.
+
+The toy benchmark has the tasks "0" to "3"; `numeric_space_before()` is its old space.
+"""
+
 import numpy as np
 import pytest
 
@@ -11,56 +16,81 @@ BO = method_spec("bo")
 
 
 def test_tasks_are_optimised_on_both_spaces(make_assignments):
+    """First on the old space by `bo`, for the first trials, which are not recorded; then on the
+    new one by the method of the run.
+    """
     protocol = Adjustment(first_trials=5, trials=3, tasks=["2", 0])
+
     assignments = make_assignments(protocol, method="simple-previous")
-    # First on the old space by the first method, whose result is not recorded, then on the new.
+
+    old_space, new_space = numeric_space_before(), numeric_space()
     steps = [
         (a.task.index, a.task.space, a.method.name, a.budget, a.is_recorded) for a in assignments
     ]
     assert steps == [
-        (2, numeric_space_before(), "bo", 5, False),
-        (2, numeric_space(), "simple-previous", 3, True),
-        (0, numeric_space_before(), "bo", 5, False),
-        (0, numeric_space(), "simple-previous", 3, True),
+        (2, old_space, "bo", 5, False),
+        (2, new_space, "simple-previous", 3, True),
+        (0, old_space, "bo", 5, False),
+        (0, new_space, "simple-previous", 3, True),
     ]
 
 
 def test_history_is_the_first_optimisation(make_assignments):
     # Of the one task: on the old space, then on the new.
-    first, second = make_assignments(Adjustment(first_trials=5, trials=3, tasks=1))
-    assert first.history == ()
-    (history,) = second.history
-    assert (history.task, len(history)) == (first.task.name, 5)
+    on_old_space, on_new_space = make_assignments(Adjustment(first_trials=5, trials=3, tasks=1))
+
+    assert on_old_space.history == ()
+    (history,) = on_new_space.history
+    assert history.task == on_old_space.task.name
+    assert len(history) == 5
     assert history.space == numeric_space_before()
-    np.testing.assert_array_equal(history.losses, first.task.evaluate_many(history.values))
+    expected_losses = on_old_space.task.evaluate_many(history.values)
+    np.testing.assert_array_equal(history.losses, expected_losses)
 
 
 def test_history_is_common_to_methods(make_assignments, list_history):
+    """The first method makes it, whichever method is run afterwards."""
     protocol = Adjustment(first_trials=6, trials=2)
+
     history_of_bo = list_history(make_assignments(protocol, method="bo"))
-    assert list_history(make_assignments(protocol, method="simple-previous")) == history_of_bo
+    history_of_simple = list_history(make_assignments(protocol, method="simple-previous"))
+
+    assert history_of_bo == history_of_simple
 
 
-def test_history_varies_with_seed_and_method(make_assignments, list_history):
+def test_history_varies_with_seed(make_assignments, list_history):
     protocol = Adjustment(first_trials=6, trials=2)
-    history = list_history(make_assignments(protocol))
-    assert list_history(make_assignments(protocol, seed=1)) != history
+
+    history = list_history(make_assignments(protocol, seed=0))
+    history_of_other_seed = list_history(make_assignments(protocol, seed=1))
+
+    assert history_of_other_seed != history
+
+
+def test_history_varies_with_first_method(make_assignments, list_history):
+    by_bo = Adjustment(first_trials=6, trials=2)  # the default first method
     by_random_search = Adjustment(first_trials=6, trials=2, first_method="random-search")
-    assert list_history(make_assignments(by_random_search)) != history
+
+    history_by_bo = list_history(make_assignments(by_bo))
+    history_by_random_search = list_history(make_assignments(by_random_search))
+
+    assert history_by_bo != history_by_random_search
 
 
 @pytest.mark.parametrize("name", list_methods())
 def test_methods_must_support_changed_spaces(toy, name):
+    """Only methods with the attribute `changed_spaces` can use a history on another space."""
     method = method_spec(name)
     if method.changed_spaces:
         # Raises no error.
         Adjustment().check(toy, method)
         return
+
     with pytest.raises(ExperimentError, match=f"{name} needs its history on the same search space"):
         Adjustment().check(toy, method)
 
 
-TWO_TASKS = MethodSpec("two", RandomSearch, "", "", min_history=2, changed_spaces=True)
+NEEDS_TWO_TASKS = MethodSpec("two", RandomSearch, "", "", min_history=2, changed_spaces=True)
 
 
 @pytest.mark.parametrize(
@@ -69,11 +99,13 @@ TWO_TASKS = MethodSpec("two", RandomSearch, "", "", min_history=2, changed_space
         (Adjustment(first_method="zero-shot"), BO, ExperimentError, "there are none"),
         (Adjustment(first_method="boo"), BO, UnknownNameError, "did you mean 'bo'"),
         (Adjustment(tasks=["9"]), BO, UnknownNameError, "unknown task '9'"),
-        (Adjustment(), TWO_TASKS, ExperimentError, "two needs 2 earlier tasks"),
+        (Adjustment(), NEEDS_TWO_TASKS, ExperimentError, "two needs 2 earlier tasks"),
     ],
 )
 def test_impossible_settings_are_refused(protocol, method, error, message, toy):
-    """The first method has no earlier tasks; the toy benchmark has tasks 0 to 3."""
+    """The first method has no earlier task, and the method after it only one; the toy benchmark
+    has the tasks "0" to "3".
+    """
     with pytest.raises(error, match=message):
         protocol.check(toy, method)
 

@@ -1,3 +1,8 @@
+"""The protocol in which each task is optimised after random evaluations of all others.
+
+The toy benchmark has the tasks "0" to "3".
+"""
+
 import numpy as np
 import pytest
 
@@ -7,20 +12,23 @@ from hpobench_ordered.methods.random_search import RandomSearch
 from hpobench_ordered.testing.toy import numeric_space, toy_spec
 
 
-def needing(tasks: int) -> MethodSpec:
-    """A method that needs a history of some tasks."""
+def make_method_that_needs(tasks: int) -> MethodSpec:
+    """A method that needs a history of at least so many tasks."""
     return MethodSpec("mine", RandomSearch, "", "", min_history=tasks)
 
 
 def test_every_task_is_a_target(make_assignments):
+    """Of the four tasks of the toy benchmark, with two trials each, all of them recorded."""
     assignments = make_assignments(LeaveOneOut(trials=2, history=6))
-    # The toy benchmark has four tasks.
+
     assert [assignment.task.index for assignment in assignments] == [0, 1, 2, 3]
-    assert {(a.budget, a.is_recorded) for a in assignments} == {(2, True)}
+    assert {assignment.budget for assignment in assignments} == {2}
+    assert all(assignment.is_recorded for assignment in assignments)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_history_is_all_other_tasks(make_assignments, seed):
+    """Six evaluations of each; the toy benchmark has the tasks "0" to "3"."""
     for assignment in make_assignments(LeaveOneOut(trials=2, history=6), seed=seed):
         other_tasks = [name for name in "0123" if name != assignment.task.name]
         assert [evaluations.task for evaluations in assignment.history] == other_tasks
@@ -30,6 +38,7 @@ def test_history_is_all_other_tasks(make_assignments, seed):
 
 
 def test_random_evaluations_are_of_their_task(make_assignments, toy):
+    """Their losses are those of the task that they are said to be of."""
     benchmark = toy.load()
     for assignment in make_assignments(LeaveOneOut(trials=1)):
         for source in assignment.history:
@@ -41,51 +50,69 @@ def test_random_evaluations_are_of_their_task(make_assignments, toy):
 
 def test_history_is_common_to_methods(make_assignments, list_history):
     protocol = LeaveOneOut(trials=2, history=6)
-    history = list_history(make_assignments(protocol, method="bo"))
-    assert list_history(make_assignments(protocol, method="zero-shot")) == history
-    # Another seed draws another history.
-    assert list_history(make_assignments(protocol, method="bo", seed=1)) != history
+
+    history_of_bo = list_history(make_assignments(protocol, method="bo"))
+    history_of_zero_shot = list_history(make_assignments(protocol, method="zero-shot"))
+
+    assert history_of_bo == history_of_zero_shot
+
+
+def test_history_varies_with_seed(make_assignments, list_history):
+    protocol = LeaveOneOut(trials=2, history=6)
+
+    history = list_history(make_assignments(protocol, method="bo", seed=0))
+    history_of_other_seed = list_history(make_assignments(protocol, method="bo", seed=1))
+
+    assert history_of_other_seed != history
 
 
 def test_history_is_recorded_evaluations(make_assignments, recorded):
+    """Of a benchmark that has recorded evaluations, all of them replace random ones."""
+    all_recorded = recorded.recorded()
     for assignment in make_assignments(LeaveOneOut(trials=1), benchmark=recorded):
-        sources = [e for e in recorded.recorded() if e.task != assignment.task.name]
-        for evaluations, source in zip(assignment.history, sources, strict=True):
+        expected = [source for source in all_recorded if source.task != assignment.task.name]
+        for evaluations, source in zip(assignment.history, expected, strict=True):
             np.testing.assert_array_equal(evaluations.values, source.values)
             np.testing.assert_array_equal(evaluations.losses, source.losses)
 
 
 def test_sample_of_recorded_evaluations_keeps_order(make_assignments, recorded):
-    """Seven of 30 recorded evaluations of each task."""
+    """Seven are drawn of 30 recorded evaluations of each task, of task t with losses 100 t,
+    100 t + 1, ..., in this order.
+    """
     for assignment in make_assignments(LeaveOneOut(trials=1, history=7), benchmark=recorded):
         for evaluations in assignment.history:
-            losses = evaluations.losses.tolist()  # of task t: 100 t, 100 t + 1, ...
+            losses = evaluations.losses.tolist()
             assert len(set(losses)) == 7
             assert losses == sorted(losses)
-            assert {loss // 100 for loss in losses} == {int(evaluations.task)}
+            tasks_of_losses = {loss // 100 for loss in losses}
+            assert tasks_of_losses == {int(evaluations.task)}
 
 
 def test_sample_of_recorded_varies_with_seed(make_assignments, list_history, recorded):
-    """Seven of 30 recorded evaluations of each task, the same for all methods."""
+    """Seven are drawn of 30 recorded evaluations of each task, the same for all methods."""
     protocol = LeaveOneOut(trials=1, history=7)
 
-    def sample(method: str, seed: int) -> list[object]:
+    def draw_history(method: str, seed: int) -> list[object]:
         return list_history(
             make_assignments(protocol, benchmark=recorded, method=method, seed=seed)
         )
 
-    assert sample("bo", seed=0) == sample("cts", seed=0)
-    assert sample("bo", seed=0) != sample("bo", seed=1)
+    history = draw_history("bo", seed=0)
+    assert draw_history("cts", seed=0) == history
+    assert draw_history("bo", seed=1) != history
 
 
 @pytest.mark.parametrize(
     ("tasks", "targets"), [(2, [0, 1]), (9, [0, 1, 2, 3]), (("3", 1, "1"), [3, 1]), ([3], [3])]
 )
 def test_targets_may_be_chosen(tasks, targets, make_assignments):
-    """The first so many of four tasks, or some by name or index."""
+    """A number means the first so many of the four tasks; a list has their names or indices."""
     assignments = make_assignments(LeaveOneOut(trials=1, history=2, tasks=tasks))
+
     assert [assignment.task.index for assignment in assignments] == targets
-    assert {len(assignment.history) for assignment in assignments} == {3}  # all other tasks
+    # The history is of all other tasks, whichever are targets.
+    assert {len(assignment.history) for assignment in assignments} == {3}
 
 
 @pytest.mark.parametrize(
@@ -93,29 +120,35 @@ def test_targets_may_be_chosen(tasks, targets, make_assignments):
     [(["0", "30"], r"unknown task '30'.*there are tasks 0 to 3"), ([4], "unknown task 4")],
 )
 def test_unknown_targets_are_refused(make_assignments, tasks, message):
+    """The toy benchmark has the tasks "0" to "3"."""
     with pytest.raises(UnknownNameError, match=message):
         make_assignments(LeaveOneOut(tasks=tasks))
 
 
 def test_targets_must_be_listed():
+    """A text, of one name, might be meant as a number of tasks."""
     with pytest.raises(ExperimentError, match=r"such as \['3'\]"):
         LeaveOneOut(tasks="3")
 
 
 def test_enough_source_tasks_are_accepted(toy):
-    """Of four tasks, three are sources. No error is raised."""
-    LeaveOneOut().check(toy, needing(3))
+    """Of the toy benchmark's four tasks, three are sources; no error is raised."""
+    LeaveOneOut().check(toy, make_method_that_needs(3))
 
 
 def test_too_few_source_tasks_are_refused(toy):
+    """Of the toy benchmark's four tasks, three are sources."""
     with pytest.raises(ExperimentError, match=r"mine on toy@1 needs .* 4 source task.* are 3"):
-        LeaveOneOut().check(toy, needing(4))
+        LeaveOneOut().check(toy, make_method_that_needs(4))
 
 
 def test_single_task_is_refused():
+    """Even a method that needs no history: in this protocol every run has one."""
+    spec_with_one_task = toy_spec(numeric_space(), tasks=1)
     with pytest.raises(ExperimentError, match=r"mine on toy@1 .* 1 source task.* are 0"):
-        LeaveOneOut().check(toy_spec(numeric_space(), tasks=1), needing(0))
+        LeaveOneOut().check(spec_with_one_task, make_method_that_needs(0))
 
 
 def test_ordered_accepts_any_method(toy):
-    Ordered().check(toy, needing(4))
+    """Also one that needs more earlier tasks than there are; no error is raised."""
+    Ordered().check(toy, make_method_that_needs(4))

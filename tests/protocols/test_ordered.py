@@ -1,3 +1,5 @@
+"""The protocol in which tasks come in order, each with all earlier ones as its history."""
+
 import numpy as np
 import pytest
 
@@ -59,21 +61,27 @@ def test_tasks_come_in_order(assignments):
 
 
 def test_history_is_all_earlier_tasks(assignments):
-    # The fixture evaluates one configuration a task, with the position as its last price.
-    last = [e.values[0, 2] for e in assignments[-1].history]
-    assert last == [0, 1, 2]
+    """Of each earlier task, one configuration was evaluated, whose last price is the position of
+    the task.
+    """
+    history_of_last = assignments[-1].history
+    last_prices = [evaluations.values[0, 2] for evaluations in history_of_last]
+    assert last_prices == [0, 1, 2]
+
     for position, assignment in enumerate(assignments):
-        assert assignment.history == assignments[-1].history[:position]
+        assert assignment.history == history_of_last[:position]
 
 
 def test_bo_runs_until_there_is_history(assignments):
-    """The method `transfer` needs two earlier tasks."""
+    """The method of the run, `transfer`, needs two earlier tasks."""
     names = [assignment.method.name for assignment in assignments]
     assert names == ["bo", "bo", "transfer", "transfer"]
 
 
 def test_settings_are_those_of_the_protocol(assignments):
-    assert {(a.budget, a.workers_simulated) for a in assignments} == {(3, 2)}
+    """Which has three trials and two simulated workers."""
+    assert {assignment.budget for assignment in assignments} == {3}
+    assert {assignment.workers_simulated for assignment in assignments} == {2}
 
 
 @pytest.mark.parametrize(("tasks", "length"), [(None, 9), (4, 4), (50, 9)])
