@@ -24,10 +24,12 @@ from hpobench_ordered.testing import check_benchmark
 
 @pytest.fixture(scope="module")
 def executor():
+    """A process of its own, in which benchmarks must have the same values."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         yield pool
 
 
+# Tables of the paper are written as "cell | cell | ...", after a line of headings.
 TABLE_1 = """
 Benchmark | #Hyperparameters Old | #Hyperparameters New | #Tasks
 FCN-A     | 6                    | 5                    | 4
@@ -188,7 +190,9 @@ VALUES = {
     "Polynomial": "polynomial",
     "Tree": "gbtree",
 }
+"""Values in this package, by those in the tables; others are the same, or numbers."""
 LINEAR = {"kernel": "linear", "booster": "gblinear"}
+"""What "Linear" means, by hyperparameter."""
 
 
 @dataclass(frozen=True)
@@ -209,30 +213,36 @@ def read_cells(table: str) -> list[list[str]]:
 
 
 def parse_value(text: str, name: str) -> Value:
+    """The value of a hyperparameter, given its name: a number, or what this package calls it."""
     if text == "Linear":
         return LINEAR[name]
-    if re.fullmatch(r"[\d.]+", text):
+    is_number = re.fullmatch(r"[\d.]+", text)
+    if is_number:
         return float(text)
     return VALUES.get(text, text)
 
 
 def parse_bound(text: str) -> float:
+    """The number of a text such as "1" or "2^-10"."""
     base, _, exponent = text.partition("^")
     return float(base) ** float(exponent or 1)
 
 
 def parse_line(hyperparameter: str, allowed: str, prior: str) -> Line:
+    """Parse integers "{0, ..., 3}", an interval "[2^-10, 1]", choices "{ReLu, tanh}" or a value."""
     name = NAMES.get(hyperparameter, hyperparameter.lower())
 
     integers = re.fullmatch(r"\{(\d+), \.\.\., (\d+)\}", allowed)
     if integers:
         assert prior == "Uniform"
-        return Line(name, (float(integers[1]), float(integers[2])), is_integer=True)
+        lower, upper = integers.groups()
+        return Line(name, (float(lower), float(upper)), is_integer=True)
 
     interval = re.fullmatch(r"\[(\S+), (\S+)\]", allowed)
     if interval:
         assert prior in ("Uniform", "Log-uniform")
-        bounds = (parse_bound(interval[1]), parse_bound(interval[2]))
+        lower, upper = interval.groups()
+        bounds = (parse_bound(lower), parse_bound(upper))
         return Line(name, bounds, is_log=prior == "Log-uniform")
 
     if allowed.startswith("{"):
@@ -270,20 +280,22 @@ EVERY_SEARCHED_ADJUSTMENT = pytest.mark.parametrize(
 @EVERY_ADJUSTMENT
 @pytest.mark.parametrize(("step", "number"), [(Steps.STEP_1, "1"), (Steps.STEP_2, "2")])
 def test_search_spaces_are_the_tables(adjustment, step, number):
-    expected = [
-        parse_line(hyperparameter, allowed, prior)
-        for steps, hyperparameter, allowed, prior in read_cells(TABLES[adjustment.name])
-        if number in steps
-    ]
+    """Step 1 is before the adjustment, step 2 after it; a line names the steps it holds for."""
+    expected = []
+    for steps, hyperparameter, allowed, prior in read_cells(TABLES[adjustment.name]):
+        if number in steps:
+            expected.append(parse_line(hyperparameter, allowed, prior))
 
     space = adjustment.space(step)
 
+    # In any order.
     assert Counter(describe_space(space)) == Counter(expected)
     assert not space.conditions
 
 
 @EVERY_ADJUSTMENT
 def test_adjustments_name_their_table(adjustment):
+    # Tables 3 to 10 of the paper, in their order.
     assert adjustment.table == 3 + list(TABLES).index(adjustment.name)
 
 
@@ -302,9 +314,11 @@ def test_sizes_are_those_of_table_1(name, old_dimension, new_dimension, tasks):
 
 @pytest.mark.parametrize(("hyperparameter", "values"), read_cells(TABLE_2))
 def test_codes_are_those_of_table_2(hyperparameter, values):
-    choices_of_tables = dict(FCNET_TABLES.choices)
+    """FCN-A and FCN-B have integers, which stand for the choices of `fcnet` in this order."""
     expected = tuple(float(value) for value in values.strip("()").split(","))
+    choices_of_tables = dict(FCNET_TABLES.choices)
 
+    # "{1, 2}" in a name stands for two hyperparameters, one a layer.
     layers = ("1", "2") if "{1, 2}" in hyperparameter else ("",)
     for layer in layers:
         name = NAMES[hyperparameter.replace("{1, 2}", layer)]
@@ -315,12 +329,21 @@ def test_codes_are_those_of_table_2(hyperparameter, values):
 
 
 @EVERY_ADJUSTMENT
-def test_previous_spec_has_same_surrogates(adjustment):
+def test_previous_spec_is_named_old(adjustment):
+    """The previous benchmark is the one before the adjustment."""
     spec = benchmark_spec(adjustment.name)
 
     assert spec.previous is not None
     assert spec.previous.name == f"{adjustment.name}-old"
     assert spec.previous.version == spec.version
+
+
+@EVERY_ADJUSTMENT
+def test_previous_spec_has_same_surrogates(adjustment):
+    """They are some of the surrogates of the base benchmark, which is evaluated by both."""
+    spec = benchmark_spec(adjustment.name)
+
+    assert spec.previous is not None
     names = [option.name for option in spec.surrogates]
     assert [option.name for option in spec.previous.surrogates] == names
     assert set(names) <= {option.name for option in adjustment.base.surrogates}
@@ -329,34 +352,48 @@ def test_previous_spec_has_same_surrogates(adjustment):
 @EVERY_ADJUSTMENT
 def test_both_steps_have_same_tasks(adjustment):
     before = adjustment.definition(Steps.STEP_1)
+
     after = benchmark_spec(adjustment.name).define()
 
-    assert before.tasks == after.tasks
-    assert before.objective == after.objective
+    assert after.tasks == before.tasks
+    assert after.objective == before.objective
+
+
+@EVERY_ADJUSTMENT
+def test_tasks_are_those_of_base(adjustment):
+    """All or some of the tasks of the benchmark whose surrogates are evaluated."""
     base_tasks = adjustment.base.define().tasks
-    assert all(task in base_tasks for task in after.tasks)
+
+    tasks = benchmark_spec(adjustment.name).define().tasks
+
+    assert all(task in base_tasks for task in tasks)
 
 
 @EVERY_ADJUSTMENT
 def test_old_benchmark_is_not_registered(adjustment):
+    """It exists only as the previous one of the adjusted benchmark."""
     with pytest.raises(UnknownNameError):
         benchmark_spec(f"{adjustment.name}-old")
 
 
 def load_both(name: str) -> tuple[hbo.Benchmark, hbo.Benchmark]:
-    """The benchmark before and after the adjustment."""
+    """The benchmarks before and after an adjustment, given the name of the latter."""
     after = hbo.load(name)
     assert after.previous is not None
     return after.previous, after
 
 
 def sample_configs(space: hbo.SearchSpace) -> list[Config]:
+    """A hundred random configurations."""
     rng = np.random.default_rng(0)
     return [space.sample(rng) for _ in range(100)]
 
 
 def decode_for_base(config: Config, base: hbo.Benchmark, unlisted: Config) -> Config:
-    """A configuration of the base benchmark: integers are replaced by the choices they number."""
+    """The configuration of the base benchmark that a configuration of an adjusted one stands for.
+
+    Hyperparameters that are not listed have fixed values; integers are places among the choices.
+    """
     decoded = {**unlisted, **config}
     for name, value in decoded.items():
         choices = base.space[name].choices
@@ -371,7 +408,7 @@ def test_values_are_those_of_base_table(adjustment):
     base = hbo.load(adjustment.base.name)
     for benchmark in load_both(adjustment.name):
         configs = sample_configs(benchmark.space)
-        base_configs = [decode_for_base(c, base, adjustment.unlisted) for c in configs]
+        base_configs = [decode_for_base(config, base, adjustment.unlisted) for config in configs]
 
         for task, base_task in zip(benchmark.tasks, base.tasks, strict=True):
             assert task.name == base_task.name
@@ -380,33 +417,40 @@ def test_values_are_those_of_base_table(adjustment):
 
 
 def list_all_configs(space: hbo.SearchSpace) -> list[Config]:
-    choices = []
+    """All configurations of a space of integers and choices."""
+    values_of_parameters = []
     for parameter in space.parameters:
         integers = np.arange(parameter.lower, parameter.upper + 1)
-        choices.append(parameter.choices or [parameter.value(number) for number in integers])
-    return [dict(zip(space.names, values, strict=True)) for values in product(*choices)]
+        values = parameter.choices or [parameter.value(number) for number in integers]
+        values_of_parameters.append(values)
+    combinations = product(*values_of_parameters)
+    return [dict(zip(space.names, combination, strict=True)) for combination in combinations]
 
 
 @pytest.mark.slow
 @EVERY_FINITE_ADJUSTMENT
 def test_best_values_are_optima(adjustment):
+    """The regret, the distance from the best value, is 0 at best and never negative."""
     for benchmark in load_both(adjustment.name):
         if benchmark.space.size >= 5000:  # too many to evaluate here
             continue
         configs = list_all_configs(benchmark.space)
         for task in benchmark.tasks:
-            assert task.regret(task.evaluate_many(configs)).min() == 0
+            regrets = task.regret(task.evaluate_many(configs))
+            assert regrets.min() == 0
 
 
 @pytest.mark.slow
 @EVERY_ADJUSTMENT
 def test_both_benchmarks_conform(adjustment, executor):
+    """They pass the public checks of benchmarks, also in another process."""
     for benchmark in load_both(adjustment.name):
         check_benchmark(benchmark, executor=executor)
 
 
 @EVERY_FINITE_ADJUSTMENT
-def test_repeats_are_chosen_for_both(adjustment):
+def test_surrogate_is_chosen_for_both(adjustment):
+    """Surrogates of tables are the mean over repeats of a training, or a single repeat."""
     after = hbo.load(adjustment.name, surrogate="repeat-1")
 
     assert after.surrogate == "repeat-1"
@@ -415,10 +459,12 @@ def test_repeats_are_chosen_for_both(adjustment):
 
 
 @pytest.mark.parametrize("name", ["nas-a", "nas-b"])
-def test_new_nas_spaces_are_whole_tables(name):
+def test_new_nas_spaces_have_optimum_of_table(name):
+    """After the adjustment, all architectures of NAS-Bench-201 are in the space."""
     best_values = [task.best_value for task in hbo.load(name).tasks]
 
-    assert best_values == [task.best_value for task in hbo.load("nas201").tasks]
+    best_values_of_table = [task.best_value for task in hbo.load("nas201").tasks]
+    assert best_values == best_values_of_table
 
 
 @EVERY_SEARCHED_ADJUSTMENT
@@ -428,9 +474,10 @@ def test_artifacts_describe_the_adjustment(adjustment):
     definition = read_definition(adjustment.artifact)
     card = read_card(adjustment.artifact)
 
+    # Step 2 is after the adjustment.
     assert definition == adjustment.definition(Steps.STEP_2)
     assert card.benchmark == adjustment.name
-    assert [figures.name for figures in card.figures] == list(adjustment.tasks)
+    assert [quality.name for quality in card.figures] == list(adjustment.tasks)
 
 
 @pytest.mark.slow
@@ -439,16 +486,18 @@ def test_values_are_those_of_base_forest(adjustment):
     base = hbo.load(adjustment.base.name, surrogate="forest")
     for benchmark in load_both(adjustment.name):
         for config in sample_configs(benchmark.space):
+            # Hyperparameters that are not listed have fixed values.
             row = code_without_check(base.space, {**adjustment.unlisted, **config})
-            for task in benchmark.tasks[::4]:
+            for task in benchmark.tasks[::4]:  # some of them, to save time
                 base_task = base.task(task.name)
                 expected = base_task._surrogate.predict_one(row, base_task.index)
                 assert task.evaluate(config) == expected
 
 
 def code_without_check(space: hbo.SearchSpace, config: Config) -> np.ndarray:
-    """Code a configuration whose numbers may lie beyond the bounds of the space."""
+    """Code a configuration, (d,), whose numbers may lie beyond the bounds of the space."""
     row = space.row(clip_config(space, config))
+    # Put the numbers back that were clipped to the bounds.
     for column, parameter in enumerate(space.parameters):
         is_active = not np.isnan(row[column])
         if is_active and not parameter.choices:
@@ -458,14 +507,18 @@ def code_without_check(space: hbo.SearchSpace, config: Config) -> np.ndarray:
 
 @pytest.mark.parametrize("name", ["xgb-a", "xgb-b"])
 def test_subsample_of_nothing_has_a_value(name):
+    """The paper's range includes a share of 0, of which the surrogate has seen no training."""
     for benchmark in load_both(name):
         config = benchmark.space.sample(np.random.default_rng(0)) | {"subsample": 0.0}
+
         for task in benchmark.tasks:
             assert 0 <= task.evaluate(config) <= 1
 
 
 @pytest.mark.parametrize("name", ["svm-b", pytest.param("xgb-a", marks=pytest.mark.slow)])
 def test_wider_space_has_no_worse_optimum(name):
+    """These spaces contain those before the adjustment, and AUCs are maximised."""
     before, after = load_both(name)
+
     for old_task, new_task in zip(before.tasks, after.tasks, strict=True):
         assert new_task.best_value >= old_task.best_value

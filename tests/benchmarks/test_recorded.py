@@ -1,4 +1,4 @@
-"""Values recorded by others, against those of benchmarks loaded by name."""
+"""Values that others recorded, against those of benchmarks loaded by name."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ SCENARIOS = ("xgboost", "rpart")
 
 @pytest.fixture(scope="module")
 def fetched(shared, tmp_path_factory):
-    """A cache that holds what can be fetched, from local copies."""
+    """A cache that holds the files of all benchmarks here, copied from the shared data."""
     cache = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv(CACHE_VARIABLE, str(cache))
@@ -28,15 +28,16 @@ def fetched(shared, tmp_path_factory):
 
 
 def store_files(benchmark: str, folder: Path) -> None:
-    """Copy the files that a benchmark needs from a folder into the cache."""
+    """Copy the files that a benchmark needs from a folder, maybe compressed, into the cache."""
     for option in benchmark_spec(benchmark).surrogates:
         for file in option.files:
             copy = folder / file.name
-            compressed = copy.with_name(copy.name + ".gz")
-            file.store(compressed if compressed.exists() else copy)
+            compressed_copy = copy.with_name(copy.name + ".gz")
+            file.store(compressed_copy if compressed_copy.exists() else copy)
 
 
 def read_records(shared: Path, name: str) -> list[dict[str, Any]]:
+    """Recorded evaluations, each with its configuration and what else decides its value."""
     records: list[dict[str, Any]] = json.loads((shared / "reference" / name).read_text())
     return records
 
@@ -45,17 +46,22 @@ def test_newsvendor_has_recorded_profits(shared):
     benchmark = hbo.load("newsvendor")
     for record in read_records(shared, "newsvendor_recorded.json"):
         config = {f"price_{i}": price for i, price in enumerate(record["price"])}
-        value = benchmark.task(record["task"]).evaluate(config)
-        assert value == pytest.approx(record["profit"], abs=1e-9, rel=0)
+
+        profit = benchmark.task(record["task"]).evaluate(config)
+
+        # Sums in another order may have other last digits.
+        assert profit == pytest.approx(record["profit"], abs=1e-9, rel=0)
 
 
 @pytest.mark.slow
 def test_xgboost_mnist_has_recorded_errors(shared, fetched, monkeypatch):
     monkeypatch.setenv(CACHE_VARIABLE, str(fetched))
+    # The authors' own surrogate.
     benchmark = hbo.load("xgboost-mnist", surrogate="nearest")
     for record in read_records(shared, "xgboost_mnist_recorded.json"):
         config = {name: record[name] for name in benchmark.space.names}
         task = benchmark.task(str(record["train_size"]))
+
         assert task.evaluate(config) == record["error_count"]
 
 
@@ -64,13 +70,16 @@ def test_xgboost_mnist_has_recorded_errors(shared, fetched, monkeypatch):
 def test_yahpo_has_recorded_aucs(shared, fetched, monkeypatch, scenario):
     monkeypatch.setenv(CACHE_VARIABLE, str(fetched))
     all_records = read_records(shared, "yahpo_gym_values.json")
+    # YAHPO's own name of a scenario begins with rbv2_.
     records = [record for record in all_records if record["scenario"] == f"rbv2_{scenario}"]
     assert len(records) == 80
 
     for record in records:
         benchmark = hbo.load(f"yahpo-{scenario}-{record['instance']}")
         task = benchmark.task(name_task(record["trainsize"]))
-        assert task.evaluate(record["config"]) == pytest.approx(record["values"]["auc"], rel=1e-5)
+        # The network computes with float32, of about seven digits.
+        recorded_auc = pytest.approx(record["values"]["auc"], rel=1e-5)
+        assert task.evaluate(record["config"]) == recorded_auc
 
 
 @pytest.mark.slow
@@ -84,5 +93,7 @@ def test_yahpo_has_recorded_aucs(shared, fetched, monkeypatch, scenario):
     ],
 )
 def test_fetched_surrogates_conform(fetched, monkeypatch, name, surrogate):
+    """They pass the public checks of benchmarks."""
     monkeypatch.setenv(CACHE_VARIABLE, str(fetched))
+
     check_benchmark(hbo.load(name, surrogate=surrogate))

@@ -30,6 +30,7 @@ NAMES = ("forrester", "quadratic", "forrester-ordered", "quadratic-ordered")
 SEEDS = st.integers(0, 2**64)
 MANY_TASKS = 60_000
 """Tasks whose coefficients are compared with their distribution."""
+# Distributions of the coefficients a, b and c (Horvath et al. 2021, section 5).
 MARGINALS = {
     FORRESTER: (stats.norm(6, 1), stats.norm(12, 2), stats.uniform(0, 10)),
     QUADRATIC: (stats.uniform(0.1, 0.9),) * 3,
@@ -43,15 +44,20 @@ EVERY_FAMILY = pytest.mark.parametrize(
 def make_benchmark(
     function: FunctionFamily, *, ordered: bool = False, seed: int = 0, tasks: int = MANY_TASKS
 ) -> SyntheticBenchmark:
+    """A benchmark whose tasks are a function with different coefficients, by default many tasks.
+
+    Coefficients of consecutive tasks are correlated if it is ordered, and independent otherwise.
+    """
     return SyntheticBenchmark(function, ordered=ordered, seed=seed, tasks=tasks)
 
 
 def apply_formula(benchmark: hbo.Benchmark, task: int, x: np.ndarray) -> np.ndarray:
-    """The paper's formulas, (n, d) to (n,)."""
+    """The paper's formulas with the coefficients of a task, (n, d) to (n,)."""
     context = benchmark.tasks[task].context
     a, b, c = context["a"], context["b"], context["c"]
     if benchmark.name.startswith("forrester"):
-        return ((a * x - 2) ** 2 * np.sin(b * x - 4) + c)[:, 0]
+        x = x[:, 0]
+        return (a * x - 2) ** 2 * np.sin(b * x - 4) + c
     return a * (x**2).sum(axis=1) + b * x.sum(axis=1) + c
 
 
@@ -88,10 +94,12 @@ def test_spaces_are_the_papers(function, bounds, suffix):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_functions_are_minimised(name):
-    benchmark = hbo.load(name)
+    assert hbo.load(name).objective.direction is hbo.Direction.MINIMIZE
 
-    assert benchmark.objective.direction is hbo.Direction.MINIMIZE
-    assert all(tuple(task.context) == ("a", "b", "c") for task in benchmark.tasks)
+
+@pytest.mark.parametrize("name", NAMES)
+def test_contexts_are_the_coefficients(name):
+    assert all(tuple(task.context) == ("a", "b", "c") for task in hbo.load(name).tasks)
 
 
 @given(seed=SEEDS, make=st.sampled_from([forrester, quadratic]), ordered=st.booleans())
@@ -108,17 +116,19 @@ def test_values_are_those_of_formula(seed, make, ordered):
 # -- minima ----------------------------------------------------------------------------------------
 
 DENSE_GRID = np.linspace(0, 1, 100_001)[:, None]
+"""Configurations of the Forrester function, 1e-5 apart."""
 
 
 def search_minimum(model: ForresterSurrogate) -> float:
-    """Lowest value on a dense grid and of Brent's method around its ten lowest valleys."""
+    """Lowest value of task 0 on a dense grid, and of Brent's method around its lowest valleys."""
     values = model.predict(DENSE_GRID, 0)
-    is_valley = (values[1:-1] <= values[:-2]) & (values[1:-1] <= values[2:])
+    inner = values[1:-1]
+    is_valley = (inner <= values[:-2]) & (inner <= values[2:])
     valleys = np.flatnonzero(is_valley) + 1
-    lowest_valleys = valleys[np.argsort(values[valleys])[:10]]
+    ten_lowest_valleys = valleys[np.argsort(values[valleys])[:10]]
 
     lowest = float(values.min())
-    for index in lowest_valleys:
+    for index in ten_lowest_valleys:
         minimum = optimize.minimize_scalar(
             lambda x: model.predict_one(np.array([x]), 0),
             bounds=(DENSE_GRID[index - 1, 0], DENSE_GRID[index + 1, 0]),
@@ -131,8 +141,8 @@ def search_minimum(model: ForresterSurrogate) -> float:
 
 @pytest.mark.slow
 @given(a=st.floats(-4, 14), b=st.floats(-30, 30), c=st.floats(0, 10))
-@example(a=6.0, b=12.0, c=0.0)
-@example(a=0.0, b=0.0, c=1.0)
+@example(a=6.0, b=12.0, c=0.0)  # the usual Forrester function
+@example(a=0.0, b=0.0, c=1.0)  # constant
 @example(a=4.0, b=0.0, c=1.0)  # lowest where the amplitude is zero
 @example(a=6.0, b=1.0, c=1.0)  # lowest at the right end
 @example(a=-4.0, b=-1.0, c=1.0)
@@ -141,28 +151,35 @@ def test_dense_search_confirms_forrester_minimum(a, b, c):
 
     (minimum,) = model.minima()
 
-    assert 0 <= search_minimum(model) - minimum <= 1e-11 * (1 + abs(a)) ** 2
+    # The search finds nothing better, and comes close, as far as rounding errors allow.
+    rounding_error = 1e-11 * (1 + abs(a)) ** 2
+    assert 0 <= search_minimum(model) - minimum <= rounding_error
 
 
 @given(seed=SEEDS)
 @example(seed=193)  # lowest at the right end
 def test_no_float_beats_forrester_minimum(seed):
+    """Thousands of numbers, a few of the smallest steps around the best two known, are no better.
+
+    The two are the best of a grid, and that of Brent's method near it.
+    """
     (task,) = forrester(seed=seed, tasks=1).tasks
     a, b, c = task.context.values()
     best_on_grid = float(DENSE_GRID[np.argmin(task.evaluate_many(DENSE_GRID)), 0])
-    minimum = optimize.minimize_scalar(
+    best_of_brent = optimize.minimize_scalar(
         lambda x: (a * x - 2) ** 2 * math.sin(b * x - 4) + c,
         bounds=(max(0.0, best_on_grid - 1e-5), min(1.0, best_on_grid + 1e-5)),
         method="bounded",
         options={"xatol": 1e-13},
-    )
+    ).x
+    # Numbers of at most 1 are multiples of 2^-53.
     steps = np.random.default_rng(seed).integers(-100_000, 100_000, 5000) * 2.0**-53
-    starts = np.repeat([best_on_grid, minimum.x], len(steps))
-    x = np.clip(starts + np.tile(steps, 2), 0, 1)[:, None]
+    near_both = np.concatenate([best_on_grid + steps, best_of_brent + steps])
+    x = np.clip(near_both, 0, 1)[:, None]
 
-    regret = task.regret(task.evaluate_many(x))
+    regrets = task.regret(task.evaluate_many(x))
 
-    assert 0 <= regret.min() <= 1e-11
+    assert 0 <= regrets.min() <= 1e-11
 
 
 @pytest.mark.slow
@@ -171,26 +188,32 @@ def test_scipy_confirms_quadratic_minimum(seed, ordered):
     benchmark = quadratic(seed=seed, tasks=2, ordered=ordered)
     rng = np.random.default_rng(seed)
     for index, task in enumerate(benchmark.tasks):
+        start = rng.uniform(-10, 10, 5)
         minimum = optimize.minimize(
             lambda x, index=index: apply_formula(benchmark, index, x[None])[0],
-            rng.uniform(-10, 10, 5),
+            start,
             bounds=[(-10, 10)] * 5,
             options={"ftol": 1e-15, "gtol": 1e-9},
         )
+
         assert minimum.fun == pytest.approx(task.best_value, abs=1e-8)
 
 
 @given(seed=SEEDS, ordered=st.booleans())
 def test_no_float_beats_quadratic_minimum(seed, ordered):
+    """The minimum of a x^2 + b x is at -b / (2 a) in each of five coordinates."""
     (task,) = quadratic(seed=seed, tasks=1, ordered=ordered).tasks
     optimum = np.full(5, -task.context["b"] / (2 * task.context["a"]))
+    # Neighbours, up to fifty floats apart in each coordinate.
     steps = np.random.default_rng(seed).integers(-50, 50, (2000, 5))
-    near_optimum = optimum + steps * np.spacing(optimum)
+    neighbours = optimum + steps * np.spacing(optimum)
 
-    regrets = task.regret(task.evaluate_many(np.vstack([optimum, near_optimum])))
+    (regret_of_optimum,) = task.regret(task.evaluate_many(optimum[None]))
+    regrets_of_neighbours = task.regret(task.evaluate_many(neighbours))
 
-    assert regrets[0] == 0.0
-    assert 0 <= regrets.min() <= regrets.max() < 1e-12
+    assert regret_of_optimum == 0.0
+    assert regrets_of_neighbours.min() >= 0
+    assert regrets_of_neighbours.max() < 1e-12
 
 
 # -- coefficients ----------------------------------------------------------------------------------
@@ -199,10 +222,10 @@ def test_no_float_beats_quadratic_minimum(seed, ordered):
 @given(seed=SEEDS, fewer=st.integers(1, 20), more=st.integers(0, 20))
 @EVERY_FAMILY
 def test_fewer_tasks_are_the_first(function, ordered, seed, fewer, more):
-    few = make_benchmark(function, ordered=ordered, seed=seed, tasks=fewer).coefficients()
-    many = make_benchmark(function, ordered=ordered, seed=seed, tasks=fewer + more).coefficients()
+    few = make_benchmark(function, ordered=ordered, seed=seed, tasks=fewer)
+    many = make_benchmark(function, ordered=ordered, seed=seed, tasks=fewer + more)
 
-    assert few.tobytes() == many[:fewer].tobytes()
+    assert few.coefficients().tobytes() == many.coefficients()[:fewer].tobytes()
 
 
 @given(seed=SEEDS, tasks=st.integers(1, 20))
@@ -218,36 +241,45 @@ def test_seeds_share_no_coefficients(function, ordered, seed, tasks):
 def test_coefficients_follow_the_papers_distributions(function, ordered):
     coefficients = make_benchmark(function, ordered=ordered, seed=1).coefficients()
 
-    spacing = 100 if ordered else 1  # tasks further apart are as good as independent
-    # At least 600 tasks remain: the standard error of a mean is at most std / 24.
-    for column, marginal in zip(coefficients[::spacing].T, MARGINALS[function], strict=True):
+    # Ordered tasks are correlated, but a hundred apart they are as good as independent.
+    spacing = 100 if ordered else 1
+    independent = coefficients[::spacing]
+    # At least 600 tasks remain, so the standard error of a mean is at most std / 24.
+    assert len(independent) >= 600
+    for column, marginal in zip(independent.T, MARGINALS[function], strict=True):
         assert stats.kstest(column, marginal.cdf).pvalue > 0.01
-        assert column.mean() == pytest.approx(marginal.mean(), abs=4 * marginal.std() / 24)
+        four_standard_errors = 4 * marginal.std() / 24
+        assert column.mean() == pytest.approx(marginal.mean(), abs=four_standard_errors)
         assert column.std() == pytest.approx(marginal.std(), rel=0.1)
         low, high = marginal.support()
         assert low <= column.min() <= column.max() <= high
 
 
 def compute_scores(function: FunctionFamily, coefficients: np.ndarray) -> np.ndarray:
-    """Normal scores of coefficients, (T, 3) to (3, T)."""
-    columns = zip(MARGINALS[function], coefficients.T, strict=True)
-    shares = [marginal.cdf(column) for marginal, column in columns]
-    return stats.norm.ppf(shares)
+    """Normal scores of coefficients, (T, 3) to (3, T): the standard normal of equal quantile."""
+    scores = []
+    for marginal, column in zip(MARGINALS[function], coefficients.T, strict=True):
+        quantiles = marginal.cdf(column)
+        scores.append(stats.norm.ppf(quantiles))
+    return np.array(scores)
 
 
 @pytest.mark.parametrize("lag", [1, 2, 9, 29])
 @EVERY_FAMILY
 def test_correlation_decays_with_lag(function, ordered, lag):
+    """Normal scores of ordered tasks k apart have the correlation 0.95^k, of others none."""
     coefficients = make_benchmark(function, ordered=ordered, seed=2).coefficients()
 
     expected = CORRELATION**lag if ordered else 0.0
-    for score in compute_scores(function, coefficients):
-        correlation = np.corrcoef(score[lag:], score[:-lag])[0, 1]
+    for scores in compute_scores(function, coefficients):
+        correlation = np.corrcoef(scores[lag:], scores[:-lag])[0, 1]
+        # Up to the error of estimates from 60,000 correlated tasks.
         assert correlation == pytest.approx(expected, abs=0.04)
 
 
 @EVERY_FAMILY
 def test_coefficients_are_independent_of_another(function, ordered):
+    """The correlations between a, b and c are 0, up to the error of their estimates."""
     coefficients = make_benchmark(function, ordered=ordered, seed=2).coefficients()
 
     correlations = np.corrcoef(compute_scores(function, coefficients))
@@ -255,6 +287,7 @@ def test_coefficients_are_independent_of_another(function, ordered):
 
 
 def test_benchmarks_of_same_seed_differ():
+    """No coefficient of any task of any benchmark occurs twice."""
     coefficients = []
     for name in NAMES:
         for task in hbo.load(f"{name}-seed-5").tasks:
@@ -293,6 +326,7 @@ def test_benchmarks_are_loaded_by_name(seed, tasks, make, ordered):
     ],
 )
 def test_ids_leave_out_defaults(name, shortest_id):
+    """The seed 0, and the 30 tasks of the quadratic function."""
     assert benchmark_spec(name).id == shortest_id
 
 
@@ -312,12 +346,12 @@ def test_impossible_seeds_and_tasks_are_refused(seed, tasks):
     "name",
     [
         "forrester-seed-",
-        "forrester-seed-01",
+        "forrester-seed-01",  # a leading zero
         "forrester-seed--1",
         "forrester-seed-1-tasks-0",
-        "forrester-tasks-3",
+        "forrester-tasks-3",  # without a seed
         "forrester-ordered-ordered-seed-1",
-        "branin-seed-1",
+        "branin-seed-1",  # no such function
     ],
 )
 def test_other_names_are_unknown(name):

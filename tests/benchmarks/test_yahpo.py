@@ -32,6 +32,7 @@ COMPLETE = ("rpart", "xgboost")
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
+    """An empty cache of downloaded files."""
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
     return tmp_path
 
@@ -50,12 +51,13 @@ def fetched(shared, cache):
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_pinned_hashes_are_the_published_files(shared, scenario):
+    """The shared data lack the networks of some scenarios, whose hashes are not known."""
     for file in remote_files(scenario).values():
-        local = shared / "data" / "yahpo" / file.name
+        copy = shared / "data" / "yahpo" / file.name
         if file.sha256 is None:
-            assert not local.exists()
+            assert not copy.exists()
         else:
-            assert file_sha256(local) == file.sha256
+            assert file_sha256(copy) == file.sha256
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -65,27 +67,32 @@ def test_files_are_those_of_the_release(scenario):
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_columns_are_hyperparameters_and_fixed_inputs(shared, scenario):
+def test_inputs_of_network_are_hyperparameters(shared, scenario):
+    """Besides, a network takes the data set, the share of it to train on, and repetitions."""
     space = define(shared, scenario).space
-    layout = SCENARIOS[scenario].layout
-
     categorical = {parameter.name for parameter in space.parameters if parameter.choices}
     numeric = set(space.names) - categorical
+
+    layout = SCENARIOS[scenario].layout
+
     assert set(layout.categorical) == categorical | {"task_id"}
     assert set(layout.continuous) == numeric | {"trainsize", "repl"}
 
 
 def test_svm_space_is_yahpos(shared):
+    """As in YAHPO's file `config_space.json`."""
     space = define(shared, "svm").space
 
     imputation = "num.impute.selected.cpo"
     assert space.names == ("cost", "kernel", imputation, "tolerance", "degree", "gamma")
+    # Hyperparameters that are only active with some kernels.
     assert set(space.conditions) == {"degree", "gamma"}
     assert space["cost"].log
     assert space["kernel"].choices == ("linear", "polynomial", "radial")
 
 
 def test_inactive_hyperparameters_are_coded_as_nan(shared):
+    space = define(shared, "svm").space
     config = {
         "cost": 1.0,
         "kernel": "linear",
@@ -93,13 +100,15 @@ def test_inactive_hyperparameters_are_coded_as_nan(shared):
         "tolerance": 0.1,
     }
 
-    row = define(shared, "svm").space.row(config)
+    row = space.row(config)
 
     # Choices by their places; degree and gamma, the last two, are inactive with a linear kernel.
-    np.testing.assert_array_equal(row, [1.0, 0.0, 2.0, 0.1, np.nan, np.nan])
+    linear, hist = 0.0, 2.0
+    np.testing.assert_array_equal(row, [1.0, linear, hist, 0.1, np.nan, np.nan])
 
 
 def test_tasks_are_twenty_fractions(shared):
+    """From 5 % to 100 % of the data, in steps of 5 %."""
     definition = define(shared, "glmnet", "375")
 
     fractions = {task.name: task.context["train_fraction"] for task in definition.tasks}
@@ -119,8 +128,15 @@ def test_auc_is_maximised(shared):
 def test_papers_benchmarks_come_first():
     names = [spec.name for spec in SPECS]
 
-    assert names[:8] == [f"yahpo-{scenario}-{instance}" for scenario, instance in PAPER_BENCHMARKS]
-    assert len(names) == len(set(names)) == 32
+    papers_names = [f"yahpo-{scenario}-{instance}" for scenario, instance in PAPER_BENCHMARKS]
+    assert names[: len(papers_names)] == papers_names
+
+
+def test_names_of_benchmarks_are_distinct():
+    names = [spec.name for spec in SPECS]
+
+    assert len(names) == 32
+    assert len(set(names)) == 32
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
@@ -131,6 +147,7 @@ def test_bundled_benchmarks_have_two_surrogates(spec):
 
 @pytest.mark.parametrize("scenario", ["svm", "rpart"])
 def test_network_needs_files_of_its_scenario(scenario):
+    # The default surrogate, of a data set for which no forest is bundled.
     network = benchmark_spec(f"yahpo-{scenario}-3").option()
 
     # Definition of the space, codes of the choices, and the network itself
@@ -151,6 +168,7 @@ def test_family_needs_files_of_all_scenarios():
 
 @pytest.mark.parametrize(("scenario", "is_unpinned"), [("svm", True), ("rpart", False)])
 def test_summary_tells_of_unpinned_network(scenario, is_unpinned):
+    """The hash of a network that is not known is that of the first download."""
     option = benchmark_spec(f"yahpo-{scenario}-3").option()
 
     assert any(file.sha256 is None for file in option.files) is is_unpinned
@@ -159,6 +177,7 @@ def test_summary_tells_of_unpinned_network(scenario, is_unpinned):
 
 @pytest.mark.parametrize("scenario", PUBLISHED_INSTANCES)
 def test_published_data_sets_are_registered(shared, scenario):
+    """The shared data have a file of published evaluations for each data set (instance)."""
     folder = shared / "data" / "yahpo" / "evaluations" / f"rbv2_{scenario}"
     instances = {path.stem for path in folder.glob("*.parquet")}
 
@@ -169,12 +188,14 @@ def test_published_data_sets_are_registered(shared, scenario):
 
 @pytest.mark.parametrize("scenario", ["xgboost", "rpart"])
 def test_generated_data_sets_recur_in_others(scenario):
-    bundled = [spec.name.split("-")[2] for spec in SPECS]
-    recurring = {instance for instance in bundled if bundled.count(instance) > 1}
+    """Data sets for which users generate forests: the paper's, and those of several scenarios."""
+    instances_of_specs = [spec.name.split("-")[2] for spec in SPECS]
+    recurring = {name for name in instances_of_specs if instances_of_specs.count(name) > 1}
     instances_of_paper = {instance for _, instance in PAPER_BENCHMARKS}
 
-    benchmarks = (*GENERATED_BENCHMARKS, *SATURATED)
-    instances = {instance for learner, instance in benchmarks if learner == scenario}
+    # Saturated ones would be generated, too, but their networks are left out.
+    candidates = (*GENERATED_BENCHMARKS, *SATURATED)
+    instances = {instance for learner, instance in candidates if learner == scenario}
 
     assert len(instances) == 10
     assert instances == recurring | instances_of_paper
@@ -184,11 +205,13 @@ def test_generated_data_sets_recur_in_others(scenario):
 @pytest.mark.usefixtures("fetched")
 @pytest.mark.parametrize(("scenario", "instance"), (*GENERATED_BENCHMARKS, *SATURATED))
 def test_saturated_networks_are_left_out(scenario, instance):
+    """Networks that predict an AUC of 1 for some configurations: their best value is useless."""
     name = f"yahpo-{scenario}-{instance}"
     benchmark = load(name, surrogate="onnx")
     unit_values = benchmark.space.sample_unit(np.random.default_rng(0), 1000)
+    task_of_all_data = benchmark.tasks[-1]
 
-    auc = benchmark.tasks[-1].evaluate_many(benchmark.space.decode(unit_values))
+    auc = task_of_all_data.evaluate_many(benchmark.space.decode(unit_values))
 
     is_saturated = auc.max() >= 0.9999
     assert ((scenario, instance) in SATURATED) == is_saturated
@@ -196,13 +219,17 @@ def test_saturated_networks_are_left_out(scenario, instance):
     assert bool(benchmark_spec(name).option("onnx").left_out) == is_saturated
 
 
+# Bundled forests are fitted to published evaluations at five training fractions; those of ranger
+# to values of another release of the network, for which they stand in.
 RANGER_SPECS = [spec for spec in SPECS if "ranger" in spec.name]
 MEASURED_SPECS = [spec for spec in SPECS if "ranger" not in spec.name]
 IMPLAUSIBLE = "yahpo-ranger-4154"
+"""The forest whose best value falls with more data."""
 
 
 @pytest.mark.parametrize("spec", MEASURED_SPECS, ids=lambda spec: spec.name)
 def test_interpolated_tasks_are_marked(spec):
+    """Of twenty tasks, 5 %, 10 %, ..., 100 % of the data, only five were evaluated."""
     forest = spec.option("forest")
 
     names = [task.name for task in spec.define().tasks]
@@ -211,13 +238,14 @@ def test_interpolated_tasks_are_marked(spec):
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
-def test_forests_of_ranger_stand_in(spec):
+def test_only_forests_of_ranger_stand_in(spec):
     assert spec.option("forest").stand_in == (spec in RANGER_SPECS)
     assert not spec.option("onnx").stand_in
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
-def test_one_implausible_forest_is_left_out(spec):
+def test_only_implausible_forest_is_left_out(spec):
+    """What is left out has a text that says why."""
     assert bool(spec.option("forest").left_out) == (spec.name == IMPLAUSIBLE)
     assert not spec.option("onnx").left_out
 
@@ -225,26 +253,35 @@ def test_one_implausible_forest_is_left_out(spec):
 def compute_fall(spec: BenchmarkSpec) -> float:
     """By how much the best AUC with all of the data is below that with up to a quarter."""
     best_values = [task.best_value for task in spec.load().tasks]
-    return max(best_values[:5]) - best_values[-1]
+    up_to_a_quarter = best_values[:5]  # 5 %, 10 %, ..., 25 %
+    with_all_data = best_values[-1]
+    return max(up_to_a_quarter) - with_all_data
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
 def test_only_implausible_forest_gets_worse(spec):
-    """With more data, best values rise or hardly fall."""
-    assert (compute_fall(spec) > 0.05) == (spec.name == IMPLAUSIBLE)
+    """With more data, best AUCs rise or hardly fall, unless a forest is implausible."""
+    hardly = 0.05
+
+    gets_worse = compute_fall(spec) > hardly
+
+    assert gets_worse == (spec.name == IMPLAUSIBLE)
 
 
 @pytest.mark.parametrize("spec", MEASURED_SPECS, ids=lambda spec: spec.name)
-def test_forests_fit_as_in_the_paper(spec):
+def test_forests_fit_well(spec):
+    """On each task, cross-validated R2 is high."""
     card = read_card(spec.artifact)
 
-    assert min(figures.r2 for figures in card.figures) > 0.94
+    assert min(quality.r2 for quality in card.figures) > 0.94
 
 
 def test_card_tells_of_implausible_forest():
     spec = benchmark_spec(IMPLAUSIBLE)
 
-    assert spec.option().left_out in read_card(spec.artifact).limits
+    reason = spec.option().left_out
+
+    assert reason in read_card(spec.artifact).limits
 
 
 # -- networks --------------------------------------------------------------------------------------
@@ -253,26 +290,29 @@ def test_card_tells_of_implausible_forest():
 @pytest.mark.usefixtures("fetched")
 @pytest.mark.parametrize("scenario", COMPLETE)
 def test_network_of_any_instance_is_loaded(scenario):
+    """For data set 40981 nothing is bundled, but the network of its scenario knows it."""
     benchmark = load(f"yahpo-{scenario}-40981@1")
 
     assert benchmark.surrogate == "onnx"
     assert benchmark.name == f"yahpo-{scenario}-40981"
     assert len(benchmark.tasks) == len(FRACTIONS)
+    # No best value is known for any task.
     assert {task.best_value for task in benchmark.tasks} == {None}
 
 
 @pytest.mark.usefixtures("fetched")
-@pytest.mark.parametrize("task", ["5%", "100%"])
+@pytest.mark.parametrize("task_name", ["5%", "100%"])
 @pytest.mark.parametrize("scenario", COMPLETE)
-def test_network_predicts_aucs(scenario, task):
+def test_network_predicts_aucs(scenario, task_name):
     benchmark = load(f"yahpo-{scenario}-40981")
+    task = benchmark.task(task_name)
     rng = np.random.default_rng(0)
     configs = [benchmark.space.sample(rng) for _ in range(20)]
 
-    values = benchmark.task(task).evaluate_many(configs)
+    aucs = task.evaluate_many(configs)
 
-    assert ((values > 0) & (values <= 1)).all()
-    assert [benchmark.task(task).evaluate(config) for config in configs] == values.tolist()
+    assert ((aucs > 0) & (aucs <= 1)).all()
+    assert [task.evaluate(config) for config in configs] == aucs.tolist()
 
 
 @pytest.mark.usefixtures("cache")
@@ -282,20 +322,32 @@ def test_missing_network_names_command(name):
         load(name, surrogate="onnx")
 
 
-@pytest.mark.usefixtures("cache")
-def test_missing_files_are_listed(shared):
+@pytest.fixture
+def only_space_fetched(shared, cache):
+    """A cache that holds one of the three files of rpart, the definition of its space."""
     file = remote_files("rpart")["config_space.json"]
     file.store(shared / "data" / "yahpo" / file.name)
+
+
+@pytest.mark.usefixtures("only_space_fetched")
+def test_missing_files_are_listed():
     spec = benchmark_spec("yahpo-rpart-1220")
 
     with pytest.raises(NotFetchedError, match=r"2 of 3 files .*encoding\.json.*model\.onnx"):
         spec.load()
+
+
+@pytest.mark.usefixtures("only_space_fetched")
+def test_definition_without_files_names_command():
+    spec = benchmark_spec("yahpo-rpart-1220")
+
     with pytest.raises(NotFetchedError, match="hpobench-ordered fetch yahpo-rpart-1220"):
         spec.define()
 
 
 @pytest.mark.usefixtures("fetched")
 def test_unknown_instance_suggests_another():
+    # There is a data set 1220.
     with pytest.raises(UnknownNameError, match=r"instance '1221' of rbv2_rpart.*did you mean"):
         load("yahpo-rpart-1221")
 
@@ -315,7 +367,7 @@ def test_other_names_are_unknown(name):
 
 @pytest.fixture
 def rpart_network(shared):
-    """A network with other inputs than those of svm."""
+    """Bytes of the network of rpart, which has other inputs than that of svm."""
     path = shared / "data" / "yahpo" / "yahpo_data-1.0.2" / "rbv2_rpart" / "model.onnx"
     return path.read_bytes()
 
@@ -327,11 +379,12 @@ def rpart_network(shared):
         lambda network: b"<!DOCTYPE html><html><body>Too many requests</body></html>",
         lambda network: b"",
         lambda network: network[:1000],
-        lambda network: network,
+        lambda network: network,  # a network, but not that of svm
     ],
     ids=["web page", "empty", "cut", "other inputs"],
 )
-def test_only_svm_network_is_stored(rpart_network, tmp_path, change):
+def test_other_content_is_not_stored_as_network(rpart_network, tmp_path, change):
+    """Without a known hash, a network of svm is recognised by its inputs."""
     copy = tmp_path / "copy"
     copy.write_bytes(change(rpart_network))
     file = remote_files("svm")["model.onnx"]
@@ -344,12 +397,14 @@ def test_only_svm_network_is_stored(rpart_network, tmp_path, change):
 
 @pytest.mark.usefixtures("fetched")
 def test_loading_imports_nothing_heavy():
+    """Slow imports wait until a network is evaluated."""
     code = (
         "import sys, hpobench_ordered.registry as r; r.load('yahpo-xgboost-1220');"
         "heavy = {'onnxruntime', 'numba', 'pandas', 'ConfigSpace', 'sklearn', 'scipy'};"
         "print(sorted(heavy & set(sys.modules)))"
     )
 
+    # In another process, where nothing has been imported yet.
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
