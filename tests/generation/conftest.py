@@ -1,3 +1,5 @@
+"""Small images for tests of training on MNIST, and XGBoost if it is installed."""
+
 import numpy as np
 import pytest
 
@@ -6,21 +8,29 @@ from hpobench_ordered.generation import _mnist as mnist
 
 @pytest.fixture(scope="module")
 def images():
-    """Ten noisy patterns of 6 x 6 pixels, the first pixel always 0."""
+    """400 images of 6 x 6 pixels, and their classes: ten patterns with noise.
+
+    The first pixel is always 0.
+    """
     rng = np.random.default_rng(0)
-    target = rng.integers(0, 10, 400)
+    classes = rng.integers(0, 10, 400)
     patterns = rng.integers(0, 200, (10, 36))
-    data = patterns[target] + rng.integers(0, 56, (400, 36))
-    data[:, 0] = 0
-    return data.astype(np.uint8), target
+    noise = rng.integers(0, 56, (400, 36))
+    pixels = patterns[classes] + noise
+    pixels[:, 0] = 0
+    return pixels.astype(np.uint8), classes
 
 
 @pytest.fixture(scope="module")
 def small(images):
-    """The patterns split into a pool of 300 for training, and 100 for validation."""
+    """The images split into a pool of 300 for training and 100 for validation.
+
+    Training sets are the first images of the pool, at least 20.
+    """
     return mnist.split_images(*images, pool_size=300, smallest=20)
 
 
 @pytest.fixture(scope="session")
 def xgboost():
+    """The package XGBoost; without it, tests that use it are skipped."""
     return pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")

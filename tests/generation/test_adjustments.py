@@ -30,19 +30,24 @@ from hpobench_ordered.testing import check_benchmark
 FLOWS = {"svm": (SVM.name, svm_space()), "xgb": (XGBOOST.name, xgboost_space())}
 """Benchmark and whole space of each flow, by the start of the names of its adjustments (svm-a)."""
 TASKS = ("3", "31", "44", "49")
+"""Tasks of the made-up flow; their context n_rows is ten times their number."""
 USED_TASKS = ("31", "49")
+"""Those that the adjustment uses."""
 
 
 def write_flow(folder: Path, adjustment: SpaceAdjustment, *, optimum: float = 0.3) -> BenchmarkSpec:
-    """Write a flow's benchmark, with a forest fitted to made-up evaluations of four tasks."""
+    """Write a benchmark of a flow, with a forest fitted to made-up evaluations of four tasks.
+
+    Configurations are best where all hyperparameters are at `optimum` of their range.
+    """
     flow, _ = adjustment.name.split("-")
     name, space = FLOWS[flow]
     unit = space.sample_unit(np.random.default_rng(0), 400)
-    losses = np.nansum((unit - optimum) ** 2, axis=1)  # a bowl; the AUC falls as they grow
-    targets = np.stack([1 / (1 + losses + task) for task in range(len(TASKS))], axis=1)
+    losses = np.nansum((unit - optimum) ** 2, axis=1)
+    aucs = np.stack([1 / (1 + losses + task) for task in range(len(TASKS))], axis=1)
     forest = fit_forest(
         space.decode(unit),
-        targets,
+        aucs,
         coding=space_coding(space),
         recipe=ForestRecipe(trees=5),
         seed=0,
@@ -53,7 +58,8 @@ def write_flow(folder: Path, adjustment: SpaceAdjustment, *, optimum: float = 0.
         name=name,
         objective=Objective("auc", "", Direction.MAXIMIZE),
     )
-    surrogate = bundle.BundledSurrogate("forest", "Made up.", forest, [1.0] * 4)
+    best_values = [1.0] * len(TASKS)
+    surrogate = bundle.BundledSurrogate("forest", "Made up.", forest, best_values)
     card = card_of(TASKS, benchmark=name, limits=("Nothing was trained.",))
     bundle.write_bundle(folder, definition_of_flow, [surrogate], card)
     return bundle.folder_spec(folder)
@@ -61,7 +67,7 @@ def write_flow(folder: Path, adjustment: SpaceAdjustment, *, optimum: float = 0.
 
 @pytest.fixture(params=SEARCHED, ids=lambda adjustment: adjustment.name)
 def adjustment(request, tmp_path, monkeypatch):
-    """An adjustment on a made-up forest, with a short search for its best values."""
+    """Each adjustment in turn, on a made-up forest; the search for best values is short."""
     monkeypatch.setattr(adjustments, "best_known", partial(best_known, draws=3000))
     base = write_flow(tmp_path / "base", request.param)
     artifact = Artifact(tmp_path / request.param.name)
@@ -93,17 +99,26 @@ def test_artifact_has_the_definition(adjustment, tmp_path):
 
 
 def test_tasks_are_those_of_the_adjustment(adjustment, tmp_path):
+    """The adjustment uses the tasks 31 and 49 of four."""
     generate(adjustment, Request(tmp_path / adjustment.name))
 
-    # The made-up forest has four tasks, the adjustment two; their n_rows is ten times their number.
-    for benchmark, step in zip(load_both(adjustment), (Steps.STEP_1, Steps.STEP_2), strict=True):
+    for benchmark in load_both(adjustment):
         assert [task.name for task in benchmark.tasks] == list(USED_TASKS)
+        # Made-up contexts are ten times the number of the task.
         assert [task.context["n_rows"] for task in benchmark.tasks] == [310.0, 490.0]
-        assert benchmark.space == adjustment.space(step)
+
+
+def test_spaces_are_those_of_the_adjustment(adjustment, tmp_path):
+    generate(adjustment, Request(tmp_path / adjustment.name))
+
+    before, after = load_both(adjustment)
+    assert before.space == adjustment.space(Steps.STEP_1)
+    assert after.space == adjustment.space(Steps.STEP_2)
 
 
 @pytest.mark.slow
 def test_generated_benchmarks_conform(adjustment, tmp_path):
+    """They pass the public checks of benchmarks."""
     generate(adjustment, Request(tmp_path / adjustment.name, seed=3))
 
     for benchmark in load_both(adjustment):
@@ -136,21 +151,28 @@ def test_seed_decides_the_bytes(adjustment, tmp_path):
 
 
 def test_card_is_that_of_the_forest(adjustment, tmp_path):
-    folder = generate(adjustment, Request(tmp_path / "x", seed=1))
+    """With the figures of the tasks that are used, and the limits of the forest."""
+    folder = generate(adjustment, Request(tmp_path / "x"))
 
     card = bundle.read_card(Artifact(folder))
     assert card.benchmark == adjustment.name
     # The artifact stores no surrogate.
     assert card.size == 0
-    assert [figures.name for figures in card.figures] == list(USED_TASKS)
-    assert card.command == f"hpobench-ordered generate {adjustment.name} --seed 1"
-    # A limit that the card of the forest tells of.
+    assert [quality.name for quality in card.figures] == list(USED_TASKS)
     assert "Nothing was trained." in card.limits
+
+
+def test_card_has_the_command(adjustment, tmp_path):
+    folder = generate(adjustment, Request(tmp_path / "x", seed=1))
+
+    command = bundle.read_card(Artifact(folder)).command
+    assert command == f"hpobench-ordered generate {adjustment.name} --seed 1"
 
 
 def test_best_values_of_other_forest_are_refused(adjustment, tmp_path):
     generate(adjustment, Request(tmp_path / adjustment.name))
-    # Replaces the forest by one with another optimum.
+
+    # Replaces the forest, on which best values were searched for, by one with another optimum.
     write_flow(tmp_path / "base", adjustment, optimum=0.5)
 
     with pytest.raises(ArtifactError, match=f"generate {adjustment.name} again"):
@@ -158,6 +180,7 @@ def test_best_values_of_other_forest_are_refused(adjustment, tmp_path):
 
 
 def test_malformed_best_values_are_refused(adjustment, tmp_path):
+    """Those before the adjustment are missing."""
     folder = generate(adjustment, Request(tmp_path / adjustment.name))
     content = json.loads((folder / bundle.BENCHMARK).read_text())
     del content["best_values"]["forest"]["STEP_1"]

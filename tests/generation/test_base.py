@@ -1,3 +1,5 @@
+"""Generators of artifacts: their sources, options, and commands; every artifact has one."""
+
 from importlib import resources
 from pathlib import Path
 
@@ -22,25 +24,30 @@ SHIPPED_WITH_SURROGATE = [name for name in SHIPPED if name not in GENERATED]
 
 @pytest.fixture
 def requests():
-    """What the sources of `generator` were asked for."""
+    """The requests that the sources of `generator` got, one after the other."""
     return []
 
 
 @pytest.fixture
 def generator(requests):
-    """A generator whose sources record what they are asked for, and write nothing."""
+    """A generator of the benchmark `mine`, whose sources record requests, and write nothing.
+
+    The source `exact`, the default, takes no options; `sampled` takes a seed and sizes; `any` takes
+    all options, and at least ten configurations.
+    """
 
     def record(request: Request) -> Path:
         requests.append(request)
         return request.folder
 
-    two_options = frozenset({Option.SEED, Option.SIZES})
+    seed_and_sizes = frozenset({Option.SEED, Option.SIZES})
+    all_options = frozenset(Option)
     return Generator(
         "mine",
         {
             "exact": EvaluationSource("Takes nothing.", frozenset(), record),
-            "sampled": EvaluationSource("Takes two.", two_options, record),
-            "any": EvaluationSource("Takes all.", frozenset(Option), record, min_configurations=10),
+            "sampled": EvaluationSource("Takes two.", seed_and_sizes, record),
+            "any": EvaluationSource("Takes all.", all_options, record, min_configurations=10),
         },
     )
 
@@ -56,10 +63,12 @@ def test_first_source_is_the_default(generator, requests, tmp_path):
 def test_sizes_are_sorted_and_distinct(generator, requests, tmp_path):
     generator.generate(tmp_path, source="sampled", seed=3, sizes=[433, 56, 155, 56])
 
+    # Without the second 56.
     assert requests == [Request(tmp_path, seed=3, sizes=(56, 155, 433))]
 
 
 def test_tasks_are_distinct(generator, requests, tmp_path):
+    """They keep their order, without the second 49."""
     generator.generate(tmp_path, source="any", tasks=["49", "37", "49"])
 
     assert requests == [Request(tmp_path, tasks=("49", "37"))]
@@ -112,15 +121,19 @@ def test_folder_below_file_starts_nothing(generator, requests, tmp_path):
     ],
 )
 def test_command_has_what_decides_the_result(tmp_path, options, words, command):
-    """The seed always; other options if they are set; the number of workers never."""
+    """The seed, 0 by default, always; other options if they are set; the workers never."""
     request = Request(tmp_path, **options)
 
     assert request.command(*words) == f"hpobench-ordered generate {command}"
 
 
 def test_every_shipped_artifact_has_a_generator():
-    # Two names show that the list of shipped artifacts is not empty.
-    assert {"newsvendor", "xgboost-mnist"} < set(SHIPPED) <= generators().keys()
+    assert set(SHIPPED) <= generators().keys()
+
+
+def test_artifacts_are_shipped():
+    """So that tests of all shipped artifacts are not empty."""
+    assert {"newsvendor", "xgboost-mnist"} < set(SHIPPED)
 
 
 @pytest.mark.parametrize("name", SHIPPED_WITH_SURROGATE)

@@ -9,7 +9,7 @@ from hpobench_ordered.generation.base import generator
 from hpobench_ordered.surrogates.bundle import CARD, read_card
 from hpobench_ordered.surrogates.card import versions_of
 
-FOLDER_OF_DRAWN = {
+FOLDER_OF_NAME = {
     "newsvendor": None,
     "svm-a": None,
     "yahpo-aknn-1220": "yahpo",
@@ -23,13 +23,13 @@ algebra has other last digits on other processors.
 """
 
 
-def find_cards() -> list[str]:
+def list_names_with_card() -> list[str]:
     """Names of the bundled artifacts with a quality card."""
     folders = (resources.files("hpobench_ordered") / "artifacts").iterdir()
     return sorted(folder.name for folder in folders if (folder / CARD).is_file())
 
 
-@pytest.mark.parametrize("name", find_cards())
+@pytest.mark.parametrize("name", list_names_with_card())
 def test_cards_have_all_measures(name):
     """Also the latest one, the rank correlation among the better half."""
     card = read_card(Artifact.packaged(name))
@@ -37,16 +37,16 @@ def test_cards_have_all_measures(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "data"), FOLDER_OF_DRAWN.items())
-def test_bundled_files_are_generated_again(name, data, request, tmp_path):
+@pytest.mark.parametrize(("name", "folder"), FOLDER_OF_NAME.items())
+def test_bundled_files_are_generated_again(name, folder, request, tmp_path):
     bundled = Artifact.packaged(name)
     # Other versions of these packages may give other last digits.
     versions = read_card(bundled).versions
     packages = versions.keys() - {"python"}
     if versions_of(*packages) != versions:
         pytest.skip(f"the card names the versions it was made with: {dict(versions)}")
-    # Published evaluations are in a folder of the shared data.
-    local = None if data is None else request.getfixturevalue("shared") / "data" / data
+    # The shared data hold published evaluations; a benchmark that needs none must not skip.
+    local = None if folder is None else request.getfixturevalue("shared") / "data" / folder
 
     generated = generator(name).generate(tmp_path / name, local=local)
 
