@@ -130,7 +130,8 @@ def test_ablr_transfer_equals_ablr_without_history():
 def test_every_fit_of_ablr_starts_anew():
     method = make_method(ABLR, [])
     run_trials(method, trials=5)
-    X, y = method.make_inputs(method.evaluated_units()), np.linspace(-1, 1, 5)
+    X = method.make_inputs(method.evaluated_units())
+    y = np.linspace(-1, 1, 5)
     # A fit that went on from the one before would give other weights.
     first = method.fit_head(X, y)
     second = method.fit_head(X, y)
@@ -144,7 +145,7 @@ def test_fit_of_ablr_maximises_likelihood():
     precisions = method.fit_head(X, y).precisions
     Phi = method.features(X)
 
-    lowest = np.inf  # rho is minus the log likelihood
+    lowest = np.inf  # of rho, which is minus the log likelihood
     # All precisions of weights (alpha) and of noise (beta) on a grid, for the same features.
     for log_alpha in np.linspace(-8, 2 * np.log(6), 25):
         for log_beta in np.linspace(0, 10, 25):
@@ -172,9 +173,11 @@ def test_context_is_input_of_network():
     optima = np.linspace(0, 1, 30)
     history = [make_task(optimum, seed=seed) for seed, optimum in enumerate(optima)]
     inputs, _ = make_method(ABLRContext, history, optimum=0.5).prepare_sources()
-    contexts = np.array([X[0, 2] for X in inputs])  # after two numbers
+    context_column = 2  # after the two hyperparameters
+    contexts = np.array([X[0, context_column] for X in inputs])
+    # The 30 tasks have different contexts, on a scale like that of hyperparameters.
     assert len(set(contexts)) == 30
-    assert contexts.std() > 0.2  # on a scale like that of hyperparameters
+    assert contexts.std() > 0.2
     assert np.abs(contexts).max() < 1
 
 
@@ -194,11 +197,12 @@ def test_suggestions_follow_context(optimum):
     optima = np.linspace(0, 1, 8)
     history = [make_task(other, seed=seed, n=30) for seed, other in enumerate(optima)]
     # Of eight earlier tasks, each has another optimum, which its context tells.
-    values = run_trials(
-        make_method(ABLRContext, history, optimum=optimum), trials=4, optimum=optimum
-    )
-    # The first three are random; the fourth is the model's.
-    assert np.abs(values[3] - optimum).max() < 0.35
+    method = make_method(ABLRContext, history, optimum=optimum)
+
+    *_random_values, first_of_model = run_trials(method, trials=4, optimum=optimum)
+
+    # Both x and y have their optimum there, and a range of length one.
+    assert np.abs(first_of_model - optimum).max() < 0.35
 
 
 # -- embeddings ------------------------------------------------------------------------------------
@@ -250,15 +254,14 @@ def test_prior_keeps_precisions_together():
     X = np.random.default_rng(9).uniform(-1, 1, (15, 2))
     y = np.sin(3 * X[:, 0])
     y = (y - y.mean()) / y.std()
-    with_prior, without = (
-        make_method(abrac.ABRACPrior, make_history()),
-        make_method(abrac.ABRAC, make_history()),
-    )
+    with_prior = make_method(abrac.ABRACPrior, make_history())
+    without = make_method(abrac.ABRAC, make_history())
     # Both have the same network, so that only the prior on precisions differs.
     np.testing.assert_array_equal(with_prior.z, without.z)
 
     spread_with_prior = with_prior.fit_head(X, y).precisions.log_alpha.std()
     spread_without = without.fit_head(X, y).precisions.log_alpha.std()
+    # Clearly closer, but not equal.
     assert 0 < spread_with_prior < 0.7 * spread_without
 
 

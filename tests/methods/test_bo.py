@@ -38,7 +38,7 @@ def bowl(config: Config) -> float:
 
 
 def make_with_evaluations(count: int) -> bo.BayesianOptimisation:
-    """A method that was told the losses of random configurations."""
+    """A method that was told the losses of so many random configurations."""
     method = make_method(PLAIN)
     unit = PLAIN.sample_unit(np.random.default_rng(2), count)
     for config in PLAIN.configs(PLAIN.decode(unit)):
@@ -56,16 +56,18 @@ class TestInitialConfigurations:
     def make_method(self) -> bo.BayesianOptimisation:
         return make_method(PLAIN, initial_configurations=lambda method: self.initial)
 
-    def test_come_first_without_repetition(self):
+    def test_initial_configurations_come_first(self):
+        """Without repetition: the third of four equals the first, and is left out."""
         configs = optimise(self.make_method(), bowl, trials=3)
-        # The third repeats the first, and is left out.
         assert configs == [self.initial[0], self.initial[1], self.initial[3]]
 
-    def test_replace_random_trials(self):
+    def test_initial_configurations_replace_random_trials(self):
+        """Three trials of distinct initial configurations draw no random number; then the model
+        suggests something else.
+        """
         method = self.make_method()
         state_before = method.rng.bit_generator.state
         optimise(method, bowl, trials=3)
-        # No random number was drawn.
         assert method.rng.bit_generator.state == state_before
         assert method.ask() not in self.initial
 
@@ -81,36 +83,40 @@ def test_first_trials_equal_random_search(random_trials):
 
 def test_random_trials_last_until_enough_results():
     """Four are asked for at once, but there is no model before three results."""
-    method = make_method(PLAIN)
+    method = make_method(PLAIN, seed=0)
     # What random search draws with the same seed.
-    other_rng = np.random.default_rng(0)
-    drawn = [PLAIN.sample(other_rng) for _ in range(6)]
+    same_rng = np.random.default_rng(0)
+    random_configs = [PLAIN.sample(same_rng) for _ in range(6)]
 
     asked = [method.ask() for _ in range(4)]
     for config in asked[:2]:
         method.tell(config, bowl(config))
     asked.append(method.ask())
-    # Two results are not enough: the fifth is random, too.
-    assert asked == drawn[:5]
+    # Two results are not enough: the fifth suggestion is random, too.
+    assert asked == random_configs[:5]
 
+    # With the third result, the sixth is the model's.
     method.tell(asked[2], bowl(asked[2]))
-    assert method.ask() != drawn[5]
+    assert method.ask() != random_configs[5]
 
 
 def test_last_untried_configuration_is_found():
-    # More configurations than are candidates at once.
-    space = hbo.SearchSpace([hbo.Parameter.number("k", 1, CANDIDATES + 9, integer=True)])
+    """All but one, k = 234, were tried; the space is too large for one block of candidates."""
+    largest_k = CANDIDATES + 9
+    space = hbo.SearchSpace([hbo.Parameter.number("k", 1, largest_k, integer=True)])
     tried = TriedConfigurations(space)
-    for k in range(1, CANDIDATES + 10):
+    for k in range(1, largest_k + 1):
         if k != 234:
             tried.add(np.array([float(k)]))
 
     rng = np.random.default_rng(0)
     untried = set()
     for unit in iter_candidate_blocks(Region(space), rng):
-        row_and_values = tried.find_best_untried(unit, rng.random(len(unit)))
+        scores = rng.random(len(unit))
+        row_and_values = tried.find_best_untried(unit, scores)
         if row_and_values is not None:
-            untried.add(float(row_and_values[1][0]))
+            _, (k_value,) = row_and_values
+            untried.add(float(k_value))
     assert untried == {234.0}
 
 
@@ -121,45 +127,58 @@ class TestBlocksOfConditionalSpace:
         conditions={"degree": hbo.Compare(0, hbo.Comparison.EQUAL, (1.0,))},
     )
 
-    def test_are_canonical_and_complete(self):
+    def test_block_of_conditional_space_is_canonical(self):
         (block,) = iter_candidate_blocks(Region(self.space), np.random.default_rng(0))
         np.testing.assert_array_equal(block, self.space.canonical(block))
-        # linear, and polynomial with the degrees 2 to 5.
-        assert count_distinct(self.space.configs(self.space.decode(block))) == 5
 
-    def test_are_all_suggested(self):
-        # linear, and polynomial with the degrees 2 to 5.
-        configs = optimise(make_method(self.space), lambda c: float(c.get("degree", 0)), trials=5)
+    def test_block_of_conditional_space_is_complete(self):
+        """Five configurations: linear, and polynomial with the degrees 2 to 5."""
+        (block,) = iter_candidate_blocks(Region(self.space), np.random.default_rng(0))
+        configs = self.space.configs(self.space.decode(block))
+        assert count_distinct(configs) == 5
+
+    def test_whole_conditional_space_is_suggested(self):
+        """Five configurations: linear, and polynomial with the degrees 2 to 5."""
+
+        def loss(config: Config) -> float:
+            return float(config.get("degree", 0))
+
+        configs = optimise(make_method(self.space), loss, trials=5)
         assert count_distinct(configs) == 5
 
 
 class TestEvaluationsThatWereNotSuggested:
     def make_method(self) -> bo.BayesianOptimisation:
-        """A method that was told of all configurations with c = a."""
+        """A method that was told of all configurations with c = a, k = 1 to 4, unasked."""
         method = make_method(TWELVE, random_trials=0)
         for k in range(1, 5):
             method.tell({"k": k, "c": "a"}, float(k))
         return method
 
-    def test_are_not_suggested(self):
+    def test_configurations_told_unasked_are_not_suggested(self):
+        """Of twelve configurations, the four with c = a were told, and eight are left."""
         method = self.make_method()
         configs = [method.ask() for _ in range(8)]
         assert "a" not in {config["c"] for config in configs}
 
-    def test_must_be_valid(self):
+    def test_configurations_told_unasked_must_be_valid(self):
+        outside = {"k": 5, "c": "a"}  # k has the range 1 to 4
         with pytest.raises(InvalidConfigError):
-            # k has the range 1 to 4.
-            self.make_method().tell({"k": 5, "c": "a"}, 1.0)
+            self.make_method().tell(outside, 1.0)
 
 
 def spread_of_pending(seed: int, *, forgets_pending: bool) -> float:
-    """How far six configurations are apart that are asked for without a result in between."""
+    """How far six configurations are apart that are asked for without a result in between.
+
+    In units of the range of a hyperparameter; `forgets_pending` makes the method forget which
+    suggestions have no result yet.
+    """
     method = make_method(PLAIN, seed=seed)
     optimise(method, bowl, trials=4)
     points = []
     for _ in range(6):
         config = method.ask()
-        # Both coordinates on a range of length one.
+        # Both coordinates on a range of length one: log10(y) is from -4 to 0.
         points.append((config["x"], math.log10(config["y"]) / 4))
         if forgets_pending:
             method._pending.clear()
@@ -169,28 +188,32 @@ def spread_of_pending(seed: int, *, forgets_pending: bool) -> float:
 def test_pending_configurations_repel_others():
     """They lie farther apart than if the method forgets what it suggested."""
     spread = sum(spread_of_pending(seed, forgets_pending=False) for seed in range(5))
-    without = sum(spread_of_pending(seed, forgets_pending=True) for seed in range(5))
-    assert spread > 1.5 * without
+    spread_if_forgotten = sum(spread_of_pending(seed, forgets_pending=True) for seed in range(5))
+    assert spread > 1.5 * spread_if_forgotten
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
 def test_failed_evaluations_count_as_the_worst(loss):
-    """A method that is told a failure suggests as one that is told the worst loss so far."""
-    method, other = make_method(PLAIN, seed=1), make_method(PLAIN, seed=1)
+    """A method that is told a failure suggests as one that is told the worst loss so far.
+
+    Evaluations fail where x is above 0.6.
+    """
+    method = make_method(PLAIN, seed=1)
+    method_told_worst = make_method(PLAIN, seed=1)
     worst = -math.inf
     failures = 0
     for _ in range(20):
         config = method.ask()
-        assert config == other.ask()
+        assert config == method_told_worst.ask()
         if config["x"] > 0.6:
             failures += 1
             method.tell(config, loss)
-            other.tell(config, worst)
+            method_told_worst.tell(config, worst)
         else:
             worst = max(worst, bowl(config))
             method.tell(config, bowl(config))
-            other.tell(config, bowl(config))
-    # Some failed, and not all.
+            method_told_worst.tell(config, bowl(config))
+    # Some of 20 failed, and not most of them.
     assert 0 < failures < 12
     assert method.fallbacks == 0
 
@@ -198,9 +221,9 @@ def test_failed_evaluations_count_as_the_worst(loss):
 @pytest.mark.parametrize("loss", [math.nan, math.inf, -math.inf])
 def test_failed_losses_are_replaced(loss):
     method = make_method(PLAIN)
-    for x, y in ((0.1, 3.0), (0.2, loss), (0.3, 5.0)):
-        method.tell({"x": x, "y": 0.1}, y)
-    # 5.0 is the worst loss.
+    for x, told_loss in ((0.1, 3.0), (0.2, loss), (0.3, 5.0)):
+        method.tell({"x": x, "y": 0.1}, told_loss)
+    # By the worst finite loss, 5.
     np.testing.assert_array_equal(method.evaluated_losses(), [3.0, 5.0, 5.0])
 
 
@@ -218,6 +241,7 @@ def test_failed_losses_are_replaced(loss):
     ],
 )
 def test_losses_of_any_scale_are_modelled(loss):
+    """No suggestion falls back to a random one for want of a model, and none repeats another."""
     method = make_method(PLAIN)
     configs = optimise(method, loss, trials=20)
     assert method.fallbacks == 0
@@ -231,6 +255,7 @@ def test_suggestions_do_not_depend_on_scale():
 
 
 def test_failed_model_means_random_trials():
+    """Each of them is counted as a fallback."""
     method = make_method(PLAIN)
     optimise(method, bowl, trials=3)
     # An infinite input makes every fit fail.
@@ -241,62 +266,81 @@ def test_failed_model_means_random_trials():
 
 
 class TestBestAndRandom:
-    losses = np.random.default_rng(0).permutation(3 * bo.MAX_CONDITIONED).astype(float)
+    """`MAX_CONDITIONED` rows are chosen: those of the `BEST_CONDITIONED` lowest losses, others at
+    random.
+    """
 
-    def test_are_as_many_as_the_limit(self):
+    losses = np.random.default_rng(0).permutation(3 * bo.MAX_CONDITIONED).astype(float)
+    """The numbers from 0 on, shuffled."""
+
+    def test_as_many_rows_are_chosen_as_allowed(self):
         rows = bo.choose_best_and_random(self.losses, np.random.default_rng(1))
         assert len(np.unique(rows)) == bo.MAX_CONDITIONED
 
-    def test_contain_the_best(self):
+    def test_chosen_rows_contain_the_best(self):
         rows = bo.choose_best_and_random(self.losses, np.random.default_rng(1))
-        # Losses are the numbers from 0 on, shuffled.
+        # Losses are the numbers from 0 on, shuffled, so this many are below that number.
         best_rows = np.flatnonzero(self.losses < bo.BEST_CONDITIONED)
         assert np.isin(best_rows, rows).all()
 
-    def test_keep_the_order_of_evaluation(self):
+    def test_chosen_rows_keep_order_of_evaluation(self):
         rows = bo.choose_best_and_random(self.losses, np.random.default_rng(1))
         assert (np.diff(rows) > 0).all()
 
-    def test_draw_others_anew(self):
+    def test_random_rows_are_drawn_anew(self):
+        """The best are always chosen; of the other rows, two choices share a part by chance."""
         rng = np.random.default_rng(1)
         first = bo.choose_best_and_random(self.losses, rng)
         second = bo.choose_best_and_random(self.losses, rng)
-        # The best are in both; of the others, a random share is.
         common_others = len(np.intersect1d(first, second)) - bo.BEST_CONDITIONED
         others = bo.MAX_CONDITIONED - bo.BEST_CONDITIONED
+        # About a third of all losses is chosen each time.
         assert 0.2 < common_others / others < 0.6
 
 
 @pytest.mark.parametrize("evaluations_above_limit", [0, 1, 900])
 class TestManyEvaluations:
-    def test_are_limited(self, evaluations_above_limit):
+    def test_number_of_observations_is_limited(self, evaluations_above_limit):
         method = make_with_evaluations(bo.MAX_CONDITIONED + evaluations_above_limit)
         X, y = method.observations()
-        # Two hyperparameters.
-        assert (X.shape, y.shape) == ((bo.MAX_CONDITIONED, 2), (bo.MAX_CONDITIONED,))
-        # The best is among them.
-        np.testing.assert_allclose(y.min(), standardise(method.evaluated_losses()).min())
+        # Of two hyperparameters.
+        assert X.shape == (bo.MAX_CONDITIONED, 2)
+        assert y.shape == (bo.MAX_CONDITIONED,)
 
-    def test_lead_to_the_optimum(self, evaluations_above_limit):
+    def test_observations_contain_the_best(self, evaluations_above_limit):
+        method = make_with_evaluations(bo.MAX_CONDITIONED + evaluations_above_limit)
+        _, y = method.observations()
+        all_losses = standardise(method.evaluated_losses())
+        np.testing.assert_allclose(y.min(), all_losses.min())
+
+    def test_many_evaluations_lead_to_optimum(self, evaluations_above_limit):
         method = make_with_evaluations(bo.MAX_CONDITIONED + evaluations_above_limit)
         configs = optimise(method, bowl, trials=5)
-        assert min(map(bowl, configs)) < 1e-3
+        assert min(map(bowl, configs)) < 1e-3  # the optimum is 0
         assert method.fallbacks == 0
 
 
 def seconds_of_suggestions(evaluations: int) -> float:
-    """CPU time of some suggestions; the least of five, because other work only adds to it."""
+    """CPU time of a series of suggestions after so many evaluations.
+
+    It is the least of five measurements, because other work on the machine only adds to it.
+    """
+    # Now and then, after this interval, a fit has a second start; two such fits are measured.
+    trials = 2 * bo.SECOND_START_INTERVAL
     seconds = []
     for _ in range(5):
         method = make_with_evaluations(evaluations)
-        optimise(method, bowl, trials=1)  # with the first fit
+        optimise(method, bowl, trials=1)  # the first fit is not measured
         start = time.process_time()
-        optimise(method, bowl, trials=2 * bo.SECOND_START_INTERVAL)
+        optimise(method, bowl, trials=trials)
         seconds.append(time.process_time() - start)
     return min(seconds)
 
 
 @pytest.mark.slow
 def test_time_is_limited_with_evaluations():
+    """Only `MAX_CONDITIONED` evaluations enter the model, however many there are."""
     at_limit = seconds_of_suggestions(bo.MAX_CONDITIONED)
-    assert seconds_of_suggestions(5 * bo.MAX_CONDITIONED) < 3 * at_limit
+    far_above_limit = seconds_of_suggestions(5 * bo.MAX_CONDITIONED)
+    # What remains is the work that grows with all evaluations; three times leaves room for it.
+    assert far_above_limit < 3 * at_limit

@@ -31,6 +31,7 @@ DISSIMILAR = [
 
 RNG = np.random.default_rng(0)
 MEAN, Y = RNG.standard_normal((2, 11))
+"""Mean of an earlier task's process at eleven evaluations, and their losses."""
 
 
 def test_distance_is_papers_double_sum():
@@ -53,9 +54,9 @@ def test_distance_of_special_rankings(mean, y, expected):
 
 
 def test_epanechnikov_kernel():
+    """It is 0.75 (1 - t^2) for t up to 1, and 0 beyond."""
     weights = evaluate_epanechnikov_kernel(np.array([0.0, 0.5, 1.0, 3.0]))
-    # 0.75 (1 - t^2) within 1, and 0 beyond.
-    assert_array_equal(weights, [0.75, 0.5625, 0.0, 0.0])
+    assert_array_equal(weights, [0.75, 0.75 * (1 - 0.5**2), 0.0, 0.0])
 
 
 # -- weights ---------------------------------------------------------------------------------------
@@ -68,10 +69,13 @@ def compute_weights(method: TSTR) -> FloatArray:
 
 
 def make_started_method(kind: type[TSTR]) -> TSTR:
-    """Two similar tasks, one on another scale, and three dissimilar ones."""
-    method = make_method(
-        kind, [make_bowl_task(place=0.4), make_bowl_task(place=0.41, factor=100.0), *DISSIMILAR]
-    )
+    """A method after ten trials on the bowl at 0.4, with five earlier tasks.
+
+    They are the same task, a similar one of larger losses, and three dissimilar ones.
+    """
+    same = make_bowl_task(place=0.4)
+    similar = make_bowl_task(place=0.41, factor=100.0)
+    method = make_method(kind, [same, similar, *DISSIMILAR])
     suggest_on_bowl(method, place=0.4, trials=10)
     return method
 
@@ -89,29 +93,39 @@ def test_weights_are_kernel_of_distances(kind):
 
 @both_methods
 def test_only_similar_tasks_have_weight(kind):
-    """The first two of five earlier tasks are similar to the current one."""
+    """Of five earlier tasks, the first is like the current one, the second similar."""
     weights = compute_weights(make_started_method(kind))
-    assert weights[0] > 0.7
-    assert weights[1] > 0.0
-    assert_array_equal(weights[2:5], 0.0)
+    of_same, of_similar, *of_dissimilar, _of_current = weights
+    highest_weight = 0.75  # of a task at distance 0
+    assert of_same > highest_weight - 0.05
+    assert of_similar > 0.0
+    assert of_dissimilar == [0.0, 0.0, 0.0]
 
 
 @both_methods
 def test_dissimilar_tasks_leave_bo(kind):
+    """Earlier tasks get no weight, and the regret is of the order of that of `bo`."""
     methods, regret, regret_of_bo = compare_with_bo(kind, DISSIMILAR, trials=15)
-    # Only the current task is left.
+    # All weight is the current task's.
     assert all(method.used_weights.tolist() == [1.0] for method in methods)
+    # At most ten times that of `bo`, or small.
     assert regret < max(10 * regret_of_bo, 1e-3)
 
 
 # -- surrogate and acquisition ---------------------------------------------------------------------
 
 
-def test_surrogate_has_weighted_mean():
+def make_fitted_tst() -> TSTR:
+    """tst-r with two earlier tasks, after six trials, whose processes and weights are fitted."""
     method = make_method(TSTR, [make_bowl_task(place=0.4), make_bowl_task(place=0.41)])
     suggest_on_bowl(method, place=0.4, trials=6)
-    # Fits processes and weights.
     method.ask()
+    return method
+
+
+def test_surrogate_has_weighted_mean():
+    """The mean over the processes of all tasks, by their weights."""
+    method = make_fitted_tst()
     X = np.random.default_rng(0).random((20, 2))
     means = [process.predict(X)[0] for process in method.used_processes]
     mean, _ = method._predict(X)
@@ -119,25 +133,25 @@ def test_surrogate_has_weighted_mean():
 
 
 def test_surrogate_has_targets_deviation():
-    method = make_method(TSTR, [make_bowl_task(place=0.4), make_bowl_task(place=0.41)])
-    suggest_on_bowl(method, place=0.4, trials=6)
-    # Fits processes and weights.
-    method.ask()
+    """The target is the current task, whose process comes last."""
+    method = make_fitted_tst()
     X = np.random.default_rng(0).random((20, 2))
     _, sd = method._predict(X)
-    # The last process is the current task's, the target's.
-    assert_array_equal(sd, method.used_processes[-1].predict(X)[1])
+    _, sd_of_target = method.used_processes[-1].predict(X)
+    assert_array_equal(sd, sd_of_target)
 
 
 def expected_improvement(mean: FloatArray, sd: FloatArray, best: float) -> FloatArray:
+    """Expected improvement on the best loss of normal losses, in closed form."""
     z = (best - mean) / sd
     return sd * (z * norm.cdf(z) + norm.pdf(z))
 
 
 def test_acquisition_is_weighted_mean_improvement():
-    """Earlier tasks: improvement of the predicted mean on its lowest value at evaluated
-    configurations. Current task: expected improvement. The score is the logarithm of the weighted
-    sum.
+    """The score is the logarithm of a weighted sum of improvements.
+
+    Of the current task it is the expected improvement; of an earlier task, by how much the mean of
+    its process lies below the lowest mean at an evaluated configuration.
     """
     method = make_method(TAFR, [make_bowl_task(place=0.4), make_bowl_task(place=0.45)])
     suggest_on_bowl(method, place=0.4, trials=5)
@@ -145,15 +159,17 @@ def test_acquisition_is_weighted_mean_improvement():
     evaluated, y = method.observations()
     candidates = np.random.default_rng(0).random((200, 2))
 
-    *sources, target = method.used_processes
+    *processes_of_earlier_tasks, process_of_current = method.used_processes
     improvements = []
-    for process in sources:
-        best_prediction = process.predict(evaluated)[0].min()
-        improvements.append(np.maximum(best_prediction - process.predict(candidates)[0], 0.0))
-    improvements.append(expected_improvement(*target.predict(candidates), y.min()))
+    for process in processes_of_earlier_tasks:
+        mean_of_evaluated, _ = process.predict(evaluated)
+        mean_of_candidates, _ = process.predict(candidates)
+        improvements.append(np.maximum(mean_of_evaluated.min() - mean_of_candidates, 0.0))
+    mean, sd = process_of_current.predict(candidates)
+    improvements.append(expected_improvement(mean, sd, y.min()))
     expected = method.used_weights @ np.array(improvements)
 
     is_comparable = expected > 1e-9  # below, the formula without logarithms loses its digits
-    assert is_comparable.sum() > 50
+    assert is_comparable.sum() > 50  # of 200 candidates
     actual = np.exp(score(candidates))
     assert_allclose(actual[is_comparable], expected[is_comparable], rtol=1e-6)
