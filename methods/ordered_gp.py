@@ -14,6 +14,7 @@ Every task's losses are standardised by two robust numbers of its own: the media
 `compute_units`, about the distance of the best loss from the median.
 """
 
+import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +24,7 @@ import numpy as np
 
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.core.history import Evaluations
-from hpobench_ordered.methods._candidates import draw_near, iter_candidate_blocks
+from hpobench_ordered.methods._candidates import LOG_ADVANTAGE, draw_near, iter_candidate_blocks
 from hpobench_ordered.methods._carry_over import convert_history
 from hpobench_ordered.methods._model_based import Scorer, remove_failed_evaluations
 from hpobench_ordered.methods._multi_task import tabulate_contexts
@@ -33,6 +34,8 @@ from hpobench_ordered.methods.bo import BayesianOptimisation
 if TYPE_CHECKING:
     from hpobench_ordered.methods._gp.model import TaskPriors
     from hpobench_ordered.methods._gp.tasks import Fit, Observations, TaskProcess
+
+LOGGER = logging.getLogger(__name__)
 
 MAX_SOURCES = 200
 """Largest number of evaluations of earlier tasks that the model uses, divided evenly."""
@@ -46,8 +49,6 @@ FIT_INTERVAL = 3
 """Number of suggestions between fits of the hyperparameters."""
 FIRST_STEPS, LATER_STEPS = 30, 4
 """Number of steps of the first fit, and of each later one, which continues from the last."""
-CANDIDATES, NEAR = 500, 250
-"""Number of random candidates, and of candidates near good configurations."""
 MAX_DISTANCE = 1e6
 """Distance from the median, in units, at which losses are clipped."""
 CENTRES = 3
@@ -123,11 +124,12 @@ class Sources:
 class OrderedGP(BayesianOptimisation):
     """Bayesian optimisation with one Gaussian process over the last tasks and the current one.
 
-    Every task has its own level and scale, and the correlation of tasks decays with their distance
-    (`_gp.tasks`). The first suggestion is the configuration of lowest posterior mean among the best
-    of each earlier task; the next `early_trials` - 1 are those of them with the highest expected
-    improvement. All others maximise expected improvement over random candidates and, if they are
-    clearly better, candidates near good configurations of this task and earlier ones.
+    Every task has its own level and scale. The correlation of two tasks decays with their distance,
+    and has a factor that is the same for any two (`_gp.tasks`). The model learns both from the
+    earlier tasks, and so whether their order matters. The first suggestion is the configuration of
+    lowest posterior mean among the best of each earlier task; the next `early_trials` - 1 are those
+    of them with the highest expected improvement. All others maximise expected improvement over
+    random candidates and, if they are clearly better, candidates near good configurations.
 
     The distance of two tasks is the difference of their contexts, compared by rank; without a
     common context quantity, the difference of their indices in the history. Without a finite
@@ -137,10 +139,14 @@ class OrderedGP(BayesianOptimisation):
         max_earlier_tasks: Number of nearest earlier tasks that the model uses.
         early_trials: Number of trials at the start that choose among the best configurations of
             these tasks.
+        random_candidates: Number of random candidates of a suggestion.
+        near_candidates: Number of candidates near good configurations.
     """
 
     max_earlier_tasks = 8
     early_trials = 5
+    random_candidates = 2000
+    near_candidates = 1000
 
     def prepare(self) -> None:
         """Choose the evaluations of earlier tasks to use, and start without a model."""
@@ -166,6 +172,18 @@ class OrderedGP(BayesianOptimisation):
         self._conditioned_count = 0  # of this task's evaluations when the model was updated last
         self._next_fit_count = 0  # of this task's evaluations at which it is refitted
 
+    @property
+    def task_correlations(self) -> FloatArray:
+        """Correlation of the current task with the earlier ones in the model, nearest first.
+
+        Shape (T - 1,). They fall from one task to the next if the order of tasks matters, and are
+        all the same if it does not. Empty before the first suggestion, and without earlier tasks.
+        """
+        if self._process is None:
+            return np.empty(0)
+        nearest_last = self._process.correlate_tasks()
+        return nearest_last[::-1]
+
     def priors(self) -> "TaskPriors":
         """Priors of the model's hyperparameters."""
         from hpobench_ordered.methods._gp.model import TaskPriors
@@ -180,7 +198,6 @@ class OrderedGP(BayesianOptimisation):
         """
         if self.sources is None:
             return super().make_scorer()
-        from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
 
         process = self._update_process(self.sources)
         is_first_suggestion = not self.evaluation_count and not self._pending
@@ -195,7 +212,7 @@ class OrderedGP(BayesianOptimisation):
         if self._pending:  # they count as evaluated, as if they had given the posterior mean
             process, pending_means = process.with_fantasies(self.features(self.pending_units()))
             best = min(best, float(pending_means.min()))
-        return lambda unit: log_expected_improvement(*process.predict(self.features(unit)), best)
+        return lambda unit: process.score_candidates(self.features(unit), best, slack=LOG_ADVANTAGE)
 
     def transform_losses(self, y: FloatArray) -> FloatArray:
         """Transform standardised losses y (n,) to log(1 + y) above the median, which is 0.
@@ -208,12 +225,11 @@ class OrderedGP(BayesianOptimisation):
     def iter_candidates(self) -> Iterator[FloatArray]:
         """Yield blocks of candidates, unit vectors (m, d); see `iter_candidate_blocks`.
 
-        Blocks are smaller than those of `bo`, used without earlier tasks, as predictions take
-        longer.
+        Without an earlier task they are those of `bo`.
         """
         if self.sources is None:
             return super().iter_candidates()
-        return iter_candidate_blocks(self.region, self.rng, size=CANDIDATES)
+        return iter_candidate_blocks(self.region, self.rng, size=self.random_candidates)
 
     def _choose_best_untried(
         self, scorer: Scorer, near_best: FloatArray | None = None
@@ -251,7 +267,7 @@ class OrderedGP(BayesianOptimisation):
         best_rows = np.argsort(self.evaluated_losses(), kind="stable")[:CENTRES]
         best_of_this_task = self.evaluated_units()[best_rows]
         centres = np.concatenate([best_of_this_task, self.sources.best_unit_vectors])
-        return draw_near(self.region, centres, self._near_rng, count=NEAR)
+        return draw_near(self.region, centres, self._near_rng, count=self.near_candidates)
 
     def _update_process(self, sources: Sources) -> "TaskProcess":
         """Condition the model on new evaluations, and refit it every `FIT_INTERVAL` of them.
@@ -264,7 +280,13 @@ class OrderedGP(BayesianOptimisation):
         """
         is_fit_due = self.evaluation_count >= self._next_fit_count
         if self._process is None or is_fit_due:
+            is_first_fit = self._process is None
             self._process = self._refit_process(sources)
+            if is_first_fit:
+                LOGGER.info(
+                    "correlation with the earlier tasks, nearest first: %s",
+                    np.array2string(self.task_correlations, precision=2),
+                )
             self._next_fit_count = self.evaluation_count + FIT_INTERVAL
         elif self.evaluation_count > self._conditioned_count:
             self._process = self._extend_process(sources, self._process)
@@ -439,5 +461,6 @@ SPECS = (
         ),
         changed_spaces=True,
         kind=MethodKind.ORDERED,
+        version=2,
     ),
 )

@@ -36,6 +36,9 @@ RANK = ("rank", "rank_low", "rank_high")
 """Columns of the leaderboard with a mean rank and its interval."""
 FIXED = LogPrior(mean=0.0, sd=1.0, lower=0.0, upper=0.0)
 FORGETS_NOTHING = LogPrior(mean=20.0, sd=1.0, lower=20.0, upper=20.0)
+"""Memory so long that the distance of tasks does not matter."""
+NOTHING_NEW = LogPrior(mean=-20.0, sd=1.0, lower=-20.0, upper=-20.0)
+"""Novelty so small that tasks at distance 0 are the same function."""
 
 
 class NoScales(OrderedGP):
@@ -56,15 +59,28 @@ class NoDrift(OrderedGP):
     """All tasks are the same function, up to level and scale."""
 
     def priors(self) -> TaskPriors:
+        return TaskPriors(memory=FORGETS_NOTHING, novelty=NOTHING_NEW)
+
+
+class NoNovelty(OrderedGP):
+    """The correlation of tasks depends on their distance alone."""
+
+    def priors(self) -> TaskPriors:
+        return TaskPriors(novelty=NOTHING_NEW)
+
+
+class NoOrder(OrderedGP):
+    """All pairs of tasks have the same correlation."""
+
+    def priors(self) -> TaskPriors:
         return TaskPriors(memory=FORGETS_NOTHING)
 
 
-class SharedPart(OrderedGP):
-    """Tasks further apart than three are no further apart: what is left there, all share."""
+class FewCandidates(OrderedGP):
+    """A quarter of the candidates."""
 
-    def prepare(self) -> None:
-        super().prepare()
-        self._distances = np.minimum(self._distances, 3.0)
+    random_candidates = 500
+    near_candidates = 250
 
 
 class Nearest3(OrderedGP):
@@ -164,7 +180,9 @@ VARIANTS: dict[str, type[OrderedGP]] = {
     "no scales": NoScales,
     "no levels": NoLevels,
     "no drift": NoDrift,
-    "a part that all share": SharedPart,
+    "no novelty": NoNovelty,
+    "no order": NoOrder,
+    "a quarter of the candidates": FewCandidates,
     "3 tasks": Nearest3,
     "5 tasks": Nearest5,
     "15 tasks": Nearest15,

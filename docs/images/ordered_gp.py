@@ -2,7 +2,7 @@
 
 The method follows each stream of retraining, 25 trials a period. After its last suggestion of a
 period the model says how alike the losses of two periods are, by how far they are apart (their
-correlation, exp(-distance / l_t)), and by what number those of a period are multiplied beside
+correlation, exp(-distance / l_t - h)), and by what number those of a period are multiplied beside
 those of the period before.
 """
 
@@ -18,7 +18,7 @@ from hpobench_ordered._typing import Config
 from hpobench_ordered.methods.ordered_gp import OrderedGP
 
 STREAMS = ("weather-xgboost", "flights-linear", "metro-traffic-linear")
-APART = np.arange(9)
+APART = np.arange(1, 9)
 
 
 def follow_stream(stream: str) -> pd.DataFrame:
@@ -28,12 +28,14 @@ def follow_stream(stream: str) -> pd.DataFrame:
     class Watched(OrderedGP):
         def tell(self, config: Config, loss: float) -> None:
             super().tell(config, loss)
-            if self.sources is not None and self.results == self.budget:
+            if self.sources is not None and self.evaluation_count == self.budget:
                 process = self._process
                 assert process is not None
-                memory = float(np.exp(process.x[process.observed.g + 1]))
-                unit = self.sources.scale * float(np.exp(process.x[-1]))
-                rows.append({"period": self.context["period"], "memory": memory, "unit": unit})
+                g = process.observed.g  # number of length scales, which come first
+                memory, novelty = np.exp(process.x[g + 1 : g + 3]).tolist()
+                unit = self.sources.nearest_unit * float(np.exp(process.x[-1]))
+                row = {"period": self.context["period"], "memory": memory}
+                rows.append(row | {"novelty": novelty, "unit": unit})
 
     spec = hbo.MethodSpec("watched", Watched, "ordered-gp", "this page", changed_spaces=True)
     hbo.run(benchmarks=[f"retrain-{stream}"], methods=[spec], seeds=[0], progress=False)
@@ -45,7 +47,7 @@ def draw_drift(frame: pd.DataFrame) -> alt.LayerChart:
     rows = []
     for stream, periods in frame.groupby("stream", sort=False):
         for apart in APART:
-            correlations = np.exp(-apart / periods["memory"])
+            correlations = np.exp(-apart / periods["memory"] - periods["novelty"])
             low, middle, high = np.quantile(correlations, (0.25, 0.5, 0.75))
             row = {"stream": stream, "apart": apart, "low": low, "middle": middle, "high": high}
             rows.append(row)

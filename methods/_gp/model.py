@@ -93,12 +93,14 @@ class TaskPriors:
     Attributes:
         base: Priors of what `bo` has as well.
         memory: Prior of l_t, in distances from a task to the next.
+        novelty: Prior of h; the correlation of any two tasks is lower by a factor exp(-h).
         scale: Prior of every task's scale.
         level: Prior variance of a task's level, c.
     """
 
     base: Priors = Priors()
     memory: LogPrior = LogPrior(mean=math.log(6.0), sd=1.0, lower=-2.0, upper=6.0)
+    novelty: LogPrior = LogPrior(mean=-2.0, sd=1.5, lower=-7.0, upper=3.0)
     scale: LogPrior = LogPrior(mean=0.0, sd=0.5, lower=-4.0, upper=4.0)
     level: float = 4.0
 

@@ -13,12 +13,12 @@ g           scalar          length scales
 counts      (T,)            observations of each task; those of a task stand together
 y           (n,)            losses, each task's by a centre and a unit of its own
 D           (T, T)          distances of tasks
-theta       (g + 3,)        log length scales, log signal variance s, log memory l_t, log noise
-                            variance v
+theta       (g + 4,)        log length scales, log signal variance s, log memory l_t, log novelty h,
+                            log noise variance v
 a           (T,)            log scales of the tasks
-x           (g + 3 + T,)    theta and a
+x           (g + 4 + T,)    theta and a
 z           (n,)            y exp(-a) of its task
-B           (T, T)          s exp(-D / l_t)
+B           (T, T)          s exp(-D / l_t - h [other task])
 c           scalar          prior variance of a task's level
 M           (n, n)          Matern-5/2 correlation of the configurations
 K           (n, n)          B M + c [same task] + v I: the covariance of z
@@ -26,6 +26,9 @@ K           (n, n)          B M + c [same task] + v I: the covariance of z
 
 The correlation of tasks decays with their distance, as in time-varying Gaussian process bandits
 (Bogunovic, Scarlett and Cevher 2016, Time-Varying Gaussian Process Bandit Optimization, section 2).
+It also has a factor exp(-h) that is the same for any two tasks. If the order of the tasks does not
+matter, l_t is large and h alone says how alike they are; if every task is much like the one before,
+h is small.
 Levels are integrated out.
 Matrices of all observations are upper triangles, as in `compiled`.
 """
@@ -33,13 +36,14 @@ Matrices of all observations are upper triangles, as in `compiled`.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 from scipy.linalg.lapack import dpotri, dtrtrs  # made by f2py
 
 from hpobench_ordered._typing import FloatArray, IntArray
 from hpobench_ordered.methods._gp import compiled, lapack
+from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
 from hpobench_ordered.methods._gp.model import Kernel, PriorArrays, TaskPriors
 from hpobench_ordered.methods._model_based import ModelError
 
@@ -48,13 +52,18 @@ TOLERANCE = 3e-2
 MIN_LENGTH = 1e-3
 """Length of a step, relative to the first one tried, at which the line search stops."""
 
+BOUNDING_OBSERVATIONS = 32
+"""Number of observations that bound variances: the last ones, of the nearest tasks and this one."""
+FIRST_EXACT = 128
+"""Number of the most promising candidates whose expected improvement is computed exactly first."""
+
 
 @cache
 def stack_task_priors(priors: TaskPriors, length_scales: int, tasks: int) -> PriorArrays:
     """Stack the priors of all hyperparameters x as arrays.
 
-    They are ordered as x: log length scales, log signal variance, log memory, log noise variance,
-    log scale of each task.
+    They are ordered as x: log length scales, log signal variance, log memory, log novelty, log
+    noise variance, log scale of each task.
 
     Args:
         priors: The priors.
@@ -63,7 +72,8 @@ def stack_task_priors(priors: TaskPriors, length_scales: int, tasks: int) -> Pri
     """
     base = priors.base
     priors_of_length_scales = [base.length_scale] * length_scales
-    priors_of_theta = [*priors_of_length_scales, base.signal, priors.memory, base.noise]
+    priors_of_tasks = [priors.memory, priors.novelty]
+    priors_of_theta = [*priors_of_length_scales, base.signal, *priors_of_tasks, base.noise]
     priors_of_scales = [priors.scale] * tasks
     return PriorArrays.stack([*priors_of_theta, *priors_of_scales])
 
@@ -105,9 +115,9 @@ class Observations:
         """Divide the losses by the scales of their tasks: z, shape (n,).
 
         The logarithms of these scales are the last hyperparameters in x, after g log length scales,
-        log signal variance, log memory and log noise variance.
+        log signal variance, log memory, log novelty and log noise variance.
         """
-        log_scales = x[self.g + 3 :]
+        log_scales = x[self.g + 4 :]
         z: FloatArray = self.y * np.repeat(np.exp(-log_scales), self.counts)
         return z
 
@@ -135,16 +145,27 @@ class Observations:
 
 
 def couple_tasks(x: FloatArray, distances: FloatArray, g: int) -> FloatArray:
-    """Compute the covariance of the tasks, shape (T, T): s exp(-distance / memory).
+    """Compute the covariance of the tasks, shape (T, T).
+
+    It is s exp(-distance / memory) for a task and itself, whose distance is 0, and times
+    exp(-novelty) for two different tasks.
 
     Args:
-        x: Hyperparameters: g log length scales, log signal variance s, log memory, and others.
+        x: Hyperparameters: g log length scales, log signal variance s, log memory, log novelty, and
+            others.
         distances: Distances of the tasks, shape (T, T).
         g: Number of length scales.
     """
-    log_signal_variance, log_memory = x[g], x[g + 1]
-    B: FloatArray = np.exp(log_signal_variance - distances * math.exp(-log_memory))
+    log_signal_variance, log_memory, log_novelty = x[g : g + 3]
+    decay = distances * math.exp(-log_memory)
+    decay += mark_other_tasks(len(distances)) * math.exp(log_novelty)
+    B: FloatArray = np.exp(log_signal_variance - decay)
     return B
+
+
+def mark_other_tasks(tasks: int) -> FloatArray:
+    """Make a matrix of 1 for pairs of different tasks, and 0 on the diagonal, (tasks, tasks)."""
+    return 1.0 - np.eye(tasks)
 
 
 def negative_log_posterior(
@@ -160,15 +181,15 @@ def negative_log_posterior(
     Args:
         observed: The observations.
         S: Squared differences of their features, shape (g, n, n).
-        x: The hyperparameters: g log length scales, log signal variance, log memory, log noise
-            variance, log scale of each task.
+        x: The hyperparameters: g log length scales, log signal variance, log memory, log novelty,
+            log noise variance, log scale of each task.
         prior: Their priors.
 
     Returns:
         The value, infinite if K has no Cholesky factor, and the gradient.
     """
     g = observed.g
-    log_scales = x[g + 3 :]
+    log_scales = x[g + 4 :]
     # The correlation is a covariance of signal variance 1 without noise.
     M, F = compiled.covariance(S, _unit_theta(x, g, log_noise=-math.inf))
     B = couple_tasks(x, observed.distances, g)
@@ -176,7 +197,7 @@ def negative_log_posterior(
     F *= B_of_pairs  # dK / d log l_k = F S_k / l_k^2, with the length scales l_k
     K = B_of_pairs * M
     K += observed.expand_to_observations(observed.level_covariance)
-    K.flat[:: len(K) + 1] += math.exp(x[g + 2])  # noise, on the diagonal
+    K.flat[:: len(K) + 1] += math.exp(x[g + 3])  # noise, on the diagonal
     is_positive_definite, R = lapack.cholesky(K)
     if not is_positive_definite:
         return math.inf, np.zeros(len(x))
@@ -189,15 +210,20 @@ def negative_log_posterior(
     # Gradient of the log likelihood of y, in the order of x: the derivative by a parameter t is
     # 1/2 tr((alpha alpha^T - K^-1) dK/dt), which is summed over the entries of K.
     inverse = dpotri(R.T, lower=1)[0].T  # K^-1, upper triangle
-    theta = _unit_theta(x, g, log_noise=x[g + 2])
+    theta = _unit_theta(x, g, log_noise=x[g + 3])
     by_theta = compiled.likelihood_gradient(S, K, F, inverse, alpha, theta)
     by_K_times_M = (np.outer(alpha, alpha) - inverse) * M  # M's lower triangle is 0
     by_K_times_M.flat[:: len(K) + 1] *= 0.5  # an entry above the diagonal stands for two
     by_log_B = observed.sum_over_tasks(by_K_times_M) * B
     by_memory = np.vdot(by_log_B, observed.distances) * math.exp(-x[g + 1])
+    by_novelty = -np.vdot(by_log_B, mark_other_tasks(len(B))) * math.exp(x[g + 2])
     by_log_scales = _sum_by_task(alpha * z, observed.counts) - observed.counts
     gradient = np.concatenate(
-        [by_theta[:g], [by_log_B.sum(), by_memory, by_theta[g + 1]], by_log_scales]
+        [
+            by_theta[:g],
+            [by_log_B.sum(), by_memory, by_novelty, by_theta[g + 1]],
+            by_log_scales,
+        ]
     )
     return value, prior.precision * (x - prior.mean) - gradient
 
@@ -242,7 +268,7 @@ class Fit:
         curvature = prior.precision + compiled.CURVATURE
         # The log likelihood has the squares of losses times exp(-2 a), with a task's log scale a,
         # whose second derivative is about twice the number of losses.
-        curvature[observed.g + 3 :] += 2.0 * observed.counts
+        curvature[observed.g + 4 :] += 2.0 * observed.counts
         return cls(prior.mean, np.diag(1.0 / curvature))
 
 
@@ -371,7 +397,7 @@ class TaskProcess:
         self.observed = observed
         self.x = x
         self._B = couple_tasks(x, observed.distances, observed.g)
-        log_noise_variance = x[observed.g + 2]
+        log_noise_variance = x[observed.g + 3]
         self._noise_variance = math.exp(log_noise_variance)
 
     def _correlate(self, X: FloatArray, others: FloatArray) -> FloatArray:
@@ -404,12 +430,72 @@ class TaskProcess:
         """
         cross = self._cross_covariance(X)
         mean = self._alpha @ cross
+        return mean, self._compute_deviation(self._L, cross)
+
+    def score_candidates(self, X: FloatArray, best: float, *, slack: float) -> FloatArray:
+        """Compute the log expected improvement of candidates, exactly where it may be the largest.
+
+        Posterior variances are what takes time. Conditioned on a part of the observations only, a
+        variance is larger, and so is the expected improvement with it. Candidates for which even
+        this bound is too small cannot be the best; they keep it as their score.
+
+        Args:
+            X: Features of the candidates, shape (m, p), C-contiguous.
+            best: The loss to improve on, divided by the current task's scale.
+            slack: Scores within this distance of the largest are exact, too.
+
+        Returns:
+            Scores, shape (m,). Those that are not exact are too large, and yet smaller than the
+            largest score minus `slack`.
+        """
+        cross = self._cross_covariance(X)
+        mean = self._alpha @ cross
+        if len(self._L) <= 2 * BOUNDING_OBSERVATIONS:  # a bound would not save time
+            return log_expected_improvement(mean, self._compute_deviation(self._L, cross), best)
+
+        last = slice(-BOUNDING_OBSERVATIONS, None)
+        largest_deviation = self._compute_deviation(self._bounding_factor, cross[last].copy())
+        scores = log_expected_improvement(mean, largest_deviation, best)
+
+        def make_exact(rows: IntArray) -> None:
+            deviation = self._compute_deviation(self._L, cross[:, rows])
+            scores[rows] = log_expected_improvement(mean[rows], deviation, best)
+
+        most_promising = np.argsort(-scores, kind="stable")[:FIRST_EXACT]
+        make_exact(most_promising)
+        is_undecided = scores >= scores[most_promising].max() - slack
+        is_undecided[most_promising] = False
+        make_exact(np.flatnonzero(is_undecided))
+        return scores
+
+    @cached_property
+    def _bounding_factor(self) -> FloatArray:
+        """Lower Cholesky factor of the covariance of the last observations, as `_L`."""
+        last_rows = self._L[-BOUNDING_OBSERVATIONS:]
+        is_positive_definite, R = lapack.cholesky(last_rows @ last_rows.T)
+        if not is_positive_definite:
+            raise ModelError("the covariance matrix is not numerically positive definite")
+        return R.T
+
+    def _compute_deviation(self, L: FloatArray, cross: FloatArray) -> FloatArray:
+        """Compute posterior standard deviations (m,) on the current task; overwrites `cross`.
+
+        Args:
+            L: Lower Cholesky factor of the covariance of observations, shape (n, n).
+            cross: Their covariances with the current task at the candidates, shape (n, m).
+        """
         # Variances of the current task, which comes last: of the process, and of the task's level.
         prior_variance = self._B[-1, -1] + self.observed.level
-        solved = lapack.solve_forward(self._L, cross)
+        solved = lapack.solve_forward(L, cross)
         explained_variance = np.einsum("ji,ji->j", solved, solved)
-        variance = prior_variance - explained_variance
-        return mean, np.sqrt(np.maximum(variance, 0.0))
+        deviation: FloatArray = np.sqrt(np.maximum(prior_variance - explained_variance, 0.0))
+        return deviation
+
+    def correlate_tasks(self) -> FloatArray:
+        """Compute the correlation of the current task with each earlier one, (T - 1,)."""
+        covariances = self._B[-1]  # the current task comes last
+        correlations: FloatArray = covariances[:-1] / covariances[-1]
+        return correlations
 
     def scale_current_losses(self) -> FloatArray:
         """Divide the losses of the current task by its scale, as in predictions; shape (n,)."""

@@ -15,7 +15,7 @@ from hpobench_ordered.methods._gp.model import GaussianProcess, Kernel, PriorArr
 from hpobench_ordered.methods._model_based import ModelError
 
 KERNEL = Kernel(np.array([0, 1, 1, 2]))
-"""Four features with three length scales: theta has six coordinates."""
+"""Four features with three length scales: theta has seven coordinates."""
 
 COUNTS = st.lists(st.integers(0, 9), min_size=1, max_size=5).filter(sum)
 """Observations of each task."""
@@ -65,21 +65,24 @@ class DirectFormulas:
     """The covariances as their definitions say."""
 
     def __init__(self, observed: tasks.Observations, x: FloatArray) -> None:
-        # x: three log length scales, log signal, log memory, log noise, then a log scale a task.
+        # x: three log length scales, log signal, log memory, log novelty, log noise, and then a log
+        # scale for each task.
         self.observed, self.x = observed, x
         self.task = np.repeat(np.arange(len(observed.counts)), observed.counts)
-        # Covariance of tasks, which decays with their distance.
-        self.B = np.exp(x[3]) * np.exp(-observed.distances / np.exp(x[4]))
+        # Covariance of tasks, which decays with their distance and is lower between different ones.
+        is_other = ~np.eye(len(observed.counts), dtype=bool)
+        self.B = np.exp(x[3] - observed.distances / np.exp(x[4]) - np.exp(x[5]) * is_other)
         # Losses divided by their task's scale.
-        self.z = observed.y * np.exp(-x[6:][self.task])
+        self.log_scales = x[7:]
+        self.z = observed.y * np.exp(-self.log_scales[self.task])
         is_same_task = self.task[:, None] == self.task
         K = self.B[self.task][:, self.task] * matern(x, observed.X, observed.X)
-        self.K = K + observed.level * is_same_task + np.exp(x[5]) * np.eye(len(K))
+        self.K = K + observed.level * is_same_task + np.exp(x[6]) * np.eye(len(K))
 
     def log_likelihood(self) -> float:
         """Log density of y; that of z is larger by the sum of the log scales."""
         normal = multivariate_normal(np.zeros(len(self.z)), self.K)
-        return float(normal.logpdf(self.z) - self.x[6:][self.task].sum())
+        return float(normal.logpdf(self.z) - self.log_scales[self.task].sum())
 
     def predict(self, candidates: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Posterior mean and standard deviation on the last task."""
@@ -155,7 +158,8 @@ class TestOneTaskWithoutLevel:
 
     observed = make_observations([30], level=0.0)
     theta = np.array([-0.5, 0.1, 0.3, 0.2, -5.0])
-    x = np.array([*theta[:4], 0.0, theta[4], 0.0])  # with log memory and log scale 0
+    log_memory, log_novelty, log_scale = 0.0, 0.0, 0.0  # without effect on a single task
+    x = np.array([*theta[:4], log_memory, log_novelty, theta[4], log_scale])
     plain = GaussianProcess(observed.X, observed.y, kernel=KERNEL, theta=theta)
 
     def test_predicts_as_bo(self):

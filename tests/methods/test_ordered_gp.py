@@ -108,6 +108,15 @@ def test_pending_configurations_are_not_repeated():
     assert len({tuple(config.values()) for config in asked}) == 9
 
 
+def test_correlations_fall_with_distance():
+    method = make_method(make_drifting_tasks())
+    method.ask()
+    correlations = method.task_correlations  # of the current task and earlier ones, nearest first
+    assert correlations.shape == (len(PLACES),)
+    assert (np.diff(correlations) < 0.0).all()
+    assert ((correlations > 0.0) & (correlations < 1.0)).all()
+
+
 # -- what the model sees ---------------------------------------------------------------------------
 
 

@@ -1,0 +1,61 @@
+"""Expected improvement of candidates under the process over tasks, bounded where it cannot win."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from hpobench_ordered.methods._gp import tasks
+from hpobench_ordered.methods._gp.acquisition import log_expected_improvement
+from hpobench_ordered.methods._gp.model import Kernel, TaskPriors
+
+SLACK = math.log(4.0)
+CANDIDATES = np.random.default_rng(1).random((1000, 3))
+BEST = -1.0
+"""A loss that few candidates are likely to improve on."""
+
+
+def make_process(observations_of_task: int) -> tasks.TaskProcess:
+    """A process on four tasks of smooth losses, with hyperparameters at the means of the priors."""
+    rng = np.random.default_rng(0)
+    task = np.repeat(np.arange(4), observations_of_task)
+    X = rng.random((len(task), 3))
+    distances = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
+    observed = tasks.Observations(
+        X=X,
+        y=np.sin(5 * X[:, 0] + 0.3 * task) + X[:, 1] ** 2 + task,
+        counts=np.full(4, observations_of_task),
+        distances=distances,
+        kernel=Kernel(np.arange(3)),
+        level=4.0,
+    )
+    priors = tasks.stack_task_priors(TaskPriors(), length_scales=3, tasks=4)
+    return tasks.TaskProcess(observed, priors.mean)
+
+
+def score_all_exactly(process: tasks.TaskProcess) -> np.ndarray:
+    return log_expected_improvement(*process.predict(CANDIDATES), BEST)
+
+
+@pytest.mark.parametrize("observations_of_task", [10, 50])
+def test_scores_near_the_best_are_exact(observations_of_task):
+    process = make_process(observations_of_task)
+    exact = score_all_exactly(process)
+    scores = process.score_candidates(CANDIDATES, BEST, slack=SLACK)
+
+    may_win = exact >= exact.max() - SLACK
+    assert_allclose(scores[may_win], exact[may_win], rtol=1e-8)
+    assert scores.argmax() == exact.argmax()
+
+
+def test_other_scores_are_bounds():
+    # More observations than those that bound variances.
+    process = make_process(observations_of_task=50)
+    exact = score_all_exactly(process)
+    scores = process.score_candidates(CANDIDATES, BEST, slack=SLACK)
+
+    is_bound = ~np.isclose(scores, exact, rtol=1e-8)
+    assert is_bound.sum() > 100  # most candidates are not worth an exact score
+    assert (scores[is_bound] > exact[is_bound]).all()
+    assert (scores[is_bound] < exact.max() - SLACK).all()
