@@ -68,17 +68,28 @@ def write_forest(
     evaluations: Sequence[RawEvaluations] | None = None,
     runs: Sequence[RawEvaluations] | None = None,
 ) -> Path:
-    """Fit a forest to evaluations and write the benchmark's artifact; return its folder."""
+    """Fit a forest to evaluations and write the benchmark's artifact; return its folder.
+
+    Args:
+        request: Folder, seed, number of workers, and who is told the progress.
+        defined: The benchmark.
+        forest: What the forest is fitted to, and how.
+        report: Texts of the quality card.
+        evaluations: Evaluations of each task to store; None to store none.
+        runs: Evaluations of each task that a method made, to store as history; None for none.
+    """
     fitter = partial(
         fit_forest, coding=forest.coding, recipe=forest.recipe, workers=request.workers
     )
     fit = SurrogateFit.of_all_tasks(
         fitter, forest.values, forest.targets, seed=request.seed, rng=forest.rng, mixes=forest.mixes
     )
+    # What the forest is like comes first, that its best values are only searched last.
+    limits = (forest.recipe.describe(), *report.limits, NOT_OPTIMAL)
     return write_surrogates(
         request.folder,
         {FOREST: BenchmarkFit(defined, [fit], request.seed, request.progress)},
-        replace(report, limits=(forest.recipe.describe(), *report.limits, NOT_OPTIMAL)),
+        replace(report, limits=limits),
         evaluations=evaluations,
         runs=runs,
     )
@@ -94,6 +105,7 @@ def write_per_task(
     recipe: ForestRecipe,
 ) -> Path:
     """Fit surrogates to the evaluations of every task and write the artifact; return its folder."""
+    # The cross-validation puts whole trainings into folds, each of which needs one.
     for task, raw in zip(defined.tasks, evaluations, strict=True):
         number_of_trainings = len(np.unique(raw.training))
         if number_of_trainings < FOLDS:

@@ -42,7 +42,14 @@ class MnistSplit:
 
 
 def load_mnist(path: Path | None = None) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Load MNIST in OpenML's order."""
+    """Load the images, (n, pixels), and their classes, (n,), of MNIST in OpenML's order.
+
+    Args:
+        path: A local npz file; default: OpenML's data set, which is downloaded.
+
+    Raises:
+        ArtifactError: The arrays have other shapes, or pixels are not whole numbers 0..255.
+    """
     data, target = _download() if path is None else _read_npz(path)
     if data.ndim != 2 or target.shape != data.shape[:1]:
         raise ArtifactError(
@@ -79,7 +86,7 @@ def split_images(
     order = np.arange(len(data))
     rng.shuffle(order)
     while len(np.unique(target[order[:smallest]])) < n_classes:
-        rng.shuffle(order)
+        rng.shuffle(order)  # until the smallest training set holds all classes
     data = data[order]
     labels = target[order]
 

@@ -194,7 +194,7 @@ def _mark_whole_seeds(store: Store, part: Part) -> "pd.DataFrame":
 
     A failed run is over, too: it would fail again.
     """
-    runs = make_overview(store, part.plan_cells()).runs
+    runs = make_overview(store, part.plan_cells()).runs  # one row per run
     is_over = runs["state"].isin([State.DONE.value, State.FAILED.value])
-    runs_of_seeds = is_over.groupby([runs["benchmark"], runs["seed"]])
-    return runs.assign(is_whole=runs_of_seeds.transform("all"))
+    is_over_by_seed = is_over.groupby([runs["benchmark"], runs["seed"]])
+    return runs.assign(is_whole=is_over_by_seed.transform("all"))

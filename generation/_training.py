@@ -32,6 +32,7 @@ class TrainingJob:
     config: Mapping[str, Any]
 
     def __post_init__(self) -> None:
+        """Check that the place, which names a folder of stored trainings, is a folder's name."""
         if _FOLDER_NAME.fullmatch(self.where) is None:
             raise ValueError(
                 f"a job's place must be letters, digits and any of _ . + -, but got {self.where!r}"

@@ -99,6 +99,12 @@ def compare(
 
 
 def _describe_differences(name: str, summaries: Mapping[str, Any]) -> str:
+    """Describe how far own error counts are from the published ones, in one sentence.
+
+    Args:
+        name: Name of the settings of XGBoost.
+        summaries: Summaries of relative differences by group of trainings, such as "all".
+    """
     total = summaries["all"]
     return (
         f"With {name}, {total['identical']} of {total['compared']} error counts are identical, "
@@ -113,8 +119,9 @@ def choose_configurations(values: FloatArray, number: int, rng: np.random.Genera
     others = np.flatnonzero(~has_large_weight)
 
     # Where one group is too small for its share, the other makes up for it.
-    n_large = max(2 * number // 5, number - len(others))
-    n_large = min(n_large, len(large))
+    two_fifths = 2 * number // 5
+    least_large = number - len(others)
+    n_large = min(max(two_fifths, least_large), len(large))
     chosen_large = rng.choice(large, n_large, replace=False)
     chosen_others = rng.choice(others, number - n_large, replace=False)
     return np.sort(np.concatenate([chosen_large, chosen_others]))

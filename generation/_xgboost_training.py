@@ -87,10 +87,11 @@ def train_configs(
     Returns:
         The error counts, (n, S).
     """
+    # Size by size; the place of a training in the folder is its size.
     jobs = [TrainingJob(str(size), dict(config)) for size, config in product(sizes, configs)]
     outcomes = run_trainings(trainer, jobs, folder, workers=workers, progress=progress)
     counts = np.array([outcome["error_count"] for outcome in outcomes], dtype=np.float64)
-    return counts.reshape(len(sizes), len(configs)).T  # jobs are size by size
+    return counts.reshape(len(sizes), len(configs)).T
 
 
 def _import_xgboost() -> Any:

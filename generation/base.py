@@ -125,8 +125,8 @@ class Generator:
             Option.CONFIGURATIONS: configurations,
             Option.TASKS: tasks,
         }
-        values = {option: value for option, value in values.items() if value is not None}
-        self._check_request(source_name, values)
+        requested = {option: value for option, value in values.items() if value is not None}
+        self._check_request(source_name, requested)
         check_writable(folder)
         request = Request(
             folder=folder,
@@ -141,7 +141,12 @@ class Generator:
         return self.sources[source_name].generate(request)
 
     def _check_request(self, source_name: str, values: Mapping[Option, Any]) -> None:
-        """Check that there is such a source, and that it takes these values of options."""
+        """Check that there is such a source, and that it takes these values of options.
+
+        Raises:
+            UnknownNameError: There is no such source.
+            ExperimentError: It does not take an option, or needs more configurations.
+        """
         if source_name not in self.sources:
             raise UnknownNameError(f"source of {self.name}", source_name, self.sources)
 

@@ -94,7 +94,7 @@ def generate_custom(
 
 
 def _define(custom: Custom, plan: CustomPlan) -> Definition:
-    """Define the benchmark: a task for each training-set size."""
+    """Define the benchmark: a task for each training-set size, which is its context."""
     model = plan.trainer.model.name
     return define_benchmark(
         custom.name,
@@ -149,13 +149,16 @@ def _is_registered(name: str) -> bool:
 
 
 def _gather_results(outcomes: Sequence[Mapping[str, Any]], number_of_sizes: int) -> TrainingResults:
-    """Gather the outcomes of trainings: configuration by configuration, each on all sizes."""
+    """Gather the outcomes of trainings: configuration by configuration, each on all sizes.
+
+    An outcome has "value" and "seconds" or, of a failed training, "failure".
+    """
     values = np.array([outcome.get("value", np.nan) for outcome in outcomes])
     seconds = np.array([outcome.get("seconds", np.nan) for outcome in outcomes])
     failures = {}
     for number, outcome in enumerate(outcomes):
         if "failure" in outcome:
-            config_and_size = divmod(number, number_of_sizes)  # indices of both
+            config_and_size = divmod(number, number_of_sizes)  # index of each
             failures[config_and_size] = str(outcome["failure"])
     return TrainingResults(
         values.reshape(-1, number_of_sizes), seconds.reshape(-1, number_of_sizes), failures
@@ -163,7 +166,7 @@ def _gather_results(outcomes: Sequence[Mapping[str, Any]], number_of_sizes: int)
 
 
 def _describe_limits(plan: CustomPlan, results: TrainingResults) -> tuple[str, ...]:
-    """Describe limits of the benchmark for its card."""
+    """Describe limits of the benchmark for its card, one sentence each."""
     split = plan.trainer.split
     return (
         f"One split ({len(split.pool)} rows to train on, {len(split.validation)} to validate) and "

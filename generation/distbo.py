@@ -128,7 +128,7 @@ def _search_best_value(
     become smaller from round to round.
     """
     space = defined.space
-    compute_losses = defined.objective.losses
+    compute_losses = defined.objective.losses  # to be minimised
     rng = np.random.default_rng([seed, task, SEARCH_STREAM])
 
     sobol_values = space.decode(sobol(space.dimension, SOBOL_CONFIGURATIONS, rng))
@@ -205,7 +205,7 @@ class TaskTrainer:
 
     def __call__(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
         """Train on all tasks, and return the values; `where` has no meaning."""
-        model, _ = self.benchmark.load()
+        model, _ = self.benchmark.load()  # trains a configuration to evaluate it
         row = SearchSpace(self.benchmark.outline.parameters).row(config)
         tasks = range(len(self.benchmark.tasks))
         return {"values": [model.predict_one(row, task) for task in tasks]}
@@ -262,12 +262,14 @@ def _design_configurations(space: SearchSpace, n: int, seed: int) -> FloatArray:
     matter most, and few are drawn on a linear one.
     """
     if space.dimension == 1:
-        return space.decode(np.linspace(0.0, 1.0, n)[:, None])
+        grid = np.linspace(0.0, 1.0, n)[:, None]
+        return space.decode(grid)
 
-    unit = sobol(space.dimension, n, np.random.default_rng(seed))
+    points = sobol(space.dimension, n, np.random.default_rng(seed))  # in the unit cube
+    on_linear_scale = space.decode(points)
+    on_log_scale = _put_shares_on_log_scale(space).decode(points)
     is_even_row = np.arange(n)[:, None] % 2 == 0
-    on_log_scale = _put_shares_on_log_scale(space).decode(unit)
-    return np.where(is_even_row, space.decode(unit), on_log_scale)
+    return np.where(is_even_row, on_linear_scale, on_log_scale)
 
 
 def _put_shares_on_log_scale(space: SearchSpace) -> SearchSpace:
@@ -275,7 +277,7 @@ def _put_shares_on_log_scale(space: SearchSpace) -> SearchSpace:
     parameters = []
     for parameter in space.parameters:
         is_log = parameter.log or parameter.name in SHARES
-        parameters.append(replace(parameter, log=is_log, default=None))
+        parameters.append(replace(parameter, log=is_log, default=None))  # no default is needed
     return SearchSpace(parameters)
 
 

@@ -117,20 +117,24 @@ def compute_total_profits(prices: IntArray, utilities: IntArray, tastes: FloatAr
 
 
 def simulate(prices: IntArray, utilities: IntArray, tastes: FloatArray) -> FloatArray:
-    """Compute the mean profit (n,) of price lists on one task, exact but for one rounding.
+    """Compute the mean profit (n,) of price lists on one task, over R replications.
+
+    Profits are whole numbers, so that their sum is exact, and the mean is rounded once.
 
     Args:
         prices: Whole prices of J items, (n, J).
         utilities: Utilities of the items, (J,).
         tastes: Tastes of C customers for them in R replications, (R, C, J).
     """
-    return compute_total_profits(prices, utilities, tastes) / len(tastes)
+    n_replications = len(tastes)
+    return compute_total_profits(prices, utilities, tastes) / n_replications
 
 
 def make_price_grid(highest: int) -> IntArray:
-    """Return all price lists of whole prices 0..highest, last item fastest, shape (n, J)."""
-    axes = np.indices((highest + 1,) * N_ITEMS, dtype=np.int64)
-    return axes.reshape(N_ITEMS, -1).T
+    """Return all price lists of whole prices 0..highest, shape (n, 3), last item fastest."""
+    numbers_of_prices = (highest + 1,) * N_ITEMS  # of each item
+    prices_of_items = np.indices(numbers_of_prices, dtype=np.int64)
+    return prices_of_items.reshape(N_ITEMS, -1).T
 
 
 def generate(request: Request) -> Path:

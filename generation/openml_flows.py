@@ -142,7 +142,7 @@ def generate_from_openml(plan: FlowPlan, request: Request) -> Path:
 
 
 def generate_from_evaluations(plan: FlowPlan, request: Request) -> Path:
-    """Fit surrogates to existing raw evaluations and write the artifact."""
+    """Fit surrogates to existing raw evaluations of a flow, a learner, and write the artifact."""
     if request.local is None:
         raise ExperimentError(
             f"source 'evaluations' of {plan.flow.name} needs a parquet file: {Option.LOCAL.value}"
@@ -183,7 +183,7 @@ def _load_data_sets(flow: Flow, request: Request) -> dict[str, ClassificationDat
     """
     if request.local is None:
         tasks = request.tasks or tuple(map(str, flow.tasks))
-        _parse_task_ids(tasks)  # to fail before any download
+        _parse_task_ids(tasks)  # checks the names, to fail before any download
         return {task: download_dataset(task) for task in tasks}
 
     data_sets = offline_datasets(request.local)
@@ -204,9 +204,10 @@ def _parse_task_ids(tasks: Sequence[str]) -> tuple[int, ...]:
 
 
 def _describe_context(data: ClassificationData) -> dict[str, float]:
-    """Context of a task: the size of its data set, and the landmark."""
+    """Context of a task: the size of its data set, and naive Bayes' AUC on it (`LANDMARK`)."""
     rows, inputs = data.x.shape
-    size = DataSize(rows, inputs, majority=int(np.bincount(data.y).max()))
+    rows_of_classes = np.bincount(data.y)
+    size = DataSize(rows, inputs, majority=int(rows_of_classes.max()))
     return size.context | {LANDMARK: compute_naive_bayes_auc(data)}
 
 
@@ -216,10 +217,11 @@ def _drop_scarce_tasks(frame: "pd.DataFrame") -> tuple["pd.DataFrame", list[str]
     Returns:
         The other evaluations, and the names of the dropped tasks.
     """
-    number_of_setups = frame.groupby("task")["training"].nunique()
-    is_scarce = number_of_setups < FOLDS
+    number_of_setups = frame.groupby("task")["training"].nunique()  # a setup is a configuration
+    is_scarce = number_of_setups < FOLDS  # every fold of the cross-validation needs one
     scarce_tasks = sorted(number_of_setups.index[is_scarce])
-    return frame[~frame["task"].isin(scarce_tasks)], scarce_tasks
+    is_dropped = frame["task"].isin(scarce_tasks)
+    return frame[~is_dropped], scarce_tasks
 
 
 def _fit_and_write(
@@ -276,12 +278,22 @@ def _choose_evaluations(
 
 
 def _define(flow: Flow, table: RawTable) -> Definition:
-    """Define the benchmark of all tasks of a table, whose contexts must be complete."""
+    """Define the benchmark of all tasks of a table of evaluations.
+
+    The context of a task describes its data set. It must have the numbers `CONTEXT` (rows, columns,
+    share of the largest class), may have `LANDMARK` (the AUC of naive Bayes, which only trainings
+    here compute), and nothing else.
+
+    Raises:
+        ArtifactError: The context of a task has other numbers.
+    """
+    required = set(CONTEXT)
+    allowed = {*CONTEXT, LANDMARK}
     tasks = []
     for name in table.tasks:
         context = table.about.contexts.get(name, {})
-        is_complete = set(CONTEXT) <= set(context) <= {*CONTEXT, LANDMARK}
-        if not is_complete:
+        is_valid = required <= set(context) <= allowed
+        if not is_valid:
             raise ArtifactError(
                 f"the evaluations of task {name} need the context {', '.join(CONTEXT)}; they have "
                 f"{', '.join(context) or 'none'}"

@@ -286,14 +286,16 @@ def _make_own_plan(spec: Retrain) -> RetrainPlan:
 
 def _make_space(spec: Retrain, model: Model, stream: Stream) -> SearchSpace:
     """Make the search space of the model, with the window as a hyperparameter if it is a range."""
-    least, most = spec.window
-    rows_of_periods = np.diff(stream.starts)
+    least, most = spec.window  # numbers of periods to train on
+    rows_of_periods = np.diff(stream.starts)  # `starts` are the first rows of periods
     space = spec.make_space(
         model,
         smallest_size=int(rows_of_periods.min()) * least,
         names_of_data=HYPERPARAMETERS_OF_DATA,
     )
-    if least == most or WINDOW in space.names:
+    is_window_fixed = least == most
+    has_window = WINDOW in space.names  # in the user's own search space
+    if is_window_fixed or has_window:
         return space
 
     parameters = [*space.parameters, window_parameter(least, most)]
@@ -304,6 +306,7 @@ def _define_own(spec: Retrain, plan: RetrainPlan) -> Definition:
     """Define a benchmark on a user's own stream."""
     trainer = plan.trainer
     stream = trainer.stream
+    # The first periods only serve to train; each of the others is a task.
     first_period = stream.names[trainer.longest_window]
     last_period = stream.names[-1]
     rows_of_last_period = stream.starts[-1] - stream.starts[-2]
@@ -323,8 +326,17 @@ def _define_own(spec: Retrain, plan: RetrainPlan) -> Definition:
 def _train_and_write(
     plan: RetrainPlan, defined: Definition, request: Request, words: Sequence[str], coding: Coding
 ) -> Path:
-    """Train, store the table of all trainings, fit the forest and write the artifact."""
+    """Train, store the table of all trainings, fit the forest and write the artifact.
+
+    Args:
+        plan: The trainings.
+        defined: The benchmark.
+        request: Folder, seed, number of workers, and who is told the progress.
+        words: Words of the command that generates the benchmark, for the card.
+        coding: How configurations are coded as inputs of the forest.
+    """
     outcomes = run_stored_trainings(plan.trainer, plan.jobs(), request)
+    # Means over seeds of all configurations, and the values of every seed of those repeated.
     results, repeated = gather_results(plan, outcomes)
     trainings = OwnTrainings(
         defined=defined,

@@ -132,7 +132,10 @@ def _write(
     command: str,
     comparisons: dict[str, Any],
 ) -> Path:
-    """Fit the forest to error counts, (n, S), of configurations, (n, 4), and write the artifact."""
+    """Fit the forest to error counts, (n, S), of configurations, (n, 4), and write the artifact.
+
+    The S training-set sizes are the tasks.
+    """
     defined = definition()
     tasks = [task for task in defined.tasks if task.context["train_size"] in sizes]
     weights = [WEIGHT_OF_SIZE.get(size, 1.0) for size in sizes]
@@ -144,6 +147,7 @@ def _write(
         summaries={FOREST: f"Random forest fitted to {fitted_to}."},
         comparisons=comparisons,
     )
+    # Errors depend on the product of rate and number of trees, and on the weight without logarithm.
     coding = space_coding(
         space(), products=[("learning_rate", "n_estimators")], also_raw=["min_child_weight"]
     )

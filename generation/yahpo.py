@@ -273,7 +273,7 @@ def sample_network(
     n = SAMPLED_CONFIGURATIONS if request.configurations is None else request.configurations
     values = space.decode(space.sample_unit(rng, n))
     auc_of_fractions = []
-    for task in range(len(FRACTIONS)):
+    for task in range(len(FRACTIONS)):  # a task for each training fraction
         auc_of_fractions.append(model.predict(values, task))
         request.progress("evaluations", task + 1, len(FRACTIONS))
     return EvaluatedConfigurations(values, FRACTIONS, np.stack(auc_of_fractions, axis=1))
@@ -288,6 +288,7 @@ def _definition(scenario: str, instance: str, local: Path | None) -> Definition:
 
 
 def _read_json(file: RemoteFile, local: Path | None) -> Any:
+    """Read a published file of JSON, from a local copy or a download."""
     return json.loads(_find_file(file, local).read_bytes())
 
 

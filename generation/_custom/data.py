@@ -77,6 +77,7 @@ def read_data(data: str, *, target: str | None = None) -> DataSet:
 
 
 def _load_bundled(name: str) -> DataSet:
+    """Load a data set that comes with scikit-learn; an `UnknownNameError` if there is none."""
     from sklearn import datasets
 
     if name not in BUNDLED:
@@ -88,6 +89,11 @@ def _load_bundled(name: str) -> DataSet:
 
 
 def _read_npz(path: Path) -> DataSet:
+    """Read an npz file with the arrays `data` (or `X`), (n, ...), and `target` (or `y`), (n,).
+
+    Raises:
+        ArtifactError: The file has no such arrays.
+    """
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             inputs = arrays["data"] if "data" in arrays else arrays["X"]
@@ -193,6 +199,7 @@ def _code_categories(path: Path, column: "pd.Series[Any]") -> IntArray:
 
 
 def _describe_file(path: Path) -> str:
+    """Name a file with the hash of its content."""
     return f"{path.name} (SHA-256 {file_sha256(path)})"
 
 

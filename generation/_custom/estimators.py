@@ -124,7 +124,7 @@ def built_in_space(key: str, *, smallest_size: int, leave_out: Container[str] = 
         )
 
     parameters = []
-    for parameter in SPACES[key]:
+    for parameter in SPACES[key]:  # hyperparameters by class
         if parameter.name in leave_out:
             continue
         if parameter.name == NEIGHBOURS_KEYWORD:

@@ -82,7 +82,13 @@ class TrainingSpec:
         return words
 
     def decide_kind(self, model: Model, config: Config, target: NDArray[Any]) -> PredictionKind:
-        """Decide what is predicted: as specified, or inferred from the model, or the target."""
+        """Decide what is predicted: as specified, or inferred from the model, or the target.
+
+        Args:
+            model: The model.
+            config: Any configuration, to make an estimator that may say what it predicts.
+            target: What is predicted, (n,).
+        """
         return self.kind or _infer_kind_of_model(model, config) or infer_kind_of_target(target)
 
     def make_space(
@@ -104,7 +110,8 @@ class TrainingSpec:
 
         space = read_space(self.space)
         names = {*space.names, *space.constants}
-        model.check_keywords(sorted(names.difference(names_of_data)))
+        keywords = names.difference(names_of_data)
+        model.check_keywords(sorted(keywords))
         fixed_too = sorted(names & set(self.fixed))
         if fixed_too:
             raise ExperimentError(f"{', '.join(fixed_too)}: both fixed and in the search space")

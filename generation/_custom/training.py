@@ -53,13 +53,14 @@ class Metric:
     def objective(self, rows: int) -> Objective:
         """The objective of the benchmark, given the number of validation rows."""
         if self.scorer is None:
-            names = {
+            names_and_units = {
                 PredictionKind.CLASSIFICATION: ("error", "share misclassified"),
                 PredictionKind.REGRESSION: ("squared_error", "mean"),
             }
-            name, unit = names[self.kind]
+            name, unit = names_and_units[self.kind]
             return Objective(name, f"{unit} of {rows} validation rows", Direction.MINIMIZE)
 
+        # Scorers are to be maximised: those of errors are negated, and their names say so.
         is_error = self.scorer.startswith(NEGATED_PREFIX)
         direction = Direction.MINIMIZE if is_error else Direction.MAXIMIZE
         name = self.scorer.removeprefix(NEGATED_PREFIX)
@@ -77,6 +78,7 @@ class Metric:
         return float(np.mean((predicted - target) ** 2))
 
     def _measure_by_scorer(self, scorer: str, estimator: Any, split: DataSplit) -> float:
+        """Measure a fitted estimator on the validation part by one of scikit-learn's scorers."""
         from sklearn.metrics import get_scorer
 
         score = float(get_scorer(scorer)(estimator, split.validation, split.validation_target))

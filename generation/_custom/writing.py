@@ -126,10 +126,11 @@ class TrainingResults:
         if not self.failures:
             return self.values
 
-        losses = objective.losses(self.values)
+        losses = objective.losses(self.values)  # NaN where a training failed
         worst_of_tasks = np.nanmax(losses, axis=0)
         filled_losses = np.where(np.isnan(losses), worst_of_tasks, losses)
-        return objective.losses(filled_losses)  # `losses` is its own inverse
+        # `losses` keeps or negates values, so applied to losses it gives the values back.
+        return objective.losses(filled_losses)
 
 
 @dataclass(frozen=True, eq=False)

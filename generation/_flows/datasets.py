@@ -127,7 +127,7 @@ class Fold:
 
         Test inputs are shifted and scaled like training inputs.
         """
-        varies = np.ptp(self.x, axis=0) > 0
+        varies = np.ptp(self.x, axis=0) > 0  # largest minus smallest value of each input
         shift = np.where(varies, self.x.mean(axis=0), 0.0)
         scale = np.where(varies, self.x.std(axis=0, ddof=1), 1.0)
         return replace(self, x=(self.x - shift) / scale, x_test=(self.x_test - shift) / scale)
@@ -175,7 +175,10 @@ def iter_folds(data: ClassificationData) -> Iterator[Fold]:
 
 
 def compute_naive_bayes_auc(data: ClassificationData) -> float:
-    """Landmarker: area under the ROC curve of Gaussian naive Bayes, mean over the folds."""
+    """Compute the area under the ROC curve of Gaussian naive Bayes, mean over the folds.
+
+    It describes a data set ("landmarking"): how well a simple classifier does on it.
+    """
     bayes = import_extra(
         "sklearn.naive_bayes", package="scikit-learn", extra="train", purpose="training"
     )
@@ -185,7 +188,7 @@ def compute_naive_bayes_auc(data: ClassificationData) -> float:
         scores = np.zeros((len(fold.y_test), fold.classes))
         scores[:, model.classes_] = model.predict_proba(fold.x_test)  # 0 of absent classes
         if fold.classes == 2:
-            scores = scores[:, 1:]
+            scores = scores[:, 1:]  # of two classes, the second's is enough
         areas.append(fold.compute_auc(scores))
     return float(np.mean(areas))
 

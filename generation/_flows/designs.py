@@ -21,8 +21,10 @@ ROUNDS_KEY = "rounds"
 
 def design_svm(space: SearchSpace, n: int, seed: int, task: str) -> list[Config]:
     """Draw n space-filling configurations by seed and task; a smaller n gives the first of them."""
-    points = sobol(space.dimension, n, np.random.default_rng([seed, int(task)]))
-    return space.configs(space.decode(space.canonical(points)))
+    rng = np.random.default_rng([seed, int(task)])  # tasks have numbers as names
+    points = sobol(space.dimension, n, rng)
+    unit_values = space.canonical(points)  # without values of inactive hyperparameters
+    return space.configs(space.decode(unit_values))
 
 
 def design_xgboost(space: SearchSpace, n: int, seed: int, task: str) -> list[dict[str, Any]]:
@@ -65,23 +67,27 @@ def _choose_round_counts(largest: FloatArray, places: FloatArray, lower: int) ->
         places: Where the first three lie between `lower` and `largest`, on a log scale, (n, 3).
         lower: The smallest possible number.
     """
-    others = places.shape[1]
-    largest = np.maximum(largest, lower + others)[:, None]
+    n_smaller = places.shape[1]
+    largest = np.maximum(largest, lower + n_smaller)[:, None]
+    # Log-uniform: place 0 gives `lower`, place 1 gives `largest`.
     smaller = np.floor(lower * (largest / lower) ** np.sort(places, axis=1))
 
     # Rounding may make some equal: move each above the one before, then below the one after.
-    for column in range(1, others):
+    for column in range(1, n_smaller):
         smaller[:, column] = np.maximum(smaller[:, column], smaller[:, column - 1] + 1)
     counts = np.concatenate([smaller, largest], axis=1)
-    for column in reversed(range(others)):
+    for column in reversed(range(n_smaller)):
         counts[:, column] = np.minimum(counts[:, column], counts[:, column + 1] - 1)
     return counts.astype(np.int64)
 
 
 def sobol(dimension: int, n: int, rng: np.random.Generator) -> FloatArray:
-    """First n points of a scrambled Sobol sequence in the unit cube, shape (n, dimension)."""
+    """First n points of a scrambled Sobol sequence in the unit cube, shape (n, dimension).
+
+    The sequence is balanced for powers of two, so that many points are made, 2^exponent >= n.
+    """
     from scipy.stats.qmc import Sobol
 
-    exponent = max(n - 1, 0).bit_length()  # of the next power of two, for which it is balanced
+    exponent = max(n - 1, 0).bit_length()
     points: FloatArray = Sobol(dimension, rng=rng).random_base2(exponent)
     return points[:n]

@@ -170,15 +170,17 @@ def describe_data(data: Mapping[str, ClassificationData], folder: Path | None) -
 
 def describe_left_out(dropped: Mapping[str, int], scarce: Sequence[str]) -> list[str]:
     """Describe OpenML's records left out, by reason, and tasks with too few setups."""
+    limits = []
     counts = ", ".join(f"{count} {reason}" for reason, count in dropped.items() if count)
-    limits = [f"Records left out: {counts}."] if counts else []
+    if counts:
+        limits.append(f"Records left out: {counts}.")
     if scarce:
         limits.append(f"Tasks left out, with fewer than {FOLDS} setups: {', '.join(scarce)}.")
     return limits
 
 
 def compare_with_paper(flow: Flow, tasks: Sequence[str]) -> str:
-    """Describe how the tasks compare with the paper's."""
+    """Describe for the card how many of the paper's tasks these are, by OpenML's numbers."""
     if flow is RANGER:
         return "The paper does not list this flow's tasks; those of XGBoost are its default."
 

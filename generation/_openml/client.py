@@ -80,6 +80,7 @@ class Client:
     """Sends requests to OpenML, one after the other; made by `connected`."""
 
     def __init__(self, openml: Any, connection: Connection) -> None:
+        """Wrap the package `openml`, which is configured already; the first request may be now."""
         self._openml = openml
         self._connection = connection
         self._interval = 1.0 / connection.requests_per_second  # seconds between two requests

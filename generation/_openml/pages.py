@@ -82,6 +82,7 @@ class Pages:
         return page["answer"]
 
     def _write(self, path: Path, content: Any) -> None:
+        """Write a file of JSON atomically; a `StoreError` if that is impossible."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(path, json.dumps(content, allow_nan=False).encode())
@@ -90,6 +91,7 @@ class Pages:
 
 
 def _read_json(path: Path) -> Any:
+    """Read a stored file of JSON; a `StoreError` if it is damaged."""
     try:
         return json.loads(path.read_bytes())
     except (OSError, ValueError) as error:

@@ -228,7 +228,16 @@ def _find_config(
     setups: MlrSetups,
     task: int,
 ) -> Config | Dropped:
-    """The configuration of an evaluation, or the reason why it is left out."""
+    """Find the configuration of an evaluation, or the reason why it is left out.
+
+    Args:
+        row: The evaluation: its run, its setup and its value, None if that is not finite.
+        earlier_runs: Runs of the task that were read before.
+        setup_of_id: Values that setups state, or why they are unknown.
+        defaults: Values that the flow states.
+        setups: Turns stated values into a configuration.
+        task: OpenML's number of the task.
+    """
     if row["run"] in earlier_runs:
         return Dropped.DUPLICATE
     if row["value"] is None:

@@ -150,12 +150,16 @@ def _code_choice(parameter: Parameter, value: Value) -> float | Dropped:
     name = str(value).strip().casefold()
     for index, choice in enumerate(parameter.choices):
         if str(choice).casefold() == name:
-            return float(index)
+            return float(index)  # choices are coded by their place
     return Dropped.OUT_OF_BOUNDS
 
 
 def _clip_number(parameter: Parameter, number: float) -> float | Dropped:
-    """The number, clipped if it is beyond a bound by rounding only."""
+    """Check a number, and clip it if it is beyond a bound by rounding only.
+
+    Returns:
+        The number, or why it cannot be a value of the hyperparameter.
+    """
     if not math.isfinite(number):
         return Dropped.UNPARSABLE
     if parameter.kind is Kind.INTEGER and not number.is_integer():

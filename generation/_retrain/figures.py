@@ -46,6 +46,7 @@ def compute_noise_share(repeated: FloatArray, *, averaged: int = 1) -> float:
         averaged: Number of seeds that the benchmark's values are means of, which divides the
             variance due to the seed.
     """
+    # Of each task, (T,): the variance over seeds, and that over configurations of means of seeds.
     variance_of_seeds = repeated.var(axis=0, ddof=1).mean(axis=0)
     variance_of_means = repeated.mean(axis=0).var(axis=0, ddof=1)
 

@@ -102,8 +102,9 @@ def make_raw_evaluations(
     """
     spread = np.full_like(values, np.nan)
     if repeated is not None:
-        spread[: repeated.shape[1]] = repeated.std(axis=0, ddof=1)
-    training = np.arange(len(configs))
+        n_repeated = repeated.shape[1]  # the first configurations
+        spread[:n_repeated] = repeated.std(axis=0, ddof=1)
+    training = np.arange(len(configs))  # each value is of a training of its own
     return [
         RawEvaluations(configs, values_of_task, spread_of_task, training)
         for values_of_task, spread_of_task in zip(values.T, spread.T, strict=True)
@@ -112,6 +113,7 @@ def make_raw_evaluations(
 
 def _gather_jobs(plan: RetrainPlan, outcomes: Sequence[Mapping[str, Any]]) -> TrainingResults:
     """Gather the results of all jobs on all tasks, (jobs, T), and check the failures."""
+    # A failed training has the value None, which becomes NaN.
     values = np.array([outcome["values"] for outcome in outcomes], dtype=np.float64)
     seconds = np.array([outcome["seconds"] for outcome in outcomes], dtype=np.float64)
     failures = {
@@ -154,8 +156,10 @@ def _select_repeated(plan: RetrainPlan, values: FloatArray) -> FloatArray | None
     if m == 0:
         return None
 
+    # Jobs come seed by seed: all n configurations with the first, m of them with each further one.
+    n, n_tasks = len(plan.values), values.shape[1]
     with_first_seed = values[:m]
-    with_further_seeds = values[len(plan.values) :].reshape(-1, m, values.shape[1])  # seed by seed
+    with_further_seeds = values[n:].reshape(-1, m, n_tasks)
     repeated = np.concatenate([with_first_seed[None], with_further_seeds])
     return None if np.isnan(repeated).any() else repeated
 

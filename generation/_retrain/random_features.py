@@ -24,13 +24,14 @@ class _RandomFeatures(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
     def __init__(
         self, *, gamma: float, n_components: int, alpha: float, random_state: int = 0
     ) -> None:
+        """Store the settings by their names, where scikit-learn looks for them."""
         self.gamma = gamma
         self.n_components = n_components
         self.alpha = alpha
         self.random_state = random_state
 
     def fit(self, x: FloatArray, y: NDArray[Any], sample_weight: FloatArray | None = None) -> Self:
-        """Fit to rows (n, p) and targets (n,)."""
+        """Draw the random features, fit the ridge regression to rows (n, p) and targets (n,)."""
         self.features_ = RBFSampler(
             gamma=self.gamma, n_components=self.n_components, random_state=self.random_state
         )

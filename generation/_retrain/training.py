@@ -66,6 +66,7 @@ class RetrainTrainer:
     failures: Failures = Failures.STOP
 
     def __post_init__(self) -> None:
+        """Check that two periods can be predicted after the longest window."""
         number_of_periods = len(self.stream.names)
         most = max(number_of_periods - 2, 0)  # at least two periods are predicted: two tasks
         if not 1 <= self.longest_window <= most:
@@ -139,6 +140,7 @@ class RetrainTrainer:
         return outcome
 
     def _make_error(self, config: Mapping[str, Any], task: int, failure: str) -> TrainingError:
+        """Make the error of a failed training, which names the period it was for."""
         training_set = f"the rows before {self.stream.names[task]}"
         return TrainingError(describe_failure(self.model, config, training_set, failure))
 
