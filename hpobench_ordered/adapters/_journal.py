@@ -34,6 +34,7 @@ class Journal:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Read and check the lines of the file, and remove a last one that was cut off."""
         self.path = Path(path)
         self._checked = hashlib.sha256()  # of all lines so far; a checksum covers those before it
         content = self.path.read_bytes() if self.path.exists() else b""
@@ -90,10 +91,11 @@ class Journal:
         The checksum is of all lines up to this one. `self._size` is the size that the file had
         after the last line: if it has another one now, somebody else wrote to it.
         """
-        # Without the closing brace, which `CHECK`, the template of the line's end, has.
-        text = json.dumps(line, allow_nan=False, default=_as_python_number).encode()[:-1]
+        json_text = json.dumps(line, allow_nan=False, default=_as_python_number).encode()
+        text = json_text[:-1]  # without the closing brace, which the line's end, `CHECK`, has
         self._checked.update(text)
-        text += CHECK % self._checked.hexdigest()[:16].encode() + b"\n"
+        checksum = self._checked.hexdigest()[:16].encode()
+        text += CHECK % checksum + b"\n"
         with self.path.open("ab") as file:
             if os.fstat(file.fileno()).st_size != self._size:
                 raise StoreError(
@@ -119,12 +121,18 @@ class Journal:
         return line
 
     def _is_checked(self, text: bytes) -> bool:
-        """Whether a line ends with the right checksum, which covers it and all lines before it."""
+        """Whether a line ends with the right checksum, which covers it and all lines before it.
+
+        Every line ends with `CHECK`, `, "checksum": "..."}`, of constant length.
+        """
+        content, end = text[:-CHECK_LENGTH], text[-CHECK_LENGTH:]
         checked = self._checked.copy()  # the hash of the lines before, which stays as it is
-        checked.update(text[:-CHECK_LENGTH])
-        return text[-CHECK_LENGTH:] == CHECK % checked.hexdigest()[:16].encode()
+        checked.update(content)
+        checksum = checked.hexdigest()[:16].encode()
+        return end == CHECK % checksum
 
     def _error_in_line(self, number: int) -> StoreError:
+        """Make the error of a damaged or foreign line, counted from 1."""
         return StoreError(
             f"line {number} of {self.path} is not one of an optimiser's journal, or is damaged"
         )

@@ -114,8 +114,8 @@ def merge_distributions(
         raise error
     if type(first) is not type(second) or first.log != second.log:
         raise error
-    has_steps = any(numbers.step not in (None, 1) for numbers in (first, second))
-    if has_steps:
+    steps = {first.step, second.step}  # None or 1 if every number of the range is possible
+    if not steps <= {None, 1}:
         raise error
 
     low = min(first.low, second.low)
@@ -138,6 +138,6 @@ def _convert_numbers(name: str, distribution: "FloatDistribution | IntDistributi
 
     step = cast("float", distribution.step)
     number_of_steps = round((high - low) / step)  # Optuna has moved the upper end to a step
-    # Rounding may take the last one above the upper end.
-    steps = [min(low + k * step, high) for k in range(number_of_steps + 1)]
-    return Parameter.choice(name, tuple(steps), ordered=True)
+    # Rounding may take the last value above the upper end.
+    values = [min(low + k * step, high) for k in range(number_of_steps + 1)]
+    return Parameter.choice(name, tuple(values), ordered=True)

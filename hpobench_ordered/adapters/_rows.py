@@ -127,7 +127,9 @@ class Reader:
 
     def _problems(self) -> str:
         """A line for each problem, with the rows that have it; "" without problems."""
-        lines = [f"\n- {problem}: {join_words(where)}" for problem, where in self.wrong.items()]
+        lines = []
+        for problem, names_of_rows in self.wrong.items():
+            lines.append(f"\n- {problem}: {join_words(names_of_rows)}")
         return "".join(lines)
 
     def finish(self, history: Iterable[Evaluations | None]) -> tuple[Evaluations, ...]:
@@ -146,7 +148,7 @@ class Reader:
         """
         evaluations = self.usable(history)
         _check_different(evaluations)
-        _check_order([e.task for e in evaluations])
+        _check_order([of_task.task for of_task in evaluations])
         self.warn_of_ignored()
         return evaluations
 
@@ -317,15 +319,18 @@ def is_missing(value: object) -> bool:
     import pandas as pd
 
     is_empty_text = isinstance(value, str) and value.strip() in READ_AS_EMPTY
-    return is_empty_text or pd.isna(value) is True  # `isna` of a list is an array
+    is_na = pd.isna(value) is True  # compared with True, as `isna` of a list is an array
+    return is_empty_text or is_na
 
 
 def number_of(value: object) -> float:
     """Convert a cell, which may be text, to a number; NaN if that is impossible or would round."""
     if isinstance(value, str):
-        return float(value) if NUMBER.fullmatch(value.strip()) else math.nan
-    if not isinstance(value, numbers.Real) or isinstance(value, bool | np.bool_):
-        return math.nan  # Python counts True and False as numbers
+        is_number = NUMBER.fullmatch(value.strip()) is not None
+        return float(value) if is_number else math.nan
+    is_truth_value = isinstance(value, bool | np.bool_)  # which Python counts as numbers
+    if not isinstance(value, numbers.Real) or is_truth_value:
+        return math.nan
     if isinstance(value, numbers.Integral) and is_rounded(value):
         return math.nan
     return float(value)
@@ -388,14 +393,19 @@ def _are_all_outside(parameter: Parameter, cells: Sequence[object]) -> bool:
 def _check_different(history: Sequence[Evaluations]) -> None:
     """Check that no two tasks have identical evaluations, such as a study and its copy."""
     first_task_with: dict[Any, str] = {}
-    for e in history:
-        if np.isfinite(e.objective).sum() < 2:
+    for evaluations in history:
+        if np.isfinite(evaluations.objective).sum() < 2:
             continue  # a single evaluation may be the same by chance
-        content = (e.names, e.values.tobytes(), e.objective.tobytes())
-        first_task = first_task_with.setdefault(content, e.task)
-        if first_task != e.task:
+        content = (
+            evaluations.names,
+            evaluations.values.tobytes(),
+            evaluations.objective.tobytes(),
+        )
+        task = evaluations.task
+        first_task = first_task_with.setdefault(content, task)
+        if first_task != task:
             raise EvaluationsError(
-                f"tasks {first_task!r} and {e.task!r} have identical evaluations: give them once"
+                f"tasks {first_task!r} and {task!r} have identical evaluations: give them once"
             )
 
 

@@ -31,7 +31,7 @@ class Columns:
     context: Sequence[str] = ()
 
     def roles(self) -> list[tuple[str, str]]:
-        """The name of each column and what it is for."""
+        """The name of each column and what it is for, in words for messages."""
         contexts = [(name, "a context") for name in self.context]
         return [(self.task, "the task"), (self.objective, "the objective"), *contexts]
 
@@ -114,7 +114,11 @@ def _group_rows(
 ) -> dict[str, list[int]]:
     """Positions of the rows of each task, in the order in which tasks first appear.
 
-    `reader` records the rows whose cell in the column of tasks is empty.
+    Args:
+        frame: The table.
+        column: The column of tasks.
+        names_of_rows: Name of each row in messages.
+        reader: Records the rows whose cell in this column is empty.
     """
     rows_of_task: dict[str, list[int]] = {}
     for i, label in enumerate(frame[column].tolist()):

@@ -125,7 +125,8 @@ class Advice:
     @property
     def quality(self) -> tuple[TaskQuality, ...]:
         """The cross-validated quality of the surrogate on each task."""
-        return cast("FittedEvaluations", self.benchmark.recorded).fit.figures
+        fitted = cast("FittedEvaluations", self.benchmark.recorded)  # the history, and its fit
+        return fitted.fit.figures
 
     @property
     def best(self) -> str:
@@ -373,7 +374,7 @@ def leave_out_failures(evaluations: Evaluations) -> Evaluations:
 
 
 def keep_shared_contexts(history: Sequence[Evaluations]) -> list[Evaluations]:
-    """Leave out the contexts that not all tasks have."""
+    """Leave out the numbers of contexts that not all tasks have."""
     shared = set(history[0].context)
     for evaluations in history:
         shared &= set(evaluations.context)

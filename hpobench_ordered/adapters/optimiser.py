@@ -244,6 +244,7 @@ class Optimiser:
             self._method = spec.method(rng=np.random.default_rng(seed), budget=budget, **task)
 
     def __repr__(self) -> str:
+        """The method, and how far it has come."""
         best = self._find_best()
         best_value = None if best is None else best.value
         return (
@@ -396,7 +397,8 @@ class Optimiser:
 
     def _config(self, row: FloatArray) -> Config:
         """The configuration of a coded row, (hyperparameters,)."""
-        return self.space.configs(row[None])[0]
+        (config,) = self.space.configs(row[None])
+        return config
 
     def _write(self, event: Mapping[str, Any]) -> None:
         """Write an event to the journal, if there is one."""
@@ -460,7 +462,10 @@ def check_use(spec: MethodSpec, history: Sequence[Evaluations], space: SearchSpa
 
 
 def describe_other_spaces(history: Sequence[Evaluations], space: SearchSpace) -> list[str]:
-    """Describe how the spaces of earlier tasks differ from a space; a line for each difference."""
+    """Describe how the spaces of earlier tasks differ from a space; a line for each difference.
+
+    A line has all tasks with the same difference.
+    """
     tasks_by_difference: dict[str, list[str]] = defaultdict(list)
     for evaluations in history:
         if not evaluations.is_on(space):
@@ -474,7 +479,7 @@ def check_context(context: Mapping[str, float], history: Sequence[Evaluations]) 
     here = "the task at hand"
     if not isinstance(context, Mapping):
         raise EvaluationsError(f"a context must be a mapping of numbers, but got {context!r}")
-    contexts_of({here: context}, [here])
+    contexts_of({here: context}, [here])  # raises an error unless all numbers are finite
     others = [repr(e.task) for e in history if set(e.context) != set(context)]
     if context and others:
         warn(

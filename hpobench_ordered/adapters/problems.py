@@ -58,6 +58,7 @@ class OptunaHubProblem:
     """
 
     def __init__(self, task: Task) -> None:
+        """Store the task; a `MissingExtraError` if Optuna is not installed."""
         import_extra("optuna", package="optuna", extra="optuna", purpose="OptunaHubProblem")
         self.task = task
 
@@ -93,4 +94,5 @@ def _loss(task: Task, config: ConfigLike, seed: int = 0) -> float:
 
 
 def _trial_loss(task: Task, trial: "Trial") -> float:
+    """Evaluate a task on the configuration that a trial suggests; the loss is to be minimised."""
     return _loss(task, suggest_config(trial, task.space))

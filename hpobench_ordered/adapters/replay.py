@@ -41,7 +41,8 @@ def suggest_after(
     evaluated = [config for config, _ in results]
     suggestions = [optimiser.ask() for _ in range(count + len(results))]
     new_suggestions = [config for config in suggestions if config not in evaluated]
-    return (new_suggestions + suggestions)[:count]
+    new_first = new_suggestions + suggestions  # others only if there are too few new ones
+    return new_first[:count]
 
 
 def replay(optimiser: Optimiser, results: Sequence[Result], *, batch_size: int) -> int:

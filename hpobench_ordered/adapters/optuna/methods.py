@@ -169,13 +169,13 @@ class OptunaMethod(Method):
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence the messages that Optuna logs for every study and trial."""
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(max(before, optuna.logging.ERROR))
+    """Silence within a block the messages that Optuna logs for every study and trial."""
+    verbosity_before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(max(verbosity_before, optuna.logging.ERROR))
     try:
         yield
     finally:
-        optuna.logging.set_verbosity(before)
+        optuna.logging.set_verbosity(verbosity_before)
 
 
 def _name_sampler(sampler: type[BaseSampler] | Callable[[int], BaseSampler]) -> str:
@@ -188,6 +188,7 @@ def _name_sampler(sampler: type[BaseSampler] | Callable[[int], BaseSampler]) -> 
 
 
 def _is_ordinal(parameter: Parameter) -> bool:
+    """Whether a hyperparameter has ordered choices, which Optuna does not know."""
     return parameter.kind is Kind.ORDINAL
 
 

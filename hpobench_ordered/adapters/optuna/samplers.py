@@ -211,6 +211,9 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
     ) -> Any:
         """Give a hyperparameter of the configuration that the method suggests for a trial.
 
+        It is drawn at random if the method has no value for it, or if the search space was inferred
+        and the objective now has another range.
+
         Raises:
             UnknownNameError: The space that was given has no such hyperparameter.
             ExperimentError: The objective's range does not hold what the method suggests.
@@ -238,7 +241,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
             return None
         names = (*self._space.names, *self._space.constants)
         if name not in names:
-            if not self._is_space_given:
+            if not self._is_space_given:  # a space that was inferred may lack a hyperparameter
                 return None
             self._take_back(study, trial)
             hint = " (the search space is that of the earlier studies, unless `space=` is given)"
@@ -299,7 +302,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
                 self._warn_of_unused(trial, self._replay)
 
     def reseed_rng(self) -> None:
-        """Do nothing: concurrent trials share one method, which is asked by one at a time."""
+        """Do nothing: concurrent trials share one method, which one of them asks at a time."""
 
     def _begin(self, study: Study) -> None:
         """Create the method once the search space is known, and repeat what the study recorded.
@@ -392,7 +395,8 @@ class Replay:
         """The configuration that was suggested for a trial; empty if none was."""
         if trial.number not in self._suggestion_of:
             return {}
-        return self._configs[self._suggestion_of[trial.number]]
+        suggestion = self._suggestion_of[trial.number]
+        return self._configs[suggestion]
 
     def catch_up(self, study: Study) -> list[FrozenTrial]:
         """Repeat what samplers recorded since the last time; return the trials that count.
@@ -418,23 +422,30 @@ class Replay:
         return [trial for trial in trials if NOT_EVALUATED not in trial.system_attrs]
 
     def suggest(self, study: Study, trial: FrozenTrial) -> Config:
-        """The configuration of a trial, asked for if it has none yet."""
-        if trial.number not in self._suggestion_of:
-            trials = self.catch_up(study)
-            for other in trials:
-                if other.state.is_finished():
-                    self.tell(other, other.values)
+        """Return the configuration of a trial; ask the method for one if it has none yet.
 
-            # The first free suggestions are left to the trials that wait in other processes.
-            n_waiting = self._count_waiting(trials, before=trial.number)
-            while len(self._unassigned) <= n_waiting:
-                self._ask()
-            suggestion = self._unassigned[n_waiting]
-            self._assign(suggestion, trial.number)
-            record = Record(self._identity, self._next_order, self._unrecorded, suggestion)
-            study._storage.set_trial_system_attr(trial._trial_id, RECORD, list(record))
-            self._next_order += 1
-            self._unrecorded = []
+        The method is first told all finished trials. What it was told and asked is recorded in the
+        study, so that another sampler can repeat it.
+        """
+        if trial.number in self._suggestion_of:
+            return self.config_of(trial)
+
+        trials = self.catch_up(study)
+        for other in trials:
+            if other.state.is_finished():
+                self.tell(other, other.values)
+
+        # The first free suggestions are left to the trials that wait in other processes.
+        n_waiting = self._count_waiting(trials, before=trial.number)
+        while len(self._unassigned) <= n_waiting:
+            self._ask()  # adds an unassigned suggestion
+        suggestion = self._unassigned[n_waiting]
+        self._assign(suggestion, trial.number)
+
+        record = Record(self._identity, self._next_order, self._unrecorded, suggestion)
+        study._storage.set_trial_system_attr(trial._trial_id, RECORD, list(record))
+        self._next_order += 1
+        self._unrecorded = []
         return self.config_of(trial)
 
     def _ask(self) -> None:
@@ -469,33 +480,43 @@ class Replay:
         The trial is marked in the study, so that other processes and a resumed study know.
         """
         study._storage.set_trial_system_attr(trial._trial_id, NOT_EVALUATED, True)
-        self._told.add(trial.number)  # so that it never is told
+        self._told.add(trial.number)  # as if the method were told, so that it never is
         if trial.number in self._suggestion_of:
             self._unassigned.append(self._suggestion_of[trial.number])
 
     def tell(self, trial: FrozenTrial, values: Sequence[float] | None) -> None:
-        """Tell the method the value of a trial, once; `values` are None for a failed trial.
+        """Tell the method the value of a trial, unless it has been told already.
 
-        A trial that was not suggested may lack hyperparameters, which get their defaults; a failed
-        one is then not told, as it may have failed before its configuration was complete.
+        A trial that is not of this sampler may lack hyperparameters, which get their defaults; if
+        it failed it is then not told, as it may have failed before all were chosen.
+
+        Args:
+            trial: The trial.
+            values: Its value, in a sequence of one; None if it failed.
         """
         if trial.number in self._told:
             return
         self._told.add(trial.number)
-        self._unrecorded.append(trial.number)
+        self._unrecorded.append(trial.number)  # the next record in the study names it
         if trial.number in self._suggestion_of:
-            self._assign(self._suggestion_of[trial.number], trial.number)  # it was evaluated
+            # Its suggestion was evaluated: no other trial shall get it.
+            self._assign(self._suggestion_of[trial.number], trial.number)
 
+        # What was suggested, replaced by what the objective has really used.
         space = self.optimiser.space
         config: dict[str, Any] = dict(self.config_of(trial))
         for name, value in trial.params.items():
             if name in space.names:
                 config[name] = value
-        if values is not None:
-            defaults = {p.name: p.default for p in space.parameters}
+
+        if values is None:
+            value_or_failure = None
+        else:
+            value_or_failure = values[0]
+            defaults = {parameter.name: parameter.default for parameter in space.parameters}
             config = defaults | config
         try:
-            self.optimiser.tell(config, None if values is None else values[0])
+            self.optimiser.tell(config, value_or_failure)
         except InvalidConfigError as error:
             if values is not None:  # what a failed trial lacks is no surprise
                 _warn(f"trial {trial.number} is left out: {error}")

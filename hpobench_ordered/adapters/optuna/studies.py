@@ -304,7 +304,12 @@ def _common_direction(studies: Sequence[Study]) -> Direction:
 
 
 def _rename_parameters(trial: FrozenTrial, rename: Mapping[str, str]) -> FrozenTrial:
-    """A copy of a trial with its parameters renamed."""
+    """Copy a trial with its parameters renamed.
+
+    Args:
+        trial: The trial.
+        rename: New names by old ones; parameters that it lacks keep their names.
+    """
     renamed = copy(trial)
     renamed.params = {rename.get(name, name): value for name, value in trial.params.items()}
     renamed.distributions = {
@@ -386,17 +391,19 @@ def has_same_range(space: SearchSpace, name: str, distribution: BaseDistribution
         return False
 
     parameter = space[name]
-    if parameter.choices or suggested.choices:
+    if parameter.choices or suggested.choices:  # () for a range of numbers
         return set(parameter.choices) == set(suggested.choices)
     range_of = attrgetter("kind", "lower", "upper", "log")
     return bool(range_of(parameter) == range_of(suggested))
 
 
 def _lacks_parameter(params: Mapping[str, object], space: SearchSpace) -> bool:
-    """Whether an active hyperparameter of the space is missing from the parameters."""
-    # Conditions are on the codes of parents, which come first; NaN where inactive or out of range.
-    codes = [math.nan] * space.dimension
-    for column, condition in space.ordered_conditions.items():
+    """Whether an active hyperparameter of the space is missing from a trial's parameters.
+
+    A hyperparameter with a condition is active if the condition holds for the codes of its parents.
+    """
+    codes = [math.nan] * space.dimension  # stay NaN where inactive or out of range
+    for column, condition in space.ordered_conditions.items():  # parents come first
         parameter = space.parameters[column]
         is_active = condition is None or condition.holds_for(codes)
         if not is_active:
@@ -467,18 +474,20 @@ def _merge_all_distributions(trials: Iterable[FrozenTrial]) -> dict[str, BaseDis
     for trial in trials:
         for name, distribution in trial.distributions.items():
             earlier = merged.get(name, distribution)
-            is_equal = distribution == earlier
-            merged[name] = (
-                distribution if is_equal else merge_distributions(name, earlier, distribution)
-            )
+            if distribution == earlier:
+                merged[name] = distribution
+            else:
+                merged[name] = merge_distributions(name, earlier, distribution)
     return merged
 
 
 def _is_in_all(name: str, trials: Iterable[FrozenTrial]) -> bool:
+    """Whether every trial has a parameter of this name."""
     return all(name in trial.params for trial in trials)
 
 
 def _is_in_none(name: str, trials: Iterable[FrozenTrial]) -> bool:
+    """Whether no trial has a parameter of this name."""
     return not any(name in trial.params for trial in trials)
 
 

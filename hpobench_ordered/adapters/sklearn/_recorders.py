@@ -113,6 +113,7 @@ class ParquetRecorder(Recorder):
     """
 
     def __init__(self, path: Path, task: str) -> None:
+        """Read the file if it exists: all rows, of which those of this task are `evaluations`."""
         self._path = path
         self._task = task
         self._settings_of_task: dict[str, Any] = {}
@@ -187,12 +188,13 @@ class ParquetRecorder(Recorder):
         self._settings_of_task = json.loads(metadata.get(SETTINGS.encode(), b"{}"))
 
     def _read_evaluation(self, row: Mapping[str, Any]) -> Evaluation:
-        """Read an evaluation of this task."""
+        """Read an evaluation of this task; a `StoreError` if another program has written it."""
         if row.get(RESULTS_COLUMN) is None:
             raise StoreError(_describe_foreign(self._task, self._path))
         results = json.loads(row[RESULTS_COLUMN])
-        score = row[SCORE_COLUMN]
-        return Evaluation(results["config"], results["folds"], math.nan if score is None else score)
+        is_failed = row[SCORE_COLUMN] is None
+        score = math.nan if is_failed else row[SCORE_COLUMN]
+        return Evaluation(results["config"], results["folds"], score)
 
     def _choose_space(self, task: str, space: SearchSpace) -> SearchSpace:
         """The space to read a task on: `space` if it differs at most in ranges, else its own."""
@@ -259,6 +261,7 @@ class OptunaRecorder(Recorder):
     """
 
     def __init__(self, storage: "str | BaseStorage", task: str) -> None:
+        """Open the study named like the task, or create it, and read its trials."""
         import_extra("optuna", package="optuna", extra="optuna", purpose="a history in a storage")
         import optuna
 
@@ -320,7 +323,7 @@ class OptunaRecorder(Recorder):
             self._study.add_trial(trial)
 
     def _read_evaluation(self, trial: "FrozenTrial") -> Evaluation:
-        """Read an evaluation of this task."""
+        """Read an evaluation of this task; a `StoreError` if another program has made the trial."""
         if RESULTS not in trial.user_attrs:
             raise StoreError(_describe_foreign(self._task, "the storage"))
         results = trial.user_attrs[RESULTS]
@@ -378,6 +381,7 @@ def _open_journal(path: Path) -> "BaseStorage":
 
 
 def _describe_foreign(task: str, place: object) -> str:
+    """Say that a task was not evaluated by a search of this kind, so that it cannot go on."""
     return (
         f"task {task!r} in {place} was not evaluated by an OrderedSearchCV; choose another name "
         "for this one"

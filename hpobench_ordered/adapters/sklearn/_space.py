@@ -119,6 +119,7 @@ def _read_choices(name: str, choices: Sequence[object]) -> tuple[Parameter, Mapp
 
 
 def _are_increasing_numbers(values: Sequence[Value]) -> bool:
+    """Whether all values are numbers, each larger than the one before."""
     numbers: list[float] = []
     for value in values:
         if isinstance(value, str | bool):

@@ -66,8 +66,9 @@ class _SplitOnce:
     """A splitter with the same folds at each call, also where another one shuffles anew."""
 
     def __init__(self, splitter: Any) -> None:
+        """Remember the splitter, which is called once."""
         self._splitter = splitter
-        self._folds: list[Any] | None = None
+        self._folds: list[Any] | None = None  # of the first call
 
     def split(self, X: Any, y: Any = None, **params: Any) -> list[Any]:
         """Split the data at the first call; return these folds at the others."""
@@ -505,6 +506,7 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         self, evaluations: Sequence[Evaluation], candidates: EstimatorSpace
     ) -> None:
         """Fill what becomes `cv_results_` with all evaluations of the task, in order."""
+        # Where every fit failed there are no results of folds: they are filled up like another's.
         some_fold = next(e.folds[0] for e in evaluations if e.folds)
         failed_fold = _fail_fold(some_fold, float(self.error_score))
         n_splits = max(len(e.folds) for e in evaluations)
@@ -541,9 +543,11 @@ def _describe(value: object) -> str:
 
 def _check_settings(place: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Check that a search goes on with the settings that its task was begun with."""
+    # Hashes are compared below by the names of what they are of.
+    hashes_before = before.get("hashes", {})
     changes = describe_changes(before, {**now, "hashes": before.get("hashes")})
     for name, hash_now in now["hashes"].items():
-        if before.get("hashes", {}).get(name) != hash_now:
+        if hashes_before.get(name) != hash_now:
             changes.append(f"other {name}")
     if changes:
         raise StoreError(
