@@ -130,13 +130,17 @@ def describe_cause(error: BaseException) -> list[str]:
     # An invalid configuration is noticed by this package, whose traceback would not help.
     if cause is error or isinstance(cause, InvalidConfigError):
         return []
-    frames = list(traceback.extract_tb(cause.__traceback__))
+
+    frames = list(traceback.extract_tb(cause.__traceback__))  # calls, the innermost last
+    innermost_frames = frames[-MAX_FRAMES:]
+    lines = ["".join(traceback.format_list(innermost_frames)).rstrip()]
+
     outside = [frame for frame in frames if not Path(frame.filename).is_relative_to(PACKAGE_FOLDER)]
-    lines = ["".join(traceback.format_list(frames[-MAX_FRAMES:])).rstrip()]
     if outside:
         file_of_method = outside[0].filename  # what it calls in other files comes after it
-        own = [frame for frame in outside if frame.filename == file_of_method][-1]
-        lines.insert(0, f"{own.filename}:{own.lineno}: {own.line}")
+        frames_of_method = [frame for frame in outside if frame.filename == file_of_method]
+        last = frames_of_method[-1]
+        lines.insert(0, f"{last.filename}:{last.lineno}: {last.line}")
     return lines
 
 

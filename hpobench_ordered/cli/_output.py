@@ -57,7 +57,7 @@ def output_file(path: Path) -> Iterator[None]:
 
 
 def print_table(headers: Iterable[str], rows: Iterable[Iterable[str]], *, title: str = "") -> None:
-    """Print a table."""
+    """Print a table on the console; only its first column is never broken into lines."""
     if title:  # not in the table, which may be narrower
         print_text(title)
     table = Table(box=None, pad_edge=False)
@@ -98,12 +98,12 @@ def print_json(content: object) -> None:
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
     """Show progress; yields a function of the step, the parts done and all parts."""
-    with make_bars() as bar:
-        bar_of_step = {}
+    with make_bars() as bars:
+        bar_of_step = {}  # a bar appears when its step begins
 
         def show_progress(step: str, done: int, total: int) -> None:
             if step not in bar_of_step:
-                bar_of_step[step] = bar.add_task(step, total=total)
-            bar.update(bar_of_step[step], completed=done, total=total)
+                bar_of_step[step] = bars.add_task(step, total=total)
+            bars.update(bar_of_step[step], completed=done, total=total)
 
         yield show_progress

@@ -64,7 +64,7 @@ def parse_window(context: click.Context, option: click.Parameter, text: str) -> 
         least = int(first)
         most = int(last) if last else least
     except ValueError:
-        least = most = 0  # is refused
+        least = most = 0  # refused below, as a text that is no number
     if not 1 <= least <= most:
         raise click.BadParameter(f"must be a number or range such as 3 or 1-6, but got {text!r}")
     return least, most

@@ -30,7 +30,8 @@ def make_protocol(
     Raises:
         UsageError: An option is used that this protocol does not have.
     """
-    possible = [field.name for field in fields(PROTOCOLS[name]) if field.name in settings]
+    protocol_class = PROTOCOLS[name]
+    possible = [field.name for field in fields(protocol_class) if field.name in settings]
     chosen = {setting: value for setting, value in settings.items() if value is not None}
     for setting in chosen:
         if setting not in possible:
@@ -39,7 +40,7 @@ def make_protocol(
                 f"the protocol {name} does not take {option_of_setting(setting)}; it takes "
                 f"{options}"
             )
-    protocol: Protocol = PROTOCOLS[name](**chosen)
+    protocol: Protocol = protocol_class(**chosen)
     return protocol
 
 

@@ -96,10 +96,14 @@ def has_surrogate(spec: BenchmarkSpec, surrogate: str | None, *, ready: bool) ->
         surrogate: Name of the surrogate; None: the benchmark's default one.
         ready: Whether it must be possible to use it without fetching or installing anything.
     """
-    options = [option for option in spec.surrogates if surrogate in (None, option.name)]
+    if surrogate is None:
+        options = spec.surrogates
+    else:
+        options = tuple(option for option in spec.surrogates if option.name == surrogate)
     if not options:
         return False
-    return options[0].is_ready if ready else True  # the default one comes first
+    first = options[0]  # that of the name, or the default one, which comes first
+    return first.is_ready if ready else True
 
 
 def describe_in_list(spec: BenchmarkSpec) -> dict[str, Any]:
@@ -233,14 +237,16 @@ def _print_definition(spec: BenchmarkSpec, definition: Definition) -> None:
 
 
 def _describe_data(spec: BenchmarkSpec) -> str:
-    """Whether the tasks carry training data."""
+    """Say whether the tasks carry the training data of their models."""
     if spec.data is None:
         return "none; methods that use the training data of tasks cannot run on it"
-    return "every task's training data" + (", once fetched" if spec.data.missing else "")
+    if spec.data.missing:  # files that are not downloaded yet
+        return "every task's training data, once fetched"
+    return "every task's training data"
 
 
 def _describe_marks(spec: BenchmarkSpec) -> str:
-    """Whether it is a plateau or solved by copying."""
+    """Say whether a benchmark is marked as a plateau, or as solved by copying."""
     marks = find_marks(spec)
     if marks is None:
         return f"not computed; compute them by: hpobench-ordered generate marks {spec.name}"
@@ -248,6 +254,7 @@ def _describe_marks(spec: BenchmarkSpec) -> str:
 
 
 def _print_space_changes(previous: BenchmarkSpec, definition: Definition) -> None:
+    """Print what changed since the benchmark before an adjustment of the search space."""
     click.echo(f"What changed in the search space since {previous.name}:")
     for sentence in describe_space_changes(previous, definition):
         click.echo(f"  {sentence}")
@@ -255,6 +262,8 @@ def _print_space_changes(previous: BenchmarkSpec, definition: Definition) -> Non
 
 
 def _format_surrogate(option: SurrogateOption) -> tuple[str, str, str]:
+    """The row of a surrogate in the table of `info`: name, state and summary."""
+    # `lacks` says what must be done before it can be used; "" if it can be used at once.
     state = f"first: {option.lacks}" if option.lacks else "ready"
     return option.name, state, option.summary
 
@@ -382,6 +391,7 @@ def format_column(values: Sequence[float | None]) -> list[str]:
 
 
 def _count_final_zeros(text: str) -> int:
+    """Number of zeros that a text ends with."""
     return len(text) - len(text.rstrip("0"))
 
 

@@ -333,7 +333,11 @@ def _choose_benchmarks(suite_name: str | None, benchmarks: Sequence[str]) -> tup
 
 
 def _parse_surrogates(words: Sequence[str], benchmarks: Sequence[str]) -> dict[str, str]:
-    """Read SURROGATE, of all benchmarks, or BENCHMARK=SURROGATE; the last word counts."""
+    """Read the surrogate of each benchmark from words of a command.
+
+    A word is SURROGATE, for all benchmarks, or BENCHMARK=SURROGATE. Of several words on the same
+    benchmark the last one counts.
+    """
     surrogate_of_benchmark: dict[str, str] = {}
     for word in words:
         benchmark, equals, surrogate = word.rpartition("=")
@@ -343,7 +347,10 @@ def _parse_surrogates(words: Sequence[str], benchmarks: Sequence[str]) -> dict[s
 
 
 def _run(methods: Sequence[MethodSpec], benchmarks: Sequence[str], **settings: Any) -> api.Results:
-    """Run the experiment with a progress bar; the command itself reports failed runs."""
+    """Run the experiment with a progress bar; the command itself reports failed runs.
+
+    `settings` are further arguments of `hpobench_ordered.run`.
+    """
     with progress_bar() as show_progress, warnings.catch_warnings():
         warnings.simplefilter("ignore", FailedRunsWarning)
         return api.run(

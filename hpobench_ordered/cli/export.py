@@ -85,15 +85,17 @@ def export(
 
 
 def _write_figure(results: Results, name: str, output: Path) -> None:
+    """Draw a figure of results, one of `FIGURES`, and write it to a file."""
     from hpobench_ordered.plotting.saving import save
 
-    draw = getattr(results.plot, name.replace("-", "_"))
+    draw = getattr(results.plot, name.replace("-", "_"))  # its methods are named like the figures
     chart = draw()
     with output_file(output):
         save(chart, output)
 
 
 def _make_table(results: Results, content: str) -> "pd.DataFrame":
+    """Make the table to write: the "leaderboard", all "trials", or the "incumbents" of these."""
     if content == "leaderboard":
         return results.leaderboard(full=True)
     trials = results.frame(configurations=True)
@@ -101,6 +103,7 @@ def _make_table(results: Results, content: str) -> "pd.DataFrame":
 
 
 def _encode(table: "pd.DataFrame", suffix: str) -> bytes:
+    """Encode a table as the content of a file: ".parquet", ".csv", or a leaderboard as ".tex"."""
     from hpobench_ordered.reporting.formats import csv_bytes, latex
     from hpobench_ordered.reporting.tables import leaderboard_tables
 

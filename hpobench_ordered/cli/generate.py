@@ -44,15 +44,15 @@ def list_sources() -> list[tuple[str, str]]:
     """Help on every benchmark and source: the words of the command, and what the source is.
 
     Benchmarks that differ in a number at the end of their name alone, and have the same sources,
-    share an entry.
+    share an entry, such as ("yahpo-svm-ID --source evaluations", "... ID: 1220, 458.").
     """
     numbers_of_entry: dict[tuple[str, str], list[str]] = {}
-    for name, chosen in sorted(generators().items()):
-        stem, _, number = name.rpartition("-")
-        pattern = f"{stem}-ID" if number.isdecimal() else name
-        for source, described in chosen.sources.items():
+    for name, generator_of_name in sorted(generators().items()):
+        stem, _, ending = name.rpartition("-")
+        pattern = f"{stem}-ID" if ending.isdecimal() else name
+        for source, described in generator_of_name.sources.items():
             entry = (f"{pattern} --source {source}", described.summary)
-            numbers_of_entry.setdefault(entry, []).append(number)
+            numbers_of_entry.setdefault(entry, []).append(ending)
 
     entries = []
     for (words, summary), numbers in numbers_of_entry.items():
@@ -65,11 +65,13 @@ class _GenerateNamed(click.Command):
     """`generate NAME`: the help lists benchmarks and sources, looked up when it is shown."""
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the usage, with the name before the options."""
         formatter.write_usage(ctx.command_path.strip(), "NAME [OPTIONS]")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, and then the benchmarks with their sources."""
         records = [parameter.get_help_record(ctx) for parameter in self.get_params(ctx)]
-        options = [record for record in records if record is not None]
+        options = [record for record in records if record is not None]  # None of arguments
         with formatter.section("Options of generate NAME"):
             formatter.write_dl(options)
 
@@ -84,24 +86,34 @@ class _GenerateGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] in self.commands:
+        """Find the command of the words after `generate`, as click asks a group to.
+
+        Returns:
+            The command's name, the command, and the words left for it. Words that do not begin with
+            a command, such as `newsvendor --seed 1`, are all for `generate_named`, which has no
+            name on the command line.
+        """
+        is_subcommand = args[0] in self.commands
+        if is_subcommand:
             return super().resolve_command(ctx, args)
-        return "", named, args
+        return "", generate_named, args
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        named.format_usage(ctx, formatter)
+        """Write the usage of `generate NAME`, and below it that of the group's commands."""
+        generate_named.format_usage(ctx, formatter)
         for name in self.commands:
             prefix = " " * len("Usage: ")
             formatter.write_usage(ctx.command_path, f"{name} [OPTIONS]", prefix=prefix)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the group's commands, then the options and benchmarks of `generate NAME`."""
         entries = [
             (f"{name} --help", command.get_short_help_str(limit=100))
             for name, command in self.commands.items()
         ]
         with formatter.section("A benchmark of your own, marks, and reference results"):
             formatter.write_dl(entries)
-        named.format_options(ctx, formatter)
+        generate_named.format_options(ctx, formatter)
 
 
 @click.group(cls=_GenerateGroup, context_settings={"ignore_unknown_options": True}, epilog=EXAMPLES)
@@ -117,7 +129,7 @@ def generate() -> None:
     """
 
 
-@click.command(cls=_GenerateNamed, epilog=EXAMPLES)
+@click.command("named", cls=_GenerateNamed, epilog=EXAMPLES)
 @click.argument("name", required=False)
 @click.option(
     "--suite",
@@ -149,22 +161,23 @@ def generate() -> None:
     "--configs", "configurations", type=click.IntRange(1), help="Number of configurations."
 )
 @click.option("--tasks", help="Names of tasks, such as 37,49.  [default: all]")
-def named(
+def generate_named(
     name: str | None, suite_name: str | None, output: Path | None, tasks: str | None, **options: Any
 ) -> None:
     """Regenerate a benchmark's artifact: surrogate, best known values and quality card.
 
     A source rejects options that it does not use.
     """
-    if (name is None) == (suite_name is None):
+    has_one = (name is None) != (suite_name is None)
+    if not has_one:
         raise click.UsageError("give either the NAME of a benchmark or --suite")
     names = [name] if name is not None else _list_without_artifact(str(suite_name))
     task_names = None if tasks is None else tasks.split(",")
     for benchmark in names:
-        chosen = generator(benchmark)
-        folder = chosen.home() if output is None else output
+        generator_of_name = generator(benchmark)
+        folder = generator_of_name.home() if output is None else output
         with progress_bar() as show_progress:
-            written = chosen.generate(
+            written = generator_of_name.generate(
                 folder / benchmark, tasks=task_names, progress=show_progress, **options
             )
         click.echo(str(written))

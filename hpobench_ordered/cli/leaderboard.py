@@ -124,12 +124,14 @@ def show_scores(
 
 def select_overall(board: "pd.DataFrame") -> "pd.DataFrame":
     """The rows over all benchmarks; those of a benchmark that is its protocol's only one stay."""
-    return board[(board["benchmark"] == ALL) | ~_has_several_benchmarks(board)]
+    is_over_all = board["benchmark"] == ALL
+    return board[is_over_all | ~_has_several_benchmarks(board)]
 
 
 def drop_repeated_overall(board: "pd.DataFrame") -> "pd.DataFrame":
     """Drop the rows over all benchmarks where there is one, whose own rows say the same."""
-    return board[(board["benchmark"] != ALL) | _has_several_benchmarks(board)]
+    is_of_benchmark = board["benchmark"] != ALL
+    return board[is_of_benchmark | _has_several_benchmarks(board)]
 
 
 def _has_several_benchmarks(board: "pd.DataFrame") -> "pd.Series[bool]":

@@ -105,6 +105,7 @@ def reproduce(
 
 
 def _print_claims(result: "Reproduction") -> None:
+    """Print which claims of the paper hold, if any were checked."""
     from hpobench_ordered.reproduction.summary import CLAIM_HEADER, claim_rows
 
     if result.claims:

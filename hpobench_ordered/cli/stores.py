@@ -100,6 +100,7 @@ def _print_failing_methods(failures: Sequence[Failure]) -> None:
     """
     for method, failures_of_method in groupby(failures, attrgetter("method")):
         first, *others = failures_of_method
-        more = f"; and {format_count(len(others), 'more run')} (--failures)" if others else ""
-        run = f"{method} on {first.benchmark}, seed {first.seed}"
-        click.echo(f"failed: {run}: {first.message}{more}")
+        line = f"failed: {method} on {first.benchmark}, seed {first.seed}: {first.message}"
+        if others:
+            line += f"; and {format_count(len(others), 'more run')} (--failures)"
+        click.echo(line)

@@ -153,7 +153,7 @@ def _check_output(output: Path, earlier: EarlierTasks, results: Path | None) -> 
 
 
 def _parse_context(words: Sequence[str]) -> dict[str, float]:
-    """Read NAME=NUMBER words."""
+    """Read what is known of a task from NAME=NUMBER words; the numbers must be finite."""
     text_of_name = parse_pairs(words, "--context", "NAME=NUMBER")
     # `number_of` gives NaN for a text that is no number.
     context = {name: number_of(text) for name, text in text_of_name.items()}
@@ -194,6 +194,7 @@ def _read_results(path: Path, space: SearchSpace, earlier: EarlierTasks) -> list
 
 
 def _format_json(configs: Sequence[Config]) -> str:
+    """Format configurations as a list in JSON."""
     return json.dumps(configs, indent=2, ensure_ascii=False) + "\n"
 
 
