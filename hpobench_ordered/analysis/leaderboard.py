@@ -229,15 +229,20 @@ def _measure_columns(intervals: dict[tuple[str, Resampling], Intervals], a: int)
 
 
 def _benchmark_rows(item: BenchmarkScores, trial: int) -> Iterator[Row]:
-    """Rows of one benchmark after a trial: all planned methods, compared or not."""
-    intervals = benchmark_intervals(item, trials=slice(trial - 1, trial))  # of this trial alone
-    win_columns = _win_columns(item, trial)
-    for method, runs in item.runs.items():
+    """Rows of one benchmark after a trial, one for each planned method.
+
+    Methods that are not compared, as too few of their runs are finished, have no measures.
+    """
+    this_trial = slice(trial - 1, trial)
+    intervals = benchmark_intervals(item, trials=this_trial)
+    win_columns = _win_columns(item, trial)  # by method
+    for method, runs in item.runs.items():  # `runs`: of all planned methods
         labels = (item.protocol, item.benchmark, item.surrogate, method, trial)
         row = _run_columns(labels, [runs])
         row["benchmarks"] = 1
         row["families"] = 1
-        if method in item.methods:
+        is_compared = method in item.methods
+        if is_compared:
             row |= _measure_columns(intervals, item.place(method))
             row |= win_columns[method]
         yield row

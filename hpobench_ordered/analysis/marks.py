@@ -121,12 +121,11 @@ class SourceOfMarks(NamedTuple):
 
     @classmethod
     def from_spec(cls, spec: BenchmarkSpec) -> Self:
-        """The source of a benchmark's marks: its default surrogate.
-
-        Its content is that of the benchmark's artifact, or of fetched files if it has no artifact.
-        """
-        option = spec.option()
-        return cls(spec.id, option.name, content_hash=spec.content or option.content)
+        """The source of a benchmark's marks: its default surrogate, and the hash of its files."""
+        default_surrogate = spec.option()
+        # The hash of the benchmark's artifact, or, if it has none (""), of the surrogate's files.
+        content_hash = spec.content or default_surrogate.content
+        return cls(spec.id, default_surrogate.name, content_hash)
 
 
 def find_marks(spec: BenchmarkSpec) -> Marks | None:

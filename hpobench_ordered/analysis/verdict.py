@@ -195,8 +195,12 @@ def final_verdicts(scores: Sequence[BenchmarkScores], *, trial: int | None = Non
 
 
 def _comparable_groups(scores: Sequence[BenchmarkScores]) -> list[BenchmarkGroup]:
-    """The benchmarks of each protocol under which two methods or more are compared."""
-    groups = map(BenchmarkGroup.for_means, group_by_protocol(scores).values())
+    """Group the benchmarks by protocol; leave out protocols with fewer than two methods.
+
+    A method counts if it is compared on every benchmark of the protocol that is in means.
+    """
+    scores_of_protocols = group_by_protocol(scores).values()
+    groups = map(BenchmarkGroup.for_means, scores_of_protocols)
     return [group for group in groups if len(group.methods) > 1]
 
 
@@ -228,6 +232,7 @@ def judge_leader(group: BenchmarkGroup, trial: int) -> Verdict:
         return leader_verdict
 
     next_method = int(np.argsort(mean_ranks, kind="stable")[1])
+    # On these benchmarks the samples are their seeds and tasks; for others like them, families.
     on_these = compare_with_leader(mean_ranks, seed_and_task_influences(group, trial))
     on_others = None
     if len(ranks) >= MIN_FAMILIES_OF_TEST:

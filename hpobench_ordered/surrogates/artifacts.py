@@ -80,7 +80,12 @@ def comparison_name(surrogate: str) -> str:
 
 
 def _compare(fit: BenchmarkFit, default: str) -> dict[str, Any]:
-    """Describe the quality of another surrogate than the default one, for the default's card."""
+    """Describe the quality of another surrogate than the default one, for the default's card.
+
+    Args:
+        fit: The other surrogate, with its cross-validated figures of each task.
+        default: Name of the default surrogate.
+    """
     worst_r2 = min(quality.r2 for quality in fit.figures)
     figures_of_task = {
         quality.name: {"r2": quality.r2, "spearman": quality.spearman} for quality in fit.figures

@@ -98,17 +98,29 @@ def write_runs(
     runs: Sequence[RawEvaluations],
     best_values: Sequence[float],
 ) -> None:
-    """Write the artifact of a benchmark whose models are trained on demand."""
+    """Write the artifact of a benchmark whose models are trained on demand.
+
+    Args:
+        folder: Folder of the artifact.
+        definition: The benchmark: its space, objective and tasks.
+        runs: Evaluations of each task that a method made, which serve as history.
+        best_values: Best known value of each task.
+    """
     with ArtifactWriter(folder) as writer:
         writer.write_arrays(RUNS, _raw_to_arrays(runs, definition))
-        content = {BEST_VALUES: list(best_values), "surrogates": {}}
+        no_surrogates: dict[str, Any] = {}
+        content = {BEST_VALUES: list(best_values), "surrogates": no_surrogates}
         writer.write_json(BENCHMARK, {**definition_to_json(definition), **content})
 
 
 def read_best_values(artifact: ArtifactFiles) -> list[float]:
-    """Best known value of each task of a benchmark whose models are trained on demand."""
+    """Best known value of each task of a benchmark whose models are trained on demand.
+
+    Raises:
+        ArtifactError: The file is malformed.
+    """
     content = artifact.read_json(BENCHMARK)
-    with _reading(f"{BENCHMARK} of {artifact}"):
+    with _reading(f"{BENCHMARK} of {artifact}"):  # turns errors into an `ArtifactError`
         return _read_number_list(content[BEST_VALUES])
 
 
@@ -136,6 +148,7 @@ def bundled_spec(
         family: Name of the benchmark's family.
     """
     artifact = Artifact.packaged(name)
+    # Files are only read when something is used: `define` and the surrogates' loaders do that.
     return BenchmarkSpec(
         name=name,
         version=version,
@@ -217,13 +230,16 @@ def folder_spec(folder: Path) -> BenchmarkSpec:
 def _find_history(
     artifact: ArtifactFiles, *, is_recorded: bool, has_runs: bool
 ) -> "RecordedHistory | None":
-    """Find the evaluations that serve as history: a method's runs, or else the raw ones.
+    """Find the evaluations of an artifact that serve as history.
 
-    None if the artifact holds neither.
+    These are a method's runs, or else the raw evaluations that surrogates were fitted to; None if
+    the artifact holds neither.
     """
     if has_runs:
         return RecordedHistory(artifact, RUNS)
-    return RecordedHistory(artifact) if is_recorded else None
+    if is_recorded:
+        return RecordedHistory(artifact, EVALUATIONS)
+    return None
 
 
 def _list_options(
@@ -246,8 +262,8 @@ def _list_options(
 
 
 def read_definition(artifact: ArtifactFiles) -> Definition:
-    """Read search space, objective and tasks from an artifact."""
-    with _reading(f"{BENCHMARK} of {artifact}"):
+    """Read search space, objective and tasks from an artifact; `ArtifactError` if malformed."""
+    with _reading(f"{BENCHMARK} of {artifact}"):  # turns errors into an `ArtifactError`
         return definition_from_json(artifact.read_json(BENCHMARK))
 
 
@@ -290,7 +306,7 @@ class RecordedHistory:
     """The raw evaluations of an artifact as history, read on demand."""
 
     def __init__(self, artifact: ArtifactFiles, file: str = EVALUATIONS) -> None:
-        """Remember the file, which is read when the history is used."""
+        """Remember an artifact's file of evaluations, which is read when the history is used."""
         self._artifact = artifact
         self._file = file
 
@@ -351,21 +367,26 @@ def _raw_to_arrays(
             f"evaluations must be of {len(definition.tasks)} tasks, but got {len(evaluations)}"
         )
     arrays: dict[str, NDArray[Any]] = {}
-    for name in RAW_ARRAYS:
-        array_of_task = [getattr(raw, name) for raw in evaluations]
-        first = array_of_task[0]
-        if all(np.array_equal(array, first, equal_nan=True) for array in array_of_task):
+    for name in RAW_ARRAYS:  # names of the arrays of `RawEvaluations`, such as "values"
+        arrays_of_tasks = [getattr(raw, name) for raw in evaluations]
+        first = arrays_of_tasks[0]
+        is_shared = all(np.array_equal(array, first, equal_nan=True) for array in arrays_of_tasks)
+        if is_shared:
             arrays[name] = first
             continue
-        for task, array in enumerate(array_of_task):
+        for task, array in enumerate(arrays_of_tasks):
             arrays[f"{task}/{name}"] = array
     return arrays
 
 
 def _load_surrogate(artifact: ArtifactFiles, name: str) -> tuple[Surrogate, Sequence[float]]:
-    """Read a surrogate, and the best known value of each task on it."""
+    """Read a surrogate, and the best known value of each task on it.
+
+    Raises:
+        ArtifactError: There is no such surrogate, or it does not fit the benchmark.
+    """
     content = artifact.read_json(BENCHMARK)
-    with _reading(f"surrogate {name!r} of {artifact}"):
+    with _reading(f"surrogate {name!r} of {artifact}"):  # turns errors into an `ArtifactError`
         described = content["surrogates"][name]
         definition = definition_from_json(content)
         model = load_stored(

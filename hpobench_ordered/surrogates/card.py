@@ -162,7 +162,10 @@ class Card:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Inverse of `to_json`; an `ArtifactError` if the content is malformed."""
+        """Inverse of `to_json`; an `ArtifactError` if the content is malformed.
+
+        Cards of older versions lack some entries, which get a default.
+        """
         try:
             unknown = content.keys() - {field.name for field in fields(cls)}
             if unknown:

@@ -43,7 +43,10 @@ class EmbeddedSurrogate(DescribedSurrogate):
     _conditions: tuple[tuple[int, Condition], ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Plan how a configuration of the part becomes one of the whole space, column by column."""
+        """Plan how a configuration of the part becomes one of the whole space, column by column.
+
+        `fixed` are the values of the hyperparameters that the part does not tune.
+        """
         fixed: Config = {**self.part.constants, **self.fixed}
         _check_names(self.whole, self.part, fixed)
 

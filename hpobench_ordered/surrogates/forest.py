@@ -159,7 +159,10 @@ class ForestSurrogate(StoredSurrogate):
         return len(self.tasks)
 
     def check_covers(self, space: "SearchSpace") -> None:
-        """See `StoredSurrogate.check_covers`."""
+        """Raise a `ValueError` unless every configuration of a space has a finite value.
+
+        Forests have a value everywhere, so that only the stored numbers matter.
+        """
         if not all(0 <= mix.weight <= 1 for mix in self.tasks):
             raise ValueError("weights of outputs must be between 0 and 1")
         # A value is offset + step * code, where codes are stored as 16-bit integers.
@@ -201,7 +204,11 @@ class ForestSurrogate(StoredSurrogate):
         return self._mixes[task]
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """See `StoredSurrogate.to_arrays`."""
+        """Return all of the forest as arrays, which `from_arrays` reads.
+
+        These are the coding, the trees (`_ARRAYS`), and for each task the two outputs that it lies
+        between with the weight of the second.
+        """
         return {
             "coding": self.coding.table,
             **{name: getattr(self, name) for name in _ARRAYS},

@@ -72,7 +72,10 @@ class NearestSurrogate(StoredSurrogate):
         return int(self.targets.shape[1])
 
     def check_covers(self, space: "SearchSpace") -> None:
-        """See `StoredSurrogate.check_covers`."""
+        """Raise a `ValueError` unless every configuration of a space has finite features.
+
+        Then it has a nearest stored configuration.
+        """
         self.coding.check_finite(space)
 
     def known_values(self, task: int, space: "SearchSpace") -> FloatArray:
@@ -83,7 +86,7 @@ class NearestSurrogate(StoredSurrogate):
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Predict the objective of many configurations, shape (n, d) to (n,)."""
         check_task(task, self.targets.shape[1])
-        nearest_rows = self._find_nearest(self.coding.checked(values))
+        nearest_rows = self._find_nearest(self.coding.checked(values))  # as an array for kernels
         predictions: FloatArray = self.targets[nearest_rows, task]
         return predictions
 

@@ -215,8 +215,12 @@ class OnnxSurrogate:
         x_cont[:, is_number_tunable] = np.nan_to_num(numbers, nan=0.0)  # 0 if inactive
 
     def _run(self, inputs: dict[str, NDArray[Any]]) -> NDArray[Any]:
-        """Evaluate the network on a multiple of `GROUP` rows, to values of the target, (n,)."""
-        output = np.asarray(self._ready_session().run(None, inputs)[0])
+        """Evaluate the network on a multiple of `GROUP` rows, to values of the target, (n,).
+
+        `inputs` are the arrays "x_cat" and "x_cont", which have a row for each configuration.
+        """
+        session = self._ready_session()
+        output = np.asarray(session.run(None, inputs)[0])  # of the only output; None: of all
         # A network that could not be cut down to one target still has all of them.
         has_one_target = output.shape[1] == 1
         return output[:, 0 if has_one_target else self.target]

@@ -64,17 +64,20 @@ class PerTaskSurrogate(StoredSurrogate):
 
     def known_values(self, task: int, space: "SearchSpace") -> FloatArray | None:
         """All values that the task's surrogate can take; None if they cannot be listed."""
-        return self.models[task].known_values(0, space)
+        model = self.models[task]
+        return model.known_values(0, space)  # of its own, only task
 
     def predict(self, values: FloatArray, task: int) -> FloatArray:
         """Predict the objective of many configurations, shape (n, d) to (n,)."""
         check_task(task, len(self.models))
-        return self.models[task].predict(values, 0)
+        model = self.models[task]
+        return model.predict(values, 0)  # its own, only task
 
     def predict_one(self, row: FloatArray, task: int) -> float:
         """Predict one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly."""
         check_task(task, len(self.models))
-        return self.models[task].predict_one(row, 0)
+        model = self.models[task]
+        return model.predict_one(row, 0)  # its own, only task
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the surrogates' kind, and the arrays of each, named TASK/ARRAY."""
@@ -85,11 +88,11 @@ class PerTaskSurrogate(StoredSurrogate):
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Inverse of `to_arrays`."""
+        """Inverse of `to_arrays`: the kind of all surrogates, and arrays named TASK/ARRAY."""
         kind = SurrogateType[str(arrays[_KIND])]
         arrays_of_tasks: dict[int, dict[str, NDArray[Any]]] = {}
         for key in arrays.keys() - {_KIND}:
-            task, _, name = key.partition("/")  # keys are TASK/ARRAY
+            task, _, name = key.partition("/")
             arrays_of_tasks.setdefault(int(task), {})[name] = arrays[key]
         models = [kind.from_arrays(arrays_of_tasks[task]) for task in range(len(arrays_of_tasks))]
         return cls(tuple(models))

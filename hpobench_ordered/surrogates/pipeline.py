@@ -119,14 +119,15 @@ class SurrogateFit:
         return self._fit(self.values, self.targets)
 
     def _fit(self, values: FloatArray, targets: FloatArray) -> StoredSurrogate:
-        """Fit to configurations (n, d) and targets (n, K); tasks are mixed from outputs if asked.
+        """Fit a surrogate to configurations (n, d) and targets (n, K).
 
-        Only forests, which have an output for each target, can mix them.
+        Each target is a task, unless `mixes` say between which two outputs of a forest tasks lie.
         """
         model = self.fitter(values, targets, seed=self.seed)
         if not self.mixes:
             return model
-        return replace(cast("ForestSurrogate", model), tasks=self.mixes)
+        forest = cast("ForestSurrogate", model)  # only forests have mixes
+        return replace(forest, tasks=self.mixes)
 
     def best_values(self, space: SearchSpace, objective: Objective) -> Iterator[float]:
         """Yield the best value of each task, in the objective's units.
@@ -237,10 +238,11 @@ class BenchmarkFit:
 
     @cached_property
     def model(self) -> StoredSurrogate:
-        """The surrogate of all tasks."""
+        """The surrogate of all tasks: one made of a surrogate per task, or one fitted to all."""
         if self.is_per_task:
             return PerTaskSurrogate(tuple(fit.model for fit in self.fits))
-        return self.fits[0].model
+        (fit_of_all_tasks,) = self.fits
+        return fit_of_all_tasks.model
 
     @cached_property
     def best_values(self) -> list[float]:
@@ -254,8 +256,9 @@ class BenchmarkFit:
 
     @property
     def folds(self) -> int:
-        """Number of folds of the cross-validation."""
-        return len(self.fits[0].folds)
+        """Number of folds of the cross-validation, the same for every fit."""
+        first_fit = self.fits[0]
+        return len(first_fit.folds)
 
     @cached_property
     def figures(self) -> tuple[TaskQuality, ...]:

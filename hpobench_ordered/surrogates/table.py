@@ -87,9 +87,10 @@ class TableSurrogate(StoredSurrogate):
         return len(self.codes)
 
     def check_covers(self, space: "SearchSpace") -> None:
-        """See `StoredSurrogate.check_covers`."""
+        """Raise a `ValueError` unless every configuration of a space is in the table."""
+        # Lowest and highest value of each hyperparameter in the table.
         grid = [(low, low + size - 1) for low, size in zip(self.lower, self.shape, strict=True)]
-        is_covered = not space.conditions
+        is_covered = not space.conditions  # inactive hyperparameters are on no grid
         # A space of another dimension is refused later, with both dimensions in the message.
         for parameter, (lowest, highest) in zip(space.parameters, grid, strict=False):
             is_within = lowest <= parameter.lower <= parameter.upper <= highest
@@ -128,23 +129,26 @@ class TableSurrogate(StoredSurrogate):
             is_on_grid = (offsets >= 0) & (offsets < self.shape) & (offsets % 1 == 0)
         if not is_on_grid.all():
             first_wrong_row = np.argmin(is_on_grid.all(axis=1))
-            self._refuse(values[first_wrong_row])
-        # Place in the flat table, whose last hyperparameter varies fastest.
-        index = np.ravel_multi_index(tuple(offsets.T.astype(np.int64)), self.shape)
-        predictions: FloatArray = self._flat[task, index]
+            self._refuse(values[first_wrong_row])  # raises an error
+
+        # Places in the task's row of the flat table, where the last hyperparameter is fastest.
+        places = np.ravel_multi_index(tuple(offsets.T.astype(np.int64)), self.shape)
+        predictions: FloatArray = self._flat[task, places]
         return predictions
 
     def predict_one(self, row: FloatArray, task: int) -> float:
         """Look up one configuration, shape (d,); equals `predict(row[None], task)[0]` exactly."""
-        check_task(task, len(self._rows))  # one row of the table a task
-        index = 0.0  # in the task's row, where the last hyperparameter varies fastest
+        check_task(task, self.n_tasks)
+        place = 0.0  # of the configuration in the flat table: the last hyperparameter is fastest
+        # `_axes` has the lowest value and the number of values of each hyperparameter.
         for value, (lowest, size) in zip(row.tolist(), self._axes, strict=True):
             offset = value - lowest
             is_on_grid = 0 <= offset < size and offset % 1 == 0
             if not is_on_grid:
-                self._refuse(row)
-            index = index * size + offset
-        prediction: float = self._rows[task][int(index)]
+                self._refuse(row)  # raises an error
+            place = place * size + offset
+        values_of_task = self._rows[task]
+        prediction: float = values_of_task[int(place)]
         return prediction
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:

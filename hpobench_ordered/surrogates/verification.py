@@ -36,6 +36,8 @@ _ROUNDING = 1e-9
 def check_card(spec: BenchmarkSpec, artifact: ArtifactFiles) -> None:
     """Check a benchmark's definition, best known values and card against its artifact.
 
+    A card states the quality of a benchmark's default surrogate, and what it was fitted to.
+
     Raises:
         ArtifactError: One of them is not what the artifact and the code give.
     """
@@ -72,8 +74,8 @@ def _check_claims(card: Card, definition: Definition) -> None:
     expected = (definition.name, definition.provenance.licence)
     _require(stated == expected, f"the card must be of {expected}, but is of {stated}")
 
-    stated_tasks = [output.name for output in card.figures]
-    is_cross_validated = card.folds > 0
+    stated_tasks = [quality.name for quality in card.figures]
+    is_cross_validated = card.folds > 0  # exact tables are not, and have no figures
     tasks = [task.name for task in definition.tasks] if is_cross_validated else []
     _require(
         stated_tasks == tasks, f"the card has figures of {stated_tasks}, the tasks are {tasks}"
@@ -82,13 +84,14 @@ def _check_claims(card: Card, definition: Definition) -> None:
 
 def _check_size(card: Card, artifact: ArtifactFiles) -> None:
     """Check that the stored arrays have as many bytes as a card says."""
-    array_files = [name for name in artifact.sums() if name.endswith(".npz")]
+    file_names = artifact.sums().keys()  # `sums` are the hashes of the artifact's files, by name
+    array_files = [name for name in file_names if name.endswith(".npz")]
     size = sum(len(artifact.read(name)) for name in array_files)
     _require(card.size == size, f"the card says {card.size} bytes of arrays, there are {size}")
 
 
 def _check_kind(card: Card, model: Surrogate) -> None:
-    """Check that a surrogate is of the kind that a card says."""
+    """Check that a surrogate is of the kind that a card says, such as FOREST."""
     kind = model.kind.name if isinstance(model, DescribedSurrogate) else "without a kind"
     expected = card.surrogate.name
     _require(kind == expected, f"the surrogate must be {expected}, as on its card, but is {kind}")
