@@ -123,11 +123,15 @@ def _import_module(name: str) -> ModuleType:
 
 
 def _list_sibling_modules(missing: str) -> list[str]:
-    """List what a missing module may be misspelt from: modules of its package, or all packages."""
-    parent = missing.rpartition(".")[0]
-    if not parent:
+    """List what a missing module may be misspelt from: modules of its package, or all packages.
+
+    For "sklearn.ensembel" these are "sklearn.ensemble" and the others in sklearn.
+    """
+    parent, _, _ = missing.rpartition(".")
+    if not parent:  # a package itself is missing
         return list(packages_distributions())
-    modules = pkgutil.iter_modules(getattr(import_module(parent), "__path__", ()))
+    folders_of_package = getattr(import_module(parent), "__path__", ())
+    modules = pkgutil.iter_modules(folders_of_package)
     return [f"{parent}.{module.name}" for module in modules]
 
 

@@ -154,9 +154,13 @@ def _ask_for_page(client: Client, flow: int, task: int, offsets: range) -> dict[
 def _download_setups(
     client: Client, pages: Pages, setup_ids: set[int], progress: Progress
 ) -> _SetupOfId:
-    """Return the setups with these ids by id, after downloading those that the folder lacks."""
+    """Return the setups with these ids by id, after downloading those that the folder lacks.
+
+    A setup is OpenML's record of a configuration: the values that it states by parameter. In place
+    of one that cannot be read or is not known there is the reason.
+    """
     setup_of_id: dict[int, _Stated | Dropped] = {}
-    for page in pages.read_all("setups"):
+    for page in pages.read_all("setups"):  # stored by earlier downloads
         setup_of_id |= _read_setups(page)
 
     missing = sorted(setup_ids - setup_of_id.keys())

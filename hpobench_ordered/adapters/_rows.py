@@ -118,7 +118,10 @@ class Reader:
         self._dropped += 1
 
     def refuse(self, hint: str = "") -> None:
-        """Raise an EvaluationsError if any row has a problem; its message ends with the hint."""
+        """Raise an EvaluationsError if any row has a problem; its message ends with the hint.
+
+        `wrong` has the names of the rows with each problem; `_dropped` of `_read` rows have one.
+        """
         if self.wrong:
             count = f"{self._dropped} of {self._read} evaluations"
             raise EvaluationsError(

@@ -539,6 +539,7 @@ def _to_search_space(description: SpaceLike) -> SearchSpace:
 def _infer_space(trials: Iterable[FrozenTrial]) -> SearchSpace | None:
     """The space of the first complete trial with anything to tune; None if there is none."""
     for trial in trials:
+        # A distribution of a single value has nothing to tune.
         tunable = {name: d for name, d in trial.distributions.items() if not d.single()}
         if trial.state is TrialState.COMPLETE and tunable:
             return space_of(tunable)

@@ -197,12 +197,17 @@ class ParquetRecorder(Recorder):
         return Evaluation(results["config"], results["folds"], score)
 
     def _choose_space(self, task: str, space: SearchSpace) -> SearchSpace:
-        """The space to read a task on: `space` if it differs at most in ranges, else its own."""
+        """The space to read a task on: `space` if it differs at most in ranges, else its own.
+
+        The task's own space is among the settings of its search; a table from elsewhere has none.
+        """
         if task not in self._settings_of_task:
             return space
         own_space = SearchSpace.from_json(self._settings_of_task[task]["space"])
-        changes = set(chain(*SpaceChange(own_space, space).changes.values()))
-        return space if changes <= CHANGES_OF_RANGE else own_space
+        changes_of_parameters = SpaceChange(own_space, space).changes
+        changes = set(chain(*changes_of_parameters.values()))
+        differs_in_ranges_only = changes <= CHANGES_OF_RANGE
+        return space if differs_in_ranges_only else own_space
 
     def _read_task(
         self, rows: Sequence[Mapping[str, Any]], space: SearchSpace, reader: Reader

@@ -307,8 +307,9 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         if isinstance(self.cv, Iterator):
             raise ExperimentError("cv is an iterator, which can be read once: make it a list")
         splitter = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
+        # What `_run_search` and others need, which scikit-learn's `fit` calls.
         self._session = _Session(splitter)
-        if self.history is not None:
+        if self.history is not None:  # a search that goes on checks that the data are the same
             self._session.hashes["X, y or parameters of fit"] = joblib.hash((X, y, params))
         try:
             super().fit(X, y, **params)
@@ -360,7 +361,10 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         self._session.hashes["folds (cv)"] = joblib.hash(splitter)
 
     def _make_optimiser(self, space: SearchSpace, recorder: Recorder) -> Optimiser:
-        """Make the optimiser of a task; one that goes on has the seed and budget of before."""
+        """Make the optimiser of a task; one that goes on has the seed and budget of before.
+
+        `recorder` has the settings of an interrupted search of this task, and the earlier tasks.
+        """
         before = recorder.settings or {}
         return optimiser(
             self.method,
@@ -469,13 +473,14 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         Raises:
             ValueError: All candidates failed.
         """
-        succeeded = [e for e in evaluations if not math.isnan(e.score)]
+        succeeded = [evaluation for evaluation in evaluations if not math.isnan(evaluation.score)]
         if not succeeded:
+            # scikit-learn's own error if candidates failed in this call of `fit`.
             raise self._session.failure or ValueError(
                 f"all {len(evaluations)} candidates of task {self.task!r} in {self.history} "
                 f"{ALL_FITS_FAILED} before; choose another name for the task to evaluate new ones"
             )
-        best = max(succeeded, key=lambda e: e.score)
+        best = max(succeeded, key=lambda evaluation: evaluation.score)
         evaluate_candidates([candidates.params(best.config)])
 
     def _format_results(
