@@ -278,14 +278,16 @@ def _pairwise_differences(
     Returns:
         The sample of the row's method minus that of the column's, (samples, methods, methods).
     """
+    # First on all seeds of each method; pairs of different seeds are then computed anew.
     differences = samples[:, :, None] - samples[:, None, :]
     values_of_items = [group.values(item, MEASURE, trial) for item in group.items]
-    finished_of_items = [finished_runs(values) for values in values_of_items]
+    finished_of_items = [finished_runs(values) for values in values_of_items]  # (methods, seeds)
     for a, b in itertools.combinations(range(len(group.methods)), 2):
         have_same_seeds = all((runs[a] == runs[b]).all() for runs in finished_of_items)
         if have_same_seeds:
-            continue  # means over all of their seeds are those over the common ones
+            continue
 
+        # Means of both methods on each task of each benchmark, (2, tasks).
         task_means: list[tuple[BenchmarkScores, FloatArray]] = []
         for item, values in zip(group.items, values_of_items, strict=True):
             means = _task_means_on_common_seeds(values, a, b)
@@ -295,7 +297,7 @@ def _pairwise_differences(
 
         if unit is Unit.BENCHMARKS:
             benchmark_means = [(item, means.mean(axis=1)) for item, means in task_means]
-            samples_of_pair = family_means(benchmark_means).T  # (2, samples), as below
+            samples_of_pair = family_means(benchmark_means).T  # (2, families)
         else:
             samples_of_pair = np.concatenate([means for _, means in task_means], axis=1)
         samples_a, samples_b = samples_of_pair  # (samples,) each

@@ -214,11 +214,13 @@ def seed_and_task_influences(group: BenchmarkGroup, trial: int) -> list[FloatArr
 
 
 def family_influences(group: BenchmarkGroup, trial: int) -> list[FloatArray]:
-    """Influences of families of benchmarks on the mean ranks: one stratum, (families, methods).
+    """Influences of families of benchmarks on the mean ranks, (families, methods), in a list.
 
-    The families are samples of benchmarks in general.
+    The families are samples of benchmarks in general. They are the only group of samples that is
+    resampled (stratum), and the mean over them is the mean rank: it has all the weight.
     """
-    return [influences(group.by_family("rank", trial), 1.0)]
+    ranks_on_families = group.by_family("rank", trial)
+    return [influences(ranks_on_families, 1.0)]
 
 
 def _family_weight(group: BenchmarkGroup, place: int) -> float:
@@ -240,10 +242,13 @@ def _family_weight(group: BenchmarkGroup, place: int) -> float:
 def _errors_of_differences(all_influences: FloatArray) -> FloatArray:
     """Standard errors of the differences in mean rank of all pairs of methods, (methods, methods).
 
-    The variance of a difference is the sum of squared differences of influences, (samples,
-    methods), over samples. The variance of a pair is averaged with the mean variance of all pairs:
-    of the many variances, each of few samples, some are far too small by chance, and their pairs
-    would seem to differ.
+    The variance of a difference is the sum over samples of squared differences of influences. It is
+    averaged with the mean variance of all pairs: of the many variances, each of few samples, some
+    are far too small by chance, and their pairs would seem to differ.
+
+    Args:
+        all_influences: Influence of each sample on each mean rank, (samples, methods): how much of
+            its deviation is due to the sample.
     """
     n_methods = all_influences.shape[1]
     variances = np.empty((n_methods, n_methods))

@@ -193,9 +193,15 @@ def _new_rng() -> np.random.Generator:
 
 
 def _columns() -> list[str]:
-    """Names of the leaderboard's columns, in their order."""
+    """Names of the leaderboard's columns, in their order.
+
+    They say what a row is of, then each measure with its intervals over seeds and tasks, numbers of
+    wins and runs, and the time of a suggestion.
+    """
     suffixes = ("", "_low", "_high", "_low_tasks", "_high_tasks")
-    measures = [measure + suffix for measure in MEASURES for suffix in suffixes]
+    measures = []
+    for measure in MEASURES:
+        measures += [measure + suffix for suffix in suffixes]
     return [*NAMES, *measures, *COUNTS, "seconds"]
 
 
@@ -203,10 +209,11 @@ def _sort_by_rank(rows: Iterable[Row]) -> list[Row]:
     """Sort rows by mean rank; those without come last, random search first among equals."""
 
     def sort_key(row: Row) -> tuple[bool, float, bool, str]:
+        """Sort by: no rank, rank, not random search, name; False comes before True."""
         rank = row.get("rank", np.nan)  # methods that are not compared have none
         has_no_rank = bool(np.isnan(rank))
         is_random_search = row["method"] == RANDOM_SEARCH
-        return has_no_rank, float(rank), not is_random_search, row["method"]  # False comes first
+        return has_no_rank, float(rank), not is_random_search, row["method"]
 
     return sorted(rows, key=sort_key)
 

@@ -161,9 +161,9 @@ class BenchmarkScores:
     def notes(self) -> list[str]:
         """What readers of the scores should know, one sentence each."""
         notes = []
-        if self.left_out:
+        if self.left_out:  # why means leave it out, or ""
             notes.append(f"Means over several benchmarks leave it out. {self.left_out}")
-        for method, count in self.fallbacks.items():
+        for method, count in self.fallbacks.items():  # suggestions made as its model failed
             if count:
                 notes.append(f"{method} fell back to {count} random suggestions.")
         return notes + self._notes_on_measures() + self._notes_on_runs()
@@ -171,7 +171,7 @@ class BenchmarkScores:
     def _notes_on_measures(self) -> list[str]:
         """Say which measures are undefined, everywhere or on some tasks, and why."""
         notes = [f"The {name} is not available: {why}." for name, why in self.unavailable.items()]
-        for measure, reason in UNDEFINED.items():
+        for measure, reason in UNDEFINED.items():  # why a task may lack a measure
             mean = self.over_tasks(measure, self.last_trial)
             n_undefined = mean.tasks - mean.defined  # all tasks but those with the measure
             if n_undefined and measure not in self.unavailable:

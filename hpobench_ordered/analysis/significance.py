@@ -168,8 +168,8 @@ def _symmetric_matrix(p_values: FloatArray, n_methods: int) -> FloatArray:
 def _signed_rank_p_values(differences: FloatArray) -> FloatArray:
     """Two-sided p values of Wilcoxon's test, (pairs,), that differences are symmetric about 0.
 
-    The differences are (samples, pairs). Differences that are NaN or infinite are left out of their
-    own test.
+    The differences are (samples, pairs). Those of 0 count half for either side ("zsplit"); those
+    that are NaN or infinite are left out of their own test.
     """
     from scipy.stats import wilcoxon
 
@@ -283,8 +283,9 @@ def usual_test(methods: int, samples: int) -> PostHoc:
         samples: Number of samples.
     """
     lowest_p_value = 2.0 ** (1 - samples)
-    lowest_adjusted = lowest_p_value * methods * (methods - 1) / 2
-    return PostHoc.WILCOXON_HOLM if lowest_adjusted <= ALPHA else PostHoc.NEMENYI
+    n_pairs = methods * (methods - 1) // 2
+    can_be_significant = lowest_p_value * n_pairs <= ALPHA
+    return PostHoc.WILCOXON_HOLM if can_be_significant else PostHoc.NEMENYI
 
 
 def critical_difference(

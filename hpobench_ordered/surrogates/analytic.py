@@ -132,17 +132,18 @@ def _rounding_error_bound(a: float, b: float, c: float) -> float:
     """Compute how far a computed value of a Forrester function may be from the exact one, at most.
 
     The function is q^2 sin(w) + c with the amplitude q = a x - 2 and the phase w = b x - 4, for x
-    in [0, 1]. A rounding changes a number by a share of u = 2^-53 at most. The terms below are in
-    units of u, and those of the product q^2 sin(w) per unit of its largest size, max q^2.
+    in [0, 1]. A rounding changes a number by a share of u = 2^-53 at most. With A = |a| + 2, which
+    |q| does not exceed, errors of the function are at most, in units of u:
+
+        A^2 (2 |b| + 4)  from w: |b| by the product, |b| + 4 by the difference
+        A^2 2            from the sine, which is off by a unit in the last place
+        A^2 4            from q: |a| by the product, A by the difference, 2 A in all; q is squared
+        A^2 2            from the two products in q q sin(w)
+        A^2 + |c|        from the sum
     """
     largest_amplitude = abs(a) + 2.0
-    of_product_b_x = 2.0 * abs(b)
-    of_subtraction_in_phase = 4.0
-    of_sine_and_products = 2.0 + 4.0 + 2.0  # of the sine, of q twice, and of two products
-    of_sum_with_c = 1.0
-    of_others = of_subtraction_in_phase + of_sine_and_products + of_sum_with_c
-
-    bound_in_roundoffs = largest_amplitude**2 * (of_product_b_x + of_others) + abs(c)
+    multiple_of_square = 2.0 * abs(b) + (4.0 + 2.0 + 4.0 + 2.0 + 1.0)
+    bound_in_roundoffs = largest_amplitude**2 * multiple_of_square + abs(c)
     return bound_in_roundoffs * 2.0**-53
 
 

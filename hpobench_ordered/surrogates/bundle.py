@@ -434,7 +434,7 @@ def definition_to_json(definition: Definition) -> dict[str, Any]:
 
 
 def definition_from_json(content: Mapping[str, Any]) -> Definition:
-    """Read a definition from JSON; an error of `MALFORMED` if anything is missing or wrong."""
+    """Read a definition from JSON; an error such as `KeyError` if it is malformed."""
     objective = content["objective"]
     provenance = content["provenance"]
     direction = Direction(objective["direction"])

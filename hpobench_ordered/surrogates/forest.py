@@ -103,16 +103,19 @@ class ForestSurrogate(StoredSurrogate):
     def __post_init__(self) -> None:
         """Check the arrays, and link the nodes of trees as the compiled kernels need them."""
         for name in _ARRAYS:
-            setattr(self, name, read_only(getattr(self, name), self.ARRAYS[name].types[0]))
+            stored_type = self.ARRAYS[name].types[0]
+            setattr(self, name, read_only(getattr(self, name), stored_type))
         self._check()
 
+        # Root of each tree, both children of each node, and the number of each leaf.
         roots, child, leaf = _link_nodes(self.nodes, self.feature)
         # Kernels index the arrays by node: leaves get any feature and threshold, too.
         is_inner = self.feature != LEAF
         threshold = np.zeros(self.feature.shape, dtype=np.float32)
         threshold[is_inner] = self.threshold
         feature = np.where(is_inner, self.feature, 0).astype(np.uint8)
-        # Of an output: its value where all codes are 0, and that of one code in one tree.
+        # A value is offset + step * (mean of the codes over trees): the factor of their sum is
+        # step / (number of trees).
         units = np.stack((self.offset, self.step / len(roots)), axis=1)
 
         # The arguments of the compiled kernels for batches and for single rows, in their order.

@@ -298,6 +298,7 @@ def _code_choices(
     """
     codes_of_inputs: list[list[int]] = []
     for name in names:
+        # The last one is that of an inactive input.
         choices = [fixed[name]] if name in fixed else [*space[name].choices, INACTIVE]
         try:
             codes_of_inputs.append([encoding[name][str(choice)] for choice in choices])
@@ -307,8 +308,8 @@ def _code_choices(
     width = max((len(codes) for codes in codes_of_inputs), default=1)
     table = np.zeros((len(names), width), dtype=np.int32)
     for row, codes in zip(table, codes_of_inputs, strict=True):
+        row[:] = codes[-1]  # up to the last column; those between it and the choices are not used
         row[: len(codes)] = codes
-        row[len(codes) - 1 :] = codes[-1]  # columns between the choices and the last are not used
     return table
 
 

@@ -85,7 +85,14 @@ class SurrogateFit:
     ) -> Self:
         """Describe a surrogate of tasks that were evaluated on the same configurations.
 
-        `seed` seeds the fitter, the folds and, without `rng`, the search for best values.
+        Args:
+            fitter: Fits the surrogate.
+            values: Configurations, coded values, NaN where inactive, (n, d).
+            targets: Objective values of K outputs, (n, K).
+            seed: Seed of the fitter, the folds and, without `rng`, the search for best values.
+            folds: Number of folds of the cross-validation.
+            rng: Random generator of the search for best values.
+            mixes: How each task's value is mixed from the outputs; default: an output a task.
         """
         rows = row_folds(len(values), folds, seed)
         rng = np.random.default_rng(seed) if rng is None else rng
@@ -273,9 +280,9 @@ class BenchmarkFit:
             self.progress("cross-validation", next(fold_numbers), n_folds)
 
         names = [task.name for task in self.defined.tasks]
-        quality: list[TaskQuality] = []
+        quality: list[TaskQuality] = []  # of the tasks of the fits so far
         for fit in self.fits:
-            predicted = fit.cross_validate(report_fold)
+            predicted = fit.cross_validate(report_fold)  # (configurations, tasks of this fit)
             first_task = len(quality)
             end_task = first_task + predicted.shape[1]
             quality += measure_quality(

@@ -53,9 +53,12 @@ class TableSurrogate(StoredSurrogate):
             )
         if self.divisor < 1:
             raise ValueError(f"the divisor must be at least 1, but got {self.divisor}")
+
+        # Codes (T, m_1, ..., m_d) become values (T, m_1 ... m_d): the last one varies fastest.
         codes = np.array(self.codes, order="C")
         flat = codes.reshape(len(codes), -1) / float(self.divisor)
-        codes.flags.writeable = flat.flags.writeable = False
+        codes.flags.writeable = False
+        flat.flags.writeable = False
         self.codes = codes
         self._flat = flat
         # The values of each task as a memoryview: single numbers are read faster from these.

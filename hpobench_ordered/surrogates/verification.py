@@ -55,7 +55,7 @@ def check_card(spec: BenchmarkSpec, artifact: ArtifactFiles) -> None:
     for option in spec.surrogates:
         if option.files or not option.is_ready:
             continue  # not in the artifact: downloaded, or not generated yet
-        model, _ = option.load()
+        model, _ = option.load()  # without its best known values, which the tasks have
         benchmark = spec.load(option.name)
         if option is spec.surrogates[0]:  # the default one, which the card is about
             _check_kind(card, model)
