@@ -50,7 +50,7 @@ class About:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Make it from JSON; the inverse of `asdict`."""
+        """Make it from JSON, which has lists in place of tuples; the inverse of `asdict`."""
         limits = tuple(content.get("limits", ()))
         return cls(**{**content, "limits": limits})
 
@@ -102,6 +102,7 @@ def make_raw_frame(
         **further_types,
     }
     frame = pd.DataFrame.from_records(list(rows), columns=list(types))
+    # Columns of objects, such as texts, stay as they are.
     types_to_set = {column: dtype for column, dtype in types.items() if dtype != "object"}
     frame = frame.astype(types_to_set)
 

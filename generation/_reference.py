@@ -127,7 +127,10 @@ PARTS = (
 
 
 def run_missing(folder: Path, *, workers: int, dask: "Client | str | None" = None) -> None:
-    """Run what a folder of results lacks of all parts; repeat it to continue after a stop."""
+    """Run what a folder of results lacks of the reference results; continues after a stop.
+
+    These are methods on suites of benchmarks, listed in `PARTS`.
+    """
     for part in PARTS:
         run(
             benchmarks=part.benchmarks(),

@@ -44,7 +44,7 @@ class XGBoostTrainer:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """Data, settings and XGBoost's version."""
+        """All that determines an outcome besides the job: data, settings and XGBoost's version."""
         return {
             "data": self.split.digest,
             **self.settings,
@@ -95,4 +95,5 @@ def train_configs(
 
 
 def _import_xgboost() -> Any:
+    """Import XGBoost; a `MissingExtraError` says how to install it if it is missing."""
     return import_extra("xgboost", package="xgboost", extra="train", purpose="training")

@@ -73,7 +73,7 @@ def draw_tastes() -> FloatArray:
     mrg32k3a = import_extra(
         "mrg32k3a.mrg32k3a", package="mrg32k3a", extra="generate", purpose="simulating newsvendor"
     )
-    rng = mrg32k3a.MRG32k3a(s_ss_sss_index=list(TASTE_STREAM))
+    rng = mrg32k3a.MRG32k3a(s_ss_sss_index=list(TASTE_STREAM))  # stream, substream and so on
     shape = (N_REPLICATIONS, N_CUSTOMERS, N_ITEMS)
     uniforms = [rng.random() for _ in range(math.prod(shape))]
     noise = [-math.log(-math.log(uniform)) - np.euler_gamma for uniform in uniforms]

@@ -195,6 +195,7 @@ def make_plan(
         metric,
         longest_window=longest_window,
     )
+    # Some benchmarks need more configurations, or means over more seeds, than the others.
     default_configurations, averaged = CONFIGURATIONS_AND_SEEDS.get(
         benchmark.name, (CONFIGURATIONS, SEEDS)
     )

@@ -70,8 +70,9 @@ def generate_by_training(request: Request) -> Path:
     count = request.configurations or TRAINED_CONFIGURATIONS
     unit_values = space().sample_unit(np.random.default_rng(request.seed), count)
     values = space().decode(unit_values)
+    images, classes = load_mnist(request.local)
     errors = train_configs(
-        XGBoostTrainer(split_images(*load_mnist(request.local)), AS_PUBLISHED),
+        XGBoostTrainer(split_images(images, classes), AS_PUBLISHED),
         space().configs(values),
         sizes,
         request.folder.with_name(f"{request.folder.name}-evaluations"),

@@ -57,7 +57,18 @@ def define_benchmark(
     licence: str,
     version: int = 1,
 ) -> Definition:
-    """Define a benchmark; `tasks` are their contexts by name."""
+    """Define a benchmark of own trainings.
+
+    Args:
+        name: Name of the benchmark.
+        summary: One line.
+        space: Its search space.
+        objective: What is optimised.
+        tasks: Context of each task (numbers that describe it), by its name.
+        source: Where the evaluations come from.
+        licence: Licence of the evaluations.
+        version: Version of the benchmark.
+    """
     return Definition(
         name=name,
         version=version,

@@ -298,6 +298,10 @@ def _iter_rows(
 
 
 def _import_sklearn() -> Any:
+    """Import scikit-learn with its support vector machines and exceptions.
+
+    A `MissingExtraError` says how to install it if it is missing.
+    """
     import_extra("sklearn.svm", package="scikit-learn", extra="train", purpose="training")
     import sklearn.exceptions
 
@@ -305,4 +309,5 @@ def _import_sklearn() -> Any:
 
 
 def _import_xgboost() -> Any:
+    """Import XGBoost; a `MissingExtraError` says how to install it if it is missing."""
     return import_extra("xgboost", package="xgboost", extra="train", purpose="training")

@@ -106,6 +106,7 @@ class Client:
         """
 
         def ask_for(offsets: Sequence[int]) -> list[Evaluation]:
+            """Ask for the evaluations at consecutive offsets; fewer at the end of the list."""
             subject = f"evaluations {offsets[0]} to {offsets[-1]} of flow {flow} on task {task}"
             entries = self._list(
                 subject,
@@ -132,6 +133,7 @@ class Client:
         """Ask for the values of runs on all folds, by run; runs without such values are absent."""
 
         def ask_for(runs: Sequence[int]) -> list[tuple[int, list[float]]]:
+            """Ask for pairs of a run and its values on the folds, where there are any."""
             entries = self._list(
                 f"values on the folds of runs {runs[0]} to {runs[-1]}",
                 lambda: self._openml.evaluations.list_evaluations(
@@ -170,6 +172,7 @@ class Client:
         """
 
         def ask_for(ids: Sequence[int]) -> list[tuple[int, dict[str, str | None]]]:
+            """Ask for pairs of a setup's id and the values that it states, by parameter."""
             entries = self._list(
                 f"setups {ids[0]} to {ids[-1]}",
                 lambda: self._openml.setups.list_setups(
@@ -188,11 +191,12 @@ class Client:
         """Ask for the entries of a listing; none if it is empty."""
 
         def list_entries() -> list[Any]:
+            """List the entries of a listing; the client raises one of two errors if it is empty."""
             try:
                 return list(call().values())
             except self._openml.exceptions.OpenMLServerNoResult:
                 return []
-            except KeyError as error:  # the client looks for entries in an empty answer
+            except KeyError as error:  # it looks for the first entry in the answer's XML
                 is_empty_listing = error.args in (("oml:evaluation",), ("oml:setup",))
                 if is_empty_listing:
                     return []
@@ -229,7 +233,11 @@ class Client:
         )
 
     def _keep_pace(self, requests: int) -> None:
-        """Wait until the next requests are due, and set when those after them will be."""
+        """Wait until the next requests are due, and set when those after them will be.
+
+        `_earliest` is the time at which the next request may be sent, `_interval` the seconds
+        between two requests.
+        """
         now = self._connection.clock()
         if now < self._earliest:
             self._connection.sleep(self._earliest - now)
@@ -352,6 +360,7 @@ def _call_within(seconds: float, call: Callable[[], Answer]) -> Answer:
     future: Future[Answer] = Future()
 
     def run() -> None:
+        """Make the call in the thread, and give its result or error to the caller."""
         try:
             future.set_result(call())
         except BaseException as error:  # whatever it is, the caller gets it

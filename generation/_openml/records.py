@@ -118,8 +118,8 @@ def _download_evaluations(
     A page with nothing new ends the list; a short one need not, as unreadable entries are missing.
     """
     rows: list[dict[str, Any]] = []
-    runs: set[int] = set()
-    unread = 0
+    runs: set[int] = set()  # of the pages so far
+    unread = 0  # evaluations that OpenML's client cannot read
     offset = 0
     while True:
         offsets = range(offset, offset + page_size)

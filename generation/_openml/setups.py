@@ -76,9 +76,12 @@ class MlrSetups:
     converters: Mapping[str, Converter] = field(default_factory=dict)
 
     def __call__(self, stated: Mapping[str, str], task: int) -> Config | Dropped:
-        """The configuration of a setup and flow for an OpenML task, or why there is none.
+        """Read the configuration of a setup, or say why it has none.
 
-        Values of inactive hyperparameters are ignored.
+        Args:
+            stated: Values as text that the setup or its flow state, by parameter; others have the
+                learner's default. Those of inactive hyperparameters are ignored.
+            task: OpenML's number of the task, on which some conversions of numbers depend.
         """
         values = np.full(self.space.dimension, np.nan)
         problem_of_column: dict[int, Dropped] = {}

@@ -71,6 +71,7 @@ def _ask_for_size(client: Client, task: int) -> dict[str, int]:
     import openml
 
     def get_qualities() -> Mapping[str, Any]:
+        """Ask for the qualities of the task's data set: numbers that describe it, by name."""
         openml_task = openml.tasks.get_task(task)
         dataset = openml.datasets.get_dataset(
             openml_task.dataset_id, download_data=False, download_qualities=True
@@ -110,11 +111,13 @@ def ranger_converters(sizes: Mapping[int, DataSize]) -> dict[str, Converter]:
     """
 
     def convert_mtry(number: float | None, task: int) -> float | None:
+        """Convert mtry, a number of columns, to the middle of the fractions that give it."""
         p = sizes[task].inputs
         columns = math.floor(math.sqrt(p)) if number is None else number  # ranger's default
         return max(0.0, (columns - 0.5) / p)
 
     def convert_min_node_size(number: float | None, task: int) -> float | None:
+        """Convert min.node.size = n^x, with n the rows of the task's data, to the exponent x."""
         if number is None:
             return None
         n = sizes[task].rows

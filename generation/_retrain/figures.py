@@ -112,6 +112,7 @@ def make_comparisons(
         repeated: Losses of every seed, (S, m, T); None if nothing was repeated.
         averaged: Number of seeds that a loss is the mean of.
     """
+    # Regret of the configuration that was best on the task before, on each task but the first.
     shares = copying_regrets(losses)
     median = _nan_median(shares)
     forest_median = _nan_median(copying_regrets(smooth))

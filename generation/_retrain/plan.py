@@ -62,14 +62,18 @@ class RetrainPlan:
         return min(REPEATED_CONFIGURATIONS, len(self.values)) if has_seed else 0
 
     def jobs(self) -> list[TrainingJob]:
-        """All trainings: every configuration, then the first m with each further seed."""
+        """All trainings: every configuration, then the first ones with each further seed.
+
+        `averaged` is the number of seeds that values are means of, `number_repeated` the number of
+        configurations with all seeds.
+        """
         configs = self.space.configs(self.values)
         jobs = [TrainingJob(str(self.seed), config) for config in configs]
 
         # Without averages there is a second seed all the same, for the effect of the seed.
-        further_seeds = range(self.seed + 1, self.seed + max(self.averaged, 2))
-        for seed in further_seeds:
-            repeated_configs = configs[: self.number_repeated]
+        number_of_seeds = max(self.averaged, 2)
+        repeated_configs = configs[: self.number_repeated]
+        for seed in range(self.seed + 1, self.seed + number_of_seeds):
             jobs += [TrainingJob(str(seed), config) for config in repeated_configs]
         return jobs
 

@@ -36,8 +36,9 @@ class _RandomFeatures(BaseEstimator):  # type: ignore[misc]  # scikit-learn has 
             gamma=self.gamma, n_components=self.n_components, random_state=self.random_state
         )
         self.features_.fit(x)
+        inputs_and_features = self._append_features(x)
         self.ridge_ = Ridge(alpha=self.alpha, solver="cholesky")
-        self.ridge_.fit(self._append_features(x), y, sample_weight)
+        self.ridge_.fit(inputs_and_features, y, sample_weight)
         return self
 
     def _append_features(self, x: FloatArray) -> FloatArray:

@@ -121,7 +121,7 @@ class RetrainTrainer:
         seconds: list[float] = []
         failures: list[str] = []
         with threadpool_limits(1):  # once for all tasks, as it is slow
-            for task in self.tasks:
+            for task in self.tasks:  # numbers of the periods that are predicted
                 try:
                     value, seconds_of_task = self.train(config, task, seed=int(where))
                 except Exception as error:  # an estimator may raise anything
