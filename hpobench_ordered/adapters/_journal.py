@@ -74,7 +74,7 @@ class Journal:
 
         After a failure nothing is written any more: a line may be incomplete.
         """
-        if not self._failed:
+        if not self._failed:  # why writing failed before; "" if it never did
             try:
                 self._append(line)
             except OSError as error:

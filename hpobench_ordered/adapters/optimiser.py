@@ -222,6 +222,10 @@ class Optimiser:
         budget: int,
         seed: int,
     ) -> None:
+        """Check the arguments, which are those of `hpobench_ordered.optimiser`; make the method.
+
+        `history` is aligned with the space, and `data` are checked already.
+        """
         check_count(budget, noun="trial")
         check_seed(seed)
         check_context(context, history)

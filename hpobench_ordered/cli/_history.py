@@ -165,10 +165,14 @@ class EarlierTasks:
 
 
 def earlier_options(command: Command) -> Command:
-    """Add the options of `EarlierTasks` to a command, as its argument `earlier`."""
+    """Add options that say where earlier tasks are; the command gets them as one argument.
+
+    The argument is `earlier`, an `EarlierTasks`, whose fields are the options' values.
+    """
 
     @functools.wraps(command)
     def command_with_earlier(**options: Any) -> None:
+        """Call the command with an `EarlierTasks` in place of the options that describe it."""
         values = {field.name: options.pop(field.name) for field in fields(EarlierTasks)}
         command(earlier=EarlierTasks(**values), **options)
 

@@ -99,9 +99,10 @@ def print_json(content: object) -> None:
 def progress_bar() -> Iterator[Progress]:
     """Show progress; yields a function of the step, the parts done and all parts."""
     with make_bars() as bars:
-        bar_of_step = {}  # a bar appears when its step begins
+        bar_of_step = {}
 
         def show_progress(step: str, done: int, total: int) -> None:
+            """Move the bar of a step, which appears when it is first told of."""
             if step not in bar_of_step:
                 bar_of_step[step] = bars.add_task(step, total=total)
             bars.update(bar_of_step[step], completed=done, total=total)

@@ -111,6 +111,7 @@ def protocol_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def command_with_protocol(protocol_name: str, **options: Any) -> None:
+        """Call the command with a protocol in place of the options that describe it."""
         settings = {name: options.pop(name) for name in SETTINGS}
         has_settings = any(value is not None for value in settings.values())
         if protocol_name == Ordered().name and not has_settings:

@@ -92,6 +92,7 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         seed: int = 0,
         shared: bool = False,
     ) -> None:
+        """Check the arguments; the method itself is made in the first trial, see `_begin`."""
         self._spec = as_method_spec(method)
         self._history = as_evaluations(history)
         self._is_space_given = space is not None
@@ -236,8 +237,11 @@ class OptunaSampler(BaseSampler):  # type: ignore[misc]  # mypy does not follow 
         return self._draw(study, trial, param_name, param_distribution)
 
     def _suggest(self, study: Study, trial: FrozenTrial, name: str) -> "_Suggestion | None":
-        """The method's value of a hyperparameter; None if it has none for this trial."""
-        if self._space is None:
+        """The method's value of a hyperparameter; None if it has none for this trial.
+
+        The value itself may be None, and is therefore wrapped.
+        """
+        if self._space is None:  # not known before the first complete trial
             return None
         names = (*self._space.names, *self._space.constants)
         if name not in names:
@@ -365,17 +369,26 @@ class Replay:
     """
 
     def __init__(self, optimiser: Optimiser, study: Study, *, is_shared: bool) -> None:
+        """Repeat with a new method what the study recorded of it.
+
+        Args:
+            optimiser: The method, which has not been asked or told anything.
+            study: The study, perhaps one that is resumed.
+            is_shared: Whether other processes work on the study at the same time.
+        """
         self.optimiser = optimiser
         self.study_name = study.study_name
         settings = json.dumps(optimiser.settings, sort_keys=True)
         self._identity = hashlib.sha256(settings.encode()).hexdigest()[:16]
         self._is_shared = is_shared
+
+        # Suggestions are numbered as the method makes them, trials as the study counts them.
         self._configs: list[Config] = []  # by number of the suggestion
         self._suggestion_of: dict[int, int] = {}  # by number of the trial
         self._unassigned: list[int] = []  # suggestions that no trial has
-        self._next_order = 0
-        self._told: set[int] = set()  # numbers of trials that are told, or never will be
-        self._unrecorded: list[int] = []  # those told since the last record
+        self._next_order = 0  # of the next record in the study
+        self._told: set[int] = set()  # trials that the method was told, or never will be
+        self._unrecorded: list[int] = []  # trials told since the last record
 
         trials = self.catch_up(study)
         taken: set[int] = set()
@@ -449,8 +462,12 @@ class Replay:
         return self.config_of(trial)
 
     def _ask(self) -> None:
-        """Ask the method for another suggestion, which no trial has yet."""
-        self._unassigned.append(len(self._configs))
+        """Ask the method for another suggestion, which no trial has yet.
+
+        Suggestions are known by their number, the index in `_configs`.
+        """
+        number = len(self._configs)
+        self._unassigned.append(number)
         self._configs.append(self.optimiser.ask())
 
     def _assign(self, suggestion: int, trial_number: int) -> None:
@@ -467,6 +484,7 @@ class Replay:
             return 0
         count = 0
         for trial in trials:
+            # Trials whose values were enqueued (`FIXED`) need no suggestion.
             needs_suggestion = not trial.params and FIXED not in trial.system_attrs
             has_suggestion = trial.number in self._suggestion_of
             is_waiting = needs_suggestion and not has_suggestion

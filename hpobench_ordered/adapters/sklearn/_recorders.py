@@ -240,7 +240,10 @@ class ParquetRecorder(Recorder):
         return buffer.getvalue()
 
     def _find_version(self) -> tuple[int, ...]:
-        """What changes whenever the file is written; () if there is none."""
+        """What changes whenever the file is written; () if there is none.
+
+        A file that is rewritten is a new one in its place, with another inode.
+        """
         if not self._path.exists():
             return ()
         status = self._path.stat()

@@ -64,8 +64,9 @@ def read_space(description: SpaceLike) -> EstimatorSpace:
         if isinstance(values, str | Real):
             constants[name] = values  # type: ignore[assignment]  # numbers of any type
             continue
+        # With the objects that its choices stand for, if these are not text or numbers.
         parameter, objects[name] = read_parameter(name, values)
-        if parameter.size > 1:
+        if parameter.size > 1:  # number of different values
             tunable.append(parameter)
         else:
             constants[name] = parameter.value(parameter.lower)
@@ -129,7 +130,10 @@ def _are_increasing_numbers(values: Sequence[Value]) -> bool:
 
 
 def _describe_object(name: str, choice: object) -> str:
-    """Text of an object, which must be the same in every process: a history is read by it."""
+    """Text of an object, which must be the same in every process: a history is read by it.
+
+    It is the name of a function or class, else its `repr`, unless that has an address in memory.
+    """
     text = getattr(choice, "__qualname__", None) or repr(choice)
     if ADDRESS in text:
         raise InvalidSpaceError(

@@ -265,6 +265,7 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         error_score: Any = np.nan,
         return_train_score: bool = False,
     ) -> None:
+        # As scikit-learn wants it, arguments are only stored here, and checked by `fit`.
         self.space = space
         self.history = history
         self.task = task
@@ -429,7 +430,11 @@ class OrderedSearchCV(BaseSearchCV):  # type: ignore[misc]  # mypy does not foll
         candidates: EstimatorSpace,
         evaluate_candidates: EvaluateCandidates,
     ) -> list[Evaluation]:
-        """Cross-validate configurations in parallel."""
+        """Cross-validate configurations in parallel.
+
+        scikit-learn's `evaluate_candidates` calls `_format_results`, which keeps the results of all
+        folds in `_session.new_folds`, configuration by configuration.
+        """
         if not configs:
             return []
         try:
@@ -564,9 +569,11 @@ def _check_settings(place: str, before: Mapping[str, Any], now: Mapping[str, Any
 def _check_suggestions(
     suggested: Sequence[Config], recorded: Sequence[Evaluation], space: SearchSpace
 ) -> None:
-    """Check that the method suggests what was recorded."""
+    """Check that the method suggests what was recorded; a `StoreError` if it does not."""
     for config, evaluation in zip(suggested, recorded, strict=False):  # fewer may be recorded
-        if space.row(config).tobytes() != space.row(evaluation.config).tobytes():
+        # As bytes, NaN of inactive hyperparameters equals NaN.
+        is_same = space.row(config).tobytes() == space.row(evaluation.config).tobytes()
+        if not is_same:
             raise StoreError(
                 f"{evaluation.config} was evaluated, but now the method suggests {config} instead; "
                 "has it, or a library that it uses, changed? Use another name for this task"
