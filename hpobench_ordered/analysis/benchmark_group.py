@@ -119,7 +119,8 @@ class BenchmarkGroup:
             task_mean = item.over_tasks(measure, trial)
             has_measure = task_mean.defined > 0  # number of tasks on which it is defined
             if has_measure:
-                means_of_items.append((item, task_mean.mean[self.rows(item)]))
+                mean_of_methods = task_mean.mean[self.rows(item)]  # of the group's methods alone
+                means_of_items.append((item, mean_of_methods))
         if not means_of_items:
             return np.empty((0, len(self.methods)))
         return family_means(means_of_items)
@@ -215,13 +216,17 @@ def rank_and_compare(
 
 
 def count_all_wins(group: BenchmarkGroup) -> Wins:
-    """Wins over the runs of all benchmarks, after the last trial of each benchmark."""
+    """Count how often each method is better than each other, over the runs of all benchmarks.
+
+    They are compared after the last trial of each benchmark.
+    """
     n_methods = len(group.methods)
     wins = np.zeros((n_methods, n_methods), dtype=np.int64)
     ties = np.zeros((n_methods, n_methods), dtype=np.int64)
     for item in group.items:
+        losses = item.losses[group.rows(item)]  # of the group's methods alone
         counts = count_wins(
-            item.losses[group.rows(item)],
+            losses,
             group.methods,
             trial=item.last_trial,
             first_task=item.first_task,

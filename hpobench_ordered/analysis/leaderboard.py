@@ -260,8 +260,9 @@ def _overall_rows(group: BenchmarkGroup, trial: int) -> Iterator[Row]:
 
     Only methods that are compared on every benchmark (`group.methods`) have means and wins.
     """
+    this_trial = slice(trial - 1, trial)
     intervals = {
-        (measure, over): overall_intervals(group, measure, over, trials=slice(trial - 1, trial))
+        (measure, over): overall_intervals(group, measure, over, trials=this_trial)
         for measure, over in itertools.product(MEASURES, Resampling)
     }
     win_columns_of_items = [_win_columns(item, trial) for item in group.items]
@@ -276,7 +277,7 @@ def _overall_rows(group: BenchmarkGroup, trial: int) -> Iterator[Row]:
         row["families"] = len({item.family or item.benchmark for item in items_with_method})
         if method in group.methods:
             row |= _measure_columns(intervals, group.methods.index(method))
-            for name in WIN_COUNTS:
+            for name in WIN_COUNTS:  # wins, ties and losses
                 row[name] = sum(columns[method][name] for columns in win_columns_of_items)
         yield row
 

@@ -97,7 +97,7 @@ def _check_complete(
         labels_of_axes: Methods, seeds, tasks and trials, for the message.
         allow_missing_runs: Whether all trials of a run may be missing.
     """
-    if (n_rows > 1).any():
+    if (n_rows > 1).any():  # a benchmark under one protocol has a trial once
         raise ExperimentError("results of several benchmarks or protocols cannot be joined")
 
     is_missing = n_rows == 0

@@ -111,7 +111,8 @@ class Verdict:
 
         decimals = self._decimals
         text = f"After {trials} {self.leaders[0]} leads: mean rank {self.mean_rank:.{decimals}f}"
-        if not np.isnan(self.interval).any():
+        has_interval = not np.isnan(self.interval).any()  # with enough seeds
+        if has_interval:
             lower, upper = self.interval
             text += f" ({lower:.{decimals}f} to {upper:.{decimals}f})"
         text += f"; next {self.next_method}, {self.next_rank:.{decimals}f}"

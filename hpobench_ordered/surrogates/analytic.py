@@ -83,7 +83,7 @@ class ForresterSurrogate(_Coefficients):
         so that no rounded value can be below the minimum.
         """
         minima = []
-        for task, (a, b, c) in enumerate(self._rows):
+        for task, (a, b, c) in enumerate(self._rows):  # the coefficients of each task
             candidates = _find_local_minima(a, b)
             lowest = float(self.predict(candidates[:, None], task).min())
             minima.append(lowest - 2.0 * _rounding_error_bound(a, b, c))

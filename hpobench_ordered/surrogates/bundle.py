@@ -214,6 +214,9 @@ def folder_spec(folder: Path) -> BenchmarkSpec:
         }
     if not summary_of_surrogate:
         raise ArtifactError(f"{BENCHMARK} in {folder} lists no surrogate")
+
+    files = artifact.sums()  # hashes by file
+    recorded = _find_history(artifact, is_recorded=EVALUATIONS in files, has_runs=RUNS in files)
     return BenchmarkSpec(
         name=folder.as_posix(),
         version=version,
@@ -221,9 +224,7 @@ def folder_spec(folder: Path) -> BenchmarkSpec:
         define=partial(_define, artifact, version, None),  # whatever name is stored
         surrogates=_list_options(artifact, summary_of_surrogate),
         artifact=artifact,
-        recorded=_find_history(
-            artifact, is_recorded=EVALUATIONS in artifact.sums(), has_runs=RUNS in artifact.sums()
-        ),
+        recorded=recorded,
     )
 
 

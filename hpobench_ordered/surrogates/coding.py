@@ -89,7 +89,7 @@ class Coding:
         if table.ndim != 2 or table.shape[1] != _TABLE_COLUMNS:
             raise ValueError(f"a coding must have {_TABLE_COLUMNS} columns, but got {table.shape}")
         features = []
-        for kind, column, operand, inactive, mean, scale in table.tolist():
+        for kind, column, operand, inactive, mean, scale in table.tolist():  # all are floats
             feature_kind = FeatureKind(int(kind))
             features.append(Feature(feature_kind, int(column), int(operand), inactive, mean, scale))
         return cls(tuple(features))

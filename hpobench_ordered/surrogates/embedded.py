@@ -95,6 +95,7 @@ class EmbeddedSurrogate(DescribedSurrogate):
         """
         values = row.tolist()
         coded = self._template.copy()  # the fixed values; those of the part follow
+        # `_plan`: for each column that the part tunes, the part's column and codes of choices.
         for column, column_in_part, code_of_choice in self._plan:
             value = values[column_in_part]
             if code_of_choice is None:  # a number, or a choice with the same code in both spaces

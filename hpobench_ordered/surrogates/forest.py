@@ -126,10 +126,14 @@ class ForestSurrogate(StoredSurrogate):
         self._mixes = tuple((mix.low, mix.high, mix.weight) for mix in self.tasks)
 
     def _check(self) -> None:
-        """Raise a `ValueError` unless the arrays are whole trees that fit each other."""
+        """Raise a `ValueError` unless the arrays are whole trees that fit each other.
+
+        `nodes` has the number of nodes of each tree, `feature` what each node splits on (`LEAF` in
+        leaves), `threshold` one number for each inner node, `codes` a row for each output.
+        """
         n_outputs, n_leaves = self.codes.shape
         is_leaf = self.feature == LEAF
-        last_nodes = np.cumsum(self.nodes) - 1
+        last_nodes = np.cumsum(self.nodes) - 1  # index of each tree's last node
         if len(self.nodes) == 0 or self.nodes.min() < 1 or last_nodes[-1] != len(self.feature) - 1:
             raise ValueError("the numbers of nodes do not add up")
 
@@ -250,10 +254,11 @@ def _link_nodes(
     is_leaf = feature == LEAF
     numbers = np.arange(len(feature))
 
-    # Number of subtrees still to be read before a node: an inner node opens two and is one of those
-    # that were missing, a leaf is one of those. The right child is the first node after the parent
-    # with the parent's number, as the left subtree has then been read.
-    n_missing = np.concatenate(([0], np.cumsum(np.where(is_leaf, -1, 1))[:-1]))
+    # How many subtrees are still to be read when the reading comes to a node. A leaf is one of
+    # them: one less. An inner node is one of them and opens two: one more, and one less again when
+    # its left subtree has been read. So its right child is the next node with its own number.
+    changes = np.where(is_leaf, -1, 1)
+    n_missing = np.concatenate(([0], np.cumsum(changes)[:-1]))  # the first tree's root counts as 0
     order = np.argsort(n_missing, kind="stable")  # nodes of the same number are adjacent here
     next_of_same_number = np.zeros(len(feature), dtype=np.int64)
     next_of_same_number[order[:-1]] = order[1:]

@@ -226,7 +226,10 @@ class OnnxSurrogate:
         return output[:, 0 if has_one_target else self.target]
 
     def _ready_session(self) -> "InferenceSession":
-        """Return the session that evaluates the network; the first call in a process starts it."""
+        """Return the session that evaluates the network; the first call in a process starts it.
+
+        The network is first cut down to the column `target` of its `n_targets` outputs.
+        """
         if self._session is not None:
             return self._session
         try:
