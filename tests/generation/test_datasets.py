@@ -1,3 +1,5 @@
+"""Data sets of OpenML's tasks: read, coded as numbers, split into folds, and scored."""
+
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +22,7 @@ from hpobench_ordered.generation._flows import datasets
 
 
 def write_and_read(folder: Path, text: str) -> datasets.ClassificationData:
-    """The data set of a CSV file with this text."""
+    """The data set of a CSV file with this text; its last column must be the class."""
     path = folder / "37_toy.csv"
     path.write_text(text, "latin-1")
     return datasets.read_csv(path, "toy")
@@ -55,27 +57,35 @@ def test_columns_are_coded_as_numbers(tmp_path, text, x, y):
 
     assert data.x.tolist() == x
     assert data.y.tolist() == y
-    assert (data.x.dtype, data.y.dtype) == (np.float64, np.int64)
+    assert data.x.dtype == np.float64
+    assert data.y.dtype == np.int64
 
 
 def test_constant_columns_stay_constant(tmp_path):
     """A constant number, a constant choice, and a column without any value."""
     data = write_and_read(tmp_path, "a,b,c,class\n3,u,,0\n3,u,,1\n")
-    assert np.ptp(data.x, axis=0).tolist() == [0, 0, 0]
+
+    range_of_columns = np.ptp(data.x, axis=0)
+    assert range_of_columns.tolist() == [0, 0, 0]
 
 
 def test_names_do_not_change_the_digest(tmp_path):
+    """The digest of a data set is of its numbers and classes as they are coded."""
     data = write_and_read(tmp_path, "a,class\n1,0\n2,1\n")
 
-    assert write_and_read(tmp_path, "b,class\n1.0,no\n2.0,yes\n").digest == data.digest
+    renamed = write_and_read(tmp_path, "b,class\n1.0,no\n2.0,yes\n")
+
+    assert renamed.digest == data.digest
 
 
 @pytest.mark.parametrize("text", ["a,class\n1,1\n2,0\n", "a,class\n1,0\n3,1\n"])
 def test_numbers_and_classes_change_the_digest(tmp_path, text):
-    # The texts swap the classes, or have another number.
+    """The classes are swapped, or a number is another."""
     data = write_and_read(tmp_path, "a,class\n1,0\n2,1\n")
 
-    assert write_and_read(tmp_path, text).digest != data.digest
+    changed = write_and_read(tmp_path, text)
+
+    assert changed.digest != data.digest
 
 
 @pytest.mark.parametrize(
@@ -84,14 +94,14 @@ def test_numbers_and_classes_change_the_digest(tmp_path, text):
         ("", "not a CSV"),
         ("a,b\n1,2\n", "last column .* must be 'class', got 'b'"),
         ("class,b\n1,2\n", "must be 'class'"),
-        ('a,class\n1,"2\n', "not a CSV"),
-        ("a,class\n1,2\n1,2,3,4\n", "not a CSV"),
+        ('a,class\n1,"2\n', "not a CSV"),  # an open quote
+        ("a,class\n1,2\n1,2,3,4\n", "not a CSV"),  # a longer row
         ("a,class\n1,0\n2,0\n", "1 classes"),
         ("a,class\n", "0 classes"),
         ("class\n1\n2\n", "0 inputs"),
         ("a,class\n1,0\n2,1\n3,\n", "without a class"),
         ("a,class\n1,0\ninf,1\n", "infinite"),
-        ("".join(map(chr, range(256))), "not a CSV"),
+        ("".join(map(chr, range(256))), "not a CSV"),  # any bytes
     ],
 )
 def test_bad_files_are_refused(tmp_path, text, message):
@@ -135,13 +145,18 @@ class TestFolder:
         data_sets = datasets.offline_datasets(shared / "data" / "openml_datasets")
 
         assert len(data_sets) == 14
-        # Rows, and columns of coded features.
-        assert data_sets["3"].x.shape == (3196, 38)
-        assert data_sets["31"].x.shape == (1000, 59)
         assert all(set(np.unique(data.y)) == {0, 1} for data in data_sets.values())
+
+    @pytest.mark.parametrize(("task", "shape"), [("3", (3196, 38)), ("31", (1000, 59))])
+    def test_public_data_sets_have_published_sizes(self, shared, task, shape):
+        """Published are the rows; columns are those of features coded as numbers."""
+        data_sets = datasets.offline_datasets(shared / "data" / "openml_datasets")
+
+        assert data_sets[task].x.shape == shape
 
 
 MONKS_COMBINATIONS = 432
+"""Number of combinations of the six attributes, which have 3, 3, 2, 3, 4 and 2 values."""
 
 
 class TestMonks:
@@ -156,24 +171,27 @@ class TestMonks:
         # All combinations of the attributes come first, then the training examples.
         assert data.y[:MONKS_COMBINATIONS].sum() == positives
 
-    @pytest.mark.parametrize(("problem", "wrong"), [(1, 0), (2, 0), (3, 6)])
-    def test_training_examples_follow_the_rule(self, problem, wrong):
-        """The rule is that of all combinations; the third problem has six wrong classes."""
+    @pytest.mark.parametrize(("problem", "number_wrong"), [(1, 0), (2, 0), (3, 6)])
+    def test_training_examples_follow_the_rule(self, problem, number_wrong):
+        """They have the class of the same combination of attributes; in the third problem, six have
+        the wrong class.
+        """
         data = _openml_data.make_monks_problem(problem)
-        examples = [tuple(row) for row in data.x]
-        combinations = examples[:MONKS_COMBINATIONS]
-        training_examples = examples[MONKS_COMBINATIONS:]
+        rows = [tuple(row) for row in data.x]
+        combinations = rows[:MONKS_COMBINATIONS]
+        training_examples = rows[MONKS_COMBINATIONS:]
         class_of = dict(zip(combinations, data.y[:MONKS_COMBINATIONS], strict=True))
 
         classes = data.y[MONKS_COMBINATIONS:]
 
-        assert len(class_of) == MONKS_COMBINATIONS
+        assert len(class_of) == MONKS_COMBINATIONS  # no combination comes twice
         assert len(set(training_examples)) == len(training_examples)
         expected = [class_of[example] for example in training_examples]
-        assert np.count_nonzero(classes != expected) == wrong
+        assert np.count_nonzero(classes != expected) == number_wrong
 
     @pytest.mark.parametrize(("problem", "has_noise"), [(1, False), (2, False), (3, True)])
     def test_description_tells_of_drawing(self, problem, has_noise):
+        """Unlike OpenML's, the training examples are drawn here, some with the wrong class."""
         description = _openml_data.make_monks_problem(problem).description
 
         assert "drawn at random" in description
@@ -201,32 +219,46 @@ class TestMonks:
 
 
 class FakeError(Exception):
-    pass
+    """Stands for the base class of the errors of OpenML's client."""
 
 
 @pytest.fixture
 def openml(monkeypatch):
-    """Stands for the package: one task, with a nominal, a missing and a plain column."""
+    """A stub of OpenML's client, which has one task, 37, with three rows.
+
+    Its columns are a nominal one with a missing value, numbers with a missing one, and plain
+    numbers.
+    """
     nominal = pd.Categorical(["2", "1", None])
     inputs = pd.DataFrame({"a": nominal, "b": [1.0, np.nan, 3.0], "c": [1, 2, 4]})
     classes = pd.Series(pd.Categorical(["p", "n", "p"]), name="label")
+    is_nominal = [True, False, False]
     dataset = SimpleNamespace(name="toy", dataset_id=5)
-    dataset.get_data = lambda *, target: (inputs, classes, [True, False, False], [target])
+    dataset.get_data = lambda *, target: (inputs, classes, is_nominal, [target])
     task = SimpleNamespace(target_name="label", get_dataset=lambda: dataset)
-    fake = SimpleNamespace(
+    stub = SimpleNamespace(
         tasks=SimpleNamespace(get_task={37: task}.__getitem__),
         exceptions=SimpleNamespace(PyOpenMLError=FakeError),
     )
-    monkeypatch.setitem(sys.modules, "openml", fake)
-    return fake
+    monkeypatch.setitem(sys.modules, "openml", stub)
+    return stub
 
 
 class TestOpenML:
-    def test_downloaded_data_are_coded(self, openml):
+    @pytest.mark.usefixtures("openml")
+    def test_downloaded_data_are_coded(self):
         data = datasets.download_dataset("37")
-        # One column for 1, 2 and missing; the missing number became the median; a plain column.
+
+        # Is the nominal value 1, 2 or missing? Then b, whose missing number became the median, 2,
+        # and c.
         assert data.x.tolist() == [[0, 1, 0, 1, 1], [1, 0, 0, 2, 2], [0, 0, 1, 3, 4]]
+        # The classes n and p.
         assert data.y.tolist() == [1, 0, 1]
+
+    @pytest.mark.usefixtures("openml")
+    def test_downloaded_data_tell_their_source(self):
+        data = datasets.download_dataset("37")
+
         assert data.name == "toy"
         assert "data set 5, task 37" in data.description
 
@@ -234,43 +266,54 @@ class TestOpenML:
     def test_failed_download_names_the_task(self, openml, error):
         """The client fails, by an error of its own or of the connection."""
         openml.tasks.get_task = Mock(side_effect=error)
+
         with pytest.raises(DownloadError, match="task 37"):
             datasets.download_dataset("37")
 
-    # Makes the import fail.
     def test_missing_client_names_the_extra(self, monkeypatch):
+        # Makes the import fail.
         monkeypatch.setitem(sys.modules, "openml", None)
+
         with pytest.raises(MissingExtraError, match=r"\[train\]"):
             datasets.download_dataset("37")
 
 
 class TestFolds:
     def test_folds_are_scikit_learns(self):
+        """Five folds of equal shares of classes, shuffled with the seed 0."""
         data = _openml_data.make_monks_problem(2)
 
         folds = list(datasets.iter_folds(data))
 
         splitter = StratifiedKFold(5, shuffle=True, random_state=0)
         splits = list(splitter.split(data.x, data.y))
-        for fold, (train, test) in zip(folds, splits, strict=True):
-            np.testing.assert_array_equal(fold.x, data.x[train])
-            np.testing.assert_array_equal(fold.y_test, data.y[test])
+        for fold, (train_rows, test_rows) in zip(folds, splits, strict=True):
+            np.testing.assert_array_equal(fold.x, data.x[train_rows])
+            np.testing.assert_array_equal(fold.y_test, data.y[test_rows])
 
     def test_standardised_as_r_does(self):
-        """The standard deviation divides by n - 1; constant columns stay."""
-        x = np.array([[1.0, 7.0], [2.0, 7.0], [6.0, 7.0]])
-        # Three rows to train on, one to test on, two classes.
-        fold = datasets.Fold(x, np.zeros(3), np.array([[3.0, 8.0]]), np.zeros(1), 2)
+        """The standard deviation divides by n - 1; constant columns stay as they are."""
+        fold = datasets.Fold(
+            x=np.array([[1.0, 7.0], [2.0, 7.0], [6.0, 7.0]]),
+            y=np.zeros(3),
+            x_test=np.array([[3.0, 8.0]]),
+            y_test=np.zeros(1),
+            classes=2,
+        )
+
         scaled = fold.standardise()
-        np.testing.assert_allclose(scaled.x[:, 0].mean(), 0, atol=1e-15)
-        np.testing.assert_allclose(scaled.x[:, 0].std(ddof=1), 1)
-        assert scaled.x[:, 1].tolist() == [7, 7, 7]
-        # 3 is the mean of the first column.
+
+        first_column, constant_column = scaled.x.T
+        np.testing.assert_allclose(first_column.mean(), 0, atol=1e-15)
+        np.testing.assert_allclose(first_column.std(ddof=1), 1)
+        assert constant_column.tolist() == [7, 7, 7]
+        # 3 is the mean of the first column on which the fold is trained.
         assert scaled.x_test.tolist() == [[0.0, 8.0]]
 
     def test_two_classes_must_be_frequent(self):
         """Four examples of a class are too few for five folds."""
-        data = replace(_openml_data.make_monks_problem(1), y=np.array([1] * 4 + [0] * 552))
+        labels = np.array([1] * 4 + [0] * 552)
+        data = replace(_openml_data.make_monks_problem(1), y=labels)
 
         with pytest.raises(ExperimentError, match=r"monks-problems-1 .*\[552, 4\]"):
             list(datasets.iter_folds(data))
@@ -280,50 +323,68 @@ class TestFolds:
         labels = np.array([2] * 2 + [1] * 54 + [0] * 500)
         data = replace(_openml_data.make_monks_problem(1), y=labels)
 
-        assert [fold.classes for fold in datasets.iter_folds(data)] == [3] * 5
+        numbers_of_classes = [fold.classes for fold in datasets.iter_folds(data)]
+
+        assert numbers_of_classes == [3, 3, 3, 3, 3]
 
 
-def fold_of(y: np.ndarray, classes: int) -> datasets.Fold:
+def make_fold(y_test: np.ndarray, classes: int) -> datasets.Fold:
     """A fold with these classes to test on, and nothing else that matters."""
-    return datasets.Fold(np.zeros((0, 1)), np.zeros(0), np.zeros((len(y), 1)), y, classes)
+    n = len(y_test)
+    return datasets.Fold(np.zeros((0, 1)), np.zeros(0), np.zeros((n, 1)), y_test, classes)
 
 
 class TestAUC:
+    """Areas under the curve; of more than two classes the mean, weighted by their frequencies."""
+
     @given(
         hnp.arrays(np.int64, 30, elements=st.integers(0, 1)).filter(lambda y: 0 < y.sum() < 30),
         hnp.arrays(np.float64, 30, elements=st.integers(-4, 4).map(float)),
     )
-    def test_of_two_classes(self, y, scores):
-        area = fold_of(y, 2).compute_auc(scores[:, None])
+    def test_of_two_classes_is_scikit_learns(self, y, scores):
+        area = make_fold(y, classes=2).compute_auc(scores[:, None])
+
         assert area == pytest.approx(roc_auc_score(y, scores), abs=1e-12)
 
     @given(
         hnp.arrays(np.int64, 30, elements=st.integers(0, 3)).filter(lambda y: len(set(y)) == 4),
         hnp.arrays(np.float64, (30, 4), elements=st.floats(0.1, 9)),
     )
-    def test_of_more_classes(self, y, scores):
+    def test_of_more_classes_is_scikit_learns(self, y, scores):
         probabilities = scores / scores.sum(axis=1, keepdims=True)
-        area = fold_of(y, 4).compute_auc(probabilities)
+
+        area = make_fold(y, classes=4).compute_auc(probabilities)
+
         expected = roc_auc_score(y, probabilities, multi_class="ovr", average="weighted")
         assert area == pytest.approx(expected, abs=1e-12)
 
-    def test_a_class_that_is_not_tested_has_no_weight(self):
-        """Class 1 of three is not tested; the areas of classes 0 and 2 are 1 and 0.5, of equal
-        weight.
-        """
+    def test_class_that_is_not_tested_has_no_weight(self):
+        """Class 1 of three is not tested; classes 0 and 2 are equally frequent."""
         y = np.array([0, 2, 2, 0])
-        scores = np.array([[0.9, 5, 0.1], [0.2, 6, 0.7], [0.3, 1, 0.05], [0.8, 0, 0.2]])
-        assert fold_of(y, 3).compute_auc(scores) == pytest.approx((1 + 0.5) / 2)
+        scores_of_0 = [0.9, 0.2, 0.3, 0.8]  # they separate class 0 from the others
+        scores_of_1 = [5, 6, 1, 0]
+        scores_of_2 = [0.1, 0.7, 0.05, 0.2]  # one of two is above those of class 0, one below
+        scores = np.column_stack([scores_of_0, scores_of_1, scores_of_2])
+
+        area = make_fold(y, classes=3).compute_auc(scores)
+
+        assert area == pytest.approx((1 + 0.5) / 2)
 
     def test_scores_that_are_not_finite_count_as_zero(self):
         y = np.array([0, 0, 1, 1])
         scores = np.array([-1, np.nan, np.inf, 1.0])
-        assert fold_of(y, 2).compute_auc(scores[:, None]) == roc_auc_score(y, [-1, 0, 0, 1])
+
+        area = make_fold(y, classes=2).compute_auc(scores[:, None])
+
+        assert area == roc_auc_score(y, [-1, 0, 0, 1])
 
 
-def test_naive_bayes_landmark():
+def test_landmark_is_auc_of_naive_bayes():
+    """The mean area under the curve of a simple learner, which tells how hard the data are."""
     data = datasets.breast_cancer()
-    # The mean area under the curve over the same folds, by scikit-learn.
-    splits = StratifiedKFold(datasets.FOLDS, shuffle=True, random_state=datasets.FOLD_SEED)
-    areas = cross_val_score(GaussianNB(), data.x, data.y, scoring="roc_auc", cv=splits)
-    assert datasets.compute_naive_bayes_auc(data) == pytest.approx(areas.mean(), abs=1e-12)
+
+    auc = datasets.compute_naive_bayes_auc(data)
+
+    same_folds = StratifiedKFold(datasets.FOLDS, shuffle=True, random_state=datasets.FOLD_SEED)
+    areas = cross_val_score(GaussianNB(), data.x, data.y, scoring="roc_auc", cv=same_folds)
+    assert auc == pytest.approx(areas.mean(), abs=1e-12)

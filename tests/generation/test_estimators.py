@@ -1,3 +1,5 @@
+"""Built-in search spaces of estimators, and files with search spaces of the user's own."""
+
 import json
 from importlib import import_module
 
@@ -19,6 +21,7 @@ from hpobench_ordered.generation._custom.model import Model, infer_kind_of_estim
 from hpobench_ordered.generation._custom.split import PredictionKind, split_data
 from hpobench_ordered.generation._custom.training import EstimatorTrainer, Metric
 
+# Modules of scikit-learn with the classes that have a built-in space.
 MODULES = ("ensemble", "linear_model", "neighbors", "neural_network", "svm", "tree")
 
 
@@ -32,7 +35,7 @@ def import_model(key: str) -> Model:
 
 @pytest.fixture(scope="module")
 def splits():
-    """Small data sets, by what is predicted."""
+    """A split of a small data set for classification, and of one for regression."""
     wine = read_data("sklearn:wine")
     diabetes = read_data("sklearn:diabetes")
     classification = PredictionKind.CLASSIFICATION
@@ -46,32 +49,39 @@ def splits():
 @pytest.mark.slow
 @pytest.mark.parametrize("key", SPACES)
 def test_every_class_is_trained_in_its_space(key, splits):
+    """Trainings on 15 rows succeed, with values that can be stored."""
     if key.startswith("xgboost"):
         pytest.importorskip("xgboost", reason="XGBoost comes with the extra `train`")
     model = import_model(key)
     space = built_in_space(key, smallest_size=15)
-    # All lower bounds, and all middles.
-    corners = np.repeat([[0.0], [0.5]], space.dimension, axis=1)
+    lower_bounds = np.zeros((1, space.dimension))
+    middles = np.full((1, space.dimension), 0.5)
     random_values = space.sample_unit(np.random.default_rng(1), 2)
-    configs = space.configs(space.decode(np.concatenate([corners, random_values])))
+    unit_values = np.concatenate([lower_bounds, middles, random_values])
+    configs = space.configs(space.decode(unit_values))
     kind = infer_kind_of_estimator(model.make_estimator(configs[0]))
     assert kind is not None
     trainer = EstimatorTrainer(splits[kind], model, Metric(kind))
     for config in configs:
-        # Trained on 15 rows.
         outcome = trainer(config, "15")
 
         assert np.isfinite(outcome["value"])
-        # It can be stored.
         json.dumps(outcome, allow_nan=False)
 
 
 @pytest.mark.parametrize("key", [key for key in SPACES if key.startswith("sklearn.")])
 def test_hyperparameters_are_keywords(key):
     model = import_model(key)
+    names = built_in_space(key, smallest_size=15).names
 
-    assert model.key == key
-    model.check_keywords(built_in_space(key, smallest_size=15).names)
+    # Raises an error for a name that the class does not take.
+    model.check_keywords(names)
+
+
+@pytest.mark.parametrize("key", [key for key in SPACES if key.startswith("sklearn.")])
+def test_key_names_package_and_class(key):
+    """The same key, such as "sklearn.SVC", whichever module a class is imported from."""
+    assert import_model(key).key == key
 
 
 @pytest.mark.parametrize(
@@ -89,14 +99,17 @@ def test_xgboost_has_the_papers_space():
 
 
 def test_fixed_hyperparameters_are_left_out():
+    # The built-in space of SVC has the hyperparameters C and gamma.
     space = built_in_space("sklearn.SVC", smallest_size=10, leave_out=["C"])
 
     assert space.names == ("gamma",)
 
 
 def test_not_everything_can_be_fixed():
+    both_hyperparameters = ["C", "gamma"]
+
     with pytest.raises(InvalidSpaceError, match="at least one"):
-        built_in_space("sklearn.SVC", smallest_size=10, leave_out=["C", "gamma"])
+        built_in_space("sklearn.SVC", smallest_size=10, leave_out=both_hyperparameters)
 
 
 def test_other_classes_get_an_example():
@@ -109,6 +122,7 @@ def test_other_classes_get_an_example():
 
 
 def test_example_is_a_search_space(tmp_path):
+    """The example of error messages could be used as it is."""
     file = tmp_path / "space.json"
     file.write_text(EXAMPLE)
 
@@ -130,14 +144,14 @@ def test_configspace_reads_every_space(key):
 
 
 def test_spaces_of_configspace_are_read(tmp_path):
+    """A file that the package ConfigSpace writes has the same hyperparameters in another order."""
     space = built_in_space("sklearn.RandomForestClassifier", smallest_size=10)
     file = tmp_path / "space.json"
     space.to_configspace().to_json(file)
 
-    read = read_space(file)
+    parameters = {parameter.name: parameter for parameter in read_space(file).parameters}
 
-    by_name = {parameter.name: parameter for parameter in read.parameters}
-    assert by_name == {parameter.name: parameter for parameter in space.parameters}
+    assert parameters == {parameter.name: parameter for parameter in space.parameters}
 
 
 def test_missing_file_is_refused(tmp_path):
@@ -155,6 +169,7 @@ def test_missing_file_is_refused(tmp_path):
     ],
 )
 def test_other_files_are_refused(tmp_path, content, message):
+    """The message ends with an example."""
     file = tmp_path / "space.json"
     file.write_text(content)
 
