@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 # A diagram of critical differences, in pixels.
 AXIS_WIDTH = 420
 METHOD_HEIGHT = 18  # from a method's line to the next
+DIFFERENCES_WIDTH = 940  # of a chart of differences from the leader
 BAR_DISTANCE = 8
 LINE_OVERHANG = 26
 """How far the lines of methods go beyond the ends of the axis."""
@@ -126,7 +127,8 @@ def leader_differences(
     is_first_of_method = ~frame.duplicated("method")
     means = frame[is_first_of_method].assign(zero=0.0)
 
-    y = alt.Y("method:N", sort=methods, title=None)
+    # Faint lines lead from the names to the points, which may be far from them.
+    y = alt.Y("method:N", sort=methods, title=None, axis=alt.Axis(grid=True, gridDash=[1, 3]))
     axis_title = f"mean rank - that of {leader}"
     families = alt.Chart(frame).mark_point(filled=True, size=14, opacity=0.5, color=INK)
     families = families.encode(
@@ -144,7 +146,7 @@ def leader_differences(
     )
     chart = alt.layer(no_difference, families, intervals, points)
     return configured(
-        chart.properties(width=AXIS_WIDTH, height=METHOD_HEIGHT * len(methods)),
+        chart.properties(width=DIFFERENCES_WIDTH, height=METHOD_HEIGHT * len(methods)),
         title=title,
         description=f"Differences in mean rank of {', '.join(methods)} from {leader}.",
     )
@@ -249,7 +251,8 @@ def heatmap(
     )
 
     scale = alt.Scale(range=list(SEQUENCE), domain=[low, high])
-    legend = alt.Legend(title=title_of(measure), gradientLength=120)
+    height = CELL_HEIGHT * len(methods)
+    legend = alt.Legend(title=title_of(measure), gradientLength=min(120, height))
     cells = base.mark_rect().encode(color=alt.Color(f"{measure}:Q", scale=scale, legend=legend))
     layers = [cells]
     if has_numbers:
@@ -258,7 +261,7 @@ def heatmap(
     # Cells and numbers have colours of their own.
     whole = alt.layer(*layers).resolve_scale(color="independent")
     return configured(
-        whole.properties(width=max(width * len(panels), 200), height=CELL_HEIGHT * len(methods)),
+        whole.properties(width=max(width * len(panels), 200), height=height),
         title=title or title_of(measure),
         description=f"Table of the {title_of(measure)} of {', '.join(methods)} on "
         f"{', '.join(panels)}.",

@@ -181,14 +181,15 @@ def attainment(
     frame: "pd.DataFrame",
     *,
     facet: str = "method",
+    columns: int = 4,
     methods: Sequence[str] = (),
     size: tuple[float, float] | None = None,
     title: str | None = None,
 ) -> alt.TopLevelMixin:
     """Draw the normalised regret that half of the runs attain, with quartiles.
 
-    The frame is what `analysis.curves.attainment_curves` gives of three fractions; the other
-    arguments are those of `curves`.
+    The frame is what `analysis.curves.attainment_curves` gives of three fractions; a method whose
+    levels of the first and the last are NaN has no band. The other arguments are those of `curves`.
     """
     levels = frame.assign(panel=frame[facet].astype(str)).pivot(
         index=["panel", "method", "trial"], columns="fraction", values="level"
@@ -196,7 +197,15 @@ def attainment(
     # The columns are the three fractions, ascending: `curves` draws them as a mean with its band.
     levels = levels.set_axis(["low", "mean", "high"], axis=1)
     rows = levels.reset_index().assign(measure="regret")
-    return curves(rows, measure="regret", facet="panel", methods=methods, size=size, title=title)
+    return curves(
+        rows,
+        measure="regret",
+        facet="panel",
+        columns=columns,
+        methods=methods,
+        size=size,
+        title=title,
+    )
 
 
 def _layers(

@@ -40,6 +40,10 @@ MAX_CURVES = 5
 MAX_ATTAINMENT_PANELS = 12
 """Of more benchmarks, only one of each family is drawn."""
 
+ATTAINMENT_PANELS_IN_ROW = 3
+ATTAINMENT_PANEL_SIZE = (325, 210)
+"""Width and height of a panel of attainment, in pixels."""
+
 MAX_BENCHMARKS_OF_LANDSCAPES = 2
 """Landscapes are drawn of at most this many benchmarks, each of another family."""
 
@@ -176,18 +180,28 @@ def make_attainment(data: FigureData) -> Iterator[CaptionedChart]:
     if not frame["level"].notna().any():
         return
 
-    caption = "The line: half of the runs are at least as good after so many trials. "
-    caption += "The band: from a quarter to three quarters of them"
+    # Bands of several methods would hide each other, and the lines.
+    leader = data.ranked_methods[0]
+    is_drawn = (frame["fraction"] == 0.5) | (frame["method"] == leader)
+    frame = frame.assign(level=frame["level"].where(is_drawn))
+
+    caption = "A line: half of the runs are at least as good after so many trials. "
+    caption += f"The band: from a quarter to three quarters of the runs of {leader}."
     if len(data.ranked_methods) > MAX_CURVES:
-        caption += ", but for random search. "
-        caption += f"Of the {MAX_CURVES} methods of lowest mean rank, and random search"
-    caption += "."
+        caption += f" The {MAX_CURVES} methods of lowest mean rank, and random search."
     if is_part:
         caption += " On one benchmark of each family."
 
     title = data.title("Half of the runs are at least this good")
     frame = frame.assign(name=panel_names(frame))
-    chart = attainment(frame, facet="name", methods=data.ranked_methods, title=title)
+    chart = attainment(
+        frame,
+        facet="name",
+        columns=ATTAINMENT_PANELS_IN_ROW,
+        methods=data.ranked_methods,
+        size=ATTAINMENT_PANEL_SIZE,
+        title=title,
+    )
     yield CaptionedChart("attainment", title, caption, chart)
 
 
@@ -250,8 +264,8 @@ def _landscape_panels(
 
 
 FIGURES = (
-    FigureKind("heatmap", "Methods by benchmark", make_heatmap),
     FigureKind("differences", "Differences from the leader", make_leader_differences),
+    FigureKind("heatmap", "Methods by benchmark", make_heatmap),
     FigureKind("attainment", "What runs attain", make_attainment),
     FigureKind("landscapes", "Landscapes", make_landscapes),
 )

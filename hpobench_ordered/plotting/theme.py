@@ -9,6 +9,7 @@ A chart is made with the colours of a white page; a report's page exchanges each
 counterpart where readers prefer a dark one.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -53,6 +54,9 @@ STAR = "M0,-1L.25,-.35L.95,-.3L.4,.13L.6,.8L0,.43L-.6,.8L-.4,.13L-.95,-.3L-.25,-
 PENTAGON = "M0,-.9L.86,-.28L.53,.73L-.53,.73L-.86,-.28Z"
 HEXAGON = "M-.45,-.78L.45,-.78L.9,0L.45,.78L-.45,.78L-.9,0Z"
 THIN = "M0,-1L.55,0L0,1L-.55,0Z"
+
+
+MAX_NAMES_IN_LEGEND_ROW = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +137,13 @@ def by_method(shown: Iterable[str], methods: Iterable[str] = ()) -> dict[str, An
     style_of_method = styles([*methods, *shown])
     names = [name for name in style_of_method if name in shown]
     looks = [style_of_method[name] for name in names]
-    # Below the chart. Colour and shape have the same legend, which Vega then draws once.
-    legend = alt.Legend(title=None, orient="bottom", columns=min(5, len(names)), symbolSize=70)
+    # Below the chart, in rows of about the same length. Colour and shape have the same legend, so
+    # that Vega draws it once; outlines of its markers would be dashed, as the lines are.
+    n_rows = math.ceil(len(names) / MAX_NAMES_IN_LEGEND_ROW)
+    n_columns = math.ceil(len(names) / max(n_rows, 1))
+    legend = alt.Legend(
+        title=None, orient="bottom", columns=n_columns, symbolSize=90, symbolStrokeWidth=0
+    )
     colours = alt.Scale(domain=names, range=[look.colour for look in looks])
     dashes = alt.Scale(domain=names, range=[list(look.dashes) for look in looks])
     markers = alt.Scale(domain=names, range=[look.marker for look in looks])

@@ -40,7 +40,7 @@ def test_every_chart_is_drawn(result, draw):
 
 def test_figures_of_reports_are_offered(result):
     names = [figure.name for figure in result.plot.figures()]
-    assert names == ["heatmap", "differences", "attainment", "landscapes"]
+    assert names == ["differences", "heatmap", "attainment", "landscapes"]
 
 
 @pytest.mark.slow
