@@ -33,6 +33,9 @@ BEST_IN_COLOUR = 5
 SIGNIFICANT_DIGITS = 5
 """Significant digits of the numbers on the page; `means.csv` has all."""
 
+FIRST_PART = "0-0"
+"""Name of the numbers that the page shows first, and has inside."""
+
 MEASURES = (
     ("rank", "Mean rank", "Among the methods compared, by seed and task; 1 is best."),
     ("score", "Score", "0 is the best, 100 no better than half of all random configurations."),
@@ -54,8 +57,10 @@ Views = Mapping[tuple[str, str], Mapping[str, Mapping[str, list[Any]]]]
 
 def interactive(
     scored: Sequence[BenchmarkScores], means: "pd.DataFrame", board: "pd.DataFrame"
-) -> tuple[dict[str, Any], list[Any]]:
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Collect everything that the page's script shows.
+
+    An entry is what can be selected under a protocol: all benchmarks together, or one of them.
 
     Args:
         scored: Scores by benchmark, of all protocols.
@@ -63,17 +68,29 @@ def interactive(
         board: The leaderboard after the last trial.
 
     Returns:
-        The data that the page loads at once, and the curves of single tasks, which it loads when
-        one is selected: by protocol, entry (a benchmark or all), task and measure.
+        The data that the page loads at once, with the numbers of its first entry alone, and parts
+        that it loads when they are selected, by name: "0-2" has the numbers of the third entry of
+        the first protocol, "0-2-tasks" its curves of single tasks.
     """
-    protocols = []
-    task_curves_of_protocols = []
+    protocols: list[dict[str, Any]] = []
+    parts: dict[str, Any] = {}
     for protocol, items in group_by_protocol(scored).items():
         of_protocol = board[board["protocol"] == protocol]
         # All planned methods, which have rows even if they are not compared.
         methods = [str(method) for method in of_protocol["method"].unique()]
         views = _make_views(means[means["protocol"] == protocol], methods)
-        entries = _make_entries(items, methods, of_protocol, views)
+        wins_of_entries = _count_wins_of_entries(items)
+        entries = _list_entries(items, views)
+        for place, entry in enumerate(entries):
+            key = entry.pop("key")
+            view = views.get(key, {})
+            name = f"{len(protocols)}-{place}"
+            parts[name] = _columns_of_methods(
+                key, methods, wins_of_entries[key], of_protocol, view.get("", {})
+            )
+            if entry["tasks"]:
+                parts[f"{name}-tasks"] = [view[task] for task in entry["tasks"]]
+
         protocols.append(
             {
                 "label": label_protocol(protocol),
@@ -83,18 +100,13 @@ def interactive(
             }
         )
 
-        task_curves = []
-        for entry in entries:
-            view = views.get(entry["key"], {})
-            task_curves.append([view[task] for task in entry["tasks"]])
-        task_curves_of_protocols.append(task_curves)
-
     columns = [
         {"key": key, "title": title, "meaning": meaning, "decimals": DECIMALS.get(key)}
         for key, title, meaning in list_columns(board)
     ]
     data = {
         "protocols": protocols,
+        "parts": {FIRST_PART: parts.pop(FIRST_PART)},
         "columns": columns,
         "measures": [key for key, _, _ in MEASURES],
         "spec": build_specification(),
@@ -102,7 +114,7 @@ def interactive(
         "few": MAX_METHODS_ALL_IN_COLOUR,
         "best": BEST_IN_COLOUR,
     }
-    return data, task_curves_of_protocols
+    return data, parts
 
 
 def list_columns(board: "pd.DataFrame") -> list[tuple[str, str, str]]:
@@ -122,42 +134,55 @@ def _looks_of(methods: Sequence[str]) -> list[dict[str, Any]]:
     return looks
 
 
-def _make_entries(
-    items: Sequence[BenchmarkScores], methods: Sequence[str], board: "pd.DataFrame", views: Views
-) -> list[dict[str, Any]]:
-    """Make what can be selected: all benchmarks together, if there are several, and each of them.
+def _list_entries(items: Sequence[BenchmarkScores], views: Views) -> list[dict[str, Any]]:
+    """List what can be selected: all benchmarks together, if there are several, and each of them.
 
     Args:
         items: Scores of the benchmarks under one protocol.
-        methods: All planned methods.
-        board: The leaderboard of the protocol.
         views: Curves by benchmark.
     """
-    wins_of_items = {item.label: _count_wins_of_trials(item) for item in items}
-    entries = []
+    entries: list[dict[str, Any]] = []
     if len(items) > 1:
         group = BenchmarkGroup.for_means(items)
-        entry: dict[str, Any] = {
-            "key": (ALL, ""),
-            "label": f"all {group.scope}",
-            "trials": group.last_trial,
-            "notes": [],
-            "maximised": False,
-        }
-        wins = _add_up_wins(group, wins_of_items)
-        entries.append(entry | _columns_of_methods(entry["key"], methods, wins, board, views))
-
+        entries.append(
+            {
+                "key": (ALL, ""),
+                "label": f"all {group.scope}",
+                "trials": group.last_trial,
+                "notes": [],
+                "maximised": False,
+            }
+        )
     for item in items:
-        entry = {
-            "key": (item.benchmark, item.surrogate),
-            "label": item.label,
-            "trials": item.last_trial,
-            "notes": item.notes(),
-            "maximised": item.is_maximised,
-        }
-        wins = wins_of_items[item.label]
-        entries.append(entry | _columns_of_methods(entry["key"], methods, wins, board, views))
+        entries.append(
+            {
+                "key": (item.benchmark, item.surrogate),
+                "label": item.label,
+                "trials": item.last_trial,
+                "notes": item.notes(),
+                "maximised": item.is_maximised,
+            }
+        )
+    for entry in entries:
+        entry["tasks"] = [task for task in views.get(entry["key"], {}) if task]
     return entries
+
+
+def _count_wins_of_entries(
+    items: Sequence[BenchmarkScores],
+) -> dict[tuple[str, str], Mapping[str, IntArray]]:
+    """Count wins, ties and losses of each method after every trial, (M, 3).
+
+    By benchmark and surrogate, and for all benchmarks together.
+    """
+    wins_of_items = {item.label: _count_wins_of_trials(item) for item in items}
+    wins_of_entries: dict[tuple[str, str], Mapping[str, IntArray]] = {}
+    for item in items:
+        wins_of_entries[item.benchmark, item.surrogate] = wins_of_items[item.label]
+    if len(items) > 1:
+        group = BenchmarkGroup.for_means(items)
+        wins_of_entries[ALL, ""] = _add_up_wins(group, wins_of_items)
+    return wins_of_entries
 
 
 def _columns_of_methods(
@@ -165,7 +190,7 @@ def _columns_of_methods(
     methods: Sequence[str],
     wins: Mapping[str, IntArray],
     board: "pd.DataFrame",
-    views: Views,
+    measures: Mapping[str, list[Any]],
 ) -> dict[str, Any]:
     """Curves and columns of the leaderboard of what can be selected.
 
@@ -174,18 +199,11 @@ def _columns_of_methods(
         methods: All methods, in the order of each column; those without a value have None.
         wins: Wins, ties and losses after every trial, (M, 3), by method.
         board: The leaderboard of the protocol.
-        views: Curves by benchmark.
+        measures: Curves of means over tasks, by measure.
     """
     is_of_entry = (board["benchmark"] == key[0]) & (board["surrogate"] == key[1])
     rows = {row["method"]: row for row in board[is_of_entry].to_dict("records")}
-    view = views.get(key, {})
-    columns: dict[str, Any] = {
-        "measures": view.get("", {}),  # means over tasks
-        "tasks": [task for task in view if task],
-        "wins": [],
-        "failed": [],
-        "seconds": [],
-    }
+    columns: dict[str, Any] = {"measures": measures, "wins": [], "failed": [], "seconds": []}
     for method in methods:
         row = rows.get(method)
         columns["wins"].append(wins[method].tolist() if method in wins else None)

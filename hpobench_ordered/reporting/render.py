@@ -1,8 +1,11 @@
-"""Renders the page: text from the template; numbers, style and scripts inline.
+"""Renders the page: text from the template; style, scripts and the first numbers inline.
+
+Other numbers are parts, files beside the page. They are scripts, since a page that is opened from a
+file can load nothing else.
 
 Text from results (names, messages, tracebacks) is not trusted. The template escapes it; the
 script's data are in base64; and the page's content security policy forbids every request and every
-script but the page's.
+script but the page's and those that it loads.
 """
 
 import base64
@@ -18,16 +21,16 @@ from hpobench_ordered.files.remote import cache_folder
 from hpobench_ordered.files.writing import write_atomically
 from hpobench_ordered.plotting.saving import javascript
 
+RECEIVE_PART = "receivePart"
+"""The function of the page's script that parts call."""
 
-def render(
-    values: Mapping[str, Any], data: Mapping[str, Any] | None, tasks: Sequence[Any] = ()
-) -> str:
+
+def render(values: Mapping[str, Any], data: Mapping[str, Any] | None) -> str:
     """Render the page from the template's values and the data of its script.
 
     Args:
         values: Values that the template shows.
         data: Data of the interactive chart; None leaves out the chart and its library.
-        tasks: Curves of single tasks for the chart.
     """
     import jinja2
     from markupsafe import Markup
@@ -35,9 +38,11 @@ def render(
     script = _read_resource("script.js")
     library = ""
     packed_data = ""
+    packed_library = ""
     if data is not None:
         library = _load_library()
         packed_data = _pack(data)
+        packed_library = _pack(library)
 
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -48,22 +53,27 @@ def render(
         policy=_format_policy([script, library]),
         style=Markup(_read_resource("style.css")),
         script=Markup(script),
-        library=Markup(library),
+        library=packed_library,
         data=packed_data,
-        tasks=_pack(tasks),
     )
+
+
+def render_part(name: str, part: Any) -> bytes:
+    """Write a part of the data as a script, which hands it to the page's script."""
+    return f'{RECEIVE_PART}("{name}", "{_pack(part)}");\n'.encode()
 
 
 def _format_policy(scripts: Sequence[str]) -> str:
     """Format the content security policy of the page.
 
-    Under it the page runs these scripts alone, which it knows by their hashes, and requests
-    nothing.
+    Under it the page runs these scripts, which it knows by their hashes, and those that they load;
+    it requests nothing else.
     """
     sources = []
     for script in scripts:
         digest = hashlib.sha256(script.encode()).digest()
         sources.append(f"'sha256-{base64.b64encode(digest).decode()}'")
+    sources.append("'strict-dynamic'")  # what these scripts load
 
     # Styles may stand inline, as attributes in figures do.
     return (

@@ -1,5 +1,6 @@
 """Writes a report: a page for people, a summary, figures, and the numbers as CSV."""
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
@@ -25,7 +26,7 @@ from hpobench_ordered.plotting.figures import FigureData
 from hpobench_ordered.reporting.figures import ReportFigure, make_report_figures
 from hpobench_ordered.reporting.formats import TextTable, csv_bytes, latex, markdown, markdown_text
 from hpobench_ordered.reporting.interactive import interactive, list_columns
-from hpobench_ordered.reporting.render import render
+from hpobench_ordered.reporting.render import render, render_part
 from hpobench_ordered.reporting.tables import (
     STATES,
     agreement_table,
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
     from hpobench_ordered.experiment.overview import Overview
 
 PAGE = "report.html"
+PARTS = "report_parts"
+"""Folder beside the page with the numbers that it loads when they are selected."""
+
 MAX_FAILURES_ON_PAGE = 200
 """The page shows at most this many failures; a file lists all."""
 
@@ -115,7 +119,8 @@ class Report:
 def write_report(content: ReportInput, folder: Path) -> Report:
     """Write a report.
 
-    The files are `report.html`, a self-contained page; `summary.md`, its words and tables;
+    The files are `report.html`, the page, and in `report_parts` numbers that it loads when they are
+    selected; `summary.md`, its words and tables;
     `leaderboard.csv` and `leaderboard.tex`; `means.csv`, means after every trial; `pairs.csv`, how
     methods compare two by two; `failures.csv`; and in `figures` the figures for use elsewhere.
 
@@ -181,11 +186,16 @@ def _files(
         "failures": failures,
         "most_failures": MAX_FAILURES_ON_PAGE,
         "reading": READING,
+        "parts_folder": PARTS,
         "files": sorted(files),  # those with numbers, which the page offers
     }
     if scored:
-        data, task_curves = interactive(scored, means, board)
-        files[PAGE] = render(values, data, task_curves).encode()
+        data, parts = interactive(scored, means, board)
+        part_files = {f"{PARTS}/{name}.js": render_part(name, part) for name, part in parts.items()}
+        # Part of the address of parts, so that browsers keep no parts of an earlier report.
+        edition = hashlib.sha256(b"".join(part_files.values())).hexdigest()[:12]
+        files[PAGE] = render(values, data | {"folder": PARTS, "edition": edition}).encode()
+        files |= part_files
     else:
         files[PAGE] = render(values, None).encode()
 

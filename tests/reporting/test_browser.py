@@ -36,7 +36,7 @@ pytestmark = [
 OPTIONS = "headless no-sandbox disable-gpu no-first-run disable-background-networking "
 OPTIONS += "disable-component-update disable-sync"
 READY = "return document.documentElement.dataset.ready === 'true'"
-MOST_SECONDS, MOST_BYTES, MOST_PAGES = 2.0, 5_000_000, 15
+MOST_SECONDS, MOST_BYTES, MOST_PAGES = 2.0, 1_500_000, 15
 
 
 class Browser:
@@ -46,11 +46,12 @@ class Browser:
         self.driver = driver
         self.address = address
 
-    def open(self, *, width: int = 1400) -> None:
+    def open(self, *, width: int = 1400, view: str = "") -> None:
+        """Open the page; `view` is the end of its address, after "#"."""
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         self.driver.get("about:blank")
-        self.driver.get(self.address)
+        self.driver.get(f"{self.address}#{view}" if view else self.address)
         self.wait(READY)
 
     def prefer(self, scheme: str) -> None:
@@ -83,13 +84,30 @@ class Browser:
         )
 
     def column(self, place: int) -> list[str]:
-        """Texts of a column of the leaderboard, without what is in small print."""
+        """Texts of a column of the leaderboard after the numbers of rows, without small print."""
         return self.run(
             "return [...document.querySelectorAll('#lb tbody tr')].map((row) => {"
-            " const cell = row.cells[arguments[0]].cloneNode(true);"
+            " const cell = row.cells[arguments[0] + 1].cloneNode(true);"
             " cell.querySelector('small')?.remove(); return cell.textContent })",
             place,
         )
+
+    def about(self) -> str:
+        """What the leaderboard says it shows."""
+        return self.run("return document.querySelector('#lb-about').textContent")
+
+    def selected(self) -> dict[str, str]:
+        """What the controls say, by their ids."""
+        return self.run(
+            "const controls = document.querySelectorAll('.controls select, .controls input');"
+            "return Object.fromEntries([...controls].map((node) =>"
+            " [node.id, node.type === 'checkbox' ? String(node.checked) : node.value]))"
+        )
+
+    def view(self) -> str:
+        """The view in the address, after it has had the time to change."""
+        time.sleep(0.3)
+        return self.run("return location.hash.slice(1)")
 
     def curves(self) -> str:
         """The curves as they are drawn."""
@@ -99,14 +117,27 @@ class Browser:
         )
 
 
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory):
+def start_driver(profile: Path) -> Any:
+    """Start a browser that keeps what it stores in a folder of its own."""
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
-    for option in (*OPTIONS.split(), f"user-data-dir={tmp_path_factory.mktemp('profile')}"):
+    for option in (*OPTIONS.split(), f"user-data-dir={profile}"):
         options.add_argument(f"--{option}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    started = webdriver.Chrome(options=options, service=Service(DRIVER))
+    return webdriver.Chrome(options=options, service=Service(DRIVER))
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    started = start_driver(tmp_path_factory.mktemp("profile"))
+    yield started
+    started.quit()
+
+
+@pytest.fixture(scope="module")
+def other_driver(tmp_path_factory):
+    """Another browser, which has never seen the page."""
+    started = start_driver(tmp_path_factory.mktemp("other-profile"))
     yield started
     started.quit()
 
@@ -118,7 +149,7 @@ def browser(driver, page_report):
     return opened
 
 
-def test_page_requests_nothing(driver, browser):
+def test_page_requests_its_parts_alone(driver, browser, page_report):
     for kind in ("browser", "performance"):
         driver.get_log(kind)  # of what was before
     browser.open()
@@ -130,22 +161,26 @@ def test_page_requests_nothing(driver, browser):
         ("#protocol", "leave-one-out, 4 trials"),
     ):
         browser.choose(selector, value)
+        browser.wait("return document.querySelector('#missing').textContent === ''")
+        time.sleep(0.2)
     browser.press("#theme")
     time.sleep(0.3)
     assert driver.get_log("browser") == []
     messages = (json.loads(entry["message"])["message"] for entry in driver.get_log("performance"))
     requested = {
-        message["params"]["request"]["url"].partition("#")[0]
+        re.split("[#?]", message["params"]["request"]["url"])[0]
         for message in messages
         if message["method"] == "Network.requestWillBeSent"
     }
-    assert requested <= {browser.address, "about:blank"}
+    parts = page_report.page.parent / "report_parts"
+    selected = {(parts / f"{name}.js").as_uri() for name in ("0-2", "0-2-tasks", "1-0")}
+    assert requested - {"about:blank"} == {browser.address, *selected}
     assert browser.run("return document.querySelectorAll('img, b, i, u, s, em').length") == 0
     assert "leads" in browser.run("return document.querySelector('#verdict').textContent")
 
 
 def test_headings_sort_by_keyboard(browser):
-    heading = "#lb thead th:nth-child(2)"  # mean rank
+    heading = "#lb thead th:nth-child(3)"  # mean rank
     for order in ("descending", "ascending"):
         browser.run("document.querySelector(arguments[0] + ' button').focus()", heading)
         ActionChains(browser.driver).send_keys(Keys.ENTER).perform()
@@ -180,8 +215,93 @@ def test_controls_choose_values_and_curves(browser, page_report):
 def test_filter_chooses_rows(browser):
     browser.choose("#filter", "RANDOM")
     assert browser.column(0) == ["random-search"]
+    assert browser.column(-1) == ["3"]  # its place among all methods
+    assert browser.about().endswith("1 of 4 methods")
     browser.choose("#filter", "")
     assert len(browser.column(0)) == 4
+    assert browser.about().endswith("4 methods")
+
+
+SELECTED = (
+    ("#benchmark", "xgboost-mnist@1 (forest)"),
+    ("#task", "<i>2</i>"),
+    ("#measure", "Value"),
+    ("#trial", "3"),
+    ("#filter", "b"),
+)
+"""Controls with texts of options or values, none of which a page shows at first."""
+
+
+def test_address_shows_same_view_elsewhere(browser, other_driver):
+    usual = browser.curves()
+    for selector, value in SELECTED:
+        browser.choose(selector, value)
+        time.sleep(0.1)
+    browser.press("#lb button[data-key='rank']")
+    browser.press("#lb button[data-key='rank']")  # once more: descending
+    browser.press("#lb button[data-method='bo']")  # not in colour
+    view = browser.view()
+
+    other = Browser(other_driver, browser.address)
+    other.open(view=view)
+
+    assert other.about() == browser.about()
+    assert "xgboost-mnist@1 (forest); <i>2</i>" in other.about()
+    assert "after trial 3 of 6" in other.about()
+    assert other.selected() == browser.selected()
+    for column in (0, 1, 2):
+        assert other.column(column) == browser.column(column)
+    assert other.curves() == browser.curves() != usual
+    order = "return document.querySelector('#lb [aria-sort]').getAttribute('aria-sort')"
+    assert other.run(order) == browser.run(order) == "descending"
+    chosen = "return [...document.querySelectorAll('#lb .chosen')].map((row) => row.dataset.method)"
+    assert other.run(chosen) == browser.run(chosen)
+    assert "bo" not in other.run(chosen)
+
+
+def test_address_is_plain_to_read(browser):
+    browser.choose("#measure", "Score")
+    browser.choose("#trial", "2")
+    assert browser.view() == "measure=score&trial=2&sort=score"
+    browser.choose("#measure", "Normalised regret")
+    browser.choose("#trial", "6")
+    browser.press("#lb button[data-key='rank']")
+    assert browser.view() == "leaderboard"  # the usual view
+
+
+def test_changed_address_changes_view(browser):
+    browser.run("location.hash = 'benchmark=own@1 (forest)&trial=2'")
+    browser.wait("return document.querySelector('#lb-about').textContent.startsWith('own@1')")
+    assert browser.selected()["trial"] == "2"
+
+
+def test_unknown_names_in_address_are_ignored(driver, page_report):
+    browser = Browser(driver, page_report.page.as_uri())
+    browser.open()
+    usual = browser.selected()
+    names = ("protocol", "benchmark", "task", "measure", "trial", "sort", "order", "methods")
+    browser.open(view="&".join(f"{name}=<b>unknown" for name in names))
+    assert browser.selected() == usual | {"measure": browser.selected()["measure"]}
+    assert len(browser.column(0)) == 4
+
+
+def test_missing_part_is_named(driver, page_report, tmp_path):
+    page = tmp_path / "report.html"  # alone
+    shutil.copy(page_report.page, page)
+    browser = Browser(driver, page.as_uri())
+    browser.open()
+    usual = browser.selected()
+
+    browser.choose("#benchmark", "own@1 (forest)")
+    browser.wait("return document.querySelector('#missing').textContent !== ''")
+
+    assert "report_parts/0-2.js" in browser.run(
+        "return document.querySelector('#missing').textContent"
+    )
+    assert browser.selected() == usual
+    browser.choose("#trial", "2")  # goes on with what is there
+    browser.wait("return document.querySelector('#missing').textContent === ''")
+    assert "after trial 2 of 6" in browser.about()
 
 
 def test_clicks_choose_methods(browser):
@@ -281,14 +401,12 @@ def test_scrolling_boxes_say_so(large_browser):
     assert large_browser.run(BOXES_SAY_WHETHER_THEY_SCROLL)
 
 
-def test_reference_is_visible_in_table(large_browser):
-    row_is_in_sight = (
-        "const box = document.querySelector('.board').getBoundingClientRect();"
-        "const row = document.querySelector('#lb .reference th').getBoundingClientRect();"
-        "return row.top >= box.top && row.bottom <= box.bottom + 1"
-    )
-    assert large_browser.column(0)[0] != "random-search"
-    assert large_browser.run(row_is_in_sight)
+def test_all_rows_are_shown_and_counted(large_browser):
+    height_of_box = "const box = document.querySelector('.board'); return box.clientHeight"
+    height_of_table = "return document.querySelector('#lb').offsetHeight"
+    assert large_browser.column(-1) == [str(number) for number in range(1, 41)]
+    assert large_browser.about().endswith("40 methods")
+    assert large_browser.run(height_of_box) >= large_browser.run(height_of_table)
 
 
 def test_reference_is_visible_in_chart(large_browser):
