@@ -1,4 +1,4 @@
-"""Advice from earlier tasks: streams of which it is known what the advice should be."""
+"""Advice on the method to tune with, from earlier tasks of which the right advice is known."""
 
 import warnings
 from collections.abc import Callable
@@ -33,12 +33,16 @@ def evaluate_tasks(
     n: int = 60,
     direction: hbo.Direction = hbo.Direction.MINIMIZE,
 ) -> list[hbo.Evaluations]:
-    """Evaluate n random configurations of each task: `loss_of` maps units (n, 3) to losses (n,)."""
+    """Evaluate n random configurations on each task.
+
+    `loss_of` maps configurations in the unit cube, (n, 3), and a task to losses, (n,).
+    """
     history = []
     for task in range(tasks):
         unit_values = np.random.default_rng(task).random((n, 3))
         losses = loss_of(unit_values, task)
-        history.append(make_evaluations(task, unit_values, direction.sign * losses, direction))
+        objective = direction.sign * losses  # the negative losses if it is maximised
+        history.append(make_evaluations(task, unit_values, objective, direction))
     return history
 
 
@@ -76,37 +80,43 @@ def get_advice(history: list[hbo.Evaluations], **options) -> hbo.Advice:
 
 @pytest.fixture(scope="module")
 def advice_with_fixed_best():
+    """Advice on five tasks with the same best configuration; a warning would be an error."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         return get_advice(evaluate_tasks(loss_with_fixed_best))
 
 
 def test_copying_wins_where_the_best_stays(advice_with_fixed_best):
+    """The method simple-previous begins with the best configuration of the task before."""
+    sentence_on_best, sentence_on_copying = advice_with_fixed_best.sentences
     assert advice_with_fixed_best.best == "simple-previous"
-    assert "Copying wins" in advice_with_fixed_best.sentences[-1]
-    assert np.nanmean(advice_with_fixed_best.copied) < 0.3
-    assert advice_with_fixed_best.sentences[0].startswith(
-        "After 5 trials simple-previous leaves least"
-    )
+    assert sentence_on_best.startswith("After 5 trials simple-previous leaves least")
+    assert "Copying wins" in sentence_on_copying
+    assert np.nanmean(advice_with_fixed_best.copied) < 0.3  # 0 is the best, 1 the median
 
 
 @pytest.mark.slow
 def test_copying_is_not_enough_where_the_best_jumps():
     advice = get_advice(evaluate_tasks(loss_with_jumping_best))
-    assert "Copying is not enough" in advice.sentences[-1]
+    _, sentence_on_copying = advice.sentences
+    assert "Copying is not enough" in sentence_on_copying
     assert np.nanmean(advice.copied) > 1  # 1 is the median of random configurations
     assert advice.best == "bo"
     assert advice.warning == ""
-    assert len(advice.sentences) == 2
 
 
 @pytest.mark.slow
 def test_poor_surrogate_is_warned_of():
+    """A surrogate is poor if it ranks configurations wrongly, as it must if losses are random."""
+    history = evaluate_tasks(random_loss, tasks=5)
+
     with pytest.warns(PoorSurrogateWarning, match="this advice is unreliable"):
-        poor = get_advice(evaluate_tasks(random_loss), methods=["random-search"], seeds=[0])
-    assert poor.sentences[0] == poor.warning
-    assert len(poor.poor_tasks) == 5  # all of them
-    assert all(task.spearman < LOWEST_CORRELATION for task in poor.quality)
+        advice = get_advice(history, methods=["random-search"], seeds=[0])
+
+    first_sentence = advice.sentences[0]
+    assert first_sentence == advice.warning
+    assert len(advice.poor_tasks) == 5
+    assert all(task.spearman < LOWEST_CORRELATION for task in advice.quality)
 
 
 def test_shares_follow_from_the_runs(advice_with_fixed_best):
@@ -129,13 +139,22 @@ def test_shares_follow_from_the_runs(advice_with_fixed_best):
     expected = lowest.groupby("method")["left"].mean()
 
     share_of_method = advice_with_fixed_best.methods.set_index("method")["left"]
-    assert share_of_method.to_dict() == pytest.approx(expected.to_dict(), rel=0.02)
+    error_of_best = 0.02  # the advice also knows the losses that methods find
+    assert share_of_method.to_dict() == pytest.approx(expected.to_dict(), rel=error_of_best)
 
 
 def test_methods_are_sorted_by_share(advice_with_fixed_best):
     table = advice_with_fixed_best.methods
-    assert table["left"].is_monotonic_increasing
+    assert table["left"].is_monotonic_increasing  # the share left after the last trial
+
+
+def test_share_falls_from_first_trial(advice_with_fixed_best):
+    table = advice_with_fixed_best.methods
     assert (table["first"] >= table["left"]).all()  # after the first trial, and after the last
+
+
+def test_advice_tells_which_methods_need_history(advice_with_fixed_best):
+    table = advice_with_fixed_best.methods
     assert table.loc[table["needs_history"], "method"].tolist() == ["simple-previous"]
 
 
@@ -168,55 +187,71 @@ def test_methods_within_error_come_first(shares):
 
 @given(SHARES_OF_METHODS)
 def test_margin_is_of_the_last_trial(shares):
+    """The samples are the tasks but the first one, which has no history."""
     _, margin = compare_numbered_methods(shares)
-    last = independent_samples(shares, Resampling.TASKS, first_task=1)[..., -1]
-    assert np.array_equal(margin, least_significant_difference(last), equal_nan=True)
+    samples = independent_samples(shares, Resampling.TASKS, first_task=1)
+    samples_after_last_trial = samples[..., -1]  # (tasks, methods)
+    expected = least_significant_difference(samples_after_last_trial)
+    assert np.array_equal(margin, expected, equal_nan=True)
 
 
 @given(SHARES_OF_METHODS)
 def test_methods_are_behind_the_best(shares):
+    """How much more each method leaves than the best one, which comes first."""
     table, _ = compare_numbered_methods(shares)
-    behind = table["left"] - table["left"][0]
-    assert table["behind"].tolist() == pytest.approx(behind.tolist())
+    share_of_best = table["left"][0]
+    expected = table["left"] - share_of_best
+    assert table["behind"].tolist() == pytest.approx(expected.tolist())
+
+
+@given(SHARES_OF_METHODS)
+def test_intervals_of_shares_are_not_negative(shares):
+    table, _ = compare_numbered_methods(shares)
     assert (table["lower"].dropna() >= 0).all()
 
 
 @pytest.fixture
 def three_methods():
-    """A table of methods a, b just behind it, and c far behind; and the margin of error."""
+    """The table of methods a, b as good in the mean, and c far behind; and the margin of error."""
     share_of_task = np.array([0.1, 0.2, 0.3])
     residual = np.array([0.01, -0.01, 0.0])
-    shares = np.array(
-        [share_of_task + residual, share_of_task - residual, share_of_task + 0.8]
-    )  # (methods, tasks)
-    shares = np.insert(shares, 0, 9.0, axis=1)  # the first task, without a history: left out
-    one_seed_and_trial = shares[:, None, :, None]
-    table, margin = compare_methods(one_seed_and_trial, ["a", "b", "c"])
+    share_of_a = share_of_task + residual
+    share_of_b = share_of_task - residual
+    share_of_c = share_of_task + 0.8
+    shares = np.stack([share_of_a, share_of_b, share_of_c])  # (methods, tasks)
+
+    # The first task does not count, as it has no history: its shares could be anything.
+    shares = np.insert(shares, 0, 9.0, axis=1)
+    shares_of_one_seed_and_trial = shares[:, None, :, None]
+    table, margin = compare_methods(shares_of_one_seed_and_trial, ["a", "b", "c"])
     return table.assign(needs_history=True), margin
 
 
 def test_margin_is_least_significant_difference(three_methods):
-    """Of Student's t, with (3 methods - 1) * (3 tasks - 1) degrees of freedom."""
+    """A quantile of Student's t times the standard error of a difference of two means."""
     _, margin = three_methods
-    degrees_of_freedom = 4
+    n_methods, n_tasks = 3, 3
+    degrees_of_freedom = (n_methods - 1) * (n_tasks - 1)
     mean_square = 4 * 0.01**2 / degrees_of_freedom  # four residuals of 0.01 or -0.01
-    t = 2.1318  # its 95 % quantile
-    tasks = 3
-    assert margin == pytest.approx(t * np.sqrt(2 * mean_square / tasks), rel=1e-4)
+    quantile = 2.1318  # of 95 %, with four degrees of freedom
+    expected = quantile * np.sqrt(2 * mean_square / n_tasks)
+    assert margin == pytest.approx(expected, rel=1e-4)
 
 
 def test_advice_names_methods_within_error(advice_with_fixed_best, three_methods):
+    """The margin of three methods, a, b and c, is 0.0174; b is behind a by less."""
     table, margin = three_methods
-    sentence, _ = replace(advice_with_fixed_best, methods=table, margin=margin).sentences
-    # The margin is 0.0174, see the test of it.
-    assert sentence.endswith("Up to 0.02 more may be chance: b is within error of it.")
+    advice = replace(advice_with_fixed_best, methods=table, margin=margin)
+    first_sentence = advice.sentences[0]
+    assert first_sentence.endswith("Up to 0.02 more may be chance: b is within error of it.")
 
 
 def test_advice_tells_if_none_is_close(advice_with_fixed_best, three_methods):
     table, margin = three_methods
     a_and_c = table[table["method"] != "b"]
-    sentence, _ = replace(advice_with_fixed_best, methods=a_and_c, margin=margin).sentences
-    assert sentence.endswith("more may be chance: all other methods leave more.")
+    advice = replace(advice_with_fixed_best, methods=a_and_c, margin=margin)
+    first_sentence = advice.sentences[0]
+    assert first_sentence.endswith("more may be chance: all other methods leave more.")
 
 
 def test_no_share_is_below_that_of_the_best(monkeypatch):
@@ -240,20 +275,24 @@ def test_no_share_is_below_that_of_the_best(monkeypatch):
 
 
 def test_advice_does_not_depend_on_sign():
+    """Losses to minimise, or their negative values to maximise."""
     options = {"surrogate": "nearest", "seeds": [0], "methods": ["random-search", "bo"]}
-    minimised = get_advice(evaluate_tasks(loss_with_fixed_best, tasks=3, n=20), **options)
-    maximised = get_advice(
-        evaluate_tasks(loss_with_fixed_best, tasks=3, n=20, direction=hbo.Direction.MAXIMIZE),
-        **options,
+    history_to_minimise = evaluate_tasks(loss_with_fixed_best, tasks=3, n=20)
+    history_to_maximise = evaluate_tasks(
+        loss_with_fixed_best, tasks=3, n=20, direction=hbo.Direction.MAXIMIZE
     )
+
+    minimised = get_advice(history_to_minimise, **options)
+    maximised = get_advice(history_to_maximise, **options)
+
     assert minimised.methods.equals(maximised.methods)
     assert minimised.copied.tolist() == maximised.copied.tolist()
 
 
 def test_few_tasks_have_no_interval():
-    advice = get_advice(
-        evaluate_tasks(loss_with_fixed_best, tasks=4, n=20), surrogate="nearest", seeds=[0]
-    )
+    """An interval needs five tasks, and the first one does not count."""
+    history = evaluate_tasks(loss_with_fixed_best, tasks=4, n=20)
+    advice = get_advice(history, surrogate="nearest", seeds=[0])
     assert advice.methods[["lower", "upper"]].isna().all(axis=None)
     assert advice.margin > 0
     assert "nan" not in " ".join(advice.sentences)
@@ -337,11 +376,12 @@ def test_invalid_arguments_are_refused(history, options, error, message):
 
 
 def times_of_runs(folder):
-    """When the runs of a store were written, by their files."""
+    """When each file of runs in a store was written, by its path."""
     return {path: path.stat().st_mtime_ns for path in (folder / "runs").iterdir()}
 
 
 def test_stored_runs_are_continued(tmp_path):
+    """Advice with a further seed keeps the stored runs of the first one."""
     history = evaluate_tasks(loss_with_fixed_best, tasks=3, n=12)
     options = {"surrogate": "nearest", "methods": ["random-search"], "folder": tmp_path}
     one_seed = get_advice(history, seeds=[0], **options)
@@ -383,8 +423,14 @@ def advice_on_shared_configurations():
 
 
 def test_tasks_may_be_on_the_same_configurations(advice_on_shared_configurations):
+    """Copying the best configuration, which is the same on all tasks, leaves next to nothing."""
     assert np.abs(advice_on_shared_configurations.copied).max() < 0.2
-    assert "without any history" not in advice_on_shared_configurations.sentences[-1]
+
+
+def test_history_methods_alone_are_not_compared(advice_on_shared_configurations):
+    """The advice compares copying with methods without a history, of which there are none here."""
+    _, sentence_on_copying = advice_on_shared_configurations.sentences
+    assert "without any history" not in sentence_on_copying
 
 
 def test_tasks_keep_their_contexts(advice_on_shared_configurations):

@@ -1,4 +1,4 @@
-"""Earlier tuning as history: whatever is wrong with it is refused, by every way in."""
+"""Earlier tuning as history, read from tables and results: what is wrong with it is refused."""
 
 import math
 import subprocess
@@ -58,7 +58,7 @@ def make_tuning_table() -> pd.DataFrame:
 
 
 def read_history(frame: Any, space: Any = SPACE, **options: Any) -> tuple[Evaluations, ...]:
-    """Read a table as history, by default of accuracies in the tuned space."""
+    """Read a table of months as history, by default with accuracies to maximise."""
     settings = {"objective": "accuracy", "direction": "maximize", "task": "month"}
     return hbo.history_from_frame(frame, space, **settings | options)
 
@@ -100,16 +100,19 @@ def test_column_of_constant_is_allowed():
 
 
 def test_tasks_come_as_they_first_appear():
+    """Also where rows of several tasks are mixed; each task keeps the order of its own."""
     table = make_tuning_table()
     rows_of_july = [12, 13, 14]
     rows_of_may = [1, 2]
-    history = read_history(table.iloc[[12, 1, 13, 7, 2, 8, 14]])  # 7 and 8 are of June
+    mixed_rows = [12, 1, 13, 7, 2, 8, 14]  # 7 and 8 are of June
 
-    assert [e.task for e in history] == ["July", "May", "June"]
+    july, may, june = read_history(table.iloc[mixed_rows])
+
+    assert [july.task, may.task, june.task] == ["July", "May", "June"]
     (expected_july,) = read_history(table.iloc[rows_of_july])
     (expected_may,) = read_history(table.iloc[rows_of_may])
-    np.testing.assert_array_equal(history[0].values, expected_july.values)
-    np.testing.assert_array_equal(history[1].values, expected_may.values)
+    np.testing.assert_array_equal(july.values, expected_july.values)
+    np.testing.assert_array_equal(may.values, expected_may.values)
 
 
 def replace_cell(frame: pd.DataFrame, row: int, column: str, value: object) -> pd.DataFrame:
@@ -140,6 +143,7 @@ def replace_cell(frame: pd.DataFrame, row: int, column: str, value: object) -> p
     "options", [{}, {"drop_invalid": True, "clip": True}], ids=["strict", "lenient"]
 )
 def test_wrong_columns_are_refused(table, message, options):
+    """Also by options that leave out or move single values."""
     with pytest.raises(EvaluationsError, match=message):
         read_history(table, **options)
 
@@ -184,10 +188,14 @@ def test_wrong_cell_is_refused(column, value, message):
 
 @pytest.mark.parametrize(("column", "value", "message"), WRONG_CELLS_OF_ROW_4)
 def test_row_of_wrong_cell_is_dropped(column, value, message):
-    spoiled = replace_cell(make_tuning_table(), 4, column, value)
+    table = make_tuning_table()  # of 18 rows
+    spoiled = replace_cell(table, 4, column, value)
+
     with pytest.warns(HistoryWarning, match="1 of 18 evaluations are left out"):
         history = read_history(spoiled, drop_invalid=True)
-    assert_histories_equal(history, read_history(make_tuning_table().drop(index=4)))
+
+    without_row = table.drop(index=4)
+    assert_histories_equal(history, read_history(without_row))
 
 
 def read_error(frame: pd.DataFrame, space: SearchSpace = SPACE, **options: Any) -> str:
@@ -198,8 +206,9 @@ def read_error(frame: pd.DataFrame, space: SearchSpace = SPACE, **options: Any) 
 
 
 def test_all_problems_are_listed_together():
-    spoiled = replace_cell(make_tuning_table(), 3, "rate", 7.0)  # from 0.0001 to 0.5
-    spoiled = replace_cell(spoiled, 3, "depth", 11)  # from 1 to 9
+    """Rates are from 0.0001 to 0.5, depths from 1 to 9."""
+    spoiled = replace_cell(make_tuning_table(), 3, "rate", 7.0)
+    spoiled = replace_cell(spoiled, 3, "depth", 11)
     spoiled = replace_cell(spoiled, 15, "depth", 0)
 
     message = read_error(spoiled)
@@ -225,12 +234,14 @@ VALUES_OUT_OF_BOTH_RANGES = st.one_of(
     value=VALUES_OUT_OF_BOTH_RANGES,
 )
 def test_any_wrong_value_is_refused(row, column, value):
+    spoiled = replace_cell(make_tuning_table(), row, column, value)
     with pytest.raises(EvaluationsError, match=rf"'{column}' must be .*row {row} "):
-        read_history(replace_cell(make_tuning_table(), row, column, value))
+        read_history(spoiled)
 
 
 @pytest.mark.parametrize("scale", [np.log10, np.log, np.log2])
 def test_rates_as_logarithms_are_not_clipped(scale):
+    """Where all values are out of range, the column is of another quantity."""
     spoiled = make_tuning_table()
     spoiled["rate"] = scale(spoiled["rate"])
     with pytest.raises(EvaluationsError, match=r"'rate' must be .*; all values on task 'May' are"):
@@ -239,6 +250,7 @@ def test_rates_as_logarithms_are_not_clipped(scale):
 
 @pytest.mark.parametrize("clip", [False, True])
 def test_task_on_another_scale_is_dropped(clip):
+    """In May, whose six evaluations are all out of range, rates are logarithms."""
     spoiled = make_tuning_table()
     is_may = spoiled["month"] == "May"
     spoiled.loc[is_may, "rate"] = np.log10(spoiled.loc[is_may, "rate"])
@@ -248,17 +260,18 @@ def test_task_on_another_scale_is_dropped(clip):
     assert_histories_equal(history, [june, july])
 
 
-LARGE = 2**53 + 1
-"""The smallest positive integer that is no float."""
+INTEGER_THAT_IS_NO_FLOAT = 2**53 + 1
+"""The smallest positive one."""
 
 
 def test_objective_that_floats_round_is_refused():
+    spoiled = replace_cell(make_tuning_table(), 4, "accuracy", INTEGER_THAT_IS_NO_FLOAT)
     with pytest.raises(EvaluationsError, match=r"row 4 .*integer that floats round"):
-        read_history(replace_cell(make_tuning_table(), 4, "accuracy", LARGE))
+        read_history(spoiled)
 
 
 def test_context_that_floats_round_is_refused():
-    contexts = {month: {"size": LARGE} for month in MONTHS}
+    contexts = {month: {"size": INTEGER_THAT_IS_NO_FLOAT} for month in MONTHS}
     with pytest.raises(EvaluationsError, match=r"'size' of task 'May' .*integer that floats round"):
         read_history(make_tuning_table(), contexts=contexts)
 
@@ -276,14 +289,17 @@ def test_repeated_row_is_refused(table_with_repeated_row):
 
 
 def test_repeated_row_can_be_dropped(table_with_repeated_row):
+    """One of 19 rows, the last, is as an earlier one."""
     with pytest.warns(HistoryWarning, match="1 of 19 evaluations"):
         history = read_history(table_with_repeated_row, drop_invalid=True)
     assert_histories_equal(history, make_tuning_history())
 
 
 def test_configuration_may_be_measured_again(table_with_repeated_row):
+    """The last row, 18, is a configuration of May again, here with another accuracy."""
     measured_again = replace_cell(table_with_repeated_row, 18, "accuracy", 0.123)
-    assert [len(evaluations) for evaluations in read_history(measured_again)] == [7, 6, 6]
+    may, june, july = read_history(measured_again)
+    assert [len(may), len(june), len(july)] == [6 + 1, 6, 6]
 
 
 def test_tasks_with_identical_evaluations_are_refused():
@@ -302,12 +318,16 @@ def table_out_of_bounds():
 
 
 def test_clip_moves_numbers_to_the_bound(table_out_of_bounds):
+    """Rates are from 1e-4 to 0.5, depths from 1 to 9; three values of May are out of range."""
     with pytest.warns(HistoryWarning, match="2 of 'rate', 1 of 'depth'"):
-        may, _, _ = read_history(table_out_of_bounds, clip=True)
-    expected = make_tuning_history()[0].values.copy()
-    expected[4, SPACE.names.index("rate")] = 1e-4
-    expected[5, SPACE.names.index("rate")] = 0.5
-    expected[2, SPACE.names.index("depth")] = 9
+        may = read_history(table_out_of_bounds, clip=True)[0]
+
+    may_in_bounds = make_tuning_history()[0]
+    rate, depth = SPACE.names.index("rate"), SPACE.names.index("depth")
+    expected = may_in_bounds.values.copy()
+    expected[4, rate] = 1e-4
+    expected[5, rate] = 0.5
+    expected[2, depth] = 9
     np.testing.assert_array_equal(may.values, expected)
 
 
@@ -332,20 +352,22 @@ def test_table_of_invalid_rows_is_refused():
 
 def test_task_without_valid_rows_is_dropped():
     spoiled = make_tuning_table()
-    spoiled.loc[spoiled["month"] == "May", "kernel"] = "cubic"
+    spoiled.loc[spoiled["month"] == "May", "kernel"] = "cubic"  # no choice of the space
     with pytest.warns(HistoryWarning, match="6 of 18 .* are left out; nothing is left of task"):
         history = read_history(spoiled, drop_invalid=True)
     assert [evaluations.task for evaluations in history] == ["June", "July"]
 
 
 def test_values_of_inactive_hyperparameters_are_ignored():
+    out_of_range = 77.0
     table = make_tuning_table()
-    table["gamma"] = table["gamma"].fillna(77.0)  # NaN where inactive; 77 is out of range
+    table["gamma"] = table["gamma"].fillna(out_of_range)  # it is NaN where it is inactive
     assert_histories_equal(read_history(table), make_tuning_history())
 
 
 def test_other_value_of_constant_is_refused():
-    spoiled = replace_cell(make_tuning_table().assign(trees=100), 7, "trees", 50)
+    with_constant = make_tuning_table().assign(trees=100)
+    spoiled = replace_cell(with_constant, 7, "trees", 50)
     with pytest.raises(EvaluationsError, match=r"'trees' must be 100: row 7 \(50"):
         read_history(spoiled)
 
@@ -386,7 +408,7 @@ def space_with_rounded_choice():
 def test_ordinals_may_differ_by_rounding(space_with_rounded_choice):
     frame = pd.DataFrame({"month": "May", "x": [0.1, 0.3, 0.2], "accuracy": [1.0, 2.0, 3.0]})
     (may,) = read_history(frame, space_with_rounded_choice)
-    assert may.values[:, 0].tolist() == [0, 2, 1]  # places of the choices
+    assert may.values.tolist() == [[0], [2], [1]]  # places of 0.1, 0.3 and 0.2 in the choices
 
 
 def test_other_value_of_an_ordinal_is_refused(space_with_rounded_choice):
@@ -415,14 +437,14 @@ def test_choice_lost_by_pandas_is_explained(file_with_none_as_choice):
 def test_choice_may_be_called_none(file_with_none_as_choice):
     frame = pd.read_csv(file_with_none_as_choice, keep_default_na=False)
     (may,) = read_history(frame, SPACE_WITH_NONE, objective="error")
-    assert may.values[:, 0].tolist() == [0, 1]  # places of the choices
+    assert may.values.tolist() == [[0], [1]]  # places of "l1" and "None" in the choices
 
 
 def test_task_names_may_be_whole_floats():
     frame = pd.DataFrame({"month": [202401.0, 202402.0], "x": [3, 4], "accuracy": [1.0, 2.0]})
-    history = read_history(frame, ConfigurationSpace({"x": (1, 9)}))
-    assert [evaluations.task for evaluations in history] == ["202401", "202402"]
-    assert [evaluations.values.tolist() for evaluations in history] == [[[3.0]], [[4.0]]]
+    first, second = read_history(frame, ConfigurationSpace({"x": (1, 9)}))
+    assert (first.task, second.task) == ("202401", "202402")
+    assert (first.values.tolist(), second.values.tolist()) == ([[3.0]], [[4.0]])
 
 
 @pytest.mark.parametrize(
@@ -503,8 +525,8 @@ INVALID_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-def test_evaluations_have_a_length():
-    assert len(Evaluations(**VALID_ARGUMENTS)) == 2
+def test_length_is_number_of_evaluations():
+    assert len(Evaluations(**VALID_ARGUMENTS)) == len(VALID_ARGUMENTS["objective"]) == 2
 
 
 @pytest.mark.parametrize(("invalid_argument", "message"), INVALID_ARGUMENTS)
@@ -540,10 +562,11 @@ def test_arrays_are_read_only(evaluations, array):
 
 
 def test_frame_has_native_values():
+    """In evaluations a choice is a number, in their table a text; gamma is inactive if linear."""
     frame = Evaluations(**VALID_ARGUMENTS).frame(objective="accuracy")
     assert list(frame) == ["task", "rate", "depth", "kernel", "gamma", "accuracy"]
-    assert frame.kernel.tolist() == ["radial", "linear"]
-    assert frame.gamma.isna().tolist() == [False, True]
+    assert frame["kernel"].tolist() == ["radial", "linear"]
+    assert frame["gamma"].isna().tolist() == [False, True]
 
 
 def test_frame_refuses_name_of_a_hyperparameter():
@@ -664,7 +687,7 @@ def results(tmp_path_factory):
 def assert_history_has_tasks_and_objective(
     history: Sequence[Evaluations], benchmark: hbo.Benchmark
 ) -> None:
-    """Check for the first tasks of a benchmark, their contexts, and values that they give."""
+    """Check that a history is of a benchmark's first tasks, with their contexts and values."""
     hbo.check_history(history, benchmark.space, benchmark.objective.direction)
     tasks = benchmark.tasks[: len(history)]
     assert [evaluations.task for evaluations in history] == [task.name for task in tasks]
@@ -679,6 +702,7 @@ def assert_history_has_tasks_and_objective(
     ids=["results", "folder"],
 )
 def test_results_are_read_as_history(results, name, by_folder):
+    """The trials of one run, on three tasks, are one history."""
     source = results.store.folder if by_folder else results
     benchmark = hbo.load(name)
 
@@ -686,8 +710,8 @@ def test_results_are_read_as_history(results, name, by_folder):
 
     assert len(history) == 3
     assert_history_has_tasks_and_objective(history, benchmark)
-    is_run = "benchmark == @benchmark.id and method == 'simple-ordered' and seed == 1"
-    trials = results.frame().query(is_run)
+    is_of_run = "benchmark == @benchmark.id and method == 'simple-ordered' and seed == 1"
+    trials = results.frame().query(is_of_run)
     for task_index, evaluations in enumerate(history):
         trials_of_task = trials[trials["task"] == task_index]
         np.testing.assert_array_equal(evaluations.objective, trials_of_task["value"])
@@ -706,8 +730,10 @@ def test_results_are_read_as_history(results, name, by_folder):
     ids=["ambiguous", "method", "seed", "benchmark", "protocol"],
 )
 def test_ambiguous_or_unknown_results_are_refused(results, chosen_run, message):
+    """The results are of two benchmarks, so that a method and a seed alone are ambiguous."""
+    default_run = {"method": "random-search", "seed": 0}
     with pytest.raises(StoreError, match=message):
-        hbo.history_from_results(results, **({"method": "random-search", "seed": 0} | chosen_run))
+        hbo.history_from_results(results, **(default_run | chosen_run))
 
 
 def test_store_without_runs_is_refused(tmp_path):
@@ -723,6 +749,7 @@ def test_results_refuse_contexts_of_other_tasks(results):
 
 
 def test_ambiguous_protocol_is_refused(tmp_path):
+    """The name alone does not tell two protocols of different settings apart."""
     run_methods(tmp_path, "newsvendor", trials=2, tasks=1)
     run_methods(tmp_path, "newsvendor", trials=3, tasks=1)
     with pytest.raises(StoreError, match=r"say which: protocol 'ordered\(trials=2"):
@@ -731,6 +758,7 @@ def test_ambiguous_protocol_is_refused(tmp_path):
 
 @pytest.fixture
 def benchmark_in_memory():
+    """A benchmark that no name stands for; its objective is maximised."""
     return toy_benchmark(NUMERIC, tasks=2, direction=Direction.MAXIMIZE)
 
 
@@ -746,6 +774,7 @@ def test_results_in_memory_have_their_benchmark(results_in_memory, benchmark_in_
 
 
 def test_folder_is_read_with_given_benchmark(results_in_memory, benchmark_in_memory):
+    """A folder gives the same history as the results in it; the objective is maximised."""
     folder = results_in_memory.store.folder
     history = hbo.history_from_results(
         folder, method="random-search", seed=0, benchmark=benchmark_in_memory
@@ -758,6 +787,7 @@ def test_folder_is_read_with_given_benchmark(results_in_memory, benchmark_in_mem
 
 
 def test_folder_needs_benchmark_in_memory(results_in_memory):
+    """The folder has the runs of a benchmark that cannot be loaded by its name."""
     folder = results_in_memory.store.folder
     with pytest.raises(StoreError, match="Give the benchmark"):
         hbo.history_from_results(folder, method="random-search", seed=0)
@@ -772,6 +802,7 @@ def test_folder_needs_benchmark_in_memory(results_in_memory):
     ids=["direction", "space"],
 )
 def test_folder_refuses_another_benchmark(results_in_memory, other_benchmark):
+    """The folder has runs of a numeric space and an objective to maximise."""
     folder = results_in_memory.store.folder
     with pytest.raises(StoreError, match="no finished run of benchmark"):
         hbo.history_from_results(folder, method="random-search", seed=0, benchmark=other_benchmark)

@@ -1,4 +1,4 @@
-"""Methods on a task of one's own: asked and told, stopped and taken up again."""
+"""Optimisers, which run a method on one's own task: asked and told, stopped and taken up again."""
 
 import errno
 import json
@@ -40,20 +40,25 @@ from hpobench_ordered.testing.toy import numeric_space, numeric_space_before
 @pytest.mark.parametrize("direction", list(hbo.Direction))
 @pytest.mark.parametrize("method", METHODS)
 def test_suggestions_are_those_of_the_method(method, direction):
-    """The method is asked and told by hand, too."""
-    tuner, task = make_tuner(method, direction=direction, seed=3)
+    """The same method, with the same settings, is asked and told by hand."""
+    seed, budget = 3, 12
+    tuner, task = make_tuner(method, direction=direction, seed=seed, budget=budget)
     _, history = make_task_and_history(direction=direction)
-    by_hand = method_spec(method).method(
+    method_by_hand = method_spec(method).method(
         space=task.space,
-        rng=np.random.default_rng(3),
+        rng=np.random.default_rng(seed),
         history=history,
         context=task.context,
-        budget=12,
+        budget=budget,
     )
+
+    suggestions = tune(tuner, task, trials=budget)
+
     with one_thread():  # as optimisers ask: other numbers of threads round otherwise
-        for config in tune(tuner, task, trials=12):
-            assert config == by_hand.ask()
-            by_hand.tell(config, task.objective.loss(task.evaluate(config)))
+        for config in suggestions:
+            assert config == method_by_hand.ask()
+            loss = task.objective.loss(task.evaluate(config))
+            method_by_hand.tell(config, loss)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +66,9 @@ def test_suggestions_are_those_of_the_method(method, direction):
 )
 def test_best_trial_has_best_value(direction, choose_best):
     tuner, task = make_tuner(direction=direction)
+
     tune(tuner, task, trials=12)
+
     assert tuner.best.value == choose_best(trial.value for trial in tuner.trials)
     assert task.evaluate(tuner.best.config) == tuner.best.value
     assert f"12 trials, best {tuner.best.value})" in repr(tuner)
@@ -75,22 +82,30 @@ def test_changing_a_trial_changes_a_copy():
 
 
 def test_suggestions_are_told_in_any_order():
+    """Trials stay in the order of asking."""
     tuner, task = make_tuner("bo")
     configs = [tuner.ask() for _ in range(4)]
-    for i in (2, 0, 3):
-        tuner.tell(configs[i], task.evaluate(configs[i]))
-    assert tuner.pending == [configs[1]]
+    not_told = 1
+
+    for told in (2, 0, 3):
+        tuner.tell(configs[told], task.evaluate(configs[told]))
+
+    assert tuner.pending == [configs[not_told]]
     assert [trial.config for trial in tuner.trials] == configs
     assert tuner.trials[2].value == task.evaluate(configs[2])
 
 
 def test_suggestions_in_flight_are_not_repeated():
+    """Of four suggestions three are told and one, number 1, stays in flight."""
     tuner, task = make_tuner("bo")
     configs = [tuner.ask() for _ in range(4)]
-    for i in (2, 0, 3):  # 1 stays in flight
-        tuner.tell(configs[i], task.evaluate(configs[i]))
+    for told in (2, 0, 3):
+        tuner.tell(configs[told], task.evaluate(configs[told]))
+
     configs += [tuner.ask() for _ in range(3)]
-    assert len({json.dumps(config) for config in configs}) == 7
+
+    different_configs = {json.dumps(config) for config in configs}
+    assert len(different_configs) == 4 + 3
 
 
 def test_threads_share_an_optimiser():
@@ -109,29 +124,37 @@ def test_threads_share_an_optimiser():
 
 def test_config_that_was_not_suggested_is_told():
     tuner, _ = make_tuner("bo", space=numeric_space())
+
     tuner.tell({"x": 1, "y": 0.5}, 0.25)
+
     assert tuner.trials == (Trial({"x": 1.0, "y": 0.5}, 0.25),)
     assert tuner.ask() != tuner.best.config
 
 
 def test_equal_suggestions_are_told_in_order():
-    tuner = hbo.optimiser("random-search", space={"kind": ["a"]}, direction="minimize")
+    space_of_one_configuration = {"kind": ["a"]}
+    tuner = hbo.optimiser("random-search", space=space_of_one_configuration, direction="minimize")
     first, second = tuner.ask(), tuner.ask()
-    assert first == second  # the space has one configuration
+    assert first == second
+
     tuner.tell(first, 0)
     tuner.tell(second, 1)
+
     assert [trial.value for trial in tuner.trials] == [0, 1]
 
 
 def test_config_may_come_back_in_other_types():
+    """With NumPy's numbers, without constants, and with values of inactive hyperparameters."""
     tuner, _ = make_tuner("random-search")
     config = tuner.ask()
     same_config = {}
     for name, value in config.items():
         same_config[name] = np.float64(value) if isinstance(value, float) else value
-    del same_config["fixed"]  # a constant
-    same_config.setdefault("x", 0.5)  # of no effect where it is inactive
+    del same_config["fixed"]  # a constant of the space
+    same_config.setdefault("x", 0.5)  # a hyperparameter that may be inactive
+
     tuner.tell(same_config, 1.0)
+
     assert tuner.pending == []
     assert [trial.config for trial in tuner.trials] == [config]
 
@@ -139,12 +162,16 @@ def test_config_may_come_back_in_other_types():
 @pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf, np.float32("nan")])
 def test_failures_are_told_and_never_best(value):
     tuner, task = make_tuner("bo")
-    config = tuner.ask()
-    tuner.tell(config, value)
-    assert math.isnan(tuner.trials[0].value)
+    failed_config = tuner.ask()
+
+    tuner.tell(failed_config, value)
+
+    (failed_trial,) = tuner.trials
+    assert math.isnan(failed_trial.value)
     with pytest.raises(ExperimentError, match="no best trial yet"):
         tuner.best  # noqa: B018  it raises
-    assert config not in tune(tuner, task)
+    later_configs = tune(tuner, task)
+    assert failed_config not in later_configs
     assert math.isfinite(tuner.best.value)
 
 
@@ -158,6 +185,7 @@ def test_failures_are_told_and_never_best(value):
     ],
 )
 def test_invalid_config_is_not_told(config, message):
+    """The space has x from -5 to 5, and y from 1e-4 to 1."""
     tuner, _ = make_tuner("bo", space=numeric_space())
     with pytest.raises(InvalidConfigError, match=message):
         tuner.tell(config, 1.0)
@@ -206,6 +234,7 @@ def test_arguments_that_do_not_fit_are_refused(options, error, message):
 
 
 def test_history_on_other_space_is_warned_of():
+    """The warning names the tasks, 0 and 1, and what has changed."""
     with pytest.warns(HistoryWarning, match="'0', '1': .* now from -5 to 5"):
         tuner = hbo.optimiser(
             "simple-ordered",
@@ -228,21 +257,25 @@ def test_history_is_aligned_and_checked_once(monkeypatch):
 
 
 def test_integer_value_that_floats_round_is_refused():
+    smallest_integer_that_is_no_float = 2**53 + 1
     tuner, _ = make_tuner("random-search")
+    config = tuner.ask()
     with pytest.raises(EvaluationsError, match="an integer that floats round"):
-        tuner.tell(tuner.ask(), 2**53 + 1)
+        tuner.tell(config, smallest_integer_that_is_no_float)
 
 
 def test_restoring_a_journal_reports_progress(tmp_path, monkeypatch):
+    """The journal of two trials has four lines: of each trial a suggestion and a result."""
     file = tmp_path / "tuning.jsonl"
     tuner, task = make_tuner("random-search", file=file)
     tune(tuner, task, trials=2)
     report = Mock()
     show_progress = Mock(return_value=nullcontext(report))
     monkeypatch.setattr(optimiser_module, "show_progress", show_progress)
+
     make_tuner("random-search", file=file)
+
     show_progress.assert_called_once_with(True, unit="trials restored")
-    # Four lines of the journal: each trial has a suggestion and a result.
     assert report.call_args_list == [call(1, 4), call(2, 4), call(3, 4), call(4, 4)]
 
 
@@ -254,54 +287,57 @@ def test_method_of_invalid_suggestion_is_named():
 
 @pytest.fixture
 def tuner_and_task_with_failure():
-    """An optimiser after six trials, one in flight and one that failed, and its task."""
+    """An optimiser after six trials, one in flight and one that failed; and its task."""
     tuner, task = make_tuner("bo")
     tune(tuner, task, trials=6)
-    tuner.ask()
-    failed = tuner.ask()
-    tuner.tell(failed, None)
+    tuner.ask()  # stays in flight
+    failed_config = tuner.ask()
+    tuner.tell(failed_config, None)
     return tuner, task
 
 
 def test_frame_has_all_told_trials(tuner_and_task_with_failure):
+    """Six trials with a value and one that failed, but not the one that is in flight."""
     tuner, task = tuner_and_task_with_failure
     frame = tuner.frame(objective="loss")
-    assert list(frame.columns) == [*task.space.names, "fixed", "loss"]
+    assert list(frame.columns) == [*task.space.names, "fixed", "loss"]  # "fixed" is a constant
     assert frame["loss"].isna().tolist() == [False] * 6 + [True]
-    failed = tuner.trials[-1].config
-    assert frame.iloc[-1]["kind"] == failed["kind"]
+    last_row, failed_trial = frame.iloc[-1], tuner.trials[-1]
+    assert last_row["kind"] == failed_trial.config["kind"]
 
 
 def test_frame_is_history_for_the_next_task(tuner_and_task_with_failure):
     tuner, task = tuner_and_task_with_failure
     frame = tuner.frame(objective="loss").assign(month="May")
+
     (history,) = hbo.history_from_frame(
         frame, task.space, objective="loss", direction="minimize", task="month"
     )
-    told_trials = [trial for trial in tuner.trials if trial.value is not None]
+
+    told_trials = [trial for trial in tuner.trials if trial.value is not None]  # not in flight
     assert task.space.configs(history.values) == [trial.config for trial in told_trials]
-    values = [trial.value for trial in told_trials]
-    np.testing.assert_array_equal(history.objective, values)  # the last one is NaN
+    values = [trial.value for trial in told_trials]  # NaN of the one that failed
+    np.testing.assert_array_equal(history.objective, values)
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("stop", [7, *(pytest.param(n, marks=pytest.mark.slow) for n in (0, 1))])
 def test_journal_resumes_with_same_suggestions(tmp_path, method, stop):
-    """Stopped after some of ten trials."""
+    """An optimiser stops after some of ten trials; another one with its journal goes on."""
     undisturbed, task = make_tuner(method)
-    expected = tune(undisturbed, task, trials=10)
+    expected_configs = tune(undisturbed, task, trials=10)
     file = tmp_path / "tuning.jsonl"
-    first, _ = make_tuner(method, file=file)
-    configs = tune(first, task, trials=stop)
+    stopped, _ = make_tuner(method, file=file)
+    configs = tune(stopped, task, trials=stop)
 
-    second, _ = make_tuner(method, file=file)
-    assert second.trials == undisturbed.trials[:stop]
-    configs += tune(second, task, trials=10 - stop)
+    resumed, _ = make_tuner(method, file=file)
+    assert resumed.trials == undisturbed.trials[:stop]
+    configs += tune(resumed, task, trials=10 - stop)
 
-    assert configs == expected
-    assert second.trials == undisturbed.trials
-    third, _ = make_tuner(method, file=file)
-    assert third.trials == undisturbed.trials
+    assert configs == expected_configs
+    assert resumed.trials == undisturbed.trials
+    resumed_at_end, _ = make_tuner(method, file=file)
+    assert resumed_at_end.trials == undisturbed.trials
 
 
 ASK, TELL_OLDEST, TELL_SECOND, TELL_THIRD, TELL_FAILURE = range(-1, 4)
@@ -318,28 +354,33 @@ counted around where there is less."""
     data=st.data(),
 )
 def test_cut_off_journal_restores_earlier_trials(tmp_path_factory, events, data):
-    """After any events, and cut off anywhere, as if the process had been killed."""
+    """After any events, and cut off anywhere, as if the process had been killed.
+
+    The trials restored are those at the last event that the journal still has whole.
+    """
     file = tmp_path_factory.mktemp("journal") / "tuning.jsonl"
     tuner, task = make_tuner("bo", space=numeric_space(), file=file)
-    size_and_trials = [(0, ()), (file.stat().st_size, tuner.trials)]
+    size_and_trials = [(0, ()), (file.stat().st_size, tuner.trials)]  # of the file, after events
     for event in events:
         if event == ASK or not tuner.pending:
             tuner.ask()
         else:
             config = tuner.pending[event % len(tuner.pending)]
-            tuner.tell(config, None if event == TELL_FAILURE else task.evaluate(config))
+            value = None if event == TELL_FAILURE else task.evaluate(config)
+            tuner.tell(config, value)
         size_and_trials.append((file.stat().st_size, tuner.trials))
 
-    last_size, _ = size_and_trials[-1]
-    size = data.draw(st.integers(0, last_size))
-    os.truncate(file, size)
+    size_after_all_events = file.stat().st_size
+    size_after_cut = data.draw(st.integers(0, size_after_all_events))
+    os.truncate(file, size_after_cut)
     restored, _ = make_tuner("bo", space=numeric_space(), file=file)
 
-    expected = [trials for size_then, trials in size_and_trials if size_then <= size][-1]
+    trials_in_file = [trials for size, trials in size_and_trials if size <= size_after_cut]
+    expected = trials_in_file[-1]
     assert repr(restored.trials) == repr(expected)  # as text, for NaN is not equal to itself
     assert restored.pending == [trial.config for trial in expected if trial.value is None]
     restored.ask()
-    assert file.read_bytes().endswith(b"}\n")
+    assert file.read_bytes().endswith(b"}\n")  # the next line is whole
 
 
 SUPPORT = str(Path(__file__).parents[1] / "support")
@@ -361,6 +402,7 @@ while len(tuner.trials) < 9:
 
 @pytest.mark.slow
 def test_killed_processes_lose_nothing(tmp_path):
+    """Processes are killed in trials 1, 4 and 8 of nine, before their results are told."""
     undisturbed, task = make_tuner("simple-ordered")
     tune(undisturbed, task, trials=9)
     file = tmp_path / "tuning.jsonl"
@@ -417,29 +459,32 @@ HISTORY_TO_MAXIMIZE = [
     ids=["method", "numbers", "context", "fewer", "order", "evaluations", "direction", "space"],
 )
 def test_journal_of_another_optimiser_is_refused(tmp_path, changed_options, message):
+    file = tmp_path / "tuning.jsonl"
     options = {
         "method": "simple-ordered",
         "space": numeric_space(),
         "direction": "minimize",
         "history": HISTORY_TO_MINIMIZE,
-        "file": tmp_path / "tuning.jsonl",
+        "file": file,
     }
     hbo.optimiser(**options).ask()
-    content = options["file"].read_bytes()
+    content_before = file.read_bytes()
 
     with pytest.raises(StoreError, match=message):
         hbo.optimiser(**(options | changed_options))
 
-    assert options["file"].read_bytes() == content
+    assert file.read_bytes() == content_before
 
 
 def test_journal_allows_other_defaults(tmp_path):
+    """The journal's optimiser is taken up on a space that differs in a default value alone."""
     file = tmp_path / "tuning.jsonl"
     for default in (0.5, 0.25):
-        space = hbo.SearchSpace([hbo.Parameter("x", hbo.Kind.FLOAT, 0.0, 1.0, default=default)])
+        x = hbo.Parameter("x", hbo.Kind.FLOAT, 0.0, 1.0, default=default)
+        space = hbo.SearchSpace([x])
         tuner = hbo.optimiser("bo", space=space, direction="minimize", file=file)
         tuner.tell(tuner.ask(), 1.0)
-    assert len(tuner.trials) == 2  # the second optimiser took up the first one's trial
+    assert len(tuner.trials) == 2  # one of each optimiser
 
 
 def test_changed_method_is_noticed(tmp_path, monkeypatch):
@@ -453,7 +498,8 @@ def test_changed_method_is_noticed(tmp_path, monkeypatch):
     tuner, _ = make_tuner(spec, file=file)
     tuner.ask()
 
-    monkeypatch.setattr(Good, "ask", lambda self: self.space.sample(np.random.default_rng(1)))
+    other_rng = np.random.default_rng(1)
+    monkeypatch.setattr(Good, "ask", lambda self: self.space.sample(other_rng))
 
     with pytest.raises(StoreError, match=r"line 2 of .*tuning.jsonl: the method suggested"):
         make_tuner(spec, file=file)
@@ -493,6 +539,7 @@ def test_journal_has_one_writer(tmp_path):
 
 @pytest.fixture
 def journal_of_five_trials(tmp_path):
+    """The file of an optimiser after five trials of random search."""
     file = tmp_path / "tuning.jsonl"
     tuner, task = make_tuner("random-search", file=file)
     tune(tuner, task, trials=5)
@@ -506,8 +553,9 @@ def test_changed_bits_of_a_journal_are_noticed(journal_of_five_trials):
     random_bits = np.random.default_rng(0).permutation(bit_count)[:250]
     bits_of_last_byte = range(bit_count - 8, bit_count)
     for bit in [*random_bits, *bits_of_last_byte]:
+        byte, place_in_byte = divmod(bit, 8)
         changed = bytearray(content)
-        changed[bit // 8] ^= 1 << bit % 8
+        changed[byte] ^= 1 << place_in_byte
         journal_of_five_trials.write_bytes(changed)
         with pytest.raises(StoreError, match=r"line \d+ of .*tuning.jsonl is not one"):
             make_tuner("random-search", file=journal_of_five_trials)
@@ -516,12 +564,13 @@ def test_changed_bits_of_a_journal_are_noticed(journal_of_five_trials):
 
 @pytest.mark.parametrize("change", ["line missing", "lines exchanged", "line repeated"])
 def test_changed_lines_of_a_journal_are_noticed(journal_of_five_trials, change):
+    """Each change leaves lines that are valid by themselves."""
     lines = journal_of_five_trials.read_bytes().splitlines(keepends=True)
     if change == "line missing":
         del lines[3]
     elif change == "lines exchanged":
         lines = [*lines[:3], lines[4], lines[3]]
-    else:
+    elif change == "line repeated":
         lines.append(lines[-1])
     journal_of_five_trials.write_bytes(b"".join(lines))
     with pytest.raises(StoreError, match="is not one"):
@@ -530,7 +579,7 @@ def test_changed_lines_of_a_journal_are_noticed(journal_of_five_trials, change):
 
 @pytest.fixture
 def tuner_with_full_disk(tmp_path, monkeypatch):
-    """An optimiser that found the disk full when it was told of its first suggestion."""
+    """An optimiser that found the disk full when it was told a result; and its suggestion."""
 
     def cut_off_and_fail(file: int) -> None:
         os.truncate(file, os.fstat(file).st_size - 9)  # part of the line was written

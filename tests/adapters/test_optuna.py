@@ -32,6 +32,7 @@ optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
 def make_optuna_method(space: SearchSpace, *, sampler=RandomSampler, history=(), replay=False):
+    """Make a method of a sampler, to whose study the history is added if it is to `replay` it."""
     rng = np.random.default_rng(0)
     method = optuna_method(sampler, history=replay).method(
         space=space, rng=rng, history=history, context={}, budget=9
@@ -55,7 +56,7 @@ class Records(Method):
 
 @pytest.fixture
 def told_results():
-    """Configurations and losses that methods `Records` are told in this test."""
+    """A list that gets the configurations and losses that a method `Records` is told."""
     Records.log.clear()
     return Records.log
 
@@ -79,13 +80,13 @@ def test_samplers_pass_method_checks(spec):
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf, 1e300, 0.0])
 def test_tpe_survives_uninformative_losses(loss):
-    """Most losses are the same, infinite or NaN; TPE goes on to suggest valid configurations."""
+    """TPE goes on to suggest valid configurations if all losses are alike but for every fourth."""
     method = make_optuna_method(conditional_space(), sampler=tpe_at_once)
-    for turn in range(10):
+    for trial in range(1, 11):
         config = method.ask()
         method.space.validate(config)
-        # Every fourth loss is 1.
-        method.tell(config, 1.0 if turn % 4 == 3 else loss)
+        is_fourth = trial % 4 == 0
+        method.tell(config, 1.0 if is_fourth else loss)
 
 
 def test_history_is_added_to_the_study():
@@ -99,27 +100,34 @@ def test_history_is_added_to_the_study():
     trials = make_optuna_method(task.space, history=history, replay=True)._study.trials
 
     assert [trial.value for trial in trials] == losses
+    levels = (1, 10, 100)
+    constants = {"fixed": "always"}  # which studies do not have
     for trial, config in zip(trials, configs, strict=True):
-        level = (1, 10, 100)[trial.params["level"]]  # an ordinal is tuned by its place
-        assert trial.params | {"level": level, "fixed": "always"} == config
+        level = levels[trial.params["level"]]  # studies have the place of an ordinal
+        assert trial.params | {"level": level} | constants == config
 
 
 def test_history_is_ignored_by_default():
     *earlier_tasks, task = toy_benchmark(conditional_space(), tasks=4).tasks
     history = random_history(earlier_tasks, seed=0)
-    assert make_optuna_method(task.space, history=history)._study.trials == []
+    method = make_optuna_method(task.space, history=history)
+    assert method._study.trials == []
 
 
 def test_active_hyperparameters_keep_their_scales():
-    space = conditional_space()
-    method = make_optuna_method(space)
+    """The hyperparameter x is active unless the kind is c."""
+    method = make_optuna_method(conditional_space())
+
     for _ in range(20):
-        config = method.ask()
-        assert config == space.configs(space.values([config]))[0]
-        method.tell(config, 0.0)
+        method.tell(method.ask(), 0.0)
+
     trials = method._study.trials
-    assert all(("x" in t.params) == (t.params["kind"] != "c") for t in trials)
-    assert max((t.distributions for t in trials), key=len) == {
+    for trial in trials:
+        is_x_active = trial.params["kind"] != "c"
+        assert ("x" in trial.params) == is_x_active
+    distributions_of_trials = [trial.distributions for trial in trials]
+    distributions_with_x = max(distributions_of_trials, key=len)
+    assert distributions_with_x == {
         "kind": CategoricalDistribution(("a", "b", "c")),
         "level": IntDistribution(0, 2),  # of an ordinal, its place
         "n": IntDistribution(1, 50, log=True),
@@ -127,11 +135,23 @@ def test_active_hyperparameters_keep_their_scales():
     }
 
 
+def test_suggestions_are_configurations_of_the_space():
+    """Reading a suggestion as one of the space, and back, changes nothing."""
+    space = conditional_space()
+    method = make_optuna_method(space)
+    for _ in range(20):
+        config = method.ask()
+        assert [config] == space.configs(space.values([config]))
+        method.tell(config, 0.0)
+
+
 def test_results_in_any_order_reach_their_trials():
     method = make_optuna_method(numeric_space())
     configs = [method.ask() for _ in range(3)]
-    for i in (2, 0, 1):
-        method.tell(dict(configs[i]), float(i))
+
+    for number in (2, 0, 1):
+        method.tell(dict(configs[number]), loss=float(number))
+
     trials = [(trial.params, trial.value) for trial in method._study.trials]
     assert trials == [(configs[0], 0.0), (configs[1], 1.0), (configs[2], 2.0)]
 
@@ -165,14 +185,14 @@ def test_sampler_class_is_recognised_as_method():
 
 
 def test_method_version_depends_on_settings():
-    with_history = optuna_method(TPESampler, history=True)
-    specs = [
-        optuna_method(TPESampler),
-        replace(with_history, changed_spaces=True),
-        optuna_method(RandomSampler),
-    ]
-    assert len({method_version(spec) for spec in specs}) == 3
-    assert method_version(optuna_method(TPESampler)) == method_version(specs[0])
+    spec = optuna_method(TPESampler)
+    with_history = replace(optuna_method(TPESampler, history=True), changed_spaces=True)
+    of_other_sampler = optuna_method(RandomSampler)
+
+    versions = {method_version(method) for method in (spec, with_history, of_other_sampler)}
+
+    assert len(versions) == 3
+    assert method_version(optuna_method(TPESampler)) == method_version(spec)
 
 
 def test_specs_of_samplers_can_be_pickled():
@@ -214,8 +234,9 @@ def test_function_must_return_a_sampler():
 
 
 def test_method_keeps_optuna_quiet(caplog):
+    """Optuna writes nothing to the log for a method, and keeps the user's level."""
     optuna.logging.set_verbosity(optuna.logging.DEBUG)
-    optuna.logging.enable_propagation()
+    optuna.logging.enable_propagation()  # so that `caplog` gets what Optuna writes
     try:
         with caplog.at_level(logging.DEBUG):
             method = make_optuna_method(conditional_space(), sampler=tpe_at_once)
@@ -230,25 +251,38 @@ def test_method_keeps_optuna_quiet(caplog):
 
 @pytest.mark.parametrize("form", ["ours", "configspace", "distributions"])
 def test_a_space_is_given_in_any_form(form, told_results):
-    distributions = {"x": FloatDistribution(-5, 5), "y": FloatDistribution(1e-4, 1, log=True)}
-    ours = numeric_space()
-    space = {"ours": ours, "configspace": ours.to_configspace(), "distributions": distributions}
-    study = optuna.create_study(sampler=OptunaSampler(Records, space=space[form]))
-    study.optimize(optuna_objective(task_of(ours)), n_trials=5)
-    assert [(t.params, t.value) for t in study.trials] == told_results
+    space = numeric_space()
+    space_of_form = {
+        "ours": space,
+        "configspace": space.to_configspace(),
+        "distributions": {
+            "x": FloatDistribution(-5, 5),
+            "y": FloatDistribution(1e-4, 1, log=True),
+        },
+    }
+    study = optuna.create_study(sampler=OptunaSampler(Records, space=space_of_form[form]))
+
+    study.optimize(optuna_objective(task_of(space)), n_trials=5)
+
+    assert told_results == [(trial.params, trial.value) for trial in study.trials]
 
 
 def test_conditional_configurations_reach_the_method(told_results):
     task = task_of(conditional_space())
     study = optuna.create_study(sampler=OptunaSampler(Records, space=task.space))
+
     study.optimize(optuna_objective(task), n_trials=20)
-    assert len({frozenset(t.params) for t in study.trials}) > 1  # conditions came into play
+
+    sets_of_active = {frozenset(trial.params) for trial in study.trials}
+    assert len(sets_of_active) > 1  # so that the conditions of the space had an effect
     for trial, (config, loss) in zip(study.trials, told_results, strict=True):
         assert config == trial.params | task.space.constants
         assert loss == trial.value == task.objective.loss(task.evaluate(trial.params))
 
 
 def test_space_defaults_to_first_trial(told_results):
+    """Even if that trial fails; what it suggests with a single value is not tuned."""
+
     def objective(trial: optuna.Trial) -> float:
         x = trial.suggest_float("x", 0, 1)
         trial.suggest_categorical("kind", ["a", "b"])
@@ -259,12 +293,18 @@ def test_space_defaults_to_first_trial(told_results):
 
     study = optuna.create_study(sampler=OptunaSampler(Records))
     study.optimize(objective, n_trials=5, catch=(ValueError,))
+
     assert [set(config) for config, _ in told_results] == [{"x", "kind"}] * 5
-    losses = [math.nan if t.value is None else t.value for t in study.trials]
+    losses = [math.nan, *(trial.value for trial in study.trials[1:])]
     np.testing.assert_array_equal([loss for _, loss in told_results], losses)
 
 
 def test_failed_and_pruned_trials_are_told(told_results):
+    """A failed trial has the loss NaN, a pruned one that of its last report.
+
+    The study is maximised, so that losses are negative values.
+    """
+
     def objective(trial: optuna.Trial) -> float:
         trial.suggest_float("x", 0, 1)
         if trial.number == 1:
@@ -275,7 +315,9 @@ def test_failed_and_pruned_trials_are_told(told_results):
     sampler = OptunaSampler(Records, space={"x": FloatDistribution(0, 1)})
     study = optuna.create_study(sampler=sampler, direction="maximize")
     study.optimize(objective, n_trials=3)
-    np.testing.assert_array_equal([loss for _, loss in told_results], [math.nan, -5.0, -1.0])
+
+    losses = [loss for _, loss in told_results]
+    np.testing.assert_array_equal(losses, [math.nan, -5.0, -1.0])
 
 
 def test_sampler_serves_one_study_only():
@@ -294,8 +336,8 @@ def test_sampler_refuses_several_objectives():
         study.ask().suggest_float("x", -5, 5)
 
 
-def space_of_one(distribution):
-    """A space of this distribution, `x`, and of another one."""
+def space_with_x(distribution):
+    """Make a space of this distribution, `x`, and of another one."""
     return space_of({"x": distribution, "other": FloatDistribution(0, 1)})
 
 
@@ -308,16 +350,16 @@ def space_of_one(distribution):
     ],
 )
 def test_steps_and_categories_become_choices(distribution, choices):
-    assert space_of_one(distribution)["x"].choices == choices
+    assert space_with_x(distribution)["x"].choices == choices
 
 
 def test_range_of_integers_keeps_log_scale():
-    parameter = space_of_one(IntDistribution(1, 64, log=True))["x"]
+    parameter = space_with_x(IntDistribution(1, 64, log=True))["x"]
     assert (parameter.lower, parameter.upper, parameter.log) == (1, 64, True)
 
 
 def test_single_value_becomes_a_constant():
-    assert space_of_one(IntDistribution(3, 3)).constants == {"x": 3}
+    assert space_with_x(IntDistribution(3, 3)).constants == {"x": 3}
 
 
 def test_space_of_constants_is_refused():

@@ -1,4 +1,4 @@
-"""Studies that methods drive: as the optimiser does, at once, and stopped and taken up again."""
+"""Studies whose sampler is a method: suggestions as by an optimiser, also when resumed."""
 
 import math
 import pickle
@@ -79,12 +79,12 @@ def count_distinct(configs):
 
 
 def told_trials(sampler):
-    """The trials, in their order, that a sampler's method was told."""
+    """The trials, in their order, that a sampler told its method."""
     return sampler._replay.optimiser.trials
 
 
 def continue_with(study, objective, sampler, trials=1):
-    """Go on with another sampler, and return all trials that its method was told."""
+    """Run further trials with another sampler; return all trials that it told its method."""
     study.sampler = sampler
     study.optimize(objective, n_trials=trials)
     return told_trials(sampler)
@@ -97,8 +97,10 @@ def continue_with(study, objective, sampler, trials=1):
 @pytest.mark.parametrize("method", METHODS)
 def test_study_has_the_suggestions_of_the_optimiser(method, direction):
     study, task = make_study_and_task(method, direction=direction, seed=5)
-    study.optimize(objective_of(task), n_trials=12)
     tuner, _ = make_tuner(method, direction=direction, seed=5)
+
+    study.optimize(objective_of(task), n_trials=12)
+
     assert configs_of(study) == tune(tuner, task, trials=12)
     assert study.best_value == tuner.best.value
 
@@ -112,14 +114,17 @@ def test_default_method_uses_the_history():
 
 
 def test_suggestions_in_flight_equal_the_optimisers():
+    """Three times four trials are in flight; their results come in another order."""
     study, task = make_study_and_task()
     tuner, _ = make_tuner()
     for batch in range(3):
         trials, configs = suggest_configs(study, task.space, count=4)
         assert configs == [tuner.ask() for _ in range(4)], batch
-        for i in (3, 0, 2, 1):  # results come in another order
-            study.tell(trials[i], task.evaluate(configs[i]))
-            tuner.tell(configs[i], task.evaluate(configs[i]))
+
+        for number in (3, 0, 2, 1):
+            value = task.evaluate(configs[number])
+            study.tell(trials[number], value)
+            tuner.tell(configs[number], value)
 
 
 @pytest.fixture
@@ -138,6 +143,7 @@ def simultaneous_study_and_task():
 
 
 def test_simultaneous_trials_differ(simultaneous_study_and_task):
+    """Of twelve trials two are in flight at a time."""
     study, task = simultaneous_study_and_task
     assert [trial.state for trial in study.trials] == [TrialState.COMPLETE] * 12
     assert count_distinct(configs_of(study)) == 12
@@ -145,13 +151,14 @@ def test_simultaneous_trials_differ(simultaneous_study_and_task):
 
 
 def test_simultaneous_trials_are_resumed(simultaneous_study_and_task):
+    """A new sampler goes on with the suggestions that the study's own one would make."""
     study, task = simultaneous_study_and_task
-    resumed = suggest_from_copy(study, task, make_sampler())
-    assert resumed == suggest_from_copy(study, task, study.sampler)
+    suggestions_of_new_sampler = suggest_from_copy(study, task, make_sampler())
+    assert suggestions_of_new_sampler == suggest_from_copy(study, task, study.sampler)
 
 
 def suggest_from_copy(study, task, sampler):
-    """Return the next three suggestions of a sampler; the study is left as it was."""
+    """Return the next three suggestions of a sampler in a copy of a study."""
     copy = optuna.create_study(
         direction=study.direction, study_name=study.study_name, sampler=sampler
     )
@@ -162,11 +169,14 @@ def suggest_from_copy(study, task, sampler):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_new_sampler_resumes_a_study(method):
+    """Nine trials with one sampler, or with four of them one after another."""
     undisturbed, task = make_study_and_task(method)
     undisturbed.optimize(objective_of(task), n_trials=9)
+
     study, _ = make_study_and_task(method)
-    for trials in (1, 4, 2, 2):  # nine in all
+    for trials in (1, 4, 2, 2):
         continue_with(study, objective_of(task), make_sampler(method), trials)
+
     assert configs_of(study) == configs_of(undisturbed)
 
 
@@ -174,8 +184,10 @@ def test_pickled_study_goes_on():
     study, task = make_study_and_task()
     study.optimize(objective_of(task), n_trials=5)
     copy = pickle.loads(pickle.dumps(study))
+
     study.optimize(objective_of(task), n_trials=3)
     copy.optimize(objective_of(task), n_trials=3)
+
     assert configs_of(copy) == configs_of(study)
 
 
@@ -227,7 +239,10 @@ EVENTS = ["ask", "finish", *NEW_TRIALS, *ENDS_OF_TRIALS]
 @pytest.mark.filterwarnings("ignore:the objective does not suggest")  # where no trial was finished
 @given(events=st.lists(st.sampled_from(EVENTS), max_size=15), data=st.data())
 def test_new_sampler_replays_any_events(events, data):
-    """After any events in a study, a new sampler is in the state of the old one."""
+    """After any events in a study, a new sampler is in the state of the old one.
+
+    Its method was told the same trials, and draws the same random numbers.
+    """
     eventful = EventfulStudy()
     for event in events:
         running = eventful.running_trials
@@ -237,17 +252,17 @@ def test_new_sampler_replays_any_events(events, data):
             position = data.draw(st.integers(0, len(running) - 1))
             getattr(eventful, event)(running.pop(position))
 
-    live = eventful.study.sampler
-    eventful.ask()  # now the live sampler's method is told the added trials, too
-    resumed = make_sampler(shared=True)
-    eventful.study.sampler = resumed
+    old = eventful.study.sampler
+    eventful.ask()  # now the old sampler tells its method the added trials, too
+    new = make_sampler(shared=True)
+    eventful.study.sampler = new
     eventful.ask()
-    live._replay.catch_up(eventful.study)  # with what the resumed sampler asked for
+    old._replay.catch_up(eventful.study)  # with what the new sampler asked for
 
-    # As text, for NaN is not equal to itself.
-    assert list(map(repr, told_trials(live))) == list(map(repr, told_trials(resumed)))
-    live_rng, resumed_rng = (sampler._replay.optimiser._method.rng for sampler in (live, resumed))
-    assert live_rng.bit_generator.state == resumed_rng.bit_generator.state
+    assert repr(told_trials(old)) == repr(told_trials(new))  # as text: NaN is not equal to itself
+    rng_of_old = old._replay.optimiser._method.rng
+    rng_of_new = new._replay.optimiser._method.rng
+    assert rng_of_old.bit_generator.state == rng_of_new.bit_generator.state
 
 
 FOLDERS = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "support")]
@@ -297,21 +312,28 @@ def test_killed_processes_go_on(tmp_path):
 
 
 def test_interrupted_trials_come_first():
+    """A new sampler suggests again what was in flight, unless a result came for it after all.
+
+    Of trials 0 to 3 number 1 has a result, and number 3 gets one.
+    """
     study, task = make_study_and_task()
     trials, configs = suggest_configs(study, task.space, count=4)
     study.tell(trials[1], 0.5)
-    study.sampler = make_sampler()  # which takes all that is in flight for interrupted
-    study.tell(trials[3], 0.25)  # this one was not: somebody still had it
+    study.sampler = make_sampler()
+    study.tell(trials[3], 0.25)
 
-    _, configs_afterwards = suggest_configs(study, task.space, count=3)
+    _, (first, second, third) = suggest_configs(study, task.space, count=3)
 
-    assert configs_afterwards[:2] == [configs[0], configs[2]]
-    assert configs_afterwards[2] not in configs
+    assert [first, second] == [configs[0], configs[2]]
+    assert third not in configs
 
 
 @pytest.fixture
 def configs_of_three_workers(tmp_path):
-    """What three samplers of a shared study suggest in turn, four times before the results."""
+    """The twelve suggestions of three samplers of a shared study.
+
+    In each of four rounds all three suggest before any of them has a result.
+    """
     storage = f"sqlite:///{tmp_path}/tuning.db"
     workers = [
         make_study_and_task("simple-ordered", storage=storage, shared=True)[0] for _ in range(3)
@@ -334,7 +356,7 @@ def test_shared_study_has_no_duplicates(configs_of_three_workers):
 
 @pytest.mark.slow
 def test_shared_study_begins_with_bests(configs_of_three_workers):
-    """simple-ordered begins with the best of each earlier task, the latest task first."""
+    """The method simple-ordered begins with the best of each earlier task, the latest first."""
     _, history = make_task_and_history()
     bests = []
     for evaluations in reversed(history):
@@ -346,7 +368,7 @@ def test_shared_study_begins_with_bests(configs_of_three_workers):
 def test_waiting_trials_keep_their_suggestions():
     """A trial that was asked for first gets the first suggestion, though it suggests later."""
     study, task = make_study_and_task(shared=True)
-    waiting = study.ask()  # another process is about to ask for its suggestion
+    waiting = study.ask()  # as by a process that has not yet asked for the suggestion
     tuner, _ = make_tuner()
     first, second = tuner.ask(), tuner.ask()
     assert suggest_config(study.ask(), task.space) == second
@@ -446,23 +468,27 @@ def test_other_trials_cost_no_suggestion():
 
 
 def test_random_parameters_are_the_same_again():
-    """Those that the method does not tune, as their range changes, are drawn at random."""
+    """Those that the method does not tune, as their range changes, are drawn at random.
+
+    They are the same in six trials with one sampler, and with a new one after every second trial.
+    """
 
     def objective(trial: optuna.Trial) -> float:
         x = trial.suggest_float("x", 0, 1)
         return x + trial.suggest_float("more", 0, trial.number + 1)
 
-    whole = optuna.create_study(sampler=OptunaSampler("random-search"))
-    whole.optimize(objective, n_trials=6)
-    parts = optuna.create_study(sampler=OptunaSampler("random-search"))
+    undisturbed = optuna.create_study(sampler=OptunaSampler("random-search"))
+    undisturbed.optimize(objective, n_trials=6)
+    resumed = optuna.create_study(sampler=OptunaSampler("random-search"))
     for _ in range(3):
-        parts.optimize(objective, n_trials=2)
-        parts.sampler = OptunaSampler("random-search")
-    assert configs_of(whole) == configs_of(parts)
+        resumed.optimize(objective, n_trials=2)
+        resumed.sampler = OptunaSampler("random-search")
+
+    assert configs_of(resumed) == configs_of(undisturbed)
 
 
 def monthly_objective(month: int):
-    """Build an objective whose best rate moves from month to month."""
+    """Build the objective of a month: a rate, whose best value moves, and others that stay."""
 
     def loss(trial: optuna.Trial) -> float:
         rate = trial.suggest_float("rate", 1e-4, 1, log=True)
@@ -487,6 +513,7 @@ def run_studies_of_three_months():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_sampler_from_studies_equals_the_optimiser(method):
+    """Methods that do not use a history warn of it; the optimiser then gets none."""
     studies = run_studies_of_three_months()
     history = hbo.history_from_studies(studies)
     uses_history = hbo.adapters.as_method_spec(method).uses_history
@@ -521,20 +548,27 @@ def test_from_studies_passes_settings_on():
         sampler = OptunaSampler.from_studies("simple-ordered", studies, **options)
 
     study = optuna.create_study(sampler=sampler)
-    study.optimize(lambda t: t.suggest_float("rate", 1e-6, 1) + t.suggest_float("more", 0, 1), 1)
+    study.optimize(suggest_rate_and_more, n_trials=1)
 
     settings = sampler._replay.optimiser.settings
+    (first_trial,) = study.trials
     assert settings["context"] == {"size": 3.0}
     assert settings["budget"] == 7
-    assert set(study.trials[0].params) == {"rate", "more"}
+    assert set(first_trial.params) == {"rate", "more"}
+
+
+def suggest_rate_and_more(trial: optuna.Trial) -> float:
+    return trial.suggest_float("rate", 1e-6, 1) + trial.suggest_float("more", 0, 1)
 
 
 def test_from_studies_can_drop_invalid_trials():
-    first, *others = run_studies_of_three_months()
-    trial = first.ask(first.trials[0].distributions)
-    first.tell(trial, math.inf)
+    """Three studies of 15 trials each, to one of which a trial with an infinite value is added."""
+    studies = run_studies_of_three_months()
+    distributions = studies[0].trials[0].distributions  # the same in all trials
+    invalid_trial = studies[0].ask(distributions)
+    studies[0].tell(invalid_trial, math.inf)
     with pytest.warns(HistoryWarning, match="1 of 46 evaluations are left out"):
-        OptunaSampler.from_studies("simple-ordered", [first, *others], drop_invalid=True)
+        OptunaSampler.from_studies("simple-ordered", studies, drop_invalid=True)
 
 
 def run_two_trials_after_studies(objective) -> list[str]:
@@ -563,7 +597,7 @@ def test_other_range_is_warned_of_once():
 
 @pytest.fixture
 def study_after_misspelt_objectives():
-    """A study of six trials on the toy task; after two of them two objectives were in error."""
+    """A study of two trials on the toy task, and of two more that objectives in error ended."""
     study, task = make_study_and_task("simple-ordered")
     study.optimize(objective_of(task), n_trials=2)
 
@@ -598,14 +632,15 @@ def test_misspelt_objective_loses_no_suggestion(study_after_misspelt_objectives,
 
 @pytest.mark.parametrize("has_new_sampler", [False, True])
 def test_study_with_errors_is_resumed(study_after_misspelt_objectives, has_new_sampler):
+    """A new sampler goes on with the suggestions that the study's own one would make."""
     study, task = study_after_misspelt_objectives
     if has_new_sampler:
         study.sampler = make_sampler("simple-ordered")
     study.optimize(objective_of(task), n_trials=4)
 
-    resumed = suggest_from_copy(study, task, make_sampler("simple-ordered"))
+    suggestions = suggest_from_copy(study, task, make_sampler("simple-ordered"))
 
-    assert resumed == suggest_from_copy(study, task, study.sampler)
+    assert suggestions == suggest_from_copy(study, task, study.sampler)
 
 
 @pytest.mark.parametrize(
@@ -656,7 +691,8 @@ def test_infinite_value_is_told_as_failure():
 
 
 def test_trial_outside_the_space_is_not_told():
-    study, task = make_study_and_task(space=numeric_space())  # x from -5 to 5
+    """The study has two trials from a wider range, one of them within the space's x, -5 to 5."""
+    study, task = make_study_and_task(space=numeric_space())
     wider = {"x": FloatDistribution(-90, 90), "y": FloatDistribution(1e-4, 1)}
     for x in (9.0, 1.0):
         trial = optuna.trial.create_trial(params={"x": x, "y": 0.5}, distributions=wider, value=1.0)
@@ -665,8 +701,8 @@ def test_trial_outside_the_space_is_not_told():
     with pytest.warns(HistoryWarning, match="trial 0 is left out: x must be .* got 9.0"):
         study.optimize(objective_of(task), n_trials=1)
 
-    *told_before, _ = told_trials(study.sampler)
-    assert [trial.config["x"] for trial in told_before] == [1.0]
+    added, _ = told_trials(study.sampler)  # the second one is that of this call
+    assert added.config["x"] == 1.0
 
 
 def test_inactive_or_constant_values_may_be_suggested():
@@ -701,7 +737,7 @@ SPACE_WITH_STEPS = {
 
 
 def run_trials_with_steps(sampler) -> optuna.Study:
-    """Run twenty trials with steps, and check that integers come as such."""
+    """Run twenty trials with steps, and check that integers have that type."""
     study = optuna.create_study(sampler=sampler)
     for _ in range(20):
         trial = study.ask(SPACE_WITH_STEPS)
@@ -711,6 +747,7 @@ def run_trials_with_steps(sampler) -> optuna.Study:
 
 
 def test_steps_and_types_are_the_objectives():
+    """What a method suggests is on the steps of the objective, or trials would not be told."""
     study = run_trials_with_steps(OptunaSampler("random-search", space=SPACE_WITH_STEPS))
     assert len(told_trials(study.sampler)) == 20
 
@@ -719,4 +756,4 @@ def test_steps_of_another_sampler_are_told():
     study = run_trials_with_steps(optuna.samplers.RandomSampler(seed=0))
     study.sampler = OptunaSampler("random-search", space=SPACE_WITH_STEPS)
     study.ask(SPACE_WITH_STEPS)
-    assert len(told_trials(study.sampler)) == 21
+    assert len(told_trials(study.sampler)) == 20 + 1  # and the one in flight

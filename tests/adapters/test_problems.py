@@ -1,4 +1,4 @@
-"""Tasks as objectives of other packages."""
+"""Tasks as objectives of other packages: functions, ConfigSpace, Optuna and OptunaHub."""
 
 import inspect
 import pickle
@@ -22,7 +22,9 @@ from hpobench_ordered.testing.toy import conditional_space, toy_benchmark
 
 @pytest.fixture(params=Direction)
 def task(request):
-    return toy_benchmark(conditional_space(), tasks=1, direction=request.param).tasks[0]
+    """A toy task, minimised or maximised; its hyperparameter x is inactive for the kind c."""
+    (task,) = toy_benchmark(conditional_space(), tasks=1, direction=request.param).tasks
+    return task
 
 
 def sample_configs(task, n=10):
@@ -31,9 +33,11 @@ def sample_configs(task, n=10):
 
 
 def test_objective_function_returns_losses(task):
+    """The loss is the negative value of an objective that is maximised."""
     function = objective_function(task)
     for config in sample_configs(task):
-        assert function(config) == task.objective.direction.sign * task.evaluate(config)
+        loss = task.objective.direction.sign * task.evaluate(config)
+        assert function(config) == loss
 
 
 def test_objective_function_can_be_pickled(task):
@@ -44,6 +48,7 @@ def test_objective_function_can_be_pickled(task):
 
 
 def test_configspace_problem_returns_losses(task):
+    """The target takes configurations of ConfigSpace, dicts, and a seed that has no effect."""
     space, target = configspace_problem(task)
     space.seed(0)
     for config in space.sample_configuration(10):
@@ -62,15 +67,18 @@ def random_trial(seed):
 
 
 def test_optuna_objective_suggests_active_hyperparameters(task):
+    """The hyperparameter x is inactive for the kind c."""
     objective = optuna_objective(task)
     for seed in range(10):
         trial = random_trial(seed)
         loss = objective(trial)
+        is_x_active = trial.params["kind"] != "c"
+        assert ("x" in trial.params) == is_x_active
         assert loss == task.objective.loss(task.evaluate(trial.params))
-        assert ("x" in trial.params) == (trial.params["kind"] != "c")
 
 
 def test_optuna_objective_suggests_native_ordinals(task):
+    """The levels themselves, not their places in the order."""
     levels = set()
     for seed in range(10):
         trial = random_trial(seed)
@@ -100,7 +108,9 @@ def test_optunahub_problem_drives_a_study(task):
     problem = OptunaHubProblem(task)
     sampler = optuna.samplers.RandomSampler(seed=0)
     study = optuna.create_study(directions=problem.directions, sampler=sampler)
+
     study.optimize(problem, n_trials=15)
+
     for trial in study.trials:
         assert trial.value == problem.evaluate(trial.params) == task.evaluate(trial.params)
         for name, distribution in trial.distributions.items():
@@ -108,11 +118,12 @@ def test_optunahub_problem_drives_a_study(task):
 
 
 def test_optunahub_problem_ignores_inactive_values(task):
+    """Optuna's spaces have no conditions, so that samplers give inactive hyperparameters, too."""
     problem = OptunaHubProblem(task)
-    params = optuna.create_study().ask(problem.search_space).params  # inactive ones, too
+    params = optuna.create_study().ask(problem.search_space).params
     assert set(params) == set(task.space.names)
-    active = task.space.configs(task.space.values([params]))[0]
-    assert problem.evaluate(params) == task.evaluate(active)
+    (active_params,) = task.space.configs(task.space.values([params]))
+    assert problem.evaluate(params) == task.evaluate(active_params)
 
 
 def test_optunahub_problem_refuses_incomplete_configuration(task):

@@ -1,4 +1,4 @@
-"""Studies of Optuna as history."""
+"""Studies of Optuna as history: which trials are read, on which space, in which order."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -57,7 +57,7 @@ def run_random_study(
     **options: Any,
 ) -> optuna.Study:
     """Run a study of random trials; where the objective raises ValueError, the trial fails."""
-    sampler = optuna.samplers.RandomSampler(seed=len(name))
+    sampler = optuna.samplers.RandomSampler(seed=len(name))  # other trials in other studies
     study = optuna.create_study(study_name=name, sampler=sampler, **options)
     study.optimize(objective, n_trials=trials, catch=(ValueError,))
     return study
@@ -82,7 +82,7 @@ def suggest_conditionally(trial: optuna.Trial) -> float:
 
 
 def finished_trial(params: dict[str, Any], value: float | None = 1.0, **options: Any) -> Any:
-    """A finished trial, by default of a rate and a depth."""
+    """Make a finished trial, by default of a rate and a depth."""
     distributions = options.pop("distributions", DISTRIBUTIONS)
     return create_trial(params=params, distributions=distributions, value=value, **options)
 
@@ -93,7 +93,7 @@ def assert_trials_are_read(
     """Check that evaluations are those of the trials; failed ones have NaN."""
     configs = evaluations.space.configs(evaluations.values)
     assert configs == [evaluations.space.constants | trial.params for trial in trials]
-    values = [math.nan if t.state is TrialState.FAIL else t.value for t in trials]
+    values = [math.nan if trial.state is TrialState.FAIL else trial.value for trial in trials]
     np.testing.assert_array_equal(evaluations.objective, values)
     np.testing.assert_array_equal(evaluations.losses, evaluations.direction.sign * np.array(values))
 
@@ -104,15 +104,19 @@ def test_trials_are_read_as_evaluations(direction):
         run_random_study(suggest_rate_and_depth, name, direction=direction)
         for name in ("May", "June")
     ]
+
     history = hbo.history_from_studies(studies)
-    assert [e.task for e in history] == ["May", "June"]
-    for e, study in zip(history, studies, strict=True):
-        assert e.direction.value == direction
-        assert e.is_on(SPACE)
-        assert_trials_are_read(e, study.trials)
+
+    assert [evaluations.task for evaluations in history] == ["May", "June"]
+    for evaluations, study in zip(history, studies, strict=True):
+        assert evaluations.direction.value == direction
+        assert evaluations.is_on(SPACE)
+        assert_trials_are_read(evaluations, study.trials)
 
 
 def test_unfinished_trials_are_left_out():
+    """Trial 1 fails before it suggests anything, 2 is pruned, 3 and 4 fail; two are not run."""
+
     def objective(trial: optuna.Trial) -> float:
         if trial.number == 1:
             raise ValueError("failed before anything was suggested")
@@ -131,9 +135,10 @@ def test_unfinished_trials_are_left_out():
     with pytest.warns(HistoryWarning, match="1 of 10 trials were pruned and are left out"):
         (may,) = hbo.history_from_studies([study])
 
-    # Of trials 0 to 7, number 1 suggested nothing and number 2 was pruned; 3 and 4 failed.
-    assert_trials_are_read(may, [study.trials[i] for i in (0, 3, 4, 5, 6, 7)])
-    assert np.isnan(may.losses).tolist() == [False, True, True, False, False, False]
+    numbers_read = (0, 3, 4, 5, 6, 7)
+    has_failed = [False, True, True, False, False, False]
+    assert_trials_are_read(may, [study.trials[number] for number in numbers_read])
+    assert np.isnan(may.losses).tolist() == has_failed
 
 
 @pytest.mark.parametrize("space", [CONDITIONAL, None], ids=["space", "inferred"])
@@ -158,6 +163,8 @@ def test_conditions_and_constants_are_inferred():
 
 
 def test_unexplained_condition_is_refused():
+    """Whether a trial has a hyperparameter must depend on the values of others, not on time."""
+
     def objective(trial: optuna.Trial) -> float:
         if trial.number % 2:
             trial.suggest_float("now and then", 0, 1)
@@ -174,22 +181,27 @@ def test_unexplained_condition_is_refused():
     seed=st.integers(0, 9),
 )
 def test_every_step_of_a_float_is_read(low, step, count, seed):
+    """A float with steps is read as an ordinal, whose choices are the steps."""
     high = round(low + count * step, 2)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
-    study.optimize(lambda t: t.suggest_float("x", low, high, step=step), n_trials=10)
+    study.optimize(lambda trial: trial.suggest_float("x", low, high, step=step), n_trials=10)
+
     (evaluations,) = hbo.history_from_studies([study])
+
     (parameter,) = evaluations.space.parameters
     assert parameter.kind is Kind.ORDINAL
     assert len(parameter.choices) in (count, count + 1)  # `high` is one unless it was rounded down
-    read_back = [config["x"] for config in evaluations.space.configs(evaluations.values)]
-    np.testing.assert_allclose(read_back, [t.params["x"] for t in study.trials], rtol=1e-9)
+    values_read = [config["x"] for config in evaluations.space.configs(evaluations.values)]
+    values_suggested = [trial.params["x"] for trial in study.trials]
+    np.testing.assert_allclose(values_read, values_suggested, rtol=1e-9)
 
 
 def test_changed_range_contains_all_trials():
+    """The range grows in a study, from 0 to 1 in the first trial to 0 to 5 in the fifth."""
     study = run_random_study(lambda trial: trial.suggest_float("x", 0, 1 + trial.number), trials=5)
-    (may,) = hbo.history_from_studies([study])
-    assert may.space.parameters == (Parameter.number("x", 0, 5),)
-    assert_trials_are_read(may, study.trials)
+    (evaluations,) = hbo.history_from_studies([study])
+    assert evaluations.space.parameters == (Parameter.number("x", 0, 5),)
+    assert_trials_are_read(evaluations, study.trials)
 
 
 @pytest.mark.parametrize(
@@ -201,25 +213,27 @@ def test_other_scale_or_step_is_refused(second):
         merge_distributions("x", FloatDistribution(1, 9), second)
 
 
-def fails(trial: optuna.Trial) -> float:
+def suggest_and_fail(trial: optuna.Trial) -> float:
     suggest_rate_and_depth(trial)
     raise ValueError
 
 
 def test_study_without_complete_trial_is_named():
-    studies = [run_random_study(suggest_rate_and_depth), run_random_study(fails, "now")]
+    """All trials of the second study, `now`, failed."""
+    studies = [run_random_study(suggest_rate_and_depth), run_random_study(suggest_and_fail, "now")]
     with pytest.warns(HistoryWarning, match="no evaluations of study 'now'"):
         (may,) = hbo.history_from_studies(studies, contexts={"May": {"size": 3.0}})
     assert (may.task, may.context) == ("May", {"size": 3.0})
 
 
 def test_studies_without_complete_trials_are_refused():
+    study = run_random_study(suggest_and_fail)
     with pytest.raises(EvaluationsError, match="no usable evaluation with a value in the studies"):
-        hbo.history_from_studies([run_random_study(fails)])
+        hbo.history_from_studies([study])
 
 
 def study_with_infinite_trial():
-    """The value of trial 3 of 6 is infinite."""
+    """Run a study of six trials, of which number 3 has an infinite value."""
 
     def objective(trial: optuna.Trial) -> float:
         suggest_rate_and_depth(trial)
@@ -241,7 +255,7 @@ def test_infinite_value_can_be_dropped():
 
 
 def study_with_rate_out_of_range():
-    """The rate of the first of four trials is 3, that of the others at most 0.5."""
+    """Run a study of four trials, the first with a rate of 3, the others with at most 0.5."""
     study = optuna.create_study(study_name="May")
     study.enqueue_trial({"rate": 3.0, "depth": 2})
     study.optimize(suggest_rate_and_depth, n_trials=4)
@@ -265,13 +279,16 @@ def test_enqueued_value_out_of_range_is_dropped():
 
 @pytest.mark.filterwarnings("ignore:Fixed parameter:UserWarning")
 def test_enqueued_value_out_of_range_is_clipped():
+    """The first trial has the rate 3 and the depth 2, the others rates of at most 0.5."""
+    study = study_with_rate_out_of_range()
     with pytest.warns(HistoryWarning, match="1 of 'rate'"):
-        (may,) = hbo.history_from_studies([study_with_rate_out_of_range()], clip=True)
-    assert may.values[0].tolist() == [0.5, 2.0]
+        (may,) = hbo.history_from_studies([study], clip=True)
+    rate_and_depth_of_first = may.values[0]
+    assert rate_and_depth_of_first.tolist() == [0.5, 2.0]
 
 
 def rate_from(low: float, high: float, log: bool = True, name: str = "rate"):
-    """Objective of another rate, and of the depth."""
+    """Make an objective of a rate in another range, or of another name, and of the depth."""
     return lambda t: t.suggest_float(name, low, high, log=log) + t.suggest_int("depth", 1, 9)
 
 
@@ -289,25 +306,46 @@ def rate_from(low: float, high: float, log: bool = True, name: str = "rate"):
     ],
 )
 def test_other_space_is_warned_of(objective, message):
-    here = run_random_study(suggest_rate_and_depth)  # on SPACE
-    elsewhere = run_random_study(objective, "other")
-    history = hbo.history_from_studies([here, elsewhere], space=SPACE)
+    """The sampler warns of an earlier study on another space; `check_history` refuses it."""
+    same_space = run_random_study(suggest_rate_and_depth, "May")
+    other_space = run_random_study(objective, "other")
+
+    history = hbo.history_from_studies([same_space, other_space], space=SPACE)
+
     with pytest.warns(HistoryWarning, match=f"'other': .*{message}"):
         OptunaSampler("simple-ordered", space=SPACE, history=history)
-    may, other = sorted(history, key=lambda e: e.task)
-    assert may.space is not other.space
-    assert may.is_on(SPACE)
-    assert not other.is_on(SPACE)
-    assert_trials_are_read(other, elsewhere.trials)
     with pytest.raises(
         EvaluationsError, match=f"'other': it is on another search space.*{message}"
     ):
         hbo.check_history(history, SPACE, "minimize")
-    separately = hbo.history_from_studies([here, elsewhere])
-    assert not separately[1].is_on(separately[0].space)
 
 
-def two_objectives():
+@pytest.mark.parametrize("space", [SPACE, None], ids=["space", "inferred"])
+@pytest.mark.parametrize(
+    "objective",
+    [
+        rate_from(1e-4, 0.5, name="rates"),
+        rate_from(1e-4, 0.5, name="eta"),
+        lambda t: suggest_rate_and_depth(t) + t.suggest_float("x", 0, 1),
+        rate_from(1e-4, 3),
+        rate_from(-4, -0.4, log=False),
+    ],
+    ids=["misspelt name", "other name", "added", "wider", "other scale"],
+)
+def test_trials_on_other_space_are_read(objective, space):
+    """Each study keeps its own space."""
+    same_space = run_random_study(suggest_rate_and_depth, "May")
+    other_space = run_random_study(objective, "other")
+
+    history = hbo.history_from_studies([same_space, other_space], space=space)
+
+    evaluations_of = {evaluations.task: evaluations for evaluations in history}
+    assert evaluations_of["May"].is_on(SPACE)
+    assert not evaluations_of["other"].is_on(SPACE)
+    assert_trials_are_read(evaluations_of["other"], other_space.trials)
+
+
+def study_of_two_objectives():
     study = optuna.create_study(study_name="two", directions=["minimize", "maximize"])
     study.optimize(lambda trial: (suggest_rate_and_depth(trial), 0.0), n_trials=2)
     return study
@@ -331,7 +369,7 @@ MAY = run_random_study(suggest_rate_and_depth)
         ),
         ([MAY, copy_of(MAY)], "identical evaluations"),
         ([MAY, MAY], "have the same name: 'May'"),
-        ([two_objectives()], "study 'two' must have one objective, not 2"),
+        ([study_of_two_objectives()], "study 'two' must have one objective, not 2"),
         (MAY, "got Study"),
         ([], "at least one study, but got list"),
         ([MAY, "May"], "got a list of other objects"),
@@ -345,13 +383,17 @@ def test_invalid_studies_are_refused(studies, message):
 
 @pytest.fixture
 def storage_by_date(tmp_path):
-    """URL of a storage; each study's first trial starts later than its second one."""
+    """URL of a storage of studies that were created in another order than they were run in.
+
+    The rate of a study's trials is 0.01 times its month, the depth is the day. The trial of day 9
+    comes before that of day 5.
+    """
     url = f"sqlite:///{tmp_path / 'tuning.db'}"
     for name, month in (("churn-b", 2), ("churn-a", 3), ("fraud", 4), ("churn-c", 1)):
         study = optuna.create_study(study_name=name, storage=url)
         for day in (9, 5):
             start = datetime(2026, 1, 1) + timedelta(days=30 * month + day)
-            trial = finished_trial({"rate": 0.01 * month, "depth": day}, float(month))
+            trial = finished_trial({"rate": 0.01 * month, "depth": day}, value=float(month))
             trial.datetime_start = start
             trial.datetime_complete = start
             study.add_trial(trial)
@@ -359,9 +401,11 @@ def storage_by_date(tmp_path):
 
 
 def test_studies_come_by_date(storage_by_date):
+    """Tasks are in the order of dates, the trials of a task in that of their numbers."""
     history = hbo.history_from_storage(storage_by_date, "churn-*", space=SPACE)
-    assert [e.task for e in history] == ["churn-c", "churn-b", "churn-a"]
-    assert [e.values[0].tolist() for e in history] == [[0.01, 9], [0.02, 9], [0.03, 9]]
+    assert [evaluations.task for evaluations in history] == ["churn-c", "churn-b", "churn-a"]
+    first_trials = [evaluations.values[0].tolist() for evaluations in history]  # rate and depth
+    assert first_trials == [[0.01, 9], [0.02, 9], [0.03, 9]]
 
 
 def test_storage_may_be_an_object(storage_by_date):
@@ -376,27 +420,42 @@ def test_pattern_is_case_sensitive(storage_by_date):
 
 
 def test_parameter_of_some_studies_is_unconditional():
-    may, june = (optuna.create_study(study_name=name) for name in ("May", "June"))
+    """A hyperparameter of one study alone is no condition: each study has its own space."""
+    may = optuna.create_study(study_name="May")
+    june = optuna.create_study(study_name="June")
     may.add_trial(finished_trial({"rate": 0.1, "depth": 7}))
     june.add_trial(finished_trial({"depth": 2}, distributions={"depth": DISTRIBUTIONS["depth"]}))
+
     history = hbo.history_from_studies([may, june])
+
     assert [evaluations.names for evaluations in history] == [("rate", "depth"), ("depth",)]
 
 
-def test_order_of_parameters_does_not_matter():
-    def objective(trial: optuna.Trial) -> float:
-        kind = trial.suggest_categorical("kind", ["a", "b"])
-        return trial.suggest_float("x", 0, 1) + (kind == "a")
+def suggest_kind_and_x(trial: optuna.Trial) -> float:
+    kind = trial.suggest_categorical("kind", ["a", "b"])
+    return trial.suggest_float("x", 0, 1) + (kind == "a")
 
-    earlier = run_random_study(objective, trials=30)
-    history = hbo.history_from_studies([earlier])
-    turned = {"x": FloatDistribution(0, 1), "kind": CategoricalDistribution(["b", "a"])}
-    assert not history[0].is_on(space_of(turned))
-    study = optuna.create_study(
-        sampler=OptunaSampler("simple-previous", space=turned, history=history)
-    )
+
+IN_OTHER_ORDER = {"x": FloatDistribution(0, 1), "kind": CategoricalDistribution(["b", "a"])}
+"""The distributions of that objective, with hyperparameters and choices in another order."""
+
+
+def test_history_in_other_order_is_used():
+    """The method simple-previous begins with the best configuration of the last task."""
+    earlier = run_random_study(suggest_kind_and_x, trials=30)
+    (evaluations,) = hbo.history_from_studies([earlier])
+    assert not evaluations.is_on(space_of(IN_OTHER_ORDER))
+
+    sampler = OptunaSampler("simple-previous", space=IN_OTHER_ORDER, history=[evaluations])
+    study = optuna.create_study(sampler=sampler)
     study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=1)
-    assert study.trials[0].params == {"x": earlier.best_params["x"]}
-    (evaluations,) = hbo.history_from_studies([earlier], space=space_of(turned))
-    assert evaluations.is_on(space_of(turned))
-    assert_trials_are_read(evaluations, earlier.trials)
+
+    (first_trial,) = study.trials
+    assert first_trial.params == {"x": earlier.best_params["x"]}
+
+
+def test_trials_are_read_in_other_order():
+    study = run_random_study(suggest_kind_and_x, trials=30)
+    (evaluations,) = hbo.history_from_studies([study], space=space_of(IN_OTHER_ORDER))
+    assert evaluations.is_on(space_of(IN_OTHER_ORDER))
+    assert_trials_are_read(evaluations, study.trials)
